@@ -1,0 +1,364 @@
+//! What a socket is configured with, as plain Rust fields, and the ZMQ_* option numbers in front of them.
+//!
+//! The owner of a socket holds one `Options`; a connection gets a clone when it is made, so an option that the man page
+//! calls effective for later binds and connects only is so by construction. The numbers, sizes and ranges of
+//! zmq_setsockopt(3) and zmq_getsockopt(3) live in [`table`]: one row an option, nothing about an option elsewhere.
+//!
+//! Conventions of C are decoded on the way in: `-1` (or `0`) for "no limit" or "the system's default" is `None`,
+//! milliseconds are `Duration`, flags are `bool`. What depends on live state (FD, EVENTS, RCVMORE, LAST_ENDPOINT, TYPE,
+//! THREAD_SAFE, TOPICS_COUNT, SUBSCRIBE, UNSUBSCRIBE) has no row; the socket answers it and asks here for the rest.
+
+use std::time::Duration;
+
+use tautline_proto::SocketType;
+
+use crate::error::Error;
+
+mod filter;
+mod table;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub(crate) use filter::AcceptFilter;
+
+/// What a new socket takes over from its context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ContextDefaults {
+    /// ZMQ_IPV6 of the context: where ZMQ_IPV6 of the socket starts.
+    pub(crate) ipv6: bool,
+    /// ZMQ_BLOCKY of the context: when off, sockets start with a linger of zero.
+    pub(crate) blocky: bool,
+}
+
+impl Default for ContextDefaults {
+    fn default() -> Self {
+        ContextDefaults { ipv6: false, blocky: true }
+    }
+}
+
+/// The security mechanism that the options ask for; a connection must refuse to run with a weaker one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i32)]
+pub(crate) enum Mechanism {
+    /// No authentication, no encryption.
+    Null = 0,
+    /// User name and password in clear text.
+    Plain = 1,
+    /// Elliptic-curve authentication and encryption.
+    Curve = 2,
+    /// Kerberos through GSSAPI.
+    Gssapi = 3,
+}
+
+/// Every option of a socket that is a value; see the module documentation for the conventions.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    /// The type of the socket: decides which options exist on it.
+    pub(crate) socket_type: SocketType,
+
+    // Queues and blocking.
+    /// ZMQ_SNDHWM: messages queued to a peer; 0 is unlimited.
+    pub(crate) send_hwm: u32,
+    /// ZMQ_RCVHWM: messages queued from a peer; 0 is unlimited.
+    pub(crate) receive_hwm: u32,
+    /// ZMQ_SNDTIMEO: how long send waits; `None` is for ever.
+    pub(crate) send_timeout: Option<Duration>,
+    /// ZMQ_RCVTIMEO: how long receive waits; `None` is for ever.
+    pub(crate) receive_timeout: Option<Duration>,
+    /// ZMQ_LINGER: how long unsent messages survive the close; `None` is for ever.
+    pub(crate) linger: Option<Duration>,
+    /// ZMQ_IMMEDIATE: queue only to completed connections.
+    pub(crate) immediate: bool,
+    /// ZMQ_CONFLATE: keep only the last message.
+    pub(crate) conflate: bool,
+    /// ZMQ_MAXMSGSIZE: largest message accepted from a peer; `None` is any.
+    pub(crate) max_msg_size: Option<u64>,
+    /// ZMQ_AFFINITY: bit n allows I/O thread n; 0 allows all.
+    pub(crate) affinity: u64,
+    /// ZMQ_PRIORITY: SO_PRIORITY of the connections; 0 leaves the system's default.
+    pub(crate) priority: u32,
+    /// ZMQ_BUSY_POLL: SO_BUSY_POLL of the connections in microseconds; 0 leaves the system's default.
+    pub(crate) busy_poll: u32,
+    /// ZMQ_IN_BATCH_SIZE: read size in bytes that the program suggests.
+    pub(crate) in_batch_size: u32,
+    /// ZMQ_OUT_BATCH_SIZE: write size in bytes that the program suggests.
+    pub(crate) out_batch_size: u32,
+
+    // Connections.
+    /// ZMQ_RECONNECT_IVL: first pause before a reconnect; `None` never reconnects.
+    pub(crate) reconnect_interval: Option<Duration>,
+    /// ZMQ_RECONNECT_IVL_MAX: the pause doubles up to this; `None` keeps it constant.
+    pub(crate) reconnect_interval_max: Option<Duration>,
+    /// ZMQ_RECONNECT_STOP: set of `RECONNECT_STOP_*`.
+    pub(crate) reconnect_stop: u32,
+    /// ZMQ_CONNECT_TIMEOUT: how long connect(2) may take; `None` is the system's limit.
+    pub(crate) connect_timeout: Option<Duration>,
+    /// ZMQ_HANDSHAKE_IVL: how long the ZMTP handshake may take; `None` is for ever.
+    pub(crate) handshake_interval: Option<Duration>,
+    /// ZMQ_HEARTBEAT_IVL: pause between PINGs; `None` sends none.
+    pub(crate) heartbeat_interval: Option<Duration>,
+    /// ZMQ_HEARTBEAT_TIMEOUT: silence that ends a connection after a PING; `None` is the interval.
+    pub(crate) heartbeat_timeout: Option<Duration>,
+    /// ZMQ_HEARTBEAT_TTL: the silence after which the peer shall give us up; in whole deciseconds.
+    pub(crate) heartbeat_ttl: Option<Duration>,
+    /// ZMQ_BACKLOG: length of the queue of listen(2).
+    pub(crate) backlog: i32,
+    /// ZMQ_USE_FD: a bound, listening descriptor that the next bind takes over.
+    pub(crate) use_fd: Option<i32>,
+    /// ZMQ_METADATA: properties announced to the peers, each name starting with `X-`.
+    pub(crate) metadata: Vec<(String, String)>,
+
+    // TCP and IPC.
+    /// ZMQ_IPV6 (and, inverted, ZMQ_IPV4ONLY): IPv6 addresses are allowed.
+    pub(crate) ipv6: bool,
+    /// ZMQ_SNDBUF: SO_SNDBUF in bytes; `None` is the system's default.
+    pub(crate) send_buffer: Option<u32>,
+    /// ZMQ_RCVBUF: SO_RCVBUF in bytes; `None` is the system's default.
+    pub(crate) receive_buffer: Option<u32>,
+    /// ZMQ_TOS: type of service of the IP header.
+    pub(crate) tos: u32,
+    /// ZMQ_TCP_KEEPALIVE: `None` is the system's default.
+    pub(crate) tcp_keepalive: Option<bool>,
+    /// ZMQ_TCP_KEEPALIVE_CNT: probes; `None` is the system's default.
+    pub(crate) tcp_keepalive_count: Option<u32>,
+    /// ZMQ_TCP_KEEPALIVE_IDLE: seconds; `None` is the system's default.
+    pub(crate) tcp_keepalive_idle: Option<u32>,
+    /// ZMQ_TCP_KEEPALIVE_INTVL: seconds; `None` is the system's default.
+    pub(crate) tcp_keepalive_interval: Option<u32>,
+    /// ZMQ_TCP_MAXRT: TCP_USER_TIMEOUT; `None` is the system's default.
+    pub(crate) tcp_max_retransmit: Option<Duration>,
+    /// ZMQ_BINDTODEVICE: the interface that packets must pass; `None` is any.
+    pub(crate) bind_to_device: Option<String>,
+    /// ZMQ_TCP_ACCEPT_FILTER: networks to accept from; empty is any.
+    pub(crate) tcp_accept_filters: Vec<AcceptFilter>,
+    /// ZMQ_IPC_FILTER_PID: processes to accept from.
+    pub(crate) ipc_filter_pids: Vec<i32>,
+    /// ZMQ_IPC_FILTER_UID: users to accept from.
+    pub(crate) ipc_filter_uids: Vec<u32>,
+    /// ZMQ_IPC_FILTER_GID: groups to accept from.
+    pub(crate) ipc_filter_gids: Vec<u32>,
+    /// ZMQ_SOCKS_PROXY: `host:port` of a SOCKS5 proxy.
+    pub(crate) socks_proxy: Option<String>,
+    /// ZMQ_SOCKS_USERNAME: empty for no authentication.
+    pub(crate) socks_username: String,
+    /// ZMQ_SOCKS_PASSWORD.
+    pub(crate) socks_password: String,
+    /// ZMQ_LOOPBACK_FASTPATH: a Windows hint, kept and ignored elsewhere.
+    pub(crate) loopback_fastpath: bool,
+
+    // Multicast.
+    /// ZMQ_RATE in kilobits per second.
+    pub(crate) rate: u32,
+    /// ZMQ_RECOVERY_IVL.
+    pub(crate) recovery_interval: Duration,
+    /// ZMQ_MULTICAST_HOPS.
+    pub(crate) multicast_hops: u32,
+    /// ZMQ_MULTICAST_MAXTPDU in bytes.
+    pub(crate) multicast_max_tpdu: u32,
+    /// ZMQ_MULTICAST_LOOP.
+    pub(crate) multicast_loop: bool,
+
+    // Patterns.
+    /// ZMQ_ROUTING_ID: what ROUTER peers know this socket by; empty lets them choose.
+    pub(crate) routing_id: Vec<u8>,
+    /// ZMQ_CONNECT_ROUTING_ID: the next connect takes it as the name of its peer.
+    pub(crate) connect_routing_id: Option<Vec<u8>>,
+    /// ZMQ_ROUTER_MANDATORY: an unroutable message is an error.
+    pub(crate) router_mandatory: bool,
+    /// ZMQ_ROUTER_HANDOVER: a peer with a known routing id takes it over.
+    pub(crate) router_handover: bool,
+    /// ZMQ_ROUTER_RAW: talk to peers that do not speak ZMTP.
+    pub(crate) router_raw: bool,
+    /// ZMQ_ROUTER_NOTIFY: set of ZMQ_NOTIFY_CONNECT (1) and ZMQ_NOTIFY_DISCONNECT (2).
+    pub(crate) router_notify: i32,
+    /// ZMQ_PROBE_ROUTER: greet every peer with an empty message.
+    pub(crate) probe_router: bool,
+    /// ZMQ_REQ_CORRELATE: match replies with requests by an id.
+    pub(crate) req_correlate: bool,
+    /// ZMQ_REQ_RELAXED: allow a new request before the reply.
+    pub(crate) req_relaxed: bool,
+    /// ZMQ_XPUB_VERBOSE: pass duplicate subscriptions up.
+    pub(crate) xpub_verbose: bool,
+    /// ZMQ_XPUB_VERBOSER: pass duplicate subscriptions and unsubscriptions up.
+    pub(crate) xpub_verboser: bool,
+    /// ZMQ_XPUB_MANUAL: the program decides what a subscription becomes.
+    pub(crate) xpub_manual: bool,
+    /// ZMQ_XPUB_MANUAL_LAST_VALUE: as manual, and the next message goes to the last subscriber only.
+    pub(crate) xpub_manual_last_value: bool,
+    /// ZMQ_XPUB_NODROP: send reports EAGAIN at the high-water mark instead of dropping.
+    pub(crate) xpub_nodrop: bool,
+    /// ZMQ_XPUB_WELCOME_MSG: sent to each new subscriber; empty sends none.
+    pub(crate) xpub_welcome_msg: Vec<u8>,
+    /// ZMQ_ONLY_FIRST_SUBSCRIBE: only the first part of a message may be a subscription.
+    pub(crate) only_first_subscribe: bool,
+    /// ZMQ_XSUB_VERBOSE_UNSUBSCRIBE: pass every unsubscription on.
+    pub(crate) xsub_verbose_unsubscribe: bool,
+    /// ZMQ_INVERT_MATCHING: subscribers get what does not match.
+    pub(crate) invert_matching: bool,
+    /// ZMQ_STREAM_NOTIFY: connects and disconnects arrive as empty messages.
+    pub(crate) stream_notify: bool,
+    /// ZMQ_HELLO_MSG: sent to each new peer; empty sends none.
+    pub(crate) hello_msg: Vec<u8>,
+    /// ZMQ_DISCONNECT_MSG: received when a peer is lost; empty is none.
+    pub(crate) disconnect_msg: Vec<u8>,
+    /// ZMQ_HICCUP_MSG: received when a connecting socket loses its peer; empty is none.
+    pub(crate) hiccup_msg: Vec<u8>,
+
+    // Security.
+    /// ZMQ_MECHANISM: follows from the PLAIN, CURVE and GSSAPI options, the last one set wins.
+    pub(crate) mechanism: Mechanism,
+    /// ZMQ_PLAIN_SERVER, ZMQ_CURVE_SERVER and ZMQ_GSSAPI_SERVER: this end is the server of the mechanism.
+    pub(crate) as_server: bool,
+    /// ZMQ_PLAIN_USERNAME.
+    pub(crate) plain_username: String,
+    /// ZMQ_PLAIN_PASSWORD.
+    pub(crate) plain_password: String,
+    /// ZMQ_CURVE_PUBLICKEY: ours.
+    pub(crate) curve_public_key: [u8; 32],
+    /// ZMQ_CURVE_SECRETKEY: ours.
+    pub(crate) curve_secret_key: [u8; 32],
+    /// ZMQ_CURVE_SERVERKEY: the public key of the server that a client accepts.
+    pub(crate) curve_server_key: [u8; 32],
+    /// ZMQ_GSSAPI_PRINCIPAL: ours.
+    pub(crate) gssapi_principal: String,
+    /// ZMQ_GSSAPI_SERVICE_PRINCIPAL: the server's.
+    pub(crate) gssapi_service_principal: String,
+    /// ZMQ_GSSAPI_PLAINTEXT: authenticate only.
+    pub(crate) gssapi_plaintext: bool,
+    /// ZMQ_GSSAPI_PRINCIPAL_NAMETYPE: a ZMQ_GSSAPI_NT_* number.
+    pub(crate) gssapi_principal_nametype: i32,
+    /// ZMQ_GSSAPI_SERVICE_PRINCIPAL_NAMETYPE: a ZMQ_GSSAPI_NT_* number.
+    pub(crate) gssapi_service_principal_nametype: i32,
+    /// ZMQ_ZAP_DOMAIN: what the authenticator is told; empty asks none (NULL mechanism).
+    pub(crate) zap_domain: String,
+    /// ZMQ_ZAP_ENFORCE_DOMAIN: a server without a domain refuses to start.
+    pub(crate) zap_enforce_domain: bool,
+    /// ZMQ_WSS_KEY_PEM.
+    pub(crate) wss_key_pem: String,
+    /// ZMQ_WSS_CERT_PEM.
+    pub(crate) wss_cert_pem: String,
+    /// ZMQ_WSS_TRUST_PEM.
+    pub(crate) wss_trust_pem: String,
+    /// ZMQ_WSS_HOSTNAME.
+    pub(crate) wss_hostname: String,
+    /// ZMQ_WSS_TRUST_SYSTEM.
+    pub(crate) wss_trust_system: bool,
+}
+
+/// Flag of ZMQ_RECONNECT_STOP: give up when the peer refuses the connection.
+pub(crate) const RECONNECT_STOP_CONN_REFUSED: u32 = 1;
+/// Flag of ZMQ_RECONNECT_STOP: give up when the handshake fails.
+pub(crate) const RECONNECT_STOP_HANDSHAKE_FAILED: u32 = 2;
+/// Flag of ZMQ_RECONNECT_STOP: give up when the program disconnects.
+pub(crate) const RECONNECT_STOP_AFTER_DISCONNECT: u32 = 4;
+
+impl Options {
+    /// The options of a new socket of this type.
+    pub(crate) fn new(socket_type: SocketType, context: &ContextDefaults) -> Self {
+        let lingers = !matches!(socket_type, SocketType::Sub | SocketType::XSub | SocketType::Dish);
+        Options {
+            socket_type,
+            send_hwm: 1000,
+            receive_hwm: 1000,
+            send_timeout: None,
+            receive_timeout: None,
+            linger: if context.blocky && lingers { None } else { Some(Duration::ZERO) },
+            immediate: false,
+            conflate: false,
+            max_msg_size: None,
+            affinity: 0,
+            priority: 0,
+            busy_poll: 0,
+            in_batch_size: 8192,
+            out_batch_size: 8192,
+            reconnect_interval: Some(Duration::from_millis(100)),
+            reconnect_interval_max: None,
+            reconnect_stop: 0,
+            connect_timeout: None,
+            handshake_interval: Some(Duration::from_secs(30)),
+            heartbeat_interval: None,
+            heartbeat_timeout: None,
+            heartbeat_ttl: None,
+            backlog: 100,
+            use_fd: None,
+            metadata: Vec::new(),
+            ipv6: context.ipv6,
+            send_buffer: None,
+            receive_buffer: None,
+            tos: 0,
+            tcp_keepalive: None,
+            tcp_keepalive_count: None,
+            tcp_keepalive_idle: None,
+            tcp_keepalive_interval: None,
+            tcp_max_retransmit: None,
+            bind_to_device: None,
+            tcp_accept_filters: Vec::new(),
+            ipc_filter_pids: Vec::new(),
+            ipc_filter_uids: Vec::new(),
+            ipc_filter_gids: Vec::new(),
+            socks_proxy: None,
+            socks_username: String::new(),
+            socks_password: String::new(),
+            loopback_fastpath: false,
+            rate: 100,
+            recovery_interval: Duration::from_secs(10),
+            multicast_hops: 1,
+            multicast_max_tpdu: 1500,
+            multicast_loop: true,
+            routing_id: Vec::new(),
+            connect_routing_id: None,
+            router_mandatory: false,
+            router_handover: false,
+            router_raw: false,
+            router_notify: 0,
+            probe_router: false,
+            req_correlate: false,
+            req_relaxed: false,
+            xpub_verbose: false,
+            xpub_verboser: false,
+            xpub_manual: false,
+            xpub_manual_last_value: false,
+            xpub_nodrop: false,
+            xpub_welcome_msg: Vec::new(),
+            only_first_subscribe: false,
+            xsub_verbose_unsubscribe: false,
+            invert_matching: false,
+            stream_notify: true,
+            hello_msg: Vec::new(),
+            disconnect_msg: Vec::new(),
+            hiccup_msg: Vec::new(),
+            mechanism: Mechanism::Null,
+            as_server: false,
+            plain_username: String::new(),
+            plain_password: String::new(),
+            curve_public_key: [0; 32],
+            curve_secret_key: [0; 32],
+            curve_server_key: [0; 32],
+            gssapi_principal: String::new(),
+            gssapi_service_principal: String::new(),
+            gssapi_plaintext: false,
+            gssapi_principal_nametype: 0,
+            gssapi_service_principal_nametype: 0,
+            zap_domain: String::new(),
+            zap_enforce_domain: false,
+            wss_key_pem: String::new(),
+            wss_cert_pem: String::new(),
+            wss_trust_pem: String::new(),
+            wss_hostname: String::new(),
+            wss_trust_system: false,
+        }
+    }
+
+    /// zmq_setsockopt: `Error::Invalid` for an unknown code, a wrong size, a value out of range, an option that is
+    /// read-only, or one that this socket type does not have. Nothing changes then.
+    pub(crate) fn set(&mut self, code: i32, value: &[u8]) -> Result<(), Error> {
+        table::find(code).ok_or(Error::Invalid)?.set(self, value)
+    }
+
+    /// zmq_getsockopt: writes the value to the front of `out` and returns its size. `Error::Invalid` for an unknown
+    /// code, a buffer of the wrong size, or an option that is write-only.
+    pub(crate) fn get(&self, code: i32, out: &mut [u8]) -> Result<usize, Error> {
+        table::find(code).ok_or(Error::Invalid)?.get(self, out)
+    }
+}
