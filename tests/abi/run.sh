@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# The C ABI as programs see it: include/zmq.h in every dialect of C and C++, under cppzmq, and the built
+# library under a small C program.
+#
+#   tests/abi/run.sh [LIBDIR]     LIBDIR: where libzmq.so is, default target/release; without one the
+#                                 runtime check is skipped
+# Ends with `abi: N passed, N failed, N skipped`; exit code 0 if nothing failed.
+set -uo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+libdir=${1:-$root/target/release}
+work=$root/target/abi
+log=$work/log
+mkdir -p "$work"
+
+passed=0 failed=0 skipped=0
+
+# check NAME COMMAND...: runs it, counts it, shows its output only when it fails.
+check() {
+    local name=$1
+    shift
+    if "$@" >"$log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED $name: $*"
+        head -n 40 "$log"
+    fi
+}
+
+skip() {
+    skipped=$((skipped + 1))
+    echo "skipped $1: $2"
+}
+
+# A dialect that the installed compiler does not know is skipped. $1: compiler, $2: language, $3: dialect
+knows() {
+    "$1" -x "$2" -std="$3" -fsyntax-only /dev/null >/dev/null 2>&1
+}
+
+warnings=(-Wall -Wextra -Wshadow -Werror -pedantic)
+
+# compile NAME COMPILER LANGUAGE DIALECT [FLAG...]: the header check with and without the draft interface.
+compile() {
+    local name=$1 compiler=$2 language=$3 dialect=$4 draft
+    shift 4
+    for draft in "" -DZMQ_BUILD_DRAFT_API; do
+        if knows "$compiler" "$language" "$dialect"; then
+            check "$name $dialect $draft" "$compiler" -x "$language" -std="$dialect" "${warnings[@]}" "$@" \
+                $draft -I "$root/include" -c "$here/header.c" -o "$work/header.o"
+        else
+            skip "$name $dialect $draft" "$compiler does not know it"
+        fi
+    done
+}
+
+for dialect in c89 gnu89 c99 c11 c17 c2x gnu17; do
+    compile C "${CC:-cc}" c "$dialect" -Wstrict-prototypes
+done
+for dialect in c++98 gnu++98 c++11 c++14 c++17 c++20 c++23; do
+    compile C++ "${CXX:-c++}" c++ "$dialect"
+done
+
+# cppzmq's headers alone: installing its Debian package would put another zmq.h into the default path.
+cppzmq=$work/cppzmq
+if [ ! -f "$cppzmq/include/zmq.hpp" ] && command -v apt-get >/dev/null; then
+    mkdir -p "$cppzmq/include"
+    (
+        cd "$cppzmq" && { apt-get download cppzmq-dev || { apt-get update && apt-get download cppzmq-dev; }; } &&
+            dpkg -x cppzmq-dev_*.deb unpacked && cp unpacked/usr/include/zmq*.hpp include/
+    ) >"$log" 2>&1
+fi
+if [ -f "$cppzmq/include/zmq.hpp" ]; then
+    for dialect in c++11 c++17 c++20; do
+        for draft in "" -DZMQ_BUILD_DRAFT_API; do
+            check "cppzmq $dialect $draft" "${CXX:-c++}" -std="$dialect" -Wall -Wextra -Werror $draft \
+                -I "$root/include" -isystem "$cppzmq/include" -c "$here/cppzmq.cpp" -o "$work/cppzmq.o"
+        done
+    done
+else
+    skip cppzmq "its headers are not here and apt-get did not bring them"
+fi
+
+# The header and the library together.
+if [ -e "$libdir/libzmq.so" ]; then
+    soname=$(readelf -d "$libdir/libzmq.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
+    check soname test "$soname" = libzmq.so.5
+    # Symbols of an ELF version node (type A) do not count.
+    foreign=$(nm -D --defined-only "$libdir/libzmq.so" | awk '$2 != "A" && $3 !~ /^zmq_/ { print $3 }')
+    check "only zmq_* is exported" test -z "$foreign"
+    ln -sf "$(cd "$libdir" && pwd)/libzmq.so" "$work/libzmq.so.5"
+    check "runtime build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "$here/runtime.c" \
+        "$work/libzmq.so.5" -Wl,-rpath,"$work" -o "$work/runtime"
+    check runtime "$work/runtime"
+else
+    skip library "no libzmq.so in $libdir"
+fi
+
+echo "abi: $passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

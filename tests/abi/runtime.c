@@ -1,0 +1,151 @@
+/*
+ * The parts of the interface that need no socket, called as a C program calls them: C linkage, C errno,
+ * callbacks into C and calls from within callbacks. Linked to the built library by run.sh.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "zmq.h"
+
+static int passed;
+static int failed;
+
+static void check(int ok, const char *what, int line)
+{
+    if (ok) {
+        passed++;
+        return;
+    }
+    failed++;
+    printf("runtime.c:%d: %s (errno %d: %s)\n", line, what, errno, zmq_strerror(errno));
+}
+#define CHECK(condition) check((condition) ? 1 : 0, #condition, __LINE__)
+#define CHECK_ERRNO(call, failure, number) \
+    (errno = 0, check((call) == (failure) && errno == (number) && zmq_errno() == (number), #call, __LINE__))
+
+static void errors(void)
+{
+    int major = 0, minor = 0, patch = 0;
+    zmq_version(&major, &minor, &patch);
+    CHECK(ZMQ_MAKE_VERSION(major, minor, patch) == ZMQ_VERSION);
+    CHECK(strcmp(zmq_strerror(EINVAL), strerror(EINVAL)) == 0);
+    CHECK(strcmp(zmq_strerror(EFSM), "Operation cannot be accomplished in current state") == 0);
+    CHECK(strcmp(zmq_strerror(ENOCOMPATPROTO), "The protocol is not compatible with the socket type") == 0);
+    CHECK(strcmp(zmq_strerror(ETERM), "Context was terminated") == 0);
+    CHECK(strcmp(zmq_strerror(EMTHREAD), "No thread available") == 0);
+    CHECK(strcmp(zmq_strerror(EHOSTUNREACH), "Host unreachable") == 0);
+    errno = ERANGE;
+    CHECK(zmq_errno() == ERANGE);
+    CHECK(zmq_has("ipc") == 1);
+    CHECK(zmq_has("no such capability") == 0);
+}
+
+static void counters(void)
+{
+    void *counter = zmq_atomic_counter_new();
+    CHECK(zmq_atomic_counter_value(counter) == 0);
+    CHECK(zmq_atomic_counter_inc(counter) == 0);
+    CHECK(zmq_atomic_counter_inc(counter) == 1);
+    CHECK(zmq_atomic_counter_dec(counter) == 1);
+    CHECK(zmq_atomic_counter_dec(counter) == 0);
+    zmq_atomic_counter_set(counter, 7);
+    CHECK(zmq_atomic_counter_value(counter) == 7);
+    zmq_atomic_counter_destroy(&counter);
+    CHECK(counter == NULL);
+}
+
+static void keys(void)
+{
+    /* The example of RFC 32. */
+    static const uint8_t bytes[8] = {0x86, 0x4F, 0xD2, 0x6F, 0xB5, 0x59, 0xF7, 0x5B};
+    char text[11];
+    uint8_t back[8];
+    char public_key[41], secret_key[41], derived[41];
+
+    CHECK(zmq_z85_encode(text, bytes, 8) == text && strcmp(text, "HelloWorld") == 0);
+    CHECK(zmq_z85_decode(back, "HelloWorld") == back && memcmp(back, bytes, 8) == 0);
+    CHECK_ERRNO(zmq_z85_encode(text, bytes, 7), NULL, EINVAL);
+    CHECK_ERRNO(zmq_z85_decode(back, "Hello Worl"), NULL, EINVAL);
+    CHECK_ERRNO(zmq_z85_decode(back, "#####"), NULL, EINVAL);
+
+    CHECK(zmq_curve_keypair(public_key, secret_key) == 0);
+    CHECK(strlen(public_key) == 40 && strlen(secret_key) == 40);
+    CHECK(zmq_curve_public(derived, secret_key) == 0 && strcmp(derived, public_key) == 0);
+}
+
+static void *timers;
+static int called, added;
+
+static void count(int id, void *arg)
+{
+    (void) id;
+    ++*(int *) arg;
+}
+
+/* Cancels itself and registers another from inside the callback. */
+static void replace(int id, void *arg)
+{
+    ++*(int *) arg;
+    CHECK(zmq_timers_cancel(timers, id) == 0);
+    added = zmq_timers_add(timers, 60000, count, arg);
+    CHECK(added > 0);
+}
+
+static void timer_callbacks(void)
+{
+    void *none = NULL;
+    int id;
+    CHECK_ERRNO(zmq_timers_destroy(&none), -1, EFAULT);
+    CHECK_ERRNO(zmq_timers_add(NULL, 1, count, NULL), -1, EFAULT);
+    CHECK_ERRNO(zmq_timers_timeout(NULL), -1, EFAULT);
+
+    timers = zmq_timers_new();
+    CHECK_ERRNO(zmq_timers_add(timers, 1, NULL, NULL), -1, EFAULT);
+    CHECK_ERRNO(zmq_timers_cancel(timers, 1), -1, EINVAL);
+    CHECK(zmq_timers_timeout(timers) == -1);
+
+    id = zmq_timers_add(timers, 0, replace, &called);
+    CHECK(id > 0 && zmq_timers_timeout(timers) == 0);
+    CHECK(zmq_timers_execute(timers) == 0 && called == 1);
+    CHECK(zmq_timers_execute(timers) == 0 && called == 1);
+    CHECK(zmq_timers_timeout(timers) > 0);
+    CHECK(zmq_timers_set_interval(timers, added, (size_t) -1) == 0);
+    CHECK(zmq_timers_reset(timers, added) == 0);
+    CHECK(zmq_timers_cancel(timers, added) == 0);
+    CHECK_ERRNO(zmq_timers_cancel(timers, added), -1, EINVAL);
+    CHECK(zmq_timers_destroy(&timers) == 0 && timers == NULL);
+}
+
+static void in_thread(void *counter)
+{
+    errno = ENOENT; /* each thread has its own errno */
+    zmq_atomic_counter_inc(counter);
+}
+
+static void threads(void)
+{
+    void *watch = zmq_stopwatch_start();
+    void *counter = zmq_atomic_counter_new();
+    void *thread;
+    unsigned long between;
+    errno = 0;
+    thread = zmq_threadstart(in_thread, counter);
+    CHECK(thread != NULL);
+    zmq_threadclose(thread);
+    CHECK(zmq_atomic_counter_value(counter) == 1 && zmq_errno() == 0);
+    zmq_atomic_counter_destroy(&counter);
+    zmq_sleep(0);
+    between = zmq_stopwatch_intermediate(watch);
+    CHECK(zmq_stopwatch_stop(watch) >= between);
+}
+
+int main(void)
+{
+    errors();
+    counters();
+    keys();
+    timer_callbacks();
+    threads();
+    printf("%d checks passed, %d failed\n", passed, failed);
+    return failed != 0;
+}
