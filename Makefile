@@ -1,0 +1,72 @@
+# What can be done here: `make help`. Every target installs the tools it lacks when run as root, and names them otherwise.
+
+PREFIX ?= /usr/local
+LIBDIR ?= lib
+DESTDIR ?=
+SOAK_SECONDS ?= 1800
+
+VERSION := 4.3.5
+SO_VERSION := 5.2.5
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+CARGO ?= cargo
+
+.PHONY: help build run test lint loom upstream interop soak install uninstall clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## the library: target/release/libzmq.so and libzmq.a
+	@scripts/need.sh gcc:gcc cargo:cargo
+	$(CARGO) build --release -p tautline-libzmq
+
+run: ## the benchmark beside libzmq 4.3.5 (FULL=1 every cell with more repeats; SCENARIO=file)
+	@$(if $(FULL),FULL=$(FULL)) $(if $(SCENARIO),SCENARIO=$(SCENARIO)) scripts/run.sh
+
+test: ## every test suite
+	@.ci/test
+
+lint: ## formatting, clippy, rustdoc, layers, sizes, unsafe
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+	$(CARGO) run --quiet -p xtask -- check
+
+loom: ## the concurrent parts under every interleaving
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom CARGO_PROFILE_RELEASE_LTO=off \
+	    CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true $(CARGO) test --release -p tautline-core --lib loom_
+
+upstream: ## libzmq's own behaviour tests on our library
+	@tests/upstream/run.sh
+
+interop: ## exchange with libzmq and with peers written from raw bytes
+	@tests/interop/run.sh
+
+soak: ## connect, kill, reconnect, terminate for SOAK_SECONDS (1800)
+	@SOAK_SECONDS=$(SOAK_SECONDS) tests/soak/run.sh
+
+lib := $(DESTDIR)$(PREFIX)/$(LIBDIR)
+include := $(DESTDIR)$(PREFIX)/include
+fill = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@VERSION@|$(VERSION)|g' \
+	-e "s|@INCLUDE_FROM_PACKAGE@|$$(realpath -ms --relative-to=$(PREFIX)/$(LIBDIR)/cmake/ZeroMQ $(PREFIX)/include)|g"
+
+install: build ## library, header, pkg-config and CMake files to PREFIX (/usr/local), LIBDIR (lib), DESTDIR
+	install -d $(lib)/pkgconfig $(lib)/cmake/ZeroMQ $(include)
+	install -m 755 $(TARGET)/release/libzmq.so $(lib)/libzmq.so.$(SO_VERSION)
+	ln -sf libzmq.so.$(SO_VERSION) $(lib)/libzmq.so.5
+	ln -sf libzmq.so.5 $(lib)/libzmq.so
+	install -m 644 $(TARGET)/release/libzmq.a $(lib)/libzmq.a
+	install -m 644 include/*.h $(include)
+	$(fill) packaging/libzmq.pc.in > $(lib)/pkgconfig/libzmq.pc
+	$(fill) packaging/ZeroMQConfig.cmake.in > $(lib)/cmake/ZeroMQ/ZeroMQConfig.cmake
+	$(fill) packaging/ZeroMQConfigVersion.cmake.in > $(lib)/cmake/ZeroMQ/ZeroMQConfigVersion.cmake
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then ldconfig; fi
+
+uninstall: ## remove what `make install` put there
+	rm -f $(lib)/libzmq.so.$(SO_VERSION) $(lib)/libzmq.so.5 $(lib)/libzmq.so $(lib)/libzmq.a
+	rm -f $(lib)/pkgconfig/libzmq.pc $(patsubst include/%,$(include)/%,$(wildcard include/*.h))
+	rm -rf $(lib)/cmake/ZeroMQ
+
+clean: ## remove everything built, the libzmq for comparison too
+	$(CARGO) clean
+	rm -rf target

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Installs into an empty prefix and builds a C program against it in each way a user would.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root"
+scripts/need.sh gcc:gcc make:make pkg-config:pkg-config cmake:cmake g++:g++ >&2
+work=$(mktemp -d "${TMPDIR:-/tmp}/packaging.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+prefix=$work/usr
+passed=0 failed=0
+
+check() { # check NAME COMMAND...
+    local name=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "install: FAILED: $name"
+        tail -20 "$work/log"
+    fi
+}
+
+check 'make install' make --no-print-directory install PREFIX="$prefix"
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+
+cat >"$work/main.c" <<'C'
+#include <zmq.h>
+#include <stdio.h>
+int main(void)
+{
+    int major, minor, patch;
+    void *context = zmq_ctx_new();
+    zmq_version(&major, &minor, &patch);
+    printf("%d.%d.%d\n", major, minor, patch);
+    return context == NULL || zmq_ctx_term(context) != 0;
+}
+C
+
+shared() { # by pkg-config, loaded from the prefix
+    gcc "$work/main.c" -o "$work/shared" $(pkg-config --cflags --libs libzmq) &&
+        ldd "$work/shared" | grep -q 'libzmq\.so\.5' &&
+        [[ $(LD_LIBRARY_PATH=$prefix/lib "$work/shared") == "$(pkg-config --modversion libzmq)" ]]
+}
+static() {
+    gcc "$work/main.c" -o "$work/static" -I"$prefix/include" "$prefix/lib/libzmq.a" \
+        $(sed -n 's/^Libs.private://p' "$prefix/lib/pkgconfig/libzmq.pc") &&
+        ! ldd "$work/static" | grep -q libzmq && "$work/static"
+}
+with_cmake() {
+    mkdir -p "$work/cmake" && cp "$work/main.c" "$work/cmake/"
+    cat >"$work/cmake/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.10)
+project(user C)
+find_package(ZeroMQ 4.3 REQUIRED)
+foreach(variable ZeroMQ_FOUND ZeroMQ_INCLUDE_DIR ZeroMQ_LIBRARY ZeroMQ_STATIC_LIBRARY)
+  if(NOT ${variable})
+    message(FATAL_ERROR "${variable} is not set")
+  endif()
+endforeach()
+add_executable(with_shared main.c)
+target_link_libraries(with_shared libzmq)
+add_executable(with_static main.c)
+target_link_libraries(with_static libzmq-static)
+add_executable(with_variables main.c)
+target_include_directories(with_variables PRIVATE ${ZeroMQ_INCLUDE_DIR})
+target_link_libraries(with_variables ${ZeroMQ_LIBRARY})
+CMAKE
+    cmake -S "$work/cmake" -B "$work/cmake/build" -DCMAKE_PREFIX_PATH="$prefix" &&
+        cmake --build "$work/cmake/build" &&
+        for program in with_shared with_static with_variables; do "$work/cmake/build/$program" || return 1; done
+}
+newer_is_refused() {
+    sed -i 's/ZeroMQ 4.3 REQUIRED/ZeroMQ 4.4 REQUIRED/' "$work/cmake/CMakeLists.txt"
+    ! cmake -S "$work/cmake" -B "$work/cmake/build2" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null 2>&1
+}
+uninstalled() {
+    make --no-print-directory uninstall PREFIX="$prefix" && [[ -z $(find "$prefix" ! -type d) ]]
+}
+check 'shared, by pkg-config' shared
+check 'static' static
+check 'find_package(ZeroMQ)' with_cmake
+check 'find_package refuses a newer version' newer_is_refused
+check 'make uninstall leaves no file' uninstalled
+echo "install: $passed passed, $failed failed, 0 skipped"
+[[ $failed -eq 0 ]]
