@@ -1,0 +1,123 @@
+/* What the files of zmq-bench share: the run's configuration, the check of every message, and failing.
+ *
+ * zmq-bench is one program against the public zmq.h only. It is compiled once and runs on whichever libzmq.so.5 the
+ * loader finds, so two libraries are compared by LD_LIBRARY_PATH alone. See ../../README.md for its command line. */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <zmq.h>
+
+#define MAX_SUBSCRIBERS 64
+#define ENDPOINT_SIZE 256
+
+/* Sequence numbers that are not data: the first message of a connection, and the one after the last. */
+#define HELLO UINT64_MAX
+#define FINISH (UINT64_MAX - 1)
+
+enum pattern { PUSH_PULL, ROUTER_ROUTER, PUB_SUB, FAN_OUT, REQ_REP };
+
+struct config {
+    enum pattern pattern;
+    const char *pattern_name;
+    const char *transport;
+    const char *api;
+    size_t size;
+    uint64_t count;
+    int subscribers;
+    int messages;      /* api: zmq_msg_* instead of zmq_send and zmq_recv */
+    int two_processes; /* the sender is a process of its own */
+    int timeout_s;
+    char directory[64]; /* of the ipc endpoint; empty otherwise */
+};
+
+/* What one receiving end saw. `received` is volatile because the watchdog reads it from its signal handler. */
+struct tally {
+    volatile uint64_t received;
+    uint64_t lost, reordered, corrupted;
+    uint64_t first_ns, last_ns;
+    double cpu_end;
+};
+
+/* One end of a run: its configuration, the control descriptor to the other end, and its tally. The control
+ * descriptor carries the endpoint, then one byte each for "ready" and "done": never while the clock runs. */
+struct end {
+    const struct config *config;
+    void *context;
+    int *control; /* the sender has one per receiver, a receiver has one */
+    struct tally tally;
+    double cpu_start; /* of the whole process: just before the clock can start */
+    uint32_t *samples_ns; /* round trips only */
+};
+
+/* flow.c */
+void flow_send(struct end *end);
+void flow_receive(struct end *end);
+/* round_trip.c */
+void round_trip_request(struct end *end);
+void round_trip_reply(struct end *end);
+
+/* watchdog.c */
+void fail(const char *what);
+void remove_directory(void);
+void watchdog_start(const struct config *config);
+void watchdog_watch(const struct tally *tally);
+void json_head(char *text, size_t room, const struct config *config);
+
+/* setup.c */
+void *socket_open(struct end *end, int type);
+void socket_bind(struct end *end, void *socket, int peers);
+void socket_connect(struct end *end, void *socket);
+void control_put(int control, char byte);
+void control_await(int control, char byte);
+
+static inline uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
+}
+
+static inline double cpu_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double) (u.ru_utime.tv_sec + u.ru_stime.tv_sec)
+           + (double) (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+static inline uint64_t tail_of(uint64_t sequence)
+{
+    return (sequence + 0x51ed270b2f1ca3d5u) * 0x9e3779b97f4a7c15u;
+}
+
+/* Writes the sequence number into the first 8 bytes and what follows from it into the last 8. */
+static inline void stamp(unsigned char *body, size_t size, uint64_t sequence)
+{
+    uint64_t tail = tail_of(sequence);
+    memcpy(body, &sequence, 8);
+    memcpy(body + size - 8, &tail, 8);
+}
+
+static inline uint64_t sequence_of(const unsigned char *body)
+{
+    uint64_t sequence;
+    memcpy(&sequence, body, 8);
+    return sequence;
+}
+
+/* Is this a whole message of this run, both of its ends belonging together? */
+static inline int intact(const unsigned char *body, size_t length, size_t size)
+{
+    uint64_t tail;
+    if (length != size)
+        return 0;
+    memcpy(&tail, body + size - 8, 8);
+    return tail == tail_of(sequence_of(body));
+}
+
+#endif

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Compiles the C peer once: bench/peers/c/build.sh INCLUDE_DIR LIBRARY_DIR OUT_DIR
+# The programs carry no rpath: LD_LIBRARY_PATH decides on which libzmq.so.5 they run.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+include=$1 library=$2 out=$3
+mkdir -p "$out"
+flags=(-std=gnu11 -O2 -fPIE -pie -pthread -Wall -Wextra)
+# The library is found again only through LD_LIBRARY_PATH, so its own dependencies are not checked here.
+${CC:-cc} "${flags[@]}" -I"$include" -o "$out/zmq-bench" \
+    "$here"/main.c "$here"/setup.c "$here"/flow.c "$here"/round_trip.c "$here"/watchdog.c \
+    "$library/libzmq.so.5" -ldl -Wl,--allow-shlib-undefined
+${CC:-cc} "${flags[@]}" -o "$out/calibrate" "$here"/calibrate.c

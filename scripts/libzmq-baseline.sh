@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Builds the libzmq that Tautline is measured against: 4.3.5, from the source in the `vendor` folder of the Rust
+# crate zeromq-src 0.3.6, by that source's own CMake in Release with libsodium, as a distribution would build it.
+# (The crate's own static build leaves out eventfd and would be an unfairly slow baseline.)
+#
+#   scripts/libzmq-baseline.sh [DEST]      DEST defaults to target/baseline
+#
+# Leaves DEST/src (the vendored source), DEST/build and DEST/libzmq (the install prefix). Quick when already done.
+set -euo pipefail
+
+crate_version=0.3.6
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+dest=${1:-$root/target/baseline}
+mkdir -p "$dest"
+dest=$(cd "$dest" && pwd)
+prefix=$dest/libzmq
+stamp=$prefix/.built
+recipe="zeromq-src $crate_version cmake Release shared sodium curve"
+
+say() { printf 'baseline: %s\n' "$*"; }
+
+if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$recipe" ] && [ -e "$prefix/lib/libzmq.so.5" ]; then
+    say "libzmq 4.3.5 is ready in $prefix"
+    exit 0
+fi
+
+# One build at a time: the test suite and the benchmark may both ask for it.
+exec 9>"$dest/.lock"
+if ! flock -n 9; then
+    say "another build is running, waiting for it"
+    flock 9
+    if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$recipe" ]; then
+        say "libzmq 4.3.5 is ready in $prefix"
+        exit 0
+    fi
+fi
+
+"$root/scripts/need.sh" cmake:cmake c++:g++ make:make pkg-config:pkg-config lib=libsodium:libsodium-dev
+
+source_dir=$dest/src/vendor/zeromq-src/vendor
+if [ ! -f "$source_dir/CMakeLists.txt" ]; then
+    say "fetching the source (crate zeromq-src $crate_version) into $dest/src"
+    rm -rf "$dest/src"
+    mkdir -p "$dest/src/src"
+    : >"$dest/src/src/lib.rs"
+    # The empty [workspace] keeps this manifest out of Tautline's own workspace.
+    cat >"$dest/src/Cargo.toml" <<TOML
+[package]
+name = "baseline-source"
+version = "0.0.0"
+edition = "2021"
+
+[workspace]
+
+[dependencies]
+zeromq-src = "=$crate_version"
+TOML
+    (cd "$dest/src" && cargo vendor --quiet vendor >cargo-vendor.log 2>&1) ||
+        { say "cargo vendor failed:"; tail -5 "$dest/src/cargo-vendor.log"; exit 1; }
+fi
+
+say "building libzmq 4.3.5 (about a minute; log in $dest/build.log)"
+rm -rf "$dest/build" "$prefix"
+{
+    cmake -S "$source_dir" -B "$dest/build" -DCMAKE_BUILD_TYPE=Release \
+        -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib \
+        -DBUILD_SHARED=ON -DBUILD_STATIC=OFF -DBUILD_TESTS=OFF -DENABLE_DRAFTS=OFF \
+        -DWITH_LIBSODIUM=ON -DENABLE_CURVE=ON -DWITH_PERF_TOOL=OFF -DWITH_DOCS=OFF \
+        -DCMAKE_POLICY_VERSION_MINIMUM=3.5 &&
+        cmake --build "$dest/build" --parallel 2 &&
+        cmake --install "$dest/build"
+} >"$dest/build.log" 2>&1 || { say "the build failed:"; tail -20 "$dest/build.log"; exit 1; }
+
+[ -e "$prefix/lib/libzmq.so.5" ] || { say "no libzmq.so.5 came out of the build"; exit 1; }
+printf '%s\n' "$recipe" >"$stamp"
+say "libzmq 4.3.5 is ready in $prefix"
