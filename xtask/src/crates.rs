@@ -1,0 +1,99 @@
+//! The crate graph: which package of the workspace may depend on which, read from the manifests.
+
+use std::fs;
+use std::path::Path;
+
+/// Folder of each package and the packages of ours that it may depend on, dev-dependencies aside.
+///
+/// `proto` and `io` never see each other, only `core` joins them; nothing may depend on `libzmq`.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("crates/proto", &[]),
+    ("crates/io", &[]),
+    ("crates/core", &["tautline-proto", "tautline-io"]),
+    ("crates/libzmq", &["tautline-core", "tautline-io", "tautline-proto"]),
+    ("crates/testkit", &[]),
+    ("bench/harness", &[]),
+    ("xtask", &[]),
+];
+
+/// What may be used by tests everywhere.
+const TEST_ONLY: &str = "tautline-testkit";
+
+/// Findings: a dependency that [`ALLOWED`] does not name, a member it does not know.
+pub fn check(root: &Path) -> Vec<String> {
+    let mut findings = Vec::new();
+    for member in members(&read(root, "Cargo.toml")) {
+        let Some((_, allowed)) = ALLOWED.iter().find(|(folder, _)| *folder == member) else {
+            findings.push(format!("{member}: not in the table of xtask/src/crates.rs"));
+            continue;
+        };
+        let manifest = read(root, &format!("{member}/Cargo.toml"));
+        findings.extend(
+            forbidden(&manifest, allowed)
+                .into_iter()
+                .map(|name| format!("{member}: may not depend on {name}")),
+        );
+    }
+    findings
+}
+
+fn read(root: &Path, path: &str) -> String {
+    fs::read_to_string(root.join(path)).unwrap_or_default()
+}
+
+/// The quoted strings of `members = [...]`.
+fn members(manifest: &str) -> Vec<String> {
+    let list =
+        manifest.split_once("members = [").map_or("", |(_, rest)| rest.split(']').next().unwrap_or(""));
+    list.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// Our packages among the dependencies of a manifest that are not allowed.
+fn forbidden(manifest: &str, allowed: &[&str]) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut section = String::new();
+    for line in manifest.lines().map(str::trim) {
+        if line.starts_with('[') {
+            section = line.trim_matches(['[', ']']).to_owned();
+        }
+        // `[dependencies]` with a line each, or `[dependencies.name]`; the same under `[target.'cfg(..)'.…]`.
+        let (table, inline_name) = match section.rsplit_once("dependencies.") {
+            Some((before, name)) => (format!("{before}dependencies"), Some(name.to_owned())),
+            None => (section.clone(), None),
+        };
+        let name = match inline_name {
+            Some(name) if line.starts_with('[') => name,
+            None if !line.starts_with('[') => line.split(['.', '=', ' ']).next().unwrap_or("").to_owned(),
+            _ => continue,
+        };
+        let is_test =
+            table.ends_with("dev-dependencies") && (name == TEST_ONLY || allowed.contains(&name.as_str()));
+        if table.ends_with("dependencies")
+            && name.starts_with("tautline")
+            && !allowed.contains(&name.as_str())
+            && !is_test
+        {
+            names.push(name);
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forbidden_dependencies_are_found() {
+        let manifest = "[dependencies]\ntautline-io.workspace = true\nlibc = \"1\"\n\
+                        [target.'cfg(unix)'.dependencies]\ntautline-core = { path = \"x\" }\n\
+                        [dependencies.tautline-libzmq]\npath = \"y\"\n\
+                        [dev-dependencies]\ntautline-testkit.workspace = true\n";
+        assert_eq!(forbidden(manifest, &["tautline-io"]), ["tautline-core", "tautline-libzmq"]);
+    }
+
+    #[test]
+    fn members_are_read() {
+        assert_eq!(members("[workspace]\nmembers = [\n \"a\",\n \"b/c\",\n]\n"), ["a", "b/c"]);
+    }
+}

@@ -1,0 +1,214 @@
+//! The module rules inside the engine: a layer uses what lies below it, never what lies above.
+//!
+//! The table is `xtask/layers.txt`. References are found in the text: `crate::a::b`, `crate::{a, b}`, `super::` chains
+//! that reach the crate root, `tautline_proto::` and `tautline_io::`. Tests may use anything.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use crate::scan::{self, Source};
+
+/// The crates that count as layers below the engine, by the name that code uses.
+const CRATES: [(&str, &str); 2] = [("tautline_proto", "proto"), ("tautline_io", "io")];
+
+/// For each layer everything it may use: its own list and, through it, what those may use.
+type Table = BTreeMap<String, BTreeSet<String>>;
+
+/// Findings: a reference that the table does not allow, a module it does not know, a circle in it.
+pub fn check(root: &Path) -> Vec<String> {
+    let text = fs::read_to_string(root.join("xtask/layers.txt")).unwrap_or_default();
+    let table = match parse(&text) {
+        Ok(table) => table,
+        Err(finding) => return vec![finding],
+    };
+    let sources = scan::sources(&root.join("crates/core/src"));
+    let modules: BTreeSet<&str> = sources.iter().filter_map(|source| top(&source.path)).collect();
+    let mut findings: Vec<String> = modules
+        .iter()
+        .filter(|module| !table.contains_key(**module))
+        .map(|module| format!("crates/core/src/{module}: not in xtask/layers.txt"))
+        .collect();
+    for source in sources.iter().filter(|source| !source.is_test) {
+        findings.extend(violations(source, &table));
+    }
+    findings
+}
+
+/// The top-level module of a file; None for the crate root, which joins all of them.
+fn top(path: &str) -> Option<&str> {
+    scan::module_path(path).first().copied()
+}
+
+fn violations(source: &Source, table: &Table) -> Vec<String> {
+    let Some(from) = top(&source.path) else { return Vec::new() };
+    let Some(allowed) = table.get(from) else { return Vec::new() };
+    let mut findings = Vec::new();
+    for (line, name) in references(source) {
+        if name == from {
+            continue;
+        }
+        let place = format!("crates/core/src/{}:{line}", source.path);
+        if !table.contains_key(&name) {
+            // A re-export of the crate root would hide which layer is meant.
+            findings.push(format!("{place}: name the module of `crate::{name}`"));
+        } else if !allowed.contains(&name) {
+            findings.push(format!("{place}: {from} may not use {name}"));
+        }
+    }
+    findings
+}
+
+/// The layers that a file refers to, with the line of each reference.
+fn references(source: &Source) -> Vec<(usize, String)> {
+    let code: String = source.lines().flat_map(|(_, code, _)| [code, "\n"]).collect();
+    let depth = scan::module_path(&source.path).len();
+    let mut found = Vec::new();
+    for (at, word) in word_positions(&code) {
+        let line = code[..at].matches('\n').count() + 1;
+        let after = &code[at + word.len()..];
+        let mut add = |name: &str| found.push((line, name.to_owned()));
+        if let Some((_, layer)) = CRATES.iter().find(|(name, _)| *name == word) {
+            add(layer);
+        } else if word == "crate" && !code[..at].ends_with('$') {
+            heads(after).into_iter().for_each(&mut add);
+        } else if word == "super" && !code[..at].trim_end().ends_with("::") {
+            // `super::super::x` from `a::b` is `crate::x`.
+            let (mut rest, mut ups) = (after, 1);
+            while let Some(next) = rest.trim_start().strip_prefix("::").map(str::trim_start) {
+                let Some(further) = next.strip_prefix("super") else { break };
+                rest = further;
+                ups += 1;
+            }
+            if ups == depth {
+                // Items of inline modules reach only their own file: what is no module here is theirs.
+                heads(rest)
+                    .into_iter()
+                    .filter(|name| name.starts_with(char::is_lowercase))
+                    .for_each(&mut add);
+            }
+        }
+    }
+    found
+}
+
+/// The first names of the path or group that follows `crate`: `::a::b` gives a, `::{a, b::{c, d}}` gives a, b.
+/// Macros (`::name!`) and visibilities (`crate)`) give none.
+fn heads(after: &str) -> Vec<&str> {
+    let Some(rest) = after.trim_start().strip_prefix("::").map(str::trim_start) else { return Vec::new() };
+    let Some(group) = rest.strip_prefix('{') else {
+        let name = scan::words(rest).next();
+        return name.filter(|name| !rest[name.len()..].starts_with('!')).into_iter().collect();
+    };
+    let (mut depth, mut names, mut at_head) = (0, Vec::new(), true);
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => at_head = true,
+            c if at_head && depth == 0 && (c.is_alphanumeric() || c == '_') => {
+                names.extend(scan::words(&group[at..]).next());
+                at_head = false;
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+fn word_positions(code: &str) -> impl Iterator<Item = (usize, &str)> {
+    scan::words(code).map(|word| (word.as_ptr() as usize - code.as_ptr() as usize, word))
+}
+
+/// Reads the table and closes it downwards; an unknown layer or a circle is an error.
+fn parse(text: &str) -> Result<Table, String> {
+    let mut direct: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut shared: Vec<String> = Vec::new();
+    for line in text.lines().map(|line| line.split('#').next().unwrap_or("").trim()).filter(|l| !l.is_empty())
+    {
+        let Some((name, uses)) = line.split_once(':') else {
+            return Err(format!("xtask/layers.txt: no colon in `{line}`"));
+        };
+        let uses: Vec<String> = uses.split_whitespace().map(str::to_owned).collect();
+        if name == "everybody" {
+            shared = uses;
+        } else {
+            direct.insert(name.trim().to_owned(), uses);
+        }
+    }
+    for (_, layer) in CRATES {
+        direct.entry(layer.to_owned()).or_default();
+    }
+    let mut table = Table::new();
+    for name in direct.keys() {
+        let mut all = BTreeSet::new();
+        below(name, &direct, &mut all)?;
+        if all.contains(name) {
+            return Err(format!("xtask/layers.txt: {name} lies below itself"));
+        }
+        // A shared leaf is open to all, but does not hand on what it uses itself.
+        if !shared.contains(name) {
+            all.extend(shared.iter().cloned());
+        }
+        table.insert(name.clone(), all);
+    }
+    Ok(table)
+}
+
+/// Adds to `all` what `name` uses, and what lies below that.
+fn below(
+    name: &str,
+    direct: &BTreeMap<String, Vec<String>>,
+    all: &mut BTreeSet<String>,
+) -> Result<(), String> {
+    let uses = direct.get(name).ok_or_else(|| format!("xtask/layers.txt: no line for {name}"))?;
+    for next in uses {
+        if all.insert(next.clone()) {
+            below(next, direct, all)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(path: &str, text: &str) -> Source {
+        let code = scan::blank(text);
+        let lines_before_tests = code.lines().count();
+        Source { path: path.into(), text: text.into(), code, is_test: false, lines_before_tests }
+    }
+
+    fn names(path: &str, text: &str) -> Vec<String> {
+        references(&source(path, text)).into_iter().map(|(_, name)| name).collect()
+    }
+
+    #[test]
+    fn references_of_every_form() {
+        assert_eq!(names("a.rs", "use crate::x::Y; // crate::no\nlet z = crate::w::v();"), ["x", "w"]);
+        assert_eq!(names("a.rs", "use crate::{\n b::{self, c},\n d,\n};"), ["b", "d"]);
+        assert_eq!(names("a/b.rs", "use super::c; use super::super::d::E;"), ["d"]);
+        assert_eq!(names("a.rs", "use super::d::E; pub(crate) fn f() {} pub(super) x: u8"), ["d"]);
+        assert_eq!(names("a.rs", "use tautline_io::net; crate::check!(x); $crate::y"), ["io"]);
+    }
+
+    #[test]
+    fn the_table_is_closed_downwards() {
+        let table = parse("everybody: leaf\nleaf: proto\ntop: mid\nmid: io # comment\n").unwrap();
+        assert_eq!(table["top"].iter().collect::<Vec<_>>(), ["io", "leaf", "mid"]);
+        assert_eq!(table["leaf"].iter().collect::<Vec<_>>(), ["proto"]);
+        assert!(parse("a: b\nb: a\n").is_err());
+        assert!(parse("a: b\n").is_err());
+    }
+
+    #[test]
+    fn violations_are_named() {
+        let table = parse("top: low\nlow:\n").unwrap();
+        let found = violations(&source("low.rs", "\nuse crate::top::X;"), &table);
+        assert_eq!(found, ["crates/core/src/low.rs:2: low may not use top"]);
+        assert!(violations(&source("top.rs", "use crate::low::X;"), &table).is_empty());
+        assert_eq!(violations(&source("low.rs", "use crate::X;"), &table).len(), 1);
+    }
+}

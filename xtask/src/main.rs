@@ -1,0 +1,77 @@
+//! Checks of the house rules that no compiler makes: `cargo run -p xtask -- check`.
+//!
+//! Works on the text of the sources with a small scanner ([`scan`]), so that it needs no dependency and runs in a
+//! moment. Each check returns its findings; the process ends with 1 if there are any.
+
+#![forbid(unsafe_code)]
+
+mod abi;
+mod crates;
+mod layers;
+mod scan;
+mod sizes;
+mod unsafe_sites;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo run -p xtask -- COMMAND
+  check               layers, file sizes and unsafe code
+  unsafe [--write]    compare docs/unsafe.md with the sources, or write it
+  abi [LIBRARY]       exported symbols and soname of target/release/libzmq.so";
+
+fn main() -> ExitCode {
+    let root = root();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["check"] => check(&root),
+        ["unsafe"] => report("unsafe code", &unsafe_sites::check(&root)),
+        ["unsafe", "--write"] => report("docs/unsafe.md", &unsafe_sites::write(&root)),
+        ["abi"] => abi::run(&root, &default_library(&root)),
+        ["abi", library] => abi::run(&root, Path::new(library)),
+        _ => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn check(root: &Path) -> ExitCode {
+    let results = [
+        report("crate graph", &crates::check(root)),
+        report("module layers", &layers::check(root)),
+        report("file sizes", &sizes::check(root)),
+        report("unsafe code", &unsafe_sites::check(root)),
+    ];
+    if results.iter().all(|result| *result == ExitCode::SUCCESS) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Prints the findings of one check.
+fn report(name: &str, findings: &[String]) -> ExitCode {
+    if findings.is_empty() {
+        println!("{name}: ok");
+        return ExitCode::SUCCESS;
+    }
+    println!("{name}: {} finding(s)", findings.len());
+    for finding in findings {
+        println!("  {finding}");
+    }
+    ExitCode::FAILURE
+}
+
+/// The repository: this package lies directly in it.
+fn root() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().unwrap_or(package).to_owned()
+}
+
+fn default_library(root: &Path) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    target.join("release/libzmq.so")
+}

@@ -1,0 +1,273 @@
+//! Reads Rust sources as far as the checks need: code without comments and literals, and which of it is test code.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One source file.
+pub struct Source {
+    /// Path relative to the folder that was scanned, `/` between the parts.
+    pub path: String,
+    /// The text as it is.
+    pub text: String,
+    /// The text with comments and the contents of literals blanked; same lines, same columns (in bytes).
+    pub code: String,
+    /// The whole file is test code: reached through `#[cfg(test)] mod x;`, or in a folder `tests`.
+    pub is_test: bool,
+    /// How many lines come before the first inline `#[cfg(test)] mod x {`.
+    pub lines_before_tests: usize,
+}
+
+impl Source {
+    /// The numbered lines of code that are not test code, as (number from 1, code, text).
+    pub fn lines(&self) -> impl Iterator<Item = (usize, &str, &str)> {
+        let count = if self.is_test { 0 } else { self.lines_before_tests };
+        self.code
+            .lines()
+            .zip(self.text.lines())
+            .enumerate()
+            .take(count)
+            .map(|(i, (code, text))| (i + 1, code, text))
+    }
+}
+
+/// All `.rs` files below `folder`, sorted by path. A folder that does not exist holds none.
+pub fn sources(folder: &Path) -> Vec<Source> {
+    let mut files = Vec::new();
+    collect(folder, &mut files);
+    files.sort();
+    let mut sources: Vec<Source> = files
+        .into_iter()
+        .filter_map(|file| {
+            let text = fs::read_to_string(&file).ok()?;
+            let path = file.strip_prefix(folder).ok()?.to_string_lossy().replace('\\', "/");
+            let code = blank(&text);
+            let lines_before_tests = lines_before_tests(&code);
+            Some(Source { path, text, code, is_test: false, lines_before_tests })
+        })
+        .collect();
+    let declared: HashSet<String> = sources.iter().flat_map(test_modules).collect();
+    for source in &mut sources {
+        let stem = source.path.trim_end_matches(".rs").trim_end_matches("/mod");
+        source.is_test = stem.split('/').any(|part| part == "tests")
+            || declared.iter().any(|module| stem == module || stem.starts_with(&format!("{module}/")));
+    }
+    sources
+}
+
+/// The module path of a file relative to `src/`: `conn/flush.rs` is `["conn", "flush"]`, `lib.rs` is `[]`.
+pub fn module_path(path: &str) -> Vec<&str> {
+    let stem = path.trim_end_matches(".rs");
+    stem.split('/').filter(|part| !matches!(*part, "lib" | "main" | "mod")).collect()
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+/// Is this line an attribute that keeps what follows out of the product? `cfg(test)`, `cfg(all(test, ..))`.
+fn is_test_attribute(line: &str) -> bool {
+    let line = line.trim();
+    line.starts_with("#[cfg(") && !line.contains("not(test") && words(line).any(|word| word == "test")
+}
+
+/// The `#[cfg(test)] mod x;` of a file, as paths without `.rs`.
+fn test_modules(source: &Source) -> Vec<String> {
+    let folder = module_path(&source.path).join("/");
+    let mut modules = Vec::new();
+    let mut armed = false;
+    for line in source.code.lines().map(str::trim) {
+        if is_test_attribute(line) {
+            armed = true;
+        }
+        let code = line.rsplit(']').next().unwrap_or_default().trim();
+        if code.is_empty() {
+            continue;
+        }
+        let is_module = armed && code.ends_with(';') && words(code).any(|word| word == "mod");
+        if let Some(name) = words(code).last().filter(|_| is_module) {
+            modules.push(if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") });
+        }
+        armed = false;
+    }
+    modules
+}
+
+/// Lines before the first `#[cfg(test)]` that is followed by an inline module.
+fn lines_before_tests(code: &str) -> usize {
+    let lines: Vec<&str> = code.lines().map(str::trim).collect();
+    for (number, line) in lines.iter().enumerate() {
+        let follows = lines[number + 1..].iter().find(|next| !next.is_empty() && !next.starts_with("#["));
+        if is_test_attribute(line)
+            && follows.is_some_and(|next| next.starts_with("mod ") && next.ends_with('{'))
+        {
+            return number;
+        }
+    }
+    lines.len()
+}
+
+/// Identifiers and keywords of a piece of code, in order.
+pub fn words(code: &str) -> impl Iterator<Item = &str> {
+    code.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
+}
+
+/// Replaces comments and the contents of string and character literals by spaces; newlines stay.
+pub fn blank(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = bytes.to_vec();
+    let mut at = 0;
+    while at < bytes.len() {
+        let end = match bytes[at] {
+            b'/' if bytes[at..].starts_with(b"//") => line_end(bytes, at),
+            b'/' if bytes[at..].starts_with(b"/*") => comment_end(bytes, at),
+            b'"' => string_end(bytes, at),
+            b'r' if !follows_word(bytes, at) => match raw_string_end(bytes, at) {
+                Some(end) => end,
+                None => {
+                    at += 1;
+                    continue;
+                }
+            },
+            b'\'' => char_end(bytes, at),
+            _ => {
+                at += 1;
+                continue;
+            }
+        };
+        for byte in &mut out[at..end] {
+            if *byte != b'\n' {
+                *byte = b' ';
+            }
+        }
+        at = end;
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Is the byte at `at` inside a word, other than after a literal prefix (`br"..."`, `cr"..."`)?
+fn follows_word(bytes: &[u8], at: usize) -> bool {
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    match at.checked_sub(1).map(|before| bytes[before]) {
+        Some(b'b' | b'c') => at >= 2 && word(bytes[at - 2]),
+        Some(byte) => word(byte),
+        None => false,
+    }
+}
+
+fn line_end(bytes: &[u8], at: usize) -> usize {
+    bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |length| at + length)
+}
+
+fn comment_end(bytes: &[u8], at: usize) -> usize {
+    let (mut depth, mut i) = (0, at);
+    while i < bytes.len() {
+        if bytes[i..].starts_with(b"/*") {
+            depth += 1;
+            i += 2;
+        } else if bytes[i..].starts_with(b"*/") {
+            depth -= 1;
+            i += 2;
+            if depth == 0 {
+                return i;
+            }
+        } else {
+            i += 1;
+        }
+    }
+    bytes.len()
+}
+
+fn string_end(bytes: &[u8], at: usize) -> usize {
+    let mut i = at + 1;
+    while i < bytes.len() {
+        match bytes[i] {
+            b'\\' => i += 2,
+            b'"' => return i + 1,
+            _ => i += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// The end of `r"..."` or `r#"..."#` at `at`; None if it is not a raw string.
+fn raw_string_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let hashes = bytes[at + 1..].iter().take_while(|byte| **byte == b'#').count();
+    let open = at + 1 + hashes;
+    if bytes.get(open) != Some(&b'"') {
+        return None;
+    }
+    let close = [b"\"".as_slice(), &vec![b'#'; hashes]].concat();
+    let length = bytes[open + 1..].windows(close.len()).position(|window| window == close);
+    Some(length.map_or(bytes.len(), |length| open + 1 + length + close.len()))
+}
+
+/// The end of a character literal at `at`, or just behind the quote of a lifetime.
+fn char_end(bytes: &[u8], at: usize) -> usize {
+    match bytes.get(at + 1) {
+        Some(b'\\') => {
+            // The byte behind the backslash may be a quote itself.
+            let close = bytes.get(at + 3..).and_then(|rest| rest.iter().position(|byte| *byte == b'\''));
+            close.map_or(bytes.len(), |length| at + 3 + length + 1)
+        }
+        Some(first) => {
+            let width = match first {
+                0..0x80 => 1,
+                0x80..0xE0 => 2,
+                0xE0..0xF0 => 3,
+                _ => 4,
+            };
+            if bytes.get(at + 1 + width) == Some(&b'\'') { at + 2 + width } else { at + 1 }
+        }
+        None => bytes.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(path: &str, text: &str) -> Source {
+        let code = blank(text);
+        let lines_before_tests = lines_before_tests(&code);
+        Source { path: path.into(), text: text.into(), code, is_test: false, lines_before_tests }
+    }
+
+    #[test]
+    fn comments_and_literals_are_blanked() {
+        let text = "a // crate::x\nb /* c /* d */ crate::y */ e \"crate::\\\"z\" 'f' '\\'' '\"' &'g str r#\"h\"i\"# br\"j\" r\nk";
+        let code = blank(text);
+        assert_eq!(code.len(), text.len());
+        assert_eq!(words(&code).collect::<Vec<_>>(), ["a", "b", "e", "g", "str", "b", "r", "k"]);
+    }
+
+    #[test]
+    fn inline_tests_are_cut() {
+        let text = "fn a() {}\n#[cfg(test)]\n#[allow(x)]\nmod tests {\n}\n";
+        assert_eq!(source("a.rs", text).lines().count(), 1);
+        assert_eq!(source("a.rs", "#[cfg(not(test))]\nmod a {\n}\n").lines().count(), 3);
+        assert_eq!(source("a.rs", "#[cfg(test)]\nmod tests;\nfn b() {}\n").lines().count(), 3);
+    }
+
+    #[test]
+    fn test_modules_in_files_are_found() {
+        let text =
+            "#[cfg(all(test, loom))]\nmod loom_model;\n#[cfg(test)]\nuse x;\nmod a;\n#[cfg(test)] mod b;\n";
+        assert_eq!(test_modules(&source("conn/mod.rs", text)), ["conn/loom_model", "conn/b"]);
+        assert_eq!(test_modules(&source("lib.rs", text)), ["loom_model", "b"]);
+    }
+
+    #[test]
+    fn module_paths() {
+        assert_eq!(module_path("conn/flush.rs"), ["conn", "flush"]);
+        assert_eq!(module_path("conn/mod.rs"), ["conn"]);
+        assert!(module_path("lib.rs").is_empty());
+    }
+}

@@ -1,0 +1,23 @@
+//! No file grows past the point where it holds more than one concept.
+
+use std::path::Path;
+
+use crate::scan;
+
+/// Lines of a source file without its tests; 80 to 350 is usual.
+const LIMIT: usize = 600;
+
+/// Findings: files over [`LIMIT`].
+pub fn check(root: &Path) -> Vec<String> {
+    let mut findings = Vec::new();
+    for folder in ["crates", "bench", "xtask", "tests"] {
+        for source in scan::sources(&root.join(folder)) {
+            let lines = source.lines().count();
+            if lines > LIMIT {
+                findings
+                    .push(format!("{folder}/{}: {lines} lines without tests (limit {LIMIT})", source.path));
+            }
+        }
+    }
+    findings
+}

@@ -1,0 +1,237 @@
+//! Unsafe code stays where it is allowed, argued for and counted.
+//!
+//! `docs/unsafe.md` lists every file with unsafe code and what for; the counts in it are compared with the sources, so
+//! that new unsafe code shows up in a review. `--write` brings the counts up to date and keeps the reasons.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::scan::{self, Source};
+
+/// Where unsafe code may be: folders or file names below the root.
+const ALLOWED: [&str; 4] =
+    ["crates/io/src/", "crates/libzmq/src/", "crates/core/src/queue", "crates/core/src/message"];
+
+/// The attribute that each crate root must carry.
+const ATTRIBUTES: [(&str, &str); 4] = [
+    ("crates/proto/src/lib.rs", "#![forbid(unsafe_code)]"),
+    ("crates/core/src/lib.rs", "#![deny(unsafe_code)]"),
+    ("crates/testkit/src/lib.rs", "#![forbid(unsafe_code)]"),
+    ("xtask/src/main.rs", "#![forbid(unsafe_code)]"),
+];
+
+const DOCUMENT: &str = "docs/unsafe.md";
+
+const HEAD: &str = "\
+# Unsafe code
+
+Every file with unsafe code, and what it needs it for. The counts are checked by `cargo run -p xtask -- check`;
+`cargo run -p xtask -- unsafe --write` brings them up to date, the reasons are written by hand. Each block carries a
+`SAFETY` comment with the argument; tests are not counted.
+
+| file | blocks | impls | functions | what for |
+|---|---|---|---|---|
+";
+
+/// What one file holds outside its tests.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Count {
+    blocks: usize,
+    impls: usize,
+    functions: usize,
+}
+
+/// Findings: unsafe code at a place where none may be, a missing attribute or argument, counts that differ.
+pub fn check(root: &Path) -> Vec<String> {
+    let sources = all_sources(root);
+    let mut findings = Vec::new();
+    for (path, attribute) in ATTRIBUTES {
+        if !fs::read_to_string(root.join(path)).unwrap_or_default().contains(attribute) {
+            findings.push(format!("{path}: must carry {attribute}"));
+        }
+    }
+    for source in &sources {
+        if count(source) != Count::default() && !ALLOWED.iter().any(|place| source.path.starts_with(place)) {
+            findings.push(format!("{}: no unsafe code may be here", source.path));
+        }
+        findings.extend(
+            unargued(source)
+                .into_iter()
+                .map(|line| format!("{}:{line}: no SAFETY comment above this unsafe code", source.path)),
+        );
+    }
+    let document = fs::read_to_string(root.join(DOCUMENT)).unwrap_or_default();
+    if counts_in(&document) != counts_in(&table(&sources, &document)) {
+        findings
+            .push(format!("{DOCUMENT} differs from the sources: run `cargo run -p xtask -- unsafe --write`"));
+    }
+    findings
+}
+
+/// Writes the document anew; reasons of files that are still there stay.
+pub fn write(root: &Path) -> Vec<String> {
+    let document = fs::read_to_string(root.join(DOCUMENT)).unwrap_or_default();
+    let text = table(&all_sources(root), &document);
+    let missing = text.matches("|  |").count();
+    if missing > 0 {
+        println!("{missing} file(s) without a reason: write it into the last column");
+    }
+    let written = fs::create_dir_all(root.join("docs")).and_then(|()| fs::write(root.join(DOCUMENT), text));
+    written.err().map(|error| format!("{DOCUMENT}: {error}")).into_iter().collect()
+}
+
+/// The sources of the product, with paths from the root.
+fn all_sources(root: &Path) -> Vec<Source> {
+    let mut all = Vec::new();
+    for folder in ["crates", "bench", "xtask"] {
+        for mut source in scan::sources(&root.join(folder)) {
+            source.path = format!("{folder}/{}", source.path);
+            all.push(source);
+        }
+    }
+    all
+}
+
+/// The word after each `unsafe` of the code outside tests, with its line.
+fn sites(source: &Source) -> Vec<(usize, String)> {
+    let lines: Vec<_> = source.lines().collect();
+    let mut found = Vec::new();
+    for (index, (number, code, _)) in lines.iter().enumerate() {
+        for (at, _) in code.match_indices("unsafe") {
+            let before = code[..at].chars().next_back();
+            let after = &code[at + "unsafe".len()..];
+            // `unsafe_code` in an attribute and `#[unsafe(no_mangle)]` are no sites.
+            let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '(';
+            if before.is_some_and(|c| is_word(c) || c == '[') || after.starts_with(is_word) {
+                continue;
+            }
+            let next_line = lines.get(index + 1).map_or("", |(_, code, _)| *code);
+            let rest = if after.trim().is_empty() { next_line } else { after };
+            let rest = rest.trim_start();
+            let word = if rest.starts_with('{') { "{" } else { scan::words(rest).next().unwrap_or("") };
+            found.push((*number, word.to_owned()));
+        }
+    }
+    found
+}
+
+fn count(source: &Source) -> Count {
+    let mut count = Count::default();
+    for (number, word) in sites(source) {
+        match word.as_str() {
+            "{" => count.blocks += 1,
+            "impl" => count.impls += 1,
+            // A function, not the type of a pointer to one: `unsafe extern "C" fn(..)`.
+            "fn" | "extern" | "trait" => {
+                let code = source.code.lines().nth(number - 1).unwrap_or("");
+                if !code.replace(' ', "").contains("fn(") {
+                    count.functions += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    count
+}
+
+/// The lines of unsafe blocks and impls that have no SAFETY comment on the same line or above their statement.
+fn unargued(source: &Source) -> Vec<usize> {
+    let text: Vec<&str> = source.text.lines().collect();
+    let code: Vec<&str> = source.code.lines().collect();
+    let argued = |number: usize| {
+        if text[number - 1].contains("SAFETY") {
+            return true;
+        }
+        for index in (0..number - 1).rev() {
+            let comment = text[index].trim_start().starts_with("//");
+            if comment && text[index].contains("SAFETY") {
+                return true;
+            }
+            let statement = code[index].trim_end();
+            if !comment && (text[index].trim().is_empty() || statement.ends_with([';', '}', '{'])) {
+                return false;
+            }
+        }
+        false
+    };
+    sites(source)
+        .into_iter()
+        .filter(|(number, word)| matches!(word.as_str(), "{" | "impl") && !argued(*number))
+        .map(|(number, _)| number)
+        .collect()
+}
+
+fn table(sources: &[Source], old: &str) -> String {
+    let reasons: BTreeMap<&str, &str> = rows(old).map(|cells| (cells[0], cells[4])).collect();
+    let mut text = HEAD.to_owned();
+    let mut total = Count::default();
+    for source in sources {
+        let Count { blocks, impls, functions } = count(source);
+        if (blocks, impls, functions) == (0, 0, 0) {
+            continue;
+        }
+        total = Count {
+            blocks: total.blocks + blocks,
+            impls: total.impls + impls,
+            functions: total.functions + functions,
+        };
+        let reason = reasons.get(source.path.as_str()).unwrap_or(&"");
+        text += &format!("| {} | {blocks} | {impls} | {functions} | {reason} |\n", source.path);
+    }
+    text + &format!("| all | {} | {} | {} | |\n", total.blocks, total.impls, total.functions)
+}
+
+/// The five cells of each row that describes a file.
+fn rows(document: &str) -> impl Iterator<Item = Vec<&str>> {
+    document.lines().filter(|line| line.contains(".rs |")).filter_map(|line| {
+        let cells: Vec<&str> = line.trim().trim_matches('|').split('|').map(str::trim).collect();
+        (cells.len() == 5).then_some(cells)
+    })
+}
+
+fn counts_in(document: &str) -> Vec<[String; 4]> {
+    rows(document).map(|cells| [0, 1, 2, 3].map(|i| cells[i].to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(text: &str) -> Source {
+        let code = scan::blank(text);
+        let lines_before_tests = code.lines().count();
+        Source {
+            path: "crates/io/src/x.rs".into(),
+            text: text.into(),
+            code,
+            is_test: false,
+            lines_before_tests,
+        }
+    }
+
+    #[test]
+    fn sites_are_counted_by_kind() {
+        let text = "#![deny(unsafe_code)]\n#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn f() {\n unsafe { g() }\n}\n\
+                    unsafe impl Send for X {}\ntype F = unsafe extern \"C\" fn(u8);\n// unsafe { }\nunsafe fn h() {}\n";
+        let found = count(&source(text));
+        assert_eq!((found.blocks, found.impls, found.functions), (1, 1, 2));
+    }
+
+    #[test]
+    fn a_missing_argument_is_found() {
+        let good = "// SAFETY: why\nlet x =\n    unsafe { f() };\n// SAFETY: too\n#[allow(x)]\nunsafe impl Send for X {}\n";
+        assert!(unargued(&source(good)).is_empty());
+        assert_eq!(unargued(&source("// SAFETY: other\nf();\nunsafe { g() };\n")), [3]);
+        assert_eq!(unargued(&source("fn f() {\n    unsafe { g() };\n}\n")), [2]);
+    }
+
+    #[test]
+    fn reasons_survive_a_rewrite() {
+        let sources = [source("unsafe { f() }\n")];
+        let old = "| crates/io/src/x.rs | 7 | 0 | 0 | system calls |\n";
+        let new = table(&sources, old);
+        assert!(new.contains("| crates/io/src/x.rs | 1 | 0 | 0 | system calls |"));
+        assert_ne!(counts_in(old), counts_in(&new));
+    }
+}
