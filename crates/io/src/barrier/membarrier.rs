@@ -1,0 +1,65 @@
+//! The fence by Linux's membarrier, in its expedited private form: an interrupt to each core that runs a
+//! thread of this process.
+
+use std::io;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed, Ordering::SeqCst, compiler_fence, fence};
+use std::time::Duration;
+
+use crate::sys::check;
+
+/// UNKNOWN until the kernel has been asked. Relaxed everywhere: a `light` that still reads UNKNOWN does more
+/// than needed, and ASYMMETRIC is read only after the registration that makes every `heavy` interrupt.
+static MODE: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+const UNKNOWN: u8 = 0;
+const ASYMMETRIC: u8 = 1;
+const SYMMETRIC: u8 = 2;
+
+#[inline]
+pub(super) fn light() {
+    if MODE.load(Relaxed) == ASYMMETRIC {
+        compiler_fence(SeqCst);
+    } else {
+        fence(SeqCst);
+    }
+}
+
+pub(super) fn heavy() {
+    fence(SeqCst);
+    if MODE.load(Relaxed) == UNKNOWN {
+        prepare();
+    }
+    if MODE.load(Relaxed) == ASYMMETRIC && membarrier(EXPEDITED).is_err() {
+        revoked();
+    }
+    fence(SeqCst);
+}
+
+pub(super) fn prepare() {
+    if MODE.load(Relaxed) == UNKNOWN {
+        let mode = if membarrier(REGISTER).is_ok() { ASYMMETRIC } else { SYMMETRIC };
+        // Who asks first decides for all.
+        let _ = MODE.compare_exchange(UNKNOWN, mode, Relaxed, Relaxed);
+    }
+}
+
+/// The kernel refuses what it granted: a new process image registers again, a sandbox entered since does not
+/// let us. Then the light side must fence from now on, and one that has just passed without gets the time
+/// to empty its store buffer (which takes well under a microsecond of running, or one context switch).
+#[cold]
+fn revoked() {
+    if membarrier(REGISTER).is_ok() && membarrier(EXPEDITED).is_ok() {
+        return;
+    }
+    MODE.store(SYMMETRIC, SeqCst);
+    std::thread::sleep(Duration::from_millis(1));
+}
+
+const EXPEDITED: libc::c_long = 1 << 3;
+const REGISTER: libc::c_long = 1 << 4;
+
+fn membarrier(command: libc::c_long) -> io::Result<()> {
+    // SAFETY: membarrier takes three integers and touches no memory of ours.
+    check(unsafe { libc::syscall(libc::SYS_membarrier, command, 0_u32, 0_i32) } as libc::c_int)?;
+    Ok(())
+}

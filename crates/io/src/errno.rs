@@ -1,0 +1,81 @@
+//! The C error number of the calling thread, and the system's text for one. Called by whoever answers C
+//! callers. The native numbers are re-exported so that no other crate needs the C library for them.
+
+use std::ffi::CStr;
+use std::sync::OnceLock;
+
+pub use libc::{
+    EACCES, EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, EAGAIN, EBADF, EBUSY, ECONNABORTED, ECONNREFUSED,
+    ECONNRESET, EEXIST, EFAULT, EHOSTUNREACH, EINPROGRESS, EINTR, EINVAL, EIO, EMFILE, EMSGSIZE,
+    ENAMETOOLONG, ENETDOWN, ENETRESET, ENETUNREACH, ENFILE, ENOBUFS, ENODEV, ENOENT, ENOMEM, ENOPROTOOPT,
+    ENOTCONN, ENOTSOCK, ENOTSUP, EPERM, EPIPE, EPROTO, EPROTONOSUPPORT, ETIMEDOUT, EWOULDBLOCK,
+};
+
+#[cfg_attr(any(target_os = "linux", target_os = "emscripten"), path = "errno/linux.rs")]
+#[cfg_attr(not(any(target_os = "linux", target_os = "emscripten")), path = "errno/unix.rs")]
+mod os;
+
+/// Sets the calling thread's C `errno`.
+pub fn set(number: i32) {
+    // SAFETY: the C library returns a valid pointer to the calling thread's own error number.
+    unsafe { *os::location() = number }
+}
+
+/// The calling thread's C `errno`.
+pub fn last() -> i32 {
+    // SAFETY: the C library returns a valid pointer to the calling thread's own error number.
+    unsafe { *os::location() }
+}
+
+/// The system's text for an error number, kept for the life of the process as C callers expect; `None`
+/// if the system has no such error. Leaves `errno` alone.
+pub fn message(number: i32) -> Option<&'static CStr> {
+    let slot = MESSAGES.get(usize::try_from(number).ok()?)?;
+    slot.get_or_init(|| {
+        let before = last();
+        let text = describe(number);
+        set(before);
+        text
+    })
+    .as_deref()
+}
+
+/// Texts are copied out of the C library once, since its own buffer may change under a reader.
+static MESSAGES: [OnceLock<Option<Box<CStr>>>; 256] = [const { OnceLock::new() }; 256];
+
+fn describe(number: i32) -> Option<Box<CStr>> {
+    let mut text = [0_u8; 256];
+    // SAFETY: the buffer is exclusive and its length is given. libc binds the POSIX variant, which writes a
+    // terminated text into it.
+    let failure = unsafe { libc::strerror_r(number, text.as_mut_ptr().cast(), text.len()) };
+    if failure != 0 {
+        return None;
+    }
+    CStr::from_bytes_until_nul(&text).ok().map(Box::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn set_is_read_back_in_the_same_thread_only() {
+        set(EAGAIN);
+        std::thread::spawn(|| set(EINVAL)).join().unwrap();
+        assert_eq!(last(), EAGAIN);
+        set(0);
+        assert_eq!(last(), 0);
+    }
+
+    #[test]
+    fn messages_are_stable_and_unknown_numbers_have_none() {
+        set(EPIPE);
+        let text = message(EINVAL).unwrap();
+        assert!(!text.is_empty());
+        assert_eq!(text.as_ptr(), message(EINVAL).unwrap().as_ptr());
+        assert_eq!(message(-1), None);
+        assert_eq!(message(255), None);
+        assert_eq!(message(i32::MAX), None);
+        assert_eq!(last(), EPIPE);
+    }
+}

@@ -1,0 +1,7 @@
+//! Where glibc and musl keep the error number.
+
+/// The calling thread's error number.
+pub(super) fn location() -> *mut libc::c_int {
+    // SAFETY: no arguments and no preconditions.
+    unsafe { libc::__errno_location() }
+}

@@ -1,0 +1,37 @@
+//! The operating system, as the engine sees it: every system call of the project and nearly all
+//! OS-level `unsafe` lives here, behind safe types. Nothing in this crate knows the protocol.
+//!
+//! ```text
+//!   reactor   readiness of many descriptors (epoll; poll(2) elsewhere and for tests)
+//!   wake      a descriptor another thread can make readable     timer   one that a clock does
+//!   poll      readiness of a few descriptors, once
+//!   net       stream sockets and their addresses                resolve host names, off the caller's path
+//!   clock     cheap ticks                                       time    nanoseconds
+//!   barrier   asymmetric store-load fence                       thread  names, placement, signals
+//!   errno     the C error number                                random  bytes from the kernel
+//!   interfaces   network interfaces by name
+//! ```
+//!
+//! Invariants: every descriptor made here is close-on-exec, and every socket non-blocking. Interrupted
+//! calls are retried, except by the functions that wait: those report the interruption or return
+//! empty-handed, so that the caller can look at its own state again. No function panics on what the
+//! kernel, a peer or a caller's arguments say. What differs between systems is a sibling file, chosen
+//! at the `mod` line.
+
+#![warn(unreachable_pub)]
+
+pub mod barrier;
+pub mod clock;
+pub mod errno;
+pub mod interfaces;
+pub mod net;
+pub mod poll;
+pub mod random;
+pub mod reactor;
+pub mod resolve;
+pub mod thread;
+pub mod time;
+pub mod timer;
+pub mod wake;
+
+mod sys;

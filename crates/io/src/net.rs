@@ -1,0 +1,36 @@
+//! Stream sockets over TCP and Unix domain: addresses, listeners, connections, and who is at the other end.
+//!
+//! Called by the transports. Nothing blocks: what would is reported as [`std::io::ErrorKind::WouldBlock`],
+//! readiness comes from a reactor. Errors carry the system's number (`raw_os_error`).
+
+use std::io;
+
+mod address;
+mod adopt;
+mod identity;
+mod listener;
+mod option;
+mod options;
+mod stream;
+mod unix_path;
+
+#[cfg_attr(any(target_os = "linux", target_os = "android"), path = "net/os/linux.rs")]
+#[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "net/os/unix.rs")]
+mod os;
+
+pub use address::Address;
+pub use adopt::{Family, adopt, duplicate, family_of, is_listening, peer_address_of};
+pub use identity::{Credentials, group_id, groups_of_user, user_id, user_in_group};
+pub use listener::Listener;
+pub use options::StreamOptions;
+pub use stream::{Shutdown, Stream};
+pub use unix_path::{remove_socket_file, temporary_directory};
+
+/// Whether an error says that the process or the system has run out of something, so that trying again
+/// makes sense, but later.
+pub fn is_resource_exhaustion(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! Reading and setting one socket option.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use crate::sys::check;
+
+/// Sets an option whose value is an int.
+pub(super) fn set(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    set_bytes(fd, level, name, &value.to_ne_bytes())
+}
+
+/// Sets an option whose value is bytes.
+pub(super) fn set_bytes(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &[u8],
+) -> io::Result<()> {
+    // SAFETY: the descriptor is open while borrowed; pointer and length describe the slice, which the kernel
+    // copies without asking for alignment.
+    check(unsafe {
+        libc::setsockopt(fd.as_raw_fd(), level, name, value.as_ptr().cast(), value.len() as libc::socklen_t)
+    })?;
+    Ok(())
+}
+
+/// Reads an option whose value is an int.
+pub(super) fn read(fd: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int) -> io::Result<libc::c_int> {
+    // SAFETY: every bit pattern is an int.
+    unsafe { read_struct(fd, level, name) }
+}
+
+/// Reads an option whose value is a C struct.
+///
+/// # Safety
+/// All bit patterns must be valid for T, and T must be what the option's value is.
+pub(super) unsafe fn read_struct<T>(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+) -> io::Result<T> {
+    // SAFETY: all zeroes is valid for T (caller).
+    let mut value: T = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the descriptor is open while borrowed; the kernel writes at most `length` bytes into the
+    // exclusive variable.
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, (&raw mut value).cast(), &mut length) })?;
+    Ok(value)
+}

@@ -1,0 +1,124 @@
+//! What can be set on a stream socket, and setting it.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use super::{Family, family_of, option, os};
+
+/// Options of a stream socket. What does not apply to a socket's family is skipped, `None` and 0 leave the
+/// system's default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamOptions {
+    /// TCP: send small segments at once. On by default here.
+    pub nodelay: bool,
+    /// Kernel's send buffer, bytes.
+    pub send_buffer: Option<usize>,
+    /// Kernel's receive buffer, bytes.
+    pub receive_buffer: Option<usize>,
+    /// TCP: probe an idle connection.
+    pub keepalive: Option<bool>,
+    /// TCP: unanswered probes that end the connection. With `keepalive` only, as the next two.
+    pub keepalive_count: Option<u32>,
+    /// TCP: idle time before the first probe, seconds.
+    pub keepalive_idle_s: Option<u32>,
+    /// TCP: time between probes, seconds.
+    pub keepalive_interval_s: Option<u32>,
+    /// IP: type of service (IPv4) or traffic class (IPv6).
+    pub tos: u8,
+    /// Queueing priority of what is sent; Linux.
+    pub priority: Option<u32>,
+    /// IP: use this network interface only; Linux.
+    pub bind_to_device: Option<String>,
+    /// TCP: end the connection if sent data stays unacknowledged for so long, milliseconds.
+    pub max_retransmit_ms: Option<u32>,
+    /// Busy-poll the network device for so long before a read sleeps, microseconds; Linux.
+    pub busy_poll: Option<u32>,
+}
+
+impl Default for StreamOptions {
+    fn default() -> Self {
+        StreamOptions {
+            nodelay: true,
+            send_buffer: None,
+            receive_buffer: None,
+            keepalive: None,
+            keepalive_count: None,
+            keepalive_idle_s: None,
+            keepalive_interval_s: None,
+            tos: 0,
+            priority: None,
+            bind_to_device: None,
+            max_retransmit_ms: None,
+            busy_poll: None,
+        }
+    }
+}
+
+impl StreamOptions {
+    /// Sets everything on `fd`; the first failure ends it.
+    pub(super) fn apply(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        let family = family_of(fd)?;
+        if let Some(bytes) = self.send_buffer {
+            option::set(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, int(bytes))?;
+        }
+        if let Some(bytes) = self.receive_buffer {
+            option::set(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, int(bytes))?;
+        }
+        if let Some(micros) = self.busy_poll {
+            os::set_busy_poll(fd, int(micros))?;
+        }
+        if family != Family::Unix {
+            self.apply_inet(fd, family)?;
+        }
+        // Last, since the type of service brings a priority of its own.
+        match self.priority {
+            Some(priority) => os::set_priority(fd, int(priority)),
+            None => Ok(()),
+        }
+    }
+
+    fn apply_inet(&self, fd: BorrowedFd<'_>, family: Family) -> io::Result<()> {
+        if let Some(device) = &self.bind_to_device {
+            os::bind_to_device(fd, device)?;
+        }
+        if self.tos != 0 {
+            set_tos(fd, family, self.tos)?;
+        }
+        option::set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, self.nodelay.into())?;
+        if let Some(millis) = self.max_retransmit_ms {
+            os::set_user_timeout(fd, int(millis))?;
+        }
+        self.apply_keepalive(fd)
+    }
+
+    fn apply_keepalive(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        let Some(keepalive) = self.keepalive else { return Ok(()) };
+        option::set(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, keepalive.into())?;
+        if !keepalive {
+            return Ok(());
+        }
+        if let Some(count) = self.keepalive_count {
+            option::set(fd, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, int(count))?;
+        }
+        if let Some(seconds) = self.keepalive_idle_s {
+            option::set(fd, libc::IPPROTO_TCP, os::KEEPALIVE_IDLE, int(seconds))?;
+        }
+        if let Some(seconds) = self.keepalive_interval_s {
+            option::set(fd, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, int(seconds))?;
+        }
+        Ok(())
+    }
+}
+
+fn set_tos(fd: BorrowedFd<'_>, family: Family, tos: u8) -> io::Result<()> {
+    let v4 = option::set(fd, libc::IPPROTO_IP, libc::IP_TOS, tos.into());
+    if family == Family::V4 {
+        return v4;
+    }
+    // An IPv6 socket that carries IPv4 uses the other setting, but not every system lets it be set.
+    option::set(fd, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, tos.into())
+}
+
+fn int(value: impl TryInto<libc::c_int>) -> libc::c_int {
+    value.try_into().unwrap_or(libc::c_int::MAX)
+}

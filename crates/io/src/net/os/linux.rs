@@ -1,0 +1,45 @@
+//! Socket options and peer credentials of Linux.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use super::identity::Credentials;
+use super::option;
+
+/// Whether Unix sockets have names outside the file system.
+pub(super) const HAS_ABSTRACT: bool = true;
+
+pub(super) const KEEPALIVE_IDLE: libc::c_int = libc::TCP_KEEPIDLE;
+
+pub(super) fn set_priority(fd: BorrowedFd<'_>, priority: libc::c_int) -> io::Result<()> {
+    option::set(fd, libc::SOL_SOCKET, libc::SO_PRIORITY, priority)
+}
+
+pub(super) fn set_busy_poll(fd: BorrowedFd<'_>, micros: libc::c_int) -> io::Result<()> {
+    option::set(fd, libc::SOL_SOCKET, libc::SO_BUSY_POLL, micros)
+}
+
+pub(super) fn set_user_timeout(fd: BorrowedFd<'_>, millis: libc::c_int) -> io::Result<()> {
+    option::set(fd, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, millis)
+}
+
+pub(super) fn bind_to_device(fd: BorrowedFd<'_>, device: &str) -> io::Result<()> {
+    option::set_bytes(fd, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, device.as_bytes())
+}
+
+/// Chooses the port of a bound source address only when the destination is known, so that many connections
+/// can share one.
+pub(super) fn defer_port_choice(fd: BorrowedFd<'_>) {
+    // An optimisation: without it the port is chosen at once.
+    let _ = option::set(fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1);
+}
+
+pub(super) fn domain(fd: BorrowedFd<'_>) -> io::Result<libc::c_int> {
+    option::read(fd, libc::SOL_SOCKET, libc::SO_DOMAIN)
+}
+
+pub(super) fn peer_credentials(fd: BorrowedFd<'_>) -> io::Result<Credentials> {
+    // SAFETY: SO_PEERCRED's value is a ucred, three integers.
+    let raw: libc::ucred = unsafe { option::read_struct(fd, libc::SOL_SOCKET, libc::SO_PEERCRED)? };
+    Ok(Credentials { pid: raw.pid, uid: raw.uid, gid: raw.gid })
+}

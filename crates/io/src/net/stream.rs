@@ -1,0 +1,229 @@
+//! A connected, or connecting, stream socket.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use super::address::{RawAddress, local_address, peer_address};
+use super::{Address, Credentials, Family, StreamOptions, adopt, family_of, option, os};
+use crate::sys::{self, NO_SIGNAL, check, check_length, retry};
+
+pub use std::net::Shutdown;
+
+/// One end of a byte stream. Reading and writing may happen on different threads; neither ever blocks, nor
+/// raises SIGPIPE.
+#[derive(Debug)]
+pub struct Stream(OwnedFd);
+
+impl Stream {
+    pub(super) fn new(fd: OwnedFd) -> Self {
+        Stream(fd)
+    }
+
+    /// Starts to connect, from `source` if given (its port may be 0). True if the connection stands already;
+    /// if not, wait until it is writable and call [`finish_connect`](Stream::finish_connect). WouldBlock
+    /// from a Unix domain address means that its backlog is full: try again later.
+    pub fn connect(
+        address: &Address,
+        source: Option<&SocketAddr>,
+        options: &StreamOptions,
+    ) -> io::Result<(Stream, bool)> {
+        let raw = RawAddress::new(address)?;
+        let stream = Stream(sys::socket(address.domain(), libc::SOCK_STREAM)?);
+        options.apply(stream.as_fd())?;
+        if let Some(source) = source
+            && address.is_inet()
+        {
+            stream.bind(source)?;
+        }
+        // SAFETY: the descriptor is open; the address outlives the call and its length is its own.
+        let outcome = check(unsafe { libc::connect(stream.0.as_raw_fd(), raw.as_ptr(), raw.length()) });
+        match outcome {
+            Ok(_) => Ok((stream, true)),
+            // An interrupted connect goes on by itself, and must not be called again.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => {
+                Ok((stream, false))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn bind(&self, source: &SocketAddr) -> io::Result<()> {
+        // One source port may serve connections to several destinations.
+        option::set(self.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+        if source.port() == 0 {
+            os::defer_port_choice(self.as_fd());
+        }
+        let raw = RawAddress::inet(source);
+        // SAFETY: the descriptor is open; the address outlives the call and its length is its own.
+        check(unsafe { libc::bind(self.0.as_raw_fd(), raw.as_ptr(), raw.length()) })?;
+        Ok(())
+    }
+
+    /// Takes over a connected, or connecting, socket: ENOTSOCK, EPROTOTYPE, EAFNOSUPPORT or EINVAL for one
+    /// that is not that.
+    pub fn from_fd(fd: OwnedFd) -> io::Result<Stream> {
+        adopt::take_over(&fd, false)?;
+        Ok(Stream(fd))
+    }
+
+    /// Two connected streams of the Unix domain.
+    pub fn pair() -> io::Result<(Stream, Stream)> {
+        let (first, second) = sys::socket_pair()?;
+        Ok((Stream(first), Stream(second)))
+    }
+
+    /// The error that the kernel noted on the socket since it was last asked, such as that of a connect.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        let number = option::read(self.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR)?;
+        Ok((number != 0).then(|| io::Error::from_raw_os_error(number)))
+    }
+
+    /// How a connect went on: true if the connection stands, false if it is still under way, else why not.
+    pub fn finish_connect(&self) -> io::Result<bool> {
+        if let Some(error) = self.take_error()? {
+            return Err(error);
+        }
+        match RawAddress::ask(self.as_fd(), libc::getpeername) {
+            Ok(_) => Ok(true),
+            Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sets `options`, as on a stream that was accepted or taken over.
+    pub fn apply(&self, options: &StreamOptions) -> io::Result<()> {
+        options.apply(self.as_fd())
+    }
+
+    /// TCP: whether small segments are sent at once. Nothing to set in the Unix domain.
+    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
+        if self.family()? == Family::Unix {
+            return Ok(());
+        }
+        option::set(self.as_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, nodelay.into())
+    }
+
+    /// Reads what there is, up to `buffer`'s length; 0 at the end of the stream.
+    #[inline]
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        // SAFETY: the kernel writes at most the slice's length into the exclusive slice.
+        unsafe { self.receive(buffer.as_mut_ptr(), buffer.len()) }
+    }
+
+    /// As [`read`](Stream::read), into memory that need not be initialised: the first bytes, as many as the
+    /// result says, are afterwards.
+    #[inline]
+    pub fn read_uninit(&self, buffer: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
+        // SAFETY: the kernel writes at most the slice's length into the exclusive slice, and reads none of it.
+        unsafe { self.receive(buffer.as_mut_ptr().cast(), buffer.len()) }
+    }
+
+    /// # Safety
+    /// `buffer` must be valid for writes of `length` bytes.
+    #[inline]
+    unsafe fn receive(&self, buffer: *mut u8, length: usize) -> io::Result<usize> {
+        // SAFETY: the descriptor is open; the memory is the caller's promise.
+        retry(|| unsafe {
+            check_length(libc::recv(self.0.as_raw_fd(), buffer.cast(), length, libc::MSG_DONTWAIT))
+        })
+    }
+
+    /// Reads into several buffers in turn; of very many, the first 1024.
+    pub fn readv(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        let mut message = message(buffers.as_mut_ptr().cast(), buffers.len());
+        // SAFETY: IoSliceMut has the layout of iovec (documented); each describes an exclusive slice, and the
+        // header outlives the call.
+        retry(|| unsafe { check_length(libc::recvmsg(self.0.as_raw_fd(), &mut message, libc::MSG_DONTWAIT)) })
+    }
+
+    /// Writes as much of `bytes` as there is room for.
+    #[inline]
+    pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        // SAFETY: the descriptor is open; pointer and length describe the slice.
+        retry(|| unsafe {
+            check_length(libc::send(
+                self.0.as_raw_fd(),
+                bytes.as_ptr().cast(),
+                bytes.len(),
+                libc::MSG_DONTWAIT | NO_SIGNAL,
+            ))
+        })
+    }
+
+    /// Writes from several buffers in turn; of very many, the first 1024.
+    pub fn writev(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        let message = message(buffers.as_ptr().cast_mut().cast(), buffers.len());
+        // SAFETY: IoSlice has the layout of iovec (documented), and the kernel only reads what they describe;
+        // the header outlives the call.
+        retry(|| unsafe {
+            check_length(libc::sendmsg(self.0.as_raw_fd(), &message, libc::MSG_DONTWAIT | NO_SIGNAL))
+        })
+    }
+
+    /// Ends one direction or both; the descriptor stays open.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        let how = match how {
+            Shutdown::Read => libc::SHUT_RD,
+            Shutdown::Write => libc::SHUT_WR,
+            Shutdown::Both => libc::SHUT_RDWR,
+        };
+        // SAFETY: integers only.
+        check(unsafe { libc::shutdown(self.0.as_raw_fd(), how) })?;
+        Ok(())
+    }
+
+    /// This end's address.
+    pub fn local_address(&self) -> io::Result<Address> {
+        local_address(self.as_fd())
+    }
+
+    /// The other end's address; of a Unix domain client usually the empty path.
+    pub fn peer_address(&self) -> io::Result<Address> {
+        peer_address(self.as_fd())
+    }
+
+    /// Who made the other end; Unix domain only.
+    pub fn peer_credentials(&self) -> io::Result<Credentials> {
+        if self.family()? != Family::Unix {
+            return Err(io::Error::from_raw_os_error(libc::ENOTSUP));
+        }
+        os::peer_credentials(self.as_fd())
+    }
+
+    /// The kind of its addresses.
+    pub fn family(&self) -> io::Result<Family> {
+        family_of(self.as_fd())
+    }
+
+    /// The descriptor to wait on.
+    #[inline]
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    /// Gives the descriptor up.
+    pub fn into_fd(self) -> OwnedFd {
+        self.0
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A message header for `count` buffers and nothing else.
+fn message(buffers: *mut libc::iovec, count: usize) -> libc::msghdr {
+    // SAFETY: msghdr is a struct of integers and pointers (with padding in some C libraries), for which all
+    // zeroes means "nothing".
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = buffers;
+    message.msg_iovlen = count.min(MAX_BUFFERS) as _;
+    message
+}
+
+/// More in one call is EMSGSIZE.
+const MAX_BUFFERS: usize = 1024;

@@ -1,0 +1,321 @@
+use std::io::{ErrorKind, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use super::*;
+use crate::poll::{PollFd, poll};
+
+/// Waits until `fd` is ready for `events`.
+fn ready(fd: impl AsFd, events: i16) {
+    let mut fds = [PollFd::new(fd.as_fd().as_raw_fd(), events)];
+    assert_eq!(poll(&mut fds, None).unwrap(), 1);
+}
+
+fn bind(address: &str) -> Listener {
+    let address = Address::Inet(address.parse().unwrap());
+    Listener::bind(&address, &StreamOptions::default(), 10, false).unwrap()
+}
+
+fn connect_with(
+    listener: &Listener,
+    source: Option<&SocketAddr>,
+    options: &StreamOptions,
+) -> (Stream, Stream) {
+    let address = listener.local_address().unwrap();
+    let (client, at_once) = Stream::connect(&address, source, options).unwrap();
+    if !at_once {
+        ready(&client, PollFd::OUT);
+    }
+    assert!(client.finish_connect().unwrap());
+    ready(listener, PollFd::IN);
+    (client, listener.accept().unwrap())
+}
+
+fn connect(listener: &Listener) -> (Stream, Stream) {
+    connect_with(listener, None, &StreamOptions::default())
+}
+
+fn read_exactly(stream: &Stream, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    let mut filled = 0;
+    while filled < length {
+        ready(stream, PollFd::IN);
+        match stream.read(&mut bytes[filled..]).unwrap() {
+            0 => panic!("stream ended after {filled} bytes"),
+            count => filled += count,
+        }
+    }
+    bytes
+}
+
+/// What every pair of connected streams does.
+fn exchange(client: &Stream, server: &Stream) {
+    assert_eq!(client.read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(client.write(b"ping").unwrap(), 4);
+    assert_eq!(read_exactly(server, 4), b"ping");
+
+    let parts: [&[u8]; 4] = [b"gather", b"", b"ed ", b"bytes"];
+    let written = server.writev(&parts.map(IoSlice::new)).unwrap();
+    assert_eq!(written, 14);
+    ready(client, PollFd::IN);
+    let (mut head, mut tail) = ([0; 5], [0; 20]);
+    let count = client.readv(&mut [IoSliceMut::new(&mut head), IoSliceMut::new(&mut tail)]).unwrap();
+    assert_eq!((count, &head, &tail[..9]), (14, b"gathe", &b"red bytes"[..]));
+
+    client.write(b"x").unwrap();
+    ready(server, PollFd::IN);
+    let mut byte = [MaybeUninit::uninit(); 4];
+    assert_eq!(server.read_uninit(&mut byte).unwrap(), 1);
+
+    // More buffers than the system takes at once are written in part.
+    let many = vec![IoSlice::new(b"y"); 5000];
+    let count = server.writev(&many).unwrap();
+    assert!((1..=5000).contains(&count));
+    assert_eq!(read_exactly(client, count), vec![b'y'; count]);
+
+    client.shutdown(Shutdown::Write).unwrap();
+    ready(server, PollFd::IN);
+    assert_eq!(server.read(&mut [0; 8]).unwrap(), 0);
+    assert_eq!(client.write(b"after the end").unwrap_err().kind(), ErrorKind::BrokenPipe);
+}
+
+#[test]
+fn v4() {
+    let listener = bind("127.0.0.1:0");
+    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    let (client, server) = connect(&listener);
+    assert_eq!(client.family().unwrap(), Family::V4);
+    assert_eq!(client.local_address().unwrap(), server.peer_address().unwrap());
+    assert_eq!(client.peer_address().unwrap(), listener.local_address().unwrap());
+    assert_eq!(server.peer_credentials().unwrap_err().raw_os_error(), Some(libc::ENOTSUP));
+    exchange(&client, &server);
+}
+
+#[test]
+fn v6_also_takes_v4_unless_told_otherwise() {
+    let address = Address::Inet("[::]:0".parse().unwrap());
+    let options = StreamOptions { tos: 0x10, ..StreamOptions::default() };
+    let Ok(listener) = Listener::bind(&address, &options, 10, false) else {
+        return; // A machine without IPv6.
+    };
+    let Address::Inet(at) = listener.local_address().unwrap() else { panic!("not TCP") };
+    for ip in ["::1", "127.0.0.1"] {
+        let address = Address::Inet(SocketAddr::new(ip.parse().unwrap(), at.port()));
+        let (client, at_once) = Stream::connect(&address, None, &options).unwrap();
+        if !at_once {
+            ready(&client, PollFd::OUT);
+        }
+        assert!(client.finish_connect().unwrap());
+        ready(&listener, PollFd::IN);
+        let server = listener.accept().unwrap();
+        assert_eq!(server.family().unwrap(), Family::V6);
+        exchange(&client, &server);
+    }
+
+    let only = Listener::bind(&address, &options, 10, true).unwrap();
+    let Address::Inet(at) = only.local_address().unwrap() else { panic!("not TCP") };
+    // The same port is still free for IPv4.
+    bind(&format!("0.0.0.0:{}", at.port()));
+}
+
+#[test]
+fn unix_path() {
+    let directory = temporary_directory().unwrap();
+    let path = directory.join("socket");
+    let address = Address::Unix { path: path.clone() };
+    let options = StreamOptions::default();
+    let listener = Listener::bind(&address, &options, 10, false).unwrap();
+    assert_eq!(listener.local_address().unwrap(), address);
+    let (client, server) = connect(&listener);
+    assert_eq!(client.family().unwrap(), Family::Unix);
+    assert_eq!(client.peer_address().unwrap(), address);
+    assert_eq!(server.peer_address().unwrap(), Address::Unix { path: "".into() });
+    client.set_nodelay(true).unwrap();
+    exchange(&client, &server);
+
+    // The file outlives its socket, and a file that is no socket is left alone.
+    drop(listener);
+    let again = Listener::bind(&address, &options, 10, false);
+    assert_eq!(again.unwrap_err().raw_os_error(), Some(libc::EADDRINUSE));
+    remove_socket_file(&path).unwrap();
+    remove_socket_file(&path).unwrap();
+    std::fs::write(&path, "precious").unwrap();
+    assert_eq!(remove_socket_file(&path).unwrap_err().raw_os_error(), Some(libc::EADDRINUSE));
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn unix_abstract() {
+    let name = format!("tautline io test {}", std::process::id());
+    let address = Address::Abstract(name.into_bytes());
+    let listener = Listener::bind(&address, &StreamOptions::default(), 10, false).unwrap();
+    assert_eq!(listener.local_address().unwrap(), address);
+    let (client, server) = connect(&listener);
+    assert_eq!(client.peer_address().unwrap(), address);
+    exchange(&client, &server);
+    drop(listener);
+    Listener::bind(&address, &StreamOptions::default(), 10, false).unwrap();
+}
+
+#[test]
+fn pair_knows_its_maker() {
+    let (first, second) = Stream::pair().unwrap();
+    let credentials = first.peer_credentials().unwrap();
+    // SAFETY: neither call has arguments or preconditions.
+    assert_eq!((credentials.uid, credentials.gid), unsafe { (libc::geteuid(), libc::getegid()) });
+    #[cfg(target_os = "linux")]
+    assert_eq!(credentials.pid, std::process::id() as i32);
+    exchange(&first, &second);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn source_address_is_used() {
+    let listener = bind("127.0.0.1:0");
+    let source = "127.0.0.2:0".parse().unwrap();
+    let (client, server) = connect_with(&listener, Some(&source), &StreamOptions::default());
+    let Address::Inet(seen) = server.peer_address().unwrap() else { panic!("not TCP") };
+    assert_eq!(seen.ip(), source.ip());
+    // The same port again, to another destination.
+    let other = bind("127.0.0.1:0");
+    let (second, _) = connect_with(&other, Some(&seen), &StreamOptions::default());
+    assert_eq!(second.local_address().unwrap(), client.local_address().unwrap());
+    // An address that this machine does not have.
+    let foreign = "192.0.2.1:0".parse().unwrap();
+    let address = listener.local_address().unwrap();
+    let refused = Stream::connect(&address, Some(&foreign), &StreamOptions::default());
+    assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::EADDRNOTAVAIL));
+}
+
+#[test]
+fn a_port_is_taken_once_and_free_after_use() {
+    let listener = bind("127.0.0.1:0");
+    let address = listener.local_address().unwrap();
+    let options = StreamOptions::default();
+    let twice = Listener::bind(&address, &options, 10, false);
+    assert_eq!(twice.unwrap_err().raw_os_error(), Some(libc::EADDRINUSE));
+    let (client, server) = connect(&listener);
+    // The listening side closes first, so its end lingers in TIME_WAIT.
+    drop((server, listener));
+    ready(&client, PollFd::IN);
+    drop(client);
+    Listener::bind(&address, &options, 10, false).unwrap();
+}
+
+#[test]
+fn refused_connection_is_told() {
+    let listener = bind("127.0.0.1:0");
+    let address = listener.local_address().unwrap();
+    drop(listener);
+    let error = match Stream::connect(&address, None, &StreamOptions::default()) {
+        Ok((client, at_once)) => {
+            assert!(!at_once);
+            ready(&client, PollFd::OUT);
+            let error = client.finish_connect().unwrap_err();
+            assert!(client.take_error().unwrap().is_none(), "told once");
+            error
+        }
+        Err(error) => error,
+    };
+    assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+    let nowhere = Address::Unix { path: "/nonexistent/socket".into() };
+    let missing = Stream::connect(&nowhere, None, &StreamOptions::default());
+    assert_eq!(missing.unwrap_err().raw_os_error(), Some(libc::ENOENT));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn options_are_read_back() {
+    let options = StreamOptions {
+        nodelay: true,
+        send_buffer: Some(40_000),
+        receive_buffer: Some(50_000),
+        keepalive: Some(true),
+        keepalive_count: Some(3),
+        keepalive_idle_s: Some(40),
+        keepalive_interval_s: Some(50),
+        tos: 0x28,
+        priority: Some(5),
+        bind_to_device: None,
+        max_retransmit_ms: Some(6000),
+        busy_poll: None,
+    };
+    let listener = bind("127.0.0.1:0");
+    let (client, server) = connect_with(&listener, None, &options);
+    server.apply(&options).unwrap();
+    for stream in [&client, &server] {
+        let read = |level, name| option::read(stream.as_fd(), level, name).unwrap();
+        assert_ne!(read(libc::IPPROTO_TCP, libc::TCP_NODELAY), 0);
+        // Linux doubles buffer sizes, for its own book-keeping.
+        assert_eq!(read(libc::SOL_SOCKET, libc::SO_SNDBUF), 80_000);
+        assert_eq!(read(libc::SOL_SOCKET, libc::SO_RCVBUF), 100_000);
+        assert_ne!(read(libc::SOL_SOCKET, libc::SO_KEEPALIVE), 0);
+        assert_eq!(read(libc::IPPROTO_TCP, libc::TCP_KEEPCNT), 3);
+        assert_eq!(read(libc::IPPROTO_TCP, libc::TCP_KEEPIDLE), 40);
+        assert_eq!(read(libc::IPPROTO_TCP, libc::TCP_KEEPINTVL), 50);
+        assert_eq!(read(libc::IPPROTO_IP, libc::IP_TOS), 0x28);
+        assert_eq!(read(libc::SOL_SOCKET, libc::SO_PRIORITY), 5);
+        assert_eq!(read(libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT), 6000);
+    }
+    client.set_nodelay(false).unwrap();
+    assert_eq!(option::read(client.as_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY).unwrap(), 0);
+    client.apply(&StreamOptions { keepalive: Some(false), ..StreamOptions::default() }).unwrap();
+    assert_eq!(option::read(client.as_fd(), libc::SOL_SOCKET, libc::SO_KEEPALIVE).unwrap(), 0);
+    let device = StreamOptions { bind_to_device: Some("no-such-if".into()), ..StreamOptions::default() };
+    assert!(client.apply(&device).is_err());
+}
+
+#[test]
+fn foreign_descriptors_are_checked() {
+    let number = |error: io::Error| error.raw_os_error().unwrap();
+    assert_eq!(number(duplicate(-1).unwrap_err()), libc::EBADF);
+    // SAFETY: not a descriptor, so nobody else's either.
+    assert_eq!(number(unsafe { adopt(i32::MAX) }.unwrap_err()), libc::EBADF);
+
+    let file = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+    assert_eq!(number(Stream::from_fd(file()).unwrap_err()), libc::ENOTSOCK);
+    let datagram = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    assert_eq!(number(Stream::from_fd(datagram.into()).unwrap_err()), libc::EPROTOTYPE);
+
+    // A blocking listener of somebody else becomes one of ours.
+    let foreign = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    assert!(is_listening(foreign.as_fd()).unwrap());
+    assert_eq!(
+        number(Stream::from_fd(foreign.as_fd().try_clone_to_owned().unwrap()).unwrap_err()),
+        libc::EINVAL
+    );
+    let listener = Listener::from_fd(duplicate(foreign.as_raw_fd()).unwrap()).unwrap();
+    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    let (client, server) = connect(&listener);
+    assert_eq!(peer_address_of(client.as_fd()).unwrap(), listener.local_address().unwrap());
+    let raw = client.as_fd().as_raw_fd();
+    assert_eq!(number(Listener::from_fd(client.into_fd()).unwrap_err()), libc::EINVAL);
+    assert!(raw >= 0);
+    ready(&server, PollFd::IN);
+    assert_eq!(server.read(&mut [0; 1]).unwrap(), 0);
+}
+
+#[test]
+fn exhaustion_is_told_from_other_failures() {
+    let of = |number| is_resource_exhaustion(&io::Error::from_raw_os_error(number));
+    assert!([libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM].into_iter().all(of));
+    assert!(![libc::EAGAIN, libc::ECONNABORTED, libc::EPERM].into_iter().any(of));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn descriptors_are_closed_on_exec() {
+    let listener = bind("127.0.0.1:0");
+    let (client, server) = connect(&listener);
+    let (first, second) = Stream::pair().unwrap();
+    for fd in [listener.as_fd(), client.as_fd(), server.as_fd(), first.as_fd(), second.as_fd()] {
+        // SAFETY: the descriptor is open; neither command has an argument.
+        let flags = unsafe {
+            (libc::fcntl(fd.as_raw_fd(), libc::F_GETFD), libc::fcntl(fd.as_raw_fd(), libc::F_GETFL))
+        };
+        assert_ne!(flags.0 & libc::FD_CLOEXEC, 0);
+        assert_ne!(flags.1 & libc::O_NONBLOCK, 0);
+    }
+}

@@ -1,0 +1,93 @@
+//! Readiness of a few descriptors, asked once: what the owner of a socket sleeps in. For many descriptors
+//! that stay registered there is [`crate::reactor`].
+
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use crate::sys;
+
+/// One descriptor to watch; the layout of C's `struct pollfd`. A negative `fd` is skipped.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PollFd {
+    /// The descriptor. One that is not open is reported with [`PollFd::INVALID`].
+    pub fd: RawFd,
+    /// What to wait for.
+    pub events: i16,
+    /// What happened; overwritten by [`poll`].
+    pub revents: i16,
+}
+
+impl PollFd {
+    /// Reading would not block.
+    pub const IN: i16 = libc::POLLIN;
+    /// Writing would not block.
+    pub const OUT: i16 = libc::POLLOUT;
+    /// An error is pending; always reported.
+    pub const ERR: i16 = libc::POLLERR;
+    /// Out-of-band data.
+    pub const PRI: i16 = libc::POLLPRI;
+    /// The other end hung up; always reported.
+    pub const HUP: i16 = libc::POLLHUP;
+    /// The descriptor is not open; always reported.
+    pub const INVALID: i16 = libc::POLLNVAL;
+
+    /// Watches `fd` for `events`.
+    pub fn new(fd: RawFd, events: i16) -> Self {
+        PollFd { fd, events, revents: 0 }
+    }
+}
+
+const _: () = assert!(
+    size_of::<PollFd>() == size_of::<libc::pollfd>() && align_of::<PollFd>() == align_of::<libc::pollfd>()
+);
+
+/// Waits until a descriptor is ready, and returns how many are; 0 after `timeout`. A signal ends the wait
+/// with [`io::ErrorKind::Interrupted`].
+pub fn poll(fds: &mut [PollFd], timeout: Option<Duration>) -> io::Result<usize> {
+    // SAFETY: PollFd has the fields of libc::pollfd in the same order (repr(C)), the same size and alignment
+    // (asserted above), and every bit pattern is valid for both.
+    let fds = unsafe { std::slice::from_raw_parts_mut(fds.as_mut_ptr().cast::<libc::pollfd>(), fds.len()) };
+    sys::poll(fds, timeout)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::net::Stream;
+
+    #[test]
+    fn reports_readable_writable_hang_up_and_invalid() {
+        let (near, far) = Stream::pair().unwrap();
+        let mut fds = [
+            PollFd::new(near.as_fd().as_raw_fd(), PollFd::IN | PollFd::OUT),
+            PollFd::new(-1, PollFd::IN),
+            PollFd::new(i32::MAX, PollFd::IN),
+        ];
+        assert_eq!(poll(&mut fds, None).unwrap(), 2);
+        assert_eq!(fds[0].revents, PollFd::OUT);
+        assert_eq!(fds[1].revents, 0);
+        assert_eq!(fds[2].revents, PollFd::INVALID);
+
+        far.write(b"x").unwrap();
+        poll(&mut fds, None).unwrap();
+        assert_eq!(fds[0].revents, PollFd::IN | PollFd::OUT);
+
+        drop(far);
+        poll(&mut fds, None).unwrap();
+        assert_ne!(fds[0].revents & PollFd::HUP, 0);
+    }
+
+    #[test]
+    fn waits_at_least_the_timeout() {
+        for timeout in [Duration::ZERO, Duration::from_micros(300), Duration::from_millis(2)] {
+            let start = Instant::now();
+            assert_eq!(poll(&mut [], Some(timeout)).unwrap(), 0);
+            assert!(start.elapsed() >= timeout);
+        }
+    }
+}

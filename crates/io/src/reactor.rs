@@ -1,0 +1,88 @@
+//! Readiness of many descriptors that stay registered. A driver thread waits in one; a socket with several
+//! connections has a set of its own, which can be registered in another.
+//!
+//! All methods may be called from any thread, also while one waits. A descriptor must be removed before it
+//! is closed.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod epoll;
+mod poll;
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub use epoll::Epoll;
+pub use poll::PollReactor;
+
+/// The caller's name for a registration; comes back with its events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Token(pub u64);
+
+/// What a registration waits for. Hang-ups and errors are reported in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interest {
+    /// Reading would not block.
+    pub readable: bool,
+    /// Writing would not block.
+    pub writable: bool,
+}
+
+impl Interest {
+    /// Wait for data.
+    pub const READ: Interest = Interest { readable: true, writable: false };
+    /// Wait for room.
+    pub const WRITE: Interest = Interest { readable: false, writable: true };
+    /// Wait for either.
+    pub const BOTH: Interest = Interest { readable: true, writable: true };
+    /// Wait for neither: muted. A hang-up is still reported, but once at most until the next `modify`.
+    pub const NONE: Interest = Interest { readable: false, writable: false };
+}
+
+/// How often readiness is reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// By every wait, for as long as it lasts.
+    Level,
+    /// Once; `modify` arms the registration again.
+    OneShot,
+}
+
+/// A descriptor is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The registration.
+    pub token: Token,
+    /// Reading would not block. Not set for a hang-up alone.
+    pub readable: bool,
+    /// Writing would not block. Not set for a hang-up alone.
+    pub writable: bool,
+    /// The other end hung up or an error is pending. Data may still be there to read.
+    pub closed: bool,
+}
+
+/// A set of registered descriptors.
+pub trait Reactor: Send + Sync {
+    /// Registers a descriptor; EEXIST if it is already.
+    fn add(&self, fd: BorrowedFd<'_>, token: Token, interest: Interest, mode: Mode) -> io::Result<()>;
+
+    /// Replaces token, interest and mode of a registered descriptor, and arms it; ENOENT if there is none.
+    /// What is ready at this moment is reported by the next wait, also by one already under way.
+    fn modify(&self, fd: BorrowedFd<'_>, token: Token, interest: Interest, mode: Mode) -> io::Result<()>;
+
+    /// Forgets a descriptor; ENOENT if there is none. A wait that has collected its events can still
+    /// report it.
+    fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()>;
+
+    /// Replaces `events` with what is ready, after at most `timeout`; a signal or the timeout leaves it
+    /// empty. Not more than a bounded number of events at once, and none forgotten.
+    fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// A descriptor that is readable while any member is ready, if this set has one: it can be polled, or
+    /// registered in another set.
+    fn as_pollable(&self) -> Option<BorrowedFd<'_>>;
+}
+
+#[cfg(test)]
+mod tests;

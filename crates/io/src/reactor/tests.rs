@@ -1,0 +1,241 @@
+//! What every reactor must do, run for each of them.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::net::Stream;
+use crate::wake::WakeFd;
+
+const NOW: Option<Duration> = Some(Duration::ZERO);
+
+fn wait(reactor: &dyn Reactor, timeout: Option<Duration>) -> Vec<Event> {
+    // Old contents must go.
+    let mut events = vec![Event { token: Token(99), readable: true, writable: true, closed: true }];
+    reactor.wait(&mut events, timeout).unwrap();
+    events.sort_by_key(|event| event.token);
+    events
+}
+
+fn readable(token: u64) -> Event {
+    Event { token: Token(token), readable: true, writable: false, closed: false }
+}
+
+fn writable(token: u64) -> Event {
+    Event { token: Token(token), readable: false, writable: true, closed: false }
+}
+
+/// Level readiness is repeated, and ends with its cause.
+fn level(reactor: &dyn Reactor) {
+    let wake = WakeFd::new().unwrap();
+    reactor.add(wake.as_fd(), Token(7), Interest::READ, Mode::Level).unwrap();
+    assert_eq!(wait(reactor, NOW), []);
+    wake.wake();
+    assert_eq!(wait(reactor, None), [readable(7)]);
+    assert_eq!(wait(reactor, NOW), [readable(7)]);
+    wake.drain();
+    assert_eq!(wait(reactor, NOW), []);
+    reactor.remove(wake.as_fd()).unwrap();
+}
+
+/// One-shot readiness is reported once until it is armed again.
+fn one_shot(reactor: &dyn Reactor) {
+    let wake = WakeFd::new().unwrap();
+    reactor.add(wake.as_fd(), Token(1), Interest::READ, Mode::OneShot).unwrap();
+    wake.wake();
+    assert_eq!(wait(reactor, None), [readable(1)]);
+    assert_eq!(wait(reactor, NOW), []);
+    reactor.modify(wake.as_fd(), Token(2), Interest::READ, Mode::OneShot).unwrap();
+    assert_eq!(wait(reactor, NOW), [readable(2)]);
+    assert_eq!(wait(reactor, NOW), []);
+    wake.drain();
+    wake.wake();
+    assert_eq!(wait(reactor, NOW), [], "a new cause does not arm it");
+    reactor.remove(wake.as_fd()).unwrap();
+}
+
+/// Modify changes interest, token and mode; muting silences what is ready.
+fn modify(reactor: &dyn Reactor) {
+    let (near, far) = Stream::pair().unwrap();
+    reactor.add(near.as_fd(), Token(1), Interest::NONE, Mode::Level).unwrap();
+    far.write(b"data").unwrap();
+    assert_eq!(wait(reactor, NOW), []);
+    reactor.modify(near.as_fd(), Token(2), Interest::WRITE, Mode::Level).unwrap();
+    assert_eq!(wait(reactor, NOW), [writable(2)]);
+    reactor.modify(near.as_fd(), Token(3), Interest::BOTH, Mode::OneShot).unwrap();
+    assert_eq!(wait(reactor, NOW), [Event { writable: true, ..readable(3) }]);
+    reactor.modify(near.as_fd(), Token(4), Interest::READ, Mode::Level).unwrap();
+    assert_eq!(wait(reactor, NOW), [readable(4)]);
+    reactor.modify(near.as_fd(), Token(5), Interest::NONE, Mode::Level).unwrap();
+    assert_eq!(wait(reactor, NOW), []);
+    reactor.remove(near.as_fd()).unwrap();
+}
+
+/// Writability ends when the buffer is full and comes back when it is drained.
+fn full_and_drained(reactor: &dyn Reactor) {
+    let (near, far) = Stream::pair().unwrap();
+    reactor.add(near.as_fd(), Token(1), Interest::WRITE, Mode::Level).unwrap();
+    assert_eq!(wait(reactor, NOW), [writable(1)]);
+    let chunk = [0_u8; 4096];
+    while near.write(&chunk).is_ok() {}
+    assert_eq!(wait(reactor, NOW), []);
+    let mut buffer = [0_u8; 4096];
+    while far.read(&mut buffer).is_ok() {}
+    assert_eq!(wait(reactor, NOW), [writable(1)]);
+    reactor.remove(near.as_fd()).unwrap();
+}
+
+/// A removed descriptor is silent; wrong registrations are errors.
+fn remove(reactor: &dyn Reactor) {
+    let (wake, other) = (WakeFd::new().unwrap(), WakeFd::new().unwrap());
+    reactor.add(wake.as_fd(), Token(1), Interest::READ, Mode::Level).unwrap();
+    reactor.add(other.as_fd(), Token(2), Interest::READ, Mode::Level).unwrap();
+    wake.wake();
+    other.wake();
+    assert_eq!(wait(reactor, NOW), [readable(1), readable(2)]);
+    reactor.remove(wake.as_fd()).unwrap();
+    assert_eq!(wait(reactor, NOW), [readable(2)]);
+
+    let number = |outcome: io::Result<()>| outcome.unwrap_err().raw_os_error();
+    assert_eq!(number(reactor.remove(wake.as_fd())), Some(libc::ENOENT));
+    let again = reactor.modify(wake.as_fd(), Token(1), Interest::READ, Mode::Level);
+    assert_eq!(number(again), Some(libc::ENOENT));
+    let twice = reactor.add(other.as_fd(), Token(3), Interest::READ, Mode::Level);
+    assert_eq!(number(twice), Some(libc::EEXIST));
+
+    reactor.add(wake.as_fd(), Token(4), Interest::READ, Mode::Level).unwrap();
+    assert_eq!(wait(reactor, NOW), [readable(2), readable(4)]);
+    reactor.remove(wake.as_fd()).unwrap();
+    reactor.remove(other.as_fd()).unwrap();
+}
+
+/// A hang-up is reported with the data left, and muted after the first report.
+fn hang_up(reactor: &dyn Reactor) {
+    let (near, far) = Stream::pair().unwrap();
+    reactor.add(near.as_fd(), Token(1), Interest::READ, Mode::Level).unwrap();
+    far.write(b"last words").unwrap();
+    drop(far);
+    let events = wait(reactor, None);
+    assert_eq!(events.len(), 1);
+    assert!(events[0].readable && events[0].closed);
+    reactor.modify(near.as_fd(), Token(2), Interest::NONE, Mode::Level).unwrap();
+    assert_eq!(wait(reactor, NOW), [Event { readable: false, closed: true, ..readable(2) }]);
+    assert_eq!(wait(reactor, NOW), []);
+    reactor.remove(near.as_fd()).unwrap();
+}
+
+/// Add and modify by another thread take effect in a wait under way.
+fn changed_while_waiting(reactor: Arc<dyn Reactor>) {
+    let wake = Arc::new(WakeFd::new().unwrap());
+    wake.wake();
+    let (other_reactor, other_wake) = (reactor.clone(), wake.clone());
+    let thread = std::thread::spawn(move || {
+        other_reactor.add(other_wake.as_fd(), Token(1), Interest::READ, Mode::OneShot).unwrap();
+    });
+    assert_eq!(wait(&*reactor, None), [readable(1)]);
+    thread.join().unwrap();
+    let (other_reactor, other_wake) = (reactor.clone(), wake.clone());
+    let thread = std::thread::spawn(move || {
+        other_reactor.modify(other_wake.as_fd(), Token(2), Interest::READ, Mode::OneShot).unwrap();
+    });
+    assert_eq!(wait(&*reactor, None), [readable(2)]);
+    thread.join().unwrap();
+    reactor.remove(wake.as_fd()).unwrap();
+}
+
+/// Timeouts, also below a millisecond, do not end early.
+fn timeout(reactor: &dyn Reactor) {
+    for timeout in [Duration::ZERO, Duration::from_micros(250), Duration::from_millis(2)] {
+        let start = Instant::now();
+        assert_eq!(wait(reactor, Some(timeout)), []);
+        assert!(start.elapsed() >= timeout);
+    }
+}
+
+/// More ready descriptors than one wait reports are all reported in the end.
+fn many(reactor: &dyn Reactor) {
+    let wakes: Vec<WakeFd> = (0..300).map(|_| WakeFd::new().unwrap()).collect();
+    for (index, wake) in wakes.iter().enumerate() {
+        reactor.add(wake.as_fd(), Token(index as u64), Interest::READ, Mode::OneShot).unwrap();
+        wake.wake();
+    }
+    let mut seen = vec![];
+    while seen.len() < wakes.len() {
+        let events = wait(reactor, NOW);
+        assert!(!events.is_empty(), "{} of {} reported", seen.len(), wakes.len());
+        seen.extend(events.iter().map(|event| event.token.0));
+    }
+    seen.sort_unstable();
+    assert!(seen.iter().copied().eq(0..300));
+    for wake in &wakes {
+        reactor.remove(wake.as_fd()).unwrap();
+    }
+}
+
+/// A set within a set: readable while a member is ready, silent while its registration is muted.
+fn nested(inner: &dyn Reactor, outer: &dyn Reactor) {
+    let Some(pollable) = inner.as_pollable() else { return };
+    let wake = WakeFd::new().unwrap();
+    inner.add(wake.as_fd(), Token(1), Interest::READ, Mode::Level).unwrap();
+    outer.add(pollable, Token(2), Interest::READ, Mode::OneShot).unwrap();
+    assert_eq!(wait(outer, NOW), []);
+    wake.wake();
+    assert_eq!(wait(outer, None), [readable(2)]);
+    assert_eq!(wait(outer, NOW), []);
+    assert_eq!(wait(inner, NOW), [readable(1)]);
+    outer.modify(pollable, Token(3), Interest::NONE, Mode::OneShot).unwrap();
+    assert_eq!(wait(outer, NOW), []);
+    outer.modify(pollable, Token(4), Interest::READ, Mode::OneShot).unwrap();
+    assert_eq!(wait(outer, NOW), [readable(4)]);
+    wake.drain();
+    outer.modify(pollable, Token(5), Interest::READ, Mode::OneShot).unwrap();
+    assert_eq!(wait(outer, NOW), []);
+    outer.remove(pollable).unwrap();
+    inner.remove(wake.as_fd()).unwrap();
+}
+
+macro_rules! conformance {
+    ($name:ident, $reactor:ident) => {
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn conforms() {
+                let reactor = $reactor::new().unwrap();
+                level(&reactor);
+                one_shot(&reactor);
+                modify(&reactor);
+                full_and_drained(&reactor);
+                remove(&reactor);
+                hang_up(&reactor);
+                timeout(&reactor);
+                many(&reactor);
+                nested(&$reactor::new().unwrap(), &reactor);
+                changed_while_waiting(Arc::new(reactor));
+            }
+        }
+    };
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+conformance!(epoll, Epoll);
+conformance!(poll, PollReactor);
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[test]
+fn epoll_set_in_a_poll_reactor() {
+    nested(&Epoll::new().unwrap(), &PollReactor::new().unwrap());
+    assert!(Epoll::new().unwrap().as_fd().try_clone_to_owned().is_ok());
+}
+
+#[test]
+fn poll_reactor_is_not_pollable() {
+    assert!(PollReactor::new().unwrap().as_pollable().is_none());
+    let wake = WakeFd::new().unwrap();
+    // The trait's form of the descriptor is the inherent one.
+    fn take(fd: impl AsFd) -> bool {
+        fd.as_fd().try_clone_to_owned().is_ok()
+    }
+    assert!(take(&wake));
+}

@@ -1,0 +1,203 @@
+//! Host names to addresses, off the caller's path: one background thread per [`Resolver`] asks the system,
+//! one name after the other, and calls back.
+//!
+//! The thread starts with the first question, and ends when it has had none for a while or when the
+//! resolver is dropped. A question in the hands of the system cannot be called back: after a drop its answer,
+//! and with it the callback, is thrown away.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::{interfaces, thread};
+
+mod lookup;
+
+/// Which addresses are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// IPv4 only.
+    V4,
+    /// Both, in the system's order of preference (RFC 6724): unreachable ones last.
+    Any,
+    /// IPv6 only.
+    V6,
+}
+
+impl Family {
+    /// Whether `address` is wanted.
+    pub fn admits(self, address: &IpAddr) -> bool {
+        match self {
+            Family::V4 => address.is_ipv4(),
+            Family::Any => true,
+            Family::V6 => address.is_ipv6(),
+        }
+    }
+}
+
+/// Called with the addresses of a name, at least one, or the reason for none.
+pub type Done = Box<dyn FnOnce(io::Result<Vec<SocketAddr>>) + Send>;
+
+/// Resolves host names on a background thread.
+#[derive(Debug)]
+pub struct Resolver {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    name: String,
+    idle: Duration,
+    state: Mutex<State>,
+    /// Notified when a question is added or the resolver is dropped.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    questions: VecDeque<Question>,
+    /// Whether a thread is there to take them. It gives up the role under the lock, so that no question is
+    /// left to nobody.
+    running: bool,
+    dropped: bool,
+}
+
+struct Question {
+    host: String,
+    port: u16,
+    family: Family,
+    done: Done,
+}
+
+impl Resolver {
+    /// A resolver without a thread as yet.
+    pub fn new() -> Self {
+        Resolver::named("resolver")
+    }
+
+    /// As [`new`](Resolver::new), with a name for the thread.
+    pub fn named(name: &str) -> Self {
+        Resolver::with_idle_time(name, IDLE)
+    }
+
+    fn with_idle_time(name: &str, idle: Duration) -> Self {
+        let state = Mutex::default();
+        let shared = Shared { name: name.to_owned(), idle, state, changed: Condvar::new() };
+        Resolver { shared: Arc::new(shared) }
+    }
+
+    /// Asks for the addresses of `host`, and returns at once. `done` is called on the resolver's thread,
+    /// unless no thread can be started: then here, with that error.
+    pub fn resolve(&self, host: String, port: u16, family: Family, done: Done) {
+        let mut state = self.shared.state();
+        state.questions.push_back(Question { host, port, family, done });
+        if state.running {
+            self.shared.changed.notify_one();
+            return;
+        }
+        let shared = self.shared.clone();
+        match std::thread::Builder::new().stack_size(STACK).spawn(move || shared.work()) {
+            Ok(_) => state.running = true,
+            Err(error) => {
+                let question = state.questions.pop_back();
+                drop(state);
+                if let Some(question) = question {
+                    (question.done)(Err(error));
+                }
+            }
+        }
+    }
+}
+
+impl Default for Resolver {
+    fn default() -> Self {
+        Resolver::new()
+    }
+}
+
+impl Drop for Resolver {
+    /// Does not wait for the thread, which may be in the system's hands for long.
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        state.dropped = true;
+        let unanswered = std::mem::take(&mut state.questions);
+        drop(state);
+        self.shared.changed.notify_one();
+        // Callbacks may own anything, so they go outside the lock.
+        drop(unanswered);
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        thread::block_all_signals();
+        thread::set_name(&self.name);
+        while let Some(question) = self.next() {
+            let outcome = lookup::addresses(&question.host, question.port, question.family);
+            if self.state().dropped {
+                return;
+            }
+            (question.done)(outcome);
+        }
+    }
+
+    /// The next question; none if the thread is to end.
+    fn next(&self) -> Option<Question> {
+        let state = self.state();
+        let nothing_to_do = |state: &mut State| state.questions.is_empty() && !state.dropped;
+        let (mut state, _) = self
+            .changed
+            .wait_timeout_while(state, self.idle, nothing_to_do)
+            .unwrap_or_else(PoisonError::into_inner);
+        let question = state.questions.pop_front();
+        state.running = question.is_some();
+        question
+    }
+}
+
+/// Names without host names: a dotted IPv4 address, or an IPv6 address with or without brackets, and with a
+/// scope (`%eth0`, `%2`) if it is link-local. `None` for everything else.
+pub fn parse_literal(host: &str, port: u16) -> Option<SocketAddr> {
+    if let Ok(ip) = host.parse::<Ipv4Addr>() {
+        return Some(SocketAddr::new(ip.into(), port));
+    }
+    let host = match host.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']')?,
+        None => host,
+    };
+    let (ip, scope) = match host.split_once('%') {
+        Some((ip, scope)) => (ip, parse_scope(scope)?),
+        None => (host, 0),
+    };
+    let ip = ip.parse::<Ipv6Addr>().ok()?;
+    Some(SocketAddrV6::new(ip, port, 0, scope).into())
+}
+
+fn parse_scope(scope: &str) -> Option<u32> {
+    interfaces::scope_id(scope).or_else(|| scope.parse().ok())
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State")
+            .field("questions", &self.questions.len())
+            .field("running", &self.running)
+            .field("dropped", &self.dropped)
+            .finish()
+    }
+}
+
+/// How long the thread waits for another question.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// Enough for the C library's resolver with all its plug-ins.
+const STACK: usize = 512 * 1024;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! One question to the system's resolver.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+
+use super::Family;
+
+/// The addresses of `host`, at least one. Blocks. An unknown name is NotFound.
+pub(super) fn addresses(host: &str, port: u16, family: Family) -> io::Result<Vec<SocketAddr>> {
+    let host = CString::new(host)?;
+    // SAFETY: addrinfo is a struct of integers and pointers; zero and null mean "not asked for".
+    let mut hints: libc::addrinfo = unsafe { std::mem::zeroed() };
+    hints.ai_socktype = libc::SOCK_STREAM;
+    hints.ai_family = match family {
+        Family::V4 => libc::AF_INET,
+        Family::Any => libc::AF_UNSPEC,
+        Family::V6 => libc::AF_INET6,
+    };
+    let mut first = std::ptr::null_mut();
+    // SAFETY: the name is terminated, no service is asked for, the hints outlive the call, and the head of
+    // the list goes into the exclusive variable.
+    let status = unsafe { libc::getaddrinfo(host.as_ptr(), std::ptr::null(), &hints, &mut first) };
+    if status != 0 {
+        return Err(failure(status));
+    }
+    let answer = Answer(first);
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    for address in answer.iter().filter_map(|entry| decode(entry, port)) {
+        if family.admits(&address.ip()) && !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    if addresses.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(addresses) }
+}
+
+/// The C library's list, freed on drop.
+struct Answer(*mut libc::addrinfo);
+
+impl Answer {
+    fn iter(&self) -> impl Iterator<Item = &libc::addrinfo> {
+        let mut next = self.0;
+        std::iter::from_fn(move || {
+            // SAFETY: null, or a node of the list that lives as long as `self`.
+            let entry = unsafe { next.as_ref() }?;
+            next = entry.ai_next;
+            Some(entry)
+        })
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        // SAFETY: the list came from getaddrinfo; no entry outlives `self`.
+        unsafe { libc::freeaddrinfo(self.0) };
+    }
+}
+
+fn decode(entry: &libc::addrinfo, port: u16) -> Option<SocketAddr> {
+    let holds = |length: usize| !entry.ai_addr.is_null() && entry.ai_addrlen as usize >= length;
+    match entry.ai_family {
+        libc::AF_INET if holds(size_of::<libc::sockaddr_in>()) => {
+            // SAFETY: there are as many bytes, of that family; alignment is not taken for granted.
+            let raw = unsafe { entry.ai_addr.cast::<libc::sockaddr_in>().read_unaligned() };
+            let ip = Ipv4Addr::from(raw.sin_addr.s_addr.to_ne_bytes());
+            Some(SocketAddr::new(ip.into(), port))
+        }
+        libc::AF_INET6 if holds(size_of::<libc::sockaddr_in6>()) => {
+            // SAFETY: as above.
+            let raw = unsafe { entry.ai_addr.cast::<libc::sockaddr_in6>().read_unaligned() };
+            let ip = Ipv6Addr::from(raw.sin6_addr.s6_addr);
+            Some(SocketAddrV6::new(ip, port, raw.sin6_flowinfo, raw.sin6_scope_id).into())
+        }
+        _ => None,
+    }
+}
+
+/// The resolver has error numbers of its own.
+fn failure(status: libc::c_int) -> io::Error {
+    match status {
+        libc::EAI_SYSTEM => io::Error::last_os_error(),
+        libc::EAI_MEMORY => io::Error::from_raw_os_error(libc::ENOMEM),
+        _ => {
+            // SAFETY: the C library returns a terminated text that it keeps.
+            let text = unsafe { CStr::from_ptr(libc::gai_strerror(status)) };
+            let kind = match status {
+                libc::EAI_AGAIN => io::ErrorKind::TimedOut,
+                _ => io::ErrorKind::NotFound,
+            };
+            io::Error::new(kind, text.to_string_lossy())
+        }
+    }
+}

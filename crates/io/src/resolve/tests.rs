@@ -1,0 +1,86 @@
+use std::sync::mpsc;
+
+use super::*;
+
+fn ask(resolver: &Resolver, host: &str, family: Family) -> io::Result<Vec<SocketAddr>> {
+    let (sender, receiver) = mpsc::channel();
+    resolver.resolve(host.to_owned(), 5555, family, Box::new(move |outcome| sender.send(outcome).unwrap()));
+    receiver.recv().unwrap()
+}
+
+#[test]
+fn localhost_is_the_loopback() {
+    let resolver = Resolver::named("test/resolver");
+    let addresses = ask(&resolver, "localhost", Family::V4).unwrap();
+    assert_eq!(addresses, ["127.0.0.1:5555".parse().unwrap()]);
+    let any = ask(&resolver, "localhost", Family::Any).unwrap();
+    assert!(any.contains(&addresses[0]));
+    assert!(any.iter().all(|address| address.ip().is_loopback()));
+}
+
+#[test]
+fn literals_and_their_family() {
+    let resolver = Resolver::new();
+    assert_eq!(ask(&resolver, "::1", Family::V6).unwrap(), ["[::1]:5555".parse().unwrap()]);
+    assert!(ask(&resolver, "::1", Family::V4).is_err());
+    assert!(ask(&resolver, "127.0.0.1", Family::V6).is_err());
+}
+
+#[test]
+fn impossible_names_fail_and_the_next_question_is_answered() {
+    let resolver = Resolver::default();
+    // Labels longer than 63 characters never reach a name server.
+    assert!(ask(&resolver, &"x".repeat(64), Family::Any).is_err());
+    assert!(ask(&resolver, "zero\0", Family::Any).is_err());
+    assert!(ask(&resolver, "", Family::Any).is_err());
+    assert!(ask(&resolver, "127.0.0.1", Family::Any).is_ok());
+}
+
+#[test]
+fn thread_ends_when_idle_and_comes_back() {
+    let resolver = Resolver::with_idle_time("test/resolver", Duration::ZERO);
+    for _ in 0..3 {
+        ask(&resolver, "127.0.0.1", Family::Any).unwrap();
+        while resolver.shared.state().running {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn drop_discards_what_was_not_answered() {
+    let resolver = Resolver::new();
+    let (started, wait_started) = mpsc::channel();
+    let (go_on, wait_go_on) = mpsc::channel::<()>();
+    // The first question holds the thread in its callback; the second is dropped unanswered.
+    let hold = move |_| {
+        started.send(()).unwrap();
+        let _ = wait_go_on.recv();
+    };
+    resolver.resolve("127.0.0.1".into(), 1, Family::Any, Box::new(hold));
+    wait_started.recv().unwrap();
+    let (sender, receiver) = mpsc::channel();
+    resolver.resolve("127.0.0.1".into(), 1, Family::Any, Box::new(move |_| sender.send(()).unwrap()));
+    drop(resolver);
+    assert!(receiver.recv().is_err());
+    drop(go_on);
+}
+
+#[test]
+fn literals_are_parsed_without_asking() {
+    let parse = |host| parse_literal(host, 80);
+    assert_eq!(parse("1.2.3.4"), Some("1.2.3.4:80".parse().unwrap()));
+    assert_eq!(parse("::1"), Some("[::1]:80".parse().unwrap()));
+    assert_eq!(parse("[2001:db8::1]"), Some("[2001:db8::1]:80".parse().unwrap()));
+    assert_eq!(parse("fe80::1%7"), Some(SocketAddrV6::new("fe80::1".parse().unwrap(), 80, 0, 7).into()));
+    for host in ["", "localhost", "1.2.3", "1.2.3.4.5", "[::1", "::1]", "[1.2.3.4]", "fe80::1%nowhere", "%"] {
+        assert_eq!(parse(host), None, "{host}");
+    }
+    #[cfg(target_os = "linux")]
+    assert_eq!(
+        parse("[fe80::1%lo]"),
+        Some(
+            SocketAddrV6::new("fe80::1".parse().unwrap(), 80, 0, interfaces::scope_id("lo").unwrap()).into()
+        )
+    );
+}

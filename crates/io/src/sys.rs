@@ -1,0 +1,88 @@
+//! What every other module needs to call C: return values as `io::Result`, interrupted calls retried,
+//! and the descriptor primitives that differ between systems (`os`).
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+#[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "sys/unix.rs")]
+#[cfg_attr(any(target_os = "linux", target_os = "android"), path = "sys/linux.rs")]
+mod os;
+
+pub(crate) use os::{NO_SIGNAL, accept, poll, random, socket, socket_pair};
+
+/// The value of a C call that says -1 on failure.
+pub(crate) fn check(value: libc::c_int) -> io::Result<libc::c_int> {
+    if value == -1 { Err(io::Error::last_os_error()) } else { Ok(value) }
+}
+
+/// The length a C call transferred, or its failure.
+pub(crate) fn check_length(value: libc::ssize_t) -> io::Result<usize> {
+    usize::try_from(value).map_err(|_| io::Error::last_os_error())
+}
+
+/// Repeats `call` while a signal interrupts it.
+#[inline]
+pub(crate) fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+/// A C time span; seconds beyond what the platform can express become its largest.
+pub(crate) fn timespec(span: Duration) -> libc::timespec {
+    libc::timespec {
+        tv_sec: libc::time_t::try_from(span.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: span.subsec_nanos() as _,
+    }
+}
+
+/// A time span in whole milliseconds for calls that know no finer unit: rounded up, so that nobody wakes
+/// before its time, and -1 for "for ever".
+pub(crate) fn milliseconds(span: Option<Duration>) -> libc::c_int {
+    match span {
+        None => -1,
+        Some(span) => libc::c_int::try_from(span.as_nanos().div_ceil(1_000_000)).unwrap_or(libc::c_int::MAX),
+    }
+}
+
+/// Makes a descriptor close-on-exec and non-blocking.
+pub(crate) fn set_close_on_exec_and_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: fcntl on a descriptor that the borrow keeps open; these commands take and return integers.
+    unsafe {
+        let flags = check(libc::fcntl(fd.as_raw_fd(), libc::F_GETFD))?;
+        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, flags | libc::FD_CLOEXEC))?;
+        let flags = check(libc::fcntl(fd.as_raw_fd(), libc::F_GETFL))?;
+        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn milliseconds_round_up() {
+        assert_eq!(milliseconds(None), -1);
+        assert_eq!(milliseconds(Some(Duration::ZERO)), 0);
+        assert_eq!(milliseconds(Some(Duration::from_nanos(1))), 1);
+        assert_eq!(milliseconds(Some(Duration::from_micros(1001))), 2);
+        assert_eq!(milliseconds(Some(Duration::MAX)), libc::c_int::MAX);
+    }
+
+    #[test]
+    fn retry_repeats_only_interruptions() {
+        let mut calls = 0;
+        let outcome = retry(|| {
+            calls += 1;
+            if calls < 3 { Err(io::Error::from_raw_os_error(libc::EINTR)) } else { Ok(calls) }
+        });
+        assert_eq!(outcome.unwrap(), 3);
+        let outcome: io::Result<()> = retry(|| Err(io::Error::from_raw_os_error(libc::EAGAIN)));
+        assert_eq!(outcome.unwrap_err().raw_os_error(), Some(libc::EAGAIN));
+    }
+}

@@ -1,0 +1,69 @@
+//! Descriptor primitives of Unix systems other than Linux, where flags are set after the fact.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+use super::{check, milliseconds, retry, set_close_on_exec_and_nonblocking};
+
+/// No send flag here: `prepare` sets the socket option with the same effect.
+pub(crate) const NO_SIGNAL: libc::c_int = 0;
+
+/// A non-blocking, close-on-exec socket.
+pub(crate) fn socket(domain: libc::c_int, kind: libc::c_int) -> io::Result<OwnedFd> {
+    // SAFETY: socket takes integers only; the descriptor it returns is ours alone.
+    let fd = unsafe { OwnedFd::from_raw_fd(check(libc::socket(domain, kind, 0))?) };
+    prepare(fd)
+}
+
+/// Two connected Unix stream sockets.
+pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [-1; 2];
+    // SAFETY: the kernel writes two descriptors into the array of two; both are ours alone.
+    let (first, second) = unsafe {
+        check(libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, fds.as_mut_ptr()))?;
+        (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1]))
+    };
+    Ok((prepare(first)?, prepare(second)?))
+}
+
+/// Takes one connection from a listening socket.
+pub(crate) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    // SAFETY: null addresses ask for none to be written; the descriptor returned is ours alone.
+    let fd = retry(|| unsafe {
+        check(libc::accept(listener.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut()))
+    })?;
+    // SAFETY: see above.
+    prepare(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Waits with millisecond precision; an interruption is an error.
+pub(crate) fn poll(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<usize> {
+    // SAFETY: pointer and length describe one exclusive slice. Bad descriptors are reported in `revents`.
+    let ready = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, milliseconds(timeout)) };
+    Ok(check(ready)? as usize)
+}
+
+/// Fills a prefix of `bytes`, and returns its length.
+pub(crate) fn random(bytes: &mut [u8]) -> io::Result<usize> {
+    let length = bytes.len().min(256);
+    // SAFETY: the kernel writes `length` bytes, which the exclusive slice has.
+    retry(|| unsafe { check(libc::getentropy(bytes.as_mut_ptr().cast(), length)) })?;
+    Ok(length)
+}
+
+fn prepare(fd: OwnedFd) -> io::Result<OwnedFd> {
+    set_close_on_exec_and_nonblocking(fd.as_fd())?;
+    let on: libc::c_int = 1;
+    // SAFETY: the option's value is an int that outlives the call.
+    check(unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_NOSIGPIPE,
+            (&raw const on).cast(),
+            size_of_val(&on) as libc::socklen_t,
+        )
+    })?;
+    Ok(fd)
+}

@@ -1,0 +1,98 @@
+//! The calling thread towards the scheduler: its name, cores, priority and signals. Background threads set
+//! themselves up with these as their first act.
+
+use std::io;
+
+use crate::clock::ticks;
+use crate::sys::check;
+
+#[cfg_attr(any(target_os = "linux", target_os = "android"), path = "thread/linux.rs")]
+#[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "thread/unix.rs")]
+mod os;
+
+/// Gives up the core once, and returns how many ticks passed until it was back: next to none on an idle
+/// core, much if somebody else needed it.
+#[inline]
+pub fn yield_now_timed() -> u64 {
+    let before = ticks();
+    std::thread::yield_now();
+    ticks().saturating_sub(before)
+}
+
+/// Names the calling thread, with as much of `name` as the system has room for.
+pub fn set_name(name: &str) {
+    let mut buffer = [0_u8; os::NAME_LENGTH + 1];
+    let mut length = name.len().min(os::NAME_LENGTH);
+    while !name.is_char_boundary(length) {
+        length -= 1;
+    }
+    buffer[..length].copy_from_slice(&name.as_bytes()[..length]);
+    if let Ok(name) = std::ffi::CStr::from_bytes_until_nul(&buffer) {
+        os::set_name(name);
+    }
+}
+
+/// Lets the calling thread run on these cores only. EINVAL if none of them exists, ENOTSUP where the system
+/// has no such thing.
+pub fn set_affinity(cpus: &[usize]) -> io::Result<()> {
+    os::set_affinity(cpus)
+}
+
+/// Lets the calling thread run on one core only.
+pub fn pin(cpu: usize) -> io::Result<()> {
+    set_affinity(&[cpu])
+}
+
+/// Sets scheduling policy and priority of the calling thread. A negative value leaves that one as it is; a
+/// priority outside the policy's range becomes the nearest within.
+pub fn set_scheduling(policy: i32, priority: i32) -> io::Result<()> {
+    // SAFETY: no arguments and no preconditions.
+    let this = unsafe { libc::pthread_self() };
+    let (mut current, mut parameter) = (0, os::scheduling_parameter(0));
+    // SAFETY: the thread is the calling one, so it exists; both results go into exclusive variables.
+    check_number(unsafe { libc::pthread_getschedparam(this, &mut current, &mut parameter) })?;
+    let policy = if policy < 0 { current } else { policy };
+    let wanted = if priority < 0 { parameter.sched_priority } else { priority };
+    // SAFETY: integers only; a policy that does not exist is an error.
+    let (low, high) = unsafe {
+        (check(libc::sched_get_priority_min(policy))?, check(libc::sched_get_priority_max(policy))?)
+    };
+    let parameter = os::scheduling_parameter(wanted.clamp(low, high.max(low)));
+    // SAFETY: the thread is the calling one; the parameter outlives the call.
+    check_number(unsafe { libc::pthread_setschedparam(this, policy, &parameter) })
+}
+
+/// How late the kernel may let the calling thread's timed waits end, to bundle wake-ups. Nothing where the
+/// system has no such setting.
+pub fn set_timer_slack_ns(nanos: u64) {
+    os::set_timer_slack_ns(nanos);
+}
+
+/// Keeps signals of the process away from the calling thread. Background threads do so first, so that the
+/// program's handlers only ever run on its own threads.
+pub fn block_all_signals() {
+    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigfillset initialises the set before it is read; a null old set is not written.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
+    }
+}
+
+/// The process; another one after a fork.
+pub fn process_id() -> u32 {
+    std::process::id()
+}
+
+/// How many cores this process may run on, at least 1.
+pub fn cpu_count() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The outcome of a call that returns its error number instead of setting `errno`.
+fn check_number(number: libc::c_int) -> io::Result<()> {
+    if number == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(number)) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! A descriptor that becomes readable when a time has passed: what a driver registers in its reactor, so
+//! that another thread can arm a timer for it without waking it.
+
+#[cfg_attr(any(target_os = "linux", target_os = "android"), path = "timer/timerfd.rs")]
+#[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "timer/kqueue.rs")]
+mod os;
+
+pub use os::TimerFd;
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::poll::{PollFd, poll};
+
+    fn readable(timer: &TimerFd, timeout: Option<Duration>) -> bool {
+        poll(&mut [PollFd::new(timer.as_fd().as_raw_fd(), PollFd::IN)], timeout).unwrap() == 1
+    }
+
+    #[test]
+    fn expires_once_and_not_early() {
+        let timer = TimerFd::new().unwrap();
+        assert!(!readable(&timer, Some(Duration::ZERO)));
+        assert!(!timer.drain());
+
+        let start = Instant::now();
+        timer.arm(Duration::from_micros(1500));
+        assert!(readable(&timer, None));
+        assert!(start.elapsed() >= Duration::from_micros(1500));
+        assert!(timer.drain());
+        assert!(!timer.drain());
+        assert!(!readable(&timer, Some(Duration::from_millis(3))));
+    }
+
+    #[test]
+    fn zero_expires_at_once() {
+        let timer = TimerFd::new().unwrap();
+        timer.arm(Duration::ZERO);
+        assert!(readable(&timer, None));
+    }
+
+    #[test]
+    fn disarm_and_arm_again_replace() {
+        let timer = TimerFd::new().unwrap();
+        timer.arm(Duration::from_secs(1000));
+        timer.disarm();
+        assert!(!readable(&timer, Some(Duration::ZERO)));
+        timer.arm(Duration::MAX);
+        timer.arm(Duration::from_micros(1));
+        assert!(readable(&timer, None));
+        // Disarming takes back an expiry nobody has seen.
+        timer.disarm();
+        assert!(!readable(&timer, Some(Duration::ZERO)));
+    }
+}

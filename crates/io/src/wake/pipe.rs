@@ -1,0 +1,56 @@
+//! [`WakeFd`] for systems without eventfd: a pair of connected sockets, woken by a byte.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use crate::sys::{NO_SIGNAL, check_length, retry, socket_pair};
+
+/// A descriptor that is readable from [`wake`](WakeFd::wake) until [`drain`](WakeFd::drain).
+#[derive(Debug)]
+pub struct WakeFd {
+    waiter: OwnedFd,
+    waker: OwnedFd,
+}
+
+impl WakeFd {
+    /// A descriptor that nobody has woken yet.
+    pub fn new() -> io::Result<Self> {
+        let (waiter, waker) = socket_pair()?;
+        Ok(WakeFd { waiter, waker })
+    }
+
+    /// Makes the descriptor readable. Never blocks, and cannot fail: a buffer that is full is readable.
+    pub fn wake(&self) {
+        // SAFETY: the kernel reads one byte from a slice of one.
+        let _ = retry(|| unsafe {
+            check_length(libc::send(self.waker.as_raw_fd(), [1_u8].as_ptr().cast(), 1, NO_SIGNAL))
+        });
+    }
+
+    /// Makes the descriptor unreadable again; true if it had been woken.
+    pub fn drain(&self) -> bool {
+        let mut woken = false;
+        let mut bytes = [0_u8; 256];
+        loop {
+            // SAFETY: the kernel writes at most the array's length into the exclusive array.
+            let outcome = retry(|| unsafe {
+                check_length(libc::recv(self.waiter.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), 0))
+            });
+            match outcome {
+                Ok(0) | Err(_) => return woken,
+                Ok(_) => woken = true,
+            }
+        }
+    }
+
+    /// The descriptor to wait on.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.waiter.as_fd()
+    }
+}
+
+impl AsFd for WakeFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.waiter.as_fd()
+    }
+}

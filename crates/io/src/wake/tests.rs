@@ -1,0 +1,48 @@
+//! Both forms of `WakeFd`, through the same tests.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::poll::{PollFd, poll};
+
+fn readable(fd: BorrowedFd<'_>, timeout: Option<Duration>) -> bool {
+    poll(&mut [PollFd::new(fd.as_raw_fd(), PollFd::IN)], timeout).unwrap() == 1
+}
+
+macro_rules! conformance {
+    ($form:ident) => {
+        mod $form {
+            use super::super::$form::WakeFd;
+            use super::*;
+
+            #[test]
+            fn wakes_merge_and_drain() {
+                let wake = WakeFd::new().unwrap();
+                assert!(!readable(wake.as_fd(), Some(Duration::ZERO)));
+                assert!(!wake.drain());
+                // More wakes than any buffer holds must neither block nor get lost.
+                for _ in 0..100_000 {
+                    wake.wake();
+                }
+                assert!(readable(wake.as_fd(), None));
+                assert!(wake.drain());
+                assert!(!wake.drain());
+                assert!(!readable(wake.as_fd(), Some(Duration::ZERO)));
+            }
+
+            #[test]
+            fn wakes_a_sleeper() {
+                let wake = Arc::new(WakeFd::new().unwrap());
+                let waker = wake.clone();
+                let thread = std::thread::spawn(move || waker.wake());
+                assert!(readable(wake.as_fd(), None));
+                thread.join().unwrap();
+                assert!(wake.drain());
+            }
+        }
+    };
+}
+
+conformance!(eventfd);
+conformance!(pipe);
