@@ -29,38 +29,65 @@ pub fn prepare() {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Barrier;
-    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+    use std::sync::atomic::{
+        AtomicU32,
+        Ordering::{AcqRel, Acquire, Relaxed},
+    };
 
     use super::*;
 
-    /// Store buffering: without fences both sides can miss the other's store.
+    const ROUNDS: u32 = 20_000;
+
+    /// What one side writes, on a cache line of its own so that the store takes time.
+    #[derive(Default)]
+    #[repr(align(128))]
+    struct Side {
+        flag: AtomicU32,
+        saw: AtomicU32,
+    }
+
+    impl Side {
+        /// Store, fence, load: one round of one side.
+        fn cross(&self, other: &Side, round: u32, fence: fn()) {
+            self.flag.store(round, Relaxed);
+            fence();
+            self.saw.store(other.flag.load(Relaxed), Relaxed);
+        }
+    }
+
+    /// Waits until both sides have come here as often as this one, spinning, so that they go on together.
+    fn meet(arrivals: &AtomicU32, time: u32) {
+        arrivals.fetch_add(1, AcqRel);
+        let mut tries = 0_u32;
+        while arrivals.load(Acquire) < 2 * time {
+            tries += 1;
+            if tries.is_multiple_of(1000) { std::thread::yield_now() } else { std::hint::spin_loop() }
+        }
+    }
+
+    /// Store buffering: without fences both sides miss the other's store in some round.
     #[test]
     fn one_side_always_sees_the_other() {
-        const ROUNDS: u32 = 2_000;
         prepare();
-        let (frequent, rare) = (AtomicU32::new(0), AtomicU32::new(0));
-        let (frequent_missed, rare_missed) = (AtomicBool::new(false), AtomicBool::new(false));
-        let meet = Barrier::new(2);
+        let (frequent, rare) = (Side::default(), Side::default());
+        let arrivals = AtomicU32::new(0);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for round in 1..=ROUNDS {
-                    meet.wait();
-                    frequent.store(round, Relaxed);
-                    light();
-                    frequent_missed.store(rare.load(Relaxed) != round, Relaxed);
-                    meet.wait();
+                    meet(&arrivals, 2 * round - 1);
+                    frequent.cross(&rare, round, light);
+                    meet(&arrivals, 2 * round);
                 }
             });
+            let mut missed = 0;
             for round in 1..=ROUNDS {
-                meet.wait();
-                rare.store(round, Relaxed);
-                heavy();
-                rare_missed.store(frequent.load(Relaxed) != round, Relaxed);
-                meet.wait();
+                meet(&arrivals, 2 * round - 1);
+                rare.cross(&frequent, round, heavy);
+                meet(&arrivals, 2 * round);
                 // The frequent side waits at the next round's first meeting.
-                assert!(!(frequent_missed.load(Relaxed) && rare_missed.load(Relaxed)), "round {round}");
+                missed += u32::from(frequent.saw.load(Relaxed) != round && rare.saw.load(Relaxed) != round);
             }
+            assert_eq!(missed, 0);
         });
     }
 }

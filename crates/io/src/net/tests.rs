@@ -96,9 +96,11 @@ fn v4() {
 fn v6_also_takes_v4_unless_told_otherwise() {
     let address = Address::Inet("[::]:0".parse().unwrap());
     let options = StreamOptions { tos: 0x10, ..StreamOptions::default() };
-    let Ok(listener) = Listener::bind(&address, &options, 10, false) else {
+    let loopback = Address::Inet("[::1]:0".parse().unwrap());
+    if Listener::bind(&loopback, &options, 10, false).is_err() {
         return; // A machine without IPv6.
-    };
+    }
+    let listener = Listener::bind(&address, &options, 10, false).unwrap();
     let Address::Inet(at) = listener.local_address().unwrap() else { panic!("not TCP") };
     for ip in ["::1", "127.0.0.1"] {
         let address = Address::Inet(SocketAddr::new(ip.parse().unwrap(), at.port()));
