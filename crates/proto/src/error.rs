@@ -1,0 +1,249 @@
+//! What can be wrong with a peer, as one small `Copy` value.
+//!
+//! Returned by every parser of this crate and turned into a monitor event by the engine. No strings are
+//! built and nothing is allocated here: a peer that misbehaves on purpose must stay cheap. Each variant
+//! names one clause of an RFC, so that a test can assert exactly which one was broken.
+
+use std::fmt;
+
+use crate::SocketType;
+
+/// Why a connection cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ProtocolError {
+    /// The peer broke a rule of the protocol.
+    PeerMisbehaved(Clause),
+    /// The peer kept the rules, but the two of us do not fit together.
+    PeerIncompatible(Mismatch),
+    /// A frame announces more bytes than are allowed here.
+    TooLarge {
+        /// The announced body size in bytes.
+        size: u64,
+        /// The largest body accepted in this place.
+        limit: u64,
+    },
+    /// The peer, or its authenticator, turned us down.
+    Auth(AuthFailure),
+}
+
+/// The rule of the protocol a peer broke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Clause {
+    /// A reserved bit of a frame's flags octet is set.
+    ReservedFlags,
+    /// A command frame announces a further frame.
+    CommandWithMore,
+    /// A frame's length does not fit 63 bits.
+    FrameLength,
+    /// The mechanism field of the greeting is not a null-padded name.
+    MechanismName,
+    /// A routing id is longer than 255 bytes.
+    IdentityLength,
+    /// The identity frame of an older peer is not a single frame.
+    IdentityFrame,
+    /// A message frame arrived before the handshake was complete.
+    UnexpectedMessage,
+    /// A command that has no place at this point of the handshake.
+    UnexpectedCommand,
+    /// A command's name is missing, cut off or not made of letters.
+    CommandName,
+    /// An ERROR command whose reason is cut off or followed by more.
+    MalformedError,
+    /// A PING without a time-to-live or with a context of more than 16 bytes.
+    MalformedPing,
+    /// A PONG with a context of more than 16 bytes.
+    MalformedPong,
+    /// A metadata property's name is empty or has a character that is not allowed.
+    PropertyName,
+    /// A metadata property ends before its announced length.
+    PropertyTruncated,
+    /// A metadata property's length does not fit 31 bits.
+    PropertyLength,
+    /// A metadata property occurs twice.
+    PropertyDuplicate,
+}
+
+/// How the two ends of a connection fail to match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Mismatch {
+    /// The peer announces another security mechanism than ours.
+    Mechanism,
+    /// The peer's version cannot carry our security mechanism.
+    Version,
+    /// The peer's socket type is none we know.
+    UnknownSocketType,
+    /// The socket types may not talk to each other.
+    SocketType {
+        /// Our side.
+        ours: SocketType,
+        /// What the peer announced.
+        theirs: SocketType,
+    },
+}
+
+/// How authentication failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AuthFailure {
+    /// The peer ended the handshake with an ERROR command. The text is in
+    /// [`Session::refusal`](crate::Session::refusal).
+    Refused {
+        /// The reason as a ZAP status (300, 400 or 500), if it is one.
+        status: Option<u16>,
+    },
+}
+
+// The ZMQ_PROTOCOL_ERROR_ZMTP_* numbers of the public header.
+const UNSPECIFIED: u32 = 0x1000_0000;
+const UNEXPECTED_COMMAND: u32 = 0x1000_0001;
+const MALFORMED_COMMAND: u32 = 0x1000_0011;
+const MALFORMED_COMMAND_ERROR: u32 = 0x1000_0015;
+const INVALID_METADATA: u32 = 0x1000_0018;
+const MECHANISM_MISMATCH: u32 = 0x1100_0002;
+
+impl ProtocolError {
+    /// The `ZMQ_PROTOCOL_ERROR_*` number that a monitor event `HANDSHAKE_FAILED_PROTOCOL` carries.
+    ///
+    /// An [`Auth`](ProtocolError::Auth) failure with a status belongs to the event `HANDSHAKE_FAILED_AUTH`
+    /// and that status instead; without one, this is the unspecified ZMTP error.
+    pub fn zmq_code(&self) -> u32 {
+        match self {
+            Self::PeerMisbehaved(clause) => clause.zmq_code(),
+            Self::PeerIncompatible(Mismatch::Mechanism | Mismatch::Version) => MECHANISM_MISMATCH,
+            Self::PeerIncompatible(Mismatch::UnknownSocketType | Mismatch::SocketType { .. }) => {
+                INVALID_METADATA
+            }
+            Self::TooLarge { .. } | Self::Auth(_) => UNSPECIFIED,
+        }
+    }
+}
+
+impl fmt::Display for ProtocolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PeerMisbehaved(clause) => write!(f, "peer broke the protocol: {}", clause.text()),
+            Self::PeerIncompatible(mismatch) => write!(f, "peer is incompatible: {mismatch}"),
+            Self::TooLarge { size, limit } => {
+                write!(f, "frame of {size} bytes, at most {limit} are accepted")
+            }
+            Self::Auth(AuthFailure::Refused { status: Some(status) }) => {
+                write!(f, "peer refused the handshake with status {status}")
+            }
+            Self::Auth(AuthFailure::Refused { status: None }) => f.write_str("peer refused the handshake"),
+        }
+    }
+}
+
+impl std::error::Error for ProtocolError {}
+
+impl Clause {
+    fn zmq_code(self) -> u32 {
+        match self {
+            Self::ReservedFlags | Self::CommandWithMore | Self::FrameLength | Self::IdentityFrame => {
+                UNSPECIFIED
+            }
+            Self::MechanismName => MECHANISM_MISMATCH,
+            Self::UnexpectedMessage | Self::UnexpectedCommand => UNEXPECTED_COMMAND,
+            Self::CommandName | Self::MalformedPing | Self::MalformedPong => MALFORMED_COMMAND,
+            Self::MalformedError => MALFORMED_COMMAND_ERROR,
+            Self::IdentityLength
+            | Self::PropertyName
+            | Self::PropertyTruncated
+            | Self::PropertyLength
+            | Self::PropertyDuplicate => INVALID_METADATA,
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::ReservedFlags => "reserved frame flags are set",
+            Self::CommandWithMore => "command frame announces a further frame",
+            Self::FrameLength => "frame length exceeds 63 bits",
+            Self::MechanismName => "mechanism field is not a null-padded name",
+            Self::IdentityLength => "routing id is longer than 255 bytes",
+            Self::IdentityFrame => "identity is not a single frame",
+            Self::UnexpectedMessage => "message before the end of the handshake",
+            Self::UnexpectedCommand => "command out of order",
+            Self::CommandName => "command name is malformed",
+            Self::MalformedError => "ERROR command is malformed",
+            Self::MalformedPing => "PING command is malformed",
+            Self::MalformedPong => "PONG command is malformed",
+            Self::PropertyName => "metadata name is malformed",
+            Self::PropertyTruncated => "metadata is cut off",
+            Self::PropertyLength => "metadata value length exceeds 31 bits",
+            Self::PropertyDuplicate => "metadata property occurs twice",
+        }
+    }
+}
+
+impl From<Clause> for ProtocolError {
+    fn from(clause: Clause) -> Self {
+        Self::PeerMisbehaved(clause)
+    }
+}
+
+impl From<Mismatch> for ProtocolError {
+    fn from(mismatch: Mismatch) -> Self {
+        Self::PeerIncompatible(mismatch)
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mechanism => f.write_str("another security mechanism"),
+            Self::Version => f.write_str("its version has no security mechanisms"),
+            Self::UnknownSocketType => f.write_str("unknown socket type"),
+            Self::SocketType { ours, theirs } => {
+                write!(f, "{} does not talk to {}", ours.name(), theirs.name())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_those_of_the_public_header() {
+        let code = |clause: Clause| ProtocolError::from(clause).zmq_code();
+        assert_eq!(code(Clause::UnexpectedCommand), 0x1000_0001);
+        assert_eq!(code(Clause::UnexpectedMessage), 0x1000_0001);
+        assert_eq!(code(Clause::MalformedError), 0x1000_0015);
+        assert_eq!(code(Clause::PropertyTruncated), 0x1000_0018);
+        assert_eq!(code(Clause::CommandName), 0x1000_0011);
+        assert_eq!(code(Clause::ReservedFlags), 0x1000_0000);
+        assert_eq!(code(Clause::MechanismName), 0x1100_0002);
+        assert_eq!(ProtocolError::from(Mismatch::Mechanism).zmq_code(), 0x1100_0002);
+        assert_eq!(ProtocolError::from(Mismatch::UnknownSocketType).zmq_code(), 0x1000_0018);
+        assert_eq!(ProtocolError::TooLarge { size: 2, limit: 1 }.zmq_code(), 0x1000_0000);
+    }
+
+    #[test]
+    fn errors_read_as_sentences() {
+        let mismatch = Mismatch::SocketType { ours: SocketType::Pull, theirs: SocketType::Sub };
+        assert_eq!(
+            ProtocolError::from(mismatch).to_string(),
+            "peer is incompatible: PULL does not talk to SUB"
+        );
+        assert_eq!(
+            ProtocolError::TooLarge { size: 9, limit: 8 }.to_string(),
+            "frame of 9 bytes, at most 8 are accepted"
+        );
+        let refused = ProtocolError::Auth(AuthFailure::Refused { status: Some(400) });
+        assert_eq!(refused.to_string(), "peer refused the handshake with status 400");
+        assert_eq!(
+            ProtocolError::from(Clause::FrameLength).to_string(),
+            "peer broke the protocol: frame length exceeds 63 bits"
+        );
+    }
+
+    #[test]
+    fn an_error_stays_small() {
+        assert!(size_of::<ProtocolError>() <= 24);
+    }
+}

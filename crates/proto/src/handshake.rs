@@ -1,0 +1,205 @@
+//! What the peer says about itself before the first message: metadata, or the identity of older versions.
+//!
+//! Called by the session with whole items (a command body, an identity frame) that it has gathered; knows
+//! nothing of splits. Holds the bounds for what a handshake may make us keep in memory.
+
+use crate::command::{parse_reason, split_name};
+use crate::error::{AuthFailure, Clause, Mismatch, ProtocolError};
+use crate::frame::{Header, decode_header};
+use crate::mechanism::Mechanism;
+use crate::metadata;
+use crate::socket_type::SocketType;
+
+/// The longest routing id in bytes.
+pub(crate) const MAX_ROUTING_ID: usize = 255;
+/// The largest handshake command accepted, in bytes of body.
+pub(crate) const MAX_COMMAND: u64 = 64 * 1024;
+
+/// What is known about the other end of an established connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Peer {
+    /// The peer's socket type; a ZMTP 1.0 peer does not tell, and others need not.
+    pub socket_type: Option<SocketType>,
+    /// The routing id the peer chose, empty if none. At most 255 bytes.
+    pub routing_id: Vec<u8>,
+    /// All properties of the peer's READY command, Socket-Type and Identity included.
+    pub properties: Vec<(String, Vec<u8>)>,
+}
+
+impl Peer {
+    /// Judges a peer by its metadata.
+    pub(crate) fn from_metadata(
+        ours: SocketType,
+        properties: Vec<(String, Vec<u8>)>,
+    ) -> Result<Self, ProtocolError> {
+        let socket_type = match metadata::value(&properties, "Socket-Type") {
+            Some(name) => Some(fitting(ours, SocketType::from_name(name))?),
+            None => None,
+        };
+        let identity = metadata::value(&properties, "Identity").unwrap_or_default();
+        if identity.len() > MAX_ROUTING_ID {
+            return Err(Clause::IdentityLength.into());
+        }
+        let routing_id = routing_id(socket_type, identity);
+        Ok(Self { socket_type, routing_id, properties })
+    }
+
+    /// A peer of ZMTP 1.0 or 2.0, which has an identity frame in place of metadata.
+    pub(crate) fn from_identity(socket_type: Option<SocketType>, identity: &[u8]) -> Self {
+        Self { socket_type, routing_id: routing_id(socket_type, identity), properties: Vec::new() }
+    }
+}
+
+/// Judges a peer's socket type by the number in a 2.0 greeting.
+pub(crate) fn peer_type(ours: SocketType, code: u8) -> Result<SocketType, ProtocolError> {
+    fitting(ours, SocketType::from_code(code))
+}
+
+/// The number of our socket type in a 2.0 greeting, where XPUB and XSUB are PUB and SUB.
+pub(crate) fn legacy_code(ours: SocketType) -> u8 {
+    match ours {
+        SocketType::XPub => SocketType::Pub.code(),
+        SocketType::XSub => SocketType::Sub.code(),
+        other => other.code(),
+    }
+}
+
+/// Judges the header of a handshake command; its body is yet to come.
+pub(crate) fn command_header(bytes: &[u8]) -> Result<Option<Header>, ProtocolError> {
+    let header = decode_header(bytes)?;
+    match header {
+        Some(header) if !header.is_command() => Err(Clause::UnexpectedMessage.into()),
+        Some(Header { body_len, .. }) if body_len > MAX_COMMAND => {
+            Err(ProtocolError::TooLarge { size: body_len, limit: MAX_COMMAND })
+        }
+        header => Ok(header),
+    }
+}
+
+/// Takes a whole command of the handshake. Returns the peer's metadata once it is complete.
+pub(crate) fn command(
+    mechanism: &mut dyn Mechanism,
+    body: &[u8],
+    out: &mut Vec<u8>,
+    refusal: &mut Vec<u8>,
+) -> Result<Option<Vec<(String, Vec<u8>)>>, ProtocolError> {
+    let (name, data) = split_name(body)?;
+    if name == b"ERROR" {
+        let reason = parse_reason(data)?;
+        refusal.extend_from_slice(reason);
+        return Err(ProtocolError::Auth(AuthFailure::Refused { status: zap_status(reason) }));
+    }
+    mechanism.receive(name, data, out)
+}
+
+/// How many bytes a 1.0 identity frame has in all, or how many more of it to read before asking again.
+///
+/// Its length counts the flags octet, which is not to be validated (RFC 13).
+pub(crate) fn identity_v1_len(bytes: &[u8]) -> Result<usize, ProtocolError> {
+    let Some((&first, rest)) = bytes.split_first() else { return Ok(1) };
+    if first != 0xFF {
+        return if first == 0 { Err(Clause::IdentityFrame.into()) } else { Ok(1 + usize::from(first)) };
+    }
+    let Some(len) = rest.first_chunk::<8>() else { return Ok(9) };
+    match u64::from_be_bytes(*len) {
+        0 => Err(Clause::IdentityFrame.into()),
+        len if len <= MAX_ROUTING_ID as u64 + 1 => Ok(9 + len as usize),
+        _ => Err(Clause::IdentityLength.into()),
+    }
+}
+
+/// The identity in a whole 1.0 identity frame.
+pub(crate) fn identity_v1(frame: &[u8]) -> &[u8] {
+    let header_len = if frame.first() == Some(&0xFF) { 10 } else { 2 };
+    frame.get(header_len..).unwrap_or_default()
+}
+
+/// How many bytes a 2.0 identity frame has in all, and in its header.
+pub(crate) fn identity_v2_len(bytes: &[u8]) -> Result<(usize, usize), ProtocolError> {
+    match decode_header(bytes)? {
+        None if bytes.len() < 2 => Ok((2, 2)),
+        None => Ok((9, 9)),
+        Some(header) if header.is_command() => Err(Clause::ReservedFlags.into()),
+        Some(header) if header.more() => Err(Clause::IdentityFrame.into()),
+        Some(header) if header.body_len > MAX_ROUTING_ID as u64 => Err(Clause::IdentityLength.into()),
+        Some(header) => Ok((header.header_len + header.body_len as usize, header.header_len)),
+    }
+}
+
+fn fitting(ours: SocketType, theirs: Option<SocketType>) -> Result<SocketType, ProtocolError> {
+    let theirs = theirs.ok_or(Mismatch::UnknownSocketType)?;
+    if ours.accepts(theirs) { Ok(theirs) } else { Err(Mismatch::SocketType { ours, theirs }.into()) }
+}
+
+/// The routing id counts for the types that have one, and for a peer that keeps its type to itself.
+fn routing_id(socket_type: Option<SocketType>, identity: &[u8]) -> Vec<u8> {
+    if socket_type.is_none_or(SocketType::has_routing_id) { identity.to_vec() } else { Vec::new() }
+}
+
+/// The status code of ZAP (RFC 27) that servers put into their ERROR command.
+fn zap_status(reason: &[u8]) -> Option<u16> {
+    match reason {
+        [digit @ b'3'..=b'5', b'0', b'0'] => Some(u16::from(digit - b'0') * 100),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identity_frames_of_1_0() {
+        assert_eq!(identity_v1_len(b""), Ok(1));
+        assert_eq!(identity_v1_len(b"\x01"), Ok(2));
+        assert_eq!(identity_v1_len(b"\xfe"), Ok(255));
+        assert_eq!(identity_v1_len(b"\xff\0\0\0\0\0\0\0"), Ok(9));
+        assert_eq!(identity_v1_len(b"\xff\0\0\0\0\0\0\0\x04"), Ok(13));
+        assert_eq!(identity_v1_len(b"\xff\0\0\0\0\0\0\x01\0"), Ok(9 + 256));
+        assert_eq!(identity_v1_len(b"\xff\0\0\0\0\0\0\x01\x01"), Err(Clause::IdentityLength.into()));
+        assert_eq!(identity_v1_len(&[0xFF; 9]), Err(Clause::IdentityLength.into()));
+        assert_eq!(identity_v1_len(b"\0"), Err(Clause::IdentityFrame.into()));
+        assert_eq!(identity_v1_len(b"\xff\0\0\0\0\0\0\0\0"), Err(Clause::IdentityFrame.into()));
+        assert_eq!(identity_v1(b"\x04\0xyz"), b"xyz");
+        assert_eq!(identity_v1(b"\xff\0\0\0\0\0\0\0\x04\0xyz"), b"xyz");
+        assert_eq!(identity_v1(b"\x01\0"), b"");
+    }
+
+    #[test]
+    fn identity_frames_of_2_0() {
+        assert_eq!(identity_v2_len(b""), Ok((2, 2)));
+        assert_eq!(identity_v2_len(b"\0"), Ok((2, 2)));
+        assert_eq!(identity_v2_len(b"\0\x03"), Ok((5, 2)));
+        assert_eq!(identity_v2_len(b"\x02\0"), Ok((9, 9)));
+        assert_eq!(identity_v2_len(b"\x02\0\0\0\0\0\0\0\xff"), Ok((9 + 255, 9)));
+        assert_eq!(identity_v2_len(b"\x02\0\0\0\0\0\0\x01\0"), Err(Clause::IdentityLength.into()));
+        assert_eq!(identity_v2_len(b"\x01\0"), Err(Clause::IdentityFrame.into()));
+        assert_eq!(identity_v2_len(b"\x04\0"), Err(Clause::ReservedFlags.into()));
+        assert_eq!(identity_v2_len(b"\x08"), Err(Clause::ReservedFlags.into()));
+    }
+
+    #[test]
+    fn statuses() {
+        assert_eq!(zap_status(b"300"), Some(300));
+        assert_eq!(zap_status(b"400"), Some(400));
+        assert_eq!(zap_status(b"500"), Some(500));
+        for other in [&b""[..], b"200", b"401", b"4000", b"600", b"what"] {
+            assert_eq!(zap_status(other), None);
+        }
+    }
+
+    #[test]
+    fn identities_count_where_they_mean_something() {
+        let peer = |name: &str| {
+            let list = vec![("socket-type".into(), name.into()), ("IDENTITY".into(), b"\0id".to_vec())];
+            Peer::from_metadata(SocketType::Router, list).unwrap()
+        };
+        assert_eq!(peer("DEALER").routing_id, b"\0id");
+        assert_eq!(peer("REQ").socket_type, Some(SocketType::Req));
+        let list = vec![("Socket-Type".into(), b"SUB".to_vec()), ("Identity".into(), b"id".to_vec())];
+        let peer = Peer::from_metadata(SocketType::Pub, list.clone()).unwrap();
+        assert_eq!((peer.routing_id, peer.properties), (vec![], list));
+        let list = vec![("Identity".into(), vec![b'x'; 256])];
+        assert_eq!(Peer::from_metadata(SocketType::Router, list), Err(Clause::IdentityLength.into()));
+    }
+}

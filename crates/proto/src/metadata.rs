@@ -1,0 +1,166 @@
+//! Connection metadata: the list of named properties in a READY command (RFC 37, "Connection Metadata").
+//!
+//! Used by the mechanisms, which differ in how they carry the list but not in its form. A property is
+//! one octet of name length, the name, four octets of value length, the value.
+
+use std::collections::HashSet;
+
+use crate::error::{Clause, ProtocolError};
+
+/// The longest value a property can have: 2^31-1 bytes.
+const MAX_VALUE: u32 = i32::MAX as u32;
+
+/// Iterates over an encoded property list without copying. Ends after the first error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Properties<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Properties<'a> {
+    /// Reads the property list that fills `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    fn split(&mut self, len: usize) -> Result<&'a [u8], ProtocolError> {
+        let (head, rest) = self.rest.split_at_checked(len).ok_or(Clause::PropertyTruncated)?;
+        self.rest = rest;
+        Ok(head)
+    }
+
+    fn property(&mut self) -> Result<(&'a str, &'a [u8]), ProtocolError> {
+        let name_len = usize::from(self.split(1)?[0]);
+        if name_len == 0 {
+            return Err(Clause::PropertyName.into());
+        }
+        let name = self.split(name_len)?;
+        let name = std::str::from_utf8(name).ok().filter(|name| is_name(name)).ok_or(Clause::PropertyName)?;
+        let value_len = self.split(4)?.iter().fold(0, |len: u32, &octet| len << 8 | u32::from(octet));
+        if value_len > MAX_VALUE {
+            return Err(Clause::PropertyLength.into());
+        }
+        Ok((name, self.split(value_len as usize)?))
+    }
+}
+
+impl<'a> Iterator for Properties<'a> {
+    type Item = Result<(&'a str, &'a [u8]), ProtocolError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let property = self.property();
+        if property.is_err() {
+            self.rest = &[];
+        }
+        Some(property)
+    }
+}
+
+/// Whether `name` may be the name of a property: 1 to 255 letters, digits, `-`, `_`, `.` or `+`.
+pub fn is_name(name: &str) -> bool {
+    let allowed = |octet: u8| octet.is_ascii_alphanumeric() || b"-_.+".contains(&octet);
+    (1..=255).contains(&name.len()) && name.bytes().all(allowed)
+}
+
+/// Appends one property. One that cannot be encoded (see [`is_name`]; over 2^31-1 bytes) is left out.
+pub fn put_property(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    let Some(value_len) = u32::try_from(value.len()).ok().filter(|&len| len <= MAX_VALUE) else { return };
+    if is_name(name) {
+        out.push(name.len() as u8);
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(&value_len.to_be_bytes());
+        out.extend_from_slice(value);
+    }
+}
+
+/// Collects a whole list; names are case-insensitive, and one that occurs twice is an error.
+pub(crate) fn collect(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, ProtocolError> {
+    // A set rather than a scan: 64 KiB of tiny properties must not cost the square of their number.
+    let mut seen = HashSet::new();
+    let mut properties = Vec::new();
+    for property in Properties::new(bytes) {
+        let (name, value) = property?;
+        if !seen.insert(name.to_ascii_lowercase()) {
+            return Err(Clause::PropertyDuplicate.into());
+        }
+        properties.push((name.to_owned(), value.to_owned()));
+    }
+    Ok(properties)
+}
+
+/// The value of the property `name` in a collected list.
+pub(crate) fn value<'a>(properties: &'a [(String, Vec<u8>)], name: &str) -> Option<&'a [u8]> {
+    properties.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_slice())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &[u8] = b"\x0bSocket-Type\0\0\0\x04PUSH\x08Identity\0\0\0\0";
+
+    #[test]
+    fn golden_list() {
+        let mut out = Vec::new();
+        put_property(&mut out, "Socket-Type", b"PUSH");
+        put_property(&mut out, "Identity", b"");
+        assert_eq!(out, LIST);
+        let list = collect(&out).unwrap();
+        assert_eq!(list, [("Socket-Type".into(), b"PUSH".to_vec()), ("Identity".into(), vec![])]);
+        assert_eq!(value(&list, "socket-TYPE"), Some(&b"PUSH"[..]));
+        assert_eq!(value(&list, "Resource"), None);
+    }
+
+    #[test]
+    fn every_cut_inside_a_property_is_an_error() {
+        for cut in 0..LIST.len() {
+            let expected = match cut {
+                0 => Ok(0),
+                20 => Ok(1),
+                _ => Err(Clause::PropertyTruncated.into()),
+            };
+            assert_eq!(collect(&LIST[..cut]).map(|list| list.len()), expected, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn names_are_checked() {
+        for bad in [&b"\0\0\0\0\0"[..], b"\x01 \0\0\0\0", b"\x01\x80\0\0\0\0", b"\x02\xc3\xa9\0\0\0\0"] {
+            assert_eq!(collect(bad), Err(Clause::PropertyName.into()));
+        }
+        assert!(is_name("X-a_b.C+9") && is_name(&"a".repeat(255)));
+        assert!(!is_name("") && !is_name("a b") && !is_name("a:b") && !is_name(&"a".repeat(256)));
+    }
+
+    #[test]
+    fn value_lengths_have_31_bits() {
+        assert_eq!(collect(b"\x01a\x80\0\0\0"), Err(Clause::PropertyLength.into()));
+        assert_eq!(collect(b"\x01a\xff\xff\xff\xff"), Err(Clause::PropertyLength.into()));
+        assert_eq!(collect(b"\x01a\x7f\xff\xff\xff"), Err(Clause::PropertyTruncated.into()));
+    }
+
+    #[test]
+    fn a_name_may_occur_once_whatever_its_case() {
+        let list = b"\x01a\0\0\0\0\x01b\0\0\0\0\x01A\0\0\0\0";
+        assert_eq!(collect(list), Err(Clause::PropertyDuplicate.into()));
+    }
+
+    #[test]
+    fn what_cannot_be_encoded_is_left_out() {
+        let mut out = Vec::new();
+        put_property(&mut out, "", b"x");
+        put_property(&mut out, "a b", b"x");
+        put_property(&mut out, &"n".repeat(256), b"x");
+        assert!(out.is_empty());
+    }
+
+    #[test]
+    fn iteration_ends_after_an_error() {
+        let mut list = Properties::new(b"\x01a\0\0\0\0\0");
+        assert_eq!(list.next(), Some(Ok(("a", &b""[..]))));
+        assert_eq!(list.next(), Some(Err(Clause::PropertyName.into())));
+        assert_eq!(list.next(), None);
+    }
+}

@@ -1,0 +1,317 @@
+//! One end of a connection from the first byte to the first message.
+//!
+//! The pump creates a session per connection, feeds it what it reads, writes what [`Session::output`] holds,
+//! and drops it when [`Session::established`] yields. A session gathers one item at a time (part of the
+//! greeting, identity frame, command), so any split of the input gives the same result, and it never takes
+//! a byte beyond the handshake. It keeps at most one item, bounded by the largest handshake command.
+
+use std::mem;
+
+use crate::command::{put_error, put_subscribe};
+use crate::error::{Mismatch, ProtocolError};
+use crate::frame::{MAX_HEADER, put_header};
+use crate::greeting::{self, Version};
+use crate::handshake::{self, Peer};
+use crate::mechanism::{Entry, Mechanism, MechanismConfig};
+use crate::metadata::put_property;
+use crate::socket_type::SocketType;
+use crate::stage::{self, Stage};
+
+/// What our end of a connection announces.
+#[derive(Clone, Debug)]
+pub struct SessionConfig {
+    /// Our socket type.
+    pub socket_type: SocketType,
+    /// Our routing id, at most 255 bytes (more is cut); may be empty.
+    pub routing_id: Vec<u8>,
+    /// Whether we are the server of a mechanism that has roles.
+    pub as_server: bool,
+    /// The security mechanism the peer has to use too.
+    pub mechanism: MechanismConfig,
+    /// Further metadata for our READY command; invalid names are left out.
+    pub properties: Vec<(String, Vec<u8>)>,
+}
+
+/// The result of a handshake.
+pub struct Established {
+    /// The version both ends speak now.
+    pub version: Version,
+    /// The other end.
+    pub peer: Peer,
+    /// What stands between the wire and plain 3.1 frames; `None` if they are the same.
+    pub stage: Option<Box<dyn Stage>>,
+    /// Plain 3.1 frames to be taken as the first ones received: a 1.0 subscriber filters at its own end and
+    /// never subscribes, so a subscription to everything is put in for it. Empty otherwise.
+    pub inbound: Vec<u8>,
+}
+
+/// A handshake in progress.
+pub struct Session {
+    config: SessionConfig,
+    state: State,
+    /// The item being gathered. Never longer than `wanted`.
+    pending: Vec<u8>,
+    /// Length at which `pending` is looked at again.
+    wanted: usize,
+    out: Vec<u8>,
+    written: usize,
+    started: bool,
+    refusal: Vec<u8>,
+}
+
+enum State {
+    Signature,
+    /// Signature seen, the version octet is next.
+    Revision,
+    /// The rest of a 2.0 greeting; the version says whether 1.0 or 2.0 frames follow.
+    OlderGreeting(Version),
+    /// The rest of a 3.x greeting.
+    Greeting,
+    /// The identity frame of a peer before 3.0, with its socket type if it told.
+    Identity(Version, Option<SocketType>),
+    Commands(Version, Box<dyn Mechanism>),
+    /// `None` once it has been fetched.
+    Done(Option<Box<Established>>),
+    Failed(ProtocolError),
+}
+
+impl Session {
+    /// Starts a handshake: the signature is ready to be written.
+    pub fn new(mut config: SessionConfig) -> Self {
+        config.routing_id.truncate(handshake::MAX_ROUTING_ID);
+        let out = greeting::signature(config.routing_id.len()).to_vec();
+        Self {
+            config,
+            state: State::Signature,
+            pending: Vec::new(),
+            wanted: 1,
+            out,
+            written: 0,
+            started: false,
+            refusal: Vec::new(),
+        }
+    }
+
+    /// Takes bytes from the peer, split in any way, and returns how many belonged to the handshake.
+    ///
+    /// Fewer than given means that the handshake is complete and the rest is traffic. After an error the
+    /// connection is over and every further call returns the same error; what [`output`](Self::output)
+    /// still holds may be written as a courtesy.
+    pub fn input(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
+        let mut used = 0;
+        loop {
+            match self.state {
+                State::Failed(error) => return Err(error),
+                State::Done(_) => return Ok(used),
+                _ => {}
+            }
+            let take = (self.wanted - self.pending.len()).min(bytes.len() - used);
+            self.pending.extend_from_slice(&bytes[used..used + take]);
+            used += take;
+            if self.pending.len() < self.wanted {
+                return Ok(used);
+            }
+            if let Err(error) = self.step() {
+                self.state = State::Failed(error);
+                self.pending = Vec::new();
+            }
+        }
+    }
+
+    /// The bytes to write to the peer now.
+    pub fn output(&self) -> &[u8] {
+        &self.out[self.written..]
+    }
+
+    /// Drops the first `n` bytes of the output, which have been written.
+    pub fn advance_output(&mut self, n: usize) {
+        self.written = (self.written + n).min(self.out.len());
+        if self.written == self.out.len() {
+            self.out.clear();
+            self.written = 0;
+        }
+    }
+
+    /// The result, once, as soon as the handshake is complete. All output must reach the peer before any
+    /// frame does.
+    pub fn established(&mut self) -> Option<Established> {
+        match &mut self.state {
+            State::Done(established) => established.take().map(|established| *established),
+            _ => None,
+        }
+    }
+
+    /// Whether the peer has sent a valid signature, or the start of a 1.0 identity frame: it seems to speak ZMTP.
+    pub fn started(&self) -> bool {
+        self.started
+    }
+
+    /// The peer's reason, at most 255 bytes, when the handshake ended with [`ProtocolError::Auth`].
+    pub fn refusal(&self) -> &[u8] {
+        &self.refusal
+    }
+
+    /// Judges `pending`, which has reached `wanted`: asks for more of it, or empties it and moves on.
+    fn step(&mut self) -> Result<(), ProtocolError> {
+        match &mut self.state {
+            State::Signature => self.signature(),
+            State::Revision => self.revision(),
+            State::OlderGreeting(version) => {
+                let version = *version;
+                let code = self.pending[greeting::V2_GREETING_LEN - 1];
+                let peer_type = handshake::peer_type(self.config.socket_type, code)?;
+                self.await_item(State::Identity(version, Some(peer_type)), 1);
+                Ok(())
+            }
+            State::Greeting => self.greeting(),
+            State::Identity(version, peer_type) => {
+                let (version, peer_type) = (*version, *peer_type);
+                self.identity(version, peer_type)
+            }
+            State::Commands(..) => self.command(),
+            State::Done(_) | State::Failed(_) => Ok(()),
+        }
+    }
+
+    fn signature(&mut self) -> Result<(), ProtocolError> {
+        if self.pending[0] == 0xFF && self.pending.len() < greeting::SIGNATURE_LEN {
+            self.wanted = greeting::SIGNATURE_LEN;
+        } else if greeting::is_signature(&self.pending) {
+            self.started = true;
+            self.out.push(greeting::MAJOR);
+            self.state = State::Revision;
+            self.wanted = greeting::SIGNATURE_LEN + 1;
+        } else {
+            // A 1.0 peer, and what we have is the start of its identity frame. It takes our signature for
+            // the header of ours: only the body is missing.
+            self.require_plain()?;
+            handshake::identity_v1_len(&self.pending)?;
+            self.started = true;
+            self.out.extend_from_slice(&self.config.routing_id);
+            self.state = State::Identity(Version::V1, None);
+        }
+        Ok(())
+    }
+
+    fn revision(&mut self) -> Result<(), ProtocolError> {
+        let Some(version) = greeting::older_version(self.pending[greeting::SIGNATURE_LEN]) else {
+            let entry = self.mechanism();
+            let as_server = self.config.as_server && entry.has_roles;
+            greeting::put_rest(&mut self.out, entry.name, as_server);
+            self.state = State::Greeting;
+            self.wanted = greeting::GREETING_LEN;
+            return Ok(());
+        };
+        self.require_plain()?;
+        self.out.push(handshake::legacy_code(self.config.socket_type));
+        let routing_id = &self.config.routing_id;
+        match version {
+            Version::V1 => stage::put_v1_header(&mut self.out, 0, routing_id.len() as u64),
+            _ => put_header(&mut self.out, 0, routing_id.len() as u64),
+        }
+        self.out.extend_from_slice(routing_id);
+        self.state = State::OlderGreeting(version);
+        self.wanted = greeting::V2_GREETING_LEN;
+        Ok(())
+    }
+
+    fn greeting(&mut self) -> Result<(), ProtocolError> {
+        let entry = self.mechanism();
+        let Some(bytes) = self.pending.first_chunk() else { return Ok(()) };
+        let version = greeting::judge(bytes, entry.name)?;
+        let mut mechanism = (entry.start)(&self.config.mechanism);
+        mechanism.begin(self.metadata(), &mut self.out);
+        self.await_item(State::Commands(version, mechanism), 1);
+        Ok(())
+    }
+
+    fn identity(&mut self, version: Version, peer_type: Option<SocketType>) -> Result<(), ProtocolError> {
+        let (len, header_len) = match version {
+            Version::V1 => (handshake::identity_v1_len(&self.pending)?, 0),
+            _ => handshake::identity_v2_len(&self.pending)?,
+        };
+        if self.pending.len() < len {
+            self.wanted = len;
+            return Ok(());
+        }
+        let identity = match version {
+            Version::V1 => handshake::identity_v1(&self.pending),
+            _ => &self.pending[header_len..],
+        };
+        self.finish(version, Peer::from_identity(peer_type, identity));
+        Ok(())
+    }
+
+    fn command(&mut self) -> Result<(), ProtocolError> {
+        let State::Commands(version, mechanism) = &mut self.state else { return Ok(()) };
+        let Some(header) = handshake::command_header(&self.pending)? else {
+            self.wanted = if self.pending.len() < 2 { 2 } else { MAX_HEADER };
+            return Ok(());
+        };
+        let len = header.header_len + header.body_len as usize;
+        if self.pending.len() < len {
+            self.wanted = len;
+            return Ok(());
+        }
+        let body = &self.pending[header.header_len..];
+        let Some(properties) = handshake::command(&mut **mechanism, body, &mut self.out, &mut self.refusal)?
+        else {
+            self.pending.clear();
+            self.wanted = 1;
+            return Ok(());
+        };
+        let version = *version;
+        match Peer::from_metadata(self.config.socket_type, properties) {
+            Ok(peer) => self.finish(version, peer),
+            Err(error) => {
+                if let ProtocolError::PeerIncompatible(_) = error {
+                    put_error(&mut self.out, b"Incompatible socket type");
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, version: Version, peer: Peer) {
+        let ours = self.config.socket_type;
+        let mut inbound = Vec::new();
+        if version == Version::V1 && peer.socket_type.is_none() && ours.takes_subscriptions() {
+            put_subscribe(&mut inbound, b"");
+        }
+        let stage = stage::for_peer(version, ours);
+        self.pending = Vec::new();
+        self.state = State::Done(Some(Box::new(Established { version, peer, stage, inbound })));
+    }
+
+    /// Starts to gather the next item.
+    fn await_item(&mut self, state: State, wanted: usize) {
+        self.state = state;
+        self.pending.clear();
+        self.wanted = wanted;
+    }
+
+    fn mechanism(&self) -> &'static Entry {
+        self.config.mechanism.entry()
+    }
+
+    /// Refuses a peer before 3.0 unless we ask for no protection.
+    fn require_plain(&self) -> Result<(), ProtocolError> {
+        if self.mechanism().allows_older_peers { Ok(()) } else { Err(Mismatch::Version.into()) }
+    }
+
+    fn metadata(&mut self) -> Vec<u8> {
+        let mut list = Vec::new();
+        put_property(&mut list, "Socket-Type", self.config.socket_type.name().as_bytes());
+        if self.config.socket_type.has_routing_id() {
+            put_property(&mut list, "Identity", &self.config.routing_id);
+        }
+        for (name, value) in mem::take(&mut self.config.properties) {
+            put_property(&mut list, &name, &value);
+        }
+        list
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! Stages: what stands between the plain 3.1 frames of a queue and the bytes of one peer.
+//!
+//! A stage transforms two byte streams in wire order; the pump of its connection is the only caller. Both
+//! directions take any split and keep their own partial state, never more than a few bytes of it: bodies
+//! stream through. In the plain form subscriptions are always SUBSCRIBE and CANCEL commands.
+//!
+//! | peer | stage |
+//! |---|---|
+//! | 3.1 | none |
+//! | 3.0 | none, or [`v2`] for the publish-subscribe types: subscriptions are messages on the wire |
+//! | 2.0 | [`v2`]: and no commands at all |
+//! | 1.0 | [`v1`]: and other frame headers |
+//! | not ZMTP | [`raw()`]: no frames at all |
+
+mod raw;
+mod rewrite;
+mod subscription;
+mod v1;
+mod v2;
+
+use crate::error::ProtocolError;
+use crate::greeting::Version;
+use crate::socket_type::SocketType;
+
+pub use raw::raw;
+pub(crate) use v1::put_header as put_v1_header;
+
+/// A transform of one connection's bytes, in both directions.
+pub trait Stage: Send {
+    /// Takes the next bytes of the outbound queue, plain 3.1 frames split anywhere, and appends what to write
+    /// to the peer. Called by the pump with its lock held; does not block.
+    fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>);
+
+    /// Takes the next bytes read from the peer, split anywhere, and appends plain 3.1 frames. After an error
+    /// the connection is over. Called by whoever reads the connection; does not block.
+    fn open(&mut self, wire: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError>;
+
+    /// Bytes held back in both directions together, waiting for more. Bounded by the stage, whatever the peer
+    /// sends.
+    fn buffered(&self) -> usize;
+}
+
+/// The stage for an established peer.
+pub(crate) fn for_peer(version: Version, ours: SocketType) -> Option<Box<dyn Stage>> {
+    match version {
+        Version::V1 => Some(v1::v1(ours)),
+        Version::V2 => Some(v2::v2(ours)),
+        Version::V3_0 if ours.is_publish_subscribe() => Some(v2::v3_0(ours)),
+        Version::V3_0 | Version::V3_1 => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
