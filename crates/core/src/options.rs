@@ -15,10 +15,12 @@ use tautline_proto::SocketType;
 use crate::error::Error;
 
 mod filter;
+mod row;
 mod table;
 #[cfg(test)]
 mod tests;
 mod value;
+mod z85;
 
 pub(crate) use filter::AcceptFilter;
 
@@ -37,7 +39,7 @@ impl Default for ContextDefaults {
     }
 }
 
-/// The security mechanism that the options ask for; a connection must refuse to run with a weaker one.
+/// The security mechanism that the options ask for; a connection must refuse to run with another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum Mechanism {
@@ -98,7 +100,7 @@ pub(crate) struct Options {
     pub(crate) handshake_interval: Option<Duration>,
     /// ZMQ_HEARTBEAT_IVL: pause between PINGs; `None` sends none.
     pub(crate) heartbeat_interval: Option<Duration>,
-    /// ZMQ_HEARTBEAT_TIMEOUT: silence that ends a connection after a PING; `None` is the interval.
+    /// ZMQ_HEARTBEAT_TIMEOUT: silence that ends a connection after a PING; `None` is the interval, zero is never.
     pub(crate) heartbeat_timeout: Option<Duration>,
     /// ZMQ_HEARTBEAT_TTL: the silence after which the peer shall give us up; in whole deciseconds.
     pub(crate) heartbeat_ttl: Option<Duration>,
@@ -107,7 +109,7 @@ pub(crate) struct Options {
     /// ZMQ_USE_FD: a bound, listening descriptor that the next bind takes over.
     pub(crate) use_fd: Option<i32>,
     /// ZMQ_METADATA: properties announced to the peers, each name starting with `X-`.
-    pub(crate) metadata: Vec<(String, String)>,
+    pub(crate) metadata: Vec<(String, Vec<u8>)>,
 
     // TCP and IPC.
     /// ZMQ_IPV6 (and, inverted, ZMQ_IPV4ONLY): IPv6 addresses are allowed.
@@ -141,9 +143,9 @@ pub(crate) struct Options {
     /// ZMQ_SOCKS_PROXY: `host:port` of a SOCKS5 proxy.
     pub(crate) socks_proxy: Option<String>,
     /// ZMQ_SOCKS_USERNAME: empty for no authentication.
-    pub(crate) socks_username: String,
+    pub(crate) socks_username: Vec<u8>,
     /// ZMQ_SOCKS_PASSWORD.
-    pub(crate) socks_password: String,
+    pub(crate) socks_password: Vec<u8>,
     /// ZMQ_LOOPBACK_FASTPATH: a Windows hint, kept and ignored elsewhere.
     pub(crate) loopback_fastpath: bool,
 
@@ -178,13 +180,13 @@ pub(crate) struct Options {
     pub(crate) req_correlate: bool,
     /// ZMQ_REQ_RELAXED: allow a new request before the reply.
     pub(crate) req_relaxed: bool,
-    /// ZMQ_XPUB_VERBOSE: pass duplicate subscriptions up.
+    /// ZMQ_XPUB_VERBOSE and ZMQ_XPUB_VERBOSER, the last one set wins: pass duplicate subscriptions up.
     pub(crate) xpub_verbose: bool,
-    /// ZMQ_XPUB_VERBOSER: pass duplicate subscriptions and unsubscriptions up.
+    /// ZMQ_XPUB_VERBOSER: pass duplicate unsubscriptions up too.
     pub(crate) xpub_verboser: bool,
-    /// ZMQ_XPUB_MANUAL: the program decides what a subscription becomes.
+    /// ZMQ_XPUB_MANUAL and ZMQ_XPUB_MANUAL_LAST_VALUE: the program decides what a subscription becomes.
     pub(crate) xpub_manual: bool,
-    /// ZMQ_XPUB_MANUAL_LAST_VALUE: as manual, and the next message goes to the last subscriber only.
+    /// ZMQ_XPUB_MANUAL_LAST_VALUE: the next message goes to the last subscriber only.
     pub(crate) xpub_manual_last_value: bool,
     /// ZMQ_XPUB_NODROP: send reports EAGAIN at the high-water mark instead of dropping.
     pub(crate) xpub_nodrop: bool,
@@ -211,9 +213,9 @@ pub(crate) struct Options {
     /// ZMQ_PLAIN_SERVER, ZMQ_CURVE_SERVER and ZMQ_GSSAPI_SERVER: this end is the server of the mechanism.
     pub(crate) as_server: bool,
     /// ZMQ_PLAIN_USERNAME.
-    pub(crate) plain_username: String,
+    pub(crate) plain_username: Vec<u8>,
     /// ZMQ_PLAIN_PASSWORD.
-    pub(crate) plain_password: String,
+    pub(crate) plain_password: Vec<u8>,
     /// ZMQ_CURVE_PUBLICKEY: ours.
     pub(crate) curve_public_key: [u8; 32],
     /// ZMQ_CURVE_SECRETKEY: ours.
@@ -221,9 +223,9 @@ pub(crate) struct Options {
     /// ZMQ_CURVE_SERVERKEY: the public key of the server that a client accepts.
     pub(crate) curve_server_key: [u8; 32],
     /// ZMQ_GSSAPI_PRINCIPAL: ours.
-    pub(crate) gssapi_principal: String,
+    pub(crate) gssapi_principal: Vec<u8>,
     /// ZMQ_GSSAPI_SERVICE_PRINCIPAL: the server's.
-    pub(crate) gssapi_service_principal: String,
+    pub(crate) gssapi_service_principal: Vec<u8>,
     /// ZMQ_GSSAPI_PLAINTEXT: authenticate only.
     pub(crate) gssapi_plaintext: bool,
     /// ZMQ_GSSAPI_PRINCIPAL_NAMETYPE: a ZMQ_GSSAPI_NT_* number.
@@ -231,17 +233,17 @@ pub(crate) struct Options {
     /// ZMQ_GSSAPI_SERVICE_PRINCIPAL_NAMETYPE: a ZMQ_GSSAPI_NT_* number.
     pub(crate) gssapi_service_principal_nametype: i32,
     /// ZMQ_ZAP_DOMAIN: what the authenticator is told; empty asks none (NULL mechanism).
-    pub(crate) zap_domain: String,
+    pub(crate) zap_domain: Vec<u8>,
     /// ZMQ_ZAP_ENFORCE_DOMAIN: a server without a domain refuses to start.
     pub(crate) zap_enforce_domain: bool,
     /// ZMQ_WSS_KEY_PEM.
-    pub(crate) wss_key_pem: String,
+    pub(crate) wss_key_pem: Vec<u8>,
     /// ZMQ_WSS_CERT_PEM.
-    pub(crate) wss_cert_pem: String,
+    pub(crate) wss_cert_pem: Vec<u8>,
     /// ZMQ_WSS_TRUST_PEM.
-    pub(crate) wss_trust_pem: String,
+    pub(crate) wss_trust_pem: Vec<u8>,
     /// ZMQ_WSS_HOSTNAME.
-    pub(crate) wss_hostname: String,
+    pub(crate) wss_hostname: Vec<u8>,
     /// ZMQ_WSS_TRUST_SYSTEM.
     pub(crate) wss_trust_system: bool,
 }
@@ -298,8 +300,8 @@ impl Options {
             ipc_filter_uids: Vec::new(),
             ipc_filter_gids: Vec::new(),
             socks_proxy: None,
-            socks_username: String::new(),
-            socks_password: String::new(),
+            socks_username: Vec::new(),
+            socks_password: Vec::new(),
             loopback_fastpath: false,
             rate: 100,
             recovery_interval: Duration::from_secs(10),
@@ -330,22 +332,22 @@ impl Options {
             hiccup_msg: Vec::new(),
             mechanism: Mechanism::Null,
             as_server: false,
-            plain_username: String::new(),
-            plain_password: String::new(),
+            plain_username: Vec::new(),
+            plain_password: Vec::new(),
             curve_public_key: [0; 32],
             curve_secret_key: [0; 32],
             curve_server_key: [0; 32],
-            gssapi_principal: String::new(),
-            gssapi_service_principal: String::new(),
+            gssapi_principal: Vec::new(),
+            gssapi_service_principal: Vec::new(),
             gssapi_plaintext: false,
             gssapi_principal_nametype: 0,
             gssapi_service_principal_nametype: 0,
-            zap_domain: String::new(),
+            zap_domain: Vec::new(),
             zap_enforce_domain: false,
-            wss_key_pem: String::new(),
-            wss_cert_pem: String::new(),
-            wss_trust_pem: String::new(),
-            wss_hostname: String::new(),
+            wss_key_pem: Vec::new(),
+            wss_cert_pem: Vec::new(),
+            wss_trust_pem: Vec::new(),
+            wss_hostname: Vec::new(),
             wss_trust_system: false,
         }
     }
@@ -354,6 +356,12 @@ impl Options {
     /// read-only, or one that this socket type does not have. Nothing changes then.
     pub(crate) fn set(&mut self, code: i32, value: &[u8]) -> Result<(), Error> {
         table::find(code).ok_or(Error::Invalid)?.set(self, value)
+    }
+
+    /// zmq_setsockopt with a NULL value of size 0: takes back a string, a message or a list of filters.
+    /// `Error::Invalid` for an option that has no such form. (A non-NULL value of size 0 is `set` with an empty slice.)
+    pub(crate) fn set_null(&mut self, code: i32) -> Result<(), Error> {
+        table::find(code).ok_or(Error::Invalid)?.set_null(self)
     }
 
     /// zmq_getsockopt: writes the value to the front of `out` and returns its size. `Error::Invalid` for an unknown

@@ -1,0 +1,92 @@
+//! Ranges and conventions that many options share: from a C value to the Rust type of a field, and back.
+//!
+//! Each function towards Rust refuses what zmq_setsockopt answers with EINVAL.
+
+use std::time::Duration;
+
+use crate::error::Error;
+
+/// From 0 up.
+pub(super) fn count(value: i32) -> Result<u32, Error> {
+    u32::try_from(value).map_err(|_| Error::Invalid)
+}
+
+/// From 1 up.
+pub(super) fn positive(value: i32) -> Result<u32, Error> {
+    if value > 0 { count(value) } else { Err(Error::Invalid) }
+}
+
+/// From 0 up; -1 is the system's default.
+pub(super) fn or_default(value: i32) -> Result<Option<u32>, Error> {
+    if value == -1 { Ok(None) } else { count(value).map(Some) }
+}
+
+/// Milliseconds; -1 is for ever.
+pub(super) fn wait(value: i32) -> Result<Option<Duration>, Error> {
+    Ok(or_default(value)?.map(|ms| Duration::from_millis(ms.into())))
+}
+
+/// Milliseconds; 0 turns it off.
+pub(super) fn span(value: i32) -> Result<Option<Duration>, Error> {
+    let ms = count(value)?;
+    Ok((ms > 0).then(|| Duration::from_millis(ms.into())))
+}
+
+/// ZMQ_HEARTBEAT_TTL: milliseconds, cut down to the deciseconds that a PING can carry in 16 bits.
+pub(super) fn ttl(value: i32) -> Result<Option<Duration>, Error> {
+    let deciseconds = u16::try_from(value / 100).map_err(|_| Error::Invalid)?;
+    Ok((deciseconds > 0).then(|| Duration::from_millis(u64::from(deciseconds) * 100)))
+}
+
+/// 0 or 1 and nothing else.
+pub(super) fn strict(value: i32) -> Result<bool, Error> {
+    match value {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Error::Invalid),
+    }
+}
+
+/// 0 is off, everything above is on.
+pub(super) fn flag(value: i32) -> Result<bool, Error> {
+    count(value).map(|value| value != 0)
+}
+
+/// A string or message of a length in this range.
+pub(super) fn sized(value: &[u8], lengths: std::ops::RangeInclusive<usize>) -> Result<Vec<u8>, Error> {
+    if lengths.contains(&value.len()) { Ok(value.to_vec()) } else { Err(Error::Invalid) }
+}
+
+/// A C string that the system or the resolver will read: ends at a NUL, is UTF-8; an empty one is none.
+pub(super) fn name(value: &[u8], lengths: std::ops::RangeInclusive<usize>) -> Result<Option<String>, Error> {
+    let mut value = sized(value, lengths)?;
+    value.truncate(value.iter().position(|&byte| byte == 0).unwrap_or(value.len()));
+    let name = String::from_utf8(value).map_err(|_| Error::Invalid)?;
+    Ok(Some(name).filter(|name| !name.is_empty()))
+}
+
+/// ZMQ_METADATA: `X-name:value` with neither part empty, the name at most 255 bytes.
+pub(super) fn property(value: &[u8]) -> Result<(String, Vec<u8>), Error> {
+    let colon = value.iter().position(|&byte| byte == b':').ok_or(Error::Invalid)?;
+    let (name, rest) = (&value[..colon], &value[colon + 1..]);
+    if !(3..=255).contains(&name.len()) || !name.starts_with(b"X-") || rest.is_empty() {
+        return Err(Error::Invalid);
+    }
+    let name = std::str::from_utf8(name).map_err(|_| Error::Invalid)?;
+    Ok((name.to_owned(), rest.to_vec()))
+}
+
+/// Back to an `int`; what came in as one goes out as one.
+pub(super) fn int(value: u32) -> i32 {
+    i32::try_from(value).unwrap_or(i32::MAX)
+}
+
+/// Back to an `int` with -1 for the system's default.
+pub(super) fn int_or_default(value: Option<u32>) -> i32 {
+    value.map_or(-1, int)
+}
+
+/// Back to milliseconds, `none` standing for `None`.
+pub(super) fn ms(value: Option<Duration>, none: i32) -> i32 {
+    value.map_or(none, |span| i32::try_from(span.as_millis()).unwrap_or(i32::MAX))
+}
