@@ -96,6 +96,13 @@ if [ -e "$libdir/libzmq.so" ]; then
 else
     skip library "no libzmq.so in $libdir"
 fi
+if [ -e "$libdir/libzmq.a" ]; then
+    check "static build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "$here/runtime.c" \
+        "$libdir/libzmq.a" -pthread -ldl -lm -o "$work/runtime-static"
+    check "static runtime" "$work/runtime-static"
+else
+    skip "static library" "no libzmq.a in $libdir"
+fi
 
 echo "abi: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

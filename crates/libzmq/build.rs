@@ -1,0 +1,13 @@
+//! Link arguments of the shared library: the name that programs built for libzmq look for.
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    // Only `#[no_mangle]` functions leave a cdylib, and those are all `zmq_*`: no version script is needed.
+    match std::env::var("CARGO_CFG_TARGET_OS").as_deref() {
+        Ok("macos") => {
+            println!("cargo:rustc-cdylib-link-arg=-Wl,-install_name,@rpath/libzmq.5.dylib");
+        }
+        Ok("windows") => {}
+        _ => println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libzmq.so.5"),
+    }
+}

@@ -1,0 +1,125 @@
+//! `zmq_atomic_counter_*`: a counter that any thread may change. The handle is the counter itself; a null handle
+//! counts nothing.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// A new counter at zero, to be given to [`zmq_atomic_counter_destroy`].
+#[unsafe(no_mangle)]
+pub extern "C" fn zmq_atomic_counter_new() -> *mut c_void {
+    Box::into_raw(Box::new(AtomicI32::new(0))).cast()
+}
+
+/// Sets the counter.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_atomic_counter_set(counter: *mut c_void, value: c_int) {
+    // SAFETY: the caller gives null or a living counter.
+    if let Some(counter) = unsafe { at(counter) } {
+        counter.store(value, Ordering::SeqCst);
+    }
+}
+
+/// Adds one; gives the value before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_atomic_counter_inc(counter: *mut c_void) -> c_int {
+    // SAFETY: the caller gives null or a living counter.
+    unsafe { at(counter) }.map_or(0, |counter| counter.fetch_add(1, Ordering::SeqCst))
+}
+
+/// Takes one away; gives 0 if that made the counter zero, else 1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_atomic_counter_dec(counter: *mut c_void) -> c_int {
+    // SAFETY: the caller gives null or a living counter.
+    unsafe { at(counter) }.map_or(0, |counter| c_int::from(counter.fetch_sub(1, Ordering::SeqCst) != 1))
+}
+
+/// The counter's value now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_atomic_counter_value(counter: *mut c_void) -> c_int {
+    // SAFETY: the caller gives null or a living counter.
+    unsafe { at(counter) }.map_or(0, |counter| counter.load(Ordering::SeqCst))
+}
+
+/// Frees the counter and sets the caller's pointer to null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_atomic_counter_destroy(counter: *mut *mut c_void) {
+    if counter.is_null() {
+        return;
+    }
+    // SAFETY: the caller gives a valid place, which holds null or a living counter of zmq_atomic_counter_new.
+    unsafe {
+        let old = counter.replace(std::ptr::null_mut());
+        if !old.is_null() {
+            drop(Box::from_raw(old.cast::<AtomicI32>()));
+        }
+    }
+}
+
+/// # Safety
+/// `counter` is null or a living counter.
+unsafe fn at<'a>(counter: *mut c_void) -> Option<&'a AtomicI32> {
+    // SAFETY: the caller's word; counters are only ever accessed atomically.
+    unsafe { counter.cast::<AtomicI32>().as_ref() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr::null_mut;
+
+    #[test]
+    fn counts_as_the_manual_says() {
+        let mut counter = zmq_atomic_counter_new();
+        // SAFETY: the counter lives until destroyed.
+        unsafe {
+            assert_eq!(zmq_atomic_counter_value(counter), 0);
+            assert_eq!(zmq_atomic_counter_inc(counter), 0);
+            assert_eq!(zmq_atomic_counter_inc(counter), 1);
+            assert_eq!(zmq_atomic_counter_value(counter), 2);
+            assert_eq!(zmq_atomic_counter_dec(counter), 1);
+            assert_eq!(zmq_atomic_counter_dec(counter), 0);
+            assert_eq!(zmq_atomic_counter_dec(counter), 1);
+            assert_eq!(zmq_atomic_counter_value(counter), -1);
+            zmq_atomic_counter_set(counter, i32::MAX);
+            assert_eq!(zmq_atomic_counter_inc(counter), i32::MAX);
+            assert_eq!(zmq_atomic_counter_value(counter), i32::MIN);
+            zmq_atomic_counter_destroy(&mut counter);
+        }
+        assert!(counter.is_null());
+    }
+
+    #[test]
+    fn null_is_harmless() {
+        let mut none = null_mut();
+        // SAFETY: null is allowed.
+        unsafe {
+            zmq_atomic_counter_set(none, 1);
+            assert_eq!(zmq_atomic_counter_inc(none), 0);
+            assert_eq!(zmq_atomic_counter_dec(none), 0);
+            assert_eq!(zmq_atomic_counter_value(none), 0);
+            zmq_atomic_counter_destroy(&mut none);
+            zmq_atomic_counter_destroy(null_mut());
+        }
+    }
+
+    #[test]
+    fn threads_count_together() {
+        let counter = zmq_atomic_counter_new() as usize;
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                // SAFETY: the counter outlives the scope.
+                scope.spawn(move || unsafe {
+                    for _ in 0..1000 {
+                        zmq_atomic_counter_inc(counter as *mut c_void);
+                    }
+                });
+            }
+        });
+        let mut counter = counter as *mut c_void;
+        // SAFETY: nobody else uses the counter any more.
+        unsafe {
+            assert_eq!(zmq_atomic_counter_value(counter), 4000);
+            zmq_atomic_counter_destroy(&mut counter);
+        }
+    }
+}

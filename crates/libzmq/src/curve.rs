@@ -1,0 +1,143 @@
+//! `zmq_curve_keypair` and `zmq_curve_public`: CURVE keys as Z85 text (ZeroMQ RFC 26, RFC 32). Key pairs are
+//! X25519's; the public key is the secret one times the curve's base point.
+
+use std::ffi::{CStr, c_char, c_int};
+
+use tautline_io::{errno, random};
+use x25519_dalek::{X25519_BASEPOINT_BYTES, x25519};
+
+use crate::guard::guard;
+use crate::z85::{decode_group, encode_group};
+
+/// Characters of a key in Z85, without the terminator.
+const TEXT_LEN: usize = 40;
+
+/// Stores a new key pair; each place has room for 41 characters. -1 with the system's errno if it gives no random
+/// bytes, with EFAULT for a null place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_curve_keypair(public_text: *mut c_char, secret_text: *mut c_char) -> c_int {
+    if public_text.is_null() || secret_text.is_null() {
+        return fail(errno::EFAULT);
+    }
+    guard(-1, || {
+        let mut secret = [0; 32];
+        if let Err(error) = random::fill(&mut secret) {
+            return fail(error.raw_os_error().unwrap_or(errno::EIO));
+        }
+        // SAFETY: both places are not null and have room for 41 characters by the caller's word.
+        unsafe {
+            write_key(public_text, &x25519(secret, X25519_BASEPOINT_BYTES));
+            write_key(secret_text, &secret);
+        }
+        0
+    })
+}
+
+/// Stores the public key of a secret one; the place has room for 41 characters. -1 with EINVAL if the secret is not
+/// 40 characters of Z85, with EFAULT for null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_curve_public(public_text: *mut c_char, secret_text: *const c_char) -> c_int {
+    if public_text.is_null() || secret_text.is_null() {
+        return fail(errno::EFAULT);
+    }
+    guard(-1, || {
+        // SAFETY: not null, so a terminated string by the caller's word.
+        let Some(secret) = read_key(unsafe { CStr::from_ptr(secret_text) }) else {
+            return fail(errno::EINVAL);
+        };
+        // SAFETY: not null, room for 41 characters by the caller's word.
+        unsafe { write_key(public_text, &x25519(secret, X25519_BASEPOINT_BYTES)) };
+        0
+    })
+}
+
+fn fail(number: c_int) -> c_int {
+    errno::set(number);
+    -1
+}
+
+fn read_key(text: &CStr) -> Option<[u8; 32]> {
+    let text: &[u8; TEXT_LEN] = text.to_bytes().try_into().ok()?;
+    let mut key = [0; 32];
+    for (bytes, group) in key.as_chunks_mut::<4>().0.iter_mut().zip(text.as_chunks::<5>().0) {
+        *bytes = decode_group(*group)?;
+    }
+    Some(key)
+}
+
+/// # Safety
+/// `dest` has room for 41 characters.
+unsafe fn write_key(dest: *mut c_char, key: &[u8; 32]) {
+    let mut text = [0; TEXT_LEN + 1];
+    for (group, bytes) in text.as_chunks_mut::<5>().0.iter_mut().zip(key.as_chunks::<4>().0) {
+        *group = encode_group(*bytes);
+    }
+    // SAFETY: the caller's word; a byte array needs no alignment.
+    unsafe { dest.cast::<[u8; TEXT_LEN + 1]>().write(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr::{null, null_mut};
+
+    fn public_of(secret: &CStr) -> Result<String, c_int> {
+        let mut text = [0; TEXT_LEN + 1];
+        // SAFETY: room for 41 characters.
+        unsafe {
+            match zmq_curve_public(text.as_mut_ptr(), secret.as_ptr()) {
+                0 => Ok(CStr::from_ptr(text.as_ptr()).to_str().unwrap().to_owned()),
+                _ => Err(errno::last()),
+            }
+        }
+    }
+
+    #[test]
+    fn key_pairs_belong_together_and_differ() {
+        let mut seen = Vec::new();
+        for _ in 0..4 {
+            let mut public = [1; TEXT_LEN + 1];
+            let mut secret = [1; TEXT_LEN + 1];
+            // SAFETY: room for 41 characters each.
+            let (public, secret) = unsafe {
+                assert_eq!(zmq_curve_keypair(public.as_mut_ptr(), secret.as_mut_ptr()), 0);
+                (CStr::from_ptr(public.as_ptr()).to_owned(), CStr::from_ptr(secret.as_ptr()).to_owned())
+            };
+            assert_eq!(public_of(&secret).unwrap().as_bytes(), public.to_bytes());
+            assert!(!seen.contains(&secret));
+            seen.push(secret);
+        }
+    }
+
+    /// The test keys of the manual, zmq_curve(7).
+    #[test]
+    fn known_key_pairs() {
+        let server = public_of(c"JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6");
+        assert_eq!(server.as_deref(), Ok("rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"));
+        let client = public_of(c"D:)Q[IlAW!ahhC2ac:9*A}h:p?([4%wOTJ%JR%cs");
+        assert_eq!(client.as_deref(), Ok("Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"));
+    }
+
+    #[test]
+    fn what_is_no_key_is_einval() {
+        let short = c"rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf";
+        let long = c"rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7rq:rM";
+        let space = c"rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf ";
+        for secret in [c"", c"abc", short, long, space] {
+            assert_eq!(public_of(secret), Err(errno::EINVAL), "{secret:?}");
+        }
+    }
+
+    #[test]
+    fn null_is_efault() {
+        let mut text = [0; TEXT_LEN + 1];
+        // SAFETY: null is allowed.
+        unsafe {
+            assert_eq!(zmq_curve_keypair(null_mut(), text.as_mut_ptr()), -1);
+            assert_eq!(errno::last(), errno::EFAULT);
+            assert_eq!(zmq_curve_keypair(text.as_mut_ptr(), null_mut()), -1);
+            assert_eq!(zmq_curve_public(null_mut(), text.as_ptr()), -1);
+            assert_eq!(zmq_curve_public(text.as_mut_ptr(), null()), -1);
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Stops panics at the ABI: unwinding into C is undefined, so every exported function whose body could
+//! panic even in theory runs inside [`guard`]. Hot functions that cannot are left bare.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tautline_io::errno;
+
+/// Runs `body`; a panic in it becomes `failure` with EFAULT, after the panic hook has reported it.
+///
+/// Callers hold no lock over a panic that matters: locks here treat poisoning as nothing special, hence the
+/// assertion of unwind safety.
+pub(crate) fn guard<T>(failure: T, body: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+        errno::set(errno::EFAULT);
+        failure
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_passes_and_errno_stays() {
+        errno::set(errno::ENOENT);
+        assert_eq!(guard(-1, || 7), 7);
+        assert_eq!(errno::last(), errno::ENOENT);
+    }
+
+    #[test]
+    fn a_panic_becomes_efault() {
+        assert_eq!(guard(-1, || panic!("expected by this test")), -1);
+        assert_eq!(errno::last(), errno::EFAULT);
+    }
+}

@@ -1,0 +1,50 @@
+//! `zmq_has`: which optional transports and mechanisms this library has. One row each; the answer is the truth,
+//! not what a program would like to hear.
+
+use std::ffi::{CStr, c_char, c_int};
+
+/// Names are matched exactly, capitals included, as programs know them from libzmq.
+const CAPABILITIES: [(&CStr, bool); 11] = [
+    (c"ipc", cfg!(unix)),
+    (c"pgm", false),
+    (c"tipc", false),
+    (c"norm", false),
+    (c"curve", false),
+    (c"gssapi", false),
+    (c"vmci", false),
+    (c"vsock", false),
+    (c"draft", false),
+    (c"WS", false),
+    (c"WSS", false),
+];
+
+/// 1 if the library has the capability, else 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_has(capability: *const c_char) -> c_int {
+    if capability.is_null() {
+        return 0;
+    }
+    // SAFETY: not null, so a terminated string by the caller's word.
+    let asked = unsafe { CStr::from_ptr(capability) };
+    c_int::from(CAPABILITIES.iter().any(|&(name, present)| present && name == asked))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn has(name: &CStr) -> c_int {
+        // SAFETY: a terminated string.
+        unsafe { zmq_has(name.as_ptr()) }
+    }
+
+    #[test]
+    fn only_what_is_there_is_claimed() {
+        assert_eq!(has(c"ipc"), 1);
+        for absent in [c"curve", c"gssapi", c"pgm", c"IPC", c"ipc ", c"", c"\xff"] {
+            assert_eq!(has(absent), 0, "{absent:?}");
+        }
+        // SAFETY: null is allowed.
+        assert_eq!(unsafe { zmq_has(std::ptr::null()) }, 0);
+    }
+}

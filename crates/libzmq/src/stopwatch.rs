@@ -1,0 +1,70 @@
+//! `zmq_stopwatch_*` and `zmq_sleep`: time for portable test programs. A stopwatch's handle is a boxed
+//! `Instant`.
+
+use std::ffi::{c_int, c_ulong, c_void};
+use std::time::{Duration, Instant};
+
+/// Starts a stopwatch, to be given to [`zmq_stopwatch_stop`].
+#[unsafe(no_mangle)]
+pub extern "C" fn zmq_stopwatch_start() -> *mut c_void {
+    Box::into_raw(Box::new(Instant::now())).cast()
+}
+
+/// Microseconds since the start; the stopwatch runs on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_stopwatch_intermediate(watch: *mut c_void) -> c_ulong {
+    // SAFETY: the caller gives null or a running stopwatch.
+    unsafe { watch.cast::<Instant>().as_ref() }.map_or(0, elapsed_us)
+}
+
+/// Microseconds since the start; frees the stopwatch.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_stopwatch_stop(watch: *mut c_void) -> c_ulong {
+    if watch.is_null() {
+        return 0;
+    }
+    // SAFETY: not null, so a running stopwatch of zmq_stopwatch_start that the caller gives up.
+    let start = unsafe { Box::from_raw(watch.cast::<Instant>()) };
+    elapsed_us(&start)
+}
+
+fn elapsed_us(start: &Instant) -> c_ulong {
+    c_ulong::try_from(start.elapsed().as_micros()).unwrap_or(c_ulong::MAX)
+}
+
+/// Sleeps for whole seconds; not at all for none or fewer.
+#[unsafe(no_mangle)]
+pub extern "C" fn zmq_sleep(seconds: c_int) {
+    if let Ok(seconds @ 1..) = u64::try_from(seconds) {
+        std::thread::sleep(Duration::from_secs(seconds));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_on_until_stopped() {
+        let watch = zmq_stopwatch_start();
+        // SAFETY: the stopwatch runs until stopped.
+        let (first, last) = unsafe {
+            while zmq_stopwatch_intermediate(watch) == 0 {
+                std::hint::spin_loop();
+            }
+            (zmq_stopwatch_intermediate(watch), zmq_stopwatch_stop(watch))
+        };
+        assert!(first > 0 && last >= first, "{first} {last}");
+    }
+
+    #[test]
+    fn null_and_no_time_are_harmless() {
+        // SAFETY: null is allowed.
+        unsafe {
+            assert_eq!(zmq_stopwatch_intermediate(std::ptr::null_mut()), 0);
+            assert_eq!(zmq_stopwatch_stop(std::ptr::null_mut()), 0);
+        }
+        zmq_sleep(0);
+        zmq_sleep(-5);
+    }
+}

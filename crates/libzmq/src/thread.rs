@@ -1,0 +1,98 @@
+//! `zmq_threadstart` and `zmq_threadclose`: threads for portable test programs. As in libzmq they are named
+//! `ZMQapp`, take no signals, and have the stack that C programs are used to.
+
+use std::ffi::c_void;
+use std::thread::{Builder, JoinHandle};
+
+use tautline_io::{errno, thread};
+
+use crate::guard::guard;
+
+/// `zmq_thread_fn` of `zmq.h`.
+type ThreadFn = unsafe extern "C" fn(*mut c_void);
+
+/// The usual stack of a program's first thread.
+const STACK_SIZE: usize = 8 << 20;
+
+/// What the caller wants run; it vouches for the argument's use by another thread.
+struct Call {
+    function: ThreadFn,
+    argument: *mut c_void,
+}
+
+// SAFETY: zmq_threadstart's caller hands the argument over to the new thread.
+unsafe impl Send for Call {}
+
+impl Call {
+    fn run(self) {
+        thread::block_all_signals();
+        // SAFETY: the caller gave a function that takes this argument on a thread of its own.
+        unsafe { (self.function)(self.argument) }
+    }
+}
+
+/// Runs `function(argument)` on a new thread, whose handle is to be given to [`zmq_threadclose`]. Null with EAGAIN
+/// if the system has no thread left, with EFAULT without a function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_threadstart(function: Option<ThreadFn>, argument: *mut c_void) -> *mut c_void {
+    let Some(function) = function else {
+        errno::set(errno::EFAULT);
+        return std::ptr::null_mut();
+    };
+    guard(std::ptr::null_mut(), || {
+        let call = Call { function, argument };
+        match Builder::new().name("ZMQapp".to_owned()).stack_size(STACK_SIZE).spawn(move || call.run()) {
+            Ok(thread) => Box::into_raw(Box::new(thread)).cast(),
+            Err(error) => {
+                errno::set(error.raw_os_error().unwrap_or(errno::EAGAIN));
+                std::ptr::null_mut()
+            }
+        }
+    })
+}
+
+/// Waits for the thread's function to return and frees the handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_threadclose(handle: *mut c_void) {
+    if handle.is_null() {
+        return;
+    }
+    // SAFETY: not null, so a handle of zmq_threadstart that the caller gives up.
+    let thread = unsafe { Box::from_raw(handle.cast::<JoinHandle<()>>()) };
+    // The function is C and does not panic; were it otherwise, there is nobody here to tell.
+    guard((), || drop(thread.join()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr::null_mut;
+
+    unsafe extern "C" fn set_to_seven(place: *mut c_void) {
+        assert_eq!(std::thread::current().name(), Some("ZMQapp"));
+        // SAFETY: the test gives its own variable and reads it after the thread has ended.
+        unsafe { *place.cast::<i32>() = 7 }
+    }
+
+    #[test]
+    fn close_waits_for_the_function() {
+        let mut value = 0;
+        // SAFETY: `value` outlives the thread.
+        unsafe {
+            let thread = zmq_threadstart(Some(set_to_seven), (&raw mut value).cast());
+            assert!(!thread.is_null());
+            zmq_threadclose(thread);
+        }
+        assert_eq!(value, 7);
+    }
+
+    #[test]
+    fn nothing_to_run_is_refused() {
+        // SAFETY: null is allowed.
+        unsafe {
+            assert!(zmq_threadstart(None, null_mut()).is_null());
+            assert_eq!(errno::last(), errno::EFAULT);
+            zmq_threadclose(null_mut());
+        }
+    }
+}
