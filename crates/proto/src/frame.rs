@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(encoded(0, 256), [2, 0, 0, 0, 0, 0, 0, 1, 0]);
         assert_eq!(encoded(MORE, 256), [3, 0, 0, 0, 0, 0, 0, 1, 0]);
         assert_eq!(encoded(COMMAND, MAX_BODY), [6, 0x7F, 255, 255, 255, 255, 255, 255, 255]);
-        assert_eq!(encoded(0xFF & !COMMAND, 1), [1, 1], "LONG and reserved bits of the caller do not count");
+        assert_eq!(encoded(!COMMAND, 1), [1, 1], "LONG and reserved bits of the caller do not count");
     }
 
     #[test]

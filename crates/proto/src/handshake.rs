@@ -7,7 +7,7 @@ use crate::command::{parse_reason, split_name};
 use crate::error::{AuthFailure, Clause, Mismatch, ProtocolError};
 use crate::frame::{Header, decode_header};
 use crate::mechanism::Mechanism;
-use crate::metadata;
+use crate::metadata::Metadata;
 use crate::socket_type::SocketType;
 
 /// The longest routing id in bytes.
@@ -28,20 +28,17 @@ pub struct Peer {
 
 impl Peer {
     /// Judges a peer by its metadata.
-    pub(crate) fn from_metadata(
-        ours: SocketType,
-        properties: Vec<(String, Vec<u8>)>,
-    ) -> Result<Self, ProtocolError> {
-        let socket_type = match metadata::value(&properties, "Socket-Type") {
+    pub(crate) fn from_metadata(ours: SocketType, metadata: Metadata) -> Result<Self, ProtocolError> {
+        let socket_type = match metadata.value("Socket-Type") {
             Some(name) => Some(fitting(ours, SocketType::from_name(name))?),
             None => None,
         };
-        let identity = metadata::value(&properties, "Identity").unwrap_or_default();
+        let identity = metadata.value("Identity").unwrap_or_default();
         if identity.len() > MAX_ROUTING_ID {
             return Err(Clause::IdentityLength.into());
         }
         let routing_id = routing_id(socket_type, identity);
-        Ok(Self { socket_type, routing_id, properties })
+        Ok(Self { socket_type, routing_id, properties: metadata.0 })
     }
 
     /// A peer of ZMTP 1.0 or 2.0, which has an identity frame in place of metadata.
@@ -76,13 +73,14 @@ pub(crate) fn command_header(bytes: &[u8]) -> Result<Option<Header>, ProtocolErr
     }
 }
 
-/// Takes a whole command of the handshake. Returns the peer's metadata once it is complete.
+/// Takes a whole command of the handshake and yields the peer's metadata once that is complete. The reason of
+/// an ERROR goes into `refusal`.
 pub(crate) fn command(
     mechanism: &mut dyn Mechanism,
     body: &[u8],
     out: &mut Vec<u8>,
     refusal: &mut Vec<u8>,
-) -> Result<Option<Vec<(String, Vec<u8>)>>, ProtocolError> {
+) -> Result<Option<Metadata>, ProtocolError> {
     let (name, data) = split_name(body)?;
     if name == b"ERROR" {
         let reason = parse_reason(data)?;
@@ -192,14 +190,17 @@ mod tests {
     fn identities_count_where_they_mean_something() {
         let peer = |name: &str| {
             let list = vec![("socket-type".into(), name.into()), ("IDENTITY".into(), b"\0id".to_vec())];
-            Peer::from_metadata(SocketType::Router, list).unwrap()
+            Peer::from_metadata(SocketType::Router, Metadata(list)).unwrap()
         };
         assert_eq!(peer("DEALER").routing_id, b"\0id");
         assert_eq!(peer("REQ").socket_type, Some(SocketType::Req));
         let list = vec![("Socket-Type".into(), b"SUB".to_vec()), ("Identity".into(), b"id".to_vec())];
-        let peer = Peer::from_metadata(SocketType::Pub, list.clone()).unwrap();
+        let peer = Peer::from_metadata(SocketType::Pub, Metadata(list.clone())).unwrap();
         assert_eq!((peer.routing_id, peer.properties), (vec![], list));
         let list = vec![("Identity".into(), vec![b'x'; 256])];
-        assert_eq!(Peer::from_metadata(SocketType::Router, list), Err(Clause::IdentityLength.into()));
+        assert_eq!(
+            Peer::from_metadata(SocketType::Router, Metadata(list)),
+            Err(Clause::IdentityLength.into())
+        );
     }
 }

@@ -75,24 +75,30 @@ pub fn put_property(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     }
 }
 
-/// Collects a whole list; names are case-insensitive, and one that occurs twice is an error.
-pub(crate) fn collect(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, ProtocolError> {
-    // A set rather than a scan: 64 KiB of tiny properties must not cost the square of their number.
-    let mut seen = HashSet::new();
-    let mut properties = Vec::new();
-    for property in Properties::new(bytes) {
-        let (name, value) = property?;
-        if !seen.insert(name.to_ascii_lowercase()) {
-            return Err(Clause::PropertyDuplicate.into());
-        }
-        properties.push((name.to_owned(), value.to_owned()));
-    }
-    Ok(properties)
-}
+/// A property list of its own, each name once.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Metadata(pub Vec<(String, Vec<u8>)>);
 
-/// The value of the property `name` in a collected list.
-pub(crate) fn value<'a>(properties: &'a [(String, Vec<u8>)], name: &str) -> Option<&'a [u8]> {
-    properties.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_slice())
+impl Metadata {
+    /// Collects a whole encoded list; names are case-insensitive, and one that occurs twice is an error.
+    pub fn collect(bytes: &[u8]) -> Result<Self, ProtocolError> {
+        // A set rather than a scan: 64 KiB of tiny properties must not cost the square of their number.
+        let mut seen = HashSet::new();
+        let mut list = Vec::new();
+        for property in Properties::new(bytes) {
+            let (name, value) = property?;
+            if !seen.insert(name.to_ascii_lowercase()) {
+                return Err(Clause::PropertyDuplicate.into());
+            }
+            list.push((name.to_owned(), value.to_owned()));
+        }
+        Ok(Self(list))
+    }
+
+    /// The value of the property `name`, in any case.
+    pub fn value(&self, name: &str) -> Option<&[u8]> {
+        self.0.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_slice())
+    }
 }
 
 #[cfg(test)]
@@ -107,10 +113,10 @@ mod tests {
         put_property(&mut out, "Socket-Type", b"PUSH");
         put_property(&mut out, "Identity", b"");
         assert_eq!(out, LIST);
-        let list = collect(&out).unwrap();
-        assert_eq!(list, [("Socket-Type".into(), b"PUSH".to_vec()), ("Identity".into(), vec![])]);
-        assert_eq!(value(&list, "socket-TYPE"), Some(&b"PUSH"[..]));
-        assert_eq!(value(&list, "Resource"), None);
+        let list = Metadata::collect(&out).unwrap();
+        assert_eq!(list.0, [("Socket-Type".into(), b"PUSH".to_vec()), ("Identity".into(), vec![])]);
+        assert_eq!(list.value("socket-TYPE"), Some(&b"PUSH"[..]));
+        assert_eq!(list.value("Resource"), None);
     }
 
     #[test]
@@ -121,14 +127,14 @@ mod tests {
                 20 => Ok(1),
                 _ => Err(Clause::PropertyTruncated.into()),
             };
-            assert_eq!(collect(&LIST[..cut]).map(|list| list.len()), expected, "cut at {cut}");
+            assert_eq!(Metadata::collect(&LIST[..cut]).map(|list| list.0.len()), expected, "cut at {cut}");
         }
     }
 
     #[test]
     fn names_are_checked() {
         for bad in [&b"\0\0\0\0\0"[..], b"\x01 \0\0\0\0", b"\x01\x80\0\0\0\0", b"\x02\xc3\xa9\0\0\0\0"] {
-            assert_eq!(collect(bad), Err(Clause::PropertyName.into()));
+            assert_eq!(Metadata::collect(bad), Err(Clause::PropertyName.into()));
         }
         assert!(is_name("X-a_b.C+9") && is_name(&"a".repeat(255)));
         assert!(!is_name("") && !is_name("a b") && !is_name("a:b") && !is_name(&"a".repeat(256)));
@@ -136,15 +142,15 @@ mod tests {
 
     #[test]
     fn value_lengths_have_31_bits() {
-        assert_eq!(collect(b"\x01a\x80\0\0\0"), Err(Clause::PropertyLength.into()));
-        assert_eq!(collect(b"\x01a\xff\xff\xff\xff"), Err(Clause::PropertyLength.into()));
-        assert_eq!(collect(b"\x01a\x7f\xff\xff\xff"), Err(Clause::PropertyTruncated.into()));
+        assert_eq!(Metadata::collect(b"\x01a\x80\0\0\0"), Err(Clause::PropertyLength.into()));
+        assert_eq!(Metadata::collect(b"\x01a\xff\xff\xff\xff"), Err(Clause::PropertyLength.into()));
+        assert_eq!(Metadata::collect(b"\x01a\x7f\xff\xff\xff"), Err(Clause::PropertyTruncated.into()));
     }
 
     #[test]
     fn a_name_may_occur_once_whatever_its_case() {
         let list = b"\x01a\0\0\0\0\x01b\0\0\0\0\x01A\0\0\0\0";
-        assert_eq!(collect(list), Err(Clause::PropertyDuplicate.into()));
+        assert_eq!(Metadata::collect(list), Err(Clause::PropertyDuplicate.into()));
     }
 
     #[test]

@@ -254,14 +254,14 @@ impl Session {
             return Ok(());
         }
         let body = &self.pending[header.header_len..];
-        let Some(properties) = handshake::command(&mut **mechanism, body, &mut self.out, &mut self.refusal)?
-        else {
+        let complete = handshake::command(&mut **mechanism, body, &mut self.out, &mut self.refusal)?;
+        let Some(metadata) = complete else {
             self.pending.clear();
             self.wanted = 1;
             return Ok(());
         };
         let version = *version;
-        match Peer::from_metadata(self.config.socket_type, properties) {
+        match Peer::from_metadata(self.config.socket_type, metadata) {
             Ok(peer) => self.finish(version, peer),
             Err(error) => {
                 if let ProtocolError::PeerIncompatible(_) = error {

@@ -7,6 +7,7 @@
 mod null;
 
 use crate::error::ProtocolError;
+use crate::metadata::Metadata;
 
 /// Which security mechanism a session uses, with what it needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub(crate) trait Mechanism: Send {
         name: &[u8],
         data: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<Vec<(String, Vec<u8>)>>, ProtocolError>;
+    ) -> Result<Option<Metadata>, ProtocolError>;
 }
 
 impl MechanismConfig {

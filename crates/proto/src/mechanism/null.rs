@@ -3,7 +3,7 @@
 use super::{Entry, Mechanism};
 use crate::command::put_frame;
 use crate::error::{Clause, ProtocolError};
-use crate::metadata;
+use crate::metadata::Metadata;
 
 pub(super) static ENTRY: Entry =
     Entry { name: "NULL", has_roles: false, allows_older_peers: true, start: |_| Box::new(Null) };
@@ -20,9 +20,9 @@ impl Mechanism for Null {
         name: &[u8],
         data: &[u8],
         _out: &mut Vec<u8>,
-    ) -> Result<Option<Vec<(String, Vec<u8>)>>, ProtocolError> {
+    ) -> Result<Option<Metadata>, ProtocolError> {
         match name {
-            b"READY" => metadata::collect(data).map(Some),
+            b"READY" => Metadata::collect(data).map(Some),
             _ => Err(Clause::UnexpectedCommand.into()),
         }
     }
@@ -31,12 +31,13 @@ impl Mechanism for Null {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metadata::put_property;
 
     #[test]
     fn golden_ready() {
         let mut list = Vec::new();
-        metadata::put_property(&mut list, "Socket-Type", b"DEALER");
-        metadata::put_property(&mut list, "Identity", b"");
+        put_property(&mut list, "Socket-Type", b"DEALER");
+        put_property(&mut list, "Identity", b"");
         let mut out = Vec::new();
         Null.begin(list, &mut out);
         // The worked example of RFC 37.
@@ -46,7 +47,7 @@ mod tests {
     #[test]
     fn takes_ready_only() {
         let mut out = Vec::new();
-        assert_eq!(Null.receive(b"READY", b"", &mut out), Ok(Some(vec![])));
+        assert_eq!(Null.receive(b"READY", b"", &mut out), Ok(Some(Metadata::default())));
         for name in [&b"HELLO"[..], b"PING", b"SUBSCRIBE", b"ready"] {
             assert_eq!(Null.receive(name, b"", &mut out), Err(Clause::UnexpectedCommand.into()));
         }
