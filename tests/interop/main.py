@@ -1,0 +1,13 @@
+"""Runs all cases: main.py LIBRARY [PART-OF-A-NAME ...]"""
+
+import sys
+
+import bad_peers
+import old_peers
+import patterns
+from cases import run
+
+if __name__ == "__main__":
+    modules = (patterns, old_peers, bad_peers)
+    cases = [case for module in modules for case in module.cases()]
+    sys.exit(run("interop", cases, sys.argv[1], sys.argv[2:]))

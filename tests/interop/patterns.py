@@ -1,0 +1,280 @@
+"""Every pattern between our library and libzmq 4.3.5: both ways round, each side binding, over tcp and ipc."""
+
+import itertools
+import os
+import tempfile
+
+import zmq
+from sides import Ours, Theirs
+
+MIB = 1 << 20
+
+# Messages around every length at which a frame header changes its form, and some larger ones.
+MESSAGES = [
+    [b""],
+    [b"a"],
+    [b"x" * 31, b"", b"y" * 33],
+    [b"b" * 254],
+    [b"c" * 255],
+    [b"d" * 256],
+    [b"", b""],
+    [bytes(range(256)) * 32],
+    [b"e" * 65_535, b"f" * 65_536, b"g" * 65_537],
+    [b"%d" % part for part in range(100)],
+    [os.urandom(MIB)],
+    [b"head", os.urandom(MIB), b"", b"tail"],
+]
+
+
+def cases():
+    for exchange, (ours_first, ours_binds, transport) in itertools.product(
+        EXCHANGES, itertools.product((True, False), (True, False), ("tcp", "ipc"))
+    ):
+        first, second, body = exchange
+        names = [f"{zmq.SocketType(kind).name}" for kind in (first, second)]
+        names[0 if ours_first else 1] += " (ours)"
+        binds = "ours" if ours_binds else "theirs"
+        name = f"{' to '.join(names)} over {transport}, {binds} binds: {body.__name__}"
+        yield name, case(first, second, body, ours_first, ours_binds, transport)
+    yield "inproc within ours", inproc
+    yield "their restart: ours reconnects, whole messages only", restart
+
+
+def case(first, second, body, ours_first, ours_binds, transport):
+    def run(library):
+        ours, theirs = Ours(library), Theirs()
+        sides = (ours, theirs) if ours_first else (theirs, ours)
+        a, b = sides[0].socket(first), sides[1].socket(second)
+        for socket, kind, routing_id in ((a, first, b"first"), (b, second, b"second")):
+            if kind in (zmq.ROUTER, zmq.DEALER):
+                socket.set(zmq.ROUTING_ID, routing_id)
+            if kind == zmq.ROUTER:
+                socket.set(zmq.ROUTER_MANDATORY, 1)
+            if kind in (zmq.PUB, zmq.XPUB, zmq.SUB, zmq.XSUB):  # publishers drop at the high-water mark
+                socket.set(zmq.SNDHWM, 0)
+                socket.set(zmq.RCVHWM, 0)
+        binding, connecting = (a, b) if ours_first == ours_binds else (b, a)
+        with tempfile.TemporaryDirectory() as folder:
+            wildcard = "tcp://127.0.0.1:*" if transport == "tcp" else f"ipc://{folder}/socket"
+            connecting.connect(binding.bind(wildcard))
+            body(a, b)
+            a.close()
+            b.close()
+            ours.term()
+            theirs.term()
+
+    return run
+
+
+def one_way(a, b):
+    for message in MESSAGES:
+        a.send(*message)
+    for message in MESSAGES:
+        assert b.recv() == message
+    for number in range(2_000):
+        a.send(b"%d" % number)
+    for number in range(2_000):
+        assert b.recv() == [b"%d" % number]
+
+
+def both_ways(a, b):
+    one_way(a, b)
+    one_way(b, a)
+
+
+def request_reply(a, b):
+    for message in MESSAGES + [[b"%d" % number] for number in range(300)]:
+        a.send(*message)
+        assert b.recv() == message
+        b.send(*message, b"reply")
+        assert a.recv() == message + [b"reply"]
+
+
+def request_to_router(a, b):
+    for message in MESSAGES:
+        a.send(*message)
+        routing_id, empty, *received = b.recv()
+        assert (empty, received) == (b"", message)
+        b.send(routing_id, b"", *message)
+        assert a.recv() == message
+
+
+def dealer_to_reply(a, b):
+    for message in MESSAGES:
+        a.send(b"", *message)
+    for message in MESSAGES:
+        assert b.recv() == message
+        b.send(*message)
+    for message in MESSAGES:
+        assert a.recv() == [b""] + message
+
+
+def dealer_to_router(a, b):
+    for message in MESSAGES:
+        a.send(*message)
+        assert b.recv() == [b"first"] + message
+        b.send(b"first", *message)
+        assert a.recv() == message
+
+
+def router_to_router(a, b):
+    # A ROUTER can send only once it knows the peer: with MANDATORY, sending fails until then.
+    def first_message():
+        try:
+            a.send(b"second", b"hello")
+            return True
+        except Exception as error:
+            assert "Host unreachable" in str(error) or "unreachable" in str(error).lower(), error
+            return False
+
+    while not first_message():
+        b.readable(1)
+    assert b.recv() == [b"first", b"hello"]
+    for message in MESSAGES:
+        a.send(b"second", *message)
+        assert b.recv() == [b"first"] + message
+        b.send(b"first", *message)
+        assert a.recv() == [b"second"] + message
+
+
+def publish(a, b):
+    """PUB cannot say when a subscription has arrived: it sends until the subscriber has seen it."""
+
+    def settle(marker, wanted):
+        while True:
+            a.send(marker)
+            if b.readable(1):
+                break
+        a.send(wanted)
+        while (got := b.recv()) != [wanted]:
+            assert got == [marker], got
+
+    subscribe(b, b"apple")
+    settle(b"apple:", b"apple!")
+    subscribe(b, b"pear")
+    settle(b"pear:", b"pear!")
+    unsubscribe(b, b"apple")
+    # Subscriptions travel in order: once `fig` works, `apple` is gone.
+    subscribe(b, b"fig")
+    settle(b"fig:", b"fig!")
+    for message in ([b"apple", b"no"], [b"pear", b"yes"], [b"other"], [b"fig"], [b"fi"], [b"figs", b"x" * MIB]):
+        a.send(*message)
+    for message in ([b"pear", b"yes"], [b"fig"], [b"figs", b"x" * MIB]):
+        assert b.recv() == message
+
+
+def publish_verbatim(a, b):
+    """XPUB shows the subscriptions, so nothing can be missed."""
+    subscribe(b, b"")
+    assert first_from(b, a) == [b"\x01"]
+    one_way(a, b)
+    subscribe(b, b"t" * 300)
+    assert a.recv() == [b"\x01" + b"t" * 300]
+    unsubscribe(b, b"")
+    assert a.recv() == [b"\x00"]
+    a.send(b"t" * 299)
+    a.send(b"t" * 300)
+    assert b.recv() == [b"t" * 300]
+
+
+def upstream_messages(a, b):
+    """XSUB may send more than subscriptions to an XPUB."""
+    b.send(b"\x01topic")
+    assert first_from(b, a) == [b"\x01topic"]
+    b.send(b"hello")
+    assert a.recv() == [b"hello"]
+    b.send(b"\x00topic")
+    assert a.recv() == [b"\x00topic"]
+    a.send(b"topic")
+    b.send(b"\x01next")
+    assert a.recv() == [b"\x01next"]
+    a.send(b"next")
+    assert b.recv() == [b"next"]
+
+
+def first_from(sender, receiver):
+    """The first message of a sender that binds leaves when it next looks at its new connection."""
+    while not receiver.readable(1):
+        sender.readable(1)
+    return receiver.recv()
+
+
+def subscribe(socket, topic):
+    subscription(socket, zmq.SUBSCRIBE, b"\x01", topic)
+
+
+def unsubscribe(socket, topic):
+    subscription(socket, zmq.UNSUBSCRIBE, b"\x00", topic)
+
+
+def subscription(socket, option, prefix, topic):
+    try:
+        socket.set(option, topic)
+    except Exception:  # an XSUB knows no such option: it sends the message itself
+        socket.send(prefix + topic)
+
+
+def inproc(library):
+    ours = Ours(library)
+    a, b = ours.socket(zmq.PUSH), ours.socket(zmq.PULL)
+    a.connect("inproc://later")
+    b.bind("inproc://later")
+    a.set(zmq.SNDHWM, 0)
+    for message in MESSAGES:
+        a.send(*message)
+    for message in MESSAGES:
+        assert b.recv() == message
+    a.close()
+    b.close()
+    ours.term()
+
+
+def restart(library):
+    ours, theirs = Ours(library), Theirs()
+    push = ours.socket(zmq.PUSH)
+    push.set(zmq.RECONNECT_IVL, 10)
+    pull = theirs.socket(zmq.PULL)
+    endpoint = pull.bind("tcp://127.0.0.1:*")
+    push.connect(endpoint)
+    for round_number in range(5):
+        last = -1
+        for number in range(200):
+            push.send(b"%d" % number, b"m" * 5_000, b"%d" % number)
+        while last < 150:
+            head, body, tail = pull.recv()
+            assert head == tail and body == b"m" * 5_000
+            last = int(head)
+        pull.close()
+        pull = theirs.socket(zmq.PULL)
+        while True:  # the port is free once the old socket is closed for good
+            try:
+                pull.bind(endpoint)
+                break
+            except zmq.ZMQError as error:
+                assert error.errno == zmq.EADDRINUSE, error
+        # What was on its way is lost, whole; a marker tells what comes after.
+        marker = b"marker %d" % round_number
+        push.send(marker, b"", marker)
+        while (message := pull.recv())[0] != marker:
+            assert message[0] == message[2]
+    push.close()
+    pull.close()
+    ours.term()
+    theirs.term()
+
+
+EXCHANGES = [
+    (zmq.PUSH, zmq.PULL, one_way),
+    (zmq.PAIR, zmq.PAIR, both_ways),
+    (zmq.REQ, zmq.REP, request_reply),
+    (zmq.REQ, zmq.ROUTER, request_to_router),
+    (zmq.DEALER, zmq.REP, dealer_to_reply),
+    (zmq.DEALER, zmq.DEALER, both_ways),
+    (zmq.DEALER, zmq.ROUTER, dealer_to_router),
+    (zmq.ROUTER, zmq.ROUTER, router_to_router),
+    (zmq.PUB, zmq.SUB, publish),
+    (zmq.PUB, zmq.XSUB, publish),
+    (zmq.XPUB, zmq.SUB, publish_verbatim),
+    (zmq.XPUB, zmq.XSUB, publish_verbatim),
+    (zmq.XPUB, zmq.XSUB, upstream_messages),
+]
