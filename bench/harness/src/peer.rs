@@ -1,0 +1,60 @@
+//! Peer files (`bench/peers/*.toml`): a messaging library, and the program that drives it.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    title: String,
+    program: String,
+    library: Option<String>,
+}
+
+/// A peer that is ready to run: its program exists, and so does the library it must run on.
+pub(crate) struct Peer {
+    /// The file's name, and the `library` in results.
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) program: PathBuf,
+    /// For a program that the loader gives its libzmq: the directory, and the real path of what must be loaded.
+    pub(crate) library: Option<(PathBuf, PathBuf)>,
+}
+
+impl Peer {
+    /// Reads the peer file `name` and finds its program and library.
+    pub(crate) fn read(
+        directory: &Path,
+        name: &str,
+        programs: &Path,
+        libraries: &BTreeMap<String, PathBuf>,
+    ) -> Result<Self, String> {
+        let path = directory.join(format!("{name}.toml"));
+        let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let file: File = toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+        let program = programs.join(&file.program);
+        let program = program.canonicalize().map_err(|_| {
+            format!(
+                "{} is missing: compile it with bench/peers/c/build.sh, or run `make run`",
+                program.display()
+            )
+        })?;
+        let library = match &file.library {
+            None => None,
+            Some(which) => Some(find_library(which, libraries)?),
+        };
+        Ok(Self { name: name.to_owned(), title: file.title, program, library })
+    }
+}
+
+fn find_library(which: &str, libraries: &BTreeMap<String, PathBuf>) -> Result<(PathBuf, PathBuf), String> {
+    let hint = match which {
+        "ours" => "build Tautline with `cargo build --release -p tautline-libzmq`, or run `make run`",
+        _ => "build it with scripts/libzmq-baseline.sh, or run `make run`",
+    };
+    let directory = libraries.get(which).ok_or_else(|| format!("--{which} DIR is needed: {hint}"))?;
+    let missing = |_| format!("no libzmq.so.5 in {}: {hint}", directory.display());
+    let library = directory.join("libzmq.so.5").canonicalize().map_err(missing)?;
+    Ok((directory.canonicalize().map_err(missing)?, library))
+}

@@ -1,0 +1,198 @@
+//! One run of one program: its command line, its time limit, and the JSON line it prints.
+
+use crate::peer::Peer;
+use crate::scenario::Cell;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
+
+/// What a peer program reports about one run.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Sample {
+    pub(crate) count: u64,
+    pub(crate) messages: u64,
+    pub(crate) seconds: f64,
+    pub(crate) cpu_seconds: f64,
+    pub(crate) lost: u64,
+    pub(crate) reordered: u64,
+    pub(crate) corrupted: u64,
+    #[serde(default)]
+    pub(crate) library: String,
+    #[serde(default)]
+    pub(crate) version: String,
+    pub(crate) metrics: BTreeMap<String, f64>,
+}
+
+/// A run without a result: why, and whether it used up its time.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) reason: String,
+    pub(crate) hung: bool,
+}
+
+/// What `calibrate` says about the machine.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct Calibration {
+    /// One way of a cache line between two threads.
+    pub(crate) line_ns: f64,
+    /// Raw loopback TCP in 64 KiB writes.
+    #[serde(default)]
+    pub(crate) tcp_mb_s: f64,
+    /// One spinning 64-byte round trip over loopback TCP.
+    #[serde(default)]
+    pub(crate) ping_pong_us: f64,
+}
+
+/// Runs one cell once on one peer.
+pub(crate) fn run(
+    peer: &Peer,
+    cell: &Cell,
+    count: u64,
+    timeout_s: u64,
+    stderr: &Path,
+) -> Result<Sample, Failure> {
+    let mut command = Command::new(&peer.program);
+    command.args(["--pattern", &cell.pattern, "--transport", &cell.transport, "--api", &cell.api]);
+    command.args(["--size", &cell.size.to_string(), "--count", &count.to_string()]);
+    command.args(["--timeout", &timeout_s.to_string()]);
+    if cell.subscribers > 1 || cell.pattern == "fan_out" {
+        command.args(["--subscribers", &cell.subscribers.to_string()]);
+    }
+    if cell.processes == 2 {
+        command.arg("--two-processes");
+    }
+    if let Some((directory, _)) = &peer.library {
+        command.env("LD_LIBRARY_PATH", directory);
+    }
+    let line = first_line(&mut command, timeout_s + 5, stderr)?;
+    let sample: Sample = parse(&line)?;
+    if let Some((_, wanted)) = &peer.library
+        && Path::new(&sample.library) != wanted
+    {
+        return Err(failure(format!("it ran on {} instead of {}", sample.library, wanted.display())));
+    }
+    if sample.seconds <= 0.0 || sample.metrics.is_empty() {
+        return Err(failure("it reported no time".to_owned()));
+    }
+    Ok(sample)
+}
+
+/// Measures the machine: all of it, or the cache line only.
+pub(crate) fn calibrate(
+    program: &Path,
+    ms: u64,
+    line_only: bool,
+    stderr: &Path,
+) -> Result<Calibration, Failure> {
+    let mut command = Command::new(program);
+    command.args(["--ms", &ms.to_string()]);
+    if line_only {
+        command.arg("--line-only");
+    }
+    parse(&first_line(&mut command, 15, stderr)?)
+}
+
+fn failure(reason: String) -> Failure {
+    Failure { reason, hung: false }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(line: &str) -> Result<T, Failure> {
+    let value: serde_json::Value = serde_json::from_str(line)
+        .map_err(|e| failure(format!("not the JSON of the contract ({e}): {line}")))?;
+    if value["ok"] == true {
+        return serde_json::from_value(value)
+            .map_err(|e| failure(format!("incomplete result ({e}): {line}")));
+    }
+    let reason = value["error"].as_str().unwrap_or("it failed without saying why").to_owned();
+    Err(Failure { hung: reason.starts_with("hung"), reason })
+}
+
+/// Runs the command to its end, or kills it after `limit_s`; the first line of its output.
+///
+/// This thread sleeps in `read` meanwhile and the guard in a channel: the harness takes no time from what it measures.
+fn first_line(command: &mut Command, limit_s: u64, stderr: &Path) -> Result<String, Failure> {
+    let errors = std::fs::File::create(stderr).map_err(|e| failure(format!("{}: {e}", stderr.display())))?;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
+    let mut child = command
+        .spawn()
+        .map_err(|e| failure(format!("cannot start {}: {e}", command.get_program().display())))?;
+    let stdout = child.stdout.take();
+    let child = Arc::new(Mutex::new(child));
+    let (done, guard_done) = mpsc::channel::<()>();
+    let guarded = Arc::clone(&child);
+    let guard = std::thread::spawn(move || {
+        let late =
+            guard_done.recv_timeout(Duration::from_secs(limit_s)) == Err(mpsc::RecvTimeoutError::Timeout);
+        if late {
+            let _ = lock(&guarded).kill();
+        }
+        late
+    });
+    let mut output = String::new();
+    if let Some(mut stdout) = stdout {
+        // Output that is not text is no result either: the parser below will say so.
+        let _ = stdout.read_to_string(&mut output);
+    }
+    drop(done);
+    let killed = guard.join().unwrap_or(false);
+    let status = lock(&child).wait();
+    if let Some(line) = output.lines().find(|line| line.starts_with('{')) {
+        return Ok(line.to_owned());
+    }
+    let mut reason = match (killed, status) {
+        (true, _) => format!("hung: killed after {limit_s} s"),
+        (false, Ok(status)) => format!("it ended without a result: {status}"),
+        (false, Err(error)) => format!("cannot wait for it: {error}"),
+    };
+    let said = std::fs::read_to_string(stderr).unwrap_or_default();
+    if let Some(last) = said.lines().rev().find(|line| !line.trim().is_empty()) {
+        reason += &format!(" ({})", last.trim().chars().take(200).collect::<String>());
+    }
+    Err(Failure { reason, hung: killed })
+}
+
+fn lock(child: &Mutex<Child>) -> std::sync::MutexGuard<'_, Child> {
+    child.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limit_s: u64) -> Result<String, Failure> {
+        // One file per script, as tests run side by side.
+        let name = format!("tautline-bench-{}-{}", std::process::id(), script.len());
+        let stderr = std::env::temp_dir().join(name);
+        let result = first_line(Command::new("sh").args(["-c", script]), limit_s, &stderr);
+        let _ = std::fs::remove_file(stderr);
+        result
+    }
+
+    #[test]
+    fn the_json_line_is_found_among_noise() {
+        assert_eq!(shell("echo hello; echo '{\"ok\":true}'; echo more", 30).unwrap(), "{\"ok\":true}");
+    }
+
+    #[test]
+    fn a_crash_is_told_with_its_last_words() {
+        let failure = shell("echo why >&2; exit 7", 30).unwrap_err();
+        assert!(failure.reason.contains("exit status: 7") && failure.reason.contains("(why)"), "{failure:?}");
+        assert!(!failure.hung);
+    }
+
+    #[test]
+    fn a_hang_is_killed() {
+        let failure = shell("exec sleep 1000", 1).unwrap_err();
+        assert!(failure.hung, "{failure:?}");
+    }
+
+    #[test]
+    fn an_error_line_is_a_failure() {
+        let failure = parse::<Sample>("{\"ok\":false,\"error\":\"hung: after 3\"}").unwrap_err();
+        assert!(failure.hung);
+    }
+}

@@ -1,0 +1,210 @@
+//! Scenario files (`bench/scenarios/*.toml`): which cells run, on which peers, how often and how long.
+
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// One measured combination. Equal cells on two peers are what a ratio compares.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Cell {
+    pub(crate) pattern: String,
+    pub(crate) transport: String,
+    /// Bytes of one message's body.
+    pub(crate) size: u64,
+    /// `buffers` (zmq_send, zmq_recv) or `messages` (zmq_msg_*).
+    pub(crate) api: String,
+    /// 1: two threads of one process; 2: the sender is a process of its own.
+    pub(crate) processes: u32,
+    pub(crate) subscribers: u32,
+}
+
+impl Cell {
+    /// `PUSH/PULL tcp 64 B`, with what differs from the usual behind it.
+    pub(crate) fn title(&self) -> String {
+        let mut title =
+            format!("{} {} {}", pattern_title(&self.pattern), self.transport, size_title(self.size));
+        if self.subscribers > 1 {
+            title += &format!(" to {}", self.subscribers);
+        }
+        if let Some(variant) = self.variant() {
+            title += &format!(" ({variant})");
+        }
+        title
+    }
+
+    /// What sets this cell apart from buffers in one process, if anything.
+    pub(crate) fn variant(&self) -> Option<String> {
+        match (self.api.as_str(), self.processes) {
+            ("buffers", 1) => None,
+            (api, 1) => Some(api.to_owned()),
+            ("buffers", n) => Some(format!("{n} processes")),
+            (api, n) => Some(format!("{api}, {n} processes")),
+        }
+    }
+
+    pub(crate) fn is_round_trip(&self) -> bool {
+        self.pattern == "req_rep"
+    }
+
+    fn value_of(&self, key: &str) -> Option<String> {
+        Some(match key {
+            "pattern" => self.pattern.clone(),
+            "transport" => self.transport.clone(),
+            "size" => self.size.to_string(),
+            "api" => self.api.clone(),
+            "processes" => self.processes.to_string(),
+            "subscribers" => self.subscribers.to_string(),
+            _ => return None,
+        })
+    }
+}
+
+/// The socket types' names for a pattern's name in the files.
+pub(crate) fn pattern_title(pattern: &str) -> &str {
+    match pattern {
+        "push_pull" => "PUSH/PULL",
+        "router_router" => "ROUTER/ROUTER",
+        "pub_sub" => "PUB/SUB",
+        "fan_out" => "PUB fan-out",
+        "req_rep" => "REQ/REP",
+        other => other,
+    }
+}
+
+/// `64 B`, `1 KiB`, `64 KiB`.
+pub(crate) fn size_title(size: u64) -> String {
+    match size {
+        s if s >= 1 << 20 && s.is_multiple_of(1 << 20) => format!("{} MiB", s >> 20),
+        s if s >= 1 << 10 && s.is_multiple_of(1 << 10) => format!("{} KiB", s >> 10),
+        s => format!("{s} B"),
+    }
+}
+
+/// A block of the file: the product of its lists.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Block {
+    pattern: Vec<String>,
+    transport: Vec<String>,
+    size: Vec<u64>,
+    #[serde(default = "default_api")]
+    api: Vec<String>,
+    #[serde(default = "default_one")]
+    processes: Vec<u32>,
+    #[serde(default = "default_one")]
+    subscribers: Vec<u32>,
+}
+
+fn default_api() -> Vec<String> {
+    vec!["buffers".to_owned()]
+}
+
+fn default_one() -> Vec<u32> {
+    vec![1]
+}
+
+/// A scenario file. The comments in `quick.toml` say what each field means.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Scenario {
+    pub(crate) title: String,
+    pub(crate) peers: Vec<String>,
+    pub(crate) pairs: u32,
+    pub(crate) target_ms: u64,
+    pub(crate) timeout_s: u64,
+    pub(crate) calibration_ms: u64,
+    cells: Vec<Block>,
+}
+
+impl Scenario {
+    /// Reads and checks a scenario file.
+    pub(crate) fn read(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let scenario: Self = toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+        if scenario.peers.len() < 2 {
+            return Err(format!("{}: needs two peers or more", path.display()));
+        }
+        Ok(scenario)
+    }
+
+    /// Every cell, in the file's order, that fits `only`: of each key named there, one of its values.
+    pub(crate) fn cells(&self, only: &[(String, String)]) -> Result<Vec<Cell>, String> {
+        let mut cells = Vec::new();
+        for block in &self.cells {
+            block.expand(&mut cells);
+        }
+        let mut chosen = Vec::new();
+        for cell in cells {
+            let mut fits = true;
+            for (key, _) in only {
+                let value = cell.value_of(key).ok_or_else(|| format!("--only: no such key: {key}"))?;
+                fits &= only.iter().any(|(k, v)| k == key && *v == value);
+            }
+            if fits && !chosen.contains(&cell) {
+                chosen.push(cell);
+            }
+        }
+        if chosen.is_empty() { Err("no cell of the scenario fits --only".to_owned()) } else { Ok(chosen) }
+    }
+}
+
+impl Block {
+    fn expand(&self, cells: &mut Vec<Cell>) {
+        for api in &self.api {
+            for &processes in &self.processes {
+                for pattern in &self.pattern {
+                    for transport in &self.transport {
+                        for &size in &self.size {
+                            for &subscribers in &self.subscribers {
+                                cells.push(Cell {
+                                    pattern: pattern.clone(),
+                                    transport: transport.clone(),
+                                    size,
+                                    api: api.clone(),
+                                    processes,
+                                    subscribers,
+                                });
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quick() -> Scenario {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/quick.toml");
+        Scenario::read(&path).unwrap()
+    }
+
+    #[test]
+    fn quick_has_the_whole_main_job() {
+        let cells = quick().cells(&[]).unwrap();
+        assert_eq!(cells.len(), 3 * 3 * 4 + 3 + 3);
+    }
+
+    #[test]
+    fn only_is_and_between_keys_and_or_within_one() {
+        let only = |list: &[(&str, &str)]| {
+            let list: Vec<_> = list.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+            quick().cells(&list).map(|cells| cells.len())
+        };
+        assert_eq!(only(&[("pattern", "push_pull"), ("transport", "tcp")]), Ok(4));
+        assert_eq!(only(&[("size", "64"), ("size", "1024"), ("pattern", "pub_sub")]), Ok(6));
+        assert!(only(&[("colour", "red")]).is_err());
+        assert!(only(&[("size", "7")]).is_err());
+    }
+
+    #[test]
+    fn every_scenario_file_reads() {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let scenario = Scenario::read(&entry.unwrap().path()).unwrap();
+            assert!(!scenario.cells(&[]).unwrap().is_empty());
+        }
+    }
+}

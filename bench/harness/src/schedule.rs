@@ -1,0 +1,192 @@
+//! What runs when: rounds over all cells, in each the calibration and then every peer in turn, so that a drift of
+//! the machine meets all peers alike. Also how many messages each run sends.
+
+use crate::machine;
+use crate::peer::Peer;
+use crate::process::{self, Calibration, Failure, Sample};
+use crate::progress::Progress;
+use crate::scenario::Cell;
+use crate::table;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How often and how long, from the scenario and the command line.
+pub(crate) struct Plan {
+    pub(crate) pairs: u32,
+    pub(crate) target_ms: u64,
+    pub(crate) timeout_s: u64,
+    pub(crate) calibration_ms: u64,
+    pub(crate) calibrate: PathBuf,
+    /// Where programs complain.
+    pub(crate) stderr: PathBuf,
+}
+
+/// One cell run once on every peer, side by side in time.
+pub(crate) struct Pair {
+    pub(crate) cell: usize,
+    pub(crate) before: Calibration,
+    /// The cache line again after the last peer: differs when the machine changed its state meanwhile.
+    pub(crate) after_line_ns: f64,
+    /// By peer; none for one that is out of this cell after its failures.
+    pub(crate) outcomes: Vec<Option<Result<Sample, Failure>>>,
+}
+
+/// Everything that was seen.
+pub(crate) struct Record {
+    pub(crate) date: String,
+    pub(crate) machine: machine::Machine,
+    pub(crate) pairs: Vec<Pair>,
+    /// Seconds since the start, and what the machine could do then.
+    pub(crate) calibrations: Vec<(f64, Calibration)>,
+    pub(crate) took: Duration,
+}
+
+/// Starting a program, connecting, and taking all down again.
+const OVERHEAD: Duration = Duration::from_millis(40);
+/// A cell is given up for a peer after this many failed runs; the first hang is enough.
+const FAILURES: u32 = 2;
+
+/// What is known of one peer in one cell.
+#[derive(Clone, Default)]
+struct Pace {
+    /// Seconds per message of every run so far; empty before the probe.
+    seconds: Vec<f64>,
+    failures: u32,
+    out: bool,
+}
+
+impl Pace {
+    /// How many messages fill `target_ms`.
+    fn count(&self, target_ms: u64) -> u64 {
+        let each = crate::statistics::median(&self.seconds);
+        let count = target_ms as f64 / 1e3 / each.max(1e-9);
+        (count as u64).clamp(100, 100_000_000)
+    }
+
+    fn learn(&mut self, outcome: &Result<Sample, Failure>) {
+        match outcome {
+            Ok(sample) => self.seconds.push(sample.seconds / sample.count as f64),
+            Err(failure) => {
+                self.failures += 1;
+                self.out |= failure.hung || self.failures >= FAILURES;
+            }
+        }
+    }
+}
+
+/// Runs the whole plan. Fails only when the machine cannot be calibrated; a peer's failures are part of the record.
+pub(crate) fn run(plan: &Plan, cells: &[Cell], peers: &[Peer]) -> Result<Record, String> {
+    let one_run = Duration::from_millis(plan.target_ms) + OVERHEAD;
+    let calibration = Duration::from_millis(3 * plan.calibration_ms) + OVERHEAD / 2;
+    let probe = OVERHEAD * 3;
+    let all = |each: Duration| each * (cells.len() * peers.len()) as u32;
+    let expected = all(probe) + (all(one_run) + calibration * cells.len() as u32) * plan.pairs;
+
+    let mut record = Record {
+        date: machine::date(),
+        machine: machine::Machine::here(),
+        pairs: Vec::new(),
+        calibrations: Vec::new(),
+        took: Duration::ZERO,
+    };
+    let titles: Vec<&str> = peers.iter().map(|peer| peer.title.as_str()).collect();
+    println!("{} cells x {} pairs of {}", cells.len(), plan.pairs, titles.join(", "));
+    let mut progress = Progress::new(expected);
+    let began = Instant::now();
+    let mut paces = vec![vec![Pace::default(); peers.len()]; cells.len()];
+
+    for round in 1..=plan.pairs {
+        for (number, cell) in cells.iter().enumerate() {
+            let calibrate = |line_only| {
+                process::calibrate(&plan.calibrate, plan.calibration_ms, line_only, &plan.stderr)
+                    .map_err(|failure| format!("calibrate: {}", failure.reason))
+            };
+            let before = calibrate(false)?;
+            record.calibrations.push((began.elapsed().as_secs_f64(), before));
+            progress.advance(calibration);
+            let mut outcomes = Vec::new();
+            let mut shown = Vec::new();
+            for (peer, pace) in peers.iter().zip(&mut paces[number]) {
+                if pace.out {
+                    progress.shrink(one_run);
+                    outcomes.push(None);
+                    continue;
+                }
+                let outcome = run_paced(plan, peer, cell, pace);
+                if round == 1 {
+                    progress.advance(probe);
+                }
+                progress.advance(one_run);
+                match &outcome {
+                    Ok(sample) => shown.push(format!("{} {}", peer.title, table::headline(&sample.metrics))),
+                    Err(failure) => {
+                        progress.note(&format!("{} on {}: {}", cell.title(), peer.title, failure.reason));
+                        shown.push(format!("{} failed", peer.title));
+                    }
+                }
+                outcomes.push(Some(outcome));
+            }
+            let after_line_ns = calibrate(true)?.line_ns;
+            record.pairs.push(Pair { cell: number, before, after_line_ns, outcomes });
+            progress.show(&format!("{round}/{} {}: {}", plan.pairs, cell.title(), shown.join(", ")));
+        }
+    }
+    record.took = progress.finish();
+    Ok(record)
+}
+
+/// Probes until the count is known, then runs for about the target's time.
+fn run_paced(plan: &Plan, peer: &Peer, cell: &Cell, pace: &mut Pace) -> Result<Sample, Failure> {
+    let go = |pace: &mut Pace, count| {
+        let outcome = process::run(peer, cell, count, plan.timeout_s, &plan.stderr);
+        pace.learn(&outcome);
+        outcome
+    };
+    if pace.seconds.is_empty() {
+        let mut count = match cell {
+            cell if cell.is_round_trip() => 100,
+            Cell { size: 16_384.., .. } => 500,
+            _ => 2000,
+        };
+        // Until a probe lasts a fifth of the target: short ones say little of the steady state.
+        for _ in 0..3 {
+            let sample = go(pace, count)?;
+            if sample.seconds * 1e3 >= plan.target_ms as f64 / 5.0 {
+                break;
+            }
+            let factor = plan.target_ms as f64 / 3e3 / sample.seconds.max(1e-6);
+            count = (count as f64 * factor.clamp(1.0, 50.0)) as u64;
+        }
+        // Only the last probe was long enough to plan by.
+        pace.seconds.drain(..pace.seconds.len() - 1);
+    }
+    go(pace, pace.count(plan.target_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(hung: bool) -> Result<Sample, Failure> {
+        Err(Failure { reason: String::new(), hung })
+    }
+
+    #[test]
+    fn count_fills_the_target() {
+        let pace = Pace { seconds: vec![1e-6, 2e-6, 9e-6], ..Pace::default() };
+        assert_eq!(pace.count(200), 100_000);
+        assert_eq!(Pace { seconds: vec![1.0], ..Pace::default() }.count(200), 100);
+    }
+
+    #[test]
+    fn a_hang_or_two_failures_take_a_peer_out() {
+        let mut pace = Pace::default();
+        pace.learn(&outcome(false));
+        assert!(!pace.out);
+        pace.learn(&outcome(false));
+        assert!(pace.out);
+        let mut pace = Pace::default();
+        pace.learn(&outcome(true));
+        assert!(pace.out);
+    }
+}

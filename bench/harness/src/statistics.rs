@@ -1,0 +1,65 @@
+//! Medians, spreads, and how sure a median is.
+
+/// The middle of the values (of an even number, the mean of the two in the middle); 0 of none.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => sorted[middle],
+        _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
+    }
+}
+
+/// Smallest and largest value; (0, 0) of none.
+pub(crate) fn range(values: &[f64]) -> (f64, f64) {
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if values.is_empty() { (0.0, 0.0) } else { (low, high) }
+}
+
+/// A 95 % bootstrap interval of the ratio of medians, `subject` to `reference`, both resampled on their own. The
+/// resampling is seeded alike every time, so the same runs give the same interval.
+pub(crate) fn ratio_interval(subject: &[f64], reference: &[f64]) -> (f64, f64) {
+    const RESAMPLES: usize = 2000;
+    if subject.is_empty() || reference.is_empty() {
+        return (0.0, 0.0);
+    }
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut draw = |values: &[f64]| {
+        let picked: Vec<f64> = (0..values.len())
+            .map(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                values[(state % values.len() as u64) as usize]
+            })
+            .collect();
+        median(&picked)
+    };
+    let mut ratios: Vec<f64> = (0..RESAMPLES).map(|_| draw(subject) / draw(reference)).collect();
+    ratios.sort_by(f64::total_cmp);
+    (ratios[RESAMPLES / 40], ratios[RESAMPLES - 1 - RESAMPLES / 40])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn median_of_odd_even_and_none() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert_eq!(median(&[]), 0.0);
+    }
+
+    #[test]
+    fn interval_holds_the_ratio_and_is_the_same_every_time() {
+        let subject = [8.0, 9.0, 10.0, 11.0, 12.0];
+        let reference = [1.0, 1.1, 0.9, 1.0, 1.05];
+        let (low, high) = ratio_interval(&subject, &reference);
+        assert!(low <= 10.0 && 10.0 <= high && low >= 8.0 / 1.1 && high <= 12.0 / 0.9);
+        assert_eq!(ratio_interval(&subject, &reference), (low, high));
+    }
+}

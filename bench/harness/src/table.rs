@@ -1,0 +1,151 @@
+//! The table on the terminal, and how figures are written everywhere.
+
+use crate::results::{Figure, Results};
+use crate::scenario::{pattern_title, size_title};
+use std::collections::BTreeMap;
+
+/// `3.21 M/s`, `44.1 K/s`, `812 /s`.
+pub(crate) fn rate(value: f64) -> String {
+    match value {
+        v if v >= 1e6 => format!("{} M/s", three(v / 1e6)),
+        v if v >= 1e3 => format!("{} K/s", three(v / 1e3)),
+        v => format!("{} /s", three(v)),
+    }
+}
+
+/// Three significant digits, `0.22`, `7.81`, `48.3`, `512`.
+pub(crate) fn three(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// A value of a metric with its unit.
+pub(crate) fn value(metric: &str, value: f64) -> String {
+    if metric.ends_with("_us") { format!("{} us", three(value)) } else { rate(value) }
+}
+
+/// A run's metrics in a few characters.
+pub(crate) fn headline(metrics: &BTreeMap<String, f64>) -> String {
+    match (metrics.get("messages_per_second"), metrics.get("p50_us")) {
+        (Some(v), _) => rate(*v),
+        (_, Some(v)) => format!("{} us", three(*v)),
+        _ => "?".to_owned(),
+    }
+}
+
+/// What happened to the messages: `0/0/0`, or how many runs failed.
+pub(crate) fn losses(figures: &[&Figure]) -> String {
+    let sum = |f: fn(&Figure) -> u64| figures.iter().map(|figure| f(figure)).sum::<u64>();
+    let failed: usize = figures.iter().map(|figure| figure.failed).sum();
+    let losses = format!("{}/{}/{}", sum(|f| f.lost), sum(|f| f.reordered), sum(|f| f.corrupted));
+    if failed > 0 { format!("{losses}, {failed} failed") } else { losses }
+}
+
+/// The whole table, then what went wrong.
+pub(crate) fn text(results: &Results) -> String {
+    let Some((reference, subjects)) = results.libraries.split_first() else { return String::new() };
+    let mut rows =
+        vec![vec!["pattern".to_owned(), "transport".to_owned(), "size".to_owned(), "metric".to_owned()]];
+    rows[0].push(reference.title.clone());
+    for subject in subjects {
+        rows[0].extend([subject.title.clone(), "ratio".to_owned(), "pairs from..to".to_owned()]);
+    }
+    rows[0].push("lost/reord./corr.".to_owned());
+
+    for cell in results.distinct_cells() {
+        let metrics: Vec<&str> = results
+            .cells
+            .iter()
+            .filter(|f| f.cell == *cell && f.library == reference.name)
+            .map(|f| f.metric.as_str())
+            .collect();
+        for metric in metrics {
+            let mut pattern = pattern_title(&cell.pattern).to_owned();
+            if cell.subscribers > 1 {
+                pattern += &format!(" to {}", cell.subscribers);
+            }
+            if let Some(variant) = cell.variant() {
+                pattern += &format!(" ({variant})");
+            }
+            let unit = if metric == "messages_per_second" { "rate" } else { metric.trim_end_matches("_us") };
+            let mut row = vec![pattern, cell.transport.clone(), size_title(cell.size), unit.to_owned()];
+            let mut figures = Vec::new();
+            for library in &results.libraries {
+                let figure = results.figure(cell, &library.name, metric);
+                row.push(match figure {
+                    Some(figure) if figure.runs > 0 => value(metric, figure.summary.median),
+                    _ => "FAILED".to_owned(),
+                });
+                figures.extend(figure);
+                if library.name == reference.name {
+                    continue;
+                }
+                match results.ratio(cell, &library.name, metric) {
+                    Some(ratio) => {
+                        let (low, high) = crate::statistics::range(&ratio.pairs);
+                        let mark = if ratio.won() { "" } else { " !" };
+                        row.push(format!("{}x{mark}", three(ratio.ratio)));
+                        row.push(format!("{}..{}", three(low), three(high)));
+                    }
+                    None => row.extend(["-".to_owned(), "-".to_owned()]),
+                }
+            }
+            row.push(losses(&figures));
+            rows.push(row);
+        }
+    }
+    let mut text = layout(&rows);
+    text += &format!(
+        "\nMedians of {} interleaved runs; a ratio is {} by {} (times: smaller is better); ! marks what was not won.\n",
+        results.pairs,
+        subjects.first().map_or("", |s| s.title.as_str()),
+        reference.title
+    );
+    if results.problems.is_empty() {
+        text += "Nothing lost, reordered or corrupted; no run failed.\n";
+    } else {
+        text += "PROBLEMS:\n";
+        for problem in &results.problems {
+            text += &format!("  {problem}\n");
+        }
+    }
+    text
+}
+
+/// Columns padded to their widest; the first four to the left, figures to the right.
+fn layout(rows: &[Vec<String>]) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::from("\n");
+    for (number, row) in rows.iter().enumerate() {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let width = widths[column];
+            line += &if column < 4 { format!("{cell:<width$}  ") } else { format!("{cell:>width$}  ") };
+        }
+        text += line.trim_end();
+        text.push('\n');
+        if number == 0 {
+            text += &"-".repeat(widths.iter().sum::<usize>() + 2 * (columns - 1));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_digits_and_a_unit() {
+        assert_eq!(rate(41_937_000.0), "41.9 M/s");
+        assert_eq!(rate(84_100.0), "84.1 K/s");
+        assert_eq!(rate(12.0), "12.0 /s");
+        assert_eq!(value("p50_us", 7.812), "7.81 us");
+    }
+}
