@@ -1,6 +1,6 @@
 //! Commands: what the two ends say to each other between messages (RFC 37).
 //!
-//! A command is the body of a frame with [`COMMAND`](crate::frame::COMMAND): one octet of name length, the
+//! A command is the body of a frame with [`COMMAND`]: one octet of name length, the
 //! name, the data. The `put_` functions append whole frames, header included, to go into a queue; [`parse`]
 //! reads a body after the handshake. During the handshake the session reads commands itself.
 

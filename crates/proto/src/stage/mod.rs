@@ -7,9 +7,9 @@
 //! | peer | stage |
 //! |---|---|
 //! | 3.1 | none |
-//! | 3.0 | none, or [`v2`] for the publish-subscribe types: subscriptions are messages on the wire |
-//! | 2.0 | [`v2`]: and no commands at all |
-//! | 1.0 | [`v1`]: and other frame headers |
+//! | 3.0 | none, or `v2` for the publish-subscribe types: subscriptions are messages on the wire |
+//! | 2.0 | `v2`: and no commands at all |
+//! | 1.0 | `v1`: and other frame headers |
 //! | not ZMTP | [`raw()`]: no frames at all |
 
 mod raw;
