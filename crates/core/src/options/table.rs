@@ -449,8 +449,9 @@ fn be_client(options: &mut Options, mechanism: Mechanism) -> Result<(), Error> {
     Ok(())
 }
 
-/// ZMQ_METADATA: a later value replaces an earlier one of the same name.
+/// ZMQ_METADATA: the first value of a name stays.
 fn announce(options: &mut Options, name: String, value: Vec<u8>) {
-    options.metadata.retain(|(known, _)| *known != name);
-    options.metadata.push((name, value));
+    if options.metadata.iter().all(|(known, _)| *known != name) {
+        options.metadata.push((name, value));
+    }
 }

@@ -59,14 +59,16 @@ pub(super) fn sized(value: &[u8], lengths: std::ops::RangeInclusive<usize>) -> R
 
 /// A C string that the system or the resolver will read: ends at a NUL, is UTF-8; an empty one is none.
 pub(super) fn name(value: &[u8], lengths: std::ops::RangeInclusive<usize>) -> Result<Option<String>, Error> {
-    let mut value = sized(value, lengths)?;
-    value.truncate(value.iter().position(|&byte| byte == 0).unwrap_or(value.len()));
-    let name = String::from_utf8(value).map_err(|_| Error::Invalid)?;
+    if !lengths.contains(&value.len()) {
+        return Err(Error::Invalid);
+    }
+    let name = std::str::from_utf8(until_nul(value)).map_err(|_| Error::Invalid)?.to_owned();
     Ok(Some(name).filter(|name| !name.is_empty()))
 }
 
-/// ZMQ_METADATA: `X-name:value` with neither part empty, the name at most 255 bytes.
+/// ZMQ_METADATA: `X-name:value` up to a NUL, neither part empty, the name at most 255 bytes.
 pub(super) fn property(value: &[u8]) -> Result<(String, Vec<u8>), Error> {
+    let value = until_nul(value);
     let colon = value.iter().position(|&byte| byte == b':').ok_or(Error::Invalid)?;
     let (name, rest) = (&value[..colon], &value[colon + 1..]);
     if !(3..=255).contains(&name.len()) || !name.starts_with(b"X-") || rest.is_empty() {
@@ -74,6 +76,11 @@ pub(super) fn property(value: &[u8]) -> Result<(String, Vec<u8>), Error> {
     }
     let name = std::str::from_utf8(name).map_err(|_| Error::Invalid)?;
     Ok((name.to_owned(), rest.to_vec()))
+}
+
+/// What a C function would see of these bytes as a string.
+fn until_nul(value: &[u8]) -> &[u8] {
+    value.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
 /// Back to an `int`; what came in as one goes out as one.

@@ -1,0 +1,51 @@
+//! Addresses of `ipc://`, zmq_ipc(7): a path, `*` for a path of the library's choice, `@name` for Linux's abstract names.
+
+use std::fmt;
+
+use crate::error::Error;
+
+/// A Unix domain socket to bind or connect to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum IpcEndpoint {
+    /// `*`: bind makes up a path.
+    Wildcard,
+    /// A path in the file system, absolute or relative; fits the system's address with its NUL.
+    Path(String),
+    /// A name outside the file system, without its `@`; never empty.
+    Abstract(Vec<u8>),
+}
+
+/// Size of `sun_path` in the system's `sockaddr_un`.
+const SUN_PATH: usize = if cfg!(any(target_os = "linux", target_os = "android")) { 108 } else { 104 };
+
+impl IpcEndpoint {
+    /// Reads the part after `ipc://`. `Error::NameTooLong` if it does not fit `sockaddr_un` with a NUL,
+    /// `Error::Invalid` for an abstract name that is empty. Whatever starts with `*` is the wildcard.
+    pub(super) fn parse(address: &str) -> Result<IpcEndpoint, Error> {
+        if address.starts_with('*') {
+            return Ok(IpcEndpoint::Wildcard);
+        }
+        if address.len() >= SUN_PATH {
+            return Err(Error::NameTooLong);
+        }
+        match address.strip_prefix('@') {
+            Some("") => Err(Error::Invalid),
+            Some(name) => Ok(IpcEndpoint::Abstract(name.as_bytes().to_vec())),
+            None => Ok(IpcEndpoint::Path(address.to_owned())),
+        }
+    }
+
+    pub(super) fn for_connect(&self) -> Result<(), Error> {
+        if *self == IpcEndpoint::Wildcard { Err(Error::Invalid) } else { Ok(()) }
+    }
+}
+
+impl fmt::Display for IpcEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IpcEndpoint::Wildcard => f.write_str("*"),
+            IpcEndpoint::Path(path) => f.write_str(path),
+            IpcEndpoint::Abstract(name) => write!(f, "@{}", String::from_utf8_lossy(name)),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Addresses of `tcp://`, zmq_tcp(7): `host:port`, or `source:port;host:port` to connect from a chosen local address.
+//!
+//! libzmq is lenient: it overlooks what follows the digits of a port, in bind even blanks and slashes, and takes IPv6
+//! addresses with and without brackets. Programs rely on that, so the same is read here.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+
+use crate::error::Error;
+
+/// A TCP address to bind or connect to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct TcpEndpoint {
+    /// Where connections come from; bind has no use for it.
+    pub(crate) source: Option<HostPort>,
+    /// The host, interface or local address.
+    pub(crate) host: Host,
+    /// The port.
+    pub(crate) port: Port,
+    /// The text has characters that zmq_bind overlooks and zmq_connect does not.
+    loose: bool,
+}
+
+/// A host and a port.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct HostPort {
+    /// The host, interface or local address.
+    pub(crate) host: Host,
+    /// The port.
+    pub(crate) port: Port,
+}
+
+/// Who.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Host {
+    /// `*`: every local address.
+    Wildcard,
+    /// An address, for IPv6 with the zone (an interface's name or number) if one was given.
+    /// A socket without ZMQ_IPV6 must not use an IPv6 address: bind answers ENODEV then, connect never succeeds.
+    Literal(IpAddr, Option<String>),
+    /// The name of an interface (bind, source) or of a host: the resolver decides. May be empty or nonsense.
+    Name(String),
+}
+
+/// Which port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Port {
+    /// This one; never 0.
+    Number(u16),
+    /// `*` or `0`: any that is free.
+    Wildcard,
+}
+
+impl TcpEndpoint {
+    /// Reads `host:port` or `source:port;host:port`. `Error::Invalid` without a port in either part, for a port that
+    /// is neither a wildcard nor 1 to 65535, for an empty zone, and for more than two parts.
+    pub(super) fn parse(address: &str) -> Result<TcpEndpoint, Error> {
+        let (source, target) = match address.split_once(';') {
+            Some((_, rest)) if rest.contains(';') => return Err(Error::Invalid),
+            Some((source, target)) => (Some(HostPort::parse(source)?), target),
+            None => (None, address),
+        };
+        let HostPort { host, port } = HostPort::parse(target)?;
+        Ok(TcpEndpoint { source, host, port, loose: !is_strict(address) })
+    }
+
+    pub(super) fn for_bind(&self) -> Result<(), Error> {
+        let nowhere = |host: &Host| *host == Host::Name(String::new());
+        if nowhere(&self.host) || self.source.as_ref().is_some_and(|source| nowhere(&source.host)) {
+            return Err(Error::NoDevice);
+        }
+        Ok(())
+    }
+
+    pub(super) fn for_connect(&self) -> Result<(), Error> {
+        let source_reachable = self.source.as_ref().is_none_or(|source| source.host.is_reachable());
+        if self.loose || self.port == Port::Wildcard || !self.host.is_reachable() || !source_reachable {
+            return Err(Error::Invalid);
+        }
+        Ok(())
+    }
+}
+
+impl HostPort {
+    fn parse(text: &str) -> Result<HostPort, Error> {
+        let (host, port) = text.rsplit_once(':').ok_or(Error::Invalid)?;
+        Ok(HostPort { host: Host::parse(host)?, port: Port::parse(port)? })
+    }
+}
+
+impl Host {
+    fn parse(text: &str) -> Result<Host, Error> {
+        let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+        if bare == "*" {
+            return Ok(Host::Wildcard);
+        }
+        let (address, zone) = match bare.split_once('%') {
+            Some((_, "")) => return Err(Error::Invalid),
+            Some((address, zone)) => (address, Some(zone.to_owned())),
+            None => (bare, None),
+        };
+        Ok(match IpAddr::from_str(address) {
+            Ok(IpAddr::V4(address)) => Host::Literal(address.into(), None),
+            Ok(IpAddr::V6(address)) => Host::Literal(address.into(), zone),
+            Err(_) => Host::Name(bare.to_owned()),
+        })
+    }
+
+    /// Whether a connection to or from it is thinkable at all.
+    fn is_reachable(&self) -> bool {
+        match self {
+            Host::Wildcard => false,
+            Host::Literal(..) => true,
+            Host::Name(name) => !name.is_empty() && !name.contains(['[', ']', ':', '*']),
+        }
+    }
+}
+
+impl Port {
+    /// Reads a number the way C does: blanks and a plus sign before it and anything after it are overlooked.
+    fn parse(text: &str) -> Result<Port, Error> {
+        if text == "*" || text == "0" {
+            return Ok(Port::Wildcard);
+        }
+        let text = text.trim_start();
+        let text = text.strip_prefix('+').unwrap_or(text);
+        let end = text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+        match u16::from_str(&text[..end]) {
+            Ok(number) if number > 0 => Ok(Port::Number(number)),
+            _ => Err(Error::Invalid),
+        }
+    }
+
+    /// The number for the system, which takes 0 as any.
+    pub(crate) fn number(self) -> u16 {
+        match self {
+            Port::Number(number) => number,
+            Port::Wildcard => 0,
+        }
+    }
+}
+
+/// What zmq_connect asks of the characters of an address: hosts, zones, brackets and separators, a digit after the last
+/// colon, nothing else.
+fn is_strict(address: &str) -> bool {
+    let first = |c: char| c.is_ascii_alphanumeric() || c == '[' || c == ':';
+    let later = |c: char| c.is_ascii_alphanumeric() || "[]:;.-_%*".contains(c);
+    let port = address.rsplit(':').next().unwrap_or_default();
+    address.starts_with(first) && address.chars().all(later) && port.starts_with(|c: char| c.is_ascii_digit())
+}
+
+impl From<SocketAddr> for TcpEndpoint {
+    /// The endpoint of a bound or connected descriptor.
+    fn from(address: SocketAddr) -> Self {
+        let zone = match address {
+            SocketAddr::V6(v6) if v6.scope_id() != 0 => Some(v6.scope_id().to_string()),
+            _ => None,
+        };
+        let port = if address.port() == 0 { Port::Wildcard } else { Port::Number(address.port()) };
+        TcpEndpoint { source: None, host: Host::Literal(address.ip(), zone), port, loose: false }
+    }
+}
+
+impl fmt::Display for TcpEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(source) = &self.source {
+            write!(f, "{}:{};", source.host, source.port)?;
+        }
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Host::Wildcard => write!(f, "{}", Ipv4Addr::UNSPECIFIED),
+            Host::Literal(IpAddr::V4(address), _) => write!(f, "{address}"),
+            Host::Literal(IpAddr::V6(address), None) => write!(f, "[{address}]"),
+            Host::Literal(IpAddr::V6(address), Some(zone)) => write!(f, "[{address}%{zone}]"),
+            Host::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Port::Number(number) => write!(f, "{number}"),
+            Port::Wildcard => f.write_str("*"),
+        }
+    }
+}
