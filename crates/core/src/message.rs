@@ -1,0 +1,424 @@
+//! One message part: the body and what travels with it. This is the object that lives inside C's `zmq_msg_t`.
+//!
+//! Small bodies lie in the struct itself; larger ones in one reference-counted allocation, in memory of the application with its
+//! free function, or in constant memory. A `Message` is 64 bytes with alignment 8 and its first byte is a tag, so that the C layer
+//! can keep it in place in a `zmq_msg_t` and tell a valid one from a closed one or from garbage ([`is_valid_tag`]).
+//!
+//! Invariants: `tag` says which view of `body` is live; a body outside the struct never moves; the free function of foreign memory
+//! runs exactly once, on whatever thread drops the last reference. Sharing is explicit ([`Message::share`]): the safe API copies a
+//! shared body before it hands out `&mut` to it, only the C layer's [`Message::data_ptr`] sees one body from several messages.
+#![allow(unsafe_code)]
+
+mod memory;
+mod metadata;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+pub(crate) use memory::settle;
+pub use metadata::Metadata;
+
+use crate::sync::Arc;
+use memory::{ForeignBlock, HeapBlock};
+use std::ffi::{CStr, CString, c_void};
+use std::mem::MaybeUninit;
+
+/// Releases memory of the application: called with the data pointer and the hint of [`Message::from_foreign`].
+pub type FreeFn = unsafe extern "C" fn(data: *mut c_void, hint: *mut c_void);
+
+/// Bodies up to this length lie inside the struct.
+pub const INLINE_MAX: usize = 40;
+
+/// Where the tag byte lies in a message.
+pub const TAG_OFFSET: usize = std::mem::offset_of!(Message, tag);
+
+/// What the C layer writes over the tag of a message that it closed.
+pub const CLOSED_TAG: u8 = 0;
+
+/// The longest group name (ZMQ_GROUP_MAX_LENGTH).
+pub const GROUP_MAX: usize = 255;
+
+const INLINE: u8 = 0xB1;
+const HEAP: u8 = 0xB3;
+const FOREIGN: u8 = 0xB5;
+const FOREIGN_SHARED: u8 = 0xB7;
+const CONSTANT: u8 = 0xB9;
+
+/// Whether a tag byte is that of an initialised, not closed message.
+#[inline]
+pub fn is_valid_tag(tag: u8) -> bool {
+    matches!(tag, INLINE | HEAP | FOREIGN | FOREIGN_SHARED | CONSTANT)
+}
+
+/// One message part.
+#[repr(C, align(8))]
+pub struct Message {
+    tag: u8,
+    more: bool,
+    /// ZMQ_SHARED: a share of this body was made once. Stays set as in libzmq, even when the others are gone.
+    shared: bool,
+    /// Length of an inline body.
+    inline_len: u8,
+    routing_id: u32,
+    metadata: Option<Arc<Metadata>>,
+    group: Option<Box<CString>>,
+    body: Body,
+}
+
+const _: () = assert!(size_of::<Message>() <= 64 && align_of::<Message>() == 8 && TAG_OFFSET == 0);
+
+#[repr(C)]
+union Body {
+    inline: [MaybeUninit<u8>; INLINE_MAX],
+    outside: Outside,
+}
+
+/// A body that lies elsewhere, for every tag but INLINE.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Outside {
+    data: *mut u8,
+    len: usize,
+    owner: Owner,
+}
+
+/// HEAP and FOREIGN_SHARED: the counted block. FOREIGN: the free function, not yet shared. CONSTANT: unused.
+#[repr(C)]
+#[derive(Clone, Copy)]
+union Owner {
+    heap: *mut HeapBlock,
+    foreign: (FreeFn, *mut c_void),
+    shared: *mut ForeignBlock,
+    nothing: (),
+}
+
+// SAFETY: every pointer in a message is either owned by it alone or by a block with an atomic reference count; `&Message` only reads.
+// Memory of the application is handed over by `from_foreign`, whose caller promises that any thread may use and free it.
+unsafe impl Send for Message {}
+
+impl Message {
+    /// An empty message.
+    #[inline]
+    pub const fn new() -> Self {
+        Message::with_body(INLINE, Body { inline: [MaybeUninit::uninit(); INLINE_MAX] })
+    }
+
+    #[inline]
+    fn outside(tag: u8, data: *mut u8, len: usize, owner: Owner) -> Self {
+        Message::with_body(tag, Body { outside: Outside { data, len, owner } })
+    }
+
+    /// A message with a body and nothing else.
+    #[inline]
+    const fn with_body(tag: u8, body: Body) -> Self {
+        Message {
+            tag,
+            more: false,
+            shared: false,
+            inline_len: 0,
+            routing_id: 0,
+            metadata: None,
+            group: None,
+            body,
+        }
+    }
+
+    /// A copy of `bytes`.
+    #[inline]
+    pub fn from_slice(bytes: &[u8]) -> Self {
+        let mut message = Message::with_size_or_abort(bytes.len());
+        // SAFETY: a fresh message of exactly this length; its body is its own.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), message.data_ptr(), bytes.len()) };
+        message
+    }
+
+    /// A message of `len` bytes of unspecified content, or `None` if memory is exhausted.
+    #[inline]
+    pub fn with_size(len: usize) -> Option<Self> {
+        if len <= INLINE_MAX {
+            let mut message = Message::new();
+            message.inline_len = len as u8;
+            message.body = Body { inline: [MaybeUninit::new(0); INLINE_MAX] };
+            return Some(message);
+        }
+        let block = HeapBlock::allocate(len)?;
+        // SAFETY: `allocate` made the block with `len` bytes behind it.
+        Some(Message::outside(HEAP, unsafe { HeapBlock::data(block) }, len, Owner { heap: block }))
+    }
+
+    /// `with_size` for callers that cannot go on without memory.
+    pub(crate) fn with_size_or_abort(len: usize) -> Self {
+        match Message::with_size(len) {
+            Some(message) => message,
+            None => memory::exhausted(len),
+        }
+    }
+
+    /// Takes over the bytes of a vector, without copying large ones.
+    pub fn from_vec(bytes: Vec<u8>) -> Self {
+        if bytes.len() <= INLINE_MAX {
+            return Message::from_slice(&bytes);
+        }
+        let mut bytes = std::mem::ManuallyDrop::new(bytes);
+        let capacity = std::ptr::without_provenance_mut(bytes.capacity());
+        // SAFETY: the vector's memory is ours now, and `free_vec` rebuilds the vector from pointer and capacity. Any thread may.
+        unsafe { Message::from_foreign(bytes.as_mut_ptr(), bytes.len(), Some(memory::free_vec), capacity) }
+    }
+
+    /// A message whose body is constant memory.
+    pub const fn from_static(bytes: &'static [u8]) -> Self {
+        let outside =
+            Outside { data: bytes.as_ptr().cast_mut(), len: bytes.len(), owner: Owner { nothing: () } };
+        Message::with_body(CONSTANT, Body { outside })
+    }
+
+    /// A message whose body is memory of the application.
+    ///
+    /// # Safety
+    /// `data` is valid for `len` bytes until `free` was called, or for ever if there is no `free`; any thread may read, write
+    /// (with `free` only) and free it.
+    pub unsafe fn from_foreign(data: *mut u8, len: usize, free: Option<FreeFn>, hint: *mut c_void) -> Self {
+        // An empty body may come with a null pointer, which no slice may have.
+        let data = if data.is_null() && free.is_none() { std::ptr::dangling_mut() } else { data };
+        match free {
+            Some(free) => Message::outside(FOREIGN, data, len, Owner { foreign: (free, hint) }),
+            None => Message::outside(CONSTANT, data, len, Owner { nothing: () }),
+        }
+    }
+
+    /// Replaces the body by a copy of `bytes`; the more flag and everything else goes back to the defaults.
+    #[inline]
+    pub(crate) fn assign(&mut self, bytes: &[u8]) {
+        *self = Message::from_slice(bytes);
+    }
+
+    /// The body's length in bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        // SAFETY: `outside` is live for every tag but INLINE.
+        if self.tag == INLINE { self.inline_len as usize } else { unsafe { self.body.outside.len } }
+    }
+
+    /// Whether the body is empty.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The body.
+    #[inline]
+    pub fn as_slice(&self) -> &[u8] {
+        if self.tag == INLINE {
+            // SAFETY: the first `inline_len` bytes are initialised; whoever set the length wrote them.
+            return unsafe {
+                std::slice::from_raw_parts((&raw const self.body.inline).cast(), self.inline_len as usize)
+            };
+        }
+        // SAFETY: `outside` is live, and its memory is valid and initialised as long as this message holds its reference.
+        unsafe {
+            let outside = self.body.outside;
+            if outside.len == 0 { &[] } else { std::slice::from_raw_parts(outside.data, outside.len) }
+        }
+    }
+
+    /// The body for writing. A shared or constant one is copied first.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        if !self.is_unique() {
+            let copy = Message::from_slice(self.as_slice());
+            self.replace_body(copy);
+        }
+        let len = self.len();
+        if len == 0 {
+            return &mut [];
+        }
+        // SAFETY: the body is initialised, `len` long and nobody else's, see above.
+        unsafe { std::slice::from_raw_parts_mut(self.data_ptr(), len) }
+    }
+
+    /// Where the body lies: `zmq_msg_data`. Writing through it to a shared body is seen by all who share it, and a constant body
+    /// must not be written to. An inline body moves with the message.
+    #[inline]
+    pub fn data_ptr(&mut self) -> *mut u8 {
+        if self.tag == INLINE {
+            (&raw mut self.body.inline).cast()
+        } else {
+            // SAFETY: `outside` is live.
+            unsafe { self.body.outside.data }
+        }
+    }
+
+    /// Whether no other message refers to this body and it may be written to.
+    fn is_unique(&self) -> bool {
+        // SAFETY: the tag says which owner is live, and its block lives while we hold a reference.
+        unsafe {
+            match self.tag {
+                HEAP => (*self.body.outside.owner.heap).is_unique(),
+                FOREIGN_SHARED => (*self.body.outside.owner.shared).is_unique(),
+                CONSTANT => false,
+                _ => true,
+            }
+        }
+    }
+
+    /// Takes the body of `other`, keeps flags and properties.
+    fn replace_body(&mut self, mut other: Message) {
+        std::mem::swap(&mut self.tag, &mut other.tag);
+        std::mem::swap(&mut self.inline_len, &mut other.inline_len);
+        std::mem::swap(&mut self.body, &mut other.body);
+        self.shared = false;
+    }
+
+    /// A second message with the same body: `zmq_msg_copy`. Bodies outside the struct are shared, not copied; flags and properties
+    /// are copied.
+    pub fn share(&mut self) -> Message {
+        // SAFETY: the tag says which view is live. The new message gets a reference of its own wherever there is a count.
+        let (tag, body) = unsafe {
+            match self.tag {
+                INLINE => (INLINE, Body { inline: self.body.inline }),
+                tag => {
+                    if tag == FOREIGN {
+                        let Outside { data, len, owner } = self.body.outside;
+                        let block = ForeignBlock::boxed(data, owner.foreign.0, owner.foreign.1);
+                        self.body = Body { outside: Outside { data, len, owner: Owner { shared: block } } };
+                        self.tag = FOREIGN_SHARED;
+                    }
+                    match self.tag {
+                        HEAP => (*self.body.outside.owner.heap).retain(),
+                        FOREIGN_SHARED => (*self.body.outside.owner.shared).retain(),
+                        _ => {}
+                    }
+                    self.shared = true;
+                    (self.tag, Body { outside: self.body.outside })
+                }
+            }
+        };
+        Message {
+            tag,
+            more: self.more,
+            shared: self.shared,
+            inline_len: self.inline_len,
+            routing_id: self.routing_id,
+            metadata: self.metadata.clone(),
+            group: self.group.clone(),
+            body,
+        }
+    }
+
+    /// ZMQ_SHARED: the body was shared by [`Message::share`], or is constant memory.
+    pub fn is_shared(&self) -> bool {
+        self.shared || self.tag == CONSTANT
+    }
+
+    /// Whether the body lies outside the struct, so that it can travel without being copied.
+    #[inline]
+    pub(crate) fn is_movable(&self) -> bool {
+        self.tag != INLINE
+    }
+
+    /// More parts of the same multipart message follow (ZMQ_MORE).
+    #[inline]
+    pub fn more(&self) -> bool {
+        self.more
+    }
+
+    /// Sets [`Message::more`].
+    #[inline]
+    pub fn set_more(&mut self, more: bool) {
+        self.more = more;
+    }
+
+    /// What is known about the peer that the message came from.
+    #[inline]
+    pub fn metadata(&self) -> Option<&Arc<Metadata>> {
+        self.metadata.as_ref()
+    }
+
+    /// Sets [`Message::metadata`].
+    #[inline]
+    pub fn set_metadata(&mut self, metadata: Option<Arc<Metadata>>) {
+        self.metadata = metadata;
+    }
+
+    /// A property of the peer by its name: `zmq_msg_gets`.
+    pub fn property(&self, name: &str) -> Option<&CStr> {
+        self.metadata.as_ref()?.get(name)
+    }
+
+    /// The peer of a SERVER or PEER socket; 0 for none.
+    #[inline]
+    pub fn routing_id(&self) -> u32 {
+        self.routing_id
+    }
+
+    /// Sets [`Message::routing_id`].
+    #[inline]
+    pub fn set_routing_id(&mut self, routing_id: u32) {
+        self.routing_id = routing_id;
+    }
+
+    /// The group of a RADIO or DISH message; empty for none.
+    pub fn group(&self) -> &CStr {
+        self.group.as_deref().map_or(c"", CString::as_c_str)
+    }
+
+    /// Sets [`Message::group`]; false, and nothing changed, if the name is too long or contains a NUL.
+    pub fn set_group(&mut self, group: &[u8]) -> bool {
+        if group.len() > GROUP_MAX {
+            return false;
+        }
+        let Ok(name) = CString::new(group) else { return false };
+        self.group = if group.is_empty() { None } else { Some(Box::new(name)) };
+        true
+    }
+
+    /// Drops metadata, routing id and group: what belongs to the sender's side of a message and does not travel with the body.
+    #[inline]
+    pub fn clear_properties(&mut self) {
+        self.metadata = None;
+        self.group = None;
+        self.routing_id = 0;
+    }
+}
+
+impl Drop for Message {
+    #[inline]
+    fn drop(&mut self) {
+        if self.tag != INLINE {
+            memory::release(self);
+        }
+    }
+}
+
+impl Default for Message {
+    #[inline]
+    fn default() -> Self {
+        Message::new()
+    }
+}
+
+impl From<Vec<u8>> for Message {
+    fn from(bytes: Vec<u8>) -> Self {
+        Message::from_vec(bytes)
+    }
+}
+
+impl From<&[u8]> for Message {
+    fn from(bytes: &[u8]) -> Self {
+        Message::from_slice(bytes)
+    }
+}
+
+impl std::fmt::Debug for Message {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = match self.tag {
+            INLINE => "inline",
+            HEAP => "heap",
+            FOREIGN | FOREIGN_SHARED => "foreign",
+            _ => "constant",
+        };
+        f.debug_struct("Message")
+            .field("kind", &kind)
+            .field("len", &self.len())
+            .field("more", &self.more)
+            .finish()
+    }
+}

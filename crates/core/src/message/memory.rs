@@ -1,0 +1,170 @@
+//! The memory behind message bodies: counted heap blocks, counted foreign blocks, and how the last reference frees them.
+//!
+//! Called by `Message` only. A count starts at 1 for the message that made the block; every `share` adds one.
+
+use super::{FOREIGN, FOREIGN_SHARED, FreeFn, HEAP, Message};
+use crate::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::alloc::Layout;
+use std::ffi::c_void;
+
+/// The count in front of a heap body. The bytes follow at once, aligned to 16.
+#[repr(C, align(16))]
+pub(super) struct HeapBlock {
+    references: AtomicUsize,
+}
+
+impl HeapBlock {
+    fn layout(len: usize) -> Option<Layout> {
+        let size = size_of::<HeapBlock>().checked_add(len)?;
+        Layout::from_size_align(size, align_of::<HeapBlock>()).ok()
+    }
+
+    /// A block with `len` bytes of unspecified content, referred to once; `None` if memory is exhausted.
+    #[inline]
+    pub(super) fn allocate(len: usize) -> Option<*mut HeapBlock> {
+        let layout = HeapBlock::layout(len)?;
+        // SAFETY: the layout is not empty, and the new memory has room for the header and `len` bytes.
+        unsafe {
+            let block: *mut HeapBlock = std::alloc::alloc(layout).cast();
+            if block.is_null() {
+                return None;
+            }
+            block.write(HeapBlock { references: AtomicUsize::new(1) });
+            settle(HeapBlock::data(block), len);
+            Some(block)
+        }
+    }
+
+    /// Where the bytes are.
+    ///
+    /// # Safety
+    /// `block` comes from `allocate` and was not freed.
+    #[inline]
+    pub(super) unsafe fn data(block: *mut HeapBlock) -> *mut u8 {
+        // SAFETY: the allocation goes on behind the header, by at least one byte.
+        unsafe { block.add(1).cast() }
+    }
+
+    pub(super) fn is_unique(&self) -> bool {
+        is_unique(&self.references)
+    }
+
+    pub(super) fn retain(&self) {
+        retain(&self.references);
+    }
+}
+
+/// Memory of the application that several messages refer to.
+pub(super) struct ForeignBlock {
+    references: AtomicUsize,
+    data: *mut u8,
+    free: FreeFn,
+    hint: *mut c_void,
+}
+
+impl ForeignBlock {
+    /// A block that is referred to once.
+    pub(super) fn boxed(data: *mut u8, free: FreeFn, hint: *mut c_void) -> *mut ForeignBlock {
+        Box::into_raw(Box::new(ForeignBlock { references: AtomicUsize::new(1), data, free, hint }))
+    }
+
+    pub(super) fn is_unique(&self) -> bool {
+        is_unique(&self.references)
+    }
+
+    pub(super) fn retain(&self) {
+        retain(&self.references);
+    }
+}
+
+/// Acquire pairs with the Release in `forget`: what the former sharers did to the body is over.
+fn is_unique(references: &AtomicUsize) -> bool {
+    references.load(Ordering::Acquire) == 1
+}
+
+/// Relaxed is enough: who retains holds a reference already, so the block is there.
+fn retain(references: &AtomicUsize) {
+    references.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Gives up one reference; true for the last one. The Release pairs with the Acquire fence of whoever is last.
+fn forget(references: &AtomicUsize) -> bool {
+    // Alone already: nobody else can retain, no read-modify-write is needed. Acquire pairs with the others' Release below.
+    if references.load(Ordering::Acquire) == 1 {
+        return true;
+    }
+    if references.fetch_sub(1, Ordering::Release) != 1 {
+        return false;
+    }
+    fence(Ordering::Acquire);
+    true
+}
+
+/// Gives up the reference of a message whose body is not inline. Called by its drop, once.
+pub(super) fn release(message: &mut Message) {
+    // SAFETY: the tag says which owner is live. A block is freed by whoever gave up its last reference, with the layout of its
+    // allocation (a heap body's length never changes); the free function gets what it was registered with.
+    unsafe {
+        let outside = message.body.outside;
+        match message.tag {
+            HEAP => {
+                let block = outside.owner.heap;
+                if forget(&(*block).references) {
+                    block.drop_in_place();
+                    if let Some(layout) = HeapBlock::layout(outside.len) {
+                        std::alloc::dealloc(block.cast(), layout);
+                    }
+                }
+            }
+            FOREIGN => (outside.owner.foreign.0)(outside.data.cast(), outside.owner.foreign.1),
+            FOREIGN_SHARED => {
+                let block = outside.owner.shared;
+                if forget(&(*block).references) {
+                    let block = Box::from_raw(block);
+                    (block.free)(block.data.cast(), block.hint);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The free function of a body that was a vector; the hint is its capacity.
+pub(super) unsafe extern "C" fn free_vec(data: *mut c_void, hint: *mut c_void) {
+    // SAFETY: `Message::from_vec` took these from a vector of bytes. Bytes need no drop, so the length does not matter.
+    drop(unsafe { Vec::from_raw_parts(data.cast::<u8>(), 0, hint.addr()) });
+}
+
+/// Ends the process the way every failed infallible allocation does.
+#[cold]
+pub(super) fn exhausted(len: usize) -> ! {
+    match HeapBlock::layout(len) {
+        Some(layout) => std::alloc::handle_alloc_error(layout),
+        None => std::alloc::handle_alloc_error(Layout::new::<HeapBlock>()),
+    }
+}
+
+/// Gives fresh memory a definite content without the cost of writing it, so that it can be lent out as `&mut [u8]`.
+///
+/// The compiler must assume that the assembler block wrote every byte; that the block wrote just what was there is one of the
+/// possibilities. Where there is no such block, zeroes are written.
+///
+/// # Safety
+/// `data` is valid for writes of `len` bytes.
+#[inline(always)]
+pub(crate) unsafe fn settle(data: *mut u8, len: usize) {
+    #[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+    {
+        let _ = len;
+        // SAFETY: no instruction at all.
+        unsafe { std::arch::asm!("/* {0} */", in(reg) data, options(nostack, preserves_flags)) };
+    }
+    #[cfg(not(all(
+        not(miri),
+        any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
+    )))]
+    // SAFETY: the caller's promise.
+    unsafe {
+        std::ptr::write_bytes(data, 0, len);
+    }
+}

@@ -1,0 +1,91 @@
+//! What both ends of a chain share: the two counter words, the first node, and the ring of finished segments.
+
+use super::pool::Ring;
+use super::segment::{self, Node};
+use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use crate::sync::{Arc, Padded};
+
+const BYTE_BITS: u32 = 36;
+const BYTE_MASK: u64 = (1 << BYTE_BITS) - 1;
+const MESSAGE_MASK: u64 = (1 << (64 - BYTE_BITS)) - 1;
+
+/// Both counts of a tail or head word. They grow for ever in 64 bits; the word holds them modulo 2^28 messages and 2^36 bytes, so
+/// only distances mean something, and at most 2^36 bytes may be in flight.
+#[inline(always)]
+pub(super) fn pack(messages: u64, bytes: u64) -> u64 {
+    (messages << BYTE_BITS) | (bytes & BYTE_MASK)
+}
+
+/// How many bytes the word is ahead of the count `of`.
+#[inline(always)]
+pub(super) fn bytes_ahead(word: u64, of: u64) -> u64 {
+    word.wrapping_sub(of) & BYTE_MASK
+}
+
+/// How many bytes the count `of` is ahead of the word.
+#[inline(always)]
+pub(super) fn bytes_behind(word: u64, of: u64) -> u64 {
+    of.wrapping_sub(word) & BYTE_MASK
+}
+
+/// How many messages the word is ahead of the count `of`.
+#[inline(always)]
+pub(super) fn messages_ahead(word: u64, of: u64) -> u64 {
+    (word >> BYTE_BITS).wrapping_sub(of) & MESSAGE_MASK
+}
+
+/// How many messages the count `of` is ahead of the word.
+#[inline(always)]
+pub(super) fn messages_behind(word: u64, of: u64) -> u64 {
+    of.wrapping_sub(word >> BYTE_BITS) & MESSAGE_MASK
+}
+
+/// The part of a chain that both handles hold.
+pub(super) struct Shared {
+    /// Published messages and bytes. Written by the producer (Release), read by the consumer (Acquire).
+    pub(super) tail: Padded<AtomicU64>,
+    /// Messages and bytes that the consumer is done with. Written by the consumer (Release), read by the producer (Acquire, or
+    /// Relaxed where only a number is wanted).
+    pub(super) head: Padded<AtomicU64>,
+    /// The first node. Set by the producer before the first publication, moved on by a consumer that ends.
+    pub(super) first: AtomicPtr<Node>,
+    /// Finished segments on their way back to the producer.
+    pub(super) ring: Ring,
+}
+
+impl Shared {
+    /// An empty chain without any segment.
+    pub(super) fn new() -> Arc<Shared> {
+        Arc::new(Shared {
+            tail: Padded(AtomicU64::new(START)),
+            head: Padded(AtomicU64::new(START)),
+            first: AtomicPtr::new(std::ptr::null_mut()),
+            ring: Ring::new(),
+        })
+    }
+}
+
+/// Where the counters begin: tests start just below the wrap-around.
+#[cfg(not(test))]
+const START: u64 = 0;
+#[cfg(test)]
+const START: u64 = (MESSAGE_MASK - 40) << BYTE_BITS | (BYTE_MASK - 1500);
+
+/// The counts that a fresh handle starts from: messages, bytes.
+pub(super) fn start() -> (u64, u64) {
+    (START >> BYTE_BITS, START & BYTE_MASK)
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let first = self.first.load(Ordering::Relaxed);
+        // SAFETY: the last handle is gone. `first` is the oldest node that the consumer has not given up (null: there never was one),
+        // and all later ones hang on it. The Arc's own ordering made the other thread's writes visible.
+        unsafe {
+            if !first.is_null() {
+                segment::free_chain(first);
+            }
+            self.ring.free_all();
+        }
+    }
+}

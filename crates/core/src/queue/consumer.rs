@@ -1,0 +1,80 @@
+//! What the two consumers of a chain (`FrameReader`, `ByteDrain`) have in common: giving up nodes.
+
+use super::chain::Shared;
+use super::segment::{Node, Position};
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+
+/// The consuming end of a chain.
+pub(super) struct Consumer {
+    pub(super) shared: Arc<Shared>,
+    /// The oldest node that is not given up; null until the first bytes were seen.
+    first: *mut Node,
+    turn: usize,
+}
+
+// SAFETY: the nodes from `first` on belong to the consuming side, which is used by one thread at a time.
+unsafe impl Send for Consumer {}
+
+impl Consumer {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Consumer { shared, first: std::ptr::null_mut(), turn: 0 }
+    }
+
+    /// The beginning of the chain. Called once, when the first published bytes were seen by an Acquire load of the tail.
+    ///
+    /// # Safety
+    /// Bytes were published.
+    pub(super) unsafe fn begin(&mut self) -> Position {
+        // Relaxed: the store came before the Release of the tail that the caller has seen.
+        self.first = self.shared.first.load(Ordering::Relaxed);
+        // SAFETY: set by the producer before anything was published.
+        Position { node: self.first, at: unsafe { (*self.first).start } }
+    }
+
+    /// Gives up everything before `position`: whole buffers go back to the producer, messages by reference are dropped.
+    ///
+    /// # Safety
+    /// `position` is at or behind all earlier ones, in published bytes, and nothing before it is used any more.
+    #[inline]
+    pub(super) unsafe fn release(&mut self, position: &Position) {
+        // SAFETY: `position.node` is valid.
+        if self.first != position.node || unsafe { (*position.node).external } {
+            // SAFETY: passed on.
+            unsafe { self.release_nodes(position) };
+        }
+    }
+
+    unsafe fn release_nodes(&mut self, position: &Position) {
+        // SAFETY: the nodes up to `position` are linked and ours; each is left before its buffer is given away, which happens
+        // when the next node lies in another one.
+        unsafe {
+            while self.first != position.node {
+                let node = self.first;
+                let next = (*node).next.load(Ordering::Relaxed);
+                if (*node).external {
+                    drop(Node::take_message(node));
+                }
+                let buffer = (*node).buffer;
+                self.first = next;
+                if (*next).buffer != buffer {
+                    self.shared.ring.give(&mut self.turn, buffer);
+                }
+            }
+            // The application wants its memory back now, not when the next message comes.
+            let node = position.node;
+            if (*node).external && position.at == (*node).end.load(Ordering::Relaxed) {
+                drop(Node::take_message(node));
+            }
+        }
+    }
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        if !self.first.is_null() {
+            // Relaxed: the Arc's own ordering passes it on to whoever frees the chain.
+            self.shared.first.store(self.first, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! `ByteDrain`: the end of an outbound chain where the pump takes bytes and hands them to the kernel.
+//!
+//! Used under the pump lock of a connection. Bytes are taken in pieces of any size; credit is given, and memory given back, only for
+//! whole messages, so that after a lost connection `rewind` can send the message again that was written in part.
+
+use super::chain;
+use super::consumer::Consumer;
+use super::segment::{Position, trace};
+use crate::sync::atomic::Ordering;
+use std::io::IoSlice;
+use tautline_proto::frame;
+
+/// A place in the chain and its count of bytes.
+#[derive(Clone, Copy)]
+struct Place {
+    position: Position,
+    bytes: u64,
+}
+
+impl Place {
+    /// # Safety
+    /// As for `Position::skip`.
+    unsafe fn skip(&mut self, n: u64) {
+        // SAFETY: the caller's promise.
+        unsafe { self.position.skip(n) };
+        self.bytes = self.bytes.wrapping_add(n);
+    }
+}
+
+/// The consuming end of an outbound chain.
+pub(crate) struct ByteDrain {
+    start: Consumer,
+    /// The tail word as last loaded.
+    tail: u64,
+    /// Up to here bytes were taken.
+    taken: Place,
+    /// The frame boundary from which the search for message boundaries goes on: `whole <= frame <= taken`.
+    frame: Place,
+    /// The end of the last message that was taken whole.
+    whole: Place,
+    /// Count of messages up to `whole`.
+    messages: u64,
+}
+
+// SAFETY: the places lie in nodes that belong to the consuming side, which one thread uses at a time.
+unsafe impl Send for ByteDrain {}
+
+impl ByteDrain {
+    pub(super) fn new(start: Consumer) -> Self {
+        let (messages, bytes) = chain::start();
+        let place = Place { position: Position::NOWHERE, bytes };
+        ByteDrain {
+            start,
+            tail: chain::pack(messages, bytes),
+            taken: place,
+            frame: place,
+            whole: place,
+            messages,
+        }
+    }
+
+    /// Bytes that are published and not taken yet.
+    #[inline]
+    pub(crate) fn pending(&mut self) -> u64 {
+        // Acquire pairs with the Release in the producer's `publish`.
+        self.tail = self.start.shared.tail.0.load(Ordering::Acquire);
+        let pending = chain::bytes_ahead(self.tail, self.taken.bytes);
+        if pending > 0 && self.taken.position.node.is_null() {
+            // SAFETY: something is published.
+            let position = unsafe { self.start.begin() };
+            self.taken.position = position;
+            self.frame.position = position;
+            self.whole.position = position;
+        }
+        pending
+    }
+
+    /// What the last look at the tail left to take; looks again if that is nothing.
+    fn known(&mut self) -> u64 {
+        match chain::bytes_ahead(self.tail, self.taken.bytes) {
+            0 => self.pending(),
+            known => known,
+        }
+    }
+
+    /// Fills `out` with the pending bytes from the current position on: how many slices, and bytes in them.
+    pub(crate) fn slices<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> (usize, u64) {
+        let known = self.known();
+        let mut position = self.taken.position;
+        let (mut count, mut bytes) = (0, 0);
+        while count < out.len() && bytes < known {
+            // SAFETY: `known` bytes are published and not given up before `self` is used again, which `out` borrows until then.
+            unsafe {
+                let run = position.run(known - bytes);
+                trace::read((*position.node).buffer, position.at, run);
+                out[count] = IoSlice::new(std::slice::from_raw_parts(position.at, run));
+                position.at = position.at.add(run);
+                bytes += run as u64;
+            }
+            count += 1;
+        }
+        (count, bytes)
+    }
+
+    /// Appends up to `max` pending bytes to `out`, without taking them.
+    pub(crate) fn peek_copy(&mut self, max: usize, out: &mut Vec<u8>) -> u64 {
+        let n = self.known().min(max as u64);
+        let mut position = self.taken.position;
+        // SAFETY: `n` bytes are published and not given up.
+        unsafe { position.pieces(n, |piece| out.extend_from_slice(piece)) };
+        n
+    }
+
+    /// Takes `n` of the pending bytes: they were written. Credits the messages that are now written whole.
+    pub(crate) fn advance(&mut self, n: u64) {
+        let known = chain::bytes_ahead(self.tail, self.taken.bytes);
+        debug_assert!(n <= known);
+        let n = n.min(known);
+        if n == 0 {
+            return;
+        }
+        // SAFETY: `n` bytes are published and not given up.
+        unsafe { self.taken.skip(n) };
+        if n == known {
+            // Publications end at message boundaries: no need to look at the frames.
+            self.frame = self.taken;
+            self.whole = self.taken;
+            self.messages = self.messages.wrapping_add(chain::messages_ahead(self.tail, self.messages));
+            self.credit();
+        } else if self.find_whole() {
+            self.credit();
+        }
+    }
+
+    /// Hops over frame headers up to the last message boundary that was taken. Whether it moved.
+    fn find_whole(&mut self) -> bool {
+        let before = self.whole.bytes;
+        loop {
+            let left = self.taken.bytes.wrapping_sub(self.frame.bytes);
+            // SAFETY: `left` taken bytes lie behind `frame`, not given up, and a frame is skipped only if all of it was taken.
+            unsafe {
+                let mut header = [0; frame::MAX_HEADER];
+                let n = left.min(frame::MAX_HEADER as u64) as usize;
+                let mut position = self.frame.position;
+                position.copy(&mut header[..n]);
+                // Our own frames are never malformed; a header that was not taken whole is looked at next time.
+                let Ok(Some(header)) = frame::decode_header(&header[..n]) else { break };
+                let total = header.header_len as u64 + header.body_len;
+                if total > left {
+                    break;
+                }
+                self.frame.skip(total);
+                if header.flags & frame::MORE == 0 {
+                    self.whole = self.frame;
+                    self.messages = self.messages.wrapping_add(u64::from(header.flags & frame::COMMAND == 0));
+                }
+            }
+        }
+        self.whole.bytes != before
+    }
+
+    /// Gives back what lies before `whole`.
+    fn credit(&mut self) {
+        // SAFETY: `whole` only grows, and no place before it is used any more.
+        unsafe { self.start.release(&self.whole.position) };
+        // Release pairs with the producer's loads of the head.
+        let word = chain::pack(self.messages, self.whole.bytes);
+        self.start.shared.head.0.store(word, Ordering::Release);
+    }
+
+    /// The connection was lost: goes back to the start of the message that was taken only in part.
+    pub(crate) fn rewind(&mut self) {
+        self.taken = self.whole;
+        self.frame = self.whole;
+    }
+
+    /// Drops everything that is published, the message taken in part included, and credits it. How many messages that were.
+    pub(crate) fn discard(&mut self) -> u64 {
+        let pending = self.pending();
+        let dropped = chain::messages_ahead(self.tail, self.messages);
+        if pending > 0 {
+            self.advance(pending);
+        }
+        dropped
+    }
+}

@@ -1,0 +1,280 @@
+//! `ByteFiller`: the end of an inbound chain where bytes from the kernel arrive and are cut into frames.
+//!
+//! Used by whoever holds the right to read the connection (the socket's owner or the I/O thread). Bytes arrive in any split; the scan
+//! hops from header to header over what has arrived; whole messages are published. A body of 32 KiB and more gets memory of its own,
+//! so that it is read straight to where it stays.
+//!
+//! The peer is not trusted: a frame's length is checked against the limit as soon as its header is there, and of a body by
+//! reference no memory is touched before its bytes arrive.
+
+use super::BY_REFERENCE;
+use super::chain;
+use super::producer::Producer;
+use super::segment::{Buffer, LARGE, Position, SMALL, trace};
+use crate::message::Message;
+use crate::sync::atomic::Ordering;
+use tautline_proto::ProtocolError;
+use tautline_proto::frame::{self, Header};
+
+/// Longer bodies are not given memory in advance: they grow segment by segment, and are copied once when they are read.
+const BY_REFERENCE_MAX: u64 = 64 * 1024 * 1024;
+/// What is read beyond a body by reference: little, since the next body's part of it has to be copied.
+const BEHIND_BODY: usize = 4096;
+/// Less room than this at the end of a segment is not worth a system call.
+const LEAST_ROOM: usize = if cfg!(loom) { 4 } else { 1024 };
+
+/// A frame that the scan went over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scanned {
+    /// Its header.
+    pub(crate) header: Header,
+}
+
+/// The producing end of an inbound chain.
+pub(crate) struct ByteFiller {
+    end: Producer,
+    /// The frame boundary up to which the scan got, and its count of bytes.
+    scan: Position,
+    scan_bytes: u64,
+    /// The header at the scan position, when it was decoded and checked but the body is not complete.
+    partial: Option<Header>,
+    /// The body of the frame scanned last.
+    last: Option<(Position, u64)>,
+    /// Length of the second slice that `space` lent out.
+    lent: usize,
+}
+
+// SAFETY: the positions lie behind the mark, in nodes that belong to the producing side, which one thread uses at a time.
+unsafe impl Send for ByteFiller {}
+
+impl ByteFiller {
+    pub(super) fn new(end: Producer) -> Self {
+        let scan_bytes = end.bytes();
+        ByteFiller { end, scan: Position::NOWHERE, scan_bytes, partial: None, last: None, lent: 0 }
+    }
+
+    /// Room for bytes: the rest of the current segment, and, if that is less than `min_total`, a further one that becomes part of the
+    /// queue only if bytes land in it. The content is unspecified. Followed by `filled`.
+    pub(crate) fn space(&mut self, min_total: usize) -> [&mut [u8]; 2] {
+        if self.end.behind().is_none() && self.end.room() < LEAST_ROOM.min(min_total) && !self.in_body() {
+            self.end.grow(1);
+            self.start_scan();
+        }
+        let room = self.end.room();
+        let (next, len) = if room >= min_total {
+            (self.end.at, 0)
+        } else if let Some(behind) = self.end.behind() {
+            // SAFETY: placed behind the external node, with the rest of the buffer free behind it.
+            unsafe {
+                let start = (*behind).start;
+                let rest = Buffer::limit((*behind).buffer).addr() - start.addr();
+                (start, rest.min(BEHIND_BODY))
+            }
+        } else {
+            let size = if min_total - room > SMALL { LARGE } else { SMALL };
+            let buffer = self.end.spare(size);
+            // SAFETY: the spare buffer is ours and empty.
+            unsafe {
+                let start = (*Buffer::node(buffer)).start;
+                (start, Buffer::limit(buffer).addr() - start.addr())
+            }
+        };
+        self.lent = len;
+        // SAFETY: both runs of memory are the producer's alone, apart from each other, allocated and of definite content (buffers and
+        // message bodies are settled when they are made). They are lent out as long as `self` is.
+        unsafe {
+            if room == 0 {
+                return [&mut [], std::slice::from_raw_parts_mut(next, len)];
+            }
+            [std::slice::from_raw_parts_mut(self.end.at, room), std::slice::from_raw_parts_mut(next, len)]
+        }
+    }
+
+    /// Whether the current node is the body of a frame by reference that is not complete.
+    fn in_body(&self) -> bool {
+        self.end.room() > 0 && self.end.in_external()
+    }
+
+    /// `n` bytes have arrived in the slices of the last `space`, the first one before the second.
+    pub(crate) fn filled(&mut self, n: usize) {
+        let room = self.end.room();
+        assert!(n <= room + self.lent, "more bytes than there was space for");
+        self.lent = 0;
+        self.landed(n.min(room));
+        if n > room {
+            self.end.enter_ready();
+            self.start_scan();
+            self.landed(n - room);
+        }
+    }
+
+    /// Bytes landed in the current node.
+    fn landed(&mut self, n: usize) {
+        if n > 0 {
+            // SAFETY: the current node has room for them.
+            unsafe {
+                trace::wrote(self.end.buffer_of_node(), self.end.at, n);
+                self.end.at = self.end.at.add(n);
+            }
+        }
+    }
+
+    /// The scan begins where the first node does.
+    fn start_scan(&mut self) {
+        if self.scan.node.is_null() {
+            self.scan = self.end.mark();
+        }
+    }
+
+    /// Adds bytes that arrived elsewhere.
+    pub(crate) fn append(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let [first, second] = self.space(bytes.len().min(SMALL));
+            let (head, rest) = bytes.split_at(bytes.len().min(first.len()));
+            first[..head.len()].copy_from_slice(head);
+            let (middle, rest) = rest.split_at(rest.len().min(second.len()));
+            second[..middle.len()].copy_from_slice(middle);
+            let n = head.len() + middle.len();
+            self.filled(n);
+            bytes = rest;
+        }
+    }
+
+    /// Bytes that arrived and that the scan has not gone over.
+    pub(crate) fn unscanned(&self) -> usize {
+        self.end.bytes().wrapping_sub(self.scan_bytes) as usize
+    }
+
+    /// Scans the next frame if it is there whole. `max_msg_size` limits its body; it is applied as soon as the header is there.
+    #[inline]
+    pub(crate) fn next_frame(&mut self, max_msg_size: Option<u64>) -> Result<Option<Scanned>, ProtocolError> {
+        let arrived = self.end.bytes().wrapping_sub(self.scan_bytes);
+        if arrived < 2 {
+            return Ok(None);
+        }
+        let header = match self.partial {
+            Some(header) => header,
+            None => {
+                let Some(header) = self.header(arrived)? else { return Ok(None) };
+                frame::check_size(&header, max_msg_size)?;
+                header
+            }
+        };
+        let total = header.body_len.saturating_add(header.header_len as u64);
+        if arrived < total {
+            if self.partial.is_none() {
+                self.partial = Some(header);
+                self.expect_body(&header, arrived);
+            }
+            return Ok(None);
+        }
+        self.partial = None;
+        let mut body = self.scan;
+        // SAFETY: the whole frame has arrived.
+        unsafe {
+            if self.scan.node == self.end.node {
+                body.at = body.at.add(header.header_len);
+                self.scan.at = self.scan.at.add(total as usize);
+            } else {
+                body.skip(header.header_len as u64);
+                self.scan.skip(total);
+            }
+        }
+        self.scan_bytes = self.scan_bytes.wrapping_add(total);
+        self.last = Some((body, header.body_len));
+        Ok(Some(Scanned { header }))
+    }
+
+    /// Decodes the header at the scan position.
+    #[inline]
+    fn header(&self, arrived: u64) -> Result<Option<Header>, ProtocolError> {
+        let n = arrived.min(frame::MAX_HEADER as u64) as usize;
+        // SAFETY: `arrived` bytes lie behind the scan position.
+        unsafe {
+            if self.scan.node == self.end.node {
+                return frame::decode_header(std::slice::from_raw_parts(self.scan.at, n));
+            }
+            let mut bytes = [0; frame::MAX_HEADER];
+            let mut position = self.scan;
+            position.copy(&mut bytes[..n]);
+            frame::decode_header(&bytes[..n])
+        }
+    }
+
+    /// The header at the scan position announces more than has arrived: a large body gets memory of its own, and what has arrived of
+    /// it is moved there.
+    #[cold]
+    fn expect_body(&mut self, header: &Header, arrived: u64) {
+        if header.body_len < BY_REFERENCE as u64 || header.body_len > BY_REFERENCE_MAX {
+            return;
+        }
+        let Some(mut message) = Message::with_size(header.body_len as usize) else { return };
+        let arrived = arrived - header.header_len as u64;
+        let mut body = self.scan;
+        // SAFETY: header and `arrived` bytes of the body are there, nothing else is behind, none of it published, and the header's
+        // last byte lies in a node that is not external.
+        unsafe {
+            body.skip(header.header_len as u64);
+            let cut = body;
+            body.copy(&mut message.as_mut_slice()[..arrived as usize]);
+            self.end.cut(cut, self.scan_bytes.wrapping_add(header.header_len as u64));
+        }
+        self.end.enter_external(message, arrived as usize);
+    }
+
+    /// Appends the body of the frame that was scanned last, if it is not published yet.
+    pub(crate) fn body_of_last(&self, out: &mut Vec<u8>) {
+        if let Some((mut body, len)) = self.last {
+            // SAFETY: the frame has arrived and is not published, so nobody gave it up.
+            unsafe { body.pieces(len, |piece| out.extend_from_slice(piece)) };
+        }
+    }
+
+    /// Copies the beginning of the body of the frame that was scanned last, if it is not published yet: how many bytes.
+    pub(crate) fn frame_body(&self, out: &mut [u8]) -> usize {
+        let Some((mut body, len)) = self.last else { return 0 };
+        let n = len.min(out.len() as u64) as usize;
+        // SAFETY: as in `body_of_last`.
+        unsafe { body.copy(&mut out[..n]) };
+        n
+    }
+
+    /// Makes everything scanned visible, as so many more messages (frames with neither MORE nor COMMAND). Called at the end of a
+    /// message only.
+    pub(crate) fn publish_scanned(&mut self, messages: u32) {
+        self.last = None;
+        if !self.scan.node.is_null() {
+            self.end.publish_to(self.scan, self.scan_bytes, u64::from(messages));
+        }
+    }
+
+    /// Messages that are published and that the consumer has not given credit for.
+    pub(crate) fn backlog(&mut self) -> u32 {
+        // Acquire pairs with the consumer's Release store of the head.
+        let head = self.end.shared.head.0.load(Ordering::Acquire);
+        chain::messages_behind(head, self.end.messages) as u32
+    }
+
+    /// The connection was lost: forgets what is not published.
+    pub(crate) fn truncate_to_published(&mut self) {
+        let scan = self.end.mark();
+        if scan.node.is_null() {
+            return;
+        }
+        // Relaxed: our own store.
+        let published = self.end.shared.tail.0.load(Ordering::Relaxed);
+        // SAFETY: the mark is where publishing stopped, at the end of a frame.
+        unsafe { self.end.cut(scan, published) };
+        self.scan = scan;
+        self.scan_bytes = self.end.bytes();
+        self.partial = None;
+        self.last = None;
+        self.lent = 0;
+    }
+
+    /// Frees what is held ready for the next read: call it when a connection goes idle.
+    pub(crate) fn release_spare(&mut self) {
+        self.lent = 0;
+        self.end.release_spare();
+    }
+}

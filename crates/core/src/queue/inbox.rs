@@ -1,0 +1,134 @@
+//! `Inbox`: news from the I/O side to a socket's owner, and the way to wake that owner.
+//!
+//! Any thread pushes; one owner drains. The owner parks like this:
+//!
+//! ```text
+//! owner:    prepare_park()  [parked = true; heavy barrier; pending?]   look at the inproc chains once more   sleep   finish_park()
+//! pusher:   push()          [news; pending = true; full fence; parked or exposed?] -> unpark
+//! producer: publish to an inproc chain;  parked_hint()  [light barrier; parked or exposed?] -> nudge()
+//! ```
+//!
+//! No wake-up is lost: of the two stores (`parked` here, `pending` or a chain's tail there) and the two loads that follow them behind
+//! a barrier, at least one load sees the other side's store. The light barrier of `parked_hint` costs nothing on the sending path
+//! because `prepare_park` pays for both with the heavy one.
+
+use crate::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
+use crate::sync::{Mutex, barrier_heavy, barrier_light, lock};
+
+/// Wakes a sleeping owner: an eventfd, a condition variable. A call while nobody sleeps makes the next sleep end at once.
+pub(crate) trait Unpark: Send + Sync {
+    /// Called from any thread, without locks held by the inbox; must not block.
+    fn unpark(&self);
+}
+
+/// The owner sleeps, or is about to.
+const PARKED: u8 = 1;
+/// The wake descriptor was handed to the application (ZMQ_FD): it is woken for everything.
+const EXPOSED: u8 = 2;
+
+/// News for one owner.
+pub(crate) struct Inbox<T, W> {
+    news: Mutex<Vec<T>>,
+    /// Something may be in `news`.
+    pending: AtomicBool,
+    /// PARKED, EXPOSED.
+    state: AtomicU8,
+    waker: W,
+}
+
+impl<T, W: Unpark> Inbox<T, W> {
+    /// An empty inbox, whose owner is awake.
+    pub(crate) fn new(waker: W) -> Self {
+        Inbox {
+            news: Mutex::new(Vec::new()),
+            pending: AtomicBool::new(false),
+            state: AtomicU8::new(0),
+            waker,
+        }
+    }
+
+    /// What wakes the owner.
+    pub(crate) fn waker(&self) -> &W {
+        &self.waker
+    }
+
+    /// Adds news, and wakes the owner if it sleeps.
+    pub(crate) fn push(&self, news: T) {
+        lock(&self.news).push(news);
+        // Release pairs with the Acquire in `pending`; the lock itself guards the news.
+        self.pending.store(true, Ordering::Release);
+        // Store `pending`, then load `state`: pairs with the heavy barrier in `prepare_park`.
+        fence(Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Whether there may be news.
+    #[inline]
+    pub(crate) fn pending(&self) -> bool {
+        // Acquire pairs with the Release in `push`.
+        self.pending.load(Ordering::Acquire)
+    }
+
+    /// Moves all news to `out`.
+    pub(crate) fn drain(&self, out: &mut Vec<T>) {
+        // Cleared before the news are taken: a push in between leaves it set for nothing, never cleared with news inside. A swap, so
+        // that the lock below comes after it also for the pusher that set it.
+        if self.pending.swap(false, Ordering::AcqRel) {
+            out.append(&mut lock(&self.news));
+        }
+    }
+
+    /// The owner is going to sleep. False: there are news, do not sleep (and `finish_park` is not needed). After true, the owner looks
+    /// at its inproc chains once more, sleeps until woken, and calls `finish_park`.
+    pub(crate) fn prepare_park(&self) -> bool {
+        self.state.fetch_or(PARKED, Ordering::Relaxed);
+        // Store `parked`, then load `pending` (and the chains' tails): pairs with the fence in `push` and the light barrier in
+        // `parked_hint`.
+        barrier_heavy();
+        if self.pending() {
+            self.finish_park();
+            return false;
+        }
+        true
+    }
+
+    /// The owner is awake.
+    pub(crate) fn finish_park(&self) {
+        // Relaxed: a pusher that still sees the bit wakes once too often, which does no harm.
+        self.state.fetch_and(!PARKED, Ordering::Relaxed);
+    }
+
+    /// From now on everything wakes, asleep or not: the application waits on the wake descriptor itself.
+    pub(crate) fn expose(&self) {
+        self.state.fetch_or(EXPOSED, Ordering::Relaxed);
+        // Store `exposed`, then the caller looks at what is there already: the same pairing as in `prepare_park`.
+        barrier_heavy();
+    }
+
+    /// Wakes the owner if it sleeps, without news: something outside of the inbox changed, an inproc chain for example.
+    pub(crate) fn nudge(&self) {
+        // Store (the caller's), then load `state`: pairs with the heavy barrier in `prepare_park`.
+        fence(Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Whether `nudge` would wake, asked right after publishing to an inproc chain. Costs one load.
+    #[inline]
+    pub(crate) fn parked_hint(&self) -> bool {
+        // Store (the chain's tail), then load `state`: pairs with the heavy barrier in `prepare_park`.
+        barrier_light();
+        self.state.load(Ordering::Relaxed) != 0
+    }
+
+    fn wake(&self) {
+        let state = self.state.load(Ordering::Relaxed);
+        if state == 0 {
+            return;
+        }
+        // Whoever clears the bit wakes; others need not. Relaxed: the waker's own system call or lock orders what follows.
+        let former = self.state.fetch_and(!PARKED, Ordering::Relaxed);
+        if former != 0 {
+            self.waker.unpark();
+        }
+    }
+}

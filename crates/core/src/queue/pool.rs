@@ -1,0 +1,67 @@
+//! The way back of finished segments: a ring of a few places from the consumer to the producer. What does not fit is freed.
+//!
+//! A place is empty (null) or holds a segment. The consumer fills places in order, the producer empties them in the same order, so
+//! neither needs to know how far the other is.
+
+use super::segment::{self, Buffer};
+use crate::sync::atomic::{AtomicPtr, Ordering};
+
+#[cfg(not(loom))]
+const PLACES: usize = 32;
+#[cfg(loom)]
+const PLACES: usize = 2;
+
+/// The places of the ring.
+pub(super) struct Ring {
+    places: [AtomicPtr<Buffer>; PLACES],
+}
+
+impl Ring {
+    pub(super) fn new() -> Self {
+        Ring { places: std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut())) }
+    }
+
+    /// Gives a finished segment back; frees it if the ring is full. `turn` counts the caller's earlier gifts.
+    ///
+    /// # Safety
+    /// Only the consumer calls this, and nobody uses the segment any more.
+    pub(super) unsafe fn give(&self, turn: &mut usize, buffer: *mut Buffer) {
+        let place = &self.places[*turn % PLACES];
+        // Relaxed: an empty place carries no data. Nobody but us fills it, so it stays empty.
+        if place.load(Ordering::Relaxed).is_null() {
+            // Release: our reads of the segment are over; pairs with the Acquire in `take`.
+            place.store(buffer, Ordering::Release);
+            *turn = turn.wrapping_add(1);
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { segment::free(buffer) };
+        }
+    }
+
+    /// Takes the oldest finished segment. `turn` counts the caller's earlier takings. Only the producer calls this.
+    pub(super) fn take(&self, turn: &mut usize) -> Option<*mut Buffer> {
+        let place = &self.places[*turn % PLACES];
+        // Acquire pairs with the Release in `give`.
+        let buffer = place.load(Ordering::Acquire);
+        if buffer.is_null() {
+            return None;
+        }
+        place.store(std::ptr::null_mut(), Ordering::Relaxed);
+        *turn = turn.wrapping_add(1);
+        Some(buffer)
+    }
+
+    /// Frees what is left.
+    ///
+    /// # Safety
+    /// Both sides are gone.
+    pub(super) unsafe fn free_all(&mut self) {
+        for place in &self.places {
+            let buffer = place.load(Ordering::Relaxed);
+            if !buffer.is_null() {
+                // SAFETY: a segment in the ring belongs to nobody else.
+                unsafe { segment::free(buffer) };
+            }
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! What the two producers of a chain (`FrameWriter`, `ByteFiller`) have in common: the growing end.
+//!
+//! The producer appends at `at`, inside `node`, and links new nodes. Nothing of it is visible before `publish`; what was appended
+//! since then can be cut off again.
+
+use super::chain::{self, Shared};
+use super::segment::{self, Buffer, LARGE, Node, Position, SMALL};
+use crate::message::Message;
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+
+/// The producing end of a chain.
+pub(super) struct Producer {
+    pub(super) shared: Arc<Shared>,
+    /// The node that grows; null until the first byte.
+    pub(super) node: *mut Node,
+    /// Where the next byte goes.
+    pub(super) at: *mut u8,
+    /// Where the room in `node` ends.
+    pub(super) stop: *mut u8,
+    /// Count of all bytes appended = `base` + address of `at` (wrapping).
+    base: u64,
+    /// Count of all messages published.
+    pub(super) messages: u64,
+    /// The place up to which everything is published.
+    mark: Position,
+    /// The node that stands behind an external `node` in the same buffer, not yet linked.
+    behind: *mut Node,
+    /// A buffer held ready, not yet linked.
+    spare: *mut Buffer,
+    /// Size of the next buffer.
+    next_size: usize,
+    turn: usize,
+}
+
+// SAFETY: the nodes behind the mark, and the buffers held ready, belong to the producing side, which one thread uses at a time.
+unsafe impl Send for Producer {}
+
+impl Producer {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let (messages, bytes) = chain::start();
+        let nothing = std::ptr::null_mut();
+        Producer {
+            shared,
+            node: std::ptr::null_mut(),
+            at: nothing,
+            stop: nothing,
+            base: bytes,
+            messages,
+            mark: Position::NOWHERE,
+            behind: std::ptr::null_mut(),
+            spare: std::ptr::null_mut(),
+            next_size: SMALL,
+            turn: 0,
+        }
+    }
+
+    /// Room left in the current node.
+    #[inline(always)]
+    pub(super) fn room(&self) -> usize {
+        self.stop.addr() - self.at.addr()
+    }
+
+    /// Count of all bytes appended.
+    #[inline(always)]
+    pub(super) fn bytes(&self) -> u64 {
+        self.base.wrapping_add(self.at.addr() as u64)
+    }
+
+    /// Whether the current node is external.
+    pub(super) fn in_external(&self) -> bool {
+        // SAFETY: the current node is valid.
+        !self.node.is_null() && unsafe { (*self.node).external }
+    }
+
+    /// The buffer of the current node, which must be there.
+    pub(super) fn buffer_of_node(&self) -> *mut Buffer {
+        // SAFETY: the current node is valid.
+        unsafe { (*self.node).buffer }
+    }
+
+    /// The place up to which everything is published.
+    pub(super) fn mark(&self) -> Position {
+        self.mark
+    }
+
+    /// Whether something was appended and not published.
+    #[inline]
+    pub(super) fn unpublished(&self) -> bool {
+        self.at != self.mark.at
+    }
+
+    /// Makes everything appended visible, as so many messages.
+    #[inline(always)]
+    pub(super) fn publish(&mut self, messages: u64) {
+        self.publish_to(Position { node: self.node, at: self.at }, self.bytes(), messages);
+    }
+
+    /// Makes everything before `position` visible, where the count of bytes is `bytes`.
+    #[inline(always)]
+    pub(super) fn publish_to(&mut self, position: Position, bytes: u64, messages: u64) {
+        self.messages = self.messages.wrapping_add(messages);
+        self.mark = position;
+        // Release: the bytes, the nodes and the links before; pairs with the consumer's Acquire load of the tail.
+        self.shared.tail.0.store(chain::pack(self.messages, bytes), Ordering::Release);
+    }
+
+    /// Published bytes that the consumer has not given credit for.
+    #[inline]
+    pub(super) fn unconsumed(&self) -> u64 {
+        // Relaxed twice: the tail is our own, and of the head only the number is wanted.
+        let tail = self.shared.tail.0.load(Ordering::Relaxed);
+        chain::bytes_behind(self.shared.head.0.load(Ordering::Relaxed), tail)
+    }
+
+    /// Cuts off everything that was appended since the last publication.
+    pub(super) fn cut_to_mark(&mut self) {
+        if self.node == self.mark.node {
+            self.at = self.mark.at;
+        } else if !self.mark.node.is_null() {
+            // Relaxed: our own store.
+            let published = self.shared.tail.0.load(Ordering::Relaxed);
+            // SAFETY: the mark is where publishing stopped; the consumer does not go beyond.
+            unsafe { self.cut(self.mark, published) };
+        }
+    }
+
+    /// Cuts off everything behind `position`, where the count of bytes is `bytes` (the low 36 bits are enough).
+    ///
+    /// # Safety
+    /// `position` is at or behind the mark, not inside an external node.
+    pub(super) unsafe fn cut(&mut self, position: Position, bytes: u64) {
+        // SAFETY: the nodes behind `position` are the producer's own. The consumer may look at `end` of this one while it is set back,
+        // but cares only for the published bytes before it.
+        unsafe {
+            let keep = (*position.node).buffer;
+            let mut node = (*position.node).next.load(Ordering::Relaxed);
+            (*position.node).next.store(std::ptr::null_mut(), Ordering::Relaxed);
+            if (*position.node).external {
+                self.stop = position.at;
+            } else {
+                (*position.node).end.store(std::ptr::null_mut(), Ordering::Relaxed);
+                self.stop = Buffer::limit(keep);
+            }
+            while !node.is_null() {
+                let next = (*node).next.load(Ordering::Relaxed);
+                let buffer = (*node).buffer;
+                if (*node).external {
+                    drop(Node::take_message(node));
+                }
+                if buffer != keep && (next.is_null() || (*next).buffer != buffer) {
+                    self.keep_or_free(buffer);
+                }
+                node = next;
+            }
+            self.node = position.node;
+            self.at = position.at;
+            self.behind = std::ptr::null_mut();
+        }
+        self.base = bytes.wrapping_sub(self.at.addr() as u64);
+    }
+
+    /// # Safety
+    /// `buffer` is the producer's own, not linked any more.
+    unsafe fn keep_or_free(&mut self, buffer: *mut Buffer) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.spare.is_null() {
+                Buffer::reset(buffer);
+                self.spare = buffer;
+            } else {
+                segment::free(buffer);
+            }
+        }
+    }
+
+    /// Goes on in a node with room for `need` bytes at least.
+    #[cold]
+    pub(super) fn grow(&mut self, need: usize) {
+        if !self.behind.is_null() {
+            self.enter_behind();
+            if self.room() >= need {
+                return;
+            }
+        }
+        self.grow_by_use();
+        let buffer = self.buffer(self.next_size.max(need + size_of::<Buffer>()));
+        // SAFETY: `buffer` is fresh.
+        unsafe { self.link(Buffer::node(buffer)) };
+    }
+
+    /// A node that was well filled with bytes is followed by a larger buffer.
+    fn grow_by_use(&mut self) {
+        if self.node.is_null() {
+            return;
+        }
+        // SAFETY: the current node is the producer's.
+        unsafe {
+            let used = self.at.addr() - (*self.node).start.addr();
+            if !(*self.node).external && used >= Buffer::size((*self.node).buffer) / 2 {
+                self.next_size = (self.next_size * 4).min(LARGE);
+            }
+        }
+    }
+
+    /// A buffer of at least `size` bytes: the spare one, a finished one, or a new one.
+    pub(super) fn buffer(&mut self, size: usize) -> *mut Buffer {
+        let spare = std::mem::replace(&mut self.spare, std::ptr::null_mut());
+        let used = if spare.is_null() { self.shared.ring.take(&mut self.turn) } else { Some(spare) };
+        if let Some(buffer) = used {
+            // SAFETY: taken out of the ring or from `spare`: ours alone.
+            unsafe {
+                if Buffer::size(buffer) >= size {
+                    Buffer::reset(buffer);
+                    return buffer;
+                }
+                segment::free(buffer);
+            }
+        }
+        Buffer::allocate(size)
+    }
+
+    /// The buffer held ready: `size` bytes at least, made if there is none.
+    pub(super) fn spare(&mut self, size: usize) -> *mut Buffer {
+        let buffer = self.buffer(size);
+        self.spare = buffer;
+        buffer
+    }
+
+    /// The node behind an external one, not linked yet.
+    pub(super) fn behind(&self) -> Option<*mut Node> {
+        if self.behind.is_null() { None } else { Some(self.behind) }
+    }
+
+    /// Goes on in the node behind the external one, or else in the spare buffer.
+    pub(super) fn enter_ready(&mut self) {
+        if !self.behind.is_null() {
+            self.enter_behind();
+        } else if !self.spare.is_null() {
+            let buffer = std::mem::replace(&mut self.spare, std::ptr::null_mut());
+            // SAFETY: the spare buffer is reset and not linked.
+            unsafe { self.link(Buffer::node(buffer)) };
+        }
+    }
+
+    fn enter_behind(&mut self) {
+        let behind = std::mem::replace(&mut self.behind, std::ptr::null_mut());
+        // SAFETY: placed behind the current node, not linked yet.
+        unsafe { self.link(behind) };
+    }
+
+    /// Ends the current node here and goes on in `node`.
+    ///
+    /// # Safety
+    /// `node` is an open, empty node of the producer's own.
+    unsafe fn link(&mut self, node: *mut Node) {
+        let bytes = self.bytes();
+        // SAFETY: both nodes are the producer's. Relaxed: the consumer follows the link only for bytes published later.
+        unsafe {
+            let start = (*node).start;
+            if self.node.is_null() {
+                self.shared.first.store(node, Ordering::Relaxed);
+                self.mark = Position { node, at: start };
+            } else {
+                (*self.node).next.store(node, Ordering::Relaxed);
+                (*self.node).end.store(self.at, Ordering::Relaxed);
+            }
+            self.node = node;
+            self.at = start;
+            self.stop = Buffer::limit((*node).buffer);
+        }
+        self.base = bytes.wrapping_sub(self.at.addr() as u64);
+    }
+
+    /// Goes on in an external node for `message`, whose first `filled` bytes are there already.
+    pub(super) fn enter_external(&mut self, mut message: Message, filled: usize) {
+        debug_assert!(message.is_movable() && filled <= message.len());
+        if self.node.is_null() || self.in_external() {
+            self.grow(1);
+        }
+        let (external, behind) = loop {
+            // SAFETY: the current node is not external, so its buffer is free behind `at`.
+            match unsafe { segment::place_external((*self.node).buffer, self.at, &mut message) } {
+                Some(nodes) => break nodes,
+                None => {
+                    self.grow_by_use();
+                    let buffer = self.buffer(SMALL.max(size_of::<Buffer>() + segment::EXTERNAL_ROOM));
+                    // SAFETY: fresh, and large enough for the next attempt.
+                    unsafe { self.link(Buffer::node(buffer)) };
+                }
+            }
+        };
+        let bytes = self.bytes().wrapping_add(filled as u64);
+        // SAFETY: the nodes were just placed; Relaxed as in `link`. `end` of an external node is set from the beginning.
+        unsafe {
+            (*self.node).next.store(external, Ordering::Relaxed);
+            (*self.node).end.store(self.at, Ordering::Relaxed);
+            self.node = external;
+            self.at = (*external).start.add(filled);
+            self.stop = (*external).end.load(Ordering::Relaxed);
+        }
+        self.behind = behind;
+        self.base = bytes.wrapping_sub(self.at.addr() as u64);
+    }
+
+    /// Frees the buffers held ready.
+    pub(super) fn release_spare(&mut self) {
+        while let Some(buffer) = self.take_ready() {
+            // SAFETY: not linked, not in the ring any more.
+            unsafe { segment::free(buffer) };
+        }
+        self.next_size = SMALL;
+    }
+
+    fn take_ready(&mut self) -> Option<*mut Buffer> {
+        let spare = std::mem::replace(&mut self.spare, std::ptr::null_mut());
+        if spare.is_null() { self.shared.ring.take(&mut self.turn) } else { Some(spare) }
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        self.cut_to_mark();
+        if !self.spare.is_null() {
+            // SAFETY: the spare buffer is ours and not linked.
+            unsafe { segment::free(self.spare) };
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! `FrameReader`: the end of a chain where a socket's owner decodes frames.
+//!
+//! Used by the owner's thread (`pipe`). It sees whole messages only. Credit for what was read is given in batches: every so many
+//! messages, every 32 KiB, and when nothing more is found.
+
+use super::chain;
+use super::consumer::Consumer;
+use super::segment::{Node, Position, copy_words, trace};
+use crate::message::Message;
+use crate::sync::atomic::Ordering;
+use tautline_proto::frame;
+
+/// Credit is given after so many messages at the latest.
+const CREDIT_MESSAGES: u32 = 64;
+/// Credit is given after so many bytes at the latest (by the next look for more).
+const CREDIT_BYTES: u64 = 32 * 1024;
+
+/// What the header of a frame says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// `frame::MORE`, `frame::COMMAND`; `frame::LONG` as it is on the wire.
+    pub(crate) flags: u8,
+    /// Length of the body.
+    pub(crate) len: usize,
+}
+
+impl Head {
+    fn ends_message(self) -> bool {
+        self.flags & (frame::MORE | frame::COMMAND) == 0
+    }
+}
+
+/// The consuming end of an inbound or inproc chain.
+pub(crate) struct FrameReader {
+    start: Consumer,
+    /// Where the next frame begins.
+    position: Position,
+    /// The published bytes known to lie together behind `position` end here.
+    stop: *mut u8,
+    /// Count of bytes read = `base` + address of `position.at` (wrapping).
+    base: u64,
+    /// The tail word as last loaded.
+    tail: u64,
+    /// Count of messages read.
+    messages: u64,
+    /// The count of messages at which credit is due.
+    credit_due: u64,
+    credit_every: u64,
+    /// The head word as last stored.
+    head: u64,
+    /// A body that lay in more than two pieces, for `peek`.
+    scratch: Vec<u8>,
+}
+
+// SAFETY: the position lies in nodes that belong to the consuming side.
+unsafe impl Send for FrameReader {}
+
+impl FrameReader {
+    pub(super) fn new(start: Consumer) -> Self {
+        let (messages, bytes) = chain::start();
+        let word = chain::pack(messages, bytes);
+        let credit_every = u64::from(CREDIT_MESSAGES);
+        FrameReader {
+            start,
+            position: Position::NOWHERE,
+            stop: std::ptr::null_mut(),
+            base: bytes,
+            tail: word,
+            messages,
+            credit_due: messages + credit_every,
+            credit_every,
+            head: word,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Tells the limit that the producer keeps to (0 for none): credit is given after half of it at the latest.
+    pub(crate) fn set_credit_every(&mut self, limit: u32) {
+        let half = if limit == 0 { CREDIT_MESSAGES } else { limit.div_ceil(2).min(CREDIT_MESSAGES) };
+        self.credit_every = u64::from(half);
+        self.credit();
+    }
+
+    #[inline(always)]
+    fn bytes(&self) -> u64 {
+        self.base.wrapping_add(self.position.at.addr() as u64)
+    }
+
+    /// Whether a frame is there.
+    #[inline]
+    pub(crate) fn ready(&mut self) -> bool {
+        self.position.at != self.stop || self.look()
+    }
+
+    /// Looks for bytes beyond `stop`: whether there are any. Gives credit if that is due, or if there is nothing.
+    #[inline(never)]
+    fn look(&mut self) -> bool {
+        let read = self.bytes();
+        let mut visible = chain::bytes_ahead(self.tail, read);
+        if visible == 0 {
+            // Acquire pairs with the Release in the producer's `publish`.
+            self.tail = self.start.shared.tail.0.load(Ordering::Acquire);
+            visible = chain::bytes_ahead(self.tail, read);
+            if visible == 0 {
+                self.credit();
+                return false;
+            }
+        }
+        // SAFETY: `visible` bytes are published behind the position.
+        unsafe {
+            if self.position.node.is_null() {
+                self.position = self.start.begin();
+            }
+            let run = self.position.run(visible);
+            self.start.release(&self.position);
+            self.stop = self.position.at.add(run.min(CREDIT_BYTES as usize));
+        }
+        self.base = read.wrapping_sub(self.position.at.addr() as u64);
+        if chain::bytes_behind(self.head, read) >= CREDIT_BYTES {
+            self.credit();
+        }
+        true
+    }
+
+    /// Gives credit for everything read, and gives it back. Done by itself in batches.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn credit(&mut self) {
+        self.credit_due = self.messages.wrapping_add(self.credit_every);
+        let word = chain::pack(self.messages, self.bytes());
+        if word != self.head {
+            self.head = word;
+            // Release pairs with the producer's loads of the head.
+            self.start.shared.head.0.store(word, Ordering::Release);
+        }
+    }
+
+    /// One more frame was read.
+    #[inline(always)]
+    fn count(&mut self, head: Head) {
+        if head.ends_message() {
+            self.messages = self.messages.wrapping_add(1);
+            if self.messages == self.credit_due {
+                self.credit();
+            }
+        }
+    }
+
+    /// The next frame if it is short and lies together: its head and its body.
+    #[inline(always)]
+    fn short(&mut self) -> Option<(Head, *const u8)> {
+        let left = self.stop.addr() - self.position.at.addr();
+        if left >= 2 {
+            // SAFETY: `left` published bytes lie behind the position.
+            unsafe {
+                let at = self.position.at;
+                trace::read((*self.position.node).buffer, at, 2);
+                let flags = at.read();
+                let len = usize::from(at.add(1).read());
+                if flags & frame::LONG == 0 && len + 2 <= left {
+                    trace::read((*self.position.node).buffer, at, len + 2);
+                    return Some((Head { flags, len }, at.add(2)));
+                }
+            }
+        }
+        None
+    }
+
+    /// Moves over a short frame.
+    #[inline(always)]
+    fn consume_short(&mut self, head: Head) {
+        // SAFETY: `short` saw these bytes.
+        self.position.at = unsafe { self.position.at.add(head.len + 2) };
+        self.count(head);
+    }
+
+    /// The head of the next frame wherever it lies, and the position of its body.
+    fn find(&mut self) -> Option<(Head, Position)> {
+        if !self.ready() {
+            return None;
+        }
+        let visible = chain::bytes_ahead(self.tail, self.bytes());
+        let mut bytes = [0; frame::MAX_HEADER];
+        let n = visible.min(frame::MAX_HEADER as u64) as usize;
+        let mut body = self.position;
+        // SAFETY: `visible` bytes are published behind the position, and they are whole frames.
+        unsafe {
+            body.copy(&mut bytes[..n]);
+            // The producer publishes only what it encoded or scanned itself, so this decodes.
+            let header = frame::decode_header(&bytes[..n]).ok().flatten()?;
+            body = self.position;
+            body.skip(header.header_len as u64);
+            Some((Head { flags: header.flags, len: header.body_len as usize }, body))
+        }
+    }
+
+    /// Moves over a frame; `end` is the position behind its body.
+    fn consume(&mut self, head: Head, header_len: usize, end: Position) {
+        let bytes = self.bytes().wrapping_add((header_len + head.len) as u64);
+        if end.node != self.position.node || end.at > self.stop {
+            self.stop = end.at;
+        }
+        self.position = end;
+        self.base = bytes.wrapping_sub(end.at.addr() as u64);
+        // SAFETY: `end` is behind the old position, in published bytes, and the slices of it were given back with `&mut self`.
+        unsafe { self.start.release(&self.position) };
+        self.count(head);
+    }
+}
+
+fn header_len(head: Head) -> usize {
+    if head.flags & frame::LONG != 0 { frame::MAX_HEADER } else { 2 }
+}
+
+impl FrameReader {
+    /// The head of the next frame, which is not consumed.
+    #[inline]
+    pub(crate) fn head(&mut self) -> Option<Head> {
+        match self.short() {
+            Some((head, _)) => Some(head),
+            None => self.find().map(|(head, _)| head),
+        }
+    }
+
+    /// Reads the next frame into `out`; what does not fit is dropped. The head has the whole length.
+    #[inline]
+    pub(crate) fn read_into(&mut self, out: &mut [u8]) -> Option<Head> {
+        let Some((head, body)) = self.short() else { return self.read_into_slow(out) };
+        let n = head.len.min(out.len());
+        // SAFETY: the body's bytes are published and lie together; `out` lies elsewhere.
+        unsafe { copy_words(body, out.as_mut_ptr(), n) };
+        self.consume_short(head);
+        Some(head)
+    }
+
+    #[inline(never)]
+    fn read_into_slow(&mut self, out: &mut [u8]) -> Option<Head> {
+        let (head, mut body) = self.find()?;
+        let n = head.len.min(out.len());
+        // SAFETY: the whole frame is published.
+        unsafe {
+            body.copy(&mut out[..n]);
+            body.skip((head.len - n) as u64);
+        }
+        self.consume(head, header_len(head), body);
+        Some(head)
+    }
+
+    /// Reads the next frame into a message, whose former content is released. A body by reference is taken over, not copied.
+    #[inline]
+    pub(crate) fn read_message(&mut self, out: &mut Message) -> Option<Head> {
+        let Some((head, body)) = self.short() else { return self.read_message_slow(out) };
+        // SAFETY: the body's bytes are published and lie together.
+        out.assign(unsafe { std::slice::from_raw_parts(body, head.len) });
+        out.set_more(head.flags & frame::MORE != 0);
+        self.consume_short(head);
+        Some(head)
+    }
+
+    #[inline(never)]
+    fn read_message_slow(&mut self, out: &mut Message) -> Option<Head> {
+        let (head, mut body) = self.find()?;
+        // SAFETY: the whole frame is published; an external node holds exactly one body, and it is ours once it is published.
+        unsafe {
+            *out = if head.len > 0 && body.run(head.len as u64) == head.len && (*body.node).external {
+                body.at = body.at.add(head.len);
+                Node::take_message(body.node)
+            } else {
+                let mut message = Message::with_size_or_abort(head.len);
+                body.copy(message.as_mut_slice());
+                message
+            };
+        }
+        out.set_more(head.flags & frame::MORE != 0);
+        self.consume(head, header_len(head), body);
+        Some(head)
+    }
+
+    /// The next frame without consuming it: its head and its body in two slices.
+    pub(crate) fn peek(&mut self) -> Option<(Head, &[u8], &[u8])> {
+        let (head, mut body) = self.find()?;
+        let (mut slices, mut count) = ([&[][..]; 2], 0);
+        let from = body;
+        // SAFETY: the whole frame is published, and nothing of it is given up while `self` is borrowed.
+        unsafe {
+            body.pieces(head.len as u64, |piece| {
+                if count < 2 {
+                    slices[count] = piece;
+                }
+                count += 1;
+            });
+            if count > 2 {
+                body = from;
+                self.scratch.clear();
+                let scratch = &mut self.scratch;
+                body.pieces(head.len as u64, |piece| scratch.extend_from_slice(piece));
+                slices = [&self.scratch, &[]];
+            }
+        }
+        Some((head, slices[0], slices[1]))
+    }
+
+    /// Drops the next frame.
+    #[inline]
+    pub(crate) fn skip(&mut self) -> Option<Head> {
+        if let Some((head, _)) = self.short() {
+            self.consume_short(head);
+            return Some(head);
+        }
+        let (head, mut body) = self.find()?;
+        // SAFETY: the whole frame is published.
+        unsafe { body.skip(head.len as u64) };
+        self.consume(head, header_len(head), body);
+        Some(head)
+    }
+
+    /// Messages that are published and not read.
+    pub(crate) fn queued(&mut self) -> u64 {
+        // Acquire pairs with the Release in the producer's `publish`.
+        self.tail = self.start.shared.tail.0.load(Ordering::Acquire);
+        chain::messages_ahead(self.tail, self.messages)
+    }
+}

@@ -1,0 +1,167 @@
+//! `FrameWriter`: the end of a chain where a socket's owner encodes frames.
+//!
+//! Used by the owner's thread (`pipe`). A frame is encoded where it will be read or written from, so sending a small message is one
+//! copy and a few stores. Frames are invisible until `publish` makes all of them visible as one message.
+
+use super::chain;
+use super::producer::Producer;
+use super::segment::{copy_words, trace};
+use crate::message::Message;
+use crate::sync::atomic::Ordering;
+use tautline_proto::frame;
+
+/// Frames up to this length are kept in one piece, at the price of some unused room at the end of a segment.
+const TOGETHER: usize = if cfg!(loom) { 16 } else { 1024 };
+
+/// The producing end of an outbound or inproc chain.
+pub(crate) struct FrameWriter {
+    end: Producer,
+    /// The high-water mark; `u64::MAX` for none.
+    limit: u64,
+    /// `messages` that the consumer had given credit for when we last looked.
+    credited: u64,
+    /// Owned bodies of at least this length travel by reference.
+    by_reference: usize,
+}
+
+impl FrameWriter {
+    pub(super) fn new(end: Producer, by_reference: usize) -> Self {
+        let credited = end.messages;
+        FrameWriter { end, limit: u64::MAX, credited, by_reference }
+    }
+
+    /// Sets the high-water mark; 0 for none. Takes effect at once, also below the number of messages in flight.
+    pub(crate) fn set_limit(&mut self, messages: u32) {
+        self.limit = if messages == 0 { u64::MAX } else { u64::from(messages) };
+    }
+
+    /// The high-water mark; 0 for none.
+    pub(crate) fn limit(&self) -> u32 {
+        u32::try_from(self.limit).unwrap_or(0)
+    }
+
+    /// Whether the published messages in flight are below the limit. Asked before the first part of a message.
+    #[inline]
+    pub(crate) fn has_room(&mut self) -> bool {
+        self.end.messages.wrapping_sub(self.credited) < self.limit || self.has_room_now()
+    }
+
+    #[cold]
+    fn has_room_now(&mut self) -> bool {
+        // Acquire pairs with the consumer's Release store of the head.
+        let head = self.end.shared.head.0.load(Ordering::Acquire);
+        let in_flight = chain::messages_behind(head, self.end.messages);
+        self.credited = self.end.messages.wrapping_sub(in_flight);
+        in_flight < self.limit
+    }
+
+    /// Appends one frame with a copy of `body`; `flags` are `frame::MORE` and `frame::COMMAND`. Not visible before `publish`.
+    #[inline]
+    pub(crate) fn append(&mut self, flags: u8, body: &[u8]) {
+        let n = body.len();
+        if n < 256 && n + 2 <= self.end.room() {
+            let at = self.end.at;
+            // SAFETY: `room` bytes behind `at` are ours to write, and the body lies elsewhere.
+            unsafe {
+                trace::wrote((*self.end.node).buffer, at, n + 2);
+                at.write(flags);
+                at.add(1).write(n as u8);
+                copy_words(body.as_ptr(), at.add(2), n);
+                self.end.at = at.add(n + 2);
+            }
+        } else {
+            self.append_long(flags, body);
+        }
+    }
+
+    #[inline(never)]
+    fn append_long(&mut self, flags: u8, body: &[u8]) {
+        let mut header = [0; frame::MAX_HEADER];
+        let header_len = frame::encode_header(flags, body.len() as u64, &mut header);
+        let together = header_len + if body.len() <= TOGETHER { body.len() } else { 0 };
+        if self.end.room() < together {
+            self.end.grow(together);
+        }
+        self.put(&header[..header_len]);
+        self.put(body);
+    }
+
+    /// Copies bytes to the end, over as many nodes as they need.
+    fn put(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            if self.end.room() == 0 {
+                self.end.grow(1);
+            }
+            let n = bytes.len().min(self.end.room());
+            // SAFETY: as in `append`.
+            unsafe {
+                trace::wrote((*self.end.node).buffer, self.end.at, n);
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.end.at, n);
+                self.end.at = self.end.at.add(n);
+            }
+            bytes = &bytes[n..];
+        }
+    }
+
+    /// Appends one frame with the body of a message: a large owned one travels by reference and leaves `body` empty, any other is
+    /// copied and left alone.
+    #[inline]
+    pub(crate) fn append_message(&mut self, flags: u8, body: &mut Message) {
+        if body.len() < self.by_reference || !body.is_movable() {
+            self.append(flags, body.as_slice());
+        } else {
+            self.append_reference(flags, std::mem::take(body));
+        }
+    }
+
+    fn append_reference(&mut self, flags: u8, mut body: Message) {
+        let mut header = [0; frame::MAX_HEADER];
+        let header_len = frame::encode_header(flags, body.len() as u64, &mut header);
+        if self.end.room() < header_len {
+            self.end.grow(header_len);
+        }
+        self.put(&header[..header_len]);
+        body.clear_properties();
+        let len = body.len();
+        self.end.enter_external(body, len);
+    }
+
+    /// Makes all appended frames visible, as one message.
+    #[inline]
+    pub(crate) fn publish(&mut self) {
+        self.end.publish(1);
+    }
+
+    /// Makes all appended frames visible without counting a message: for frames with `frame::COMMAND`, which no limit holds back.
+    pub(crate) fn publish_uncounted(&mut self) {
+        self.end.publish(0);
+    }
+
+    /// Forgets what was appended since the last publication.
+    pub(crate) fn rollback(&mut self) {
+        self.end.cut_to_mark();
+    }
+
+    /// Bytes that are published and that the consumer has not given credit for. May be stale: too many, never too few.
+    #[inline]
+    pub(crate) fn unflushed_bytes(&self) -> u64 {
+        self.end.unconsumed()
+    }
+
+    /// Messages that are published and that the consumer has not given credit for.
+    pub(crate) fn in_flight(&self) -> u64 {
+        // Acquire pairs with the consumer's Release store of the head.
+        chain::messages_behind(self.end.shared.head.0.load(Ordering::Acquire), self.end.messages)
+    }
+
+    /// Whether frames were appended and not published.
+    #[inline]
+    pub(crate) fn unpublished(&self) -> bool {
+        self.end.unpublished()
+    }
+
+    /// Frees the segments that are held ready for reuse.
+    pub(crate) fn release_spare(&mut self) {
+        self.end.release_spare();
+    }
+}
