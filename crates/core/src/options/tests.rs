@@ -288,6 +288,9 @@ fn verbose_and_verboser_answer_the_same_question() {
     assert!(options.xpub_manual && options.xpub_manual_last_value);
 }
 
+/// Options to set in turn, and what [`mechanism`] then says.
+type Story<'a> = (&'a [(i32, &'a [u8])], (i32, i32, i32, i32));
+
 /// Sets options in turn and returns ZMQ_MECHANISM, ZMQ_PLAIN_SERVER, ZMQ_CURVE_SERVER and ZMQ_GSSAPI_SERVER.
 fn mechanism(steps: &[(i32, &[u8])]) -> (i32, i32, i32, i32) {
     let mut options = fresh(SocketType::Dealer);
@@ -301,7 +304,7 @@ fn mechanism(steps: &[(i32, &[u8])]) -> (i32, i32, i32, i32) {
 fn the_last_security_option_decides_the_mechanism() {
     let (off, on) = (&0i32.to_ne_bytes()[..], &1i32.to_ne_bytes()[..]);
     let key = &[b'k'; 32][..];
-    let cases: &[(&[(i32, &[u8])], (i32, i32, i32, i32))] = &[
+    let cases: &[Story] = &[
         (&[(44, on)], (1, 1, 0, 0)),
         (&[(44, on), (44, off)], (0, 0, 0, 0)),
         (&[(46, b"p")], (1, 0, 0, 0)),
