@@ -1,3 +1,253 @@
-pub(crate) fn html(_: &crate::results::Results) -> String {
-    String::new()
+//! `report.html`: the results as one page without any outside resource, charts drawn as SVG in it.
+//!
+//! It shows what was not won and what went wrong before the charts: a reader who looks for the catch finds it first.
+
+mod charts;
+mod svg;
+mod tables;
+
+use crate::results::{Ratio, Results};
+use crate::scenario::Cell;
+use crate::statistics::{median, range};
+use crate::table::{three, value};
+use charts::RATE;
+use svg::escape;
+
+/// The whole page.
+pub(crate) fn html(results: &Results) -> String {
+    let Some((reference, subjects)) = results.libraries.split_first() else { return String::new() };
+    let mut page = String::from("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n");
+    page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+    let version = results.versions.get(&format!("{} reports", reference.name)).map_or("", String::as_str);
+    let titles: Vec<_> = subjects.iter().map(|s| s.title.as_str()).collect();
+    let heading = escape(&format!("{} beside {} {version}", titles.join(", "), reference.title));
+    page +=
+        &format!("<title>{heading}</title>\n<style>\n{}</style></head><body>\n", include_str!("style.css"));
+    page += &format!("<h1>{heading}</h1>\n<p class=\"sub\">{}</p>\n", escape(&subtitle(results)));
+    for subject in subjects {
+        page += &cards(results, &subject.name);
+    }
+    page += &problems(results);
+    for subject in subjects {
+        page += &not_won(results, &subject.name, &subject.title);
+    }
+    page += &one_way(results);
+    page += &round_trips(results);
+    page += &fan_out(results);
+    page += "<h2>All figures</h2>\n";
+    page += "<p>Medians; in brackets behind the ratio its 95 % bootstrap interval. CPU is user and system time of \
+             the whole run, seconds per million messages.</p>\n";
+    page += &tables::figures(results);
+    page += "<h2>The machine meanwhile</h2>\n<p>Measured beside every pair, without any messaging library. ";
+    page += &format!(
+        "A virtual machine may swing between states: {} of {} pairs saw one change on the way (a cache line \
+         crosses in under {:.0} ns in the fast state).</p>\n",
+        results.ratios.iter().flat_map(|r| &r.states).filter(|s| *s == "changed").count(),
+        results.ratios.iter().map(|r| r.states.len()).sum::<usize>(),
+        results.calibration.fast_below_line_ns
+    );
+    page += &charts::calibration(results);
+    page += &tables::facts(results);
+    page += METHOD;
+    page + "</body></html>\n"
+}
+
+const METHOD: &str = "<h2>How it was measured</h2>\n<ul class=\"plain\">\
+<li>One C program against the public <code>zmq.h</code>, compiled once; <code>LD_LIBRARY_PATH</code> chooses the \
+library, and every run reports the path of the one it was given, which is checked.</li>\
+<li>Runs are interleaved: the reference, then the other, cell by cell, round by round. Every run is a fresh \
+process.</li>\
+<li>The receiver's clock runs from its first to its last message. It checks the sequence number and both ends of \
+every message. Both ends greet each other before, so no handshake is timed.</li>\
+<li>Socket options are the defaults, except what the pattern needs so as to lose nothing: ROUTER_MANDATORY, and \
+XPUB_NODROP with blocking sends. Both libraries get the same ones.</li>\
+<li>Each run sends as many messages as fill the same time on its library.</li>\
+<li>A run that hangs, crashes, loses, reorders or corrupts is shown as that, not as a speed.</li></ul>\n";
+
+fn subtitle(results: &Results) -> String {
+    let machine = &results.machine;
+    format!(
+        "{} \u{b7} {} \u{b7} {}, {} cores{}, {} \u{b7} {} interleaved pairs of about {} ms",
+        results.title,
+        results.date,
+        machine.cpu,
+        machine.cores,
+        if machine.virtual_machine { " (virtual)" } else { "" },
+        machine.kernel,
+        results.pairs,
+        results.target_ms
+    )
+}
+
+/// The ratios of one library's rates, or of its times.
+fn ratios<'a>(results: &'a Results, library: &'a str, metric: &'a str) -> impl Iterator<Item = &'a Ratio> {
+    results.ratios.iter().filter(move |r| r.library == library && r.metric == metric)
+}
+
+fn card(class: &str, figure: &str, text: &str) -> String {
+    format!("<div class=\"card {class}\"><b>{}</b><span>{}</span></div>\n", escape(figure), escape(text))
+}
+
+fn cards(results: &Results, library: &str) -> String {
+    let rates: Vec<&Ratio> = ratios(results, library, RATE).collect();
+    let mut html = String::from("<div class=\"cards\">\n");
+    if !rates.is_empty() {
+        let won = rates.iter().filter(|r| r.won()).count();
+        let class = if won == rates.len() { "good" } else { "" };
+        html += &card(class, &format!("{won} of {}", rates.len()), "throughput cells won");
+        let values: Vec<f64> = rates.iter().map(|r| r.ratio).collect();
+        let (low, high) = range(&values);
+        let text = format!("throughput ratio, median of the cells ({}x to {}x)", three(low), three(high));
+        html += &card("good", &format!("{}x", three(median(&values))), &text);
+        if let Some(least) = rates.iter().min_by(|a, b| a.ratio.total_cmp(&b.ratio)) {
+            let class = if least.won() { "good" } else { "" };
+            html += &card(
+                class,
+                &format!("{}x", three(least.ratio)),
+                &format!("weakest: {}", least.cell.title()),
+            );
+        }
+    }
+    if let Some(trip) = ratios(results, library, "p50_us").next() {
+        let class = if trip.won() { "good" } else { "" };
+        html += &card(
+            class,
+            &format!("{}x", three(trip.ratio)),
+            &format!("time of a {}, p50", trip.cell.title()),
+        );
+    }
+    let sum = |f: fn(&crate::results::Figure) -> u64| results.cells.iter().map(f).sum::<u64>();
+    let figures = (sum(|f| f.lost), sum(|f| f.reordered), sum(|f| f.corrupted));
+    let failed = results.cells.iter().filter(|f| f.metric != "p99_us").map(|f| f.failed).sum::<usize>();
+    let class = if results.problems.is_empty() { "good" } else { "bad" };
+    let text = format!("lost / reordered / corrupted, and {failed} failed runs, all libraries");
+    html += &card(class, &format!("{} / {} / {}", figures.0, figures.1, figures.2), &text);
+    html + "</div>\n"
+}
+
+fn problems(results: &Results) -> String {
+    if results.problems.is_empty() {
+        return String::new();
+    }
+    let items: String =
+        results.problems.iter().map(|p| format!("<li class=\"flaw\">{}</li>", escape(p))).collect();
+    format!("<h2>What went wrong</h2>\n<ul class=\"plain\">{items}</ul>\n")
+}
+
+fn not_won(results: &Results, library: &str, title: &str) -> String {
+    let mut html = format!("<h2>What {} did not win</h2>\n", escape(title));
+    let lost: Vec<&Ratio> = results.ratios.iter().filter(|r| r.library == library && !r.won()).collect();
+    if lost.is_empty() {
+        return html + "<p>No cell here is behind the reference.</p>\n";
+    }
+    html += "<ul class=\"plain\">";
+    for ratio in lost {
+        let of = |library: &str| {
+            let figure = results.figure(&ratio.cell, library, &ratio.metric);
+            figure.map_or_else(String::new, |f| micro(&value(&ratio.metric, f.summary.median)))
+        };
+        let reference = &results.libraries[0];
+        html += &format!(
+            "<li>{}{}: <b>{}x</b>, {} against {} (pairs {} to {})</li>",
+            escape(&ratio.cell.title()),
+            if ratio.metric == RATE {
+                String::new()
+            } else {
+                format!(" {}", ratio.metric.trim_end_matches("_us"))
+            },
+            three(ratio.ratio),
+            of(library),
+            of(&reference.name),
+            three(range(&ratio.pairs).0),
+            three(range(&ratio.pairs).1)
+        );
+    }
+    html + "</ul>\n"
+}
+
+/// The sign for a millionth, where the terminal's table has a letter.
+fn micro(text: &str) -> String {
+    text.replace(" us", " \u{b5}s")
+}
+
+fn legend(results: &Results) -> String {
+    let items: String = results
+        .libraries
+        .iter()
+        .enumerate()
+        .map(|(n, l)| format!("<span><i class=\"p{}\"></i>{}</span>", n.min(5), escape(&l.title)))
+        .collect();
+    format!("<div class=\"legend\">{items}</div>\n")
+}
+
+fn one_way(results: &Results) -> String {
+    let mut variants: Vec<Option<String>> = Vec::new();
+    for cell in results.distinct_cells() {
+        let variant = cell.variant();
+        if !variants.contains(&variant) && !charts::one_way(results, &variant).is_empty() {
+            variants.push(variant);
+        }
+    }
+    let name = |variant: &Option<String>| match (variant, variants.len()) {
+        (None, 1) => String::new(),
+        (None, _) => "<h3>Buffers, one process</h3>\n".to_owned(),
+        (Some(variant), _) => format!("<h3>With {}</h3>\n", escape(variant)),
+    };
+    let mut html = String::new();
+    if variants.is_empty() {
+        return html;
+    }
+    for subject in &results.libraries[1..] {
+        html +=
+            &format!("<h2>Throughput: {} by {}</h2>\n", escape(&subject.title), results.libraries[0].title);
+        html += "<p>Logarithmic; the black line is 1x. The thin lines are the lowest and highest pair. Sizes in \
+                 bytes. <span class=\"legend\"><span><i class=\"p1\"></i>won</span><span><i class=\"under\"></i>\
+                 not won</span><span><i class=\"bad\"></i>lost, corrupted or failed</span></span></p>\n";
+        for variant in &variants {
+            html += &name(variant);
+            html += &charts::ratios(results, &subject.name, &charts::one_way(results, variant));
+        }
+    }
+    html += "<h2>Messages per second</h2>\n<p>Logarithmic, medians.</p>\n";
+    html += &legend(results);
+    for variant in &variants {
+        html += &name(variant);
+        html += &charts::absolute(results, &charts::one_way(results, variant));
+    }
+    html
+}
+
+fn round_trips(results: &Results) -> String {
+    let cells: Vec<&Cell> = results.distinct_cells().into_iter().filter(|c| c.is_round_trip()).collect();
+    if cells.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<(&Cell, &str, String)> = cells
+        .iter()
+        .flat_map(|cell| {
+            let label = |quantile: &str| format!("{} {quantile}", cell.title().replace("REQ/REP ", ""));
+            [(*cell, "p50_us", label("p50")), (*cell, "p99_us", label("p99"))]
+        })
+        .collect();
+    let raw = results.calibration.ping_pong_us.median;
+    let mut html =
+        String::from("<h2>Round trips, REQ/REP</h2>\n<p>Shorter is better. The dashed line is a raw TCP ");
+    html += "round trip without a library, both ends spinning.</p>\n";
+    html += &legend(results);
+    html + &charts::rows(results, &rows, Some((raw, &format!("raw TCP {} \u{b5}s", three(raw)))))
+}
+
+fn fan_out(results: &Results) -> String {
+    let cells: Vec<&Cell> =
+        results.distinct_cells().into_iter().filter(|cell| cell.pattern == "fan_out").collect();
+    if cells.is_empty() {
+        return String::new();
+    }
+    let label = |cell: &Cell| cell.title().replace("PUB fan-out ", "") + " subscribers";
+    let rows: Vec<_> = cells.iter().map(|cell| (*cell, RATE, label(cell))).collect();
+    let mut html = String::from("<h2>Fan-out: one XPUB to several SUB</h2>\n");
+    html += "<p>Messages delivered per second, all subscribers together; each has a thread of its own. Longer is \
+             better.</p>\n";
+    html += &legend(results);
+    html + &charts::rows(results, &rows, None)
 }

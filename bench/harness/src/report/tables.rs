@@ -1,0 +1,106 @@
+//! The report's tables: every figure, and the facts of machine and versions.
+
+use super::{micro, svg::escape};
+use crate::results::{Figure, Results};
+use crate::scenario::{Cell, pattern_title, size_title};
+use crate::table::{losses, three, value};
+
+/// A row for each cell and metric, with every library's columns.
+pub(super) fn figures(results: &Results) -> String {
+    let mut html = String::from("<div class=\"scroll\"><table>\n<tr>");
+    for head in ["pattern", "transport", "size", "metric"] {
+        html += &format!("<th class=\"l\">{head}</th>");
+    }
+    for (number, library) in results.libraries.iter().enumerate() {
+        html += &format!("<th>{}</th><th>min \u{2013} max</th><th>CPU s/M</th>", escape(&library.title));
+        if number > 0 {
+            html += "<th>ratio</th>";
+        }
+    }
+    html += "<th>lost / reordered / corrupted</th></tr>\n";
+    let mut before: Option<&Cell> = None;
+    for cell in results.distinct_cells() {
+        let metrics: Vec<&str> = results
+            .cells
+            .iter()
+            .filter(|f| f.cell == *cell && f.library == results.libraries[0].name)
+            .map(|f| f.metric.as_str())
+            .collect();
+        for metric in metrics {
+            let new = before.is_some_and(|b| b.pattern != cell.pattern || b.variant() != cell.variant());
+            html += if new { "<tr class=\"new\">" } else { "<tr>" };
+            html += &row(results, cell, metric);
+            html += "</tr>\n";
+            before = Some(cell);
+        }
+    }
+    html + "</table></div>\n"
+}
+
+fn row(results: &Results, cell: &Cell, metric: &str) -> String {
+    let mut pattern = pattern_title(&cell.pattern).to_owned();
+    if cell.subscribers > 1 {
+        pattern += &format!(" to {}", cell.subscribers);
+    }
+    if let Some(variant) = cell.variant() {
+        pattern += &format!(" ({variant})");
+    }
+    let unit = if metric == super::RATE { "messages" } else { metric.trim_end_matches("_us") };
+    let mut html = String::new();
+    for text in [pattern.as_str(), &cell.transport, &size_title(cell.size), unit] {
+        html += &format!("<td class=\"l\">{}</td>", escape(text));
+    }
+    let mut figures: Vec<&Figure> = Vec::new();
+    for (number, library) in results.libraries.iter().enumerate() {
+        let figure = results.figure(cell, &library.name, metric);
+        figures.extend(figure);
+        match figure.filter(|f| f.runs > 0) {
+            Some(f) => {
+                let show = |v: f64| escape(&micro(&value(metric, v)));
+                html += &format!(
+                    "<td>{}</td><td>{} \u{2013} {}</td><td>{}</td>",
+                    show(f.summary.median),
+                    show(f.summary.min).replace(" M/s", "").replace(" \u{b5}s", ""),
+                    show(f.summary.max),
+                    three(f.cpu_seconds_per_million_messages)
+                );
+            }
+            None => html += "<td class=\"bad\">failed</td><td></td><td></td>",
+        }
+        if number == 0 {
+            continue;
+        }
+        html += &match results.ratio(cell, &library.name, metric) {
+            Some(r) => format!(
+                "<td class=\"{}\">{}x ({}\u{2013}{})</td>",
+                if r.won() { "win" } else { "under" },
+                three(r.ratio),
+                three(r.interval.0),
+                three(r.interval.1)
+            ),
+            None => "<td class=\"bad\">\u{2013}</td>".to_owned(),
+        };
+    }
+    let flawed = figures.iter().any(|f| f.failed > 0 || f.lost + f.reordered + f.corrupted > 0);
+    let class = if flawed { " class=\"bad\"" } else { "" };
+    html + &format!("<td{class}>{}</td>", escape(&losses(&figures).replace('/', " / ")))
+}
+
+/// Machine and versions.
+pub(super) fn facts(results: &Results) -> String {
+    let machine = &results.machine;
+    let mut rows = vec![
+        ("processor".to_owned(), format!("{}, {} cores", machine.cpu, machine.cores)),
+        ("memory".to_owned(), format!("{} GiB", machine.memory_gib)),
+        ("system".to_owned(), format!("{}, {}", machine.system, machine.kernel)),
+        ("virtual machine".to_owned(), if machine.virtual_machine { "yes" } else { "no" }.to_owned()),
+        ("load before the run".to_owned(), machine.load.to_string()),
+        ("the run took".to_owned(), format!("{:.0} s", results.took_seconds)),
+    ];
+    rows.extend(results.versions.iter().map(|(name, version)| (name.clone(), version.clone())));
+    let rows: String = rows
+        .iter()
+        .map(|(name, text)| format!("<tr><td>{}</td><td>{}</td></tr>\n", escape(name), escape(text)))
+        .collect();
+    format!("<h2>Machine and versions</h2>\n<table class=\"facts\">\n{rows}</table>\n")
+}
