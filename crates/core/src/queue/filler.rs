@@ -40,6 +40,8 @@ pub(crate) struct ByteFiller {
     partial: Option<Header>,
     /// The body of the frame scanned last.
     last: Option<(Position, u64)>,
+    /// Where the message begins whose later parts the scan has not seen yet.
+    begun: Option<(Position, u64)>,
     /// Length of the second slice that `space` lent out.
     lent: usize,
 }
@@ -50,7 +52,15 @@ unsafe impl Send for ByteFiller {}
 impl ByteFiller {
     pub(super) fn new(end: Producer) -> Self {
         let scan_bytes = end.bytes();
-        ByteFiller { end, scan: Position::NOWHERE, scan_bytes, partial: None, last: None, lent: 0 }
+        ByteFiller {
+            end,
+            scan: Position::NOWHERE,
+            scan_bytes,
+            partial: None,
+            last: None,
+            begun: None,
+            lent: 0,
+        }
     }
 
     /// Room for bytes: the rest of the current segment, and, if that is less than `min_total`, a further one that becomes part of the
@@ -169,6 +179,11 @@ impl ByteFiller {
             return Ok(None);
         }
         self.partial = None;
+        if header.flags & frame::MORE != 0 {
+            self.begun.get_or_insert((self.scan, self.scan_bytes));
+        } else if header.flags & frame::COMMAND == 0 {
+            self.begun = None;
+        }
         let mut body = self.scan;
         // SAFETY: the whole frame has arrived.
         unsafe {
@@ -239,12 +254,13 @@ impl ByteFiller {
         n
     }
 
-    /// Makes everything scanned visible, as so many more messages (frames with neither MORE nor COMMAND). Called at the end of a
-    /// message only.
+    /// Makes everything scanned visible, as so many more messages (frames with neither MORE nor COMMAND), up to the end of the last
+    /// whole message.
     pub(crate) fn publish_scanned(&mut self, messages: u32) {
         self.last = None;
-        if !self.scan.node.is_null() {
-            self.end.publish_to(self.scan, self.scan_bytes, u64::from(messages));
+        let (position, bytes) = self.begun.unwrap_or((self.scan, self.scan_bytes));
+        if !position.node.is_null() {
+            self.end.publish_to(position, bytes, u64::from(messages));
         }
     }
 
@@ -269,6 +285,7 @@ impl ByteFiller {
         self.scan_bytes = self.end.bytes();
         self.partial = None;
         self.last = None;
+        self.begun = None;
         self.lent = 0;
     }
 

@@ -1,0 +1,256 @@
+//! `ByteFiller` and `FrameReader`.
+
+use super::*;
+use tautline_proto::ProtocolError;
+
+/// Puts bytes in as reads from a kernel would, at most `chunk` at a time.
+fn fill(filler: &mut ByteFiller, mut bytes: &[u8], chunk: usize) {
+    while !bytes.is_empty() {
+        let mut n = chunk.min(bytes.len());
+        let [first, second] = filler.space(64 * 1024);
+        assert!(!first.is_empty() || !second.is_empty());
+        n = n.min(first.len() + second.len());
+        let split = n.min(first.len());
+        first[..split].copy_from_slice(&bytes[..split]);
+        second[..n - split].copy_from_slice(&bytes[split..n]);
+        filler.filled(n);
+        bytes = &bytes[n..];
+        scan(filler).expect("well formed");
+    }
+}
+
+/// Scans what has arrived and publishes it at message boundaries: frames, messages.
+fn scan(filler: &mut ByteFiller) -> Result<(u32, u32), ProtocolError> {
+    let (mut frames, mut messages) = (0, 0);
+    while let Some(scanned) = filler.next_frame(None)? {
+        frames += 1;
+        if scanned.header.flags & MORE == 0 {
+            let counts = u32::from(scanned.header.flags & COMMAND == 0);
+            messages += counts;
+            filler.publish_scanned(counts);
+        }
+    }
+    Ok((frames, messages))
+}
+
+#[test]
+fn frames_of_every_length_arrive_in_any_chunks() {
+    for len in lengths() {
+        let chunks: &[usize] = match len {
+            _ if cfg!(miri) => &[1000],
+            0..300 => &[1, 2, 3, 9, 10, 100, 65536],
+            _ => &[997, 4096, 65536, 1 << 20],
+        };
+        for &chunk in chunks {
+            let (mut filler, mut reader) = inbound();
+            let bytes = body(len, 1);
+            let stream = [encoded(MORE, &bytes), encoded(0, &bytes), encoded(COMMAND, b"\x04PING")].concat();
+            for _ in 0..3 {
+                fill(&mut filler, &stream, chunk);
+                assert_eq!(filler.backlog(), 1);
+                assert!(read(&mut reader) == Some((MORE, bytes.clone())), "length {len}, chunk {chunk}");
+                let mut message = Message::new();
+                assert!(reader.read_message(&mut message).is_some());
+                assert!(message.as_slice() == bytes, "length {len}, chunk {chunk}");
+                assert_eq!(read(&mut reader), Some((COMMAND, b"\x04PING".to_vec())));
+                assert!(!reader.ready());
+                assert_eq!((filler.backlog(), filler.unscanned()), (0, 0));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stream_may_be_split_anywhere() {
+    let mut stream = Vec::new();
+    for (i, len) in [0, 1, 200, 255, 256, 300, 5000, 3].into_iter().enumerate() {
+        stream.extend(encoded(if i % 3 == 0 { MORE } else { 0 }, &body(len, i)));
+    }
+    for split in (0..=stream.len()).step_by(if cfg!(miri) { 501 } else { 1 }) {
+        let (mut filler, mut reader) = inbound();
+        for half in [&stream[..split], &stream[split..]] {
+            filler.append(half);
+            scan(&mut filler).expect("well formed");
+        }
+        assert_eq!(filler.unscanned(), 0);
+        let mut out = Vec::new();
+        while let Some((flags, body)) = read(&mut reader) {
+            out.extend(encoded(flags, &body));
+        }
+        assert!(out == stream, "split {split}");
+    }
+}
+
+#[test]
+fn a_large_body_is_read_to_where_it_stays() {
+    let (mut filler, mut reader) = inbound();
+    let bytes = body(100_000, 5);
+    let stream = encoded(0, &bytes);
+    for round in 0..10 {
+        fill(&mut filler, &stream[..5000], 3000);
+        let rest = stream.len() - 5000;
+        let [first, second] = filler.space(64 * 1024);
+        assert_eq!(first.len(), rest, "the rest of the body, round {round}");
+        assert!(second.is_empty());
+        let at = first.as_mut_ptr();
+        first.copy_from_slice(&stream[5000..]);
+        filler.filled(rest);
+        assert_eq!(scan(&mut filler), Ok((1, 1)));
+        let mut message = Message::new();
+        assert!(reader.read_message(&mut message).is_some());
+        assert!(message.as_slice() == bytes);
+        assert_eq!(message.data_ptr().wrapping_add(5000 - 9), at);
+    }
+}
+
+#[test]
+fn the_size_limit_holds_as_soon_as_the_header_is_there() {
+    let (mut filler, _reader) = inbound();
+    filler.append(&encoded(0, &[1; 100])[..2]);
+    assert!(matches!(filler.next_frame(Some(100)), Ok(None)));
+    filler.append(&[1; 100]);
+    assert!(matches!(filler.next_frame(Some(100)), Ok(Some(_))));
+    filler.append(&encoded(0, &[1; 101])[..2]);
+    assert!(filler.next_frame(Some(100)).is_err());
+    let (mut filler, _reader) = inbound();
+    filler.append(&[frame::LONG, 0, 0, 1, 0, 0, 0, 0]);
+    assert!(matches!(filler.next_frame(Some(1 << 20)), Ok(None)));
+    filler.append(&[0]);
+    assert!(filler.next_frame(Some(1 << 20)).is_err());
+}
+
+#[test]
+fn a_body_that_never_comes_costs_nothing() {
+    for shift in [20, 26, 27, 40, 62] {
+        let (mut filler, mut reader) = inbound();
+        let mut header = [0; frame::MAX_HEADER];
+        frame::encode_header(0, 1 << shift, &mut header);
+        filler.append(&header);
+        for _ in 0..10 {
+            assert!(matches!(filler.next_frame(None), Ok(None)));
+            filler.append(&[1; 1000]);
+        }
+        assert!(!reader.ready());
+        filler.truncate_to_published();
+        assert_eq!(filler.unscanned(), 0);
+    }
+}
+
+#[test]
+fn malformed_headers_are_errors() {
+    for first in [0x08, 0x10, 0x80, 0xFF, MORE | COMMAND] {
+        let (mut filler, _reader) = inbound();
+        filler.append(&[first, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert!(filler.next_frame(None).is_err(), "flags {first}");
+    }
+    let (mut filler, _reader) = inbound();
+    filler.append(&[frame::LONG, 0x80, 0, 0, 0, 0, 0, 0, 0]);
+    assert!(filler.next_frame(None).is_err());
+}
+
+#[test]
+fn the_body_of_the_frame_just_scanned() {
+    let (mut filler, mut reader) = inbound();
+    let mut out = Vec::new();
+    filler.body_of_last(&mut out);
+    assert!(out.is_empty());
+    for (i, len) in [0, 5, 3000, 3000, 40_000].into_iter().enumerate() {
+        filler.append(&encoded(COMMAND, &body(len, i)));
+        assert!(matches!(filler.next_frame(None), Ok(Some(_))));
+        out.clear();
+        filler.body_of_last(&mut out);
+        assert!(out == body(len, i), "length {len}");
+        let mut first = [0; 4];
+        let n = filler.frame_body(&mut first);
+        assert_eq!((n, &first[..n]), (len.min(4), &body(len, i)[..len.min(4)]));
+        filler.publish_scanned(0);
+        assert_eq!(filler.frame_body(&mut first), 0, "published: not ours any more");
+        assert!(reader.skip().is_some());
+    }
+}
+
+#[test]
+fn what_was_not_published_is_forgotten_with_the_connection() {
+    let whole = [encoded(MORE, b"a"), encoded(0, &body(300, 2))].concat();
+    let lost = [encoded(MORE, &body(6000, 3)), encoded(MORE, &body(40_000, 3)), encoded(0, b"x")].concat();
+    for cut in
+        (0..lost.len() - 1).step_by(if cfg!(miri) { 4001 } else { 131 }).chain([1, 2, 9, 6009, 6010, 6018])
+    {
+        let (mut filler, mut reader) = inbound();
+        filler.truncate_to_published();
+        let mut expected = Vec::new();
+        for _ in 0..3 {
+            fill(&mut filler, &whole, 50);
+            fill(&mut filler, &lost[..cut], 5000);
+            filler.truncate_to_published();
+            assert_eq!(filler.unscanned(), 0);
+            filler.release_spare();
+            expected.extend_from_slice(&whole);
+        }
+        fill(&mut filler, &lost, 70_000);
+        expected.extend_from_slice(&lost);
+        assert_eq!(filler.backlog(), 4);
+        let mut out = Vec::new();
+        while let Some((flags, body)) = read(&mut reader) {
+            out.extend(encoded(flags, &body));
+        }
+        assert!(out == expected, "cut {cut}");
+    }
+}
+
+#[test]
+fn truncation_after_a_large_body() {
+    let (mut filler, mut reader) = inbound();
+    for i in 0..20 {
+        let bytes = body(50_000, i);
+        fill(&mut filler, &encoded(0, &bytes), 3333);
+        filler.truncate_to_published();
+        fill(&mut filler, &encoded(MORE, b"lost"), 3333);
+        filler.truncate_to_published();
+        if i % 2 == 1 {
+            for seed in [i - 1, i] {
+                assert!(read(&mut reader) == Some((0, body(50_000, seed))));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_idle_filler_lends_small_segments_first() {
+    let (mut filler, mut reader) = inbound();
+    let [first, second] = filler.space(64 * 1024);
+    assert!(first.len() < 4096 && second.len() > 60_000);
+    first[..3].copy_from_slice(&encoded(0, b"a"));
+    filler.filled(3);
+    filler.release_spare();
+    assert_eq!(scan(&mut filler), Ok((1, 1)));
+    assert_eq!(read(&mut reader), Some((0, b"a".to_vec())));
+    let [first, second] = filler.space(100);
+    assert!(first.len() > 3000 && second.is_empty(), "there is enough room in the first segment");
+}
+
+#[test]
+fn either_end_may_go_first() {
+    for reader_first in [false, true] {
+        let (mut filler, mut reader) = inbound();
+        fill(&mut filler, &encoded(0, &body(50_000, 0)), 4000);
+        fill(&mut filler, &encoded(0, &body(50_000, 0))[..30_000], 4000);
+        filler.space(64 * 1024);
+        if reader_first {
+            reader.head();
+            drop(reader);
+            fill(&mut filler, &[1; 20_009], 4000);
+        } else {
+            drop(filler);
+            assert!(reader.skip().is_some() && reader.skip().is_none());
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "more bytes than there was space for")]
+fn more_than_the_space_is_refused() {
+    let (mut filler, _reader) = inbound();
+    let n: usize = filler.space(1000).iter().map(|s| s.len()).sum();
+    filler.filled(n + 1);
+}

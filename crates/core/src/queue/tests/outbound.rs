@@ -1,0 +1,274 @@
+//! `FrameWriter` and `ByteDrain`.
+
+use super::*;
+
+#[test]
+fn frames_of_every_length_reach_the_wire() {
+    for len in lengths() {
+        let (mut writer, mut drain) = outbound();
+        let bytes = body(len, 1);
+        let mut owned = Message::from_slice(&bytes);
+        writer.append(MORE, &bytes);
+        writer.append_message(0, &mut owned);
+        assert_eq!(owned.is_empty(), len == 0 || len >= BY_REFERENCE, "only a body by reference is taken");
+        writer.publish();
+        writer.append(0, b"end");
+        writer.publish();
+        let all = [encoded(MORE, &bytes), encoded(0, &bytes), encoded(0, b"end")].concat();
+        assert_eq!(drain.pending(), all.len() as u64);
+        assert_eq!(writer.unflushed_bytes(), all.len() as u64);
+        assert!(drained(&mut drain, 3) == all, "length {len}");
+        assert_eq!((drain.pending(), writer.unflushed_bytes(), writer.in_flight()), (0, 0, 0));
+    }
+}
+
+#[test]
+fn frames_at_every_offset_of_a_segment() {
+    let pads: Vec<usize> =
+        if cfg!(miri) { (4000..4090).step_by(11).collect() } else { (3900..4120).collect() };
+    for pad in pads {
+        for len in [0, 1, 5, 255, 256, 1024, 1025, 5000] {
+            let (mut writer, mut drain) = outbound();
+            let mut all = Vec::new();
+            for (i, n) in [pad, len, len, 3].into_iter().enumerate() {
+                writer.append(0, &body(n, i));
+                writer.publish();
+                all.extend(encoded(0, &body(n, i)));
+            }
+            assert!(drained(&mut drain, 2) == all, "pad {pad}, length {len}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_visible_before_publish() {
+    let (mut writer, mut drain) = outbound();
+    assert!(!writer.unpublished());
+    writer.append(MORE, b"first");
+    writer.append(0, &body(10_000, 0));
+    assert!(writer.unpublished());
+    assert_eq!((drain.pending(), writer.in_flight(), writer.unflushed_bytes()), (0, 0, 0));
+    writer.publish();
+    assert!(!writer.unpublished());
+    assert_eq!((drain.pending(), writer.in_flight()), (7 + 10_009, 1));
+}
+
+#[test]
+fn a_message_that_was_rolled_back_leaves_no_trace() {
+    let big = body(40_000, 9);
+    for appended in [0, 10, 5000, 200_000] {
+        let freed = AtomicUsize::new(0);
+        let (mut writer, mut drain) = outbound();
+        let mut all = Vec::new();
+        for round in 0..5 {
+            writer.append(MORE, &body(appended, 1));
+            writer.append_message(MORE, &mut foreign(&big, &freed));
+            writer.append(MORE, &body(100, 1));
+            writer.append_message(0, &mut foreign(&big, &freed));
+            writer.rollback();
+            assert!(!writer.unpublished());
+            assert_eq!(freed.load(Ordering::SeqCst), (round + 1) * 2);
+            writer.append(MORE, &body(round * 1000, round));
+            writer.append(0, b"kept");
+            writer.publish();
+            all.extend([encoded(MORE, &body(round * 1000, round)), encoded(0, b"kept")].concat());
+            writer.rollback();
+        }
+        assert_eq!(writer.in_flight(), 5);
+        assert!(drained(&mut drain, 4) == all, "{appended}");
+    }
+}
+
+#[test]
+fn a_rollback_after_a_body_by_reference() {
+    let (mut writer, mut drain) = outbound();
+    let mut all = Vec::new();
+    for i in 0..100 {
+        let bytes = body(33_000, i);
+        writer.append_message(0, &mut Message::from_slice(&bytes));
+        writer.publish();
+        writer.append(0, b"no");
+        writer.append_message(0, &mut Message::from_slice(&bytes));
+        writer.rollback();
+        all.extend(encoded(0, &bytes));
+        if i % 3 == 0 {
+            assert!(drained(&mut drain, 2) == all);
+            all.clear();
+        }
+    }
+    assert!(drained(&mut drain, 2) == all);
+}
+
+/// Message boundaries and bytes of a queue with all kinds of frames.
+fn mixed(writer: &mut FrameWriter, freed: &AtomicUsize, big: &[u8]) -> (Vec<u64>, Vec<u8>) {
+    let (mut boundaries, mut all) = (vec![0], Vec::new());
+    let mut end = |writer: &mut FrameWriter, all: &Vec<u8>| {
+        writer.publish();
+        boundaries.push(all.len() as u64);
+    };
+    writer.append(0, b"one");
+    all.extend(encoded(0, b"one"));
+    end(writer, &all);
+    for part in [&b""[..], &[7; 300]] {
+        writer.append(MORE, part);
+        all.extend(encoded(MORE, part));
+    }
+    writer.append(0, b"last");
+    all.extend(encoded(0, b"last"));
+    end(writer, &all);
+    writer.append(MORE, b"big");
+    writer.append_message(0, &mut foreign(big, freed));
+    all.extend([encoded(MORE, b"big"), encoded(0, big)].concat());
+    end(writer, &all);
+    writer.append(0, &[8; 20]);
+    all.extend(encoded(0, &[8; 20]));
+    end(writer, &all);
+    (boundaries, all)
+}
+
+#[test]
+fn a_rewind_starts_at_the_message_that_was_written_in_part() {
+    let big = body(33_000, 3);
+    let total = 5 + 2 + 309 + 6 + 5 + 33_009 + 22;
+    let cuts = (0..700).chain((700..total - 60).step_by(997)).chain(total - 60..=total);
+    for cut in cuts.step_by(if cfg!(miri) { 83 } else { 1 }) {
+        let freed = AtomicUsize::new(0);
+        let (mut writer, mut drain) = outbound();
+        let (boundaries, all) = mixed(&mut writer, &freed, &big);
+        assert_eq!(all.len(), total);
+        drain.pending();
+        drain.advance(cut as u64);
+        let whole = boundaries.iter().rposition(|&b| b <= cut as u64).unwrap_or(0);
+        assert_eq!(writer.in_flight(), 4 - whole as u64, "cut {cut}");
+        assert_eq!(freed.load(Ordering::SeqCst), usize::from(whole >= 3), "cut {cut}");
+        assert!(pending_bytes(&mut drain) == all[cut..]);
+        drain.rewind();
+        assert!(pending_bytes(&mut drain) == all[boundaries[whole] as usize..], "cut {cut}");
+        assert_eq!(drained(&mut drain, 1).len(), total - boundaries[whole] as usize);
+        assert_eq!((writer.in_flight(), freed.load(Ordering::SeqCst)), (0, 1));
+    }
+}
+
+#[test]
+fn writes_of_any_size_credit_every_message_once() {
+    let big = body(33_000, 3);
+    for step in [1, 2, 3, 7, 50, 1000, 4096] {
+        if cfg!(miri) && step < 1000 {
+            continue;
+        }
+        let freed = AtomicUsize::new(0);
+        let (mut writer, mut drain) = outbound();
+        let (boundaries, all) = mixed(&mut writer, &freed, &big);
+        drain.pending();
+        let mut written = 0;
+        while written < all.len() {
+            let n = step.min(all.len() - written);
+            drain.advance(n as u64);
+            written += n;
+            let whole = boundaries.iter().rposition(|&b| b <= written as u64).unwrap_or(0);
+            assert_eq!(writer.in_flight(), 4 - whole as u64, "step {step}");
+        }
+    }
+}
+
+#[test]
+fn the_limit_counts_whole_messages_and_no_commands() {
+    let (mut writer, mut drain) = outbound();
+    assert_eq!(writer.limit(), 0);
+    for limit in [1, 2, 3, 1000] {
+        writer.set_limit(limit);
+        assert_eq!(writer.limit(), limit);
+        for _ in 0..limit {
+            writer.append(COMMAND, b"\x09SUBSCRIBE");
+            writer.publish_uncounted();
+            assert!(writer.has_room());
+            writer.append(MORE, b"a");
+            assert!(writer.has_room());
+            writer.append(0, b"b");
+            writer.publish();
+        }
+        assert!(!writer.has_room());
+        // One message and one command are not drained at once: frames are looked at.
+        drain.pending();
+        drain.advance(12 + 6);
+        assert!(writer.has_room());
+        writer.set_limit(0);
+        assert!(writer.has_room());
+        drained(&mut drain, 8);
+        assert_eq!(writer.in_flight(), 0);
+    }
+}
+
+#[test]
+fn discard_drops_and_counts_everything_published() {
+    let big = body(33_000, 3);
+    let freed = AtomicUsize::new(0);
+    let (mut writer, mut drain) = outbound();
+    assert_eq!(drain.discard(), 0);
+    mixed(&mut writer, &freed, &big);
+    writer.append(MORE, b"unpublished");
+    drain.pending();
+    drain.advance(8);
+    assert_eq!(drain.discard(), 3);
+    assert_eq!((freed.load(Ordering::SeqCst), writer.in_flight(), drain.pending()), (1, 0, 0));
+    writer.append(0, b"rest");
+    writer.publish();
+    assert_eq!(drained(&mut drain, 1), [encoded(MORE, b"unpublished"), encoded(0, b"rest")].concat());
+}
+
+#[test]
+fn peek_copy_takes_nothing() {
+    let (mut writer, mut drain) = outbound();
+    let mut out = Vec::new();
+    assert_eq!(drain.peek_copy(10, &mut out), 0);
+    writer.append(0, &body(6000, 1));
+    writer.publish();
+    let all = encoded(0, &body(6000, 1));
+    assert_eq!((drain.peek_copy(5000, &mut out), drain.peek_copy(usize::MAX, &mut out)), (5000, 6009));
+    assert!(out[..5000] == all[..5000] && out[5000..] == all);
+    drain.advance(100);
+    out.clear();
+    assert_eq!(drain.peek_copy(10, &mut out), 10);
+    assert_eq!(out, all[100..110]);
+}
+
+#[test]
+fn either_end_may_go_first() {
+    let big = body(33_000, 3);
+    for (drain_first, take) in
+        [(false, 0), (true, 0), (false, 100), (true, 100), (true, 33_350), (false, 33_350)]
+    {
+        let freed = AtomicUsize::new(0);
+        let (mut writer, mut drain) = outbound();
+        mixed(&mut writer, &freed, &big);
+        writer.append_message(MORE, &mut foreign(&big, &freed));
+        drain.pending();
+        drain.advance(take);
+        if drain_first {
+            drop(drain);
+            writer.append_message(0, &mut foreign(&big, &freed));
+            writer.publish();
+            drop(writer);
+            assert_eq!(freed.load(Ordering::SeqCst), 3);
+        } else {
+            drop(writer);
+            drop(drain);
+            assert_eq!(freed.load(Ordering::SeqCst), 2);
+        }
+    }
+}
+
+#[test]
+fn an_idle_chain_holds_no_segment_and_spares_can_be_released() {
+    let (mut writer, mut drain) = outbound();
+    assert!(pending_bytes(&mut drain).is_empty());
+    drain.rewind();
+    writer.rollback();
+    writer.release_spare();
+    for _ in 0..50 {
+        writer.append(0, &body(20_000, 1));
+        writer.publish();
+        assert_eq!(drained(&mut drain, 9).len(), 20_009);
+        writer.release_spare();
+    }
+}
