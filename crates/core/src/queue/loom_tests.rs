@@ -1,1 +1,312 @@
-//! Loom models of the chains.
+//! Loom models of the chains and the inbox: the real code, with tiny segments so that two or three frames fill one.
+//!
+//! Run with `RUSTFLAGS="--cfg loom" cargo test -p tautline-core --release loom_`. Every byte of a segment has a shadow cell, so a
+//! read that is not ordered after its write fails the model.
+
+use super::*;
+use crate::message::Message;
+use crate::sync::{Arc, Condvar, Mutex};
+use loom::thread;
+use std::ffi::c_void;
+use std::io::IoSlice;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tautline_proto::frame::{self, MORE};
+
+fn model(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(preemptions);
+    builder.check(f);
+}
+
+/// Waits for the next frame and reads it.
+fn read(reader: &mut FrameReader) -> Vec<u8> {
+    let mut out = [0; 64];
+    loop {
+        if let Some(head) = reader.read_into(&mut out) {
+            return out[..head.len].to_vec();
+        }
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn loom_frames_arrive_whole_and_in_order() {
+    model(2, || {
+        let (mut writer, mut reader) = inproc();
+        let sender = thread::spawn(move || {
+            for n in 0..4 {
+                writer.append(MORE, &[n; 10]);
+                writer.append(0, &[n; 8]);
+                writer.publish();
+            }
+        });
+        for n in 0..4 {
+            assert_eq!(read(&mut reader), [n; 10]);
+            assert!(reader.ready(), "messages are visible as a whole");
+            assert_eq!(read(&mut reader), [n; 8]);
+        }
+        assert!(!reader.ready());
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_segments_are_recycled() {
+    model(2, || {
+        let (mut writer, mut reader) = inproc();
+        writer.set_limit(2);
+        reader.set_credit_every(2);
+        let sender = thread::spawn(move || {
+            for n in 0..6 {
+                while !writer.has_room() {
+                    thread::yield_now();
+                }
+                writer.append(0, &[n; 30]);
+                writer.publish();
+            }
+        });
+        for n in 0..6 {
+            assert_eq!(read(&mut reader), [n; 30]);
+        }
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_a_rollback_disturbs_no_reader() {
+    model(2, || {
+        let (mut writer, mut reader) = inproc();
+        let sender = thread::spawn(move || {
+            for n in 0..2 {
+                writer.append(0, &[n; 12]);
+                writer.publish();
+                writer.append(MORE, &[9; 20]);
+                writer.append_message(MORE, &mut Message::from_slice(&[9; 70]));
+                writer.append(0, &[9; 40]);
+                writer.rollback();
+            }
+            writer.append(0, &[2; 20]);
+            writer.publish();
+        });
+        for n in 0..2 {
+            assert_eq!(read(&mut reader), [n; 12]);
+        }
+        assert_eq!(read(&mut reader), [2; 20]);
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_the_limit_is_never_exceeded() {
+    model(2, || {
+        let (mut writer, mut reader) = inproc();
+        writer.set_limit(1);
+        reader.set_credit_every(1);
+        let sender = thread::spawn(move || {
+            for n in 0..3 {
+                while !writer.has_room() {
+                    thread::yield_now();
+                }
+                assert_eq!(writer.in_flight(), 0);
+                writer.append(0, &[n]);
+                writer.publish();
+            }
+        });
+        for n in 0..3 {
+            assert!(reader.queued() <= 1);
+            assert_eq!(read(&mut reader), [n]);
+        }
+        sender.join().unwrap();
+    });
+}
+
+/// Counts in the hint.
+unsafe extern "C" fn count(_: *mut c_void, hint: *mut c_void) {
+    // SAFETY: the hint is a leaked counter.
+    unsafe { (*hint.cast::<AtomicUsize>()).fetch_add(1, Ordering::SeqCst) };
+}
+
+static BODY: [u8; 70] = [5; 70];
+
+fn foreign(freed: &'static AtomicUsize) -> Message {
+    let hint = (&raw const *freed).cast_mut().cast();
+    // SAFETY: nobody writes to the body.
+    unsafe { Message::from_foreign(BODY.as_ptr().cast_mut(), BODY.len(), Some(count), hint) }
+}
+
+#[test]
+fn loom_either_end_may_go_first() {
+    model(2, || {
+        let freed: &'static AtomicUsize = Box::leak(Box::new(AtomicUsize::new(0)));
+        let (mut writer, mut reader) = inproc();
+        let sender = thread::spawn(move || {
+            for _ in 0..2 {
+                writer.append_message(0, &mut foreign(freed));
+                writer.publish();
+            }
+            writer.append_message(MORE, &mut foreign(freed));
+        });
+        let mut message = Message::new();
+        if reader.read_message(&mut message).is_some() {
+            assert_eq!(message.as_slice(), BODY);
+        }
+        drop(reader);
+        drop(message);
+        sender.join().unwrap();
+        assert_eq!(freed.load(Ordering::SeqCst), 3);
+    });
+}
+
+#[test]
+fn loom_bytes_are_drained_and_credited() {
+    model(2, || {
+        let (mut writer, mut drain) = outbound();
+        writer.set_limit(2);
+        let pump = thread::spawn(move || {
+            let (mut done, mut lost) = (0, false);
+            while done < 3 * 12 {
+                let mut out = Vec::new();
+                let mut slices = [IoSlice::new(&[]); 2];
+                let (n, bytes) = drain.slices(&mut slices);
+                slices[..n].iter().for_each(|slice| out.extend_from_slice(slice));
+                for (i, frame) in out.chunks(12).enumerate() {
+                    assert_eq!(frame, [&[0, 10][..], &[(done / 12 + i) as u8; 10]].concat());
+                }
+                if out.is_empty() {
+                    thread::yield_now();
+                } else if !lost {
+                    // A part of the first message is written, then the connection is lost.
+                    lost = true;
+                    drain.advance(3);
+                    drain.rewind();
+                } else {
+                    drain.advance(bytes);
+                    done += out.len();
+                }
+            }
+        });
+        for n in 0..3 {
+            while !writer.has_room() {
+                thread::yield_now();
+            }
+            writer.append(0, &[n; 10]);
+            writer.publish();
+        }
+        pump.join().unwrap();
+        assert_eq!((writer.in_flight(), writer.unflushed_bytes()), (0, 0));
+    });
+}
+
+#[test]
+fn loom_scanned_frames_are_read() {
+    model(2, || {
+        let (mut filler, mut reader) = inbound();
+        let large = 70;
+        let arrival = thread::spawn(move || {
+            let mut stream = vec![0, 10];
+            stream.extend([1; 10]);
+            stream.extend([0, large]);
+            stream.extend([2; 70]);
+            stream.extend([0, 5]);
+            stream.extend([3; 5]);
+            for chunk in stream.chunks(37) {
+                filler.append(chunk);
+                while let Some(scanned) = filler.next_frame(None).unwrap() {
+                    assert_eq!(scanned.header.flags & frame::MORE, 0);
+                    filler.publish_scanned(1);
+                }
+            }
+            filler.append(&[0, 9, 9]);
+            filler.truncate_to_published();
+        });
+        assert_eq!(read(&mut reader), [1; 10]);
+        let mut message = Message::new();
+        while reader.read_message(&mut message).is_none() {
+            thread::yield_now();
+        }
+        assert_eq!(message.as_slice(), [2; 70]);
+        assert_eq!(read(&mut reader), [3; 5]);
+        drop(reader);
+        arrival.join().unwrap();
+    });
+}
+
+/// An eventfd's behaviour: a wake-up is kept until somebody waits for it.
+struct Bell(Mutex<bool>, Condvar);
+
+impl Bell {
+    fn new() -> Self {
+        Bell(Mutex::new(false), Condvar::new())
+    }
+
+    fn wait(&self) {
+        let mut rung = self.0.lock().unwrap();
+        while !*rung {
+            rung = self.1.wait(rung).unwrap();
+        }
+        *rung = false;
+    }
+}
+
+impl Unpark for Bell {
+    fn unpark(&self) {
+        *self.0.lock().unwrap() = true;
+        self.1.notify_one();
+    }
+}
+
+/// A lost wake-up is a deadlock, which loom reports.
+#[test]
+fn loom_no_news_are_lost() {
+    model(2, || {
+        let inbox = Arc::new(Inbox::new(Bell::new()));
+        let pushers: Vec<_> = (0..2)
+            .map(|n| {
+                let inbox = inbox.clone();
+                thread::spawn(move || inbox.push(n))
+            })
+            .collect();
+        let mut news = Vec::new();
+        while news.len() < 2 {
+            if inbox.pending() {
+                inbox.drain(&mut news);
+            } else if inbox.prepare_park() {
+                inbox.waker().wait();
+                inbox.finish_park();
+            }
+        }
+        pushers.into_iter().for_each(|pusher| pusher.join().unwrap());
+    });
+}
+
+#[test]
+fn loom_a_sleeping_owner_hears_of_inproc_messages() {
+    model(2, || {
+        let inbox = Arc::new(Inbox::<(), _>::new(Bell::new()));
+        let (mut writer, mut reader) = inproc();
+        let sender = thread::spawn({
+            let inbox = inbox.clone();
+            move || {
+                for n in 0..2 {
+                    writer.append(0, &[n]);
+                    writer.publish();
+                    if inbox.parked_hint() {
+                        inbox.nudge();
+                    }
+                }
+            }
+        });
+        let mut received = 0;
+        while received < 2 {
+            if reader.skip().is_some() {
+                received += 1;
+            } else if inbox.prepare_park() {
+                if !reader.ready() {
+                    inbox.waker().wait();
+                }
+                inbox.finish_park();
+            }
+        }
+        sender.join().unwrap();
+    });
+}
