@@ -94,6 +94,13 @@ pub(crate) struct Figure {
     pub(crate) errors: Vec<String>,
 }
 
+impl Figure {
+    /// Did every run succeed, and every message arrive whole and in order?
+    pub(crate) fn sound(&self) -> bool {
+        self.runs > 0 && self.failed == 0 && self.lost + self.reordered + self.corrupted == 0
+    }
+}
+
 /// A library against the reference in one cell.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Ratio {

@@ -22,6 +22,11 @@ pub(crate) fn three(value: f64) -> String {
     }
 }
 
+/// A ratio; one that is nearly 1 keeps the digit that says on which side.
+pub(crate) fn ratio_text(ratio: f64) -> String {
+    if (ratio - 1.0).abs() < 0.005 { format!("{ratio:.3}") } else { three(ratio) }
+}
+
 /// A value of a metric with its unit.
 pub(crate) fn value(metric: &str, value: f64) -> String {
     if metric.ends_with("_us") { format!("{} us", three(value)) } else { rate(value) }
@@ -87,7 +92,7 @@ pub(crate) fn text(results: &Results) -> String {
                     Some(ratio) => {
                         let (low, high) = crate::statistics::range(&ratio.pairs);
                         let mark = if ratio.won() { "" } else { " !" };
-                        row.push(format!("{}x{mark}", three(ratio.ratio)));
+                        row.push(format!("{}x{mark}", ratio_text(ratio.ratio)));
                         row.push(format!("{}..{}", three(low), three(high)));
                     }
                     None => row.extend(["-".to_owned(), "-".to_owned()]),

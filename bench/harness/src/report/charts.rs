@@ -3,7 +3,7 @@
 use super::svg::{Anchor, Svg};
 use crate::results::{Figure, Results, Summary};
 use crate::scenario::{Cell, pattern_title, size_title};
-use crate::table::{three, value};
+use crate::table::{ratio_text, three, value};
 
 const WIDTH: f64 = 1040.0;
 pub(super) const RATE: &str = "messages_per_second";
@@ -44,11 +44,15 @@ fn groups<K: PartialEq>(cells: &[&Cell], key: impl Fn(&Cell) -> K) -> Vec<(usize
 
 /// Throughput of `library` by the reference's: a bar per cell, up from 1x where won, down where lost.
 pub(super) fn ratios(results: &Results, library: &str, cells: &[&Cell]) -> String {
-    let all: Vec<f64> =
-        cells.iter().filter_map(|cell| results.ratio(cell, library, RATE).map(|r| r.ratio)).collect();
+    let all: Vec<f64> = cells
+        .iter()
+        .filter_map(|cell| results.ratio(cell, library, RATE))
+        .flat_map(|r| r.pairs.clone())
+        .collect();
     let (low, high) = crate::statistics::range(&all);
-    let bottom = low.min(0.71).log2().floor().clamp(-6.0, -1.0);
-    let top = high.max(2.0).log2().mul_add(1.0, 0.15).ceil().min(8.0);
+    // Room for a label beyond the lowest and the highest whisker.
+    let bottom = (low.clamp(0.02, 0.71).log2() - 0.25).floor();
+    let top = (high.clamp(1.5, 256.0).log2() + 0.25).ceil();
     let (left, right, above, height) = (46.0, 8.0, 30.0, 240.0);
     let mut svg = Svg::new(WIDTH, above + height + 46.0);
     let y = |ratio: f64| above + height * (top - ratio.max(1e-3).log2().clamp(bottom, top)) / (top - bottom);
@@ -88,7 +92,7 @@ pub(super) fn ratios(results: &Results, library: &str, cells: &[&Cell]) -> Strin
                     let hint = format!(
                         "{}: {}x, pairs {} to {}{}",
                         cell.title(),
-                        three(ratio.ratio),
+                        ratio_text(ratio.ratio),
                         three(least),
                         three(most),
                         trouble.map_or(String::new(), |t| format!(", {t}"))
@@ -118,7 +122,7 @@ pub(super) fn ratios(results: &Results, library: &str, cells: &[&Cell]) -> Strin
 
 /// Two digits are enough above a bar.
 fn three_short(ratio: f64) -> String {
-    if ratio >= 10.0 { format!("{ratio:.0}x") } else { format!("{ratio:.1}x") }
+    if ratio >= 10.0 { format!("{ratio:.0}") } else { format!("{ratio:.1}") }
 }
 
 /// Messages per second of every library, one small chart per pattern and transport, logarithmic.
@@ -162,7 +166,9 @@ pub(super) fn absolute(results: &Results, cells: &[&Cell]) -> String {
                     svg.text("small", Anchor::Middle, (x + bar / 2.0, y(rate) - 3.0), &short_rate(rate));
                 }
                 if let Some(trouble) = trouble {
-                    svg.text("flaw", Anchor::Middle, (x + bar / 2.0, above + height - 4.0), trouble);
+                    // Red on a red bar would not be read.
+                    let class = if figure.is_some_and(|f| f.runs > 0) { "inside" } else { "flaw" };
+                    svg.text(class, Anchor::Middle, (x + bar / 2.0, above + height - 4.0), trouble);
                 }
             }
         }
@@ -193,7 +199,7 @@ fn short_rate(rate: f64) -> String {
 
 /// One row of bars for each cell and metric, a bar for each library; `mark` is a line across all of them.
 pub(super) fn rows(results: &Results, rows: &[(&Cell, &str, String)], mark: Option<(f64, &str)>) -> String {
-    let (left, right, bar, gap) = (250.0, 90.0, 15.0, 12.0);
+    let (left, right, bar, gap) = (200.0, 140.0, 15.0, 12.0);
     let row = bar * results.libraries.len() as f64 + gap;
     let above = if mark.is_some() { 20.0 } else { 4.0 };
     let figure = |cell: &Cell, metric: &str, library: &str| results.figure(cell, library, metric);
@@ -222,7 +228,7 @@ pub(super) fn rows(results: &Results, rows: &[(&Cell, &str, String)], mark: Opti
                 end = x(median);
                 said = value(metric, median).replace(" us", " \u{b5}s");
                 if let Some(ratio) = results.ratio(cell, &library.name, metric) {
-                    said += &format!("  ({}x)", three(ratio.ratio));
+                    said += &format!("  ({}x)", ratio_text(ratio.ratio));
                 }
             }
             match trouble {

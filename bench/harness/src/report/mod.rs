@@ -6,10 +6,10 @@ mod charts;
 mod svg;
 mod tables;
 
-use crate::results::{Ratio, Results};
+use crate::results::{Figure, Ratio, Results};
 use crate::scenario::Cell;
 use crate::statistics::{median, range};
-use crate::table::{three, value};
+use crate::table::{ratio_text, three, value};
 use charts::RATE;
 use svg::escape;
 
@@ -35,7 +35,7 @@ pub(crate) fn html(results: &Results) -> String {
     page += &round_trips(results);
     page += &fan_out(results);
     page += "<h2>All figures</h2>\n";
-    page += "<p>Medians; in brackets behind the ratio its 95 % bootstrap interval. CPU is user and system time of \
+    page += "<p>Medians; small behind the ratio its 95 % bootstrap interval. CPU is user and system time of \
              the whole run, seconds per million messages.</p>\n";
     page += &tables::figures(results);
     page += "<h2>The machine meanwhile</h2>\n<p>Measured beside every pair, without any messaging library. ";
@@ -92,9 +92,12 @@ fn cards(results: &Results, library: &str) -> String {
     let rates: Vec<&Ratio> = ratios(results, library, RATE).collect();
     let mut html = String::from("<div class=\"cards\">\n");
     if !rates.is_empty() {
-        let won = rates.iter().filter(|r| r.won()).count();
-        let class = if won == rates.len() { "good" } else { "" };
-        html += &card(class, &format!("{won} of {}", rates.len()), "throughput cells won");
+        let sound = |r: &&&Ratio| results.figure(&r.cell, library, RATE).is_some_and(Figure::sound);
+        let won = rates.iter().filter(|r| r.won()).filter(sound).count();
+        // A cell without a ratio failed: it counts as not won.
+        let all = results.cells.iter().filter(|f| f.library == library && f.metric == RATE).count();
+        let class = if won == all { "good" } else { "" };
+        html += &card(class, &format!("{won} of {all}"), "throughput cells won");
         let values: Vec<f64> = rates.iter().map(|r| r.ratio).collect();
         let (low, high) = range(&values);
         let text = format!("throughput ratio, median of the cells ({}x to {}x)", three(low), three(high));
@@ -103,7 +106,7 @@ fn cards(results: &Results, library: &str) -> String {
             let class = if least.won() { "good" } else { "" };
             html += &card(
                 class,
-                &format!("{}x", three(least.ratio)),
+                &format!("{}x", ratio_text(least.ratio)),
                 &format!("weakest: {}", least.cell.title()),
             );
         }
@@ -116,7 +119,7 @@ fn cards(results: &Results, library: &str) -> String {
             &format!("time of a {}, p50", trip.cell.title()),
         );
     }
-    let sum = |f: fn(&crate::results::Figure) -> u64| results.cells.iter().map(f).sum::<u64>();
+    let sum = |f: fn(&Figure) -> u64| results.cells.iter().map(f).sum::<u64>();
     let figures = (sum(|f| f.lost), sum(|f| f.reordered), sum(|f| f.corrupted));
     let failed = results.cells.iter().filter(|f| f.metric != "p99_us").map(|f| f.failed).sum::<usize>();
     let class = if results.problems.is_empty() { "good" } else { "bad" };
@@ -155,7 +158,7 @@ fn not_won(results: &Results, library: &str, title: &str) -> String {
             } else {
                 format!(" {}", ratio.metric.trim_end_matches("_us"))
             },
-            three(ratio.ratio),
+            ratio_text(ratio.ratio),
             of(library),
             of(&reference.name),
             three(range(&ratio.pairs).0),

@@ -3,7 +3,7 @@
 use super::{micro, svg::escape};
 use crate::results::{Figure, Results};
 use crate::scenario::{Cell, pattern_title, size_title};
-use crate::table::{losses, three, value};
+use crate::table::{losses, ratio_text, three, value};
 
 /// A row for each cell and metric, with every library's columns.
 pub(super) fn figures(results: &Results) -> String {
@@ -17,7 +17,7 @@ pub(super) fn figures(results: &Results) -> String {
             html += "<th>ratio</th>";
         }
     }
-    html += "<th>lost / reordered / corrupted</th></tr>\n";
+    html += "<th>lost / reord. / corr.</th></tr>\n";
     let mut before: Option<&Cell> = None;
     for cell in results.distinct_cells() {
         let metrics: Vec<&str> = results
@@ -58,7 +58,7 @@ fn row(results: &Results, cell: &Cell, metric: &str) -> String {
             Some(f) => {
                 let show = |v: f64| escape(&micro(&value(metric, v)));
                 html += &format!(
-                    "<td>{}</td><td>{} \u{2013} {}</td><td>{}</td>",
+                    "<td>{}</td><td><small>{} \u{2013} {}</small></td><td>{}</td>",
                     show(f.summary.median),
                     show(f.summary.min).replace(" M/s", "").replace(" \u{b5}s", ""),
                     show(f.summary.max),
@@ -72,16 +72,16 @@ fn row(results: &Results, cell: &Cell, metric: &str) -> String {
         }
         html += &match results.ratio(cell, &library.name, metric) {
             Some(r) => format!(
-                "<td class=\"{}\">{}x ({}\u{2013}{})</td>",
+                "<td class=\"{}\">{}x <small>{}\u{2013}{}</small></td>",
                 if r.won() { "win" } else { "under" },
-                three(r.ratio),
+                ratio_text(r.ratio),
                 three(r.interval.0),
                 three(r.interval.1)
             ),
             None => "<td class=\"bad\">\u{2013}</td>".to_owned(),
         };
     }
-    let flawed = figures.iter().any(|f| f.failed > 0 || f.lost + f.reordered + f.corrupted > 0);
+    let flawed = figures.iter().any(|f| !f.sound());
     let class = if flawed { " class=\"bad\"" } else { "" };
     html + &format!("<td{class}>{}</td>", escape(&losses(&figures).replace('/', " / ")))
 }

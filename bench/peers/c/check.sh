@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Does zmq-bench notice? Injects faults under it and looks at what it reports.
+#
+#   bench/peers/c/check.sh LIBRARY_DIR PROGRAMS_DIR
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+library=$1 programs=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+${CC:-cc} -std=gnu11 -O2 -Wall -Wextra -shared -fPIC -o "$work/faults.so" "$here/faults.c" -ldl
+
+passed=0 failed=0
+# expect FAULT PATTERN TEXT: the JSON line of a run with that fault holds the text.
+expect() {
+    local line
+    line=$(FAULT=$1 LD_PRELOAD=$work/faults.so LD_LIBRARY_PATH=$library \
+        "$programs/zmq-bench" --pattern "$2" --transport tcp --size 64 --count 1000 --timeout 2) || true
+    if [[ $line == *"$3"* ]]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "check: $1 in $2: expected $3 in: $line"
+    fi
+}
+for pattern in push_pull pub_sub; do
+    expect none "$pattern" '"lost":0,"reordered":0,"corrupted":0'
+    expect lose "$pattern" '"lost":1,"reordered":0,"corrupted":0'
+    expect swap "$pattern" '"lost":0,"reordered":1,"corrupted":0'
+    expect repeat "$pattern" '"lost":0,"reordered":1,"corrupted":0'
+    expect corrupt "$pattern" '"lost":0,"reordered":0,"corrupted":1'
+    expect hang "$pattern" '"error":"hung'
+done
+expect none req_rep '"lost":0,"reordered":0,"corrupted":0'
+# Every other send is a reply, so it is the requester who notices.
+expect corrupt req_rep '"corrupted":1'
+expect lose req_rep '"error":"'
+expect hang req_rep '"error":"hung'
+echo "bench-check: $passed passed, $failed failed, 0 skipped"
+[ "$failed" = 0 ]
