@@ -148,9 +148,11 @@ fn run_paced(plan: &Plan, peer: &Peer, cell: &Cell, pace: &mut Pace) -> Result<S
             Cell { size: 16_384.., .. } => 500,
             _ => 2000,
         };
+        let mut probes = Vec::new();
         // Until a probe lasts a fifth of the target: short ones say little of the steady state.
         for _ in 0..3 {
             let sample = go(pace, count)?;
+            probes.push(sample.clone());
             if sample.seconds * 1e3 >= plan.target_ms as f64 / 5.0 {
                 break;
             }
@@ -159,6 +161,14 @@ fn run_paced(plan: &Plan, peer: &Peer, cell: &Cell, pace: &mut Pace) -> Result<S
         }
         // Only the last probe was long enough to plan by.
         pace.seconds.drain(..pace.seconds.len() - 1);
+        let mut sample = go(pace, pace.count(plan.target_ms))?;
+        // A message that a probe lost is lost all the same.
+        for probe in probes {
+            sample.lost += probe.lost;
+            sample.reordered += probe.reordered;
+            sample.corrupted += probe.corrupted;
+        }
+        return Ok(sample);
     }
     go(pace, pace.count(plan.target_ms))
 }
