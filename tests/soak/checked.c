@@ -1,0 +1,147 @@
+#include "checked.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zmq.h>
+
+enum
+{
+    LARGEST_PART = 200000
+};
+
+void fail (const char *what)
+{
+    fprintf (stderr, "soak: process %d: %s (errno %d: %s)\n", (int) getpid (), what, zmq_errno (),
+             zmq_strerror (zmq_errno ()));
+    abort ();
+}
+
+uint64_t random_next (uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * UINT64_C (0x2545F4914F6CDD1D);
+}
+
+static uint64_t mix (uint64_t sender, uint64_t number, uint64_t part)
+{
+    uint64_t state = (sender * 31 + number) * 31 + part + 1;
+    random_next (&state);
+    return random_next (&state);
+}
+
+/* Mostly small, sometimes empty, at times beyond every internal limit. */
+static size_t part_size (uint64_t sender, uint64_t number, unsigned part)
+{
+    uint64_t chance = mix (sender, number, part);
+    switch (chance >> 60) {
+    case 0: return 0;
+    case 1: return (size_t) (chance % 9000);
+    case 2: return chance % 32 == 0 ? (size_t) (chance % LARGEST_PART) : 300;
+    default: return (size_t) (chance % 120);
+    }
+}
+
+static unsigned char part_byte (uint64_t sender, uint64_t number, unsigned part)
+{
+    return (unsigned char) mix (sender, number, part + 100);
+}
+
+static checked_header header_of (uint64_t sender, uint64_t number)
+{
+    checked_header header;
+    memset (&header, 0, sizeof header);
+    header.topic = (char) ('A' + number % 4);
+    header.parts = (uint8_t) (mix (sender, number, 50) % 5);
+    header.sender = sender;
+    header.number = number;
+    header.check = mix (sender, number, 51);
+    return header;
+}
+
+/* Once a message has begun, its other parts may not be refused for long: a full queue refuses the first one. */
+static int send_part (void *socket, const void *data, size_t size, int flags)
+{
+    int result;
+    do
+        result = zmq_send (socket, data, size, flags);
+    while (result == -1 && zmq_errno () == EINTR);
+    return result == -1 ? -1 : 0;
+}
+
+int checked_send (void *socket, uint64_t sender, uint64_t number, int first_part_sent)
+{
+    static __thread unsigned char body[LARGEST_PART];
+    checked_header header = header_of (sender, number);
+    unsigned part;
+    if (send_part (socket, &header, sizeof header, header.parts ? ZMQ_SNDMORE : 0) == -1) {
+        if (first_part_sent && zmq_errno () != ETERM)
+            fail ("the second part of a message is refused");
+        return -1;
+    }
+    for (part = 1; part <= header.parts; part++) {
+        size_t size = part_size (sender, number, part);
+        memset (body, part_byte (sender, number, part), size);
+        if (send_part (socket, body, size, part < header.parts ? ZMQ_SNDMORE : 0) == -1) {
+            if (zmq_errno () != ETERM)
+                fail ("a later part of a message is refused");
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static void verify_body (const checked_header *header, unsigned part, const unsigned char *data, size_t size)
+{
+    unsigned char wanted = part_byte (header->sender, header->number, part);
+    size_t at;
+    if (size != part_size (header->sender, header->number, part))
+        fail ("a part has another length than was sent");
+    for (at = 0; at < size; at++)
+        if (data[at] != wanted)
+            fail ("a part has other bytes than were sent");
+}
+
+int checked_recv (void *socket, int skip, checked_header *header)
+{
+    zmq_msg_t message;
+    unsigned part = 0;
+    int more = 1;
+    int index;
+    for (index = 0; more; index++) {
+        zmq_msg_init (&message);
+        while (zmq_msg_recv (&message, socket, 0) == -1) {
+            if (zmq_errno () == EINTR)
+                continue;
+            if (index > 0 && zmq_errno () != ETERM)
+                fail ("the rest of a message is missing");
+            zmq_msg_close (&message);
+            return -1;
+        }
+        more = zmq_msg_more (&message);
+        if (index < skip) {
+            if (!more)
+                fail ("a message consists of an envelope only");
+        } else if (index == skip) {
+            checked_header wanted;
+            if (zmq_msg_size (&message) != sizeof *header)
+                fail ("a message begins with something else than a header");
+            memcpy (header, zmq_msg_data (&message), sizeof *header);
+            wanted = header_of (header->sender, header->number);
+            if (memcmp (header, &wanted, sizeof wanted) != 0)
+                fail ("a header has been changed");
+        } else {
+            part++;
+            if (part > header->parts)
+                fail ("a message has too many parts");
+            verify_body (header, part, zmq_msg_data (&message), zmq_msg_size (&message));
+        }
+        zmq_msg_close (&message);
+    }
+    if (part != header->parts)
+        fail ("a message has too few parts");
+    return 0;
+}

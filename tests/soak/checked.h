@@ -1,0 +1,35 @@
+/* Messages that show whether they arrived whole: every part can be recomputed from the first.
+ *
+ * Part 0 is a header; the parts behind it have lengths and bytes that follow from it. A message with a part missing,
+ * added, cut or mixed with another one does not verify. */
+
+#ifndef CHECKED_H
+#define CHECKED_H
+
+#include <stdint.h>
+
+typedef struct
+{
+    char topic;       /* 'A' to 'D', for subscriptions by prefix */
+    uint8_t parts;    /* parts behind the header, 0 to 4 */
+    uint8_t zero[6];  /* always 0 */
+    uint64_t sender;  /* unique for each sending socket */
+    uint64_t number;  /* grows by one with each message of a sender */
+    uint64_t check;   /* over the three above */
+} checked_header;
+
+/* A random number; the state is one word. */
+uint64_t random_next (uint64_t *state);
+
+/* Sends message `number` of `sender`, behind the `prefix` parts already sent with ZMQ_SNDMORE.
+ * Returns 0, or -1 with zmq_errno(). EAGAIN is possible before the first part only. */
+int checked_send (void *socket, uint64_t sender, uint64_t number, int first_part_sent);
+
+/* Receives a message and verifies it; ends the process if it is not whole. `skip` parts in front of the header are
+ * ignored. Returns 0, or -1 with zmq_errno(). */
+int checked_recv (void *socket, int skip, checked_header *header);
+
+/* Ends the process with a message and zmq_errno(). */
+void fail (const char *what);
+
+#endif

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# The soak: connect, kill, reconnect and terminate for SOAK_SECONDS (1800), then a leak check under valgrind.
+#
+#   tests/soak/run.sh           ours: builds and uses target/release/libzmq.so
+#   tests/soak/run.sh LIBDIR    the libzmq.so.5 in LIBDIR, to check the soak itself
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+"$root/scripts/need.sh" gcc:gcc python3:python3 valgrind:valgrind >&2
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/soak.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+libdir=${1:-}
+if [[ -z $libdir ]]; then
+    (cd "$root" && cargo build --release --quiet -p tautline-libzmq)
+    ln -s "$(readlink -f "${CARGO_TARGET_DIR:-$root/target}/release/libzmq.so")" "$work/libzmq.so.5"
+    libdir=$work
+fi
+export LD_LIBRARY_PATH=$libdir
+
+flags=(-std=gnu11 -O2 -g -Wall -Wextra -I"$root/include" -pthread)
+gcc "${flags[@]}" "$here/soak.c" "$here/checked.c" -o "$work/soak" -l:libzmq.so.5 -L"$libdir"
+gcc "${flags[@]}" "$here/leak.c" "$here/checked.c" -o "$work/leak" -l:libzmq.so.5 -L"$libdir"
+
+code=0
+python3 "$here/soak.py" "$work/soak" "$work" "${SOAK_SECONDS:-1800}" || code=1
+
+if timeout 300 "$work/leak" && timeout 600 valgrind --quiet --leak-check=full --show-leak-kinds=definite,indirect \
+    --errors-for-leak-kinds=definite,indirect --error-exitcode=9 --fair-sched=yes "$work/leak"; then
+    echo 'leaks: 1 passed, 0 failed, 0 skipped'
+else
+    echo 'leaks: 0 passed, 1 failed, 0 skipped'
+    code=1
+fi
+exit $code
