@@ -1,0 +1,61 @@
+//! DEALER (RFC 28): sends to its peers in turn and receives from all of them fairly; the asynchronous end towards REP and ROUTER.
+
+use super::Pattern;
+use super::rotation::{FairQueue, Rotation};
+use crate::error::Error;
+use crate::pipe::{Part, PipeId, Pipes, Received, Target};
+
+#[cfg(test)]
+mod tests;
+
+/// The behaviour of a DEALER socket.
+#[derive(Debug, Default)]
+pub(crate) struct Dealer {
+    outgoing: Rotation,
+    incoming: FairQueue,
+}
+
+/// ZMQ_PROBE_ROUTER: greets a new peer with an empty message, which tells a ROUTER there our routing id.
+pub(crate) fn probe(pipes: &mut Pipes, id: PipeId) {
+    if pipes.options.probe_router
+        && let Some(pipe) = pipes.get(id)
+        && pipe.can_send()
+    {
+        pipe.send(&mut Part::copied(b"", false));
+    }
+}
+
+impl Pattern for Dealer {
+    fn attach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
+        probe(pipes, pipe);
+        self.outgoing.attach(pipe);
+        self.incoming.attach(pipe);
+    }
+
+    fn readable(&mut self, _pipes: &mut Pipes, pipe: PipeId) {
+        self.incoming.readable(pipe);
+    }
+
+    fn detach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
+        self.outgoing.detach(pipe);
+        self.incoming.detach(pipes, pipe);
+    }
+
+    #[inline]
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+        self.outgoing.send(pipes, part)
+    }
+
+    #[inline]
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+        self.incoming.recv(pipes, target)
+    }
+
+    fn can_send(&mut self, pipes: &mut Pipes) -> bool {
+        self.outgoing.can_send(pipes)
+    }
+
+    fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
+        self.incoming.can_recv(pipes)
+    }
+}

@@ -1,0 +1,124 @@
+//! The messaging patterns: what a socket type does with its pipes (RFCs 28 to 31).
+//!
+//! One file per socket type, registered by one row of [`REGISTRY`]; nothing else in the engine switches over socket types. A pattern
+//! runs on the owner's thread only, with `&mut` access to the socket's pipes: no locks, no I/O, never blocks. When an operation can
+//! not go on it returns [`Error::Again`], and the socket waits by the wait rule and calls again.
+
+use crate::error::Error;
+use crate::pipe::{Part, PipeId, Pipes, Received, Target};
+use tautline_proto::SocketType;
+
+mod dealer;
+mod fan_out;
+mod hash;
+mod pair;
+mod pipeline;
+mod publisher;
+mod rep;
+mod req;
+mod rotation;
+mod router;
+mod routing;
+mod stream;
+mod subscriber;
+mod subscriptions;
+mod topics;
+
+#[cfg(test)]
+mod conformance;
+#[cfg(test)]
+mod testbed;
+
+/// One socket type's behaviour. Called by the socket on the owner's thread.
+pub(crate) trait Pattern: Send {
+    /// A pipe was added: by `connect` (maybe long before the peer is there) or because a peer arrived at a bound endpoint.
+    /// The pipe may be closed at once with [`Pipes::close`]; then `detach` is not called for it.
+    fn attach(&mut self, pipes: &mut Pipes, pipe: PipeId);
+
+    /// The peer of `pipe` has finished its handshake: `Pipe::peer` is known. Called after `attach`, for every (re)connection;
+    /// `reconnected` is true from the second one on. Never called for a pipe that was closed.
+    fn ready(&mut self, _pipes: &mut Pipes, _pipe: PipeId, _reconnected: bool) {}
+
+    /// The pipe may have something to read again after `recv` or `can_recv` found it empty.
+    fn readable(&mut self, pipes: &mut Pipes, pipe: PipeId);
+
+    /// The pipe is gone for good; forget its id. It still exists during the call, its unread messages are lost after it.
+    fn detach(&mut self, pipes: &mut Pipes, pipe: PipeId);
+
+    /// Sends one part. [`Error::Again`]: nothing was taken, call again when something has changed.
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error>;
+
+    /// Receives one part into `target`.
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error>;
+
+    /// Whether `send` of a first part would not block (ZMQ_POLLOUT).
+    fn can_send(&mut self, pipes: &mut Pipes) -> bool;
+
+    /// Whether `recv` would not block (ZMQ_POLLIN).
+    fn can_recv(&mut self, pipes: &mut Pipes) -> bool;
+
+    /// ZMQ_SUBSCRIBE and ZMQ_UNSUBSCRIBE (SUB, and XPUB with ZMQ_XPUB_MANUAL). Others: EINVAL.
+    fn subscribe(&mut self, _pipes: &mut Pipes, _topic: &[u8], _subscribe: bool) -> Result<(), Error> {
+        Err(Error::Invalid)
+    }
+
+    /// Number of distinct subscriptions held (ZMQ_TOPICS_COUNT), for PUB, XPUB, SUB, XSUB.
+    fn topics_count(&self) -> Option<usize> {
+        None
+    }
+
+    /// An option was just stored in `pipes.options`; for patterns that act on a change (for example ZMQ_XPUB_WELCOME_MSG does not).
+    fn option_changed(&mut self, _pipes: &mut Pipes, _code: i32) {}
+}
+
+/// What the rest of the engine must know of a socket type without knowing the type.
+pub(crate) struct Entry {
+    /// The type this row is for.
+    pub(crate) socket_type: SocketType,
+    /// Makes the pattern of a new socket.
+    pub(crate) create: fn() -> Box<dyn Pattern>,
+    /// SUBSCRIBE and CANCEL commands of peers are delivered to the pattern (as command frames, see `Pipe::recv_any`).
+    pub(crate) takes_subscriptions: bool,
+    /// Raw byte streams instead of ZMTP (ZMQ_STREAM).
+    pub(crate) raw: bool,
+    /// What was queued for a peer is dropped, not kept, when its connection is lost (SUB and XSUB send their subscriptions anew).
+    pub(crate) forgets_on_reconnect: bool,
+}
+
+/// A row without any of the special treatments.
+const fn plain(socket_type: SocketType, create: fn() -> Box<dyn Pattern>) -> Entry {
+    Entry { socket_type, create, takes_subscriptions: false, raw: false, forgets_on_reconnect: false }
+}
+
+/// All socket types.
+pub(crate) static REGISTRY: &[Entry] = &[
+    plain(SocketType::Pair, || Box::<pair::Pair>::default()),
+    Entry {
+        takes_subscriptions: true,
+        ..plain(SocketType::Pub, || Box::new(publisher::Publisher::new(true)))
+    },
+    Entry {
+        takes_subscriptions: true,
+        ..plain(SocketType::XPub, || Box::new(publisher::Publisher::new(false)))
+    },
+    Entry {
+        forgets_on_reconnect: true,
+        ..plain(SocketType::Sub, || Box::new(subscriber::Subscriber::new(true)))
+    },
+    Entry {
+        forgets_on_reconnect: true,
+        ..plain(SocketType::XSub, || Box::new(subscriber::Subscriber::new(false)))
+    },
+    plain(SocketType::Push, || Box::<pipeline::Push>::default()),
+    plain(SocketType::Pull, || Box::<pipeline::Pull>::default()),
+    plain(SocketType::Req, || Box::<req::Req>::default()),
+    plain(SocketType::Rep, || Box::<rep::Rep>::default()),
+    plain(SocketType::Dealer, || Box::<dealer::Dealer>::default()),
+    plain(SocketType::Router, || Box::<router::Router>::default()),
+    Entry { raw: true, ..plain(SocketType::Stream, || Box::<stream::Stream>::default()) },
+];
+
+/// The row of a socket type; `None` if this build has no such type.
+pub(crate) fn entry(socket_type: SocketType) -> Option<&'static Entry> {
+    REGISTRY.iter().find(|entry| entry.socket_type == socket_type)
+}

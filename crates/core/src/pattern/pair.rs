@@ -1,0 +1,59 @@
+//! PAIR (RFC 31): exactly one peer at a time, messages both ways. Further peers are refused while there is one.
+
+use super::Pattern;
+use super::rotation::{FairQueue, Rotation};
+use crate::error::Error;
+use crate::pipe::{Part, PipeId, Pipes, Received, Target};
+
+#[cfg(test)]
+mod tests;
+
+/// The behaviour of a PAIR socket.
+#[derive(Debug, Default)]
+pub(crate) struct Pair {
+    peer: Option<PipeId>,
+    outgoing: Rotation,
+    incoming: FairQueue,
+}
+
+impl Pattern for Pair {
+    fn attach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
+        if self.peer.is_some() {
+            pipes.close(pipe);
+            return;
+        }
+        self.peer = Some(pipe);
+        self.outgoing.attach(pipe);
+        self.incoming.attach(pipe);
+    }
+
+    fn readable(&mut self, _pipes: &mut Pipes, pipe: PipeId) {
+        self.incoming.readable(pipe);
+    }
+
+    fn detach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
+        if self.peer == Some(pipe) {
+            self.peer = None;
+            self.outgoing.detach(pipe);
+            self.incoming.detach(pipes, pipe);
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+        self.outgoing.send(pipes, part)
+    }
+
+    #[inline]
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+        self.incoming.recv(pipes, target)
+    }
+
+    fn can_send(&mut self, pipes: &mut Pipes) -> bool {
+        self.outgoing.can_send(pipes)
+    }
+
+    fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
+        self.incoming.can_recv(pipes)
+    }
+}

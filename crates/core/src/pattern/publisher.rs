@@ -1,0 +1,327 @@
+//! PUB and XPUB (RFC 29): distribute each message to the peers with a matching subscription. XPUB shows the subscriptions, and whatever
+//! else its peers send, to the program; PUB is an XPUB that hides them.
+//!
+//! Subscriptions come as SUBSCRIBE and CANCEL commands, or as messages that begin with a byte 1 or 0 (older peers, and XSUB programs
+//! that send them within a multi-part message). They are applied as soon as the owner learns of them, in whatever call it is in.
+
+use super::Pattern;
+use super::fan_out::FanOut;
+use super::subscriptions::{PeerSubscriptions, Removed};
+use crate::error::Error;
+use crate::message::Message;
+use crate::pipe::{Body, Part, PipeId, Pipes, Received, Target};
+use std::collections::VecDeque;
+use tautline_proto::{command, frame, legacy_subscription};
+
+#[cfg(test)]
+mod tests;
+
+/// How many frames of one pipe are taken before a message to be sent has its turn.
+const BATCH: usize = 1000;
+
+/// A message part that waits for the program (XPUB).
+#[derive(Debug)]
+struct Pending {
+    part: Message,
+    origin: Origin,
+}
+
+/// What a pending part is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// A part of a message of the program at the other end.
+    Message,
+    /// A subscription or its end, which is already in force.
+    Applied,
+    /// One that the program decides on (ZMQ_XPUB_MANUAL): the pipe it came from, `None` if that has gone.
+    Manual(Option<PipeId>),
+}
+
+/// The behaviour of a PUB or XPUB socket.
+#[derive(Debug)]
+pub(crate) struct Publisher {
+    /// PUB: the program never hears of subscriptions.
+    hidden: bool,
+    distribution: FanOut,
+    /// Subscriptions in force: those of the peers, or what the program made of them with ZMQ_XPUB_MANUAL.
+    subscriptions: PeerSubscriptions,
+    /// With ZMQ_XPUB_MANUAL: what the peers have asked for.
+    requested: PeerSubscriptions,
+    /// The pipe whose subscription the program has just received: ZMQ_SUBSCRIBE and ZMQ_UNSUBSCRIBE apply to it.
+    last: Option<PipeId>,
+    pending: VecDeque<Pending>,
+    /// Pipes to look at in every call: those that do not announce what they get.
+    polled: Vec<PipeId>,
+    /// Announcing pipes that were not read to the end; all of them also are in `polled`.
+    unfinished: Vec<PipeId>,
+    /// The frame in hand, and room to build a notification.
+    frame: Message,
+    scratch: Vec<u8>,
+}
+
+impl Publisher {
+    /// A PUB (`hidden`) or an XPUB.
+    pub(crate) fn new(hidden: bool) -> Self {
+        Publisher {
+            hidden,
+            distribution: FanOut::default(),
+            subscriptions: PeerSubscriptions::default(),
+            requested: PeerSubscriptions::default(),
+            last: None,
+            pending: VecDeque::new(),
+            polled: Vec::new(),
+            unfinished: Vec::new(),
+            frame: Message::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Takes what the pipe has received, but not much more than a batch; true if it was read to the end.
+    fn take(&mut self, pipes: &mut Pipes, id: PipeId) -> bool {
+        let mut within = None;
+        let mut taken = 0;
+        while taken < BATCH || within.is_some() {
+            taken += 1;
+            let Some(pipe) = pipes.get(id) else { return true };
+            let mut frame = std::mem::take(&mut self.frame);
+            let Some(head) = pipe.recv_any(&mut frame) else { return true };
+            if head.flags & frame::COMMAND != 0 {
+                self.take_command(pipes, id, &frame);
+            } else {
+                within = self.take_part(pipes, id, &mut frame, within);
+                if head.flags & frame::MORE == 0 {
+                    within = None;
+                }
+            }
+            self.frame = frame;
+        }
+        false
+    }
+
+    /// A SUBSCRIBE or CANCEL; other commands mean nothing here.
+    fn take_command(&mut self, pipes: &Pipes, id: PipeId, frame: &Message) {
+        let body = frame.as_slice();
+        if let Some(topic) = body.strip_prefix(command::subscribe_prefix()) {
+            self.apply(pipes, id, frame, true, topic);
+        } else if let Some(topic) = body.strip_prefix(command::cancel_prefix()) {
+            self.apply(pipes, id, frame, false, topic);
+        }
+    }
+
+    /// A part of a message. `within` is what the parts before it have decided, `None` for the first one; the result is for the next.
+    fn take_part(
+        &mut self,
+        pipes: &Pipes,
+        id: PipeId,
+        part: &mut Message,
+        within: Option<bool>,
+    ) -> Option<bool> {
+        // Whether parts of this message may be subscriptions.
+        let may_subscribe = within.unwrap_or(true);
+        let subscription = if may_subscribe { legacy_subscription(part.as_slice()) } else { None };
+        let next = match within {
+            None => !pipes.options.only_first_subscribe || subscription.is_some(),
+            Some(decided) => decided,
+        };
+        if let Some((subscribe, topic)) = subscription {
+            self.apply(pipes, id, part, subscribe, topic);
+        } else if !self.hidden {
+            self.pending.push_back(Pending { part: std::mem::take(part), origin: Origin::Message });
+        }
+        Some(next)
+    }
+
+    /// A peer wants a topic or does not want it any more. `frame` told it.
+    fn apply(&mut self, pipes: &Pipes, id: PipeId, frame: &Message, subscribe: bool, topic: &[u8]) {
+        let options = &pipes.options;
+        if options.xpub_manual {
+            if subscribe {
+                self.requested.add(topic, id);
+            } else {
+                self.requested.remove(topic, id);
+            }
+            return self.notify(subscribe, topic, Some(frame), Origin::Manual(Some(id)));
+        }
+        let news = if subscribe {
+            self.subscriptions.add(topic, id) || options.xpub_verbose || options.xpub_verboser
+        } else {
+            self.subscriptions.remove(topic, id) != Removed::Remains || options.xpub_verboser
+        };
+        if news {
+            self.notify(subscribe, topic, Some(frame), Origin::Applied);
+        }
+    }
+
+    /// Tells the program of a subscription or its end, in the form of a message.
+    fn notify(&mut self, subscribe: bool, topic: &[u8], cause: Option<&Message>, origin: Origin) {
+        if self.hidden {
+            return;
+        }
+        self.scratch.clear();
+        self.scratch.push(u8::from(subscribe));
+        self.scratch.extend_from_slice(topic);
+        let mut part = Message::from_slice(&self.scratch);
+        part.set_metadata(cause.and_then(|frame| frame.metadata().cloned()));
+        self.pending.push_back(Pending { part, origin });
+    }
+
+    /// Looks at the pipes that do not announce what they get, and at those that were left unfinished.
+    #[inline]
+    fn poll(&mut self, pipes: &mut Pipes) {
+        if !self.polled.is_empty() {
+            self.poll_listed(pipes);
+        }
+    }
+
+    /// One batch of each pipe in the list; true if all were read to the end.
+    fn poll_listed(&mut self, pipes: &mut Pipes) -> bool {
+        let mut all = true;
+        let mut index = 0;
+        while let Some(&id) = self.polled.get(index) {
+            let finished = self.take(pipes, id);
+            all &= finished;
+            if finished
+                && let Some(position) = self.unfinished.iter().position(|&unfinished| unfinished == id)
+            {
+                self.unfinished.swap_remove(position);
+                self.polled.swap_remove(index);
+            } else {
+                index += 1;
+            }
+        }
+        all
+    }
+
+    /// Whether the program can receive something.
+    fn has_pending(&mut self, pipes: &mut Pipes) -> bool {
+        // What is left in a pipe is not announced again, so nothing may be left when the caller is going to wait.
+        while !self.poll_listed(pipes) && self.pending.is_empty() {}
+        !self.pending.is_empty()
+    }
+
+    /// Marks the pipes that a new message goes to.
+    #[inline]
+    fn match_subject(&mut self, pipes: &Pipes, subject: &[u8]) {
+        let Publisher { distribution, subscriptions, .. } = self;
+        let options = &pipes.options;
+        distribution.begin();
+        let only = if options.xpub_manual && options.xpub_manual_last_value { self.last } else { None };
+        subscriptions.each_match(subject, |subscribers| {
+            for &id in subscribers {
+                if only.is_none_or(|only| only == id) {
+                    distribution.mark(id);
+                }
+            }
+        });
+        if options.invert_matching {
+            distribution.invert();
+        }
+    }
+}
+
+impl Pattern for Publisher {
+    fn attach(&mut self, pipes: &mut Pipes, id: PipeId) {
+        self.distribution.attach(id);
+        let welcome = std::mem::take(&mut pipes.options.xpub_welcome_msg);
+        if let Some(pipe) = pipes.get(id) {
+            if !welcome.is_empty() && pipe.can_send() {
+                pipe.send(&mut Part { body: Body::Borrowed(&welcome), more: false });
+            }
+            if !pipe.announces() {
+                self.polled.push(id);
+            }
+        }
+        pipes.options.xpub_welcome_msg = welcome;
+        self.readable(pipes, id);
+    }
+
+    fn readable(&mut self, pipes: &mut Pipes, id: PipeId) {
+        if !self.take(pipes, id) && !self.polled.contains(&id) {
+            self.polled.push(id);
+            self.unfinished.push(id);
+        }
+    }
+
+    fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {
+        self.polled.retain(|&polled| polled != id);
+        self.unfinished.retain(|&unfinished| unfinished != id);
+        for pending in &mut self.pending {
+            if pending.origin == Origin::Manual(Some(id)) {
+                pending.origin = Origin::Manual(None);
+            }
+        }
+        if self.last == Some(id) {
+            self.last = None;
+        }
+        let gone = self.subscriptions.remove_pipe(id);
+        if pipes.options.xpub_manual {
+            for (topic, _) in self.requested.remove_pipe(id) {
+                self.notify(false, &topic, None, Origin::Manual(None));
+            }
+        } else {
+            self.requested.remove_pipe(id);
+            for (topic, last) in gone {
+                if last || pipes.options.xpub_verboser {
+                    self.notify(false, &topic, None, Origin::Applied);
+                }
+            }
+        }
+        self.distribution.detach(id);
+    }
+
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+        if !self.distribution.in_message() {
+            self.poll(pipes);
+            self.match_subject(pipes, part.bytes());
+            if pipes.options.xpub_nodrop && !self.distribution.has_room(pipes) {
+                return Err(Error::Again);
+            }
+            if pipes.options.xpub_manual_last_value {
+                self.last = None;
+            }
+        }
+        self.distribution.send(pipes, part);
+        Ok(())
+    }
+
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+        if self.hidden {
+            return Err(Error::NotSupported);
+        }
+        if self.pending.is_empty() && !self.has_pending(pipes) {
+            return Err(Error::Again);
+        }
+        let Pending { part, origin } = self.pending.pop_front().ok_or(Error::Again)?;
+        if let Origin::Manual(pipe) = origin {
+            self.last = pipe;
+        }
+        Ok(target.put_message(part))
+    }
+
+    fn can_send(&mut self, _pipes: &mut Pipes) -> bool {
+        // What has nowhere to go is dropped. With ZMQ_XPUB_NODROP it depends on the topic, which is not known yet.
+        true
+    }
+
+    fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
+        !self.hidden && self.has_pending(pipes)
+    }
+
+    fn subscribe(&mut self, pipes: &mut Pipes, topic: &[u8], subscribe: bool) -> Result<(), Error> {
+        if self.hidden || !pipes.options.xpub_manual {
+            return Err(Error::Invalid);
+        }
+        if let Some(last) = self.last {
+            if subscribe {
+                self.subscriptions.add(topic, last);
+            } else {
+                self.subscriptions.remove(topic, last);
+            }
+        }
+        Ok(())
+    }
+
+    fn topics_count(&self) -> Option<usize> {
+        Some(self.subscriptions.len())
+    }
+}

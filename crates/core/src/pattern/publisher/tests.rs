@@ -1,0 +1,293 @@
+use crate::error::Error;
+use crate::message::Message;
+use crate::pattern::testbed::{Bed, Parts, parts};
+use crate::pipe::{PipeId, Target};
+use tautline_proto::SocketType;
+
+/// All that can be received, each message one part long.
+fn notified(bed: &mut Bed) -> Parts {
+    let mut all = Parts::new();
+    while let Ok(mut message) = bed.recv() {
+        assert_eq!(message.len(), 1);
+        all.append(&mut message);
+    }
+    all
+}
+
+/// Which of the pipes get this message.
+fn receivers<const N: usize>(bed: &mut Bed, ids: [PipeId; N], body: &[u8]) -> [bool; N] {
+    bed.send([body]).unwrap();
+    ids.map(|id| {
+        let received = bed.peer_receives(id);
+        assert_eq!(bed.peer_receives(id), None);
+        received.is_some_and(|message| message == parts([body]))
+    })
+}
+
+#[test]
+fn messages_go_to_the_peers_with_a_matching_prefix() {
+    for socket_type in [SocketType::Pub, SocketType::XPub] {
+        let mut bed = Bed::new(socket_type);
+        assert!(bed.can_send());
+        let ids = [bed.join(), bed.join(), bed.join()];
+        bed.peer_subscribes(ids[0], b"", true);
+        bed.peer_subscribes(ids[1], b"a", true);
+        bed.peer_subscribes(ids[1], b"ab", true);
+        bed.peer_sends(ids[2], [b"\x01b"]);
+        assert_eq!(receivers(&mut bed, ids, b"abc"), [true, true, false]);
+        assert_eq!(receivers(&mut bed, ids, b"b"), [true, false, true]);
+        assert_eq!(receivers(&mut bed, ids, b""), [true, false, false]);
+        assert_eq!(bed.pattern.topics_count(), Some(4));
+        bed.peer_subscribes(ids[1], b"a", false);
+        bed.peer_sends(ids[2], [b"\x00b"]);
+        assert_eq!(receivers(&mut bed, ids, b"abc"), [true, true, false]);
+        assert_eq!(receivers(&mut bed, ids, b"ax"), [true, false, false]);
+        assert_eq!(receivers(&mut bed, ids, b"b"), [true, false, false]);
+        bed.leave(ids[0]);
+        assert_eq!(bed.pattern.topics_count(), Some(1));
+    }
+}
+
+#[test]
+fn later_parts_follow_the_first_one() {
+    let mut bed = Bed::new(SocketType::Pub);
+    let ids = [bed.join(), bed.join()];
+    bed.peer_subscribes(ids[0], b"a", true);
+    bed.peer_subscribes(ids[1], b"b", true);
+    bed.send_part(b"a", true).unwrap();
+    bed.peer_subscribes(ids[0], b"a", false);
+    bed.send_part(b"b", true).unwrap();
+    bed.send_part(&[1; 10_000], false).unwrap();
+    assert_eq!(bed.peer_receives(ids[0]), Some(parts([b"a", b"b", &[1; 10_000]])));
+    assert_eq!(bed.peer_receives(ids[1]), None);
+    assert_eq!(receivers(&mut bed, ids, b"a"), [false, false]);
+}
+
+#[test]
+fn pub_hides_subscriptions_and_messages() {
+    let mut bed = Bed::new(SocketType::Pub);
+    let id = bed.join();
+    bed.peer_subscribes(id, b"a", true);
+    bed.peer_sends(id, [b"message", b"of two parts"]);
+    assert!(!bed.can_recv());
+    assert_eq!(bed.recv(), Err(Error::NotSupported));
+    assert!(!bed.pipes.get(id).unwrap().can_recv());
+    assert_eq!(bed.pattern.subscribe(&mut bed.pipes, b"a", true), Err(Error::Invalid));
+}
+
+#[test]
+fn xpub_shows_the_first_and_the_last_of_equal_subscriptions() {
+    let mut bed = Bed::new(SocketType::XPub);
+    let ids = [bed.join(), bed.join()];
+    assert_eq!(bed.recv(), Err(Error::Again));
+    bed.peer_subscribes(ids[0], b"a", true);
+    bed.peer_subscribes(ids[0], b"a", true);
+    bed.peer_subscribes(ids[1], b"a", true);
+    assert_eq!(notified(&mut bed), parts([b"\x01a"]));
+    bed.peer_subscribes(ids[0], b"a", false);
+    assert_eq!(notified(&mut bed), Parts::new());
+    bed.peer_subscribes(ids[1], b"a", false);
+    bed.peer_subscribes(ids[1], b"never", false);
+    assert_eq!(notified(&mut bed), parts([b"\x00a", b"\x00never"]));
+}
+
+#[test]
+fn a_peer_that_leaves_ends_its_subscriptions() {
+    let mut bed = Bed::new(SocketType::XPub);
+    let ids = [bed.join(), bed.join()];
+    for topic in [&b"b"[..], b"a", b""] {
+        bed.peer_subscribes(ids[0], topic, true);
+    }
+    bed.peer_subscribes(ids[1], b"a", true);
+    notified(&mut bed);
+    bed.leave(ids[0]);
+    assert_eq!(notified(&mut bed), parts([b"\x00", b"\x00b"]));
+    bed.leave(ids[1]);
+    assert_eq!(notified(&mut bed), parts([b"\x00a"]));
+}
+
+#[test]
+fn verbose_shows_every_subscription() {
+    let mut bed = Bed::with(SocketType::XPub, |options| options.xpub_verbose = true);
+    let ids = [bed.join(), bed.join()];
+    for id in [ids[0], ids[0], ids[1]] {
+        bed.peer_subscribes(id, b"a", true);
+    }
+    bed.peer_subscribes(ids[0], b"a", false);
+    assert_eq!(notified(&mut bed), parts([b"\x01a", b"\x01a", b"\x01a"]));
+    bed.leave(ids[1]);
+    assert_eq!(notified(&mut bed), parts([b"\x00a"]));
+}
+
+#[test]
+fn verboser_shows_every_cancellation_too() {
+    let mut bed =
+        Bed::with(SocketType::XPub, |options| (options.xpub_verbose, options.xpub_verboser) = (true, true));
+    let ids = [bed.join(), bed.join(), bed.join()];
+    ids.into_iter().for_each(|id| bed.peer_subscribes(id, b"a", true));
+    notified(&mut bed);
+    bed.peer_subscribes(ids[0], b"a", false);
+    assert_eq!(notified(&mut bed), parts([b"\x00a"]));
+    bed.leave(ids[1]);
+    assert_eq!(notified(&mut bed), parts([b"\x00a"]));
+}
+
+#[test]
+fn xpub_hands_messages_up() {
+    let mut bed = Bed::new(SocketType::XPub);
+    let id = bed.join();
+    bed.peer_sends(id, [b"hello", b"\x01a", b""]);
+    bed.peer_sends(id, [b""]);
+    assert_eq!(bed.recv_part(), Ok((b"hello".to_vec(), true)));
+    assert_eq!(bed.recv_part(), Ok((b"\x01a".to_vec(), false)));
+    assert_eq!(bed.recv_part(), Ok((Vec::new(), false)));
+    assert_eq!(bed.recv_part(), Ok((Vec::new(), false)));
+    assert_eq!(receivers(&mut bed, [id], b"a"), [true]);
+}
+
+#[test]
+fn only_the_first_part_may_subscribe_if_so_told() {
+    let mut bed = Bed::with(SocketType::XPub, |options| options.only_first_subscribe = true);
+    let id = bed.join();
+    bed.peer_sends(id, [b"hello", b"\x01a"]);
+    assert_eq!(bed.recv(), Ok(parts([b"hello", b"\x01a"])));
+    bed.peer_sends(id, [b"\x01b", b"\x01c"]);
+    assert_eq!(notified(&mut bed), parts([b"\x01b", b"\x01c"]));
+    assert_eq!(receivers(&mut bed, [id], b"a"), [false]);
+    assert_eq!(receivers(&mut bed, [id], b"c"), [true]);
+}
+
+#[test]
+fn a_full_peer_misses_messages_alone() {
+    let mut bed = Bed::with(SocketType::Pub, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
+    let ids = [bed.join(), bed.join()];
+    ids.into_iter().for_each(|id| bed.peer_subscribes(id, b"", true));
+    let filled = bed.fill(ids[0]);
+    bed.send([b"x", b"y"]).unwrap();
+    assert_eq!(bed.peer_receives(ids[1]), Some(parts([b"x", b"y"])));
+    assert_eq!(bed.empty(ids[0]), filled);
+    assert_eq!(receivers(&mut bed, ids, b"z"), [true, true]);
+}
+
+#[test]
+fn nodrop_blocks_while_a_matching_peer_is_full() {
+    let mut bed = Bed::with(SocketType::XPub, |options| {
+        options.xpub_nodrop = true;
+        (options.send_hwm, options.receive_hwm) = (1, 1);
+    });
+    let ids = [bed.join(), bed.join()];
+    ids.into_iter().for_each(|id| bed.peer_subscribes(id, b"a", true));
+    bed.peer_subscribes(ids[1], b"b", true);
+    bed.fill(ids[0]);
+    assert_eq!(bed.send([b"a"]), Err(Error::Again));
+    assert!(bed.can_send());
+    assert_eq!(bed.peer_receives(ids[1]), None);
+    bed.send([b"b"]).unwrap();
+    assert_eq!(bed.empty(ids[1]), 1);
+    bed.empty(ids[0]);
+    assert_eq!(receivers(&mut bed, ids, b"a"), [true, true]);
+}
+
+#[test]
+fn inverted_matching_sends_to_the_others() {
+    let mut bed = Bed::with(SocketType::Pub, |options| options.invert_matching = true);
+    let ids = [bed.join(), bed.join()];
+    bed.peer_subscribes(ids[0], b"a", true);
+    assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
+    assert_eq!(receivers(&mut bed, ids, b"b"), [true, true]);
+}
+
+#[test]
+fn new_peers_are_welcomed() {
+    let mut bed = Bed::with(SocketType::XPub, |options| options.xpub_welcome_msg = b"W".to_vec());
+    let (accepted, connected) = (bed.join(), bed.connect(b""));
+    for id in [accepted, connected] {
+        assert_eq!(bed.peer_receives(id), Some(parts([b"W"])));
+        assert_eq!(bed.peer_receives(id), None);
+    }
+    assert_eq!(bed.pipes.options.xpub_welcome_msg, b"W");
+}
+
+#[test]
+fn in_manual_mode_the_program_subscribes_for_its_peers() {
+    let mut bed = Bed::with(SocketType::XPub, |options| options.xpub_manual = true);
+    let ids = [bed.join(), bed.join()];
+    // Nothing was received yet, so there is nobody to subscribe for.
+    bed.pattern.subscribe(&mut bed.pipes, b"X", true).unwrap();
+    assert_eq!(bed.pattern.topics_count(), Some(0));
+    bed.peer_subscribes(ids[0], b"A", true);
+    bed.peer_subscribes(ids[1], b"A", true);
+    assert_eq!(bed.recv(), Ok(parts([b"\x01A"])));
+    bed.pattern.subscribe(&mut bed.pipes, b"XA", true).unwrap();
+    assert_eq!(bed.recv(), Ok(parts([b"\x01A"])));
+    bed.pattern.subscribe(&mut bed.pipes, b"XB", true).unwrap();
+    assert_eq!(receivers(&mut bed, ids, b"A"), [false, false]);
+    assert_eq!(receivers(&mut bed, ids, b"XA"), [true, false]);
+    assert_eq!(receivers(&mut bed, ids, b"XB"), [false, true]);
+    bed.peer_subscribes(ids[0], b"A", false);
+    assert_eq!(receivers(&mut bed, ids, b"XA"), [true, false]);
+    assert_eq!(bed.recv(), Ok(parts([b"\x00A"])));
+    bed.pattern.subscribe(&mut bed.pipes, b"XA", false).unwrap();
+    assert_eq!(receivers(&mut bed, ids, b"XA"), [false, false]);
+}
+
+#[test]
+fn in_manual_mode_leaving_peers_end_what_they_asked_for() {
+    let mut bed = Bed::with(SocketType::XPub, |options| options.xpub_manual = true);
+    let ids = [bed.join(), bed.join()];
+    bed.peer_subscribes(ids[0], b"A", true);
+    bed.peer_subscribes(ids[1], b"A", true);
+    assert_eq!(bed.recv(), Ok(parts([b"\x01A"])));
+    bed.pattern.subscribe(&mut bed.pipes, b"XA", true).unwrap();
+    bed.leave(ids[0]);
+    assert_eq!(bed.pattern.topics_count(), Some(0));
+    bed.pattern.subscribe(&mut bed.pipes, b"late", true).unwrap();
+    assert_eq!(bed.pattern.topics_count(), Some(0));
+    bed.leave(ids[1]);
+    // The subscription of a peer that has gone meanwhile: subscribing for it does nothing.
+    assert_eq!(bed.recv(), Ok(parts([b"\x01A"])));
+    bed.pattern.subscribe(&mut bed.pipes, b"late", true).unwrap();
+    assert_eq!(bed.pattern.topics_count(), Some(0));
+    assert_eq!(notified(&mut bed), parts([b"\x00A", b"\x00A"]));
+}
+
+#[test]
+fn the_last_value_goes_to_the_new_subscriber_only() {
+    let mut bed = Bed::with(SocketType::XPub, |options| {
+        (options.xpub_manual, options.xpub_manual_last_value) = (true, true);
+    });
+    let ids = [bed.join(), bed.join()];
+    for id in ids {
+        bed.peer_subscribes(id, b"A", true);
+        bed.recv().unwrap();
+        bed.pattern.subscribe(&mut bed.pipes, b"A", true).unwrap();
+    }
+    assert_eq!(receivers(&mut bed, ids, b"A last"), [false, true]);
+    assert_eq!(receivers(&mut bed, ids, b"A next"), [true, true]);
+}
+
+#[test]
+fn notifications_carry_the_properties_of_the_peer() {
+    let mut bed = Bed::new(SocketType::XPub);
+    let id = bed.join();
+    bed.peer_subscribes(id, b"a", true);
+    bed.peer_sends(id, [b"message"]);
+    for _ in 0..2 {
+        let mut part = Message::new();
+        bed.pattern.recv(&mut bed.pipes, &mut Target::Message(&mut part)).unwrap();
+        assert!(part.metadata().is_some());
+    }
+}
+
+#[test]
+fn a_flood_of_subscriptions_is_taken_in_batches_but_completely() {
+    let mut bed = Bed::new(SocketType::XPub);
+    let id = bed.join();
+    for number in 0..3500_u32 {
+        let prefix = tautline_proto::command::subscribe_prefix();
+        bed.peer(id).send_command(&[prefix, b"same", &(number / 3000).to_be_bytes()].concat());
+    }
+    bed.pattern.readable(&mut bed.pipes, id);
+    assert_eq!(notified(&mut bed), parts([b"\x01same\0\0\0\0", b"\x01same\0\0\0\x01"]));
+    assert!(!bed.pipes.get(id).unwrap().can_recv());
+}

@@ -1,0 +1,180 @@
+//! REQ (RFC 28): sends a request to one of its peers in turn, then receives the reply of that peer, strictly alternating.
+//!
+//! A request goes out behind an empty delimiter; with ZMQ_REQ_CORRELATE a four-byte request id comes first of all. A reply must begin
+//! with the same parts and come from the peer that was asked; anything else is dropped. ZMQ_REQ_RELAXED allows to send again while
+//! waiting: the old request is forgotten.
+
+use super::Pattern;
+use super::dealer::probe;
+use super::hash::SeededHash;
+use super::rotation::{FairQueue, Rotation};
+use crate::error::Error;
+use crate::pipe::{Part, Pipe, PipeId, Pipes, Received, Target};
+use std::hash::BuildHasher;
+use tautline_proto::frame;
+
+#[cfg(test)]
+mod tests;
+
+/// Where the alternation of requests and replies stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// A request may be sent.
+    Idle,
+    /// Parts of a request were sent, the last one not yet.
+    Sending,
+    /// The request is out; its reply has not come.
+    Waiting,
+    /// The parts in front of the reply were taken; the reply is being received.
+    Receiving,
+}
+
+/// The behaviour of a REQ socket.
+#[derive(Debug)]
+pub(crate) struct Req {
+    outgoing: Rotation,
+    incoming: FairQueue,
+    state: State,
+    /// Who was asked. `None` if that peer has gone: then any reply is taken.
+    asked: Option<PipeId>,
+    /// The id of the last request.
+    request_id: u32,
+    /// The last request carried its id.
+    correlated: bool,
+}
+
+impl Default for Req {
+    fn default() -> Self {
+        Req {
+            outgoing: Rotation::default(),
+            incoming: FairQueue::default(),
+            state: State::Idle,
+            asked: None,
+            // A random start, so that a reply to a former socket is not taken for one to this.
+            request_id: SeededHash::default().hash_one(0_u32) as u32,
+            correlated: false,
+        }
+    }
+}
+
+impl Req {
+    /// Chooses a peer and puts the parts in front of the request.
+    fn start_request(&mut self, pipes: &mut Pipes) -> Result<(), Error> {
+        let id = self.outgoing.start(pipes).ok_or(Error::Again)?;
+        self.asked = Some(id);
+        self.correlated = pipes.options.req_correlate;
+        if let Some(pipe) = pipes.get(id) {
+            if self.correlated {
+                self.request_id = self.request_id.wrapping_add(1);
+                pipe.send(&mut Part::copied(&self.request_id.to_ne_bytes(), true));
+            }
+            pipe.send(&mut Part::copied(b"", true));
+        }
+        self.state = State::Sending;
+        // What is there already can not be the reply to this request. Kept, it could be taken for the reply to a later one.
+        while self.incoming.select(pipes).is_some() {
+            self.incoming.skip_message(pipes);
+        }
+        Ok(())
+    }
+
+    /// Finds the reply and takes the parts in front of it; false if it is not there.
+    fn open_reply(&mut self, pipes: &mut Pipes) -> bool {
+        while let Some(id) = self.incoming.select(pipes) {
+            let Some(pipe) = pipes.get(id) else { return false };
+            let from_asked = self.asked.is_none_or(|asked| asked == id);
+            if from_asked
+                && (!self.correlated || take_part(pipe, &self.request_id.to_ne_bytes()))
+                && take_part(pipe, b"")
+            {
+                self.incoming.hold();
+                self.state = State::Receiving;
+                return true;
+            }
+            self.incoming.skip_message(pipes);
+        }
+        false
+    }
+}
+
+/// Takes the next part if its body is `expected` and more parts follow; else leaves it.
+fn take_part(pipe: &mut Pipe, expected: &[u8]) -> bool {
+    let Some((head, first, second)) = pipe.peek() else { return false };
+    let (front, back) = expected.split_at(first.len().min(expected.len()));
+    let found =
+        head.flags & frame::MORE != 0 && head.len == expected.len() && first == front && second == back;
+    if found {
+        pipe.recv(&mut Target::Buffer(&mut []));
+    }
+    found
+}
+
+impl Pattern for Req {
+    fn attach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
+        probe(pipes, pipe);
+        self.outgoing.attach(pipe);
+        self.incoming.attach(pipe);
+    }
+
+    fn readable(&mut self, _pipes: &mut Pipes, pipe: PipeId) {
+        self.incoming.readable(pipe);
+    }
+
+    fn detach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
+        if self.asked == Some(pipe) {
+            self.asked = None;
+        }
+        self.outgoing.detach(pipe);
+        self.incoming.detach(pipes, pipe);
+    }
+
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+        if matches!(self.state, State::Waiting | State::Receiving) {
+            if !pipes.options.req_relaxed {
+                return Err(Error::State);
+            }
+            if self.incoming.in_message() {
+                self.incoming.skip_message(pipes);
+            }
+            self.state = State::Idle;
+        }
+        if self.state == State::Idle {
+            self.start_request(pipes)?;
+        }
+        self.outgoing.send(pipes, part)?;
+        if !part.more {
+            self.state = State::Waiting;
+        }
+        Ok(())
+    }
+
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+        if matches!(self.state, State::Idle | State::Sending) {
+            return Err(Error::State);
+        }
+        if self.state == State::Waiting && !self.open_reply(pipes) {
+            return Err(Error::Again);
+        }
+        let received = self.incoming.recv(pipes, target)?;
+        if !received.more {
+            self.state = State::Idle;
+        }
+        Ok(received)
+    }
+
+    fn can_send(&mut self, pipes: &mut Pipes) -> bool {
+        match self.state {
+            State::Sending => true,
+            State::Waiting | State::Receiving if !pipes.options.req_relaxed => false,
+            _ => self.outgoing.can_send(pipes),
+        }
+    }
+
+    fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
+        match self.state {
+            State::Idle | State::Sending => false,
+            State::Waiting => self.open_reply(pipes),
+            State::Receiving => true,
+        }
+    }
+}

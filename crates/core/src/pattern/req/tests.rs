@@ -1,0 +1,182 @@
+use crate::error::Error;
+use crate::pattern::testbed::{Bed, parts};
+use tautline_proto::SocketType;
+
+#[test]
+fn requests_and_replies_alternate() {
+    let mut bed = Bed::new(SocketType::Req);
+    assert!(!bed.can_send() && !bed.can_recv());
+    assert_eq!(bed.recv(), Err(Error::State));
+    assert_eq!(bed.send([b"x"]), Err(Error::Again));
+    let id = bed.join();
+    for _ in 0..2 {
+        assert!(bed.can_send());
+        bed.send_part(b"a", true).unwrap();
+        assert!(bed.can_send());
+        assert_eq!(bed.recv(), Err(Error::State));
+        bed.send_owned(b"b", false).unwrap();
+        assert!(!bed.can_send());
+        assert_eq!(bed.send([b"again"]), Err(Error::State));
+        assert_eq!(bed.recv(), Err(Error::Again));
+        assert_eq!(bed.peer_receives(id), Some(parts([b"", b"a", b"b"])));
+        bed.peer_sends(id, [b"", b"c", b"d"]);
+        assert_eq!(bed.recv_part(), Ok((b"c".to_vec(), true)));
+        assert_eq!(bed.send([b"early"]), Err(Error::State));
+        assert!(!bed.can_send());
+        assert_eq!(bed.recv_part(), Ok((b"d".to_vec(), false)));
+        assert_eq!(bed.recv(), Err(Error::State));
+    }
+}
+
+#[test]
+fn asks_its_peers_in_turn() {
+    let mut bed = Bed::new(SocketType::Req);
+    let ids = [bed.join(), bed.join()];
+    for id in [ids[0], ids[1], ids[0]] {
+        bed.send([b"q"]).unwrap();
+        assert_eq!(bed.peer_receives(id), Some(parts([b"", b"q"])));
+        bed.peer_sends(id, [b"", b"r"]);
+        assert_eq!(bed.recv(), Ok(parts([b"r"])));
+    }
+}
+
+#[test]
+fn malformed_and_foreign_replies_are_dropped() {
+    let mut bed = Bed::new(SocketType::Req);
+    let (asked, other) = (bed.join(), bed.join());
+    bed.send([b"q"]).unwrap();
+    bed.peer_sends(other, [b"", b"not asked"]);
+    bed.peer_sends(asked, [b""]);
+    bed.peer_sends(asked, [b"no delimiter", b"x"]);
+    bed.peer_sends(asked, [b"single"]);
+    assert!(!bed.can_recv());
+    assert_eq!(bed.recv(), Err(Error::Again));
+    bed.peer_sends(asked, [b"x", b"", b"y"]);
+    bed.peer_sends(asked, [b"", b"", b"good"]);
+    assert_eq!(bed.recv(), Ok(parts([b"", b"good"])));
+}
+
+#[test]
+fn stale_messages_are_dropped_before_a_request() {
+    let mut bed = Bed::new(SocketType::Req);
+    let id = bed.join();
+    bed.peer_sends(id, [b"", b"stale"]);
+    bed.send([b"q"]).unwrap();
+    assert!(!bed.can_recv());
+    bed.peer_sends(id, [b"", b"fresh"]);
+    assert_eq!(bed.recv(), Ok(parts([b"fresh"])));
+}
+
+#[test]
+fn correlated_replies_must_carry_the_request_id() {
+    let mut bed = Bed::with(SocketType::Req, |options| options.req_correlate = true);
+    let id = bed.join();
+    bed.send([b"q"]).unwrap();
+    let request = bed.peer_receives(id).unwrap();
+    assert_eq!((request.len(), request[0].len()), (3, 4));
+    assert_eq!(request[1..], parts([b"", b"q"]));
+    let mut wrong = request[0].clone();
+    wrong[0] ^= 1;
+    bed.peer_sends(id, [&wrong, b"", b"wrong"]);
+    bed.peer_sends(id, [b"", b"without"]);
+    bed.peer_sends(id, [&request[0]]);
+    bed.peer_sends(id, [&request[0], b"no delimiter"]);
+    bed.peer_sends(id, [&request[0], b""]);
+    assert!(!bed.can_recv());
+    bed.peer_sends(id, [&request[0], b"", b"right"]);
+    assert_eq!(bed.recv(), Ok(parts([b"right"])));
+    bed.send([b"q"]).unwrap();
+    assert_ne!(bed.peer_receives(id).unwrap()[0], request[0]);
+}
+
+#[test]
+fn relaxed_requests_may_be_repeated() {
+    let mut bed = Bed::with(SocketType::Req, |options| {
+        options.req_relaxed = true;
+        options.req_correlate = true;
+    });
+    let (first, second) = (bed.join(), bed.join());
+    bed.send([b"1"]).unwrap();
+    let old = bed.peer_receives(first).unwrap();
+    assert!(bed.can_send());
+    bed.send([b"2"]).unwrap();
+    let new = bed.peer_receives(second).unwrap();
+    bed.peer_sends(first, [&old[0], b"", b"late"]);
+    assert!(!bed.can_recv());
+    bed.peer_sends(second, [&new[0], b"", b"reply", b"end"]);
+    assert_eq!(bed.recv_part(), Ok((b"reply".to_vec(), true)));
+    // Even a half-read reply is given up.
+    bed.send([b"3"]).unwrap();
+    let again = bed.peer_receives(first).unwrap();
+    assert_eq!(bed.recv(), Err(Error::Again));
+    bed.peer_sends(first, [&again[0], b"", b"done"]);
+    assert_eq!(bed.recv(), Ok(parts([b"done"])));
+}
+
+#[test]
+fn a_reply_in_time_for_the_old_request_is_not_taken_for_the_new_one() {
+    let mut bed = Bed::with(SocketType::Req, |options| options.req_relaxed = true);
+    let id = bed.join();
+    bed.send([b"1"]).unwrap();
+    bed.peer_sends(id, [b"", b"r1"]);
+    bed.send([b"2"]).unwrap();
+    assert!(!bed.can_recv());
+    bed.peer_sends(id, [b"", b"r2"]);
+    assert_eq!(bed.recv(), Ok(parts([b"r2"])));
+}
+
+#[test]
+fn a_lost_peer_leaves_the_request_open() {
+    let mut bed = Bed::new(SocketType::Req);
+    let (asked, other) = (bed.join(), bed.join());
+    bed.send([b"q"]).unwrap();
+    bed.leave(asked);
+    assert!(!bed.can_send());
+    assert_eq!(bed.send([b"q"]), Err(Error::State));
+    assert_eq!(bed.recv(), Err(Error::Again));
+    // Nobody in particular is waited for any more.
+    bed.peer_sends(other, [b"", b"somebody"]);
+    assert_eq!(bed.recv(), Ok(parts([b"somebody"])));
+}
+
+#[test]
+fn a_reply_is_readable_after_its_peer_has_gone() {
+    let mut bed = Bed::new(SocketType::Req);
+    let id = bed.join();
+    bed.send([b"q"]).unwrap();
+    bed.peer_sends(id, [b"", b"a", b"b"]);
+    bed.vanish(id);
+    assert_eq!(bed.recv_part(), Ok((b"a".to_vec(), true)));
+    bed.detach(id);
+    assert_eq!(bed.recv_part(), Ok((b"b".to_vec(), false)));
+}
+
+#[test]
+fn a_request_whose_peer_goes_half_way_is_dropped() {
+    let mut bed = Bed::new(SocketType::Req);
+    let (first, second) = (bed.join(), bed.join());
+    bed.send_part(b"1", true).unwrap();
+    bed.leave(first);
+    bed.send_part(b"2", false).unwrap();
+    assert_eq!(bed.peer_receives(second), None);
+    assert!(!bed.can_send());
+}
+
+#[test]
+fn blocks_without_a_trace_at_the_high_water_mark() {
+    let mut bed = Bed::with(SocketType::Req, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
+    let id = bed.join();
+    bed.fill(id);
+    assert_eq!(bed.send([b"q"]), Err(Error::Again));
+    assert_eq!(bed.recv(), Err(Error::State));
+    bed.empty(id);
+    bed.send([b"q"]).unwrap();
+    assert_eq!(bed.peer_receives(id), Some(parts([b"", b"q"])));
+}
+
+#[test]
+fn probes_new_peers() {
+    let mut bed = Bed::with(SocketType::Req, |options| options.probe_router = true);
+    let id = bed.join();
+    assert_eq!(bed.peer_receives(id), Some(parts([b""])));
+}

@@ -1,0 +1,340 @@
+//! Taking turns: [`Rotation`] spreads outgoing messages over the pipes (PUSH, DEALER, REQ, PAIR), [`FairQueue`] takes incoming ones
+//! from all pipes alike (RFC 28, 30). Both keep a multi-part message together, whatever happens to its pipe meanwhile: of a message
+//! that is being sent the rest is dropped, of one that is being received the rest is put aside.
+
+use crate::error::Error;
+use crate::message::Message;
+use crate::pipe::{Part, PipeId, Pipes, Received, Target};
+use std::collections::VecDeque;
+
+#[cfg(test)]
+mod tests;
+
+/// Round robin over the pipes that can take a message.
+#[derive(Debug, Default)]
+pub(crate) struct Rotation {
+    pipes: Vec<PipeId>,
+    /// Index of the pipe whose turn it is.
+    current: usize,
+    /// The current pipe has parts of an unfinished message.
+    in_message: bool,
+    /// The pipe of an unfinished message is gone; the rest of that message is dropped.
+    dropping: bool,
+}
+
+impl Rotation {
+    /// Adds a pipe, behind all others.
+    pub(crate) fn attach(&mut self, pipe: PipeId) {
+        self.pipes.push(pipe);
+    }
+
+    /// Forgets a pipe.
+    pub(crate) fn detach(&mut self, pipe: PipeId) {
+        let Some(index) = self.pipes.iter().position(|&id| id == pipe) else { return };
+        self.pipes.remove(index);
+        if index == self.current && self.in_message {
+            self.in_message = false;
+            self.dropping = true;
+        }
+        if index < self.current {
+            self.current -= 1;
+        }
+        if self.current >= self.pipes.len() {
+            self.current = 0;
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        self.current += 1;
+        if self.current >= self.pipes.len() {
+            self.current = 0;
+        }
+    }
+
+    /// Sends one part: the first one to the next pipe with room, the others after it. Again: no pipe has room.
+    #[inline]
+    pub(crate) fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+        if self.in_message || self.dropping {
+            self.go_on(pipes, part);
+            return Ok(());
+        }
+        for _ in 0..self.pipes.len() {
+            if let Some(pipe) = pipes.get(self.pipes[self.current])
+                && pipe.can_send()
+            {
+                pipe.send(part);
+                if part.more {
+                    self.in_message = true;
+                } else {
+                    self.advance();
+                }
+                return Ok(());
+            }
+            self.advance();
+        }
+        Err(Error::Again)
+    }
+
+    /// A part that is not the first one of its message.
+    fn go_on(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) {
+        let pipe = match self.pipes.get(self.current) {
+            Some(&id) if !self.dropping => pipes.get(id),
+            _ => None,
+        };
+        let Some(pipe) = pipe else {
+            self.in_message = false;
+            self.dropping = part.more;
+            part.consume();
+            return;
+        };
+        pipe.send(part);
+        if !part.more {
+            self.in_message = false;
+            self.advance();
+        }
+    }
+
+    /// Chooses the pipe of the next message before it is sent, so that the caller can put parts of its own in front (with more to
+    /// follow); `send` then goes on with that pipe. `None`: no pipe has room. Not within a message.
+    pub(crate) fn start(&mut self, pipes: &mut Pipes) -> Option<PipeId> {
+        for _ in 0..self.pipes.len() {
+            let id = self.pipes[self.current];
+            if pipes.get(id).is_some_and(|pipe| pipe.can_send()) {
+                self.in_message = true;
+                self.dropping = false;
+                return Some(id);
+            }
+            self.advance();
+        }
+        None
+    }
+
+    /// Gives up the unfinished message, as if it had never been started.
+    pub(crate) fn rollback(&mut self, pipes: &mut Pipes) {
+        if self.in_message
+            && let Some(&id) = self.pipes.get(self.current)
+            && let Some(pipe) = pipes.get(id)
+        {
+            pipe.rollback();
+        }
+        self.in_message = false;
+        self.dropping = false;
+    }
+
+    /// Whether `send` would take a part now.
+    pub(crate) fn can_send(&mut self, pipes: &mut Pipes) -> bool {
+        if self.in_message || self.dropping {
+            return true;
+        }
+        for _ in 0..self.pipes.len() {
+            if pipes.get(self.pipes[self.current]).is_some_and(|pipe| pipe.can_send()) {
+                return true;
+            }
+            self.advance();
+        }
+        false
+    }
+}
+
+/// Whether the fair queue looks at a pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Watch {
+    /// Not one of its pipes.
+    #[default]
+    Absent,
+    /// Found empty; `readable` brings it back.
+    Idle,
+    /// In the active list.
+    Active,
+}
+
+/// One message from each pipe in turn.
+///
+/// A pipe that announces its messages leaves the active list when it is found empty, so that many idle pipes cost nothing; one that
+/// does not (inproc) is looked at whenever its turn comes.
+#[derive(Debug, Default)]
+pub(crate) struct FairQueue {
+    active: Vec<PipeId>,
+    /// Index in `active` of the pipe whose turn it is.
+    current: usize,
+    /// By number of the pipe.
+    watch: Vec<Watch>,
+    /// The next part belongs to a message that has been begun; it is in `rest` or on the current pipe.
+    in_message: bool,
+    /// The rest of the begun message, when its pipe is gone.
+    rest: VecDeque<Message>,
+}
+
+impl FairQueue {
+    /// Adds a pipe and looks at it soon.
+    pub(crate) fn attach(&mut self, pipe: PipeId) {
+        let number = pipe.0 as usize;
+        if number >= self.watch.len() {
+            self.watch.resize(number + 1, Watch::Absent);
+        }
+        if self.watch[number] != Watch::Active {
+            self.watch[number] = Watch::Active;
+            self.active.push(pipe);
+        }
+    }
+
+    /// The pipe may have something to read. Pipes that were not attached are ignored.
+    #[inline]
+    pub(crate) fn readable(&mut self, pipe: PipeId) {
+        if self.watch.get(pipe.0 as usize) == Some(&Watch::Idle) {
+            self.attach(pipe);
+        }
+    }
+
+    /// Forgets a pipe. If a message from it is half read, the rest can still be received.
+    pub(crate) fn detach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
+        match self.watch.get_mut(pipe.0 as usize) {
+            None | Some(Watch::Absent) => return,
+            Some(watch) => *watch = Watch::Absent,
+        }
+        let Some(index) = self.active.iter().position(|&id| id == pipe) else { return };
+        if self.in_message && self.rest.is_empty() && index == self.current {
+            self.put_rest_aside(pipes, pipe);
+        }
+        self.active.swap_remove(index);
+        if self.current == self.active.len() {
+            // The current one was the last: it has moved into the gap, or it is the one that left.
+            self.current = if index < self.active.len() { index } else { 0 };
+        }
+    }
+
+    fn put_rest_aside(&mut self, pipes: &mut Pipes, pipe: PipeId) {
+        if let Some(pipe) = pipes.get(pipe) {
+            let mut part = Message::new();
+            while let Some(received) = pipe.recv(&mut Target::Message(&mut part)) {
+                self.rest.push_back(std::mem::take(&mut part));
+                if !received.more {
+                    return;
+                }
+            }
+        }
+        // Pipes show whole messages only, so this is not reached; the receiver must see an end all the same.
+        self.rest.push_back(Message::new());
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        self.current += 1;
+        if self.current >= self.active.len() {
+            self.current = 0;
+        }
+    }
+
+    /// The current pipe was found empty.
+    fn pass_by(&mut self, announces: bool) {
+        if announces {
+            let pipe = self.active.swap_remove(self.current);
+            self.watch[pipe.0 as usize] = Watch::Idle;
+            if self.current >= self.active.len() {
+                self.current = 0;
+            }
+        } else {
+            self.advance();
+        }
+    }
+
+    /// Whether a message has been begun and not yet received to its end.
+    #[inline]
+    pub(crate) fn in_message(&self) -> bool {
+        self.in_message
+    }
+
+    /// Receives the next part, of the begun message if there is one.
+    #[inline]
+    pub(crate) fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+        if self.in_message {
+            return self.go_on(pipes, target);
+        }
+        for _ in 0..self.active.len() {
+            let Some(pipe) = pipes.get(self.active[self.current]) else {
+                self.pass_by(true);
+                continue;
+            };
+            if let Some(received) = pipe.recv(target) {
+                if received.more {
+                    self.in_message = true;
+                } else {
+                    self.advance();
+                }
+                return Ok(received);
+            }
+            let announces = pipe.announces();
+            self.pass_by(announces);
+        }
+        Err(Error::Again)
+    }
+
+    /// A part of the begun message.
+    fn go_on(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+        if let Some(part) = self.rest.pop_front() {
+            self.in_message = part.more();
+            return Ok(target.put_message(part));
+        }
+        let pipe = self.active.get(self.current).and_then(|&id| pipes.get(id));
+        let Some(received) = pipe.and_then(|pipe| pipe.recv(target)) else {
+            self.in_message = false;
+            return Err(Error::Again);
+        };
+        if !received.more {
+            self.in_message = false;
+            self.advance();
+        }
+        Ok(received)
+    }
+
+    /// Chooses the pipe of the next message, which `recv` then takes. `None`: nothing to receive. Not within a message.
+    #[inline]
+    pub(crate) fn select(&mut self, pipes: &mut Pipes) -> Option<PipeId> {
+        for _ in 0..self.active.len() {
+            let id = self.active[self.current];
+            let Some(pipe) = pipes.get(id) else {
+                self.pass_by(true);
+                continue;
+            };
+            if pipe.can_recv() {
+                return Some(id);
+            }
+            let announces = pipe.announces();
+            self.pass_by(announces);
+        }
+        None
+    }
+
+    /// Begins the message of the selected pipe: whatever is received next belongs to it. For patterns that have put a part in front of
+    /// it or have taken its first parts themselves.
+    #[inline]
+    pub(crate) fn hold(&mut self) {
+        self.in_message = true;
+    }
+
+    /// Drops the rest of the begun message, or the whole message of the selected pipe.
+    pub(crate) fn skip_message(&mut self, pipes: &mut Pipes) {
+        self.in_message = false;
+        if self.rest.is_empty() {
+            if let Some(pipe) = self.active.get(self.current).and_then(|&id| pipes.get(id)) {
+                pipe.skip_message();
+            }
+            self.advance();
+        } else {
+            self.rest.clear();
+        }
+    }
+
+    /// Whether `recv` would deliver a part now.
+    pub(crate) fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
+        self.in_message || self.select(pipes).is_some()
+    }
+}
+
+/// Reads and drops all that has come from a peer that has nothing to say (to PUSH), so that it can not pile up.
+pub(crate) fn discard(pipes: &mut Pipes, id: PipeId) {
+    if let Some(pipe) = pipes.get(id) {
+        while pipe.recv(&mut Target::Buffer(&mut [])).is_some() {}
+    }
+}

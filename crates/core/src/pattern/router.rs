@@ -1,0 +1,226 @@
+//! ROUTER (RFC 28): every peer has a routing id; the first part of a message names the peer it goes to, or has come from.
+//!
+//! A peer is addressable from `ready` on: by the id that it brought, by the one set with ZMQ_CONNECT_ROUTING_ID, or by a made one. A
+//! second peer with an id in use is ignored (what it sends is dropped) until the first one goes, or takes over with
+//! ZMQ_ROUTER_HANDOVER. With ZMQ_ROUTER_RAW the peers are plain byte streams and an empty message closes one.
+
+use super::Pattern;
+use super::dealer::probe;
+use super::rotation::{FairQueue, discard};
+use super::routing::{Notices, RoutingIds, put_routing_id};
+use crate::error::Error;
+use crate::pipe::{Part, PipeId, Pipes, Received, Target};
+
+#[cfg(test)]
+mod tests;
+
+/// ZMQ_ROUTER_NOTIFY: tell of peers that have come.
+const NOTIFY_CONNECT: i32 = 1;
+/// ZMQ_ROUTER_NOTIFY: tell of peers that have gone.
+const NOTIFY_DISCONNECT: i32 = 2;
+
+/// The behaviour of a ROUTER socket.
+#[derive(Debug, Default)]
+pub(crate) struct Router {
+    incoming: FairQueue,
+    ids: RoutingIds,
+    notices: Notices,
+    /// Pipes whose routing id another one has; the id they want is in `Pipe::routing_id`.
+    ignored: Vec<PipeId>,
+    /// The routing id of a message was sent; its other parts are due.
+    sending: bool,
+    /// Where those parts go; `None`: they are dropped.
+    sending_to: Option<PipeId>,
+}
+
+impl Router {
+    /// Makes a pipe addressable by `routing_id`, if nobody else has it or loses it.
+    fn identify(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: Vec<u8>) {
+        if let Some(holder) = self.ids.holder(&routing_id) {
+            if !pipes.options.router_handover {
+                if let Some(pipe) = pipes.get(id) {
+                    pipe.routing_id = routing_id;
+                }
+                self.ignored.push(id);
+                discard(pipes, id);
+                return;
+            }
+            self.forget(pipes, holder);
+            pipes.close(holder);
+        }
+        let notify = pipes.options.router_notify;
+        let Some(pipe) = pipes.get(id) else { return };
+        self.ids.insert(pipe, id, routing_id);
+        if notify & NOTIFY_CONNECT != 0 && pipe.announces() {
+            let routing_id = pipe.routing_id.clone();
+            self.notices.push(pipe, &routing_id);
+        }
+        self.incoming.attach(id);
+    }
+
+    /// Ends all that is under way with an addressable pipe; its former routing id.
+    fn forget(&mut self, pipes: &mut Pipes, id: PipeId) -> Option<Vec<u8>> {
+        if self.sending_to == Some(id) {
+            self.sending_to = None;
+            if let Some(pipe) = pipes.get(id) {
+                pipe.rollback();
+            }
+        }
+        self.incoming.detach(pipes, id);
+        self.ids.remove(pipes, id)
+    }
+
+    /// The first part of a message: finds the peer. The part is not sent on.
+    fn address(&mut self, pipes: &mut Pipes, routing_id: &[u8]) -> Result<(), Error> {
+        let mandatory = pipes.options.router_mandatory;
+        let id = self.ids.find(pipes, routing_id);
+        self.sending_to = id.filter(|&id| pipes.get(id).is_some_and(|pipe| pipe.can_send()));
+        if mandatory && self.sending_to.is_none() {
+            let alive = id.and_then(|id| pipes.get(id)).is_some_and(|pipe| !pipe.has_ended());
+            return Err(if alive { Error::Again } else { Error::HostUnreachable });
+        }
+        self.sending = true;
+        Ok(())
+    }
+
+    /// What the ignored pipes have sent is dropped; those that do not announce it are looked at here.
+    fn discard_ignored(&mut self, pipes: &mut Pipes) {
+        for &id in &self.ignored {
+            discard(pipes, id);
+        }
+    }
+}
+
+impl Pattern for Router {
+    fn attach(&mut self, pipes: &mut Pipes, id: PipeId) {
+        probe(pipes, id);
+        let raw = pipes.options.router_raw;
+        let Some(pipe) = pipes.get(id) else { return };
+        let chosen = std::mem::take(&mut pipe.routing_id);
+        if !chosen.is_empty() {
+            self.identify(pipes, id, chosen);
+        } else if raw {
+            let made = self.ids.make();
+            self.identify(pipes, id, made);
+        }
+    }
+
+    fn ready(&mut self, pipes: &mut Pipes, id: PipeId, reconnected: bool) {
+        let notify = pipes.options.router_notify;
+        let Some(pipe) = pipes.get(id) else { return };
+        if pipe.routing_id.is_empty() {
+            let routing_id = match pipe.peer() {
+                Some(peer) if !peer.routing_id.is_empty() => peer.routing_id.clone(),
+                _ => self.ids.make(),
+            };
+            self.identify(pipes, id, routing_id);
+        } else if reconnected && pipe.announces() && !self.ignored.contains(&id) {
+            // The pipe has outlived its connection, the peer keeps its name.
+            let routing_id = pipe.routing_id.clone();
+            if notify & NOTIFY_DISCONNECT != 0 {
+                self.notices.push(pipe, &routing_id);
+            }
+            if notify & NOTIFY_CONNECT != 0 {
+                self.notices.push(pipe, &routing_id);
+            }
+        }
+    }
+
+    fn readable(&mut self, pipes: &mut Pipes, id: PipeId) {
+        if !self.ignored.is_empty() && self.ignored.contains(&id) {
+            discard(pipes, id);
+        } else {
+            self.incoming.readable(id);
+        }
+    }
+
+    fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {
+        if let Some(position) = self.ignored.iter().position(|&ignored| ignored == id) {
+            self.ignored.remove(position);
+            return;
+        }
+        let Some(routing_id) = self.forget(pipes, id) else { return };
+        let notify = pipes.options.router_notify & NOTIFY_DISCONNECT != 0;
+        if let Some(pipe) = pipes.get(id)
+            && notify
+            && pipe.announces()
+            && pipe.has_ended()
+        {
+            self.notices.push(pipe, &routing_id);
+        }
+        let heir = self
+            .ignored
+            .iter()
+            .position(|&id| pipes.get(id).is_some_and(|pipe| pipe.routing_id == routing_id));
+        if let Some(position) = heir {
+            let heir = self.ignored.remove(position);
+            self.identify(pipes, heir, routing_id);
+        }
+    }
+
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+        if !self.sending {
+            // A routing id with nothing behind it is no message.
+            if part.more {
+                self.address(pipes, part.bytes())?;
+            }
+            part.consume();
+            return Ok(());
+        }
+        let raw = pipes.options.router_raw;
+        if raw {
+            part.more = false;
+        }
+        self.sending = part.more;
+        let id = if part.more { self.sending_to } else { self.sending_to.take() };
+        let Some(pipe) = id.and_then(|id| pipes.get(id)) else {
+            part.consume();
+            return Ok(());
+        };
+        if raw && part.bytes().is_empty() {
+            if let Some(id) = id {
+                self.forget(pipes, id);
+                pipes.close(id);
+            }
+            part.consume();
+            return Ok(());
+        }
+        pipe.send(part);
+        Ok(())
+    }
+
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+        if self.incoming.in_message() {
+            return self.incoming.recv(pipes, target);
+        }
+        if !self.notices.is_empty()
+            && let Some(received) = self.notices.recv(target)
+        {
+            return Ok(received);
+        }
+        let Some(id) = self.incoming.select(pipes) else {
+            self.discard_ignored(pipes);
+            return Err(Error::Again);
+        };
+        let Some(pipe) = pipes.get(id) else { return Err(Error::Again) };
+        let received = put_routing_id(pipe, target);
+        self.ids.used(id);
+        self.incoming.hold();
+        Ok(received)
+    }
+
+    fn can_send(&mut self, pipes: &mut Pipes) -> bool {
+        // Without ZMQ_ROUTER_MANDATORY a message that has nowhere to go is dropped, so sending never blocks.
+        self.sending
+            || !pipes.options.router_mandatory
+            || self.ids.iter().any(|id| pipes.get(id).is_some_and(|pipe| pipe.can_send()))
+    }
+
+    fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
+        if !self.notices.is_empty() || self.incoming.can_recv(pipes) {
+            return true;
+        }
+        self.discard_ignored(pipes);
+        false
+    }
+}

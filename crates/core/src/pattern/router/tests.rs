@@ -1,0 +1,210 @@
+use super::*;
+use crate::message::Message;
+use crate::pattern::testbed::{Bed, parts};
+use tautline_proto::SocketType;
+
+fn bed() -> Bed {
+    Bed::new(SocketType::Router)
+}
+
+#[test]
+fn messages_carry_and_follow_routing_ids() {
+    let mut bed = bed();
+    let (a, b) = (bed.join_as(b"A"), bed.join_as(b"B"));
+    assert!(bed.can_send() && !bed.can_recv());
+    bed.peer_sends(a, [b"1", b"2"]);
+    bed.peer_sends(b, [b"3"]);
+    assert_eq!(bed.recv(), Ok(parts([b"A", b"1", b"2"])));
+    assert_eq!(bed.recv(), Ok(parts([b"B", b"3"])));
+    bed.send([b"B", b"x"]).unwrap();
+    bed.send([b"A", b"", b"y"]).unwrap();
+    bed.send([b"A", b"z"]).unwrap();
+    assert_eq!(bed.peer_receives(b), Some(parts([b"x"])));
+    assert_eq!(bed.peer_receives(a), Some(parts([b"", b"y"])));
+    assert_eq!(bed.peer_receives(a), Some(parts([b"z"])));
+}
+
+#[test]
+fn peers_without_a_routing_id_get_a_made_one() {
+    let mut bed = bed();
+    let (a, b) = (bed.join(), bed.join());
+    bed.peer_sends(a, [b"1"]);
+    bed.peer_sends(b, [b"2"]);
+    let (from_a, from_b) = (bed.recv().unwrap(), bed.recv().unwrap());
+    for from in [&from_a, &from_b] {
+        assert_eq!((from[0].len(), from[0][0]), (5, 0));
+    }
+    assert_ne!(from_a[0], from_b[0]);
+    bed.send([&from_b[0], b"r"]).unwrap();
+    assert_eq!(bed.peer_receives(b), Some(parts([b"r"])));
+    assert_eq!(bed.peer_receives(a), None);
+}
+
+#[test]
+fn unroutable_messages_are_dropped() {
+    let mut bed = bed();
+    bed.send([b"nobody", b"1", b"2"]).unwrap();
+    let a = bed.join_as(b"A");
+    // A routing id alone is no message.
+    bed.send([b"A"]).unwrap();
+    bed.send_owned(b"A", true).unwrap();
+    bed.send_owned(b"x", false).unwrap();
+    assert_eq!(bed.peer_receives(a), Some(parts([b"x"])));
+    bed.vanish(a);
+    bed.send([b"A", b"y"]).unwrap();
+}
+
+#[test]
+fn mandatory_tells_what_can_not_be_routed() {
+    let mut bed = Bed::with(SocketType::Router, |options| {
+        options.router_mandatory = true;
+        (options.send_hwm, options.receive_hwm) = (1, 1);
+    });
+    assert!(!bed.can_send());
+    assert_eq!(bed.send_part(b"A", true), Err(Error::HostUnreachable));
+    assert_eq!(bed.send_part(b"A", false), Ok(()));
+    let a = bed.join_as(b"A");
+    assert!(bed.can_send());
+    let filled = bed.fill(a);
+    assert!(!bed.can_send());
+    assert_eq!(bed.send_part(b"A", true), Err(Error::Again));
+    assert_eq!(bed.empty(a), filled);
+    bed.send([b"A", b"x"]).unwrap();
+    assert_eq!(bed.peer_receives(a), Some(parts([b"x"])));
+    bed.vanish(a);
+    assert_eq!(bed.send_part(b"A", true), Err(Error::HostUnreachable));
+    assert!(!bed.can_send());
+}
+
+#[test]
+fn without_mandatory_a_full_peer_misses_the_message() {
+    let mut bed = Bed::with(SocketType::Router, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
+    let a = bed.join_as(b"A");
+    let filled = bed.fill(a);
+    assert!(bed.can_send());
+    bed.send([b"A", b"x", b"y"]).unwrap();
+    assert_eq!(bed.empty(a), filled);
+}
+
+#[test]
+fn a_peer_that_goes_within_a_message_swallows_the_rest() {
+    let mut bed = bed();
+    let a = bed.join_as(b"A");
+    bed.send_part(b"A", true).unwrap();
+    bed.send_part(b"1", true).unwrap();
+    bed.leave(a);
+    let again = bed.join_as(b"A");
+    bed.send_part(b"2", false).unwrap();
+    assert_eq!(bed.peer_receives(again), None);
+    bed.send([b"A", b"3"]).unwrap();
+    assert_eq!(bed.peer_receives(again), Some(parts([b"3"])));
+}
+
+#[test]
+fn the_rest_of_a_received_message_survives_its_peer() {
+    let mut bed = bed();
+    let a = bed.join_as(b"A");
+    bed.peer_sends(a, [b"1", b"2"]);
+    assert_eq!(bed.recv_part(), Ok((b"A".to_vec(), true)));
+    bed.detach(a);
+    assert_eq!(bed.recv(), Ok(parts([b"1", b"2"])));
+    assert_eq!(bed.recv(), Err(Error::Again));
+}
+
+#[test]
+fn a_second_peer_of_the_same_name_is_ignored_until_the_first_goes() {
+    let mut bed = bed();
+    let first = bed.join_as(b"A");
+    let second = bed.join_as(b"A");
+    bed.peer_sends(second, [b"lost"]);
+    assert_eq!(bed.recv(), Err(Error::Again));
+    bed.send([b"A", b"x"]).unwrap();
+    assert_eq!(bed.peer_receives(first), Some(parts([b"x"])));
+    assert_eq!(bed.peer_receives(second), None);
+    bed.leave(first);
+    bed.peer_sends(second, [b"heard"]);
+    assert_eq!(bed.recv(), Ok(parts([b"A", b"heard"])));
+    bed.send([b"A", b"y"]).unwrap();
+    assert_eq!(bed.peer_receives(second), Some(parts([b"y"])));
+    let third = bed.join_as(b"A");
+    bed.leave(third);
+    bed.send([b"A", b"z"]).unwrap();
+    assert_eq!(bed.peer_receives(second), Some(parts([b"z"])));
+}
+
+#[test]
+fn handover_gives_the_name_to_the_new_peer() {
+    let mut bed = Bed::with(SocketType::Router, |options| options.router_handover = true);
+    let first = bed.join_as(b"A");
+    bed.peer_sends(first, [b"1", b"2"]);
+    assert_eq!(bed.recv_part(), Ok((b"A".to_vec(), true)));
+    let second = bed.join_as(b"A");
+    assert_eq!(bed.closed(), [first]);
+    // What has been begun is finished.
+    assert_eq!(bed.recv(), Ok(parts([b"1", b"2"])));
+    bed.send([b"A", b"x"]).unwrap();
+    assert_eq!(bed.peer_receives(second), Some(parts([b"x"])));
+    bed.peer_sends(second, [b"3"]);
+    assert_eq!(bed.recv(), Ok(parts([b"A", b"3"])));
+}
+
+#[test]
+fn the_connecting_side_may_name_its_peer() {
+    let mut bed = bed();
+    let id = bed.connect(b"server");
+    bed.send([b"server", b"before the handshake"]).unwrap();
+    assert_eq!(bed.peer_receives(id), Some(parts([b"before the handshake"])));
+    bed.pattern.ready(&mut bed.pipes, id, false);
+    bed.pattern.ready(&mut bed.pipes, id, true);
+    bed.peer_sends(id, [b"x"]);
+    assert_eq!(bed.recv(), Ok(parts([b"server", b"x"])));
+    let mut bed = Bed::with(SocketType::Router, |options| options.router_mandatory = true);
+    let id = bed.connect(b"");
+    assert_eq!(bed.send_part(b"A", true), Err(Error::HostUnreachable));
+    assert!(bed.pipes.get(id).unwrap().routing_id.is_empty());
+    bed.pattern.ready(&mut bed.pipes, id, false);
+    assert!(bed.can_send());
+}
+
+#[test]
+fn raw_peers_are_closed_by_an_empty_message() {
+    let mut bed = Bed::with(SocketType::Router, |options| options.router_raw = true);
+    let id = bed.join_as(b"not asked");
+    bed.peer_sends(id, [b"bytes"]);
+    let got = bed.recv().unwrap();
+    assert_eq!((got[0].len(), got[0][0], &got[1][..]), (5, 0, &b"bytes"[..]));
+    bed.send_part(&got[0], true).unwrap();
+    // More is ignored: each part is a message.
+    bed.send_part(b"answer", true).unwrap();
+    assert_eq!(bed.peer_receives(id), Some(parts([b"answer"])));
+    bed.send([&got[0], b""]).unwrap();
+    assert_eq!(bed.closed(), [id]);
+    bed.send([&got[0], b"gone"]).unwrap();
+}
+
+#[test]
+fn probes_new_peers() {
+    let mut bed = Bed::with(SocketType::Router, |options| options.probe_router = true);
+    let id = bed.connect(b"");
+    assert_eq!(bed.peer_receives(id), Some(parts([b""])));
+}
+
+#[test]
+fn routing_id_parts_carry_the_properties_of_the_peer() {
+    let mut bed = bed();
+    let id = bed.join_as(b"A");
+    bed.peer_sends(id, [b"x"]);
+    let mut part = Message::new();
+    bed.pattern.recv(&mut bed.pipes, &mut Target::Message(&mut part)).unwrap();
+    assert!(part.metadata().is_some());
+}
+
+#[test]
+fn inproc_peers_are_not_notified_about() {
+    let mut bed =
+        Bed::with(SocketType::Router, |options| options.router_notify = NOTIFY_CONNECT | NOTIFY_DISCONNECT);
+    let id = bed.join_as(b"A");
+    assert!(!bed.can_recv());
+    bed.leave(id);
+    assert!(!bed.can_recv());
+}

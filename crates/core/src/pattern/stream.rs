@@ -1,0 +1,139 @@
+//! STREAM: peers that speak no ZMTP. Whatever bytes arrive are one message: the peer's routing id and a part with the bytes.
+//!
+//! With ZMQ_STREAM_NOTIFY (on by default) an empty message tells that a peer has come or gone. Sending an empty message to a peer
+//! closes it. Routing ids are made here, or set with ZMQ_CONNECT_ROUTING_ID.
+
+use super::Pattern;
+use super::rotation::FairQueue;
+use super::routing::{Notices, RoutingIds, put_routing_id};
+use crate::error::Error;
+use crate::pipe::{Part, PipeId, Pipes, Received, Target};
+
+#[cfg(test)]
+mod tests;
+
+/// The behaviour of a STREAM socket.
+#[derive(Debug, Default)]
+pub(crate) struct Stream {
+    incoming: FairQueue,
+    ids: RoutingIds,
+    notices: Notices,
+    /// The routing id was sent, the bytes are due.
+    sending: bool,
+    /// Where they go; `None`: they are dropped.
+    sending_to: Option<PipeId>,
+}
+
+impl Stream {
+    fn notify(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: &[u8]) {
+        if pipes.options.stream_notify
+            && let Some(pipe) = pipes.get(id)
+        {
+            self.notices.push(pipe, routing_id);
+        }
+    }
+
+    fn forget(&mut self, pipes: &mut Pipes, id: PipeId) -> Option<Vec<u8>> {
+        if self.sending_to == Some(id) {
+            self.sending_to = None;
+        }
+        self.incoming.detach(pipes, id);
+        self.ids.remove(pipes, id)
+    }
+}
+
+impl Pattern for Stream {
+    fn attach(&mut self, pipes: &mut Pipes, id: PipeId) {
+        let Some(pipe) = pipes.get(id) else { return };
+        let chosen = std::mem::take(&mut pipe.routing_id);
+        if chosen.is_empty() || self.ids.holder(&chosen).is_some() {
+            let made = self.ids.make();
+            self.ids.insert(pipe, id, made.clone());
+            // How a program learns the id of the peer it has just connected to: ZMQ_ROUTING_ID tells it.
+            pipes.options.routing_id = made;
+        } else {
+            self.ids.insert(pipe, id, chosen);
+        }
+        self.incoming.attach(id);
+    }
+
+    fn ready(&mut self, pipes: &mut Pipes, id: PipeId, reconnected: bool) {
+        let Some(pipe) = pipes.get(id) else { return };
+        let routing_id = pipe.routing_id.clone();
+        if reconnected {
+            // The end of the former connection.
+            self.notify(pipes, id, &routing_id);
+        }
+        self.notify(pipes, id, &routing_id);
+    }
+
+    fn readable(&mut self, _pipes: &mut Pipes, id: PipeId) {
+        self.incoming.readable(id);
+    }
+
+    fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {
+        if let Some(routing_id) = self.forget(pipes, id)
+            && pipes.get(id).is_some_and(|pipe| pipe.has_ended())
+        {
+            self.notify(pipes, id, &routing_id);
+        }
+    }
+
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+        if !self.sending {
+            if part.more {
+                let id = self.ids.find(pipes, part.bytes()).ok_or(Error::HostUnreachable)?;
+                let Some(pipe) = pipes.get(id) else { return Err(Error::HostUnreachable) };
+                if !pipe.can_send() {
+                    // Nobody reads what is sent to a peer that has gone, so waiting for room would never end.
+                    return Err(if pipe.has_ended() { Error::HostUnreachable } else { Error::Again });
+                }
+                self.sending_to = Some(id);
+            }
+            self.sending = true;
+            part.consume();
+            return Ok(());
+        }
+        self.sending = false;
+        part.more = false;
+        match self.sending_to.take() {
+            Some(id) if part.bytes().is_empty() => {
+                self.forget(pipes, id);
+                pipes.close(id);
+            }
+            Some(id) => {
+                if let Some(pipe) = pipes.get(id) {
+                    pipe.send(part);
+                }
+            }
+            None => {}
+        }
+        part.consume();
+        Ok(())
+    }
+
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+        if self.incoming.in_message() {
+            return self.incoming.recv(pipes, target);
+        }
+        if !self.notices.is_empty()
+            && let Some(received) = self.notices.recv(target)
+        {
+            return Ok(received);
+        }
+        let id = self.incoming.select(pipes).ok_or(Error::Again)?;
+        let Some(pipe) = pipes.get(id) else { return Err(Error::Again) };
+        let received = put_routing_id(pipe, target);
+        self.ids.used(id);
+        self.incoming.hold();
+        Ok(received)
+    }
+
+    fn can_send(&mut self, _pipes: &mut Pipes) -> bool {
+        true
+    }
+
+    fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
+        !self.notices.is_empty() || self.incoming.can_recv(pipes)
+    }
+}

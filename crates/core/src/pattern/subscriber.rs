@@ -1,0 +1,208 @@
+//! SUB and XSUB (RFC 29): tell every publisher which topics are wanted, and receive from all of them fairly. SUB subscribes by option
+//! and lets only matching messages through; XSUB subscribes by sending messages, hands on whatever comes, and may send other messages
+//! to the publishers too.
+//!
+//! Each pipe gets all subscriptions when it is attached, and again when its connection was lost and is there again. Equal subscriptions
+//! are counted; each one is passed on, but only the last cancellation is (ZMQ_XSUB_VERBOSE_UNSUBSCRIBE: each).
+
+use super::Pattern;
+use super::fan_out::FanOut;
+use super::rotation::FairQueue;
+use super::subscriptions::OwnSubscriptions;
+use crate::error::Error;
+use crate::message::Message;
+use crate::pipe::{Part, PipeId, Pipes, Received, Target};
+use tautline_proto::{command, legacy_subscription};
+
+#[cfg(test)]
+mod tests;
+
+/// The behaviour of a SUB or XSUB socket.
+#[derive(Debug)]
+pub(crate) struct Subscriber {
+    /// SUB: messages without a subscription are dropped here too, and nothing can be sent.
+    filters: bool,
+    subscriptions: OwnSubscriptions,
+    incoming: FairQueue,
+    upstream: FanOut,
+    /// XSUB: later parts of the message being sent may be subscriptions.
+    may_subscribe: bool,
+    /// A message that has passed the filter, taken from a pipe that can not be looked into (ZMQ_CONFLATE).
+    passed: Option<Message>,
+    /// Room to build a command.
+    scratch: Vec<u8>,
+}
+
+impl Subscriber {
+    /// A SUB (`filters`) or an XSUB.
+    pub(crate) fn new(filters: bool) -> Self {
+        Subscriber {
+            filters,
+            subscriptions: OwnSubscriptions::default(),
+            incoming: FairQueue::default(),
+            upstream: FanOut::default(),
+            may_subscribe: false,
+            passed: None,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Sends all subscriptions to one pipe.
+    fn announce(&mut self, pipes: &mut Pipes, id: PipeId) {
+        let Some(pipe) = pipes.get(id) else { return };
+        for topic in self.subscriptions.iter() {
+            write_command(&mut self.scratch, true, topic);
+            pipe.send_command(&self.scratch);
+        }
+    }
+
+    /// Counts a subscription or cancellation; whether the publishers are told.
+    fn count(&mut self, pipes: &Pipes, topic: &[u8], subscribe: bool) -> bool {
+        if subscribe {
+            self.subscriptions.add(topic);
+            return true;
+        }
+        self.subscriptions.remove(topic) || pipes.options.xsub_verbose_unsubscribe
+    }
+
+    /// Tells all publishers of a subscription or cancellation.
+    fn tell(&mut self, pipes: &mut Pipes, topic: &[u8], subscribe: bool) {
+        write_command(&mut self.scratch, subscribe, topic);
+        for &id in self.upstream.pipes() {
+            if let Some(pipe) = pipes.get(id) {
+                pipe.send_command(&self.scratch);
+            }
+        }
+    }
+
+    /// Whether messages need not be looked at.
+    #[inline]
+    fn passes_all(&self, pipes: &Pipes) -> bool {
+        !self.filters || (self.subscriptions.match_all() && !pipes.options.invert_matching)
+    }
+
+    /// Drops messages that are not wanted; false if no other is there.
+    fn find(&mut self, pipes: &mut Pipes) -> bool {
+        let conflate = pipes.options.conflate;
+        let invert = pipes.options.invert_matching;
+        while let Some(id) = self.incoming.select(pipes) {
+            let Some(pipe) = pipes.get(id) else { return false };
+            if conflate {
+                let mut message = Message::new();
+                if self.incoming.recv(pipes, &mut Target::Message(&mut message)).is_ok()
+                    && self.subscriptions.matches(message.as_slice(), b"") != invert
+                {
+                    self.passed = Some(message);
+                    return true;
+                }
+            } else if pipe
+                .peek()
+                .is_some_and(|(_, head, tail)| self.subscriptions.matches(head, tail) != invert)
+            {
+                return true;
+            } else {
+                self.incoming.skip_message(pipes);
+            }
+        }
+        false
+    }
+}
+
+fn write_command(out: &mut Vec<u8>, subscribe: bool, topic: &[u8]) {
+    out.clear();
+    out.extend_from_slice(if subscribe { command::subscribe_prefix() } else { command::cancel_prefix() });
+    out.extend_from_slice(topic);
+}
+
+impl Pattern for Subscriber {
+    fn attach(&mut self, pipes: &mut Pipes, id: PipeId) {
+        self.incoming.attach(id);
+        self.upstream.attach(id);
+        self.announce(pipes, id);
+    }
+
+    fn ready(&mut self, pipes: &mut Pipes, id: PipeId, reconnected: bool) {
+        if reconnected {
+            self.announce(pipes, id);
+        }
+    }
+
+    fn readable(&mut self, _pipes: &mut Pipes, id: PipeId) {
+        self.incoming.readable(id);
+    }
+
+    fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {
+        self.incoming.detach(pipes, id);
+        self.upstream.detach(id);
+    }
+
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+        if self.filters {
+            return Err(Error::NotSupported);
+        }
+        let first = !self.upstream.in_message();
+        if first {
+            self.upstream.begin();
+            self.upstream.mark_all();
+            self.may_subscribe = true;
+        }
+        let subscription = if self.may_subscribe { legacy_subscription(part.bytes()) } else { None };
+        if first {
+            self.may_subscribe = !pipes.options.only_first_subscribe || subscription.is_some();
+        }
+        if let Some((subscribe, topic)) = subscription {
+            let topic = topic.to_vec();
+            let tell = self.count(pipes, &topic, subscribe);
+            if first && !part.more {
+                if tell {
+                    self.tell(pipes, &topic, subscribe);
+                }
+                part.consume();
+                return Ok(());
+            }
+            // Within a multi-part message it stays a part.
+        }
+        self.upstream.send(pipes, part);
+        Ok(())
+    }
+
+    #[inline]
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+        if self.passed.is_none() && (self.incoming.in_message() || self.passes_all(pipes)) {
+            return self.incoming.recv(pipes, target);
+        }
+        if self.passed.is_none() && !self.find(pipes) {
+            return Err(Error::Again);
+        }
+        match self.passed.take() {
+            Some(message) => Ok(target.put_message(message)),
+            None => self.incoming.recv(pipes, target),
+        }
+    }
+
+    fn can_send(&mut self, _pipes: &mut Pipes) -> bool {
+        // XSUB: publishers without room miss the message; nobody is waited for.
+        !self.filters
+    }
+
+    fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
+        if self.passed.is_some() || self.incoming.in_message() {
+            return true;
+        }
+        if self.passes_all(pipes) { self.incoming.can_recv(pipes) } else { self.find(pipes) }
+    }
+
+    fn subscribe(&mut self, pipes: &mut Pipes, topic: &[u8], subscribe: bool) -> Result<(), Error> {
+        if !self.filters {
+            return Err(Error::Invalid);
+        }
+        if self.count(pipes, topic, subscribe) {
+            self.tell(pipes, topic, subscribe);
+        }
+        Ok(())
+    }
+
+    fn topics_count(&self) -> Option<usize> {
+        Some(self.subscriptions.len())
+    }
+}

@@ -1,0 +1,227 @@
+//! Who wants which topics: the store of PUB and XPUB (topics of each pipe) and that of SUB and XSUB (a count per topic).
+
+use super::topics::Topics;
+use crate::pipe::PipeId;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Subscriptions of peers. A pipe holds a topic once, however often it has subscribed to it.
+#[derive(Debug, Default)]
+pub(crate) struct PeerSubscriptions {
+    /// The pipes of a topic, in ascending order; never empty.
+    topics: Topics<Vec<PipeId>>,
+    /// The topics (slots) of each pipe, by the number of the pipe.
+    by_pipe: Vec<BTreeSet<u32>>,
+}
+
+/// What a removal meant for a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Removed {
+    /// The pipe did not have the topic.
+    Unknown,
+    /// Others still have the topic.
+    Remains,
+    /// Nobody has the topic any more.
+    Last,
+}
+
+impl PeerSubscriptions {
+    /// Number of distinct topics.
+    pub(crate) fn len(&self) -> usize {
+        self.topics.len()
+    }
+
+    /// Subscribes `pipe`; true if nobody had the topic before.
+    pub(crate) fn add(&mut self, topic: &[u8], pipe: PipeId) -> bool {
+        let slot = self.topics.insert(topic);
+        let number = pipe.0 as usize;
+        if number >= self.by_pipe.len() {
+            self.by_pipe.resize_with(number + 1, BTreeSet::new);
+        }
+        self.by_pipe[number].insert(slot);
+        let Some((_, pipes)) = self.topics.entry(slot) else { return false };
+        let first = pipes.is_empty();
+        if let Err(position) = pipes.binary_search(&pipe) {
+            pipes.insert(position, pipe);
+        }
+        first
+    }
+
+    /// Unsubscribes `pipe`.
+    pub(crate) fn remove(&mut self, topic: &[u8], pipe: PipeId) -> Removed {
+        let Some(slot) = self.topics.slot(topic) else { return Removed::Unknown };
+        if !self.by_pipe.get_mut(pipe.0 as usize).is_some_and(|slots| slots.remove(&slot)) {
+            return Removed::Unknown;
+        }
+        if self.take_out(slot, pipe) { Removed::Last } else { Removed::Remains }
+    }
+
+    /// Takes `pipe` out of the topic of `slot`; true if it was the last one and the topic is gone.
+    fn take_out(&mut self, slot: u32, pipe: PipeId) -> bool {
+        let Some((_, pipes)) = self.topics.entry(slot) else { return false };
+        if let Ok(position) = pipes.binary_search(&pipe) {
+            pipes.remove(position);
+        }
+        let last = pipes.is_empty();
+        if last {
+            self.topics.remove(slot);
+        }
+        last
+    }
+
+    /// Forgets `pipe`. The topics it had, in byte order, each with whether it is gone now.
+    pub(crate) fn remove_pipe(&mut self, pipe: PipeId) -> Vec<(Arc<[u8]>, bool)> {
+        let Some(slots) = self.by_pipe.get_mut(pipe.0 as usize) else { return Vec::new() };
+        let mut removed = Vec::with_capacity(slots.len());
+        for slot in std::mem::take(slots) {
+            if let Some(topic) = self.topics.entry(slot).map(|(topic, _)| Arc::clone(topic)) {
+                removed.push((topic, self.take_out(slot, pipe)));
+            }
+        }
+        removed.sort_unstable();
+        removed
+    }
+
+    /// Calls `found` with the subscribers of each topic that matches; a pipe with several such topics comes more than once.
+    #[inline]
+    pub(crate) fn each_match(&self, subject: &[u8], mut found: impl FnMut(&[PipeId])) {
+        self.topics.each_match(subject, |pipes| {
+            found(pipes);
+            true
+        });
+    }
+}
+
+/// A socket's own subscriptions, counted: the last of several equal ones ends the topic.
+#[derive(Debug, Default)]
+pub(crate) struct OwnSubscriptions {
+    topics: Topics<usize>,
+}
+
+impl OwnSubscriptions {
+    /// Number of distinct topics.
+    pub(crate) fn len(&self) -> usize {
+        self.topics.len()
+    }
+
+    /// One more subscription to `topic`.
+    pub(crate) fn add(&mut self, topic: &[u8]) {
+        let slot = self.topics.insert(topic);
+        if let Some((_, count)) = self.topics.entry(slot) {
+            *count += 1;
+        }
+    }
+
+    /// One subscription to `topic` less; true if it was the last one.
+    pub(crate) fn remove(&mut self, topic: &[u8]) -> bool {
+        let Some(slot) = self.topics.slot(topic) else { return false };
+        let Some((_, count)) = self.topics.entry(slot) else { return false };
+        *count -= 1;
+        let last = *count == 0;
+        if last {
+            self.topics.remove(slot);
+        }
+        last
+    }
+
+    /// The distinct topics.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.topics.iter().map(|(topic, _)| topic)
+    }
+
+    /// Whether every message matches.
+    #[inline]
+    pub(crate) fn match_all(&self) -> bool {
+        self.topics.has_empty()
+    }
+
+    /// Whether a message matches whose first part is `head` followed by `tail`.
+    #[inline]
+    pub(crate) fn matches(&self, head: &[u8], tail: &[u8]) -> bool {
+        let longest = self.topics.longest();
+        if tail.is_empty() || head.len() >= longest {
+            return self.topics.matches(head);
+        }
+        let tail = &tail[..tail.len().min(longest - head.len())];
+        self.topics.matches(&[head, tail].concat())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: PipeId = PipeId(0);
+    const B: PipeId = PipeId(9);
+
+    fn subscribers(subscriptions: &PeerSubscriptions, subject: &[u8]) -> Vec<PipeId> {
+        let mut found = Vec::new();
+        subscriptions.each_match(subject, |pipes| found.extend_from_slice(pipes));
+        found.sort_unstable();
+        found
+    }
+
+    #[test]
+    fn peers_hold_a_topic_once() {
+        let mut peers = PeerSubscriptions::default();
+        assert!(peers.add(b"t", B));
+        assert!(!peers.add(b"t", B));
+        assert!(!peers.add(b"t", A));
+        assert_eq!(subscribers(&peers, b"topic"), [A, B]);
+        assert_eq!(peers.len(), 1);
+        assert_eq!(peers.remove(b"t", A), Removed::Remains);
+        assert_eq!(peers.remove(b"t", A), Removed::Unknown);
+        assert_eq!(peers.remove(b"u", A), Removed::Unknown);
+        assert_eq!(peers.remove(b"t", PipeId(77)), Removed::Unknown);
+        assert_eq!(peers.remove(b"t", B), Removed::Last);
+        assert_eq!(peers.remove(b"t", B), Removed::Unknown);
+        assert_eq!(peers.len(), 0);
+        assert!(subscribers(&peers, b"topic").is_empty());
+    }
+
+    #[test]
+    fn a_pipe_leaves_with_all_its_topics() {
+        let mut peers = PeerSubscriptions::default();
+        for topic in [&b"z"[..], b"b", b"", b"ab"] {
+            peers.add(topic, A);
+        }
+        peers.add(b"b", B);
+        let gone = peers.remove_pipe(A);
+        let gone: Vec<(&[u8], bool)> = gone.iter().map(|(topic, last)| (&**topic, *last)).collect();
+        assert_eq!(gone, [(&b""[..], true), (b"ab", true), (b"b", false), (b"z", true)]);
+        assert!(peers.remove_pipe(A).is_empty());
+        assert!(peers.remove_pipe(PipeId(500)).is_empty());
+        assert_eq!(subscribers(&peers, b"bc"), [B]);
+        assert_eq!(peers.len(), 1);
+    }
+
+    #[test]
+    fn own_subscriptions_count() {
+        let mut own = OwnSubscriptions::default();
+        own.add(b"a");
+        own.add(b"a");
+        assert_eq!(own.len(), 1);
+        assert!(!own.remove(b"a"));
+        assert!(own.matches(b"abc", b""));
+        assert!(own.remove(b"a"));
+        assert!(!own.remove(b"a"));
+        assert!(!own.matches(b"abc", b""));
+        assert_eq!(own.iter().count(), 0);
+    }
+
+    #[test]
+    fn a_subject_in_two_pieces_matches_like_a_whole_one() {
+        let mut own = OwnSubscriptions::default();
+        own.add(b"topic");
+        for cut in 0..=8 {
+            let (head, tail) = b"topic.ab".split_at(cut);
+            assert!(own.matches(head, tail), "{cut}");
+            let (head, tail) = b"topiX.ab".split_at(cut);
+            assert!(!own.matches(head, tail), "{cut}");
+        }
+        assert!(!own.matches(b"top", b"i"));
+        assert!(!own.match_all());
+        own.add(b"");
+        assert!(own.match_all() && own.matches(b"", b""));
+    }
+}

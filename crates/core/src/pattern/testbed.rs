@@ -1,0 +1,230 @@
+//! A socket without a socket, for tests: one pattern, its pipes, and the far end of each pipe in the hands of the test.
+
+use super::{Pattern, entry};
+use crate::error::Error;
+use crate::message::Message;
+use crate::options::{ContextDefaults, Options};
+use crate::pipe::{Body, Part, Pipe, PipeId, Pipes, Target};
+use std::collections::BTreeMap;
+use tautline_proto::{SocketType, command, frame};
+
+/// The parts of a message.
+pub(super) type Parts = Vec<Vec<u8>>;
+
+/// Copies parts, for comparisons.
+pub(super) fn parts<const N: usize>(bodies: [&[u8]; N]) -> Parts {
+    bodies.iter().map(|body| body.to_vec()).collect()
+}
+
+/// A pattern at work.
+pub(super) struct Bed {
+    pub(super) pattern: Box<dyn Pattern>,
+    pub(super) pipes: Pipes,
+    peers: BTreeMap<PipeId, Pipe>,
+}
+
+impl Bed {
+    pub(super) fn new(socket_type: SocketType) -> Bed {
+        Bed::with(socket_type, |_| {})
+    }
+
+    /// With options set before anything else.
+    pub(super) fn with(socket_type: SocketType, set: impl FnOnce(&mut Options)) -> Bed {
+        let mut options = Options::new(socket_type, &ContextDefaults::default());
+        set(&mut options);
+        let pattern = (entry(socket_type).unwrap().create)();
+        Bed { pattern, pipes: Pipes::new(options), peers: BTreeMap::new() }
+    }
+
+    /// A peer arrives.
+    pub(super) fn join(&mut self) -> PipeId {
+        self.join_as(b"")
+    }
+
+    /// A peer with this routing id arrives.
+    pub(super) fn join_as(&mut self, routing_id: &[u8]) -> PipeId {
+        let id = self.insert(routing_id, b"");
+        self.pattern.attach(&mut self.pipes, id);
+        self.pattern.ready(&mut self.pipes, id, false);
+        id
+    }
+
+    /// We connect, having named the peer with ZMQ_CONNECT_ROUTING_ID; it is not `ready` yet.
+    pub(super) fn connect(&mut self, chosen: &[u8]) -> PipeId {
+        let id = self.insert(b"", chosen);
+        self.pattern.attach(&mut self.pipes, id);
+        id
+    }
+
+    /// A pipe of which the pattern does not know.
+    pub(super) fn insert(&mut self, routing_id: &[u8], chosen: &[u8]) -> PipeId {
+        let mut theirs = self.pipes.options.clone();
+        theirs.routing_id = routing_id.to_vec();
+        let (mut here, there) = Pipe::test_pair(&self.pipes.options, &theirs);
+        here.routing_id = chosen.to_vec();
+        let id = self.pipes.insert(here);
+        self.peers.insert(id, there);
+        id
+    }
+
+    /// The peer goes; what it has sent can still be read.
+    pub(super) fn vanish(&mut self, id: PipeId) {
+        self.peers.remove(&id);
+        self.pipes.get(id).unwrap().end();
+    }
+
+    /// The pipe is removed.
+    pub(super) fn detach(&mut self, id: PipeId) {
+        self.pattern.detach(&mut self.pipes, id);
+        self.pipes.remove(id);
+        self.peers.remove(&id);
+    }
+
+    /// The peer goes, and all it has sent was read.
+    pub(super) fn leave(&mut self, id: PipeId) {
+        self.vanish(id);
+        self.detach(id);
+    }
+
+    /// The pipes that the pattern has asked to end since the last call; they are removed.
+    pub(super) fn closed(&mut self) -> Vec<PipeId> {
+        let closed = self.pipes.take_closing();
+        for &id in &closed {
+            self.pipes.remove(id);
+            self.peers.remove(&id);
+        }
+        closed
+    }
+
+    pub(super) fn peer(&mut self, id: PipeId) -> &mut Pipe {
+        self.peers.get_mut(&id).unwrap()
+    }
+
+    /// The peer sends a message.
+    pub(super) fn peer_sends<const N: usize>(&mut self, id: PipeId, bodies: [&[u8]; N]) {
+        let peer = self.peer(id);
+        for (index, body) in bodies.iter().enumerate() {
+            peer.send(&mut Part::copied(body, index + 1 < N));
+        }
+        self.pattern.readable(&mut self.pipes, id);
+    }
+
+    /// The peer sends SUBSCRIBE or CANCEL.
+    pub(super) fn peer_subscribes(&mut self, id: PipeId, topic: &[u8], subscribe: bool) {
+        let prefix = if subscribe { command::subscribe_prefix() } else { command::cancel_prefix() };
+        self.peer(id).send_command(&[prefix, topic].concat());
+        self.pattern.readable(&mut self.pipes, id);
+    }
+
+    /// The next message that has come to the peer.
+    pub(super) fn peer_receives(&mut self, id: PipeId) -> Option<Parts> {
+        let mut bodies = Parts::new();
+        let mut part = Message::new();
+        while let Some(received) = self.peer(id).recv(&mut Target::Message(&mut part)) {
+            bodies.push(part.as_slice().to_vec());
+            assert_eq!((received.len, received.more), (part.len(), part.more()));
+            if !received.more {
+                return Some(bodies);
+            }
+        }
+        assert!(bodies.is_empty(), "a message without an end");
+        None
+    }
+
+    /// The subscriptions (`true`) and cancellations that have come to the peer as commands, up to the first message part.
+    pub(super) fn peer_commands(&mut self, id: PipeId) -> Vec<(bool, Vec<u8>)> {
+        let mut commands = Vec::new();
+        let mut frame = Message::new();
+        while let Some(head) = self.peer(id).recv_any(&mut frame) {
+            if head.flags & frame::COMMAND == 0 {
+                break;
+            }
+            let body = frame.as_slice();
+            match body.strip_prefix(command::subscribe_prefix()) {
+                Some(topic) => commands.push((true, topic.to_vec())),
+                None => commands.push((false, body.strip_prefix(command::cancel_prefix()).unwrap().to_vec())),
+            }
+        }
+        commands
+    }
+
+    pub(super) fn send_part(&mut self, body: &[u8], more: bool) -> Result<(), Error> {
+        self.pattern.send(&mut self.pipes, &mut Part::copied(body, more))
+    }
+
+    /// Sends a message; stops at the first part that is not taken.
+    pub(super) fn send<const N: usize>(&mut self, bodies: [&[u8]; N]) -> Result<(), Error> {
+        for (index, body) in bodies.iter().enumerate() {
+            self.send_part(body, index + 1 < N)?;
+        }
+        Ok(())
+    }
+
+    /// Sends one part as an owned message, which must be empty afterwards if it was taken.
+    pub(super) fn send_owned(&mut self, body: &[u8], more: bool) -> Result<(), Error> {
+        let mut message = Message::from_slice(body);
+        self.pattern.send(&mut self.pipes, &mut Part { body: Body::Owned(&mut message), more })
+    }
+
+    pub(super) fn recv_part(&mut self) -> Result<(Vec<u8>, bool), Error> {
+        let can_recv = self.pattern.can_recv(&mut self.pipes);
+        let mut part = Message::new();
+        let result = self.pattern.recv(&mut self.pipes, &mut Target::Message(&mut part));
+        assert_eq!(can_recv, result.is_ok(), "can_recv must tell what recv does");
+        let received = result?;
+        assert_eq!((received.len, received.more), (part.len(), part.more()));
+        Ok((part.as_slice().to_vec(), received.more))
+    }
+
+    pub(super) fn recv(&mut self) -> Result<Parts, Error> {
+        let mut bodies = Parts::new();
+        loop {
+            let (body, more) = self.recv_part()?;
+            bodies.push(body);
+            if !more {
+                return Ok(bodies);
+            }
+        }
+    }
+
+    /// The next message, received into buffers that are too short.
+    pub(super) fn recv_cut(&mut self) -> Vec<(usize, bool)> {
+        let mut lengths = Vec::new();
+        loop {
+            let mut buffer = [0; 1];
+            let received = self.pattern.recv(&mut self.pipes, &mut Target::Buffer(&mut buffer)).unwrap();
+            lengths.push((received.len, received.more));
+            if !received.more {
+                return lengths;
+            }
+        }
+    }
+
+    pub(super) fn can_send(&mut self) -> bool {
+        self.pattern.can_send(&mut self.pipes)
+    }
+
+    pub(super) fn can_recv(&mut self) -> bool {
+        self.pattern.can_recv(&mut self.pipes)
+    }
+
+    /// Sends empty messages from here until the pipe is at its high-water mark; how many. The pattern is not involved.
+    pub(super) fn fill(&mut self, id: PipeId) -> usize {
+        let pipe = self.pipes.get(id).unwrap();
+        let mut sent = 0;
+        while pipe.can_send() {
+            pipe.send(&mut Part::copied(b"filler", false));
+            sent += 1;
+        }
+        sent
+    }
+
+    /// The peer receives everything that was sent to it; how many messages.
+    pub(super) fn empty(&mut self, id: PipeId) -> usize {
+        let mut received = 0;
+        while self.peer_receives(id).is_some() {
+            received += 1;
+        }
+        received
+    }
+}
