@@ -111,12 +111,19 @@ static void connect_some (void *socket)
             fail ("zmq_connect");
 }
 
+/* A signal may interrupt it, and it may simply be called again. */
+static void term (void *context)
+{
+    while (zmq_ctx_term (context) == -1)
+        if (zmq_errno () != EINTR)
+            fail ("zmq_ctx_term");
+}
+
 static void close_and_term (void *socket, void *context)
 {
     if (zmq_close (socket) == -1)
         fail ("zmq_close");
-    if (zmq_ctx_term (context) == -1)
-        fail ("zmq_ctx_term");
+    term (context);
     alarm (HANG_SECONDS);
 }
 
@@ -353,8 +360,7 @@ static void churn (void)
                 fail ("pthread_create");
         }
         usleep (below (3000));
-        if (zmq_ctx_term (context) == -1)
-            fail ("zmq_ctx_term");
+        term (context);
         for (index = 0; index < THREADS; index++)
             pthread_join (threads[index], NULL);
         progress ();

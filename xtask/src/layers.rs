@@ -1,6 +1,6 @@
 //! The module rules inside the engine: a layer uses what lies below it, never what lies above.
 //!
-//! The table is `xtask/layers.txt`. References are found in the text: `crate::a::b`, `crate::{a, b}`, `super::` chains
+//! The table is `xtask/layers.txt`; its layers are top-level modules, or single modules inside of one. References are found in the text: `crate::a::b`, `crate::{a, b}`, `super::` chains
 //! that reach the crate root, `tautline_proto::` and `tautline_io::`. Tests may use anything.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,8 @@ pub fn check(root: &Path) -> Vec<String> {
         Err(finding) => return vec![finding],
     };
     let sources = scan::sources(&root.join("crates/core/src"));
-    let modules: BTreeSet<&str> = sources.iter().filter_map(|source| top(&source.path)).collect();
+    let modules: BTreeSet<&str> =
+        sources.iter().filter_map(|source| scan::module_path(&source.path).first().copied()).collect();
     let mut findings: Vec<String> = modules
         .iter()
         .filter(|module| !table.contains_key(**module))
@@ -35,31 +36,36 @@ pub fn check(root: &Path) -> Vec<String> {
     findings
 }
 
-/// The top-level module of a file; None for the crate root, which joins all of them.
-fn top(path: &str) -> Option<&str> {
-    scan::module_path(path).first().copied()
+/// The layer that a module path (`a/b/c`) belongs to: `a/b` if that has a line of its own, else `a`.
+fn layer(path: &str, table: &Table) -> Option<String> {
+    let mut names = path.split('/');
+    let top = names.next()?.to_owned();
+    let inner = names.next().map(|name| format!("{top}/{name}"));
+    inner.filter(|inner| table.contains_key(inner)).or(Some(top)).filter(|name| table.contains_key(name))
 }
 
 fn violations(source: &Source, table: &Table) -> Vec<String> {
-    let Some(from) = top(&source.path) else { return Vec::new() };
-    let Some(allowed) = table.get(from) else { return Vec::new() };
+    // The crate root joins all layers and belongs to none.
+    let Some(from) = layer(&scan::module_path(&source.path).join("/"), table) else { return Vec::new() };
+    let allowed = &table[&from];
     let mut findings = Vec::new();
-    for (line, name) in references(source) {
-        if name == from {
-            continue;
-        }
+    for (line, path) in references(source) {
         let place = format!("crates/core/src/{}:{line}", source.path);
-        if !table.contains_key(&name) {
+        match layer(&path, table) {
             // A re-export of the crate root would hide which layer is meant.
-            findings.push(format!("{place}: name the module of `crate::{name}`"));
-        } else if !allowed.contains(&name) {
-            findings.push(format!("{place}: {from} may not use {name}"));
+            None => {
+                findings.push(format!("{place}: name the module of `crate::{}`", path.replace('/', "::")))
+            }
+            Some(to) if to != from && !allowed.contains(&to) => {
+                findings.push(format!("{place}: {from} may not use {to}"));
+            }
+            Some(_) => {}
         }
     }
     findings
 }
 
-/// The layers that a file refers to, with the line of each reference.
+/// The modules that a file refers to, as `a/b` or `a`, with the line of each reference.
 fn references(source: &Source) -> Vec<(usize, String)> {
     let code: String = source.lines().flat_map(|(_, code, _)| [code, "\n"]).collect();
     let depth = scan::module_path(&source.path).len();
@@ -67,9 +73,9 @@ fn references(source: &Source) -> Vec<(usize, String)> {
     for (at, word) in word_positions(&code) {
         let line = code[..at].matches('\n').count() + 1;
         let after = &code[at + word.len()..];
-        let mut add = |name: &str| found.push((line, name.to_owned()));
+        let mut add = |path: String| found.push((line, path));
         if let Some((_, layer)) = CRATES.iter().find(|(name, _)| *name == word) {
-            add(layer);
+            add((*layer).to_owned());
         } else if word == "crate" && !code[..at].ends_with('$') {
             heads(after).into_iter().for_each(&mut add);
         } else if word == "super" && !code[..at].trim_end().ends_with("::") {
@@ -92,15 +98,12 @@ fn references(source: &Source) -> Vec<(usize, String)> {
     found
 }
 
-/// The first names of the path or group that follows `crate`: `::a::b` gives a, `::{a, b::{c, d}}` gives a, b.
+/// The first two names of each path that follows `crate`: `::a::b::C` gives a/b, `::{a, b::{c, d}}` gives a and b/c.
 /// Macros (`::name!`) and visibilities (`crate)`) give none.
-fn heads(after: &str) -> Vec<&str> {
+fn heads(after: &str) -> Vec<String> {
     let Some(rest) = after.trim_start().strip_prefix("::").map(str::trim_start) else { return Vec::new() };
-    let Some(group) = rest.strip_prefix('{') else {
-        let name = scan::words(rest).next();
-        return name.filter(|name| !rest[name.len()..].starts_with('!')).into_iter().collect();
-    };
-    let (mut depth, mut names, mut at_head) = (0, Vec::new(), true);
+    let Some(group) = rest.strip_prefix('{') else { return head(rest).into_iter().collect() };
+    let (mut depth, mut paths, mut at_head) = (0, Vec::new(), true);
     for (at, c) in group.char_indices() {
         match c {
             '{' => depth += 1,
@@ -108,13 +111,26 @@ fn heads(after: &str) -> Vec<&str> {
             '}' => depth -= 1,
             ',' if depth == 0 => at_head = true,
             c if at_head && depth == 0 && (c.is_alphanumeric() || c == '_') => {
-                names.extend(scan::words(&group[at..]).next());
+                paths.extend(head(&group[at..]));
                 at_head = false;
             }
             _ => {}
         }
     }
-    names
+    paths
+}
+
+/// `a::b::C` gives a/b, `a::{b, c}` gives a/b, `a::B` gives a: types start with a capital.
+fn head(path: &str) -> Option<String> {
+    let first = scan::words(path).next()?;
+    let rest = &path[first.len()..];
+    if rest.starts_with('!') {
+        return None;
+    }
+    let second = rest.strip_prefix("::").map(|rest| rest.trim_start_matches('{')).and_then(|rest| {
+        scan::words(rest).next().filter(|word| rest.starts_with(word) && word.starts_with(char::is_lowercase))
+    });
+    Some(second.map_or_else(|| first.to_owned(), |second| format!("{first}/{second}")))
 }
 
 fn word_positions(code: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -187,8 +203,8 @@ mod tests {
 
     #[test]
     fn references_of_every_form() {
-        assert_eq!(names("a.rs", "use crate::x::Y; // crate::no\nlet z = crate::w::v();"), ["x", "w"]);
-        assert_eq!(names("a.rs", "use crate::{\n b::{self, c},\n d,\n};"), ["b", "d"]);
+        assert_eq!(names("a.rs", "use crate::x::Y; // crate::no\nlet z = crate::w::v();"), ["x", "w/v"]);
+        assert_eq!(names("a.rs", "use crate::{\n b::{self, c},\n d,\n};"), ["b/self", "d"]);
         assert_eq!(names("a/b.rs", "use super::c; use super::super::d::E;"), ["d"]);
         assert_eq!(names("a.rs", "use super::d::E; pub(crate) fn f() {} pub(super) x: u8"), ["d"]);
         assert_eq!(names("a.rs", "use tautline_io::net; crate::check!(x); $crate::y"), ["io"]);
@@ -210,5 +226,15 @@ mod tests {
         assert_eq!(found, ["crates/core/src/low.rs:2: low may not use top"]);
         assert!(violations(&source("top.rs", "use crate::low::X;"), &table).is_empty());
         assert_eq!(violations(&source("low.rs", "use crate::X;"), &table).len(), 1);
+        assert!(violations(&source("lib.rs", "use crate::top::X;"), &table).is_empty());
+    }
+
+    #[test]
+    fn a_module_inside_may_be_a_layer_of_its_own() {
+        let table = parse("a: \nb: a\na/c: b\n").unwrap();
+        assert!(violations(&source("a/c.rs", "use crate::b::X;"), &table).is_empty());
+        assert_eq!(violations(&source("a/d.rs", "use crate::b::X;"), &table).len(), 1);
+        assert_eq!(violations(&source("b.rs", "use crate::a::c::X;"), &table).len(), 1);
+        assert!(violations(&source("b.rs", "use crate::a::d::X;"), &table).is_empty());
     }
 }
