@@ -9,12 +9,13 @@
 //! shared body before it hands out `&mut` to it, only the C layer's [`Message::data_ptr`] sees one body from several messages.
 #![allow(unsafe_code)]
 
+pub(crate) mod blocks;
 mod memory;
 mod metadata;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub(crate) use memory::settle;
+pub(crate) use memory::{copy_words, settle};
 pub use metadata::Metadata;
 
 use crate::sync::Arc;
@@ -187,10 +188,39 @@ impl Message {
         }
     }
 
-    /// Replaces the body by a copy of `bytes`; the more flag and everything else goes back to the defaults.
+    /// Replaces the body by a copy of `bytes`; everything else goes back to the defaults. In place: moving a message that was just
+    /// written would wait for the stores.
     #[inline]
     pub(crate) fn assign(&mut self, bytes: &[u8]) {
-        *self = Message::from_slice(bytes);
+        self.clear();
+        let len = bytes.len();
+        if len <= INLINE_MAX {
+            // SAFETY: it fits, and `bytes` lies elsewhere: `self` is borrowed mutably.
+            unsafe { copy_words(bytes.as_ptr(), self.data_ptr(), len) };
+            self.inline_len = len as u8;
+            return;
+        }
+        let Some(block) = HeapBlock::allocate(len) else { memory::exhausted(len) };
+        // SAFETY: the block has room for `len` bytes and nobody else knows it.
+        unsafe {
+            let data = HeapBlock::data(block);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, len);
+            self.body.outside = Outside { data, len, owner: Owner { heap: block } };
+        }
+        self.tag = HEAP;
+    }
+
+    /// Makes this an empty message.
+    #[inline]
+    fn clear(&mut self) {
+        if self.tag != INLINE {
+            memory::release(self);
+            self.tag = INLINE;
+        }
+        self.inline_len = 0;
+        self.more = false;
+        self.shared = false;
+        self.clear_properties();
     }
 
     /// The body's length in bytes.

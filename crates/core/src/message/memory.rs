@@ -2,6 +2,7 @@
 //!
 //! Called by `Message` only. A count starts at 1 for the message that made the block; every `share` adds one.
 
+use super::blocks;
 use super::{FOREIGN, FOREIGN_SHARED, FreeFn, HEAP, Message};
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::alloc::Layout;
@@ -13,19 +14,21 @@ pub(super) struct HeapBlock {
     references: AtomicUsize,
 }
 
+const _: () = assert!(align_of::<HeapBlock>() <= blocks::ALIGN);
+
 impl HeapBlock {
-    fn layout(len: usize) -> Option<Layout> {
-        let size = size_of::<HeapBlock>().checked_add(len)?;
-        Layout::from_size_align(size, align_of::<HeapBlock>()).ok()
+    /// Size of the whole block for a body of `len` bytes.
+    fn size(len: usize) -> Option<usize> {
+        size_of::<HeapBlock>().checked_add(len)
     }
 
     /// A block with `len` bytes of unspecified content, referred to once; `None` if memory is exhausted.
     #[inline]
     pub(super) fn allocate(len: usize) -> Option<*mut HeapBlock> {
-        let layout = HeapBlock::layout(len)?;
-        // SAFETY: the layout is not empty, and the new memory has room for the header and `len` bytes.
+        let size = HeapBlock::size(len)?;
+        // SAFETY: the new memory has room for the header and `len` bytes, and is aligned as every block is.
         unsafe {
-            let block: *mut HeapBlock = std::alloc::alloc(layout).cast();
+            let block: *mut HeapBlock = blocks::allocate(size).cast();
             if block.is_null() {
                 return None;
             }
@@ -111,9 +114,7 @@ pub(super) fn release(message: &mut Message) {
                 let block = outside.owner.heap;
                 if forget(&(*block).references) {
                     block.drop_in_place();
-                    if let Some(layout) = HeapBlock::layout(outside.len) {
-                        std::alloc::dealloc(block.cast(), layout);
-                    }
+                    blocks::free(block.cast(), size_of::<HeapBlock>() + outside.len);
                 }
             }
             FOREIGN => (outside.owner.foreign.0)(outside.data.cast(), outside.owner.foreign.1),
@@ -138,10 +139,8 @@ pub(super) unsafe extern "C" fn free_vec(data: *mut c_void, hint: *mut c_void) {
 /// Ends the process the way every failed infallible allocation does.
 #[cold]
 pub(super) fn exhausted(len: usize) -> ! {
-    match HeapBlock::layout(len) {
-        Some(layout) => std::alloc::handle_alloc_error(layout),
-        None => std::alloc::handle_alloc_error(Layout::new::<HeapBlock>()),
-    }
+    let layout = Layout::from_size_align(len, align_of::<HeapBlock>());
+    std::alloc::handle_alloc_error(layout.unwrap_or(Layout::new::<HeapBlock>()))
 }
 
 /// Gives fresh memory a definite content without the cost of writing it, so that it can be lent out as `&mut [u8]`.
@@ -166,5 +165,43 @@ pub(crate) unsafe fn settle(data: *mut u8, len: usize) {
     // SAFETY: the caller's promise.
     unsafe {
         std::ptr::write_bytes(data, 0, len);
+    }
+}
+
+/// Copies a body of fewer than 256 bytes by 8-byte words, whatever its alignment.
+///
+/// A wide load of what the application just stored in narrow pieces would wait until those stores have left the store buffer.
+/// Volatile keeps the compiler from merging the words into such loads.
+///
+/// # Safety
+/// `from` and `to` are valid for `n` bytes and do not overlap.
+#[inline(always)]
+pub(crate) unsafe fn copy_words(from: *const u8, to: *mut u8, n: usize) {
+    #[repr(C, packed)]
+    #[derive(Clone, Copy)]
+    struct Word<T>(T);
+    #[inline(always)]
+    unsafe fn word<T: Copy>(from: *const u8, to: *mut u8, at: usize) {
+        // SAFETY: within the bounds that the caller promised; a packed struct has no alignment.
+        unsafe { to.add(at).cast::<Word<T>>().write(from.add(at).cast::<Word<T>>().read_volatile()) };
+    }
+    // SAFETY: every word lies within the `n` bytes; the last one overlaps the one before where `n` is not a multiple.
+    unsafe {
+        if n >= 8 {
+            let last = n - 8;
+            let mut at = 0;
+            while at < last {
+                word::<u64>(from, to, at);
+                at += 8;
+            }
+            word::<u64>(from, to, last);
+        } else if n >= 4 {
+            word::<u32>(from, to, 0);
+            word::<u32>(from, to, n - 4);
+        } else if n > 0 {
+            word::<u8>(from, to, 0);
+            word::<u8>(from, to, n / 2);
+            word::<u8>(from, to, n - 1);
+        }
     }
 }

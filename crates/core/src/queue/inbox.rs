@@ -105,6 +105,12 @@ impl<T, W: Unpark> Inbox<T, W> {
         barrier_heavy();
     }
 
+    /// Whether the wake descriptor was handed to the application.
+    #[inline]
+    pub(crate) fn is_exposed(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & EXPOSED != 0
+    }
+
     /// Wakes the owner if it sleeps, without news: something outside of the inbox changed, an inproc chain for example.
     pub(crate) fn nudge(&self) {
         // Store (the caller's), then load `state`: pairs with the heavy barrier in `prepare_park`.

@@ -5,7 +5,7 @@
 
 use super::chain;
 use super::consumer::Consumer;
-use super::segment::{Node, Position, copy_words, trace};
+use super::segment::{Node, Position, copy_body, trace};
 use crate::message::Message;
 use crate::sync::atomic::Ordering;
 use tautline_proto::frame;
@@ -25,6 +25,12 @@ pub(crate) struct Head {
 }
 
 impl Head {
+    #[inline(always)]
+    fn header_len(self) -> usize {
+        if self.flags & frame::LONG != 0 { frame::MAX_HEADER } else { 2 }
+    }
+
+    #[inline(always)]
     fn ends_message(self) -> bool {
         self.flags & (frame::MORE | frame::COMMAND) == 0
     }
@@ -146,31 +152,38 @@ impl FrameReader {
         }
     }
 
-    /// The next frame if it is short and lies together: its head and its body.
+    /// The next frame if it lies together: its head and its body.
     #[inline(always)]
-    fn short(&mut self) -> Option<(Head, *const u8)> {
+    fn together(&mut self) -> Option<(Head, *const u8)> {
         let left = self.stop.addr() - self.position.at.addr();
-        if left >= 2 {
-            // SAFETY: `left` published bytes lie behind the position.
-            unsafe {
-                let at = self.position.at;
-                trace::read((*self.position.node).buffer, at, 2);
-                let flags = at.read();
-                let len = usize::from(at.add(1).read());
-                if flags & frame::LONG == 0 && len + 2 <= left {
-                    trace::read((*self.position.node).buffer, at, len + 2);
-                    return Some((Head { flags, len }, at.add(2)));
-                }
-            }
+        if left < 2 {
+            return None;
         }
-        None
+        let at = self.position.at;
+        // SAFETY: `left` published bytes lie behind the position, and they begin with a frame that the producer checked.
+        unsafe {
+            trace::read((*self.position.node).buffer, at, 2);
+            let flags = at.read();
+            let (len, header_len) = if flags & frame::LONG == 0 {
+                (usize::from(at.add(1).read()), 2)
+            } else if left >= frame::MAX_HEADER {
+                (u64::from_be_bytes(at.add(1).cast::<[u8; 8]>().read()) as usize, frame::MAX_HEADER)
+            } else {
+                return None;
+            };
+            if len > left - header_len {
+                return None;
+            }
+            trace::read((*self.position.node).buffer, at, header_len + len);
+            Some((Head { flags, len }, at.add(header_len)))
+        }
     }
 
-    /// Moves over a short frame.
+    /// Moves over a frame that lies together.
     #[inline(always)]
-    fn consume_short(&mut self, head: Head) {
-        // SAFETY: `short` saw these bytes.
-        self.position.at = unsafe { self.position.at.add(head.len + 2) };
+    fn consume_together(&mut self, head: Head) {
+        // SAFETY: `together` saw these bytes.
+        self.position.at = unsafe { self.position.at.add(head.header_len() + head.len) };
         self.count(head);
     }
 
@@ -195,8 +208,8 @@ impl FrameReader {
     }
 
     /// Moves over a frame; `end` is the position behind its body.
-    fn consume(&mut self, head: Head, header_len: usize, end: Position) {
-        let bytes = self.bytes().wrapping_add((header_len + head.len) as u64);
+    fn consume(&mut self, head: Head, end: Position) {
+        let bytes = self.bytes().wrapping_add((head.header_len() + head.len) as u64);
         if end.node != self.position.node || end.at > self.stop {
             self.stop = end.at;
         }
@@ -208,15 +221,11 @@ impl FrameReader {
     }
 }
 
-fn header_len(head: Head) -> usize {
-    if head.flags & frame::LONG != 0 { frame::MAX_HEADER } else { 2 }
-}
-
 impl FrameReader {
     /// The head of the next frame, which is not consumed.
     #[inline]
     pub(crate) fn head(&mut self) -> Option<Head> {
-        match self.short() {
+        match self.together() {
             Some((head, _)) => Some(head),
             None => self.find().map(|(head, _)| head),
         }
@@ -225,11 +234,11 @@ impl FrameReader {
     /// Reads the next frame into `out`; what does not fit is dropped. The head has the whole length.
     #[inline]
     pub(crate) fn read_into(&mut self, out: &mut [u8]) -> Option<Head> {
-        let Some((head, body)) = self.short() else { return self.read_into_slow(out) };
+        let Some((head, body)) = self.together() else { return self.read_into_slow(out) };
         let n = head.len.min(out.len());
         // SAFETY: the body's bytes are published and lie together; `out` lies elsewhere.
-        unsafe { copy_words(body, out.as_mut_ptr(), n) };
-        self.consume_short(head);
+        unsafe { copy_body(body, out.as_mut_ptr(), n) };
+        self.consume_together(head);
         Some(head)
     }
 
@@ -242,18 +251,18 @@ impl FrameReader {
             body.copy(&mut out[..n]);
             body.skip((head.len - n) as u64);
         }
-        self.consume(head, header_len(head), body);
+        self.consume(head, body);
         Some(head)
     }
 
     /// Reads the next frame into a message, whose former content is released. A body by reference is taken over, not copied.
     #[inline]
     pub(crate) fn read_message(&mut self, out: &mut Message) -> Option<Head> {
-        let Some((head, body)) = self.short() else { return self.read_message_slow(out) };
+        let Some((head, body)) = self.together() else { return self.read_message_slow(out) };
         // SAFETY: the body's bytes are published and lie together.
         out.assign(unsafe { std::slice::from_raw_parts(body, head.len) });
         out.set_more(head.flags & frame::MORE != 0);
-        self.consume_short(head);
+        self.consume_together(head);
         Some(head)
     }
 
@@ -272,7 +281,7 @@ impl FrameReader {
             };
         }
         out.set_more(head.flags & frame::MORE != 0);
-        self.consume(head, header_len(head), body);
+        self.consume(head, body);
         Some(head)
     }
 
@@ -303,14 +312,14 @@ impl FrameReader {
     /// Drops the next frame.
     #[inline]
     pub(crate) fn skip(&mut self) -> Option<Head> {
-        if let Some((head, _)) = self.short() {
-            self.consume_short(head);
+        if let Some((head, _)) = self.together() {
+            self.consume_together(head);
             return Some(head);
         }
         let (head, mut body) = self.find()?;
         // SAFETY: the whole frame is published.
         unsafe { body.skip(head.len as u64) };
-        self.consume(head, header_len(head), body);
+        self.consume(head, body);
         Some(head)
     }
 

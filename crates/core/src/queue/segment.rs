@@ -12,10 +12,9 @@
 //! So a buffer is finished when the consumer goes from one of its nodes to a node of another buffer. An external node holds exactly
 //! one frame body. `end` is null while the producer may still append to the node.
 
-use crate::message::{Message, settle};
+use crate::message::{Message, blocks, copy_words, settle};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicPtr, Ordering};
-use std::alloc::Layout;
 
 /// Size of a chain's first buffer, and of those that follow as long as little is sent.
 pub(super) const SMALL: usize = if cfg!(loom) { size_of::<Buffer>() + 48 } else { 4096 };
@@ -24,7 +23,7 @@ pub(super) const LARGE: usize = if cfg!(loom) { size_of::<Buffer>() + 48 } else 
 /// Fewer bytes than this behind an external node are not worth a node.
 const REST: usize = if cfg!(loom) { 24 } else { 256 };
 
-const ALIGN: usize = 16;
+const ALIGN: usize = blocks::ALIGN;
 /// What `place_external` needs at most.
 pub(super) const EXTERNAL_ROOM: usize = ALIGN + size_of::<External>() + size_of::<Node>() + REST;
 
@@ -62,12 +61,11 @@ struct External {
 impl Buffer {
     /// A new buffer of `size` bytes in all, with its node open and empty.
     pub(super) fn allocate(size: usize) -> *mut Buffer {
-        let layout = layout(size);
-        // SAFETY: the layout is larger than a `Buffer`, whose fields are all written before anybody sees them.
+        // SAFETY: `size` is larger than a `Buffer`, whose fields are all written before anybody sees them.
         unsafe {
-            let buffer: *mut Buffer = std::alloc::alloc(layout).cast();
+            let buffer: *mut Buffer = blocks::allocate(size).cast();
             if buffer.is_null() {
-                std::alloc::handle_alloc_error(layout);
+                std::alloc::handle_alloc_error(std::alloc::Layout::new::<Buffer>());
             }
             let start: *mut u8 = buffer.add(1).cast();
             settle(start, size - size_of::<Buffer>());
@@ -180,12 +178,12 @@ pub(super) unsafe fn place_external(
 /// # Safety
 /// Nobody uses the buffer.
 pub(super) unsafe fn free(buffer: *mut Buffer) {
-    // SAFETY: allocated with just this layout.
+    // SAFETY: allocated with just this size.
     unsafe {
         let size = (*buffer).size;
         #[cfg(loom)]
         (&raw mut (*buffer).shadow).drop_in_place();
-        std::alloc::dealloc(buffer.cast(), layout(size));
+        blocks::free(buffer.cast(), size);
     }
 }
 
@@ -209,11 +207,6 @@ pub(super) unsafe fn free_chain(first: *mut Node) {
             node = next;
         }
     }
-}
-
-fn layout(size: usize) -> Layout {
-    // Never fails for the sizes used here (at most a segment); the fallback only has to be the same for `allocate` and `free`.
-    Layout::from_size_align(size, ALIGN).unwrap_or(Layout::new::<Buffer>())
 }
 
 /// A place between two bytes of a chain. Copied freely; moves over bytes that the caller knows to be visible.
@@ -299,40 +292,18 @@ impl Position {
     }
 }
 
-/// Copies a body of fewer than 256 bytes by 8-byte words, whatever its alignment.
-///
-/// A wide load of what the application just stored in narrow pieces would wait until those stores have left the store buffer.
-/// Volatile keeps the compiler from merging the words into such loads.
+/// Copies a body in the way that is fastest for its length.
 ///
 /// # Safety
 /// `from` and `to` are valid for `n` bytes and do not overlap.
 #[inline(always)]
-pub(super) unsafe fn copy_words(from: *const u8, to: *mut u8, n: usize) {
-    #[repr(C, packed)]
-    #[derive(Clone, Copy)]
-    struct Word<T>(T);
-    #[inline(always)]
-    unsafe fn word<T: Copy>(from: *const u8, to: *mut u8, at: usize) {
-        // SAFETY: within the bounds that the caller promised; a packed struct has no alignment.
-        unsafe { to.add(at).cast::<Word<T>>().write(from.add(at).cast::<Word<T>>().read_volatile()) };
-    }
-    // SAFETY: every word lies within the `n` bytes; the last one overlaps the one before where `n` is not a multiple.
+pub(super) unsafe fn copy_body(from: *const u8, to: *mut u8, n: usize) {
+    // SAFETY: the caller's promise.
     unsafe {
-        if n >= 8 {
-            let last = n - 8;
-            let mut at = 0;
-            while at < last {
-                word::<u64>(from, to, at);
-                at += 8;
-            }
-            word::<u64>(from, to, last);
-        } else if n >= 4 {
-            word::<u32>(from, to, 0);
-            word::<u32>(from, to, n - 4);
-        } else if n > 0 {
-            word::<u8>(from, to, 0);
-            word::<u8>(from, to, n / 2);
-            word::<u8>(from, to, n - 1);
+        if n < 256 {
+            copy_words(from, to, n);
+        } else {
+            std::ptr::copy_nonoverlapping(from, to, n);
         }
     }
 }

@@ -5,8 +5,8 @@
 
 use super::chain;
 use super::producer::Producer;
-use super::segment::{copy_words, trace};
-use crate::message::Message;
+use super::segment::trace;
+use crate::message::{Message, copy_words};
 use crate::sync::atomic::Ordering;
 use tautline_proto::frame;
 
@@ -76,9 +76,22 @@ impl FrameWriter {
 
     #[inline(never)]
     fn append_long(&mut self, flags: u8, body: &[u8]) {
+        let n = body.len();
+        if n >= 256 && self.end.room() > n + frame::MAX_HEADER {
+            // SAFETY: as in `append`.
+            unsafe {
+                let at = self.end.at;
+                trace::wrote((*self.end.node).buffer, at, n + frame::MAX_HEADER);
+                at.write(flags | frame::LONG);
+                at.add(1).cast::<[u8; 8]>().write((n as u64).to_be_bytes());
+                std::ptr::copy_nonoverlapping(body.as_ptr(), at.add(frame::MAX_HEADER), n);
+                self.end.at = at.add(n + frame::MAX_HEADER);
+            }
+            return;
+        }
         let mut header = [0; frame::MAX_HEADER];
-        let header_len = frame::encode_header(flags, body.len() as u64, &mut header);
-        let together = header_len + if body.len() <= TOGETHER { body.len() } else { 0 };
+        let header_len = frame::encode_header(flags, n as u64, &mut header);
+        let together = header_len + if n <= TOGETHER { n } else { 0 };
         if self.end.room() < together {
             self.end.grow(together);
         }
@@ -87,19 +100,27 @@ impl FrameWriter {
     }
 
     /// Copies bytes to the end, over as many nodes as they need.
+    #[inline]
     fn put(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            if self.end.room() == 0 {
-                self.end.grow(1);
-            }
-            let n = bytes.len().min(self.end.room());
+        while bytes.len() > self.end.room() {
+            let (piece, rest) = bytes.split_at(self.end.room());
+            self.put_piece(piece);
+            self.end.grow(1);
+            bytes = rest;
+        }
+        self.put_piece(bytes);
+    }
+
+    /// Copies bytes for which there is room.
+    #[inline(always)]
+    fn put_piece(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
             // SAFETY: as in `append`.
             unsafe {
-                trace::wrote((*self.end.node).buffer, self.end.at, n);
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.end.at, n);
-                self.end.at = self.end.at.add(n);
+                trace::wrote((*self.end.node).buffer, self.end.at, bytes.len());
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.end.at, bytes.len());
+                self.end.at = self.end.at.add(bytes.len());
             }
-            bytes = &bytes[n..];
         }
     }
 
