@@ -5,6 +5,10 @@
 //! manual page of its name.
 //!
 //! ```text
+//!   context   zmq_ctx_*                      socket    zmq_socket, options, endpoints
+//!   transfer  send and receive               msg       zmq_msg_*
+//!   poll, proxy, monitor                     what else waits on sockets and watches them
+//!   slot      memory of handles              entry     one caller at a time into a socket
 //!   error     zmq_errno, zmq_strerror        version, has   what this library is and can
 //!   handle    opaque pointers given to C     guard          no panic crosses the ABI
 //!   timers    zmq_timers_*                   stopwatch, thread, atomic_counter   portability helpers
@@ -17,13 +21,22 @@
 //! object are told apart and answered with an errno wherever the manual names one.
 
 mod atomic_counter;
+mod context;
 mod curve;
+mod entry;
 mod error;
 mod guard;
 mod handle;
 mod has;
+mod monitor;
+mod msg;
+mod poll;
+mod proxy;
+mod slot;
+mod socket;
 mod stopwatch;
 mod thread;
 mod timers;
+mod transfer;
 mod version;
 mod z85;

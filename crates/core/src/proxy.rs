@@ -1,0 +1,188 @@
+//! The built-in proxy: joins two sockets in the calling thread, as zmq_proxy(3) and zmq_proxy_steerable(3) say.
+//!
+//! Called by the C ABI and the Rust API with sockets that nobody else uses meanwhile. Whole messages are forwarded,
+//! unchanged, in both directions. Invariants: a message is taken from one side only when the other can take it, so
+//! that high-water marks add up through the proxy; neither direction can starve the other or the control socket for
+//! longer than a burst.
+
+use crate::error::Error;
+use crate::message::Message;
+use crate::poller::{self, Item, POLLIN as IN, POLLOUT as OUT, Watched};
+use crate::socket::{Flags, Socket};
+
+mod steering;
+use steering::{Control, State};
+
+/// Messages passed on in one direction before the other gets its turn.
+const BURST: usize = 1000;
+
+/// ZMQ_EVENTS.
+const EVENTS: i32 = 15;
+
+/// Forwards messages between `frontend` and `backend`, or from `frontend` back to itself if there is no `backend`.
+///
+/// Every part is also sent to `capture`. Commands are obeyed from `control`. Returns after the command TERMINATE, with
+/// `Terminated` when the context ends, or with whatever else a socket fails with.
+pub fn run(
+    frontend: &mut Socket,
+    backend: Option<&mut Socket>,
+    capture: Option<&mut Socket>,
+    control: Option<&mut Socket>,
+) -> Result<(), Error> {
+    let control = control.map(Control::new);
+    let mut proxy =
+        Proxy { frontend, backend, capture, control, blocked: [false; 2], passed: Default::default() };
+    loop {
+        let ready = proxy.wait()?;
+        if ready.control && proxy.command()? == State::Terminated {
+            return Ok(());
+        }
+        for direction in [FORTH, BACK] {
+            if ready.directions[direction] {
+                proxy.forward(direction)?;
+            }
+        }
+    }
+}
+
+/// From the frontend to the backend.
+const FORTH: usize = 0;
+/// From the backend to the frontend.
+const BACK: usize = 1;
+
+/// What a direction has passed on.
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    messages: u64,
+    bytes: u64,
+}
+
+struct Proxy<'a> {
+    frontend: &'a mut Socket,
+    /// `None`: the frontend is both ends, and only FORTH exists.
+    backend: Option<&'a mut Socket>,
+    capture: Option<&'a mut Socket>,
+    control: Option<Control<'a>>,
+    /// By direction: the receiving end was full when last looked at, so room there is what to wait for.
+    blocked: [bool; 2],
+    /// By direction.
+    passed: [Count; 2],
+}
+
+/// What there is to do.
+struct Ready {
+    directions: [bool; 2],
+    control: bool,
+}
+
+impl Proxy<'_> {
+    /// The socket that a direction reads.
+    fn source(&mut self, direction: usize) -> &mut Socket {
+        match &mut self.backend {
+            Some(backend) if direction == BACK => backend,
+            _ => self.frontend,
+        }
+    }
+
+    /// The socket that a direction writes.
+    fn target(&mut self, direction: usize) -> &mut Socket {
+        match &mut self.backend {
+            Some(backend) if direction == FORTH => backend,
+            _ => self.frontend,
+        }
+    }
+
+    /// Waits until a direction can go on or a command is there.
+    fn wait(&mut self) -> Result<Ready, Error> {
+        let directions = match (&self.control, &self.backend) {
+            (Some(control), _) if control.state() == State::Paused => 0..0,
+            (_, None) => FORTH..BACK,
+            _ => FORTH..BACK + 1,
+        };
+        // A direction waits at its source for a message, and once it knows of one, at its target for room.
+        let both_ends = self.backend.is_none();
+        let blocked = self.blocked;
+        let place = |direction| if both_ends { 0 } else { direction ^ usize::from(blocked[direction]) };
+        let awaited = |direction: usize| if blocked[direction] { OUT } else { IN };
+
+        let mut events = [0; 2];
+        for direction in directions.clone() {
+            events[place(direction)] |= awaited(direction);
+        }
+        let watched = [
+            (Some(&mut *self.frontend), events[0]),
+            (self.backend.as_deref_mut(), events[1]),
+            (self.control.as_mut().map(Control::socket), IN),
+        ];
+        let revents = poll(watched)?;
+        let mut ready = Ready { directions: [false; 2], control: revents[2] & IN != 0 };
+        for direction in directions {
+            ready.directions[direction] = revents[place(direction)] & awaited(direction) != 0;
+        }
+        Ok(ready)
+    }
+
+    /// Passes on up to a burst of messages, as long as there are some and the other end has room.
+    fn forward(&mut self, direction: usize) -> Result<(), Error> {
+        for _ in 0..BURST {
+            self.blocked[direction] = !is_writable(self.target(direction))?;
+            if self.blocked[direction] || !self.pass(direction)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes on one message; false if there is none.
+    fn pass(&mut self, direction: usize) -> Result<bool, Error> {
+        let mut message = Message::new();
+        let mut bytes = match self.source(direction).recv_message(&mut message, Flags::DONTWAIT) {
+            Err(Error::Again) => return Ok(false),
+            outcome => outcome?,
+        };
+        loop {
+            let more = message.more();
+            let flags = if more { Flags::MORE } else { Flags::NONE };
+            if let Some(capture) = &mut self.capture {
+                capture.send_message(&mut message.share(), flags)?;
+            }
+            self.target(direction).send_message(&mut message, flags)?;
+            if !more {
+                break;
+            }
+            bytes += self.source(direction).recv_message(&mut message, Flags::NONE)?;
+        }
+        self.passed[direction].messages += 1;
+        self.passed[direction].bytes += bytes as u64;
+        Ok(true)
+    }
+
+    /// Obeys one command.
+    fn command(&mut self) -> Result<State, Error> {
+        match &mut self.control {
+            Some(control) => control.obey(self.passed),
+            None => Ok(State::Active),
+        }
+    }
+}
+
+/// Whether a message can be sent now.
+fn is_writable(socket: &mut Socket) -> Result<bool, Error> {
+    let mut events = [0; 4];
+    socket.option(EVENTS, &mut events)?;
+    Ok(i32::from_ne_bytes(events) & i32::from(OUT) != 0)
+}
+
+/// Waits for events of those sockets that are there and have any to wait for.
+fn poll(watched: [(Option<&mut Socket>, i16); 3]) -> Result<[i16; 3], Error> {
+    let mut items = Vec::with_capacity(3);
+    let mut places = [None; 3];
+    for ((socket, events), place) in watched.into_iter().zip(&mut places) {
+        if let Some(socket) = socket.filter(|_| events != 0) {
+            *place = Some(items.len());
+            items.push(Item { watched: Watched::Socket(socket), events, revents: 0 });
+        }
+    }
+    poller::poll(&mut items, None)?;
+    Ok(places.map(|place| place.map_or(0, |place: usize| items[place].revents)))
+}

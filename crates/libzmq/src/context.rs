@@ -1,0 +1,157 @@
+//! `zmq_ctx_*`: contexts, and their older names `zmq_init`, `zmq_term` and `zmq_ctx_destroy`.
+//!
+//! Any thread may call any of these at any time: each call works on a reference of its own, so that
+//! `zmq_ctx_term`, which blocks until all sockets are closed, holds nothing that others need.
+
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tautline_core::{Context, Error};
+
+use crate::error::{fail, status};
+use crate::guard::guard;
+use crate::slot::{Body, Slot, Spare};
+
+/// `ZMQ_IO_THREADS`.
+const IO_THREADS: c_int = 1;
+
+/// What a context's slot holds.
+#[derive(Default)]
+struct ContextBody(Mutex<Occupant>);
+
+/// The context while its handle is good, and how many were here before it.
+#[derive(Default)]
+struct Occupant {
+    context: Option<Context>,
+    generation: u64,
+}
+
+impl ContextBody {
+    fn lock(&self) -> MutexGuard<'_, Occupant> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Body for ContextBody {
+    const TAG: u32 = 0xC047_EE01;
+
+    fn spare() -> &'static Spare<Self> {
+        static SPARE: Spare<ContextBody> = Spare::new();
+        &SPARE
+    }
+}
+
+type ContextSlot = Slot<ContextBody>;
+
+/// A reference to the context behind a handle. Fault if it is none.
+///
+/// # Safety
+/// `handle` is null, or points to four readable bytes.
+unsafe fn context(handle: *mut c_void) -> Result<Context, Error> {
+    // SAFETY: the caller's word.
+    let slot = unsafe { ContextSlot::at(handle) }.ok_or(Error::Fault)?;
+    slot.body().lock().context.clone().ok_or(Error::Fault)
+}
+
+/// A new socket of the context behind a handle.
+///
+/// # Safety
+/// As for [`zmq_ctx_term`].
+pub(crate) unsafe fn socket(
+    handle: *mut c_void,
+    socket_type: Option<tautline_core::SocketType>,
+) -> Result<tautline_core::Socket, Error> {
+    // SAFETY: the caller's word.
+    let context = unsafe { context(handle) }?;
+    context.socket(socket_type.ok_or(Error::Invalid)?)
+}
+
+/// A new context, to be given to [`zmq_ctx_term`].
+#[unsafe(no_mangle)]
+pub extern "C" fn zmq_ctx_new() -> *mut c_void {
+    guard(null_mut(), || {
+        let slot = ContextSlot::claim();
+        slot.body().lock().context = Some(Context::new());
+        slot.publish()
+    })
+}
+
+/// Ends a context: wakes all blocked calls with ETERM, waits until all its sockets are closed and their messages sent
+/// or out of time. -1 with EFAULT if there is no context, with EINTR if a signal came; then it may be called again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_ctx_term(handle: *mut c_void) -> c_int {
+    guard(-1, || {
+        // SAFETY: the caller gives null or a handle.
+        let Some(slot) = (unsafe { ContextSlot::at(handle) }) else { return fail(Error::Fault) };
+        let (context, generation) = {
+            let occupant = slot.body().lock();
+            (occupant.context.clone(), occupant.generation)
+        };
+        let Some(context) = context else { return fail(Error::Fault) };
+        if let Err(error) = context.terminate() {
+            return fail(error);
+        }
+        let last = {
+            let mut occupant = slot.body().lock();
+            // Another thread may have ended the same context, and a new one be here by now.
+            if occupant.generation != generation || !slot.retire() {
+                return 0;
+            }
+            occupant.generation += 1;
+            occupant.context.take()
+        };
+        drop(last);
+        slot.recycle();
+        0
+    })
+}
+
+/// Wakes all blocked calls of the context's sockets and fails all later ones, with ETERM. The context remains to be
+/// ended. -1 with EFAULT if there is no context.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_ctx_shutdown(handle: *mut c_void) -> c_int {
+    // SAFETY: the caller gives null or a handle.
+    guard(-1, || status(unsafe { context(handle) }.and_then(|context| context.shutdown())))
+}
+
+/// Sets an option of the context. -1 with EFAULT if there is none, with EINVAL if option or value are unknown.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_ctx_set(handle: *mut c_void, option: c_int, value: c_int) -> c_int {
+    // SAFETY: the caller gives null or a handle.
+    guard(-1, || status(unsafe { context(handle) }.and_then(|context| context.set(option, value))))
+}
+
+/// The value of an option of the context. -1 with EFAULT if there is none, with EINVAL if the option is unknown.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_ctx_get(handle: *mut c_void, option: c_int) -> c_int {
+    // SAFETY: the caller gives null or a handle.
+    guard(-1, || unsafe { context(handle) }.and_then(|context| context.get(option)).unwrap_or_else(fail))
+}
+
+/// [`zmq_ctx_new`] with a number of I/O threads. Null with EINVAL if that is negative.
+#[unsafe(no_mangle)]
+pub extern "C" fn zmq_init(io_threads: c_int) -> *mut c_void {
+    if io_threads < 0 {
+        fail(Error::Invalid);
+        return null_mut();
+    }
+    let handle = zmq_ctx_new();
+    // SAFETY: null or a handle. The number was checked; should the context not like it, its own default stays.
+    unsafe { zmq_ctx_set(handle, IO_THREADS, io_threads) };
+    handle
+}
+
+/// [`zmq_ctx_term`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_term(handle: *mut c_void) -> c_int {
+    // SAFETY: the same contract.
+    unsafe { zmq_ctx_term(handle) }
+}
+
+/// [`zmq_ctx_term`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_ctx_destroy(handle: *mut c_void) -> c_int {
+    // SAFETY: the same contract.
+    unsafe { zmq_ctx_term(handle) }
+}

@@ -1,0 +1,158 @@
+//! Entering a socket: from the handle that C gives to the engine's `&mut Socket`, one caller at a time.
+//!
+//! Called by every function that takes a socket. A socket belongs to one thread at a time and moves between threads
+//! only with a full fence (zmq_socket(3)); so entering costs a load and a store of the slot's `busy` byte and no
+//! locked instruction. The byte limits the damage of programs that break the rule: who finds it set waits until the
+//! other caller is out. It cannot see two callers that enter within the same nanoseconds.
+
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use tautline_core::{Error, Socket};
+
+use crate::slot::{Body, Slot, Spare};
+
+/// A slot with a socket in it.
+pub(crate) type SocketSlot = Slot<SocketBody>;
+
+/// What a socket's slot holds.
+#[derive(Default)]
+pub(crate) struct SocketBody {
+    /// A caller is inside.
+    busy: AtomicBool,
+    /// Written by the caller inside: where [`crate::poll`] keeps this entry.
+    mark: AtomicU32,
+    /// The process in which the socket was made or last waited for.
+    process: AtomicU32,
+    /// There while the handle is good. Accessed only by the caller inside.
+    socket: UnsafeCell<Option<Socket>>,
+}
+
+// SAFETY: the socket, which is Send, is reached only through an `Entry`, and callers of one socket take turns: by the
+// contract of zmq_socket, and as far as `busy` can enforce it. All else is atomic.
+unsafe impl Sync for SocketBody {}
+
+impl Body for SocketBody {
+    const TAG: u32 = 0x50C4_E701;
+
+    fn spare() -> &'static Spare<Self> {
+        static SPARE: Spare<SocketBody> = Spare::new();
+        &SPARE
+    }
+}
+
+/// Gives a new socket to C.
+pub(crate) fn open(socket: Socket) -> *mut c_void {
+    let slot = SocketSlot::claim();
+    let body = slot.body();
+    body.process.store(std::process::id(), Ordering::Relaxed);
+    // SAFETY: the slot was claimed, so it is in nobody's use, and its handle is not out.
+    unsafe { *body.socket.get() = Some(socket) };
+    slot.publish()
+}
+
+/// A caller's stay in a socket; ends when dropped.
+pub(crate) struct Entry {
+    slot: &'static SocketSlot,
+}
+
+impl Drop for Entry {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire in `enter`, should the next caller be another thread without a fence.
+        self.slot.body().busy.store(false, Ordering::Release);
+    }
+}
+
+impl Entry {
+    /// Enters the socket behind a handle. NotSocket if it is none.
+    ///
+    /// # Safety
+    /// `handle` is null, or points to four readable bytes.
+    #[inline(always)]
+    pub(crate) unsafe fn new(handle: *mut c_void) -> Result<Entry, Error> {
+        // SAFETY: the caller's word.
+        let slot = unsafe { SocketSlot::at(handle) }.ok_or(Error::NotSocket)?;
+        if slot.body().busy.load(Ordering::Acquire) {
+            wait_for_turn(slot)?;
+        }
+        slot.body().busy.store(true, Ordering::Relaxed);
+        Ok(Entry { slot })
+    }
+
+    /// The socket. NotSocket if another thread closed it meanwhile.
+    #[inline(always)]
+    pub(crate) fn socket(&mut self) -> Result<&mut Socket, Error> {
+        // SAFETY: this caller is inside, alone; see the unsafe impl of Sync above.
+        unsafe { &mut *self.slot.body().socket.get() }.as_mut().ok_or(Error::NotSocket)
+    }
+
+    /// Ends the handle and gives the socket out of it.
+    pub(crate) fn close(self) -> Result<Socket, Error> {
+        let slot = self.slot;
+        if !slot.retire() {
+            return Err(Error::NotSocket);
+        }
+        // SAFETY: as in `socket`.
+        let socket = unsafe { &mut *slot.body().socket.get() }.take();
+        drop(self);
+        slot.recycle();
+        socket.ok_or(Error::NotSocket)
+    }
+
+    /// Notes where the caller keeps this entry, for [`marked`].
+    pub(crate) fn mark(&self, index: u32) {
+        self.slot.body().mark.store(index, Ordering::Relaxed);
+    }
+
+    /// Whether this is an entry of the socket behind `handle`.
+    pub(crate) fn is_of(&self, handle: *mut c_void) -> bool {
+        self.slot.handle() == handle
+    }
+}
+
+/// What the caller inside the socket noted last; only a hint, to be checked against one's own entries. `None` if
+/// nobody is inside.
+///
+/// # Safety
+/// As for [`Entry::new`].
+pub(crate) unsafe fn marked(handle: *mut c_void) -> Option<u32> {
+    // SAFETY: the caller's word.
+    let body = unsafe { SocketSlot::at(handle) }?.body();
+    body.busy.load(Ordering::Relaxed).then(|| body.mark.load(Ordering::Relaxed))
+}
+
+/// Lets `call` work on the socket behind a handle.
+///
+/// # Safety
+/// As for [`Entry::new`].
+#[inline(always)]
+pub(crate) unsafe fn with<T>(
+    handle: *mut c_void,
+    call: impl FnOnce(&mut Socket) -> Result<T, Error>,
+) -> Result<T, Error> {
+    // SAFETY: the caller's word.
+    let mut entry = unsafe { Entry::new(handle) }?;
+    call(entry.socket()?)
+}
+
+/// Waits until the caller inside is out. A forked child does not wait for a thread that only its parent has.
+#[cold]
+fn wait_for_turn(slot: &SocketSlot) -> Result<(), Error> {
+    let body = slot.body();
+    let process = std::process::id();
+    if body.process.swap(process, Ordering::Relaxed) != process {
+        return Ok(());
+    }
+    let mut tries = 0_u32;
+    while body.busy.load(Ordering::Acquire) {
+        if !slot.in_use() {
+            return Err(Error::NotSocket);
+        }
+        tries = tries.saturating_add(1);
+        if tries < 1000 { std::thread::yield_now() } else { std::thread::sleep(Duration::from_millis(1)) }
+    }
+    Ok(())
+}

@@ -1,0 +1,230 @@
+//! `zmq_msg_*`: message objects. The engine's [`Message`] lies in place in the 64 bytes of `zmq_msg_t`, and its tag
+//! tells an initialised object from a closed one or from zeroed memory.
+//!
+//! An object belongs to one thread at a time. What is no message is answered with EFAULT where the function can
+//! fail, else as an empty one.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::{null, null_mut};
+
+use tautline_core::{Error, Message, message};
+
+use crate::error::{fail, status};
+use crate::guard::guard;
+
+/// Size of `zmq_msg_t`.
+const C_SIZE: usize = 64;
+
+const _: () = assert!(size_of::<Message>() <= C_SIZE && align_of::<Message>() <= 8);
+
+/// `ZMQ_MORE`.
+const MORE: c_int = 1;
+/// `ZMQ_SRCFD`.
+const SRCFD: c_int = 2;
+/// `ZMQ_SHARED`.
+const SHARED: c_int = 3;
+
+/// The message in a C object. Fault if the object is not initialised.
+///
+/// # Safety
+/// `object` is null, or points to 64 bytes that nobody else uses during `'a`.
+#[inline(always)]
+pub(crate) unsafe fn at<'a>(object: *mut Message) -> Result<&'a mut Message, Error> {
+    if object.is_null() || !object.is_aligned() {
+        return Err(Error::Fault);
+    }
+    // SAFETY: readable by the caller's word. The tag byte of an initialised message is always initialised.
+    if message::is_valid_tag(unsafe { object.cast::<u8>().add(message::TAG_OFFSET).read() }) {
+        // SAFETY: aligned, and the tag says that there is a message.
+        Ok(unsafe { &mut *object })
+    } else {
+        Err(Error::Fault)
+    }
+}
+
+/// Puts a message into memory that holds none.
+///
+/// # Safety
+/// `object` is null, or points to 64 writable bytes.
+unsafe fn init(object: *mut Message, message: Option<Message>) -> Result<(), Error> {
+    if object.is_null() || !object.is_aligned() {
+        return Err(Error::Fault);
+    }
+    // SAFETY: writable and aligned. What is there is by contract no message, so nothing is dropped.
+    unsafe { object.write(message.ok_or(Error::NoMemory)?) };
+    Ok(())
+}
+
+/// Makes an empty message. Always 0, but -1 with EFAULT for a null object.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_msg_init(object: *mut Message) -> c_int {
+    // SAFETY: the caller gives null or 64 bytes.
+    status(unsafe { init(object, Some(Message::new())) })
+}
+
+/// Makes a message of `size` bytes whose content is to be written. -1 with ENOMEM.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_msg_init_size(object: *mut Message, size: usize) -> c_int {
+    // SAFETY: the caller gives null or 64 bytes.
+    guard(-1, || status(unsafe { init(object, Message::with_size(size)) }))
+}
+
+/// Makes a message of the caller's memory, which `free(data, hint)` releases when nobody needs it any more, on any
+/// thread; without `free` it stays for ever. -1 with ENOMEM.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_msg_init_data(
+    object: *mut Message,
+    data: *mut c_void,
+    size: usize,
+    free: Option<message::FreeFn>,
+    hint: *mut c_void,
+) -> c_int {
+    guard(-1, || {
+        if (data.is_null() && size > 0) || isize::try_from(size).is_err() || object.is_null() {
+            return fail(Error::Fault);
+        }
+        // SAFETY: the caller gives null or 64 bytes, and hands over the memory and the right to free it to any thread.
+        status(unsafe { init(object, Some(Message::from_foreign(data.cast(), size, free, hint))) })
+    })
+}
+
+/// Releases a message; the object may be initialised again. -1 with EFAULT if it is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_msg_close(object: *mut Message) -> c_int {
+    // SAFETY: the caller gives null or 64 bytes.
+    guard(-1, || status(unsafe { close(object) }))
+}
+
+/// # Safety
+/// As for [`at`].
+unsafe fn close(object: *mut Message) -> Result<(), Error> {
+    // SAFETY: the caller's word; where `at` finds a message, one can be read. It is dropped once: its tag is gone
+    // before.
+    unsafe {
+        at(object)?;
+        let message = object.read();
+        object.cast::<u8>().add(message::TAG_OFFSET).write(message::CLOSED_TAG);
+        drop(message);
+    }
+    Ok(())
+}
+
+/// Moves the content of `source` to `dest`, whose own is released; `source` becomes empty. -1 with EFAULT if one of
+/// them is no message.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_msg_move(dest: *mut Message, source: *mut Message) -> c_int {
+    // SAFETY: the caller gives null or 64 bytes each.
+    guard(-1, || status(unsafe { replace(dest, source, std::mem::take) }))
+}
+
+/// Makes `dest`, whose content is released, a copy of `source`; a large body is shared, not copied. -1 with EFAULT if
+/// one of them is no message.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_msg_copy(dest: *mut Message, source: *mut Message) -> c_int {
+    // SAFETY: the caller gives null or 64 bytes each.
+    guard(-1, || status(unsafe { replace(dest, source, Message::share) }))
+}
+
+/// Gives `dest` what `take` makes of `source`; nothing to do if they are the same.
+///
+/// # Safety
+/// Each is null or points to 64 bytes that nobody else uses.
+unsafe fn replace(
+    dest: *mut Message,
+    source: *mut Message,
+    take: fn(&mut Message) -> Message,
+) -> Result<(), Error> {
+    // SAFETY: the caller's word. The two references do not overlap: equal pointers are told apart before the second.
+    unsafe {
+        let content = at(source)?;
+        if dest != source {
+            let place = at(dest)?;
+            *place = take(content);
+        }
+    }
+    Ok(())
+}
+
+/// Where the body lies; null if the object is no message.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_msg_data(object: *mut Message) -> *mut c_void {
+    // SAFETY: the caller gives null or 64 bytes.
+    match unsafe { at(object) } {
+        Ok(message) => message.data_ptr().cast(),
+        Err(error) => {
+            fail(error);
+            null_mut()
+        }
+    }
+}
+
+/// The body's length; 0 if the object is no message.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_msg_size(object: *const Message) -> usize {
+    // SAFETY: the caller gives null or 64 bytes.
+    unsafe { at(object.cast_mut()) }.map_or(0, |message| message.len())
+}
+
+/// 1 if more parts of the same message follow this one, else 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_msg_more(object: *const Message) -> c_int {
+    // SAFETY: the caller gives null or 64 bytes.
+    unsafe { at(object.cast_mut()) }.map_or(0, |message| c_int::from(message.more()))
+}
+
+/// A property of the message: ZMQ_MORE, ZMQ_SRCFD or ZMQ_SHARED. -1 with EINVAL if the property is unknown or the
+/// message does not have it, with EFAULT if the object is no message.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_msg_get(object: *const Message, property: c_int) -> c_int {
+    // SAFETY: the caller gives null or 64 bytes.
+    let message = match unsafe { at(object.cast_mut()) } {
+        Ok(message) => message,
+        Err(error) => return fail(error),
+    };
+    let value = match property {
+        MORE => Some(c_int::from(message.more())),
+        SHARED => Some(c_int::from(message.is_shared())),
+        SRCFD => message.metadata().and_then(|metadata| metadata.source_fd()),
+        _ => None,
+    };
+    value.unwrap_or_else(|| fail(Error::Invalid))
+}
+
+/// No property can be set: -1 with EINVAL.
+#[unsafe(no_mangle)]
+pub extern "C" fn zmq_msg_set(_object: *mut Message, _property: c_int, _value: c_int) -> c_int {
+    fail(Error::Invalid)
+}
+
+/// A property of the peer that the message came from; the text lives as long as the message. Null with EINVAL if
+/// there is none of this name, with EFAULT if the object is no message.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_msg_gets(object: *const Message, name: *const c_char) -> *const c_char {
+    let found = guard(Err(Error::Fault), || {
+        // SAFETY: the caller gives null or 64 bytes, and null or a terminated string.
+        unsafe {
+            let message = at(object.cast_mut())?;
+            if name.is_null() {
+                return Err(Error::Invalid);
+            }
+            let name = CStr::from_ptr(name).to_str().map_err(|_| Error::Invalid)?;
+            property(message, name).map(CStr::as_ptr).ok_or(Error::Invalid)
+        }
+    });
+    found.unwrap_or_else(|error| {
+        fail(error);
+        null()
+    })
+}
+
+/// The routing id has two names: that of the wire and that of the newer API.
+fn property<'a>(message: &'a Message, name: &str) -> Option<&'a CStr> {
+    message.property(name).or_else(|| match name {
+        "Routing-Id" => message.property("Identity"),
+        "Identity" => message.property("Routing-Id"),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

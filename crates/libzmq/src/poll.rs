@@ -1,0 +1,123 @@
+//! `zmq_poll`: waits for sockets and descriptors, mixed.
+//!
+//! The engine watches each socket once, so an array that names a socket several times is folded: the first item of a
+//! socket carries the events of all, the others stand by. Arrays of usual length need no memory but the stack.
+
+use std::ffi::{c_int, c_long, c_short, c_void};
+use std::time::Duration;
+
+use tautline_core::Error;
+use tautline_core::poller::{self, Item, Watched};
+
+use crate::entry::{self, Entry};
+use crate::error::size;
+use crate::guard::guard;
+
+/// `zmq_pollitem_t`.
+#[repr(C)]
+pub struct PollItem {
+    socket: *mut c_void,
+    fd: c_int,
+    events: c_short,
+    revents: c_short,
+}
+
+/// `ZMQ_POLLITEMS_DFLT`: arrays up to this length stay on the stack.
+const USUAL: usize = 16;
+
+/// The item for what is watched at another place, or not at all.
+const IDLE: Item<'static> = Item { watched: Watched::Descriptor(-1), events: 0, revents: 0 };
+
+/// Waits up to `timeout` milliseconds, for ever if negative, until something asked for is so. Gives the number of
+/// items with events and sets the `revents` of all; -1 with EINVAL for a negative number of items, with EFAULT
+/// without them, with ENOTSOCK, with ETERM, with EINTR.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_poll(items: *mut PollItem, count: c_int, timeout: c_long) -> c_int {
+    guard(-1, || {
+        let timeout = u64::try_from(timeout).ok().map(Duration::from_millis);
+        size(match usize::try_from(count) {
+            Err(_) => Err(Error::Invalid),
+            Ok(0) => poller::poll(&mut [], timeout),
+            Ok(_) if items.is_null() => Err(Error::Fault),
+            // SAFETY: the caller gives `count` items with null or a handle in each.
+            Ok(count) => unsafe { poll(std::slice::from_raw_parts_mut(items, count), timeout) },
+        })
+    })
+}
+
+/// # Safety
+/// Each item's handle is null, or points to four readable bytes.
+unsafe fn poll(items: &mut [PollItem], timeout: Option<Duration>) -> Result<usize, Error> {
+    let count = items.len();
+    if count <= USUAL {
+        let (mut entries, mut places) = ([const { None }; USUAL], [0; USUAL]);
+        let mut watched = [IDLE; USUAL];
+        // SAFETY: the caller's word.
+        unsafe { enter(items, &mut entries[..count], &mut places[..count]) }?;
+        wait(items, &mut entries[..count], &places[..count], &mut watched[..count], timeout)
+    } else {
+        let (mut entries, mut places) = (Vec::new(), vec![0; count]);
+        entries.resize_with(count, || None);
+        let mut watched: Vec<_> = items.iter().map(|_| IDLE).collect();
+        // SAFETY: the caller's word.
+        unsafe { enter(items, &mut entries, &mut places) }?;
+        wait(items, &mut entries, &places, &mut watched, timeout)
+    }
+}
+
+/// Enters each socket once. An item's place is its own index, or that of the first item with the same socket, where
+/// the entry is.
+///
+/// # Safety
+/// As for [`poll`].
+unsafe fn enter(
+    items: &[PollItem],
+    entries: &mut [Option<Entry>],
+    places: &mut [usize],
+) -> Result<(), Error> {
+    for (index, item) in items.iter().enumerate() {
+        places[index] = index;
+        if item.socket.is_null() {
+            continue;
+        }
+        // SAFETY: the caller's word.
+        let mark = unsafe { entry::marked(item.socket) }.map(|mark| mark as usize);
+        if let Some(place) = mark
+            && matches!(entries.get(place), Some(Some(entry)) if entry.is_of(item.socket))
+        {
+            places[index] = place;
+            continue;
+        }
+        // SAFETY: the caller's word.
+        let entry = unsafe { Entry::new(item.socket) }?;
+        entry.mark(index as u32);
+        entries[index] = Some(entry);
+    }
+    Ok(())
+}
+
+fn wait<'a>(
+    items: &mut [PollItem],
+    entries: &'a mut [Option<Entry>],
+    places: &[usize],
+    watched: &mut [Item<'a>],
+    timeout: Option<Duration>,
+) -> Result<usize, Error> {
+    for (index, entry) in entries.iter_mut().enumerate() {
+        if let Some(entry) = entry {
+            watched[index].watched = Watched::Socket(entry.socket()?);
+        } else if places[index] == index {
+            watched[index].watched = Watched::Descriptor(items[index].fd);
+        }
+        watched[places[index]].events |= items[index].events;
+    }
+    poller::poll(watched, timeout)?;
+    let mut ready = 0;
+    for (index, item) in items.iter_mut().enumerate() {
+        let revents = watched[places[index]].revents;
+        // A socket answers for all items that name it; errors of descriptors come unasked.
+        item.revents = if item.socket.is_null() { revents } else { revents & item.events };
+        ready += usize::from(item.revents != 0);
+    }
+    Ok(ready)
+}

@@ -1,0 +1,180 @@
+//! Memory behind the handles of sockets and contexts: slots that begin with a tag and are never given back to the
+//! allocator, only to the next object of the same kind. So a handle stays readable after it was closed, and says so.
+//!
+//! Called by [`crate::context`] and [`crate::entry`]. Slots are reused in the order in which they became free, which
+//! keeps a stale handle recognisable for long. Nothing here waits: a forked child may find the list of spare slots
+//! locked for ever by a thread that it does not have, and then takes or leaves a slot without the list.
+
+use std::collections::VecDeque;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+/// One slot. Aligned so that slots of different threads never share a cache line, nor the pair that x86 fetches.
+#[repr(C, align(128))]
+#[derive(Debug, Default)]
+pub(crate) struct Slot<T> {
+    tag: AtomicU32,
+    body: T,
+}
+
+/// What a kind of slot holds.
+pub(crate) trait Body: Default + Send + Sync + 'static {
+    /// What the tag of a slot in use reads; each kind its own.
+    const TAG: u32;
+
+    /// The slots of this kind that nobody uses.
+    fn spare() -> &'static Spare<Self>;
+}
+
+/// Tag of a slot that nobody uses.
+const UNUSED: u32 = 0xDEAD_DEAD;
+
+/// Slots waiting for their next object.
+#[derive(Debug)]
+pub(crate) struct Spare<T: 'static>(Mutex<VecDeque<&'static Slot<T>>>);
+
+impl<T> Spare<T> {
+    /// No slots yet.
+    pub(crate) const fn new() -> Self {
+        Spare(Mutex::new(VecDeque::new()))
+    }
+
+    /// The list, unless it stays locked: its holders need some nanoseconds, so then the holder is no more.
+    fn list(&self) -> Option<MutexGuard<'_, VecDeque<&'static Slot<T>>>> {
+        for _ in 0..1000 {
+            match self.0.try_lock() {
+                Ok(list) => return Some(list),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+            }
+        }
+        None
+    }
+}
+
+impl<T: Body> Slot<T> {
+    /// A slot for a new object. It is no handle yet; see [`Slot::publish`].
+    pub(crate) fn claim() -> &'static Self {
+        let spare = T::spare().list().and_then(|mut list| list.pop_front());
+        spare.unwrap_or_else(|| Box::leak(Box::new(Slot { tag: AtomicU32::new(UNUSED), body: T::default() })))
+    }
+
+    /// Gives the filled slot to C.
+    pub(crate) fn publish(&'static self) -> *mut c_void {
+        self.tag.store(T::TAG, Ordering::Relaxed);
+        self.handle()
+    }
+
+    /// The slot's address, which is its handle.
+    pub(crate) fn handle(&'static self) -> *mut c_void {
+        std::ptr::from_ref(self).cast_mut().cast()
+    }
+
+    /// The slot behind a handle; `None` if that is null or not (or no longer) of this kind.
+    ///
+    /// # Safety
+    /// `handle` is null, or points to four readable bytes.
+    #[inline(always)]
+    pub(crate) unsafe fn at(handle: *mut c_void) -> Option<&'static Self> {
+        let tag = handle.cast::<AtomicU32>();
+        if tag.is_null() || !tag.is_aligned() {
+            return None;
+        }
+        // SAFETY: neither null nor misaligned, and readable by the caller's word.
+        let tag = unsafe { &*tag };
+        // Relaxed: the handle itself reached this thread by some synchronisation of the caller's.
+        if tag.load(Ordering::Relaxed) != T::TAG {
+            return None;
+        }
+        // SAFETY: the tag says that this is a slot of ours, and slots live for ever.
+        Some(unsafe { &*handle.cast::<Self>() })
+    }
+
+    /// What is in it.
+    #[inline(always)]
+    pub(crate) fn body(&self) -> &T {
+        &self.body
+    }
+
+    /// Whether the handle is still good.
+    pub(crate) fn in_use(&self) -> bool {
+        self.tag.load(Ordering::Relaxed) == T::TAG
+    }
+
+    /// Makes the handle bad; false if it is already.
+    pub(crate) fn retire(&self) -> bool {
+        // The exchange lets one of two destroyers win; what they destroy is guarded by the body's own means.
+        self.tag.compare_exchange(T::TAG, UNUSED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Offers the retired, emptied slot to the next object.
+    pub(crate) fn recycle(&'static self) {
+        if let Some(mut list) = T::spare().list() {
+            list.push_back(self);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr::null_mut;
+
+    #[derive(Debug, Default)]
+    struct Cat;
+    impl Body for Cat {
+        const TAG: u32 = 0x0CA7;
+        fn spare() -> &'static Spare<Self> {
+            static SPARE: Spare<Cat> = Spare::new();
+            &SPARE
+        }
+    }
+
+    #[derive(Debug, Default)]
+    struct Dog;
+    impl Body for Dog {
+        const TAG: u32 = 0xD06;
+        fn spare() -> &'static Spare<Self> {
+            static SPARE: Spare<Dog> = Spare::new();
+            &SPARE
+        }
+    }
+
+    #[test]
+    fn a_handle_is_good_from_publish_to_retire() {
+        let slot = Slot::<Cat>::claim();
+        // SAFETY: slots stay readable.
+        unsafe {
+            assert!(Slot::<Cat>::at(slot.handle()).is_none());
+            let handle = slot.publish();
+            assert!(Slot::<Cat>::at(handle).is_some() && slot.in_use());
+            assert!(Slot::<Dog>::at(handle).is_none());
+            assert!(slot.retire() && !slot.retire());
+            assert!(Slot::<Cat>::at(handle).is_none() && !slot.in_use());
+        }
+    }
+
+    #[test]
+    fn slots_are_reused_oldest_first() {
+        let (first, second) = (Slot::<Dog>::claim(), Slot::<Dog>::claim());
+        first.recycle();
+        second.recycle();
+        assert_eq!(Slot::<Dog>::claim().handle(), first.handle());
+        assert_eq!(Slot::<Dog>::claim().handle(), second.handle());
+        let third = Slot::<Dog>::claim();
+        assert!(third.handle() != first.handle() && third.handle() != second.handle());
+    }
+
+    #[test]
+    fn what_is_no_slot_is_refused() {
+        let mut words = [0_u64; 2];
+        let word: *mut c_void = words.as_mut_ptr().cast();
+        // SAFETY: null, or memory of this function.
+        unsafe {
+            assert!(Slot::<Cat>::at(null_mut()).is_none());
+            assert!(Slot::<Cat>::at(word).is_none());
+            assert!(Slot::<Cat>::at(word.byte_add(1)).is_none());
+        }
+    }
+}

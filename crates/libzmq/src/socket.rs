@@ -1,0 +1,141 @@
+//! `zmq_socket`, `zmq_close`, options and endpoints of a socket.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::null_mut;
+
+use tautline_core::{Error, Socket, SocketType};
+
+use crate::context;
+use crate::entry::{self, Entry};
+use crate::error::{fail, status};
+use crate::guard::guard;
+
+/// A new socket, to be given to [`zmq_close`]. Null with EFAULT if there is no context, with EINVAL if the type is
+/// unknown, with EMFILE if there are too many sockets, with ETERM if the context is being ended.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_socket(context: *mut c_void, socket_type: c_int) -> *mut c_void {
+    guard(null_mut(), || {
+        let socket_type = u8::try_from(socket_type).ok().and_then(SocketType::from_code);
+        // SAFETY: the caller gives null or a handle.
+        match unsafe { context::socket(context, socket_type) } {
+            Ok(socket) => entry::open(socket),
+            Err(error) => {
+                fail(error);
+                null_mut()
+            }
+        }
+    })
+}
+
+/// Closes a socket; what it has not sent yet is sent behind the scenes for as long as ZMQ_LINGER says. -1 with
+/// ENOTSOCK if it is none, or closed already.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_close(socket: *mut c_void) -> c_int {
+    // SAFETY: the caller gives null or a handle.
+    guard(-1, || status(unsafe { Entry::new(socket) }.and_then(Entry::close).map(Socket::close)))
+}
+
+/// Sets an option. -1 with ENOTSOCK, with EINVAL if option, size or value are wrong, with ETERM.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_setsockopt(
+    socket: *mut c_void,
+    option: c_int,
+    value: *const c_void,
+    size: usize,
+) -> c_int {
+    guard(-1, || {
+        status(
+            // SAFETY: the caller gives null or a handle, and null or `size` readable bytes.
+            unsafe {
+                entry::with(socket, |socket| match (value.is_null(), size) {
+                    (true, 0) => socket.set_option_null(option),
+                    (false, 0..=MAX_SIZE) => {
+                        socket.set_option(option, std::slice::from_raw_parts(value.cast(), size))
+                    }
+                    _ => Err(Error::Invalid),
+                })
+            },
+        )
+    })
+}
+
+/// Reads an option to `value`, which has room for `*size` bytes; `*size` becomes what was written. -1 with ENOTSOCK,
+/// with EINVAL if the option is unknown or the room too small, with EFAULT without room, with ETERM.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_getsockopt(
+    socket: *mut c_void,
+    option: c_int,
+    value: *mut c_void,
+    size: *mut usize,
+) -> c_int {
+    guard(-1, || {
+        status(
+            // SAFETY: the caller gives null or a handle, and for the rest null or valid room.
+            unsafe {
+                entry::with(socket, |socket| {
+                    if value.is_null() || size.is_null() {
+                        return Err(Error::Fault);
+                    }
+                    let room = (*size).min(MAX_SIZE);
+                    *size = socket.option(option, std::slice::from_raw_parts_mut(value.cast(), room))?;
+                    Ok(())
+                })
+            },
+        )
+    })
+}
+
+/// No object is larger than this.
+const MAX_SIZE: usize = isize::MAX as usize;
+
+/// Lets `call` work on a socket and an endpoint string.
+///
+/// # Safety
+/// `socket` is null or a handle, `endpoint` null or a terminated string.
+unsafe fn with_endpoint(
+    socket: *mut c_void,
+    endpoint: *const c_char,
+    call: impl FnOnce(&mut Socket, &str) -> Result<(), Error>,
+) -> c_int {
+    guard(-1, || {
+        status(
+            // SAFETY: the caller's word.
+            unsafe {
+                entry::with(socket, |socket| {
+                    if endpoint.is_null() {
+                        return Err(Error::Invalid);
+                    }
+                    call(socket, CStr::from_ptr(endpoint).to_str().map_err(|_| Error::Invalid)?)
+                })
+            },
+        )
+    })
+}
+
+/// Accepts connections at an endpoint. The errors are many; see zmq_bind(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_bind(socket: *mut c_void, endpoint: *const c_char) -> c_int {
+    // SAFETY: the caller gives null or a handle, and null or a string.
+    unsafe { with_endpoint(socket, endpoint, Socket::bind) }
+}
+
+/// Connects to an endpoint, now and whenever it can be reached again. For the errors see zmq_connect(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_connect(socket: *mut c_void, endpoint: *const c_char) -> c_int {
+    // SAFETY: the caller gives null or a handle, and null or a string.
+    unsafe { with_endpoint(socket, endpoint, Socket::connect) }
+}
+
+/// Accepts no more connections at an endpoint. -1 with ENOENT if it does not.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_unbind(socket: *mut c_void, endpoint: *const c_char) -> c_int {
+    // SAFETY: the caller gives null or a handle, and null or a string.
+    unsafe { with_endpoint(socket, endpoint, Socket::unbind) }
+}
+
+/// Ends the connection to an endpoint. -1 with ENOENT if there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_disconnect(socket: *mut c_void, endpoint: *const c_char) -> c_int {
+    // SAFETY: the caller gives null or a handle, and null or a string.
+    unsafe { with_endpoint(socket, endpoint, Socket::disconnect) }
+}

@@ -1,0 +1,222 @@
+//! Sending and receiving: `zmq_send`, `zmq_recv` and their like with constant memory, message objects and vectors.
+//!
+//! The hottest functions of the library. Beside the engine's own work they cost checks of the handle's address and
+//! tag, and the entry (see [`crate::entry`]).
+
+use std::ffi::{c_int, c_void};
+
+use tautline_core::{Error, Flags, Message};
+
+use crate::entry;
+use crate::error::size;
+use crate::guard::guard;
+use crate::msg;
+
+/// Shorter constant bodies are copied like others: that is cheaper than to refer to them.
+const CONSTANT_BY_REFERENCE: usize = 4096;
+
+/// POSIX's, as in `<sys/uio.h>`.
+#[repr(C)]
+pub struct IoVec {
+    base: *mut c_void,
+    len: usize,
+}
+
+unsafe extern "C" {
+    /// The C library's: programs give the buffers of [`zmq_recviov`] to its `free`.
+    fn malloc(size: usize) -> *mut c_void;
+}
+
+/// A caller's bytes. Fault for null with a length, Invalid for a length that no memory has.
+///
+/// # Safety
+/// `buffer` is null or `len` readable bytes that stay as they are during `'a`.
+#[inline(always)]
+unsafe fn bytes<'a>(buffer: *const c_void, len: usize) -> Result<&'a [u8], Error> {
+    if buffer.is_null() {
+        return if len == 0 { Ok(&[]) } else { Err(Error::Fault) };
+    }
+    if isize::try_from(len).is_err() {
+        return Err(Error::Invalid);
+    }
+    // SAFETY: not null, of a possible length, and the caller's word for the rest.
+    Ok(unsafe { std::slice::from_raw_parts(buffer.cast(), len) })
+}
+
+/// Sends a copy of `len` bytes. Gives `len`, or -1; for the errors see zmq_send(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_send(
+    socket: *mut c_void,
+    buffer: *const c_void,
+    len: usize,
+    flags: c_int,
+) -> c_int {
+    guard(-1, || {
+        // SAFETY: the caller gives null or a handle, and null or readable bytes.
+        size(unsafe {
+            entry::with(socket, |socket| {
+                let body = bytes(buffer, len)?;
+                socket.send(body, Flags(flags)).map(|()| len)
+            })
+        })
+    })
+}
+
+/// Sends `len` bytes that stay as they are for ever, if that pays without a copy.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_send_const(
+    socket: *mut c_void,
+    buffer: *const c_void,
+    len: usize,
+    flags: c_int,
+) -> c_int {
+    if len < CONSTANT_BY_REFERENCE {
+        // SAFETY: the same contract, and more.
+        return unsafe { zmq_send(socket, buffer, len, flags) };
+    }
+    guard(-1, || {
+        // SAFETY: the caller gives null or a handle, and null or readable bytes that stay; without a free function the
+        // engine only reads them.
+        size(unsafe {
+            entry::with(socket, |socket| {
+                let body = bytes(buffer, len)?;
+                let data = body.as_ptr().cast_mut();
+                let mut message = Message::from_foreign(data, len, None, std::ptr::null_mut());
+                socket.send_message(&mut message, Flags(flags)).map(|()| len)
+            })
+        })
+    })
+}
+
+/// Receives a message part into `len` bytes and cuts what does not fit. Gives the whole length of the part, or -1;
+/// for the errors see zmq_recv(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_recv(
+    socket: *mut c_void,
+    buffer: *mut c_void,
+    len: usize,
+    flags: c_int,
+) -> c_int {
+    guard(-1, || {
+        // SAFETY: the caller gives null or a handle, and null or writable bytes that nobody else uses meanwhile.
+        size(unsafe {
+            entry::with(socket, |socket| {
+                if buffer.is_null() && len > 0 {
+                    return Err(Error::Fault);
+                }
+                // Where nothing fits, any address will do.
+                let start = if buffer.is_null() { std::ptr::dangling_mut() } else { buffer.cast() };
+                let room = len.min(isize::MAX as usize);
+                socket.recv(std::slice::from_raw_parts_mut(start, room), Flags(flags))
+            })
+        })
+    })
+}
+
+/// Sends a message object, which is then empty; on failure it stays as it is. Gives its length, or -1; EFAULT if it
+/// is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_msg_send(message: *mut Message, socket: *mut c_void, flags: c_int) -> c_int {
+    guard(-1, || {
+        // SAFETY: the caller gives null or a handle, and null or 64 bytes that nobody else uses meanwhile.
+        size(unsafe {
+            entry::with(socket, |socket| {
+                let message = msg::at(message)?;
+                let len = message.len();
+                socket.send_message(message, Flags(flags)).map(|()| len)
+            })
+        })
+    })
+}
+
+/// Receives a message part into a message object, whose former content is released. Gives its length, or -1; EFAULT
+/// if the object is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_msg_recv(message: *mut Message, socket: *mut c_void, flags: c_int) -> c_int {
+    guard(-1, || {
+        // SAFETY: the caller gives null or a handle, and null or 64 bytes that nobody else uses meanwhile.
+        size(unsafe { entry::with(socket, |socket| socket.recv_message(msg::at(message)?, Flags(flags))) })
+    })
+}
+
+/// [`zmq_msg_send`], older.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_sendmsg(socket: *mut c_void, message: *mut Message, flags: c_int) -> c_int {
+    // SAFETY: the same contract.
+    unsafe { zmq_msg_send(message, socket, flags) }
+}
+
+/// [`zmq_msg_recv`], older.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_recvmsg(socket: *mut c_void, message: *mut Message, flags: c_int) -> c_int {
+    // SAFETY: the same contract.
+    unsafe { zmq_msg_recv(message, socket, flags) }
+}
+
+/// Sends each of `count` buffers as one part; the last one without ZMQ_SNDMORE. Gives the length of the last, or -1;
+/// EINVAL if there are none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_sendiov(
+    socket: *mut c_void,
+    vector: *mut IoVec,
+    count: usize,
+    flags: c_int,
+) -> c_int {
+    guard(-1, || {
+        // SAFETY: the caller gives null or a handle, and null or `count` buffers.
+        size(unsafe {
+            entry::with(socket, |socket| {
+                if vector.is_null() || count == 0 {
+                    return Err(Error::Invalid);
+                }
+                let mut sent = 0;
+                for index in 0..count {
+                    let part = &*vector.add(index);
+                    let last = index + 1 == count;
+                    let flags = if last { flags & !Flags::MORE.0 } else { flags };
+                    socket.send(bytes(part.base, part.len)?, Flags(flags))?;
+                    sent = part.len;
+                }
+                Ok(sent)
+            })
+        })
+    })
+}
+
+/// Receives up to `*count` parts of one message, each into a buffer of `malloc` that the caller frees. Gives how many,
+/// and sets `*count` to it; -1 with EINVAL without a vector, with ENOMEM, or as zmq_recv does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_recviov(
+    socket: *mut c_void,
+    vector: *mut IoVec,
+    count: *mut usize,
+    flags: c_int,
+) -> c_int {
+    guard(-1, || {
+        // SAFETY: the caller gives null or a handle, and for the rest null or valid room.
+        size(unsafe {
+            entry::with(socket, |socket| {
+                if vector.is_null() || count.is_null() || *count == 0 {
+                    return Err(Error::Invalid);
+                }
+                let room = std::mem::take(&mut *count);
+                let mut message = Message::new();
+                while *count < room {
+                    let len = socket.recv_message(&mut message, Flags(flags))?;
+                    // A null for nothing would look like a failure.
+                    let base = malloc(len.max(1));
+                    if base.is_null() {
+                        return Err(Error::NoMemory);
+                    }
+                    std::ptr::copy_nonoverlapping(message.as_slice().as_ptr(), base.cast(), len);
+                    vector.add(*count).write(IoVec { base, len });
+                    *count += 1;
+                    if !message.more() {
+                        break;
+                    }
+                }
+                Ok(*count)
+            })
+        })
+    })
+}
