@@ -78,7 +78,13 @@ newer_is_refused() {
 uninstalled() {
     make --no-print-directory uninstall PREFIX="$prefix" && [[ -z $(find "$prefix" ! -type d) ]]
 }
+readme() { # the first program of the README
+    awk '/^```c$/ {inside = 1; next} /^```/ {inside = 0} inside' README.md >"$work/hello.c"
+    gcc -Wall -Wextra -Werror -std=c89 -pedantic "$work/hello.c" -o "$work/hello" $(pkg-config --cflags --libs libzmq) &&
+        LD_LIBRARY_PATH=$prefix/lib timeout 20 "$work/hello" | tee /dev/stderr | grep -q '^answered: Tautline.$'
+}
 check 'shared, by pkg-config' shared
+check "the README's program" readme
 check 'static' static
 check 'find_package(ZeroMQ)' with_cmake
 check 'find_package refuses a newer version' newer_is_refused

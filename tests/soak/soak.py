@@ -92,7 +92,7 @@ class Soak:
     def __init__(self, program, folder, seconds):
         self.program, self.folder, self.seconds = program, pathlib.Path(folder), seconds
         self.random = random.Random(1)
-        base = 20_000 + os.getpid() % 20_000
+        base = 20_000 + os.getpid() % 12_000  # below the ports that connecting sockets get
         ports = {name: base + offset for offset, name in enumerate(("sink", "restarting-sink", "echo", "publisher"))}
         self.bound = {
             name: [f"tcp://127.0.0.1:{port}", f"ipc://{self.folder}/{name}.ipc"] for name, port in ports.items()
@@ -157,4 +157,10 @@ class Soak:
 
 
 if __name__ == "__main__":
-    sys.exit(Soak(sys.argv[1], sys.argv[2], float(sys.argv[3])).run())
+    soak = Soak(sys.argv[1], sys.argv[2], float(sys.argv[3]))
+    try:
+        code = soak.run()
+    finally:
+        for role in soak.roles:
+            role.process.kill()
+    sys.exit(code)
