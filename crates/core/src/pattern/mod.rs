@@ -54,6 +54,12 @@ pub(crate) trait Pattern: Send {
     /// Whether `send` of a first part would not block (ZMQ_POLLOUT).
     fn can_send(&mut self, pipes: &mut Pipes) -> bool;
 
+    /// Whether the part that `send` has just refused with [`Error::Again`] would be taken now, so that a blocking send need not wait
+    /// any longer. Not the same as `can_send` where it depends on the message (ROUTER, STREAM, XPUB with ZMQ_XPUB_NODROP).
+    fn can_send_refused(&mut self, pipes: &mut Pipes) -> bool {
+        self.can_send(pipes)
+    }
+
     /// Whether `recv` would not block (ZMQ_POLLIN).
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool;
 

@@ -303,6 +303,11 @@ impl Pattern for Publisher {
         true
     }
 
+    fn can_send_refused(&mut self, pipes: &mut Pipes) -> bool {
+        // The pipes of the refused message are still marked.
+        !pipes.options.xpub_nodrop || self.distribution.has_room(pipes)
+    }
+
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
         !self.hidden && self.has_pending(pipes)
     }

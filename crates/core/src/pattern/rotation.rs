@@ -110,18 +110,6 @@ impl Rotation {
         None
     }
 
-    /// Gives up the unfinished message, as if it had never been started.
-    pub(crate) fn rollback(&mut self, pipes: &mut Pipes) {
-        if self.in_message
-            && let Some(&id) = self.pipes.get(self.current)
-            && let Some(pipe) = pipes.get(id)
-        {
-            pipe.rollback();
-        }
-        self.in_message = false;
-        self.dropping = false;
-    }
-
     /// Whether `send` would take a part now.
     pub(crate) fn can_send(&mut self, pipes: &mut Pipes) -> bool {
         if self.in_message || self.dropping {
@@ -318,7 +306,12 @@ impl FairQueue {
         self.in_message = false;
         if self.rest.is_empty() {
             if let Some(pipe) = self.active.get(self.current).and_then(|&id| pipes.get(id)) {
-                pipe.skip_message();
+                if pipe.peek().is_some() {
+                    pipe.skip_message();
+                } else {
+                    // ZMQ_CONFLATE: there is nothing to look at, only one message to take.
+                    pipe.recv(&mut Target::Buffer(&mut []));
+                }
             }
             self.advance();
         } else {

@@ -31,6 +31,8 @@ pub(crate) struct Router {
     sending: bool,
     /// Where those parts go; `None`: they are dropped.
     sending_to: Option<PipeId>,
+    /// The peer without room that a message was refused for (ZMQ_ROUTER_MANDATORY).
+    refused: Option<PipeId>,
 }
 
 impl Router {
@@ -66,6 +68,9 @@ impl Router {
                 pipe.rollback();
             }
         }
+        if self.refused == Some(id) {
+            self.refused = None;
+        }
         self.incoming.detach(pipes, id);
         self.ids.remove(pipes, id)
     }
@@ -76,8 +81,8 @@ impl Router {
         let id = self.ids.find(pipes, routing_id);
         self.sending_to = id.filter(|&id| pipes.get(id).is_some_and(|pipe| pipe.can_send()));
         if mandatory && self.sending_to.is_none() {
-            let alive = id.and_then(|id| pipes.get(id)).is_some_and(|pipe| !pipe.has_ended());
-            return Err(if alive { Error::Again } else { Error::HostUnreachable });
+            self.refused = id.filter(|&id| pipes.get(id).is_some_and(|pipe| !pipe.has_ended()));
+            return Err(if self.refused.is_some() { Error::Again } else { Error::HostUnreachable });
         }
         self.sending = true;
         Ok(())
@@ -214,6 +219,10 @@ impl Pattern for Router {
         self.sending
             || !pipes.options.router_mandatory
             || self.ids.iter().any(|id| pipes.get(id).is_some_and(|pipe| pipe.can_send()))
+    }
+
+    fn can_send_refused(&mut self, pipes: &mut Pipes) -> bool {
+        self.refused.and_then(|id| pipes.get(id)).is_none_or(|pipe| pipe.can_send() || pipe.has_ended())
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {

@@ -22,6 +22,8 @@ pub(crate) struct Stream {
     sending: bool,
     /// Where they go; `None`: they are dropped.
     sending_to: Option<PipeId>,
+    /// The peer without room that a message was refused for.
+    refused: Option<PipeId>,
 }
 
 impl Stream {
@@ -36,6 +38,9 @@ impl Stream {
     fn forget(&mut self, pipes: &mut Pipes, id: PipeId) -> Option<Vec<u8>> {
         if self.sending_to == Some(id) {
             self.sending_to = None;
+        }
+        if self.refused == Some(id) {
+            self.refused = None;
         }
         self.incoming.detach(pipes, id);
         self.ids.remove(pipes, id)
@@ -86,7 +91,8 @@ impl Pattern for Stream {
                 let Some(pipe) = pipes.get(id) else { return Err(Error::HostUnreachable) };
                 if !pipe.can_send() {
                     // Nobody reads what is sent to a peer that has gone, so waiting for room would never end.
-                    return Err(if pipe.has_ended() { Error::HostUnreachable } else { Error::Again });
+                    self.refused = (!pipe.has_ended()).then_some(id);
+                    return Err(if self.refused.is_some() { Error::Again } else { Error::HostUnreachable });
                 }
                 self.sending_to = Some(id);
             }
@@ -131,6 +137,10 @@ impl Pattern for Stream {
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {
         true
+    }
+
+    fn can_send_refused(&mut self, pipes: &mut Pipes) -> bool {
+        self.refused.and_then(|id| pipes.get(id)).is_none_or(|pipe| pipe.can_send() || pipe.has_ended())
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {

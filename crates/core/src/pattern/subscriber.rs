@@ -83,25 +83,22 @@ impl Subscriber {
 
     /// Drops messages that are not wanted; false if no other is there.
     fn find(&mut self, pipes: &mut Pipes) -> bool {
-        let conflate = pipes.options.conflate;
         let invert = pipes.options.invert_matching;
         while let Some(id) = self.incoming.select(pipes) {
             let Some(pipe) = pipes.get(id) else { return false };
-            if conflate {
-                let mut message = Message::new();
-                if self.incoming.recv(pipes, &mut Target::Message(&mut message)).is_ok()
-                    && self.subscriptions.matches(message.as_slice(), b"") != invert
-                {
-                    self.passed = Some(message);
+            if let Some((_, head, tail)) = pipe.peek() {
+                if self.subscriptions.matches(head, tail) != invert {
                     return true;
                 }
-            } else if pipe
-                .peek()
-                .is_some_and(|(_, head, tail)| self.subscriptions.matches(head, tail) != invert)
-            {
-                return true;
-            } else {
                 self.incoming.skip_message(pipes);
+                continue;
+            }
+            let mut message = Message::new();
+            if self.incoming.recv(pipes, &mut Target::Message(&mut message)).is_ok()
+                && self.subscriptions.matches(message.as_slice(), b"") != invert
+            {
+                self.passed = Some(message);
+                return true;
             }
         }
         false

@@ -1,10 +1,13 @@
 //! A socket without a socket, for tests: one pattern, its pipes, and the far end of each pipe in the hands of the test.
 
 use super::{Pattern, entry};
+use crate::conn::PeerInfo;
 use crate::error::Error;
-use crate::message::Message;
+use crate::message::{Message, Metadata};
 use crate::options::{ContextDefaults, Options};
 use crate::pipe::{Body, Part, Pipe, PipeId, Pipes, Target};
+use crate::sync::Arc;
+use crate::transport::inproc;
 use std::collections::BTreeMap;
 use tautline_proto::{SocketType, command, frame};
 
@@ -14,6 +17,29 @@ pub(super) type Parts = Vec<Vec<u8>>;
 /// Copies parts, for comparisons.
 pub(super) fn parts<const N: usize>(bodies: [&[u8]; N]) -> Parts {
     bodies.iter().map(|body| body.to_vec()).collect()
+}
+
+/// Both ends of an inproc pipe between sockets with these options, each with the other as its peer.
+fn pair(ours: &Options, theirs: &Options) -> (Pipe, Pipe) {
+    let peers = [theirs, ours].map(|options| {
+        Arc::new(PeerInfo {
+            socket_type: Some(options.socket_type),
+            routing_id: options.routing_id.clone(),
+            version: None,
+            metadata: Arc::new(Metadata::default()),
+        })
+    });
+    let (here, there) = inproc::pair(ours, peers);
+    here.end.meet();
+    here.end.set_receive_hwm(ours.receive_hwm);
+    there.end.set_receive_hwm(theirs.receive_hwm);
+    let pipe = |offer: inproc::Offer, options: &Options| {
+        let peer = offer.peer.clone();
+        let mut pipe = Pipe::inproc(offer, options.send_hwm, false);
+        pipe.set_peer(peer);
+        pipe
+    };
+    (pipe(here, ours), pipe(there, theirs))
 }
 
 /// A pattern at work.
@@ -60,7 +86,7 @@ impl Bed {
     pub(super) fn insert(&mut self, routing_id: &[u8], chosen: &[u8]) -> PipeId {
         let mut theirs = self.pipes.options.clone();
         theirs.routing_id = routing_id.to_vec();
-        let (mut here, there) = Pipe::test_pair(&self.pipes.options, &theirs);
+        let (mut here, there) = pair(&self.pipes.options, &theirs);
         here.routing_id = chosen.to_vec();
         let id = self.pipes.insert(here);
         self.peers.insert(id, there);

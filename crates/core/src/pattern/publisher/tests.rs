@@ -181,10 +181,13 @@ fn nodrop_blocks_while_a_matching_peer_is_full() {
     bed.fill(ids[0]);
     assert_eq!(bed.send([b"a"]), Err(Error::Again));
     assert!(bed.can_send());
+    assert!(!bed.pattern.can_send_refused(&mut bed.pipes));
     assert_eq!(bed.peer_receives(ids[1]), None);
     bed.send([b"b"]).unwrap();
     assert_eq!(bed.empty(ids[1]), 1);
+    assert_eq!(bed.send([b"a"]), Err(Error::Again));
     bed.empty(ids[0]);
+    assert!(bed.pattern.can_send_refused(&mut bed.pipes));
     assert_eq!(receivers(&mut bed, ids, b"a"), [true, true]);
 }
 

@@ -100,16 +100,15 @@ fn the_rest_of_a_message_is_dropped_with_its_pipe() {
 }
 
 #[test]
-fn a_started_message_can_be_given_up() {
+fn the_caller_may_put_parts_in_front() {
     let mut bed = bed();
     let mut rotation = Rotation::default();
     let id = bed.insert(b"", b"");
     rotation.attach(id);
     assert_eq!(rotation.start(&mut bed.pipes), Some(id));
-    send(&mut rotation, &mut bed, b"1", true).unwrap();
-    rotation.rollback(&mut bed.pipes);
+    bed.pipes.get(id).unwrap().send(&mut Part::copied(b"1", true));
     send(&mut rotation, &mut bed, b"2", false).unwrap();
-    assert_eq!(bed.peer_receives(id), Some(parts([b"2"])));
+    assert_eq!(bed.peer_receives(id), Some(parts([b"1", b"2"])));
 }
 
 #[test]

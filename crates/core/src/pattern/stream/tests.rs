@@ -96,7 +96,9 @@ fn sending_has_two_steps() {
     bed.fill(id);
     assert_eq!(bed.send_part(&name, true), Err(Error::Again));
     assert!(bed.can_send());
+    assert!(!bed.pattern.can_send_refused(&mut bed.pipes));
     bed.empty(id);
+    assert!(bed.pattern.can_send_refused(&mut bed.pipes));
     bed.send_part(&name, true).unwrap();
     // More on the bytes is ignored.
     bed.send_part(b"x", true).unwrap();

@@ -142,6 +142,7 @@ fn xsub_sends_other_messages_to_all_publishers() {
     for id in ids {
         assert_eq!(bed.peer_receives(id), Some(parts([b"hello", b"\x01a", b"x"])));
         assert_eq!(bed.peer_receives(id), Some(parts([b""])));
+        assert_eq!(bed.peer_receives(id), None);
     }
     // A subscription within a message counts.
     let late = bed.join();
