@@ -64,7 +64,7 @@ impl ByteFiller {
     }
 
     /// Room for bytes: the rest of the current segment, and, if that is less than `min_total`, a further one that becomes part of the
-    /// queue only if bytes land in it. The content is unspecified. Followed by `filled`.
+    /// queue only if bytes land in it. The content is unspecified. Followed by `filled`, also when nothing came.
     pub(crate) fn space(&mut self, min_total: usize) -> [&mut [u8]; 2] {
         if self.end.behind().is_none() && self.end.room() < LEAST_ROOM.min(min_total) && !self.in_body() {
             self.end.grow(1);
@@ -105,7 +105,8 @@ impl ByteFiller {
         self.end.room() > 0 && self.end.in_external()
     }
 
-    /// `n` bytes have arrived in the slices of the last `space`, the first one before the second.
+    /// `n` bytes have arrived in the slices of the last `space`, the first one before the second. Gives the further segment back if it
+    /// was not needed, so that an idle connection holds none.
     pub(crate) fn filled(&mut self, n: usize) {
         let room = self.end.room();
         assert!(n <= room + self.lent, "more bytes than there was space for");
@@ -115,6 +116,8 @@ impl ByteFiller {
             self.end.enter_ready();
             self.start_scan();
             self.landed(n - room);
+        } else {
+            self.end.drop_spare();
         }
     }
 
@@ -254,8 +257,8 @@ impl ByteFiller {
         n
     }
 
-    /// Makes everything scanned visible, as so many more messages (frames with neither MORE nor COMMAND), up to the end of the last
-    /// whole message.
+    /// Makes everything visible up to the last message boundary that was scanned, as so many more messages (frames with neither MORE
+    /// nor COMMAND; a command may come between the parts of a message, and ends nothing).
     pub(crate) fn publish_scanned(&mut self, messages: u32) {
         self.last = None;
         let (position, bytes) = self.begun.unwrap_or((self.scan, self.scan_bytes));

@@ -227,6 +227,15 @@ impl Producer {
         buffer
     }
 
+    /// Frees the buffer held ready.
+    pub(super) fn drop_spare(&mut self) {
+        let spare = std::mem::replace(&mut self.spare, std::ptr::null_mut());
+        if !spare.is_null() {
+            // SAFETY: the spare buffer is ours and not linked.
+            unsafe { segment::free(spare) };
+        }
+    }
+
     /// The node behind an external one, not linked yet.
     pub(super) fn behind(&self) -> Option<*mut Node> {
         if self.behind.is_null() { None } else { Some(self.behind) }
@@ -305,25 +314,18 @@ impl Producer {
 
     /// Frees the buffers held ready.
     pub(super) fn release_spare(&mut self) {
-        while let Some(buffer) = self.take_ready() {
-            // SAFETY: not linked, not in the ring any more.
+        self.drop_spare();
+        while let Some(buffer) = self.shared.ring.take(&mut self.turn) {
+            // SAFETY: not in the ring any more.
             unsafe { segment::free(buffer) };
         }
         self.next_size = SMALL;
-    }
-
-    fn take_ready(&mut self) -> Option<*mut Buffer> {
-        let spare = std::mem::replace(&mut self.spare, std::ptr::null_mut());
-        if spare.is_null() { self.shared.ring.take(&mut self.turn) } else { Some(spare) }
     }
 }
 
 impl Drop for Producer {
     fn drop(&mut self) {
         self.cut_to_mark();
-        if !self.spare.is_null() {
-            // SAFETY: the spare buffer is ours and not linked.
-            unsafe { segment::free(self.spare) };
-        }
+        self.drop_spare();
     }
 }

@@ -170,6 +170,37 @@ fn the_body_of_the_frame_just_scanned() {
 }
 
 #[test]
+fn publishing_stops_at_the_last_message_boundary() {
+    let (mut filler, mut reader) = inbound();
+    let parts = [
+        encoded(0, b"one"),
+        encoded(MORE, b"a"),
+        encoded(COMMAND, b"\x04PING"),
+        encoded(MORE, b"b"),
+        encoded(0, b"c"),
+    ];
+    filler.append(&parts[..4].concat());
+    while let Ok(Some(_)) = filler.next_frame(None) {}
+    filler.publish_scanned(1);
+    assert_eq!(read(&mut reader), Some((0, b"one".to_vec())));
+    assert!(!reader.ready() && filler.backlog() == 0);
+    filler.append(&parts[4]);
+    assert!(matches!(filler.next_frame(None), Ok(Some(_))));
+    filler.publish_scanned(1);
+    for body in [&b"a"[..], b"\x04PING", b"b", b"c"] {
+        assert_eq!(read(&mut reader).map(|(_, read)| read), Some(body.to_vec()));
+    }
+    assert!(!reader.ready() && filler.backlog() == 0);
+    filler.append(&encoded(MORE, b"lost"));
+    assert!(matches!(filler.next_frame(None), Ok(Some(_))));
+    filler.publish_scanned(0);
+    filler.truncate_to_published();
+    filler.append(&encoded(0, b"after"));
+    assert_eq!(scan(&mut filler), Ok((1, 1)));
+    assert_eq!(read(&mut reader), Some((0, b"after".to_vec())));
+}
+
+#[test]
 fn what_was_not_published_is_forgotten_with_the_connection() {
     let whole = [encoded(MORE, b"a"), encoded(0, &body(300, 2))].concat();
     let lost = [encoded(MORE, &body(6000, 3)), encoded(MORE, &body(40_000, 3)), encoded(0, b"x")].concat();
