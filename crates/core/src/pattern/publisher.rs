@@ -178,7 +178,7 @@ impl Publisher {
         let mut all = true;
         let mut index = 0;
         while let Some(&id) = self.polled.get(index) {
-            let finished = self.take(pipes, id);
+            let finished = !pipes.get(id).is_some_and(|pipe| pipe.can_recv()) || self.take(pipes, id);
             all &= finished;
             if finished
                 && let Some(position) = self.unfinished.iter().position(|&unfinished| unfinished == id)

@@ -19,6 +19,22 @@ const MANY_LENGTHS: usize = 6;
 /// With so few lengths again the trie goes.
 const FEW_LENGTHS: usize = 3;
 
+/// The topics of one length.
+#[derive(Debug)]
+struct Length {
+    length: usize,
+    /// How many there are.
+    topics: usize,
+    /// Their last bytes, or those of topics that have been: a bit each, modulo 64. Spares most lookups that would find nothing.
+    last_bytes: u64,
+}
+
+/// The bit of a topic's last byte.
+#[inline]
+fn last_byte_bit(topic: &[u8]) -> u64 {
+    topic.last().map_or(1, |byte| 1 << (byte & 63))
+}
+
 /// A set of topics with a value each.
 #[derive(Debug)]
 pub(crate) struct Topics<V> {
@@ -26,8 +42,8 @@ pub(crate) struct Topics<V> {
     vacant: Vec<u32>,
     /// Slot by topic.
     index: HashMap<Arc<[u8]>, u32, SeededHash>,
-    /// Distinct lengths in ascending order, with the number of topics of each.
-    lengths: Vec<(usize, usize)>,
+    /// Distinct lengths in ascending order.
+    lengths: Vec<Length>,
     trie: Option<Trie>,
 }
 
@@ -51,13 +67,13 @@ impl<V> Topics<V> {
 
     /// Length of the longest topic: no more of a subject is ever looked at.
     pub(crate) fn longest(&self) -> usize {
-        self.lengths.last().map_or(0, |&(length, _)| length)
+        self.lengths.last().map_or(0, |last| last.length)
     }
 
     /// Whether the empty topic is here, which every subject matches.
     #[inline]
     pub(crate) fn has_empty(&self) -> bool {
-        matches!(self.lengths.first(), Some((0, _)))
+        self.lengths.first().is_some_and(|first| first.length == 0)
     }
 
     /// The slot of `topic`.
@@ -73,6 +89,10 @@ impl<V> Topics<V> {
     /// All topics, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &V)> {
         self.slots.iter().flatten().map(|(topic, value)| (&**topic, value))
+    }
+
+    fn length_position(&self, length: usize) -> Result<usize, usize> {
+        self.lengths.binary_search_by_key(&length, |entry| entry.length)
     }
 
     /// The slot of `topic`, which is added with a default value if it is new.
@@ -95,9 +115,15 @@ impl<V> Topics<V> {
                 (self.slots.len() - 1) as u32
             }
         };
-        match self.lengths.binary_search_by_key(&topic.len(), |&(length, _)| length) {
-            Ok(position) => self.lengths[position].1 += 1,
-            Err(position) => self.lengths.insert(position, (topic.len(), 1)),
+        match self.length_position(topic.len()) {
+            Ok(position) => {
+                self.lengths[position].topics += 1;
+                self.lengths[position].last_bytes |= last_byte_bit(&topic);
+            }
+            Err(position) => {
+                let length = Length { length: topic.len(), topics: 1, last_bytes: last_byte_bit(&topic) };
+                self.lengths.insert(position, length);
+            }
         }
         if let Some(trie) = &mut self.trie {
             trie.insert(&topic, slot);
@@ -118,9 +144,9 @@ impl<V> Topics<V> {
         let (topic, value) = self.slots.get_mut(slot as usize)?.take()?;
         self.vacant.push(slot);
         self.index.remove(&topic);
-        if let Ok(position) = self.lengths.binary_search_by_key(&topic.len(), |&(length, _)| length) {
-            self.lengths[position].1 -= 1;
-            if self.lengths[position].1 == 0 {
+        if let Ok(position) = self.length_position(topic.len()) {
+            self.lengths[position].topics -= 1;
+            if self.lengths[position].topics == 0 {
                 self.lengths.remove(position);
             }
         }
@@ -164,9 +190,10 @@ impl<V> Topics<V> {
         if let Some(trie) = &self.trie {
             return trie.prefixes(subject, at_slot);
         }
-        for &(length, _) in &self.lengths {
-            let Some(prefix) = subject.get(..length) else { return };
-            if let Some(&slot) = self.index.get(prefix)
+        for length in &self.lengths {
+            let Some(prefix) = subject.get(..length.length) else { return };
+            if length.last_bytes & last_byte_bit(prefix) != 0
+                && let Some(&slot) = self.index.get(prefix)
                 && !at_slot(slot)
             {
                 return;
