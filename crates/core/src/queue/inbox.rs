@@ -25,6 +25,8 @@ pub(crate) trait Unpark: Send + Sync {
 const PARKED: u8 = 1;
 /// The wake descriptor was handed to the application (ZMQ_FD): it is woken for everything.
 const EXPOSED: u8 = 2;
+/// The owner is gone for good.
+const CLOSED: u8 = 4;
 
 /// News for one owner.
 pub(crate) struct Inbox<T, W> {
@@ -54,7 +56,15 @@ impl<T, W: Unpark> Inbox<T, W> {
 
     /// Adds news, and wakes the owner if it sleeps.
     pub(crate) fn push(&self, news: T) {
-        lock(&self.news).push(news);
+        {
+            let mut all = lock(&self.news);
+            // Relaxed: `close` sets it under this lock.
+            if self.state.load(Ordering::Relaxed) & CLOSED != 0 {
+                drop(all);
+                return;
+            }
+            all.push(news);
+        }
         // Release pairs with the Acquire in `pending`; the lock itself guards the news.
         self.pending.store(true, Ordering::Release);
         // Store `pending`, then load `state`: pairs with the heavy barrier in `prepare_park`.
@@ -103,6 +113,16 @@ impl<T, W: Unpark> Inbox<T, W> {
         self.state.fetch_or(EXPOSED, Ordering::Relaxed);
         // Store `exposed`, then the caller looks at what is there already: the same pairing as in `prepare_park`.
         barrier_heavy();
+    }
+
+    /// The owner is gone: what is here and what still comes is dropped.
+    pub(crate) fn close(&self) {
+        let news = {
+            let mut all = lock(&self.news);
+            self.state.store(CLOSED, Ordering::Relaxed);
+            std::mem::take(&mut *all)
+        };
+        drop(news);
     }
 
     /// Whether the wake descriptor was handed to the application.

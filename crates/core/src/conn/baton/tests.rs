@@ -1,0 +1,188 @@
+//! Loom model of the hand-over: a peer that sends, an I/O thread, an owner that receives some messages and then stays away.
+
+use super::{Baton, Surroundings, Tick, end_tick};
+use crate::sync::atomic::Ordering::{Acquire, Release};
+use crate::sync::atomic::{AtomicBool, AtomicU32};
+use crate::sync::{Arc, Condvar, Mutex, UnsafeCell};
+
+/// The kernel's side: bytes on the connection, the registration, the timer, the owner's wake descriptor.
+struct Kernel {
+    data: u32,
+    armed: bool,
+    timer: bool,
+    woken: bool,
+    stop: bool,
+}
+
+struct Model {
+    baton: Baton,
+    tick_on: AtomicBool,
+    tail: AtomicU32,
+    /// The producer's half of the inbound queue: loom checks that only the holder of the baton touches it.
+    producer: UnsafeCell<u32>,
+    kernel: Mutex<Kernel>,
+    io: Condvar,
+    owner: Condvar,
+}
+
+impl Surroundings for Model {
+    fn arm(&self) {
+        self.kernel.lock().unwrap().armed = true;
+        self.io.notify_all();
+    }
+    fn disarm(&self) {
+        self.kernel.lock().unwrap().armed = false;
+    }
+    fn start_tick(&self) {
+        self.kernel.lock().unwrap().timer = true;
+        self.io.notify_all();
+    }
+    fn wake_owner(&self) {
+        self.kernel.lock().unwrap().woken = true;
+        self.owner.notify_all();
+    }
+    fn await_wake(&self) {
+        let mut kernel = self.kernel.lock().unwrap();
+        while !kernel.woken {
+            kernel = self.owner.wait(kernel).unwrap();
+        }
+        kernel.woken = false;
+    }
+}
+
+impl Model {
+    fn new() -> Self {
+        Model {
+            baton: Baton::armed(),
+            tick_on: AtomicBool::new(false),
+            tail: AtomicU32::new(0),
+            producer: UnsafeCell::new(0),
+            kernel: Mutex::new(Kernel { data: 0, armed: true, timer: false, woken: false, stop: false }),
+            io: Condvar::new(),
+            owner: Condvar::new(),
+        }
+    }
+
+    fn read(&self) -> u32 {
+        let n = std::mem::take(&mut self.kernel.lock().unwrap().data);
+        #[allow(unsafe_code)]
+        // SAFETY: the model's claim: only the holder of the baton gets here. Loom reports a violation.
+        let tail = self.producer.with_mut(|p| unsafe {
+            *p += n;
+            *p
+        });
+        self.tail.store(tail, Release);
+        n
+    }
+
+    fn io_read(&self) {
+        self.read();
+        // For the test's own wait of an owner that is away.
+        drop(self.kernel.lock().unwrap());
+        self.owner.notify_all();
+        self.baton.io_leave(self);
+    }
+
+    fn io_thread(&self) {
+        let mut seen = u32::MAX;
+        loop {
+            let tick = {
+                let mut kernel = self.kernel.lock().unwrap();
+                loop {
+                    if kernel.stop {
+                        return;
+                    }
+                    if kernel.armed && kernel.data > 0 {
+                        kernel.armed = false;
+                        break false;
+                    }
+                    if kernel.timer {
+                        break true;
+                    }
+                    kernel = self.io.wait(kernel).unwrap();
+                }
+            };
+            if !tick {
+                if self.baton.io_event() {
+                    self.io_read();
+                }
+                continue;
+            }
+            let outcome = self.baton.io_tick(&mut seen);
+            if outcome == Tick::Taken {
+                self.io_read();
+            }
+            if outcome == Tick::Live {
+                continue;
+            }
+            self.kernel.lock().unwrap().timer = false;
+            if end_tick(&self.tick_on, || self.baton.kept()) {
+                self.start_tick();
+            }
+        }
+    }
+
+    fn recv(&self, received: &mut u32) {
+        loop {
+            if self.tail.load(Acquire) > *received {
+                *received += 1;
+                return;
+            }
+            self.baton.acquire(self);
+            while self.tail.load(Acquire) <= *received && self.read() == 0 {
+                let mut kernel = self.kernel.lock().unwrap();
+                while kernel.data == 0 && !kernel.woken {
+                    kernel = self.owner.wait(kernel).unwrap();
+                }
+                kernel.woken = false;
+            }
+            self.baton.release(&self.tick_on, self);
+        }
+    }
+}
+
+fn model(messages: u32, away: u32) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.max_branches = 20_000;
+    builder.check(move || {
+        let model = Arc::new(Model::new());
+        let io = {
+            let model = model.clone();
+            loom::thread::spawn(move || model.io_thread())
+        };
+        let peer = {
+            let model = model.clone();
+            loom::thread::spawn(move || {
+                for _ in 0..messages {
+                    model.kernel.lock().unwrap().data += 1;
+                    model.io.notify_all();
+                    model.owner.notify_all();
+                }
+            })
+        };
+        let mut received = 0;
+        for _ in 0..messages - away {
+            model.recv(&mut received);
+        }
+        let mut kernel = model.kernel.lock().unwrap();
+        while model.tail.load(Acquire) < messages {
+            kernel = model.owner.wait(kernel).unwrap();
+        }
+        kernel.stop = true;
+        drop(kernel);
+        model.io.notify_all();
+        io.join().unwrap();
+        peer.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_owner_receives_all() {
+    model(2, 0);
+}
+
+#[test]
+fn loom_io_thread_reads_ahead_for_an_absent_owner() {
+    model(2, 1);
+}

@@ -1,0 +1,354 @@
+//! The connection itself: its two halves under their locks, and the flags through which the roles see each other.
+
+use std::ops::ControlFlow;
+
+use super::intake::{Asked, Intake, Sink, Took};
+use super::link::{IoSide, Loss, NewPipe, News, SharedStage, SocketInbox};
+use super::pump::{Flushed, Pump, Source};
+use crate::message::Message;
+use crate::options::Options;
+use crate::queue::{self, Slot};
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use crate::sync::atomic::{AtomicBool, AtomicU32, fence};
+use crate::sync::{Arc, Mutex, lock};
+use tautline_io::net::Stream;
+use tautline_io::reactor::Token;
+use tautline_proto::{SocketType, command};
+
+/// What a connection must know of the socket type it works for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kind {
+    /// The type.
+    pub(crate) socket_type: SocketType,
+    /// SUBSCRIBE and CANCEL are delivered to the owner.
+    pub(crate) takes_subscriptions: bool,
+    /// No ZMTP: bytes as they are.
+    pub(crate) raw: bool,
+    /// Drop what is queued when the peer is lost.
+    pub(crate) forgets_on_reconnect: bool,
+}
+
+/// A session as the driver hands it over after the handshake.
+pub(crate) struct Session {
+    /// The stream.
+    pub(crate) stream: Arc<Stream>,
+    /// The driver's name for its registration.
+    pub(crate) registration: Token,
+    /// What lies between the queues and the wire.
+    pub(crate) stage: Option<SharedStage>,
+    /// Plain frames that came with the handshake.
+    pub(crate) inbound: Vec<u8>,
+    /// Wire bytes that came behind the handshake.
+    pub(crate) leftover: Vec<u8>,
+}
+
+/// The I/O half of a pipe.
+pub(crate) struct Connection {
+    /// The socket type's traits.
+    pub(crate) kind: Kind,
+    /// The options in force when the endpoint was bound or connected.
+    pub(crate) options: Arc<Options>,
+    inbox: Arc<SocketInbox>,
+    io: Arc<dyn IoSide>,
+    /// The owner's name for the pipe, plus one; 0 until the owner has attached it.
+    token: AtomicU32,
+    /// `News::Readable` is on its way.
+    announced: AtomicBool,
+    pump: Mutex<Pump>,
+    intake: Mutex<Intake>,
+    /// PING and PONG frames waiting for the pump.
+    control: Mutex<Vec<u8>>,
+    has_control: AtomicBool,
+    /// The I/O thread has flushed: the owner's next message looks at the clock.
+    hint: AtomicBool,
+    /// The residual timer looks after this connection.
+    pub(crate) residual_armed: AtomicBool,
+    /// How often the owner has flushed inline; the residual timer slows down when it grows.
+    pub(crate) owner_flushes: AtomicU32,
+    /// Reading has stopped at the receive high-water mark.
+    paused: AtomicBool,
+    /// Grows whenever something arrives: heartbeats compare it.
+    pub(crate) arrivals: AtomicU32,
+    /// Time to live that the peer's last PING granted, in deciseconds.
+    pub(crate) granted_ttl_ds: AtomicU32,
+    /// A session is open.
+    up: AtomicBool,
+}
+
+impl Connection {
+    /// A connection without a session, and the owner's ends of its queues.
+    pub(crate) fn new(
+        kind: Kind,
+        options: Arc<Options>,
+        inbox: Arc<SocketInbox>,
+        io: Arc<dyn IoSide>,
+    ) -> (Arc<Self>, NewPipe) {
+        let (source, outgoing) = if options.conflate {
+            let slot = Arc::new(Slot::new());
+            (Source::Slot(slot.clone()), Err(slot))
+        } else {
+            let (mut writer, drain) = queue::outbound();
+            writer.set_limit(options.send_hwm);
+            (Source::Queue(drain), Ok(writer))
+        };
+        let (filler, mut reader) = queue::inbound();
+        let (sink, incoming) = if options.conflate {
+            let slot = Arc::new(Slot::new());
+            (Sink::Slot { slot: slot.clone(), filler, reader }, Err(slot))
+        } else {
+            reader.set_credit_every(options.receive_hwm);
+            (Sink::Queue(filler), Ok(reader))
+        };
+        let limit = if options.conflate { 0 } else { options.receive_hwm };
+        let intake = Intake::new(sink, limit, options.max_msg_size, kind.takes_subscriptions);
+        let connection = Arc::new(Connection {
+            kind,
+            options,
+            inbox,
+            io,
+            token: AtomicU32::new(0),
+            announced: AtomicBool::new(false),
+            pump: Mutex::new(Pump::new(source)),
+            intake: Mutex::new(intake),
+            control: Mutex::new(Vec::new()),
+            has_control: AtomicBool::new(false),
+            hint: AtomicBool::new(false),
+            residual_armed: AtomicBool::new(false),
+            owner_flushes: AtomicU32::new(0),
+            paused: AtomicBool::new(false),
+            arrivals: AtomicU32::new(0),
+            granted_ttl_ds: AtomicU32::new(0),
+            up: AtomicBool::new(false),
+        });
+        let pipe = NewPipe { connection: connection.clone(), outgoing, incoming, connected_here: false };
+        (connection, pipe)
+    }
+
+    /// Driver: a session begins. `news` tells the owner; it is pushed before anything can be read. Then flushes what is queued.
+    /// The caller adds the connection to the read set afterwards.
+    pub(crate) fn open(self: &Arc<Self>, number: u32, session: Session, news: News) {
+        let mut asked = Asked::default();
+        lock(&self.pump).open(number, session.stream.clone(), session.registration, session.stage.clone());
+        let took = {
+            let mut intake = lock(&self.intake);
+            intake.open(number, session.stream, session.stage);
+            self.up.store(true, Release);
+            self.inbox.push(news);
+            if self.kind.raw && self.options.stream_notify {
+                intake.inject(&Message::new());
+            }
+            intake.feed(&session.inbound, &session.leftover, &mut asked)
+        };
+        // The injected notification may be all there is, so the owner is told in any case.
+        self.took(number, took, asked);
+        self.announce();
+        self.pump_now();
+    }
+
+    /// Driver: the session has ended (after the connection was taken out of the read set).
+    pub(crate) fn close(&self) {
+        self.up.store(false, Release);
+        lock(&self.pump).close(self.kind.forgets_on_reconnect);
+        lock(&self.intake).close();
+        lock(&self.control).clear();
+        self.has_control.store(false, Release);
+        self.paused.store(false, Relaxed);
+        self.granted_ttl_ds.store(0, Relaxed);
+    }
+
+    /// Whether a session is open.
+    pub(crate) fn is_up(&self) -> bool {
+        self.up.load(Acquire)
+    }
+
+    /// Owner: names the pipe; news carry the name from now on.
+    pub(crate) fn set_token(&self, token: u32) {
+        self.token.store(token + 1, Release);
+    }
+
+    /// The owner's name for the pipe, if it has one.
+    pub(crate) fn token(&self) -> Option<u32> {
+        self.token.load(Acquire).checked_sub(1)
+    }
+
+    /// Tells the owner something.
+    pub(crate) fn push_news(&self, news: News) {
+        self.inbox.push(news);
+    }
+
+    /// Owner: has no use for this connection any more.
+    pub(crate) fn give_up(self: &Arc<Self>) {
+        self.io.clone().give_up(self.clone());
+    }
+
+    // ---- writing
+
+    /// The I/O thread has flushed a residual since the owner last asked. One load; clears the hint.
+    #[inline]
+    pub(crate) fn take_hint(&self) -> bool {
+        self.hint.load(Relaxed) && self.hint.swap(false, Relaxed)
+    }
+
+    /// Makes the owner look at the clock with its next message.
+    pub(crate) fn give_hint(&self) {
+        self.hint.store(true, Relaxed);
+    }
+
+    /// Writes what is queued, if nobody else is writing (`None`). Does not arm write interest.
+    pub(crate) fn try_flush(self: &Arc<Self>) -> Option<Flushed> {
+        let mut result = None;
+        loop {
+            let (flushed, session) = match self.pump.try_lock() {
+                Ok(mut pump) => (pump.flush(&mut |out| self.take_control(out)), pump.session),
+                Err(_) => return result,
+            };
+            result = Some(flushed);
+            if let Flushed::Lost(errno) = flushed {
+                self.io.clone().lost(self.clone(), session, Loss::Stream(errno));
+                return result;
+            }
+            // Pairs with the fence in `send_control`: either we see its frame here, or it sees the pump unlocked.
+            fence(SeqCst);
+            if flushed != Flushed::Drained || !self.has_control.load(Relaxed) {
+                return result;
+            }
+        }
+    }
+
+    /// Flushes, and arms write interest if the kernel is full.
+    pub(crate) fn pump_now(self: &Arc<Self>) -> Option<Flushed> {
+        let flushed = self.try_flush();
+        if flushed == Some(Flushed::Blocked) {
+            self.want_write();
+        }
+        flushed
+    }
+
+    /// Has the I/O thread pump when the kernel takes bytes again.
+    pub(crate) fn want_write(self: &Arc<Self>) {
+        if let Some((stream, registration)) = lock(&self.pump).stream() {
+            self.io.want_write(stream, registration);
+        }
+    }
+
+    /// Has the I/O thread look after what stays queued. One load if it does already.
+    #[inline]
+    pub(crate) fn watch_residual(self: &Arc<Self>) {
+        // Pairs with the fence in the timer's disarming: it clears the flag and then looks at the queue's tail once more.
+        crate::sync::barrier_light();
+        if !self.residual_armed.load(Relaxed) && !self.residual_armed.swap(true, AcqRel) {
+            self.io.watch_residual(self);
+        }
+    }
+
+    /// Whether something is queued that the kernel does not have, or a control frame waits. Takes the pump's lock; true if it is held.
+    pub(crate) fn has_pending(&self) -> bool {
+        self.has_control.load(Acquire)
+            || match self.pump.try_lock() {
+                Ok(mut pump) => pump.pending(),
+                Err(_) => true,
+            }
+    }
+
+    /// The stream to wait on for room, if a session is open.
+    pub(crate) fn writable_stream(&self) -> Option<Arc<Stream>> {
+        lock(&self.pump).stream().map(|(stream, _)| stream.clone())
+    }
+
+    /// Wakes an owner that waits for room by ZMQ_FD.
+    pub(crate) fn writable_again(&self) {
+        self.inbox.nudge();
+    }
+
+    /// Sends frames of the connection's own (PING, PONG) at the next message boundary.
+    pub(crate) fn send_control(self: &Arc<Self>, frames: &[u8]) {
+        lock(&self.control).extend_from_slice(frames);
+        self.has_control.store(true, Release);
+        fence(SeqCst);
+        self.pump_now();
+    }
+
+    fn take_control(&self, out: &mut Vec<u8>) {
+        if self.has_control.swap(false, AcqRel) {
+            out.append(&mut lock(&self.control));
+        }
+    }
+
+    // ---- reading
+
+    /// Holder of the baton: reads once. `Break` when the session is over: the caller takes the connection out of the read set.
+    pub(super) fn read(self: &Arc<Self>) -> ControlFlow<(), Took> {
+        let mut asked = Asked::default();
+        let (took, session) = {
+            let mut intake = lock(&self.intake);
+            let took = intake.read(&mut asked);
+            if matches!(took, Took::Full { .. }) {
+                self.paused.store(true, Relaxed);
+            }
+            (took, intake.session)
+        };
+        self.took(session, took, asked);
+        if matches!(took, Took::Lost(_)) { ControlFlow::Break(()) } else { ControlFlow::Continue(took) }
+    }
+
+    fn took(self: &Arc<Self>, session: u32, took: Took, asked: Asked) {
+        if took != Took::Nothing {
+            self.arrivals.fetch_add(1, Relaxed);
+        }
+        if asked.ttl_ds != 0 && self.granted_ttl_ds.swap(asked.ttl_ds.into(), Relaxed) == 0 {
+            self.io.clone().granted_ttl(self.clone(), session);
+        }
+        if !asked.pongs.is_empty() {
+            let mut frames = Vec::new();
+            for context in &asked.pongs {
+                command::put_pong(&mut frames, context);
+            }
+            self.send_control(&frames);
+        }
+        match took {
+            Took::Bytes { published: true } | Took::Full { published: true } => self.announce(),
+            Took::Lost(why) => self.io.clone().lost(self.clone(), session, why),
+            _ => {}
+        }
+    }
+
+    fn announce(&self) {
+        // AcqRel pairs with the same in `heard`: whoever comes second sees the other's side.
+        if !self.announced.swap(true, AcqRel) {
+            if let Some(token) = self.token() {
+                self.inbox.push(News::Readable(token));
+            }
+        }
+    }
+
+    /// Owner: `News::Readable` has come (or the pipe was just attached); what is published from now on is announced anew.
+    pub(crate) fn heard(&self) {
+        self.announced.swap(false, AcqRel);
+    }
+
+    /// Whether reading has stopped at the receive high-water mark.
+    #[inline]
+    pub(crate) fn is_paused(&self) -> bool {
+        self.paused.load(Relaxed)
+    }
+
+    /// Owner: there is room again; reading goes on.
+    pub(crate) fn resume(self: &Arc<Self>) {
+        self.io.resume(self);
+    }
+
+    /// Read set: takes the pause off. True if reading may go on (the caller tells the read set).
+    pub(crate) fn unpause(&self) -> bool {
+        self.paused.swap(false, Relaxed)
+    }
+
+    /// Owner: ZMQ_RCVHWM has changed.
+    pub(crate) fn set_receive_limit(&self, limit: u32) {
+        lock(&self.intake).set_limit(limit);
+    }
+
+    /// The stream to wait on for data, if a session is open and reading is not paused.
+    pub(super) fn readable_stream(&self) -> Option<Arc<Stream>> {
+        lock(&self.intake).stream().cloned()
+    }
+}

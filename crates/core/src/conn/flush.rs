@@ -1,0 +1,183 @@
+//! The flush rule: when a sender writes its queue to the kernel itself, and when it leaves the bytes for later.
+//!
+//! Pure bookkeeping on the owner's side, one per pipe: time comes in as ticks, decisions go out. The first message of a lull is
+//! written at once; a stream is written in large pieces; what stays behind is covered by the I/O thread's residual timer
+//! (`driver::residual`). `docs/architecture.md` has the reasons for the numbers.
+
+use std::sync::OnceLock;
+
+/// Pending bytes that are always worth a write.
+pub(crate) const FULL_BYTES: u64 = 64 * 1024;
+
+/// The rule's times in clock ticks.
+#[derive(Debug)]
+struct Times {
+    /// Least time between two writes of single messages.
+    floor: u64,
+    /// Longest gap between two writes while a stream flows.
+    gap_max: u64,
+    /// How long the kernel's "full" is believed.
+    blocked: u64,
+    /// Longest cost of one write that is averaged; above it the thread was descheduled.
+    cost_max: u64,
+}
+
+fn times() -> &'static Times {
+    static TIMES: OnceLock<Times> = OnceLock::new();
+    TIMES.get_or_init(|| {
+        let ticks = tautline_io::clock::nanos_to_ticks;
+        Times { floor: ticks(500), gap_max: ticks(8_000), blocked: ticks(20_000), cost_max: ticks(15_000) }
+    })
+}
+
+/// What to do after a message was published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// Write now.
+    Flush,
+    /// Leave it queued; the residual timer must be running.
+    Later,
+}
+
+/// The state of the rule for one pipe.
+#[derive(Debug, Default)]
+pub(crate) struct FlushRule {
+    /// Messages since the last flush.
+    since: u32,
+    /// The number of messages at which the clock is looked at next.
+    next: u32,
+    /// End of the last flush.
+    last: u64,
+    /// Average cost of a flush of one message.
+    cost: u64,
+    /// Current gap between flushes of a stream.
+    gap: u64,
+    /// The kernel's buffer was full at the last flush.
+    blocked: bool,
+}
+
+impl FlushRule {
+    /// Counts a published message; true if [`FlushRule::decide`] must be asked.
+    #[inline]
+    pub(crate) fn count(&mut self) -> bool {
+        self.since += 1;
+        self.since >= self.next
+    }
+
+    /// Decides at time `now` (ticks) with `pending` bytes queued, the last message being `len` bytes long.
+    pub(crate) fn decide(&mut self, now: u64, pending: u64, len: usize) -> Decision {
+        let times = times();
+        let elapsed = now.saturating_sub(self.last);
+        let gap = self.gap.max(times.floor).max(self.cost / 4);
+        let due = elapsed >= if self.blocked { gap.max(times.blocked) } else { gap };
+        if due || (!self.blocked && pending >= FULL_BYTES) {
+            return Decision::Flush;
+        }
+        let room = (FULL_BYTES.saturating_sub(pending) / (len as u64 + 2)).clamp(1, 16) as u32;
+        self.next = self.since + if self.since < 4 { 1 } else { (self.since / 4).min(room).max(1) };
+        Decision::Later
+    }
+
+    /// Notes a flush that began at `start` and ended at `end` (ticks); `drained` unless the kernel would not take all.
+    pub(crate) fn flushed(&mut self, start: u64, end: u64, drained: bool) {
+        let times = times();
+        if self.since >= 4 {
+            self.gap = (self.gap * 2).clamp(times.floor, times.gap_max);
+        } else {
+            self.gap /= 2;
+            if self.since == 1 {
+                self.cost = (self.cost * 7 + end.saturating_sub(start).min(times.cost_max)) / 8;
+            }
+        }
+        self.blocked = !drained;
+        self.last = end;
+        self.since = 0;
+        self.next = 1;
+    }
+
+    /// Notes that somebody else holds the pump: look again after a few messages.
+    pub(crate) fn contended(&mut self) {
+        self.since = 0;
+        self.next = 8;
+    }
+
+    /// The I/O thread has flushed for us: a burst begins anew, so the next message asks the clock.
+    pub(crate) fn restart(&mut self) {
+        self.next = self.since + 1;
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn us(n: u64) -> u64 {
+        tautline_io::clock::nanos_to_ticks(n * 1000)
+    }
+
+    #[test]
+    fn the_first_message_of_a_lull_is_written_at_once() {
+        let mut rule = FlushRule::default();
+        assert!(rule.count());
+        assert_eq!(rule.decide(us(1000), 66, 64), Decision::Flush);
+    }
+
+    #[test]
+    fn a_stream_waits_for_its_gap_or_for_64_kib() {
+        let mut rule = FlushRule::default();
+        let mut now = us(1000);
+        rule.count();
+        rule.decide(now, 66, 64);
+        rule.flushed(now, now, true);
+        for k in 1..=4 {
+            rule.count();
+            assert_eq!(rule.decide(now + 1, 66 * k, 64), Decision::Later);
+        }
+        rule.count();
+        assert_eq!(rule.decide(now + 1, FULL_BYTES, 64), Decision::Flush);
+        now += us(1);
+        rule.flushed(now, now, true);
+        rule.count();
+        assert_eq!(rule.decide(now + us(9), 66, 64), Decision::Flush);
+    }
+
+    #[test]
+    fn the_gap_grows_with_bursts_and_is_bounded() {
+        let mut rule = FlushRule::default();
+        for _ in 0..20 {
+            for _ in 0..4 {
+                rule.count();
+            }
+            rule.flushed(us(1), us(2), true);
+        }
+        assert_eq!(rule.gap, times().gap_max);
+        rule.count();
+        rule.flushed(us(3), us(4), true);
+        assert_eq!(rule.gap, times().gap_max / 2);
+    }
+
+    #[test]
+    fn a_full_kernel_buffer_suspends_the_size_rule() {
+        let mut rule = FlushRule::default();
+        rule.count();
+        rule.flushed(us(99), us(100), false);
+        rule.count();
+        assert_eq!(rule.decide(us(101), FULL_BYTES * 4, 64), Decision::Later);
+        assert_eq!(rule.decide(us(121), FULL_BYTES * 4, 64), Decision::Flush);
+    }
+
+    #[test]
+    fn the_clock_is_looked_at_less_often_in_a_stream_but_at_least_every_16() {
+        let mut rule = FlushRule::default();
+        let now = us(1000);
+        rule.flushed(now, now, true);
+        let mut looks = 0;
+        for n in 1..=200u64 {
+            if rule.count() {
+                looks += 1;
+                assert_eq!(rule.decide(now + 1, 66 * n, 64), Decision::Later);
+            }
+        }
+        assert!((200 / 16..60).contains(&looks), "{looks}");
+    }
+}

@@ -1,0 +1,275 @@
+//! The read half of a connection: from the kernel into the inbound queue, frame headers checked and counted on the way.
+//!
+//! Runs on the thread that holds the socket's read baton. The owner sees whole messages only: they are published when their last part
+//! has arrived. At the receive high-water mark reading stops; what was read already stays unpublished, at most one read's worth.
+
+use crate::message::Message;
+use crate::queue::{ByteFiller, Slot};
+use crate::sync::{Arc, lock};
+use std::cell::RefCell;
+use std::io::{ErrorKind, IoSliceMut};
+use tautline_io::net::Stream;
+use tautline_proto::command::{self, Command};
+use tautline_proto::{ProtocolError, frame};
+
+use super::link::{Loss, SharedStage};
+use super::pump::put_frame;
+
+/// Bytes asked for by one read.
+const READ_BYTES: usize = 64 * 1024;
+/// Bytes read at a time through a stage.
+const SCRATCH: usize = 64 * 1024;
+
+thread_local! {
+    static BUFFERS: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+}
+
+/// Where the messages go.
+pub(super) enum Sink {
+    Queue(ByteFiller),
+    /// ZMQ_CONFLATE: only the newest message is kept. The filler holds what is not a whole message yet, its reader decodes.
+    Slot {
+        slot: Arc<Slot>,
+        filler: ByteFiller,
+        reader: crate::queue::FrameReader,
+    },
+}
+
+/// What one read has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Took {
+    /// Nothing was there.
+    Nothing,
+    /// Bytes were read; `published` says whether a whole message has become readable.
+    Bytes { published: bool },
+    /// The queue is at the receive high-water mark.
+    Full { published: bool },
+    /// The session is over.
+    Lost(Loss),
+}
+
+/// What the peer's commands ask of the connection; filled by a read.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    /// Contexts of PINGs to answer.
+    pub(super) pongs: Vec<Vec<u8>>,
+    /// A PONG or PING came: the peer is alive; and what time it grants us (deciseconds, 0: none).
+    pub(super) ttl_ds: u16,
+}
+
+/// The read half. Behind a lock that only the holder of the baton takes while a session lasts.
+pub(super) struct Intake {
+    sink: Sink,
+    stream: Option<Arc<Stream>>,
+    stage: Option<SharedStage>,
+    /// Most messages waiting for the owner, 0 for any number.
+    limit: u32,
+    max_msg_size: Option<u64>,
+    takes_subscriptions: bool,
+    in_message: bool,
+    pub(super) session: u32,
+}
+
+impl Intake {
+    pub(super) fn new(sink: Sink, limit: u32, max_msg_size: Option<u64>, takes_subscriptions: bool) -> Self {
+        Intake {
+            sink,
+            stream: None,
+            stage: None,
+            limit,
+            max_msg_size,
+            takes_subscriptions,
+            in_message: false,
+            session: 0,
+        }
+    }
+
+    pub(super) fn open(&mut self, session: u32, stream: Arc<Stream>, stage: Option<SharedStage>) {
+        self.session = session;
+        self.stream = Some(stream);
+        self.stage = stage;
+        self.in_message = false;
+    }
+
+    /// The session has ended: what is not a whole message is forgotten.
+    pub(super) fn close(&mut self) {
+        self.stream = None;
+        self.stage = None;
+        self.in_message = false;
+        self.filler().truncate_to_published();
+        self.filler().release_spare();
+    }
+
+    pub(super) fn stream(&self) -> Option<&Arc<Stream>> {
+        self.stream.as_ref()
+    }
+
+    pub(super) fn set_limit(&mut self, limit: u32) {
+        self.limit = limit;
+    }
+
+    fn filler(&mut self) -> &mut ByteFiller {
+        match &mut self.sink {
+            Sink::Queue(filler) | Sink::Slot { filler, .. } => filler,
+        }
+    }
+
+    /// Reads once from the kernel and publishes what has become whole.
+    pub(super) fn read(&mut self, asked: &mut Asked) -> Took {
+        let Some(stream) = self.stream.clone() else { return Took::Nothing };
+        if self.filler().unscanned() > 0 {
+            // Left over from a time at the high-water mark.
+            match self.scan(asked) {
+                Ok((published, true)) => return Took::Full { published },
+                Ok((true, false)) => return Took::Bytes { published: true },
+                Ok((false, false)) => {}
+                Err(error) => return Took::Lost(Loss::Protocol(error)),
+            }
+        }
+        if self.at_limit() {
+            return Took::Full { published: false };
+        }
+        let read = match self.stage {
+            None => {
+                let filler = self.filler();
+                let [first, second] = filler.space(READ_BYTES);
+                let read = if second.is_empty() {
+                    stream.read(first)
+                } else {
+                    stream.readv(&mut [IoSliceMut::new(first), IoSliceMut::new(second)])
+                };
+                if let Ok(n) = read {
+                    filler.filled(n);
+                }
+                read
+            }
+            Some(_) => match self.read_staged(&stream) {
+                Ok(read) => read,
+                Err(error) => return Took::Lost(Loss::Protocol(error)),
+            },
+        };
+        match read {
+            Ok(0) => Took::Lost(Loss::Stream(0)),
+            Ok(_) => self.scanned(asked),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                Took::Nothing
+            }
+            Err(error) => Took::Lost(Loss::Stream(error.raw_os_error().unwrap_or(tautline_io::errno::EIO))),
+        }
+    }
+
+    /// Takes plain frames and wire bytes that came with the handshake.
+    pub(super) fn feed(&mut self, inbound: &[u8], bytes: &[u8], asked: &mut Asked) -> Took {
+        self.filler().append(inbound);
+        match &mut self.stage {
+            None => self.filler().append(bytes),
+            Some(stage) => {
+                let mut plain = Vec::new();
+                if let Err(error) = lock(stage).open(bytes, &mut plain) {
+                    return Took::Lost(Loss::Protocol(error));
+                }
+                self.filler().append(&plain);
+            }
+        }
+        self.scanned(asked)
+    }
+
+    /// Delivers a message that did not come over the stream (a connect notification).
+    pub(super) fn inject(&mut self, message: &Message) -> Took {
+        let mut bytes = Vec::new();
+        put_frame(0, message, &mut bytes);
+        self.filler().append(&bytes);
+        self.scanned(&mut Asked::default())
+    }
+
+    fn scanned(&mut self, asked: &mut Asked) -> Took {
+        match self.scan(asked) {
+            Ok((published, false)) => Took::Bytes { published },
+            Ok((published, true)) => Took::Full { published },
+            Err(error) => Took::Lost(Loss::Protocol(error)),
+        }
+    }
+
+    fn at_limit(&mut self) -> bool {
+        let limit = self.limit;
+        limit != 0 && self.filler().backlog() >= limit
+    }
+
+    fn read_staged(&mut self, stream: &Stream) -> Result<std::io::Result<usize>, ProtocolError> {
+        BUFFERS.with_borrow_mut(|(wire, plain)| {
+            wire.resize(SCRATCH, 0);
+            plain.clear();
+            let read = stream.read(wire);
+            if let (Ok(n), Some(stage)) = (&read, &mut self.stage) {
+                lock(stage).open(&wire[..*n], plain)?;
+                self.filler().append(plain);
+            }
+            Ok(read)
+        })
+    }
+
+    /// Goes over the frames that have arrived, answers commands, publishes whole messages. Returns whether something was published,
+    /// and whether it stopped at the high-water mark.
+    fn scan(&mut self, asked: &mut Asked) -> Result<(bool, bool), ProtocolError> {
+        let (limit, max_msg_size, takes_subscriptions) =
+            (self.limit, self.max_msg_size, self.takes_subscriptions);
+        let mut in_message = self.in_message;
+        let filler = self.filler();
+        let room = if limit == 0 { u32::MAX } else { limit.saturating_sub(filler.backlog()) };
+        let (mut messages, mut deliver) = (0, false);
+        let mut full = room == 0;
+        while !full {
+            let Some(scanned) = filler.next_frame(max_msg_size)? else { break };
+            if scanned.header.flags & frame::COMMAND != 0 {
+                // Also between the parts of a message: libzmq's PINGs come there.
+                deliver |= heed(filler, takes_subscriptions, asked)?;
+                continue;
+            }
+            in_message = scanned.header.flags & frame::MORE != 0;
+            if !in_message {
+                messages += 1;
+                full = messages == room;
+            }
+        }
+        let published = messages > 0 || deliver;
+        if published {
+            filler.publish_scanned(messages);
+        }
+        self.in_message = in_message;
+        self.settle();
+        Ok((published, full))
+    }
+
+    /// ZMQ_CONFLATE: moves the newest message on to the slot.
+    fn settle(&mut self) {
+        if let Sink::Slot { slot, reader, .. } = &mut self.sink {
+            loop {
+                let mut message = Message::new();
+                let Some(head) = reader.read_message(&mut message) else { break };
+                if head.flags & frame::COMMAND == 0 {
+                    slot.put(head.flags, message);
+                }
+            }
+            reader.credit();
+        }
+    }
+}
+
+/// Deals with the command just scanned; true if the owner must see it.
+fn heed(
+    filler: &mut ByteFiller,
+    takes_subscriptions: bool,
+    asked: &mut Asked,
+) -> Result<bool, ProtocolError> {
+    let mut body = Vec::new();
+    filler.body_of_last(&mut body);
+    Ok(match command::parse(&body)? {
+        Command::Ping { ttl_ds, context } => {
+            asked.pongs.push(context.to_vec());
+            asked.ttl_ds = ttl_ds;
+            false
+        }
+        Command::Subscribe(_) | Command::Cancel(_) => takes_subscriptions,
+        _ => false,
+    })
+}

@@ -1,0 +1,119 @@
+//! What passes between a connection and the layers around it: news to the socket's owner, requests to the I/O thread.
+
+use super::Connection;
+use super::reader::ReadSet;
+use crate::message::Metadata;
+use crate::queue::{FrameReader, FrameWriter, Inbox, Slot, Unpark};
+use crate::sync::{Arc, Mutex};
+use tautline_io::net::Stream;
+use tautline_io::reactor::Token;
+use tautline_io::wake::WakeFd;
+use tautline_proto::{ProtocolError, SocketType, Stage, Version};
+
+/// What a handshake told about the peer, and what is known of the stream it came over.
+#[derive(Debug, Default)]
+pub(crate) struct PeerInfo {
+    /// The peer's socket type, as far as its protocol version tells.
+    pub(crate) socket_type: Option<SocketType>,
+    /// The peer's own routing id; empty if it has none.
+    pub(crate) routing_id: Vec<u8>,
+    /// The protocol spoken; `None` for raw streams and inproc.
+    pub(crate) version: Option<Version>,
+    /// Properties that received messages carry.
+    pub(crate) metadata: Arc<Metadata>,
+}
+
+/// The owner's queue ends of a connection that has just come to be.
+pub(crate) struct NewPipe {
+    /// The connection.
+    pub(crate) connection: Arc<Connection>,
+    /// Producer of the outbound queue, or the slot of ZMQ_CONFLATE.
+    pub(crate) outgoing: Result<FrameWriter, Arc<Slot>>,
+    /// Consumer of the inbound queue, or the slot of ZMQ_CONFLATE.
+    pub(crate) incoming: Result<FrameReader, Arc<Slot>>,
+    /// Made by a connect, not by a peer that came.
+    pub(crate) connected_here: bool,
+}
+
+/// A session's transform, used by both halves.
+pub(crate) type SharedStage = Arc<Mutex<Box<dyn Stage>>>;
+
+/// What the I/O side tells a socket's owner.
+pub(crate) enum News {
+    /// A peer has arrived at a bound endpoint (or, with ZMQ_IMMEDIATE, was reached): a new pipe, with its peer known.
+    Attached(Box<NewPipe>, Arc<PeerInfo>),
+    /// The peer of a pipe made by `connect` has finished its handshake.
+    Ready {
+        /// Which one.
+        connection: Arc<Connection>,
+        /// The peer.
+        peer: Arc<PeerInfo>,
+        /// Not the first time.
+        reconnected: bool,
+    },
+    /// The pipe has something to read.
+    Readable(u32),
+    /// The pipe will never again send or receive beyond what is queued inbound.
+    Ended(Arc<Connection>),
+    /// Another socket of the context has connected to an inproc endpoint of this one.
+    Inproc(Box<crate::transport::inproc::Offer>),
+    /// The other side of an inproc pipe has bound at last (or told who it is).
+    Met(u32, Arc<PeerInfo>),
+    /// The other side of an inproc pipe is gone.
+    Left(u32),
+    /// The context was terminated.
+    Terminated,
+}
+
+/// Wakes a socket's owner through its descriptor.
+pub(crate) struct Waker(pub(crate) WakeFd);
+
+impl Unpark for Waker {
+    fn unpark(&self) {
+        self.0.wake();
+    }
+}
+
+/// The inbox of a socket.
+pub(crate) type SocketInbox = Inbox<News, Waker>;
+
+/// Why a session ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// The peer closed the stream, or the system reported an error (errno, 0 for an orderly end).
+    Stream(i32),
+    /// The peer broke the protocol.
+    Protocol(ProtocolError),
+    /// No sign of life within ZMQ_HEARTBEAT_TIMEOUT.
+    Silent,
+    /// Ended from this side.
+    Closed,
+}
+
+/// What only the I/O thread can do for a connection. Methods may be called on any thread, under the pump's lock or none, and return at once.
+pub(crate) trait IoSide: Send + Sync {
+    /// Bytes stay queued: flush them soon if the owner does not.
+    fn watch_residual(&self, connection: &Arc<Connection>);
+    /// The kernel's buffer is full: pump when it is writable again.
+    fn want_write(&self, stream: &Stream, registration: Token);
+    /// Reading was paused at the receive high-water mark and may go on. Called by the owner.
+    fn resume(&self, connection: &Arc<Connection>);
+    /// The session's stream has failed or ended.
+    fn lost(self: Arc<Self>, connection: Arc<Connection>, session: u32, why: Loss);
+    /// The owner has no use for this connection any more: it is closed when what is queued is sent.
+    fn give_up(self: Arc<Self>, connection: Arc<Connection>);
+    /// The peer asks us to give it up after this much silence, for the first time in this session.
+    fn granted_ttl(self: Arc<Self>, connection: Arc<Connection>, session: u32);
+}
+
+/// What only the I/O thread can do for a read set.
+pub(crate) trait SetKeeper: Send + Sync {
+    /// Makes the registration of a read set live, once.
+    fn arm(&self, set: &ReadSet);
+    /// Ends that.
+    fn disarm(&self, set: &ReadSet);
+    /// Starts the periodic tick.
+    fn start_tick(&self);
+    /// Whether the periodic tick is on.
+    fn tick_on(&self) -> &crate::sync::atomic::AtomicBool;
+}

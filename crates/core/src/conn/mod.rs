@@ -1,0 +1,30 @@
+//! A connection: the I/O half of a pipe over a byte stream.
+//!
+//! It joins the pipe's two queues with the stream of the current session: [`Pump`] takes bytes out of the outbound queue to the kernel,
+//! [`Intake`] brings bytes from the kernel into the inbound queue. Any thread may pump, one at a time, under the pump's lock. Only the
+//! holder of the socket's [`baton`] reads. A connection outlives its stream: `connect` makes it before there is a peer, and it stays
+//! when the peer is lost and comes back, with what was queued meanwhile.
+//!
+//! Nothing here knows sockets or patterns. News go up through the socket's inbox; what only the I/O thread can do goes to [`IoSide`].
+
+pub(crate) mod baton;
+#[cfg(not(loom))]
+pub(crate) mod flush;
+#[cfg(not(loom))]
+mod intake;
+#[cfg(not(loom))]
+mod link;
+#[cfg(not(loom))]
+mod pump;
+#[cfg(not(loom))]
+pub(crate) mod reader;
+
+#[cfg(not(loom))]
+pub(crate) use connection::{Connection, Kind, Session};
+#[cfg(not(loom))]
+pub(crate) use link::{IoSide, Loss, NewPipe, News, PeerInfo, SetKeeper, SharedStage, SocketInbox, Waker};
+#[cfg(not(loom))]
+pub(crate) use pump::Flushed;
+
+#[cfg(not(loom))]
+mod connection;

@@ -1,0 +1,215 @@
+//! The write half of a connection: moves frames from the outbound queue to the kernel, whole segments at a time.
+//!
+//! Runs on whatever thread holds the pump's lock: the sender (inline, by the flush rule or at the high-water mark) or the I/O thread
+//! (residuals, a full kernel buffer, linger). A stage, where the peer's protocol or mechanism needs one, is applied here, in wire order.
+
+use super::link::SharedStage;
+use crate::message::Message;
+use crate::queue::{ByteDrain, Slot};
+use crate::sync::{Arc, lock};
+use std::io::{ErrorKind, IoSlice};
+use tautline_io::net::Stream;
+use tautline_io::reactor::Token;
+use tautline_proto::frame;
+
+/// Most slices of one write.
+const SLICES: usize = 32;
+/// Plain bytes sealed by a stage at a time.
+const SEAL_BYTES: usize = 64 * 1024;
+
+/// Where the frames come from.
+pub(super) enum Source {
+    Queue(ByteDrain),
+    Slot(Arc<Slot>),
+}
+
+/// What a flush has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    /// All that was published is with the kernel.
+    Drained,
+    /// The kernel takes no more for now.
+    Blocked,
+    /// There is no stream now; all stays queued.
+    NoLink,
+    /// The stream has failed with this errno.
+    Lost(i32),
+}
+
+/// The write half. Behind the connection's pump lock.
+pub(super) struct Pump {
+    source: Source,
+    stream: Option<Arc<Stream>>,
+    stage: Option<SharedStage>,
+    /// Bytes that go out before anything else: sealed by the stage, control frames, or a conflated message begun.
+    staged: Vec<u8>,
+    /// How many of them are written.
+    written: usize,
+    /// Number of the session the stream belongs to.
+    pub(super) session: u32,
+    /// The driver's name for the stream's registration.
+    registration: Token,
+}
+
+impl Pump {
+    pub(super) fn new(source: Source) -> Self {
+        Pump {
+            source,
+            stream: None,
+            stage: None,
+            staged: Vec::new(),
+            written: 0,
+            session: 0,
+            registration: Token(0),
+        }
+    }
+
+    /// A session begins.
+    pub(super) fn open(
+        &mut self,
+        session: u32,
+        stream: Arc<Stream>,
+        registration: Token,
+        stage: Option<SharedStage>,
+    ) {
+        self.session = session;
+        self.registration = registration;
+        self.stream = Some(stream);
+        self.stage = stage;
+        self.staged.clear();
+        self.written = 0;
+    }
+
+    /// The session has ended: what was only partly written is kept for the next one as a whole message, or all is dropped.
+    pub(super) fn close(&mut self, forget: bool) {
+        self.stream = None;
+        self.stage = None;
+        self.staged = Vec::new();
+        self.written = 0;
+        if let Source::Queue(drain) = &mut self.source {
+            if forget {
+                drain.discard();
+            } else {
+                drain.rewind();
+            }
+        }
+    }
+
+    /// The stream of the open session and the name of its registration.
+    pub(super) fn stream(&self) -> Option<(&Arc<Stream>, Token)> {
+        self.stream.as_ref().map(|stream| (stream, self.registration))
+    }
+
+    /// Whether something published or staged is not with the kernel yet.
+    pub(super) fn pending(&mut self) -> bool {
+        self.written < self.staged.len()
+            || match &mut self.source {
+                Source::Queue(drain) => drain.pending() > 0,
+                Source::Slot(slot) => slot.is_full(),
+            }
+    }
+
+    /// Writes what it can. `control` are frames of the connection itself (PING, PONG), taken at a message boundary.
+    pub(super) fn flush(&mut self, control: &mut dyn FnMut(&mut Vec<u8>)) -> Flushed {
+        let Some(stream) = self.stream.clone() else { return Flushed::NoLink };
+        loop {
+            match self.write_staged(&stream) {
+                Ok(()) => {}
+                Err(flushed) => return flushed,
+            }
+            let more = match (&mut self.source, self.stage.is_some()) {
+                (Source::Queue(drain), false) => match write_queue(drain, &stream) {
+                    Ok(()) => false,
+                    Err(flushed) => return flushed,
+                },
+                _ => self.stage_next(),
+            };
+            if more {
+                continue;
+            }
+            // All that was published is written: a message boundary.
+            let mut frames = Vec::new();
+            control(&mut frames);
+            if frames.is_empty() {
+                return Flushed::Drained;
+            }
+            self.put(&frames);
+        }
+    }
+
+    fn put(&mut self, plain: &[u8]) {
+        match &mut self.stage {
+            Some(stage) => lock(stage).seal(plain, &mut self.staged),
+            None => self.staged.extend_from_slice(plain),
+        }
+    }
+
+    /// Stages the next piece of the source; false if there is none.
+    fn stage_next(&mut self) -> bool {
+        let mut plain = Vec::new();
+        match &mut self.source {
+            Source::Queue(drain) => {
+                let n = drain.peek_copy(SEAL_BYTES, &mut plain);
+                drain.advance(n);
+            }
+            Source::Slot(slot) => {
+                if let Some((flags, message)) = slot.take() {
+                    put_frame(flags, &message, &mut plain);
+                }
+            }
+        }
+        if plain.is_empty() {
+            return false;
+        }
+        self.put(&plain);
+        true
+    }
+
+    fn write_staged(&mut self, stream: &Stream) -> Result<(), Flushed> {
+        while self.written < self.staged.len() {
+            match stream.write(&self.staged[self.written..]) {
+                Ok(n) => self.written += n,
+                Err(error) => return Err(refused(&error)),
+            }
+        }
+        self.staged.clear();
+        self.written = 0;
+        Ok(())
+    }
+}
+
+/// Hands all published frames to the kernel.
+fn write_queue(drain: &mut ByteDrain, stream: &Stream) -> Result<(), Flushed> {
+    loop {
+        let mut slices: [IoSlice<'_>; SLICES] = std::array::from_fn(|_| IoSlice::new(&[]));
+        let (n, bytes) = drain.slices(&mut slices);
+        if bytes == 0 {
+            return Ok(());
+        }
+        let result = if n == 1 { stream.write(&slices[0]) } else { stream.writev(&slices[..n]) };
+        match result {
+            Ok(written) => {
+                drain.advance(written as u64);
+                if (written as u64) < bytes {
+                    return Err(Flushed::Blocked);
+                }
+            }
+            Err(error) => return Err(refused(&error)),
+        }
+    }
+}
+
+fn refused(error: &std::io::Error) -> Flushed {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::Interrupted => Flushed::Blocked,
+        _ => Flushed::Lost(error.raw_os_error().unwrap_or(tautline_io::errno::EIO)),
+    }
+}
+
+/// One whole frame.
+pub(super) fn put_frame(flags: u8, message: &Message, out: &mut Vec<u8>) {
+    let mut header = [0; frame::MAX_HEADER];
+    let n = frame::encode_header(flags, message.len() as u64, &mut header);
+    out.extend_from_slice(&header[..n]);
+    out.extend_from_slice(message.as_slice());
+}

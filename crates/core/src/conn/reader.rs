@@ -1,0 +1,285 @@
+//! The read set: all connections of one socket that can be read, and the [`Baton`] that says who may.
+//!
+//! The connections stand, level-triggered, in a set of the socket's own; only that set's descriptor stands, one-shot, in the I/O thread's
+//! reactor. So handing the reading over is one system call, however many connections there are.
+
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::time::Duration;
+
+use super::Connection;
+use super::baton::{Baton, Surroundings, Tick};
+use super::intake::Took;
+use super::link::{SetKeeper, SocketInbox};
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::{Arc, Mutex, lock};
+use tautline_io::net::Stream;
+use tautline_io::poll::{self, PollFd};
+use tautline_io::reactor::{Epoll, Event, Interest, Mode, Reactor, Token};
+
+/// One connection of the set, with the stream that is registered.
+struct Member {
+    connection: Arc<Connection>,
+    stream: Arc<Stream>,
+    muted: bool,
+}
+
+/// The members, by their token in the set.
+#[derive(Default)]
+struct Members {
+    slots: Vec<Option<Member>>,
+    count: usize,
+    events: Vec<Event>,
+}
+
+/// All readable connections of one socket.
+pub(crate) struct ReadSet {
+    baton: Baton,
+    reactor: Epoll,
+    members: Mutex<Members>,
+    inbox: Arc<SocketInbox>,
+    keeper: Arc<dyn SetKeeper>,
+    /// The driver's name for the registration of this set.
+    pub(crate) registration: AtomicU64,
+}
+
+/// What the owner sleeps on.
+pub(crate) enum Sleep {
+    /// No connection can be read now.
+    Nothing,
+    /// One connection: its own stream.
+    Stream(Arc<Stream>),
+    /// Several: the set.
+    Set,
+}
+
+impl Surroundings for ReadSet {
+    fn arm(&self) {
+        self.keeper.arm(self);
+    }
+
+    fn disarm(&self) {
+        self.keeper.disarm(self);
+    }
+
+    fn start_tick(&self) {
+        self.keeper.start_tick();
+    }
+
+    fn wake_owner(&self) {
+        self.inbox.waker().0.wake();
+    }
+
+    fn await_wake(&self) {
+        let mut fds = [PollFd::new(self.inbox.waker().0.as_fd().as_raw_fd(), PollFd::IN)];
+        // The time bound is for a wake-up that was drained by somebody else in between.
+        let _ = poll::poll(&mut fds, Some(Duration::from_millis(1)));
+    }
+}
+
+impl ReadSet {
+    /// An empty set whose baton lies with the I/O thread.
+    pub(crate) fn new(inbox: Arc<SocketInbox>, keeper: Arc<dyn SetKeeper>) -> std::io::Result<Self> {
+        Ok(ReadSet {
+            baton: Baton::armed(),
+            reactor: Epoll::new()?,
+            members: Mutex::default(),
+            inbox,
+            keeper,
+            registration: AtomicU64::new(0),
+        })
+    }
+
+    /// The set's descriptor: readable while a connection is.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.reactor.as_fd()
+    }
+
+    // ---- membership: the driver adds, the driver or the holder of the baton removes
+
+    /// Adds a connection whose session is open.
+    pub(crate) fn add(&self, connection: Arc<Connection>) -> std::io::Result<()> {
+        let Some(stream) = connection.readable_stream() else { return Ok(()) };
+        let mut members = lock(&self.members);
+        let index = members.slots.iter().position(Option::is_none).unwrap_or(members.slots.len());
+        self.reactor.add(stream.as_fd(), Token(index as u64), Interest::READ, Mode::Level)?;
+        let member = Some(Member { connection, stream, muted: false });
+        if index == members.slots.len() {
+            members.slots.push(member);
+        } else {
+            members.slots[index] = member;
+        }
+        members.count += 1;
+        Ok(())
+    }
+
+    /// Takes a connection out, if it is there.
+    pub(crate) fn remove(&self, connection: &Arc<Connection>) {
+        let mut members = lock(&self.members);
+        let at =
+            |slot: &Option<Member>| slot.as_ref().is_some_and(|m| Arc::ptr_eq(&m.connection, connection));
+        if let Some(index) = members.slots.iter().position(at) {
+            self.drop_member(&mut members, index);
+        }
+    }
+
+    /// The socket is closed: takes all connections out, and keeps the baton for good.
+    pub(crate) fn clear(&self) {
+        let mut members = lock(&self.members);
+        for index in 0..members.slots.len() {
+            self.drop_member(&mut members, index);
+        }
+    }
+
+    fn drop_member(&self, members: &mut Members, index: usize) {
+        if let Some(member) = members.slots[index].take() {
+            let _ = self.reactor.remove(member.stream.as_fd());
+            members.count -= 1;
+        }
+    }
+
+    /// Owner: a paused connection has room again.
+    pub(crate) fn resume(&self, connection: &Arc<Connection>) {
+        if !connection.unpause() {
+            return;
+        }
+        let mut members = lock(&self.members);
+        for (index, member) in members.slots.iter_mut().enumerate() {
+            if let Some(member) = member.as_mut().filter(|m| Arc::ptr_eq(&m.connection, connection)) {
+                if member.muted {
+                    member.muted = false;
+                    let _ = self.reactor.modify(
+                        member.stream.as_fd(),
+                        Token(index as u64),
+                        Interest::READ,
+                        Mode::Level,
+                    );
+                }
+                // What lies unpublished in user space raises no event of the kernel.
+                self.read_member(&mut members, index);
+                return;
+            }
+        }
+    }
+
+    // ---- the owner's side
+
+    /// Takes the baton.
+    #[inline]
+    pub(crate) fn acquire(&self) {
+        self.baton.acquire(self);
+    }
+
+    /// Gives it up: kept for the owner's quick return, or, with ZMQ_FD in use, to the I/O thread at once.
+    #[inline]
+    pub(crate) fn release(&self) {
+        if self.inbox.is_exposed() {
+            self.baton.release_armed(self);
+        } else {
+            self.baton.release(self.keeper.tick_on(), self);
+        }
+    }
+
+    /// Holder: reads every connection that is ready, once each. What became readable is announced in the inbox. Returns whether a
+    /// whole message arrived or a connection was lost.
+    pub(crate) fn read_ready(&self) -> bool {
+        let mut members = lock(&self.members);
+        if members.count == 0 {
+            return false;
+        }
+        if members.count == 1 && members.slots.len() == 1 {
+            return !members.slots[0].as_ref().is_some_and(|m| m.muted) && self.read_member(&mut members, 0);
+        }
+        let mut events = std::mem::take(&mut members.events);
+        let mut news = false;
+        if self.reactor.wait(&mut events, Some(Duration::ZERO)).is_ok() {
+            for event in &events {
+                let index = event.token.0 as usize;
+                if members.slots.get(index).is_some_and(|slot| slot.is_some()) {
+                    news |= self.read_member(&mut members, index);
+                }
+            }
+        }
+        members.events = events;
+        news
+    }
+
+    fn read_member(&self, members: &mut Members, index: usize) -> bool {
+        let Some(member) = members.slots[index].as_mut() else { return false };
+        match member.connection.read() {
+            std::ops::ControlFlow::Break(()) => {
+                self.drop_member(members, index);
+                true
+            }
+            std::ops::ControlFlow::Continue(Took::Full { published }) => {
+                if !member.muted {
+                    member.muted = true;
+                    let _ = self.reactor.modify(
+                        member.stream.as_fd(),
+                        Token(index as u64),
+                        Interest::NONE,
+                        Mode::Level,
+                    );
+                }
+                published
+            }
+            std::ops::ControlFlow::Continue(took) => took == Took::Bytes { published: true },
+        }
+    }
+
+    /// Holder: what to sleep on until a connection can be read.
+    pub(crate) fn sleep_on(&self) -> Sleep {
+        let members = lock(&self.members);
+        match (members.count, members.slots.first()) {
+            (0, _) => Sleep::Nothing,
+            (1, Some(Some(member))) if members.slots.len() == 1 => {
+                if member.muted {
+                    Sleep::Nothing
+                } else {
+                    Sleep::Stream(member.stream.clone())
+                }
+            }
+            _ => Sleep::Set,
+        }
+    }
+
+    // ---- the I/O thread's side
+
+    /// The registration has fired.
+    pub(crate) fn io_ready(&self) {
+        if self.baton.io_event() {
+            self.io_read();
+        }
+    }
+
+    /// Once a tick; `seen` is the driver's memory for this set.
+    pub(crate) fn io_tick(&self, seen: &mut u32) -> Tick {
+        let tick = self.baton.io_tick(seen);
+        if tick == Tick::Taken {
+            self.io_read();
+        }
+        tick
+    }
+
+    /// Whether the owner keeps the baton while it is away.
+    pub(crate) fn kept(&self) -> bool {
+        self.baton.kept()
+    }
+
+    fn io_read(&self) {
+        if !self.baton.io_wanted() {
+            self.read_ready();
+        }
+        self.baton.io_leave(self);
+    }
+
+    /// The driver's name for this set.
+    pub(crate) fn token(&self) -> Token {
+        Token(self.registration.load(Relaxed))
+    }
+
+    /// The raw descriptor to sleep on when [`Sleep::Set`] was said.
+    pub(crate) fn raw_fd(&self) -> RawFd {
+        self.reactor.as_fd().as_raw_fd()
+    }
+}

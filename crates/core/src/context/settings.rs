@@ -1,0 +1,120 @@
+//! Context options, zmq_ctx_set(3): one row each in `set` and `get`.
+
+use crate::driver::ThreadOptions;
+use crate::error::Error;
+use crate::options::ContextDefaults;
+
+const IO_THREADS: i32 = 1;
+const MAX_SOCKETS: i32 = 2;
+/// Read as ZMQ_SOCKET_LIMIT, set as ZMQ_THREAD_PRIORITY.
+const SOCKET_LIMIT_OR_THREAD_PRIORITY: i32 = 3;
+const THREAD_SCHED_POLICY: i32 = 4;
+const MAX_MSGSZ: i32 = 5;
+const MSG_T_SIZE: i32 = 6;
+const THREAD_AFFINITY_CPU_ADD: i32 = 7;
+const THREAD_AFFINITY_CPU_REMOVE: i32 = 8;
+const THREAD_NAME_PREFIX: i32 = 9;
+const ZERO_COPY_RECV: i32 = 10;
+const IPV6: i32 = 42;
+const BLOCKY: i32 = 70;
+
+/// Most sockets that a context can be set to.
+const SOCKET_LIMIT: i32 = 65_535;
+
+/// The options of one context.
+#[derive(Debug)]
+pub(super) struct Settings {
+    io_threads: i32,
+    max_sockets: i32,
+    priority: i32,
+    policy: i32,
+    max_msgsz: i32,
+    affinity: Vec<usize>,
+    name_prefix: i32,
+    zero_copy: bool,
+    ipv6: bool,
+    blocky: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            io_threads: 1,
+            max_sockets: 1023,
+            priority: -1,
+            policy: -1,
+            max_msgsz: i32::MAX,
+            affinity: Vec::new(),
+            name_prefix: 0,
+            zero_copy: true,
+            ipv6: false,
+            blocky: true,
+        }
+    }
+}
+
+impl Settings {
+    pub(super) fn set(&mut self, option: i32, value: i32) -> Result<(), Error> {
+        let flag = || if matches!(value, 0 | 1) { Ok(value == 1) } else { Err(Error::Invalid) };
+        let at_least = |least: i32| if value >= least { Ok(value) } else { Err(Error::Invalid) };
+        match option {
+            IO_THREADS => self.io_threads = at_least(0)?,
+            MAX_SOCKETS if value <= SOCKET_LIMIT => self.max_sockets = at_least(1)?,
+            SOCKET_LIMIT_OR_THREAD_PRIORITY => self.priority = at_least(0)?,
+            THREAD_SCHED_POLICY => self.policy = at_least(0)?,
+            MAX_MSGSZ => self.max_msgsz = at_least(0)?,
+            THREAD_AFFINITY_CPU_ADD => self.affinity.push(at_least(0)? as usize),
+            THREAD_AFFINITY_CPU_REMOVE => {
+                let cpu = at_least(0)? as usize;
+                let index = self.affinity.iter().position(|known| *known == cpu).ok_or(Error::Invalid)?;
+                self.affinity.remove(index);
+            }
+            THREAD_NAME_PREFIX => self.name_prefix = at_least(0)?,
+            ZERO_COPY_RECV => self.zero_copy = flag()?,
+            IPV6 => self.ipv6 = flag()?,
+            BLOCKY => self.blocky = flag()?,
+            _ => return Err(Error::Invalid),
+        }
+        Ok(())
+    }
+
+    pub(super) fn get(&self, option: i32) -> Result<i32, Error> {
+        Ok(match option {
+            IO_THREADS => self.io_threads,
+            MAX_SOCKETS => self.max_sockets,
+            SOCKET_LIMIT_OR_THREAD_PRIORITY => SOCKET_LIMIT,
+            THREAD_SCHED_POLICY => self.policy,
+            MAX_MSGSZ => self.max_msgsz,
+            MSG_T_SIZE => 64,
+            THREAD_NAME_PREFIX => self.name_prefix,
+            ZERO_COPY_RECV => self.zero_copy.into(),
+            IPV6 => self.ipv6.into(),
+            BLOCKY => self.blocky.into(),
+            _ => return Err(Error::Invalid),
+        })
+    }
+
+    pub(super) fn io_threads(&self) -> usize {
+        self.io_threads.max(0) as usize
+    }
+
+    pub(super) fn max_sockets(&self) -> usize {
+        self.max_sockets.max(0) as usize
+    }
+
+    /// What new sockets start with.
+    pub(super) fn defaults(&self) -> ContextDefaults {
+        ContextDefaults { ipv6: self.ipv6, blocky: self.blocky }
+    }
+
+    /// How the I/O thread of this index is set up.
+    pub(super) fn thread(&self, index: usize) -> ThreadOptions {
+        let prefix = if self.name_prefix > 0 { format!("{}/", self.name_prefix) } else { String::new() };
+        let scheduling = (self.policy >= 0 || self.priority >= 0).then_some((self.policy, self.priority));
+        ThreadOptions {
+            name: format!("{prefix}ZMQbg/IO/{index}"),
+            scheduling,
+            affinity: self.affinity.clone(),
+        }
+    }
+}

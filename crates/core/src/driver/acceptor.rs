@@ -1,0 +1,165 @@
+//! A bound endpoint: accepts peers.
+
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::wire::{Origin, Wire};
+use super::{Resident, Site, Source, Turn};
+use crate::monitor::event;
+use crate::options::Options;
+use crate::sync::{Arc, Mutex, lock};
+use crate::transport::{self, Bound};
+use std::io::ErrorKind;
+use tautline_io::net::{self, Listener};
+use tautline_io::reactor::{Event, Interest, Mode, Token};
+
+/// Peers accepted before others get their turn.
+const BATCH: usize = 64;
+/// How long to wait when the process is out of descriptors or memory.
+const EXHAUSTED: Duration = Duration::from_millis(100);
+
+struct State {
+    listener: Option<Listener>,
+    registration: Option<Token>,
+    wait_timer: u64,
+}
+
+/// A bound endpoint.
+pub(crate) struct Acceptor {
+    site: Arc<Site>,
+    options: Arc<Options>,
+    endpoint: String,
+    unlink: Option<PathBuf>,
+    state: Mutex<State>,
+}
+
+impl Acceptor {
+    /// Has the I/O thread accept peers of `bound`.
+    pub(crate) fn start(site: &Arc<Site>, options: Arc<Options>, bound: Bound) -> Arc<Self> {
+        let fd = bound.listener.as_fd().as_raw_fd();
+        let acceptor = Arc::new(Acceptor {
+            site: site.clone(),
+            options,
+            endpoint: bound.endpoint,
+            unlink: bound.unlink,
+            state: Mutex::new(State { listener: Some(bound.listener), registration: None, wait_timer: 0 }),
+        });
+        site.tap.emit(event::LISTENING, fd as u32, &acceptor.endpoint);
+        let newborn = acceptor.clone();
+        site.driver.post(Box::new(move |turn| newborn.register(turn)));
+        acceptor
+    }
+
+    /// The endpoint as LAST_ENDPOINT shows it.
+    pub(crate) fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// Stops accepting at once: the address is free when this returns. The peers that came stay, unless `linger` is given: then they
+    /// are served for at most that long (see `Wire::linger`).
+    pub(crate) fn stop(self: &Arc<Self>, linger: Option<Option<Duration>>) {
+        let (listener, registration) = {
+            let mut state = lock(&self.state);
+            (state.listener.take(), state.registration.take())
+        };
+        let Some(listener) = listener else { return };
+        let fd = listener.as_fd().as_raw_fd() as u32;
+        self.site.driver.deregister(listener.as_fd());
+        drop(listener);
+        if let Some(path) = &self.unlink {
+            let _ = net::remove_socket_file(path);
+        }
+        self.site.tap.emit(event::CLOSED, fd, &self.endpoint);
+        let acceptor = self.clone();
+        self.site.driver.post(Box::new(move |turn| {
+            if let Some(token) = registration {
+                turn.forget(token);
+            }
+            let Some(linger) = linger else { return };
+            for resident in acceptor.site.residents() {
+                if let Resident::Wire(wire) = resident {
+                    if wire.accepted_by(&acceptor) {
+                        wire.linger(turn, linger);
+                    }
+                }
+            }
+        }));
+    }
+
+    fn register(self: &Arc<Self>, turn: &mut Turn) {
+        let mut state = lock(&self.state);
+        let State { listener: Some(listener), registration, .. } = &mut *state else { return };
+        match turn.register(self.clone(), listener.as_fd(), Interest::READ, Mode::Level) {
+            Ok(token) => *registration = Some(token),
+            Err(_) => state.wait_timer = turn.after(EXHAUSTED, self),
+        }
+    }
+
+    fn accept(self: &Arc<Self>, turn: &mut Turn) {
+        for _ in 0..BATCH {
+            let accepted = match &lock(&self.state).listener {
+                Some(listener) => listener.accept(),
+                None => return,
+            };
+            match accepted {
+                Ok(stream) => self.accepted(turn, Arc::new(stream)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    self.site.tap.emit(
+                        event::ACCEPT_FAILED,
+                        error.raw_os_error().unwrap_or(0) as u32,
+                        &self.endpoint,
+                    );
+                    if net::is_resource_exhaustion(&error) {
+                        return self.wait(turn);
+                    }
+                }
+            }
+        }
+    }
+
+    fn accepted(self: &Arc<Self>, turn: &mut Turn, stream: Arc<tautline_io::net::Stream>) {
+        if !transport::admit(&stream, &self.options) {
+            return;
+        }
+        self.site.tap.emit(event::ACCEPTED, stream.as_fd().as_raw_fd() as u32, &self.endpoint);
+        let origin = Origin::Accepted(self.clone());
+        Wire::start(turn, &self.site, origin, self.options.clone(), stream, self.endpoint.clone(), 1);
+    }
+
+    /// Out of descriptors or memory: listen again a little later.
+    fn wait(self: &Arc<Self>, turn: &mut Turn) {
+        let mut state = lock(&self.state);
+        if let (Some(listener), Some(token)) = (&state.listener, state.registration) {
+            turn.modify(token, listener.as_fd(), Interest::NONE, Mode::Level);
+        }
+        state.wait_timer = turn.after(EXHAUSTED, self);
+    }
+}
+
+impl Source for Acceptor {
+    fn ready(self: Arc<Self>, turn: &mut Turn, _event: &Event) {
+        self.accept(turn);
+    }
+
+    fn timer(self: Arc<Self>, turn: &mut Turn, key: u64) {
+        let registration = {
+            let state = lock(&self.state);
+            if state.wait_timer != key {
+                return;
+            }
+            match (&state.listener, state.registration) {
+                (Some(listener), Some(token)) => {
+                    turn.modify(token, listener.as_fd(), Interest::READ, Mode::Level);
+                    true
+                }
+                (Some(_), None) => false,
+                (None, _) => return,
+            }
+        };
+        if !registration {
+            self.register(turn);
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! A connected endpoint: finds the peer, and finds it again.
+
+use std::collections::VecDeque;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use super::wire::{Origin, Wire};
+use super::{Resident, Site, Source, Turn};
+use crate::conn::{Connection, Loss, News};
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::monitor::event;
+use crate::options::{
+    Options, RECONNECT_STOP_AFTER_DISCONNECT, RECONNECT_STOP_CONN_REFUSED, RECONNECT_STOP_HANDSHAKE_FAILED,
+};
+use crate::sync::{Arc, Mutex, lock};
+use crate::transport::{self, Route};
+use std::net::SocketAddr;
+use tautline_io::errno;
+use tautline_io::net::{Address, Stream};
+use tautline_io::reactor::{Event, Interest, Mode, Token};
+
+enum Phase {
+    /// Waiting: for the first turn, for the resolver, or for the time to try again.
+    Waiting,
+    /// The system is connecting.
+    Connecting(Arc<Stream>, Token),
+    /// A stream is there; it looks after itself.
+    Up,
+    /// Given up.
+    Stopped,
+}
+
+struct State {
+    phase: Phase,
+    /// The pipe's connection; with ZMQ_IMMEDIATE there is one only while a session is open.
+    connection: Option<Arc<Connection>>,
+    sessions: u32,
+    /// Addresses of a name still to be tried.
+    candidates: VecDeque<Address>,
+    source: Option<SocketAddr>,
+    /// The interval last waited for.
+    interval: Option<Duration>,
+    retry_timer: u64,
+    connect_timer: u64,
+    linger_timer: u64,
+    lingering: bool,
+}
+
+/// A connected endpoint.
+pub(crate) struct Dialer {
+    site: Arc<Site>,
+    options: Arc<Options>,
+    endpoint: Endpoint,
+    name: String,
+    state: Mutex<State>,
+}
+
+impl Dialer {
+    /// Has the I/O thread connect to `endpoint`. `connection` is the pipe's, unless ZMQ_IMMEDIATE postpones it.
+    pub(crate) fn start(
+        site: &Arc<Site>,
+        options: Arc<Options>,
+        endpoint: Endpoint,
+        connection: Option<Arc<Connection>>,
+    ) -> Arc<Self> {
+        let dialer = Arc::new(Dialer {
+            site: site.clone(),
+            options,
+            name: endpoint.to_string(),
+            endpoint,
+            state: Mutex::new(State {
+                phase: Phase::Waiting,
+                connection,
+                sessions: 0,
+                candidates: VecDeque::new(),
+                source: None,
+                interval: None,
+                retry_timer: 0,
+                connect_timer: 0,
+                linger_timer: 0,
+                lingering: false,
+            }),
+        });
+        site.enter(Resident::Dialer(dialer.clone()));
+        let newborn = dialer.clone();
+        site.driver.post(Box::new(move |turn| newborn.dial(turn)));
+        dialer
+    }
+
+    /// The connection of the pipe that waits for this dialer, and whether it had a session before the one that begins.
+    pub(super) fn connection(&self) -> Option<(Arc<Connection>, bool)> {
+        let state = lock(&self.state);
+        state.connection.clone().map(|connection| (connection, state.sessions > 1))
+    }
+
+    /// The connection of the pipe, if there is one now.
+    pub(crate) fn current(&self) -> Option<Arc<Connection>> {
+        lock(&self.state).connection.clone()
+    }
+
+    /// With ZMQ_IMMEDIATE: the session that begins has made a connection.
+    pub(super) fn adopt(&self, connection: Arc<Connection>) {
+        lock(&self.state).connection = Some(connection);
+    }
+
+    /// Whether the endpoint was given up and only sends what is queued.
+    pub(super) fn is_lingering(&self) -> bool {
+        lock(&self.state).lingering
+    }
+
+    /// The endpoint was disconnected: as `linger`, from any thread.
+    pub(crate) fn disconnect(self: &Arc<Self>, linger: Option<Duration>) {
+        let dialer = self.clone();
+        self.site.driver.post(Box::new(move |turn| dialer.linger(turn, linger)));
+    }
+
+    /// Sends what is queued, for at most `linger` (`None`: as long as it takes, also to reach the peer), then stops.
+    pub(super) fn linger(self: &Arc<Self>, turn: &mut Turn, linger: Option<Duration>) {
+        let pending = self.current().is_some_and(|connection| connection.has_pending());
+        {
+            let mut state = lock(&self.state);
+            if matches!(state.phase, Phase::Stopped) || state.lingering {
+                return;
+            }
+            state.lingering = true;
+            if let Some(time) = linger {
+                state.linger_timer = turn.after(time, self);
+            }
+        }
+        match self.wire() {
+            Some(wire) => wire.linger(turn, if linger == Some(Duration::ZERO) { linger } else { None }),
+            None if !pending || linger == Some(Duration::ZERO) => self.stop(turn),
+            None => {}
+        }
+    }
+
+    fn wire(self: &Arc<Self>) -> Option<Arc<Wire>> {
+        self.site.residents().into_iter().find_map(|resident| match resident {
+            Resident::Wire(wire) if wire.dialed_by(self) => Some(wire),
+            _ => None,
+        })
+    }
+
+    // ---- connecting
+
+    fn dial(self: &Arc<Self>, turn: &mut Turn) {
+        if matches!(lock(&self.state).phase, Phase::Stopped) {
+            return;
+        }
+        match transport::route(&self.endpoint, &self.options) {
+            Ok(Route::Direct { source, address }) => {
+                {
+                    let mut state = lock(&self.state);
+                    state.source = source;
+                    state.candidates = VecDeque::from([address]);
+                }
+                self.try_next(turn);
+            }
+            Ok(Route::Resolve { source, host, port, family }) => {
+                lock(&self.state).source = source;
+                let dialer = self.clone();
+                let done = move |resolved: std::io::Result<Vec<SocketAddr>>| {
+                    let driver = dialer.site.driver.clone();
+                    driver.post(Box::new(move |turn| dialer.resolved(turn, resolved)));
+                };
+                turn.driver().clone().resolver().resolve(host, port, family, Box::new(done));
+            }
+            Err(error) => self.failed(turn, error.errno(), None),
+        }
+    }
+
+    fn resolved(self: &Arc<Self>, turn: &mut Turn, resolved: std::io::Result<Vec<SocketAddr>>) {
+        if !matches!(lock(&self.state).phase, Phase::Waiting) {
+            return;
+        }
+        match resolved {
+            Ok(addresses) => {
+                lock(&self.state).candidates = addresses.into_iter().map(Address::from).collect();
+                self.try_next(turn);
+            }
+            Err(error) => self.failed(turn, error.raw_os_error().unwrap_or(errno::EHOSTUNREACH), None),
+        }
+    }
+
+    /// Tries the next address of the name.
+    fn try_next(self: &Arc<Self>, turn: &mut Turn) {
+        let (address, source) = {
+            let mut state = lock(&self.state);
+            (state.candidates.pop_front(), state.source)
+        };
+        let Some(address) = address else { return self.failed(turn, errno::EHOSTUNREACH, None) };
+        match transport::connect(&address, source.as_ref(), &self.options) {
+            Ok((stream, true)) => self.connected(turn, Arc::new(stream)),
+            Ok((stream, false)) => self.wait_for(turn, Arc::new(stream)),
+            Err(error) => self.failed(turn, error.raw_os_error().unwrap_or(0), None),
+        }
+    }
+
+    fn wait_for(self: &Arc<Self>, turn: &mut Turn, stream: Arc<Stream>) {
+        match turn.register(self.clone(), stream.as_fd(), Interest::WRITE, Mode::Level) {
+            Ok(token) => {
+                let timer = self.options.connect_timeout.map_or(0, |time| turn.after(time, self));
+                let mut state = lock(&self.state);
+                state.connect_timer = timer;
+                state.phase = Phase::Connecting(stream, token);
+                drop(state);
+                self.site.tap.emit(event::CONNECT_DELAYED, errno::EINPROGRESS as u32, &self.name);
+            }
+            Err(error) => self.failed(turn, error.raw_os_error().unwrap_or(0), Some(stream)),
+        }
+    }
+
+    fn connected(self: &Arc<Self>, turn: &mut Turn, stream: Arc<Stream>) {
+        let number = {
+            let mut state = lock(&self.state);
+            state.phase = Phase::Up;
+            state.candidates.clear();
+            state.sessions += 1;
+            state.interval = None;
+            state.sessions
+        };
+        self.site.tap.emit(event::CONNECTED, stream.as_fd().as_raw_fd() as u32, &self.name);
+        let origin = Origin::Dialed(self.clone());
+        Wire::start(turn, &self.site, origin, self.options.clone(), stream, self.name.clone(), number);
+    }
+
+    /// An attempt to connect has failed.
+    fn failed(self: &Arc<Self>, turn: &mut Turn, errno: i32, stream: Option<Arc<Stream>>) {
+        if let Some(stream) = stream {
+            self.site.tap.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32, &self.name);
+        }
+        if !lock(&self.state).candidates.is_empty() {
+            return self.try_next(turn);
+        }
+        if errno == errno::ECONNREFUSED && self.options.reconnect_stop & RECONNECT_STOP_CONN_REFUSED != 0 {
+            return self.stop(turn);
+        }
+        self.retry(turn);
+    }
+
+    /// The stream has ended.
+    pub(super) fn lost(self: Arc<Self>, turn: &mut Turn, opened: bool, why: Loss) {
+        let stop = match why {
+            // What the peer said shows that it will not get better.
+            Loss::Protocol(_) | Loss::Closed => true,
+            _ if opened => self.options.reconnect_stop & RECONNECT_STOP_AFTER_DISCONNECT != 0,
+            _ => self.options.reconnect_stop & RECONNECT_STOP_HANDSHAKE_FAILED != 0,
+        };
+        if stop {
+            return self.stop(turn);
+        }
+        let gone = {
+            let mut state = lock(&self.state);
+            state.phase = Phase::Waiting;
+            if self.options.immediate { state.connection.take() } else { None }
+        };
+        if let Some(connection) = gone {
+            connection.push_news(News::Ended(connection.clone()));
+        }
+        let pending = self.current().is_some_and(|connection| connection.has_pending());
+        if self.is_lingering() && !pending {
+            return self.stop(turn);
+        }
+        self.retry(turn);
+    }
+
+    fn retry(self: &Arc<Self>, turn: &mut Turn) {
+        let Some(base) = self.options.reconnect_interval else { return self.stop(turn) };
+        let wait = {
+            let mut state = lock(&self.state);
+            let wait = match self.options.reconnect_interval_max.filter(|max| *max > base) {
+                Some(max) => state.interval.map_or(base, |last| (last * 2).min(max)),
+                None => base + jitter(base),
+            };
+            state.interval = Some(wait);
+            state.phase = Phase::Waiting;
+            wait
+        };
+        self.site.tap.emit(event::CONNECT_RETRIED, wait.as_millis() as u32, &self.name);
+        let key = turn.after(wait, self);
+        lock(&self.state).retry_timer = key;
+    }
+
+    /// Gives up for good.
+    fn stop(self: &Arc<Self>, turn: &mut Turn) {
+        let (phase, connection) = {
+            let mut state = lock(&self.state);
+            (std::mem::replace(&mut state.phase, Phase::Stopped), state.connection.take())
+        };
+        match phase {
+            Phase::Stopped => return,
+            Phase::Connecting(stream, token) => {
+                turn.unregister(token, stream.as_fd());
+                self.site.tap.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32, &self.name);
+            }
+            Phase::Waiting | Phase::Up => {}
+        }
+        if let Some(wire) = self.wire() {
+            wire.end(turn, Loss::Closed);
+        }
+        if let Some(connection) = connection {
+            connection.push_news(News::Ended(connection.clone()));
+        }
+        self.site.leave(&Resident::Dialer(self.clone()));
+    }
+}
+
+/// A random part of `base`, so that many peers of a server that restarts do not come all at once.
+fn jitter(base: Duration) -> Duration {
+    let mut bytes = [0; 4];
+    if tautline_io::random::fill(&mut bytes).is_err() {
+        return Duration::ZERO;
+    }
+    base.mul_f64(f64::from(u32::from_ne_bytes(bytes)) / (f64::from(u32::MAX) + 1.0))
+}
+
+impl Source for Dialer {
+    fn ready(self: Arc<Self>, turn: &mut Turn, _event: &Event) {
+        let stream = {
+            let state = lock(&self.state);
+            let Phase::Connecting(stream, token) = &state.phase else { return };
+            let outcome = stream.finish_connect();
+            if matches!(outcome, Ok(false)) {
+                return;
+            }
+            (stream.clone(), *token, outcome)
+        };
+        let (stream, token, outcome) = stream;
+        turn.unregister(token, stream.as_fd());
+        lock(&self.state).phase = Phase::Waiting;
+        match outcome {
+            Ok(_) => self.connected(turn, stream),
+            Err(error) => self.failed(turn, error.raw_os_error().unwrap_or(0), Some(stream)),
+        }
+    }
+
+    fn timer(self: Arc<Self>, turn: &mut Turn, key: u64) {
+        enum Due {
+            Retry,
+            Stop,
+            GiveUpConnecting(Arc<Stream>, Token),
+        }
+        let due = {
+            let mut state = lock(&self.state);
+            if key == state.linger_timer {
+                Due::Stop
+            } else if key == state.retry_timer && matches!(state.phase, Phase::Waiting) {
+                Due::Retry
+            } else if let (true, Phase::Connecting(stream, token)) =
+                (key == state.connect_timer, &state.phase)
+            {
+                let due = Due::GiveUpConnecting(stream.clone(), *token);
+                state.phase = Phase::Waiting;
+                due
+            } else {
+                return;
+            }
+        };
+        match due {
+            Due::Retry => self.dial(turn),
+            Due::Stop => self.stop(turn),
+            Due::GiveUpConnecting(stream, token) => {
+                turn.unregister(token, stream.as_fd());
+                self.failed(turn, errno::ETIMEDOUT, Some(stream));
+            }
+        }
+    }
+}
+
+/// `connect`'s errors that show at once, without the network.
+pub(crate) fn check(endpoint: &Endpoint, options: &Options) -> Result<(), Error> {
+    endpoint.for_connect()?;
+    transport::route(endpoint, options).map(|_| ())
+}

@@ -1,0 +1,384 @@
+//! The I/O thread: a reactor, timers and the things that live on it.
+//!
+//! It does what no caller's thread is there to do: accept, connect, shake hands, reconnect; flush residuals and full buffers; read while
+//! the owner is away; heartbeats; linger. On the data path of a busy socket it does nothing.
+//!
+//! Everything that reacts is a [`Source`]; it is called on this thread only, one at a time. Other threads reach it by [`Driver::post`], or
+//! for the few things of the data path by the reactor and the timers directly (`IoSide`).
+
+mod acceptor;
+mod dialer;
+mod heartbeat;
+mod residual;
+mod site;
+mod tick;
+mod wire;
+
+pub(crate) use acceptor::Acceptor;
+pub(crate) use dialer::{Dialer, check as check_dial};
+use site::Resident;
+pub(crate) use site::Site;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Weak;
+use std::time::{Duration, Instant};
+
+use crate::conn::reader::ReadSet;
+use crate::conn::{Connection, SetKeeper};
+use crate::error::Error;
+use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
+use crate::sync::atomic::{AtomicBool, AtomicUsize};
+use crate::sync::{Arc, Mutex, lock};
+use residual::Residual;
+use std::os::fd::BorrowedFd;
+use tautline_io::net::Stream;
+use tautline_io::reactor::{Epoll, Event, Interest, Mode, Token};
+use tautline_io::resolve::Resolver;
+use tautline_io::wake::WakeFd;
+use tick::Ticker;
+
+/// Something that lives on an I/O thread.
+pub(crate) trait Source: Send + Sync {
+    /// Its registration is ready.
+    fn ready(self: Arc<Self>, turn: &mut Turn, event: &Event);
+    /// A timer it set with [`Turn::after`] has run out. Timers are not cancelled: `key` tells whether this one still counts.
+    fn timer(self: Arc<Self>, turn: &mut Turn, key: u64);
+}
+
+/// Work posted to the I/O thread.
+pub(crate) type Task = Box<dyn FnOnce(&mut Turn) + Send>;
+
+const WAKE: Token = Token(u64::MAX);
+const RESIDUAL: Token = Token(u64::MAX - 1);
+const TICK: Token = Token(u64::MAX - 2);
+
+/// The part of an I/O thread that others see.
+pub(crate) struct Driver {
+    reactor: Epoll,
+    wake: WakeFd,
+    tasks: Mutex<Vec<Task>>,
+    has_tasks: AtomicBool,
+    residual: Residual,
+    ticker: Ticker,
+    /// How many sockets live here, to spread them.
+    pub(crate) load: AtomicUsize,
+    stopping: AtomicBool,
+    resolver: Resolver,
+}
+
+/// How the thread is set up (context options).
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ThreadOptions {
+    /// Its name, at most 15 bytes.
+    pub(crate) name: String,
+    /// ZMQ_THREAD_SCHED_POLICY and ZMQ_THREAD_PRIORITY, if set.
+    pub(crate) scheduling: Option<(i32, i32)>,
+    /// ZMQ_THREAD_AFFINITY_CPU_ADD and _REMOVE.
+    pub(crate) affinity: Vec<usize>,
+}
+
+impl Driver {
+    /// Starts an I/O thread.
+    pub(crate) fn start(options: ThreadOptions) -> Result<(Arc<Self>, std::thread::JoinHandle<()>), Error> {
+        let driver = Arc::new(Driver {
+            reactor: Epoll::new()?,
+            wake: WakeFd::new()?,
+            tasks: Mutex::default(),
+            has_tasks: AtomicBool::new(false),
+            residual: Residual::new()?,
+            ticker: Ticker::new()?,
+            load: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
+            resolver: Resolver::named("ZMQbg/DNS"),
+        });
+        driver.reactor.add(driver.wake.as_fd(), WAKE, Interest::READ, Mode::Level)?;
+        driver.reactor.add(driver.residual.as_fd(), RESIDUAL, Interest::READ, Mode::Level)?;
+        driver.reactor.add(driver.ticker.as_fd(), TICK, Interest::READ, Mode::Level)?;
+        let mut turn = Turn {
+            driver: driver.clone(),
+            sources: Vec::new(),
+            vacant: Vec::new(),
+            timers: BinaryHeap::new(),
+            timer_keys: 0,
+        };
+        let thread = std::thread::Builder::new()
+            .name(options.name.clone())
+            .spawn(move || {
+                tautline_io::thread::block_all_signals();
+                tautline_io::thread::set_timer_slack_ns(1);
+                if let Some((policy, priority)) = options.scheduling {
+                    let _ = tautline_io::thread::set_scheduling(policy, priority);
+                }
+                if !options.affinity.is_empty() {
+                    let _ = tautline_io::thread::set_affinity(&options.affinity);
+                }
+                turn.run();
+            })
+            .map_err(|_| Error::NoThread)?;
+        Ok((driver, thread))
+    }
+
+    /// Runs `task` on the I/O thread, soon.
+    pub(crate) fn post(&self, task: Task) {
+        lock(&self.tasks).push(task);
+        // AcqRel pairs with the swap in `run_tasks`, which clears before it takes.
+        if !self.has_tasks.swap(true, AcqRel) {
+            self.wake.wake();
+        }
+    }
+
+    /// Flushes what `connection` leaves queued, soon.
+    pub(crate) fn watch_residual(&self, connection: &Arc<Connection>) {
+        self.residual.watch(connection.clone());
+    }
+
+    /// Reports, once, when the stream takes bytes again.
+    pub(crate) fn want_write(&self, stream: &Stream, registration: Token) {
+        // ENOENT: the session has just ended.
+        let _ = self.reactor.modify(stream.as_fd(), registration, Interest::WRITE, Mode::OneShot);
+    }
+
+    /// The thread that resolves host names for this one.
+    pub(crate) fn resolver(&self) -> &Resolver {
+        &self.resolver
+    }
+
+    /// Takes a descriptor out of the reactor from another thread; its place is given back by [`Turn::forget`].
+    pub(crate) fn deregister(&self, fd: BorrowedFd<'_>) {
+        let _ = self.reactor.remove(fd);
+    }
+
+    /// Ends the thread once nothing lives on it any more (the context joins it).
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Relaxed);
+        self.wake.wake();
+    }
+
+    /// Puts a socket's read set under this thread's care.
+    pub(crate) fn watch_set(self: &Arc<Self>, set: Arc<ReadSet>) {
+        self.ticker.add(set.clone());
+        self.post(Box::new(move |turn| {
+            let fd_owner = set.clone();
+            if let Ok(token) = turn.register(
+                Arc::new(SetSource(set.clone())),
+                fd_owner.as_fd(),
+                Interest::READ,
+                Mode::OneShot,
+            ) {
+                set.registration.store(token.0, Relaxed);
+                // The set may have been handed over before it had its name.
+                turn.driver.arm(&set);
+            }
+        }));
+    }
+
+    /// Ends that.
+    pub(crate) fn unwatch_set(&self, set: Arc<ReadSet>) {
+        self.ticker.remove(&set);
+        self.post(Box::new(move |turn| {
+            let token = set.token();
+            turn.unregister(token, set.as_fd());
+        }));
+    }
+}
+
+impl SetKeeper for Driver {
+    fn arm(&self, set: &ReadSet) {
+        let _ = self.reactor.modify(set.as_fd(), set.token(), Interest::READ, Mode::OneShot);
+    }
+
+    fn disarm(&self, set: &ReadSet) {
+        let _ = self.reactor.modify(set.as_fd(), set.token(), Interest::NONE, Mode::OneShot);
+    }
+
+    fn start_tick(&self) {
+        self.ticker.start();
+    }
+
+    fn tick_on(&self) -> &AtomicBool {
+        self.ticker.on()
+    }
+}
+
+/// A read set as a source of the reactor.
+struct SetSource(Arc<ReadSet>);
+
+impl Source for SetSource {
+    fn ready(self: Arc<Self>, _turn: &mut Turn, _event: &Event) {
+        self.0.io_ready();
+    }
+
+    fn timer(self: Arc<Self>, _turn: &mut Turn, _key: u64) {}
+}
+
+/// A registered source, and how often its place was used before: events of a former source are told apart by it.
+struct Place {
+    generation: u32,
+    source: Option<Arc<dyn Source>>,
+}
+
+struct Timer {
+    at: Instant,
+    key: u64,
+    /// Weak: a timer that nobody waits for any more must not keep its source, and with it a closed socket, alive.
+    source: Weak<dyn Source>,
+}
+
+impl PartialEq for Timer {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Timer {}
+
+impl PartialOrd for Timer {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Timer {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.key).cmp(&(other.at, other.key))
+    }
+}
+
+/// The part of an I/O thread that its sources see while they run on it.
+pub(crate) struct Turn {
+    driver: Arc<Driver>,
+    sources: Vec<Place>,
+    vacant: Vec<u32>,
+    timers: BinaryHeap<Reverse<Timer>>,
+    timer_keys: u64,
+}
+
+impl Turn {
+    /// The thread's shared part.
+    pub(crate) fn driver(&self) -> &Arc<Driver> {
+        &self.driver
+    }
+
+    /// Registers a descriptor for a source.
+    pub(crate) fn register(
+        &mut self,
+        source: Arc<dyn Source>,
+        fd: BorrowedFd<'_>,
+        interest: Interest,
+        mode: Mode,
+    ) -> std::io::Result<Token> {
+        let index = self.vacant.pop().unwrap_or_else(|| {
+            self.sources.push(Place { generation: 0, source: None });
+            self.sources.len() as u32 - 1
+        });
+        let place = &mut self.sources[index as usize];
+        let token = Token(u64::from(place.generation) << 32 | u64::from(index));
+        match self.driver.reactor.add(fd, token, interest, mode) {
+            Ok(()) => {
+                place.source = Some(source);
+                Ok(token)
+            }
+            Err(error) => {
+                self.vacant.push(index);
+                Err(error)
+            }
+        }
+    }
+
+    /// Changes what a registration waits for.
+    pub(crate) fn modify(&self, token: Token, fd: BorrowedFd<'_>, interest: Interest, mode: Mode) {
+        let _ = self.driver.reactor.modify(fd, token, interest, mode);
+    }
+
+    /// Ends a registration.
+    pub(crate) fn unregister(&mut self, token: Token, fd: BorrowedFd<'_>) {
+        if self.forget(token) {
+            let _ = self.driver.reactor.remove(fd);
+        }
+    }
+
+    /// Gives back the place of a registration whose descriptor is out of the reactor already. False if there is none.
+    pub(crate) fn forget(&mut self, token: Token) -> bool {
+        let (index, generation) = (token.0 as u32, (token.0 >> 32) as u32);
+        let place =
+            self.sources.get_mut(index as usize).filter(|p| p.generation == generation && p.source.is_some());
+        if let Some(place) = place {
+            place.source = None;
+            // The topmost generation is never reached by a token of the driver's own (they are at the end of the number range).
+            place.generation = (generation + 1) & 0x7fff_ffff;
+            self.vacant.push(index);
+            return true;
+        }
+        false
+    }
+
+    /// Calls `source.timer` after this time; returns the timer's key.
+    pub(crate) fn after<S: Source + 'static>(&mut self, delay: Duration, source: &Arc<S>) -> u64 {
+        let weak: Weak<S> = Arc::downgrade(source);
+        self.timer_keys += 1;
+        let key = self.timer_keys;
+        // Beyond some thirty years, never.
+        let at = Instant::now() + delay.min(Duration::from_secs(1 << 30));
+        self.timers.push(Reverse(Timer { at, key, source: weak }));
+        key
+    }
+
+    fn run(&mut self) {
+        let mut events = Vec::new();
+        loop {
+            let timeout =
+                self.timers.peek().map(|Reverse(timer)| timer.at.saturating_duration_since(Instant::now()));
+            if self.driver.reactor.wait(&mut events, timeout).is_err() {
+                // Only a broken reactor gets here; do not burn the core.
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            for event in &events {
+                match event.token {
+                    WAKE => {
+                        self.driver.wake.drain();
+                    }
+                    RESIDUAL => self.driver.clone().residual.expired(),
+                    TICK => self.driver.clone().ticker.expired(),
+                    token => self.dispatch(token, event),
+                }
+            }
+            self.run_tasks();
+            self.run_timers();
+            if self.driver.stopping.load(Relaxed) && !self.driver.has_tasks.load(Relaxed) {
+                return;
+            }
+        }
+    }
+
+    fn dispatch(&mut self, token: Token, event: &Event) {
+        let (index, generation) = (token.0 as u32, (token.0 >> 32) as u32);
+        let source = self.sources.get(index as usize).filter(|place| place.generation == generation);
+        if let Some(source) = source.and_then(|place| place.source.clone()) {
+            source.ready(self, event);
+        }
+    }
+
+    fn run_tasks(&mut self) {
+        while self.driver.has_tasks.swap(false, AcqRel) {
+            let tasks = std::mem::take(&mut *lock(&self.driver.tasks));
+            for task in tasks {
+                task(self);
+            }
+        }
+    }
+
+    fn run_timers(&mut self) {
+        if self.timers.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        while self.timers.peek().is_some_and(|Reverse(timer)| timer.at <= now) {
+            if let Some(Reverse(timer)) = self.timers.pop() {
+                if let Some(source) = timer.source.upgrade() {
+                    source.timer(self, timer.key);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The residual timer: flushes what senders left in their queues by the flush rule.
+//!
+//! A sender that leaves bytes behind arms it once (half a microsecond; waking this thread would cost six). It fires 20 µs later, slows down
+//! to 200 µs while the senders keep flushing themselves, and stops after a few idle rounds.
+
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use crate::conn::{Connection, Flushed};
+use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
+use crate::sync::{Arc, Mutex, lock};
+use tautline_io::timer::TimerFd;
+
+const FIRST: Duration = Duration::from_micros(20);
+const SLOWEST: Duration = Duration::from_micros(200);
+/// Rounds without anything to flush before a connection is let go.
+const IDLE_ROUNDS: u32 = 4;
+/// Inline flushes between two rounds that show a sender who helps himself.
+const BUSY_FLUSHES: u32 = 3;
+
+struct Watched {
+    connection: Arc<Connection>,
+    flushes: u32,
+    idle: u32,
+}
+
+struct State {
+    watched: Vec<Watched>,
+    interval: Duration,
+    running: bool,
+}
+
+/// The residual timer of one I/O thread.
+pub(super) struct Residual {
+    timer: TimerFd,
+    state: Mutex<State>,
+}
+
+impl Residual {
+    pub(super) fn new() -> std::io::Result<Self> {
+        let state = State { watched: Vec::new(), interval: FIRST, running: false };
+        Ok(Residual { timer: TimerFd::new()?, state: Mutex::new(state) })
+    }
+
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.timer.as_fd()
+    }
+
+    /// Any thread: the connection has set its `residual_armed`.
+    pub(super) fn watch(&self, connection: Arc<Connection>) {
+        let flushes = connection.owner_flushes.load(Relaxed);
+        let mut state = lock(&self.state);
+        state.watched.push(Watched { connection, flushes, idle: 0 });
+        if !state.running {
+            state.running = true;
+            state.interval = FIRST;
+            self.timer.arm(FIRST);
+        }
+    }
+
+    /// I/O thread: a round.
+    pub(super) fn expired(&self) {
+        self.timer.drain();
+        let mut round = std::mem::take(&mut lock(&self.state).watched);
+        let mut all_busy = true;
+        round.retain_mut(|watched| {
+            let connection = &watched.connection;
+            let flushes = connection.owner_flushes.load(Relaxed);
+            let busy = flushes.wrapping_sub(watched.flushes) >= BUSY_FLUSHES;
+            watched.idle = if flushes == watched.flushes { watched.idle + 1 } else { 0 };
+            watched.flushes = flushes;
+            all_busy &= busy;
+            let mut blocked = false;
+            if !busy && connection.has_pending() {
+                watched.idle = 0;
+                match connection.pump_now() {
+                    Some(Flushed::Drained) => connection.give_hint(),
+                    // Writability or the next session takes over.
+                    Some(_) => blocked = true,
+                    None => {}
+                }
+            }
+            if !blocked && watched.idle < IDLE_ROUNDS {
+                return true;
+            }
+            // Let go, unless a message has slipped in: pairs with the barrier in `Connection::watch_residual`.
+            connection.give_hint();
+            connection.residual_armed.store(false, SeqCst);
+            if blocked {
+                return false;
+            }
+            crate::sync::barrier_heavy();
+            let slipped = connection.has_pending() && !connection.residual_armed.swap(true, SeqCst);
+            watched.idle = 0;
+            slipped
+        });
+        let mut state = lock(&self.state);
+        state.watched.append(&mut round);
+        state.running = !state.watched.is_empty();
+        if state.running {
+            state.interval = if all_busy { (state.interval * 2).min(SLOWEST) } else { FIRST };
+            self.timer.arm(state.interval);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What the I/O thread knows of a socket: enough to serve its connections, also after the socket itself was closed and lingers.
+
+use std::any::Any;
+use std::time::Duration;
+
+use super::wire::Wire;
+use super::{Dialer, Driver, Turn};
+use crate::conn::reader::ReadSet;
+use crate::conn::{Connection, IoSide, Kind, Loss, NewPipe, SocketInbox};
+use crate::monitor::Tap;
+use crate::options::Options;
+use crate::sync::atomic::AtomicBool;
+use crate::sync::atomic::Ordering::{Acquire, Release};
+use crate::sync::{Arc, Mutex, lock};
+use tautline_io::net::Stream;
+use tautline_io::reactor::Token;
+
+/// A socket as its I/O thread sees it. Lives until the socket is closed and everything that lingers is gone.
+pub(crate) struct Site {
+    pub(crate) kind: Kind,
+    pub(crate) inbox: Arc<SocketInbox>,
+    pub(crate) set: Arc<ReadSet>,
+    pub(crate) driver: Arc<Driver>,
+    pub(crate) tap: Arc<Tap>,
+    residents: Mutex<Vec<Resident>>,
+    closed: AtomicBool,
+    /// Dropped last: the context counts on it.
+    _ticket: Box<dyn Any + Send + Sync>,
+}
+
+impl IoSide for Site {
+    fn watch_residual(&self, connection: &Arc<Connection>) {
+        self.driver.watch_residual(connection);
+    }
+
+    fn want_write(&self, stream: &Stream, registration: Token) {
+        self.driver.want_write(stream, registration);
+    }
+
+    fn resume(&self, connection: &Arc<Connection>) {
+        self.set.resume(connection);
+    }
+
+    fn lost(self: Arc<Self>, connection: Arc<Connection>, session: u32, why: Loss) {
+        let driver = self.driver.clone();
+        driver.post(Box::new(move |turn| {
+            if let Some(wire) = self.wire_of(&connection, session) {
+                wire.end(turn, why);
+            }
+        }));
+    }
+
+    fn give_up(self: Arc<Self>, connection: Arc<Connection>) {
+        let driver = self.driver.clone();
+        driver.post(Box::new(move |turn| {
+            for resident in self.residents() {
+                match resident {
+                    Resident::Wire(wire)
+                        if wire.connection().is_some_and(|mine| Arc::ptr_eq(&mine, &connection)) =>
+                    {
+                        wire.linger_unless_dialed(turn, connection.options.linger);
+                    }
+                    Resident::Dialer(dialer)
+                        if dialer.current().is_some_and(|mine| Arc::ptr_eq(&mine, &connection)) =>
+                    {
+                        dialer.linger(turn, connection.options.linger);
+                    }
+                    _ => {}
+                }
+            }
+        }));
+    }
+
+    fn granted_ttl(self: Arc<Self>, connection: Arc<Connection>, session: u32) {
+        let driver = self.driver.clone();
+        driver.post(Box::new(move |turn| {
+            if let Some(wire) = self.wire_of(&connection, session) {
+                wire.watch_ttl(turn);
+            }
+        }));
+    }
+}
+
+/// Something of a socket that lives on the I/O thread by itself.
+#[derive(Clone)]
+pub(crate) enum Resident {
+    /// A stream, from its handshake to its end.
+    Wire(Arc<Wire>),
+    /// An endpoint that is connected, again and again.
+    Dialer(Arc<Dialer>),
+}
+
+impl Resident {
+    fn is(&self, other: &Resident) -> bool {
+        match (self, other) {
+            (Resident::Wire(a), Resident::Wire(b)) => Arc::ptr_eq(a, b),
+            (Resident::Dialer(a), Resident::Dialer(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl Site {
+    /// A site without residents. The ticket is dropped with it.
+    pub(crate) fn new(
+        kind: Kind,
+        inbox: Arc<SocketInbox>,
+        set: Arc<ReadSet>,
+        driver: Arc<Driver>,
+        tap: Arc<Tap>,
+        ticket: Box<dyn Any + Send + Sync>,
+    ) -> Self {
+        Site {
+            kind,
+            inbox,
+            set,
+            driver,
+            tap,
+            residents: Mutex::default(),
+            closed: AtomicBool::new(false),
+            _ticket: ticket,
+        }
+    }
+
+    /// A connection without a session, and its owner's queue ends.
+    pub(crate) fn new_connection(self: &Arc<Self>, options: Arc<Options>) -> (Arc<Connection>, NewPipe) {
+        Connection::new(self.kind, options, self.inbox.clone(), self.clone())
+    }
+
+    /// Adds a resident.
+    pub(crate) fn enter(&self, resident: Resident) {
+        lock(&self.residents).push(resident);
+    }
+
+    /// Removes one.
+    pub(super) fn leave(&self, resident: &Resident) {
+        lock(&self.residents).retain(|other| !other.is(resident));
+    }
+
+    /// All residents now.
+    pub(super) fn residents(&self) -> Vec<Resident> {
+        lock(&self.residents).clone()
+    }
+
+    /// The stream that carries this session of `connection`, unless it has ended.
+    fn wire_of(&self, connection: &Arc<Connection>, session: u32) -> Option<Arc<Wire>> {
+        lock(&self.residents).iter().find_map(|resident| match resident {
+            Resident::Wire(wire) if wire.carries(connection, session) => Some(wire.clone()),
+            _ => None,
+        })
+    }
+
+    /// Whether the socket is closed: nobody receives any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Acquire)
+    }
+
+    /// The socket was closed. What is queued is still sent, for at most `linger` (`None`: as long as it takes).
+    pub(crate) fn close(self: &Arc<Self>, linger: Option<Duration>) {
+        self.closed.store(true, Release);
+        let site = self.clone();
+        self.driver.post(Box::new(move |turn: &mut Turn| {
+            for resident in site.residents() {
+                match resident {
+                    Resident::Dialer(dialer) => dialer.linger(turn, linger),
+                    Resident::Wire(wire) => wire.linger_unless_dialed(turn, linger),
+                }
+            }
+            site.driver.unwatch_set(site.set.clone());
+        }));
+    }
+}

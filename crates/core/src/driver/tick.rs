@@ -1,0 +1,76 @@
+//! The periodic tick that watches over read sets whose owner keeps the baton while it is away.
+//!
+//! It runs only while some baton is kept; an idle process has no tick.
+
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use crate::conn::baton::{self, Tick};
+use crate::conn::reader::ReadSet;
+use crate::sync::atomic::AtomicBool;
+use crate::sync::{Arc, Mutex, lock};
+use tautline_io::timer::TimerFd;
+
+/// The longest that a message, a PING or a lost peer waits for an owner that is elsewhere is twice this.
+const PERIOD: Duration = Duration::from_millis(4);
+
+/// A set under watch, and the baton's epoch at the last tick.
+struct Watched {
+    set: Arc<ReadSet>,
+    seen: u32,
+}
+
+/// The tick of one I/O thread.
+pub(super) struct Ticker {
+    timer: TimerFd,
+    on: AtomicBool,
+    sets: Mutex<Vec<Watched>>,
+}
+
+impl Ticker {
+    pub(super) fn new() -> std::io::Result<Self> {
+        Ok(Ticker { timer: TimerFd::new()?, on: AtomicBool::new(false), sets: Mutex::default() })
+    }
+
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.timer.as_fd()
+    }
+
+    /// Whether it runs; owners look at this when they leave.
+    pub(super) fn on(&self) -> &AtomicBool {
+        &self.on
+    }
+
+    /// Any thread, after setting `on`.
+    pub(super) fn start(&self) {
+        self.timer.arm(PERIOD);
+    }
+
+    pub(super) fn add(&self, set: Arc<ReadSet>) {
+        lock(&self.sets).push(Watched { set, seen: 0 });
+    }
+
+    pub(super) fn remove(&self, set: &Arc<ReadSet>) {
+        lock(&self.sets).retain(|watched| !Arc::ptr_eq(&watched.set, set));
+    }
+
+    /// I/O thread: a period is over.
+    pub(super) fn expired(&self) {
+        self.timer.drain();
+        // Read outside the lock: an owner that opens or closes a socket must not wait for it.
+        let mut sets: Vec<_> =
+            lock(&self.sets).iter().map(|watched| (watched.set.clone(), watched.seen)).collect();
+        let mut live = false;
+        for (set, seen) in &mut sets {
+            live |= set.io_tick(seen) == Tick::Live;
+        }
+        for watched in lock(&self.sets).iter_mut() {
+            if let Some((_, seen)) = sets.iter().find(|(set, _)| Arc::ptr_eq(set, &watched.set)) {
+                watched.seen = *seen;
+            }
+        }
+        if live || baton::end_tick(&self.on, || sets.iter().any(|(set, _)| set.kept())) {
+            self.timer.arm(PERIOD);
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! One stream, from its handshake to its end.
+
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use super::heartbeat::Heartbeat;
+use super::{Acceptor, Dialer, Resident, Site, Source, Turn};
+use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
+use crate::message::Metadata;
+use crate::monitor::event;
+use crate::options::Options;
+use crate::sync::{Arc, Mutex, lock};
+use crate::transport;
+use std::io::ErrorKind;
+use tautline_io::net::Stream;
+use tautline_io::reactor::{Event, Interest, Mode, Token};
+use tautline_proto::{AuthFailure, Established, ProtocolError, SessionConfig, stage};
+
+/// Where a stream came from.
+pub(super) enum Origin {
+    /// A peer came to a bound endpoint.
+    Accepted(Arc<Acceptor>),
+    /// We went to the peer.
+    Dialed(Arc<Dialer>),
+}
+
+enum Phase {
+    /// The peers introduce themselves.
+    Handshake(Box<tautline_proto::Session>),
+    /// Messages flow over this connection.
+    Open(Arc<Connection>),
+    Closed,
+}
+
+struct State {
+    phase: Phase,
+    registration: Token,
+    number: u32,
+    handshake_timer: u64,
+    linger_timer: u64,
+    lingering: bool,
+    heartbeat: Heartbeat,
+}
+
+/// One stream.
+pub(crate) struct Wire {
+    site: Arc<Site>,
+    origin: Origin,
+    options: Arc<Options>,
+    stream: Arc<Stream>,
+    /// What events and LAST_ENDPOINT call this end.
+    endpoint: String,
+    state: Mutex<State>,
+}
+
+impl Wire {
+    /// Begins with a stream that is connected. `number` tells the sessions of one connection apart.
+    pub(super) fn start(
+        turn: &mut Turn,
+        site: &Arc<Site>,
+        origin: Origin,
+        options: Arc<Options>,
+        stream: Arc<Stream>,
+        endpoint: String,
+        number: u32,
+    ) {
+        let config = SessionConfig {
+            socket_type: site.kind.socket_type,
+            routing_id: options.routing_id.clone(),
+            as_server: options.as_server,
+            mechanism: tautline_proto::MechanismConfig::Null,
+            properties: options.metadata.clone(),
+        };
+        let state = State {
+            phase: Phase::Handshake(Box::new(tautline_proto::Session::new(config))),
+            registration: Token(0),
+            number,
+            handshake_timer: 0,
+            linger_timer: 0,
+            lingering: false,
+            heartbeat: Heartbeat::new(&options),
+        };
+        let wire = Arc::new(Wire {
+            site: site.clone(),
+            origin,
+            options,
+            stream,
+            endpoint,
+            state: Mutex::new(state),
+        });
+        wire.site.enter(Resident::Wire(wire.clone()));
+        let interest = if wire.site.kind.raw { Interest::NONE } else { Interest::BOTH };
+        match turn.register(wire.clone(), wire.stream.as_fd(), interest, Mode::OneShot) {
+            Ok(token) => lock(&wire.state).registration = token,
+            Err(error) => return wire.end(turn, Loss::Stream(error.raw_os_error().unwrap_or(0))),
+        }
+        if wire.site.kind.raw {
+            let stage: Box<dyn tautline_proto::Stage> = stage::raw();
+            let peer = wire.peer_info(None, Vec::new(), Vec::new(), None);
+            return wire.open(turn, peer, Some(stage), Vec::new(), Vec::new());
+        }
+        if let Some(deadline) = wire.options.handshake_interval {
+            let key = turn.after(deadline, &wire);
+            lock(&wire.state).handshake_timer = key;
+        }
+        wire.shake_hands(turn);
+    }
+
+    /// Goes on with the handshake as far as the stream lets it.
+    fn shake_hands(self: &Arc<Self>, turn: &mut Turn) {
+        let mut buffer = [0; 4096];
+        let mut leftover = Vec::new();
+        let outcome = {
+            let mut state = lock(&self.state);
+            let Phase::Handshake(session) = &mut state.phase else { return };
+            loop {
+                if let Err(loss) = write_output(session, &self.stream) {
+                    break Err(loss);
+                }
+                if session.output().is_empty() {
+                    if let Some(established) = session.established() {
+                        break Ok(Some(established));
+                    }
+                }
+                match self.stream.read(&mut buffer) {
+                    Ok(0) => break Err(Loss::Stream(0)),
+                    Ok(n) => match session.input(&buffer[..n]) {
+                        // Only the end of the handshake leaves something.
+                        Ok(used) => leftover.extend_from_slice(&buffer[used..n]),
+                        Err(error) => {
+                            // The ERROR command, if there is one to send, tells the peer why.
+                            let _ = write_output(session, &self.stream);
+                            break Err(Loss::Protocol(error));
+                        }
+                    },
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                        let interest =
+                            if session.output().is_empty() { Interest::READ } else { Interest::BOTH };
+                        turn.modify(state.registration, self.stream.as_fd(), interest, Mode::OneShot);
+                        break Ok(None);
+                    }
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => break Err(Loss::Stream(error.raw_os_error().unwrap_or(0))),
+                }
+            }
+        };
+        match outcome {
+            Ok(None) => {}
+            Ok(Some(Established { version, peer, stage, inbound })) => {
+                let peer = self.peer_info(peer.socket_type, peer.routing_id, peer.properties, Some(version));
+                self.site.tap.emit(event::HANDSHAKE_SUCCEEDED, 0, &self.endpoint);
+                self.open(turn, peer, stage, inbound, leftover);
+            }
+            Err(loss) => self.end(turn, loss),
+        }
+    }
+
+    fn peer_info(
+        &self,
+        socket_type: Option<tautline_proto::SocketType>,
+        routing_id: Vec<u8>,
+        properties: Vec<(String, Vec<u8>)>,
+        version: Option<tautline_proto::Version>,
+    ) -> Arc<PeerInfo> {
+        let mut texts: Vec<(String, String)> = properties
+            .into_iter()
+            .map(|(name, value)| (name, String::from_utf8_lossy(&value).into_owned()))
+            .collect();
+        texts.push(("Peer-Address".into(), transport::peer_name(&self.stream)));
+        texts.push(("Routing-Id".into(), String::from_utf8_lossy(&routing_id).into_owned()));
+        let metadata = Arc::new(Metadata::new(texts, Some(self.stream.as_fd().as_raw_fd())));
+        Arc::new(PeerInfo { socket_type, routing_id, version, metadata })
+    }
+
+    /// The handshake is done: messages may flow.
+    fn open(
+        self: &Arc<Self>,
+        turn: &mut Turn,
+        peer: Arc<PeerInfo>,
+        stage: Option<Box<dyn tautline_proto::Stage>>,
+        inbound: Vec<u8>,
+        leftover: Vec<u8>,
+    ) {
+        let dialed = match &self.origin {
+            Origin::Accepted(_) => None,
+            Origin::Dialed(dialer) => dialer.connection(),
+        };
+        let (connection, news) = match dialed {
+            Some((connection, reconnected)) => {
+                (connection.clone(), News::Ready { connection, peer: peer.clone(), reconnected })
+            }
+            None => {
+                let (connection, mut pipe) = self.site.new_connection(self.options.clone());
+                pipe.connected_here = matches!(self.origin, Origin::Dialed(_));
+                if let Origin::Dialed(dialer) = &self.origin {
+                    dialer.adopt(connection.clone());
+                }
+                (connection, News::Attached(Box::new(pipe), peer.clone()))
+            }
+        };
+        let (registration, number) = {
+            let mut state = lock(&self.state);
+            state.phase = Phase::Open(connection.clone());
+            state.handshake_timer = 0;
+            state.heartbeat.begin(turn, self);
+            (state.registration, state.number)
+        };
+        turn.modify(registration, self.stream.as_fd(), Interest::NONE, Mode::OneShot);
+        let stage = stage.map(|stage| Arc::new(Mutex::new(stage)));
+        let session = Session { stream: self.stream.clone(), registration, stage, inbound, leftover };
+        connection.open(number, session, news);
+        let given_up = matches!(&self.origin, Origin::Dialed(dialer) if dialer.is_lingering());
+        if self.site.is_closed() || given_up {
+            lock(&self.state).lingering = true;
+            return self.drained(turn);
+        }
+        if let Err(error) = self.site.set.add(connection) {
+            self.end(turn, Loss::Stream(error.raw_os_error().unwrap_or(0)));
+        }
+    }
+
+    /// The socket is closed, or this endpoint was given up: send what is queued, for at most `linger`.
+    pub(super) fn linger(self: &Arc<Self>, turn: &mut Turn, linger: Option<Duration>) {
+        if let Some(connection) = self.connection() {
+            self.site.set.remove(&connection);
+        }
+        if linger == Some(Duration::ZERO) {
+            return self.end(turn, Loss::Closed);
+        }
+        {
+            let mut state = lock(&self.state);
+            state.lingering = true;
+            if let Some(time) = linger {
+                state.linger_timer = turn.after(time, self);
+            }
+        }
+        self.drained(turn);
+    }
+
+    /// As `linger`, unless a dialer looks after this stream.
+    pub(super) fn linger_unless_dialed(self: &Arc<Self>, turn: &mut Turn, linger: Option<Duration>) {
+        if matches!(self.origin, Origin::Accepted(_)) {
+            self.linger(turn, linger);
+        }
+    }
+
+    /// Ends a lingering stream that has nothing left to send.
+    fn drained(self: &Arc<Self>, turn: &mut Turn) {
+        let connection = match &lock(&self.state).phase {
+            Phase::Open(connection) => connection.clone(),
+            // A peer that arrived too late: nothing is queued for it.
+            Phase::Handshake(_) if matches!(self.origin, Origin::Accepted(_)) => return self.end_later(turn),
+            _ => return,
+        };
+        if connection.pump_now() != Some(Flushed::Blocked) && !connection.has_pending() {
+            self.end(turn, Loss::Closed);
+        }
+    }
+
+    fn end_later(self: &Arc<Self>, turn: &Turn) {
+        let wire = self.clone();
+        turn.driver().post(Box::new(move |turn| wire.end(turn, Loss::Closed)));
+    }
+
+    /// The stream is over, for this reason.
+    pub(super) fn end(self: &Arc<Self>, turn: &mut Turn, why: Loss) {
+        let (phase, registration) = {
+            let mut state = lock(&self.state);
+            (std::mem::replace(&mut state.phase, Phase::Closed), state.registration)
+        };
+        let fd = self.stream.as_fd().as_raw_fd() as u32;
+        let opened = match phase {
+            Phase::Closed => return,
+            Phase::Handshake(_) => {
+                self.report_failed_handshake(why);
+                None
+            }
+            Phase::Open(connection) => {
+                self.site.set.remove(&connection);
+                connection.close();
+                Some(connection)
+            }
+        };
+        turn.unregister(registration, self.stream.as_fd());
+        if why == Loss::Closed {
+            let _ = self.stream.shutdown(std::net::Shutdown::Write);
+        } else {
+            self.site.tap.emit(event::DISCONNECTED, fd, &self.endpoint);
+        }
+        self.site.leave(&Resident::Wire(self.clone()));
+        match (&self.origin, opened) {
+            (Origin::Accepted(_), Some(connection)) => connection.push_news(News::Ended(connection.clone())),
+            (Origin::Accepted(_), None) => {}
+            (Origin::Dialed(dialer), opened) => dialer.clone().lost(turn, opened.is_some(), why),
+        }
+    }
+
+    fn report_failed_handshake(&self, why: Loss) {
+        let tap = &self.site.tap;
+        match why {
+            Loss::Protocol(ProtocolError::Auth(AuthFailure::Refused { status: Some(status) })) => {
+                tap.emit(event::HANDSHAKE_FAILED_AUTH, status.into(), &self.endpoint);
+            }
+            Loss::Protocol(error) => {
+                tap.emit(event::HANDSHAKE_FAILED_PROTOCOL, error.zmq_code(), &self.endpoint)
+            }
+            Loss::Stream(errno) => tap.emit(event::HANDSHAKE_FAILED_NO_DETAIL, errno as u32, &self.endpoint),
+            Loss::Silent => tap.emit(
+                event::HANDSHAKE_FAILED_NO_DETAIL,
+                tautline_io::errno::ETIMEDOUT as u32,
+                &self.endpoint,
+            ),
+            Loss::Closed => {}
+        }
+    }
+
+    /// Whether this stream carries the session of this number of `connection`.
+    pub(super) fn carries(&self, connection: &Arc<Connection>, number: u32) -> bool {
+        let state = lock(&self.state);
+        state.number == number && matches!(&state.phase, Phase::Open(mine) if Arc::ptr_eq(mine, connection))
+    }
+
+    /// The peer has granted a time to live with its PING: watch for its silence.
+    pub(super) fn watch_ttl(self: &Arc<Self>, turn: &mut Turn) {
+        let mut state = lock(&self.state);
+        if let Phase::Open(connection) = &state.phase {
+            let connection = connection.clone();
+            state.heartbeat.watch_ttl(turn, self, &connection);
+        }
+    }
+
+    /// Whether it came to this bound endpoint.
+    pub(super) fn accepted_by(&self, acceptor: &Arc<Acceptor>) -> bool {
+        matches!(&self.origin, Origin::Accepted(mine) if Arc::ptr_eq(mine, acceptor))
+    }
+
+    /// Whether this dialer made it.
+    pub(super) fn dialed_by(&self, dialer: &Arc<Dialer>) -> bool {
+        matches!(&self.origin, Origin::Dialed(mine) if Arc::ptr_eq(mine, dialer))
+    }
+
+    /// The connection of an open stream.
+    pub(super) fn connection(&self) -> Option<Arc<Connection>> {
+        match &lock(&self.state).phase {
+            Phase::Open(connection) => Some(connection.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl Source for Wire {
+    fn ready(self: Arc<Self>, turn: &mut Turn, event: &Event) {
+        let (open, lingering) = {
+            let state = lock(&self.state);
+            match &state.phase {
+                Phase::Handshake(_) => (None, false),
+                Phase::Open(connection) => {
+                    (Some(connection.clone()), state.lingering || self.site.is_closed())
+                }
+                Phase::Closed => return,
+            }
+        };
+        match open {
+            None => self.shake_hands(turn),
+            Some(_) if lingering && event.closed => self.end(turn, Loss::Stream(0)),
+            Some(_) if lingering => self.drained(turn),
+            Some(connection) if event.writable => {
+                if connection.pump_now() == Some(Flushed::Drained) {
+                    connection.give_hint();
+                    // A sender that sleeps at its high-water mark polls for itself; one in zmq_poll on ZMQ_FD does not.
+                    connection.writable_again();
+                }
+            }
+            // A hang-up: the holder of the baton finds it behind the data that is still there.
+            Some(_) => {}
+        }
+    }
+
+    fn timer(self: Arc<Self>, turn: &mut Turn, key: u64) {
+        let verdict = {
+            let mut state = lock(&self.state);
+            match &state.phase {
+                Phase::Closed => return,
+                _ if key == state.linger_timer => Some(Loss::Closed),
+                Phase::Handshake(_) => (key == state.handshake_timer).then_some(Loss::Silent),
+                Phase::Open(connection) => {
+                    let connection = connection.clone();
+                    state.heartbeat.expired(turn, &self, &connection, key)
+                }
+            }
+        };
+        if let Some(why) = verdict {
+            self.end(turn, why);
+        }
+    }
+}
+
+fn write_output(session: &mut tautline_proto::Session, stream: &Stream) -> Result<(), Loss> {
+    while !session.output().is_empty() {
+        match stream.write(session.output()) {
+            Ok(n) => session.advance_output(n),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => break,
+            Err(error) => return Err(Loss::Stream(error.raw_os_error().unwrap_or(0))),
+        }
+    }
+    Ok(())
+}

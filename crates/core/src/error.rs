@@ -1,0 +1,137 @@
+//! What an engine operation can fail with, and the one table from there to `errno`.
+
+/// Why a socket or context operation did not happen. Each variant stands for exactly one errno of the man pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Error {
+    /// It would block: nothing to receive, or every peer is at its high-water mark (EAGAIN).
+    Again,
+    /// A parameter is out of range, unknown or of the wrong size (EINVAL).
+    Invalid,
+    /// The handle is not a socket, or the socket is closed (ENOTSOCK).
+    NotSocket,
+    /// The handle or pointer is invalid (EFAULT).
+    Fault,
+    /// The context was terminated (ETERM).
+    Terminated,
+    /// The socket's state machine does not allow this now, for example REQ sending twice (EFSM).
+    State,
+    /// The transport is not compatible with the socket type (ENOCOMPATPROTO).
+    IncompatibleProtocol,
+    /// The transport is not supported (EPROTONOSUPPORT).
+    ProtocolNotSupported,
+    /// The operation is not supported by this socket type (ENOTSUP).
+    NotSupported,
+    /// The address is in use (EADDRINUSE).
+    AddressInUse,
+    /// The address is not local (EADDRNOTAVAIL).
+    AddressNotAvailable,
+    /// No such device: the interface does not exist (ENODEV).
+    NoDevice,
+    /// Nobody is bound to the inproc address (ECONNREFUSED).
+    ConnectionRefused,
+    /// ROUTER with ROUTER_MANDATORY: the peer is not known (EHOSTUNREACH).
+    HostUnreachable,
+    /// The endpoint was not bound or connected (ENOENT).
+    NoEntry,
+    /// The limit of sockets or descriptors is reached (EMFILE).
+    TooManyFiles,
+    /// The message is too long for its kind (EMSGSIZE).
+    MessageSize,
+    /// A path or address is too long (ENAMETOOLONG).
+    NameTooLong,
+    /// Memory is exhausted (ENOMEM).
+    NoMemory,
+    /// A signal arrived while waiting (EINTR).
+    Interrupted,
+    /// No I/O thread is available (EMTHREAD).
+    NoThread,
+    /// Any other errno of the operating system.
+    Os(i32),
+}
+
+/// First of ZeroMQ's own errno numbers, beyond every platform's.
+const ZMQ_HAUSNUMERO: i32 = 156_384_712;
+
+impl Error {
+    /// The errno of this error: the platform's number, or ZeroMQ's own for EFSM, ENOCOMPATPROTO, ETERM and EMTHREAD.
+    pub fn errno(self) -> i32 {
+        use tautline_io::errno as os;
+        match self {
+            Error::Again => os::EAGAIN,
+            Error::Invalid => os::EINVAL,
+            Error::NotSocket => os::ENOTSOCK,
+            Error::Fault => os::EFAULT,
+            Error::State => ZMQ_HAUSNUMERO + 51,
+            Error::IncompatibleProtocol => ZMQ_HAUSNUMERO + 52,
+            Error::Terminated => ZMQ_HAUSNUMERO + 53,
+            Error::NoThread => ZMQ_HAUSNUMERO + 54,
+            Error::ProtocolNotSupported => os::EPROTONOSUPPORT,
+            Error::NotSupported => os::ENOTSUP,
+            Error::AddressInUse => os::EADDRINUSE,
+            Error::AddressNotAvailable => os::EADDRNOTAVAIL,
+            Error::NoDevice => os::ENODEV,
+            Error::ConnectionRefused => os::ECONNREFUSED,
+            Error::HostUnreachable => os::EHOSTUNREACH,
+            Error::NoEntry => os::ENOENT,
+            Error::TooManyFiles => os::EMFILE,
+            Error::MessageSize => os::EMSGSIZE,
+            Error::NameTooLong => os::ENAMETOOLONG,
+            Error::NoMemory => os::ENOMEM,
+            Error::Interrupted => os::EINTR,
+            Error::Os(errno) => errno,
+        }
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        use tautline_io::errno as os;
+        match error.raw_os_error() {
+            Some(e) if e == os::EAGAIN => Error::Again,
+            Some(e) if e == os::EINVAL => Error::Invalid,
+            Some(e) if e == os::EADDRINUSE => Error::AddressInUse,
+            Some(e) if e == os::EADDRNOTAVAIL => Error::AddressNotAvailable,
+            Some(e) if e == os::ENODEV => Error::NoDevice,
+            Some(e) if e == os::EMFILE => Error::TooManyFiles,
+            Some(e) if e == os::EINTR => Error::Interrupted,
+            Some(e) if e == os::ENOMEM => Error::NoMemory,
+            Some(e) if e == os::ENAMETOOLONG => Error::NameTooLong,
+            Some(e) => Error::Os(e),
+            None if error.kind() == std::io::ErrorKind::InvalidInput => Error::Invalid,
+            None => Error::Os(os::EIO),
+        }
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = match self {
+            Error::Again => "the operation would block",
+            Error::Invalid => "invalid argument",
+            Error::NotSocket => "not a socket",
+            Error::Fault => "invalid handle or pointer",
+            Error::Terminated => "the context was terminated",
+            Error::State => "not possible in the socket's current state",
+            Error::IncompatibleProtocol => "the transport is not compatible with the socket type",
+            Error::ProtocolNotSupported => "transport not supported",
+            Error::NotSupported => "operation not supported by this socket",
+            Error::AddressInUse => "address in use",
+            Error::AddressNotAvailable => "address not available",
+            Error::NoDevice => "no such interface",
+            Error::ConnectionRefused => "nobody is bound to this address",
+            Error::HostUnreachable => "the peer is not known",
+            Error::NoEntry => "no such endpoint",
+            Error::TooManyFiles => "too many sockets or descriptors",
+            Error::MessageSize => "message too long",
+            Error::NameTooLong => "name too long",
+            Error::NoMemory => "out of memory",
+            Error::Interrupted => "interrupted by a signal",
+            Error::NoThread => "no I/O thread available",
+            Error::Os(errno) => return write!(f, "system error {errno}"),
+        };
+        f.write_str(text)
+    }
+}
+
+impl std::error::Error for Error {}

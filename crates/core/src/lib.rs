@@ -1,0 +1,63 @@
+//! The engine of Tautline: everything a ZeroMQ does, behind [`Context`] and [`Socket`].
+//!
+//! ```text
+//!  owner's thread                                              I/O thread (driver)
+//!
+//!  Socket ── Pattern ── Pipe                                   Acceptor  Dialer
+//!    │                   │ encodes into ┌────────────┐            │        │
+//!    │                   ├─────────────▶│ outbound   │──┐         Wire (handshake, heartbeats, linger)
+//!    │                   │              └────────────┘  │ Pump      │ opens
+//!    │                   │ decodes from ┌────────────┐  ├───────▶ Connection ◀── residual timer
+//!    │                   ◀──────────────│ inbound    │──┘ Intake    │
+//!    │                                  └────────────┘              │
+//!    ├── Inbox ◀──── news: Attached, Ready, Readable, Ended ────────┘
+//!    └── ReadSet: whoever holds the baton reads (owner or I/O thread)
+//! ```
+//!
+//! A send encodes its frame into the pipe's outbound queue and, by the flush rule, writes the queue to the kernel on the caller's own
+//! thread. A receive decodes in place from the inbound queue; when that is empty, the caller reads its connections itself. The I/O thread
+//! does what nobody else is there to do.
+//!
+//! Lock order: a socket's read set (its members), then a connection's intake, then its pump, then the driver. Never two connections' locks
+//! at once, never a lock of the engine across a callback of the application.
+
+#![deny(unsafe_code)]
+
+pub(crate) mod conn;
+mod error;
+pub mod message;
+mod queue;
+mod sync;
+
+#[cfg(not(loom))]
+mod context;
+#[cfg(not(loom))]
+mod driver;
+#[cfg(not(loom))]
+mod endpoint;
+#[cfg(not(loom))]
+mod monitor;
+#[cfg(not(loom))]
+mod options;
+#[cfg(not(loom))]
+mod pattern;
+#[cfg(not(loom))]
+mod pipe;
+#[cfg(not(loom))]
+pub mod poller;
+#[cfg(not(loom))]
+pub mod proxy;
+#[cfg(not(loom))]
+mod socket;
+#[cfg(not(loom))]
+mod transport;
+#[cfg(not(loom))]
+mod wait;
+
+#[cfg(not(loom))]
+pub use context::Context;
+pub use error::Error;
+pub use message::{Message, Metadata};
+#[cfg(not(loom))]
+pub use socket::{Flags, Socket};
+pub use tautline_proto::SocketType;

@@ -1,0 +1,66 @@
+//! Socket events: what happens to a socket's connections, told to whoever listens (zmq_socket_monitor(3)).
+//!
+//! The I/O side and the socket emit; a sink, which the socket layer provides, turns the events into messages. While nobody listens an
+//! event costs one load.
+
+use crate::sync::atomic::AtomicU32;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::{Mutex, lock};
+
+/// The numbers of the events, as in `zmq.h`.
+pub(crate) mod event {
+    pub(crate) const CONNECTED: u32 = 0x1;
+    pub(crate) const CONNECT_DELAYED: u32 = 0x2;
+    pub(crate) const CONNECT_RETRIED: u32 = 0x4;
+    pub(crate) const LISTENING: u32 = 0x8;
+    pub(crate) const BIND_FAILED: u32 = 0x10;
+    pub(crate) const ACCEPTED: u32 = 0x20;
+    pub(crate) const ACCEPT_FAILED: u32 = 0x40;
+    pub(crate) const CLOSED: u32 = 0x80;
+    pub(crate) const DISCONNECTED: u32 = 0x200;
+    pub(crate) const MONITOR_STOPPED: u32 = 0x400;
+    pub(crate) const HANDSHAKE_FAILED_NO_DETAIL: u32 = 0x800;
+    pub(crate) const HANDSHAKE_SUCCEEDED: u32 = 0x1000;
+    pub(crate) const HANDSHAKE_FAILED_PROTOCOL: u32 = 0x2000;
+    pub(crate) const HANDSHAKE_FAILED_AUTH: u32 = 0x4000;
+}
+
+/// Takes events. Called with the tap's lock held; must not block for long.
+pub(crate) trait EventSink: Send {
+    /// `event` with its value (a descriptor, an errno, an interval in milliseconds), at `endpoint`.
+    fn event(&mut self, event: u32, value: u32, endpoint: &str);
+}
+
+/// Where a socket's events can be tapped.
+#[derive(Default)]
+pub(crate) struct Tap {
+    mask: AtomicU32,
+    sink: Mutex<Option<Box<dyn EventSink>>>,
+}
+
+impl Tap {
+    /// Emits an event, if anybody wants it.
+    pub(crate) fn emit(&self, event: u32, value: u32, endpoint: &str) {
+        if self.mask.load(Relaxed) & event != 0 {
+            if let Some(sink) = &mut *lock(&self.sink) {
+                sink.event(event, value, endpoint);
+            }
+        }
+    }
+
+    /// From now on `sink` gets the events of `mask`. A former sink gets MONITOR_STOPPED.
+    pub(crate) fn listen(&self, mask: u32, sink: Option<Box<dyn EventSink>>) {
+        let former = {
+            let mut place = lock(&self.sink);
+            let former = place.take();
+            let wanted = self.mask.swap(if sink.is_some() { mask } else { 0 }, Relaxed);
+            *place = sink;
+            former.map(|sink| (sink, wanted))
+        };
+        if let Some((mut sink, wanted)) = former {
+            if wanted & event::MONITOR_STOPPED != 0 {
+                sink.event(event::MONITOR_STOPPED, 0, "");
+            }
+        }
+    }
+}

@@ -1,0 +1,634 @@
+//! A pipe: the owner's end of the way to one peer, over a connection or over inproc.
+//!
+//! Two queues of ZMTP frames, one each way (`queue`), plus what lies behind them (`Link`). Only the socket's owner touches a pipe;
+//! the I/O side works on the other ends of the queues. Everything a pattern may do with a peer is a method here.
+
+use crate::conn::flush::{Decision, FlushRule};
+use crate::conn::{Connection, Flushed, NewPipe, PeerInfo, SocketInbox};
+use crate::message::Message;
+use crate::options::Options;
+use crate::queue::{FrameReader, FrameWriter, Head, Slot};
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::transport::inproc::{InprocEnd, Offer};
+use tautline_io::clock;
+use tautline_io::net::Stream;
+use tautline_proto::frame;
+
+/// Names a pipe of one socket, from `attach` to `detach`. Reused afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct PipeId(pub(crate) u32);
+
+/// One message part on its way out.
+pub(crate) struct Part<'a> {
+    /// The body.
+    pub(crate) body: Body<'a>,
+    /// More parts of the same message follow.
+    pub(crate) more: bool,
+}
+
+/// Where a part's body is.
+pub(crate) enum Body<'a> {
+    /// The caller's buffer; copied.
+    Borrowed(&'a [u8]),
+    /// A message that is taken (left empty) when the part is sent, and left alone when it is not.
+    Owned(&'a mut Message),
+}
+
+impl<'a> Part<'a> {
+    /// A part that is copied from `bytes`.
+    pub(crate) fn copied(bytes: &'a [u8], more: bool) -> Self {
+        Part { body: Body::Borrowed(bytes), more }
+    }
+
+    /// The body's bytes.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match &self.body {
+            Body::Borrowed(bytes) => bytes,
+            Body::Owned(message) => message.as_slice(),
+        }
+    }
+
+    /// Empties an owned body: the part was consumed without reaching a pipe (dropped), or was copied everywhere it had to go.
+    pub(crate) fn consume(&mut self) {
+        if let Body::Owned(message) = &mut self.body {
+            drop(std::mem::take(*message));
+        }
+    }
+}
+
+/// Where a received part goes.
+pub(crate) enum Target<'a> {
+    /// The caller's buffer; a longer body is cut.
+    Buffer(&'a mut [u8]),
+    /// A message; its former content is released.
+    Message(&'a mut Message),
+}
+
+/// A part was received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Received {
+    /// The whole body's length, also when the buffer was shorter.
+    pub(crate) len: usize,
+    /// More parts of the same message follow.
+    pub(crate) more: bool,
+}
+
+impl Target<'_> {
+    /// Delivers a part that the pattern made itself (a routing id, a notification) or kept aside.
+    pub(crate) fn put(&mut self, body: &[u8], more: bool) -> Received {
+        match self {
+            Target::Buffer(buffer) => {
+                let n = body.len().min(buffer.len());
+                buffer[..n].copy_from_slice(&body[..n]);
+            }
+            Target::Message(message) => {
+                **message = Message::from_slice(body);
+                message.set_more(more);
+            }
+        }
+        Received { len: body.len(), more }
+    }
+
+    /// Delivers a message that the pattern had received before.
+    pub(crate) fn put_message(&mut self, message: Message) -> Received {
+        let received = Received { len: message.len(), more: message.more() };
+        match self {
+            Target::Buffer(buffer) => {
+                let n = received.len.min(buffer.len());
+                buffer[..n].copy_from_slice(&message.as_slice()[..n]);
+            }
+            Target::Message(target) => **target = message,
+        }
+        received
+    }
+}
+
+/// The outgoing queue, or the newest message only (ZMQ_CONFLATE).
+enum Outgoing {
+    Queue(FrameWriter),
+    Slot(Arc<Slot>),
+}
+
+/// The incoming queue, or the newest message only (ZMQ_CONFLATE).
+enum Incoming {
+    Queue(FrameReader),
+    Slot(Arc<Slot>),
+}
+
+/// What lies behind the queues.
+enum Link {
+    /// A connection of a byte-stream transport.
+    Wire(Arc<Connection>),
+    /// Another socket of the same context.
+    Inproc(InprocEnd),
+}
+
+/// The owner's end of the way to one peer.
+pub(crate) struct Pipe {
+    outgoing: Outgoing,
+    incoming: Incoming,
+    link: Link,
+    flush: FlushRule,
+    peer: Option<Arc<PeerInfo>>,
+    /// Some parts of a message were appended, the last one not yet.
+    in_message: bool,
+    /// ZMQ_SNDHWM, for inproc, where the peer's part comes on top.
+    send_hwm: u32,
+    /// The peer is gone: nothing can be sent, what was received can still be read.
+    ended: bool,
+    /// The name by which ROUTER and STREAM know this peer; set by the pattern (or by ZMQ_CONNECT_ROUTING_ID before `attach`).
+    pub(crate) routing_id: Vec<u8>,
+    /// Made by `connect`, not by a peer arriving at a bound endpoint.
+    pub(crate) connected_here: bool,
+}
+
+impl Pipe {
+    /// Whether the first part of a message would be taken now: the peer is not gone and below the high-water mark. At the mark the
+    /// caller itself pumps the connection before it says no.
+    #[inline]
+    pub(crate) fn can_send(&mut self) -> bool {
+        match &mut self.outgoing {
+            Outgoing::Queue(writer) if !self.ended => writer.has_room() || self.make_room(),
+            Outgoing::Slot(_) => !self.ended,
+            Outgoing::Queue(_) => false,
+        }
+    }
+
+    /// Appends one part; with the last part the message is published, and written at once or later by the flush rule. The caller has
+    /// asked `can_send` before the first part; later parts are always taken. The part's owned body may be taken or left (see `Part::consume`).
+    #[inline]
+    pub(crate) fn send(&mut self, part: &mut Part<'_>) {
+        let flags = if part.more { frame::MORE } else { 0 };
+        let len = part.bytes().len();
+        match &mut self.outgoing {
+            Outgoing::Queue(writer) => {
+                match &mut part.body {
+                    Body::Borrowed(bytes) => writer.append(flags, bytes),
+                    Body::Owned(message) => writer.append_message(flags, message),
+                }
+                self.in_message = part.more;
+                if !part.more {
+                    writer.publish();
+                    self.published(len);
+                }
+            }
+            Outgoing::Slot(_) => self.send_conflated(part),
+        }
+    }
+
+    /// Whether parts of an unfinished message are appended.
+    pub(crate) fn in_message(&self) -> bool {
+        self.in_message
+    }
+
+    /// Forgets the appended parts of an unfinished message.
+    pub(crate) fn rollback(&mut self) {
+        if let Outgoing::Queue(writer) = &mut self.outgoing {
+            writer.rollback();
+        }
+        self.in_message = false;
+    }
+
+    /// Sends a command frame (a subscription), which does not count against the high-water mark. Not within a message.
+    pub(crate) fn send_command(&mut self, body: &[u8]) {
+        if let (Outgoing::Queue(writer), false) = (&mut self.outgoing, self.ended) {
+            writer.append(frame::COMMAND, body);
+            writer.publish_uncounted();
+            self.published(body.len());
+        }
+    }
+
+    /// Whether a whole message can be received.
+    #[inline]
+    pub(crate) fn can_recv(&mut self) -> bool {
+        match &mut self.incoming {
+            Incoming::Queue(reader) => {
+                reader.ready() || {
+                    self.found_empty();
+                    // What was held back at the high-water mark is there at once.
+                    match &mut self.incoming {
+                        Incoming::Queue(reader) => reader.ready(),
+                        Incoming::Slot(_) => false,
+                    }
+                }
+            }
+            Incoming::Slot(slot) => slot.is_full(),
+        }
+    }
+
+    /// Receives the next part, passing over commands; `None` if no whole message is there.
+    #[inline]
+    pub(crate) fn recv(&mut self, target: &mut Target<'_>) -> Option<Received> {
+        if !self.can_recv() {
+            return None;
+        }
+        let Incoming::Queue(reader) = &mut self.incoming else { return self.recv_conflated(target) };
+        loop {
+            let head = match target {
+                Target::Buffer(buffer) => reader.read_into(buffer)?,
+                Target::Message(message) => {
+                    let head = reader.read_message(message)?;
+                    if let Some(peer) = &self.peer {
+                        message.set_metadata(Some(peer.metadata.clone()));
+                    }
+                    head
+                }
+            };
+            if head.flags & frame::COMMAND == 0 {
+                if let Link::Inproc(end) = &self.link {
+                    if let Some(most) = end.wanted() {
+                        self.make_room_for_peer(most);
+                    }
+                }
+                return Some(Received { len: head.len, more: head.flags & frame::MORE != 0 });
+            }
+        }
+    }
+
+    /// Receives the next frame whatever it is: a message part or a SUBSCRIBE or CANCEL command (`Head::flags` tells).
+    pub(crate) fn recv_any(&mut self, message: &mut Message) -> Option<Head> {
+        let Incoming::Queue(reader) = &mut self.incoming else { return None };
+        let head = reader.read_message(message)?;
+        if let Some(peer) = &self.peer {
+            message.set_metadata(Some(peer.metadata.clone()));
+        }
+        Some(head)
+    }
+
+    /// Looks at the next part without consuming it: its head and its body in two slices (the second one mostly empty).
+    pub(crate) fn peek(&mut self) -> Option<(Head, &[u8], &[u8])> {
+        let Incoming::Queue(reader) = &mut self.incoming else { return None };
+        while reader.head()?.flags & frame::COMMAND != 0 {
+            reader.skip();
+        }
+        reader.peek()
+    }
+
+    /// Drops the rest of the message whose next part is at the front: this part and all that follow until the last one.
+    pub(crate) fn skip_message(&mut self) {
+        let Incoming::Queue(reader) = &mut self.incoming else { return };
+        while let Some(head) = reader.skip() {
+            if head.flags & (frame::COMMAND | frame::MORE) == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Whether `Pattern::readable` is called when this pipe gets something to read after it was found empty. If not (inproc), a fair
+    /// queue must keep looking at the pipe.
+    pub(crate) fn announces(&self) -> bool {
+        matches!(self.link, Link::Wire(_))
+    }
+
+    /// What the handshake told about the peer; `None` before it.
+    pub(crate) fn peer(&self) -> Option<&PeerInfo> {
+        self.peer.as_deref()
+    }
+}
+
+impl Pipe {
+    /// The pipe of a connection, whose news carry `token` from now on.
+    pub(crate) fn wire(new: NewPipe) -> Self {
+        let NewPipe { connection, outgoing, incoming, connected_here } = new;
+        Pipe::over(Link::Wire(connection), outgoing, incoming, connected_here)
+    }
+
+    /// The pipe of an inproc end.
+    pub(crate) fn inproc(offer: Offer, send_hwm: u32, connected_here: bool) -> Self {
+        let Offer { end, mut outgoing, incoming, .. } = offer;
+        if let Ok(writer) = &mut outgoing {
+            writer.set_limit(end.send_limit(send_hwm));
+        }
+        let mut pipe = Pipe::over(Link::Inproc(end), outgoing, incoming, connected_here);
+        pipe.send_hwm = send_hwm;
+        pipe
+    }
+
+    fn over(
+        link: Link,
+        outgoing: Result<FrameWriter, Arc<Slot>>,
+        incoming: Result<FrameReader, Arc<Slot>>,
+        connected_here: bool,
+    ) -> Self {
+        Pipe {
+            outgoing: outgoing.map_or_else(Outgoing::Slot, Outgoing::Queue),
+            incoming: incoming.map_or_else(Incoming::Slot, Incoming::Queue),
+            link,
+            flush: FlushRule::default(),
+            peer: None,
+            in_message: false,
+            ended: false,
+            send_hwm: 0,
+            routing_id: Vec::new(),
+            connected_here,
+        }
+    }
+
+    /// Names the pipe towards the I/O side or the other inproc end.
+    pub(crate) fn attached(&mut self, id: PipeId, inbox: &Arc<SocketInbox>, receive_hwm: u32) {
+        match &self.link {
+            Link::Wire(connection) => {
+                connection.set_token(id.0);
+                connection.heard();
+            }
+            Link::Inproc(end) => end.attach(inbox, id.0, receive_hwm),
+        }
+    }
+
+    /// The handshake is done, again maybe.
+    pub(crate) fn set_peer(&mut self, peer: Arc<PeerInfo>) {
+        self.peer = Some(peer);
+        if let (Link::Inproc(end), Outgoing::Queue(writer)) = (&self.link, &mut self.outgoing) {
+            writer.set_limit(end.send_limit(self.send_hwm));
+        }
+    }
+
+    /// The peer is gone; what was received stays readable.
+    pub(crate) fn end(&mut self) {
+        self.ended = true;
+        self.rollback();
+    }
+
+    /// Whether the peer is gone.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended || matches!(&self.link, Link::Inproc(end) if end.is_closed())
+    }
+
+    /// `News::Readable` has come.
+    pub(crate) fn heard(&self) {
+        if let Link::Wire(connection) = &self.link {
+            connection.heard();
+        }
+    }
+
+    /// The connection behind the pipe, if it is not inproc.
+    pub(crate) fn connection(&self) -> Option<&Arc<Connection>> {
+        match &self.link {
+            Link::Wire(connection) => Some(connection),
+            Link::Inproc(_) => None,
+        }
+    }
+
+    /// The inproc end behind the pipe, if it is one.
+    pub(crate) fn inproc_end(&self) -> Option<&InprocEnd> {
+        match &self.link {
+            Link::Wire(_) => None,
+            Link::Inproc(end) => Some(end),
+        }
+    }
+
+    /// ZMQ_SNDHWM or ZMQ_RCVHWM has changed.
+    pub(crate) fn set_limits(&mut self, send_hwm: u32, receive_hwm: u32) {
+        match &self.link {
+            Link::Wire(connection) => {
+                connection.set_receive_limit(receive_hwm);
+                if let Outgoing::Queue(writer) = &mut self.outgoing {
+                    writer.set_limit(send_hwm);
+                }
+            }
+            Link::Inproc(end) => {
+                end.set_receive_hwm(receive_hwm);
+                self.send_hwm = send_hwm;
+                if let Outgoing::Queue(writer) = &mut self.outgoing {
+                    writer.set_limit(end.send_limit(send_hwm));
+                }
+            }
+        }
+    }
+
+    /// Before the owner sleeps: writes what the flush rule has left queued.
+    pub(crate) fn flush(&mut self) {
+        let Link::Wire(connection) = &self.link else { return };
+        let pending = match &self.outgoing {
+            Outgoing::Queue(writer) => writer.unflushed_bytes() > 0,
+            Outgoing::Slot(slot) => slot.is_full(),
+        };
+        if pending {
+            let start = clock::ticks();
+            let flushed = connection.pump_now();
+            self.flush.flushed(start, clock::ticks(), flushed == Some(Flushed::Drained));
+        }
+    }
+
+    /// Before the owner sleeps until it can send: what to poll for room (inproc peers wake the owner instead).
+    pub(crate) fn wait_for_room(&mut self) -> Option<Arc<Stream>> {
+        match &self.link {
+            Link::Wire(connection) => connection.writable_stream(),
+            Link::Inproc(end) => {
+                if let Outgoing::Queue(writer) = &self.outgoing {
+                    end.want_room(writer.limit());
+                }
+                None
+            }
+        }
+    }
+
+    /// Whether the queue is full just now, without pumping.
+    pub(crate) fn is_full(&mut self) -> bool {
+        match &mut self.outgoing {
+            Outgoing::Queue(writer) => !writer.has_room(),
+            Outgoing::Slot(_) => false,
+        }
+    }
+
+    /// At the high-water mark: pumps, or looks whether the mark has moved. True if there is room now.
+    #[cold]
+    fn make_room(&mut self) -> bool {
+        let Outgoing::Queue(writer) = &mut self.outgoing else { return true };
+        match &self.link {
+            Link::Wire(connection) => {
+                let start = clock::ticks();
+                if let Some(flushed) = connection.try_flush() {
+                    self.flush.flushed(start, clock::ticks(), flushed == Flushed::Drained);
+                }
+            }
+            Link::Inproc(end) => {
+                if end.is_closed() {
+                    return false;
+                }
+                writer.set_limit(end.send_limit(self.send_hwm));
+            }
+        }
+        writer.has_room()
+    }
+
+    /// A message was published.
+    #[inline]
+    fn published(&mut self, len: usize) {
+        match &self.link {
+            Link::Wire(connection) => {
+                if self.flush.count() || connection.take_hint() {
+                    self.flush_by_rule(len);
+                }
+            }
+            Link::Inproc(end) => end.notify(),
+        }
+    }
+
+    #[inline(never)]
+    fn flush_by_rule(&mut self, len: usize) {
+        let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &self.outgoing) else { return };
+        let start = clock::ticks();
+        match self.flush.decide(start, writer.unflushed_bytes(), len) {
+            Decision::Flush => {
+                connection.owner_flushes.fetch_add(1, Relaxed);
+                match connection.pump_now() {
+                    Some(flushed) => self.flush.flushed(start, clock::ticks(), flushed == Flushed::Drained),
+                    None => {
+                        self.flush.contended();
+                        connection.watch_residual();
+                    }
+                }
+            }
+            Decision::Later => connection.watch_residual(),
+        }
+    }
+
+    /// ZMQ_CONFLATE: replaces what is waiting. Multipart messages are not supported, as the option's documentation says.
+    fn send_conflated(&mut self, part: &mut Part<'_>) {
+        let Outgoing::Slot(slot) = &self.outgoing else { return };
+        let message = match &mut part.body {
+            Body::Borrowed(bytes) => Message::from_slice(bytes),
+            Body::Owned(message) => std::mem::take(*message),
+        };
+        slot.put(0, message);
+        match &self.link {
+            Link::Wire(connection) => {
+                if connection.pump_now().is_none() {
+                    connection.watch_residual();
+                }
+            }
+            Link::Inproc(end) => end.notify(),
+        }
+    }
+
+    fn recv_conflated(&mut self, target: &mut Target<'_>) -> Option<Received> {
+        let Incoming::Slot(slot) = &self.incoming else { return None };
+        let (_, mut message) = slot.take()?;
+        message.set_more(false);
+        if let Some(peer) = &self.peer {
+            message.set_metadata(Some(peer.metadata.clone()));
+        }
+        Some(target.put_message(message))
+    }
+
+    /// The inproc peer waits until at most `most` messages are queued.
+    #[cold]
+    fn make_room_for_peer(&mut self, most: u32) {
+        let (Link::Inproc(end), Incoming::Queue(reader)) = (&self.link, &mut self.incoming) else { return };
+        if reader.queued() <= u64::from(most) {
+            reader.credit();
+            end.give_room();
+        }
+    }
+
+    /// Nothing to read: who waits for this is told.
+    #[inline(never)]
+    fn found_empty(&mut self) {
+        match &self.link {
+            Link::Wire(connection) => {
+                if connection.is_paused() {
+                    connection.resume();
+                }
+            }
+            // The reader has given credit when it found nothing.
+            Link::Inproc(end) => end.give_room(),
+        }
+    }
+}
+
+/// All pipes of one socket, and its options.
+pub(crate) struct Pipes {
+    slots: Vec<Option<Pipe>>,
+    vacant: Vec<u32>,
+    closing: Vec<PipeId>,
+    /// The socket's options as they are now.
+    pub(crate) options: Options,
+}
+
+impl Pipes {
+    /// No pipes yet.
+    pub(crate) fn new(options: Options) -> Self {
+        Pipes { slots: Vec::new(), vacant: Vec::new(), closing: Vec::new(), options }
+    }
+
+    /// The pipe of this name, if it is there.
+    #[inline]
+    pub(crate) fn get(&mut self, id: PipeId) -> Option<&mut Pipe> {
+        self.slots.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    /// The names of all pipes.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = PipeId> + '_ {
+        self.slots
+            .iter()
+            .enumerate()
+            .filter(|(_, slot)| slot.is_some())
+            .map(|(index, _)| PipeId(index as u32))
+    }
+
+    /// Asks the socket to end this pipe, without `Pattern::detach`: the pattern forgets it on its own.
+    pub(crate) fn close(&mut self, id: PipeId) {
+        self.closing.push(id);
+    }
+
+    /// Adds a pipe.
+    pub(crate) fn insert(&mut self, pipe: Pipe) -> PipeId {
+        match self.vacant.pop() {
+            Some(index) => {
+                self.slots[index as usize] = Some(pipe);
+                PipeId(index)
+            }
+            None => {
+                self.slots.push(Some(pipe));
+                PipeId((self.slots.len() - 1) as u32)
+            }
+        }
+    }
+
+    /// Takes a pipe out.
+    pub(crate) fn remove(&mut self, id: PipeId) -> Option<Pipe> {
+        let pipe = self.slots.get_mut(id.0 as usize)?.take()?;
+        self.vacant.push(id.0);
+        Some(pipe)
+    }
+
+    /// The names of all pipes, apart from the pipes.
+    pub(crate) fn all(&self) -> Vec<PipeId> {
+        self.ids().collect()
+    }
+
+    /// ZMQ_SNDHWM or ZMQ_RCVHWM has changed: it takes effect on the pipes that exist.
+    pub(crate) fn apply_limits(&mut self) {
+        let (send, receive) = (self.options.send_hwm, self.options.receive_hwm);
+        self.slots.iter_mut().flatten().for_each(|pipe| pipe.set_limits(send, receive));
+    }
+
+    /// Flushes all pipes.
+    pub(crate) fn flush(&mut self) {
+        self.slots.iter_mut().flatten().for_each(Pipe::flush);
+    }
+
+    /// Streams of pipes that are full; inproc peers of full pipes are asked to wake the owner.
+    pub(crate) fn full_streams(&mut self) -> Vec<Arc<Stream>> {
+        self.slots
+            .iter_mut()
+            .flatten()
+            .filter(|pipe| !pipe.ended)
+            .filter_map(|pipe| if pipe.is_full() { pipe.wait_for_room() } else { None })
+            .collect()
+    }
+
+    /// Whether the pattern wants to end some pipes.
+    #[inline]
+    pub(crate) fn has_closing(&self) -> bool {
+        !self.closing.is_empty()
+    }
+
+    /// The pipes that the pattern wants to end.
+    pub(crate) fn take_closing(&mut self) -> Vec<PipeId> {
+        std::mem::take(&mut self.closing)
+    }
+}

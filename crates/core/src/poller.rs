@@ -1,0 +1,113 @@
+//! Waiting for several sockets and descriptors at once, zmq_poll(3).
+
+use std::os::fd::RawFd;
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+use crate::socket::{Socket, Wanted};
+use crate::wait::{self, Waiter};
+use tautline_io::poll::{self, PollFd};
+
+/// ZMQ_POLLIN: a message can be received, or the descriptor read.
+pub const POLLIN: i16 = 1;
+/// ZMQ_POLLOUT: a message can be sent, or the descriptor written.
+pub const POLLOUT: i16 = 2;
+/// ZMQ_POLLERR: an error condition on a descriptor.
+pub const POLLERR: i16 = 4;
+/// ZMQ_POLLPRI: urgent data on a descriptor.
+pub const POLLPRI: i16 = 8;
+
+/// What is waited for.
+#[derive(Debug)]
+pub enum Watched<'a> {
+    /// A socket.
+    Socket(&'a mut Socket),
+    /// A descriptor of the application's own.
+    Descriptor(RawFd),
+}
+
+/// One thing to wait for, and what came of it.
+#[derive(Debug)]
+pub struct Item<'a> {
+    /// What.
+    pub watched: Watched<'a>,
+    /// The events wanted, of [`POLLIN`] and its like.
+    pub events: i16,
+    /// The events that are there; filled in by [`poll()`].
+    pub revents: i16,
+}
+
+/// Waits until an event of at least one item is there, or for `timeout` (`None`: for ever). Returns the number of items with events.
+///
+/// # Errors
+/// [`Error::Terminated`], [`Error::Interrupted`].
+pub fn poll(items: &mut [Item<'_>], timeout: Option<Duration>) -> Result<usize, Error> {
+    let deadline = timeout.and_then(|time| Instant::now().checked_add(time));
+    let mut raw: Vec<PollFd> = items.iter().filter_map(descriptor).collect();
+    let mut timed_out = timeout == Some(Duration::ZERO);
+    loop {
+        if !raw.is_empty() {
+            match poll::poll(&mut raw, Some(Duration::ZERO)) {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {
+                    return Err(Error::Interrupted);
+                }
+                other => other?,
+            };
+        }
+        let ready = collect(items, &raw)?;
+        if ready > 0 || timed_out {
+            return Ok(ready);
+        }
+        let mut waiting: Vec<_> = items.iter_mut().filter_map(waiter).collect();
+        let mut waiters: Vec<&mut dyn Waiter> =
+            waiting.iter_mut().map(|waiter| waiter as &mut dyn Waiter).collect();
+        match wait::wait(&mut waiters, &mut raw, deadline) {
+            Ok(()) => {}
+            Err(Error::Again) => timed_out = true,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn descriptor(item: &Item<'_>) -> Option<PollFd> {
+    let Watched::Descriptor(fd) = item.watched else { return None };
+    let wanted = [(POLLIN, PollFd::IN), (POLLOUT, PollFd::OUT), (POLLPRI, PollFd::PRI)];
+    let events = wanted.iter().filter(|(zmq, _)| item.events & zmq != 0).fold(0, |bits, (_, os)| bits | os);
+    Some(PollFd::new(fd, events))
+}
+
+fn waiter<'s>(item: &'s mut Item<'_>) -> Option<crate::socket::Waiting<'s>> {
+    let wanted = wanted(item.events);
+    match &mut item.watched {
+        Watched::Socket(socket) => Some(socket.waiter(wanted)),
+        Watched::Descriptor(_) => None,
+    }
+}
+
+fn wanted(events: i16) -> Wanted {
+    Wanted { read: events & POLLIN != 0, write: events & POLLOUT != 0 }
+}
+
+/// Fills in what is there now; how many items have something.
+fn collect(items: &mut [Item<'_>], raw: &[PollFd]) -> Result<usize, Error> {
+    let mut raw = raw.iter();
+    let mut ready = 0;
+    for item in items {
+        item.revents = match &mut item.watched {
+            Watched::Socket(socket) => {
+                let can = socket.refresh(wanted(item.events))?;
+                (if can.read { POLLIN } else { 0 }) | (if can.write { POLLOUT } else { 0 })
+            }
+            Watched::Descriptor(_) => raw.next().map_or(0, |fd| from_system(fd.revents)),
+        };
+        ready += usize::from(item.revents != 0);
+    }
+    Ok(ready)
+}
+
+/// Errors and hang-ups are reported asked or not, as POLLERR.
+fn from_system(revents: i16) -> i16 {
+    let known = [(POLLIN, PollFd::IN), (POLLOUT, PollFd::OUT), (POLLPRI, PollFd::PRI)];
+    let bits = known.iter().filter(|(_, os)| revents & os != 0).fold(0, |bits, (zmq, _)| bits | zmq);
+    if revents & !(PollFd::IN | PollFd::OUT | PollFd::PRI) != 0 { bits | POLLERR } else { bits }
+}

@@ -1,0 +1,346 @@
+//! The socket: a pattern, its pipes, and the calls of an application on them.
+//!
+//! A socket has one owner at a time, the thread that calls it; moving it to another thread needs the usual full fence. Its connections
+//! are served by the owner and by an I/O thread, which tells the owner what has happened through the inbox.
+
+mod endpoints;
+mod monitor;
+mod news;
+mod options;
+
+use std::time::{Duration, Instant};
+
+use crate::conn::SocketInbox;
+use crate::conn::reader::ReadSet;
+use crate::context::{Context, Ticket};
+use crate::driver::Site;
+use crate::error::Error;
+use crate::message::Message;
+use crate::monitor::Tap;
+use crate::options::Options;
+use crate::pattern::Pattern;
+use crate::pipe::{Body, Part, PipeId, Pipes, Received, Target};
+use crate::sync::Arc;
+use crate::wait::{self, Waiter};
+use endpoints::Entry;
+use tautline_io::net::Stream;
+use tautline_io::thread;
+use tautline_proto::SocketType;
+
+/// Flags of a send or receive, as in `zmq.h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Flags(pub i32);
+
+impl Flags {
+    /// Block, a single or last part.
+    pub const NONE: Flags = Flags(0);
+    /// ZMQ_DONTWAIT: fail with [`Error::Again`] instead of blocking.
+    pub const DONTWAIT: Flags = Flags(1);
+    /// ZMQ_SNDMORE: more parts of the same message follow.
+    pub const MORE: Flags = Flags(2);
+
+    #[inline]
+    fn dontwait(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    #[inline]
+    fn more(self) -> bool {
+        self.0 & 2 != 0
+    }
+}
+
+/// A ZeroMQ socket, zmq_socket(3).
+pub struct Socket {
+    inbox: Arc<SocketInbox>,
+    pattern: Box<dyn Pattern>,
+    pipes: Pipes,
+    receive_more: bool,
+    /// Pipes whose peer is gone and that still have something to read.
+    ending: Vec<PipeId>,
+    /// The I/O thread's side; `None` in a context without I/O threads.
+    site: Option<Arc<Site>>,
+    context: Context,
+    socket_type: SocketType,
+    endpoints: Vec<Entry>,
+    last_endpoint: String,
+    tap: Arc<Tap>,
+    terminated: bool,
+    id: u64,
+    _ticket: Ticket,
+}
+
+/// What a wait is for.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+}
+
+impl Socket {
+    /// Puts a socket together; called by the context.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn new(
+        context: Context,
+        socket_type: SocketType,
+        pattern: Box<dyn Pattern>,
+        options: Options,
+        inbox: Arc<SocketInbox>,
+        site: Option<Arc<Site>>,
+        tap: Arc<Tap>,
+        id: u64,
+        ticket: Ticket,
+    ) -> Self {
+        Socket {
+            inbox,
+            pattern,
+            pipes: Pipes::new(options),
+            receive_more: false,
+            ending: Vec::new(),
+            site,
+            context,
+            socket_type,
+            endpoints: Vec::new(),
+            last_endpoint: String::new(),
+            tap,
+            terminated: false,
+            id,
+            _ticket: ticket,
+        }
+    }
+
+    /// Sends a message part that is copied from `body`, zmq_send(3).
+    ///
+    /// # Errors
+    /// [`Error::Again`] with [`Flags::DONTWAIT`] or after ZMQ_SNDTIMEO; [`Error::NotSupported`] and [`Error::State`] by socket type;
+    /// [`Error::HostUnreachable`] for ROUTER with ZMQ_ROUTER_MANDATORY; [`Error::Terminated`]; [`Error::Interrupted`].
+    #[inline]
+    pub fn send(&mut self, body: &[u8], flags: Flags) -> Result<(), Error> {
+        self.send_part(Part::copied(body, flags.more()), flags)
+    }
+
+    /// Sends a message part, zmq_msg_send(3). On success `message` is left empty, on failure it stays as it is.
+    ///
+    /// # Errors
+    /// As [`Socket::send`].
+    #[inline]
+    pub fn send_message(&mut self, message: &mut Message, flags: Flags) -> Result<(), Error> {
+        self.send_part(Part { body: Body::Owned(message), more: flags.more() }, flags)?;
+        // What was copied, not taken, is released here.
+        drop(std::mem::take(message));
+        Ok(())
+    }
+
+    #[inline]
+    fn send_part(&mut self, mut part: Part<'_>, flags: Flags) -> Result<(), Error> {
+        if self.inbox.pending() {
+            self.process_news()?;
+        }
+        let mut result = self.pattern.send(&mut self.pipes, &mut part);
+        if result == Err(Error::Again) {
+            result = self.send_waiting(&mut part, flags);
+        }
+        if self.pipes.has_closing() {
+            self.close_refused();
+        }
+        result
+    }
+
+    #[cold]
+    fn send_waiting(&mut self, part: &mut Part<'_>, flags: Flags) -> Result<(), Error> {
+        let deadline = self.deadline(flags, self.pipes.options.send_timeout);
+        loop {
+            match self.pattern.send(&mut self.pipes, part) {
+                Err(Error::Again) => self.wait(Wanted { read: false, write: true }, deadline)?,
+                result => return result,
+            }
+        }
+    }
+
+    /// Receives a message part into `buffer`, zmq_recv(3); a longer part is cut. Returns the whole length.
+    ///
+    /// # Errors
+    /// [`Error::Again`] with [`Flags::DONTWAIT`] or after ZMQ_RCVTIMEO; [`Error::NotSupported`] and [`Error::State`] by socket type;
+    /// [`Error::Terminated`]; [`Error::Interrupted`].
+    #[inline]
+    pub fn recv(&mut self, buffer: &mut [u8], flags: Flags) -> Result<usize, Error> {
+        self.recv_part(&mut Target::Buffer(buffer), flags)
+    }
+
+    /// Receives a message part, zmq_msg_recv(3); the former content of `message` is released. Returns its length.
+    ///
+    /// # Errors
+    /// As [`Socket::recv`].
+    #[inline]
+    pub fn recv_message(&mut self, message: &mut Message, flags: Flags) -> Result<usize, Error> {
+        self.recv_part(&mut Target::Message(message), flags)
+    }
+
+    #[inline]
+    fn recv_part(&mut self, target: &mut Target<'_>, flags: Flags) -> Result<usize, Error> {
+        if self.inbox.pending() {
+            self.process_news()?;
+        }
+        let mut result = self.pattern.recv(&mut self.pipes, target);
+        if result == Err(Error::Again) {
+            result = self.recv_waiting(target, flags);
+        }
+        if self.pipes.has_closing() || !self.ending.is_empty() {
+            self.close_refused();
+            self.detach_ended();
+        }
+        let Received { len, more } = result?;
+        self.receive_more = more;
+        Ok(len)
+    }
+
+    #[inline(never)]
+    fn recv_waiting(&mut self, target: &mut Target<'_>, flags: Flags) -> Result<Received, Error> {
+        let deadline = self.deadline(flags, self.pipes.options.receive_timeout);
+        loop {
+            if flags.dontwait() {
+                self.pull()?;
+            } else {
+                self.wait(Wanted { read: true, write: false }, deadline)?;
+            }
+            match self.pattern.recv(&mut self.pipes, target) {
+                Err(Error::Again) if !flags.dontwait() => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Until when a call may block; `None` for ever.
+    fn deadline(&self, flags: Flags, timeout: Option<Duration>) -> Option<Instant> {
+        if flags.dontwait() {
+            Some(Instant::now())
+        } else {
+            timeout.and_then(|time| Instant::now().checked_add(time))
+        }
+    }
+
+    /// Reads what the network has, without blocking.
+    fn pull(&mut self) -> Result<(), Error> {
+        if let Some(site) = &self.site {
+            site.set.acquire();
+            site.set.read_ready();
+            site.set.release();
+        }
+        if self.inbox.pending() { self.process_news() } else { Ok(()) }
+    }
+
+    /// Waits until something has changed, and takes note of the news.
+    fn wait(&mut self, wanted: Wanted, deadline: Option<Instant>) -> Result<(), Error> {
+        let mut waiting = Waiting { socket: self, wanted };
+        let waited = wait::wait(&mut [&mut waiting], &mut [], deadline);
+        if self.inbox.pending() {
+            self.process_news()?;
+        }
+        waited
+    }
+
+    // ---- readiness, for polling
+
+    /// Takes note of news, and reads what the network has if nothing can be received yet and `read` is asked for.
+    /// Returns what can be done now.
+    pub(crate) fn refresh(&mut self, wanted: Wanted) -> Result<Wanted, Error> {
+        if self.inbox.pending() {
+            self.process_news()?;
+        }
+        if wanted.read && !self.pattern.can_recv(&mut self.pipes) {
+            self.pull()?;
+        }
+        let read = wanted.read && self.pattern.can_recv(&mut self.pipes);
+        let write = wanted.write && self.pattern.can_send(&mut self.pipes);
+        self.close_refused();
+        self.detach_ended();
+        Ok(Wanted { read, write })
+    }
+
+    /// This socket as something to wait for.
+    pub(crate) fn waiter(&mut self, wanted: Wanted) -> Waiting<'_> {
+        Waiting { socket: self, wanted }
+    }
+
+    // ---- the end
+
+    /// Closes the socket, zmq_close(3). Returns at once; what is queued is still sent for at most ZMQ_LINGER, and the context waits
+    /// for that.
+    pub fn close(self) {
+        drop(self);
+    }
+
+    fn shut(&mut self) {
+        let linger = self.pipes.options.linger;
+        for entry in std::mem::take(&mut self.endpoints) {
+            self.close_bound(&entry);
+        }
+        for id in self.pipes.all() {
+            if let Some(mut pipe) = self.pipes.remove(id) {
+                pipe.rollback();
+            }
+        }
+        if let Some(site) = self.site.take() {
+            site.set.acquire();
+            site.set.clear();
+            site.close(linger);
+        }
+        self.context.forget(self.id);
+        self.inbox.close();
+        self.tap.listen(0, None);
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // A forked child shares the parent's descriptors and reactors: it must leave them alone.
+        if self.context.is_foreign(thread::process_id()) {
+            for id in self.pipes.all() {
+                std::mem::forget(self.pipes.remove(id));
+            }
+            std::mem::forget(self.site.take());
+            std::mem::forget(std::mem::take(&mut self.endpoints));
+            std::mem::forget(self.inbox.clone());
+            return;
+        }
+        self.shut();
+    }
+}
+
+impl std::fmt::Debug for Socket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Socket")
+            .field("type", &self.socket_type.name())
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A socket that is waited for.
+pub(crate) struct Waiting<'a> {
+    socket: &'a mut Socket,
+    wanted: Wanted,
+}
+
+impl Waiter for Waiting<'_> {
+    fn flush(&mut self) {
+        self.socket.pipes.flush();
+    }
+
+    fn ready(&mut self) -> bool {
+        let Socket { pattern, pipes, .. } = &mut *self.socket;
+        self.wanted.read && pattern.can_recv(pipes) || self.wanted.write && pattern.can_send(pipes)
+    }
+
+    fn inbox(&self) -> &SocketInbox {
+        &self.socket.inbox
+    }
+
+    fn read_set(&self) -> Option<&ReadSet> {
+        self.socket.site.as_deref().filter(|_| self.wanted.read).map(|site| &*site.set)
+    }
+
+    fn full_streams(&mut self) -> Vec<Arc<Stream>> {
+        if self.wanted.write { self.socket.pipes.full_streams() } else { Vec::new() }
+    }
+}

@@ -1,0 +1,206 @@
+//! bind, connect, unbind, disconnect (zmq_bind(3) and its like).
+
+use super::Socket;
+use crate::conn::PeerInfo;
+use crate::driver::{Acceptor, Dialer, Site, check_dial};
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::message::Metadata;
+use crate::monitor::event;
+use crate::options::Mechanism;
+use crate::pipe::{Pipe, PipeId};
+use crate::sync::Arc;
+use crate::transport::{self, inproc};
+use tautline_proto::SocketType;
+
+/// An endpoint of the socket, by the text it was given as.
+pub(super) struct Entry {
+    given: String,
+    what: What,
+}
+
+enum What {
+    Bound(Arc<Acceptor>),
+    Connected(Arc<Dialer>),
+    InprocBound,
+    InprocConnected(PipeId),
+}
+
+impl Socket {
+    /// Accepts peers at `endpoint`, zmq_bind(3).
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::ProtocolNotSupported`], [`Error::IncompatibleProtocol`], [`Error::AddressInUse`],
+    /// [`Error::AddressNotAvailable`], [`Error::NoDevice`], [`Error::Terminated`], [`Error::NoThread`], or the system's.
+    pub fn bind(&mut self, endpoint: &str) -> Result<(), Error> {
+        self.check_alive()?;
+        let parsed = Endpoint::parse(endpoint)?;
+        parsed.for_bind()?;
+        if let Endpoint::Inproc(name) = &parsed {
+            let offers =
+                self.context.bind_inproc(name, self.id, &self.inbox, &self.pipes.options, self.whoami())?;
+            self.add_endpoint(endpoint, What::InprocBound);
+            self.last_endpoint = endpoint.to_owned();
+            for offer in offers {
+                self.attach_inproc(offer);
+            }
+            return Ok(());
+        }
+        let site = self.site_for_streams()?;
+        let options = Arc::new(self.pipes.options.clone());
+        match transport::listen(&parsed, &options) {
+            Ok(bound) => {
+                self.last_endpoint = bound.endpoint.clone();
+                let acceptor = Acceptor::start(&site, options, bound);
+                self.add_endpoint(endpoint, What::Bound(acceptor));
+                Ok(())
+            }
+            Err(error) => {
+                self.tap.emit(event::BIND_FAILED, error.errno() as u32, endpoint);
+                Err(error)
+            }
+        }
+    }
+
+    /// Connects to `endpoint`, now and whenever the connection is lost, zmq_connect(3).
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::ProtocolNotSupported`], [`Error::IncompatibleProtocol`], [`Error::Terminated`],
+    /// [`Error::NoThread`].
+    pub fn connect(&mut self, endpoint: &str) -> Result<(), Error> {
+        self.check_alive()?;
+        let parsed = Endpoint::parse(endpoint)?;
+        if let Endpoint::Inproc(name) = &parsed {
+            return self.connect_inproc(endpoint, name);
+        }
+        let site = self.site_for_streams()?;
+        if self.connects_once() && self.endpoints.iter().any(|entry| entry.given == endpoint) {
+            // Two connections to one peer make no sense for these types; libzmq overlooks the second call as well.
+            return Ok(());
+        }
+        match check_dial(&parsed, &self.pipes.options) {
+            // An interface may come later.
+            Ok(()) | Err(Error::NoDevice) => {}
+            Err(error) => return Err(error),
+        }
+        let routing_id = self.pipes.options.connect_routing_id.take().unwrap_or_default();
+        let options = Arc::new(self.pipes.options.clone());
+        let connection = if options.immediate {
+            None
+        } else {
+            let (connection, mut new) = site.new_connection(options.clone());
+            new.connected_here = true;
+            let mut pipe = Pipe::wire(new);
+            pipe.routing_id = routing_id;
+            if self.attach(pipe).is_none() {
+                return Ok(());
+            }
+            Some(connection)
+        };
+        let dialer = Dialer::start(&site, options, parsed, connection);
+        self.add_endpoint(endpoint, What::Connected(dialer));
+        self.last_endpoint = endpoint.to_owned();
+        Ok(())
+    }
+
+    fn connect_inproc(&mut self, endpoint: &str, name: &str) -> Result<(), Error> {
+        let nobody = Arc::new(PeerInfo::default());
+        let (mine, theirs) = inproc::pair(&self.pipes.options, [nobody, self.whoami()]);
+        let send_hwm = self.pipes.options.send_hwm;
+        let mut pipe = Pipe::inproc(mine, send_hwm, true);
+        pipe.routing_id = self.pipes.options.connect_routing_id.take().unwrap_or_default();
+        let Some(id) = self.attach(pipe) else { return Ok(()) };
+        if let Some(peer) = self.context.connect_inproc(name, theirs) {
+            self.ready(id, |pipe| pipe.set_peer(peer), false);
+        }
+        self.add_endpoint(endpoint, What::InprocConnected(id));
+        self.last_endpoint = endpoint.to_owned();
+        Ok(())
+    }
+
+    /// Stops accepting peers at `endpoint`, zmq_unbind(3). The peers that came are let go.
+    ///
+    /// # Errors
+    /// [`Error::NoEntry`] if it is not bound (or connected) here, [`Error::Invalid`], [`Error::Terminated`].
+    pub fn unbind(&mut self, endpoint: &str) -> Result<(), Error> {
+        self.end_endpoint(endpoint)
+    }
+
+    /// Ends the connection to `endpoint`, zmq_disconnect(3). What is queued is still sent for at most ZMQ_LINGER.
+    ///
+    /// # Errors
+    /// As [`Socket::unbind`].
+    pub fn disconnect(&mut self, endpoint: &str) -> Result<(), Error> {
+        self.end_endpoint(endpoint)
+    }
+
+    fn end_endpoint(&mut self, endpoint: &str) -> Result<(), Error> {
+        self.check_alive()?;
+        Endpoint::parse(endpoint)?;
+        let matches = |entry: &Entry| {
+            entry.given == endpoint
+                || matches!(&entry.what, What::Bound(acceptor) if acceptor.endpoint() == endpoint)
+        };
+        // Bound ones first, then the one connected first.
+        let bound = |entry: &Entry| matches!(entry.what, What::Bound(_) | What::InprocBound);
+        let index = (self.endpoints.iter().position(|entry| matches(entry) && bound(entry)))
+            .or_else(|| self.endpoints.iter().position(matches))
+            .ok_or(Error::NoEntry)?;
+        let entry = self.endpoints.remove(index);
+        let linger = self.pipes.options.linger;
+        match &entry.what {
+            What::Bound(acceptor) => acceptor.stop(Some(linger)),
+            What::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
+            What::InprocConnected(id) => {
+                self.detach(*id);
+            }
+            What::Connected(dialer) => {
+                if let Some(id) = dialer.current().and_then(|connection| self.pipe_of(&connection)) {
+                    self.detach(id);
+                }
+                dialer.disconnect(linger);
+            }
+        }
+        self.close_refused();
+        Ok(())
+    }
+
+    /// The socket is closed: frees the addresses it is bound to.
+    pub(super) fn close_bound(&self, entry: &Entry) {
+        match &entry.what {
+            What::Bound(acceptor) => acceptor.stop(None),
+            What::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
+            What::Connected(_) | What::InprocConnected(_) => {}
+        }
+    }
+
+    fn add_endpoint(&mut self, given: &str, what: What) {
+        self.endpoints.push(Entry { given: given.to_owned(), what });
+    }
+
+    /// Types for which a second connection to the same peer makes no sense.
+    fn connects_once(&self) -> bool {
+        matches!(self.socket_type, SocketType::Dealer | SocketType::Sub | SocketType::Pub | SocketType::Req)
+    }
+
+    fn site_for_streams(&self) -> Result<Arc<Site>, Error> {
+        // Falling back to no security, or around the proxy, would be worse than to refuse.
+        if self.pipes.options.mechanism != Mechanism::Null || self.pipes.options.socks_proxy.is_some() {
+            return Err(Error::NotSupported);
+        }
+        self.site.clone().ok_or(Error::NoThread)
+    }
+
+    fn whoami(&self) -> Arc<PeerInfo> {
+        Arc::new(PeerInfo {
+            socket_type: Some(self.socket_type),
+            routing_id: self.pipes.options.routing_id.clone(),
+            version: None,
+            metadata: Arc::new(Metadata::default()),
+        })
+    }
+
+    pub(super) fn check_alive(&mut self) -> Result<(), Error> {
+        if self.inbox.pending() { self.process_news() } else { Ok(()) }
+    }
+}

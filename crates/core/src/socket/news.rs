@@ -1,0 +1,152 @@
+//! What the I/O side and inproc peers tell a socket, and what becomes of its pipes.
+
+use super::Socket;
+use crate::conn::{Connection, News};
+use crate::error::Error;
+use crate::pipe::{Pipe, PipeId};
+use crate::sync::Arc;
+use crate::transport::inproc::Offer;
+
+impl Socket {
+    /// Takes note of all news. `Error::Terminated` once the context is.
+    #[cold]
+    pub(super) fn process_news(&mut self) -> Result<(), Error> {
+        let mut news = Vec::new();
+        self.inbox.drain(&mut news);
+        for item in news {
+            self.process(item);
+            self.close_refused();
+        }
+        self.detach_ended();
+        if self.terminated {
+            // The inbox stays pending, so that every call comes by here.
+            self.inbox.push(News::Terminated);
+            return Err(Error::Terminated);
+        }
+        Ok(())
+    }
+
+    fn process(&mut self, news: News) {
+        match news {
+            News::Attached(new, peer) => {
+                if let Some(id) = self.attach(Pipe::wire(*new)) {
+                    self.ready(id, |pipe| pipe.set_peer(peer), false);
+                }
+            }
+            News::Ready { connection, peer, reconnected } => {
+                if let Some(id) = self.pipe_of(&connection) {
+                    self.ready(id, |pipe| pipe.set_peer(peer), reconnected);
+                }
+            }
+            News::Readable(token) => {
+                let id = PipeId(token);
+                if let Some(pipe) = self.pipes.get(id) {
+                    pipe.heard();
+                    self.pattern.readable(&mut self.pipes, id);
+                }
+            }
+            News::Ended(connection) => {
+                if let Some(id) = self.pipe_of(&connection) {
+                    self.ended(id);
+                }
+            }
+            News::Inproc(offer) => self.attach_inproc(*offer),
+            News::Met(token, peer) => self.ready(PipeId(token), |pipe| pipe.set_peer(peer), false),
+            News::Left(token) => {
+                let id = PipeId(token);
+                if self.pipes.get(id).is_some_and(|pipe| pipe.inproc_end().is_some_and(|end| end.is_closed()))
+                {
+                    self.ended(id);
+                }
+            }
+            News::Terminated => self.terminated = true,
+        }
+    }
+
+    /// Adds a pipe; `None` if the pattern has refused it.
+    pub(super) fn attach(&mut self, pipe: Pipe) -> Option<PipeId> {
+        let id = self.pipes.insert(pipe);
+        let receive_hwm = self.pipes.options.receive_hwm;
+        if let Some(pipe) = self.pipes.get(id) {
+            pipe.attached(id, &self.inbox, receive_hwm);
+        }
+        self.pattern.attach(&mut self.pipes, id);
+        self.close_refused();
+        self.pipes.get(id).is_some().then_some(id)
+    }
+
+    /// Adds the bound side of an inproc pipe, whose other side is there already, or was.
+    pub(super) fn attach_inproc(&mut self, offer: Offer) {
+        let peer = offer.peer.clone();
+        let send_hwm = self.pipes.options.send_hwm;
+        if let Some(id) = self.attach(Pipe::inproc(offer, send_hwm, false)) {
+            self.ready(id, |pipe| pipe.set_peer(peer), false);
+            if self.pipes.get(id).is_some_and(|pipe| pipe.has_ended()) {
+                self.ended(id);
+            }
+        }
+    }
+
+    pub(super) fn ready(&mut self, id: PipeId, note: impl FnOnce(&mut Pipe), reconnected: bool) {
+        let Some(pipe) = self.pipes.get(id) else { return };
+        note(pipe);
+        self.pattern.ready(&mut self.pipes, id, reconnected);
+        if self.pipes.has_closing() {
+            self.close_refused();
+        }
+        if self.pipes.get(id).is_some() {
+            self.pattern.readable(&mut self.pipes, id);
+        }
+    }
+
+    /// The peer is gone. The pipe goes when it is read empty.
+    fn ended(&mut self, id: PipeId) {
+        let Some(pipe) = self.pipes.get(id) else { return };
+        pipe.end();
+        self.ending.push(id);
+        self.pattern.readable(&mut self.pipes, id);
+    }
+
+    /// Detaches the pipes without a peer that have been read empty.
+    pub(super) fn detach_ended(&mut self) {
+        let mut index = 0;
+        while let Some(&id) = self.ending.get(index) {
+            let unread = self.pipes.get(id).is_some_and(|pipe| pipe.has_ended() && pipe.can_recv());
+            if unread {
+                index += 1;
+                continue;
+            }
+            self.ending.swap_remove(index);
+            // An ended pipe's id may meanwhile be another pipe's, if the pattern has closed it.
+            if self.pipes.get(id).is_some_and(|pipe| pipe.has_ended()) {
+                self.detach(id);
+            }
+        }
+    }
+
+    /// Takes a pipe out for good.
+    pub(super) fn detach(&mut self, id: PipeId) -> Option<Pipe> {
+        self.pattern.detach(&mut self.pipes, id);
+        self.ending.retain(|other| *other != id);
+        self.pipes.remove(id)
+    }
+
+    /// Ends the pipes that the pattern wants to be rid of.
+    pub(super) fn close_refused(&mut self) {
+        while self.pipes.has_closing() {
+            for id in self.pipes.take_closing() {
+                self.ending.retain(|other| *other != id);
+                let Some(pipe) = self.pipes.remove(id) else { continue };
+                if let Some(connection) = pipe.connection() {
+                    connection.give_up();
+                }
+            }
+        }
+    }
+
+    pub(super) fn pipe_of(&mut self, connection: &Arc<Connection>) -> Option<PipeId> {
+        let id = PipeId(connection.token()?);
+        let pipe = self.pipes.get(id)?;
+        pipe.connection().is_some_and(|mine| Arc::ptr_eq(mine, connection)).then_some(id)
+    }
+}

@@ -1,0 +1,119 @@
+//! zmq_setsockopt(3) and zmq_getsockopt(3): the options that only the socket itself can answer; the others are in `options`.
+
+use super::{Socket, Wanted};
+use crate::error::Error;
+
+const SUBSCRIBE: i32 = 6;
+const UNSUBSCRIBE: i32 = 7;
+const RCVMORE: i32 = 13;
+const FD: i32 = 14;
+const EVENTS: i32 = 15;
+const TYPE: i32 = 16;
+const SNDHWM: i32 = 23;
+const RCVHWM: i32 = 24;
+const LAST_ENDPOINT: i32 = 32;
+const THREAD_SAFE: i32 = 81;
+const TOPICS_COUNT: i32 = 116;
+
+const POLLIN: i32 = 1;
+const POLLOUT: i32 = 2;
+
+impl Socket {
+    /// Sets an option from its bytes.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an option that does not exist, is not for this socket type, or for a value of the wrong size or range;
+    /// [`Error::Terminated`].
+    pub fn set_option(&mut self, code: i32, value: &[u8]) -> Result<(), Error> {
+        self.check_alive()?;
+        match code {
+            SUBSCRIBE | UNSUBSCRIBE => {
+                let result = self.pattern.subscribe(&mut self.pipes, value, code == SUBSCRIBE);
+                self.close_refused();
+                return result;
+            }
+            _ => self.pipes.options.set(code, value)?,
+        }
+        self.option_set(code);
+        Ok(())
+    }
+
+    /// Sets an option to nothing (a NULL value), which resets those that have a "not set".
+    ///
+    /// # Errors
+    /// As [`Socket::set_option`].
+    pub fn set_option_null(&mut self, code: i32) -> Result<(), Error> {
+        self.check_alive()?;
+        if matches!(code, SUBSCRIBE | UNSUBSCRIBE) {
+            return self.set_option(code, &[]);
+        }
+        self.pipes.options.set_null(code)?;
+        self.option_set(code);
+        Ok(())
+    }
+
+    fn option_set(&mut self, code: i32) {
+        if matches!(code, SNDHWM | RCVHWM) {
+            self.pipes.apply_limits();
+        }
+        self.pattern.option_changed(&mut self.pipes, code);
+    }
+
+    /// Reads an option into `out`; returns how many bytes it has.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an option that does not exist or cannot be read, or a buffer that is too small; [`Error::Terminated`].
+    pub fn option(&mut self, code: i32, out: &mut [u8]) -> Result<usize, Error> {
+        if self.terminated || (self.inbox.pending() && matches!(code, EVENTS | TOPICS_COUNT)) {
+            self.check_alive()?;
+        }
+        let number = match code {
+            RCVMORE => self.receive_more.into(),
+            EVENTS => self.events()?,
+            TYPE if out.len() == 4 => self.socket_type.code().into(),
+            TYPE => return Err(Error::Invalid),
+            THREAD_SAFE => 0,
+            FD => {
+                self.expose();
+                self.wake_descriptor()
+            }
+            TOPICS_COUNT => self.pattern.topics_count().ok_or(Error::Invalid)?.min(i32::MAX as usize) as i32,
+            LAST_ENDPOINT => {
+                let text = self.last_endpoint.as_bytes();
+                let target = out.get_mut(..=text.len()).ok_or(Error::Invalid)?;
+                target[..text.len()].copy_from_slice(text);
+                target[text.len()] = 0;
+                return Ok(text.len() + 1);
+            }
+            _ => return self.pipes.options.get(code, out),
+        };
+        out.get_mut(..4).ok_or(Error::Invalid)?.copy_from_slice(&number.to_ne_bytes());
+        Ok(4)
+    }
+
+    /// ZMQ_EVENTS: what can be done now. Quietens ZMQ_FD.
+    fn events(&mut self) -> Result<i32, Error> {
+        self.inbox.waker().0.drain();
+        let can = self.refresh(Wanted { read: true, write: true })?;
+        Ok((if can.read { POLLIN } else { 0 }) | (if can.write { POLLOUT } else { 0 }))
+    }
+
+    /// ZMQ_FD is handed out: from now on the I/O thread listens whenever the owner is away, and every change is signalled.
+    fn expose(&mut self) {
+        if self.inbox.is_exposed() {
+            return;
+        }
+        self.inbox.expose();
+        if let Some(site) = &self.site {
+            site.set.acquire();
+            site.set.release();
+        }
+        // What came before nobody has signalled.
+        self.inbox.nudge();
+    }
+
+    fn wake_descriptor(&self) -> i32 {
+        use std::os::fd::AsRawFd;
+        self.inbox.waker().0.as_fd().as_raw_fd()
+    }
+}

@@ -1,0 +1,164 @@
+//! `inproc://`, zmq_inproc(7): two sockets of one context, joined by two queues and nothing else.
+//!
+//! There is no thread between them: a sender publishes into the receiver's queue and wakes its owner if that sleeps. Each side's high-water
+//! mark for sending is the sum of its own ZMQ_SNDHWM and the other's ZMQ_RCVHWM.
+
+use std::sync::OnceLock;
+
+use crate::conn::{News, PeerInfo, SocketInbox};
+use crate::options::Options;
+use crate::queue::{self, FrameReader, FrameWriter, Slot};
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicBool, AtomicU32};
+use crate::sync::{Arc, barrier_light};
+
+/// One side's half of what both see.
+#[derive(Default)]
+struct Side {
+    /// Its owner's inbox, once it has one (a socket that connects before the other binds waits for it).
+    inbox: OnceLock<Arc<SocketInbox>>,
+    /// Its owner's name for the pipe, plus one; 0 until it is attached.
+    token: AtomicU32,
+    /// It is gone.
+    closed: AtomicBool,
+    /// Its ZMQ_RCVHWM; 0 for none.
+    receive_hwm: AtomicU32,
+    /// It has found the other's queue full and waits until at most so many messages less one are in it; 0: it does not wait.
+    wants_room: AtomicU32,
+}
+
+/// What both sides see.
+#[derive(Default)]
+struct Shared {
+    sides: [Side; 2],
+    /// Both sides are there.
+    met: AtomicBool,
+}
+
+/// One side's handle. Dropping it tells the other side.
+pub(crate) struct InprocEnd {
+    shared: Arc<Shared>,
+    side: usize,
+}
+
+/// One end of a new inproc pipe, on its way to its owner.
+pub(crate) struct Offer {
+    pub(crate) end: InprocEnd,
+    pub(crate) outgoing: Result<FrameWriter, Arc<Slot>>,
+    pub(crate) incoming: Result<FrameReader, Arc<Slot>>,
+    /// The other side.
+    pub(crate) peer: Arc<PeerInfo>,
+}
+
+/// The two ends of a new pipe: for the socket that connects and for the one that is bound. `peers` are what each of them is told about
+/// the other.
+pub(crate) fn pair(connecting: &Options, peers: [Arc<PeerInfo>; 2]) -> (Offer, Offer) {
+    let shared = Arc::new(Shared::default());
+    let ends = [0, 1].map(|side| InprocEnd { shared: shared.clone(), side });
+    let way = || {
+        if connecting.conflate {
+            let slot = Arc::new(Slot::new());
+            (Err(slot.clone()), Err(slot))
+        } else {
+            let (writer, reader) = queue::inproc();
+            (Ok(writer), Ok(reader))
+        }
+    };
+    let ((out_0, in_1), (out_1, in_0)) = (way(), way());
+    let ([end_0, end_1], [peer_0, peer_1]) = (ends, peers);
+    (
+        Offer { end: end_0, outgoing: out_0, incoming: in_0, peer: peer_0 },
+        Offer { end: end_1, outgoing: out_1, incoming: in_1, peer: peer_1 },
+    )
+}
+
+impl InprocEnd {
+    fn mine(&self) -> &Side {
+        &self.shared.sides[self.side]
+    }
+
+    fn theirs(&self) -> &Side {
+        &self.shared.sides[1 - self.side]
+    }
+
+    /// The owner takes this end, under this name.
+    pub(crate) fn attach(&self, inbox: &Arc<SocketInbox>, token: u32, receive_hwm: u32) {
+        let mine = self.mine();
+        let _ = mine.inbox.set(inbox.clone());
+        mine.receive_hwm.store(receive_hwm, Relaxed);
+        mine.token.store(token + 1, Release);
+    }
+
+    /// Before the owner takes it: what it will receive at most.
+    pub(crate) fn set_receive_hwm(&self, receive_hwm: u32) {
+        self.mine().receive_hwm.store(receive_hwm, Relaxed);
+    }
+
+    /// The bound side was found: from now on its high-water mark counts.
+    pub(crate) fn meet(&self) {
+        self.shared.met.store(true, Release);
+    }
+
+    /// The most messages that may lie in the other's queue, given this side's ZMQ_SNDHWM.
+    pub(crate) fn send_limit(&self, send_hwm: u32) -> u32 {
+        let theirs = self.theirs().receive_hwm.load(Relaxed);
+        match (self.shared.met.load(Acquire), send_hwm, theirs) {
+            (_, 0, _) | (true, _, 0) => 0,
+            (true, mine, theirs) => mine.saturating_add(theirs),
+            (false, mine, _) => mine,
+        }
+    }
+
+    /// Whether the other side is gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.theirs().closed.load(Acquire)
+    }
+
+    /// Something was published for the other side: wakes its owner if that sleeps. One load if not.
+    #[inline]
+    pub(crate) fn notify(&self) {
+        if let Some(inbox) = self.theirs().inbox.get() {
+            if inbox.parked_hint() {
+                inbox.nudge();
+            }
+        }
+    }
+
+    /// Tells the other side something.
+    pub(crate) fn tell(&self, news: impl FnOnce(u32) -> News) {
+        let theirs = self.theirs();
+        if let (Some(inbox), Some(token)) = (theirs.inbox.get(), theirs.token.load(Acquire).checked_sub(1)) {
+            inbox.push(news(token));
+        }
+    }
+
+    /// The other's queue is full, at `limit` messages: have it wake us when half of them are read. Look at the queue once more
+    /// afterwards, behind the heavy barrier of `Inbox::prepare_park`.
+    pub(crate) fn want_room(&self, limit: u32) {
+        self.mine().wants_room.store(limit / 2 + 1, Release);
+    }
+
+    /// If the other side waits for room in the queue that this side reads: the most messages that may still be in it.
+    #[inline]
+    pub(crate) fn wanted(&self) -> Option<u32> {
+        self.theirs().wants_room.load(Relaxed).checked_sub(1)
+    }
+
+    /// This side has given credit: wakes the other if it waits.
+    pub(crate) fn give_room(&self) {
+        // Store (the queue's head), then load: pairs with the heavy barrier of the other side.
+        barrier_light();
+        if self.theirs().wants_room.swap(0, AcqRel) != 0 {
+            if let Some(inbox) = self.theirs().inbox.get() {
+                inbox.nudge();
+            }
+        }
+    }
+}
+
+impl Drop for InprocEnd {
+    fn drop(&mut self) {
+        self.mine().closed.store(true, Release);
+        self.tell(News::Left);
+    }
+}

@@ -1,0 +1,62 @@
+//! `ipc://`, zmq_ipc(7): Unix domain sockets.
+
+use std::path::PathBuf;
+
+use super::tcp::stream_options;
+use super::{Bound, Route};
+use crate::endpoint::{Endpoint, IpcEndpoint};
+use crate::error::Error;
+use crate::options::Options;
+use tautline_io::net::{self, Address, Family as StreamFamily, Listener, Stream};
+
+pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bound, Error>> {
+    let Endpoint::Ipc(ipc) = endpoint else { return None };
+    Some(listen_ipc(ipc, options))
+}
+
+fn listen_ipc(ipc: &IpcEndpoint, options: &Options) -> Result<Bound, Error> {
+    if let Some(fd) = options.use_fd {
+        let listener = Listener::from_fd(net::duplicate(fd)?)?;
+        let endpoint = format!("ipc://{}", listener.local_address()?);
+        return Ok(Bound { listener, endpoint, unlink: None });
+    }
+    let (address, endpoint, unlink) = match ipc {
+        IpcEndpoint::Abstract(name) => (Address::Abstract(name.clone()), format!("ipc://{ipc}"), None),
+        IpcEndpoint::Path(path) => {
+            let path = PathBuf::from(path);
+            // A file left behind by a process that has died would make every bind fail.
+            let _ = net::remove_socket_file(&path);
+            (Address::Unix { path: path.clone() }, format!("ipc://{ipc}"), Some(path))
+        }
+        IpcEndpoint::Wildcard => {
+            let path = net::temporary_directory()?.join("socket");
+            (Address::Unix { path: path.clone() }, format!("ipc://{}", path.display()), Some(path))
+        }
+    };
+    let listener = Listener::bind(&address, &stream_options(options), options.backlog, false)?;
+    Ok(Bound { listener, endpoint, unlink })
+}
+
+pub(super) fn route(endpoint: &Endpoint, _options: &Options) -> Option<Result<Route, Error>> {
+    let Endpoint::Ipc(ipc) = endpoint else { return None };
+    let address = match ipc {
+        IpcEndpoint::Wildcard => return Some(Err(Error::Invalid)),
+        IpcEndpoint::Path(path) => Address::Unix { path: path.into() },
+        IpcEndpoint::Abstract(name) => Address::Abstract(name.clone()),
+    };
+    Some(Ok(Route::Direct { source: None, address }))
+}
+
+pub(super) fn admit(stream: &Stream, family: StreamFamily, options: &Options) -> Option<bool> {
+    if family != StreamFamily::Unix {
+        return None;
+    }
+    let (pids, uids, gids) = (&options.ipc_filter_pids, &options.ipc_filter_uids, &options.ipc_filter_gids);
+    let wanted = (pids.is_empty() && uids.is_empty() && gids.is_empty())
+        || stream.peer_credentials().is_ok_and(|who| {
+            pids.contains(&(who.pid as i32))
+                || uids.contains(&who.uid)
+                || gids.iter().any(|gid| *gid == who.gid || net::user_in_group(who.uid, *gid))
+        });
+    Some(wanted && stream.apply(&stream_options(options)).is_ok())
+}

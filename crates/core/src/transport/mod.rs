@@ -1,0 +1,91 @@
+//! The transports: how an endpoint becomes a listener or a stream.
+//!
+//! One row of [`REGISTRY`] and one file per byte-stream transport; nobody else switches over schemes. Framing, handshakes and reconnection
+//! are the same for all of them and live in `proto` and `driver`. `inproc` has no streams: it joins two sockets of a context directly.
+
+pub(crate) mod inproc;
+mod ipc;
+mod tcp;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::options::Options;
+use tautline_io::net::{Address, Family as StreamFamily, Listener, Stream};
+use tautline_io::resolve::Family;
+
+/// A listener, and the endpoint as it has come out (`tcp://127.0.0.1:40123`).
+pub(crate) struct Bound {
+    pub(crate) listener: Listener,
+    pub(crate) endpoint: String,
+    /// Removed when the endpoint is unbound.
+    pub(crate) unlink: Option<PathBuf>,
+}
+
+/// How to reach an endpoint.
+pub(crate) enum Route {
+    /// At this address.
+    Direct { source: Option<SocketAddr>, address: Address },
+    /// By asking the resolver first.
+    Resolve { source: Option<SocketAddr>, host: String, port: u16, family: Family },
+}
+
+/// A byte-stream transport.
+struct Entry {
+    /// Listens at an endpoint of this transport; `None` if it belongs to another one.
+    listen: fn(&Endpoint, &Options) -> Option<Result<Bound, Error>>,
+    /// The way to an endpoint of this transport.
+    route: fn(&Endpoint, &Options) -> Option<Result<Route, Error>>,
+    /// Whether a peer that has come may stay; sets the stream's options. `None`: not a stream of this transport.
+    admit: fn(&Stream, StreamFamily, &Options) -> Option<bool>,
+}
+
+static REGISTRY: &[Entry] = &[
+    Entry { listen: tcp::listen, route: tcp::route, admit: tcp::admit },
+    Entry { listen: ipc::listen, route: ipc::route, admit: ipc::admit },
+];
+
+/// Listens at `endpoint`.
+pub(crate) fn listen(endpoint: &Endpoint, options: &Options) -> Result<Bound, Error> {
+    REGISTRY
+        .iter()
+        .find_map(|entry| (entry.listen)(endpoint, options))
+        .unwrap_or(Err(Error::ProtocolNotSupported))
+}
+
+/// The way to `endpoint`. Does not ask the network.
+pub(crate) fn route(endpoint: &Endpoint, options: &Options) -> Result<Route, Error> {
+    REGISTRY
+        .iter()
+        .find_map(|entry| (entry.route)(endpoint, options))
+        .unwrap_or(Err(Error::ProtocolNotSupported))
+}
+
+/// Starts to connect; true if it is done already.
+pub(crate) fn connect(
+    address: &Address,
+    source: Option<&SocketAddr>,
+    options: &Options,
+) -> std::io::Result<(Stream, bool)> {
+    Stream::connect(address, source, &tcp::stream_options(options))
+}
+
+/// Whether a peer that has come may stay, by the socket's filters; sets the stream's options.
+pub(crate) fn admit(stream: &Stream, options: &Options) -> bool {
+    let Ok(family) = stream.family() else { return false };
+    REGISTRY.iter().find_map(|entry| (entry.admit)(stream, family, options)).unwrap_or(false)
+}
+
+/// The peer's address as messages show it ("Peer-Address"): without the port; who is behind a local socket.
+pub(crate) fn peer_name(stream: &Stream) -> String {
+    match stream.peer_address() {
+        Ok(Address::Inet(address)) => address.ip().to_canonical().to_string(),
+        Ok(_) => match stream.peer_credentials() {
+            Ok(who) => format!("localhost:{}:{}:{}", who.uid, who.gid, who.pid),
+            Err(_) => "localhost".into(),
+        },
+        Err(_) => String::new(),
+    }
+}

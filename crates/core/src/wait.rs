@@ -1,0 +1,151 @@
+//! The wait rule: how a caller's thread waits for its sockets.
+//!
+//! The thread that waits does the work: it flushes what it left queued, takes the read batons of its sockets, reads, spins for about the
+//! time that a wake-up costs ([`spin`]), and only then sleeps in `poll` on the connections' own descriptors and the sockets' wake
+//! descriptors. Used by blocking sends and receives (one socket) and by polling (many).
+
+mod spin;
+
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+use crate::conn::SocketInbox;
+use crate::conn::reader::{ReadSet, Sleep};
+use crate::error::Error;
+use crate::sync::Arc;
+use std::io::ErrorKind;
+use tautline_io::net::Stream;
+use tautline_io::poll::{self, PollFd};
+
+/// A socket as somebody who waits for it sees it.
+pub(crate) trait Waiter {
+    /// Flushes what the flush rule has left queued: nobody else will while this thread sleeps.
+    fn flush(&mut self);
+    /// Whether what is waited for is there. Does not look at the network.
+    fn ready(&mut self) -> bool;
+    /// Where news come in.
+    fn inbox(&self) -> &SocketInbox;
+    /// The connections to read while waiting; `None` if reading is not waited for.
+    fn read_set(&self) -> Option<&ReadSet>;
+    /// Streams to wait on for room to send; those of inproc peers are asked to wake the owner instead.
+    fn full_streams(&mut self) -> Vec<Arc<Stream>>;
+}
+
+/// Waits until something has changed for one of `waiters` or one of the raw descriptors (whose `revents` are filled in) is ready.
+/// `Error::Again` when `deadline` has passed, `Error::Interrupted` after a signal.
+pub(crate) fn wait(
+    waiters: &mut [&mut dyn Waiter],
+    raw: &mut [PollFd],
+    deadline: Option<Instant>,
+) -> Result<(), Error> {
+    for waiter in waiters.iter_mut() {
+        waiter.flush();
+        if let Some(set) = waiter.read_set() {
+            set.acquire();
+        }
+    }
+    let outcome = wait_holding(waiters, raw, deadline);
+    for waiter in waiters.iter_mut() {
+        if let Some(set) = waiter.read_set() {
+            set.release();
+        }
+    }
+    outcome
+}
+
+/// Looks once, without waiting: reads what is there. True if something has changed.
+fn look(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd]) -> Result<bool, Error> {
+    let mut changed = false;
+    for waiter in waiters.iter_mut() {
+        changed |= waiter.read_set().is_some_and(ReadSet::read_ready);
+        changed |= waiter.inbox().pending() || waiter.ready();
+    }
+    if !raw.is_empty() {
+        changed |= poll_for(raw, Some(Duration::ZERO))?;
+    }
+    Ok(changed)
+}
+
+fn wait_holding(
+    waiters: &mut [&mut dyn Waiter],
+    raw: &mut [PollFd],
+    deadline: Option<Instant>,
+) -> Result<(), Error> {
+    loop {
+        if look(waiters, raw)? {
+            return Ok(());
+        }
+        let patience = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if patience == Some(Duration::ZERO) {
+            return Err(Error::Again);
+        }
+        if spin::spin(|| look(waiters, raw))? {
+            return Ok(());
+        }
+        if !park(waiters) {
+            return Ok(());
+        }
+        let slept = sleep(waiters, raw, deadline);
+        for waiter in waiters.iter_mut() {
+            waiter.inbox().finish_park();
+        }
+        slept?;
+    }
+}
+
+/// Announces the sleep. False, with nothing announced, if there is no reason to sleep.
+fn park(waiters: &mut [&mut dyn Waiter]) -> bool {
+    let mut parked = waiters.iter().all(|waiter| waiter.inbox().prepare_park());
+    // Room asked for, and messages published by inproc peers, before they could see the announcement.
+    parked = parked && !waiters.iter_mut().any(|waiter| waiter.ready());
+    if !parked {
+        for waiter in waiters.iter() {
+            waiter.inbox().finish_park();
+        }
+    }
+    parked
+}
+
+fn sleep(
+    waiters: &mut [&mut dyn Waiter],
+    raw: &mut [PollFd],
+    deadline: Option<Instant>,
+) -> Result<(), Error> {
+    let mut fds: Vec<PollFd> = raw.to_vec();
+    // Keeps the streams' descriptors open while they are polled.
+    let mut streams: Vec<Arc<Stream>> = Vec::new();
+    for waiter in waiters.iter_mut() {
+        fds.push(PollFd::new(waiter.inbox().waker().0.as_fd().as_raw_fd(), PollFd::IN));
+        match waiter.read_set().map(|set| (set.sleep_on(), set.raw_fd())) {
+            Some((Sleep::Stream(stream), _)) => {
+                fds.push(PollFd::new(stream.as_fd().as_raw_fd(), PollFd::IN));
+                streams.push(stream);
+            }
+            Some((Sleep::Set, set)) => fds.push(PollFd::new(set, PollFd::IN)),
+            Some((Sleep::Nothing, _)) | None => {}
+        }
+        for stream in waiter.full_streams() {
+            fds.push(PollFd::new(stream.as_fd().as_raw_fd(), PollFd::OUT));
+            streams.push(stream);
+        }
+    }
+    // `full_streams` has asked inproc peers for room: they may have made it before.
+    if waiters.iter_mut().any(|waiter| waiter.ready()) {
+        return Ok(());
+    }
+    let patience = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    poll_for(&mut fds, patience)?;
+    for waiter in waiters.iter() {
+        waiter.inbox().waker().0.drain();
+    }
+    raw.copy_from_slice(&fds[..raw.len()]);
+    Ok(())
+}
+
+fn poll_for(fds: &mut [PollFd], patience: Option<Duration>) -> Result<bool, Error> {
+    match poll::poll(fds, patience) {
+        Ok(n) => Ok(n > 0),
+        Err(error) if error.kind() == ErrorKind::Interrupted => Err(Error::Interrupted),
+        Err(error) => Err(error.into()),
+    }
+}
