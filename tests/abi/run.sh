@@ -83,6 +83,7 @@ else
 fi
 
 # The header and the library together.
+programs=("$here/runtime.c" "$here/handles.c" "$here/messages.c" "$here/traffic.c")
 if [ -e "$libdir/libzmq.so" ]; then
     soname=$(readelf -d "$libdir/libzmq.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
     check soname test "$soname" = libzmq.so.5
@@ -90,14 +91,14 @@ if [ -e "$libdir/libzmq.so" ]; then
     foreign=$(nm -D --defined-only "$libdir/libzmq.so" | awk '$2 != "A" && $3 !~ /^zmq_/ { print $3 }')
     check "only zmq_* is exported" test -z "$foreign"
     ln -sf "$(cd "$libdir" && pwd)/libzmq.so" "$work/libzmq.so.5"
-    check "runtime build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "$here/runtime.c" \
+    check "runtime build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "${programs[@]}" \
         "$work/libzmq.so.5" -Wl,-rpath,"$work" -o "$work/runtime"
     check runtime "$work/runtime"
 else
     skip library "no libzmq.so in $libdir"
 fi
 if [ -e "$libdir/libzmq.a" ]; then
-    check "static build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "$here/runtime.c" \
+    check "static build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "${programs[@]}" \
         "$libdir/libzmq.a" -pthread -ldl -lm -o "$work/runtime-static"
     check "static runtime" "$work/runtime-static"
 else

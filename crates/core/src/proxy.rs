@@ -53,7 +53,8 @@ const BACK: usize = 1;
 /// What a direction has passed on.
 #[derive(Debug, Clone, Copy, Default)]
 struct Count {
-    messages: u64,
+    /// Message parts: what libzmq counts as messages.
+    parts: u64,
     bytes: u64,
 }
 
@@ -147,14 +148,13 @@ impl Proxy<'_> {
                 capture.send_message(&mut message.share(), flags)?;
             }
             self.target(direction).send_message(&mut message, flags)?;
+            self.passed[direction].parts += 1;
+            self.passed[direction].bytes += bytes as u64;
             if !more {
-                break;
+                return Ok(true);
             }
-            bytes += self.source(direction).recv_message(&mut message, Flags::NONE)?;
+            bytes = self.source(direction).recv_message(&mut message, Flags::NONE)?;
         }
-        self.passed[direction].messages += 1;
-        self.passed[direction].bytes += bytes as u64;
-        Ok(true)
     }
 
     /// Obeys one command.

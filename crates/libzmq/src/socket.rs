@@ -59,8 +59,9 @@ pub unsafe extern "C" fn zmq_setsockopt(
     })
 }
 
-/// Reads an option to `value`, which has room for `*size` bytes; `*size` becomes what was written. -1 with ENOTSOCK,
-/// with EINVAL if the option is unknown or the room too small, with EFAULT without room, with ETERM.
+/// Reads an option to `value`, which has room for `*size` bytes; `*size` becomes the length of the value, and room left
+/// over is cleared for programs that read a larger number. -1 with ENOTSOCK, with EINVAL if the option is unknown or
+/// the room too small, with EFAULT without room, with ETERM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_getsockopt(
     socket: *mut c_void,
@@ -76,8 +77,12 @@ pub unsafe extern "C" fn zmq_getsockopt(
                     if value.is_null() || size.is_null() {
                         return Err(Error::Fault);
                     }
-                    let room = (*size).min(MAX_SIZE);
-                    *size = socket.option(option, std::slice::from_raw_parts_mut(value.cast(), room))?;
+                    let room = std::slice::from_raw_parts_mut(value.cast(), (*size).min(MAX_SIZE));
+                    let len = socket.option(option, room)?;
+                    if let Some(rest) = room.get_mut(len..) {
+                        rest.fill(0);
+                    }
+                    *size = len;
                     Ok(())
                 })
             },

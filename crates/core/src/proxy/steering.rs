@@ -74,10 +74,10 @@ impl<'a> Control<'a> {
         Ok(self.state)
     }
 
-    /// Messages and bytes received and sent by the frontend, then by the backend: what one has received is what the
+    /// Parts and bytes received and sent by the frontend, then by the backend: what one has received is what the
     /// other has sent.
     fn report(&mut self, [forth, back]: [Count; 2]) -> Result<(), Error> {
-        let numbers = [forth, back, back, forth].into_iter().flat_map(|count| [count.messages, count.bytes]);
+        let numbers = [forth, back, back, forth].into_iter().flat_map(|count| [count.parts, count.bytes]);
         for (index, number) in numbers.enumerate() {
             let flags = if index < 7 { Flags::MORE } else { Flags::NONE };
             self.socket.send(&number.to_ne_bytes(), flags)?;

@@ -1,0 +1,36 @@
+/* What the parts of the runtime check share. */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "zmq.h"
+
+extern int passed;
+extern int failed;
+/* Whether handles are also used after their end, and null where the manual says nothing of it. */
+extern int strict;
+
+void check(int ok, const char *what, const char *file, int line);
+
+#define CHECK(condition) check((condition) ? 1 : 0, #condition, __FILE__, __LINE__)
+
+/* The call fails, and both ways to ask for the error number agree. */
+#define CHECK_ERRNO(call, failure, number)                                                                   \
+    (errno = 0,                                                                                              \
+     check((call) == (failure) && errno == (number) && zmq_errno() == (number), #call, __FILE__, __LINE__))
+
+/* handles.c */
+void handles(void);
+/* A connected pair of sockets over inproc. */
+void make_pair(void *context, void **one, void **other);
+int int_option(void *socket, int option);
+void set_int_option(void *socket, int option, int value);
+
+/* messages.c, traffic.c */
+void messages(void);
+void traffic(void);
+
+#endif
