@@ -50,24 +50,21 @@ fn loom_frames_arrive_whole_and_in_order() {
     });
 }
 
+/// Without a limit: nothing but the ring orders the reader's last look at a segment before the writer's next use of it.
 #[test]
 fn loom_segments_are_recycled() {
     model(2, || {
         let (mut writer, mut reader) = inproc();
-        writer.set_limit(2);
-        reader.set_credit_every(2);
         let sender = thread::spawn(move || {
-            for n in 0..6 {
-                while !writer.has_room() {
-                    thread::yield_now();
-                }
+            for n in 0..4 {
                 writer.append(0, &[n; 30]);
                 writer.publish();
             }
         });
-        for n in 0..6 {
+        for n in 0..2 {
             assert_eq!(read(&mut reader), [n; 30]);
         }
+        drop(reader);
         sender.join().unwrap();
     });
 }
@@ -78,9 +75,9 @@ fn loom_a_rollback_disturbs_no_reader() {
         let (mut writer, mut reader) = inproc();
         let sender = thread::spawn(move || {
             for n in 0..2 {
-                writer.append(0, &[n; 12]);
+                writer.append(0, &[n; 10]);
                 writer.publish();
-                writer.append(MORE, &[9; 20]);
+                // Ends the segment in the midst, and goes on in others.
                 writer.append_message(MORE, &mut Message::from_slice(&[9; 70]));
                 writer.append(0, &[9; 40]);
                 writer.rollback();
@@ -89,7 +86,7 @@ fn loom_a_rollback_disturbs_no_reader() {
             writer.publish();
         });
         for n in 0..2 {
-            assert_eq!(read(&mut reader), [n; 12]);
+            assert_eq!(read(&mut reader), [n; 10]);
         }
         assert_eq!(read(&mut reader), [2; 20]);
         sender.join().unwrap();
