@@ -256,6 +256,16 @@ pub(crate) const RECONNECT_STOP_HANDSHAKE_FAILED: u32 = 2;
 pub(crate) const RECONNECT_STOP_AFTER_DISCONNECT: u32 = 4;
 
 impl Options {
+    /// ZMQ_CONFLATE for what is sent. Not for SUB, whose subscriptions must all arrive.
+    pub(crate) fn conflates_outgoing(&self) -> bool {
+        self.conflate && matches!(self.socket_type, SocketType::Pub | SocketType::Push | SocketType::Dealer)
+    }
+
+    /// ZMQ_CONFLATE for what is received. Not for PUB, which receives subscriptions.
+    pub(crate) fn conflates_incoming(&self) -> bool {
+        self.conflate && matches!(self.socket_type, SocketType::Sub | SocketType::Pull | SocketType::Dealer)
+    }
+
     /// The options of a new socket of this type.
     pub(crate) fn new(socket_type: SocketType, context: &ContextDefaults) -> Self {
         let lingers = !matches!(socket_type, SocketType::Sub | SocketType::XSub | SocketType::Dish);

@@ -333,7 +333,13 @@ impl Pipe {
                 connection.set_token(id.0);
                 connection.heard();
             }
-            Link::Inproc(end) => end.attach(inbox, id.0, receive_hwm),
+            Link::Inproc(end) => {
+                // The peer's limit is at least ours; with half of that it never waits for credit that is due.
+                if let Incoming::Queue(reader) = &mut self.incoming {
+                    reader.set_credit_every(receive_hwm);
+                }
+                end.attach(inbox, id.0, receive_hwm);
+            }
         }
     }
 

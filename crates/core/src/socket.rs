@@ -231,7 +231,7 @@ impl Socket {
 
     /// Waits until something has changed, and takes note of the news.
     fn wait(&mut self, wanted: Wanted, deadline: Option<Instant>) -> Result<(), Error> {
-        let mut waiting = Waiting { socket: self, wanted };
+        let mut waiting = Waiting { socket: self, wanted, refused: wanted.write };
         let waited = wait::wait(&mut [&mut waiting], &mut [], deadline);
         if self.inbox.pending() {
             self.process_news()?;
@@ -259,7 +259,7 @@ impl Socket {
 
     /// This socket as something to wait for.
     pub(crate) fn waiter(&mut self, wanted: Wanted) -> Waiting<'_> {
-        Waiting { socket: self, wanted }
+        Waiting { socket: self, wanted, refused: false }
     }
 
     // ---- the end
@@ -320,6 +320,8 @@ impl std::fmt::Debug for Socket {
 pub(crate) struct Waiting<'a> {
     socket: &'a mut Socket,
     wanted: Wanted,
+    /// A blocking send waits for room for the very part that was refused, not for any (ZMQ_POLLOUT).
+    refused: bool,
 }
 
 impl Waiter for Waiting<'_> {
@@ -329,7 +331,9 @@ impl Waiter for Waiting<'_> {
 
     fn ready(&mut self) -> bool {
         let Socket { pattern, pipes, .. } = &mut *self.socket;
-        self.wanted.read && pattern.can_recv(pipes) || self.wanted.write && pattern.can_send(pipes)
+        self.wanted.read && pattern.can_recv(pipes)
+            || self.wanted.write
+                && if self.refused { pattern.can_send_refused(pipes) } else { pattern.can_send(pipes) }
     }
 
     fn inbox(&self) -> &SocketInbox {

@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use super::intake::{Asked, Intake, Sink, Took};
 use super::link::{IoSide, Loss, NewPipe, News, SharedStage, SocketInbox};
 use super::pump::{Flushed, Pump, Source};
-use crate::message::Message;
 use crate::options::Options;
 use crate::queue::{self, Slot};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -83,7 +82,7 @@ impl Connection {
         inbox: Arc<SocketInbox>,
         io: Arc<dyn IoSide>,
     ) -> (Arc<Self>, NewPipe) {
-        let (source, outgoing) = if options.conflate {
+        let (source, outgoing) = if options.conflates_outgoing() {
             let slot = Arc::new(Slot::new());
             (Source::Slot(slot.clone()), Err(slot))
         } else {
@@ -92,14 +91,14 @@ impl Connection {
             (Source::Queue(drain), Ok(writer))
         };
         let (filler, mut reader) = queue::inbound();
-        let (sink, incoming) = if options.conflate {
+        let (sink, incoming) = if options.conflates_incoming() {
             let slot = Arc::new(Slot::new());
             (Sink::Slot { slot: slot.clone(), filler, reader }, Err(slot))
         } else {
             reader.set_credit_every(options.receive_hwm);
             (Sink::Queue(filler), Ok(reader))
         };
-        let limit = if options.conflate { 0 } else { options.receive_hwm };
+        let limit = if options.conflates_incoming() { 0 } else { options.receive_hwm };
         let intake = Intake::new(sink, limit, options.max_msg_size, kind.takes_subscriptions);
         let connection = Arc::new(Connection {
             kind,
@@ -134,12 +133,9 @@ impl Connection {
             intake.open(number, session.stream, session.stage);
             self.up.store(true, Release);
             self.inbox.push(news);
-            if self.kind.raw && self.options.stream_notify {
-                intake.inject(&Message::new());
-            }
             intake.feed(&session.inbound, &session.leftover, &mut asked)
         };
-        // The injected notification may be all there is, so the owner is told in any case.
+        // Bytes that came behind the handshake may be all there is, so the owner is told in any case.
         self.took(number, took, asked);
         self.announce();
         self.pump_now();

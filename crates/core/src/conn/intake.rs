@@ -13,7 +13,6 @@ use tautline_proto::command::{self, Command};
 use tautline_proto::{ProtocolError, frame};
 
 use super::link::{Loss, SharedStage};
-use super::pump::put_frame;
 
 /// Bytes asked for by one read.
 const READ_BYTES: usize = 64 * 1024;
@@ -172,14 +171,6 @@ impl Intake {
             }
         }
         self.scanned(asked)
-    }
-
-    /// Delivers a message that did not come over the stream (a connect notification).
-    pub(super) fn inject(&mut self, message: &Message) -> Took {
-        let mut bytes = Vec::new();
-        put_frame(0, message, &mut bytes);
-        self.filler().append(&bytes);
-        self.scanned(&mut Asked::default())
     }
 
     fn scanned(&mut self, asked: &mut Asked) -> Took {

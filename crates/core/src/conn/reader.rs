@@ -110,6 +110,9 @@ impl ReadSet {
             members.slots[index] = member;
         }
         members.count += 1;
+        drop(members);
+        // An owner that sleeps does so on what was there before.
+        self.inbox.nudge();
         Ok(())
     }
 

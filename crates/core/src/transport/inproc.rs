@@ -55,8 +55,8 @@ pub(crate) struct Offer {
 pub(crate) fn pair(connecting: &Options, peers: [Arc<PeerInfo>; 2]) -> (Offer, Offer) {
     let shared = Arc::new(Shared::default());
     let ends = [0, 1].map(|side| InprocEnd { shared: shared.clone(), side });
-    let way = || {
-        if connecting.conflate {
+    let way = |conflates: bool| {
+        if conflates {
             let slot = Arc::new(Slot::new());
             (Err(slot.clone()), Err(slot))
         } else {
@@ -64,7 +64,8 @@ pub(crate) fn pair(connecting: &Options, peers: [Arc<PeerInfo>; 2]) -> (Offer, O
             (Ok(writer), Ok(reader))
         }
     };
-    let ((out_0, in_1), (out_1, in_0)) = (way(), way());
+    let (out_0, in_1) = way(connecting.conflates_outgoing());
+    let (out_1, in_0) = way(connecting.conflates_incoming());
     let ([end_0, end_1], [peer_0, peer_1]) = (ends, peers);
     (
         Offer { end: end_0, outgoing: out_0, incoming: in_0, peer: peer_0 },
