@@ -57,10 +57,16 @@ pub(crate) const BY_REFERENCE: usize = 64;
 /// The same for owned bodies between two sockets of one process, where nothing copies them afterwards.
 pub(crate) const INPROC_BY_REFERENCE: usize = if cfg!(loom) { 64 } else { 8 * 1024 };
 
+/// And for copied ones: the receiver may take such a body as it is. Into a caller's buffer this is no slower.
+const INPROC_COPY_BY_REFERENCE: usize = 2 * INPROC_BY_REFERENCE;
+
 /// A queue from the owner to the kernel.
 pub(crate) fn outbound() -> (FrameWriter, ByteDrain) {
     let shared = Shared::new();
-    (FrameWriter::new(Producer::new(shared.clone()), BY_REFERENCE), ByteDrain::new(Consumer::new(shared)))
+    (
+        FrameWriter::new(Producer::new(shared.clone()), BY_REFERENCE, usize::MAX),
+        ByteDrain::new(Consumer::new(shared)),
+    )
 }
 
 /// A queue from the kernel to the owner.
@@ -72,6 +78,7 @@ pub(crate) fn inbound() -> (ByteFiller, FrameReader) {
 /// A queue from one socket's owner to another's.
 pub(crate) fn inproc() -> (FrameWriter, FrameReader) {
     let shared = Shared::new();
-    let writer = FrameWriter::new(Producer::new(shared.clone()), INPROC_BY_REFERENCE);
+    let writer =
+        FrameWriter::new(Producer::new(shared.clone()), INPROC_BY_REFERENCE, INPROC_COPY_BY_REFERENCE);
     (writer, FrameReader::new(Consumer::new(shared)))
 }

@@ -22,12 +22,14 @@ pub(crate) struct FrameWriter {
     credited: u64,
     /// Owned bodies of at least this length travel by reference.
     by_reference: usize,
+    /// Other bodies of at least this length are copied to a message first, which then travels by reference.
+    copy_by_reference: usize,
 }
 
 impl FrameWriter {
-    pub(super) fn new(end: Producer, by_reference: usize) -> Self {
+    pub(super) fn new(end: Producer, by_reference: usize, copy_by_reference: usize) -> Self {
         let credited = end.messages;
-        FrameWriter { end, limit: u64::MAX, credited, by_reference }
+        FrameWriter { end, limit: u64::MAX, credited, by_reference, copy_by_reference }
     }
 
     /// Sets the high-water mark; 0 for none. Takes effect at once, also below the number of messages in flight.
@@ -77,6 +79,9 @@ impl FrameWriter {
     #[inline(never)]
     fn append_long(&mut self, flags: u8, body: &[u8]) {
         let n = body.len();
+        if n >= self.copy_by_reference {
+            return self.append_reference(flags, Message::from_slice(body));
+        }
         if n >= 256 && self.end.room() > n + frame::MAX_HEADER {
             // SAFETY: as in `append`.
             unsafe {
