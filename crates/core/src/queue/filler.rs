@@ -248,15 +248,6 @@ impl ByteFiller {
         }
     }
 
-    /// Copies the beginning of the body of the frame that was scanned last, if it is not published yet: how many bytes.
-    pub(crate) fn frame_body(&self, out: &mut [u8]) -> usize {
-        let Some((mut body, len)) = self.last else { return 0 };
-        let n = len.min(out.len() as u64) as usize;
-        // SAFETY: as in `body_of_last`.
-        unsafe { body.copy(&mut out[..n]) };
-        n
-    }
-
     /// Makes everything visible up to the last message boundary that was scanned, as so many more messages (frames with neither MORE
     /// nor COMMAND; a command may come between the parts of a message, and ends nothing).
     pub(crate) fn publish_scanned(&mut self, messages: u32) {

@@ -38,7 +38,7 @@ mod tests;
 mod writer;
 
 pub(crate) use drain::ByteDrain;
-pub(crate) use filler::{ByteFiller, Scanned};
+pub(crate) use filler::ByteFiller;
 pub(crate) use inbox::{Inbox, Unpark};
 pub(crate) use reader::{FrameReader, Head};
 pub(crate) use slot::Slot;

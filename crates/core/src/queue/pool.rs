@@ -1,4 +1,5 @@
-//! The way back of finished segments: a ring of a few places from the consumer to the producer. What does not fit is freed.
+//! The way back of finished segments: a ring of a few places from the consumer to the producer. What does not fit goes back to the
+//! allocator, so that a queue does not keep the memory of its longest backlog.
 //!
 //! A place is empty (null) or holds a segment. The consumer fills places in order, the producer empties them in the same order, so
 //! neither needs to know how far the other is.
@@ -7,7 +8,7 @@ use super::segment::{self, Buffer};
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
 #[cfg(not(loom))]
-const PLACES: usize = 32;
+const PLACES: usize = 4;
 #[cfg(loom)]
 const PLACES: usize = 2;
 

@@ -85,7 +85,7 @@ impl Producer {
     }
 
     /// Whether something was appended and not published.
-    #[inline]
+    #[cfg(test)]
     pub(super) fn unpublished(&self) -> bool {
         self.at != self.mark.at
     }

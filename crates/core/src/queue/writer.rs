@@ -175,19 +175,15 @@ impl FrameWriter {
     }
 
     /// Messages that are published and that the consumer has not given credit for.
+    #[cfg(test)]
     pub(crate) fn in_flight(&self) -> u64 {
         // Acquire pairs with the consumer's Release store of the head.
         chain::messages_behind(self.end.shared.head.0.load(Ordering::Acquire), self.end.messages)
     }
 
     /// Whether frames were appended and not published.
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn unpublished(&self) -> bool {
         self.end.unpublished()
-    }
-
-    /// Frees the segments that are held ready for reuse.
-    pub(crate) fn release_spare(&mut self) {
-        self.end.release_spare();
     }
 }
