@@ -101,9 +101,8 @@ impl Proxy<'_> {
             _ => FORTH..BACK + 1,
         };
         // A direction waits at its source for a message, and once it knows of one, at its target for room.
-        let both_ends = self.backend.is_none();
         let blocked = self.blocked;
-        let place = |direction| if both_ends { 0 } else { direction ^ usize::from(blocked[direction]) };
+        let place = |direction: usize| direction ^ usize::from(blocked[direction]);
         let awaited = |direction: usize| if blocked[direction] { OUT } else { IN };
 
         let mut events = [0; 2];
@@ -126,12 +125,23 @@ impl Proxy<'_> {
     /// Passes on up to a burst of messages, as long as there are some and the other end has room.
     fn forward(&mut self, direction: usize) -> Result<(), Error> {
         for _ in 0..BURST {
-            self.blocked[direction] = !is_writable(self.target(direction))?;
+            self.blocked[direction] = !self.has_room(direction)?;
             if self.blocked[direction] || !self.pass(direction)? {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Whether the direction's target takes a message now. A socket that is both ends may take one only when it has
+    /// given one (REP), so that one is not asked.
+    fn has_room(&mut self, direction: usize) -> Result<bool, Error> {
+        if self.backend.is_none() {
+            return Ok(true);
+        }
+        let mut events = [0; 4];
+        self.target(direction).option(EVENTS, &mut events)?;
+        Ok(i32::from_ne_bytes(events) & i32::from(OUT) != 0)
     }
 
     /// Passes on one message; false if there is none.
@@ -164,13 +174,6 @@ impl Proxy<'_> {
             None => Ok(State::Active),
         }
     }
-}
-
-/// Whether a message can be sent now.
-fn is_writable(socket: &mut Socket) -> Result<bool, Error> {
-    let mut events = [0; 4];
-    socket.option(EVENTS, &mut events)?;
-    Ok(i32::from_ne_bytes(events) & i32::from(OUT) != 0)
 }
 
 /// Waits for events of those sockets that are there and have any to wait for.

@@ -17,8 +17,9 @@ use crate::slot::{Body, Slot, Spare};
 /// A slot with a socket in it.
 pub(crate) type SocketSlot = Slot<SocketBody>;
 
-/// What a socket's slot holds.
+/// What a socket's slot holds. In C order, so that `busy` lies beside the slot's tag.
 #[derive(Default)]
+#[repr(C)]
 pub(crate) struct SocketBody {
     /// A caller is inside.
     busy: AtomicBool,
