@@ -256,7 +256,7 @@ def stream(library):
     routing_id, empty = socket.recv()
     assert len(routing_id) == 5 and empty == b""
     peer.write(b"GET /")
-    assert socket.recv() == [routing_id, b"GET /"]
+    assert (got := socket.recv()) == [routing_id, b"GET /"], got
     socket.send(routing_id, b"200 OK")
     assert peer.read(6) == b"200 OK"
     peer.close()
