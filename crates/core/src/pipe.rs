@@ -11,9 +11,19 @@ use crate::queue::{FrameReader, FrameWriter, Head, Slot};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::transport::inproc::{InprocEnd, Offer};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
 use tautline_io::clock;
 use tautline_io::net::Stream;
+use tautline_io::poll::{self, PollFd};
 use tautline_proto::frame;
+
+/// Bodies in the caller's buffer from this length on are written from there, if nothing is queued.
+const THROUGH_BYTES: usize = 32 * 1024;
+/// So many bytes queued while the kernel is full make a sender wait a moment.
+const PACE_BYTES: u64 = 512 * 1024;
+/// How long it waits at most for a peer that takes nothing.
+const PACE_TIME: Duration = Duration::from_millis(1);
 
 /// Names a pipe of one socket, from `attach` to `detach`. Reused afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,6 +35,8 @@ pub(crate) struct Part<'a> {
     pub(crate) body: Body<'a>,
     /// More parts of the same message follow.
     pub(crate) more: bool,
+    /// The caller can be held up for a moment (see `Pipe::pace`).
+    pub(crate) patient: bool,
 }
 
 /// Where a part's body is.
@@ -38,7 +50,7 @@ pub(crate) enum Body<'a> {
 impl<'a> Part<'a> {
     /// A part that is copied from `bytes`.
     pub(crate) fn copied(bytes: &'a [u8], more: bool) -> Self {
-        Part { body: Body::Borrowed(bytes), more }
+        Part { body: Body::Borrowed(bytes), more, patient: false }
     }
 
     /// The body's bytes.
@@ -136,6 +148,8 @@ pub(crate) struct Pipe {
     in_message: bool,
     /// ZMQ_SNDHWM, for inproc, where the peer's part comes on top.
     send_hwm: u32,
+    /// The peer took nothing while a sender waited for it (see `pace`).
+    paced_out: bool,
     /// The peer is gone: nothing can be sent, what was received can still be read.
     ended: bool,
     /// The name by which ROUTER and STREAM know this peer; set by the pattern (or by ZMQ_CONNECT_ROUTING_ID before `attach`).
@@ -162,6 +176,9 @@ impl Pipe {
     pub(crate) fn send(&mut self, part: &mut Part<'_>) {
         let flags = if part.more { frame::MORE } else { 0 };
         let len = part.bytes().len();
+        if len >= THROUGH_BYTES && flags == 0 && !self.in_message && self.writes_through(part) {
+            return self.send_through(part);
+        }
         match &mut self.outgoing {
             Outgoing::Queue(writer) => {
                 match &mut part.body {
@@ -171,11 +188,15 @@ impl Pipe {
                 self.in_message = part.more;
                 if !part.more {
                     writer.publish();
-                    self.published(len);
+                    self.published(len, part.patient);
                 }
             }
             Outgoing::Slot(_) => self.send_conflated(part),
         }
+    }
+
+    fn writes_through(&self, part: &Part<'_>) -> bool {
+        matches!((&self.link, &self.outgoing, &part.body), (Link::Wire(_), Outgoing::Queue(_), Body::Borrowed(_)))
     }
 
     /// Whether parts of an unfinished message are appended.
@@ -196,7 +217,7 @@ impl Pipe {
         if let (Outgoing::Queue(writer), false) = (&mut self.outgoing, self.ended) {
             writer.append(frame::COMMAND, body);
             writer.publish_uncounted();
-            self.published(body.len());
+            self.published(body.len(), false);
         }
     }
 
@@ -319,6 +340,7 @@ impl Pipe {
             flush: FlushRule::default(),
             peer: None,
             in_message: false,
+            paced_out: false,
             ended: false,
             send_hwm: 0,
             routing_id: Vec::new(),
@@ -462,11 +484,11 @@ impl Pipe {
 
     /// A message was published.
     #[inline]
-    fn published(&mut self, len: usize) {
+    fn published(&mut self, len: usize, patient: bool) {
         match &self.link {
             Link::Wire(connection) => {
                 if self.flush.count() || connection.take_hint() {
-                    self.flush_by_rule(len);
+                    self.flush_by_rule(len, patient);
                 }
             }
             Link::Inproc(end) => end.notify(),
@@ -474,21 +496,65 @@ impl Pipe {
     }
 
     #[inline(never)]
-    fn flush_by_rule(&mut self, len: usize) {
+    fn flush_by_rule(&mut self, len: usize, patient: bool) {
         let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &self.outgoing) else { return };
         let start = clock::ticks();
         match self.flush.decide(start, writer.unflushed_bytes(), len) {
             Decision::Flush => {
-                connection.owner_flushes.fetch_add(1, Relaxed);
-                match connection.pump_now() {
-                    Some(flushed) => self.flush.flushed(start, clock::ticks(), flushed == Flushed::Drained),
-                    None => {
-                        self.flush.contended();
-                        connection.watch_residual();
-                    }
-                }
+                let flushed = connection.try_flush();
+                self.flushed(start, flushed, patient);
             }
             Decision::Later => connection.watch_residual(),
+        }
+    }
+
+    /// A flush of the owner's has come to this.
+    fn flushed(&mut self, start: u64, flushed: Option<Flushed>, patient: bool) {
+        let Link::Wire(connection) = &self.link else { return };
+        connection.owner_flushes.fetch_add(1, Relaxed);
+        match flushed {
+            Some(Flushed::Drained) => self.paced_out = false,
+            // The residual timer tries again, and arms write interest if the kernel is full then: a sender that goes on does it itself.
+            _ => connection.watch_residual(),
+        }
+        match flushed {
+            Some(flushed) => self.flush.flushed(start, clock::ticks(), flushed == Flushed::Drained),
+            None => self.flush.contended(),
+        }
+        if flushed == Some(Flushed::Blocked) && patient {
+            self.pace();
+        }
+    }
+
+    /// The kernel is full and much is queued: waits a moment for it, so that a sender that is faster than its peer works on what is in
+    /// the cache instead of filling its queue up to the high-water mark. A peer that takes nothing is waited for only once.
+    fn pace(&mut self) {
+        let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &self.outgoing) else { return };
+        if writer.unflushed_bytes() < PACE_BYTES {
+            return;
+        }
+        while !self.paced_out && writer.unflushed_bytes() >= PACE_BYTES {
+            let Some(stream) = connection.writable_stream() else { return };
+            let mut fds = [PollFd::new(stream.as_fd().as_raw_fd(), PollFd::OUT)];
+            self.paced_out = !matches!(poll::poll(&mut fds, Some(PACE_TIME)), Ok(1..));
+            connection.try_flush();
+        }
+    }
+
+    /// Sends a large message from the caller's own buffer, without a copy if the kernel takes it at once.
+    #[cold]
+    fn send_through(&mut self, part: &mut Part<'_>) {
+        let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &mut self.outgoing) else { return };
+        let body = part.bytes();
+        let start = clock::ticks();
+        self.flush.count();
+        let flushed = connection.write_through(0, body, || {
+            writer.append(0, body);
+            writer.publish();
+        });
+        match flushed {
+            Some(flushed) => self.flushed(start, Some(flushed), part.patient),
+            None => self.flush_by_rule(body.len(), part.patient),
         }
     }
 

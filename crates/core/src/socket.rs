@@ -116,7 +116,8 @@ impl Socket {
     /// [`Error::HostUnreachable`] for ROUTER with ZMQ_ROUTER_MANDATORY; [`Error::Terminated`]; [`Error::Interrupted`].
     #[inline]
     pub fn send(&mut self, body: &[u8], flags: Flags) -> Result<(), Error> {
-        self.send_part(Part::copied(body, flags.more()), flags)
+        let patient = !flags.dontwait();
+        self.send_part(Part { body: Body::Borrowed(body), more: flags.more(), patient }, flags)
     }
 
     /// Sends a message part, zmq_msg_send(3). On success `message` is left empty, on failure it stays as it is.
@@ -125,7 +126,8 @@ impl Socket {
     /// As [`Socket::send`].
     #[inline]
     pub fn send_message(&mut self, message: &mut Message, flags: Flags) -> Result<(), Error> {
-        self.send_part(Part { body: Body::Owned(message), more: flags.more() }, flags)?;
+        let patient = !flags.dontwait();
+        self.send_part(Part { body: Body::Owned(message), more: flags.more(), patient }, flags)?;
         // What was copied, not taken, is released here.
         drop(std::mem::take(message));
         Ok(())

@@ -199,16 +199,37 @@ impl Connection {
                 Err(_) => return result,
             };
             result = Some(flushed);
-            if let Flushed::Lost(errno) = flushed {
-                self.io.clone().lost(self.clone(), session, Loss::Stream(errno));
-                return result;
-            }
-            // Pairs with the fence in `send_control`: either we see its frame here, or it sees the pump unlocked.
-            fence(SeqCst);
-            if flushed != Flushed::Drained || !self.has_control.load(Relaxed) {
+            if !self.has_more(flushed, session) {
                 return result;
             }
         }
+    }
+
+    /// Writes a message straight from its body if nothing is queued before it; otherwise, or what is left of it, `append` queues it.
+    /// `None`: queued, and nobody has tried to write it.
+    pub(crate) fn write_through(self: &Arc<Self>, flags: u8, body: &[u8], append: impl FnOnce()) -> Option<Flushed> {
+        let (flushed, session) = match self.pump.try_lock() {
+            Ok(mut pump) => (pump.write_through(flags, body, append), pump.session),
+            Err(_) => {
+                append();
+                return None;
+            }
+        };
+        if self.has_more(flushed?, session) {
+            return self.try_flush();
+        }
+        flushed
+    }
+
+    /// After the pump was unlocked: whether a control frame has come meanwhile that the holder must write. Reports a lost stream.
+    fn has_more(self: &Arc<Self>, flushed: Flushed, session: u32) -> bool {
+        if let Flushed::Lost(errno) = flushed {
+            self.io.clone().lost(self.clone(), session, Loss::Stream(errno));
+            return false;
+        }
+        // Pairs with the fence in `send_control`: either we see its frame here, or it sees the pump unlocked.
+        fence(SeqCst);
+        flushed == Flushed::Drained && self.has_control.load(Relaxed)
     }
 
     /// Flushes, and arms write interest if the kernel is full.

@@ -13,7 +13,7 @@ use tautline_io::reactor::Token;
 use tautline_proto::frame;
 
 /// Most slices of one write.
-const SLICES: usize = 32;
+const SLICES: usize = 8;
 /// Plain bytes sealed by a stage at a time.
 const SEAL_BYTES: usize = 64 * 1024;
 
@@ -134,6 +134,31 @@ impl Pump {
                 return Flushed::Drained;
             }
             self.put(&frames);
+        }
+    }
+
+    /// Writes a whole message that is not in the queue yet, straight from its body, if nothing is before it. `append` puts it into the
+    /// queue; it is called when not everything could be written, and what was written counts as taken from there.
+    pub(super) fn write_through(&mut self, flags: u8, body: &[u8], append: impl FnOnce()) -> Option<Flushed> {
+        let direct = self.stage.is_none() && self.stream.is_some() && !self.pending();
+        let (Some(stream), Source::Queue(drain), true) = (&self.stream, &mut self.source, direct) else {
+            append();
+            return None;
+        };
+        let mut header = [0; frame::MAX_HEADER];
+        let n = frame::encode_header(flags, body.len() as u64, &mut header);
+        match stream.writev(&[IoSlice::new(&header[..n]), IoSlice::new(body)]) {
+            Ok(written) if written == n + body.len() => Some(Flushed::Drained),
+            Ok(written) => {
+                append();
+                drain.pending();
+                drain.advance(written as u64);
+                Some(Flushed::Blocked)
+            }
+            Err(error) => {
+                append();
+                Some(refused(&error))
+            }
         }
     }
 

@@ -152,7 +152,7 @@ impl FanOut {
         };
         for &id in &self.matched {
             if let Some(pipe) = pipes.get(id) {
-                pipe.send(&mut Part { body: Body::Owned(&mut body.share()), more: part.more });
+                pipe.send(&mut Part { body: Body::Owned(&mut body.share()), more: part.more, patient: false });
             }
         }
     }

@@ -225,7 +225,7 @@ impl Pattern for Publisher {
         let welcome = std::mem::take(&mut pipes.options.xpub_welcome_msg);
         if let Some(pipe) = pipes.get(id) {
             if !welcome.is_empty() && pipe.can_send() {
-                pipe.send(&mut Part { body: Body::Borrowed(&welcome), more: false });
+                pipe.send(&mut Part { body: Body::Borrowed(&welcome), more: false, patient: false });
             }
             if !pipe.announces() {
                 self.polled.push(id);

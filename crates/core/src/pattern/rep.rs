@@ -73,7 +73,7 @@ fn return_envelope(pipe: &mut Pipe, with_reply: bool) -> bool {
         }
         pipe.recv(&mut Target::Message(&mut label));
         if with_reply {
-            pipe.send(&mut Part { body: Body::Owned(&mut label), more: true });
+            pipe.send(&mut Part { body: Body::Owned(&mut label), more: true, patient: false });
         }
     }
 }

@@ -189,7 +189,7 @@ impl Bed {
     /// Sends one part as an owned message, which must be empty afterwards if it was taken.
     pub(super) fn send_owned(&mut self, body: &[u8], more: bool) -> Result<(), Error> {
         let mut message = Message::from_slice(body);
-        self.pattern.send(&mut self.pipes, &mut Part { body: Body::Owned(&mut message), more })
+        self.pattern.send(&mut self.pipes, &mut Part { body: Body::Owned(&mut message), more, patient: false })
     }
 
     pub(super) fn recv_part(&mut self) -> Result<(Vec<u8>, bool), Error> {
