@@ -157,3 +157,124 @@ fn wait_for_turn(slot: &SocketSlot) -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::null_mut;
+    use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+
+    use super::*;
+    use tautline_core::{Context, SocketType};
+
+    /// A closed handle must not become another test's socket while it is looked at.
+    fn alone() -> MutexGuard<'static, ()> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A handle that may go to another thread.
+    #[derive(Clone, Copy)]
+    struct Handle(*mut c_void);
+    // SAFETY: the tests do with it what programs do, or worse but guarded by `busy`.
+    unsafe impl Send for Handle {}
+
+    impl Handle {
+        fn new(context: &Context) -> Handle {
+            Handle(open(context.socket(SocketType::Pull).unwrap()))
+        }
+
+        fn enter(self) -> Result<Entry, Error> {
+            // SAFETY: the handle of a slot.
+            unsafe { Entry::new(self.0) }
+        }
+
+        fn slot(self) -> &'static SocketSlot {
+            // SAFETY: the handle of a slot.
+            unsafe { SocketSlot::at(self.0) }.unwrap()
+        }
+    }
+
+    #[test]
+    fn a_handle_is_good_until_closed() {
+        let _alone = alone();
+        let context = Context::new();
+        let handle = Handle::new(&context);
+        assert!(handle.enter().unwrap().socket().is_ok());
+        assert!(handle.enter().unwrap().is_of(handle.0));
+        handle.enter().unwrap().close().unwrap().close();
+        assert_eq!(handle.enter().err(), Some(Error::NotSocket));
+        // SAFETY: null is allowed.
+        assert_eq!(unsafe { Entry::new(null_mut()) }.err(), Some(Error::NotSocket));
+        context.terminate().unwrap();
+    }
+
+    #[test]
+    fn the_mark_is_seen_while_somebody_is_inside() {
+        let _alone = alone();
+        let context = Context::new();
+        let handle = Handle::new(&context);
+        // SAFETY: the handle of a slot, or null.
+        let seen = |handle: Handle| unsafe { marked(handle.0) };
+        assert_eq!(seen(handle), None);
+        let entry = handle.enter().unwrap();
+        entry.mark(7);
+        assert_eq!(seen(handle), Some(7));
+        drop(entry);
+        assert_eq!((seen(handle), seen(Handle(null_mut()))), (None, None));
+        handle.enter().unwrap().close().unwrap().close();
+        context.terminate().unwrap();
+    }
+
+    #[test]
+    fn a_second_caller_waits_for_the_first() {
+        let _alone = alone();
+        let context = Context::new();
+        let handle = Handle::new(&context);
+        let first = handle.enter().unwrap();
+        let (out, came) = mpsc::channel();
+        let second = std::thread::spawn(move || {
+            let handle = handle;
+            let entered = handle.enter().is_ok();
+            out.send(entered).unwrap();
+        });
+        // However long it takes, it must not come while we are inside.
+        for _ in 0..2000 {
+            assert!(came.try_recv().is_err());
+            std::thread::yield_now();
+        }
+        drop(first);
+        assert!(came.recv().unwrap());
+        second.join().unwrap();
+        handle.enter().unwrap().close().unwrap().close();
+        context.terminate().unwrap();
+    }
+
+    #[test]
+    fn who_waits_hears_of_the_close() {
+        let _alone = alone();
+        let context = Context::new();
+        let handle = Handle::new(&context);
+        let first = handle.enter().unwrap();
+        let second = std::thread::spawn(move || {
+            let handle = handle;
+            handle.enter().err()
+        });
+        first.close().unwrap().close();
+        assert_eq!(second.join().unwrap(), Some(Error::NotSocket));
+        context.terminate().unwrap();
+    }
+
+    #[test]
+    fn a_child_does_not_wait_for_its_parents_threads() {
+        let _alone = alone();
+        let context = Context::new();
+        let handle = Handle::new(&context);
+        let of_the_parent = handle.enter().unwrap();
+        // What the memory of a forked child looks like: somebody is inside, in another process.
+        handle.slot().body().process.store(u32::MAX, Ordering::Relaxed);
+        drop(handle.enter().unwrap());
+        std::mem::forget(of_the_parent);
+        handle.enter().unwrap().close().unwrap().close();
+        context.terminate().unwrap();
+    }
+}
