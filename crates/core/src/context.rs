@@ -16,8 +16,8 @@ use crate::options::Options;
 use crate::pattern;
 use crate::queue::Inbox;
 use crate::socket::Socket;
-use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
-use crate::sync::atomic::{AtomicU64, AtomicUsize};
+use crate::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport::inproc::Offer;
 use names::Names;
@@ -39,8 +39,13 @@ struct Inner {
     names: Mutex<Names>,
     /// Open sockets, and closed ones that linger.
     tickets: Arc<Tickets>,
+    /// Somebody is bound to [`ZAP_HANDLER`].
+    zap_handler: Arc<AtomicBool>,
     next_id: AtomicU64,
 }
+
+/// The inproc name at which a ZAP handler is asked (RFC 27).
+const ZAP_HANDLER: &str = "zeromq.zap.01";
 
 #[derive(Default)]
 struct State {
@@ -97,6 +102,7 @@ impl Context {
             state: Mutex::default(),
             names: Mutex::default(),
             tickets: Arc::new(Tickets { count: AtomicUsize::new(0), gone: WakeFd::new().ok() }),
+            zap_handler: Arc::default(),
             next_id: AtomicU64::new(1),
         }))
     }
@@ -163,7 +169,16 @@ impl Context {
                 };
                 driver.watch_set(set.clone());
                 let lingering = Box::new(Ticket::new(&self.0.tickets));
-                Some(Arc::new(Site::new(kind, inbox.clone(), set, driver, tap.clone(), lingering)))
+                let zap_handler = self.0.zap_handler.clone();
+                Some(Arc::new(Site::new(
+                    kind,
+                    inbox.clone(),
+                    set,
+                    driver,
+                    tap.clone(),
+                    zap_handler,
+                    lingering,
+                )))
             }
         };
         Ok(Socket::new(self.clone(), socket_type, (entry.create)(), options, inbox, site, tap, id, ticket))
@@ -268,7 +283,10 @@ impl Context {
         options: &Options,
         whoami: Arc<PeerInfo>,
     ) -> Result<Vec<Offer>, Error> {
-        lock(&self.0.names).bind(name, id, inbox, options, whoami)
+        let mut names = lock(&self.0.names);
+        let offers = names.bind(name, id, inbox, options, whoami)?;
+        self.0.zap_handler.store(names.is_bound(ZAP_HANDLER), Release);
+        Ok(offers)
     }
 
     pub(crate) fn connect_inproc(&self, name: &str, offer: Offer) -> Option<Arc<PeerInfo>> {
@@ -276,6 +294,8 @@ impl Context {
     }
 
     pub(crate) fn unbind_inproc(&self, endpoint: &str, id: u64) {
-        lock(&self.0.names).unbind(endpoint.strip_prefix("inproc://").unwrap_or(endpoint), id);
+        let mut names = lock(&self.0.names);
+        names.unbind(endpoint.strip_prefix("inproc://").unwrap_or(endpoint), id);
+        self.0.zap_handler.store(names.is_bound(ZAP_HANDLER), Release);
     }
 }

@@ -214,6 +214,9 @@ impl Pipe {
 
     /// Sends a command frame (a subscription), which does not count against the high-water mark. Not within a message.
     pub(crate) fn send_command(&mut self, body: &[u8]) {
+        if self.inproc_end().is_some_and(InprocEnd::refuses_commands) {
+            return;
+        }
         if let (Outgoing::Queue(writer), false) = (&mut self.outgoing, self.ended) {
             writer.append(frame::COMMAND, body);
             writer.publish_uncounted();

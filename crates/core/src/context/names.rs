@@ -68,6 +68,11 @@ impl Names {
         }
     }
 
+    /// Whether somebody is bound to a name.
+    pub(super) fn is_bound(&self, name: &str) -> bool {
+        self.bound.contains_key(name)
+    }
+
     /// The ends that nobody has bound for, at the end of the context.
     pub(super) fn take_pending(&mut self) -> Vec<(String, Offer)> {
         std::mem::take(&mut self.pending)

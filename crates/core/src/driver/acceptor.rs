@@ -1,7 +1,6 @@
 //! A bound endpoint: accepts peers.
 
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use super::wire::{Origin, Wire};
@@ -9,7 +8,7 @@ use super::{Resident, Site, Source, Turn};
 use crate::monitor::event;
 use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
-use crate::transport::{self, Bound};
+use crate::transport::{self, Bound, Leftover};
 use std::io::ErrorKind;
 use tautline_io::net::{self, Listener};
 use tautline_io::reactor::{Event, Interest, Mode, Token};
@@ -30,7 +29,7 @@ pub(crate) struct Acceptor {
     site: Arc<Site>,
     options: Arc<Options>,
     endpoint: String,
-    unlink: Option<PathBuf>,
+    unlink: Option<Leftover>,
     state: Mutex<State>,
 }
 
@@ -67,8 +66,8 @@ impl Acceptor {
         let fd = listener.as_fd().as_raw_fd() as u32;
         self.site.driver.deregister(listener.as_fd());
         drop(listener);
-        if let Some(path) = &self.unlink {
-            let _ = net::remove_socket_file(path);
+        if let Some(leftover) = &self.unlink {
+            leftover.remove();
         }
         self.site.tap.emit(event::CLOSED, fd, &self.endpoint);
         let acceptor = self.clone();

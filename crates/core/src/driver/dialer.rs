@@ -128,10 +128,15 @@ impl Dialer {
                 state.linger_timer = turn.after(time, self);
             }
         }
-        match self.wire() {
-            Some(wire) => wire.linger(turn, if linger == Some(Duration::ZERO) { linger } else { None }),
-            None if !pending || linger == Some(Duration::ZERO) => self.stop(turn),
-            None => {}
+        let wire = self.wire();
+        // A handshake is worth waiting for only if there is something to send afterwards.
+        if linger == Some(Duration::ZERO)
+            || !pending && wire.as_ref().is_none_or(|wire| wire.connection().is_none())
+        {
+            return self.stop(turn);
+        }
+        if let Some(wire) = wire {
+            wire.linger(turn, None);
         }
     }
 

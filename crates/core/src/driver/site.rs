@@ -4,7 +4,7 @@ use std::any::Any;
 use std::time::Duration;
 
 use super::wire::Wire;
-use super::{Dialer, Driver, Turn};
+use super::{Acceptor, Dialer, Driver, Turn};
 use crate::conn::reader::ReadSet;
 use crate::conn::{Connection, IoSide, Kind, Loss, NewPipe, SocketInbox};
 use crate::monitor::Tap;
@@ -24,6 +24,8 @@ pub(crate) struct Site {
     pub(crate) tap: Arc<Tap>,
     residents: Mutex<Vec<Resident>>,
     closed: AtomicBool,
+    /// A ZAP handler is bound in the context.
+    zap_handler: Arc<AtomicBool>,
     /// Dropped last: the context counts on it.
     _ticket: Box<dyn Any + Send + Sync>,
 }
@@ -108,6 +110,7 @@ impl Site {
         set: Arc<ReadSet>,
         driver: Arc<Driver>,
         tap: Arc<Tap>,
+        zap_handler: Arc<AtomicBool>,
         ticket: Box<dyn Any + Send + Sync>,
     ) -> Self {
         Site {
@@ -118,6 +121,7 @@ impl Site {
             tap,
             residents: Mutex::default(),
             closed: AtomicBool::new(false),
+            zap_handler,
             _ticket: ticket,
         }
     }
@@ -142,12 +146,27 @@ impl Site {
         lock(&self.residents).clone()
     }
 
+    /// The connections of the peers that came to a bound endpoint.
+    pub(crate) fn accepted_by(&self, acceptor: &Arc<Acceptor>) -> Vec<Arc<Connection>> {
+        let residents = self.residents();
+        let wires = residents.iter().filter_map(|resident| match resident {
+            Resident::Wire(wire) if wire.accepted_by(acceptor) => wire.connection(),
+            _ => None,
+        });
+        wires.collect()
+    }
+
     /// The stream that carries this session of `connection`, unless it has ended.
     fn wire_of(&self, connection: &Arc<Connection>, session: u32) -> Option<Arc<Wire>> {
         lock(&self.residents).iter().find_map(|resident| match resident {
             Resident::Wire(wire) if wire.carries(connection, session) => Some(wire.clone()),
             _ => None,
         })
+    }
+
+    /// Whether a ZAP handler must let peers in: with a ZMQ_ZAP_DOMAIN, if there is a handler or ZMQ_ZAP_ENFORCE_DOMAIN asks for one.
+    pub(super) fn must_authenticate(&self, options: &Options) -> bool {
+        !options.zap_domain.is_empty() && (options.zap_enforce_domain || self.zap_handler.load(Acquire))
     }
 
     /// Whether the socket is closed: nobody receives any more.

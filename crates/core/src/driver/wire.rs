@@ -12,6 +12,7 @@ use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
 use std::io::ErrorKind;
+use tautline_io::errno;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Event, Interest, Mode, Token};
 use tautline_proto::{AuthFailure, Established, ProtocolError, SessionConfig, stage};
@@ -89,21 +90,31 @@ impl Wire {
             state: Mutex::new(state),
         });
         wire.site.enter(Resident::Wire(wire.clone()));
-        let interest = if wire.site.kind.raw { Interest::NONE } else { Interest::BOTH };
+        let raw = wire.is_raw();
+        let interest = if raw { Interest::NONE } else { Interest::BOTH };
         match turn.register(wire.clone(), wire.stream.as_fd(), interest, Mode::OneShot) {
             Ok(token) => lock(&wire.state).registration = token,
             Err(error) => return wire.end(turn, Loss::Stream(error.raw_os_error().unwrap_or(0))),
         }
-        if wire.site.kind.raw {
+        if raw {
             let stage: Box<dyn tautline_proto::Stage> = stage::raw();
             let peer = wire.peer_info(None, Vec::new(), Vec::new(), None);
             return wire.open(turn, peer, Some(stage), Vec::new(), Vec::new());
+        }
+        if wire.site.must_authenticate(&wire.options) {
+            // As in libzmq when a handler cannot be asked: nobody is let in.
+            return wire.end(turn, Loss::Stream(errno::EFAULT));
         }
         if let Some(deadline) = wire.options.handshake_interval {
             let key = turn.after(deadline, &wire);
             lock(&wire.state).handshake_timer = key;
         }
         wire.shake_hands(turn);
+    }
+
+    /// No ZMTP: ZMQ_STREAM, and ZMQ_ROUTER_RAW as it was when the endpoint was bound or connected.
+    fn is_raw(&self) -> bool {
+        self.site.kind.raw || self.options.router_raw
     }
 
     /// Goes on with the handshake as far as the stream lets it.
@@ -305,11 +316,9 @@ impl Wire {
                 tap.emit(event::HANDSHAKE_FAILED_PROTOCOL, error.zmq_code(), &self.endpoint)
             }
             Loss::Stream(errno) => tap.emit(event::HANDSHAKE_FAILED_NO_DETAIL, errno as u32, &self.endpoint),
-            Loss::Silent => tap.emit(
-                event::HANDSHAKE_FAILED_NO_DETAIL,
-                tautline_io::errno::ETIMEDOUT as u32,
-                &self.endpoint,
-            ),
+            Loss::Silent => {
+                tap.emit(event::HANDSHAKE_FAILED_NO_DETAIL, errno::ETIMEDOUT as u32, &self.endpoint)
+            }
             Loss::Closed => {}
         }
     }

@@ -83,16 +83,15 @@ impl Socket {
             Ok(()) | Err(Error::NoDevice) => {}
             Err(error) => return Err(error),
         }
-        let routing_id = self.pipes.options.connect_routing_id.take().unwrap_or_default();
+        // The options of this endpoint keep the routing id: with ZMQ_IMMEDIATE the pipe that it is for is still to come.
         let options = Arc::new(self.pipes.options.clone());
+        self.pipes.options.connect_routing_id = None;
         let connection = if options.immediate {
             None
         } else {
             let (connection, mut new) = site.new_connection(options.clone());
             new.connected_here = true;
-            let mut pipe = Pipe::wire(new);
-            pipe.routing_id = routing_id;
-            if self.attach(pipe).is_none() {
+            if self.attach(Pipe::wire(new)).is_none() {
                 return Ok(());
             }
             Some(connection)
@@ -118,7 +117,8 @@ impl Socket {
         Ok(())
     }
 
-    /// Stops accepting peers at `endpoint`, zmq_unbind(3). The peers that came are let go.
+    /// Stops accepting peers at `endpoint`, zmq_unbind(3). The peers that came are let go: nothing more is sent to them, what they have
+    /// sent can still be received.
     ///
     /// # Errors
     /// [`Error::NoEntry`] if it is not bound (or connected) here, [`Error::Invalid`], [`Error::Terminated`].
@@ -126,7 +126,7 @@ impl Socket {
         self.end_endpoint(endpoint)
     }
 
-    /// Ends the connection to `endpoint`, zmq_disconnect(3). What is queued is still sent for at most ZMQ_LINGER.
+    /// Ends the connections to `endpoint`, zmq_disconnect(3). What is queued is still sent for at most ZMQ_LINGER.
     ///
     /// # Errors
     /// As [`Socket::unbind`].
@@ -134,22 +134,45 @@ impl Socket {
         self.end_endpoint(endpoint)
     }
 
+    /// As in libzmq, everything that goes by this name ends at once, however often it was bound or connected.
     fn end_endpoint(&mut self, endpoint: &str) -> Result<(), Error> {
         self.check_alive()?;
-        Endpoint::parse(endpoint)?;
-        let matches = |entry: &Entry| {
-            entry.given == endpoint
-                || matches!(&entry.what, What::Bound(acceptor) if acceptor.endpoint() == endpoint)
+        let parsed = Endpoint::parse(endpoint)?;
+        let local = transport::local_name(&parsed, &self.pipes.options);
+        let is_named = |entry: &Entry| match &entry.what {
+            // `tcp://*:*` is the name of nothing: the endpoint that it has become is.
+            What::Bound(acceptor) => {
+                acceptor.endpoint() == endpoint || Some(acceptor.endpoint()) == local.as_deref()
+            }
+            _ => entry.given == endpoint,
         };
-        // Bound ones first, then the one connected first.
-        let bound = |entry: &Entry| matches!(entry.what, What::Bound(_) | What::InprocBound);
-        let index = (self.endpoints.iter().position(|entry| matches(entry) && bound(entry)))
-            .or_else(|| self.endpoints.iter().position(matches))
-            .ok_or(Error::NoEntry)?;
-        let entry = self.endpoints.remove(index);
+        let (mut ending, staying): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.endpoints).into_iter().partition(is_named);
+        self.endpoints = staying;
+        // A bound inproc name hides the pipes that were connected to it.
+        if let Some(bound) = ending.iter().position(|entry| matches!(entry.what, What::InprocBound)) {
+            let bound = ending.swap_remove(bound);
+            self.endpoints.append(&mut ending);
+            ending.push(bound);
+        }
+        if ending.is_empty() {
+            return Err(Error::NoEntry);
+        }
+        for entry in ending {
+            self.end_entry(&entry);
+        }
+        self.close_refused();
+        self.detach_ended();
+        Ok(())
+    }
+
+    fn end_entry(&mut self, entry: &Entry) {
         let linger = self.pipes.options.linger;
         match &entry.what {
-            What::Bound(acceptor) => acceptor.stop(Some(linger)),
+            What::Bound(acceptor) => {
+                acceptor.stop(Some(linger));
+                self.let_go(acceptor);
+            }
             What::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
             What::InprocConnected(id) => {
                 self.detach(*id);
@@ -161,8 +184,29 @@ impl Socket {
                 dialer.disconnect(linger);
             }
         }
-        self.close_refused();
-        Ok(())
+    }
+
+    /// Ends the pipes of the peers that came to this endpoint. The I/O thread sends what is queued for them.
+    fn let_go(&mut self, acceptor: &Arc<Acceptor>) {
+        let Some(site) = self.site.clone() else { return };
+        site.set.acquire();
+        // What has arrived until now counts, what arrives later does not.
+        site.set.read_ready();
+        let connections = site.accepted_by(acceptor);
+        for connection in &connections {
+            site.set.remove(connection);
+        }
+        site.set.release();
+        for connection in connections {
+            if let Some(id) = self.pipe_of(&connection) {
+                self.ended(id);
+            }
+        }
+    }
+
+    /// An inproc pipe is gone: what was connected with it can no longer be disconnected.
+    pub(super) fn forget_inproc(&mut self, pipe: PipeId) {
+        self.endpoints.retain(|entry| !matches!(entry.what, What::InprocConnected(id) if id == pipe));
     }
 
     /// The socket is closed: frees the addresses it is bound to.

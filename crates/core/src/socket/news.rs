@@ -3,6 +3,7 @@
 use super::Socket;
 use crate::conn::{Connection, News};
 use crate::error::Error;
+use crate::pattern;
 use crate::pipe::{Pipe, PipeId};
 use crate::sync::Arc;
 use crate::transport::inproc::Offer;
@@ -64,11 +65,22 @@ impl Socket {
     }
 
     /// Adds a pipe; `None` if the pattern has refused it.
-    pub(super) fn attach(&mut self, pipe: Pipe) -> Option<PipeId> {
+    pub(super) fn attach(&mut self, mut pipe: Pipe) -> Option<PipeId> {
+        if pipe.connected_here
+            && let Some(connection) = pipe.connection()
+        {
+            pipe.routing_id = connection.options.connect_routing_id.clone().unwrap_or_default();
+        }
         let id = self.pipes.insert(pipe);
         let receive_hwm = self.pipes.options.receive_hwm;
         if let Some(pipe) = self.pipes.get(id) {
             pipe.attached(id, &self.inbox, receive_hwm);
+            let takes = pattern::entry(self.socket_type).is_some_and(|entry| entry.takes_subscriptions);
+            if let (Some(end), false) = (pipe.inproc_end(), takes) {
+                // As over the other transports, a socket of another type does not see subscriptions. Those that were there before:
+                end.refuse_commands();
+                pipe.peek();
+            }
         }
         self.pattern.attach(&mut self.pipes, id);
         self.close_refused();
@@ -100,7 +112,7 @@ impl Socket {
     }
 
     /// The peer is gone. The pipe goes when it is read empty.
-    fn ended(&mut self, id: PipeId) {
+    pub(super) fn ended(&mut self, id: PipeId) {
         let Some(pipe) = self.pipes.get(id) else { return };
         pipe.end();
         self.ending.push(id);
@@ -127,16 +139,24 @@ impl Socket {
     /// Takes a pipe out for good.
     pub(super) fn detach(&mut self, id: PipeId) -> Option<Pipe> {
         self.pattern.detach(&mut self.pipes, id);
+        self.gone(id)
+    }
+
+    /// Forgets all that goes by the name of a pipe: another one may get it.
+    fn gone(&mut self, id: PipeId) -> Option<Pipe> {
         self.ending.retain(|other| *other != id);
-        self.pipes.remove(id)
+        let pipe = self.pipes.remove(id)?;
+        if pipe.connection().is_none() {
+            self.forget_inproc(id);
+        }
+        Some(pipe)
     }
 
     /// Ends the pipes that the pattern wants to be rid of.
     pub(super) fn close_refused(&mut self) {
         while self.pipes.has_closing() {
             for id in self.pipes.take_closing() {
-                self.ending.retain(|other| *other != id);
-                let Some(pipe) = self.pipes.remove(id) else { continue };
+                let Some(pipe) = self.gone(id) else { continue };
                 if let Some(connection) = pipe.connection() {
                     connection.give_up();
                 }

@@ -25,6 +25,8 @@ struct Side {
     receive_hwm: AtomicU32,
     /// It has found the other's queue full and waits until at most so many messages less one are in it; 0: it does not wait.
     wants_room: AtomicU32,
+    /// It has no use for subscriptions.
+    refuses_commands: AtomicBool,
 }
 
 /// What both sides see.
@@ -93,6 +95,16 @@ impl InprocEnd {
     /// Before the owner takes it: what it will receive at most.
     pub(crate) fn set_receive_hwm(&self, receive_hwm: u32) {
         self.mine().receive_hwm.store(receive_hwm, Relaxed);
+    }
+
+    /// This side has no use for subscriptions.
+    pub(crate) fn refuse_commands(&self) {
+        self.mine().refuses_commands.store(true, Release);
+    }
+
+    /// Whether the other side has no use for subscriptions.
+    pub(crate) fn refuses_commands(&self) -> bool {
+        self.theirs().refuses_commands.load(Acquire)
     }
 
     /// The bound side was found: from now on its high-water mark counts.

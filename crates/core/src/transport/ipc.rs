@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::tcp::stream_options;
-use super::{Bound, Route};
+use super::{Bound, Leftover, Route};
 use crate::endpoint::{Endpoint, IpcEndpoint};
 use crate::error::Error;
 use crate::options::Options;
@@ -26,15 +26,32 @@ fn listen_ipc(ipc: &IpcEndpoint, options: &Options) -> Result<Bound, Error> {
             let path = PathBuf::from(path);
             // A file left behind by a process that has died would make every bind fail.
             let _ = net::remove_socket_file(&path);
-            (Address::Unix { path: path.clone() }, format!("ipc://{ipc}"), Some(path))
+            (
+                Address::Unix { path: path.clone() },
+                format!("ipc://{ipc}"),
+                Some(Leftover { file: path, directory: None }),
+            )
         }
         IpcEndpoint::Wildcard => {
-            let path = net::temporary_directory()?.join("socket");
-            (Address::Unix { path: path.clone() }, format!("ipc://{}", path.display()), Some(path))
+            let directory = net::temporary_directory()?;
+            let file = directory.join("socket");
+            let endpoint = format!("ipc://{}", file.display());
+            (
+                Address::Unix { path: file.clone() },
+                endpoint,
+                Some(Leftover { file, directory: Some(directory) }),
+            )
         }
     };
-    let listener = Listener::bind(&address, &stream_options(options), options.backlog, false)?;
-    Ok(Bound { listener, endpoint, unlink })
+    match Listener::bind(&address, &stream_options(options), options.backlog, false) {
+        Ok(listener) => Ok(Bound { listener, endpoint, unlink }),
+        Err(error) => {
+            if let Some(directory) = unlink.and_then(|leftover| leftover.directory) {
+                let _ = std::fs::remove_dir(directory);
+            }
+            Err(error.into())
+        }
+    }
 }
 
 pub(super) fn route(endpoint: &Endpoint, _options: &Options) -> Option<Result<Route, Error>> {

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::options::Options;
-use tautline_io::net::{Address, Family as StreamFamily, Listener, Stream};
+use tautline_io::net::{self, Address, Family as StreamFamily, Listener, Stream};
 use tautline_io::resolve::Family;
 
 /// A listener, and the endpoint as it has come out (`tcp://127.0.0.1:40123`).
@@ -21,7 +21,25 @@ pub(crate) struct Bound {
     pub(crate) listener: Listener,
     pub(crate) endpoint: String,
     /// Removed when the endpoint is unbound.
-    pub(crate) unlink: Option<PathBuf>,
+    pub(crate) unlink: Option<Leftover>,
+}
+
+/// What a bound endpoint leaves in the file system.
+pub(crate) struct Leftover {
+    /// The socket file.
+    pub(crate) file: PathBuf,
+    /// The directory that was made for it (`ipc://*`).
+    pub(crate) directory: Option<PathBuf>,
+}
+
+impl Leftover {
+    /// Removes it. The directory stays if somebody else has put something there.
+    pub(crate) fn remove(&self) {
+        let _ = net::remove_socket_file(&self.file);
+        if let Some(directory) = &self.directory {
+            let _ = std::fs::remove_dir(directory);
+        }
+    }
 }
 
 /// How to reach an endpoint.
@@ -53,6 +71,14 @@ pub(crate) fn listen(endpoint: &Endpoint, options: &Options) -> Result<Bound, Er
         .iter()
         .find_map(|entry| (entry.listen)(endpoint, options))
         .unwrap_or(Err(Error::ProtocolNotSupported))
+}
+
+/// The name that a listener at `endpoint` has, if it is known before there is one (not with a wildcard port).
+pub(crate) fn local_name(endpoint: &Endpoint, options: &Options) -> Option<String> {
+    match endpoint {
+        Endpoint::Tcp(tcp) => tcp::local_name(tcp, options),
+        Endpoint::Ipc(_) | Endpoint::Inproc(_) => None,
+    }
 }
 
 /// The way to `endpoint`. Does not ask the network.

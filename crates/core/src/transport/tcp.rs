@@ -19,13 +19,28 @@ fn listen_tcp(tcp: &TcpEndpoint, options: &Options) -> Result<Bound, Error> {
     let listener = match options.use_fd {
         Some(fd) => Listener::from_fd(net::duplicate(fd)?)?,
         None => {
-            let address = local_address(&tcp.host, tcp.port.number(), options.ipv6)?;
+            let address = listening_address(tcp, options)?;
             // An IPv6 wildcard serves IPv4 as well.
             Listener::bind(&Address::Inet(address), &stream_options(options), options.backlog, false)?
         }
     };
     let endpoint = format!("tcp://{}", listener.local_address()?);
     Ok(Bound { listener, endpoint, unlink: None })
+}
+
+/// Where to listen. With ZMQ_IPV6 all listeners are IPv6 ones, so that ZMQ_LAST_ENDPOINT shows `[::ffff:127.0.0.1]`, as in libzmq.
+fn listening_address(tcp: &TcpEndpoint, options: &Options) -> Result<SocketAddr, Error> {
+    let address = local_address(&tcp.host, tcp.port.number(), options.ipv6)?;
+    Ok(match address.ip() {
+        IpAddr::V4(v4) if options.ipv6 => (v4.to_ipv6_mapped(), address.port()).into(),
+        _ => address,
+    })
+}
+
+/// The name of a listener at `tcp`, if it does not depend on the port that the system gives.
+pub(super) fn local_name(tcp: &TcpEndpoint, options: &Options) -> Option<String> {
+    let address = listening_address(tcp, options).ok().filter(|address| address.port() != 0)?;
+    Some(format!("tcp://{address}"))
 }
 
 /// A local address: a wildcard, a literal, an interface's name, or a host name that resolves to an address of ours.

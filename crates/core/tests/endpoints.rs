@@ -1,0 +1,236 @@
+//! What bind, connect, unbind and disconnect do to peers, files and names.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
+use tautline_testkit::with_watchdog;
+
+const LINGER: i32 = 17;
+const RECONNECT_IVL: i32 = 18;
+const EVENTS: i32 = 15;
+const LAST_ENDPOINT: i32 = 32;
+const IMMEDIATE: i32 = 39;
+const ROUTER_RAW: i32 = 41;
+const IPV6: i32 = 42;
+const ZAP_DOMAIN: i32 = 55;
+const CONNECT_ROUTING_ID: i32 = 61;
+const ZAP_ENFORCE_DOMAIN: i32 = 93;
+const POLLIN: i32 = 1;
+
+fn test(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
+    with_watchdog(Duration::from_secs(60), name, move || {
+        let context = Context::new();
+        body(&context);
+        context.terminate().unwrap();
+    });
+}
+
+fn last_endpoint(socket: &mut Socket) -> String {
+    let mut buffer = [0; 256];
+    let n = socket.option(LAST_ENDPOINT, &mut buffer).unwrap();
+    String::from_utf8(buffer[..n - 1].to_vec()).unwrap()
+}
+
+fn set(socket: &mut Socket, option: i32, value: i32) {
+    socket.set_option(option, &value.to_ne_bytes()).unwrap();
+}
+
+fn recv(socket: &mut Socket) -> Vec<u8> {
+    let mut message = Message::new();
+    socket.recv_message(&mut message, Flags::NONE).unwrap();
+    message.as_slice().to_vec()
+}
+
+fn bound(context: &Context, socket_type: SocketType, endpoint: &str) -> (Socket, String) {
+    let mut socket = context.socket(socket_type).unwrap();
+    socket.bind(endpoint).unwrap();
+    let endpoint = last_endpoint(&mut socket);
+    (socket, endpoint)
+}
+
+#[test]
+fn a_wildcard_is_not_the_name_of_what_was_bound_with_it() {
+    test("wildcard", |context| {
+        for wildcard in ["tcp://127.0.0.1:*", "ipc://*"] {
+            let (mut socket, endpoint) = bound(context, SocketType::Pull, wildcard);
+            assert_eq!(socket.unbind(wildcard), Err(Error::NoEntry));
+            assert_eq!(socket.unbind(&endpoint), Ok(()));
+            assert_eq!(socket.unbind(&endpoint), Err(Error::NoEntry));
+        }
+    });
+}
+
+#[test]
+fn every_name_of_a_bound_address_unbinds_it() {
+    test("names", |context| {
+        let (mut socket, endpoint) = bound(context, SocketType::Pull, "tcp://*:*");
+        let port = endpoint.rsplit(':').next().unwrap().to_owned();
+        assert_eq!(socket.unbind(&format!("tcp://*:{port}")), Ok(()));
+    });
+}
+
+#[test]
+fn with_ipv6_an_ipv4_address_shows_as_a_mapped_one() {
+    test("mapped", |context| {
+        let mut socket = context.socket(SocketType::Pull).unwrap();
+        set(&mut socket, IPV6, 1);
+        // A system without IPv6 cannot do it.
+        if socket.bind("tcp://127.0.0.1:*").is_ok() {
+            assert!(last_endpoint(&mut socket).starts_with("tcp://[::ffff:127.0.0.1]:"));
+        }
+    });
+}
+
+#[test]
+fn unbinding_lets_the_peers_go_at_once() {
+    test("unbind", |context| {
+        let (mut bound, endpoint) = bound(context, SocketType::Pair, "tcp://127.0.0.1:*");
+        let mut connected = context.socket(SocketType::Pair).unwrap();
+        set(&mut connected, RECONNECT_IVL, -1);
+        set(&mut connected, LINGER, 0);
+        connected.connect(&endpoint).unwrap();
+        connected.send(b"hello", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut bound), b"hello");
+        bound.unbind(&endpoint).unwrap();
+        assert_eq!(bound.send(b"x", Flags::DONTWAIT), Err(Error::Again));
+        // The peer may not know yet.
+        let _ = connected.send(b"lost", Flags::DONTWAIT);
+        assert_eq!(bound.recv(&mut [0; 8], Flags::DONTWAIT), Err(Error::Again));
+    });
+}
+
+#[test]
+fn a_temporary_ipc_endpoint_leaves_nothing_behind() {
+    test("temporary", |context| {
+        let (mut unbound, first) = bound(context, SocketType::Pull, "ipc://*");
+        let (closed, second) = bound(context, SocketType::Pull, "ipc://*");
+        let directories: Vec<_> = [&first, &second]
+            .map(|endpoint| Path::new(&endpoint["ipc://".len()..]).parent().unwrap().to_path_buf())
+            .into();
+        assert!(directories.iter().all(|directory| directory.is_dir()));
+        unbound.unbind(&first).unwrap();
+        closed.close();
+        assert!(directories.iter().all(|directory| !directory.exists()));
+    });
+}
+
+#[test]
+fn one_disconnect_ends_all_connections_of_an_endpoint() {
+    test("disconnect", |context| {
+        for endpoint in ["tcp://127.0.0.1:*", "inproc://here"] {
+            let (_bound, endpoint) = bound(context, SocketType::Pull, endpoint);
+            let mut socket = context.socket(SocketType::Push).unwrap();
+            socket.connect(&endpoint).unwrap();
+            socket.connect(&endpoint).unwrap();
+            assert_eq!(socket.disconnect(&endpoint), Ok(()));
+            assert_eq!(socket.disconnect(&endpoint), Err(Error::NoEntry));
+            assert_eq!(socket.send(b"x", Flags::DONTWAIT), Err(Error::Again));
+        }
+    });
+}
+
+#[test]
+fn an_inproc_peer_that_has_closed_cannot_be_disconnected() {
+    test("closed_inproc", |context| {
+        let (bound, endpoint) = bound(context, SocketType::Pull, "inproc://gone");
+        let mut socket = context.socket(SocketType::Push).unwrap();
+        socket.connect(&endpoint).unwrap();
+        bound.close();
+        assert_eq!(socket.disconnect(&endpoint), Err(Error::NoEntry));
+    });
+}
+
+#[test]
+fn a_raw_router_talks_to_any_stream() {
+    test("raw", |context| {
+        let mut router = context.socket(SocketType::Router).unwrap();
+        set(&mut router, ROUTER_RAW, 1);
+        router.bind("tcp://127.0.0.1:*").unwrap();
+        let endpoint = last_endpoint(&mut router);
+        let mut stream = TcpStream::connect(&endpoint["tcp://".len()..]).unwrap();
+        stream.write_all(b"GET /").unwrap();
+        let id = recv(&mut router);
+        assert_eq!(recv(&mut router), b"GET /");
+        router.send(&id, Flags::MORE).unwrap();
+        router.send(b"200 OK", Flags::NONE).unwrap();
+        let mut answer = [0; 6];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"200 OK");
+        router.send(&id, Flags::MORE).unwrap();
+        router.send(b"", Flags::NONE).unwrap();
+        assert_eq!(stream.read(&mut answer).unwrap(), 0);
+    });
+}
+
+#[test]
+fn a_chosen_routing_id_waits_for_an_immediate_peer() {
+    test("immediate", |context| {
+        let (mut dealer, endpoint) = bound(context, SocketType::Dealer, "tcp://127.0.0.1:*");
+        let mut router = context.socket(SocketType::Router).unwrap();
+        set(&mut router, IMMEDIATE, 1);
+        router.set_option(CONNECT_ROUTING_ID, b"chosen").unwrap();
+        router.connect(&endpoint).unwrap();
+        dealer.send(b"hello", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut router), b"chosen");
+        assert_eq!(recv(&mut router), b"hello");
+    });
+}
+
+#[test]
+fn other_sockets_do_not_see_subscriptions_over_inproc() {
+    test("subscriptions", |context| {
+        for bound_first in [true, false] {
+            let mut dealer = context.socket(SocketType::Dealer).unwrap();
+            let mut sub = context.socket(SocketType::XSub).unwrap();
+            if bound_first {
+                dealer.bind("inproc://odd").unwrap();
+            }
+            sub.connect("inproc://odd").unwrap();
+            sub.send(b"\x01early", Flags::NONE).unwrap();
+            if !bound_first {
+                dealer.bind("inproc://odd").unwrap();
+            }
+            let mut events = [0; 4];
+            dealer.option(EVENTS, &mut events).unwrap();
+            sub.send(b"\x01late", Flags::NONE).unwrap();
+            dealer.option(EVENTS, &mut events).unwrap();
+            assert_eq!(i32::from_ne_bytes(events) & POLLIN, 0);
+        }
+    });
+}
+
+#[test]
+fn a_domain_that_must_be_asked_lets_nobody_in_unasked() {
+    test("zap", |context| {
+        let mut enforced = context.socket(SocketType::Dealer).unwrap();
+        enforced.set_option(ZAP_DOMAIN, b"TEST").unwrap();
+        set(&mut enforced, ZAP_ENFORCE_DOMAIN, 1);
+        let mut handled = context.socket(SocketType::Dealer).unwrap();
+        handled.set_option(ZAP_DOMAIN, b"TEST").unwrap();
+        let mut handler = context.socket(SocketType::Rep).unwrap();
+        handler.bind("inproc://zeromq.zap.01").unwrap();
+        for socket in [&mut enforced, &mut handled] {
+            socket.bind("tcp://127.0.0.1:*").unwrap();
+            let endpoint = last_endpoint(socket);
+            let mut stream = TcpStream::connect(&endpoint["tcp://".len()..]).unwrap();
+            assert!(matches!(stream.read(&mut [0; 64]), Ok(0) | Err(_)));
+        }
+    });
+}
+
+#[test]
+fn nothing_to_send_is_nothing_to_linger_for() {
+    test("linger", |context| {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut socket = context.socket(SocketType::Dealer).unwrap();
+        socket.connect(&format!("tcp://{}", silent.local_addr().unwrap())).unwrap();
+        // Nobody there at all.
+        socket.connect("tcp://127.0.0.1:1").unwrap();
+        let _peer = silent.accept().unwrap();
+        socket.close();
+        context.terminate().unwrap();
+    });
+}
