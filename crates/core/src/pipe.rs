@@ -4,18 +4,16 @@
 //! the I/O side works on the other ends of the queues. Everything a pattern may do with a peer is a method here.
 
 use crate::conn::flush::{Decision, FlushRule};
-use crate::conn::{Connection, Flushed, NewPipe, PeerInfo, SocketInbox};
+use crate::conn::{Connection, Flushed, NewPipe, PeerInfo, SocketInbox, wait_for_room};
 use crate::message::Message;
 use crate::options::Options;
 use crate::queue::{FrameReader, FrameWriter, Head, Slot};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::transport::inproc::{InprocEnd, Offer};
-use std::os::fd::AsRawFd;
 use std::time::Duration;
 use tautline_io::clock;
 use tautline_io::net::Stream;
-use tautline_io::poll::{self, PollFd};
 use tautline_proto::frame;
 
 /// Bodies in the caller's buffer from this length on are written from there, if nothing is queued.
@@ -23,7 +21,10 @@ const THROUGH_BYTES: usize = 32 * 1024;
 /// So many bytes queued while the kernel is full make a sender wait a moment.
 const PACE_BYTES: u64 = 512 * 1024;
 /// How long it waits at most for a peer that takes nothing.
-const PACE_TIME: Duration = Duration::from_millis(1);
+const PACE_TIME: Duration = Duration::from_millis(5);
+
+/// Messages beyond the high-water mark within this time are a burst.
+const BURST_TIME_NS: u64 = 10_000_000;
 
 /// Names a pipe of one socket, from `attach` to `detach`. Reused afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -148,8 +149,14 @@ pub(crate) struct Pipe {
     in_message: bool,
     /// ZMQ_SNDHWM, for inproc, where the peer's part comes on top.
     send_hwm: u32,
-    /// The peer took nothing while a sender waited for it (see `pace`).
-    paced_out: bool,
+    /// The peer took nothing while a sender waited for it: `Connection::writes` then (see `pace`).
+    paced_out: Option<u32>,
+    /// Messages that were written through since `takes` has last looked.
+    through: u64,
+    /// When `takes` last looked (clock ticks).
+    mark_reached: u64,
+    /// `takes` has refused a burst.
+    burst_refused: bool,
     /// The peer is gone: nothing can be sent, what was received can still be read.
     ended: bool,
     /// The name by which ROUTER and STREAM know this peer; set by the pattern (or by ZMQ_CONNECT_ROUTING_ID before `attach`).
@@ -168,6 +175,29 @@ impl Pipe {
             Outgoing::Slot(_) => !self.ended,
             Outgoing::Queue(_) => false,
         }
+    }
+
+    /// As `can_send`, for socket types where a message that is not sent is not lost. A sender that does not wait is refused when it has
+    /// sent more than the high-water mark in one burst, though the kernel may have taken it all: else the mark would mean nothing to
+    /// it, as the kernel's buffers hold thousands of small messages. The next try succeeds if there is room.
+    #[inline]
+    pub(crate) fn takes(&mut self, patient: bool) -> bool {
+        match &self.outgoing {
+            Outgoing::Queue(writer) if !self.ended && writer.has_room_for_sure(self.through) => true,
+            _ => self.can_send() && (patient || !self.is_burst()),
+        }
+    }
+
+    #[cold]
+    fn is_burst(&mut self) -> bool {
+        if !matches!((&self.link, &self.outgoing), (Link::Wire(_), Outgoing::Queue(_))) {
+            return false;
+        }
+        self.through = 0;
+        let now = clock::ticks();
+        let before = std::mem::replace(&mut self.mark_reached, now);
+        self.burst_refused = before != 0 && now.saturating_sub(before) < clock::nanos_to_ticks(BURST_TIME_NS);
+        self.burst_refused
     }
 
     /// Appends one part; with the last part the message is published, and written at once or later by the flush rule. The caller has
@@ -343,7 +373,10 @@ impl Pipe {
             flush: FlushRule::default(),
             peer: None,
             in_message: false,
-            paced_out: false,
+            paced_out: None,
+            through: 0,
+            mark_reached: 0,
+            burst_refused: false,
             ended: false,
             send_hwm: 0,
             routing_id: Vec::new(),
@@ -516,7 +549,7 @@ impl Pipe {
         let Link::Wire(connection) = &self.link else { return };
         connection.owner_flushes.fetch_add(1, Relaxed);
         match flushed {
-            Some(Flushed::Drained) => self.paced_out = false,
+            Some(Flushed::Drained) => self.paced_out = None,
             // The residual timer tries again, and arms write interest if the kernel is full then: a sender that goes on does it itself.
             _ => connection.watch_residual(),
         }
@@ -530,31 +563,38 @@ impl Pipe {
     }
 
     /// The kernel is full and much is queued: waits a moment for it, so that a sender that is faster than its peer works on what is in
-    /// the cache instead of filling its queue up to the high-water mark. A peer that takes nothing is waited for only once.
+    /// the cache instead of filling its queue up to the high-water mark. A peer that takes nothing is waited for only once, until it has taken something.
     fn pace(&mut self) {
         let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &self.outgoing) else { return };
         if writer.unflushed_bytes() < PACE_BYTES {
             return;
         }
-        while !self.paced_out && writer.unflushed_bytes() >= PACE_BYTES {
+        while writer.unflushed_bytes() >= PACE_BYTES && self.paced_out != Some(connection.writes()) {
             let Some(stream) = connection.writable_stream() else { return };
-            let mut fds = [PollFd::new(stream.as_fd().as_raw_fd(), PollFd::OUT)];
-            self.paced_out = !matches!(poll::poll(&mut fds, Some(PACE_TIME)), Ok(1..));
+            let writable = wait_for_room(&stream, PACE_TIME);
             connection.try_flush();
+            self.paced_out = (!writable).then(|| connection.writes());
         }
     }
 
-    /// Sends a large message from the caller's own buffer, without a copy if the kernel takes it at once.
+    /// Sends a large message from the caller's own buffer, without a copy if the kernel takes it.
     #[cold]
     fn send_through(&mut self, part: &mut Part<'_>) {
         let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &mut self.outgoing) else { return };
         let body = part.bytes();
         let start = clock::ticks();
         self.flush.count();
-        let flushed = connection.write_through(0, body, || {
+        let patient = part.patient && self.paced_out.is_none_or(|writes| writes != connection.writes());
+        let flushed = connection.write_through(0, body, patient.then_some(PACE_TIME), || {
             writer.append(0, body);
             writer.publish();
         });
+        if flushed == Some(Flushed::Drained) {
+            self.through += 1;
+        }
+        if patient && flushed == Some(Flushed::Blocked) {
+            self.paced_out = Some(connection.writes());
+        }
         match flushed {
             Some(flushed) => self.flushed(start, Some(flushed), part.patient),
             None => self.flush_by_rule(body.len(), part.patient),
@@ -694,6 +734,16 @@ impl Pipes {
             .filter(|pipe| !pipe.ended)
             .filter_map(|pipe| if pipe.is_full() { pipe.wait_for_room() } else { None })
             .collect()
+    }
+
+    /// Whether a pipe is inproc.
+    pub(crate) fn has_inproc(&self) -> bool {
+        self.slots.iter().flatten().any(|pipe| pipe.inproc_end().is_some())
+    }
+
+    /// Whether a message was refused only because it was one too many in a burst. Tells it once.
+    pub(crate) fn take_burst_refused(&mut self) -> bool {
+        self.slots.iter_mut().flatten().any(|pipe| std::mem::take(&mut pipe.burst_refused))
     }
 
     /// Whether the pattern wants to end some pipes.

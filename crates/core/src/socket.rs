@@ -150,6 +150,11 @@ impl Socket {
 
     #[cold]
     fn send_waiting(&mut self, part: &mut Part<'_>, flags: Flags) -> Result<(), Error> {
+        if flags.dontwait() && self.pipes.take_burst_refused() {
+            // There is room, so nothing will announce it to those who wait on ZMQ_FD.
+            self.inbox.nudge();
+            return Err(Error::Again);
+        }
         let deadline = self.deadline(flags, self.pipes.options.send_timeout);
         loop {
             match self.pattern.send(&mut self.pipes, part) {
@@ -344,6 +349,10 @@ impl Waiter for Waiting<'_> {
 
     fn read_set(&self) -> Option<&ReadSet> {
         self.socket.site.as_deref().filter(|_| self.wanted.read).map(|site| &*site.set)
+    }
+
+    fn has_inproc(&self) -> bool {
+        self.socket.pipes.has_inproc()
     }
 
     fn full_streams(&mut self) -> Vec<Arc<Stream>> {

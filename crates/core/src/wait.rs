@@ -27,6 +27,8 @@ pub(crate) trait Waiter {
     fn inbox(&self) -> &SocketInbox;
     /// The connections to read while waiting; `None` if reading is not waited for.
     fn read_set(&self) -> Option<&ReadSet>;
+    /// Whether some of the peers are inproc: they announce what they do more cheaply than others, so that a sleep costs more.
+    fn has_inproc(&self) -> bool;
     /// Streams to wait on for room to send; those of inproc peers are asked to wake the owner instead.
     fn full_streams(&mut self) -> Vec<Arc<Stream>>;
 }
@@ -95,7 +97,10 @@ fn wait_holding(
 
 /// Announces the sleep. False, with nothing announced, if there is no reason to sleep.
 fn park(waiters: &mut [&mut dyn Waiter]) -> bool {
-    let mut parked = waiters.iter().all(|waiter| waiter.inbox().prepare_park());
+    let mut parked = waiters.iter().all(|waiter| match waiter.has_inproc() {
+        true => waiter.inbox().prepare_park(),
+        false => waiter.inbox().prepare_park_alone(),
+    });
     // Room asked for, and messages published by inproc peers, before they could see the announcement.
     parked = parked && !waiters.iter_mut().any(|waiter| waiter.ready());
     if !parked {

@@ -1,6 +1,7 @@
 //! The connection itself: its two halves under their locks, and the flags through which the roles see each other.
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use super::intake::{Asked, Intake, Sink, Took};
 use super::link::{IoSide, Loss, NewPipe, News, SharedStage, SocketInbox};
@@ -205,11 +206,17 @@ impl Connection {
         }
     }
 
-    /// Writes a message straight from its body if nothing is queued before it; otherwise, or what is left of it, `append` queues it.
+    /// Writes a message straight from its body if nothing is queued before it, waiting for the kernel for at most `patience`; otherwise, or what is left of it, `append` queues it.
     /// `None`: queued, and nobody has tried to write it.
-    pub(crate) fn write_through(self: &Arc<Self>, flags: u8, body: &[u8], append: impl FnOnce()) -> Option<Flushed> {
+    pub(crate) fn write_through(
+        self: &Arc<Self>,
+        flags: u8,
+        body: &[u8],
+        patience: Option<Duration>,
+        append: impl FnOnce(),
+    ) -> Option<Flushed> {
         let (flushed, session) = match self.pump.try_lock() {
-            Ok(mut pump) => (pump.write_through(flags, body, append), pump.session),
+            Ok(mut pump) => (pump.write_through(flags, body, patience, append), pump.session),
             Err(_) => {
                 append();
                 return None;
@@ -252,7 +259,7 @@ impl Connection {
     #[inline]
     pub(crate) fn watch_residual(self: &Arc<Self>) {
         // Pairs with the fence in the timer's disarming: it clears the flag and then looks at the queue's tail once more.
-        crate::sync::barrier_light();
+        fence(SeqCst);
         if !self.residual_armed.load(Relaxed) && !self.residual_armed.swap(true, AcqRel) {
             self.io.watch_residual(self);
         }
@@ -265,6 +272,11 @@ impl Connection {
                 Ok(mut pump) => pump.pending(),
                 Err(_) => true,
             }
+    }
+
+    /// Grows with every write that the kernel has taken.
+    pub(crate) fn writes(&self) -> u32 {
+        lock(&self.pump).writes
     }
 
     /// The stream to wait on for room, if a session is open.

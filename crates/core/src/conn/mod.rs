@@ -24,7 +24,7 @@ pub(crate) use connection::{Connection, Kind, Session};
 #[cfg(not(loom))]
 pub(crate) use link::{IoSide, Loss, NewPipe, News, PeerInfo, SetKeeper, SharedStage, SocketInbox, Waker};
 #[cfg(not(loom))]
-pub(crate) use pump::Flushed;
+pub(crate) use pump::{Flushed, wait_for_room};
 
 #[cfg(not(loom))]
 mod connection;

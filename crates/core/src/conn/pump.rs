@@ -8,7 +8,10 @@ use crate::message::Message;
 use crate::queue::{ByteDrain, Slot};
 use crate::sync::{Arc, lock};
 use std::io::{ErrorKind, IoSlice};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
 use tautline_io::net::Stream;
+use tautline_io::poll::{self, PollFd};
 use tautline_io::reactor::Token;
 use tautline_proto::frame;
 
@@ -49,6 +52,8 @@ pub(super) struct Pump {
     pub(super) session: u32,
     /// The driver's name for the stream's registration.
     registration: Token,
+    /// Grows with every write that the kernel has taken.
+    pub(super) writes: u32,
 }
 
 impl Pump {
@@ -61,6 +66,7 @@ impl Pump {
             written: 0,
             session: 0,
             registration: Token(0),
+            writes: 0,
         }
     }
 
@@ -118,7 +124,7 @@ impl Pump {
                 Err(flushed) => return flushed,
             }
             let more = match (&mut self.source, self.stage.is_some()) {
-                (Source::Queue(drain), false) => match write_queue(drain, &stream) {
+                (Source::Queue(drain), false) => match write_queue(drain, &stream, &mut self.writes) {
                     Ok(()) => false,
                     Err(flushed) => return flushed,
                 },
@@ -137,29 +143,48 @@ impl Pump {
         }
     }
 
-    /// Writes a whole message that is not in the queue yet, straight from its body, if nothing is before it. `append` puts it into the
-    /// queue; it is called when not everything could be written, and what was written counts as taken from there.
-    pub(super) fn write_through(&mut self, flags: u8, body: &[u8], append: impl FnOnce()) -> Option<Flushed> {
+    /// Writes a whole message that is not in the queue yet, straight from its body, if nothing is before it. While the kernel is full
+    /// it waits, for at most `patience` without progress. `append` puts the message into the queue; it is called when not everything
+    /// could be written, and what was written counts as taken from there.
+    pub(super) fn write_through(
+        &mut self,
+        flags: u8,
+        body: &[u8],
+        patience: Option<Duration>,
+        append: impl FnOnce(),
+    ) -> Option<Flushed> {
         let direct = self.stage.is_none() && self.stream.is_some() && !self.pending();
         let (Some(stream), Source::Queue(drain), true) = (&self.stream, &mut self.source, direct) else {
             append();
             return None;
         };
         let mut header = [0; frame::MAX_HEADER];
-        let n = frame::encode_header(flags, body.len() as u64, &mut header);
-        match stream.writev(&[IoSlice::new(&header[..n]), IoSlice::new(body)]) {
-            Ok(written) if written == n + body.len() => Some(Flushed::Drained),
-            Ok(written) => {
-                append();
-                drain.pending();
-                drain.advance(written as u64);
-                Some(Flushed::Blocked)
+        let header_len = frame::encode_header(flags, body.len() as u64, &mut header);
+        let header = &header[..header_len];
+        let mut written = 0;
+        let flushed = loop {
+            let result = match header.get(written..) {
+                Some(rest) if !rest.is_empty() => stream.writev(&[IoSlice::new(rest), IoSlice::new(body)]),
+                _ => stream.write(&body[written - header_len..]),
+            };
+            match result {
+                Ok(n) => {
+                    written += n;
+                    self.writes = self.writes.wrapping_add(1);
+                    if written == header_len + body.len() {
+                        return Some(Flushed::Drained);
+                    }
+                }
+                Err(error) => match refused(&error) {
+                    Flushed::Blocked if patience.is_some_and(|time| wait_for_room(stream, time)) => {}
+                    flushed => break flushed,
+                },
             }
-            Err(error) => {
-                append();
-                Some(refused(&error))
-            }
-        }
+        };
+        append();
+        drain.pending();
+        drain.advance(written as u64);
+        Some(flushed)
     }
 
     fn put(&mut self, plain: &[u8]) {
@@ -193,7 +218,10 @@ impl Pump {
     fn write_staged(&mut self, stream: &Stream) -> Result<(), Flushed> {
         while self.written < self.staged.len() {
             match stream.write(&self.staged[self.written..]) {
-                Ok(n) => self.written += n,
+                Ok(n) => {
+                    self.written += n;
+                    self.writes = self.writes.wrapping_add(1);
+                }
                 Err(error) => return Err(refused(&error)),
             }
         }
@@ -204,7 +232,7 @@ impl Pump {
 }
 
 /// Hands all published frames to the kernel.
-fn write_queue(drain: &mut ByteDrain, stream: &Stream) -> Result<(), Flushed> {
+fn write_queue(drain: &mut ByteDrain, stream: &Stream, writes: &mut u32) -> Result<(), Flushed> {
     loop {
         let mut slices: [IoSlice<'_>; SLICES] = std::array::from_fn(|_| IoSlice::new(&[]));
         let (n, bytes) = drain.slices(&mut slices);
@@ -214,6 +242,7 @@ fn write_queue(drain: &mut ByteDrain, stream: &Stream) -> Result<(), Flushed> {
         let result = if n == 1 { stream.write(&slices[0]) } else { stream.writev(&slices[..n]) };
         match result {
             Ok(written) => {
+                *writes = writes.wrapping_add(1);
                 drain.advance(written as u64);
                 if (written as u64) < bytes {
                     return Err(Flushed::Blocked);
@@ -222,6 +251,12 @@ fn write_queue(drain: &mut ByteDrain, stream: &Stream) -> Result<(), Flushed> {
             Err(error) => return Err(refused(&error)),
         }
     }
+}
+
+/// Waits until the kernel takes bytes again; false if it does not for so long.
+pub(crate) fn wait_for_room(stream: &Stream, patience: Duration) -> bool {
+    let mut fds = [PollFd::new(stream.as_fd().as_raw_fd(), PollFd::OUT)];
+    matches!(poll::poll(&mut fds, Some(patience)), Ok(1..))
 }
 
 fn refused(error: &std::io::Error) -> Flushed {

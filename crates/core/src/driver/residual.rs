@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::conn::{Connection, Flushed};
 use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
+use crate::sync::atomic::fence;
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::timer::TimerFd;
 
@@ -83,13 +84,13 @@ impl Residual {
             if !blocked && watched.idle < IDLE_ROUNDS {
                 return true;
             }
-            // Let go, unless a message has slipped in: pairs with the barrier in `Connection::watch_residual`.
+            // Let go, unless a message has slipped in: pairs with the fence in `Connection::watch_residual`.
             connection.give_hint();
             connection.residual_armed.store(false, SeqCst);
             if blocked {
                 return false;
             }
-            crate::sync::barrier_heavy();
+            fence(SeqCst);
             let slipped = connection.has_pending() && !connection.residual_armed.swap(true, SeqCst);
             watched.idle = 0;
             slipped

@@ -91,10 +91,21 @@ impl<T, W: Unpark> Inbox<T, W> {
     /// The owner is going to sleep. False: there are news, do not sleep (and `finish_park` is not needed). After true, the owner looks
     /// at its inproc chains once more, sleeps until woken, and calls `finish_park`.
     pub(crate) fn prepare_park(&self) -> bool {
+        self.prepare(barrier_heavy)
+    }
+
+    /// As `prepare_park`, for an owner without inproc chains: nobody asks `parked_hint`, so no other thread need be disturbed.
+    pub(crate) fn prepare_park_alone(&self) -> bool {
+        // Pairs with the fences in `push` and `nudge`.
+        self.prepare(|| fence(Ordering::SeqCst))
+    }
+
+    #[inline]
+    fn prepare(&self, barrier: impl Fn()) -> bool {
         self.state.fetch_or(PARKED, Ordering::Relaxed);
         // Store `parked`, then load `pending` (and the chains' tails): pairs with the fence in `push` and the light barrier in
         // `parked_hint`.
-        barrier_heavy();
+        barrier();
         if self.pending() {
             self.finish_park();
             return false;
