@@ -11,7 +11,7 @@ fn bed() -> Bed {
 
 fn send(fan_out: &mut FanOut, bed: &mut Bed, body: &[u8], more: bool) {
     let mut message = Message::from_slice(body);
-    fan_out.send(&mut bed.pipes, &mut Part { body: Body::Owned(&mut message), more });
+    fan_out.send(&mut bed.pipes, &mut Part { body: Body::Owned(&mut message), more, patient: false });
     assert!(message.is_empty());
 }
 
@@ -57,7 +57,7 @@ fn a_full_pipe_misses_the_whole_message_alone() {
     let filled = bed.fill(ids[0]);
     fan_out.begin();
     fan_out.mark_all();
-    assert!(!fan_out.has_room(&mut bed.pipes));
+    assert!(!fan_out.has_room(&mut bed.pipes, true));
     send(&mut fan_out, &mut bed, b"1", true);
     assert!(fan_out.in_message());
     // Room that appears within the message comes too late for it; a new pipe, too.
@@ -71,7 +71,7 @@ fn a_full_pipe_misses_the_whole_message_alone() {
     assert_eq!(bed.peer_receives(ids[0]), None);
     assert_eq!(bed.peer_receives(ids[2]), Some(parts([b"1", b"2", &[3; SHARE_FROM]])));
     assert_eq!(bed.peer_receives(late), None);
-    assert!(fan_out.has_room(&mut bed.pipes));
+    assert!(fan_out.has_room(&mut bed.pipes, true));
     fan_out.begin();
     fan_out.mark_all();
     send(&mut fan_out, &mut bed, b"4", false);
