@@ -94,9 +94,9 @@ impl FanOut {
         matched.extend(pipes.iter().filter(|id| marks[id.0 as usize] != *message));
     }
 
-    /// Whether every pipe of this message has room for it.
-    pub(crate) fn has_room(&mut self, pipes: &mut Pipes) -> bool {
-        self.matched.iter().all(|&id| pipes.get(id).is_none_or(|pipe| pipe.can_send()))
+    /// Whether every pipe of this message has room for it (see `Pipe::takes`).
+    pub(crate) fn has_room(&mut self, pipes: &mut Pipes, patient: bool) -> bool {
+        self.matched.iter().all(|&id| pipes.get(id).is_none_or(|pipe| pipe.takes(patient)))
     }
 
     /// Sends one part of the message to the pipes it goes to; the body is consumed.

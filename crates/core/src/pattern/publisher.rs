@@ -273,7 +273,7 @@ impl Pattern for Publisher {
         if !self.distribution.in_message() {
             self.poll(pipes);
             self.match_subject(pipes, part.bytes());
-            if pipes.options.xpub_nodrop && !self.distribution.has_room(pipes) {
+            if pipes.options.xpub_nodrop && !self.distribution.has_room(pipes, part.patient) {
                 return Err(Error::Again);
             }
             if pipes.options.xpub_manual_last_value {
@@ -305,7 +305,7 @@ impl Pattern for Publisher {
 
     fn can_send_refused(&mut self, pipes: &mut Pipes) -> bool {
         // The pipes of the refused message are still marked.
-        !pipes.options.xpub_nodrop || self.distribution.has_room(pipes)
+        !pipes.options.xpub_nodrop || self.distribution.has_room(pipes, true)
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {

@@ -76,10 +76,12 @@ impl Router {
     }
 
     /// The first part of a message: finds the peer. The part is not sent on.
-    fn address(&mut self, pipes: &mut Pipes, routing_id: &[u8]) -> Result<(), Error> {
+    fn address(&mut self, pipes: &mut Pipes, part: &Part<'_>) -> Result<(), Error> {
         let mandatory = pipes.options.router_mandatory;
-        let id = self.ids.find(pipes, routing_id);
-        self.sending_to = id.filter(|&id| pipes.get(id).is_some_and(|pipe| pipe.can_send()));
+        let id = self.ids.find(pipes, part.bytes());
+        // A message that is not refused but dropped must have every chance.
+        let patient = part.patient || !mandatory;
+        self.sending_to = id.filter(|&id| pipes.get(id).is_some_and(|pipe| pipe.takes(patient)));
         if mandatory && self.sending_to.is_none() {
             self.refused = id.filter(|&id| pipes.get(id).is_some_and(|pipe| !pipe.has_ended()));
             return Err(if self.refused.is_some() { Error::Again } else { Error::HostUnreachable });
@@ -167,7 +169,7 @@ impl Pattern for Router {
         if !self.sending {
             // A routing id with nothing behind it is no message.
             if part.more {
-                self.address(pipes, part.bytes())?;
+                self.address(pipes, part)?;
             }
             part.consume();
             return Ok(());

@@ -48,6 +48,12 @@ impl FrameWriter {
         self.end.messages.wrapping_sub(self.credited) < self.limit || self.has_room_now()
     }
 
+    /// Whether there is room for sure, also for `more` messages, without looking at the credit: false once every so many messages.
+    #[inline]
+    pub(crate) fn has_room_for_sure(&self, more: u64) -> bool {
+        self.end.messages.wrapping_sub(self.credited).saturating_add(more) < self.limit
+    }
+
     #[cold]
     fn has_room_now(&mut self) -> bool {
         // Acquire pairs with the consumer's Release store of the head.
