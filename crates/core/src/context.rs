@@ -7,26 +7,21 @@ use std::collections::HashMap;
 use std::os::fd::AsRawFd;
 use std::thread::JoinHandle;
 
-use crate::conn::reader::ReadSet;
-use crate::conn::{Kind, News, PeerInfo, SocketInbox, Waker};
-use crate::driver::{Driver, Site};
+use crate::conn::inproc::Offer;
+use crate::conn::{News, PeerInfo, SocketInbox, Waker};
+use crate::driver::Driver;
 use crate::error::Error;
-use crate::monitor::Tap;
-use crate::options::Options;
-use crate::pattern;
+use crate::options::{ContextDefaults, Options};
 use crate::queue::Inbox;
-use crate::socket::Socket;
 use crate::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use crate::sync::{Arc, Mutex, lock};
-use crate::transport::inproc::Offer;
 use names::Names;
 use settings::Settings;
 use std::io::ErrorKind;
 use tautline_io::poll::{self, PollFd};
 use tautline_io::wake::WakeFd;
 use tautline_io::{barrier, clock, thread};
-use tautline_proto::SocketType;
 
 /// A ZeroMQ context. Clones are the same context.
 #[derive(Clone)]
@@ -49,9 +44,33 @@ const ZAP_HANDLER: &str = "zeromq.zap.01";
 
 #[derive(Default)]
 struct State {
-    drivers: Option<Vec<(Arc<Driver>, Option<JoinHandle<()>>)>>,
+    drivers: Option<Vec<Running>>,
     inboxes: HashMap<u64, Arc<SocketInbox>>,
     terminating: bool,
+}
+
+/// An I/O thread.
+struct Running {
+    driver: Arc<Driver>,
+    thread: JoinHandle<()>,
+}
+
+/// What a context gives to a new socket.
+pub(crate) struct Place {
+    /// Names the socket in the context; given back by [`Context::forget`].
+    pub(crate) id: u64,
+    /// Where its news come in.
+    pub(crate) inbox: Arc<SocketInbox>,
+    /// Its I/O thread; `None` with ZMQ_IO_THREADS 0.
+    pub(crate) driver: Option<Arc<Driver>>,
+    /// What the context's options say about its sockets.
+    pub(crate) defaults: ContextDefaults,
+    /// Whether somebody in the context answers ZAP requests.
+    pub(crate) zap_handler: Arc<AtomicBool>,
+    /// Held until the socket is closed.
+    pub(crate) ticket: Ticket,
+    /// Held until nothing of it lingers any more.
+    pub(crate) lingering: Ticket,
 }
 
 /// Counts what must be gone before a context is.
@@ -73,10 +92,10 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        if self.0.count.fetch_sub(1, SeqCst) == 1 {
-            if let Some(gone) = &self.0.gone {
-                gone.wake();
-            }
+        if self.0.count.fetch_sub(1, SeqCst) == 1
+            && let Some(gone) = &self.0.gone
+        {
+            gone.wake();
         }
     }
 }
@@ -123,65 +142,36 @@ impl Context {
         lock(&self.0.settings).get(option)
     }
 
-    /// Makes a socket, zmq_socket(3).
+    /// Makes room for one more socket.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a type that this build does not have, [`Error::TooManyFiles`] at ZMQ_MAX_SOCKETS or without
-    /// descriptors, [`Error::Terminated`].
-    pub fn socket(&self, socket_type: SocketType) -> Result<Socket, Error> {
-        let entry = pattern::entry(socket_type).ok_or(Error::Invalid)?;
+    /// [`Error::TooManyFiles`] at ZMQ_MAX_SOCKETS or without descriptors, [`Error::Terminated`].
+    pub(crate) fn admit(&self) -> Result<Place, Error> {
         let (defaults, max_sockets) = {
             let settings = lock(&self.0.settings);
             (settings.defaults(), settings.max_sockets())
         };
         let inbox = Arc::new(Inbox::new(Waker(WakeFd::new()?)));
         let id = self.0.next_id.fetch_add(1, Relaxed);
-        let driver = {
-            let mut state = lock(&self.0.state);
-            if state.terminating {
-                return Err(Error::Terminated);
-            }
-            if state.inboxes.len() >= max_sockets {
-                return Err(Error::TooManyFiles);
-            }
-            let driver = self.driver(&mut state)?;
-            state.inboxes.insert(id, inbox.clone());
-            driver
-        };
-        let ticket = Ticket::new(&self.0.tickets);
-        let options = Options::new(socket_type, &defaults);
-        let tap = Arc::new(Tap::default());
-        let kind = Kind {
-            socket_type,
-            takes_subscriptions: entry.takes_subscriptions,
-            raw: entry.raw,
-            forgets_on_reconnect: entry.forgets_on_reconnect,
-        };
-        let site = match driver {
-            None => None,
-            Some(driver) => {
-                let set = match ReadSet::new(inbox.clone(), driver.clone()) {
-                    Ok(set) => Arc::new(set),
-                    Err(error) => {
-                        self.forget(id);
-                        return Err(error.into());
-                    }
-                };
-                driver.watch_set(set.clone());
-                let lingering = Box::new(Ticket::new(&self.0.tickets));
-                let zap_handler = self.0.zap_handler.clone();
-                Some(Arc::new(Site::new(
-                    kind,
-                    inbox.clone(),
-                    set,
-                    driver,
-                    tap.clone(),
-                    zap_handler,
-                    lingering,
-                )))
-            }
-        };
-        Ok(Socket::new(self.clone(), socket_type, (entry.create)(), options, inbox, site, tap, id, ticket))
+        let mut state = lock(&self.0.state);
+        if state.terminating {
+            return Err(Error::Terminated);
+        }
+        if state.inboxes.len() >= max_sockets {
+            return Err(Error::TooManyFiles);
+        }
+        let driver = self.driver(&mut state)?;
+        state.inboxes.insert(id, inbox.clone());
+        let tickets = &self.0.tickets;
+        Ok(Place {
+            id,
+            inbox,
+            driver,
+            defaults,
+            ticket: Ticket::new(tickets),
+            zap_handler: self.0.zap_handler.clone(),
+            lingering: Ticket::new(tickets),
+        })
     }
 
     /// The least loaded I/O thread; starts them all with the first socket. `None` with ZMQ_IO_THREADS 0.
@@ -193,13 +183,13 @@ impl Context {
             let mut drivers = Vec::new();
             for index in 0..settings.io_threads() {
                 let (driver, thread) = Driver::start(settings.thread(index))?;
-                drivers.push((driver, Some(thread)));
+                drivers.push(Running { driver, thread });
             }
             state.drivers = Some(drivers);
         }
         let drivers = state.drivers.iter().flatten();
         let driver =
-            drivers.map(|(driver, _)| driver).min_by_key(|driver| driver.load.load(Relaxed)).cloned();
+            drivers.map(|running| &running.driver).min_by_key(|driver| driver.load.load(Relaxed)).cloned();
         if let Some(driver) = &driver {
             driver.load.fetch_add(1, Relaxed);
         }
@@ -264,11 +254,9 @@ impl Context {
             }
         }
         let drivers = lock(&self.0.state).drivers.take();
-        for (driver, thread) in drivers.into_iter().flatten() {
+        for Running { driver, thread } in drivers.into_iter().flatten() {
             driver.stop();
-            if let Some(thread) = thread {
-                let _ = thread.join();
-            }
+            let _ = thread.join();
         }
         Ok(())
     }

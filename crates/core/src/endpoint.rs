@@ -17,7 +17,7 @@ mod tcp;
 mod tests;
 
 pub(crate) use ipc::IpcEndpoint;
-pub(crate) use tcp::{Host, HostPort, Port, TcpEndpoint};
+pub(crate) use tcp::{Host, HostPort, TcpEndpoint};
 
 /// Where to bind or connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

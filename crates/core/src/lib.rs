@@ -22,6 +22,8 @@
 //! at once, never a lock of the engine across a callback of the application.
 
 #![deny(unsafe_code)]
+// The models run the queues, the inbox and the baton without what uses the rest of them.
+#![cfg_attr(loom, allow(dead_code))]
 
 pub(crate) mod conn;
 mod error;

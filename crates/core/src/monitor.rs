@@ -41,10 +41,10 @@ pub(crate) struct Tap {
 impl Tap {
     /// Emits an event, if anybody wants it.
     pub(crate) fn emit(&self, event: u32, value: u32, endpoint: &str) {
-        if self.mask.load(Relaxed) & event != 0 {
-            if let Some(sink) = &mut *lock(&self.sink) {
-                sink.event(event, value, endpoint);
-            }
+        if self.mask.load(Relaxed) & event != 0
+            && let Some(sink) = &mut *lock(&self.sink)
+        {
+            sink.event(event, value, endpoint);
         }
     }
 
@@ -57,10 +57,10 @@ impl Tap {
             *place = sink;
             former.map(|sink| (sink, wanted))
         };
-        if let Some((mut sink, wanted)) = former {
-            if wanted & event::MONITOR_STOPPED != 0 {
-                sink.event(event::MONITOR_STOPPED, 0, "");
-            }
+        if let Some((mut sink, wanted)) = former
+            && wanted & event::MONITOR_STOPPED != 0
+        {
+            sink.event(event::MONITOR_STOPPED, 0, "");
         }
     }
 }

@@ -3,14 +3,19 @@
 //! Two queues of ZMTP frames, one each way (`queue`), plus what lies behind them (`Link`). Only the socket's owner touches a pipe;
 //! the I/O side works on the other ends of the queues. Everything a pattern may do with a peer is a method here.
 
+mod part;
+mod pipes;
+
+pub(crate) use part::{Body, Part, Received, Target};
+pub(crate) use pipes::Pipes;
+
 use crate::conn::flush::{Decision, FlushRule};
+use crate::conn::inproc::{InprocEnd, Offer};
 use crate::conn::{Connection, Flushed, NewPipe, PeerInfo, SocketInbox, wait_for_room};
 use crate::message::Message;
-use crate::options::Options;
 use crate::queue::{FrameReader, FrameWriter, Head, Slot};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::transport::inproc::{InprocEnd, Offer};
 use std::time::Duration;
 use tautline_io::clock;
 use tautline_io::net::Stream;
@@ -29,94 +34,6 @@ const BURST_TIME_NS: u64 = 10_000_000;
 /// Names a pipe of one socket, from `attach` to `detach`. Reused afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct PipeId(pub(crate) u32);
-
-/// One message part on its way out.
-pub(crate) struct Part<'a> {
-    /// The body.
-    pub(crate) body: Body<'a>,
-    /// More parts of the same message follow.
-    pub(crate) more: bool,
-    /// The caller can be held up for a moment (see `Pipe::pace`).
-    pub(crate) patient: bool,
-}
-
-/// Where a part's body is.
-pub(crate) enum Body<'a> {
-    /// The caller's buffer; copied.
-    Borrowed(&'a [u8]),
-    /// A message that is taken (left empty) when the part is sent, and left alone when it is not.
-    Owned(&'a mut Message),
-}
-
-impl<'a> Part<'a> {
-    /// A part that is copied from `bytes`.
-    pub(crate) fn copied(bytes: &'a [u8], more: bool) -> Self {
-        Part { body: Body::Borrowed(bytes), more, patient: false }
-    }
-
-    /// The body's bytes.
-    #[inline]
-    pub(crate) fn bytes(&self) -> &[u8] {
-        match &self.body {
-            Body::Borrowed(bytes) => bytes,
-            Body::Owned(message) => message.as_slice(),
-        }
-    }
-
-    /// Empties an owned body: the part was consumed without reaching a pipe (dropped), or was copied everywhere it had to go.
-    pub(crate) fn consume(&mut self) {
-        if let Body::Owned(message) = &mut self.body {
-            drop(std::mem::take(*message));
-        }
-    }
-}
-
-/// Where a received part goes.
-pub(crate) enum Target<'a> {
-    /// The caller's buffer; a longer body is cut.
-    Buffer(&'a mut [u8]),
-    /// A message; its former content is released.
-    Message(&'a mut Message),
-}
-
-/// A part was received.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Received {
-    /// The whole body's length, also when the buffer was shorter.
-    pub(crate) len: usize,
-    /// More parts of the same message follow.
-    pub(crate) more: bool,
-}
-
-impl Target<'_> {
-    /// Delivers a part that the pattern made itself (a routing id, a notification) or kept aside.
-    pub(crate) fn put(&mut self, body: &[u8], more: bool) -> Received {
-        match self {
-            Target::Buffer(buffer) => {
-                let n = body.len().min(buffer.len());
-                buffer[..n].copy_from_slice(&body[..n]);
-            }
-            Target::Message(message) => {
-                **message = Message::from_slice(body);
-                message.set_more(more);
-            }
-        }
-        Received { len: body.len(), more }
-    }
-
-    /// Delivers a message that the pattern had received before.
-    pub(crate) fn put_message(&mut self, message: Message) -> Received {
-        let received = Received { len: message.len(), more: message.more() };
-        match self {
-            Target::Buffer(buffer) => {
-                let n = received.len.min(buffer.len());
-                buffer[..n].copy_from_slice(&message.as_slice()[..n]);
-            }
-            Target::Message(target) => **target = message,
-        }
-        received
-    }
-}
 
 /// The outgoing queue, or the newest message only (ZMQ_CONFLATE).
 enum Outgoing {
@@ -226,12 +143,10 @@ impl Pipe {
     }
 
     fn writes_through(&self, part: &Part<'_>) -> bool {
-        matches!((&self.link, &self.outgoing, &part.body), (Link::Wire(_), Outgoing::Queue(_), Body::Borrowed(_)))
-    }
-
-    /// Whether parts of an unfinished message are appended.
-    pub(crate) fn in_message(&self) -> bool {
-        self.in_message
+        matches!(
+            (&self.link, &self.outgoing, &part.body),
+            (Link::Wire(_), Outgoing::Queue(_), Body::Borrowed(_))
+        )
     }
 
     /// Forgets the appended parts of an unfinished message.
@@ -291,10 +206,10 @@ impl Pipe {
                 }
             };
             if head.flags & frame::COMMAND == 0 {
-                if let Link::Inproc(end) = &self.link {
-                    if let Some(most) = end.wanted() {
-                        self.make_room_for_peer(most);
-                    }
+                if let Link::Inproc(end) = &self.link
+                    && let Some(most) = end.wanted()
+                {
+                    self.make_room_for_peer(most);
                 }
                 return Some(Received { len: head.len, more: head.flags & frame::MORE != 0 });
             }
@@ -580,7 +495,9 @@ impl Pipe {
     /// Sends a large message from the caller's own buffer, without a copy if the kernel takes it.
     #[cold]
     fn send_through(&mut self, part: &mut Part<'_>) {
-        let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &mut self.outgoing) else { return };
+        let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &mut self.outgoing) else {
+            return;
+        };
         let body = part.bytes();
         let start = clock::ticks();
         self.flush.count();
@@ -651,109 +568,5 @@ impl Pipe {
             // The reader has given credit when it found nothing.
             Link::Inproc(end) => end.give_room(),
         }
-    }
-}
-
-/// All pipes of one socket, and its options.
-pub(crate) struct Pipes {
-    slots: Vec<Option<Pipe>>,
-    vacant: Vec<u32>,
-    closing: Vec<PipeId>,
-    /// The socket's options as they are now.
-    pub(crate) options: Options,
-}
-
-impl Pipes {
-    /// No pipes yet.
-    pub(crate) fn new(options: Options) -> Self {
-        Pipes { slots: Vec::new(), vacant: Vec::new(), closing: Vec::new(), options }
-    }
-
-    /// The pipe of this name, if it is there.
-    #[inline]
-    pub(crate) fn get(&mut self, id: PipeId) -> Option<&mut Pipe> {
-        self.slots.get_mut(id.0 as usize)?.as_mut()
-    }
-
-    /// The names of all pipes.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = PipeId> + '_ {
-        self.slots
-            .iter()
-            .enumerate()
-            .filter(|(_, slot)| slot.is_some())
-            .map(|(index, _)| PipeId(index as u32))
-    }
-
-    /// Asks the socket to end this pipe, without `Pattern::detach`: the pattern forgets it on its own.
-    pub(crate) fn close(&mut self, id: PipeId) {
-        self.closing.push(id);
-    }
-
-    /// Adds a pipe.
-    pub(crate) fn insert(&mut self, pipe: Pipe) -> PipeId {
-        match self.vacant.pop() {
-            Some(index) => {
-                self.slots[index as usize] = Some(pipe);
-                PipeId(index)
-            }
-            None => {
-                self.slots.push(Some(pipe));
-                PipeId((self.slots.len() - 1) as u32)
-            }
-        }
-    }
-
-    /// Takes a pipe out.
-    pub(crate) fn remove(&mut self, id: PipeId) -> Option<Pipe> {
-        let pipe = self.slots.get_mut(id.0 as usize)?.take()?;
-        self.vacant.push(id.0);
-        Some(pipe)
-    }
-
-    /// The names of all pipes, apart from the pipes.
-    pub(crate) fn all(&self) -> Vec<PipeId> {
-        self.ids().collect()
-    }
-
-    /// ZMQ_SNDHWM or ZMQ_RCVHWM has changed: it takes effect on the pipes that exist.
-    pub(crate) fn apply_limits(&mut self) {
-        let (send, receive) = (self.options.send_hwm, self.options.receive_hwm);
-        self.slots.iter_mut().flatten().for_each(|pipe| pipe.set_limits(send, receive));
-    }
-
-    /// Flushes all pipes.
-    pub(crate) fn flush(&mut self) {
-        self.slots.iter_mut().flatten().for_each(Pipe::flush);
-    }
-
-    /// Streams of pipes that are full; inproc peers of full pipes are asked to wake the owner.
-    pub(crate) fn full_streams(&mut self) -> Vec<Arc<Stream>> {
-        self.slots
-            .iter_mut()
-            .flatten()
-            .filter(|pipe| !pipe.ended)
-            .filter_map(|pipe| if pipe.is_full() { pipe.wait_for_room() } else { None })
-            .collect()
-    }
-
-    /// Whether a pipe is inproc.
-    pub(crate) fn has_inproc(&self) -> bool {
-        self.slots.iter().flatten().any(|pipe| pipe.inproc_end().is_some())
-    }
-
-    /// Whether a message was refused only because it was one too many in a burst. Tells it once.
-    pub(crate) fn take_burst_refused(&mut self) -> bool {
-        self.slots.iter_mut().flatten().any(|pipe| std::mem::take(&mut pipe.burst_refused))
-    }
-
-    /// Whether the pattern wants to end some pipes.
-    #[inline]
-    pub(crate) fn has_closing(&self) -> bool {
-        !self.closing.is_empty()
-    }
-
-    /// The pipes that the pattern wants to end.
-    pub(crate) fn take_closing(&mut self) -> Vec<PipeId> {
-        std::mem::take(&mut self.closing)
     }
 }

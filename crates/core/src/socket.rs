@@ -3,6 +3,7 @@
 //! A socket has one owner at a time, the thread that calls it; moving it to another thread needs the usual full fence. Its connections
 //! are served by the owner and by an I/O thread, which tells the owner what has happened through the inbox.
 
+mod create;
 mod endpoints;
 mod monitor;
 mod news;
@@ -17,7 +18,6 @@ use crate::driver::Site;
 use crate::error::Error;
 use crate::message::Message;
 use crate::monitor::Tap;
-use crate::options::Options;
 use crate::pattern::Pattern;
 use crate::pipe::{Body, Part, PipeId, Pipes, Received, Target};
 use crate::sync::Arc;
@@ -78,37 +78,6 @@ pub(crate) struct Wanted {
 }
 
 impl Socket {
-    /// Puts a socket together; called by the context.
-    #[allow(clippy::too_many_arguments)]
-    pub(crate) fn new(
-        context: Context,
-        socket_type: SocketType,
-        pattern: Box<dyn Pattern>,
-        options: Options,
-        inbox: Arc<SocketInbox>,
-        site: Option<Arc<Site>>,
-        tap: Arc<Tap>,
-        id: u64,
-        ticket: Ticket,
-    ) -> Self {
-        Socket {
-            inbox,
-            pattern,
-            pipes: Pipes::new(options),
-            receive_more: false,
-            ending: Vec::new(),
-            site,
-            context,
-            socket_type,
-            endpoints: Vec::new(),
-            last_endpoint: String::new(),
-            tap,
-            terminated: false,
-            id,
-            _ticket: ticket,
-        }
-    }
-
     /// Sends a message part that is copied from `body`, zmq_send(3).
     ///
     /// # Errors

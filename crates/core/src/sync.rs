@@ -5,7 +5,7 @@
 #[cfg(not(loom))]
 mod imp {
     pub(crate) use std::sync::atomic;
-    pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+    pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
 
     /// `UnsafeCell` with loom's closure interface, free of cost.
     #[derive(Debug)]

@@ -71,8 +71,6 @@ pub(crate) struct Connection {
     pub(crate) arrivals: AtomicU32,
     /// Time to live that the peer's last PING granted, in deciseconds.
     pub(crate) granted_ttl_ds: AtomicU32,
-    /// A session is open.
-    up: AtomicBool,
 }
 
 impl Connection {
@@ -118,7 +116,6 @@ impl Connection {
             paused: AtomicBool::new(false),
             arrivals: AtomicU32::new(0),
             granted_ttl_ds: AtomicU32::new(0),
-            up: AtomicBool::new(false),
         });
         let pipe = NewPipe { connection: connection.clone(), outgoing, incoming, connected_here: false };
         (connection, pipe)
@@ -132,7 +129,6 @@ impl Connection {
         let took = {
             let mut intake = lock(&self.intake);
             intake.open(number, session.stream, session.stage);
-            self.up.store(true, Release);
             self.inbox.push(news);
             intake.feed(&session.inbound, &session.leftover, &mut asked)
         };
@@ -144,18 +140,12 @@ impl Connection {
 
     /// Driver: the session has ended (after the connection was taken out of the read set).
     pub(crate) fn close(&self) {
-        self.up.store(false, Release);
         lock(&self.pump).close(self.kind.forgets_on_reconnect);
         lock(&self.intake).close();
         lock(&self.control).clear();
         self.has_control.store(false, Release);
         self.paused.store(false, Relaxed);
         self.granted_ttl_ds.store(0, Relaxed);
-    }
-
-    /// Whether a session is open.
-    pub(crate) fn is_up(&self) -> bool {
-        self.up.load(Acquire)
     }
 
     /// Owner: names the pipe; news carry the name from now on.
@@ -343,10 +333,10 @@ impl Connection {
 
     fn announce(&self) {
         // AcqRel pairs with the same in `heard`: whoever comes second sees the other's side.
-        if !self.announced.swap(true, AcqRel) {
-            if let Some(token) = self.token() {
-                self.inbox.push(News::Readable(token));
-            }
+        if !self.announced.swap(true, AcqRel)
+            && let Some(token) = self.token()
+        {
+            self.inbox.push(News::Readable(token));
         }
     }
 

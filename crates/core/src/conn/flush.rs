@@ -100,11 +100,6 @@ impl FlushRule {
         self.since = 0;
         self.next = 8;
     }
-
-    /// The I/O thread has flushed for us: a burst begins anew, so the next message asks the clock.
-    pub(crate) fn restart(&mut self) {
-        self.next = self.since + 1;
-    }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -8,17 +8,13 @@ use crate::sync::{Arc, Mutex};
 use tautline_io::net::Stream;
 use tautline_io::reactor::Token;
 use tautline_io::wake::WakeFd;
-use tautline_proto::{ProtocolError, SocketType, Stage, Version};
+use tautline_proto::{ProtocolError, Stage};
 
 /// What a handshake told about the peer, and what is known of the stream it came over.
 #[derive(Debug, Default)]
 pub(crate) struct PeerInfo {
-    /// The peer's socket type, as far as its protocol version tells.
-    pub(crate) socket_type: Option<SocketType>,
     /// The peer's own routing id; empty if it has none.
     pub(crate) routing_id: Vec<u8>,
-    /// The protocol spoken; `None` for raw streams and inproc.
-    pub(crate) version: Option<Version>,
     /// Properties that received messages carry.
     pub(crate) metadata: Arc<Metadata>,
 }
@@ -56,7 +52,7 @@ pub(crate) enum News {
     /// The pipe will never again send or receive beyond what is queued inbound.
     Ended(Arc<Connection>),
     /// Another socket of the context has connected to an inproc endpoint of this one.
-    Inproc(Box<crate::transport::inproc::Offer>),
+    Inproc(Box<super::inproc::Offer>),
     /// The other side of an inproc pipe has bound at last (or told who it is).
     Met(u32, Arc<PeerInfo>),
     /// The other side of an inproc pipe is gone.

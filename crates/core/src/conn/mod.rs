@@ -11,6 +11,8 @@ pub(crate) mod baton;
 #[cfg(not(loom))]
 pub(crate) mod flush;
 #[cfg(not(loom))]
+pub(crate) mod inproc;
+#[cfg(not(loom))]
 mod intake;
 #[cfg(not(loom))]
 mod link;
@@ -22,7 +24,7 @@ pub(crate) mod reader;
 #[cfg(not(loom))]
 pub(crate) use connection::{Connection, Kind, Session};
 #[cfg(not(loom))]
-pub(crate) use link::{IoSide, Loss, NewPipe, News, PeerInfo, SetKeeper, SharedStage, SocketInbox, Waker};
+pub(crate) use link::{IoSide, Loss, NewPipe, News, PeerInfo, SetKeeper, SocketInbox, Waker};
 #[cfg(not(loom))]
 pub(crate) use pump::{Flushed, wait_for_room};
 

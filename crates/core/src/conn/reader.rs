@@ -15,7 +15,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
-use tautline_io::reactor::{Epoll, Event, Interest, Mode, Reactor, Token};
+use tautline_io::reactor::{Epoll, Event, Interest, Mode, Token};
 
 /// One connection of the set, with the stream that is registered.
 struct Member {

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
+use crate::conn::inproc::Offer;
 use crate::conn::{News, PeerInfo, SocketInbox};
 use crate::error::Error;
 use crate::options::Options;
 use crate::sync::Arc;
-use crate::transport::inproc::Offer;
 
 struct Binding {
     socket: u64,

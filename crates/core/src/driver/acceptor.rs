@@ -77,10 +77,10 @@ impl Acceptor {
             }
             let Some(linger) = linger else { return };
             for resident in acceptor.site.residents() {
-                if let Resident::Wire(wire) = resident {
-                    if wire.accepted_by(&acceptor) {
-                        wire.linger(turn, linger);
-                    }
+                if let Resident::Wire(wire) = resident
+                    && wire.accepted_by(&acceptor)
+                {
+                    wire.linger(turn, linger);
                 }
             }
         }));

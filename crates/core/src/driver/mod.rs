@@ -374,10 +374,10 @@ impl Turn {
         }
         let now = Instant::now();
         while self.timers.peek().is_some_and(|Reverse(timer)| timer.at <= now) {
-            if let Some(Reverse(timer)) = self.timers.pop() {
-                if let Some(source) = timer.source.upgrade() {
-                    source.timer(self, timer.key);
-                }
+            if let Some(Reverse(timer)) = self.timers.pop()
+                && let Some(source) = timer.source.upgrade()
+            {
+                source.timer(self, timer.key);
             }
         }
     }

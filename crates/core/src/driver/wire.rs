@@ -98,7 +98,7 @@ impl Wire {
         }
         if raw {
             let stage: Box<dyn tautline_proto::Stage> = stage::raw();
-            let peer = wire.peer_info(None, Vec::new(), Vec::new(), None);
+            let peer = wire.peer_info(Vec::new(), Vec::new());
             return wire.open(turn, peer, Some(stage), Vec::new(), Vec::new());
         }
         if wire.site.must_authenticate(&wire.options) {
@@ -128,10 +128,10 @@ impl Wire {
                 if let Err(loss) = write_output(session, &self.stream) {
                     break Err(loss);
                 }
-                if session.output().is_empty() {
-                    if let Some(established) = session.established() {
-                        break Ok(Some(established));
-                    }
+                if session.output().is_empty()
+                    && let Some(established) = session.established()
+                {
+                    break Ok(Some(established));
                 }
                 match self.stream.read(&mut buffer) {
                     Ok(0) => break Err(Loss::Stream(0)),
@@ -157,8 +157,8 @@ impl Wire {
         };
         match outcome {
             Ok(None) => {}
-            Ok(Some(Established { version, peer, stage, inbound })) => {
-                let peer = self.peer_info(peer.socket_type, peer.routing_id, peer.properties, Some(version));
+            Ok(Some(Established { peer, stage, inbound, .. })) => {
+                let peer = self.peer_info(peer.routing_id, peer.properties);
                 self.site.tap.emit(event::HANDSHAKE_SUCCEEDED, 0, &self.endpoint);
                 self.open(turn, peer, stage, inbound, leftover);
             }
@@ -166,13 +166,7 @@ impl Wire {
         }
     }
 
-    fn peer_info(
-        &self,
-        socket_type: Option<tautline_proto::SocketType>,
-        routing_id: Vec<u8>,
-        properties: Vec<(String, Vec<u8>)>,
-        version: Option<tautline_proto::Version>,
-    ) -> Arc<PeerInfo> {
+    fn peer_info(&self, routing_id: Vec<u8>, properties: Vec<(String, Vec<u8>)>) -> Arc<PeerInfo> {
         let mut texts: Vec<(String, String)> = properties
             .into_iter()
             .map(|(name, value)| (name, String::from_utf8_lossy(&value).into_owned()))
@@ -180,7 +174,7 @@ impl Wire {
         texts.push(("Peer-Address".into(), transport::peer_name(&self.stream)));
         texts.push(("Routing-Id".into(), String::from_utf8_lossy(&routing_id).into_owned()));
         let metadata = Arc::new(Metadata::new(texts, Some(self.stream.as_fd().as_raw_fd())));
-        Arc::new(PeerInfo { socket_type, routing_id, version, metadata })
+        Arc::new(PeerInfo { routing_id, metadata })
     }
 
     /// The handshake is done: messages may flow.

@@ -1,5 +1,6 @@
 //! Every form of an endpoint, with the answers that libzmq 4.3.5 gave for the same text.
 
+use super::tcp::Port;
 use super::*;
 
 fn bind(text: &str) -> Result<String, Error> {

@@ -152,7 +152,11 @@ impl FanOut {
         };
         for &id in &self.matched {
             if let Some(pipe) = pipes.get(id) {
-                pipe.send(&mut Part { body: Body::Owned(&mut body.share()), more: part.more, patient: false });
+                pipe.send(&mut Part {
+                    body: Body::Owned(&mut body.share()),
+                    more: part.more,
+                    patient: false,
+                });
             }
         }
     }

@@ -2,12 +2,12 @@
 
 use super::{Pattern, entry};
 use crate::conn::PeerInfo;
+use crate::conn::inproc;
 use crate::error::Error;
 use crate::message::{Message, Metadata};
 use crate::options::{ContextDefaults, Options};
 use crate::pipe::{Body, Part, Pipe, PipeId, Pipes, Target};
 use crate::sync::Arc;
-use crate::transport::inproc;
 use std::collections::BTreeMap;
 use tautline_proto::{SocketType, command, frame};
 
@@ -22,12 +22,7 @@ pub(super) fn parts<const N: usize>(bodies: [&[u8]; N]) -> Parts {
 /// Both ends of an inproc pipe between sockets with these options, each with the other as its peer.
 fn pair(ours: &Options, theirs: &Options) -> (Pipe, Pipe) {
     let peers = [theirs, ours].map(|options| {
-        Arc::new(PeerInfo {
-            socket_type: Some(options.socket_type),
-            routing_id: options.routing_id.clone(),
-            version: None,
-            metadata: Arc::new(Metadata::default()),
-        })
+        Arc::new(PeerInfo { routing_id: options.routing_id.clone(), metadata: Arc::new(Metadata::default()) })
     });
     let (here, there) = inproc::pair(ours, peers);
     here.end.meet();
@@ -189,7 +184,8 @@ impl Bed {
     /// Sends one part as an owned message, which must be empty afterwards if it was taken.
     pub(super) fn send_owned(&mut self, body: &[u8], more: bool) -> Result<(), Error> {
         let mut message = Message::from_slice(body);
-        self.pattern.send(&mut self.pipes, &mut Part { body: Body::Owned(&mut message), more, patient: false })
+        self.pattern
+            .send(&mut self.pipes, &mut Part { body: Body::Owned(&mut message), more, patient: false })
     }
 
     pub(super) fn recv_part(&mut self) -> Result<(Vec<u8>, bool), Error> {

@@ -1,7 +1,7 @@
 //! bind, connect, unbind, disconnect (zmq_bind(3) and its like).
 
 use super::Socket;
-use crate::conn::PeerInfo;
+use crate::conn::{PeerInfo, inproc};
 use crate::driver::{Acceptor, Dialer, Site, check_dial};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -10,7 +10,7 @@ use crate::monitor::event;
 use crate::options::Mechanism;
 use crate::pipe::{Pipe, PipeId};
 use crate::sync::Arc;
-use crate::transport::{self, inproc};
+use crate::transport;
 use tautline_proto::SocketType;
 
 /// An endpoint of the socket, by the text it was given as.
@@ -237,9 +237,7 @@ impl Socket {
 
     fn whoami(&self) -> Arc<PeerInfo> {
         Arc::new(PeerInfo {
-            socket_type: Some(self.socket_type),
             routing_id: self.pipes.options.routing_id.clone(),
-            version: None,
             metadata: Arc::new(Metadata::default()),
         })
     }

@@ -1,12 +1,12 @@
 //! What the I/O side and inproc peers tell a socket, and what becomes of its pipes.
 
 use super::Socket;
+use crate::conn::inproc::Offer;
 use crate::conn::{Connection, News};
 use crate::error::Error;
 use crate::pattern;
 use crate::pipe::{Pipe, PipeId};
 use crate::sync::Arc;
-use crate::transport::inproc::Offer;
 
 impl Socket {
     /// Takes note of all news. `Error::Terminated` once the context is.

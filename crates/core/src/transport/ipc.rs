@@ -71,7 +71,7 @@ pub(super) fn admit(stream: &Stream, family: StreamFamily, options: &Options) ->
     let (pids, uids, gids) = (&options.ipc_filter_pids, &options.ipc_filter_uids, &options.ipc_filter_gids);
     let wanted = (pids.is_empty() && uids.is_empty() && gids.is_empty())
         || stream.peer_credentials().is_ok_and(|who| {
-            pids.contains(&(who.pid as i32))
+            pids.contains(&who.pid)
                 || uids.contains(&who.uid)
                 || gids.iter().any(|gid| *gid == who.gid || net::user_in_group(who.uid, *gid))
         });

@@ -3,7 +3,6 @@
 //! One row of [`REGISTRY`] and one file per byte-stream transport; nobody else switches over schemes. Framing, handshakes and reconnection
 //! are the same for all of them and live in `proto` and `driver`. `inproc` has no streams: it joins two sockets of a context directly.
 
-pub(crate) mod inproc;
 mod ipc;
 mod tcp;
 

@@ -5,12 +5,13 @@
 
 use std::sync::OnceLock;
 
-use crate::conn::{News, PeerInfo, SocketInbox};
 use crate::options::Options;
 use crate::queue::{self, FrameReader, FrameWriter, Slot};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::{Arc, barrier_light};
+
+use super::{News, PeerInfo, SocketInbox};
 
 /// One side's half of what both see.
 #[derive(Default)]
@@ -130,10 +131,10 @@ impl InprocEnd {
     /// Something was published for the other side: wakes its owner if that sleeps. One load if not.
     #[inline]
     pub(crate) fn notify(&self) {
-        if let Some(inbox) = self.theirs().inbox.get() {
-            if inbox.parked_hint() {
-                inbox.nudge();
-            }
+        if let Some(inbox) = self.theirs().inbox.get()
+            && inbox.parked_hint()
+        {
+            inbox.nudge();
         }
     }
 
@@ -161,10 +162,10 @@ impl InprocEnd {
     pub(crate) fn give_room(&self) {
         // Store (the queue's head), then load: pairs with the heavy barrier of the other side.
         barrier_light();
-        if self.theirs().wants_room.swap(0, AcqRel) != 0 {
-            if let Some(inbox) = self.theirs().inbox.get() {
-                inbox.nudge();
-            }
+        if self.theirs().wants_room.swap(0, AcqRel) != 0
+            && let Some(inbox) = self.theirs().inbox.get()
+        {
+            inbox.nudge();
         }
     }
 }

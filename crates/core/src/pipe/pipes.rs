@@ -1,0 +1,110 @@
+//! The pipes of one socket, by their names: the half of a socket that its pattern works on.
+
+use super::{Pipe, PipeId};
+use crate::options::Options;
+use crate::sync::Arc;
+use tautline_io::net::Stream;
+
+/// All pipes of one socket, and its options.
+pub(crate) struct Pipes {
+    slots: Vec<Option<Pipe>>,
+    vacant: Vec<u32>,
+    closing: Vec<PipeId>,
+    /// The socket's options as they are now.
+    pub(crate) options: Options,
+}
+
+impl Pipes {
+    /// No pipes yet.
+    pub(crate) fn new(options: Options) -> Self {
+        Pipes { slots: Vec::new(), vacant: Vec::new(), closing: Vec::new(), options }
+    }
+
+    /// The pipe of this name, if it is there.
+    #[inline]
+    pub(crate) fn get(&mut self, id: PipeId) -> Option<&mut Pipe> {
+        self.slots.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    /// The names of all pipes.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = PipeId> + '_ {
+        self.slots
+            .iter()
+            .enumerate()
+            .filter(|(_, slot)| slot.is_some())
+            .map(|(index, _)| PipeId(index as u32))
+    }
+
+    /// Asks the socket to end this pipe, without `Pattern::detach`: the pattern forgets it on its own.
+    pub(crate) fn close(&mut self, id: PipeId) {
+        self.closing.push(id);
+    }
+
+    /// Adds a pipe.
+    pub(crate) fn insert(&mut self, pipe: Pipe) -> PipeId {
+        match self.vacant.pop() {
+            Some(index) => {
+                self.slots[index as usize] = Some(pipe);
+                PipeId(index)
+            }
+            None => {
+                self.slots.push(Some(pipe));
+                PipeId((self.slots.len() - 1) as u32)
+            }
+        }
+    }
+
+    /// Takes a pipe out.
+    pub(crate) fn remove(&mut self, id: PipeId) -> Option<Pipe> {
+        let pipe = self.slots.get_mut(id.0 as usize)?.take()?;
+        self.vacant.push(id.0);
+        Some(pipe)
+    }
+
+    /// The names of all pipes, apart from the pipes.
+    pub(crate) fn all(&self) -> Vec<PipeId> {
+        self.ids().collect()
+    }
+
+    /// ZMQ_SNDHWM or ZMQ_RCVHWM has changed: it takes effect on the pipes that exist.
+    pub(crate) fn apply_limits(&mut self) {
+        let (send, receive) = (self.options.send_hwm, self.options.receive_hwm);
+        self.slots.iter_mut().flatten().for_each(|pipe| pipe.set_limits(send, receive));
+    }
+
+    /// Flushes all pipes.
+    pub(crate) fn flush(&mut self) {
+        self.slots.iter_mut().flatten().for_each(Pipe::flush);
+    }
+
+    /// Streams of pipes that are full; inproc peers of full pipes are asked to wake the owner.
+    pub(crate) fn full_streams(&mut self) -> Vec<Arc<Stream>> {
+        self.slots
+            .iter_mut()
+            .flatten()
+            .filter(|pipe| !pipe.ended)
+            .filter_map(|pipe| if pipe.is_full() { pipe.wait_for_room() } else { None })
+            .collect()
+    }
+
+    /// Whether a pipe is inproc.
+    pub(crate) fn has_inproc(&self) -> bool {
+        self.slots.iter().flatten().any(|pipe| pipe.inproc_end().is_some())
+    }
+
+    /// Whether a message was refused only because it was one too many in a burst. Tells it once.
+    pub(crate) fn take_burst_refused(&mut self) -> bool {
+        self.slots.iter_mut().flatten().any(|pipe| std::mem::take(&mut pipe.burst_refused))
+    }
+
+    /// Whether the pattern wants to end some pipes.
+    #[inline]
+    pub(crate) fn has_closing(&self) -> bool {
+        !self.closing.is_empty()
+    }
+
+    /// The pipes that the pattern wants to end.
+    pub(crate) fn take_closing(&mut self) -> Vec<PipeId> {
+        std::mem::take(&mut self.closing)
+    }
+}

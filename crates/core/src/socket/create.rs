@@ -1,0 +1,76 @@
+//! How a socket comes to be: a place in its context, the pattern of its type, and a site on its I/O thread.
+
+use super::Socket;
+use crate::conn::Kind;
+use crate::conn::reader::ReadSet;
+use crate::context::{Context, Place};
+use crate::driver::Site;
+use crate::error::Error;
+use crate::monitor::Tap;
+use crate::options::Options;
+use crate::pattern::{self, Entry};
+use crate::pipe::Pipes;
+use crate::sync::Arc;
+use tautline_proto::SocketType;
+
+impl Context {
+    /// Makes a socket, zmq_socket(3).
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a type that this build does not have, [`Error::TooManyFiles`] at ZMQ_MAX_SOCKETS or without
+    /// descriptors, [`Error::Terminated`].
+    pub fn socket(&self, socket_type: SocketType) -> Result<Socket, Error> {
+        let entry = pattern::entry(socket_type).ok_or(Error::Invalid)?;
+        let Place { id, inbox, driver, defaults, zap_handler, ticket, lingering } = self.admit()?;
+        let tap = Arc::new(Tap::default());
+        let site = match driver {
+            None => None,
+            Some(driver) => {
+                let set = match ReadSet::new(inbox.clone(), driver.clone()) {
+                    Ok(set) => Arc::new(set),
+                    Err(error) => {
+                        self.forget(id);
+                        return Err(error.into());
+                    }
+                };
+                driver.watch_set(set.clone());
+                let lingering = Box::new(lingering);
+                let inbox = inbox.clone();
+                Some(Arc::new(Site::new(
+                    kind(entry),
+                    inbox,
+                    set,
+                    driver,
+                    tap.clone(),
+                    zap_handler,
+                    lingering,
+                )))
+            }
+        };
+        Ok(Socket {
+            inbox,
+            pattern: (entry.create)(),
+            pipes: Pipes::new(Options::new(socket_type, &defaults)),
+            receive_more: false,
+            ending: Vec::new(),
+            site,
+            context: self.clone(),
+            socket_type,
+            endpoints: Vec::new(),
+            last_endpoint: String::new(),
+            tap,
+            terminated: false,
+            id,
+            _ticket: ticket,
+        })
+    }
+}
+
+fn kind(entry: &Entry) -> Kind {
+    Kind {
+        socket_type: entry.socket_type,
+        takes_subscriptions: entry.takes_subscriptions,
+        raw: entry.raw,
+        forgets_on_reconnect: entry.forgets_on_reconnect,
+    }
+}
