@@ -1,0 +1,325 @@
+//! Bad input and faults: peers that break the protocol or vanish, a process out of descriptors, a context that ends under blocked calls.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tautline_core::poller::{self, Item, POLLIN, Watched};
+use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
+use tautline_testkit::with_watchdog;
+
+const LINGER: i32 = 17;
+const RECONNECT_IVL: i32 = 18;
+const SNDHWM: i32 = 23;
+const LAST_ENDPOINT: i32 = 32;
+const ROUTER_MANDATORY: i32 = 33;
+const ACCEPT_FAILED: u16 = 0x40;
+const HANDSHAKE_FAILED_PROTOCOL: u16 = 0x2000;
+
+fn test(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
+    with_watchdog(Duration::from_secs(60), name, move || {
+        let context = Context::new();
+        body(&context);
+        context.terminate().unwrap();
+    });
+}
+
+fn set(socket: &mut Socket, option: i32, value: i32) {
+    socket.set_option(option, &value.to_ne_bytes()).unwrap();
+}
+
+fn recv(socket: &mut Socket) -> Vec<u8> {
+    let mut message = Message::new();
+    socket.recv_message(&mut message, Flags::NONE).unwrap();
+    message.as_slice().to_vec()
+}
+
+/// A socket bound to a free port, and its address.
+fn bound(context: &Context, socket_type: SocketType) -> (Socket, String) {
+    let mut socket = context.socket(socket_type).unwrap();
+    socket.bind("tcp://127.0.0.1:*").unwrap();
+    let mut buffer = [0; 256];
+    let n = socket.option(LAST_ENDPOINT, &mut buffer).unwrap();
+    let endpoint = String::from_utf8(buffer[..n - 1].to_vec()).unwrap();
+    (socket, endpoint["tcp://".len()..].to_owned())
+}
+
+/// A PAIR socket on which `socket` reports these events.
+fn monitor(context: &Context, socket: &mut Socket, events: u16) -> Socket {
+    socket.monitor(Some("inproc://events"), events.into()).unwrap();
+    let mut monitor = context.socket(SocketType::Pair).unwrap();
+    monitor.connect("inproc://events").unwrap();
+    monitor
+}
+
+fn next_event(monitor: &mut Socket) -> (u16, u32) {
+    let head = recv(monitor);
+    recv(monitor);
+    (u16::from_ne_bytes(head[..2].try_into().unwrap()), u32::from_ne_bytes(head[2..].try_into().unwrap()))
+}
+
+/// The first 64 bytes of a ZMTP 3 peer with this mechanism.
+fn greeting(mechanism: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0];
+    bytes.extend_from_slice(mechanism);
+    bytes.resize(64, 0);
+    bytes
+}
+
+/// A READY command of a peer of this socket type.
+fn ready(socket_type: &str) -> Vec<u8> {
+    let mut body = b"\x05READY\x0bSocket-Type".to_vec();
+    body.extend_from_slice(&(socket_type.len() as u32).to_be_bytes());
+    body.extend_from_slice(socket_type.as_bytes());
+    [vec![4, body.len() as u8], body].concat()
+}
+
+/// Reads the other side's greeting and READY.
+fn read_handshake(stream: &mut TcpStream) {
+    let mut head = [0; 66];
+    stream.read_exact(&mut head).unwrap();
+    stream.read_exact(&mut vec![0; head[65].into()]).unwrap();
+}
+
+/// A peer of this socket type after its handshake.
+fn raw_peer(address: &str, socket_type: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(&[greeting(b"NULL"), ready(socket_type)].concat()).unwrap();
+    read_handshake(&mut stream);
+    stream
+}
+
+/// Reads until the other side has ended the stream.
+fn read_to_end(mut stream: TcpStream) {
+    let mut buffer = [0; 1024];
+    while matches!(stream.read(&mut buffer), Ok(1..)) {}
+}
+
+/// A peer that behaves gets through.
+fn check_alive(context: &Context, pull: &mut Socket, address: &str) {
+    let mut push = context.socket(SocketType::Push).unwrap();
+    push.connect(&format!("tcp://{address}")).unwrap();
+    push.send(b"alive", Flags::NONE).unwrap();
+    assert_eq!(recv(pull), b"alive");
+}
+
+#[test]
+fn garbage_ends_the_stream_and_nothing_else() {
+    test("garbage", |context| {
+        let (mut pull, address) = bound(context, SocketType::Pull);
+        let mut wrong_command = greeting(b"NULL");
+        wrong_command.extend_from_slice(&[4, 3, 200, b'x', b'y']);
+        for garbage in [
+            greeting(b"BOGUS"),
+            wrong_command,
+            [greeting(b"NULL"), vec![0, 5, 1, 2, 3, 4, 5]].concat(),
+            [greeting(b"NULL"), ready("NONSENSE")].concat(),
+            // Reserved flags after the handshake.
+            [greeting(b"NULL"), ready("PUSH"), vec![0xf8; 100]].concat(),
+        ] {
+            let mut stream = TcpStream::connect(&address).unwrap();
+            stream.write_all(&garbage).unwrap();
+            read_to_end(stream);
+            check_alive(context, &mut pull, &address);
+        }
+    });
+}
+
+#[test]
+fn a_frame_longer_than_anything_ends_the_stream() {
+    test("length", |context| {
+        let (mut pull, address) = bound(context, SocketType::Pull);
+        let mut stream = raw_peer(&address, "PUSH");
+        stream.write_all(&[2, 0x80, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3]).unwrap();
+        read_to_end(stream);
+        check_alive(context, &mut pull, &address);
+    });
+}
+
+#[test]
+fn a_huge_frame_takes_no_memory_before_it_comes() {
+    test("huge", |context| {
+        let (mut pull, address) = bound(context, SocketType::Pull);
+        let mut stream = raw_peer(&address, "PUSH");
+        stream.write_all(&[2, 0x3f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 3]).unwrap();
+        check_alive(context, &mut pull, &address);
+        drop(stream);
+    });
+}
+
+#[test]
+fn half_a_greeting_is_nobody() {
+    test("half", |context| {
+        let (mut pull, address) = bound(context, SocketType::Pull);
+        for n in [0, 1, 9, 10, 11, 12, 63, 64, 70] {
+            let mut stream = TcpStream::connect(&address).unwrap();
+            let bytes = [greeting(b"NULL"), ready("PUSH")].concat();
+            stream.write_all(&bytes[..n]).unwrap();
+        }
+        check_alive(context, &mut pull, &address);
+    });
+}
+
+#[test]
+fn a_peer_of_the_wrong_type_is_refused_and_reported() {
+    test("type", |context| {
+        let (mut pull, address) = bound(context, SocketType::Pull);
+        let mut monitor = monitor(context, &mut pull, HANDSHAKE_FAILED_PROTOCOL);
+        let mut wrong = context.socket(SocketType::Sub).unwrap();
+        wrong.connect(&format!("tcp://{address}")).unwrap();
+        assert_eq!(next_event(&mut monitor), (HANDSHAKE_FAILED_PROTOCOL, 0x1000_0018));
+        check_alive(context, &mut pull, &address);
+    });
+}
+
+#[test]
+fn half_a_message_is_not_delivered() {
+    test("half_message", |context| {
+        let (mut pull, address) = bound(context, SocketType::Pull);
+        for end in [&[1, 3, b'o', b'n', b'e'][..], &[0, 200, 1, 2], &[2, 0, 0], &[0]] {
+            let mut stream = raw_peer(&address, "PUSH");
+            stream.write_all(&[0, 5, b'w', b'h', b'o', b'l', b'e']).unwrap();
+            stream.write_all(end).unwrap();
+            drop(stream);
+            assert_eq!(recv(&mut pull), b"whole");
+            check_alive(context, &mut pull, &address);
+        }
+    });
+}
+
+#[test]
+fn reconnecting_keeps_messages_whole_and_in_order() {
+    test("reconnect", |context| {
+        let body = |n: u32| n.to_be_bytes().repeat(5000 + n as usize % 1000);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut push = context.socket(SocketType::Push).unwrap();
+        set(&mut push, RECONNECT_IVL, 1);
+        set(&mut push, LINGER, 0);
+        push.connect(&format!("tcp://{}", listener.local_addr().unwrap())).unwrap();
+        // Sends until the context ends: then also out of a full queue.
+        let sender = std::thread::spawn(move || (0..).find(|&n| push.send(&body(n), Flags::NONE).is_err()));
+        let mut last = None;
+        // Each visit ends in the middle of a message.
+        for visit in 1..=10 {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(&[greeting(b"NULL"), ready("PULL")].concat()).unwrap();
+            read_handshake(&mut stream);
+            let mut stream = BufReader::new(stream);
+            for _ in 0..visit * 10 {
+                let mut header = [0; 9];
+                stream.read_exact(&mut header).unwrap();
+                assert_eq!(header[0], 2);
+                let mut whole = vec![0; u64::from_be_bytes(header[1..].try_into().unwrap()) as usize];
+                stream.read_exact(&mut whole).unwrap();
+                let n = u32::from_be_bytes(whole[..4].try_into().unwrap());
+                assert!(whole == body(n), "message {n} is not whole");
+                // What the kernel had taken when the stream ended is lost, as ever with TCP.
+                assert!(last.is_none_or(|last| last < n), "{n} after {last:?}");
+                last = Some(n);
+            }
+            stream.read_exact(&mut [0; 5000]).unwrap();
+        }
+        context.shutdown().unwrap();
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn terminating_wakes_every_blocked_call() {
+    test("terminate", |context| {
+        let mut threads = Vec::new();
+        for _ in 0..2 {
+            let mut receiver = bound(context, SocketType::Pull).0;
+            threads.push(std::thread::spawn(move || receiver.recv(&mut [0; 8], Flags::NONE).map(|_| ())));
+            let mut polled = bound(context, SocketType::Pull).0;
+            threads.push(std::thread::spawn(move || {
+                let item = Item { watched: Watched::Socket(&mut polled), events: POLLIN, revents: 0 };
+                poller::poll(&mut [item], None).map(|_| ())
+            }));
+            // Nobody there.
+            let mut sender = context.socket(SocketType::Push).unwrap();
+            threads.push(std::thread::spawn(move || sender.send(b"x", Flags::NONE)));
+            // Full.
+            let (_reader, address) = bound(context, SocketType::Pull);
+            let mut full = context.socket(SocketType::Push).unwrap();
+            set(&mut full, SNDHWM, 5);
+            set(&mut full, LINGER, 0);
+            full.connect(&format!("tcp://{address}")).unwrap();
+            threads.push(std::thread::spawn(move || {
+                let _reader = _reader;
+                loop {
+                    full.send(&[0; 100_000], Flags::NONE)?;
+                }
+            }));
+        }
+        context.terminate().unwrap();
+        for thread in threads {
+            assert_eq!(thread.join().unwrap(), Err(Error::Terminated));
+        }
+    });
+}
+
+#[test]
+fn a_burst_beyond_the_high_water_mark_is_refused_once() {
+    test("burst", |context| {
+        let (mut router, address) = bound(context, SocketType::Router);
+        set(&mut router, ROUTER_MANDATORY, 1);
+        set(&mut router, SNDHWM, 1);
+        let mut dealer = context.socket(SocketType::Dealer).unwrap();
+        dealer.connect(&format!("tcp://{address}")).unwrap();
+        dealer.send(b"hello", Flags::NONE).unwrap();
+        let id = recv(&mut router);
+        recv(&mut router);
+        let dontwait_more = Flags(Flags::DONTWAIT.0 | Flags::MORE.0);
+        // Set after the pipe was there, so it counts from now on. The kernel would take them all.
+        while router.send(&id, dontwait_more) == Ok(()) {
+            router.send(b"x", Flags::DONTWAIT).unwrap();
+        }
+        // A sender that waits gets through.
+        router.send(&id, Flags::MORE).unwrap();
+        router.send(b"end", Flags::NONE).unwrap();
+        while recv(&mut dealer) != b"end" {}
+    });
+}
+
+/// The part of `out_of_descriptors` that runs in a process of its own, with a small limit of descriptors.
+#[test]
+fn out_of_descriptors_child() {
+    if std::env::var_os("TAUTLINE_FAULT_CHILD").is_none() {
+        return;
+    }
+    let context = Context::new();
+    let (mut pull, address) = bound(&context, SocketType::Pull);
+    let mut monitor = monitor(&context, &mut pull, ACCEPT_FAILED);
+    let mut taken = Vec::new();
+    while let Ok(file) = File::open("/dev/null") {
+        taken.push(file);
+    }
+    println!("\naddress {address}");
+    assert_eq!(next_event(&mut monitor), (ACCEPT_FAILED, 24));
+    drop(taken);
+    assert_eq!(recv(&mut pull), b"at last");
+    println!("\nreceived");
+}
+
+#[test]
+fn a_process_out_of_descriptors_accepts_again_when_it_has_some() {
+    test("descriptors", |context| {
+        let mut child = Command::new("sh")
+            .args(["-c", "ulimit -n 64; exec \"$0\" --exact out_of_descriptors_child --nocapture"])
+            .arg(std::env::current_exe().unwrap())
+            .env("TAUTLINE_FAULT_CHILD", "1")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let address = lines.find_map(|line| Some(line.strip_prefix("address ")?.to_owned())).unwrap();
+        let mut push = context.socket(SocketType::Push).unwrap();
+        push.connect(&format!("tcp://{address}")).unwrap();
+        push.send(b"at last", Flags::NONE).unwrap();
+        assert!(lines.any(|line| line == "received"));
+        assert!(child.wait().unwrap().success());
+    });
+}
