@@ -465,6 +465,8 @@ impl Pipe {
         connection.owner_flushes.fetch_add(1, Relaxed);
         match flushed {
             Some(Flushed::Drained) => self.paced_out = None,
+            // The session that begins will write all that is queued.
+            Some(Flushed::NoLink) => {}
             // The residual timer tries again, and arms write interest if the kernel is full then: a sender that goes on does it itself.
             _ => connection.watch_residual(),
         }

@@ -264,6 +264,11 @@ impl Connection {
             }
     }
 
+    /// Bytes that are queued; `None` while somebody is writing.
+    pub(crate) fn pending_bytes(&self) -> Option<u64> {
+        self.pump.try_lock().ok().map(|mut pump| pump.pending_bytes())
+    }
+
     /// Grows with every write that the kernel has taken.
     pub(crate) fn writes(&self) -> u32 {
         lock(&self.pump).writes

@@ -4,6 +4,7 @@
 //! written at once; a stream is written in large pieces; what stays behind is covered by the I/O thread's residual timer
 //! (`driver::residual`). `docs/architecture.md` has the reasons for the numbers.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 
 /// Pending bytes that are always worth a write.
@@ -30,6 +31,11 @@ fn times() -> &'static Times {
     })
 }
 
+thread_local! {
+    /// Ticks that this thread has spent in flushes, of whatever pipe.
+    static SPENT: Cell<u64> = const { Cell::new(0) };
+}
+
 /// What to do after a message was published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decision {
@@ -54,6 +60,8 @@ pub(crate) struct FlushRule {
     gap: u64,
     /// The kernel's buffer was full at the last flush.
     blocked: bool,
+    /// What the thread had spent in flushes at the end of the last one.
+    spent: u64,
 }
 
 impl FlushRule {
@@ -68,7 +76,9 @@ impl FlushRule {
     pub(crate) fn decide(&mut self, now: u64, pending: u64, len: usize) -> Decision {
         let times = times();
         let elapsed = now.saturating_sub(self.last);
-        let gap = self.gap.max(times.floor).max(self.cost / 4);
+        // With many peers the flushes of the others make each one's gap pass: half of the time must be left for messages.
+        let others = SPENT.get().wrapping_sub(self.spent);
+        let gap = self.gap.max(times.floor).max(self.cost / 4).max(others * 2);
         let due = elapsed >= if self.blocked { gap.max(times.blocked) } else { gap };
         if due || (!self.blocked && pending >= FULL_BYTES) {
             return Decision::Flush;
@@ -89,6 +99,8 @@ impl FlushRule {
                 self.cost = (self.cost * 7 + end.saturating_sub(start).min(times.cost_max)) / 8;
             }
         }
+        self.spent = SPENT.get().wrapping_add(end.saturating_sub(start));
+        SPENT.set(self.spent);
         self.blocked = !drained;
         self.last = end;
         self.since = 0;

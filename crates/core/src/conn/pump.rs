@@ -108,10 +108,16 @@ impl Pump {
 
     /// Whether something published or staged is not with the kernel yet.
     pub(super) fn pending(&mut self) -> bool {
-        self.written < self.staged.len()
-            || match &mut self.source {
-                Source::Queue(drain) => drain.pending() > 0,
-                Source::Slot(slot) => slot.is_full(),
+        self.pending_bytes() > 0
+    }
+
+    /// How much is published or staged and not with the kernel; a conflated message counts as one byte.
+    pub(super) fn pending_bytes(&mut self) -> u64 {
+        let staged = (self.staged.len() - self.written) as u64;
+        staged
+            + match &mut self.source {
+                Source::Queue(drain) => drain.pending(),
+                Source::Slot(slot) => slot.is_full().into(),
             }
     }
 

@@ -16,13 +16,29 @@ const FIRST: Duration = Duration::from_micros(20);
 const SLOWEST: Duration = Duration::from_micros(200);
 /// Rounds without anything to flush before a connection is let go.
 const IDLE_ROUNDS: u32 = 4;
-/// Inline flushes between two rounds that show a sender who helps himself.
-const BUSY_FLUSHES: u32 = 3;
 
 struct Watched {
     connection: Arc<Connection>,
+    /// `Connection::owner_flushes` in the last round.
     flushes: u32,
+    /// Bytes that were pending in the last round.
+    pending: u64,
+    /// How long they have been growing without a flush.
+    age: Duration,
     idle: u32,
+}
+
+impl Watched {
+    /// Whether the sender is at work: it has flushed since the last round, or goes on appending and will flush soon.
+    fn is_busy(&mut self, interval: Duration) -> bool {
+        let flushes = self.connection.owner_flushes.load(Relaxed);
+        // Somebody holds the pump: at work as well.
+        let pending = self.connection.pending_bytes().unwrap_or(u64::MAX);
+        let flushed = std::mem::replace(&mut self.flushes, flushes) != flushes;
+        let grown = std::mem::replace(&mut self.pending, pending) != pending && pending > 0;
+        self.age = if flushed || pending == 0 { Duration::ZERO } else { self.age + interval };
+        flushed || (grown && self.age < SLOWEST)
+    }
 }
 
 struct State {
@@ -50,8 +66,9 @@ impl Residual {
     /// Any thread: the connection has set its `residual_armed`.
     pub(super) fn watch(&self, connection: Arc<Connection>) {
         let flushes = connection.owner_flushes.load(Relaxed);
+        let pending = connection.pending_bytes().unwrap_or(0);
         let mut state = lock(&self.state);
-        state.watched.push(Watched { connection, flushes, idle: 0 });
+        state.watched.push(Watched { connection, flushes, pending, age: Duration::ZERO, idle: 0 });
         if !state.running {
             state.running = true;
             state.interval = FIRST;
@@ -62,18 +79,19 @@ impl Residual {
     /// I/O thread: a round.
     pub(super) fn expired(&self) {
         self.timer.drain();
-        let mut round = std::mem::take(&mut lock(&self.state).watched);
-        let mut all_busy = true;
+        let (mut round, interval) = {
+            let mut state = lock(&self.state);
+            (std::mem::take(&mut state.watched), state.interval)
+        };
+        let mut any_busy = false;
         round.retain_mut(|watched| {
+            let busy = watched.is_busy(interval);
+            any_busy |= busy;
             let connection = &watched.connection;
-            let flushes = connection.owner_flushes.load(Relaxed);
-            let busy = flushes.wrapping_sub(watched.flushes) >= BUSY_FLUSHES;
-            watched.idle = if flushes == watched.flushes { watched.idle + 1 } else { 0 };
-            watched.flushes = flushes;
-            all_busy &= busy;
+            let pending = !busy && connection.has_pending();
+            watched.idle = if busy || pending { 0 } else { watched.idle + 1 };
             let mut blocked = false;
-            if !busy && connection.has_pending() {
-                watched.idle = 0;
+            if pending {
                 match connection.pump_now() {
                     Some(Flushed::Drained) => connection.give_hint(),
                     // Writability or the next session takes over.
@@ -99,7 +117,7 @@ impl Residual {
         state.watched.append(&mut round);
         state.running = !state.watched.is_empty();
         if state.running {
-            state.interval = if all_busy { (state.interval * 2).min(SLOWEST) } else { FIRST };
+            state.interval = if any_busy { (state.interval * 2).min(SLOWEST) } else { FIRST };
             self.timer.arm(state.interval);
         }
     }
