@@ -23,7 +23,7 @@
 
 #![deny(unsafe_code)]
 // The models run the queues, the inbox and the baton without what uses the rest of them.
-#![cfg_attr(loom, allow(dead_code))]
+#![cfg_attr(loom, allow(dead_code, unused_imports))]
 
 pub(crate) mod conn;
 mod error;

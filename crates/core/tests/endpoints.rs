@@ -1,5 +1,8 @@
 //! What bind, connect, unbind and disconnect do to peers, files and names.
 
+// A model has no sockets.
+#![cfg(not(loom))]
+
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;

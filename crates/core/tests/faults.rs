@@ -1,5 +1,8 @@
 //! Bad input and faults: peers that break the protocol or vanish, a process out of descriptors, a context that ends under blocked calls.
 
+// A model has no sockets.
+#![cfg(not(loom))]
+
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,5 +1,8 @@
 //! Every pattern end to end, over each transport, through the public API.
 
+// A model has no sockets.
+#![cfg(not(loom))]
+
 use std::time::Duration;
 
 use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
