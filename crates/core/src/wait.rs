@@ -14,6 +14,7 @@ use crate::conn::reader::{ReadSet, Sleep};
 use crate::error::Error;
 use crate::sync::Arc;
 use std::io::ErrorKind;
+use tautline_io::clock;
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
 
@@ -81,6 +82,7 @@ fn wait_holding(
         if patience == Some(Duration::ZERO) {
             return Err(Error::Again);
         }
+        let start = clock::ticks();
         if spin::spin(|| look(waiters, raw))? {
             return Ok(());
         }
@@ -92,6 +94,7 @@ fn wait_holding(
             waiter.inbox().finish_park();
         }
         slept?;
+        spin::slept(clock::ticks().wrapping_sub(start));
     }
 }
 

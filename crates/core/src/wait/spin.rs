@@ -18,10 +18,16 @@ const LOOKS: u32 = 8;
 const MAX_SKIP: u32 = 63;
 /// Spins won that halve the ban.
 const FORGIVE: u32 = 64;
+/// Short sleeps in a row after which a longer spin is tried.
+const NEAR: u32 = 2;
 
 /// The limits in clock ticks.
 struct Limits {
     spin: u64,
+    /// A probe: long enough for a peer that has to wake up first.
+    long: u64,
+    /// A sleep that ended this soon was for a peer who sleeps as well.
+    near: u64,
     pressed: u64,
     ban_min: u64,
     ban_max: u64,
@@ -37,6 +43,8 @@ fn limits() -> &'static Limits {
         let ticks = |micros: u64| clock::nanos_to_ticks(micros * 1000);
         Limits {
             spin: ticks(micros),
+            long: ticks(micros * 5),
+            near: ticks(micros * 10),
             pressed: ticks(5),
             ban_min: ticks(4_000),
             ban_max: ticks(256_000),
@@ -50,6 +58,9 @@ static OFF_UNTIL: AtomicU64 = AtomicU64::new(0);
 /// The length of the last ban.
 static BAN: AtomicU64 = AtomicU64::new(0);
 
+/// Two peers that both sleep answer each other too late for a spin of one wake-up's length, though they would be fast if both spun. So
+/// after a few short sleeps one spin is longer: it sees the peer's answer, and from then on both are in time. If that does not come to
+/// pass, because the peer is just that slow, the probes become rare.
 #[derive(Clone, Copy, Default)]
 struct Luck {
     /// Waits still to go without a spin.
@@ -57,10 +68,15 @@ struct Luck {
     /// What `skip` was set to last.
     back: u32,
     wins: u32,
+    /// Short sleeps in a row.
+    near: u32,
+    /// Short sleeps still to go without a probe, and what that was set to last.
+    probe_skip: u32,
+    probe_back: u32,
 }
 
 thread_local! {
-    static LUCK: Cell<Luck> = const { Cell::new(Luck { skip: 0, back: 0, wins: 0 }) };
+    static LUCK: Cell<Luck> = const { Cell::new(Luck { skip: 0, back: 0, wins: 0, near: 0, probe_skip: 0, probe_back: 0 }) };
 }
 
 /// Whether this wait may spin; the second value says that it does so on probation.
@@ -89,6 +105,7 @@ pub(super) fn spin(mut look: impl FnMut() -> Result<bool, Error>) -> Result<bool
     let limits = limits();
     let start = clock::ticks();
     let Some(on_probation) = may_spin(start, limits) else { return Ok(false) };
+    let limit = if may_probe() { limits.long } else { limits.spin };
     loop {
         for _ in 0..LOOKS {
             if look()? {
@@ -100,19 +117,51 @@ pub(super) fn spin(mut look: impl FnMut() -> Result<bool, Error>) -> Result<bool
             pressed(limits);
             return Ok(false);
         }
-        if clock::ticks().wrapping_sub(start) >= limits.spin {
+        if clock::ticks().wrapping_sub(start) >= limit {
             failed(on_probation);
             return Ok(false);
         }
     }
 }
 
+/// Whether this spin may be a longer one.
+fn may_probe() -> bool {
+    let mut luck = LUCK.get();
+    if luck.near < NEAR {
+        return false;
+    }
+    let probe = luck.probe_skip == 0;
+    if probe {
+        luck.probe_back = (luck.probe_back * 2 + 1).min(MAX_SKIP);
+        luck.probe_skip = luck.probe_back;
+        luck.near = 0;
+    } else {
+        luck.probe_skip -= 1;
+    }
+    LUCK.set(luck);
+    probe
+}
+
+/// A wait that has ended in a sleep was over after so many ticks.
+pub(super) fn slept(ticks: u64) {
+    let mut luck = LUCK.get();
+    if ticks < limits().near {
+        luck.near += 1;
+        luck.skip = 0;
+    } else {
+        luck.near = 0;
+    }
+    LUCK.set(luck);
+}
+
 fn won(on_probation: bool) {
     let mut luck = LUCK.get();
     luck.back = 0;
+    luck.near = 0;
     luck.wins += 1;
     if luck.wins >= FORGIVE {
         luck.wins = 0;
+        luck.probe_back = 0;
         BAN.store(BAN.load(Relaxed) / 2, Relaxed);
     }
     LUCK.set(luck);
