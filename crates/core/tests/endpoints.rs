@@ -14,6 +14,7 @@ use tautline_testkit::with_watchdog;
 const LINGER: i32 = 17;
 const RECONNECT_IVL: i32 = 18;
 const EVENTS: i32 = 15;
+const RECONNECT_IVL_MAX: i32 = 21;
 const LAST_ENDPOINT: i32 = 32;
 const IMMEDIATE: i32 = 39;
 const ROUTER_RAW: i32 = 41;
@@ -22,6 +23,9 @@ const ZAP_DOMAIN: i32 = 55;
 const CONNECT_ROUTING_ID: i32 = 61;
 const ZAP_ENFORCE_DOMAIN: i32 = 93;
 const POLLIN: i32 = 1;
+const CONNECT_RETRIED: u16 = 0x4;
+const CLOSED: u16 = 0x80;
+const MONITOR_STOPPED: u16 = 0x400;
 
 fn test(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
     with_watchdog(Duration::from_secs(60), name, move || {
@@ -235,5 +239,46 @@ fn nothing_to_send_is_nothing_to_linger_for() {
         let _peer = silent.accept().unwrap();
         socket.close();
         context.terminate().unwrap();
+    });
+}
+
+/// A PUSH socket that connects to where nobody is, and its events.
+fn lonely(context: &Context, interval: i32, longest: i32, events: u16) -> (Socket, Socket) {
+    let mut socket = context.socket(SocketType::Push).unwrap();
+    set(&mut socket, RECONNECT_IVL, interval);
+    set(&mut socket, RECONNECT_IVL_MAX, longest);
+    socket.monitor(Some("inproc://events"), events.into()).unwrap();
+    let mut monitor = context.socket(SocketType::Pair).unwrap();
+    monitor.connect("inproc://events").unwrap();
+    socket.connect("tcp://127.0.0.1:1").unwrap();
+    (socket, monitor)
+}
+
+fn next_event(monitor: &mut Socket) -> (u16, u32) {
+    let head = recv(monitor);
+    recv(monitor);
+    (u16::from_ne_bytes(head[..2].try_into().unwrap()), u32::from_ne_bytes(head[2..].try_into().unwrap()))
+}
+
+#[test]
+fn intervals_double_up_to_the_longest() {
+    test("intervals", |context| {
+        for (interval, longest, waits) in [(5, 18, [5, 10, 18, 18]), (100, 3, [3; 4])] {
+            let (_socket, mut monitor) = lonely(context, interval, longest, CONNECT_RETRIED);
+            assert_eq!(waits.map(|_| next_event(&mut monitor)), waits.map(|wait| (CONNECT_RETRIED, wait)));
+        }
+    });
+}
+
+#[test]
+fn no_interval_is_no_second_try() {
+    test("no_interval", |context| {
+        for interval in [0, -1] {
+            let (socket, mut monitor) =
+                lonely(context, interval, 0, CONNECT_RETRIED | CLOSED | MONITOR_STOPPED);
+            assert_eq!(next_event(&mut monitor).0, CLOSED);
+            socket.close();
+            assert_eq!(next_event(&mut monitor).0, MONITOR_STOPPED);
+        }
     });
 }

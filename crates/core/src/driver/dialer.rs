@@ -271,11 +271,14 @@ impl Dialer {
     }
 
     fn retry(self: &Arc<Self>, turn: &mut Turn) {
-        let Some(base) = self.options.reconnect_interval else { return self.stop(turn) };
+        // Observed of libzmq: an interval of 0 is none, and the longest one counts also if it is shorter than the first.
+        let Some(base) = self.options.reconnect_interval.filter(|base| !base.is_zero()) else {
+            return self.stop(turn);
+        };
         let wait = {
             let mut state = lock(&self.state);
-            let wait = match self.options.reconnect_interval_max.filter(|max| *max > base) {
-                Some(max) => state.interval.map_or(base, |last| (last * 2).min(max)),
+            let wait = match self.options.reconnect_interval_max {
+                Some(max) => state.interval.map_or(base, |last| last * 2).min(max),
                 None => base + jitter(base),
             };
             state.interval = Some(wait);

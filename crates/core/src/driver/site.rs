@@ -10,7 +10,7 @@ use crate::conn::{Connection, IoSide, Kind, Loss, NewPipe, SocketInbox};
 use crate::monitor::Tap;
 use crate::options::Options;
 use crate::sync::atomic::AtomicBool;
-use crate::sync::atomic::Ordering::{Acquire, Release};
+use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::net::Stream;
 use tautline_io::reactor::Token;
@@ -99,6 +99,12 @@ impl Resident {
             (Resident::Dialer(a), Resident::Dialer(b)) => Arc::ptr_eq(a, b),
             _ => false,
         }
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.driver.load.fetch_sub(1, Relaxed);
     }
 }
 
