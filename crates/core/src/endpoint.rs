@@ -1,12 +1,13 @@
 //! Endpoint strings: `transport://address`, as zmq_bind(3) and zmq_connect(3) take them.
 //!
-//! [`Endpoint::parse`] reads what either call may be given; [`Endpoint::for_bind`] and [`Endpoint::for_connect`] then say
+//! `transport::parse` reads what either call may be given; [`Endpoint::for_bind`] and [`Endpoint::for_connect`] then say
 //! whether this one can be used so, with the errno of libzmq. Nothing here asks the system: names of interfaces and hosts
 //! stay text, and whether they exist is found out by the transport. `Display` gives the canonical text, the one that
 //! ZMQ_LAST_ENDPOINT shows once the transport has put in the address it was really given.
 //!
-//! A new transport is a row in [`SCHEMES`], a variant of [`Endpoint`], and a file beside this one that reads its address.
+//! Only a transport knows its addresses; everybody else sees an [`Address`].
 
+use std::any::Any;
 use std::fmt;
 
 use crate::error::Error;
@@ -19,70 +20,83 @@ mod tests;
 pub(crate) use ipc::IpcEndpoint;
 pub(crate) use tcp::{Host, HostPort, TcpEndpoint};
 
+/// An address of a byte-stream transport.
+pub(crate) trait Address: Any + fmt::Debug + fmt::Display + Send + Sync {
+    /// Reads the part after `://`, which is not empty. `Error::Invalid` when no reading of it makes sense.
+    fn parse(text: &str) -> Result<Self, Error>
+    where
+        Self: Sized;
+
+    /// Whether zmq_bind takes it: `Error::NoDevice` for an empty host.
+    fn for_bind(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Whether zmq_connect takes it: `Error::Invalid` for wildcards and for addresses nobody can ever be reached at.
+    fn for_connect(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
 /// Where to bind or connect to.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug)]
 pub(crate) enum Endpoint {
-    /// `tcp://`: a host and a port.
-    Tcp(TcpEndpoint),
-    /// `ipc://`: a Unix domain socket.
-    Ipc(IpcEndpoint),
+    /// The scheme of a byte-stream transport, and an address of its kind.
+    Stream(&'static str, Box<dyn Address>),
     /// `inproc://`: a name inside the context; never empty.
     Inproc(String),
 }
 
-/// One transport's way to read its addresses.
-struct Scheme {
-    name: &'static str,
-    read: fn(&str) -> Result<Endpoint, Error>,
-}
-
-/// Every scheme that libzmq knows; those without a transport here answer what a libzmq built without them does.
-static SCHEMES: &[Scheme] = &[
-    Scheme { name: "tcp", read: |address| TcpEndpoint::parse(address).map(Endpoint::Tcp) },
-    Scheme { name: "ipc", read: |address| IpcEndpoint::parse(address).map(Endpoint::Ipc) },
-    Scheme { name: "inproc", read: |address| Ok(Endpoint::Inproc(address.to_owned())) },
+/// Schemes that libzmq knows and that have no transport here answer what a libzmq built without them does.
+static ABSENT: &[(&str, Error)] = &[
     // UDP is always there in libzmq, but only for RADIO, DISH and DGRAM: the other socket types get this errno.
-    Scheme { name: "udp", read: |_| Err(Error::IncompatibleProtocol) },
-    Scheme { name: "ws", read: absent },
-    Scheme { name: "wss", read: absent },
-    Scheme { name: "vsock", read: absent },
-    Scheme { name: "tipc", read: absent },
-    Scheme { name: "vmci", read: absent },
-    Scheme { name: "pgm", read: absent },
-    Scheme { name: "epgm", read: absent },
-    Scheme { name: "norm", read: absent },
+    ("udp", Error::IncompatibleProtocol),
 ];
 
-fn absent(_address: &str) -> Result<Endpoint, Error> {
-    Err(Error::ProtocolNotSupported)
-}
-
 impl Endpoint {
-    /// Reads an endpoint. `Error::Invalid` without `://`, with an empty scheme or address, or when no reading of the
-    /// address makes sense; `Error::ProtocolNotSupported` for a transport that is not there, whether known or not;
-    /// `Error::NameTooLong` for a path beyond the system's limit.
-    pub(crate) fn parse(text: &str) -> Result<Endpoint, Error> {
-        let (scheme, address) = text.split_once("://").ok_or(Error::Invalid)?;
-        if scheme.is_empty() || address.is_empty() {
-            return Err(Error::Invalid);
+    /// The scheme and the address of a text. `Error::Invalid` without `://` or with an empty part.
+    pub(crate) fn split(text: &str) -> Result<(&str, &str), Error> {
+        match text.split_once("://") {
+            Some((scheme, address)) if !scheme.is_empty() && !address.is_empty() => Ok((scheme, address)),
+            _ => Err(Error::Invalid),
         }
-        let known = SCHEMES.iter().find(|known| known.name == scheme).ok_or(Error::ProtocolNotSupported)?;
-        (known.read)(address)
     }
 
-    /// Whether zmq_bind takes it: `Error::NoDevice` for an empty host.
+    /// An endpoint of a byte-stream transport, whose addresses are of type `A`.
+    pub(crate) fn stream<A: Address>(scheme: &'static str, address: &str) -> Result<Endpoint, Error> {
+        Ok(Endpoint::Stream(scheme, Box::new(A::parse(address)?)))
+    }
+
+    /// An endpoint of a scheme that is no byte-stream transport. `Error::ProtocolNotSupported` for one that is not there,
+    /// whether known or not.
+    pub(crate) fn other(scheme: &str, address: &str) -> Result<Endpoint, Error> {
+        if scheme == "inproc" {
+            return Ok(Endpoint::Inproc(address.to_owned()));
+        }
+        let absent = ABSENT.iter().find(|(name, _)| *name == scheme);
+        Err(absent.map_or(Error::ProtocolNotSupported, |(_, error)| *error))
+    }
+
+    /// The address, if it is of the kind `A`.
+    pub(crate) fn address<A: Address>(&self) -> Option<&A> {
+        match self {
+            Endpoint::Stream(_, address) => (&**address as &dyn Any).downcast_ref(),
+            Endpoint::Inproc(_) => None,
+        }
+    }
+
+    /// Whether zmq_bind takes it.
     pub(crate) fn for_bind(&self) -> Result<(), Error> {
         match self {
-            Endpoint::Tcp(tcp) => tcp.for_bind(),
-            Endpoint::Ipc(_) | Endpoint::Inproc(_) => Ok(()),
+            Endpoint::Stream(_, address) => address.for_bind(),
+            Endpoint::Inproc(_) => Ok(()),
         }
     }
 
-    /// Whether zmq_connect takes it: `Error::Invalid` for wildcards and for addresses nobody can ever be reached at.
+    /// Whether zmq_connect takes it.
     pub(crate) fn for_connect(&self) -> Result<(), Error> {
         match self {
-            Endpoint::Tcp(tcp) => tcp.for_connect(),
-            Endpoint::Ipc(ipc) => ipc.for_connect(),
+            Endpoint::Stream(_, address) => address.for_connect(),
             Endpoint::Inproc(_) => Ok(()),
         }
     }
@@ -91,8 +105,7 @@ impl Endpoint {
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Endpoint::Tcp(tcp) => write!(f, "tcp://{tcp}"),
-            Endpoint::Ipc(ipc) => write!(f, "ipc://{ipc}"),
+            Endpoint::Stream(scheme, address) => write!(f, "{scheme}://{address}"),
             Endpoint::Inproc(name) => write!(f, "inproc://{name}"),
         }
     }

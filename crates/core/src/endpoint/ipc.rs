@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::Address;
 use crate::error::Error;
 
 /// A Unix domain socket to bind or connect to.
@@ -18,10 +19,10 @@ pub(crate) enum IpcEndpoint {
 /// Size of `sun_path` in the system's `sockaddr_un`.
 const SUN_PATH: usize = if cfg!(any(target_os = "linux", target_os = "android")) { 108 } else { 104 };
 
-impl IpcEndpoint {
+impl Address for IpcEndpoint {
     /// Reads the part after `ipc://`. `Error::NameTooLong` if it does not fit `sockaddr_un` with a NUL,
     /// `Error::Invalid` for an abstract name that is empty. Whatever starts with `*` is the wildcard.
-    pub(super) fn parse(address: &str) -> Result<IpcEndpoint, Error> {
+    fn parse(address: &str) -> Result<IpcEndpoint, Error> {
         if address.starts_with('*') {
             return Ok(IpcEndpoint::Wildcard);
         }
@@ -35,7 +36,7 @@ impl IpcEndpoint {
         }
     }
 
-    pub(super) fn for_connect(&self) -> Result<(), Error> {
+    fn for_connect(&self) -> Result<(), Error> {
         if *self == IpcEndpoint::Wildcard { Err(Error::Invalid) } else { Ok(()) }
     }
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
+use super::Address;
 use crate::error::Error;
 
 /// A TCP address to bind or connect to.
@@ -52,10 +53,10 @@ pub(crate) enum Port {
     Wildcard,
 }
 
-impl TcpEndpoint {
+impl Address for TcpEndpoint {
     /// Reads `host:port` or `source:port;host:port`. `Error::Invalid` without a port in either part, for a port that
     /// is neither a wildcard nor 1 to 65535, for an empty zone, and for more than two parts.
-    pub(super) fn parse(address: &str) -> Result<TcpEndpoint, Error> {
+    fn parse(address: &str) -> Result<TcpEndpoint, Error> {
         let (source, target) = match address.split_once(';') {
             Some((_, rest)) if rest.contains(';') => return Err(Error::Invalid),
             Some((source, target)) => (Some(HostPort::parse(source)?), target),
@@ -65,7 +66,7 @@ impl TcpEndpoint {
         Ok(TcpEndpoint { source, host, port, loose: !is_strict(address) })
     }
 
-    pub(super) fn for_bind(&self) -> Result<(), Error> {
+    fn for_bind(&self) -> Result<(), Error> {
         let nowhere = |host: &Host| *host == Host::Name(String::new());
         if nowhere(&self.host) || self.source.as_ref().is_some_and(|source| nowhere(&source.host)) {
             return Err(Error::NoDevice);
@@ -73,7 +74,7 @@ impl TcpEndpoint {
         Ok(())
     }
 
-    pub(super) fn for_connect(&self) -> Result<(), Error> {
+    fn for_connect(&self) -> Result<(), Error> {
         let source_reachable = self.source.as_ref().is_none_or(|source| source.host.is_reachable());
         if self.loose || self.port == Port::Wildcard || !self.host.is_reachable() || !source_reachable {
             return Err(Error::Invalid);

@@ -2,14 +2,15 @@
 
 use super::tcp::Port;
 use super::*;
+use crate::transport::parse;
 
 fn bind(text: &str) -> Result<String, Error> {
-    let endpoint = Endpoint::parse(text)?;
+    let endpoint = parse(text)?;
     endpoint.for_bind().map(|()| endpoint.to_string())
 }
 
 fn connect(text: &str) -> Result<String, Error> {
-    let endpoint = Endpoint::parse(text)?;
+    let endpoint = parse(text)?;
     endpoint.for_connect().map(|()| endpoint.to_string())
 }
 
@@ -77,10 +78,7 @@ fn tcp_addresses() {
 
 #[test]
 fn tcp_addresses_are_told_apart() {
-    let tcp = |text: &str| match Endpoint::parse(text) {
-        Ok(Endpoint::Tcp(tcp)) => tcp,
-        other => panic!("{text}: {other:?}"),
-    };
+    let tcp = |text: &str| parse(text).unwrap().address::<TcpEndpoint>().unwrap().clone();
     assert_eq!(tcp("tcp://*:*").host, Host::Wildcard);
     assert_eq!(tcp("tcp://*:*").port, Port::Wildcard);
     assert_eq!(tcp("tcp://*:0").port.number(), 0);
@@ -161,7 +159,8 @@ fn tcp_source_addresses() {
 
 #[test]
 fn bound_addresses_are_shown_as_numbers() {
-    let show = |text: &str| Endpoint::Tcp(text.parse::<std::net::SocketAddr>().unwrap().into()).to_string();
+    let show =
+        |text: &str| format!("tcp://{}", TcpEndpoint::from(text.parse::<std::net::SocketAddr>().unwrap()));
     assert_eq!(show("127.0.0.1:5555"), "tcp://127.0.0.1:5555");
     assert_eq!(show("0.0.0.0:5555"), "tcp://0.0.0.0:5555");
     assert_eq!(show("[::]:5555"), "tcp://[::]:5555");
@@ -175,7 +174,8 @@ fn ipc_addresses() {
     both("ipc://relative:1", "ipc://relative:1");
     both("ipc:// ", "ipc:// ");
     both("ipc://@abstract", "ipc://@abstract");
-    assert_eq!(Endpoint::parse("ipc://@abc"), Ok(Endpoint::Ipc(IpcEndpoint::Abstract(b"abc".to_vec()))));
+    let parsed = parse("ipc://@abc").unwrap();
+    assert_eq!(parsed.address(), Some(&IpcEndpoint::Abstract(b"abc".to_vec())));
     for text in ["ipc://*", "ipc://**", "ipc://*x"] {
         bind_only(text, "ipc://*");
     }

@@ -34,7 +34,7 @@ impl Socket {
     /// [`Error::AddressNotAvailable`], [`Error::NoDevice`], [`Error::Terminated`], [`Error::NoThread`], or the system's.
     pub fn bind(&mut self, endpoint: &str) -> Result<(), Error> {
         self.check_alive()?;
-        let parsed = Endpoint::parse(endpoint)?;
+        let parsed = transport::parse(endpoint)?;
         parsed.for_bind()?;
         if let Endpoint::Inproc(name) = &parsed {
             let offers =
@@ -69,7 +69,7 @@ impl Socket {
     /// [`Error::NoThread`].
     pub fn connect(&mut self, endpoint: &str) -> Result<(), Error> {
         self.check_alive()?;
-        let parsed = Endpoint::parse(endpoint)?;
+        let parsed = transport::parse(endpoint)?;
         if let Endpoint::Inproc(name) = &parsed {
             return self.connect_inproc(endpoint, name);
         }
@@ -137,7 +137,7 @@ impl Socket {
     /// As in libzmq, everything that goes by this name ends at once, however often it was bound or connected.
     fn end_endpoint(&mut self, endpoint: &str) -> Result<(), Error> {
         self.check_alive()?;
-        let parsed = Endpoint::parse(endpoint)?;
+        let parsed = transport::parse(endpoint)?;
         let local = transport::local_name(&parsed, &self.pipes.options);
         let is_named = |entry: &Entry| match &entry.what {
             // `tcp://*:*` is the name of nothing: the endpoint that it has become is.

@@ -4,6 +4,7 @@ use super::{Flags, Socket};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::monitor::EventSink;
+use crate::transport;
 use std::time::Duration;
 use tautline_proto::SocketType;
 
@@ -33,7 +34,7 @@ impl Socket {
             self.tap.listen(0, None);
             return Ok(());
         };
-        if !matches!(Endpoint::parse(endpoint)?, Endpoint::Inproc(_)) {
+        if !matches!(transport::parse(endpoint)?, Endpoint::Inproc(_)) {
             return Err(Error::ProtocolNotSupported);
         }
         self.tap.listen(0, None);

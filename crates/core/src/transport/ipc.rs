@@ -10,7 +10,7 @@ use crate::options::Options;
 use tautline_io::net::{self, Address, Family as StreamFamily, Listener, Stream};
 
 pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bound, Error>> {
-    let Endpoint::Ipc(ipc) = endpoint else { return None };
+    let ipc = endpoint.address()?;
     Some(listen_ipc(ipc, options))
 }
 
@@ -55,7 +55,7 @@ fn listen_ipc(ipc: &IpcEndpoint, options: &Options) -> Result<Bound, Error> {
 }
 
 pub(super) fn route(endpoint: &Endpoint, _options: &Options) -> Option<Result<Route, Error>> {
-    let Endpoint::Ipc(ipc) = endpoint else { return None };
+    let ipc = endpoint.address()?;
     let address = match ipc {
         IpcEndpoint::Wildcard => return Some(Err(Error::Invalid)),
         IpcEndpoint::Path(path) => Address::Unix { path: path.into() },

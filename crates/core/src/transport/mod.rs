@@ -9,7 +9,7 @@ mod tcp;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, IpcEndpoint, TcpEndpoint};
 use crate::error::Error;
 use crate::options::Options;
 use tautline_io::net::{self, Address, Family as StreamFamily, Listener, Stream};
@@ -51,8 +51,14 @@ pub(crate) enum Route {
 
 /// A byte-stream transport.
 struct Entry {
+    /// What stands before `://`.
+    scheme: &'static str,
+    /// Reads an address.
+    read: fn(&'static str, &str) -> Result<Endpoint, Error>,
     /// Listens at an endpoint of this transport; `None` if it belongs to another one.
     listen: fn(&Endpoint, &Options) -> Option<Result<Bound, Error>>,
+    /// The name that a listener at an endpoint of this transport will have, if it is known before there is one.
+    local_name: fn(&Endpoint, &Options) -> Option<String>,
     /// The way to an endpoint of this transport.
     route: fn(&Endpoint, &Options) -> Option<Result<Route, Error>>,
     /// Whether a peer that has come may stay; sets the stream's options. `None`: not a stream of this transport.
@@ -60,9 +66,34 @@ struct Entry {
 }
 
 static REGISTRY: &[Entry] = &[
-    Entry { listen: tcp::listen, route: tcp::route, admit: tcp::admit },
-    Entry { listen: ipc::listen, route: ipc::route, admit: ipc::admit },
+    Entry {
+        scheme: "tcp",
+        read: Endpoint::stream::<TcpEndpoint>,
+        listen: tcp::listen,
+        local_name: tcp::local_name,
+        route: tcp::route,
+        admit: tcp::admit,
+    },
+    Entry {
+        scheme: "ipc",
+        read: Endpoint::stream::<IpcEndpoint>,
+        listen: ipc::listen,
+        local_name: |_, _| None,
+        route: ipc::route,
+        admit: ipc::admit,
+    },
 ];
+
+/// Reads an endpoint. `Error::Invalid` without `://`, with an empty scheme or address, or when no reading of the address makes
+/// sense; `Error::ProtocolNotSupported` for a transport that is not there, whether known or not; `Error::NameTooLong` for a path
+/// beyond the system's limit.
+pub(crate) fn parse(text: &str) -> Result<Endpoint, Error> {
+    let (scheme, address) = Endpoint::split(text)?;
+    match REGISTRY.iter().find(|entry| entry.scheme == scheme) {
+        Some(entry) => (entry.read)(entry.scheme, address),
+        None => Endpoint::other(scheme, address),
+    }
+}
 
 /// Listens at `endpoint`.
 pub(crate) fn listen(endpoint: &Endpoint, options: &Options) -> Result<Bound, Error> {
@@ -74,10 +105,7 @@ pub(crate) fn listen(endpoint: &Endpoint, options: &Options) -> Result<Bound, Er
 
 /// The name that a listener at `endpoint` has, if it is known before there is one (not with a wildcard port).
 pub(crate) fn local_name(endpoint: &Endpoint, options: &Options) -> Option<String> {
-    match endpoint {
-        Endpoint::Tcp(tcp) => tcp::local_name(tcp, options),
-        Endpoint::Ipc(_) | Endpoint::Inproc(_) => None,
-    }
+    REGISTRY.iter().find_map(|entry| (entry.local_name)(endpoint, options))
 }
 
 /// The way to `endpoint`. Does not ask the network.

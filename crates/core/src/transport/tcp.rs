@@ -11,7 +11,7 @@ use tautline_io::net::{self, Address, Family as StreamFamily, Listener, Stream, 
 use tautline_io::resolve::{Family, parse_literal};
 
 pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bound, Error>> {
-    let Endpoint::Tcp(tcp) = endpoint else { return None };
+    let tcp = endpoint.address()?;
     Some(listen_tcp(tcp, options))
 }
 
@@ -38,7 +38,8 @@ fn listening_address(tcp: &TcpEndpoint, options: &Options) -> Result<SocketAddr,
 }
 
 /// The name of a listener at `tcp`, if it does not depend on the port that the system gives.
-pub(super) fn local_name(tcp: &TcpEndpoint, options: &Options) -> Option<String> {
+pub(super) fn local_name(endpoint: &Endpoint, options: &Options) -> Option<String> {
+    let tcp = endpoint.address()?;
     let address = listening_address(tcp, options).ok().filter(|address| address.port() != 0)?;
     Some(format!("tcp://{address}"))
 }
@@ -79,7 +80,7 @@ fn literal(address: IpAddr, zone: Option<&str>, port: u16) -> Result<SocketAddr,
 }
 
 pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<Route, Error>> {
-    let Endpoint::Tcp(tcp) = endpoint else { return None };
+    let tcp = endpoint.address()?;
     Some(route_tcp(tcp, options))
 }
 
