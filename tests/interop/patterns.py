@@ -242,8 +242,8 @@ def restart(library):
             push.send(b"%d" % number, b"m" * 5_000, b"%d" % number)
         while last < 150:
             head, body, tail = pull.recv()
-            assert head == tail and body == b"m" * 5_000
-            last = int(head)
+            assert head == tail and body in (b"", b"m" * 5_000)
+            last = int(head) if body else -1
         pull.close()
         pull = theirs.socket(zmq.PULL)
         while True:  # the port is free once the old socket is closed for good
@@ -252,11 +252,14 @@ def restart(library):
                 break
             except zmq.ZMQError as error:
                 assert error.errno == zmq.EADDRINUSE, error
-        # What was on its way is lost, whole; a marker tells what comes after.
+        # What was on its way is lost, whole; so may be what is sent before the old end is noticed.
         marker = b"marker %d" % round_number
-        push.send(marker, b"", marker)
-        while (message := pull.recv())[0] != marker:
-            assert message[0] == message[2]
+        seen = b""
+        while seen != marker:
+            push.send(marker, b"", marker)
+            while seen != marker and pull.readable(20):
+                seen, _, tail = pull.recv()
+                assert seen == tail
     push.close()
     pull.close()
     ours.term()
