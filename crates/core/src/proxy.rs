@@ -11,6 +11,8 @@ use crate::poller::{self, Item, POLLIN as IN, POLLOUT as OUT, Watched};
 use crate::socket::{Flags, Socket};
 
 mod steering;
+#[cfg(test)]
+mod tests;
 use steering::{Control, State};
 
 /// Messages passed on in one direction before the other gets its turn.
@@ -151,20 +153,30 @@ impl Proxy<'_> {
             Err(Error::Again) => return Ok(false),
             outcome => outcome?,
         };
+        // A socket that is both ends must have been read to the end of the message before it can be written (REP).
+        let mut held = Vec::new();
         loop {
             let more = message.more();
-            let flags = if more { Flags::MORE } else { Flags::NONE };
             if let Some(capture) = &mut self.capture {
-                capture.send_message(&mut message.share(), flags)?;
+                capture.send_message(&mut message.share(), onward(more))?;
             }
-            self.target(direction).send_message(&mut message, flags)?;
             self.passed[direction].parts += 1;
             self.passed[direction].bytes += bytes as u64;
+            if self.backend.is_none() {
+                held.push(std::mem::take(&mut message));
+            } else {
+                self.target(direction).send_message(&mut message, onward(more))?;
+            }
             if !more {
-                return Ok(true);
+                break;
             }
             bytes = self.source(direction).recv_message(&mut message, Flags::NONE)?;
         }
+        for mut part in held {
+            let more = part.more();
+            self.target(direction).send_message(&mut part, onward(more))?;
+        }
+        Ok(true)
     }
 
     /// Obeys one command.
@@ -174,6 +186,11 @@ impl Proxy<'_> {
             None => Ok(State::Active),
         }
     }
+}
+
+/// How to send a part that had been received with `more` to follow.
+fn onward(more: bool) -> Flags {
+    if more { Flags::MORE } else { Flags::NONE }
 }
 
 /// Waits for events of those sockets that are there and have any to wait for.
