@@ -14,6 +14,7 @@ use tautline_testkit::with_watchdog;
 const LINGER: i32 = 17;
 const RECONNECT_IVL: i32 = 18;
 const EVENTS: i32 = 15;
+const SNDHWM: i32 = 23;
 const RECONNECT_IVL_MAX: i32 = 21;
 const LAST_ENDPOINT: i32 = 32;
 const IMMEDIATE: i32 = 39;
@@ -280,5 +281,25 @@ fn no_interval_is_no_second_try() {
             socket.close();
             assert_eq!(next_event(&mut monitor).0, MONITOR_STOPPED);
         }
+    });
+}
+
+#[test]
+fn a_peer_that_is_lost_for_good_can_be_connected_again() {
+    test("again", |context| {
+        let (mut first, endpoint) = bound(context, SocketType::Dealer, "tcp://127.0.0.1:*");
+        let mut socket = context.socket(SocketType::Dealer).unwrap();
+        set(&mut socket, RECONNECT_IVL, -1);
+        set(&mut socket, SNDHWM, 0);
+        for _ in 0..2 {
+            socket.connect(&endpoint).unwrap();
+            socket.send(b"hello", Flags::NONE).unwrap();
+            assert_eq!(recv(&mut first), b"hello");
+            first.close();
+            while socket.send(b"x", Flags::DONTWAIT) == Ok(()) {}
+            first = context.socket(SocketType::Dealer).unwrap();
+            first.bind(&endpoint).unwrap();
+        }
+        assert_eq!(socket.disconnect(&endpoint), Err(Error::NoEntry));
     });
 }

@@ -27,6 +27,8 @@ enum Phase {
     Connecting(Arc<Stream>, Token),
     /// A stream is there; it looks after itself.
     Up,
+    /// Nobody was there, and there is no second try. As in libzmq, messages are still taken.
+    Resting,
     /// Given up.
     Stopped,
 }
@@ -104,6 +106,11 @@ impl Dialer {
         lock(&self.state).connection = Some(connection);
     }
 
+    /// Whether it has given up for good: as if it had never been connected.
+    pub(crate) fn is_stopped(&self) -> bool {
+        matches!(lock(&self.state).phase, Phase::Stopped)
+    }
+
     /// Whether the endpoint was given up and only sends what is queued.
     pub(super) fn is_lingering(&self) -> bool {
         lock(&self.state).lingering
@@ -117,12 +124,14 @@ impl Dialer {
 
     /// Sends what is queued, for at most `linger` (`None`: as long as it takes, also to reach the peer), then stops.
     pub(super) fn linger(self: &Arc<Self>, turn: &mut Turn, linger: Option<Duration>) {
-        let pending = self.current().is_some_and(|connection| connection.has_pending());
+        let mut pending = self.current().is_some_and(|connection| connection.has_pending());
         {
             let mut state = lock(&self.state);
             if matches!(state.phase, Phase::Stopped) || state.lingering {
                 return;
             }
+            // What nobody will ever take is not worth waiting for.
+            pending &= !matches!(state.phase, Phase::Resting);
             state.lingering = true;
             if let Some(time) = linger {
                 state.linger_timer = turn.after(time, self);
@@ -273,7 +282,7 @@ impl Dialer {
     fn retry(self: &Arc<Self>, turn: &mut Turn) {
         // Observed of libzmq: an interval of 0 is none, and the longest one counts also if it is shorter than the first.
         let Some(base) = self.options.reconnect_interval.filter(|base| !base.is_zero()) else {
-            return self.stop(turn);
+            return self.rest(turn);
         };
         let wait = {
             let mut state = lock(&self.state);
@@ -290,6 +299,21 @@ impl Dialer {
         lock(&self.state).retry_timer = key;
     }
 
+    /// Does not try again.
+    fn rest(self: &Arc<Self>, turn: &mut Turn) {
+        let hopeless = {
+            let mut state = lock(&self.state);
+            let hopeless = state.lingering || state.sessions > 0;
+            if !hopeless {
+                state.phase = Phase::Resting;
+            }
+            hopeless
+        };
+        if hopeless {
+            self.stop(turn);
+        }
+    }
+
     /// Gives up for good.
     fn stop(self: &Arc<Self>, turn: &mut Turn) {
         let (phase, connection) = {
@@ -302,7 +326,7 @@ impl Dialer {
                 turn.unregister(token, stream.as_fd());
                 self.site.tap.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32, &self.name);
             }
-            Phase::Waiting | Phase::Up => {}
+            Phase::Waiting | Phase::Up | Phase::Resting => {}
         }
         if let Some(wire) = self.wire() {
             wire.end(turn, Loss::Closed);

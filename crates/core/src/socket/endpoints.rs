@@ -74,6 +74,7 @@ impl Socket {
             return self.connect_inproc(endpoint, name);
         }
         let site = self.site_for_streams()?;
+        self.forget_stopped();
         if self.connects_once() && self.endpoints.iter().any(|entry| entry.given == endpoint) {
             // Two connections to one peer make no sense for these types; libzmq overlooks the second call as well.
             return Ok(());
@@ -138,6 +139,7 @@ impl Socket {
     fn end_endpoint(&mut self, endpoint: &str) -> Result<(), Error> {
         self.check_alive()?;
         let parsed = transport::parse(endpoint)?;
+        self.forget_stopped();
         let local = transport::local_name(&parsed, &self.pipes.options);
         let is_named = |entry: &Entry| match &entry.what {
             // `tcp://*:*` is the name of nothing: the endpoint that it has become is.
@@ -202,6 +204,11 @@ impl Socket {
                 self.ended(id);
             }
         }
+    }
+
+    /// Endpoints that will never be connected again are as if they had been disconnected.
+    fn forget_stopped(&mut self) {
+        self.endpoints.retain(|entry| !matches!(&entry.what, What::Connected(dialer) if dialer.is_stopped()));
     }
 
     /// An inproc pipe is gone: what was connected with it can no longer be disconnected.
