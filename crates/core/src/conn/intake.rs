@@ -137,9 +137,8 @@ impl Intake {
                 } else {
                     stream.readv(&mut [IoSliceMut::new(first), IoSliceMut::new(second)])
                 };
-                if let Ok(n) = read {
-                    filler.filled(n);
-                }
+                // Also after a failure: it gives the room that was not used back.
+                filler.filled(*read.as_ref().unwrap_or(&0));
                 read
             }
             Some(_) => match self.read_staged(&stream) {
@@ -209,11 +208,25 @@ impl Intake {
         let room = if limit == 0 { u32::MAX } else { limit.saturating_sub(filler.backlog()) };
         let (mut messages, mut deliver) = (0, false);
         let mut full = room == 0;
+        let mut broken = None;
         while !full {
-            let Some(scanned) = filler.next_frame(max_msg_size)? else { break };
+            let scanned = match filler.next_frame(max_msg_size) {
+                Ok(Some(scanned)) => scanned,
+                Ok(None) => break,
+                Err(error) => {
+                    broken = Some(error);
+                    break;
+                }
+            };
             if scanned.header.flags & frame::COMMAND != 0 {
                 // Also between the parts of a message: libzmq's PINGs come there.
-                deliver |= heed(filler, takes_subscriptions, asked)?;
+                match heed(filler, takes_subscriptions, asked) {
+                    Ok(wanted) => deliver |= wanted,
+                    Err(error) => {
+                        broken = Some(error);
+                        break;
+                    }
+                }
                 continue;
             }
             in_message = scanned.header.flags & frame::MORE != 0;
@@ -228,7 +241,11 @@ impl Intake {
         }
         self.in_message = in_message;
         self.settle();
-        Ok((published, full))
+        // What came whole before the fault was published all the same.
+        match broken {
+            Some(error) => Err(error),
+            None => Ok((published, full)),
+        }
     }
 
     /// ZMQ_CONFLATE: moves the newest message on to the slot.

@@ -154,17 +154,17 @@ impl<T, W: Unpark> Inbox<T, W> {
     pub(crate) fn parked_hint(&self) -> bool {
         // Store (the chain's tail), then load `state`: pairs with the heavy barrier in `prepare_park`.
         barrier_light();
-        self.state.load(Ordering::Relaxed) != 0
+        self.state.load(Ordering::Relaxed) & (PARKED | EXPOSED) != 0
     }
 
     fn wake(&self) {
         let state = self.state.load(Ordering::Relaxed);
-        if state == 0 {
+        if state & (PARKED | EXPOSED) == 0 {
             return;
         }
         // Whoever clears the bit wakes; others need not. Relaxed: the waker's own system call or lock orders what follows.
         let former = self.state.fetch_and(!PARKED, Ordering::Relaxed);
-        if former != 0 {
+        if former & (PARKED | EXPOSED) != 0 {
             self.waker.unpark();
         }
     }

@@ -73,10 +73,19 @@ struct Luck {
     /// Short sleeps still to go without a probe, and what that was set to last.
     probe_skip: u32,
     probe_back: u32,
+    /// Average length of the waits, in ticks; long ones count as `Limits::near`.
+    typical: u64,
+}
+
+impl Luck {
+    /// A wait has lasted so long.
+    fn note(&mut self, ticks: u64) {
+        self.typical = (self.typical * 7 + ticks.min(limits().near)) / 8;
+    }
 }
 
 thread_local! {
-    static LUCK: Cell<Luck> = const { Cell::new(Luck { skip: 0, back: 0, wins: 0, near: 0, probe_skip: 0, probe_back: 0 }) };
+    static LUCK: Cell<Luck> = const { Cell::new(Luck { skip: 0, back: 0, wins: 0, near: 0, probe_skip: 0, probe_back: 0, typical: 0 }) };
 }
 
 /// Whether this wait may spin; the second value says that it does so on probation.
@@ -105,11 +114,11 @@ pub(super) fn spin(mut look: impl FnMut() -> Result<bool, Error>) -> Result<bool
     let limits = limits();
     let start = clock::ticks();
     let Some(on_probation) = may_spin(start, limits) else { return Ok(false) };
-    let limit = if may_probe() { limits.long } else { limits.spin };
+    let limit = if may_probe() { limits.long } else { usual_limit(limits) };
     loop {
         for _ in 0..LOOKS {
             if look()? {
-                won(on_probation);
+                won(on_probation, clock::ticks().wrapping_sub(start));
                 return Ok(true);
             }
         }
@@ -142,6 +151,14 @@ fn may_probe() -> bool {
     probe
 }
 
+/// How long a spin lasts: longer where waits are regularly a little longer, as with large bodies, whose copy takes its time.
+fn usual_limit(limits: &Limits) -> u64 {
+    match LUCK.get().typical * 2 {
+        twice if twice <= limits.spin * 3 => twice.max(limits.spin),
+        _ => limits.spin,
+    }
+}
+
 /// A wait that has ended in a sleep was over after so many ticks.
 pub(super) fn slept(ticks: u64) {
     let mut luck = LUCK.get();
@@ -151,11 +168,13 @@ pub(super) fn slept(ticks: u64) {
     } else {
         luck.near = 0;
     }
+    luck.note(ticks);
     LUCK.set(luck);
 }
 
-fn won(on_probation: bool) {
+fn won(on_probation: bool, ticks: u64) {
     let mut luck = LUCK.get();
+    luck.note(ticks);
     luck.back = 0;
     luck.near = 0;
     luck.wins += 1;
