@@ -325,7 +325,7 @@ static void *block_until_term (void *argument)
         if (self->kind == 2 && result >= 0 && (result = zmq_recv (self->socket, &byte, 1, ZMQ_DONTWAIT)) == -1
             && zmq_errno () == EAGAIN)
             result = 0;
-    } while (result >= 0);
+    } while (result >= 0 || zmq_errno () == EINTR);
     if (zmq_errno () != ETERM)
         fail ("a blocked call ends with something else than ETERM");
     if (zmq_close (self->socket) == -1)
