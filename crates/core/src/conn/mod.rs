@@ -1,7 +1,7 @@
 //! A connection: the I/O half of a pipe over a byte stream.
 //!
-//! It joins the pipe's two queues with the stream of the current session: [`Pump`] takes bytes out of the outbound queue to the kernel,
-//! [`Intake`] brings bytes from the kernel into the inbound queue. Any thread may pump, one at a time, under the pump's lock. Only the
+//! It joins the pipe's two queues with the stream of the current session: [`Pump`](pump::Pump) takes bytes out of the outbound queue to the kernel,
+//! [`Intake`](intake::Intake) brings bytes from the kernel into the inbound queue. Any thread may pump, one at a time, under the pump's lock. Only the
 //! holder of the socket's [`baton`] reads. A connection outlives its stream: `connect` makes it before there is a peer, and it stays
 //! when the peer is lost and comes back, with what was queued meanwhile.
 //!
