@@ -8,7 +8,7 @@
 use crate::error::Error;
 use crate::message::Message;
 use crate::poller::{self, Item, POLLIN as IN, POLLOUT as OUT, Watched};
-use crate::socket::{Flags, Socket};
+use crate::socket::{Flags, Socket, Wanted};
 
 mod steering;
 #[cfg(test)]
@@ -17,9 +17,6 @@ use steering::{Control, State};
 
 /// Messages passed on in one direction before the other gets its turn.
 const BURST: usize = 1000;
-
-/// ZMQ_EVENTS.
-const EVENTS: i32 = 15;
 
 /// Forwards messages between `frontend` and `backend`, or from `frontend` back to itself if there is no `backend`.
 ///
@@ -141,9 +138,7 @@ impl Proxy<'_> {
         if self.backend.is_none() {
             return Ok(true);
         }
-        let mut events = [0; 4];
-        self.target(direction).option(EVENTS, &mut events)?;
-        Ok(i32::from_ne_bytes(events) & i32::from(OUT) != 0)
+        Ok(self.target(direction).refresh(Wanted { read: false, write: true })?.write)
     }
 
     /// Passes on one message; false if there is none.
