@@ -15,7 +15,8 @@ use crate::conn::{Connection, Flushed, NewPipe, PeerInfo, SocketInbox, wait_for_
 use crate::message::Message;
 use crate::queue::{FrameReader, FrameWriter, Head, Slot};
 use crate::sync::Arc;
-use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
+use crate::sync::atomic::fence;
 use std::time::Duration;
 use tautline_io::clock;
 use tautline_io::net::Stream;
@@ -563,6 +564,8 @@ impl Pipe {
     fn found_empty(&mut self) {
         match &self.link {
             Link::Wire(connection) => {
+                // Gave credit, now looks for the note: the other way round in `Connection::pause_if_full`.
+                fence(SeqCst);
                 if connection.is_paused() {
                     connection.resume();
                 }

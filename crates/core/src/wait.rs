@@ -86,10 +86,12 @@ fn wait_holding(
         if spin::spin(|| look(waiters, raw))? {
             return Ok(());
         }
+        // Asks inproc peers for room; before the barrier in `park`, so that a peer who makes room later sees it.
+        let full = waiters.iter_mut().flat_map(|waiter| waiter.full_streams()).collect();
         if !park(waiters) {
             return Ok(());
         }
-        let slept = sleep(waiters, raw, deadline);
+        let slept = sleep(waiters, full, raw, deadline);
         for waiter in waiters.iter_mut() {
             waiter.inbox().finish_park();
         }
@@ -116,12 +118,14 @@ fn park(waiters: &mut [&mut dyn Waiter]) -> bool {
 
 fn sleep(
     waiters: &mut [&mut dyn Waiter],
+    full: Vec<Arc<Stream>>,
     raw: &mut [PollFd],
     deadline: Option<Instant>,
 ) -> Result<(), Error> {
     let mut fds: Vec<PollFd> = raw.to_vec();
     // Keeps the streams' descriptors open while they are polled.
-    let mut streams: Vec<Arc<Stream>> = Vec::new();
+    let mut streams = full;
+    fds.extend(streams.iter().map(|stream| PollFd::new(stream.as_fd().as_raw_fd(), PollFd::OUT)));
     for waiter in waiters.iter_mut() {
         fds.push(PollFd::new(waiter.inbox().waker().0.as_fd().as_raw_fd(), PollFd::IN));
         match waiter.read_set().map(|set| (set.sleep_on(), set.raw_fd())) {
@@ -132,14 +136,6 @@ fn sleep(
             Some((Sleep::Set, set)) => fds.push(PollFd::new(set, PollFd::IN)),
             Some((Sleep::Nothing, _)) | None => {}
         }
-        for stream in waiter.full_streams() {
-            fds.push(PollFd::new(stream.as_fd().as_raw_fd(), PollFd::OUT));
-            streams.push(stream);
-        }
-    }
-    // `full_streams` has asked inproc peers for room: they may have made it before.
-    if waiters.iter_mut().any(|waiter| waiter.ready()) {
-        return Ok(());
     }
     let patience = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     poll_for(&mut fds, patience)?;

@@ -155,7 +155,8 @@ fn wait_for_turn(slot: &SocketSlot) -> Result<(), Error> {
         tries = tries.saturating_add(1);
         if tries < 1000 { std::thread::yield_now() } else { std::thread::sleep(Duration::from_millis(1)) }
     }
-    Ok(())
+    // Who was inside may have left by closing.
+    if slot.in_use() { Ok(()) } else { Err(Error::NotSocket) }
 }
 
 #[cfg(test)]

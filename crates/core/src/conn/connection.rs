@@ -130,7 +130,8 @@ impl Connection {
             let mut intake = lock(&self.intake);
             intake.open(number, session.stream, session.stage);
             self.inbox.push(news);
-            intake.feed(&session.inbound, &session.leftover, &mut asked)
+            let took = intake.feed(&session.inbound, &session.leftover, &mut asked);
+            self.pause_if_full(&mut intake, took, &mut asked)
         };
         // Bytes that came behind the handshake may be all there is, so the owner is told in any case.
         self.took(number, took, asked);
@@ -306,13 +307,37 @@ impl Connection {
         let (took, session) = {
             let mut intake = lock(&self.intake);
             let took = intake.read(&mut asked);
-            if matches!(took, Took::Full { .. }) {
-                self.paused.store(true, Relaxed);
-            }
+            let took = self.pause_if_full(&mut intake, took, &mut asked);
             (took, intake.session)
         };
         self.took(session, took, asked);
         if matches!(took, Took::Lost(_)) { ControlFlow::Break(()) } else { ControlFlow::Continue(took) }
+    }
+
+    /// At the receive high-water mark: notes the pause, so that the owner resumes when it has caught up. An owner who has done so before
+    /// it could see the note is not relied on.
+    fn pause_if_full(&self, intake: &mut Intake, mut took: Took, asked: &mut Asked) -> Took {
+        let mut any = false;
+        while let Took::Full { published } = took {
+            any |= published;
+            self.paused.store(true, Relaxed);
+            // Store the note, then load the credit; the owner gives credit, then looks for the note (`Pipe::found_empty`).
+            fence(SeqCst);
+            if intake.is_full() {
+                return Took::Full { published: any };
+            }
+            self.paused.store(false, Relaxed);
+            took = intake.read(asked);
+        }
+        match took {
+            Took::Nothing | Took::Bytes { .. } if any => Took::Bytes { published: true },
+            other => {
+                if any {
+                    self.announce();
+                }
+                other
+            }
+        }
     }
 
     fn took(self: &Arc<Self>, session: u32, took: Took, asked: Asked) {

@@ -125,7 +125,7 @@ impl Intake {
                 Err(error) => return Took::Lost(Loss::Protocol(error)),
             }
         }
-        if self.at_limit() {
+        if self.is_full() {
             return Took::Full { published: false };
         }
         let read = match self.stage {
@@ -180,7 +180,8 @@ impl Intake {
         }
     }
 
-    fn at_limit(&mut self) -> bool {
+    /// Whether the owner has as many messages waiting as it may.
+    pub(super) fn is_full(&mut self) -> bool {
         let limit = self.limit;
         limit != 0 && self.filler().backlog() >= limit
     }

@@ -163,6 +163,9 @@ impl ReadSet {
                 return;
             }
         }
+        drop(members);
+        // Not added yet: the session has only just begun.
+        let _ = connection.read();
     }
 
     // ---- the owner's side

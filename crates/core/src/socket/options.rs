@@ -9,6 +9,7 @@ const RCVMORE: i32 = 13;
 const FD: i32 = 14;
 const EVENTS: i32 = 15;
 const TYPE: i32 = 16;
+const LINGER: i32 = 17;
 const SNDHWM: i32 = 23;
 const RCVHWM: i32 = 24;
 const LAST_ENDPOINT: i32 = 32;
@@ -25,7 +26,7 @@ impl Socket {
     /// [`Error::Invalid`] for an option that does not exist, is not for this socket type, or for a value of the wrong size or range;
     /// [`Error::Terminated`].
     pub fn set_option(&mut self, code: i32, value: &[u8]) -> Result<(), Error> {
-        self.check_alive()?;
+        self.check_settable(code)?;
         match code {
             SUBSCRIBE | UNSUBSCRIBE => {
                 let result = self.pattern.subscribe(&mut self.pipes, value, code == SUBSCRIBE);
@@ -43,13 +44,18 @@ impl Socket {
     /// # Errors
     /// As [`Socket::set_option`].
     pub fn set_option_null(&mut self, code: i32) -> Result<(), Error> {
-        self.check_alive()?;
+        self.check_settable(code)?;
         if matches!(code, SUBSCRIBE | UNSUBSCRIBE) {
             return self.set_option(code, &[]);
         }
         self.pipes.options.set_null(code)?;
         self.option_set(code);
         Ok(())
+    }
+
+    /// News are not looked at, and ZMQ_LINGER can be set to the end: a program that closes down must be able to let go of what is queued.
+    fn check_settable(&self, code: i32) -> Result<(), Error> {
+        if self.terminated && code != LINGER { Err(Error::Terminated) } else { Ok(()) }
     }
 
     fn option_set(&mut self, code: i32) {
