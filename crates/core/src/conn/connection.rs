@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::queue::{self, Slot};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, fence};
-use crate::sync::{Arc, Mutex, lock};
+use crate::sync::{Arc, Mutex, barrier_heavy, barrier_light, lock};
 use tautline_io::net::Stream;
 use tautline_io::reactor::Token;
 use tautline_proto::{SocketType, command};
@@ -136,7 +136,9 @@ impl Connection {
         // Bytes that came behind the handshake may be all there is, so the owner is told in any case.
         self.took(number, took, asked);
         self.announce();
-        self.pump_now();
+        if self.pump_now() == Some(Flushed::Drained) {
+            self.let_go();
+        }
     }
 
     /// Driver: the session has ended (after the connection was taken out of the read set).
@@ -174,12 +176,24 @@ impl Connection {
     /// The I/O thread has flushed a residual since the owner last asked. One load; clears the hint.
     #[inline]
     pub(crate) fn take_hint(&self) -> bool {
+        // Store (the queue's tail), then load: pairs with the heavy barrier in `let_go`.
+        barrier_light();
         self.hint.load(Relaxed) && self.hint.swap(false, Relaxed)
     }
 
     /// Makes the owner look at the clock with its next message.
     pub(crate) fn give_hint(&self) {
         self.hint.store(true, Relaxed);
+    }
+
+    /// I/O thread: nobody looks after this queue from now on but its owner, who looks at the clock with its next message. What the owner
+    /// has published and not looked at, because it could not see the hint yet, is written here.
+    pub(crate) fn let_go(self: &Arc<Self>) {
+        self.give_hint();
+        barrier_heavy();
+        if self.has_pending() {
+            self.pump_now();
+        }
     }
 
     /// Writes what is queued, if nobody else is writing (`None`). Does not arm write interest.

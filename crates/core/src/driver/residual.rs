@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use crate::conn::{Connection, Flushed};
 use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
-use crate::sync::atomic::fence;
-use crate::sync::{Arc, Mutex, lock};
+use crate::sync::{Arc, Mutex, barrier_heavy, lock};
 use tautline_io::timer::TimerFd;
 
 const FIRST: Duration = Duration::from_micros(20);
@@ -102,13 +101,14 @@ impl Residual {
             if !blocked && watched.idle < IDLE_ROUNDS {
                 return true;
             }
-            // Let go, unless a message has slipped in: pairs with the fence in `Connection::watch_residual`.
+            // Let go, unless a message has slipped in: pairs with the fence in `Connection::watch_residual` and the light
+            // barrier in `take_hint`.
             connection.give_hint();
             connection.residual_armed.store(false, SeqCst);
             if blocked {
                 return false;
             }
-            fence(SeqCst);
+            barrier_heavy();
             let slipped = connection.has_pending() && !connection.residual_armed.swap(true, SeqCst);
             watched.idle = 0;
             slipped
