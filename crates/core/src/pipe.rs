@@ -144,10 +144,12 @@ impl Pipe {
     }
 
     fn writes_through(&self, part: &Part<'_>) -> bool {
-        matches!(
-            (&self.link, &self.outgoing, &part.body),
-            (Link::Wire(_), Outgoing::Queue(_), Body::Borrowed(_))
-        )
+        let (Link::Wire(connection), Outgoing::Queue(_), Body::Borrowed(_)) =
+            (&self.link, &self.outgoing, &part.body)
+        else {
+            return false;
+        };
+        connection.is_shallow()
     }
 
     /// Forgets the appended parts of an unfinished message.

@@ -11,7 +11,7 @@ use crate::queue::{self, Slot};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, fence};
 use crate::sync::{Arc, Mutex, barrier_heavy, barrier_light, lock};
-use tautline_io::net::Stream;
+use tautline_io::net::{Family, Stream};
 use tautline_io::reactor::Token;
 use tautline_proto::{SocketType, command};
 
@@ -67,6 +67,8 @@ pub(crate) struct Connection {
     pub(crate) owner_flushes: AtomicU32,
     /// Reading has stopped at the receive high-water mark.
     paused: AtomicBool,
+    /// The stream stays on this host and holds little (a Unix domain socket): waiting for it beats queueing large bodies before it.
+    shallow: AtomicBool,
     /// Grows whenever something arrives: heartbeats compare it.
     pub(crate) arrivals: AtomicU32,
     /// Time to live that the peer's last PING granted, in deciseconds.
@@ -114,6 +116,7 @@ impl Connection {
             residual_armed: AtomicBool::new(false),
             owner_flushes: AtomicU32::new(0),
             paused: AtomicBool::new(false),
+            shallow: AtomicBool::new(false),
             arrivals: AtomicU32::new(0),
             granted_ttl_ds: AtomicU32::new(0),
         });
@@ -125,6 +128,7 @@ impl Connection {
     /// The caller adds the connection to the read set afterwards.
     pub(crate) fn open(self: &Arc<Self>, number: u32, session: Session, news: News) {
         let mut asked = Asked::default();
+        self.shallow.store(session.stream.family().is_ok_and(|family| family == Family::Unix), Relaxed);
         lock(&self.pump).open(number, session.stream.clone(), session.registration, session.stage.clone());
         let took = {
             let mut intake = lock(&self.intake);
@@ -209,6 +213,11 @@ impl Connection {
                 return result;
             }
         }
+    }
+
+    /// Whether `write_through` is the better way for large bodies. Over TCP, with its deep buffers, pieces of 64 KiB from the queue are.
+    pub(crate) fn is_shallow(&self) -> bool {
+        self.shallow.load(Relaxed)
     }
 
     /// Writes a message straight from its body if nothing is queued before it, waiting for the kernel for at most `patience`; otherwise, or what is left of it, `append` queues it.
