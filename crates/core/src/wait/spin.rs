@@ -29,6 +29,7 @@ struct Limits {
     /// A sleep that ended this soon was for a peer who sleeps as well.
     near: u64,
     pressed: u64,
+    busy: u64,
     ban_min: u64,
     ban_max: u64,
     guard: u64,
@@ -46,6 +47,7 @@ fn limits() -> &'static Limits {
             long: ticks(micros * 5),
             near: ticks(micros * 10),
             pressed: ticks(5),
+            busy: ticks(150),
             ban_min: ticks(4_000),
             ban_max: ticks(256_000),
             guard: ticks(1_000),
@@ -122,9 +124,18 @@ pub(super) fn spin(mut look: impl FnMut() -> Result<bool, Error>) -> Result<bool
                 return Ok(true);
             }
         }
-        if thread::yield_now_timed() > limits.pressed {
-            pressed(limits);
-            return Ok(false);
+        let away = thread::yield_now_timed();
+        if away > limits.pressed {
+            // A short absence: most likely the very peer we wait for, on the same core. A long one: somebody who is at work.
+            let found = look()?;
+            if away > limits.busy {
+                pressed(limits);
+            } else if found {
+                won(on_probation, clock::ticks().wrapping_sub(start));
+            } else {
+                failed(on_probation);
+            }
+            return Ok(found);
         }
         if clock::ticks().wrapping_sub(start) >= limit {
             failed(on_probation);
