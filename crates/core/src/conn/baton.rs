@@ -10,8 +10,8 @@
 //! OWNER      the owner reads, or sleeps in a wait    KEPT       the owner is elsewhere; not registered
 //! ```
 //!
-//! The order of each pair of steps below is needed; the loom model at the end of this file (which runs this very code) loses a
-//! wake-up without it: arm before `ARMED`, the timer off before `tick_on` is cleared, a look for `KEPT` after that, a look at the
+//! The order of each pair of steps below is needed for no wake-up to be lost; the loom model at the end of this file runs this very
+//! code: arm before `ARMED`, the timer off before `tick_on` is cleared, a look for `KEPT` after that, a look at the
 //! inbound queue after the baton was taken (the caller's part), and the fence in `release`.
 
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
