@@ -32,5 +32,7 @@ void set_int_option(void *socket, int option, int value);
 /* messages.c, traffic.c */
 void messages(void);
 void traffic(void);
+/* fork.c */
+void forks(void);
 
 #endif

@@ -83,7 +83,7 @@ else
 fi
 
 # The header and the library together.
-programs=("$here/runtime.c" "$here/handles.c" "$here/messages.c" "$here/traffic.c")
+programs=("$here/runtime.c" "$here/handles.c" "$here/messages.c" "$here/traffic.c" "$here/fork.c")
 if [ -e "$libdir/libzmq.so" ]; then
     soname=$(readelf -d "$libdir/libzmq.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
     check soname test "$soname" = libzmq.so.5
@@ -92,7 +92,7 @@ if [ -e "$libdir/libzmq.so" ]; then
     check "only zmq_* is exported" test -z "$foreign"
     ln -sf "$(cd "$libdir" && pwd)/libzmq.so" "$work/libzmq.so.5"
     check "runtime build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "${programs[@]}" \
-        "$work/libzmq.so.5" -Wl,-rpath,"$work" -o "$work/runtime"
+        "$work/libzmq.so.5" -pthread -Wl,-rpath,"$work" -o "$work/runtime"
     check runtime "$work/runtime"
 else
     skip library "no libzmq.so in $libdir"
