@@ -10,7 +10,7 @@ SO_VERSION := 5.2.5
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO ?= cargo
 
-.PHONY: help build run test lint loom upstream interop soak install uninstall clean
+.PHONY: help build run bench test lint loom upstream interop soak install uninstall clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -22,6 +22,9 @@ build: ## the library: target/release/libzmq.so and libzmq.a
 
 run: ## the benchmark beside libzmq 4.3.5 (FULL=1 every cell with more repeats; SCENARIO=file)
 	@$(if $(FULL),FULL=$(FULL)) $(if $(SCENARIO),SCENARIO=$(SCENARIO)) scripts/run.sh
+
+bench: ## a longer scenario: SCENARIO=matrix, fanout, topics, roundtrip, latency, crowd, ... (bench/scenarios)
+	@SCENARIO=$(or $(SCENARIO),matrix) scripts/run.sh $(ARGS)
 
 test: ## every test suite
 	@.ci/test

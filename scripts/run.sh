@@ -2,7 +2,7 @@
 # The main job (`make run`): Tautline and libzmq 4.3.5 side by side, on the same C programs.
 #
 # Builds what is missing (Tautline, the baseline, the C programs, the harness), runs a scenario and says where the
-# report is. Environment:
+# report is. `make bench SCENARIO=NAME` is the same for the longer scenarios. Environment:
 #   FULL=1            the scenario `full` instead of `quick`
 #   SCENARIO=NAME     another file of bench/scenarios, or the path of one
 # Arguments go to the harness, for example: scripts/run.sh --only pattern=push_pull,transport=tcp --pairs 3
@@ -20,6 +20,8 @@ target=${CARGO_TARGET_DIR:-$root/target}
 mkdir -p "$target"
 target=$(cd "$target" && pwd)
 out=$target/bench
+result=$out
+[ "$scenario" = quick ] || result=$out/$(basename "$file" .toml)
 
 scripts/need.sh cargo:cargo cc:gcc make:make
 echo "run: building Tautline"
@@ -28,7 +30,7 @@ echo "run: building the harness"
 cargo build --quiet -p tautline-bench # not the speed of this one is measured
 scripts/libzmq-baseline.sh "$target/baseline"
 
-mkdir -p "$out/ours"
+mkdir -p "$out/ours" "$result"
 ln -sfn "$target/release/libzmq.so" "$out/ours/libzmq.so.5"
 
 # Compiled once against the public header; which library they run on is the loader's choice.
@@ -38,4 +40,4 @@ bench/peers/c/build.sh "$root/include" "$target/baseline/libzmq/lib" "$out/bin"
 read -r load _ </proc/loadavg || load=0
 echo "run: load average $load; anything else that runs now will show in the figures"
 exec "$target/debug/tautline-bench" run --scenario "$file" --ours "$out/ours" \
-    --baseline "$target/baseline/libzmq/lib" --programs "$out/bin" --out "$out" "$@"
+    --baseline "$target/baseline/libzmq/lib" --programs "$out/bin" --out "$result" "$@"

@@ -2,11 +2,12 @@
 //! `results.json` and `report.html`.
 //!
 //! Who does what: `scenario` and `peer` read files, `process` runs one program once, `schedule` decides what runs when
-//! and how long, `results` turns the runs into figures, `table` and `report` show them. `bench/README.md` says what
+//! and how long, `results` turns the runs into figures, `table`, `report` and `markdown` show them. `bench/README.md` says what
 //! is measured. Anything lost, reordered, corrupted or failed makes the exit code 1, after the report is written.
 #![forbid(unsafe_code)]
 
 mod machine;
+mod markdown;
 mod peer;
 mod process;
 mod progress;
@@ -25,13 +26,16 @@ const USAGE: &str = "usage: tautline-bench run --scenario FILE --ours DIR --base
   --scenario FILE     what to run (bench/scenarios/*.toml)
   --ours DIR          where Tautline's libzmq.so.5 is
   --baseline DIR      where the reference libzmq.so.5 is
+  --library NAME=DIR  where another libzmq.so.5 is that a peer file names
   --programs DIR      compiled peer programs and calibrate (default target/bench/bin)
   --peers DIR         peer files (default bench/peers)
   --out DIR           for results.json and report.html (default target/bench)
-  --only KEY=VALUE,.. only these cells: pattern, transport, size, api, processes, subscribers;
-                      the same key twice means either
+  --only KEY=VALUE,.. only these cells: pattern, transport, size, api, processes, subscribers,
+                      or an option of the pattern; the same key twice means either
   --pairs N           instead of the scenario's
-  tautline-bench report --out DIR    writes report.html again from results.json";
+  --millis N          instead of the scenario's, for the cells that run for a time
+  tautline-bench report --out DIR    writes report.html again from results.json
+  tautline-bench markdown DIR...     prints the tables of each DIR's results.json for a document";
 
 /// What the command line asks for.
 pub(crate) struct Arguments {
@@ -42,11 +46,13 @@ pub(crate) struct Arguments {
     out: PathBuf,
     only: Vec<(String, String)>,
     pairs: Option<u32>,
+    millis: Option<u64>,
 }
 
 enum Command {
     Run(Arguments),
     Report(PathBuf),
+    Markdown(Vec<PathBuf>),
     Help,
 }
 
@@ -54,6 +60,7 @@ fn parse() -> Result<Command, lexopt::Error> {
     use lexopt::prelude::*;
     let mut parser = lexopt::Parser::from_env();
     let mut command = None;
+    let mut directories = Vec::new();
     let mut arguments = Arguments {
         scenario: PathBuf::from("bench/scenarios/quick.toml"),
         libraries: BTreeMap::new(),
@@ -62,6 +69,7 @@ fn parse() -> Result<Command, lexopt::Error> {
         out: PathBuf::from("target/bench"),
         only: Vec::new(),
         pairs: None,
+        millis: None,
     };
     while let Some(argument) = parser.next()? {
         match argument {
@@ -74,6 +82,12 @@ fn parse() -> Result<Command, lexopt::Error> {
             Long("peers") => arguments.peers = parser.value()?.into(),
             Long("out") => arguments.out = parser.value()?.into(),
             Long("pairs") => arguments.pairs = Some(parser.value()?.parse()?),
+            Long("millis") => arguments.millis = Some(parser.value()?.parse()?),
+            Long("library") => {
+                let value = parser.value()?.string()?;
+                let (name, directory) = value.split_once('=').ok_or("--library wants NAME=DIR")?;
+                arguments.libraries.insert(name.to_owned(), directory.into());
+            }
             Long("only") => {
                 for part in parser.value()?.string()?.split(',') {
                     let (key, value) = part.split_once('=').ok_or("--only wants KEY=VALUE")?;
@@ -82,25 +96,45 @@ fn parse() -> Result<Command, lexopt::Error> {
             }
             Long("help") | Short('h') => return Ok(Command::Help),
             Value(word) if command.is_none() => command = Some(word.string()?),
+            Value(directory) if command.as_deref() == Some("markdown") => directories.push(directory.into()),
             other => return Err(other.unexpected()),
         }
     }
     match command.as_deref() {
         Some("run") => Ok(Command::Run(arguments)),
         Some("report") => Ok(Command::Report(arguments.out)),
+        Some("markdown") => Ok(Command::Markdown(directories)),
         _ => Err(USAGE.into()),
     }
+}
+
+/// The peers that can run, and the title of each that cannot with the reason. The first two must be there.
+fn find_peers(
+    scenario: &scenario::Scenario,
+    arguments: &Arguments,
+) -> Result<(Vec<peer::Peer>, Vec<String>), String> {
+    let (mut peers, mut absent) = (Vec::new(), Vec::new());
+    for name in &scenario.peers {
+        match peer::Peer::read(&arguments.peers, name, &arguments.programs, &arguments.libraries) {
+            Ok(peer) => peers.push(peer),
+            Err(reason) if peers.len() < 2 => return Err(reason),
+            Err(reason) => absent.push(format!("{name}: {}", reason.trim())),
+        }
+    }
+    for text in &absent {
+        println!("not there: {text}");
+    }
+    Ok((peers, absent))
 }
 
 /// Runs the scenario; true when nothing was lost and nothing failed.
 fn run(arguments: &Arguments) -> Result<bool, String> {
     let scenario = scenario::Scenario::read(&arguments.scenario)?;
-    let cells = scenario.cells(&arguments.only)?;
-    let peers = scenario
-        .peers
-        .iter()
-        .map(|name| peer::Peer::read(&arguments.peers, name, &arguments.programs, &arguments.libraries))
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut cells = scenario.cells(&arguments.only)?;
+    if arguments.millis.is_some() {
+        cells.iter_mut().filter(|cell| cell.millis.is_some()).for_each(|cell| cell.millis = arguments.millis);
+    }
+    let (peers, absent) = find_peers(&scenario, arguments)?;
     std::fs::create_dir_all(&arguments.out).map_err(|e| format!("{}: {e}", arguments.out.display()))?;
 
     let plan = schedule::Plan {
@@ -112,7 +146,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         stderr: arguments.out.join("stderr.txt"),
     };
     let record = schedule::run(&plan, &cells, &peers)?;
-    let results = results::Results::new(&scenario, &plan, &peers, &cells, &record);
+    let results = results::Results::new(&scenario, &plan, &peers, absent, &cells, &record);
     print!("{}", table::text(&results));
     write_results(&results, &arguments.out)?;
     Ok(results.problems.is_empty())
@@ -128,11 +162,14 @@ fn write_results(results: &results::Results, out: &std::path::Path) -> Result<()
     Ok(())
 }
 
-fn report_again(out: &std::path::Path) -> Result<bool, String> {
-    let path = out.join("results.json");
+fn read_results(directory: &std::path::Path) -> Result<results::Results, String> {
+    let path = directory.join("results.json");
     let json = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let results: results::Results =
-        serde_json::from_str(&json).map_err(|e| format!("{}: {e}", path.display()))?;
+    serde_json::from_str(&json).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn report_again(out: &std::path::Path) -> Result<bool, String> {
+    let results = read_results(out)?;
     print!("{}", table::text(&results));
     write_results(&results, out)?;
     Ok(results.problems.is_empty())
@@ -142,6 +179,11 @@ fn main() -> ExitCode {
     let outcome = parse().map_err(|e| e.to_string()).and_then(|command| match command {
         Command::Run(arguments) => run(&arguments),
         Command::Report(out) => report_again(&out),
+        Command::Markdown(directories) => {
+            let results: Result<Vec<_>, _> = directories.iter().map(|d| read_results(d)).collect();
+            print!("{}", markdown::text(&results?));
+            Ok(true)
+        }
         Command::Help => {
             println!("{USAGE}");
             Ok(true)

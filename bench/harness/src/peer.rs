@@ -10,6 +10,11 @@ struct File {
     title: String,
     program: String,
     library: Option<String>,
+    /// Arguments before those of the run: the mode of a program that has several.
+    #[serde(default)]
+    arguments: Vec<String>,
+    #[serde(default)]
+    environment: BTreeMap<String, String>,
 }
 
 /// A peer that is ready to run: its program exists, and so does the library it must run on.
@@ -20,6 +25,8 @@ pub(crate) struct Peer {
     pub(crate) program: PathBuf,
     /// For a program that the loader gives its libzmq: the directory, and the real path of what must be loaded.
     pub(crate) library: Option<(PathBuf, PathBuf)>,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) environment: BTreeMap<String, String>,
 }
 
 impl Peer {
@@ -35,25 +42,43 @@ impl Peer {
         let file: File = toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
         let program = programs.join(&file.program);
         let program = program.canonicalize().map_err(|_| {
-            format!(
-                "{} is missing: compile it with bench/peers/c/build.sh, or run `make run`",
-                program.display()
-            )
+            // What could not be built left its reason behind.
+            std::fs::read_to_string(programs.join(format!("{}.failed", file.program))).unwrap_or_else(|_| {
+                format!(
+                    "{} is missing: compile it with bench/peers/c/build.sh, or run `make run`",
+                    program.display()
+                )
+            })
         })?;
         let library = match &file.library {
             None => None,
-            Some(which) => Some(find_library(which, libraries)?),
+            Some(which) => Some(find_library(which, libraries, programs)?),
         };
-        Ok(Self { name: name.to_owned(), title: file.title, program, library })
+        Ok(Self {
+            name: name.to_owned(),
+            title: file.title,
+            program,
+            library,
+            arguments: file.arguments,
+            environment: file.environment,
+        })
     }
 }
 
-fn find_library(which: &str, libraries: &BTreeMap<String, PathBuf>) -> Result<(PathBuf, PathBuf), String> {
+fn find_library(
+    which: &str,
+    libraries: &BTreeMap<String, PathBuf>,
+    programs: &Path,
+) -> Result<(PathBuf, PathBuf), String> {
     let hint = match which {
         "ours" => "build Tautline with `cargo build --release -p tautline-libzmq`, or run `make run`",
-        _ => "build it with scripts/libzmq-baseline.sh, or run `make run`",
+        "baseline" => "build it with scripts/libzmq-baseline.sh, or run `make run`",
+        _ => "build it with bench/peers/build.sh, or run `make bench`",
     };
-    let directory = libraries.get(which).ok_or_else(|| format!("--{which} DIR is needed: {hint}"))?;
+    if let Ok(reason) = std::fs::read_to_string(programs.join(format!("{which}.failed"))) {
+        return Err(reason);
+    }
+    let directory = libraries.get(which).ok_or_else(|| format!("--library {which}=DIR is needed: {hint}"))?;
     let missing = |_| format!("no libzmq.so.5 in {}: {hint}", directory.display());
     let library = directory.join("libzmq.so.5").canonicalize().map_err(missing)?;
     Ok((directory.canonicalize().map_err(missing)?, library))

@@ -13,6 +13,7 @@ use std::time::Duration;
 /// What a peer program reports about one run.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Sample {
+    #[serde(default)]
     pub(crate) count: u64,
     pub(crate) messages: u64,
     pub(crate) seconds: f64,
@@ -28,10 +29,12 @@ pub(crate) struct Sample {
 }
 
 /// A run without a result: why, and whether it used up its time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Failure {
     pub(crate) reason: String,
     pub(crate) hung: bool,
+    /// The peer has no such thing: not a failure of it.
+    pub(crate) unsupported: bool,
 }
 
 /// What `calibrate` says about the machine.
@@ -56,8 +59,16 @@ pub(crate) fn run(
     stderr: &Path,
 ) -> Result<Sample, Failure> {
     let mut command = Command::new(&peer.program);
+    command.args(&peer.arguments).envs(&peer.environment);
     command.args(["--pattern", &cell.pattern, "--transport", &cell.transport, "--api", &cell.api]);
-    command.args(["--size", &cell.size.to_string(), "--count", &count.to_string()]);
+    command.args(["--size", &cell.size.to_string()]);
+    match cell.millis {
+        Some(millis) => command.args(["--millis", &millis.to_string()]),
+        None => command.args(["--count", &count.to_string()]),
+    };
+    for (name, value) in &cell.with {
+        command.args([format!("--{name}"), value.to_string()]);
+    }
     command.args(["--timeout", &timeout_s.to_string()]);
     if cell.subscribers > 1 || cell.pattern == "fan_out" {
         command.args(["--subscribers", &cell.subscribers.to_string()]);
@@ -97,7 +108,7 @@ pub(crate) fn calibrate(
 }
 
 fn failure(reason: String) -> Failure {
-    Failure { reason, hung: false }
+    Failure { reason, ..Failure::default() }
 }
 
 fn parse<T: serde::de::DeserializeOwned>(line: &str) -> Result<T, Failure> {
@@ -108,7 +119,7 @@ fn parse<T: serde::de::DeserializeOwned>(line: &str) -> Result<T, Failure> {
             .map_err(|e| failure(format!("incomplete result ({e}): {line}")));
     }
     let reason = value["error"].as_str().unwrap_or("it failed without saying why").to_owned();
-    Err(Failure { hung: reason.starts_with("hung"), reason })
+    Err(Failure { hung: reason.starts_with("hung"), unsupported: value["unsupported"] == true, reason })
 }
 
 /// Runs the command to its end, or kills it after `limit_s`; the first line of its output.
@@ -152,7 +163,7 @@ fn first_line(command: &mut Command, limit_s: u64, stderr: &Path) -> Result<Stri
     if let Some(last) = said.lines().rev().find(|line| !line.trim().is_empty()) {
         reason += &format!(" ({})", last.trim().chars().take(200).collect::<String>());
     }
-    Err(Failure { reason, hung: killed })
+    Err(Failure { reason, hung: killed, unsupported: false })
 }
 
 fn lock(child: &Mutex<Child>) -> std::sync::MutexGuard<'_, Child> {
@@ -193,6 +204,8 @@ mod tests {
     #[test]
     fn an_error_line_is_a_failure() {
         let failure = parse::<Sample>("{\"ok\":false,\"error\":\"hung: after 3\"}").unwrap_err();
-        assert!(failure.hung);
+        assert!(failure.hung && !failure.unsupported);
+        let line = "{\"ok\":false,\"unsupported\":true,\"error\":\"no inproc\"}";
+        assert!(parse::<Sample>(line).unwrap_err().unsupported);
     }
 }

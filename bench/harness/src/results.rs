@@ -4,7 +4,7 @@ use crate::machine::{self, Machine};
 use crate::peer::Peer;
 use crate::scenario::{Cell, Scenario};
 use crate::schedule::{Pair, Plan, Record};
-use crate::statistics::{median, range, ratio_interval};
+use crate::statistics::{Verdict, median, of_equal_state, range, ratio_interval, verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -28,8 +28,29 @@ pub(crate) struct Results {
     pub(crate) cells: Vec<Figure>,
     /// One object for each cell, metric and library other than the reference.
     pub(crate) ratios: Vec<Ratio>,
+    /// How many cells each library won against the reference, by pattern and metric.
+    #[serde(default)]
+    pub(crate) wins: Vec<Wins>,
+    /// Peers of the scenario that could not run at all, and why.
+    #[serde(default)]
+    pub(crate) absent: Vec<String>,
     /// What was lost, reordered, corrupted or failed; empty when all went well.
     pub(crate) problems: Vec<String>,
+}
+
+/// Cells won by one library in one pattern.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Wins {
+    pub(crate) pattern: String,
+    pub(crate) library: String,
+    pub(crate) metric: String,
+    pub(crate) cells: usize,
+    /// With a median at least as good as the reference's, nothing lost and nothing failed.
+    pub(crate) won: usize,
+    /// Of these, those whose whole interval is.
+    pub(crate) beyond_doubt: usize,
+    /// Whose whole interval is worse, or that failed.
+    pub(crate) lost: usize,
 }
 
 /// A peer as the results name it.
@@ -92,6 +113,23 @@ pub(crate) struct Figure {
     /// Messages per run.
     pub(crate) counts: Vec<u64>,
     pub(crate) errors: Vec<String>,
+    /// Why the library has no such thing at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unsupported: Option<String>,
+    /// Machine state of each run: fast, slow, or changed on the way.
+    #[serde(default)]
+    pub(crate) states: Vec<State>,
+}
+
+/// Which of a virtual machine's two states a run met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum State {
+    /// A cache line crosses in less than [`FAST_LINE_NS`].
+    Fast,
+    Slow,
+    /// Fast before and slow after, or the other way round.
+    Changed,
 }
 
 impl Figure {
@@ -115,8 +153,11 @@ pub(crate) struct Ratio {
     /// The ratio of each pair, and their median.
     pub(crate) pairs: Vec<f64>,
     pub(crate) median_of_pairs: f64,
-    /// Machine state of each pair: fast, slow, or changed in between.
-    pub(crate) states: Vec<String>,
+    /// Machine state of each pair, the same from before its first run to after its last, or changed.
+    pub(crate) states: Vec<State>,
+    /// Over inproc, where the state decides: the only one that `ratio` and `interval` are of.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) only_state: Option<State>,
     /// Over tcp: bytes on the wire by what raw TCP carried in the same pair; median.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) share_of_raw_tcp: Option<f64>,
@@ -127,11 +168,16 @@ impl Ratio {
     pub(crate) fn won(&self) -> bool {
         if smaller_is_better(&self.metric) { self.ratio <= 1.0 } else { self.ratio >= 1.0 }
     }
+
+    /// What the interval says.
+    pub(crate) fn verdict(&self) -> Verdict {
+        verdict(self.interval, smaller_is_better(&self.metric))
+    }
 }
 
-/// Times are better small.
+/// Times, memory and processor use are better small.
 pub(crate) fn smaller_is_better(metric: &str) -> bool {
-    metric.ends_with("_us")
+    ["_us", "_ms", "_kib", "_percent"].iter().any(|unit| metric.ends_with(unit))
 }
 
 impl Results {
@@ -139,6 +185,7 @@ impl Results {
         scenario: &Scenario,
         plan: &Plan,
         peers: &[Peer],
+        absent: Vec<String>,
         cells: &[Cell],
         record: &Record,
     ) -> Self {
@@ -162,6 +209,8 @@ impl Results {
                 }
             }
         }
+        let wins =
+            wins_of(&figures, &ratios, &peers.iter().skip(1).map(|p| p.name.clone()).collect::<Vec<_>>());
         Self {
             title: scenario.title.clone(),
             date: record.date.clone(),
@@ -177,6 +226,8 @@ impl Results {
             calibration: calibration_of(record),
             cells: figures,
             ratios,
+            wins,
+            absent,
             problems,
         }
     }
@@ -189,6 +240,20 @@ impl Results {
     /// The ratio of one cell, library and metric.
     pub(crate) fn ratio(&self, cell: &Cell, library: &str, metric: &str) -> Option<&Ratio> {
         self.ratios.iter().find(|r| r.cell == *cell && r.library == library && r.metric == metric)
+    }
+
+    /// The metrics of one cell, those of libraries that failed in it last.
+    pub(crate) fn metrics_of(&self, cell: &Cell) -> Vec<&str> {
+        let mut metrics: Vec<&str> = Vec::new();
+        for good in [true, false] {
+            for figure in self.cells.iter().filter(|f| f.cell == *cell && (f.runs > 0) == good) {
+                // What failed has a metric only for want of a better one.
+                if !metrics.contains(&figure.metric.as_str()) && (good || metrics.is_empty()) {
+                    metrics.push(&figure.metric);
+                }
+            }
+        }
+        metrics
     }
 
     /// Every cell once, in the order they ran.
@@ -207,9 +272,15 @@ impl Results {
 fn figures_of(cell: &Cell, which: usize, peer: &Peer, pairs: &[&Pair]) -> Vec<Figure> {
     let outcomes: Vec<_> = pairs.iter().filter_map(|pair| pair.outcomes[which].as_ref()).collect();
     let good: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()).collect();
-    let errors: Vec<String> =
-        outcomes.iter().filter_map(|outcome| outcome.as_ref().err().map(|e| e.reason.clone())).collect();
-    let cpu: Vec<f64> = good.iter().map(|s| s.cpu_seconds / s.messages as f64 * 1e6).collect();
+    let failures: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).collect();
+    let unsupported = failures.iter().find(|f| f.unsupported).map(|f| f.reason.clone());
+    let errors: Vec<String> = failures.iter().filter(|f| !f.unsupported).map(|f| f.reason.clone()).collect();
+    let states: Vec<State> = pairs
+        .iter()
+        .filter(|pair| matches!(pair.outcomes[which], Some(Ok(_))))
+        .map(|pair| state(&pair.lines_ns[which..which + 2]))
+        .collect();
+    let cpu: Vec<f64> = good.iter().map(|s| s.cpu_seconds / s.messages.max(1) as f64 * 1e6).collect();
     let metrics: Vec<String> = match good.first() {
         Some(sample) => sample.metrics.keys().cloned().collect(),
         None if cell.is_round_trip() => vec!["p50_us".to_owned(), "p99_us".to_owned()],
@@ -231,6 +302,8 @@ fn figures_of(cell: &Cell, which: usize, peer: &Peer, pairs: &[&Pair]) -> Vec<Fi
             samples,
             counts: good.iter().map(|s| s.count).collect(),
             errors: errors.clone(),
+            unsupported: unsupported.clone(),
+            states: states.clone(),
         }
     };
     metrics.into_iter().map(figure).collect()
@@ -262,9 +335,20 @@ fn ratios_of(cell: &Cell, which: usize, peer: &Peer, pairs: &[&Pair]) -> Vec<Rat
     let mut ratios = Vec::new();
     for metric in first.metrics.keys() {
         let value = |sample: &crate::process::Sample| sample.metrics.get(metric).copied().unwrap_or(0.0);
-        let reference: Vec<f64> = both.iter().map(|(_, reference, _)| value(reference)).collect();
-        let subject: Vec<f64> = both.iter().map(|(_, _, subject)| value(subject)).collect();
+        let mut reference: Vec<f64> = both.iter().map(|(_, reference, _)| value(reference)).collect();
+        let mut subject: Vec<f64> = both.iter().map(|(_, _, subject)| value(subject)).collect();
         let pairs: Vec<f64> = subject.iter().zip(&reference).map(|(s, r)| s / r).collect();
+        let mut only_state = None;
+        if cell.transport == "inproc" {
+            let with_state = |values: &[f64], which: usize| -> Vec<(f64, State)> {
+                let states = both.iter().map(|(pair, ..)| state(&pair.lines_ns[which..which + 2]));
+                values.iter().copied().zip(states).collect()
+            };
+            let (ours, theirs) = (with_state(&subject, which), with_state(&reference, 0));
+            if let Some((s, r, state)) = of_equal_state(&ours, &theirs, &[State::Fast, State::Slow]) {
+                (subject, reference, only_state) = (s, r, Some(state));
+            }
+        }
         let frame = (cell.size + if cell.size > 255 { 9 } else { 2 }) as f64;
         let share = (metric == "messages_per_second" && cell.transport == "tcp").then(|| {
             let share = |(pair, _, s): &(&Pair, _, _)| value(s) * frame / 1e6 / pair.before.tcp_mb_s.max(1.0);
@@ -278,20 +362,60 @@ fn ratios_of(cell: &Cell, which: usize, peer: &Peer, pairs: &[&Pair]) -> Vec<Rat
             interval: ratio_interval(&subject, &reference),
             median_of_pairs: median(&pairs),
             pairs,
-            states: both.iter().map(|(pair, ..)| state(pair).to_owned()).collect(),
+            states: both.iter().map(|(pair, ..)| state(&pair.lines_ns[..])).collect(),
+            only_state,
             share_of_raw_tcp: share,
         });
     }
     ratios
 }
 
-/// The machine's state around a pair.
-fn state(pair: &Pair) -> &'static str {
-    match (pair.before.line_ns < FAST_LINE_NS, pair.after_line_ns < FAST_LINE_NS) {
-        (true, true) => "fast",
-        (false, false) => "slow",
-        _ => "changed",
+/// The machine's state over some measurements of the cache line.
+fn state(lines_ns: &[f64]) -> State {
+    let fast = lines_ns.iter().filter(|ns| **ns < FAST_LINE_NS).count();
+    match fast {
+        0 => State::Slow,
+        n if n == lines_ns.len() => State::Fast,
+        _ => State::Changed,
     }
+}
+
+fn wins_of(figures: &[Figure], ratios: &[Ratio], libraries: &[String]) -> Vec<Wins> {
+    let mut wins: Vec<Wins> = Vec::new();
+    let subjects = figures.iter().filter(|f| libraries.contains(&f.library) && f.unsupported.is_none());
+    for figure in subjects {
+        let same = |w: &Wins| {
+            w.pattern == figure.cell.pattern && w.library == figure.library && w.metric == figure.metric
+        };
+        let at = wins.iter().position(same).unwrap_or_else(|| {
+            wins.push(Wins {
+                pattern: figure.cell.pattern.clone(),
+                library: figure.library.clone(),
+                metric: figure.metric.clone(),
+                cells: 0,
+                won: 0,
+                beyond_doubt: 0,
+                lost: 0,
+            });
+            wins.len() - 1
+        });
+        let entry = &mut wins[at];
+        entry.cells += 1;
+        let ratio = ratios
+            .iter()
+            .find(|r| r.cell == figure.cell && r.library == figure.library && r.metric == figure.metric);
+        match ratio {
+            Some(ratio) if figure.sound() => {
+                entry.won += usize::from(ratio.won());
+                entry.beyond_doubt += usize::from(ratio.verdict() == Verdict::Better);
+                entry.lost += usize::from(ratio.verdict() == Verdict::Worse);
+            }
+            // Where the reference alone failed there is nothing to be won.
+            None if figure.sound() => entry.cells -= 1,
+            _ => entry.lost += 1,
+        }
+    }
+    wins
 }
 
 fn calibration_of(record: &Record) -> CalibrationSummary {
@@ -313,5 +437,77 @@ fn calibration_of(record: &Record) -> CalibrationSummary {
         line_ns: of(|s| s.line_ns),
         fast_below_line_ns: FAST_LINE_NS,
         samples,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_state_between_any_two_lines_is_seen() {
+        assert_eq!(state(&[50.0, 52.0, 49.0]), State::Fast);
+        assert_eq!(state(&[200.0, 190.0]), State::Slow);
+        assert_eq!(state(&[50.0, 200.0, 50.0]), State::Changed);
+    }
+
+    fn figure(lost: u64, samples: &[f64]) -> Figure {
+        let cell = Cell {
+            pattern: "push_pull".to_owned(),
+            transport: "tcp".to_owned(),
+            size: 64 + samples.len() as u64 + lost,
+            api: "buffers".to_owned(),
+            processes: 1,
+            subscribers: 1,
+            with: BTreeMap::new(),
+            millis: None,
+        };
+        Figure {
+            cell,
+            library: "x".to_owned(),
+            metric: "messages_per_second".to_owned(),
+            summary: Summary::of(samples),
+            runs: samples.len(),
+            failed: 0,
+            cpu_seconds_per_million_messages: 0.0,
+            lost,
+            reordered: 0,
+            corrupted: 0,
+            samples: samples.to_vec(),
+            counts: Vec::new(),
+            errors: Vec::new(),
+            unsupported: None,
+            states: Vec::new(),
+        }
+    }
+
+    fn ratio(figure: &Figure, interval: (f64, f64)) -> Ratio {
+        Ratio {
+            cell: figure.cell.clone(),
+            library: figure.library.clone(),
+            metric: figure.metric.clone(),
+            ratio: (interval.0 + interval.1) / 2.0,
+            interval,
+            pairs: Vec::new(),
+            median_of_pairs: 0.0,
+            states: Vec::new(),
+            only_state: None,
+            share_of_raw_tcp: None,
+        }
+    }
+
+    #[test]
+    fn a_cell_that_lost_messages_is_never_won() {
+        let figures = [figure(0, &[1.0]), figure(1, &[1.0]), figure(0, &[1.0; 3]), figure(0, &[1.0; 4])];
+        let ratios = [
+            ratio(&figures[0], (2.0, 3.0)),
+            ratio(&figures[1], (9.0, 10.0)),
+            ratio(&figures[2], (0.9, 1.3)),
+            ratio(&figures[3], (0.5, 0.9)),
+        ];
+        let wins = wins_of(&figures, &ratios, &["x".to_owned()]);
+        assert_eq!(wins.len(), 1);
+        let counts = (wins[0].cells, wins[0].won, wins[0].beyond_doubt, wins[0].lost);
+        assert_eq!(counts, (4, 2, 1, 2));
     }
 }

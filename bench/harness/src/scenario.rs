@@ -1,6 +1,7 @@
 //! Scenario files (`bench/scenarios/*.toml`): which cells run, on which peers, how often and how long.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// One measured combination. Equal cells on two peers are what a ratio compares.
@@ -15,6 +16,12 @@ pub(crate) struct Cell {
     /// 1: two threads of one process; 2: the sender is a process of its own.
     pub(crate) processes: u32,
     pub(crate) subscribers: u32,
+    /// Options of the pattern: `connections`, `rate`, ... Each becomes `--NAME VALUE` of the program.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) with: BTreeMap<String, u64>,
+    /// A run that lasts this long, rather than for a number of messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) millis: Option<u64>,
 }
 
 impl Cell {
@@ -33,12 +40,15 @@ impl Cell {
 
     /// What sets this cell apart from buffers in one process, if anything.
     pub(crate) fn variant(&self) -> Option<String> {
-        match (self.api.as_str(), self.processes) {
-            ("buffers", 1) => None,
-            (api, 1) => Some(api.to_owned()),
-            ("buffers", n) => Some(format!("{n} processes")),
-            (api, n) => Some(format!("{api}, {n} processes")),
+        let mut parts = Vec::new();
+        if self.api != "buffers" {
+            parts.push(self.api.clone());
         }
+        if self.processes > 1 {
+            parts.push(format!("{} processes", self.processes));
+        }
+        parts.extend(self.with.iter().map(|(name, value)| format!("{name} {value}")));
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 
     pub(crate) fn is_round_trip(&self) -> bool {
@@ -53,7 +63,7 @@ impl Cell {
             "api" => self.api.clone(),
             "processes" => self.processes.to_string(),
             "subscribers" => self.subscribers.to_string(),
-            _ => return None,
+            other => self.with.get(other)?.to_string(),
         })
     }
 }
@@ -66,6 +76,16 @@ pub(crate) fn pattern_title(pattern: &str) -> &str {
         "pub_sub" => "PUB/SUB",
         "fan_out" => "PUB fan-out",
         "req_rep" => "REQ/REP",
+        "dealer_router" => "DEALER/ROUTER pipelined",
+        "filter" => "PUB/SUB by topic",
+        "fan_in" => "PUSH fan-in",
+        "scaling" => "PUSH/PULL side by side",
+        "latency" => "one-way latency",
+        "oversubscribed" => "ping-pong, oversubscribed",
+        "crowd_publish" => "PUB to a crowd",
+        "crowd_route" => "ROUTER to a crowd",
+        "crowd_idle" => "an idle crowd",
+        "copy" => "memory copy",
         other => other,
     }
 }
@@ -92,6 +112,10 @@ struct Block {
     processes: Vec<u32>,
     #[serde(default = "default_one")]
     subscribers: Vec<u32>,
+    #[serde(default)]
+    with: BTreeMap<String, Vec<u64>>,
+    #[serde(default)]
+    millis: Option<u64>,
 }
 
 fn default_api() -> Vec<String> {
@@ -132,13 +156,14 @@ impl Scenario {
         for block in &self.cells {
             block.expand(&mut cells);
         }
+        if let Some((key, _)) = only.iter().find(|(key, _)| cells.iter().all(|c| c.value_of(key).is_none())) {
+            return Err(format!("--only: no cell has the key {key}"));
+        }
         let mut chosen = Vec::new();
         for cell in cells {
-            let mut fits = true;
-            for (key, _) in only {
-                let value = cell.value_of(key).ok_or_else(|| format!("--only: no such key: {key}"))?;
-                fits &= only.iter().any(|(k, v)| k == key && *v == value);
-            }
+            let fits = only.iter().all(|(key, _)| {
+                cell.value_of(key).is_some_and(|value| only.iter().any(|(k, v)| k == key && *v == value))
+            });
             if fits && !chosen.contains(&cell) {
                 chosen.push(cell);
             }
@@ -149,20 +174,23 @@ impl Scenario {
 
 impl Block {
     fn expand(&self, cells: &mut Vec<Cell>) {
+        let options = product(&self.with);
         for api in &self.api {
             for &processes in &self.processes {
                 for pattern in &self.pattern {
                     for transport in &self.transport {
                         for &size in &self.size {
                             for &subscribers in &self.subscribers {
-                                cells.push(Cell {
+                                cells.extend(options.iter().map(|with| Cell {
                                     pattern: pattern.clone(),
                                     transport: transport.clone(),
                                     size,
                                     api: api.clone(),
                                     processes,
                                     subscribers,
-                                });
+                                    with: with.clone(),
+                                    millis: self.millis,
+                                }));
                             }
                         }
                     }
@@ -170,6 +198,24 @@ impl Block {
             }
         }
     }
+}
+
+/// Every choice of one value for each name; the one empty choice for no names.
+fn product(lists: &BTreeMap<String, Vec<u64>>) -> Vec<BTreeMap<String, u64>> {
+    let mut choices = vec![BTreeMap::new()];
+    for (name, values) in lists {
+        choices = choices
+            .iter()
+            .flat_map(|choice| {
+                values.iter().map(move |value| {
+                    let mut choice = choice.clone();
+                    choice.insert(name.clone(), *value);
+                    choice
+                })
+            })
+            .collect();
+    }
+    choices
 }
 
 #[cfg(test)]
@@ -197,6 +243,21 @@ mod tests {
         assert_eq!(only(&[("size", "64"), ("size", "1024"), ("pattern", "pub_sub")]), Ok(6));
         assert!(only(&[("colour", "red")]).is_err());
         assert!(only(&[("size", "7")]).is_err());
+    }
+
+    #[test]
+    fn options_multiply_and_can_be_chosen_by() {
+        let text = "title='t'\npeers=['a','b']\npairs=1\ntarget_ms=1\ntimeout_s=1\ncalibration_ms=1\n\
+                    [[cells]]\npattern=['latency']\ntransport=['tcp']\nsize=[64]\nmillis=500\n\
+                    with={rate=[1000,10000],burst=[2,10,30]}\n\
+                    [[cells]]\npattern=['push_pull']\ntransport=['tcp']\nsize=[64]\n";
+        let scenario: Scenario = toml::from_str(text).unwrap();
+        let cells = scenario.cells(&[]).unwrap();
+        assert_eq!(cells.len(), 2 * 3 + 1);
+        assert_eq!(cells[0].title(), "one-way latency tcp 64 B (burst 2, rate 1000)");
+        assert_eq!(cells[6].variant(), None);
+        let only = [("rate".to_owned(), "1000".to_owned())];
+        assert_eq!(scenario.cells(&only).unwrap().len(), 3);
     }
 
     #[test]

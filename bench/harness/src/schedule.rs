@@ -25,8 +25,8 @@ pub(crate) struct Plan {
 pub(crate) struct Pair {
     pub(crate) cell: usize,
     pub(crate) before: Calibration,
-    /// The cache line again after the last peer: differs when the machine changed its state meanwhile.
-    pub(crate) after_line_ns: f64,
+    /// The cache line before each peer's run and after the last: a run between two that differ met a change.
+    pub(crate) lines_ns: Vec<f64>,
     /// By peer; none for one that is out of this cell after its failures.
     pub(crate) outcomes: Vec<Option<Result<Sample, Failure>>>,
 }
@@ -65,10 +65,10 @@ impl Pace {
 
     fn learn(&mut self, outcome: &Result<Sample, Failure>) {
         match outcome {
-            Ok(sample) => self.seconds.push(sample.seconds / sample.count as f64),
+            Ok(sample) => self.seconds.push(sample.seconds / sample.count.max(1) as f64),
             Err(failure) => {
                 self.failures += 1;
-                self.out |= failure.hung || self.failures >= FAILURES;
+                self.out |= failure.hung || failure.unsupported || self.failures >= FAILURES;
             }
         }
     }
@@ -76,11 +76,12 @@ impl Pace {
 
 /// Runs the whole plan. Fails only when the machine cannot be calibrated; a peer's failures are part of the record.
 pub(crate) fn run(plan: &Plan, cells: &[Cell], peers: &[Peer]) -> Result<Record, String> {
-    let one_run = Duration::from_millis(plan.target_ms) + OVERHEAD;
+    let run_of = |cell: &Cell| Duration::from_millis(cell.millis.unwrap_or(plan.target_ms)) + OVERHEAD;
     let calibration = Duration::from_millis(3 * plan.calibration_ms) + OVERHEAD / 2;
     let probe = OVERHEAD * 3;
-    let all = |each: Duration| each * (cells.len() * peers.len()) as u32;
-    let expected = all(probe) + (all(one_run) + calibration * cells.len() as u32) * plan.pairs;
+    let runs: Duration = cells.iter().map(|cell| run_of(cell) * peers.len() as u32).sum();
+    let probes = cells.iter().filter(|cell| cell.millis.is_none()).count() * peers.len();
+    let expected = probe * probes as u32 + (runs + calibration * cells.len() as u32) * plan.pairs;
 
     let mut record = Record {
         date: machine::date(),
@@ -106,19 +107,24 @@ pub(crate) fn run(plan: &Plan, cells: &[Cell], peers: &[Peer]) -> Result<Record,
             progress.advance(calibration);
             let mut outcomes = Vec::new();
             let mut shown = Vec::new();
+            let mut lines_ns = vec![before.line_ns];
+            let one_run = run_of(cell);
             for (peer, pace) in peers.iter().zip(&mut paces[number]) {
                 if pace.out {
                     progress.shrink(one_run);
                     outcomes.push(None);
+                    lines_ns.push(lines_ns.last().copied().unwrap_or(before.line_ns));
                     continue;
                 }
                 let outcome = run_paced(plan, peer, cell, pace);
-                if round == 1 {
+                lines_ns.push(calibrate(true)?.line_ns);
+                if round == 1 && cell.millis.is_none() {
                     progress.advance(probe);
                 }
                 progress.advance(one_run);
                 match &outcome {
                     Ok(sample) => shown.push(format!("{} {}", peer.title, table::headline(&sample.metrics))),
+                    Err(failure) if failure.unsupported => shown.push(format!("{} cannot", peer.title)),
                     Err(failure) => {
                         progress.note(&format!("{} on {}: {}", cell.title(), peer.title, failure.reason));
                         shown.push(format!("{} failed", peer.title));
@@ -126,8 +132,7 @@ pub(crate) fn run(plan: &Plan, cells: &[Cell], peers: &[Peer]) -> Result<Record,
                 }
                 outcomes.push(Some(outcome));
             }
-            let after_line_ns = calibrate(true)?.line_ns;
-            record.pairs.push(Pair { cell: number, before, after_line_ns, outcomes });
+            record.pairs.push(Pair { cell: number, before, lines_ns, outcomes });
             progress.show(&format!("{round}/{} {}: {}", plan.pairs, cell.title(), shown.join(", ")));
         }
     }
@@ -142,10 +147,11 @@ fn run_paced(plan: &Plan, peer: &Peer, cell: &Cell, pace: &mut Pace) -> Result<S
         pace.learn(&outcome);
         outcome
     };
-    if pace.seconds.is_empty() {
+    if cell.millis.is_none() && pace.seconds.is_empty() {
         let mut count = match cell {
             cell if cell.is_round_trip() => 100,
             Cell { size: 16_384.., .. } => 500,
+            cell if cell.pattern == "filter" => 20_000,
             _ => 2000,
         };
         let mut probes = Vec::new();
@@ -178,7 +184,7 @@ mod tests {
     use super::*;
 
     fn outcome(hung: bool) -> Result<Sample, Failure> {
-        Err(Failure { reason: String::new(), hung })
+        Err(Failure { hung, ..Failure::default() })
     }
 
     #[test]

@@ -43,9 +43,63 @@ pub(crate) fn ratio_interval(subject: &[f64], reference: &[f64]) -> (f64, f64) {
     (ratios[RESAMPLES / 40], ratios[RESAMPLES - 1 - RESAMPLES / 40])
 }
 
+/// What a ratio's interval says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The whole interval is on the good side of 1.
+    Better,
+    /// 1 lies within it: the runs do not tell.
+    Open,
+    /// The whole interval is on the bad side.
+    Worse,
+}
+
+/// Reads an interval; `smaller_is_better` for times.
+pub(crate) fn verdict(interval: (f64, f64), smaller_is_better: bool) -> Verdict {
+    match (interval.0 > 1.0, interval.1 < 1.0, smaller_is_better) {
+        (true, _, false) | (_, true, true) => Verdict::Better,
+        (true, _, true) | (_, true, false) => Verdict::Worse,
+        _ => Verdict::Open,
+    }
+}
+
+/// Of two series of runs, each with the machine's state, those of the state that both saw most often, and which. None
+/// when no state has at least two runs of each: then they cannot be compared like with like.
+pub(crate) fn of_equal_state<S: PartialEq + Copy>(
+    subject: &[(f64, S)],
+    reference: &[(f64, S)],
+    states: &[S],
+) -> Option<(Vec<f64>, Vec<f64>, S)> {
+    let of = |runs: &[(f64, S)], state: S| -> Vec<f64> {
+        runs.iter().filter(|(_, s)| *s == state).map(|(value, _)| *value).collect()
+    };
+    let (state, subject, reference) = states
+        .iter()
+        .map(|&state| (state, of(subject, state), of(reference, state)))
+        .max_by_key(|(_, s, r)| s.len().min(r.len()))?;
+    (subject.len().min(reference.len()) >= 2).then_some((subject, reference, state))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn verdicts_know_on_which_side_good_is() {
+        assert_eq!(verdict((1.1, 2.0), false), Verdict::Better);
+        assert_eq!(verdict((1.1, 2.0), true), Verdict::Worse);
+        assert_eq!(verdict((0.5, 0.9), true), Verdict::Better);
+        assert_eq!(verdict((0.9, 1.1), false), Verdict::Open);
+    }
+
+    #[test]
+    fn only_runs_of_the_commonest_common_state_compare() {
+        let subject = [(1.0, 'f'), (2.0, 's'), (3.0, 's'), (4.0, 's'), (9.0, '?')];
+        let reference = [(5.0, 's'), (6.0, 's'), (7.0, 'f'), (9.0, '?'), (9.0, '?')];
+        let (s, r, state) = of_equal_state(&subject, &reference, &['f', 's']).unwrap();
+        assert_eq!((s, r, state), (vec![2.0, 3.0, 4.0], vec![5.0, 6.0], 's'));
+        assert_eq!(of_equal_state(&subject[..1], &reference, &['f', 's']), None);
+    }
 
     #[test]
     fn median_of_odd_even_and_none() {

@@ -1,7 +1,8 @@
 //! The table on the terminal, and how figures are written everywhere.
 
-use crate::results::{Figure, Results};
+use crate::results::{Figure, Results, State};
 use crate::scenario::{pattern_title, size_title};
+use crate::statistics::Verdict;
 use std::collections::BTreeMap;
 
 /// `3.21 M/s`, `44.1 K/s`, `812 /s`.
@@ -13,11 +14,12 @@ pub(crate) fn rate(value: f64) -> String {
     }
 }
 
-/// Three significant digits, `0.22`, `7.81`, `48.3`, `512`.
+/// Three significant digits, `0.0031`, `0.22`, `7.81`, `48.3`, `512`.
 pub(crate) fn three(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),
         v if v >= 10.0 => format!("{value:.1}"),
+        v if v > 0.0 && v < 0.0995 => format!("{value:.4}"),
         _ => format!("{value:.2}"),
     }
 }
@@ -29,7 +31,20 @@ pub(crate) fn ratio_text(ratio: f64) -> String {
 
 /// A value of a metric with its unit.
 pub(crate) fn value(metric: &str, value: f64) -> String {
-    if metric.ends_with("_us") { format!("{} us", three(value)) } else { rate(value) }
+    match unit(metric).1 {
+        "" => rate(value),
+        unit => format!("{} {unit}", three(value)),
+    }
+}
+
+/// A metric's name without its unit, and the unit; none for rates.
+pub(crate) fn unit(metric: &str) -> (&str, &'static str) {
+    for (suffix, unit) in [("_us", "us"), ("_ms", "ms"), ("_kib", "KiB"), ("_percent", "%")] {
+        if let Some(name) = metric.strip_suffix(suffix) {
+            return (name, unit);
+        }
+    }
+    (metric.strip_suffix("_per_second").unwrap_or(metric), "")
 }
 
 /// A run's metrics in a few characters.
@@ -37,7 +52,7 @@ pub(crate) fn headline(metrics: &BTreeMap<String, f64>) -> String {
     match (metrics.get("messages_per_second"), metrics.get("p50_us")) {
         (Some(v), _) => rate(*v),
         (_, Some(v)) => format!("{} us", three(*v)),
-        _ => "?".to_owned(),
+        _ => metrics.iter().next().map_or_else(|| "?".to_owned(), |(metric, v)| value(metric, *v)),
     }
 }
 
@@ -54,20 +69,15 @@ pub(crate) fn text(results: &Results) -> String {
     let Some((reference, subjects)) = results.libraries.split_first() else { return String::new() };
     let mut rows =
         vec![vec!["pattern".to_owned(), "transport".to_owned(), "size".to_owned(), "metric".to_owned()]];
-    rows[0].push(reference.title.clone());
+    rows[0].extend([reference.title.clone(), "CPU s/M".to_owned()]);
     for subject in subjects {
-        rows[0].extend([subject.title.clone(), "ratio".to_owned(), "pairs from..to".to_owned()]);
+        rows[0].extend([subject.title.clone(), "CPU s/M".to_owned()]);
+        rows[0].extend(["ratio".to_owned(), "95 %".to_owned()]);
     }
     rows[0].push("lost/reord./corr.".to_owned());
 
     for cell in results.distinct_cells() {
-        let metrics: Vec<&str> = results
-            .cells
-            .iter()
-            .filter(|f| f.cell == *cell && f.library == reference.name)
-            .map(|f| f.metric.as_str())
-            .collect();
-        for metric in metrics {
+        for metric in results.metrics_of(cell) {
             let mut pattern = pattern_title(&cell.pattern).to_owned();
             if cell.subscribers > 1 {
                 pattern += &format!(" to {}", cell.subscribers);
@@ -75,23 +85,35 @@ pub(crate) fn text(results: &Results) -> String {
             if let Some(variant) = cell.variant() {
                 pattern += &format!(" ({variant})");
             }
-            let unit = if metric == "messages_per_second" { "rate" } else { metric.trim_end_matches("_us") };
-            let mut row = vec![pattern, cell.transport.clone(), size_title(cell.size), unit.to_owned()];
+            let unit = if metric == "messages_per_second" { "rate" } else { unit(metric).0 };
+            let mut row =
+                vec![pattern, cell.transport.clone(), size_title(cell.size), unit.replace('_', " ")];
             let mut figures = Vec::new();
             for library in &results.libraries {
                 let figure = results.figure(cell, &library.name, metric);
                 row.push(match figure {
                     Some(figure) if figure.runs > 0 => value(metric, figure.summary.median),
+                    Some(figure) if figure.unsupported.is_some() => "-".to_owned(),
                     _ => "FAILED".to_owned(),
                 });
+                row.push(
+                    figure
+                        .filter(|f| f.runs > 0)
+                        .map_or_else(String::new, |f| three(f.cpu_seconds_per_million_messages)),
+                );
                 figures.extend(figure);
                 if library.name == reference.name {
                     continue;
                 }
                 match results.ratio(cell, &library.name, metric) {
                     Some(ratio) => {
-                        let (low, high) = crate::statistics::range(&ratio.pairs);
-                        let mark = if ratio.won() { "" } else { " !" };
+                        let (low, high) = ratio.interval;
+                        let mark = match (ratio.won(), ratio.verdict()) {
+                            (_, Verdict::Worse) => " !",
+                            (true, Verdict::Open) => " ~",
+                            (false, _) => " !~",
+                            _ => "",
+                        };
                         row.push(format!("{}x{mark}", ratio_text(ratio.ratio)));
                         row.push(format!("{}..{}", three(low), three(high)));
                     }
@@ -104,11 +126,34 @@ pub(crate) fn text(results: &Results) -> String {
     }
     let mut text = layout(&rows);
     text += &format!(
-        "\nMedians of {} interleaved runs; a ratio is {} by {} (times: smaller is better); ! marks what was not won.\n",
-        results.pairs,
-        subjects.first().map_or("", |s| s.title.as_str()),
-        reference.title
+        "\nMedians of {} interleaved runs; a ratio is the library's by {}'s (of times, memory and processor use \
+         smaller is better), with its 95 % interval. ! marks what was not won, ~ what the runs leave open.\n",
+        results.pairs, reference.title
     );
+    let changed: usize =
+        results.cells.iter().flat_map(|f| &f.states).filter(|s| **s == State::Changed).count();
+    let runs: usize = results.cells.iter().map(|f| f.states.len()).sum();
+    if changed > 0 {
+        text += &format!(
+            "The machine changed its state in {changed} of {runs} runs; inproc compares equal states only.\n"
+        );
+    }
+    for wins in &results.wins {
+        let title =
+            results.libraries.iter().find(|l| l.name == wins.library).map_or("", |l| l.title.as_str());
+        text += &format!(
+            "{title}, {} {}: won {} of {} ({} beyond doubt), lost {}\n",
+            pattern_title(&wins.pattern),
+            unit(&wins.metric).0.replace('_', " "),
+            wins.won,
+            wins.cells,
+            wins.beyond_doubt,
+            wins.lost
+        );
+    }
+    for absent in &results.absent {
+        text += &format!("Could not take part: {absent}\n");
+    }
     if results.problems.is_empty() {
         text += "Nothing lost, reordered or corrupted; no run failed.\n";
     } else {
@@ -152,5 +197,8 @@ mod tests {
         assert_eq!(rate(84_100.0), "84.1 K/s");
         assert_eq!(rate(12.0), "12.0 /s");
         assert_eq!(value("p50_us", 7.812), "7.81 us");
+        assert_eq!(value("idle_kib", 3.2), "3.20 KiB");
+        assert_eq!(value("echoes_per_second", 1200.0), "1.20 K/s");
+        assert_eq!(unit("connect_ms"), ("connect", "ms"));
     }
 }

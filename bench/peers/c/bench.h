@@ -5,12 +5,15 @@
 #ifndef BENCH_H
 #define BENCH_H
 
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#ifndef WITHOUT_ZMQ
 #include <zmq.h>
+#endif
 
 #define MAX_SUBSCRIBERS 64
 #define ENDPOINT_SIZE 256
@@ -19,7 +22,22 @@
 #define HELLO UINT64_MAX
 #define FINISH (UINT64_MAX - 1)
 
-enum pattern { PUSH_PULL, ROUTER_ROUTER, PUB_SUB, FAN_OUT, REQ_REP };
+enum pattern {
+    PUSH_PULL,
+    ROUTER_ROUTER,
+    PUB_SUB,
+    FAN_OUT,
+    REQ_REP, /* the last one that can have its ends in two processes */
+    DEALER_ROUTER,
+    FILTER,
+    FAN_IN,
+    SCALING,
+    LATENCY,
+    OVERSUBSCRIBED,
+    CROWD_PUBLISH,
+    CROWD_ROUTE,
+    CROWD_IDLE
+};
 
 struct config {
     enum pattern pattern;
@@ -32,6 +50,14 @@ struct config {
     int messages;      /* api: zmq_msg_* instead of zmq_send and zmq_recv */
     int two_processes; /* the sender is a process of its own */
     int timeout_s;
+    /* Of single patterns. */
+    int millis;      /* how long a timed pattern runs */
+    int window;      /* messages on their way at a time; 0: as the pattern has it */
+    int rate, burst; /* bursts per second, messages in each */
+    int connections, stuck;
+    int pairs, busy, senders;
+    int topics, match; /* subscriptions, and per cent of the messages that fit one */
+    int monitor;       /* somebody listens to the events of every socket */
     char directory[64]; /* of the ipc endpoint; empty otherwise */
 };
 
@@ -54,6 +80,34 @@ struct end {
     uint32_t *samples_ns; /* round trips only */
 };
 
+/* What a run ends with. */
+#define MAX_METRICS 8
+struct result {
+    uint64_t messages, lost, reordered, corrupted;
+    double seconds, cpu_seconds;
+    int metric_count;
+    struct {
+        const char *name;
+        double value;
+    } metrics[MAX_METRICS];
+};
+
+/* The patterns: one run each. */
+void ends_run(const struct config *config, struct result *result);
+void dealer_router_run(const struct config *config, struct result *result);
+void filter_run(const struct config *config, struct result *result);
+void streams_run(const struct config *config, struct result *result);
+void latency_run(const struct config *config, struct result *result);
+void oversubscribed_run(const struct config *config, struct result *result);
+void crowd_publish_run(const struct config *config, struct result *result);
+void crowd_route_run(const struct config *config, struct result *result);
+
+/* report.c */
+void result_metric(struct result *result, const char *name, double value);
+void result_quantiles(struct result *result, uint32_t *samples_ns, uint64_t count);
+void result_tally(struct result *result, const struct tally *tally);
+void result_print(const struct result *result, const struct config *config);
+
 /* flow.c */
 void flow_send(struct end *end);
 void flow_receive(struct end *end);
@@ -69,6 +123,17 @@ void watchdog_watch(const struct tally *tally);
 void json_head(char *text, size_t room, const struct config *config);
 
 /* setup.c */
+void *context_open(void);
+void option(void *socket, int name, const void *value, size_t length, const char *what);
+void option_int(void *socket, int name, int value, const char *what);
+void send_all(void *socket, const void *data, size_t length, int flags);
+size_t receive_all(void *socket, void *data, size_t room);
+void *open_in(const struct config *config, void *context, int type);
+void *open_and_bind(const struct config *config, void *context, int type, int number, char *endpoint);
+void *open_and_connect(const struct config *config, void *context, int type, const char *endpoint);
+void tally_sequence(struct tally *tally, uint64_t sequence, uint64_t *expected);
+void thread_start(pthread_t *thread, void *(*run)(void *), void *of);
+void *shared_memory(size_t size);
 void *socket_open(struct end *end, int type);
 void socket_bind(struct end *end, void *socket, int peers);
 void socket_connect(struct end *end, void *socket);

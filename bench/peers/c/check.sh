@@ -10,11 +10,11 @@ trap 'rm -rf "$work"' EXIT
 ${CC:-cc} -std=gnu11 -O2 -Wall -Wextra -shared -fPIC -o "$work/faults.so" "$here/faults.c" -ldl
 
 passed=0 failed=0
-# expect FAULT PATTERN TEXT: the JSON line of a run with that fault holds the text.
+# expect FAULT PATTERN TEXT [OPTION VALUE]: the JSON line of a run with that fault holds the text.
 expect() {
     local line
     line=$(FAULT=$1 LD_PRELOAD=$work/faults.so LD_LIBRARY_PATH=$library \
-        "$programs/zmq-bench" --pattern "$2" --transport tcp --size 64 --count 1000 --timeout 2) || true
+        "$programs/zmq-bench" --pattern "$2" --transport tcp --size 64 --count 1000 --timeout 2 "${@:4}") || true
     if [[ $line == *"$3"* ]]; then
         passed=$((passed + 1))
     else
@@ -35,5 +35,18 @@ expect none req_rep '"lost":0,"reordered":0,"corrupted":0'
 expect corrupt req_rep '"corrupted":1'
 expect lose req_rep '"error":"'
 expect hang req_rep '"error":"hung'
+for pattern in filter fan_in scaling; do
+    expect none "$pattern" '"lost":0,"reordered":0,"corrupted":0'
+    expect lose "$pattern" '"lost":1,"reordered":0,"corrupted":0'
+    expect swap "$pattern" '"lost":0,"reordered":1,"corrupted":0'
+    expect corrupt "$pattern" '"corrupted":1'
+done
+expect none filter '"messages":1000,' --match 10 --topics 5000
+expect lose latency '"lost":1,' --millis 200 --rate 10000
+expect none latency '"lost":0,"reordered":0,"corrupted":0' --millis 200 --rate 1000 --burst 10
+expect none dealer_router '"lost":0,"reordered":0,"corrupted":0'
+expect corrupt crowd_publish '"corrupted":10,' --millis 200 --connections 10
+expect lose crowd_publish '"error":"hung' --millis 200 --connections 10
+expect none crowd_route '"lost":0,"reordered":0,"corrupted":0' --millis 200 --connections 200
 echo "bench-check: $passed passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]

@@ -10,12 +10,6 @@ static const char SENDER[] = "sender";
 static const char RECEIVER[] = "receiver";
 #define ID_SIZE(id) (sizeof(id) - 1)
 
-static void option(void *socket, int name, const void *value, size_t length, const char *what)
-{
-    if (zmq_setsockopt(socket, name, value, length) != 0)
-        fail(what);
-}
-
 static inline void send_buffer(void *socket, const void *data, size_t length, int flags)
 {
     while (zmq_send(socket, data, length, flags) < 0) {
@@ -168,19 +162,6 @@ static void *open_receiver(struct end *end)
     return socket;
 }
 
-/* A message that is not the next one. Whatever was skipped is lost until it turns up late. */
-static void account(struct tally *tally, uint64_t sequence, uint64_t *expected)
-{
-    if (sequence > *expected) {
-        tally->lost += sequence - *expected;
-        *expected = sequence + 1;
-    } else {
-        tally->reordered++;
-        if (tally->lost > 0)
-            tally->lost--;
-    }
-}
-
 void flow_receive(struct end *end)
 {
     const struct config *config = end->config;
@@ -227,7 +208,7 @@ void flow_receive(struct end *end)
             tally->lost += config->count - expected;
             break;
         } else {
-            account(tally, sequence, &expected);
+            tally_sequence(tally, sequence, &expected);
         }
     }
     tally->last_ns = now_ns();
@@ -241,7 +222,7 @@ void flow_receive(struct end *end)
         else if (sequence_of(body) == FINISH)
             finished = 1;
         else
-            account(tally, sequence_of(body), &expected);
+            tally_sequence(tally, sequence_of(body), &expected);
     }
     control_put(end->control[0], 'd');
     zmq_msg_close(&message);

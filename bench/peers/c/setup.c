@@ -1,35 +1,162 @@
-/* Opening sockets, passing the endpoint to the other end, and the control descriptor between the ends. */
+/* Opening contexts and sockets, passing the endpoint to the other end, and the control descriptor between the ends. */
 #include "bench.h"
 #include <errno.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-void *socket_open(struct end *end, int type)
+void *context_open(void)
 {
-    void *socket = zmq_socket(end->context, type);
+    void *context = zmq_ctx_new();
+    if (context == NULL)
+        fail("zmq_ctx_new");
+    return context;
+}
+
+void option(void *socket, int name, const void *value, size_t length, const char *what)
+{
+    if (zmq_setsockopt(socket, name, value, length) != 0)
+        fail(what);
+}
+
+void option_int(void *socket, int name, int value, const char *what)
+{
+    option(socket, name, &value, sizeof value, what);
+}
+
+/* Listens to one socket's events until it is closed. */
+static void *listen_to_events(void *pair)
+{
+    zmq_msg_t part;
+
+    zmq_msg_init(&part);
+    while (zmq_msg_recv(&part, pair, 0) >= 0) {
+        uint16_t event = 0;
+        if (zmq_msg_size(&part) >= sizeof event)
+            memcpy(&event, zmq_msg_data(&part), sizeof event);
+        while (zmq_msg_more(&part))
+            zmq_msg_recv(&part, pair, 0);
+        if (event == ZMQ_EVENT_MONITOR_STOPPED)
+            break;
+    }
+    zmq_msg_close(&part);
+    zmq_close(pair);
+    return NULL;
+}
+
+static void monitor(void *context, void *socket)
+{
+    char endpoint[64];
+    pthread_t thread;
+    void *pair = zmq_socket(context, ZMQ_PAIR);
+
+    snprintf(endpoint, sizeof endpoint, "inproc://monitor-%p", socket);
+    if (pair == NULL || zmq_socket_monitor(socket, endpoint, ZMQ_EVENT_ALL) != 0 || zmq_connect(pair, endpoint) != 0)
+        fail("zmq_socket_monitor");
+    thread_start(&thread, listen_to_events, pair);
+    pthread_detach(thread);
+}
+
+void *open_in(const struct config *config, void *context, int type)
+{
+    void *socket = zmq_socket(context, type);
     if (socket == NULL)
         fail("zmq_socket");
+    if (config->monitor)
+        monitor(context, socket);
     return socket;
 }
 
-/* Binds, then tells each of the `peers` other ends where. */
-void socket_bind(struct end *end, void *socket, int peers)
+void *socket_open(struct end *end, int type)
 {
-    const struct config *config = end->config;
-    char endpoint[ENDPOINT_SIZE] = {0};
-    size_t length = sizeof endpoint;
+    return open_in(end->config, end->context, type);
+}
+
+/* Binds to the `number`-th endpoint of this run; where that is goes into `endpoint`. */
+static void bind_as(const struct config *config, void *socket, int number, char *endpoint)
+{
+    size_t length = ENDPOINT_SIZE;
 
     if (strcmp(config->transport, "tcp") == 0)
-        snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:*");
+        snprintf(endpoint, ENDPOINT_SIZE, "tcp://127.0.0.1:*");
     else if (strcmp(config->transport, "ipc") == 0)
-        snprintf(endpoint, sizeof endpoint, "ipc://%s/s", config->directory);
+        snprintf(endpoint, ENDPOINT_SIZE, "ipc://%s/%c%c", config->directory, 'a' + number / 26, 'a' + number % 26);
     else
-        snprintf(endpoint, sizeof endpoint, "inproc://bench");
+        snprintf(endpoint, ENDPOINT_SIZE, "inproc://bench-%d", number);
     if (zmq_bind(socket, endpoint) != 0)
         fail("zmq_bind");
     if (strcmp(config->transport, "inproc") != 0
         && zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, endpoint, &length) != 0)
         fail("ZMQ_LAST_ENDPOINT");
+}
+
+void *open_and_bind(const struct config *config, void *context, int type, int number, char *endpoint)
+{
+    void *socket = open_in(config, context, type);
+    bind_as(config, socket, number, endpoint);
+    return socket;
+}
+
+void *open_and_connect(const struct config *config, void *context, int type, const char *endpoint)
+{
+    void *socket = open_in(config, context, type);
+    if (zmq_connect(socket, endpoint) != 0)
+        fail("zmq_connect");
+    return socket;
+}
+
+void send_all(void *socket, const void *data, size_t length, int flags)
+{
+    while (zmq_send(socket, data, length, flags) < 0) {
+        if (errno != EINTR)
+            fail("zmq_send");
+    }
+}
+
+size_t receive_all(void *socket, void *data, size_t room)
+{
+    int length;
+    while ((length = zmq_recv(socket, data, room, 0)) < 0) {
+        if (errno != EINTR)
+            fail("zmq_recv");
+    }
+    return (size_t) length;
+}
+
+/* A message that is not the next one. Whatever was skipped is lost until it turns up late. */
+void tally_sequence(struct tally *tally, uint64_t sequence, uint64_t *expected)
+{
+    if (sequence > *expected) {
+        tally->lost += sequence - *expected;
+        *expected = sequence + 1;
+    } else {
+        tally->reordered++;
+        if (tally->lost > 0)
+            tally->lost--;
+    }
+}
+
+void thread_start(pthread_t *thread, void *(*run)(void *), void *of)
+{
+    if (pthread_create(thread, NULL, run, of) != 0)
+        fail("pthread_create");
+}
+
+/* Zeroed memory that a forked process shares. */
+void *shared_memory(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        fail("mmap");
+    return memory;
+}
+
+/* Binds, then tells each of the `peers` other ends where. */
+void socket_bind(struct end *end, void *socket, int peers)
+{
+    char endpoint[ENDPOINT_SIZE] = {0};
+
+    bind_as(end->config, socket, 0, endpoint);
     for (int i = 0; i < peers; i++) {
         if (write(end->control[i], endpoint, sizeof endpoint) != (ssize_t) sizeof endpoint)
             fail("control write");

@@ -31,15 +31,23 @@ static void put(const char *text)
     }
 }
 
-/* Removes what the ipc endpoint needed. Also called from the signal handler: unlink(2) and rmdir(2) may be. */
+/* Removes what the ipc endpoints needed. Also called from the signal handler: unlink(2) and rmdir(2) may be. */
 void remove_directory(void)
 {
     char path[sizeof running->directory + 4];
+    size_t length;
+
     if (running == NULL || running->directory[0] == 0)
         return;
     strcpy(path, running->directory);
-    strcat(path, "/s");
-    unlink(path);
+    length = strlen(path);
+    for (int i = 0; i < MAX_SUBSCRIBERS; i++) {
+        path[length] = '/';
+        path[length + 1] = (char) ('a' + i / 26);
+        path[length + 2] = (char) ('a' + i % 26);
+        path[length + 3] = 0;
+        unlink(path);
+    }
     rmdir(running->directory);
 }
 

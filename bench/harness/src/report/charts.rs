@@ -7,13 +7,15 @@ use crate::table::{ratio_text, three, value};
 
 const WIDTH: f64 = 1040.0;
 pub(super) const RATE: &str = "messages_per_second";
+/// The patterns whose cells are transports times sizes.
+pub(super) const MATRIX: [&str; 3] = ["push_pull", "router_router", "pub_sub"];
 
 /// The one-way cells of one variant (API and processes), which the ratio and the absolute chart show.
 pub(super) fn one_way<'a>(results: &'a Results, variant: &Option<String>) -> Vec<&'a Cell> {
     results
         .distinct_cells()
         .into_iter()
-        .filter(|cell| !cell.is_round_trip() && cell.pattern != "fan_out" && cell.variant() == *variant)
+        .filter(|cell| MATRIX.contains(&cell.pattern.as_str()) && cell.variant() == *variant)
         .collect()
 }
 
@@ -21,6 +23,7 @@ pub(super) fn one_way<'a>(results: &'a Results, variant: &Option<String>) -> Vec
 fn flaw(figure: Option<&Figure>) -> Option<&'static str> {
     match figure {
         None => Some("not run"),
+        Some(f) if f.unsupported.is_some() => Some("not there"),
         Some(f) if f.runs == 0 => Some("failed"),
         Some(f) if f.lost > 0 => Some("lost"),
         Some(f) if f.corrupted > 0 => Some("corrupted"),

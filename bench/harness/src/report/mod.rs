@@ -6,10 +6,10 @@ mod charts;
 mod svg;
 mod tables;
 
-use crate::results::{Figure, Ratio, Results};
-use crate::scenario::Cell;
-use crate::statistics::{median, range};
-use crate::table::{ratio_text, three, value};
+use crate::results::{Figure, Ratio, Results, State, smaller_is_better};
+use crate::scenario::{Cell, pattern_title};
+use crate::statistics::{Verdict, median, range};
+use crate::table::{ratio_text, three, unit, value};
 use charts::RATE;
 use svg::escape;
 
@@ -27,6 +27,7 @@ pub(crate) fn html(results: &Results) -> String {
     for subject in subjects {
         page += &cards(results, &subject.name);
     }
+    page += &wins(results);
     page += &problems(results);
     for subject in subjects {
         page += &not_won(results, &subject.name, &subject.title);
@@ -34,16 +35,17 @@ pub(crate) fn html(results: &Results) -> String {
     page += &one_way(results);
     page += &round_trips(results);
     page += &fan_out(results);
+    page += &others(results);
     page += "<h2>All figures</h2>\n";
     page += "<p>Medians; small behind the ratio its 95 % bootstrap interval. CPU is user and system time of \
              the whole run, seconds per million messages.</p>\n";
     page += &tables::figures(results);
     page += "<h2>The machine meanwhile</h2>\n<p>Measured beside every pair, without any messaging library. ";
     page += &format!(
-        "A virtual machine may swing between states: {} of {} pairs saw one change on the way (a cache line \
+        "A virtual machine may swing between states: {} of {} runs saw one change on the way; over inproc only runs of equal state are compared (a cache line \
          crosses in under {:.0} ns in the fast state).</p>\n",
-        results.ratios.iter().flat_map(|r| &r.states).filter(|s| *s == "changed").count(),
-        results.ratios.iter().map(|r| r.states.len()).sum::<usize>(),
+        results.cells.iter().flat_map(|f| &f.states).filter(|s| **s == State::Changed).count(),
+        results.cells.iter().map(|f| f.states.len()).sum::<usize>(),
         results.calibration.fast_below_line_ns
     );
     page += &charts::calibration(results);
@@ -129,11 +131,16 @@ fn cards(results: &Results, library: &str) -> String {
 }
 
 fn problems(results: &Results) -> String {
-    if results.problems.is_empty() {
+    if results.problems.is_empty() && results.absent.is_empty() {
         return String::new();
     }
-    let items: String =
-        results.problems.iter().map(|p| format!("<li class=\"flaw\">{}</li>", escape(p))).collect();
+    let absent = results.absent.iter().map(|text| format!("could not take part: {text}")).collect::<Vec<_>>();
+    let items: String = results
+        .problems
+        .iter()
+        .chain(&absent)
+        .map(|p| format!("<li class=\"flaw\">{}</li>", escape(p)))
+        .collect();
     format!("<h2>What went wrong</h2>\n<ul class=\"plain\">{items}</ul>\n")
 }
 
@@ -151,18 +158,19 @@ fn not_won(results: &Results, library: &str, title: &str) -> String {
         };
         let reference = &results.libraries[0];
         html += &format!(
-            "<li>{}{}: <b>{}x</b>, {} against {} (pairs {} to {})</li>",
+            "<li>{}{}: <b>{}x</b>, {} against {} (95 %: {} to {}{})</li>",
             escape(&ratio.cell.title()),
             if ratio.metric == RATE {
                 String::new()
             } else {
-                format!(" {}", ratio.metric.trim_end_matches("_us"))
+                format!(" {}", unit(&ratio.metric).0.replace('_', " "))
             },
             ratio_text(ratio.ratio),
             of(library),
             of(&reference.name),
-            three(range(&ratio.pairs).0),
-            three(range(&ratio.pairs).1)
+            three(ratio.interval.0),
+            three(ratio.interval.1),
+            if ratio.verdict() == Verdict::Open { "; open" } else { "" }
         );
     }
     html + "</ul>\n"
@@ -253,4 +261,73 @@ fn fan_out(results: &Results) -> String {
              better.</p>\n";
     html += &legend(results);
     html + &charts::rows(results, &rows, None)
+}
+
+/// How many cells were won, by pattern and metric.
+fn wins(results: &Results) -> String {
+    if results.wins.is_empty() {
+        return String::new();
+    }
+    let mut html = String::from(
+        "<h2>Cells won</h2>\n<p>Beyond doubt: the whole 95 % interval of the ratio is on the good side; lost: it is on \
+         the other, or runs failed.</p>\n<table><tr><th class=\"l\">pattern</th><th class=\"l\">library</th>\
+         <th class=\"l\">metric</th><th>cells</th><th>won</th><th>beyond doubt</th><th>lost</th></tr>\n",
+    );
+    for wins in &results.wins {
+        let title =
+            results.libraries.iter().find(|l| l.name == wins.library).map_or("", |l| l.title.as_str());
+        html += &format!(
+            "<tr><td class=\"l\">{}</td><td class=\"l\">{}</td><td class=\"l\">{}</td>\
+             <td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+            escape(pattern_title(&wins.pattern)),
+            escape(title),
+            unit(&wins.metric).0.replace('_', " "),
+            wins.cells,
+            wins.won,
+            wins.beyond_doubt,
+            wins.lost
+        );
+    }
+    html + "</table>\n"
+}
+
+/// Every other pattern: a chart for each of its metrics.
+fn others(results: &Results) -> String {
+    let mut patterns: Vec<&str> = Vec::new();
+    for cell in results.distinct_cells() {
+        let shown = charts::MATRIX.contains(&cell.pattern.as_str())
+            || cell.is_round_trip()
+            || cell.pattern == "fan_out";
+        if !shown && !patterns.contains(&cell.pattern.as_str()) {
+            patterns.push(&cell.pattern);
+        }
+    }
+    let mut html = String::new();
+    for pattern in patterns {
+        html += &format!("<h2>{}</h2>\n{}", escape(pattern_title(pattern)), legend(results));
+        let mut metrics: Vec<&str> = Vec::new();
+        for figure in results.cells.iter().filter(|f| f.cell.pattern == pattern) {
+            if !metrics.contains(&figure.metric.as_str()) {
+                metrics.push(&figure.metric);
+            }
+        }
+        for metric in metrics {
+            let rows: Vec<_> = results
+                .distinct_cells()
+                .into_iter()
+                .filter(|c| {
+                    c.pattern == pattern && results.cells.iter().any(|f| f.cell == **c && f.metric == metric)
+                })
+                .map(|c| {
+                    let label = c.title().replace(&format!("{} ", pattern_title(pattern)), "");
+                    (c, metric, label)
+                })
+                .collect();
+            let name = unit(metric).0.replace('_', " ");
+            let sense = if smaller_is_better(metric) { "shorter" } else { "longer" };
+            html += &format!("<h3>{}</h3>\n<p>{sense} is better.</p>\n", escape(&name));
+            html += &charts::rows(results, &rows, None);
+        }
+    }
+    html
 }

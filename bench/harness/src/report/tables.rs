@@ -3,7 +3,7 @@
 use super::{micro, svg::escape};
 use crate::results::{Figure, Results};
 use crate::scenario::{Cell, pattern_title, size_title};
-use crate::table::{losses, ratio_text, three, value};
+use crate::table::{losses, ratio_text, three, unit, value};
 
 /// A row for each cell and metric, with every library's columns.
 pub(super) fn figures(results: &Results) -> String {
@@ -20,13 +20,7 @@ pub(super) fn figures(results: &Results) -> String {
     html += "<th>lost / reord. / corr.</th></tr>\n";
     let mut before: Option<&Cell> = None;
     for cell in results.distinct_cells() {
-        let metrics: Vec<&str> = results
-            .cells
-            .iter()
-            .filter(|f| f.cell == *cell && f.library == results.libraries[0].name)
-            .map(|f| f.metric.as_str())
-            .collect();
-        for metric in metrics {
+        for metric in results.metrics_of(cell) {
             let new = before.is_some_and(|b| b.pattern != cell.pattern || b.variant() != cell.variant());
             html += if new { "<tr class=\"new\">" } else { "<tr>" };
             html += &row(results, cell, metric);
@@ -45,9 +39,9 @@ fn row(results: &Results, cell: &Cell, metric: &str) -> String {
     if let Some(variant) = cell.variant() {
         pattern += &format!(" ({variant})");
     }
-    let unit = if metric == super::RATE { "messages" } else { metric.trim_end_matches("_us") };
+    let name = if metric == super::RATE { "messages" } else { unit(metric).0 };
     let mut html = String::new();
-    for text in [pattern.as_str(), &cell.transport, &size_title(cell.size), unit] {
+    for text in [pattern.as_str(), &cell.transport, &size_title(cell.size), &name.replace('_', " ")] {
         html += &format!("<td class=\"l\">{}</td>", escape(text));
     }
     let mut figures: Vec<&Figure> = Vec::new();
@@ -65,6 +59,9 @@ fn row(results: &Results, cell: &Cell, metric: &str) -> String {
                     three(f.cpu_seconds_per_million_messages)
                 );
             }
+            None if figure.is_some_and(|f| f.unsupported.is_some()) => {
+                html += "<td>\u{2013}</td><td></td><td></td>"
+            }
             None => html += "<td class=\"bad\">failed</td><td></td><td></td>",
         }
         if number == 0 {
@@ -81,7 +78,7 @@ fn row(results: &Results, cell: &Cell, metric: &str) -> String {
             None => "<td class=\"bad\">\u{2013}</td>".to_owned(),
         };
     }
-    let flawed = figures.iter().any(|f| !f.sound());
+    let flawed = figures.iter().any(|f| f.unsupported.is_none() && !f.sound());
     let class = if flawed { " class=\"bad\"" } else { "" };
     html + &format!("<td{class}>{}</td>", escape(&losses(&figures).replace('/', " / ")))
 }

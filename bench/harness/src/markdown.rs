@@ -1,0 +1,107 @@
+//! Tables for a document, from one or several results: a table for each pattern, a row for each cell and metric.
+
+use crate::results::{Figure, Results};
+use crate::scenario::{Cell, pattern_title, size_title};
+use crate::statistics::Verdict;
+use crate::table::{losses, ratio_text, three, unit, value};
+
+/// All tables, each pattern's under a heading, in the order in which they first come.
+pub(crate) fn text(all: &[Results]) -> String {
+    let mut patterns: Vec<&str> = Vec::new();
+    for figure in all.iter().flat_map(|results| &results.cells) {
+        if !patterns.contains(&figure.cell.pattern.as_str()) {
+            patterns.push(&figure.cell.pattern);
+        }
+    }
+    let mut text = String::new();
+    for pattern in patterns {
+        text += &format!("### {}\n\n", pattern_title(pattern));
+        let mut head: Vec<&str> = Vec::new();
+        for results in all.iter().filter(|r| r.cells.iter().any(|f| f.cell.pattern == pattern)) {
+            let titles: Vec<&str> = results.libraries.iter().map(|l| l.title.as_str()).collect();
+            if head != titles {
+                text += &heading(&titles);
+                head = titles;
+            }
+            for cell in results.distinct_cells().into_iter().filter(|cell| cell.pattern == pattern) {
+                for metric in results.metrics_of(cell) {
+                    text += &row(results, cell, metric);
+                }
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn heading(titles: &[&str]) -> String {
+    let mut names = "| | size | metric |".to_owned();
+    let mut rule = "|---|---|---|".to_owned();
+    for (number, title) in titles.iter().enumerate() {
+        names += &format!(" {title} | CPU s/M |");
+        rule += "--:|--:|";
+        if number > 0 {
+            names += " ratio | 95 % |";
+            rule += "--:|--:|";
+        }
+    }
+    format!("{names}\n{rule}\n")
+}
+
+fn row(results: &Results, cell: &Cell, metric: &str) -> String {
+    let mut what = cell.transport.clone();
+    if cell.subscribers > 1 {
+        what += &format!(", to {}", cell.subscribers);
+    }
+    if let Some(variant) = cell.variant() {
+        what += &format!(", {variant}");
+    }
+    let mut text = format!("| {what} | {} | {} |", size_title(cell.size), unit(metric).0.replace('_', " "));
+    for (number, library) in results.libraries.iter().enumerate() {
+        let figure = results.figure(cell, &library.name, metric);
+        text += &match figure {
+            Some(f) if f.runs > 0 && f.sound() => {
+                let cpu = three(f.cpu_seconds_per_million_messages);
+                format!(" {} | {cpu} |", value(metric, f.summary.median).replace(" us", " \u{b5}s"))
+            }
+            Some(f) if f.unsupported.is_some() => " \u{2013} | |".to_owned(),
+            Some(f) => format!(" **{}** | |", flaw(f)),
+            None => " | |".to_owned(),
+        };
+        if number == 0 {
+            continue;
+        }
+        text += &match results.ratio(cell, &library.name, metric) {
+            Some(ratio) if figure.is_some_and(Figure::sound) => {
+                let mark = if ratio.won() { "" } else { "**" };
+                let open = if ratio.verdict() == Verdict::Open { " ~" } else { "" };
+                let (low, high) = ratio.interval;
+                format!(" {mark}{}{mark}{open} | {}..{} |", ratio_text(ratio.ratio), three(low), three(high))
+            }
+            _ => " | |".to_owned(),
+        };
+    }
+    text + "\n"
+}
+
+/// What went wrong, in place of a speed.
+fn flaw(figure: &Figure) -> String {
+    match figure.errors.first() {
+        Some(error) => error.chars().take(60).collect::<String>().replace('|', "/"),
+        None => format!("{} lost/reordered/corrupted", losses(&[figure])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heading_has_as_many_columns_as_its_rule() {
+        for titles in [&["a"][..], &["a", "b"], &["a", "b", "c"]] {
+            let text = heading(titles);
+            let columns: Vec<usize> = text.lines().map(|line| line.matches('|').count()).collect();
+            assert_eq!(columns[0], columns[1]);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+/* REQ and REP in `--pairs` processes of two threads each, beside `--busy` processes that do nothing but use a core: what
+ * a library's waiting costs others, and others' work it. Counts round trips of all pairs together in `--millis`. */
+#include "bench.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Sixteen buckets for each power of two of nanoseconds. */
+#define BUCKETS (64 * 16)
+
+static const struct config *config;
+static char endpoint[ENDPOINT_SIZE];
+
+static struct shared {
+    _Atomic int ready, go;
+    _Atomic uint64_t trips, bad, cpu_us;
+    _Atomic uint64_t histogram[BUCKETS];
+} *shared;
+
+static int bucket_of(uint64_t ns)
+{
+    int power = 63 - __builtin_clzll(ns | 16);
+    return power * 16 + (int) (ns >> (power - 4) & 15);
+}
+
+static double bucket_us(int bucket)
+{
+    return (double) ((UINT64_C(16) + (uint64_t) (bucket % 16)) << (bucket / 16 - 4)) / 1e3;
+}
+
+static void *reply(void *socket)
+{
+    unsigned char *body = calloc(1, config->size + 8);
+    uint64_t sequence = 0;
+
+    if (body == NULL)
+        fail("calloc");
+    while (sequence != FINISH) {
+        size_t length = receive_all(socket, body, config->size + 8);
+        sequence = sequence_of(body);
+        send_all(socket, body, length, 0);
+    }
+    free(body);
+    zmq_close(socket);
+    return NULL;
+}
+
+static int trip(void *socket, unsigned char *body, uint64_t sequence)
+{
+    stamp(body, config->size, sequence);
+    send_all(socket, body, config->size, 0);
+    size_t length = receive_all(socket, body, config->size + 8);
+    return intact(body, length, config->size) && sequence_of(body) == sequence;
+}
+
+static void pair_process(int number)
+{
+    pthread_t thread;
+    uint64_t before, end, trips = 0, bad = 0;
+    double cpu;
+    static uint64_t histogram[BUCKETS];
+    void *context = context_open();
+    void *server = open_and_bind(config, context, ZMQ_REP, number, endpoint);
+    unsigned char *body = calloc(1, config->size + 8);
+
+    if (body == NULL)
+        fail("calloc");
+    thread_start(&thread, reply, server);
+    void *socket = open_and_connect(config, context, ZMQ_REQ, endpoint);
+    trip(socket, body, HELLO);
+    atomic_fetch_add(&shared->ready, 1);
+    while (!atomic_load(&shared->go))
+        usleep(200);
+    cpu = cpu_seconds();
+    before = now_ns();
+    end = before + (uint64_t) config->millis * 1000000u;
+    while (before < end) {
+        bad += !trip(socket, body, trips);
+        uint64_t after = now_ns();
+        histogram[bucket_of(after - before)]++;
+        before = after;
+        trips++;
+    }
+    cpu = cpu_seconds() - cpu;
+    trip(socket, body, FINISH);
+    atomic_fetch_add(&shared->trips, trips);
+    atomic_fetch_add(&shared->bad, bad);
+    atomic_fetch_add(&shared->cpu_us, (uint64_t) (cpu * 1e6));
+    for (int i = 0; i < BUCKETS; i++)
+        atomic_fetch_add(&shared->histogram[i], histogram[i]);
+    pthread_join(thread, NULL);
+    zmq_close(socket);
+    zmq_ctx_term(context);
+    _exit(0);
+}
+
+/* A process that ends with this one; `number` is -1 for a busy loop. */
+static pid_t start(int number)
+{
+    pid_t child = fork();
+    if (child < 0)
+        fail("fork");
+    if (child > 0)
+        return child;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (number >= 0)
+        pair_process(number);
+    for (volatile uint64_t turns = 0;; turns++) {
+    }
+}
+
+static double quantile(uint64_t total, double q)
+{
+    uint64_t seen = 0;
+    for (int i = 0; i < BUCKETS; i++) {
+        seen += atomic_load(&shared->histogram[i]);
+        if ((double) seen >= q * (double) total)
+            return bucket_us(i);
+    }
+    return 0;
+}
+
+void oversubscribed_run(const struct config *of, struct result *result)
+{
+    pid_t pairs[MAX_SUBSCRIBERS], busy[64];
+    uint64_t trips;
+
+    config = of;
+    shared = shared_memory(sizeof *shared);
+    for (int i = 0; i < config->pairs; i++)
+        pairs[i] = start(i);
+    while (atomic_load(&shared->ready) < config->pairs)
+        usleep(1000);
+    for (int i = 0; i < config->busy; i++)
+        busy[i] = start(-1);
+    usleep(20000);
+    atomic_store(&shared->go, 1);
+    for (int i = 0; i < config->pairs; i++) {
+        int status = 0;
+        waitpid(pairs[i], &status, 0);
+        if (status != 0) {
+            errno = 0;
+            fail("a pair failed");
+        }
+    }
+    for (int i = 0; i < config->busy; i++) {
+        kill(busy[i], SIGKILL);
+        waitpid(busy[i], NULL, 0);
+    }
+    trips = atomic_load(&shared->trips);
+    result->messages = trips;
+    result->seconds = config->millis / 1e3;
+    result->cpu_seconds = (double) atomic_load(&shared->cpu_us) / 1e6;
+    result->corrupted = atomic_load(&shared->bad);
+    result_metric(result, "messages_per_second", (double) trips / result->seconds);
+    result_metric(result, "p50_us", quantile(trips, 0.5));
+    result_metric(result, "p99_us", quantile(trips, 0.99));
+}

@@ -1,0 +1,394 @@
+/* raw-bench: what the system does with the same messages when no messaging library is between; the limit for one.
+ *
+ *   raw-bench --mode stream|pipe|blocking and the options of zmq-bench (README.md)
+ *
+ *   stream     push_pull: bodies one after the other in writes of up to 64 KiB; tcp and ipc (a Unix stream), and for inproc
+ *              a copy of each body within one thread. req_rep: both ends spin on non-blocking reads.
+ *   pipe       push_pull through a pipe, for ipc
+ *   blocking   req_rep with both ends asleep in read; oversubscribed, its pairs of processes and busy loops
+ *
+ * Bodies carry the same stamps and are checked alike. What a mode has not, it says ("unsupported"). */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define WITHOUT_ZMQ
+#include "bench.h"
+
+#define CHUNK 65536
+#define RING (2u << 20)
+
+static const char *mode = "stream", *pattern = "", *transport = "";
+static size_t size;
+static uint64_t count, corrupted;
+static int millis, pairs = 1, busy, spinning;
+static int near_end, far_end;
+
+static void end_with(const char *what, const char *kind)
+{
+    printf("{\"ok\":false,%s\"error\":\"raw: %s: %s\"}\n", kind, what, errno ? strerror(errno) : "-");
+    fflush(stdout);
+    _exit(2);
+}
+
+static void die(const char *what)
+{
+    end_with(what, "");
+}
+
+static void unsupported(void)
+{
+    errno = 0;
+    end_with("this mode has no such pattern or transport", "\"unsupported\":true,");
+}
+
+static void expired(int signal_number)
+{
+    static const char line[] = "{\"ok\":false,\"error\":\"hung: the watchdog ended it\"}\n";
+    (void) signal_number;
+    _exit(write(STDOUT_FILENO, line, sizeof line - 1) > 0 ? 3 : 4);
+}
+
+static void connect_ends(void)
+{
+    if (strcmp(mode, "pipe") == 0) {
+        int ends[2];
+        if (strcmp(transport, "ipc") != 0)
+            unsupported();
+        if (pipe(ends) != 0)
+            die("pipe");
+        fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
+        far_end = ends[0];
+        near_end = ends[1];
+    } else if (strcmp(transport, "ipc") == 0) {
+        int ends[2];
+        if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+            die("socketpair");
+        near_end = ends[0];
+        far_end = ends[1];
+    } else if (strcmp(transport, "tcp") == 0) {
+        struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        socklen_t length = sizeof address;
+        int one = 1, listener = socket(AF_INET, SOCK_STREAM, 0);
+        if (listener < 0 || bind(listener, (struct sockaddr *) &address, sizeof address) != 0
+            || listen(listener, 1) != 0 || getsockname(listener, (struct sockaddr *) &address, &length) != 0)
+            die("listen");
+        near_end = socket(AF_INET, SOCK_STREAM, 0);
+        if (near_end < 0 || connect(near_end, (struct sockaddr *) &address, sizeof address) != 0)
+            die("connect");
+        far_end = accept(listener, NULL, NULL);
+        if (far_end < 0)
+            die("accept");
+        close(listener);
+        setsockopt(near_end, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        setsockopt(far_end, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    } else {
+        unsupported();
+    }
+}
+
+static void write_all(int descriptor, const unsigned char *from, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(descriptor, from, length);
+        if (n <= 0)
+            die("write");
+        from += n;
+        length -= (size_t) n;
+    }
+}
+
+/* One body; spinning or asleep. 0 at the end of the stream. */
+static int read_body(int descriptor, unsigned char *into)
+{
+    size_t have = 0;
+    uint32_t tries = 0;
+
+    while (have < size) {
+        ssize_t n = spinning ? recv(descriptor, into + have, size - have, MSG_DONTWAIT)
+                             : read(descriptor, into + have, size - have);
+        if (n > 0)
+            have += (size_t) n;
+        else if (n == 0)
+            return 0;
+        else if (errno != EAGAIN && errno != EINTR)
+            die("read");
+        else if (++tries % 256 == 0)
+            sched_yield();
+    }
+    return 1;
+}
+
+static void *stream_away(void *unused)
+{
+    size_t batch = CHUNK / size > 0 ? CHUNK / size : 1;
+    unsigned char *chunk = calloc(batch, size);
+
+    (void) unused;
+    if (chunk == NULL)
+        die("calloc");
+    for (uint64_t sent = 0; sent < count;) {
+        size_t now = count - sent < batch ? (size_t) (count - sent) : batch;
+        for (size_t i = 0; i < now; i++)
+            stamp(chunk + i * size, size, sent + i);
+        write_all(near_end, chunk, now * size);
+        sent += now;
+    }
+    free(chunk);
+    return NULL;
+}
+
+static double stream(void)
+{
+    pthread_t thread;
+    size_t room = CHUNK + size, have = 0;
+    unsigned char *buffer = malloc(room);
+    uint64_t expected = 0, first = 0;
+
+    connect_ends();
+    if (buffer == NULL || pthread_create(&thread, NULL, stream_away, NULL) != 0)
+        die("starting");
+    while (expected < count) {
+        ssize_t n = read(far_end, buffer + have, room - have);
+        if (n <= 0)
+            die("read");
+        have += (size_t) n;
+        if (first == 0)
+            first = now_ns();
+        size_t at = 0;
+        for (; have - at >= size; at += size, expected++)
+            corrupted += !intact(buffer + at, size, size) || sequence_of(buffer + at) != expected;
+        have -= at;
+        memmove(buffer, buffer + at, have);
+    }
+    double seconds = (double) (now_ns() - first) / 1e9;
+    pthread_join(thread, NULL);
+    free(buffer);
+    return seconds;
+}
+
+/* Into one place after the other, so that it does not all happen in the nearest cache. */
+static double copy(void)
+{
+    unsigned char *ring = calloc(1, RING + size), *body = calloc(1, size), *out = calloc(1, size);
+    size_t at = 0;
+
+    if (ring == NULL || body == NULL || out == NULL)
+        die("calloc");
+    uint64_t began = now_ns();
+    for (uint64_t i = 0; i < count; i++) {
+        stamp(body, size, i);
+        memcpy(ring + at, body, size);
+        __asm__ volatile("" ::: "memory");
+        memcpy(out, ring + at, size);
+        corrupted += !intact(out, size, size);
+        at = at + size < RING ? at + size : 0;
+    }
+    return (double) (now_ns() - began) / 1e9;
+}
+
+static void *echo(void *unused)
+{
+    unsigned char *body = malloc(size);
+    (void) unused;
+    while (body != NULL && read_body(far_end, body))
+        write_all(far_end, body, size);
+    free(body);
+    return NULL;
+}
+
+static int trip(unsigned char *body, uint64_t sequence)
+{
+    stamp(body, size, sequence);
+    write_all(near_end, body, size);
+    return read_body(near_end, body) && intact(body, size, size) && sequence_of(body) == sequence;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *) a, y = *(const uint32_t *) b;
+    return (x > y) - (x < y);
+}
+
+static void print(uint64_t messages, double seconds, double cpu, const char *metrics)
+{
+    printf("{\"ok\":true,\"count\":%llu,\"messages\":%llu,\"seconds\":%.9f,\"cpu_seconds\":%.6f,\"lost\":0,"
+           "\"reordered\":0,\"corrupted\":%llu,\"metrics\":{%s}}\n",
+           (unsigned long long) messages, (unsigned long long) messages, seconds, cpu,
+           (unsigned long long) corrupted, metrics);
+}
+
+static void round_trips(void)
+{
+    pthread_t thread;
+    unsigned char *body = calloc(1, size);
+    uint32_t *samples = calloc(count, sizeof *samples);
+    char text[128];
+
+    connect_ends();
+    if (body == NULL || samples == NULL || pthread_create(&thread, NULL, echo, NULL) != 0)
+        die("starting");
+    for (uint64_t i = 0; i < count / 10; i++)
+        trip(body, i);
+    double cpu = cpu_seconds();
+    uint64_t began = now_ns(), before = began;
+    for (uint64_t i = 0; i < count; i++) {
+        corrupted += !trip(body, i);
+        uint64_t after = now_ns();
+        samples[i] = after - before > UINT32_MAX ? UINT32_MAX : (uint32_t) (after - before);
+        before = after;
+    }
+    cpu = cpu_seconds() - cpu;
+    qsort(samples, count, sizeof *samples, ascending);
+    snprintf(text, sizeof text, "\"p50_us\":%.3f,\"p99_us\":%.3f", samples[(count - 1) / 2] / 1e3,
+             samples[(uint64_t) ((double) (count - 1) * 0.99)] / 1e3);
+    print(count, (double) (before - began) / 1e9, cpu, text);
+}
+
+/* ---- oversubscribed ---- */
+
+static struct shared {
+    _Atomic int ready, go;
+    _Atomic uint64_t trips, bad, cpu_us, samples;
+    uint32_t sample[1 << 22];
+} *shared;
+
+static void pair_process(void)
+{
+    pthread_t thread;
+    unsigned char *body = calloc(1, size);
+    uint64_t trips = 0, bad = 0;
+
+    connect_ends();
+    if (body == NULL || pthread_create(&thread, NULL, echo, NULL) != 0)
+        die("starting");
+    trip(body, HELLO);
+    atomic_fetch_add(&shared->ready, 1);
+    while (!atomic_load(&shared->go))
+        usleep(200);
+    double cpu = cpu_seconds();
+    uint64_t before = now_ns(), end = before + (uint64_t) millis * 1000000u;
+    while (before < end) {
+        bad += !trip(body, trips++);
+        uint64_t after = now_ns(), at = atomic_fetch_add(&shared->samples, 1);
+        if (at < sizeof shared->sample / sizeof *shared->sample)
+            shared->sample[at] = (uint32_t) (after - before);
+        before = after;
+    }
+    atomic_fetch_add(&shared->cpu_us, (uint64_t) ((cpu_seconds() - cpu) * 1e6));
+    atomic_fetch_add(&shared->trips, trips);
+    atomic_fetch_add(&shared->bad, bad);
+    _exit(0);
+}
+
+static pid_t start(int works)
+{
+    pid_t child = fork();
+    if (child < 0)
+        die("fork");
+    if (child > 0)
+        return child;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (works)
+        pair_process();
+    for (volatile uint64_t turns = 0;; turns++) {
+    }
+}
+
+static void oversubscribed(void)
+{
+    pid_t working[MAX_SUBSCRIBERS], idling[MAX_SUBSCRIBERS];
+    char text[160];
+
+    if (pairs > MAX_SUBSCRIBERS || busy > MAX_SUBSCRIBERS || millis < 1)
+        unsupported();
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        die("mmap");
+    for (int i = 0; i < pairs; i++)
+        working[i] = start(1);
+    while (atomic_load(&shared->ready) < pairs)
+        usleep(1000);
+    for (int i = 0; i < busy; i++)
+        idling[i] = start(0);
+    usleep(20000);
+    atomic_store(&shared->go, 1);
+    for (int i = 0; i < pairs; i++) {
+        int status = 0;
+        waitpid(working[i], &status, 0);
+        if (status != 0)
+            die("a pair failed");
+    }
+    for (int i = 0; i < busy; i++) {
+        kill(idling[i], SIGKILL);
+        waitpid(idling[i], NULL, 0);
+    }
+    uint64_t samples = atomic_load(&shared->samples), most = sizeof shared->sample / sizeof *shared->sample;
+    samples = samples < most ? samples : most;
+    if (samples == 0)
+        die("no round trip");
+    qsort(shared->sample, samples, sizeof *shared->sample, ascending);
+    corrupted = atomic_load(&shared->bad);
+    snprintf(text, sizeof text, "\"messages_per_second\":%.1f,\"p50_us\":%.3f,\"p99_us\":%.3f",
+             (double) atomic_load(&shared->trips) * 1e3 / millis, shared->sample[(samples - 1) / 2] / 1e3,
+             shared->sample[(uint64_t) ((double) (samples - 1) * 0.99)] / 1e3);
+    print(atomic_load(&shared->trips), millis / 1e3, (double) atomic_load(&shared->cpu_us) / 1e6, text);
+}
+
+int main(int argc, char **argv)
+{
+    int timeout = 20;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        const char *key = argv[i], *value = argv[i + 1];
+        if (strcmp(key, "--mode") == 0)
+            mode = value;
+        else if (strcmp(key, "--pattern") == 0)
+            pattern = value;
+        else if (strcmp(key, "--transport") == 0)
+            transport = value;
+        else if (strcmp(key, "--size") == 0)
+            size = strtoull(value, NULL, 10);
+        else if (strcmp(key, "--count") == 0)
+            count = strtoull(value, NULL, 10);
+        else if (strcmp(key, "--millis") == 0)
+            millis = atoi(value);
+        else if (strcmp(key, "--pairs") == 0)
+            pairs = atoi(value);
+        else if (strcmp(key, "--busy") == 0)
+            busy = atoi(value);
+        else if (strcmp(key, "--timeout") == 0)
+            timeout = atoi(value);
+    }
+    if (size < 16)
+        die("--size is 16 bytes or more");
+    signal(SIGALRM, expired);
+    alarm((unsigned) timeout);
+    int blocking = strcmp(mode, "blocking") == 0, push_pull = strcmp(pattern, "push_pull") == 0;
+    if (push_pull && count > 1 && !blocking) {
+        char text[64];
+        double cpu = cpu_seconds();
+        double seconds = strcmp(mode, "stream") == 0 && strcmp(transport, "inproc") == 0 ? copy() : stream();
+        cpu = cpu_seconds() - cpu;
+        snprintf(text, sizeof text, "\"messages_per_second\":%.1f", (double) count / seconds);
+        print(count, seconds, cpu, text);
+    } else if (strcmp(pattern, "req_rep") == 0 && count > 1 && strcmp(mode, "pipe") != 0) {
+        spinning = !blocking;
+        round_trips();
+    } else if (strcmp(pattern, "oversubscribed") == 0 && blocking) {
+        oversubscribed();
+    } else {
+        unsupported();
+    }
+    return 0;
+}
