@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
-# Builds libzmq 4.3.5 with its own behaviour tests into target/upstream/build (nothing of it enters the repository).
+# Builds libzmq 4.3.5 with its own behaviour tests (nothing of it enters the repository), twice: without its draft
+# interface into target/upstream/stable, with it into target/upstream/draft.
+#
+#   tests/upstream/build.sh [stable|draft]...    default: both
 #
 # The source is the `vendor` folder of the crate zeromq-src 0.3.6. The programs are linked dynamically and without an
-# rpath, so that LD_LIBRARY_PATH alone decides which libzmq.so.5 they run on. The reference library is
-# target/upstream/build/lib. Quick when everything is there; safe to call from several processes at once.
+# rpath, so that LD_LIBRARY_PATH alone decides which libzmq.so.5 they run on. The reference libraries are in
+# target/upstream/stable/lib and target/upstream/draft/lib. Quick when everything is there; safe to call from several
+# processes at once.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -11,7 +15,10 @@ out=$root/target/upstream
 mkdir -p "$out"
 exec 9>"$out/.lock"
 flock 9
-[[ -e $out/build/.complete ]] && exit 0
+[[ $# -gt 0 ]] || set -- stable draft
+missing=()
+for set in "$@"; do [[ -e $out/$set/.complete ]] || missing+=("$set"); done
+[[ ${#missing[@]} -gt 0 ]] || exit 0
 
 "$root/scripts/need.sh" cmake:cmake g++:g++ make:make pkg-config:pkg-config lib=libsodium:libsodium-dev >&2
 
@@ -33,11 +40,15 @@ TOML
     (cd "$out/source" && cargo vendor >/dev/null 2>vendor.log) || { cat "$out/source/vendor.log" >&2; exit 1; }
 fi
 
-echo "upstream: building libzmq 4.3.5 and its tests (about a minute)" >&2
-rm -rf "$out/build"
-log=$out/build.log
-cmake -S "$source" -B "$out/build" -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED=ON -DBUILD_STATIC=OFF -DBUILD_TESTS=ON \
-    -DENABLE_DRAFTS=OFF -DWITH_LIBSODIUM=ON -DENABLE_CURVE=ON -DWITH_DOCS=OFF -DWITH_PERF_TOOL=OFF \
-    -DCMAKE_SKIP_RPATH=ON >"$log" 2>&1 || { tail -20 "$log" >&2; exit 1; }
-cmake --build "$out/build" -j "${BUILD_JOBS:-2}" >>"$log" 2>&1 || { tail -20 "$log" >&2; exit 1; }
-touch "$out/build/.complete"
+for set in "${missing[@]}"; do
+    echo "upstream: building libzmq 4.3.5 and its $set tests (about a minute)" >&2
+    drafts=OFF
+    [[ $set == stable ]] || drafts=ON
+    rm -rf "${out:?}/$set"
+    log=$out/$set.log
+    cmake -S "$source" -B "$out/$set" -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED=ON -DBUILD_STATIC=OFF \
+        -DBUILD_TESTS=ON -DENABLE_DRAFTS=$drafts -DWITH_LIBSODIUM=ON -DENABLE_CURVE=ON -DWITH_DOCS=OFF \
+        -DWITH_PERF_TOOL=OFF -DCMAKE_SKIP_RPATH=ON >"$log" 2>&1 || { tail -20 "$log" >&2; exit 1; }
+    cmake --build "$out/$set" -j "${BUILD_JOBS:-2}" >>"$log" 2>&1 || { tail -20 "$log" >&2; exit 1; }
+    touch "$out/$set/.complete"
+done

@@ -61,7 +61,7 @@ pub struct Message {
     inline_len: u8,
     routing_id: u32,
     metadata: Option<Arc<Metadata>>,
-    group: Option<Box<CString>>,
+    group: Option<Arc<CString>>,
     body: Body,
 }
 
@@ -398,8 +398,13 @@ impl Message {
             return false;
         }
         let Ok(name) = CString::new(group) else { return false };
-        self.group = if group.is_empty() { None } else { Some(Box::new(name)) };
+        self.group = if group.is_empty() { None } else { Some(Arc::new(name)) };
         true
+    }
+
+    /// Sets [`Message::group`] to a name that is known already.
+    pub(crate) fn share_group(&mut self, group: Arc<CString>) {
+        self.group = Some(group);
     }
 
     /// Drops metadata, routing id and group: what belongs to the sender's side of a message and does not travel with the body.

@@ -266,6 +266,27 @@ impl Options {
         self.conflate && matches!(self.socket_type, SocketType::Sub | SocketType::Pull | SocketType::Dealer)
     }
 
+    /// ZMQ_HELLO_MSG, for the types that have it; empty for none.
+    pub(crate) fn hello(&self) -> &[u8] {
+        use SocketType::{Client, Dealer, Peer, Router, Server};
+        match self.socket_type {
+            Dealer | Router | Client | Server | Peer if !self.router_raw => &self.hello_msg,
+            _ => &[],
+        }
+    }
+
+    /// ZMQ_DISCONNECT_MSG, for the types that have it; empty for none.
+    pub(crate) fn farewell(&self) -> &[u8] {
+        use SocketType::{Peer, Router, Server};
+        if matches!(self.socket_type, Router | Server | Peer) { &self.disconnect_msg } else { &[] }
+    }
+
+    /// ZMQ_HICCUP_MSG, for the types that have it; empty for none.
+    pub(crate) fn hiccup(&self) -> &[u8] {
+        use SocketType::{Client, Dealer, Peer};
+        if matches!(self.socket_type, Dealer | Client | Peer) { &self.hiccup_msg } else { &[] }
+    }
+
     /// The options of a new socket of this type.
     pub(crate) fn new(socket_type: SocketType, context: &ContextDefaults) -> Self {
         let lingers = !matches!(socket_type, SocketType::Sub | SocketType::XSub | SocketType::Dish);

@@ -17,6 +17,7 @@ use crate::queue::{FrameReader, FrameWriter, Head, Slot};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
 use crate::sync::atomic::fence;
+use std::collections::VecDeque;
 use std::time::Duration;
 use tautline_io::clock;
 use tautline_io::net::Stream;
@@ -77,6 +78,8 @@ pub(crate) struct Pipe {
     burst_refused: bool,
     /// The peer is gone: nothing can be sent, what was received can still be read.
     ended: bool,
+    /// Messages about the peer, which are received when nothing from it is there.
+    notes: VecDeque<Message>,
     /// The name by which ROUTER and STREAM know this peer; set by the pattern (or by ZMQ_CONNECT_ROUTING_ID before `attach`).
     pub(crate) routing_id: Vec<u8>,
     /// Made by `connect`, not by a peer arriving at a bound endpoint.
@@ -181,12 +184,12 @@ impl Pipe {
                     self.found_empty();
                     // What was held back at the high-water mark is there at once.
                     match &mut self.incoming {
-                        Incoming::Queue(reader) => reader.ready(),
+                        Incoming::Queue(reader) => reader.ready() || !self.notes.is_empty(),
                         Incoming::Slot(_) => false,
                     }
                 }
             }
-            Incoming::Slot(slot) => slot.is_full(),
+            Incoming::Slot(slot) => slot.is_full() || !self.notes.is_empty(),
         }
     }
 
@@ -199,9 +202,12 @@ impl Pipe {
         let Incoming::Queue(reader) = &mut self.incoming else { return self.recv_conflated(target) };
         loop {
             let head = match target {
-                Target::Buffer(buffer) => reader.read_into(buffer)?,
+                Target::Buffer(buffer) => match reader.read_into(buffer) {
+                    Some(head) => head,
+                    None => return self.recv_note(target),
+                },
                 Target::Message(message) => {
-                    let head = reader.read_message(message)?;
+                    let Some(head) = reader.read_message(message) else { return self.recv_note(target) };
                     if let Some(peer) = &self.peer {
                         message.set_metadata(Some(peer.metadata.clone()));
                     }
@@ -254,6 +260,11 @@ impl Pipe {
         matches!(self.link, Link::Wire(_))
     }
 
+    /// Whether this is no way to a peer but to a datagram endpoint.
+    pub(crate) fn is_datagram(&self) -> bool {
+        self.inproc_end().is_some_and(InprocEnd::is_device)
+    }
+
     /// What the handshake told about the peer; `None` before it.
     pub(crate) fn peer(&self) -> Option<&PeerInfo> {
         self.peer.as_deref()
@@ -296,6 +307,7 @@ impl Pipe {
             mark_reached: 0,
             burst_refused: false,
             ended: false,
+            notes: VecDeque::new(),
             send_hwm: 0,
             routing_id: Vec::new(),
             connected_here,
@@ -543,12 +555,24 @@ impl Pipe {
 
     fn recv_conflated(&mut self, target: &mut Target<'_>) -> Option<Received> {
         let Incoming::Slot(slot) = &self.incoming else { return None };
-        let (_, mut message) = slot.take()?;
+        let Some((_, mut message)) = slot.take() else { return self.recv_note(target) };
         message.set_more(false);
         if let Some(peer) = &self.peer {
             message.set_metadata(Some(peer.metadata.clone()));
         }
         Some(target.put_message(message))
+    }
+
+    /// Tells the receiver something about the peer, with a message that comes behind all that is there from it.
+    pub(crate) fn note(&mut self, body: &[u8]) {
+        let mut message = Message::from_slice(body);
+        message.set_metadata(self.peer.as_ref().map(|peer| peer.metadata.clone()));
+        self.notes.push_back(message);
+    }
+
+    #[cold]
+    fn recv_note(&mut self, target: &mut Target<'_>) -> Option<Received> {
+        Some(target.put_message(self.notes.pop_front()?))
     }
 
     /// The inproc peer waits until at most `most` messages are queued.

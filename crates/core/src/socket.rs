@@ -8,6 +8,7 @@ mod endpoints;
 mod monitor;
 mod news;
 mod options;
+mod peers;
 
 use std::time::{Duration, Instant};
 

@@ -13,6 +13,8 @@ pub const MAX_PING_CONTEXT: usize = 16;
 
 const SUBSCRIBE: &[u8] = b"\x09SUBSCRIBE";
 const CANCEL: &[u8] = b"\x06CANCEL";
+const JOIN: &[u8] = b"\x04JOIN";
+const LEAVE: &[u8] = b"\x05LEAVE";
 const PING: &[u8] = b"\x04PING";
 const PONG: &[u8] = b"\x04PONG";
 const ERROR: &[u8] = b"\x05ERROR";
@@ -36,6 +38,10 @@ pub enum Command<'a> {
     Subscribe(&'a [u8]),
     /// The peer takes one such subscription back.
     Cancel(&'a [u8]),
+    /// The peer wants messages of this group (RFC 48).
+    Join(&'a [u8]),
+    /// The peer no longer wants messages of this group.
+    Leave(&'a [u8]),
     /// The peer gives up, for this reason.
     Error(&'a [u8]),
     /// The peer's metadata; has no meaning after the handshake.
@@ -55,6 +61,8 @@ pub fn parse(body: &[u8]) -> Result<Command<'_>, ProtocolError> {
     Ok(match name {
         b"SUBSCRIBE" => Command::Subscribe(data),
         b"CANCEL" => Command::Cancel(data),
+        b"JOIN" => Command::Join(data),
+        b"LEAVE" => Command::Leave(data),
         b"PING" => {
             let (ttl, context) = data.split_first_chunk().ok_or(Clause::MalformedPing)?;
             // RFC 37 does not allow a longer one. libzmq cuts it, and so do we: nobody is hurt.
@@ -119,6 +127,18 @@ pub fn subscribe_prefix() -> &'static [u8] {
 #[inline]
 pub fn cancel_prefix() -> &'static [u8] {
     CANCEL
+}
+
+/// What the body of a JOIN command starts with; the group follows.
+#[inline]
+pub fn join_prefix() -> &'static [u8] {
+    JOIN
+}
+
+/// What the body of a LEAVE command starts with; the group follows.
+#[inline]
+pub fn leave_prefix() -> &'static [u8] {
+    LEAVE
 }
 
 /// Appends a command frame: `name` with its length in front, then the pieces of `data`.
@@ -201,7 +221,9 @@ mod tests {
             parse(b"\x05READY\x01a\0\0\0\x01b"),
             Ok(Command::Ready(Properties::new(b"\x01a\0\0\0\x01b")))
         );
-        assert_eq!(parse(b"\x04JOINg"), Ok(Command::Unknown { name: b"JOIN", data: b"g" }));
+        assert_eq!(parse(b"\x04JOINg"), Ok(Command::Join(b"g")));
+        assert_eq!(parse(b"\x05LEAVEg"), Ok(Command::Leave(b"g")));
+        assert_eq!(parse(b"\x04JOLTg"), Ok(Command::Unknown { name: b"JOLT", data: b"g" }));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use tautline_proto::{SocketType, command};
 pub(crate) struct Kind {
     /// The type.
     pub(crate) socket_type: SocketType,
-    /// SUBSCRIBE and CANCEL are delivered to the owner.
+    /// SUBSCRIBE, CANCEL, JOIN and LEAVE are delivered to the owner.
     pub(crate) takes_subscriptions: bool,
     /// No ZMTP: bytes as they are.
     pub(crate) raw: bool,
@@ -129,7 +129,13 @@ impl Connection {
     pub(crate) fn open(self: &Arc<Self>, number: u32, session: Session, news: News) {
         let mut asked = Asked::default();
         self.shallow.store(session.stream.family().is_ok_and(|family| family == Family::Unix), Relaxed);
-        lock(&self.pump).open(number, session.stream.clone(), session.registration, session.stage.clone());
+        lock(&self.pump).open(
+            number,
+            session.stream.clone(),
+            session.registration,
+            session.stage.clone(),
+            self.options.hello(),
+        );
         let took = {
             let mut intake = lock(&self.intake);
             intake.open(number, session.stream, session.stage);

@@ -3,7 +3,7 @@
 //! There is no thread between them: a sender publishes into the receiver's queue and wakes its owner if that sleeps. Each side's high-water
 //! mark for sending is the sum of its own ZMQ_SNDHWM and the other's ZMQ_RCVHWM.
 
-use std::sync::OnceLock;
+use std::sync::{OnceLock, Weak};
 
 use crate::options::Options;
 use crate::queue::{self, FrameReader, FrameWriter, Slot};
@@ -28,6 +28,14 @@ struct Side {
     wants_room: AtomicU32,
     /// It has no use for subscriptions.
     refuses_commands: AtomicBool,
+    /// What serves this side, if it is not a socket.
+    device: OnceLock<Weak<dyn Device>>,
+}
+
+/// Something that is no socket and has a pipe to one.
+pub(crate) trait Device: Send + Sync {
+    /// The other side has published something. Called on its owner's thread; must not block for long.
+    fn serve(&self);
 }
 
 /// What both sides see.
@@ -123,6 +131,16 @@ impl InprocEnd {
         }
     }
 
+    /// Whether the other side is no socket but works for the I/O thread.
+    pub(crate) fn is_device(&self) -> bool {
+        self.theirs().device.get().is_some()
+    }
+
+    /// Makes this side that of a device.
+    pub(crate) fn serve(&self, device: Weak<dyn Device>) {
+        let _ = self.mine().device.set(device);
+    }
+
     /// Whether the other side is gone.
     pub(crate) fn is_closed(&self) -> bool {
         self.theirs().closed.load(Acquire)
@@ -134,7 +152,15 @@ impl InprocEnd {
         if let Some(inbox) = self.theirs().inbox.get()
             && inbox.parked_hint()
         {
-            inbox.nudge();
+            self.wake_other(inbox);
+        }
+    }
+
+    #[cold]
+    fn wake_other(&self, inbox: &SocketInbox) {
+        match self.theirs().device.get().and_then(Weak::upgrade) {
+            Some(device) => device.serve(),
+            None => inbox.nudge(),
         }
     }
 

@@ -278,7 +278,9 @@ fn heed(
             asked.ttl_ds = ttl_ds;
             false
         }
-        Command::Subscribe(_) | Command::Cancel(_) => takes_subscriptions,
+        Command::Subscribe(_) | Command::Cancel(_) | Command::Join(_) | Command::Leave(_) => {
+            takes_subscriptions
+        }
         _ => false,
     })
 }

@@ -47,6 +47,10 @@ pub(crate) enum News {
         /// Not the first time.
         reconnected: bool,
     },
+    /// The session of a pipe made by `connect` is over; the next one may come (for ZMQ_HICCUP_MSG only).
+    Interrupted(Arc<Connection>),
+    /// Somebody else wants to use the socket: a sleeping owner shall make room.
+    Knock,
     /// The pipe has something to read.
     Readable(u32),
     /// The pipe will never again send or receive beyond what is queued inbound.

@@ -4,7 +4,6 @@
 //! (residuals, a full kernel buffer, linger). A stage, where the peer's protocol or mechanism needs one, is applied here, in wire order.
 
 use super::link::SharedStage;
-use crate::message::Message;
 use crate::queue::{ByteDrain, Slot};
 use crate::sync::{Arc, lock};
 use std::io::{ErrorKind, IoSlice};
@@ -70,13 +69,14 @@ impl Pump {
         }
     }
 
-    /// A session begins.
+    /// A session begins, with a message of its own unless `hello` is empty.
     pub(super) fn open(
         &mut self,
         session: u32,
         stream: Arc<Stream>,
         registration: Token,
         stage: Option<SharedStage>,
+        hello: &[u8],
     ) {
         self.session = session;
         self.registration = registration;
@@ -84,6 +84,11 @@ impl Pump {
         self.stage = stage;
         self.staged.clear();
         self.written = 0;
+        if !hello.is_empty() {
+            let mut plain = Vec::new();
+            put_frame(0, hello, &mut plain);
+            self.put(&plain);
+        }
     }
 
     /// The session has ended: what was only partly written is kept for the next one as a whole message, or all is dropped.
@@ -210,7 +215,7 @@ impl Pump {
             }
             Source::Slot(slot) => {
                 if let Some((flags, message)) = slot.take() {
-                    put_frame(flags, &message, &mut plain);
+                    put_frame(flags, message.as_slice(), &mut plain);
                 }
             }
         }
@@ -273,9 +278,9 @@ fn refused(error: &std::io::Error) -> Flushed {
 }
 
 /// One whole frame.
-pub(super) fn put_frame(flags: u8, message: &Message, out: &mut Vec<u8>) {
+pub(super) fn put_frame(flags: u8, body: &[u8], out: &mut Vec<u8>) {
     let mut header = [0; frame::MAX_HEADER];
-    let n = frame::encode_header(flags, message.len() as u64, &mut header);
+    let n = frame::encode_header(flags, body.len() as u64, &mut header);
     out.extend_from_slice(&header[..n]);
-    out.extend_from_slice(message.as_slice());
+    out.extend_from_slice(body);
 }

@@ -271,6 +271,11 @@ impl Dialer {
         };
         if let Some(connection) = gone {
             connection.push_news(News::Ended(connection.clone()));
+        } else if opened
+            && !self.options.hiccup().is_empty()
+            && let Some(connection) = self.current()
+        {
+            connection.push_news(News::Interrupted(connection.clone()));
         }
         let pending = self.current().is_some_and(|connection| connection.has_pending());
         if self.is_lingering() && !pending {

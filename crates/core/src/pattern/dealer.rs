@@ -27,6 +27,7 @@ pub(crate) fn probe(pipes: &mut Pipes, id: PipeId) {
 
 impl Pattern for Dealer {
     fn attach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
+        pipes.greet(pipe);
         probe(pipes, pipe);
         self.outgoing.attach(pipe);
         self.incoming.attach(pipe);

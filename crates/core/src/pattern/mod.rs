@@ -8,17 +8,24 @@ use crate::error::Error;
 use crate::pipe::{Part, PipeId, Pipes, Received, Target};
 use tautline_proto::SocketType;
 
+mod channel;
+mod client;
 mod dealer;
+mod dgram;
+mod dish;
 mod fan_out;
 mod hash;
 mod pair;
 mod pipeline;
 mod publisher;
+mod radio;
 mod rep;
 mod req;
 mod rotation;
 mod router;
 mod routing;
+mod scatter;
+mod server;
 mod stream;
 mod subscriber;
 mod subscriptions;
@@ -68,6 +75,26 @@ pub(crate) trait Pattern: Send {
         Err(Error::Invalid)
     }
 
+    /// zmq_join and zmq_leave (DISH). Others: ENOTSUP.
+    fn join(&mut self, _pipes: &mut Pipes, _group: &[u8], _joins: bool) -> Result<(), Error> {
+        Err(Error::NotSupported)
+    }
+
+    /// The pipe of the peer with this routing id (ROUTER). Others: ENOTSUP.
+    fn addressed(&self, _routing_id: &[u8]) -> Result<Option<PipeId>, Error> {
+        Err(Error::NotSupported)
+    }
+
+    /// The number of a pipe's peer (SERVER, PEER).
+    fn number_of(&self, _pipe: PipeId) -> Option<u32> {
+        None
+    }
+
+    /// The pipe of the peer with this number (SERVER, PEER).
+    fn numbered(&self, _number: u32) -> Option<PipeId> {
+        None
+    }
+
     /// Number of distinct subscriptions held (ZMQ_TOPICS_COUNT), for PUB, XPUB, SUB, XSUB.
     fn topics_count(&self) -> Option<usize> {
         None
@@ -83,17 +110,47 @@ pub(crate) struct Entry {
     pub(crate) socket_type: SocketType,
     /// Makes the pattern of a new socket.
     pub(crate) create: fn() -> Box<dyn Pattern>,
-    /// SUBSCRIBE and CANCEL commands of peers are delivered to the pattern (as command frames, see `Pipe::recv_any`).
+    /// SUBSCRIBE, CANCEL, JOIN and LEAVE commands of peers are delivered to the pattern (as command frames, see `Pipe::recv_any`).
     pub(crate) takes_subscriptions: bool,
     /// Raw byte streams instead of ZMTP (ZMQ_STREAM).
     pub(crate) raw: bool,
-    /// What was queued for a peer is dropped, not kept, when its connection is lost (SUB and XSUB send their subscriptions anew).
+    /// What was queued for a peer is dropped, not kept, when its connection is lost (SUB, XSUB and DISH tell anew what they want).
     pub(crate) forgets_on_reconnect: bool,
+    /// Several threads may call a socket at once.
+    pub(crate) thread_safe: bool,
+    /// What a `udp` endpoint is good for.
+    pub(crate) datagrams: Datagrams,
+}
+
+/// How a socket type uses datagrams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Datagrams {
+    /// Not at all.
+    Never,
+    /// `connect`: sends messages with their groups to one address (RADIO).
+    SendGroups,
+    /// `bind`: receives messages with their groups (DISH).
+    ReceiveGroups,
+    /// `bind`: from and to anybody, and nothing but datagrams (DGRAM).
+    Raw,
 }
 
 /// A row without any of the special treatments.
 const fn plain(socket_type: SocketType, create: fn() -> Box<dyn Pattern>) -> Entry {
-    Entry { socket_type, create, takes_subscriptions: false, raw: false, forgets_on_reconnect: false }
+    Entry {
+        socket_type,
+        create,
+        takes_subscriptions: false,
+        raw: false,
+        forgets_on_reconnect: false,
+        thread_safe: false,
+        datagrams: Datagrams::Never,
+    }
+}
+
+/// The row of a type that several threads may use at once.
+const fn thread_safe(socket_type: SocketType, create: fn() -> Box<dyn Pattern>) -> Entry {
+    Entry { thread_safe: true, ..plain(socket_type, create) }
 }
 
 /// All socket types.
@@ -122,6 +179,23 @@ pub(crate) static REGISTRY: &[Entry] = &[
     plain(SocketType::Dealer, || Box::<dealer::Dealer>::default()),
     plain(SocketType::Router, || Box::<router::Router>::default()),
     Entry { raw: true, ..plain(SocketType::Stream, || Box::<stream::Stream>::default()) },
+    thread_safe(SocketType::Server, || Box::<server::Server>::default()),
+    thread_safe(SocketType::Client, || Box::<client::Client>::default()),
+    Entry {
+        takes_subscriptions: true,
+        datagrams: Datagrams::SendGroups,
+        ..thread_safe(SocketType::Radio, || Box::<radio::Radio>::default())
+    },
+    Entry {
+        forgets_on_reconnect: true,
+        datagrams: Datagrams::ReceiveGroups,
+        ..thread_safe(SocketType::Dish, || Box::<dish::Dish>::default())
+    },
+    thread_safe(SocketType::Gather, || Box::<scatter::Gather>::default()),
+    thread_safe(SocketType::Scatter, || Box::<scatter::Scatter>::default()),
+    Entry { datagrams: Datagrams::Raw, ..plain(SocketType::Dgram, || Box::<dgram::Dgram>::default()) },
+    thread_safe(SocketType::Peer, || Box::<server::Server>::default()),
+    thread_safe(SocketType::Channel, || Box::<channel::Channel>::default()),
 ];
 
 /// The row of a socket type; `None` if this build has no such type.

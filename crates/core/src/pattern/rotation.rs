@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::message::Message;
 use crate::pipe::{Part, PipeId, Pipes, Received, Target};
 use std::collections::VecDeque;
+use tautline_proto::frame;
 
 #[cfg(test)]
 mod tests;
@@ -292,6 +293,34 @@ impl FairQueue {
             self.pass_by(announces);
         }
         None
+    }
+
+    /// As `select`, for socket types without multi-part messages: those are dropped.
+    #[inline]
+    pub(crate) fn select_single(&mut self, pipes: &mut Pipes) -> Option<PipeId> {
+        loop {
+            let id = self.select(pipes)?;
+            match pipes.get(id).and_then(|pipe| pipe.peek()) {
+                Some((head, ..)) if head.flags & frame::MORE != 0 => self.skip_message(pipes),
+                _ => return Some(id),
+            }
+        }
+    }
+
+    /// As `recv`, for socket types without multi-part messages: those are dropped.
+    #[inline]
+    pub(crate) fn recv_single(
+        &mut self,
+        pipes: &mut Pipes,
+        target: &mut Target<'_>,
+    ) -> Result<Received, Error> {
+        loop {
+            let received = self.recv(pipes, target)?;
+            if !received.more {
+                return Ok(received);
+            }
+            self.skip_message(pipes);
+        }
     }
 
     /// Begins the message of the selected pipe: whatever is received next belongs to it. For patterns that have put a part in front of

@@ -100,6 +100,7 @@ impl Router {
 
 impl Pattern for Router {
     fn attach(&mut self, pipes: &mut Pipes, id: PipeId) {
+        pipes.greet(id);
         probe(pipes, id);
         let raw = pipes.options.router_raw;
         let Some(pipe) = pipes.get(id) else { return };
@@ -225,6 +226,10 @@ impl Pattern for Router {
 
     fn can_send_refused(&mut self, pipes: &mut Pipes) -> bool {
         self.refused.and_then(|id| pipes.get(id)).is_none_or(|pipe| pipe.can_send() || pipe.has_ended())
+    }
+
+    fn addressed(&self, routing_id: &[u8]) -> Result<Option<PipeId>, Error> {
+        Ok(self.ids.holder(routing_id))
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {

@@ -1,6 +1,6 @@
 //! The pipes of one socket, by their names: the half of a socket that its pattern works on.
 
-use super::{Pipe, PipeId};
+use super::{Part, Pipe, PipeId};
 use crate::options::Options;
 use crate::sync::Arc;
 use tautline_io::net::Stream;
@@ -38,6 +38,20 @@ impl Pipes {
     /// Asks the socket to end this pipe, without `Pattern::detach`: the pattern forgets it on its own.
     pub(crate) fn close(&mut self, id: PipeId) {
         self.closing.push(id);
+    }
+
+    /// ZMQ_HELLO_MSG for a new inproc peer, before anything else. Other connections greet by themselves, at the start of each session.
+    pub(crate) fn greet(&mut self, id: PipeId) {
+        let hello = self.options.hello();
+        if hello.is_empty() {
+            return;
+        }
+        if let Some(pipe) = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut)
+            && pipe.inproc_end().is_some()
+            && pipe.can_send()
+        {
+            pipe.send(&mut Part::copied(hello, false));
+        }
     }
 
     /// Adds a pipe.

@@ -68,6 +68,11 @@ impl Socket {
     /// [`Error::Invalid`], [`Error::ProtocolNotSupported`], [`Error::IncompatibleProtocol`], [`Error::Terminated`],
     /// [`Error::NoThread`].
     pub fn connect(&mut self, endpoint: &str) -> Result<(), Error> {
+        self.connect_pipe(endpoint).map(|_| ())
+    }
+
+    /// The new pipe; `None` if there is none, or not yet.
+    pub(super) fn connect_pipe(&mut self, endpoint: &str) -> Result<Option<PipeId>, Error> {
         self.check_alive()?;
         let parsed = transport::parse(endpoint)?;
         if let Endpoint::Inproc(name) = &parsed {
@@ -77,7 +82,7 @@ impl Socket {
         self.forget_stopped();
         if self.connects_once() && self.endpoints.iter().any(|entry| entry.given == endpoint) {
             // Two connections to one peer make no sense for these types; libzmq overlooks the second call as well.
-            return Ok(());
+            return Ok(None);
         }
         match check_dial(&parsed, &self.pipes.options) {
             // An interface may come later.
@@ -87,35 +92,33 @@ impl Socket {
         // The options of this endpoint keep the routing id: with ZMQ_IMMEDIATE the pipe that it is for is still to come.
         let options = Arc::new(self.pipes.options.clone());
         self.pipes.options.connect_routing_id = None;
-        let connection = if options.immediate {
-            None
+        let (connection, id) = if options.immediate {
+            (None, None)
         } else {
             let (connection, mut new) = site.new_connection(options.clone());
             new.connected_here = true;
-            if self.attach(Pipe::wire(new)).is_none() {
-                return Ok(());
-            }
-            Some(connection)
+            let Some(id) = self.attach(Pipe::wire(new)) else { return Ok(None) };
+            (Some(connection), Some(id))
         };
         let dialer = Dialer::start(&site, options, parsed, connection);
         self.add_endpoint(endpoint, What::Connected(dialer));
         self.last_endpoint = endpoint.to_owned();
-        Ok(())
+        Ok(id)
     }
 
-    fn connect_inproc(&mut self, endpoint: &str, name: &str) -> Result<(), Error> {
+    fn connect_inproc(&mut self, endpoint: &str, name: &str) -> Result<Option<PipeId>, Error> {
         let nobody = Arc::new(PeerInfo::default());
         let (mine, theirs) = inproc::pair(&self.pipes.options, [nobody, self.whoami()]);
         let send_hwm = self.pipes.options.send_hwm;
         let mut pipe = Pipe::inproc(mine, send_hwm, true);
         pipe.routing_id = self.pipes.options.connect_routing_id.take().unwrap_or_default();
-        let Some(id) = self.attach(pipe) else { return Ok(()) };
+        let Some(id) = self.attach(pipe) else { return Ok(None) };
         if let Some(peer) = self.context.connect_inproc(name, theirs) {
             self.ready(id, |pipe| pipe.set_peer(peer), false);
         }
         self.add_endpoint(endpoint, What::InprocConnected(id));
         self.last_endpoint = endpoint.to_owned();
-        Ok(())
+        Ok(Some(id))
     }
 
     /// Stops accepting peers at `endpoint`, zmq_unbind(3). The peers that came are let go: nothing more is sent to them, what they have

@@ -51,6 +51,17 @@ impl Socket {
                     self.ended(id);
                 }
             }
+            News::Interrupted(connection) => {
+                let hiccup = self.pipes.options.hiccup().to_vec();
+                if let Some(id) = self.pipe_of(&connection)
+                    && let Some(pipe) = self.pipes.get(id)
+                    && !hiccup.is_empty()
+                {
+                    pipe.note(&hiccup);
+                    self.pattern.readable(&mut self.pipes, id);
+                }
+            }
+            News::Knock => {}
             News::Inproc(offer) => self.attach_inproc(*offer),
             News::Met(token, peer) => self.ready(PipeId(token), |pipe| pipe.set_peer(peer), false),
             News::Left(token) => {
@@ -113,8 +124,13 @@ impl Socket {
 
     /// The peer is gone. The pipe goes when it is read empty.
     pub(super) fn ended(&mut self, id: PipeId) {
+        let farewell = self.pipes.options.farewell().to_vec();
         let Some(pipe) = self.pipes.get(id) else { return };
         pipe.end();
+        // Whom we went to, we have left.
+        if !farewell.is_empty() && !pipe.connected_here {
+            pipe.note(&farewell);
+        }
         self.ending.push(id);
         self.pattern.readable(&mut self.pipes, id);
     }

@@ -1,0 +1,77 @@
+//! DGRAM: datagrams to and from anybody. A message has two parts, the other end's address (`host:port`) and the body.
+
+use super::Pattern;
+use super::rotation::FairQueue;
+use crate::error::Error;
+use crate::pipe::{Part, PipeId, Pipes, Received, Target};
+
+/// The behaviour of a DGRAM socket.
+#[derive(Debug, Default)]
+pub(crate) struct Dgram {
+    /// The one endpoint that it is bound to.
+    pipe: Option<PipeId>,
+    incoming: FairQueue,
+    /// The address of a message was sent; its body is due.
+    addressed: bool,
+    /// What the address was for is gone, or had no endpoint: the body is dropped.
+    dropping: bool,
+}
+
+impl Pattern for Dgram {
+    fn attach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
+        if self.pipe.is_some() {
+            pipes.close(pipe);
+            return;
+        }
+        self.pipe = Some(pipe);
+        self.incoming.attach(pipe);
+    }
+
+    fn readable(&mut self, _pipes: &mut Pipes, pipe: PipeId) {
+        self.incoming.readable(pipe);
+    }
+
+    fn detach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
+        if self.pipe == Some(pipe) {
+            self.pipe = None;
+            self.dropping = self.addressed;
+            self.incoming.detach(pipes, pipe);
+        }
+    }
+
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+        // Exactly two parts.
+        if part.more == self.addressed {
+            return Err(Error::Invalid);
+        }
+        match self.pipe.and_then(|id| pipes.get(id)) {
+            Some(pipe) if !self.dropping => {
+                if part.more && !pipe.can_send() {
+                    return Err(Error::Again);
+                }
+                pipe.send(part);
+            }
+            _ => {
+                part.consume();
+                self.dropping = part.more;
+            }
+        }
+        self.addressed = part.more;
+        Ok(())
+    }
+
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+        self.incoming.recv(pipes, target)
+    }
+
+    fn can_send(&mut self, pipes: &mut Pipes) -> bool {
+        self.addressed || self.pipe.and_then(|id| pipes.get(id)).is_none_or(|pipe| pipe.can_send())
+    }
+
+    fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
+        self.incoming.can_recv(pipes)
+    }
+}
+
+#[cfg(test)]
+mod tests;
