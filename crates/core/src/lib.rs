@@ -50,6 +50,8 @@ pub mod poller;
 #[cfg(not(loom))]
 pub mod proxy;
 #[cfg(not(loom))]
+mod shared;
+#[cfg(not(loom))]
 mod socket;
 #[cfg(not(loom))]
 mod transport;
@@ -60,6 +62,8 @@ mod wait;
 pub use context::Context;
 pub use error::Error;
 pub use message::{Message, Metadata};
+#[cfg(not(loom))]
+pub use shared::SharedSocket;
 #[cfg(not(loom))]
 pub use socket::{Flags, Socket};
 pub use tautline_proto::SocketType;

@@ -4,9 +4,12 @@ use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
+use crate::shared::SharedSocket;
 use crate::socket::{Socket, Wanted};
+use crate::sync::Arc;
 use crate::wait::{self, Waiter};
 use tautline_io::poll::{self, PollFd};
+use tautline_io::wake::WakeFd;
 
 /// ZMQ_POLLIN: a message can be received, or the descriptor read.
 pub const POLLIN: i16 = 1;
@@ -22,6 +25,8 @@ pub const POLLPRI: i16 = 8;
 pub enum Watched<'a> {
     /// A socket.
     Socket(&'a mut Socket),
+    /// A socket that other threads may use at the same time.
+    Shared(&'a SharedSocket),
     /// A descriptor of the application's own.
     Descriptor(RawFd),
 }
@@ -44,6 +49,7 @@ pub struct Item<'a> {
 pub fn poll(items: &mut [Item<'_>], timeout: Option<Duration>) -> Result<usize, Error> {
     let deadline = timeout.and_then(|time| Instant::now().checked_add(time));
     let mut raw: Vec<PollFd> = items.iter().filter_map(descriptor).collect();
+    let mut watch = None;
     let mut timed_out = timeout == Some(Duration::ZERO);
     loop {
         if !raw.is_empty() {
@@ -57,6 +63,17 @@ pub fn poll(items: &mut [Item<'_>], timeout: Option<Duration>) -> Result<usize, 
         let ready = collect(items, &raw)?;
         if ready > 0 || timed_out {
             return Ok(ready);
+        }
+        match &watch {
+            None => {
+                if let Some(new) = Watch::new(items)? {
+                    raw.extend_from_slice(&new.fds);
+                    watch = Some(new);
+                    // What came before nobody has announced.
+                    continue;
+                }
+            }
+            Some(watch) => drop(watch.wake.drain()),
         }
         let mut waiting: Vec<_> = items.iter_mut().filter_map(waiter).collect();
         let mut waiters: Vec<&mut dyn Waiter> =
@@ -77,15 +94,46 @@ fn descriptor(item: &Item<'_>) -> Option<PollFd> {
 }
 
 fn waiter<'s>(item: &'s mut Item<'_>) -> Option<crate::socket::Waiting<'s>> {
-    let wanted = wanted(item.events);
+    let wanted = Wanted::of(item.events);
     match &mut item.watched {
         Watched::Socket(socket) => Some(socket.waiter(wanted)),
-        Watched::Descriptor(_) => None,
+        Watched::Descriptor(_) | Watched::Shared(_) => None,
     }
 }
 
-fn wanted(events: i16) -> Wanted {
-    Wanted { read: events & POLLIN != 0, write: events & POLLOUT != 0 }
+/// What a poller sleeps on for its shared sockets.
+struct Watch<'a> {
+    wake: Arc<WakeFd>,
+    fds: Vec<PollFd>,
+    sockets: Vec<&'a SharedSocket>,
+}
+
+impl<'a> Watch<'a> {
+    /// `None` if there are no shared sockets.
+    fn new(items: &[Item<'a>]) -> Result<Option<Self>, Error> {
+        let shared = |item: &Item<'a>| match item.watched {
+            Watched::Shared(socket) => Some((socket, item.events)),
+            _ => None,
+        };
+        if !items.iter().any(|item| shared(item).is_some()) {
+            return Ok(None);
+        }
+        let wake = Arc::new(WakeFd::new()?);
+        let fds = vec![PollFd::new(std::os::fd::AsRawFd::as_raw_fd(&wake.as_fd()), PollFd::IN)];
+        let mut watch = Watch { wake, fds, sockets: Vec::new() };
+        for (socket, events) in items.iter().filter_map(shared) {
+            socket.watch(&watch.wake, events)?;
+            watch.sockets.push(socket);
+            watch.fds.push(PollFd::new(socket.wake_fd(), PollFd::IN));
+        }
+        Ok(Some(watch))
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.sockets.iter().for_each(|socket| socket.unwatch(&self.wake));
+    }
 }
 
 /// Fills in what is there now; how many items have something.
@@ -95,7 +143,11 @@ fn collect(items: &mut [Item<'_>], raw: &[PollFd]) -> Result<usize, Error> {
     for item in items {
         item.revents = match &mut item.watched {
             Watched::Socket(socket) => {
-                let can = socket.refresh(wanted(item.events))?;
+                let can = socket.refresh(Wanted::of(item.events))?;
+                (if can.read { POLLIN } else { 0 }) | (if can.write { POLLOUT } else { 0 })
+            }
+            Watched::Shared(socket) => {
+                let can = socket.refresh(Wanted::of(item.events))?;
                 (if can.read { POLLIN } else { 0 }) | (if can.write { POLLOUT } else { 0 })
             }
             Watched::Descriptor(_) => raw.next().map_or(0, |fd| from_system(fd.revents)),

@@ -9,6 +9,7 @@ mod monitor;
 mod news;
 mod options;
 mod peers;
+mod sharing;
 
 use std::time::{Duration, Instant};
 
@@ -41,12 +42,12 @@ impl Flags {
     pub const MORE: Flags = Flags(2);
 
     #[inline]
-    fn dontwait(self) -> bool {
+    pub(crate) fn dontwait(self) -> bool {
         self.0 & 1 != 0
     }
 
     #[inline]
-    fn more(self) -> bool {
+    pub(crate) fn more(self) -> bool {
         self.0 & 2 != 0
     }
 }
@@ -76,6 +77,13 @@ pub struct Socket {
 pub(crate) struct Wanted {
     pub(crate) read: bool,
     pub(crate) write: bool,
+}
+
+impl Wanted {
+    /// From ZMQ_POLLIN and ZMQ_POLLOUT.
+    pub(crate) fn of(events: i16) -> Self {
+        Wanted { read: events & 1 != 0, write: events & 2 != 0 }
+    }
 }
 
 impl Socket {
@@ -207,7 +215,7 @@ impl Socket {
     }
 
     /// Waits until something has changed, and takes note of the news.
-    fn wait(&mut self, wanted: Wanted, deadline: Option<Instant>) -> Result<(), Error> {
+    pub(crate) fn wait(&mut self, wanted: Wanted, deadline: Option<Instant>) -> Result<(), Error> {
         let mut waiting = Waiting { socket: self, wanted, refused: wanted.write };
         let waited = wait::wait(&mut [&mut waiting], &mut [], deadline);
         if self.inbox.pending() {

@@ -1,6 +1,9 @@
 //! Readiness of a few descriptors, asked once: what the owner of a socket sleeps in. For many descriptors
 //! that stay registered there is [`crate::reactor`].
 
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::fmt;
 use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -49,7 +52,47 @@ pub fn poll(fds: &mut [PollFd], timeout: Option<Duration>) -> io::Result<usize> 
     // SAFETY: PollFd has the fields of libc::pollfd in the same order (repr(C)), the same size and alignment
     // (asserted above), and every bit pattern is valid for both.
     let fds = unsafe { std::slice::from_raw_parts_mut(fds.as_mut_ptr().cast::<libc::pollfd>(), fds.len()) };
-    sys::poll(fds, timeout)
+    match MASK.get() {
+        None => sys::poll(fds, timeout, None),
+        Some(SignalMask(mask)) => sys::poll(fds, timeout, Some(&mask)),
+    }
+}
+
+/// A set of signals that a thread has blocked while it sleeps in [`poll`], instead of its own.
+#[derive(Clone, Copy)]
+pub struct SignalMask(libc::sigset_t);
+
+thread_local! {
+    static MASK: Cell<Option<SignalMask>> = const { Cell::new(None) };
+}
+
+impl SignalMask {
+    /// The system's `sigset_t` at this place; `None` for null.
+    ///
+    /// # Safety
+    /// `mask` is null, or points to a `sigset_t` of the system.
+    pub unsafe fn from_raw(mask: *const c_void) -> Option<SignalMask> {
+        // SAFETY: the caller's word; C may give it without alignment of ours.
+        (!mask.is_null()).then(|| SignalMask(unsafe { mask.cast::<libc::sigset_t>().read_unaligned() }))
+    }
+
+    /// This mask is in force in every [`poll`] that the calling thread does within `call`.
+    pub fn during<T>(self, call: impl FnOnce() -> T) -> T {
+        struct Restore(Option<SignalMask>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                MASK.set(self.0);
+            }
+        }
+        let _restore = Restore(MASK.replace(Some(self)));
+        call()
+    }
+}
+
+impl fmt::Debug for SignalMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SignalMask").finish_non_exhaustive()
+    }
 }
 
 #[cfg(test)]

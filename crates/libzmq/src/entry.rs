@@ -10,8 +10,9 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use tautline_core::{Error, Socket};
+use tautline_core::{Error, SharedSocket, Socket};
 
+use crate::shared;
 use crate::slot::{Body, Slot, Spare};
 
 /// A slot with a socket in it.
@@ -103,6 +104,15 @@ impl Entry {
         socket.ok_or(Error::NotSocket)
     }
 
+    /// Whether this is the handle of a socket of one thread.
+    ///
+    /// # Safety
+    /// As for [`Entry::new`].
+    pub(crate) unsafe fn is_handle(handle: *mut c_void) -> bool {
+        // SAFETY: the caller's word.
+        unsafe { SocketSlot::at(handle) }.is_some()
+    }
+
     /// Notes where the caller keeps this entry, for [`marked`].
     pub(crate) fn mark(&self, index: u32) {
         self.slot.body().mark.store(index, Ordering::Relaxed);
@@ -135,8 +145,51 @@ pub(crate) unsafe fn with<T>(
     call: impl FnOnce(&mut Socket) -> Result<T, Error>,
 ) -> Result<T, Error> {
     // SAFETY: the caller's word.
-    let mut entry = unsafe { Entry::new(handle) }?;
-    call(entry.socket()?)
+    match unsafe { Entry::new(handle) } {
+        Ok(mut entry) => call(entry.socket()?),
+        // SAFETY: the caller's word.
+        Err(_) => unsafe { with_shared(handle, call) },
+    }
+}
+
+/// # Safety
+/// As for [`Entry::new`].
+#[cold]
+unsafe fn with_shared<T>(
+    handle: *mut c_void,
+    call: impl FnOnce(&mut Socket) -> Result<T, Error>,
+) -> Result<T, Error> {
+    // SAFETY: the caller's word.
+    unsafe { shared::at(handle) }?.with(call)
+}
+
+/// As [`with`], for calls that may block: `many` if other threads may use the socket meanwhile.
+///
+/// # Safety
+/// As for [`Entry::new`].
+#[inline(always)]
+pub(crate) unsafe fn transfer<T>(
+    handle: *mut c_void,
+    one: impl FnOnce(&mut Socket) -> Result<T, Error>,
+    many: impl FnOnce(&SharedSocket) -> Result<T, Error>,
+) -> Result<T, Error> {
+    // SAFETY: the caller's word.
+    match unsafe { Entry::new(handle) } {
+        Ok(mut entry) => one(entry.socket()?),
+        // SAFETY: the caller's word.
+        Err(_) => unsafe { transfer_shared(handle, many) },
+    }
+}
+
+/// # Safety
+/// As for [`Entry::new`].
+#[cold]
+unsafe fn transfer_shared<T>(
+    handle: *mut c_void,
+    many: impl FnOnce(&SharedSocket) -> Result<T, Error>,
+) -> Result<T, Error> {
+    // SAFETY: the caller's word.
+    many(&*unsafe { shared::at(handle) }?)
 }
 
 /// Waits until the caller inside is out. A forked child does not wait for a thread that only its parent has.

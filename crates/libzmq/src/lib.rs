@@ -8,7 +8,9 @@
 //!   context   zmq_ctx_*                      socket    zmq_socket, options, endpoints
 //!   transfer  send and receive               msg       zmq_msg_*
 //!   poll, proxy, monitor                     what else waits on sockets and watches them
+//!   poller    zmq_poller_*                   peer      zmq_join, zmq_connect_peer and their like
 //!   slot      memory of handles              entry     one caller at a time into a socket
+//!   shared    sockets of many threads
 //!   error     zmq_errno, zmq_strerror        version, has   what this library is and can
 //!   handle    opaque pointers given to C     guard          no panic crosses the ABI
 //!   timers    zmq_timers_*                   stopwatch, thread, atomic_counter   portability helpers
@@ -30,8 +32,11 @@ mod handle;
 mod has;
 mod monitor;
 mod msg;
+mod peer;
 mod poll;
+mod poller;
 mod proxy;
+mod shared;
 mod slot;
 mod socket;
 mod stopwatch;

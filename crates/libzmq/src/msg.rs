@@ -226,5 +226,71 @@ fn property<'a>(message: &'a Message, name: &str) -> Option<&'a CStr> {
     })
 }
 
+/// Makes a message of a copy of `size` bytes. -1 with ENOMEM, with EFAULT for null with a size.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_msg_init_buffer(
+    object: *mut Message,
+    buffer: *const c_void,
+    size: usize,
+) -> c_int {
+    guard(-1, || {
+        if buffer.is_null() && size > 0 {
+            return fail(Error::Fault);
+        }
+        let mut message = Message::with_size(size);
+        if let Some(message) = &mut message
+            && size > 0
+        {
+            // SAFETY: the caller gives `size` readable bytes, and the new message has room for them.
+            unsafe { std::ptr::copy_nonoverlapping(buffer.cast(), message.data_ptr(), size) };
+        }
+        // SAFETY: the caller gives null or 64 bytes.
+        status(unsafe { init(object, message) })
+    })
+}
+
+/// Says which peer of a SERVER or PEER the message is for. -1 with EINVAL for 0, which is nobody, with EFAULT if the
+/// object is no message.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_msg_set_routing_id(object: *mut Message, routing_id: u32) -> c_int {
+    // SAFETY: the caller gives null or 64 bytes.
+    status(unsafe { at(object) }.and_then(|message| {
+        if routing_id == 0 {
+            return Err(Error::Invalid);
+        }
+        message.set_routing_id(routing_id);
+        Ok(())
+    }))
+}
+
+/// The peer of a SERVER or PEER that the message came from or is for; 0 for none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_msg_routing_id(object: *mut Message) -> u32 {
+    // SAFETY: the caller gives null or 64 bytes.
+    unsafe { at(object) }.map_or(0, |message| message.routing_id())
+}
+
+/// Says which group of a RADIO the message is for. -1 with EINVAL if the name is too long or null, with EFAULT if the
+/// object is no message.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_msg_set_group(object: *mut Message, group: *const c_char) -> c_int {
+    guard(-1, || {
+        // SAFETY: the caller gives null or 64 bytes, and null or a terminated string.
+        status(unsafe {
+            at(object).and_then(|message| {
+                let known = !group.is_null() && message.set_group(CStr::from_ptr(group).to_bytes());
+                if known { Ok(()) } else { Err(Error::Invalid) }
+            })
+        })
+    })
+}
+
+/// The group that the message came for; empty for none. The text lives as long as the message.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_msg_group(object: *mut Message) -> *const c_char {
+    // SAFETY: the caller gives null or 64 bytes.
+    unsafe { at(object) }.map_or(c"".as_ptr(), |message| message.group().as_ptr())
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,29 +1,40 @@
-//! `zmq_poll`: waits for sockets and descriptors, mixed.
+//! `zmq_poll` and `zmq_ppoll`: wait for sockets and descriptors, mixed.
 //!
 //! The engine watches each socket once, so an array that names a socket several times is folded: the first item of a
 //! socket carries the events of all, the others stand by. Arrays of usual length need no memory but the stack.
 
 use std::ffi::{c_int, c_long, c_short, c_void};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tautline_core::Error;
 use tautline_core::poller::{self, Item, Watched};
+use tautline_core::{Error, SharedSocket};
+use tautline_io::poll::SignalMask;
 
 use crate::entry::{self, Entry};
 use crate::error::size;
 use crate::guard::guard;
+use crate::shared;
 
 /// `zmq_pollitem_t`.
 #[repr(C)]
 pub struct PollItem {
-    socket: *mut c_void,
-    fd: c_int,
-    events: c_short,
-    revents: c_short,
+    pub(crate) socket: *mut c_void,
+    pub(crate) fd: c_int,
+    pub(crate) events: c_short,
+    pub(crate) revents: c_short,
 }
 
 /// `ZMQ_POLLITEMS_DFLT`: arrays up to this length stay on the stack.
 const USUAL: usize = 16;
+
+/// A socket while it is watched.
+enum Hold {
+    /// Nobody else may use it meanwhile.
+    One(Entry),
+    /// Other threads may.
+    Many(Arc<SharedSocket>),
+}
 
 /// The item for what is watched at another place, or not at all.
 const IDLE: Item<'static> = Item { watched: Watched::Descriptor(-1), events: 0, revents: 0 };
@@ -45,9 +56,26 @@ pub unsafe extern "C" fn zmq_poll(items: *mut PollItem, count: c_int, timeout: c
     })
 }
 
+/// [`zmq_poll`] with another set of blocked signals while it sleeps, unless `mask` is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_ppoll(
+    items: *mut PollItem,
+    count: c_int,
+    timeout: c_long,
+    mask: *const c_void,
+) -> c_int {
+    // SAFETY: the caller gives null or the system's set of signals; the items as for `zmq_poll`.
+    guard(-1, || unsafe {
+        match SignalMask::from_raw(mask) {
+            Some(mask) => mask.during(|| zmq_poll(items, count, timeout)),
+            None => zmq_poll(items, count, timeout),
+        }
+    })
+}
+
 /// # Safety
 /// Each item's handle is null, or points to four readable bytes.
-unsafe fn poll(items: &mut [PollItem], timeout: Option<Duration>) -> Result<usize, Error> {
+pub(crate) unsafe fn poll(items: &mut [PollItem], timeout: Option<Duration>) -> Result<usize, Error> {
     let count = items.len();
     if count <= USUAL {
         let (mut entries, mut places) = ([const { None }; USUAL], [0; USUAL]);
@@ -70,11 +98,7 @@ unsafe fn poll(items: &mut [PollItem], timeout: Option<Duration>) -> Result<usiz
 ///
 /// # Safety
 /// As for [`poll`].
-unsafe fn enter(
-    items: &[PollItem],
-    entries: &mut [Option<Entry>],
-    places: &mut [usize],
-) -> Result<(), Error> {
+unsafe fn enter(items: &[PollItem], entries: &mut [Option<Hold>], places: &mut [usize]) -> Result<(), Error> {
     for (index, item) in items.iter().enumerate() {
         places[index] = index;
         if item.socket.is_null() {
@@ -83,31 +107,39 @@ unsafe fn enter(
         // SAFETY: the caller's word.
         let mark = unsafe { entry::marked(item.socket) }.map(|mark| mark as usize);
         if let Some(place) = mark
-            && matches!(entries.get(place), Some(Some(entry)) if entry.is_of(item.socket))
+            && matches!(entries.get(place), Some(Some(Hold::One(entry))) if entry.is_of(item.socket))
         {
             places[index] = place;
             continue;
         }
         // SAFETY: the caller's word.
-        let entry = unsafe { Entry::new(item.socket) }?;
-        entry.mark(index as u32);
-        entries[index] = Some(entry);
+        entries[index] = Some(match unsafe { Entry::new(item.socket) } {
+            Ok(entry) => {
+                entry.mark(index as u32);
+                Hold::One(entry)
+            }
+            // SAFETY: the caller's word.
+            Err(_) => Hold::Many(unsafe { shared::at(item.socket) }?),
+        });
     }
     Ok(())
 }
 
 fn wait<'a>(
     items: &mut [PollItem],
-    entries: &'a mut [Option<Entry>],
+    entries: &'a mut [Option<Hold>],
     places: &[usize],
     watched: &mut [Item<'a>],
     timeout: Option<Duration>,
 ) -> Result<usize, Error> {
     for (index, entry) in entries.iter_mut().enumerate() {
-        if let Some(entry) = entry {
-            watched[index].watched = Watched::Socket(entry.socket()?);
-        } else if places[index] == index {
-            watched[index].watched = Watched::Descriptor(items[index].fd);
+        match entry {
+            Some(Hold::One(entry)) => watched[index].watched = Watched::Socket(entry.socket()?),
+            Some(Hold::Many(socket)) => watched[index].watched = Watched::Shared(socket),
+            None if places[index] == index => {
+                watched[index].watched = Watched::Descriptor(items[index].fd);
+            }
+            None => {}
         }
         watched[places[index]].events |= items[index].events;
     }

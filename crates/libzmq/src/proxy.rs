@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 
 use tautline_core::{Error, Socket, proxy};
 
-use crate::entry::Entry;
+use crate::entry;
 use crate::error::status;
 use crate::guard::guard;
 
@@ -57,20 +57,28 @@ unsafe fn run(
     control: *mut c_void,
 ) -> Result<(), Error> {
     // SAFETY: the caller's word.
-    let (mut frontend, mut backend, mut capture, mut control) =
-        unsafe { (Entry::new(frontend)?, optional(backend)?, optional(capture)?, optional(control)?) };
-    proxy::run(frontend.socket()?, socket(&mut backend)?, socket(&mut capture)?, socket(&mut control)?)
+    unsafe {
+        entry::with(frontend, |frontend| {
+            optional(backend, |backend| {
+                optional(capture, |capture| {
+                    optional(control, |control| proxy::run(frontend, backend, capture, control))
+                })
+            })
+        })
+    }
 }
 
 /// # Safety
 /// `handle` is null, or points to four readable bytes.
-unsafe fn optional(handle: *mut c_void) -> Result<Option<Entry>, Error> {
+unsafe fn optional(
+    handle: *mut c_void,
+    call: impl FnOnce(Option<&mut Socket>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    if handle.is_null() {
+        return call(None);
+    }
     // SAFETY: the caller's word.
-    if handle.is_null() { Ok(None) } else { unsafe { Entry::new(handle) }.map(Some) }
-}
-
-fn socket(entry: &mut Option<Entry>) -> Result<Option<&mut Socket>, Error> {
-    entry.as_mut().map(Entry::socket).transpose()
+    unsafe { entry::with(handle, |socket| call(Some(socket))) }
 }
 
 /// [`zmq_proxy`] without capture, older. The type makes no difference.

@@ -9,6 +9,7 @@ use crate::context;
 use crate::entry::{self, Entry};
 use crate::error::{fail, status};
 use crate::guard::guard;
+use crate::shared;
 
 /// A new socket, to be given to [`zmq_close`]. Null with EFAULT if there is no context, with EINVAL if the type is
 /// unknown, with EMFILE if there are too many sockets, with ETERM if the context is being ended.
@@ -17,8 +18,11 @@ pub unsafe extern "C" fn zmq_socket(context: *mut c_void, socket_type: c_int) ->
     guard(null_mut(), || {
         let socket_type = u8::try_from(socket_type).ok().and_then(SocketType::from_code);
         // SAFETY: the caller gives null or a handle.
-        match unsafe { context::socket(context, socket_type) } {
-            Ok(socket) => entry::open(socket),
+        let opened = unsafe { context::socket(context, socket_type) }.and_then(|socket| {
+            if socket.is_thread_safe() { shared::open(socket) } else { Ok(entry::open(socket)) }
+        });
+        match opened {
+            Ok(handle) => handle,
             Err(error) => {
                 fail(error);
                 null_mut()
@@ -31,8 +35,14 @@ pub unsafe extern "C" fn zmq_socket(context: *mut c_void, socket_type: c_int) ->
 /// ENOTSOCK if it is none, or closed already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_close(socket: *mut c_void) -> c_int {
-    // SAFETY: the caller gives null or a handle.
-    guard(-1, || status(unsafe { Entry::new(socket) }.and_then(Entry::close).map(Socket::close)))
+    guard(-1, || {
+        // SAFETY: the caller gives null or a handle.
+        match unsafe { Entry::new(socket) } {
+            Ok(entry) => status(entry.close().map(Socket::close)),
+            // SAFETY: the caller gives null or a handle.
+            Err(_) => status(unsafe { shared::close(socket) }),
+        }
+    })
 }
 
 /// Sets an option. -1 with ENOTSOCK, with EINVAL if option, size or value are wrong, with ETERM.

@@ -22,6 +22,13 @@ pub struct IoVec {
     len: usize,
 }
 
+/// Lets the same expression work on a socket of one thread or of many.
+macro_rules! on_socket {
+    ($handle:expr, |$socket:ident| $body:expr) => {
+        entry::transfer($handle, |$socket| $body, |$socket| $body)
+    };
+}
+
 unsafe extern "C" {
     /// The C library's: programs give the buffers of [`zmq_recviov`] to its `free`.
     fn malloc(size: usize) -> *mut c_void;
@@ -54,7 +61,7 @@ pub unsafe extern "C" fn zmq_send(
     guard(-1, || {
         // SAFETY: the caller gives null or a handle, and null or readable bytes.
         size(unsafe {
-            entry::with(socket, |socket| {
+            on_socket!(socket, |socket| {
                 let body = bytes(buffer, len)?;
                 socket.send(body, Flags(flags)).map(|()| len)
             })
@@ -78,7 +85,7 @@ pub unsafe extern "C" fn zmq_send_const(
         // SAFETY: the caller gives null or a handle, and null or readable bytes that stay; without a free function the
         // engine only reads them.
         size(unsafe {
-            entry::with(socket, |socket| {
+            on_socket!(socket, |socket| {
                 let body = bytes(buffer, len)?;
                 let data = body.as_ptr().cast_mut();
                 let mut message = Message::from_foreign(data, len, None, std::ptr::null_mut());
@@ -100,7 +107,7 @@ pub unsafe extern "C" fn zmq_recv(
     guard(-1, || {
         // SAFETY: the caller gives null or a handle, and null or writable bytes that nobody else uses meanwhile.
         size(unsafe {
-            entry::with(socket, |socket| {
+            on_socket!(socket, |socket| {
                 if buffer.is_null() && len > 0 {
                     return Err(Error::Fault);
                 }
@@ -120,7 +127,7 @@ pub unsafe extern "C" fn zmq_msg_send(message: *mut Message, socket: *mut c_void
     guard(-1, || {
         // SAFETY: the caller gives null or a handle, and null or 64 bytes that nobody else uses meanwhile.
         size(unsafe {
-            entry::with(socket, |socket| {
+            on_socket!(socket, |socket| {
                 let message = msg::at(message)?;
                 let len = message.len();
                 socket.send_message(message, Flags(flags)).map(|()| len)
@@ -135,7 +142,7 @@ pub unsafe extern "C" fn zmq_msg_send(message: *mut Message, socket: *mut c_void
 pub unsafe extern "C" fn zmq_msg_recv(message: *mut Message, socket: *mut c_void, flags: c_int) -> c_int {
     guard(-1, || {
         // SAFETY: the caller gives null or a handle, and null or 64 bytes that nobody else uses meanwhile.
-        size(unsafe { entry::with(socket, |socket| socket.recv_message(msg::at(message)?, Flags(flags))) })
+        size(unsafe { on_socket!(socket, |socket| socket.recv_message(msg::at(message)?, Flags(flags))) })
     })
 }
 
@@ -165,7 +172,7 @@ pub unsafe extern "C" fn zmq_sendiov(
     guard(-1, || {
         // SAFETY: the caller gives null or a handle, and null or `count` buffers.
         size(unsafe {
-            entry::with(socket, |socket| {
+            on_socket!(socket, |socket| {
                 if vector.is_null() || count == 0 {
                     return Err(Error::Invalid);
                 }
@@ -195,7 +202,7 @@ pub unsafe extern "C" fn zmq_recviov(
     guard(-1, || {
         // SAFETY: the caller gives null or a handle, and for the rest null or valid room.
         size(unsafe {
-            entry::with(socket, |socket| {
+            on_socket!(socket, |socket| {
                 if vector.is_null() || count.is_null() || *count == 0 {
                     return Err(Error::Invalid);
                 }

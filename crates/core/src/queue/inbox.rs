@@ -126,6 +126,11 @@ impl<T, W: Unpark> Inbox<T, W> {
         barrier_heavy();
     }
 
+    /// Takes that back: the owner waits by itself again. Called by the owner only.
+    pub(crate) fn conceal(&self) {
+        self.state.fetch_and(!EXPOSED, Ordering::Relaxed);
+    }
+
     /// The owner is gone: what is here and what still comes is dropped.
     pub(crate) fn close(&self) {
         let news = {

@@ -78,7 +78,9 @@ impl Socket {
             EVENTS => self.events()?,
             TYPE if out.len() == 4 => self.socket_type.code().into(),
             TYPE => return Err(Error::Invalid),
-            THREAD_SAFE => 0,
+            THREAD_SAFE => self.is_thread_safe().into(),
+            // One descriptor can not serve several threads.
+            FD if self.is_thread_safe() => return Err(Error::Invalid),
             FD => {
                 self.expose();
                 self.wake_descriptor()
@@ -105,7 +107,7 @@ impl Socket {
     }
 
     /// ZMQ_FD is handed out: from now on the I/O thread listens whenever the owner is away, and every change is signalled.
-    fn expose(&mut self) {
+    pub(super) fn expose(&mut self) {
         if self.inbox.is_exposed() {
             return;
         }

@@ -39,13 +39,17 @@ pub(crate) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 }
 
 /// Waits with nanosecond precision; an interruption is an error.
-pub(crate) fn poll(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<usize> {
+pub(crate) fn poll(
+    fds: &mut [libc::pollfd],
+    timeout: Option<Duration>,
+    mask: Option<&libc::sigset_t>,
+) -> io::Result<usize> {
     let timeout = timeout.map(timespec);
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: pointer and length describe one exclusive slice; the time span, if any, outlives the call; a
+    let mask = mask.map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: pointer and length describe one exclusive slice; time span and mask, if any, outlive the call; a
     // null mask leaves the signal mask alone. Bad descriptors are reported in `revents`, not undefined.
-    let ready =
-        unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout, std::ptr::null()) };
+    let ready = unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout, mask) };
     Ok(check(ready)? as usize)
 }
 

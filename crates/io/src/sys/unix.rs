@@ -38,7 +38,15 @@ pub(crate) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 }
 
 /// Waits with millisecond precision; an interruption is an error.
-pub(crate) fn poll(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<usize> {
+pub(crate) fn poll(
+    fds: &mut [libc::pollfd],
+    timeout: Option<Duration>,
+    mask: Option<&libc::sigset_t>,
+) -> io::Result<usize> {
+    if mask.is_some() {
+        // Without ppoll a signal could be missed between setting the mask and sleeping.
+        return Err(io::Error::from_raw_os_error(libc::ENOTSUP));
+    }
     // SAFETY: pointer and length describe one exclusive slice. Bad descriptors are reported in `revents`.
     let ready = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, milliseconds(timeout)) };
     Ok(check(ready)? as usize)

@@ -1,0 +1,407 @@
+//! Sockets that several threads use at once: CLIENT, SERVER, RADIO, DISH, SCATTER, GATHER, PEER and CHANNEL.
+//!
+//! A lock makes one caller at a time the owner of the [`Socket`]. Who has to wait for a message, or for room, does it in one of two ways:
+//!
+//! - **alone**: with the lock held, by the wait rule, as fast as any other socket. Another caller knocks (`News::Knock`), and the sleeper
+//!   comes out and makes room;
+//! - **in company**, from then on for a while: the lock is free. One of the waiting threads, the *sentinel*, sleeps on the socket's wake
+//!   descriptor, which is woken for everything now (as with ZMQ_FD) while the I/O thread reads; the others sleep on condition variables.
+//!
+//! Whoever leaves wakes those for whom there is something now, and if there is no sentinel, somebody to become it: so no wake-up is lost.
+//! Pollers (zmq_poll(3), zmq_poller(3)) watch with a descriptor of their own that is woken the same way.
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::{Condvar, TryLockError};
+use std::time::{Duration, Instant};
+
+use crate::conn::{News, SocketInbox};
+use crate::error::Error;
+use crate::message::Message;
+use crate::pipe::{Body, Part, Target};
+use crate::socket::{Flags, Socket, Wanted};
+use crate::sync::atomic::Ordering::SeqCst;
+use crate::sync::atomic::{AtomicBool, AtomicU32};
+use crate::sync::{Arc, Mutex, MutexGuard, lock};
+use std::io::ErrorKind;
+use tautline_io::poll::{self, PollFd};
+use tautline_io::thread;
+use tautline_io::wake::WakeFd;
+
+#[cfg(test)]
+mod tests;
+
+/// How long after two threads have met in a socket it is taken to be in company.
+const COMPANY: Duration = Duration::from_millis(200);
+
+/// A socket for many threads; see the module documentation.
+pub struct SharedSocket {
+    state: Mutex<State>,
+    /// Waiting receivers that are not the sentinel, and waiting senders.
+    readable: Condvar,
+    writable: Condvar,
+    /// Callers that wait for the lock.
+    contenders: AtomicU32,
+    /// The holder of the lock sleeps, or is about to.
+    alone: AtomicBool,
+    inbox: Arc<SocketInbox>,
+    /// The process that made it.
+    process: u32,
+    /// A forked child has closed its copy.
+    left: AtomicBool,
+    /// What the sentinel sleeps on beside the socket's own wake descriptor.
+    door: WakeFd,
+}
+
+struct State {
+    /// `None` once it is closed.
+    socket: Option<Socket>,
+    readers: u32,
+    writers: u32,
+    /// What the sentinel waits for, if there is one.
+    sentinel: Option<Wanted>,
+    watchers: Vec<(Arc<WakeFd>, Wanted)>,
+    /// Until when the socket is taken to be in company.
+    company: Option<Instant>,
+}
+
+impl State {
+    fn socket(&mut self) -> Result<&mut Socket, Error> {
+        self.socket.as_mut().ok_or(Error::NotSocket)
+    }
+
+    fn nobody_waits(&self) -> bool {
+        self.readers == 0 && self.writers == 0 && self.sentinel.is_none() && self.watchers.is_empty()
+    }
+}
+
+type Stay<'a> = MutexGuard<'a, State>;
+
+const READ: Wanted = Wanted { read: true, write: false };
+const WRITE: Wanted = Wanted { read: false, write: true };
+
+impl SharedSocket {
+    /// Makes a socket usable by many threads.
+    ///
+    /// # Errors
+    /// [`Error::TooManyFiles`] without descriptors.
+    pub fn new(socket: Socket) -> Result<Arc<SharedSocket>, Error> {
+        Ok(Arc::new(SharedSocket {
+            inbox: socket.inbox().clone(),
+            state: Mutex::new(State {
+                socket: Some(socket),
+                readers: 0,
+                writers: 0,
+                sentinel: None,
+                watchers: Vec::new(),
+                company: None,
+            }),
+            readable: Condvar::new(),
+            writable: Condvar::new(),
+            contenders: AtomicU32::new(0),
+            alone: AtomicBool::new(false),
+            process: thread::process_id(),
+            left: AtomicBool::new(false),
+            door: WakeFd::new()?,
+        }))
+    }
+
+    /// Sends a message part that is copied from `body`; see [`Socket::send`].
+    ///
+    /// # Errors
+    /// As [`Socket::send`], and [`Error::NotSocket`] if it is closed, also by another thread meanwhile.
+    pub fn send(&self, body: &[u8], flags: Flags) -> Result<(), Error> {
+        let patient = !flags.dontwait();
+        self.send_part(&mut Part { body: Body::Borrowed(body), more: flags.more(), patient }, flags)
+    }
+
+    /// Sends a message part; see [`Socket::send_message`].
+    ///
+    /// # Errors
+    /// As [`SharedSocket::send`].
+    pub fn send_message(&self, message: &mut Message, flags: Flags) -> Result<(), Error> {
+        let patient = !flags.dontwait();
+        self.send_part(&mut Part { body: Body::Owned(message), more: flags.more(), patient }, flags)?;
+        drop(std::mem::take(message));
+        Ok(())
+    }
+
+    fn send_part(&self, part: &mut Part<'_>, flags: Flags) -> Result<(), Error> {
+        self.until_done(flags, WRITE, |socket| socket.try_send(part))
+    }
+
+    /// Receives a message part into `buffer`; see [`Socket::recv`].
+    ///
+    /// # Errors
+    /// As [`Socket::recv`], and [`Error::NotSocket`] if it is closed, also by another thread meanwhile.
+    pub fn recv(&self, buffer: &mut [u8], flags: Flags) -> Result<usize, Error> {
+        let mut target = Target::Buffer(buffer);
+        self.until_done(flags, READ, |socket| socket.try_recv(&mut target))
+    }
+
+    /// Receives a message part; see [`Socket::recv_message`].
+    ///
+    /// # Errors
+    /// As [`SharedSocket::recv`].
+    pub fn recv_message(&self, message: &mut Message, flags: Flags) -> Result<usize, Error> {
+        let mut target = Target::Message(message);
+        self.until_done(flags, READ, |socket| socket.try_recv(&mut target))
+    }
+
+    /// Lets `call` use the socket, alone. It should not block: other threads would have to wait.
+    ///
+    /// # Errors
+    /// [`Error::NotSocket`] if it is closed, or what `call` answers.
+    pub fn with<T>(&self, call: impl FnOnce(&mut Socket) -> Result<T, Error>) -> Result<T, Error> {
+        let mut state = self.enter();
+        let result = state.socket().and_then(call);
+        self.pass_on(&mut state);
+        result
+    }
+
+    /// Closes the socket. Threads that wait in it get [`Error::NotSocket`].
+    ///
+    /// # Errors
+    /// [`Error::NotSocket`] if it is closed already.
+    pub fn close(&self) -> Result<(), Error> {
+        if self.process != thread::process_id() {
+            // A forked child: the lock may be held for ever by a thread that only the parent has, and what is behind it is the parent's.
+            return if self.left.swap(true, SeqCst) { Err(Error::NotSocket) } else { Ok(()) };
+        }
+        let socket = {
+            let mut state = self.enter();
+            let socket = state.socket.take().ok_or(Error::NotSocket)?;
+            self.wake_all(&state);
+            socket
+        };
+        socket.close();
+        Ok(())
+    }
+
+    // ---- one caller at a time
+
+    fn enter(&self) -> Stay<'_> {
+        match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => self.enter_occupied(),
+        }
+    }
+
+    #[cold]
+    fn enter_occupied(&self) -> Stay<'_> {
+        self.contenders.fetch_add(1, SeqCst);
+        // Pairs with `wait_alone`: it sees the contender, or we see that it sleeps.
+        if self.alone.load(SeqCst) {
+            self.inbox.push(News::Knock);
+        }
+        let mut state = lock(&self.state);
+        self.contenders.fetch_sub(1, SeqCst);
+        state.company = Instant::now().checked_add(COMPANY);
+        state
+    }
+
+    fn until_done<T>(
+        &self,
+        flags: Flags,
+        wanted: Wanted,
+        mut attempt: impl FnMut(&mut Socket) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut state = self.enter();
+        let mut deadline = None;
+        loop {
+            let result = state.socket().and_then(&mut attempt);
+            if !matches!(result, Err(Error::Again)) || flags.dontwait() {
+                self.pass_on(&mut state);
+                return result;
+            }
+            let until = match deadline {
+                Some(until) => until,
+                None => *deadline.insert(state.socket()?.deadline_for(wanted)),
+            };
+            let (stay, waited) = self.wait(state, wanted, until);
+            state = stay;
+            if let Err(error) = waited {
+                self.pass_on(&mut state);
+                return Err(error);
+            }
+        }
+    }
+
+    fn wait<'a>(
+        &'a self,
+        mut state: Stay<'a>,
+        wanted: Wanted,
+        deadline: Option<Instant>,
+    ) -> (Stay<'a>, Result<(), Error>) {
+        let in_company = state.company.is_some_and(|until| Instant::now() < until);
+        if in_company || !state.nobody_waits() {
+            return self.wait_in_company(state, wanted, deadline);
+        }
+        let waited = self.wait_alone(&mut state, wanted, deadline);
+        (state, waited)
+    }
+
+    /// With the lock held, until something has changed or somebody knocks.
+    fn wait_alone(&self, state: &mut State, wanted: Wanted, deadline: Option<Instant>) -> Result<(), Error> {
+        let socket = state.socket()?;
+        socket.conceal();
+        self.alone.store(true, SeqCst);
+        let waited = match self.contenders.load(SeqCst) {
+            0 => socket.wait(wanted, deadline),
+            _ => Ok(()),
+        };
+        self.alone.store(false, SeqCst);
+        if self.contenders.load(SeqCst) > 0 {
+            state.company = Instant::now().checked_add(COMPANY);
+        }
+        waited
+    }
+
+    /// With the lock given up meanwhile.
+    fn wait_in_company<'a>(
+        &'a self,
+        mut state: Stay<'a>,
+        wanted: Wanted,
+        deadline: Option<Instant>,
+    ) -> (Stay<'a>, Result<(), Error>) {
+        let patience = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if patience == Some(Duration::ZERO) {
+            return (state, Err(Error::Again));
+        }
+        self.pass_on(&mut state);
+        if state.sentinel.is_none() {
+            return self.be_sentinel(state, wanted, patience);
+        }
+        let condition = if wanted.read { &self.readable } else { &self.writable };
+        let count = |state: &mut State, by: fn(u32, u32) -> u32| {
+            let place = if wanted.read { &mut state.readers } else { &mut state.writers };
+            *place = by(*place, 1);
+        };
+        count(&mut state, u32::wrapping_add);
+        state = match patience {
+            None => condition.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner()),
+            Some(time) => match condition.wait_timeout(state, time) {
+                Ok((state, _)) => state,
+                Err(poisoned) => poisoned.into_inner().0,
+            },
+        };
+        count(&mut state, u32::wrapping_sub);
+        (state, Ok(()))
+    }
+
+    /// Sleeps where the I/O thread and inproc peers tell what happens.
+    fn be_sentinel<'a>(
+        &'a self,
+        mut state: Stay<'a>,
+        wanted: Wanted,
+        patience: Option<Duration>,
+    ) -> (Stay<'a>, Result<(), Error>) {
+        let ready = match state.socket() {
+            Ok(socket) => socket.rest(wanted),
+            Err(error) => return (state, Err(error)),
+        };
+        if ready {
+            return (state, Ok(()));
+        }
+        state.sentinel = Some(wanted);
+        drop(state);
+        let mut fds = [self.inbox.waker().0.as_fd(), self.door.as_fd()]
+            .map(|fd| PollFd::new(fd.as_raw_fd(), PollFd::IN));
+        let slept = poll::poll(&mut fds, patience);
+        let mut state = lock(&self.state);
+        state.sentinel = None;
+        self.inbox.waker().0.drain();
+        self.door.drain();
+        if state.writers > 0 {
+            // What they were refused for, the pattern may have forgotten.
+            self.writable.notify_all();
+        }
+        let waited = match slept {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => Err(Error::Interrupted),
+            Err(error) => Err(error.into()),
+        };
+        (state, waited)
+    }
+
+    /// Wakes those for whom something is there now, and somebody to be the sentinel if there is none.
+    fn pass_on(&self, state: &mut State) {
+        if !state.nobody_waits() {
+            self.wake_others(state);
+        }
+    }
+
+    #[cold]
+    fn wake_others(&self, state: &mut State) {
+        let State { socket, readers, writers, sentinel, watchers, .. } = state;
+        let Some(socket) = socket else { return self.wake_all(state) };
+        let can = socket.can_now();
+        let serves = |wanted: &Wanted| wanted.read && can.read || wanted.write && can.write;
+        if *readers > 0 && can.read {
+            self.readable.notify_one();
+        }
+        if *writers > 0 && can.write {
+            self.writable.notify_one();
+        }
+        match sentinel {
+            Some(wanted) if serves(wanted) => self.door.wake(),
+            Some(_) => {}
+            None if *readers > 0 => self.readable.notify_one(),
+            None if *writers > 0 => self.writable.notify_one(),
+            None => {}
+        }
+        for (watcher, wanted) in watchers.iter() {
+            if serves(wanted) {
+                watcher.wake();
+            }
+        }
+    }
+
+    fn wake_all(&self, state: &State) {
+        self.readable.notify_all();
+        self.writable.notify_all();
+        self.door.wake();
+        state.watchers.iter().for_each(|(watcher, _)| watcher.wake());
+    }
+
+    // ---- polling
+
+    /// What can be done now; for pollers.
+    pub(crate) fn refresh(&self, wanted: Wanted) -> Result<Wanted, Error> {
+        let mut state = self.enter();
+        self.inbox.waker().0.drain();
+        let result = state.socket().and_then(|socket| socket.refresh(wanted));
+        self.pass_on(&mut state);
+        result
+    }
+
+    /// From now on `watcher` is woken when something wanted is there, until [`SharedSocket::unwatch`]. A poller sleeps on that and on
+    /// [`SharedSocket::wake_fd`], and looks again at once after this call.
+    ///
+    /// # Errors
+    /// [`Error::NotSocket`] if it is closed.
+    pub fn watch(&self, watcher: &Arc<WakeFd>, events: i16) -> Result<(), Error> {
+        let mut state = self.enter();
+        let wanted = Wanted::of(events);
+        state.socket()?.rest(wanted);
+        state.watchers.push((watcher.clone(), wanted));
+        self.pass_on(&mut state);
+        Ok(())
+    }
+
+    /// Ends that.
+    pub fn unwatch(&self, watcher: &Arc<WakeFd>) {
+        self.enter().watchers.retain(|(other, _)| !Arc::ptr_eq(other, watcher));
+    }
+
+    /// The descriptor that is woken for everything while somebody watches.
+    pub fn wake_fd(&self) -> RawFd {
+        self.inbox.waker().0.as_fd().as_raw_fd()
+    }
+}
+
+impl std::fmt::Debug for SharedSocket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedSocket").finish_non_exhaustive()
+    }
+}

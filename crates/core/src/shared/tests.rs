@@ -1,0 +1,214 @@
+use std::thread;
+use std::time::Duration;
+
+use super::*;
+use crate::{Context, SocketType};
+use tautline_testkit::with_watchdog;
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn shared(context: &Context, socket_type: SocketType) -> Arc<SharedSocket> {
+    SharedSocket::new(context.socket(socket_type).unwrap()).unwrap()
+}
+
+/// The endpoint that a SERVER is bound to.
+fn serve(server: &SharedSocket, endpoint: &str) -> String {
+    server
+        .with(|socket| {
+            socket.bind(endpoint)?;
+            let mut text = [0; 256];
+            let len = socket.option(32, &mut text)?;
+            Ok(String::from_utf8_lossy(&text[..len - 1]).into_owned())
+        })
+        .unwrap()
+}
+
+/// Several threads ask and several take the answers, all on one CLIENT; several serve, all on one SERVER.
+fn many_on_both_ends(endpoint: &str) {
+    const ASKERS: u32 = 3;
+    const QUESTIONS: u32 = 400;
+    let context = Context::new();
+    let server = shared(&context, SocketType::Server);
+    let client = shared(&context, SocketType::Client);
+    let endpoint = serve(&server, endpoint);
+    client.with(|socket| socket.connect(&endpoint)).unwrap();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            let server = &server;
+            scope.spawn(move || {
+                let mut message = Message::new();
+                while server.recv_message(&mut message, Flags::NONE).is_ok() {
+                    let mut answer = Message::from_slice(message.as_slice());
+                    answer.set_routing_id(message.routing_id());
+                    server.send_message(&mut answer, Flags::NONE).unwrap();
+                }
+            });
+        }
+        let takers: Vec<_> = (0..2)
+            .map(|_| {
+                let client = &client;
+                scope.spawn(move || {
+                    let mut sum = 0_u64;
+                    let mut buffer = [0; 4];
+                    while let Ok(4) = client.recv(&mut buffer, Flags::NONE) {
+                        let number = u32::from_ne_bytes(buffer);
+                        if number == u32::MAX {
+                            break;
+                        }
+                        sum += u64::from(number);
+                    }
+                    sum
+                })
+            })
+            .collect();
+        let askers: Vec<_> = (0..ASKERS)
+            .map(|asker| {
+                let client = &client;
+                scope.spawn(move || {
+                    for question in 0..QUESTIONS {
+                        client.send(&(asker * QUESTIONS + question).to_ne_bytes(), Flags::NONE).unwrap();
+                    }
+                })
+            })
+            .collect();
+        askers.into_iter().for_each(|asker| asker.join().unwrap());
+        // Answers keep no order here, as two threads serve: what counts is the sum. The last ones end the takers.
+        for _ in 0..2 {
+            client.send(&u32::MAX.to_ne_bytes(), Flags::NONE).unwrap();
+        }
+        let all = u64::from(ASKERS * QUESTIONS);
+        let mut sum: u64 = takers.into_iter().map(|taker| taker.join().unwrap()).sum();
+        // What the ends have overtaken.
+        let mut buffer = [0; 4];
+        while sum < all * (all - 1) / 2 {
+            client.recv(&mut buffer, Flags::NONE).unwrap();
+            sum += u64::from(u32::from_ne_bytes(buffer));
+        }
+        assert_eq!(sum, all * (all - 1) / 2);
+        // Serving threads are blocked in it.
+        server.close().unwrap();
+    });
+    assert_eq!(server.recv(&mut [], Flags::DONTWAIT), Err(Error::NotSocket));
+}
+
+#[test]
+fn many_threads_on_both_ends_inproc() {
+    with_watchdog(LIMIT, "many threads inproc", || many_on_both_ends("inproc://shared"));
+}
+
+#[test]
+fn many_threads_on_both_ends_tcp() {
+    with_watchdog(LIMIT, "many threads tcp", || many_on_both_ends("tcp://127.0.0.1:*"));
+}
+
+#[test]
+fn senders_wait_for_room_and_each_other() {
+    with_watchdog(LIMIT, "senders", || {
+        let context = Context::new();
+        let gather = shared(&context, SocketType::Gather);
+        let scatter = shared(&context, SocketType::Scatter);
+        for socket in [&gather, &scatter] {
+            for option in [23, 24] {
+                socket.with(|socket| socket.set_option(option, &1_i32.to_ne_bytes())).unwrap();
+            }
+        }
+        let endpoint = serve(&gather, "inproc://room");
+        scatter.with(|socket| socket.connect(&endpoint)).unwrap();
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| (0..200).for_each(|_| scatter.send(b"x", Flags::NONE).unwrap()));
+            }
+            for _ in 0..600 {
+                assert_eq!(gather.recv(&mut [0; 8], Flags::NONE), Ok(1));
+            }
+        });
+        assert_eq!(gather.recv(&mut [0; 8], Flags::DONTWAIT), Err(Error::Again));
+    });
+}
+
+#[test]
+fn a_blocked_receiver_does_not_hold_off_others() {
+    with_watchdog(LIMIT, "blocked receiver", || {
+        let context = Context::new();
+        let one = shared(&context, SocketType::Channel);
+        let other = shared(&context, SocketType::Channel);
+        let endpoint = serve(&one, "tcp://127.0.0.1:*");
+        other.with(|socket| socket.connect(&endpoint)).unwrap();
+        thread::scope(|scope| {
+            let receiver = scope.spawn(|| one.recv(&mut [0; 8], Flags::NONE));
+            // Asks and answers pass while it waits, or begin before: both must do.
+            one.with(|socket| socket.set_option(17, &0_i32.to_ne_bytes())).unwrap();
+            one.send(b"out", Flags::NONE).unwrap();
+            assert_eq!(other.recv(&mut [0; 8], Flags::NONE), Ok(3));
+            other.send(b"in", Flags::NONE).unwrap();
+            assert_eq!(receiver.join().unwrap(), Ok(2));
+        });
+    });
+}
+
+#[test]
+fn waiting_ends_with_time_context_and_close() {
+    with_watchdog(LIMIT, "ends of waiting", || {
+        let context = Context::new();
+        let timed = shared(&context, SocketType::Gather);
+        timed.with(|socket| socket.set_option(27, &10_i32.to_ne_bytes())).unwrap();
+        thread::scope(|scope| {
+            let receivers = [0; 3].map(|_| scope.spawn(|| timed.recv(&mut [], Flags::NONE)));
+            receivers
+                .into_iter()
+                .for_each(|receiver| assert_eq!(receiver.join().unwrap(), Err(Error::Again)));
+        });
+        timed.close().unwrap();
+        assert_eq!(timed.close(), Err(Error::NotSocket));
+        let ended = shared(&context, SocketType::Gather);
+        thread::scope(|scope| {
+            let receivers = [0; 3].map(|_| scope.spawn(|| ended.recv(&mut [], Flags::NONE)));
+            context.shutdown().unwrap();
+            receivers
+                .into_iter()
+                .for_each(|receiver| assert_eq!(receiver.join().unwrap(), Err(Error::Terminated)));
+        });
+    });
+}
+
+#[test]
+fn pollers_and_receivers_share_a_socket() {
+    use crate::poller::{Item, POLLIN, Watched, poll};
+    with_watchdog(LIMIT, "pollers", || {
+        let context = Context::new();
+        let gather = shared(&context, SocketType::Gather);
+        let scatter = shared(&context, SocketType::Scatter);
+        let endpoint = serve(&gather, "tcp://127.0.0.1:*");
+        scatter.with(|socket| socket.connect(&endpoint)).unwrap();
+        let taken = AtomicU32::new(0);
+        thread::scope(|scope| {
+            for polls in [true, true, false] {
+                let (gather, taken) = (&gather, &taken);
+                scope.spawn(move || {
+                    loop {
+                        if polls {
+                            let mut items =
+                                [Item { watched: Watched::Shared(gather), events: POLLIN, revents: 0 }];
+                            if poll(&mut items, None).is_err() {
+                                return;
+                            }
+                        }
+                        let flags = if polls { Flags::DONTWAIT } else { Flags::NONE };
+                        match gather.recv(&mut [0; 8], flags) {
+                            Ok(_) => drop(taken.fetch_add(1, SeqCst)),
+                            Err(Error::Again) => {}
+                            Err(_) => return,
+                        }
+                    }
+                });
+            }
+            for _ in 0..1000 {
+                scatter.send(b"x", Flags::NONE).unwrap();
+            }
+            while taken.load(SeqCst) < 1000 {
+                thread::yield_now();
+            }
+            context.shutdown().unwrap();
+        });
+    });
+}

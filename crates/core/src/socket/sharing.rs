@@ -1,0 +1,80 @@
+//! A socket in the hands of many threads, as `shared` needs it: what does not block, and what makes others see what happens.
+
+use std::time::Instant;
+
+use super::{Socket, Wanted};
+use crate::conn::SocketInbox;
+use crate::error::Error;
+use crate::pattern;
+use crate::pipe::{Part, Received, Target};
+use crate::sync::Arc;
+
+impl Socket {
+    /// Whether several threads may call a socket of this type at once (ZMQ_THREAD_SAFE).
+    pub fn is_thread_safe(&self) -> bool {
+        pattern::entry(self.socket_type).is_some_and(|entry| entry.thread_safe)
+    }
+
+    /// Where its news come in.
+    pub(crate) fn inbox(&self) -> &Arc<SocketInbox> {
+        &self.inbox
+    }
+
+    /// Sends if that is possible at once.
+    pub(crate) fn try_send(&mut self, part: &mut Part<'_>) -> Result<(), Error> {
+        self.check_alive()?;
+        let result = self.pattern.send(&mut self.pipes, part);
+        self.close_refused();
+        result
+    }
+
+    /// Receives if that is possible at once; looks at the network.
+    pub(crate) fn try_recv(&mut self, target: &mut Target<'_>) -> Result<usize, Error> {
+        self.check_alive()?;
+        let mut result = self.pattern.recv(&mut self.pipes, target);
+        if result == Err(Error::Again) {
+            self.pull()?;
+            result = self.pattern.recv(&mut self.pipes, target);
+        }
+        self.close_refused();
+        self.detach_ended();
+        let Received { len, more } = result?;
+        self.receive_more = more;
+        Ok(len)
+    }
+
+    /// Until when a blocking receive (or else a send) that begins now may last.
+    pub(crate) fn deadline_for(&self, wanted: Wanted) -> Option<Instant> {
+        let options = &self.pipes.options;
+        let timeout = if wanted.read { options.receive_timeout } else { options.send_timeout };
+        timeout.and_then(|time| Instant::now().checked_add(time))
+    }
+
+    /// What can be done now, without a look at the network. A send means the one that was refused last.
+    pub(crate) fn can_now(&mut self) -> Wanted {
+        let Socket { pattern, pipes, .. } = self;
+        // After the end of the context every call has something to say.
+        if self.terminated || self.inbox.pending() {
+            return Wanted { read: true, write: true };
+        }
+        Wanted { read: pattern.can_recv(pipes), write: pattern.can_send_refused(pipes) }
+    }
+
+    /// The owner's place is going to be empty: everything wakes from now on, and what is queued is on its way. Whether what is wanted is
+    /// there, so that nobody need wait.
+    pub(crate) fn rest(&mut self, wanted: Wanted) -> bool {
+        self.expose();
+        self.pipes.flush();
+        if wanted.write {
+            // Asks inproc peers to tell of room.
+            self.pipes.full_streams();
+        }
+        let can = self.can_now();
+        wanted.read && can.read || wanted.write && can.write
+    }
+
+    /// An owner is back, and alone.
+    pub(crate) fn conceal(&self) {
+        self.inbox.conceal();
+    }
+}

@@ -1,0 +1,96 @@
+//! Groups of a DISH, single peers of SERVER, PEER and ROUTER: `zmq_join`, `zmq_leave`, `zmq_connect_peer`, `zmq_disconnect_peer`,
+//! `zmq_socket_get_peer_state`.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use tautline_core::{Error, Socket};
+
+use crate::entry;
+use crate::error::{fail, status};
+use crate::guard::guard;
+
+/// Receives the messages of a group from now on. -1 with EINVAL if the name is too long or joined already, with ENOTSUP if
+/// the socket is no DISH, with ENOTSOCK, with ETERM.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_join(socket: *mut c_void, group: *const c_char) -> c_int {
+    // SAFETY: the caller gives null or a handle, and null or a string.
+    unsafe { with_group(socket, group, Socket::join) }
+}
+
+/// Receives no more messages of a group. -1 with EINVAL if it was not joined; the rest as for [`zmq_join`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_leave(socket: *mut c_void, group: *const c_char) -> c_int {
+    // SAFETY: the caller gives null or a handle, and null or a string.
+    unsafe { with_group(socket, group, Socket::leave) }
+}
+
+/// # Safety
+/// `socket` is null or a handle, `group` null or a terminated string.
+unsafe fn with_group(
+    socket: *mut c_void,
+    group: *const c_char,
+    call: fn(&mut Socket, &[u8]) -> Result<(), Error>,
+) -> c_int {
+    guard(-1, || {
+        // SAFETY: the caller's word.
+        status(unsafe {
+            entry::with(socket, |socket| {
+                if group.is_null() {
+                    return Err(Error::Invalid);
+                }
+                call(socket, CStr::from_ptr(group).to_bytes())
+            })
+        })
+    })
+}
+
+/// Connects a PEER and gives the routing id of the peer at `endpoint`; 0 with ENOTSUP for other types, with EFAULT under
+/// ZMQ_IMMEDIATE, or as zmq_connect fails.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_connect_peer(socket: *mut c_void, endpoint: *const c_char) -> u32 {
+    guard(0, || {
+        // SAFETY: the caller gives null or a handle, and null or a string.
+        let connected = unsafe {
+            entry::with(socket, |socket| {
+                if endpoint.is_null() {
+                    return Err(Error::Invalid);
+                }
+                socket.connect_peer(CStr::from_ptr(endpoint).to_str().map_err(|_| Error::Invalid)?)
+            })
+        };
+        connected.unwrap_or_else(|error| {
+            fail(error);
+            0
+        })
+    })
+}
+
+/// Ends the connection to one peer of a SERVER or PEER. -1 with EHOSTUNREACH if there is no such peer, with ENOTSUP for
+/// other types, with ENOTSOCK, with ETERM.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_disconnect_peer(socket: *mut c_void, routing_id: u32) -> c_int {
+    // SAFETY: the caller gives null or a handle.
+    guard(-1, || status(unsafe { entry::with(socket, |socket| socket.disconnect_peer(routing_id)) }))
+}
+
+/// What could be done now with one peer of a ROUTER: ZMQ_POLLIN, ZMQ_POLLOUT. -1 with EHOSTUNREACH if there is no such
+/// peer, with ENOTSUP for other types, with EINVAL without a routing id, with ENOTSOCK, with ETERM.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_socket_get_peer_state(
+    socket: *mut c_void,
+    routing_id: *const c_void,
+    size: usize,
+) -> c_int {
+    guard(-1, || {
+        // SAFETY: the caller gives null or a handle, and null or `size` readable bytes.
+        let state = unsafe {
+            entry::with(socket, |socket| {
+                if routing_id.is_null() || isize::try_from(size).is_err() {
+                    return Err(Error::Invalid);
+                }
+                socket.peer_state(std::slice::from_raw_parts(routing_id.cast(), size))
+            })
+        };
+        state.unwrap_or_else(fail)
+    })
+}

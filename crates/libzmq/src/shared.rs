@@ -1,0 +1,63 @@
+//! Handles of the sockets that several threads may use at once (CLIENT, SERVER and their like).
+//!
+//! They are told from the others by the tag of their slot, so that these pay nothing for them. Called by [`crate::entry`], when a handle
+//! is not that of an ordinary socket.
+
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tautline_core::{Error, SharedSocket, Socket};
+
+use crate::slot::{Body, Slot, Spare};
+
+/// What such a socket's slot holds.
+#[derive(Debug, Default)]
+pub(crate) struct SharedBody(Mutex<Option<Arc<SharedSocket>>>);
+
+impl Body for SharedBody {
+    const TAG: u32 = 0x50C4_E702;
+
+    fn spare() -> &'static Spare<Self> {
+        static SPARE: Spare<SharedBody> = Spare::new();
+        &SPARE
+    }
+}
+
+impl SharedBody {
+    fn place(&self) -> std::sync::MutexGuard<'_, Option<Arc<SharedSocket>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Gives a new socket to C.
+pub(crate) fn open(socket: Socket) -> Result<*mut c_void, Error> {
+    let shared = SharedSocket::new(socket)?;
+    let slot = Slot::<SharedBody>::claim();
+    *slot.body().place() = Some(shared);
+    Ok(slot.publish())
+}
+
+/// The socket behind a handle. NotSocket if it is none of this kind.
+///
+/// # Safety
+/// `handle` is null, or points to four readable bytes.
+pub(crate) unsafe fn at(handle: *mut c_void) -> Result<Arc<SharedSocket>, Error> {
+    // SAFETY: the caller's word.
+    let slot = unsafe { Slot::<SharedBody>::at(handle) }.ok_or(Error::NotSocket)?;
+    slot.body().place().clone().ok_or(Error::NotSocket)
+}
+
+/// Ends the handle and closes the socket. NotSocket if it is none of this kind.
+///
+/// # Safety
+/// As for [`at`].
+pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
+    // SAFETY: the caller's word.
+    let slot = unsafe { Slot::<SharedBody>::at(handle) }.ok_or(Error::NotSocket)?;
+    if !slot.retire() {
+        return Err(Error::NotSocket);
+    }
+    let shared = slot.body().place().take();
+    slot.recycle();
+    shared.ok_or(Error::NotSocket)?.close()
+}
