@@ -142,6 +142,22 @@ impl Context {
         lock(&self.0.settings).get(option)
     }
 
+    /// Sets a context option from its bytes, zmq_ctx_set_ext(3).
+    ///
+    /// # Errors
+    /// As [`Context::set`].
+    pub fn set_bytes(&self, option: i32, value: &[u8]) -> Result<(), Error> {
+        lock(&self.0.settings).set_bytes(option, value)
+    }
+
+    /// Writes a context option to `out`, zmq_ctx_get_ext(3); how many bytes it has.
+    ///
+    /// # Errors
+    /// As [`Context::get`], and [`Error::Invalid`] if the room is too small.
+    pub fn get_bytes(&self, option: i32, out: &mut [u8]) -> Result<usize, Error> {
+        lock(&self.0.settings).get_bytes(option, out)
+    }
+
     /// Makes room for one more socket.
     ///
     /// # Errors

@@ -23,12 +23,39 @@ pub(crate) mod event {
     pub(crate) const HANDSHAKE_SUCCEEDED: u32 = 0x1000;
     pub(crate) const HANDSHAKE_FAILED_PROTOCOL: u32 = 0x2000;
     pub(crate) const HANDSHAKE_FAILED_AUTH: u32 = 0x4000;
+    pub(crate) const PIPES_STATS: u32 = 0x10000;
+}
+
+/// The two ends of a connection, as endpoints; either may be empty.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Ends {
+    pub(crate) local: String,
+    pub(crate) remote: String,
+    /// The local one is a bound endpoint.
+    pub(crate) bound: bool,
+}
+
+impl Ends {
+    /// Of a bound endpoint.
+    pub(crate) fn bound(local: impl Into<String>) -> Self {
+        Ends { local: local.into(), remote: String::new(), bound: true }
+    }
+
+    /// Of an endpoint that we connect to.
+    pub(crate) fn connected(remote: impl Into<String>) -> Self {
+        Ends { local: String::new(), remote: remote.into(), bound: false }
+    }
+
+    /// The one by which the program knows the connection: what it has bound or connected.
+    pub(crate) fn name(&self) -> &str {
+        if self.bound { &self.local } else { &self.remote }
+    }
 }
 
 /// Takes events. Called with the tap's lock held; must not block for long.
 pub(crate) trait EventSink: Send {
-    /// `event` with its value (a descriptor, an errno, an interval in milliseconds), at `endpoint`.
-    fn event(&mut self, event: u32, value: u32, endpoint: &str);
+    /// `event` with its values (a descriptor, an errno, an interval in milliseconds, numbers of messages), on this connection.
+    fn event(&mut self, event: u32, values: &[u64], ends: &Ends);
 }
 
 /// Where a socket's events can be tapped.
@@ -40,11 +67,21 @@ pub(crate) struct Tap {
 
 impl Tap {
     /// Emits an event, if anybody wants it.
-    pub(crate) fn emit(&self, event: u32, value: u32, endpoint: &str) {
+    pub(crate) fn emit(&self, event: u32, value: u32, ends: &Ends) {
+        self.emit_all(event, &[value.into()], ends);
+    }
+
+    /// Whether anybody wants this event.
+    pub(crate) fn wants(&self, event: u32) -> bool {
+        self.mask.load(Relaxed) & event != 0
+    }
+
+    /// As `emit`, for any number of values.
+    pub(crate) fn emit_all(&self, event: u32, values: &[u64], ends: &Ends) {
         if self.mask.load(Relaxed) & event != 0
             && let Some(sink) = &mut *lock(&self.sink)
         {
-            sink.event(event, value, endpoint);
+            sink.event(event, values, ends);
         }
     }
 
@@ -60,7 +97,7 @@ impl Tap {
         if let Some((mut sink, wanted)) = former
             && wanted & event::MONITOR_STOPPED != 0
         {
-            sink.event(event::MONITOR_STOPPED, 0, "");
+            sink.event(event::MONITOR_STOPPED, &[0], &Ends::default());
         }
     }
 }

@@ -3,11 +3,15 @@
 //! Two queues of ZMTP frames, one each way (`queue`), plus what lies behind them (`Link`). Only the socket's owner touches a pipe;
 //! the I/O side works on the other ends of the queues. Everything a pattern may do with a peer is a method here.
 
+mod conflate;
+mod notes;
 mod part;
 mod pipes;
+mod traffic;
 
 pub(crate) use part::{Body, Part, Received, Target};
 pub(crate) use pipes::Pipes;
+pub(crate) use traffic::Traffic;
 
 use crate::conn::flush::{Decision, FlushRule};
 use crate::conn::inproc::{InprocEnd, Offer};
@@ -72,6 +76,9 @@ pub(crate) struct Pipe {
     paced_out: Option<u32>,
     /// Messages that were written through since `takes` has last looked.
     through: u64,
+    /// Messages and bytes sent and received that no queue has counted, and messages dropped for want of room.
+    uncounted: Traffic,
+    dropped: u64,
     /// When `takes` last looked (clock ticks).
     mark_reached: u64,
     /// `takes` has refused a burst.
@@ -119,6 +126,15 @@ impl Pipe {
         let before = std::mem::replace(&mut self.mark_reached, now);
         self.burst_refused = before != 0 && now.saturating_sub(before) < clock::nanos_to_ticks(BURST_TIME_NS);
         self.burst_refused
+    }
+
+    /// As `can_send`, for a message that is dropped if not: that is counted.
+    #[inline]
+    pub(crate) fn takes_or_drops(&mut self) -> bool {
+        self.can_send() || {
+            self.dropped += u64::from(!self.ended);
+            false
+        }
     }
 
     /// Appends one part; with the last part the message is published, and written at once or later by the flush rule. The caller has
@@ -304,6 +320,8 @@ impl Pipe {
             in_message: false,
             paced_out: None,
             through: 0,
+            uncounted: Traffic::default(),
+            dropped: 0,
             mark_reached: 0,
             burst_refused: false,
             ended: false,
@@ -525,6 +543,8 @@ impl Pipe {
         });
         if flushed == Some(Flushed::Drained) {
             self.through += 1;
+            self.uncounted.messages_out += 1;
+            self.uncounted.bytes_out += body.len() as u64;
         }
         if patient && flushed == Some(Flushed::Blocked) {
             self.paced_out = Some(connection.writes());
@@ -533,46 +553,6 @@ impl Pipe {
             Some(flushed) => self.flushed(start, Some(flushed), part.patient),
             None => self.flush_by_rule(body.len(), part.patient),
         }
-    }
-
-    /// ZMQ_CONFLATE: replaces what is waiting. Multipart messages are not supported, as the option's documentation says.
-    fn send_conflated(&mut self, part: &mut Part<'_>) {
-        let Outgoing::Slot(slot) = &self.outgoing else { return };
-        let message = match &mut part.body {
-            Body::Borrowed(bytes) => Message::from_slice(bytes),
-            Body::Owned(message) => std::mem::take(*message),
-        };
-        slot.put(0, message);
-        match &self.link {
-            Link::Wire(connection) => {
-                if connection.pump_now().is_none() {
-                    connection.watch_residual();
-                }
-            }
-            Link::Inproc(end) => end.notify(),
-        }
-    }
-
-    fn recv_conflated(&mut self, target: &mut Target<'_>) -> Option<Received> {
-        let Incoming::Slot(slot) = &self.incoming else { return None };
-        let Some((_, mut message)) = slot.take() else { return self.recv_note(target) };
-        message.set_more(false);
-        if let Some(peer) = &self.peer {
-            message.set_metadata(Some(peer.metadata.clone()));
-        }
-        Some(target.put_message(message))
-    }
-
-    /// Tells the receiver something about the peer, with a message that comes behind all that is there from it.
-    pub(crate) fn note(&mut self, body: &[u8]) {
-        let mut message = Message::from_slice(body);
-        message.set_metadata(self.peer.as_ref().map(|peer| peer.metadata.clone()));
-        self.notes.push_back(message);
-    }
-
-    #[cold]
-    fn recv_note(&mut self, target: &mut Target<'_>) -> Option<Received> {
-        Some(target.put_message(self.notes.pop_front()?))
     }
 
     /// The inproc peer waits until at most `most` messages are queued.

@@ -10,6 +10,7 @@ mod news;
 mod options;
 mod peers;
 mod sharing;
+mod statistics;
 
 use std::time::{Duration, Instant};
 
@@ -68,6 +69,8 @@ pub struct Socket {
     last_endpoint: String,
     tap: Arc<Tap>,
     terminated: bool,
+    /// How often peers we connect to were lost and found again.
+    reconnects: u64,
     id: u64,
     _ticket: Ticket,
 }

@@ -248,7 +248,7 @@ fn lonely(context: &Context, interval: i32, longest: i32, events: u16) -> (Socke
     let mut socket = context.socket(SocketType::Push).unwrap();
     set(&mut socket, RECONNECT_IVL, interval);
     set(&mut socket, RECONNECT_IVL_MAX, longest);
-    socket.monitor(Some("inproc://events"), events.into()).unwrap();
+    socket.monitor(Some("inproc://events"), events.into(), 1, SocketType::Pair).unwrap();
     let mut monitor = context.socket(SocketType::Pair).unwrap();
     monitor.connect("inproc://events").unwrap();
     socket.connect("tcp://127.0.0.1:1").unwrap();

@@ -51,7 +51,7 @@ fn bound(context: &Context, socket_type: SocketType) -> (Socket, String) {
 
 /// A PAIR socket on which `socket` reports these events.
 fn monitor(context: &Context, socket: &mut Socket, events: u16) -> Socket {
-    socket.monitor(Some("inproc://events"), events.into()).unwrap();
+    socket.monitor(Some("inproc://events"), events.into(), 1, SocketType::Pair).unwrap();
     let mut monitor = context.socket(SocketType::Pair).unwrap();
     monitor.connect("inproc://events").unwrap();
     monitor

@@ -129,6 +129,50 @@ pub unsafe extern "C" fn zmq_ctx_get(handle: *mut c_void, option: c_int) -> c_in
     guard(-1, || unsafe { context(handle) }.and_then(|context| context.get(option)).unwrap_or_else(fail))
 }
 
+/// [`zmq_ctx_set`] from `size` bytes, for values that are no number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_ctx_set_ext(
+    handle: *mut c_void,
+    option: c_int,
+    value: *const c_void,
+    size: usize,
+) -> c_int {
+    guard(-1, || {
+        // SAFETY: the caller gives null or a handle, and null or `size` readable bytes.
+        status(unsafe { context(handle) }.and_then(|context| {
+            if value.is_null() || isize::try_from(size).is_err() {
+                return Err(Error::Invalid);
+            }
+            // SAFETY: not null, and the caller's word.
+            context.set_bytes(option, unsafe { std::slice::from_raw_parts(value.cast(), size) })
+        }))
+    })
+}
+
+/// [`zmq_ctx_get`] to `value`, which has room for `*size` bytes; `*size` becomes the length of the value.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zmq_ctx_get_ext(
+    handle: *mut c_void,
+    option: c_int,
+    value: *mut c_void,
+    size: *mut usize,
+) -> c_int {
+    guard(-1, || {
+        // SAFETY: the caller gives null or a handle, and for the rest null or valid room.
+        status(unsafe { context(handle) }.and_then(|context| {
+            if value.is_null() || size.is_null() {
+                return Err(Error::Fault);
+            }
+            // SAFETY: not null, and the caller's word.
+            unsafe {
+                let room = std::slice::from_raw_parts_mut(value.cast(), (*size).min(isize::MAX as usize));
+                *size = context.get_bytes(option, room)?;
+            }
+            Ok(())
+        }))
+    })
+}
+
 /// [`zmq_ctx_new`] with a number of I/O threads. Null with EINVAL if that is negative.
 #[unsafe(no_mangle)]
 pub extern "C" fn zmq_init(io_threads: c_int) -> *mut c_void {

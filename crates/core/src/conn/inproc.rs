@@ -137,6 +137,7 @@ impl InprocEnd {
     }
 
     /// Makes this side that of a device.
+    #[allow(dead_code)]
     pub(crate) fn serve(&self, device: Weak<dyn Device>) {
         let _ = self.mine().device.set(device);
     }

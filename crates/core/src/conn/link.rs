@@ -3,6 +3,7 @@
 use super::Connection;
 use super::reader::ReadSet;
 use crate::message::Metadata;
+use crate::monitor::Ends;
 use crate::queue::{FrameReader, FrameWriter, Inbox, Slot, Unpark};
 use crate::sync::{Arc, Mutex};
 use tautline_io::net::Stream;
@@ -17,6 +18,8 @@ pub(crate) struct PeerInfo {
     pub(crate) routing_id: Vec<u8>,
     /// Properties that received messages carry.
     pub(crate) metadata: Arc<Metadata>,
+    /// The ends of the connection; empty for inproc.
+    pub(crate) ends: Ends,
 }
 
 /// The owner's queue ends of a connection that has just come to be.

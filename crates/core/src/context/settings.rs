@@ -30,7 +30,7 @@ pub(super) struct Settings {
     policy: i32,
     max_msgsz: i32,
     affinity: Vec<usize>,
-    name_prefix: i32,
+    name_prefix: Vec<u8>,
     zero_copy: bool,
     ipv6: bool,
     blocky: bool,
@@ -45,7 +45,7 @@ impl Default for Settings {
             policy: -1,
             max_msgsz: i32::MAX,
             affinity: Vec::new(),
-            name_prefix: 0,
+            name_prefix: Vec::new(),
             zero_copy: true,
             ipv6: false,
             blocky: true,
@@ -69,7 +69,7 @@ impl Settings {
                 let index = self.affinity.iter().position(|known| *known == cpu).ok_or(Error::Invalid)?;
                 self.affinity.remove(index);
             }
-            THREAD_NAME_PREFIX => self.name_prefix = at_least(0)?,
+            THREAD_NAME_PREFIX => self.name_prefix = at_least(0)?.to_string().into_bytes(),
             ZERO_COPY_RECV => self.zero_copy = flag()?,
             IPV6 => self.ipv6 = flag()?,
             BLOCKY => self.blocky = flag()?,
@@ -86,12 +86,43 @@ impl Settings {
             THREAD_SCHED_POLICY => self.policy,
             MAX_MSGSZ => self.max_msgsz,
             MSG_T_SIZE => 64,
-            THREAD_NAME_PREFIX => self.name_prefix,
+            // A prefix that is no number reads as one as C's atoi does: 0.
+            THREAD_NAME_PREFIX => {
+                std::str::from_utf8(&self.name_prefix).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+            }
             ZERO_COPY_RECV => self.zero_copy.into(),
             IPV6 => self.ipv6.into(),
             BLOCKY => self.blocky.into(),
             _ => return Err(Error::Invalid),
         })
+    }
+
+    /// Options as bytes: numbers of C, and the prefix of thread names as text too.
+    pub(super) fn set_bytes(&mut self, option: i32, value: &[u8]) -> Result<(), Error> {
+        match (option, <[u8; 4]>::try_from(value)) {
+            (_, Ok(number)) => self.set(option, i32::from_ne_bytes(number)),
+            // As in libzmq it need not end with a NUL, and has at most 16 bytes with it.
+            (THREAD_NAME_PREFIX, _) if (1..=16).contains(&value.len()) => {
+                let text = value.split(|byte| *byte == 0).next().unwrap_or_default();
+                self.name_prefix = text.to_vec();
+                Ok(())
+            }
+            _ => Err(Error::Invalid),
+        }
+    }
+
+    /// Writes an option as bytes; how many they are. What has room for more than a number gets the prefix of thread names as text.
+    pub(super) fn get_bytes(&self, option: i32, out: &mut [u8]) -> Result<usize, Error> {
+        if option == THREAD_NAME_PREFIX && out.len() != 4 {
+            let text = &self.name_prefix;
+            let target = out.get_mut(..=text.len()).ok_or(Error::Invalid)?;
+            target[..text.len()].copy_from_slice(text);
+            target[text.len()] = 0;
+            return Ok(text.len() + 1);
+        }
+        let value = self.get(option)?.to_ne_bytes();
+        out.get_mut(..4).ok_or(Error::Invalid)?.copy_from_slice(&value);
+        Ok(4)
     }
 
     pub(super) fn io_threads(&self) -> usize {
@@ -109,7 +140,10 @@ impl Settings {
 
     /// How the I/O thread of this index is set up.
     pub(super) fn thread(&self, index: usize) -> ThreadOptions {
-        let prefix = if self.name_prefix > 0 { format!("{}/", self.name_prefix) } else { String::new() };
+        let prefix = match &self.name_prefix[..] {
+            b"" | b"0" => String::new(),
+            text => format!("{}/", String::from_utf8_lossy(text)),
+        };
         let scheduling = (self.policy >= 0 || self.priority >= 0).then_some((self.policy, self.priority));
         ThreadOptions {
             name: format!("{prefix}ZMQbg/IO/{index}"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::wire::{Origin, Wire};
 use super::{Resident, Site, Source, Turn};
-use crate::monitor::event;
+use crate::monitor::{Ends, event};
 use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport::{self, Bound, Leftover};
@@ -28,7 +28,7 @@ struct State {
 pub(crate) struct Acceptor {
     site: Arc<Site>,
     options: Arc<Options>,
-    endpoint: String,
+    endpoint: Ends,
     unlink: Option<Leftover>,
     state: Mutex<State>,
 }
@@ -40,7 +40,7 @@ impl Acceptor {
         let acceptor = Arc::new(Acceptor {
             site: site.clone(),
             options,
-            endpoint: bound.endpoint,
+            endpoint: Ends::bound(bound.endpoint),
             unlink: bound.unlink,
             state: Mutex::new(State { listener: Some(bound.listener), registration: None, wait_timer: 0 }),
         });
@@ -52,7 +52,7 @@ impl Acceptor {
 
     /// The endpoint as LAST_ENDPOINT shows it.
     pub(crate) fn endpoint(&self) -> &str {
-        &self.endpoint
+        self.endpoint.name()
     }
 
     /// Stops accepting at once: the address is free when this returns. The peers that came stay, unless `linger` is given: then they
@@ -122,9 +122,18 @@ impl Acceptor {
         if !transport::admit(&stream, &self.options) {
             return;
         }
-        self.site.tap.emit(event::ACCEPTED, stream.as_fd().as_raw_fd() as u32, &self.endpoint);
+        let ends = transport::ends(&stream, self.endpoint.name(), true);
+        self.site.tap.emit(event::ACCEPTED, stream.as_fd().as_raw_fd() as u32, &ends);
         let origin = Origin::Accepted(self.clone());
-        Wire::start(turn, &self.site, origin, self.options.clone(), stream, self.endpoint.clone(), 1);
+        Wire::start(
+            turn,
+            &self.site,
+            origin,
+            self.options.clone(),
+            stream,
+            self.endpoint.name().to_owned(),
+            1,
+        );
     }
 
     /// Out of descriptors or memory: listen again a little later.

@@ -9,10 +9,11 @@ use super::{Resident, Site, Source, Turn};
 use crate::conn::{Connection, Loss, News};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::monitor::event;
+use crate::monitor::{Ends, event};
 use crate::options::{
     Options, RECONNECT_STOP_AFTER_DISCONNECT, RECONNECT_STOP_CONN_REFUSED, RECONNECT_STOP_HANDSHAKE_FAILED,
 };
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport::{self, Route};
 use std::net::SocketAddr;
@@ -41,6 +42,8 @@ struct State {
     /// Addresses of a name still to be tried.
     candidates: VecDeque<Address>,
     source: Option<SocketAddr>,
+    /// The ends of the last stream.
+    ends: Ends,
     /// The interval last waited for.
     interval: Option<Duration>,
     retry_timer: u64,
@@ -70,19 +73,20 @@ impl Dialer {
             site: site.clone(),
             options,
             name: endpoint.to_string(),
-            endpoint,
             state: Mutex::new(State {
                 phase: Phase::Waiting,
                 connection,
                 sessions: 0,
                 candidates: VecDeque::new(),
                 source: None,
+                ends: Ends::connected(endpoint.to_string()),
                 interval: None,
                 retry_timer: 0,
                 connect_timer: 0,
                 linger_timer: 0,
                 lingering: false,
             }),
+            endpoint,
         });
         site.enter(Resident::Dialer(dialer.clone()));
         let newborn = dialer.clone();
@@ -156,6 +160,11 @@ impl Dialer {
         })
     }
 
+    fn emit(&self, event: u32, value: u32) {
+        let ends = lock(&self.state).ends.clone();
+        self.site.tap.emit(event, value, &ends);
+    }
+
     // ---- connecting
 
     fn dial(self: &Arc<Self>, turn: &mut Turn) {
@@ -219,7 +228,7 @@ impl Dialer {
                 state.connect_timer = timer;
                 state.phase = Phase::Connecting(stream, token);
                 drop(state);
-                self.site.tap.emit(event::CONNECT_DELAYED, errno::EINPROGRESS as u32, &self.name);
+                self.emit(event::CONNECT_DELAYED, errno::EINPROGRESS as u32);
             }
             Err(error) => self.failed(turn, error.raw_os_error().unwrap_or(0), Some(stream)),
         }
@@ -234,7 +243,8 @@ impl Dialer {
             state.interval = None;
             state.sessions
         };
-        self.site.tap.emit(event::CONNECTED, stream.as_fd().as_raw_fd() as u32, &self.name);
+        lock(&self.state).ends = transport::ends(&stream, &self.name, false);
+        self.emit(event::CONNECTED, stream.as_fd().as_raw_fd() as u32);
         let origin = Origin::Dialed(self.clone());
         Wire::start(turn, &self.site, origin, self.options.clone(), stream, self.name.clone(), number);
     }
@@ -242,11 +252,12 @@ impl Dialer {
     /// An attempt to connect has failed.
     fn failed(self: &Arc<Self>, turn: &mut Turn, errno: i32, stream: Option<Arc<Stream>>) {
         if let Some(stream) = stream {
-            self.site.tap.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32, &self.name);
+            self.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32);
         }
         if !lock(&self.state).candidates.is_empty() {
             return self.try_next(turn);
         }
+        self.site.failed_connects.fetch_add(1, Relaxed);
         if errno == errno::ECONNREFUSED && self.options.reconnect_stop & RECONNECT_STOP_CONN_REFUSED != 0 {
             return self.stop(turn);
         }
@@ -299,7 +310,7 @@ impl Dialer {
             state.phase = Phase::Waiting;
             wait
         };
-        self.site.tap.emit(event::CONNECT_RETRIED, wait.as_millis() as u32, &self.name);
+        self.emit(event::CONNECT_RETRIED, wait.as_millis() as u32);
         let key = turn.after(wait, self);
         lock(&self.state).retry_timer = key;
     }
@@ -329,7 +340,7 @@ impl Dialer {
             Phase::Stopped => return,
             Phase::Connecting(stream, token) => {
                 turn.unregister(token, stream.as_fd());
-                self.site.tap.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32, &self.name);
+                self.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32);
             }
             Phase::Waiting | Phase::Up | Phase::Resting => {}
         }

@@ -9,8 +9,8 @@ use crate::conn::reader::ReadSet;
 use crate::conn::{Connection, IoSide, Kind, Loss, NewPipe, SocketInbox};
 use crate::monitor::Tap;
 use crate::options::Options;
-use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::net::Stream;
 use tautline_io::reactor::Token;
@@ -24,6 +24,9 @@ pub(crate) struct Site {
     pub(crate) tap: Arc<Tap>,
     residents: Mutex<Vec<Resident>>,
     closed: AtomicBool,
+    /// Handshakes and attempts to connect that came to nothing.
+    pub(crate) failed_handshakes: AtomicU64,
+    pub(crate) failed_connects: AtomicU64,
     /// A ZAP handler is bound in the context.
     zap_handler: Arc<AtomicBool>,
     /// Dropped last: the context counts on it.
@@ -127,6 +130,8 @@ impl Site {
             tap,
             residents: Mutex::default(),
             closed: AtomicBool::new(false),
+            failed_handshakes: AtomicU64::new(0),
+            failed_connects: AtomicU64::new(0),
             zap_handler,
             _ticket: ticket,
         }

@@ -7,8 +7,9 @@ use super::heartbeat::Heartbeat;
 use super::{Acceptor, Dialer, Resident, Site, Source, Turn};
 use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
 use crate::message::Metadata;
-use crate::monitor::event;
+use crate::monitor::{Ends, event};
 use crate::options::Options;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
 use std::io::ErrorKind;
@@ -50,7 +51,7 @@ pub(crate) struct Wire {
     options: Arc<Options>,
     stream: Arc<Stream>,
     /// What events and LAST_ENDPOINT call this end.
-    endpoint: String,
+    endpoint: Ends,
     state: Mutex<State>,
 }
 
@@ -83,10 +84,10 @@ impl Wire {
         };
         let wire = Arc::new(Wire {
             site: site.clone(),
+            endpoint: transport::ends(&stream, &endpoint, matches!(origin, Origin::Accepted(_))),
             origin,
             options,
             stream,
-            endpoint,
             state: Mutex::new(state),
         });
         wire.site.enter(Resident::Wire(wire.clone()));
@@ -174,7 +175,7 @@ impl Wire {
         texts.push(("Peer-Address".into(), transport::peer_name(&self.stream)));
         texts.push(("Routing-Id".into(), String::from_utf8_lossy(&routing_id).into_owned()));
         let metadata = Arc::new(Metadata::new(texts, Some(self.stream.as_fd().as_raw_fd())));
-        Arc::new(PeerInfo { routing_id, metadata })
+        Arc::new(PeerInfo { routing_id, metadata, ends: self.endpoint.clone() })
     }
 
     /// The handshake is done: messages may flow.
@@ -302,6 +303,9 @@ impl Wire {
 
     fn report_failed_handshake(&self, why: Loss) {
         let tap = &self.site.tap;
+        if why != Loss::Closed {
+            self.site.failed_handshakes.fetch_add(1, Relaxed);
+        }
         match why {
             Loss::Protocol(ProtocolError::Auth(AuthFailure::Refused { status: Some(status) })) => {
                 tap.emit(event::HANDSHAKE_FAILED_AUTH, status.into(), &self.endpoint);

@@ -106,14 +106,14 @@ impl FanOut {
             self.send_part(pipes, part);
         } else if let &[id] = &self.matched[..] {
             if let Some(pipe) = pipes.get(id)
-                && pipe.can_send()
+                && pipe.takes_or_drops()
             {
                 pipe.send(part);
             }
         } else if part.bytes().len() < SHARE_FROM {
             for &id in &self.matched {
                 if let Some(pipe) = pipes.get(id)
-                    && pipe.can_send()
+                    && pipe.takes_or_drops()
                 {
                     pipe.send(&mut Part::copied(part.bytes(), false));
                 }
@@ -127,7 +127,7 @@ impl FanOut {
     /// A part of a multi-part message, or a long body: room is asked for once, before the first part.
     fn send_part(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) {
         if !self.in_message {
-            self.matched.retain(|&id| pipes.get(id).is_some_and(|pipe| pipe.can_send()));
+            self.matched.retain(|&id| pipes.get(id).is_some_and(|pipe| pipe.takes_or_drops()));
         }
         self.in_message = part.more;
         if part.bytes().len() >= SHARE_FROM && self.matched.len() > 1 {

@@ -86,6 +86,9 @@ impl Router {
             self.refused = id.filter(|&id| pipes.get(id).is_some_and(|pipe| !pipe.has_ended()));
             return Err(if self.refused.is_some() { Error::Again } else { Error::HostUnreachable });
         }
+        if self.sending_to.is_none() {
+            pipes.unroutable += 1;
+        }
         self.sending = true;
         Ok(())
     }

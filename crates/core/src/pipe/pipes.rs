@@ -1,6 +1,6 @@
 //! The pipes of one socket, by their names: the half of a socket that its pattern works on.
 
-use super::{Part, Pipe, PipeId};
+use super::{Part, Pipe, PipeId, Traffic};
 use crate::options::Options;
 use crate::sync::Arc;
 use tautline_io::net::Stream;
@@ -10,6 +10,12 @@ pub(crate) struct Pipes {
     slots: Vec<Option<Pipe>>,
     vacant: Vec<u32>,
     closing: Vec<PipeId>,
+    /// Traffic of the pipes that are gone, messages dropped by them, and messages lost in them.
+    past: Traffic,
+    past_dropped: u64,
+    past_lost: u64,
+    /// Messages that had nobody to go to.
+    pub(crate) unroutable: u64,
     /// The socket's options as they are now.
     pub(crate) options: Options,
 }
@@ -17,7 +23,16 @@ pub(crate) struct Pipes {
 impl Pipes {
     /// No pipes yet.
     pub(crate) fn new(options: Options) -> Self {
-        Pipes { slots: Vec::new(), vacant: Vec::new(), closing: Vec::new(), options }
+        Pipes {
+            slots: Vec::new(),
+            vacant: Vec::new(),
+            closing: Vec::new(),
+            past: Traffic::default(),
+            past_dropped: 0,
+            past_lost: 0,
+            unroutable: 0,
+            options,
+        }
     }
 
     /// The pipe of this name, if it is there.
@@ -70,14 +85,40 @@ impl Pipes {
 
     /// Takes a pipe out.
     pub(crate) fn remove(&mut self, id: PipeId) -> Option<Pipe> {
-        let pipe = self.slots.get_mut(id.0 as usize)?.take()?;
+        let mut pipe = self.slots.get_mut(id.0 as usize)?.take()?;
         self.vacant.push(id.0);
+        self.past.add(pipe.traffic());
+        self.past_dropped += pipe.dropped();
+        if pipe.has_ended() {
+            self.past_lost += pipe.queued().0;
+        }
         Some(pipe)
     }
 
     /// The names of all pipes, apart from the pipes.
     pub(crate) fn all(&self) -> Vec<PipeId> {
         self.ids().collect()
+    }
+
+    /// Everything that has gone through the pipes, these and former ones.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let mut all = self.past;
+        self.slots.iter().flatten().for_each(|pipe| all.add(pipe.traffic()));
+        all
+    }
+
+    /// Messages dropped for want of room, and messages lost with their connections.
+    pub(crate) fn dropped(&self) -> (u64, u64) {
+        let now: u64 = self.slots.iter().flatten().map(Pipe::dropped).sum();
+        (self.past_dropped + now, self.past_lost)
+    }
+
+    /// How many pipes there are, and how many messages wait in them: outgoing and incoming.
+    pub(crate) fn depths(&mut self) -> (u64, u64, u64) {
+        self.slots.iter_mut().flatten().fold((0, 0, 0), |(pipes, out, incoming), pipe| {
+            let (more_out, more_in) = pipe.queued();
+            (pipes + 1, out + more_out, incoming + more_in)
+        })
     }
 
     /// ZMQ_SNDHWM or ZMQ_RCVHWM has changed: it takes effect on the pipes that exist.

@@ -323,6 +323,12 @@ impl FrameReader {
         Some(head)
     }
 
+    /// Messages and bytes of frames read so far.
+    pub(crate) fn read(&self) -> (u64, u64) {
+        let (messages, bytes) = chain::start();
+        (self.messages.wrapping_sub(messages), self.bytes().wrapping_sub(bytes))
+    }
+
     /// Messages that are published and not read.
     pub(crate) fn queued(&mut self) -> u64 {
         // Acquire pairs with the Release in the producer's `publish`.

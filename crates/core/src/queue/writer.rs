@@ -63,6 +63,12 @@ impl FrameWriter {
         in_flight < self.limit
     }
 
+    /// Messages and bytes of frames published so far.
+    pub(crate) fn written(&self) -> (u64, u64) {
+        let (messages, bytes) = chain::start();
+        (self.end.messages.wrapping_sub(messages), self.end.bytes().wrapping_sub(bytes))
+    }
+
     /// Appends one frame with a copy of `body`; `flags` are `frame::MORE` and `frame::COMMAND`. Not visible before `publish`.
     #[inline]
     pub(crate) fn append(&mut self, flags: u8, body: &[u8]) {
@@ -181,7 +187,6 @@ impl FrameWriter {
     }
 
     /// Messages that are published and that the consumer has not given credit for.
-    #[cfg(test)]
     pub(crate) fn in_flight(&self) -> u64 {
         // Acquire pairs with the consumer's Release store of the head.
         chain::messages_behind(self.end.shared.head.0.load(Ordering::Acquire), self.end.messages)

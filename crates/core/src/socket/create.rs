@@ -60,6 +60,7 @@ impl Context {
             last_endpoint: String::new(),
             tap,
             terminated: false,
+            reconnects: 0,
             id,
             _ticket: ticket,
         })

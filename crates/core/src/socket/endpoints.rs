@@ -6,7 +6,7 @@ use crate::driver::{Acceptor, Dialer, Site, check_dial};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::message::Metadata;
-use crate::monitor::event;
+use crate::monitor::{Ends, event};
 use crate::options::Mechanism;
 use crate::pipe::{Pipe, PipeId};
 use crate::sync::Arc;
@@ -56,7 +56,7 @@ impl Socket {
                 Ok(())
             }
             Err(error) => {
-                self.tap.emit(event::BIND_FAILED, error.errno() as u32, endpoint);
+                self.tap.emit(event::BIND_FAILED, error.errno() as u32, &Ends::bound(endpoint));
                 Err(error)
             }
         }
@@ -249,6 +249,7 @@ impl Socket {
         Arc::new(PeerInfo {
             routing_id: self.pipes.options.routing_id.clone(),
             metadata: Arc::new(Metadata::default()),
+            ends: Ends::default(),
         })
     }
 

@@ -1,47 +1,109 @@
-//! zmq_socket_monitor(3): a socket's events as messages on an inproc PAIR socket.
+//! zmq_socket_monitor(3) and zmq_socket_monitor_versioned(3): a socket's events as messages on an inproc socket.
 
 use super::{Flags, Socket};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::monitor::EventSink;
+use crate::monitor::{Ends, EventSink, event};
 use crate::transport;
 use std::time::Duration;
 use tautline_proto::SocketType;
 
-/// Turns events into messages of two parts: number and value, then the endpoint.
-struct MonitorSocket(Socket);
+/// Events of version 1: two parts, number (16 bits) with value (32 bits), and the endpoint.
+struct FirstVersion(Socket);
 
-impl EventSink for MonitorSocket {
-    fn event(&mut self, event: u32, value: u32, endpoint: &str) {
+impl EventSink for FirstVersion {
+    fn event(&mut self, event: u32, values: &[u64], ends: &Ends) {
+        let value = values.first().copied().unwrap_or(0);
         let mut head = [0; 6];
         head[..2].copy_from_slice(&(event as u16).to_ne_bytes());
-        head[2..].copy_from_slice(&value.to_ne_bytes());
-        // A monitor that nobody reads must not stop the connections it watches: at the high-water mark events are lost.
-        if self.0.send(&head, Flags(Flags::DONTWAIT.0 | Flags::MORE.0)).is_ok() {
-            let _ = self.0.send(endpoint.as_bytes(), Flags::DONTWAIT);
+        head[2..].copy_from_slice(&(value as u32).to_ne_bytes());
+        tell(&mut self.0, &[&head, ends.name().as_bytes()]);
+    }
+}
+
+/// Events of version 2: number, count of values, the values (64 bits each), the local and the remote endpoint.
+struct SecondVersion(Socket);
+
+impl EventSink for SecondVersion {
+    fn event(&mut self, event: u32, values: &[u64], ends: &Ends) {
+        let numbers: Vec<[u8; 8]> = [u64::from(event), values.len() as u64]
+            .iter()
+            .chain(values)
+            .map(|number| number.to_ne_bytes())
+            .collect();
+        let mut parts: Vec<&[u8]> = numbers.iter().map(<[u8; 8]>::as_slice).collect();
+        parts.extend([ends.local.as_bytes(), ends.remote.as_bytes()]);
+        tell(&mut self.0, &parts);
+    }
+}
+
+/// A monitor that nobody reads must not stop the connections it watches: at the high-water mark events are lost.
+fn tell(socket: &mut Socket, parts: &[&[u8]]) {
+    for (index, part) in parts.iter().enumerate() {
+        let more = if index + 1 < parts.len() { Flags::MORE.0 } else { 0 };
+        if socket.send(part, Flags(Flags::DONTWAIT.0 | more)).is_err() {
+            return;
         }
     }
 }
 
 impl Socket {
-    /// From now on reports the events of the mask `events` on a PAIR socket bound to `endpoint`, which must be inproc; `None` ends it.
+    /// From now on reports the events of the mask `events` on a socket of type `socket_type` bound to `endpoint`, which must be inproc;
+    /// `None` ends it. Version 1 has two parts for each event, version 2 tells both ends of a connection.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::ProtocolNotSupported`] if it is not inproc, [`Error::AddressInUse`], [`Error::Terminated`].
-    pub fn monitor(&mut self, endpoint: Option<&str>, events: i32) -> Result<(), Error> {
+    /// [`Error::Invalid`] also for an unknown version, for events that version 1 does not have, and for all types but PAIR, PUB and PUSH;
+    /// [`Error::ProtocolNotSupported`] if it is not inproc, [`Error::AddressInUse`], [`Error::Terminated`].
+    pub fn monitor(
+        &mut self,
+        endpoint: Option<&str>,
+        events: u64,
+        version: i32,
+        socket_type: SocketType,
+    ) -> Result<(), Error> {
         self.check_alive()?;
         let Some(endpoint) = endpoint else {
             self.tap.listen(0, None);
             return Ok(());
         };
+        if !matches!(version, 1 | 2) || (version == 1 && events >> 16 != 0) {
+            return Err(Error::Invalid);
+        }
         if !matches!(transport::parse(endpoint)?, Endpoint::Inproc(_)) {
             return Err(Error::ProtocolNotSupported);
         }
+        if !matches!(socket_type, SocketType::Pair | SocketType::Pub | SocketType::Push) {
+            return Err(Error::Invalid);
+        }
         self.tap.listen(0, None);
-        let mut socket = self.context.socket(SocketType::Pair)?;
+        let mut socket = self.context.socket(socket_type)?;
         socket.pipes.options.linger = Some(Duration::ZERO);
         socket.bind(endpoint)?;
-        self.tap.listen(events as u32, Some(Box::new(MonitorSocket(socket))));
+        let sink: Box<dyn EventSink> =
+            if version == 1 { Box::new(FirstVersion(socket)) } else { Box::new(SecondVersion(socket)) };
+        self.tap.listen(events as u32, Some(sink));
+        Ok(())
+    }
+
+    /// Reports an event for each peer that tells how many messages wait for it and from it, zmq_socket_monitor_pipes_stats(3).
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if nobody listens to this event, [`Error::Again`] without peers, [`Error::Terminated`].
+    pub fn monitor_queues(&mut self) -> Result<(), Error> {
+        self.check_alive()?;
+        if !self.tap.wants(event::PIPES_STATS) {
+            return Err(Error::Invalid);
+        }
+        let all = self.pipes.all();
+        if all.is_empty() {
+            return Err(Error::Again);
+        }
+        for id in all {
+            let Some(pipe) = self.pipes.get(id) else { continue };
+            let (outgoing, incoming) = pipe.queued();
+            let ends = pipe.peer().map(|peer| peer.ends.clone()).unwrap_or_default();
+            self.tap.emit_all(event::PIPES_STATS, &[outgoing, incoming], &ends);
+        }
         Ok(())
     }
 }

@@ -36,6 +36,7 @@ impl Socket {
             }
             News::Ready { connection, peer, reconnected } => {
                 if let Some(id) = self.pipe_of(&connection) {
+                    self.reconnects += u64::from(reconnected);
                     self.ready(id, |pipe| pipe.set_peer(peer), reconnected);
                 }
             }

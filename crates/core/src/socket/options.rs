@@ -15,6 +15,8 @@ const RCVHWM: i32 = 24;
 const LAST_ENDPOINT: i32 = 32;
 const THREAD_SAFE: i32 = 81;
 const TOPICS_COUNT: i32 = 116;
+/// Of our own, far from libzmq's numbers.
+const STATISTICS: i32 = 0x5441_0001;
 
 const POLLIN: i32 = 1;
 const POLLOUT: i32 = 2;
@@ -86,6 +88,11 @@ impl Socket {
                 self.wake_descriptor()
             }
             TOPICS_COUNT => self.pattern.topics_count().ok_or(Error::Invalid)?.min(i32::MAX as usize) as i32,
+            STATISTICS if out.len() >= 8 => {
+                self.check_alive()?;
+                return Ok(self.write_statistics(out));
+            }
+            STATISTICS => return Err(Error::Invalid),
             LAST_ENDPOINT => {
                 let text = self.last_endpoint.as_bytes();
                 let target = out.get_mut(..=text.len()).ok_or(Error::Invalid)?;

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use crate::endpoint::{Endpoint, IpcEndpoint, TcpEndpoint};
 use crate::error::Error;
+use crate::monitor::Ends;
 use crate::options::Options;
 use tautline_io::net::{self, Address, Family as StreamFamily, Listener, Stream};
 use tautline_io::resolve::Family;
@@ -129,6 +130,18 @@ pub(crate) fn connect(
 pub(crate) fn admit(stream: &Stream, options: &Options) -> bool {
     let Ok(family) = stream.family() else { return false };
     REGISTRY.iter().find_map(|entry| (entry.admit)(stream, family, options)).unwrap_or(false)
+}
+
+/// The two ends of a stream of the endpoint `name`, which was bound or else connected here.
+pub(crate) fn ends(stream: &Stream, name: &str, bound: bool) -> Ends {
+    let scheme = name.split_once("://").map_or("", |(scheme, _)| scheme);
+    let other = if bound { stream.peer_address() } else { stream.local_address() };
+    let other = other.map_or_else(|_| String::new(), |address| format!("{scheme}://{address}"));
+    let name = name.to_owned();
+    match bound {
+        true => Ends { local: name, remote: other, bound },
+        false => Ends { local: other, remote: name, bound },
+    }
 }
 
 /// The peer's address as messages show it ("Peer-Address"): without the port; who is behind a local socket.

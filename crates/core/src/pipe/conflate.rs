@@ -1,0 +1,38 @@
+//! ZMQ_CONFLATE: a pipe whose queues are slots for the newest message.
+
+use super::{Body, Incoming, Link, Outgoing, Part, Pipe, Received, Target};
+use crate::message::Message;
+
+impl Pipe {
+    /// Replaces what is waiting. Multipart messages are not supported, as the option's documentation says.
+    pub(super) fn send_conflated(&mut self, part: &mut Part<'_>) {
+        let Outgoing::Slot(slot) = &self.outgoing else { return };
+        let message = match &mut part.body {
+            Body::Borrowed(bytes) => Message::from_slice(bytes),
+            Body::Owned(message) => std::mem::take(*message),
+        };
+        self.uncounted.messages_out += 1;
+        self.uncounted.bytes_out += message.len() as u64;
+        slot.put(0, message);
+        match &self.link {
+            Link::Wire(connection) => {
+                if connection.pump_now().is_none() {
+                    connection.watch_residual();
+                }
+            }
+            Link::Inproc(end) => end.notify(),
+        }
+    }
+
+    pub(super) fn recv_conflated(&mut self, target: &mut Target<'_>) -> Option<Received> {
+        let Incoming::Slot(slot) = &self.incoming else { return None };
+        let Some((_, mut message)) = slot.take() else { return self.recv_note(target) };
+        message.set_more(false);
+        self.uncounted.messages_in += 1;
+        self.uncounted.bytes_in += message.len() as u64;
+        if let Some(peer) = &self.peer {
+            message.set_metadata(Some(peer.metadata.clone()));
+        }
+        Some(target.put_message(message))
+    }
+}

@@ -1,0 +1,18 @@
+//! Messages about a peer that the socket itself puts in: ZMQ_DISCONNECT_MSG and ZMQ_HICCUP_MSG.
+
+use super::{Pipe, Received, Target};
+use crate::message::Message;
+
+impl Pipe {
+    /// Tells the receiver something about the peer, with a message that comes behind all that is there from it.
+    pub(crate) fn note(&mut self, body: &[u8]) {
+        let mut message = Message::from_slice(body);
+        message.set_metadata(self.peer.as_ref().map(|peer| peer.metadata.clone()));
+        self.notes.push_back(message);
+    }
+
+    #[cold]
+    pub(super) fn recv_note(&mut self, target: &mut Target<'_>) -> Option<Received> {
+        Some(target.put_message(self.notes.pop_front()?))
+    }
+}

@@ -1,0 +1,58 @@
+//! What has gone through a pipe, and what waits in it. The queues count anyway; here is what they do not see.
+
+use super::{Incoming, Outgoing, Pipe};
+
+/// What has gone through a pipe.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Traffic {
+    pub(crate) messages_out: u64,
+    pub(crate) bytes_out: u64,
+    pub(crate) messages_in: u64,
+    pub(crate) bytes_in: u64,
+}
+
+impl Traffic {
+    /// Adds that of another pipe.
+    pub(super) fn add(&mut self, other: Traffic) {
+        self.messages_out += other.messages_out;
+        self.bytes_out += other.bytes_out;
+        self.messages_in += other.messages_in;
+        self.bytes_in += other.bytes_in;
+    }
+}
+
+impl Pipe {
+    /// How many messages wait for the peer, and how many from it wait for the owner.
+    pub(crate) fn queued(&mut self) -> (u64, u64) {
+        let outgoing = match &self.outgoing {
+            Outgoing::Queue(writer) => writer.in_flight(),
+            Outgoing::Slot(slot) => slot.is_full().into(),
+        };
+        let incoming = match &mut self.incoming {
+            Incoming::Queue(reader) => reader.queued(),
+            Incoming::Slot(slot) => slot.is_full().into(),
+        };
+        (outgoing, incoming)
+    }
+
+    /// What has gone through it so far; bytes are those of whole frames where there is a queue.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let mut traffic = self.uncounted;
+        if let Outgoing::Queue(writer) = &self.outgoing {
+            let (messages, bytes) = writer.written();
+            traffic.messages_out += messages;
+            traffic.bytes_out += bytes;
+        }
+        if let Incoming::Queue(reader) = &self.incoming {
+            let (messages, bytes) = reader.read();
+            traffic.messages_in += messages;
+            traffic.bytes_in += bytes;
+        }
+        traffic
+    }
+
+    /// Messages that were dropped for want of room.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}

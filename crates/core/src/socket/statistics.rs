@@ -1,0 +1,41 @@
+//! What a socket has done: an option of our own, ZMQ_TAUTLINE_STATISTICS. Everything is taken from counts that the queues keep anyway, or is
+//! counted where something goes wrong, so that it costs a message nothing.
+
+use super::Socket;
+use crate::sync::atomic::Ordering::Relaxed;
+
+/// The numbers, in the order of `zmq_tautline_statistics_t`.
+const NUMBERS: usize = 13;
+
+impl Socket {
+    pub(super) fn statistics(&mut self) -> [u64; NUMBERS] {
+        let traffic = self.pipes.traffic();
+        let (dropped_full, lost) = self.pipes.dropped();
+        let (peers, queued_out, queued_in) = self.pipes.depths();
+        let (failed_handshakes, failed_connects) = self.site.as_ref().map_or((0, 0), |site| {
+            (site.failed_handshakes.load(Relaxed), site.failed_connects.load(Relaxed))
+        });
+        [
+            traffic.messages_out,
+            traffic.bytes_out,
+            traffic.messages_in,
+            traffic.bytes_in,
+            dropped_full,
+            self.pipes.unroutable,
+            lost,
+            queued_out,
+            queued_in,
+            peers,
+            self.reconnects,
+            failed_connects,
+            failed_handshakes,
+        ]
+    }
+
+    /// Writes as many of the numbers as there is room for; how many bytes that are.
+    pub(super) fn write_statistics(&mut self, out: &mut [u8]) -> usize {
+        let numbers = self.statistics();
+        let places = out.chunks_exact_mut(8);
+        places.zip(numbers).map(|(place, number)| place.copy_from_slice(&number.to_ne_bytes())).count() * 8
+    }
+}
