@@ -130,6 +130,7 @@ impl Producer {
     /// # Safety
     /// `position` is at or behind the mark, not inside an external node.
     pub(super) unsafe fn cut(&mut self, position: Position, bytes: u64) {
+        let appended = self.bytes();
         // SAFETY: the nodes behind `position` are the producer's own. The consumer may look at `end` of this one while it is set back,
         // but cares only for the published bytes before it.
         unsafe {
@@ -157,6 +158,8 @@ impl Producer {
             self.at = position.at;
             self.behind = std::ptr::null_mut();
         }
+        // What stays, in 64 bits.
+        let bytes = appended.wrapping_sub(chain::bytes_behind(bytes, appended));
         self.base = bytes.wrapping_sub(self.at.addr() as u64);
     }
 
