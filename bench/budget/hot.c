@@ -1,0 +1,92 @@
+/* hot: what a message costs when nobody waits: one thread sends a batch over inproc and receives it, again and again.
+ *
+ *   hot push_pull|pub_sub|router_dealer buffers|messages SIZE ROUNDS
+ *
+ * scripts/budget.sh counts the instructions of send_batch and receive_batch under callgrind. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+#define BATCH 500 /* below the high-water mark */
+
+static size_t size;
+static int messages, routed;
+static char body[65536];
+
+static void check(int good)
+{
+    if (!good) {
+        fprintf(stderr, "hot: %s\n", zmq_strerror(zmq_errno()));
+        exit(1);
+    }
+}
+
+__attribute__((noinline)) void send_batch(void *socket)
+{
+    for (int i = 0; i < BATCH; i++) {
+        if (routed)
+            check(zmq_send(socket, "id", 2, ZMQ_SNDMORE) == 2);
+        if (messages) {
+            zmq_msg_t message;
+            check(zmq_msg_init_size(&message, size) == 0);
+            memcpy(zmq_msg_data(&message), body, size);
+            check(zmq_msg_send(&message, socket, 0) == (int) size);
+        } else {
+            check(zmq_send(socket, body, size, 0) == (int) size);
+        }
+    }
+}
+
+__attribute__((noinline)) void receive_batch(void *socket)
+{
+    for (int i = 0; i < BATCH; i++) {
+        if (messages) {
+            zmq_msg_t message;
+            check(zmq_msg_init(&message) == 0);
+            check(zmq_msg_recv(&message, socket, 0) == (int) size);
+            check(zmq_msg_close(&message) == 0);
+        } else {
+            check(zmq_recv(socket, body, sizeof body, 0) == (int) size);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int rounds, to = ZMQ_PUSH, from = ZMQ_PULL;
+    char subscription[2];
+
+    if (argc != 5)
+        return 2;
+    if (strcmp(argv[1], "pub_sub") == 0)
+        to = ZMQ_XPUB, from = ZMQ_SUB;
+    else if (strcmp(argv[1], "router_dealer") == 0)
+        to = ZMQ_ROUTER, from = ZMQ_DEALER, routed = 1;
+    messages = strcmp(argv[2], "messages") == 0;
+    size = strtoul(argv[3], NULL, 10);
+    rounds = atoi(argv[4]);
+    check(size <= sizeof body);
+
+    void *context = zmq_ctx_new(), *sender = zmq_socket(context, to), *receiver = zmq_socket(context, from);
+    check(sender != NULL && receiver != NULL && zmq_bind(sender, "inproc://hot") == 0);
+    if (from == ZMQ_SUB)
+        check(zmq_setsockopt(receiver, ZMQ_SUBSCRIBE, "", 0) == 0);
+    if (from == ZMQ_DEALER)
+        check(zmq_setsockopt(receiver, ZMQ_ROUTING_ID, "id", 2) == 0);
+    check(zmq_connect(receiver, "inproc://hot") == 0);
+    if (to == ZMQ_XPUB)
+        check(zmq_recv(sender, subscription, sizeof subscription, 0) == 1);
+    if (routed) { /* so that the ROUTER knows it */
+        check(zmq_send(receiver, "hello", 5, 0) == 5);
+        check(zmq_recv(sender, body, sizeof body, 0) == 2 && zmq_recv(sender, body, sizeof body, 0) == 5);
+    }
+    for (int i = 0; i < rounds; i++) {
+        send_batch(sender);
+        receive_batch(receiver);
+    }
+    zmq_close(sender);
+    zmq_close(receiver);
+    zmq_ctx_term(context);
+    return 0;
+}

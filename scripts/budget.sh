@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Instructions for each send and each receive in the hot loop, held against bench/budget/budget.txt; `make budget`.
+#
+#   scripts/budget.sh            fails when a count is more than the margin above its budget
+#   scripts/budget.sh --write    writes the counts as the new budget
+#
+# Counted by callgrind, so the same on a busy machine: two runs of one thread over inproc, one longer than the other,
+# and the difference by the number of messages, so that starting up and the first segments are not in it.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+# Room for another compiler's choices and another C library's memcpy.
+margin_percent=8
+short=10 long=50 batch=500 # rounds, and messages in one
+
+scripts/need.sh cargo:cargo cc:gcc valgrind:valgrind
+cargo build --release --quiet -p tautline-libzmq
+target=${CARGO_TARGET_DIR:-$root/target}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+ln -s "$(realpath "$target/release/libzmq.so")" "$work/libzmq.so.5"
+${CC:-cc} -std=gnu11 -O2 -Wall -Wextra -I"$root/include" -o "$work/hot" bench/budget/hot.c "$work/libzmq.so.5"
+
+# instructions FUNCTION ROUNDS ARGUMENTS...: what the function and all it calls took in such a run.
+instructions() {
+    local function=$1 rounds=$2
+    shift 2
+    LD_LIBRARY_PATH=$work valgrind --tool=callgrind --callgrind-out-file=/dev/null --collect-atstart=no \
+        --toggle-collect="$function" "$work/hot" "$@" "$rounds" 2>"$work/log" >/dev/null ||
+        { cat "$work/log" >&2; return 1; }
+    awk '/Collected/ { print $NF }' "$work/log"
+}
+
+budget=bench/budget/budget.txt
+passed=0 failed=0
+{
+    echo "# Instructions for one message, by pattern, API, size and direction: scripts/budget.sh --write."
+    for case in "push_pull buffers 64" "push_pull messages 64" "pub_sub buffers 64" "router_dealer buffers 64" \
+        "push_pull buffers 1024"; do
+        for function in send_batch receive_batch; do
+            # shellcheck disable=SC2086 # the case is three arguments
+            few=$(instructions $function $short $case)
+            # shellcheck disable=SC2086
+            many=$(instructions $function $long $case)
+            echo "$case ${function%_batch} $(((many - few) / ((long - short) * batch)))"
+        done
+    done
+} >"$work/counts"
+
+if [[ ${1:-} == --write ]]; then
+    cp "$work/counts" "$budget"
+    cat "$budget"
+    exit 0
+fi
+while read -r pattern api size direction count; do
+    [[ $pattern != \#* ]] || continue
+    name="$pattern $api $size $direction"
+    allowed=$(awk -v name="$name" '$0 ~ "^" name " " { print $NF }' "$budget")
+    if [[ -z $allowed ]]; then
+        echo "$name: $count instructions, without a budget: scripts/budget.sh --write"
+        failed=$((failed + 1))
+    elif ((count * 100 > allowed * (100 + margin_percent))); then
+        echo "$name: $count instructions, more than $allowed and $margin_percent %"
+        failed=$((failed + 1))
+    else
+        echo "$name: $count instructions of $allowed"
+        passed=$((passed + 1))
+    fi
+done <"$work/counts"
+echo "budget: $passed passed, $failed failed, 0 skipped"
+[[ $failed -eq 0 ]] || echo "budget: if it is worth it, make it the new budget: scripts/budget.sh --write"
+[[ $failed -eq 0 ]]
