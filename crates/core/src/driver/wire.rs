@@ -372,7 +372,7 @@ impl Source for Wire {
             Some(_) if lingering && event.closed => self.end(turn, Loss::Stream(0)),
             Some(_) if lingering => self.drained(turn),
             Some(connection) if event.writable => {
-                if connection.pump_now() == Some(Flushed::Drained) {
+                if connection.pump_writable() == Some(Flushed::Drained) {
                     connection.let_go();
                     // A sender that sleeps at its high-water mark polls for itself; one in zmq_poll on ZMQ_FD does not.
                     connection.writable_again();

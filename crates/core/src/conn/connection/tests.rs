@@ -1,0 +1,61 @@
+use super::{Connection, Kind, Session};
+use crate::conn::{Flushed, IoSide, Loss, NewPipe, News, SocketInbox, Waker};
+use crate::options::{ContextDefaults, Options};
+use crate::sync::atomic::AtomicU32;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::{Arc, lock};
+use tautline_io::net::Stream;
+use tautline_io::reactor::Token;
+use tautline_io::wake::WakeFd;
+use tautline_proto::SocketType;
+
+/// Counts what the connection asks for.
+#[derive(Default)]
+struct Asked {
+    residual: AtomicU32,
+    write: AtomicU32,
+}
+
+impl IoSide for Asked {
+    fn watch_residual(&self, _: &Arc<Connection>) {
+        self.residual.fetch_add(1, Relaxed);
+    }
+    fn want_write(&self, _: &Stream, _: Token) {
+        self.write.fetch_add(1, Relaxed);
+    }
+    fn resume(&self, _: &Arc<Connection>) {}
+    fn lost(self: Arc<Self>, _: Arc<Connection>, _: u32, _: Loss) {}
+    fn give_up(self: Arc<Self>, _: Arc<Connection>) {}
+    fn granted_ttl(self: Arc<Self>, _: Arc<Connection>, _: u32) {}
+}
+
+#[test]
+fn a_report_of_room_is_not_lost_while_somebody_writes() {
+    let asked = Arc::new(Asked::default());
+    let kind = Kind {
+        socket_type: SocketType::Push,
+        takes_subscriptions: false,
+        raw: false,
+        forgets_on_reconnect: false,
+    };
+    let inbox: Arc<SocketInbox> = Arc::new(SocketInbox::new(Waker(WakeFd::new().unwrap())));
+    let options = Arc::new(Options::new(SocketType::Push, &ContextDefaults::default()));
+    let (connection, pipe) = Connection::new(kind, options, inbox, asked.clone());
+    let NewPipe { outgoing: Ok(mut writer), .. } = pipe else { panic!("no queue") };
+    let (stream, _peer) = Stream::pair().unwrap();
+    let (stream, registration) = (Arc::new(stream), Token(0));
+    let session = Session { stream, registration, stage: None, inbound: Vec::new(), leftover: Vec::new() };
+    connection.open(0, session, News::Terminated);
+
+    // More than the kernel takes: write interest is armed, and the report of room will come once.
+    writer.append(0, &vec![0; 16 << 20]);
+    writer.publish();
+    assert_eq!(connection.pump_now(), Some(Flushed::Blocked));
+    assert_eq!((asked.write.load(Relaxed), asked.residual.load(Relaxed)), (1, 0));
+
+    // It comes while the owner writes, who finds the kernel full again and relies on it.
+    let writing = lock(&connection.pump);
+    assert_eq!(connection.pump_writable(), None);
+    drop(writing);
+    assert_eq!((asked.write.load(Relaxed), asked.residual.load(Relaxed)), (1, 1));
+}
