@@ -5,9 +5,10 @@ import sys
 import bad_peers
 import old_peers
 import patterns
+import proxies
 from cases import run
 
 if __name__ == "__main__":
-    modules = (patterns, old_peers, bad_peers)
+    modules = (patterns, old_peers, bad_peers, proxies)
     cases = [case for module in modules for case in module.cases()]
     sys.exit(run("interop", cases, sys.argv[1], sys.argv[2:]))

@@ -16,9 +16,11 @@ mod ipc;
 mod tcp;
 #[cfg(test)]
 mod tests;
+mod vsock;
 
 pub(crate) use ipc::IpcEndpoint;
 pub(crate) use tcp::{Host, HostPort, TcpEndpoint};
+pub(crate) use vsock::VsockEndpoint;
 
 /// An address of a byte-stream transport.
 pub(crate) trait Address: Any + fmt::Debug + fmt::Display + Send + Sync {

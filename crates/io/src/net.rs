@@ -1,4 +1,4 @@
-//! Stream sockets over TCP and Unix domain: addresses, listeners, connections, and who is at the other end.
+//! Stream sockets over TCP, Unix domain and vsock: addresses, listeners, connections, and who is at the other end.
 //!
 //! Called by the transports. Nothing blocks: what would is reported as [`std::io::ErrorKind::WouldBlock`],
 //! readiness comes from a reactor. Errors carry the system's number (`raw_os_error`).
@@ -18,7 +18,7 @@ mod unix_path;
 #[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "net/os/unix.rs")]
 mod os;
 
-pub use address::Address;
+pub use address::{Address, VSOCK_ANY};
 pub use adopt::{Family, adopt, duplicate, family_of, is_listening, peer_address_of};
 pub use identity::{Credentials, group_id, groups_of_user, user_id, user_in_group};
 pub use listener::Listener;

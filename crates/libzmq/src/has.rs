@@ -12,7 +12,7 @@ const CAPABILITIES: [(&CStr, bool); 11] = [
     (c"curve", false),
     (c"gssapi", false),
     (c"vmci", false),
-    (c"vsock", false),
+    (c"vsock", cfg!(any(target_os = "linux", target_os = "android"))),
     (c"draft", false),
     (c"WS", false),
     (c"WSS", false),

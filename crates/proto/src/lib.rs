@@ -33,6 +33,7 @@ mod mechanism;
 pub mod metadata;
 mod session;
 mod socket_type;
+pub mod socks;
 pub mod stage;
 
 pub use command::legacy_subscription;

@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use super::wire::{Origin, Wire};
-use super::{Resident, Site, Source, Turn};
+use super::{Resident, Site, Source, Turn, relay};
 use crate::conn::{Connection, Loss, News};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -15,17 +15,20 @@ use crate::options::{
 };
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
-use crate::transport::{self, Route};
+use crate::transport::{self, Hop};
 use std::net::SocketAddr;
 use tautline_io::errno;
 use tautline_io::net::{Address, Stream};
 use tautline_io::reactor::{Event, Interest, Mode, Token};
+use tautline_proto::socks::{Request, Socks};
 
 enum Phase {
     /// Waiting: for the first turn, for the resolver, or for the time to try again.
     Waiting,
     /// The system is connecting.
     Connecting(Arc<Stream>, Token),
+    /// A proxy was reached; it is to lead to the peer.
+    Asking(Arc<Stream>, Token, Box<Socks>),
     /// A stream is there; it looks after itself.
     Up,
     /// Nobody was there, and there is no second try. As in libzmq, messages are still taken.
@@ -44,6 +47,8 @@ struct State {
     source: Option<SocketAddr>,
     /// The ends of the last stream.
     ends: Ends,
+    /// What a proxy is asked for, if the candidates are one.
+    request: Option<Request>,
     /// The interval last waited for.
     interval: Option<Duration>,
     retry_timer: u64,
@@ -80,6 +85,7 @@ impl Dialer {
                 candidates: VecDeque::new(),
                 source: None,
                 ends: Ends::connected(endpoint.to_string()),
+                request: None,
                 interval: None,
                 retry_timer: 0,
                 connect_timer: 0,
@@ -171,17 +177,21 @@ impl Dialer {
         if matches!(lock(&self.state).phase, Phase::Stopped) {
             return;
         }
-        match transport::route(&self.endpoint, &self.options) {
-            Ok(Route::Direct { source, address }) => {
-                {
-                    let mut state = lock(&self.state);
-                    state.source = source;
-                    state.candidates = VecDeque::from([address]);
-                }
+        let hop = match transport::route(&self.endpoint, &self.options) {
+            Ok(route) => {
+                let mut state = lock(&self.state);
+                state.source = route.source;
+                state.request = route.beyond;
+                route.hop
+            }
+            Err(error) => return self.failed(turn, error.errno(), None),
+        };
+        match hop {
+            Hop::Direct(address) => {
+                lock(&self.state).candidates = VecDeque::from([address]);
                 self.try_next(turn);
             }
-            Ok(Route::Resolve { source, host, port, family }) => {
-                lock(&self.state).source = source;
+            Hop::Resolve { host, port, family } => {
                 let dialer = self.clone();
                 let done = move |resolved: std::io::Result<Vec<SocketAddr>>| {
                     let driver = dialer.site.driver.clone();
@@ -189,7 +199,6 @@ impl Dialer {
                 };
                 turn.driver().clone().resolver().resolve(host, port, family, Box::new(done));
             }
-            Err(error) => self.failed(turn, error.errno(), None),
         }
     }
 
@@ -214,7 +223,7 @@ impl Dialer {
         };
         let Some(address) = address else { return self.failed(turn, errno::EHOSTUNREACH, None) };
         match transport::connect(&address, source.as_ref(), &self.options) {
-            Ok((stream, true)) => self.connected(turn, Arc::new(stream)),
+            Ok((stream, true)) => self.arrived(turn, Arc::new(stream)),
             Ok((stream, false)) => self.wait_for(turn, Arc::new(stream)),
             Err(error) => self.failed(turn, error.raw_os_error().unwrap_or(0), None),
         }
@@ -231,6 +240,42 @@ impl Dialer {
                 self.emit(event::CONNECT_DELAYED, errno::EINPROGRESS as u32);
             }
             Err(error) => self.failed(turn, error.raw_os_error().unwrap_or(0), Some(stream)),
+        }
+    }
+
+    /// The peer is reached, or the proxy before it.
+    fn arrived(self: &Arc<Self>, turn: &mut Turn, stream: Arc<Stream>) {
+        let Some(request) = lock(&self.state).request.clone() else { return self.connected(turn, stream) };
+        match turn.register(self.clone(), stream.as_fd(), Interest::WRITE, Mode::Level) {
+            Ok(token) => {
+                // A proxy that says nothing is not waited for for ever.
+                let patience = self.options.connect_timeout.or(self.options.handshake_interval);
+                let timer = patience.map_or(0, |time| turn.after(time, self));
+                let mut state = lock(&self.state);
+                state.connect_timer = timer;
+                state.phase = Phase::Asking(stream, token, Box::new(Socks::new(request)));
+            }
+            Err(error) => self.failed(turn, error.raw_os_error().unwrap_or(0), Some(stream)),
+        }
+    }
+
+    /// Goes on asking the proxy.
+    fn ask(self: &Arc<Self>, turn: &mut Turn) {
+        let (stream, token, outcome) = {
+            let mut state = lock(&self.state);
+            let Phase::Asking(stream, token, socks) = &mut state.phase else { return };
+            let outcome = relay::advance(socks, stream);
+            if let Ok(Some(interest)) = outcome {
+                return turn.modify(*token, stream.as_fd(), interest, Mode::Level);
+            }
+            let over = (stream.clone(), *token, outcome);
+            state.phase = Phase::Waiting;
+            over
+        };
+        turn.unregister(token, stream.as_fd());
+        match outcome {
+            Ok(_) => self.connected(turn, stream),
+            Err(errno) => self.failed(turn, errno, Some(stream)),
         }
     }
 
@@ -338,7 +383,7 @@ impl Dialer {
         };
         match phase {
             Phase::Stopped => return,
-            Phase::Connecting(stream, token) => {
+            Phase::Connecting(stream, token) | Phase::Asking(stream, token, _) => {
                 turn.unregister(token, stream.as_fd());
                 self.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32);
             }
@@ -367,7 +412,10 @@ impl Source for Dialer {
     fn ready(self: Arc<Self>, turn: &mut Turn, _event: &Event) {
         let stream = {
             let state = lock(&self.state);
-            let Phase::Connecting(stream, token) = &state.phase else { return };
+            let Phase::Connecting(stream, token) = &state.phase else {
+                drop(state);
+                return self.ask(turn);
+            };
             let outcome = stream.finish_connect();
             if matches!(outcome, Ok(false)) {
                 return;
@@ -378,7 +426,7 @@ impl Source for Dialer {
         turn.unregister(token, stream.as_fd());
         lock(&self.state).phase = Phase::Waiting;
         match outcome {
-            Ok(_) => self.connected(turn, stream),
+            Ok(_) => self.arrived(turn, stream),
             Err(error) => self.failed(turn, error.raw_os_error().unwrap_or(0), Some(stream)),
         }
     }
@@ -395,7 +443,7 @@ impl Source for Dialer {
                 Due::Stop
             } else if key == state.retry_timer && matches!(state.phase, Phase::Waiting) {
                 Due::Retry
-            } else if let (true, Phase::Connecting(stream, token)) =
+            } else if let (true, Phase::Connecting(stream, token) | Phase::Asking(stream, token, _)) =
                 (key == state.connect_timer, &state.phase)
             {
                 let due = Due::GiveUpConnecting(stream.clone(), *token);

@@ -9,6 +9,7 @@
 mod acceptor;
 mod dialer;
 mod heartbeat;
+mod relay;
 mod residual;
 mod site;
 mod tick;

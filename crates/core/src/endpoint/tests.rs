@@ -51,7 +51,7 @@ fn an_endpoint_has_a_scheme_and_an_address() {
 
 #[test]
 fn schemes_are_known_by_their_exact_name() {
-    for scheme in ["foo", "TCP", "tcp ", "ws", "wss", "vsock", "tipc", "vmci", "pgm", "epgm", "norm"] {
+    for scheme in ["foo", "TCP", "tcp ", "VSOCK", "ws", "wss", "tipc", "vmci", "pgm", "epgm", "norm"] {
         neither(&format!("{scheme}://127.0.0.1:5555"), Error::ProtocolNotSupported);
     }
     neither("udp://127.0.0.1:5555", Error::IncompatibleProtocol);
@@ -196,5 +196,19 @@ fn ipc_addresses_fit_the_system() {
 fn inproc_names_are_free_text() {
     for name in ["a", "*", " ", "a?b=c", "x://y", &"n".repeat(5000)] {
         both(&format!("inproc://{name}"), &format!("inproc://{name}"));
+    }
+}
+
+#[test]
+fn machines_and_their_ports() {
+    both("vsock://2:5555", "vsock://2:5555");
+    both("vsock://3:4294967294", "vsock://3:4294967294");
+    both("vsock://@:1", "vsock://1:1");
+    both("vsock://2:0", "vsock://2:0");
+    bind_only("vsock://*:*", "vsock://*:*");
+    bind_only("vsock://-1:-1", "vsock://*:*");
+    bind_only("vsock://4294967295:5555", "vsock://*:5555");
+    for text in ["2", "2:", ":2", "x:1", "2:x", "+2:1", "-2:1", "4294967296:1", "2:5:5", "1.2.3.4:5"] {
+        neither(&format!("vsock://{text}"), Error::Invalid);
     }
 }

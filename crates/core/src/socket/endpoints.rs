@@ -238,8 +238,8 @@ impl Socket {
     }
 
     fn site_for_streams(&self) -> Result<Arc<Site>, Error> {
-        // Falling back to no security, or around the proxy, would be worse than to refuse.
-        if self.pipes.options.mechanism != Mechanism::Null || self.pipes.options.socks_proxy.is_some() {
+        // Falling back to no security would be worse than to refuse.
+        if self.pipes.options.mechanism != Mechanism::Null {
             return Err(Error::NotSupported);
         }
         self.site.clone().ok_or(Error::NoThread)

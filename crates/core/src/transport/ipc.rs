@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::tcp::stream_options;
-use super::{Bound, Leftover, Route};
+use super::{Bound, Hop, Leftover, Route};
 use crate::endpoint::{Endpoint, IpcEndpoint};
 use crate::error::Error;
 use crate::options::Options;
@@ -61,7 +61,7 @@ pub(super) fn route(endpoint: &Endpoint, _options: &Options) -> Option<Result<Ro
         IpcEndpoint::Path(path) => Address::Unix { path: path.into() },
         IpcEndpoint::Abstract(name) => Address::Abstract(name.clone()),
     };
-    Some(Ok(Route::Direct { source: None, address }))
+    Some(Ok(Route { source: None, hop: Hop::Direct(address), beyond: None }))
 }
 
 pub(super) fn admit(stream: &Stream, family: StreamFamily, options: &Options) -> Option<bool> {

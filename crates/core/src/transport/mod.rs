@@ -5,16 +5,18 @@
 
 mod ipc;
 mod tcp;
+mod vsock;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::endpoint::{Endpoint, IpcEndpoint, TcpEndpoint};
+use crate::endpoint::{Endpoint, IpcEndpoint, TcpEndpoint, VsockEndpoint};
 use crate::error::Error;
 use crate::monitor::Ends;
 use crate::options::Options;
 use tautline_io::net::{self, Address, Family as StreamFamily, Listener, Stream};
 use tautline_io::resolve::Family;
+use tautline_proto::socks;
 
 /// A listener, and the endpoint as it has come out (`tcp://127.0.0.1:40123`).
 pub(crate) struct Bound {
@@ -43,11 +45,21 @@ impl Leftover {
 }
 
 /// How to reach an endpoint.
-pub(crate) enum Route {
-    /// At this address.
-    Direct { source: Option<SocketAddr>, address: Address },
-    /// By asking the resolver first.
-    Resolve { source: Option<SocketAddr>, host: String, port: u16, family: Family },
+pub(crate) struct Route {
+    /// The local address to connect from.
+    pub(crate) source: Option<SocketAddr>,
+    /// Where to connect to.
+    pub(crate) hop: Hop,
+    /// It is a proxy there, and this is to be asked of it.
+    pub(crate) beyond: Option<socks::Request>,
+}
+
+/// Where to connect to.
+pub(crate) enum Hop {
+    /// This address.
+    Direct(Address),
+    /// The addresses that the resolver knows for a name.
+    Resolve { host: String, port: u16, family: Family },
 }
 
 /// A byte-stream transport.
@@ -82,6 +94,14 @@ static REGISTRY: &[Entry] = &[
         local_name: |_, _| None,
         route: ipc::route,
         admit: ipc::admit,
+    },
+    Entry {
+        scheme: "vsock",
+        read: Endpoint::stream::<VsockEndpoint>,
+        listen: vsock::listen,
+        local_name: vsock::local_name,
+        route: vsock::route,
+        admit: vsock::admit,
     },
 ];
 
@@ -148,7 +168,8 @@ pub(crate) fn ends(stream: &Stream, name: &str, bound: bool) -> Ends {
 pub(crate) fn peer_name(stream: &Stream) -> String {
     match stream.peer_address() {
         Ok(Address::Inet(address)) => address.ip().to_canonical().to_string(),
-        Ok(_) => match stream.peer_credentials() {
+        Ok(Address::Vsock { cid, .. }) => cid.to_string(),
+        Ok(Address::Unix { .. } | Address::Abstract(_)) => match stream.peer_credentials() {
             Ok(who) => format!("localhost:{}:{}:{}", who.uid, who.gid, who.pid),
             Err(_) => "localhost".into(),
         },

@@ -2,13 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-use super::{Bound, Route};
-use crate::endpoint::{Endpoint, Host, HostPort, TcpEndpoint};
+use super::{Bound, Hop, Route};
+use crate::endpoint::{Address as _, Endpoint, Host, HostPort, TcpEndpoint};
 use crate::error::Error;
 use crate::options::Options;
 use tautline_io::interfaces;
 use tautline_io::net::{self, Address, Family as StreamFamily, Listener, Stream, StreamOptions};
 use tautline_io::resolve::{Family, parse_literal};
+use tautline_proto::socks;
 
 pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bound, Error>> {
     let tcp = endpoint.address()?;
@@ -85,29 +86,55 @@ pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<Rou
 }
 
 fn route_tcp(tcp: &TcpEndpoint, options: &Options) -> Result<Route, Error> {
-    let source = match &tcp.source {
-        Some(HostPort { host, port }) => Some(local_address(host, port.number(), options.ipv6)?),
-        None => None,
+    let Some(proxy) = &options.socks_proxy else {
+        return Ok(Route { source: source(tcp, options)?, hop: hop(tcp, options)?, beyond: None });
     };
+    let proxy = TcpEndpoint::parse(proxy)?;
+    proxy.for_connect()?;
+    let login = (options.socks_username.clone(), options.socks_password.clone());
+    let request =
+        socks::Request { target: target(tcp)?, login: Some(login).filter(|(name, _)| !name.is_empty()) };
+    let source = source(&proxy, options)?.or(source(tcp, options)?);
+    Ok(Route { source, hop: hop(&proxy, options)?, beyond: Some(request) })
+}
+
+fn source(tcp: &TcpEndpoint, options: &Options) -> Result<Option<SocketAddr>, Error> {
+    let of = |HostPort { host, port }: &HostPort| local_address(host, port.number(), options.ipv6);
+    tcp.source.as_ref().map(of).transpose()
+}
+
+fn hop(tcp: &TcpEndpoint, options: &Options) -> Result<Hop, Error> {
+    let port = tcp.port.number();
+    let address = match &tcp.host {
+        Host::Wildcard => return Err(Error::Invalid),
+        Host::Literal(address, zone) => literal(*address, zone.as_deref(), port)?,
+        Host::Name(host) => match parse_literal(host, port) {
+            Some(address) => address,
+            None => {
+                let family = if options.ipv6 { Family::Any } else { Family::V4 };
+                return Ok(Hop::Resolve { host: host.clone(), port, family });
+            }
+        },
+    };
+    Ok(Hop::Direct(Address::Inet(address)))
+}
+
+/// What the proxy is told. It resolves the name: only it may know the host, and nobody here shall hear of it.
+fn target(tcp: &TcpEndpoint) -> Result<socks::Target, Error> {
     let port = tcp.port.number();
     match &tcp.host {
         Host::Wildcard => Err(Error::Invalid),
-        Host::Literal(address, zone) => {
-            let address = Address::Inet(literal(*address, zone.as_deref(), port)?);
-            Ok(Route::Direct { source, address })
-        }
-        Host::Name(host) => match parse_literal(host, port) {
-            Some(address) => Ok(Route::Direct { source, address: Address::Inet(address) }),
-            None => {
-                let family = if options.ipv6 { Family::Any } else { Family::V4 };
-                Ok(Route::Resolve { source, host: host.clone(), port, family })
-            }
-        },
+        Host::Literal(address, _) => Ok(socks::Target::Address((*address, port).into())),
+        Host::Name(host) if host.len() > 255 => Err(Error::NameTooLong),
+        Host::Name(host) => Ok(match parse_literal(host, port) {
+            Some(address) => socks::Target::Address(address),
+            None => socks::Target::Name(host.clone(), port),
+        }),
     }
 }
 
 pub(super) fn admit(stream: &Stream, family: StreamFamily, options: &Options) -> Option<bool> {
-    if family == StreamFamily::Unix {
+    if !matches!(family, StreamFamily::V4 | StreamFamily::V6) {
         return None;
     }
     let Ok(Address::Inet(peer)) = stream.peer_address() else { return Some(false) };

@@ -24,7 +24,17 @@ pub enum Address {
     },
     /// A Unix domain socket in Linux's abstract namespace: any bytes, without the leading zero.
     Abstract(Vec<u8>),
+    /// A virtual machine or its host, by context identifier, and a port; [`VSOCK_ANY`] of either is any.
+    Vsock {
+        /// Who.
+        cid: u32,
+        /// Which port; not only sixteen bits.
+        port: u32,
+    },
 }
+
+/// Any machine, or any port, in an address of [`Address::Vsock`].
+pub const VSOCK_ANY: u32 = u32::MAX;
 
 impl Address {
     /// Whether this is TCP.
@@ -37,6 +47,8 @@ impl Address {
             Address::Inet(SocketAddr::V4(_)) => libc::AF_INET,
             Address::Inet(SocketAddr::V6(_)) => libc::AF_INET6,
             Address::Unix { .. } | Address::Abstract(_) => libc::AF_UNIX,
+            // Where there is none, RawAddress::new has failed before.
+            Address::Vsock { .. } => os::VSOCK.unwrap_or(libc::AF_UNSPEC),
         }
     }
 }
@@ -54,6 +66,15 @@ impl fmt::Display for Address {
             Address::Inet(address) => address.fmt(f),
             Address::Unix { path } => path.display().fmt(f),
             Address::Abstract(name) => write!(f, "@{}", String::from_utf8_lossy(name)),
+            Address::Vsock { cid, port } => {
+                for (part, end) in [(cid, ":"), (port, "")] {
+                    match *part {
+                        VSOCK_ANY => write!(f, "*{end}")?,
+                        number => write!(f, "{number}{end}")?,
+                    }
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -78,7 +99,8 @@ impl RawAddress {
                 RawAddress::unix(&[path, &[0]].concat())
             }
             Address::Abstract(name) if os::HAS_ABSTRACT => RawAddress::unix(&[&[0], &name[..]].concat()),
-            Address::Abstract(_) => Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT)),
+            Address::Abstract(_) => Err(unknown_family()),
+            Address::Vsock { cid, port } => os::vsock(*cid, *port).ok_or_else(unknown_family),
         }
     }
 
@@ -119,7 +141,7 @@ impl RawAddress {
     }
 
     /// Copies a C address of one family, of which `length` bytes count, into storage for any.
-    fn of<T: Copy>(raw: &T, length: usize) -> Self {
+    pub(super) fn of<T: Copy>(raw: &T, length: usize) -> Self {
         const { assert!(size_of::<T>() <= size_of::<libc::sockaddr_storage>()) }
         // SAFETY: sockaddr_storage is a struct of integers.
         let mut storage: libc::sockaddr_storage = unsafe { zeroed() };
@@ -180,6 +202,7 @@ impl RawAddress {
                 Some(Address::Inet(SocketAddr::V6(address)))
             }
             libc::AF_UNIX => Some(self.decode_unix()),
+            family if Some(family) == os::VSOCK => os::decode_vsock(self),
             _ => None,
         }
     }
@@ -199,7 +222,7 @@ impl RawAddress {
     }
 
     /// The storage as one family's address, if it is long enough to be one.
-    fn view<T: Copy>(&self) -> Option<T> {
+    pub(super) fn view<T: Copy>(&self) -> Option<T> {
         const { assert!(size_of::<T>() <= size_of::<libc::sockaddr_storage>()) }
         // SAFETY: the storage is at least as large as T and T is a struct of integers (private callers);
         // read_unaligned asks for no alignment.
@@ -247,6 +270,10 @@ mod tests {
         round_trip(Address::Inet(SocketAddrV6::new("fe80::1".parse().unwrap(), 1, 2, 3).into()));
         round_trip(Address::Unix { path: "/tmp/some.socket".into() });
         round_trip(Address::Unix { path: "a".repeat(107).into() });
+        if os::VSOCK.is_some() {
+            round_trip(Address::Vsock { cid: 3, port: 0x1234_5678 });
+            round_trip(Address::Vsock { cid: VSOCK_ANY, port: VSOCK_ANY });
+        }
         if os::HAS_ABSTRACT {
             round_trip(Address::Abstract(b"name\0with zero".to_vec()));
             round_trip(Address::Abstract(vec![b'x'; 107]));
@@ -269,5 +296,7 @@ mod tests {
         assert_eq!(Address::Inet("[::1]:80".parse().unwrap()).to_string(), "[::1]:80");
         assert_eq!(Address::Unix { path: "/tmp/x".into() }.to_string(), "/tmp/x");
         assert_eq!(Address::Abstract(b"x".to_vec()).to_string(), "@x");
+        assert_eq!(Address::Vsock { cid: 2, port: 5555 }.to_string(), "2:5555");
+        assert_eq!(Address::Vsock { cid: VSOCK_ANY, port: VSOCK_ANY }.to_string(), "*:*");
     }
 }

@@ -15,6 +15,8 @@ pub enum Family {
     V6,
     /// Unix domain.
     Unix,
+    /// Between virtual machines and their host.
+    Vsock,
 }
 
 /// Takes over a descriptor that a C caller hands in; EBADF if it is not open. It is closed when the result
@@ -45,6 +47,7 @@ pub fn family_of(fd: BorrowedFd<'_>) -> io::Result<Family> {
         libc::AF_INET => Ok(Family::V4),
         libc::AF_INET6 => Ok(Family::V6),
         libc::AF_UNIX => Ok(Family::Unix),
+        domain if Some(domain) == os::VSOCK => Ok(Family::Vsock),
         _ => Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT)),
     }
 }

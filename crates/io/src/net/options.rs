@@ -67,7 +67,7 @@ impl StreamOptions {
         if let Some(micros) = self.busy_poll {
             os::set_busy_poll(fd, int(micros))?;
         }
-        if family != Family::Unix {
+        if matches!(family, Family::V4 | Family::V6) {
             self.apply_inet(fd, family)?;
         }
         // Last, since the type of service brings a priority of its own.

@@ -97,9 +97,9 @@ impl Stream {
         options.apply(self.as_fd())
     }
 
-    /// TCP: whether small segments are sent at once. Nothing to set in the Unix domain.
+    /// TCP: whether small segments are sent at once. Nothing to set elsewhere.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
-        if self.family()? == Family::Unix {
+        if !matches!(self.family()?, Family::V4 | Family::V6) {
             return Ok(());
         }
         option::set(self.as_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, nodelay.into())

@@ -321,3 +321,31 @@ fn descriptors_are_closed_on_exec() {
         assert_ne!(flags.1 & libc::O_NONBLOCK, 0);
     }
 }
+
+/// Where the kernel has vsock: binding needs no hypervisor, connecting to oneself needs a module that few machines have loaded.
+#[test]
+fn vsock_listens_where_there_is_one() {
+    let any = Address::Vsock { cid: VSOCK_ANY, port: VSOCK_ANY };
+    let Ok(listener) = Listener::bind(&any, &StreamOptions::default(), 1, false) else { return };
+    let Address::Vsock { cid, port } = listener.local_address().unwrap() else { panic!("another family") };
+    assert_eq!(cid, VSOCK_ANY);
+    assert_ne!(port, VSOCK_ANY);
+    let listener = Listener::from_fd(listener.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    assert_eq!(listener.local_address().unwrap(), Address::Vsock { cid, port });
+    // Somebody has it already.
+    let again = Listener::bind(&Address::Vsock { cid, port }, &StreamOptions::default(), 1, false);
+    assert!(again.is_err());
+}
+
+#[test]
+fn a_device_is_kept_to() {
+    let device = StreamOptions { bind_to_device: Some("lo".into()), ..StreamOptions::default() };
+    let address = Address::Inet("127.0.0.1:0".parse().unwrap());
+    // Old kernels let only the administrator do this; other systems call their loopback something else.
+    let Ok(listener) = Listener::bind(&address, &device, 10, false) else { return };
+    let (client, server) = connect_with(&listener, None, &device);
+    exchange(&client, &server);
+    let nowhere = StreamOptions { bind_to_device: Some("no-such-if".into()), ..StreamOptions::default() };
+    let error = Listener::bind(&address, &nowhere, 10, false).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
+}

@@ -3,11 +3,28 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use super::address::{Address, RawAddress};
 use super::identity::Credentials;
 use super::option;
 
 /// Whether Unix sockets have names outside the file system.
 pub(super) const HAS_ABSTRACT: bool = true;
+
+/// The address family between virtual machines and their host. Whether the kernel has it shows when a socket is made.
+pub(super) const VSOCK: Option<libc::c_int> = Some(libc::AF_VSOCK);
+
+pub(super) fn vsock(cid: u32, port: u32) -> Option<RawAddress> {
+    // SAFETY: sockaddr_vm is a struct of integers.
+    let mut raw: libc::sockaddr_vm = unsafe { std::mem::zeroed() };
+    raw.svm_family = libc::AF_VSOCK as libc::sa_family_t;
+    (raw.svm_cid, raw.svm_port) = (cid, port);
+    Some(RawAddress::of(&raw, size_of_val(&raw)))
+}
+
+pub(super) fn decode_vsock(raw: &RawAddress) -> Option<Address> {
+    let raw = raw.view::<libc::sockaddr_vm>()?;
+    Some(Address::Vsock { cid: raw.svm_cid, port: raw.svm_port })
+}
 
 pub(super) const KEEPALIVE_IDLE: libc::c_int = libc::TCP_KEEPIDLE;
 

@@ -3,12 +3,23 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use super::address::RawAddress;
+use super::address::{Address, RawAddress};
 use super::identity::Credentials;
 use crate::sys::check;
 
 /// Whether Unix sockets have names outside the file system.
 pub(super) const HAS_ABSTRACT: bool = false;
+
+/// There are no sockets between virtual machines and their host.
+pub(super) const VSOCK: Option<libc::c_int> = None;
+
+pub(super) fn vsock(_cid: u32, _port: u32) -> Option<RawAddress> {
+    None
+}
+
+pub(super) fn decode_vsock(_raw: &RawAddress) -> Option<Address> {
+    None
+}
 
 #[cfg(target_vendor = "apple")]
 pub(super) const KEEPALIVE_IDLE: libc::c_int = libc::TCP_KEEPALIVE;

@@ -1,0 +1,55 @@
+//! Asking a SOCKS proxy for a stream to the peer: the I/O between the stream and `proto::socks`.
+//!
+//! Runs on the I/O thread for a dialer that has reached the proxy and not yet the peer.
+
+use std::io::ErrorKind;
+
+use tautline_io::errno;
+use tautline_io::net::Stream;
+use tautline_io::reactor::Interest;
+use tautline_proto::socks::{Refusal, Socks};
+
+/// Goes on as far as the stream lets it: what to wait for, or `None` when the stream leads to the peer. The errno says why it never will.
+pub(super) fn advance(socks: &mut Socks, stream: &Stream) -> Result<Option<Interest>, i32> {
+    loop {
+        while !socks.output().is_empty() {
+            match stream.write(socks.output()) {
+                Ok(n) => socks.advance_output(n),
+                Err(error) => return wait(&error, Interest::WRITE),
+            }
+        }
+        // No byte more than the proxy's answer has: the next one may be the peer's.
+        let mut answer = [0; 512];
+        let wanted = socks.missing().min(answer.len());
+        if wanted == 0 {
+            return Ok(None);
+        }
+        match stream.read(&mut answer[..wanted]) {
+            Ok(0) => return Err(errno::ECONNRESET),
+            Ok(n) => {
+                socks.input(&answer[..n]).map_err(reason)?;
+            }
+            Err(error) => return wait(&error, Interest::READ),
+        };
+    }
+}
+
+fn wait(error: &std::io::Error, interest: Interest) -> Result<Option<Interest>, i32> {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(Some(interest)),
+        _ => Err(error.raw_os_error().unwrap_or(errno::EIO)),
+    }
+}
+
+fn reason(refusal: Refusal) -> i32 {
+    match refusal {
+        Refusal::NotSocks => errno::EPROTO,
+        Refusal::Method | Refusal::Login | Refusal::Reply(2) => errno::EACCES,
+        Refusal::Reply(3) => errno::ENETUNREACH,
+        Refusal::Reply(4 | 6) => errno::EHOSTUNREACH,
+        Refusal::Reply(5) => errno::ECONNREFUSED,
+        Refusal::Reply(7) => errno::EPROTONOSUPPORT,
+        Refusal::Reply(8) => errno::EAFNOSUPPORT,
+        Refusal::Reply(_) => errno::ECONNABORTED,
+    }
+}

@@ -1,0 +1,44 @@
+//! `vsock://`, zmq_vsock(7): between virtual machines and their host, where the kernel has it.
+
+use super::tcp::stream_options;
+use super::{Bound, Hop, Route};
+use crate::endpoint::{Endpoint, VsockEndpoint};
+use crate::error::Error;
+use crate::options::Options;
+use tautline_io::net::{self, Address, Family as StreamFamily, Listener, Stream, VSOCK_ANY};
+
+pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bound, Error>> {
+    let vsock = endpoint.address()?;
+    Some(listen_vsock(vsock, options))
+}
+
+fn listen_vsock(vsock: &VsockEndpoint, options: &Options) -> Result<Bound, Error> {
+    let listener = match options.use_fd {
+        Some(fd) => Listener::from_fd(net::duplicate(fd)?)?,
+        None => Listener::bind(&address(vsock), &stream_options(options), options.backlog, false)?,
+    };
+    let endpoint = format!("vsock://{}", listener.local_address()?);
+    Ok(Bound { listener, endpoint, unlink: None })
+}
+
+/// The name of a listener at `vsock`, if it does not depend on the port that the system gives.
+pub(super) fn local_name(endpoint: &Endpoint, _options: &Options) -> Option<String> {
+    let vsock: &VsockEndpoint = endpoint.address()?;
+    vsock.port.map(|_| format!("vsock://{vsock}"))
+}
+
+pub(super) fn route(endpoint: &Endpoint, _options: &Options) -> Option<Result<Route, Error>> {
+    let vsock: &VsockEndpoint = endpoint.address()?;
+    Some(Ok(Route { source: None, hop: Hop::Direct(address(vsock)), beyond: None }))
+}
+
+pub(super) fn admit(stream: &Stream, family: StreamFamily, options: &Options) -> Option<bool> {
+    if family != StreamFamily::Vsock {
+        return None;
+    }
+    Some(stream.apply(&stream_options(options)).is_ok())
+}
+
+fn address(vsock: &VsockEndpoint) -> Address {
+    Address::Vsock { cid: vsock.cid.unwrap_or(VSOCK_ANY), port: vsock.port.unwrap_or(VSOCK_ANY) }
+}

@@ -1,0 +1,347 @@
+//! SOCKS 5 as a client (RFC 1928, RFC 1929): what is said to a proxy before the stream leads to the peer.
+//!
+//! Driven like a [`Session`](crate::Session): bytes in, bytes out, split in any way. The engine reads no more than
+//! [`Socks::missing`] bytes at a time, so what the peer behind the proxy says at once is not taken for an answer of the
+//! proxy's. Nothing is kept but one answer, of 262 bytes at most.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+/// Where the proxy shall lead to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// To an address.
+    Address(SocketAddr),
+    /// To a host by its name, at most 255 bytes (more is cut), that the proxy resolves; and a port.
+    Name(String, u16),
+}
+
+/// What a client asks of a proxy.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Where to.
+    pub target: Target,
+    /// User name and password, at most 255 bytes each (more is cut); without them only a proxy that asks for none will do.
+    pub login: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// Why the proxy does not lead there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// What answers is no SOCKS 5 proxy, or a broken one.
+    NotSocks,
+    /// It wants another way of authentication than ours.
+    Method,
+    /// It does not accept user name and password.
+    Login,
+    /// It could not or would not connect: the code of its reply.
+    Reply(u8),
+}
+
+enum State {
+    Method,
+    Login,
+    Reply,
+    Done,
+    Failed(Refusal),
+}
+
+/// An exchange in progress.
+pub struct Socks {
+    request: Request,
+    state: State,
+    /// The answer being gathered. Never longer than `wanted`.
+    pending: Vec<u8>,
+    /// Length at which it is looked at again.
+    wanted: usize,
+    out: Vec<u8>,
+    written: usize,
+}
+
+const VERSION: u8 = 5;
+const LOGIN_VERSION: u8 = 1;
+const NO_AUTHENTICATION: u8 = 0;
+const USERNAME_PASSWORD: u8 = 2;
+const CONNECT: u8 = 1;
+const IPV4: u8 = 1;
+const DOMAIN_NAME: u8 = 3;
+const IPV6: u8 = 4;
+/// Octets of a reply before the bound address.
+const REPLY_HEAD: usize = 4;
+
+impl Socks {
+    /// Starts: the greeting is ready to be written.
+    pub fn new(request: Request) -> Self {
+        let method = if request.login.is_some() { USERNAME_PASSWORD } else { NO_AUTHENTICATION };
+        let out = vec![VERSION, 1, method];
+        Socks { request, state: State::Method, pending: Vec::new(), wanted: 2, out, written: 0 }
+    }
+
+    /// How many bytes the proxy still owes for the next step: no more than these may be read. 0 when nothing more is expected.
+    pub fn missing(&self) -> usize {
+        match self.state {
+            State::Done | State::Failed(_) => 0,
+            _ => self.wanted - self.pending.len(),
+        }
+    }
+
+    /// Takes bytes from the proxy and returns how many belonged to the exchange.
+    pub fn input(&mut self, bytes: &[u8]) -> Result<usize, Refusal> {
+        let mut used = 0;
+        loop {
+            if let State::Failed(refusal) = self.state {
+                return Err(refusal);
+            }
+            let take = self.missing().min(bytes.len() - used);
+            self.pending.extend_from_slice(&bytes[used..used + take]);
+            used += take;
+            if self.missing() > 0 || self.is_done() {
+                return Ok(used);
+            }
+            if let Err(refusal) = self.step() {
+                self.state = State::Failed(refusal);
+            }
+        }
+    }
+
+    /// The bytes to write to the proxy now.
+    pub fn output(&self) -> &[u8] {
+        &self.out[self.written..]
+    }
+
+    /// Drops the first `n` bytes of the output, which have been written.
+    pub fn advance_output(&mut self, n: usize) {
+        self.written = (self.written + n).min(self.out.len());
+    }
+
+    /// Whether the stream leads to the target now.
+    pub fn is_done(&self) -> bool {
+        matches!(self.state, State::Done)
+    }
+
+    fn step(&mut self) -> Result<(), Refusal> {
+        match self.state {
+            State::Method => self.method(),
+            State::Login => match self.pending[..] {
+                [LOGIN_VERSION, 0] => {
+                    self.ask();
+                    Ok(())
+                }
+                [LOGIN_VERSION, _] => Err(Refusal::Login),
+                _ => Err(Refusal::NotSocks),
+            },
+            State::Reply => self.reply(),
+            State::Done | State::Failed(_) => Ok(()),
+        }
+    }
+
+    fn method(&mut self) -> Result<(), Refusal> {
+        match (&self.pending[..], &self.request.login) {
+            ([VERSION, NO_AUTHENTICATION], None) => self.ask(),
+            ([VERSION, USERNAME_PASSWORD], Some((username, password))) => {
+                let mut login = vec![LOGIN_VERSION];
+                put_short(&mut login, username);
+                put_short(&mut login, password);
+                self.expect(State::Login, 2, login);
+            }
+            ([VERSION, _], _) => return Err(Refusal::Method),
+            _ => return Err(Refusal::NotSocks),
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self) {
+        let mut request = vec![VERSION, CONNECT, 0];
+        let port = match &self.request.target {
+            Target::Address(SocketAddr::V4(address)) => {
+                request.push(IPV4);
+                request.extend(address.ip().octets());
+                address.port()
+            }
+            Target::Address(SocketAddr::V6(address)) => {
+                request.push(IPV6);
+                request.extend(address.ip().octets());
+                address.port()
+            }
+            Target::Name(name, port) => {
+                request.push(DOMAIN_NAME);
+                put_short(&mut request, name.as_bytes());
+                *port
+            }
+        };
+        request.extend(port.to_be_bytes());
+        self.expect(State::Reply, REPLY_HEAD, request);
+    }
+
+    fn reply(&mut self) -> Result<(), Refusal> {
+        match self.pending[..] {
+            [VERSION, 0, ..] => {}
+            [VERSION, code, ..] => return Err(Refusal::Reply(code)),
+            _ => return Err(Refusal::NotSocks),
+        }
+        // The address that the proxy connects from says nothing to us, but it has to be read.
+        let address = match (self.pending[REPLY_HEAD - 1], self.pending.get(REPLY_HEAD)) {
+            (IPV4, _) => 4,
+            (IPV6, _) => 16,
+            (DOMAIN_NAME, None) => 1,
+            (DOMAIN_NAME, Some(length)) => 1 + usize::from(*length),
+            _ => return Err(Refusal::NotSocks),
+        };
+        // A name's length comes first.
+        let port = if address == 1 && self.pending.len() == REPLY_HEAD { 0 } else { 2 };
+        self.wanted = REPLY_HEAD + address + port;
+        if self.pending.len() >= self.wanted {
+            self.state = State::Done;
+        }
+        Ok(())
+    }
+
+    fn expect(&mut self, state: State, wanted: usize, out: Vec<u8>) {
+        self.state = state;
+        self.pending.clear();
+        self.wanted = wanted;
+        self.out = out;
+        self.written = 0;
+    }
+}
+
+/// One octet of length and so many bytes.
+fn put_short(out: &mut Vec<u8>, bytes: &[u8]) {
+    let bytes = &bytes[..bytes.len().min(255)];
+    out.push(bytes.len() as u8);
+    out.extend_from_slice(bytes);
+}
+
+/// Without the password.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request").field("target", &self.target).field("login", &self.login.is_some()).finish()
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::NotSocks => f.write_str("not a SOCKS 5 proxy"),
+            Refusal::Method => f.write_str("the proxy wants another authentication"),
+            Refusal::Login => f.write_str("the proxy refuses user name and password"),
+            Refusal::Reply(code) => write!(f, "the proxy refuses with code {code}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn to_v4(login: Option<(&str, &str)>) -> Socks {
+        let target = Target::Address("192.0.2.1:5555".parse().unwrap());
+        with(target, login)
+    }
+
+    fn with(target: Target, login: Option<(&str, &str)>) -> Socks {
+        let login = login.map(|(user, password)| (user.into(), password.into()));
+        Socks::new(Request { target, login })
+    }
+
+    /// What the client says in answer to each piece.
+    fn talk(socks: &mut Socks, pieces: &[&[u8]]) -> Result<Vec<Vec<u8>>, Refusal> {
+        let mut said = Vec::new();
+        let mut take = |socks: &mut Socks| {
+            said.push(socks.output().to_vec());
+            socks.advance_output(said.last().unwrap().len());
+        };
+        take(socks);
+        for piece in pieces {
+            assert_eq!(socks.input(piece)?, piece.len());
+            take(socks);
+        }
+        Ok(said)
+    }
+
+    #[test]
+    fn golden_without_login() {
+        let mut socks = to_v4(None);
+        let said = talk(&mut socks, &[b"\x05\x00", b"\x05\x00\x00\x01\x0a\x00\x00\x01\x04\x38"]).unwrap();
+        assert_eq!(said, [&b"\x05\x01\x00"[..], b"\x05\x01\x00\x01\xc0\x00\x02\x01\x15\xb3", b""]);
+        assert!(socks.is_done());
+        assert_eq!(socks.input(b"\xff"), Ok(0), "what comes behind the reply is the peer's");
+    }
+
+    #[test]
+    fn golden_with_login_name_and_v6() {
+        let mut socks = with(Target::Name("example.org".into(), 80), Some(("me", "secret")));
+        let reply = [&b"\x05\x00\x00\x04"[..], &[0; 16], b"\0\x01"].concat();
+        let said = talk(&mut socks, &[b"\x05\x02", b"\x01\x00", &reply]).unwrap();
+        assert_eq!(said[0], b"\x05\x01\x02");
+        assert_eq!(said[1], b"\x01\x02me\x06secret");
+        assert_eq!(said[2], b"\x05\x01\x00\x03\x0bexample.org\x00\x50");
+        assert!(socks.is_done());
+        let mut socks = with(Target::Address("[2001:db8::1]:1".parse().unwrap()), None);
+        let said = talk(&mut socks, &[b"\x05\x00", b"\x05\x00\x00\x03\x02hi\0\x01"]).unwrap();
+        assert_eq!(said[1], b"\x05\x01\x00\x04\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01\0\x01");
+        assert!(socks.is_done());
+    }
+
+    #[test]
+    fn every_split_is_the_same() {
+        for reply in [
+            &b"\x05\x00\x00\x01abcd\0\x01"[..],
+            b"\x05\x00\x00\x03\x00\0\x01",
+            b"\x05\x00\x00\x03\x04host\0\x01",
+        ] {
+            let all = [b"\x05\x02\x01\x00", reply, b"\xff\x00"].concat();
+            let end = all.len() - 2;
+            for cut in 0..=all.len() {
+                let mut socks = to_v4(Some(("u", "")));
+                let first = socks.input(&all[..cut]).unwrap();
+                let used = first + socks.input(&all[first..]).unwrap();
+                assert_eq!(used, end, "cut at {cut}");
+                assert!(socks.is_done());
+            }
+            // As the engine reads: never more than is missing.
+            let (mut socks, mut at) = (to_v4(Some(("u", ""))), 0);
+            while !socks.is_done() {
+                let missing = socks.missing();
+                assert!(missing > 0 && missing < 260);
+                assert_eq!(socks.input(&all[at..at + missing]), Ok(missing));
+                at += missing;
+            }
+            assert_eq!(at, end);
+        }
+    }
+
+    #[test]
+    fn refusals() {
+        let refused = |login, pieces: &[&[u8]]| talk(&mut to_v4(login), pieces).unwrap_err();
+        let login = Some(("me", "x"));
+        assert_eq!(refused(None, &[b"HT"]), Refusal::NotSocks);
+        assert_eq!(refused(None, &[b"\x04\x00"]), Refusal::NotSocks);
+        assert_eq!(refused(None, &[b"\x05\xff"]), Refusal::Method);
+        assert_eq!(refused(None, &[b"\x05\x02"]), Refusal::Method, "not offered");
+        assert_eq!(refused(login, &[b"\x05\x00"]), Refusal::Method, "not offered");
+        assert_eq!(refused(login, &[b"\x05\x02", b"\x01\x01"]), Refusal::Login);
+        assert_eq!(refused(login, &[b"\x05\x02", b"\x05\x00"]), Refusal::NotSocks);
+        for code in 1..=255 {
+            assert_eq!(refused(None, &[b"\x05\x00", &[5, code, 0, 1]]), Refusal::Reply(code));
+        }
+        assert_eq!(refused(None, &[b"\x05\x00", b"\x05\x00\x00\x02"]), Refusal::NotSocks);
+        assert_eq!(refused(None, &[b"\x05\x00", b"\x04\x00\x00\x01"]), Refusal::NotSocks);
+        let mut socks = to_v4(None);
+        assert_eq!(socks.input(b"\x05\xff"), Err(Refusal::Method));
+        assert_eq!(socks.input(b"\x05\x00"), Err(Refusal::Method), "an end is an end");
+        assert_eq!(socks.missing(), 0);
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut() {
+        let long = "x".repeat(300);
+        let mut socks = with(Target::Name(long.clone(), 1), Some((&long, &long)));
+        let said = talk(&mut socks, &[b"\x05\x02", b"\x01\x00"]).unwrap();
+        assert_eq!(said[1].len(), 1 + 256 + 256);
+        assert_eq!(said[2].len(), 4 + 256 + 2);
+        let request =
+            Request { target: Target::Name(String::new(), 0), login: Some((vec![], b"pass".to_vec())) };
+        assert!(!format!("{request:?}").contains("pass"));
+    }
+}

@@ -1,0 +1,253 @@
+"""ZMQ_SOCKS_PROXY: peers behind a SOCKS 5 proxy, and proxies that refuse, are silent or talk nonsense."""
+
+import contextlib
+import socket
+import struct
+import threading
+
+import zmq
+from sides import Ours, Theirs, wait_for_event
+
+FAILED = (zmq.EVENT_CLOSED,)
+
+
+class Proxy:
+    """A SOCKS 5 proxy on a port of 127.0.0.1, that records what it is asked and leads everybody to `target`."""
+
+    def __init__(self, target=None, login=None, reply=0, trickle=False):
+        self.target, self.login, self.reply, self.trickle = target, login, reply, trickle
+        self.asked, self.changed = [], threading.Condition()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            client, _ = self.listener.accept()
+            threading.Thread(target=self.attend, args=(client,), daemon=True).start()
+
+    def attend(self, client):
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with contextlib.suppress(OSError, EOFError):
+            self.negotiate(client)
+        client.close()
+
+    def negotiate(self, client):
+        version, count = exactly(client, 2)
+        assert version == 5
+        methods = exactly(client, count)
+        method = 2 if self.login else 0
+        if method not in methods:
+            client.sendall(b"\x05\xff")
+            return
+        self.answer(client, bytes((5, method)))
+        if self.login:
+            exactly(client, 1)
+            user = exactly(client, exactly(client, 1)[0])
+            password = exactly(client, exactly(client, 1)[0])
+            good = (user, password) == self.login
+            self.answer(client, bytes((1, 0 if good else 1)))
+            if not good:
+                return
+        head = exactly(client, 4)
+        assert head[:3] == b"\x05\x01\x00"
+        host = exactly(client, {1: 4, 3: 0, 4: 16}[head[3]] or exactly(client, 1)[0])
+        port = struct.unpack(">H", exactly(client, 2))[0]
+        with self.changed:
+            self.asked.append((head[3], host, port))
+            self.changed.notify_all()
+        answer = bytes((5, self.reply, 0)) + b"\x03\x09localhost\x00\x07"
+        if self.reply:
+            self.answer(client, answer)
+            return
+        peer = socket.create_connection(("127.0.0.1", self.target or port))
+        # The peer's greeting comes with the proxy's answer, in one piece.
+        first = peer.recv(4096)
+        self.answer(client, answer + first)
+        threading.Thread(target=copy, args=(client, peer), daemon=True).start()
+        copy(peer, client)
+
+    def answer(self, client, data):
+        if not self.trickle:
+            client.sendall(data)
+            return
+        for byte in data:
+            client.sendall(bytes((byte,)))
+
+    def first(self):
+        with self.changed:
+            self.changed.wait_for(lambda: self.asked)
+            return self.asked[0]
+
+
+def exactly(stream, count):
+    data = b""
+    while len(data) < count:
+        piece = stream.recv(count - len(data))
+        if not piece:
+            raise EOFError
+        data += piece
+    return data
+
+
+def copy(source, target):
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+
+
+def cases():
+    for side in (Ours, Theirs):
+        yield f"socks to {side.__name__}", lambda library, side=side: reach(library, side, "127.0.0.1", 1, {})
+    yield "socks to a name that only the proxy knows", lambda library: reach(library, Ours, "only.proxy.knows", 3, {})
+    yield "socks to IPv6", lambda library: reach(library, Ours, "[::1]", 4, {})
+    yield "socks with a login", lambda library: reach(library, Ours, "127.0.0.1", 1, {"login": (b"me", b"secret")})
+    yield "socks with a login without a password", lambda library: reach(
+        library, Ours, "127.0.0.1", 1, {"login": (b"me", b"")}
+    )
+    yield "socks, answers byte by byte", lambda library: reach(
+        library, Ours, "only.proxy.knows", 3, {"trickle": True, "login": (b"me", b"x")}
+    )
+    yield "socks by name and from a source", by_name
+    yield "socks, wrong password", wrong_password
+    for code in (1, 2, 5, 99):
+        yield f"socks, refused with {code}", lambda library, code=code: refused(library, code)
+    yield "socks, refused and RECONNECT_STOP", stop
+    for name, answer in {
+        "nonsense": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        "version 4": b"\x04\x5a" + bytes(6),
+        "an end": b"",
+        "half an answer": b"\x05",
+        "half a reply": b"\x05\x00\x05\x00\x00\x03\xffshort",
+        "a reply with no kind of address": b"\x05\x00\x05\x00\x00\x07" + bytes(20),
+    }.items():
+        yield f"socks, {name}", lambda library, answer=answer: broken(library, answer)
+    yield "socks, silence and CONNECT_TIMEOUT", silence
+    yield "socks, what no proxy can be", impossible
+
+
+def reach(library, side, host, kind, proxy_options):
+    ours, theirs = Ours(library), side(library)
+    pull = theirs.socket(zmq.PULL)
+    port = int(pull.bind("tcp://127.0.0.1:*").rsplit(":", 1)[1])
+    proxy = Proxy(port, **proxy_options)
+    push = ours.socket(zmq.PUSH)
+    monitor = push.monitor()
+    push.set(zmq.SOCKS_PROXY, proxy.address.encode())
+    if proxy.login:
+        push.set(99, proxy.login[0])
+        push.set(100, proxy.login[1])
+    push.connect(f"tcp://{host}:{port}")
+    for number in range(100):
+        push.send(b"%d" % number, b"x" * number * 10)
+    for number in range(100):
+        assert pull.recv() == [b"%d" % number, b"x" * number * 10]
+    asked = proxy.first()
+    assert (asked[0], asked[2]) == (kind, port), asked
+    if kind == 3:
+        assert asked[1] == host.encode()
+    wait_for_event(monitor, zmq.EVENT_CONNECTED)
+    push.close()
+    monitor.close()
+    pull.close()
+    ours.term()
+    theirs.term()
+
+
+def by_name(library):
+    ours = Ours(library)
+    pull, push = ours.socket(zmq.PULL), ours.socket(zmq.PUSH)
+    port = int(pull.bind("tcp://127.0.0.1:*").rsplit(":", 1)[1])
+    proxy = Proxy(port)
+    push.set(zmq.SOCKS_PROXY, b"127.0.0.1:0;localhost:" + proxy.address.rsplit(":", 1)[1].encode())
+    push.connect(f"tcp://192.0.2.1:{port}")
+    push.send(b"hello")
+    assert pull.recv() == [b"hello"]
+
+
+def attempt(library, address, login=None, **options):
+    ours = Ours(library)
+    push = ours.socket(zmq.PUSH)
+    monitor = push.monitor()
+    push.set(zmq.SOCKS_PROXY, address.encode())
+    if login:
+        push.set(99, login[0])
+        push.set(100, login[1])
+    push.set(zmq.RECONNECT_IVL, 10)
+    for option, value in options.items():
+        push.set(getattr(zmq, option), value)
+    push.connect("tcp://192.0.2.1:5555")
+    return push, monitor
+
+
+def keeps_trying(monitor):
+    for _ in range(3):
+        assert wait_for_event(monitor, zmq.EVENT_CLOSED, zmq.EVENT_CONNECTED) is not None
+        wait_for_event(monitor, zmq.EVENT_CONNECT_RETRIED)
+
+
+def wrong_password(library):
+    proxy = Proxy(login=(b"me", b"secret"))
+    _push, monitor = attempt(library, proxy.address, (b"me", b"guess"))
+    keeps_trying(monitor)
+    _push, monitor = attempt(library, proxy.address)
+    keeps_trying(monitor)
+    assert not proxy.asked
+
+
+def refused(library, code):
+    proxy = Proxy(reply=code)
+    _push, monitor = attempt(library, proxy.address)
+    keeps_trying(monitor)
+    assert len(proxy.asked) >= 3
+
+
+def stop(library):
+    proxy = Proxy(reply=5)
+    push, monitor = attempt(library, proxy.address, RECONNECT_STOP=1)
+    wait_for_event(monitor, zmq.EVENT_CLOSED)
+    assert not monitor.readable(200)
+    push.close()
+
+
+def broken(library, answer):
+    listener = socket.create_server(("127.0.0.1", 0))
+    _push, monitor = attempt(library, "127.0.0.1:%d" % listener.getsockname()[1])
+    for _ in range(3):
+        client, _ = listener.accept()
+        client.recv(3)
+        with contextlib.suppress(OSError):  # it may have been given up already
+            client.sendall(answer)
+            client.shutdown(socket.SHUT_WR)
+        wait_for_event(monitor, zmq.EVENT_CONNECT_RETRIED)
+        client.close()
+
+
+def silence(library):
+    listener = socket.create_server(("127.0.0.1", 0))
+    push, monitor = attempt(library, "127.0.0.1:%d" % listener.getsockname()[1], CONNECT_TIMEOUT=50)
+    kept = []
+    for _ in range(2):
+        kept.append(listener.accept()[0])
+        wait_for_event(monitor, zmq.EVENT_CONNECT_RETRIED)
+    # Closed while it waits for an answer.
+    kept.append(listener.accept()[0])
+    push.close()
+    while kept[-1].recv(100):
+        pass
+
+
+def impossible(library):
+    ours = Ours(library)
+    for address in (b"somewhere", b"127.0.0.1:*", b"127.0.0.1:70000", b":1080"):
+        push = ours.socket(zmq.PUSH)
+        push.set(zmq.SOCKS_PROXY, address)
+        with contextlib.suppress(Exception):
+            push.connect("tcp://127.0.0.1:5555")
+            raise SystemExit(f"{address} was taken")
+        # What does not connect has no use for the proxy.
+        push.bind("tcp://127.0.0.1:*")
+        push.bind("ipc://*")
+        push.close()
+    ours.term()
