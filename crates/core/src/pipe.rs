@@ -5,6 +5,7 @@
 
 mod conflate;
 mod notes;
+mod pace;
 mod part;
 mod pipes;
 mod traffic;
@@ -15,25 +16,20 @@ pub(crate) use traffic::Traffic;
 
 use crate::conn::flush::{Decision, FlushRule};
 use crate::conn::inproc::{InprocEnd, Offer};
-use crate::conn::{Connection, Flushed, NewPipe, PeerInfo, SocketInbox, wait_for_room};
+use crate::conn::{Connection, Flushed, NewPipe, PeerInfo, SocketInbox};
 use crate::message::Message;
 use crate::queue::{FrameReader, FrameWriter, Head, Slot};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
 use crate::sync::atomic::fence;
+use pace::PACE_TIME;
 use std::collections::VecDeque;
-use std::time::Duration;
 use tautline_io::clock;
 use tautline_io::net::Stream;
 use tautline_proto::frame;
 
 /// Bodies in the caller's buffer from this length on are written from there, if nothing is queued.
 const THROUGH_BYTES: usize = 32 * 1024;
-/// So many bytes queued while the kernel is full make a sender wait a moment.
-const PACE_BYTES: u64 = 512 * 1024;
-/// How long it waits at most for a peer that takes nothing.
-const PACE_TIME: Duration = Duration::from_millis(5);
-
 /// Messages beyond the high-water mark within this time are a burst.
 const BURST_TIME_NS: u64 = 10_000_000;
 
@@ -475,7 +471,12 @@ impl Pipe {
                     self.flush_by_rule(len, patient);
                 }
             }
-            Link::Inproc(end) => end.notify(),
+            Link::Inproc(end) => {
+                end.notify();
+                if patient {
+                    self.pace_inproc(len);
+                }
+            }
         }
     }
 
@@ -509,21 +510,6 @@ impl Pipe {
         }
         if flushed == Some(Flushed::Blocked) && patient {
             self.pace();
-        }
-    }
-
-    /// The kernel is full and much is queued: waits a moment for it, so that a sender that is faster than its peer works on what is in
-    /// the cache instead of filling its queue up to the high-water mark. A peer that takes nothing is waited for only once, until it has taken something.
-    fn pace(&mut self) {
-        let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &self.outgoing) else { return };
-        if writer.unflushed_bytes() < PACE_BYTES {
-            return;
-        }
-        while writer.unflushed_bytes() >= PACE_BYTES && self.paced_out != Some(connection.writes()) {
-            let Some(stream) = connection.writable_stream() else { return };
-            let writable = wait_for_room(&stream, PACE_TIME);
-            connection.try_flush();
-            self.paced_out = (!writable).then(|| connection.writes());
         }
     }
 

@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::queue::{self, FrameReader, FrameWriter, Slot};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU32};
-use crate::sync::{Arc, barrier_light};
+use crate::sync::{Arc, Padded, barrier_light};
 
 use super::{News, PeerInfo, SocketInbox};
 
@@ -38,10 +38,10 @@ pub(crate) trait Device: Send + Sync {
     fn serve(&self);
 }
 
-/// What both sides see.
+/// What both sides see. Each looks at the other's half with every message and writes to its own only rarely.
 #[derive(Default)]
 struct Shared {
-    sides: [Side; 2],
+    sides: [Padded<Side>; 2],
     /// Both sides are there.
     met: AtomicBool,
 }
@@ -86,11 +86,11 @@ pub(crate) fn pair(connecting: &Options, peers: [Arc<PeerInfo>; 2]) -> (Offer, O
 
 impl InprocEnd {
     fn mine(&self) -> &Side {
-        &self.shared.sides[self.side]
+        &self.shared.sides[self.side].0
     }
 
     fn theirs(&self) -> &Side {
-        &self.shared.sides[1 - self.side]
+        &self.shared.sides[1 - self.side].0
     }
 
     /// The owner takes this end, under this name.
@@ -189,7 +189,10 @@ impl InprocEnd {
     pub(crate) fn give_room(&self) {
         // Store (the queue's head), then load: pairs with the heavy barrier of the other side.
         barrier_light();
-        if self.theirs().wants_room.swap(0, AcqRel) != 0
+        let wants_room = &self.theirs().wants_room;
+        // Looked at first: this is asked with every look at an empty queue, and a swap would take the line from the other side.
+        if wants_room.load(Relaxed) != 0
+            && wants_room.swap(0, AcqRel) != 0
             && let Some(inbox) = self.theirs().inbox.get()
         {
             inbox.nudge();

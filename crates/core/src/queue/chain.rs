@@ -51,16 +51,19 @@ pub(super) struct Shared {
     pub(super) first: AtomicPtr<Node>,
     /// Finished segments on their way back to the producer.
     pub(super) ring: Ring,
+    /// Large segments do not come back this way, but circulate through the pool of blocks.
+    pub(super) circulates: bool,
 }
 
 impl Shared {
-    /// An empty chain without any segment.
-    pub(super) fn new() -> Arc<Shared> {
+    /// An empty chain without any segment. With `circulates`, two threads that are both at work use its ends.
+    pub(super) fn new(circulates: bool) -> Arc<Shared> {
         Arc::new(Shared {
             tail: Padded(AtomicU64::new(START)),
             head: Padded(AtomicU64::new(START)),
             first: AtomicPtr::new(std::ptr::null_mut()),
             ring: Ring::new(),
+            circulates,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! What the two consumers of a chain (`FrameReader`, `ByteDrain`) have in common: giving up nodes.
 
 use super::chain::Shared;
-use super::segment::{Node, Position};
+use super::segment::{self, Buffer, LARGE, Node, Position};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 
@@ -58,13 +58,28 @@ impl Consumer {
                 let buffer = (*node).buffer;
                 self.first = next;
                 if (*next).buffer != buffer {
-                    self.shared.ring.give(&mut self.turn, buffer);
+                    self.finish(buffer);
                 }
             }
             // The application wants its memory back now, not when the next message comes.
             let node = position.node;
             if (*node).external && position.at == (*node).end.load(Ordering::Relaxed) {
                 drop(Node::take_message(node));
+            }
+        }
+    }
+}
+
+impl Consumer {
+    /// # Safety
+    /// Nobody uses the buffer any more.
+    unsafe fn finish(&mut self, buffer: *mut Buffer) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.shared.circulates && Buffer::size(buffer) == LARGE {
+                segment::free(buffer);
+            } else {
+                self.shared.ring.give(&mut self.turn, buffer);
             }
         }
     }

@@ -62,7 +62,7 @@ const INPROC_COPY_BY_REFERENCE: usize = 2 * INPROC_BY_REFERENCE;
 
 /// A queue from the owner to the kernel.
 pub(crate) fn outbound() -> (FrameWriter, ByteDrain) {
-    let shared = Shared::new();
+    let shared = Shared::new(false);
     (
         FrameWriter::new(Producer::new(shared.clone()), BY_REFERENCE, usize::MAX),
         ByteDrain::new(Consumer::new(shared)),
@@ -71,13 +71,14 @@ pub(crate) fn outbound() -> (FrameWriter, ByteDrain) {
 
 /// A queue from the kernel to the owner.
 pub(crate) fn inbound() -> (ByteFiller, FrameReader) {
-    let shared = Shared::new();
+    let shared = Shared::new(false);
     (ByteFiller::new(Producer::new(shared.clone())), FrameReader::new(Consumer::new(shared)))
 }
 
 /// A queue from one socket's owner to another's.
 pub(crate) fn inproc() -> (FrameWriter, FrameReader) {
-    let shared = Shared::new();
+    // The models look at the ring with these.
+    let shared = Shared::new(!cfg!(loom));
     let writer =
         FrameWriter::new(Producer::new(shared.clone()), INPROC_BY_REFERENCE, INPROC_COPY_BY_REFERENCE);
     (writer, FrameReader::new(Consumer::new(shared)))

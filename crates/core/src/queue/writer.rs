@@ -186,6 +186,12 @@ impl FrameWriter {
         self.end.unconsumed()
     }
 
+    /// What the consumer has given credit for in all: changes whenever it does.
+    pub(crate) fn consumed(&self) -> u32 {
+        // Relaxed: only the number is wanted; the low bits count bytes.
+        self.end.shared.head.0.load(Ordering::Relaxed) as u32
+    }
+
     /// Messages that are published and that the consumer has not given credit for.
     pub(crate) fn in_flight(&self) -> u64 {
         // Acquire pairs with the consumer's Release store of the head.

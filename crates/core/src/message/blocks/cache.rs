@@ -1,0 +1,299 @@
+//! The free blocks: a few of each size with every thread, the others in the depot.
+
+use super::ring::Ring;
+use super::{CLASSES, class_size, layout};
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// What one thread keeps of one size, at most and in bytes, but two blocks in any case.
+const KEPT_BY_THREAD: usize = 256 * 1024;
+/// More blocks than this of one size are never kept by a thread.
+const KEPT_BLOCKS: usize = 32;
+/// Blocks and bytes of a batch, at most.
+const BATCH_BLOCKS: usize = KEPT_BLOCKS / 2;
+const BATCH_BYTES: usize = KEPT_BY_THREAD / 2;
+/// Blocks of this size and more stay in the depot until so many bytes of their size are in it.
+const CIRCULATES: usize = 4096;
+pub(super) const CIRCULATION: usize = 2560 * 1024;
+/// What the depot keeps of one size, in batches, and in bytes.
+const BATCHES: usize = 64;
+const KEPT_BY_DEPOT: usize = 4 * 1024 * 1024;
+
+const fn between(n: usize, least: usize, most: usize) -> usize {
+    if n < least {
+        least
+    } else if n > most {
+        most
+    } else {
+        n
+    }
+}
+
+/// How many blocks of a class a thread keeps.
+const fn kept(class: usize) -> usize {
+    between(KEPT_BY_THREAD / class_size(class), 2, KEPT_BLOCKS)
+}
+
+/// How many of them make a batch.
+const fn batch(class: usize) -> usize {
+    between(BATCH_BYTES / class_size(class), 1, BATCH_BLOCKS)
+}
+
+/// With how many batches in the depot it gives one out.
+const fn reuse_from(class: usize) -> usize {
+    if class_size(class) < CIRCULATES {
+        return 1;
+    }
+    between(CIRCULATION / (batch(class) * class_size(class)), 1, BATCHES)
+}
+
+/// How many batches the depot keeps.
+const fn kept_by_depot(class: usize) -> usize {
+    between(KEPT_BY_DEPOT / (batch(class) * class_size(class)), 1, BATCHES)
+}
+
+/// Free blocks of one class, given up by whoever held them.
+#[derive(Clone, Copy)]
+struct Batch {
+    blocks: [*mut u8; BATCH_BLOCKS],
+    len: usize,
+}
+
+// SAFETY: the blocks in a batch are free memory that belongs to nobody else.
+unsafe impl Send for Batch {}
+
+impl Batch {
+    fn free(&self, class: usize) {
+        if let Some(layout) = layout(class_size(class)) {
+            for &block in &self.blocks[..self.len] {
+                // SAFETY: all blocks of a class were allocated with this layout, and these are nobody else's.
+                unsafe { std::alloc::dealloc(block, layout) };
+            }
+        }
+    }
+}
+
+/// The batches of one class that no thread holds.
+struct Depot {
+    batches: Ring<Batch, BATCHES>,
+    /// `Ring::pushed` when somebody last looked for sizes that are no more in use.
+    seen: AtomicUsize,
+}
+
+struct Depots([Depot; CLASSES]);
+
+static DEPOTS: Depots = Depots::new();
+
+impl Depots {
+    const fn new() -> Self {
+        Depots([const { Depot { batches: Ring::new(), seen: AtomicUsize::new(0) } }; CLASSES])
+    }
+
+    /// Keeps a batch, or frees it if there are enough.
+    fn deposit(&self, class: usize, batch: &Batch) {
+        let batches = &self.0[class].batches;
+        if batches.len() >= kept_by_depot(class) || batches.push(*batch).is_err() {
+            batch.free(class);
+        } else if batches.pushed().is_multiple_of(BATCHES) {
+            self.free_unused();
+        }
+    }
+
+    /// Takes the oldest batch out, if it has been here for long enough.
+    fn withdraw(&self, class: usize) -> Option<Batch> {
+        let batches = &self.0[class].batches;
+        if batches.len() < reuse_from(class) { None } else { batches.pop() }
+    }
+
+    /// Frees the blocks of all sizes of which none has come here since the last call.
+    #[cold]
+    fn free_unused(&self) {
+        for (class, depot) in self.0.iter().enumerate() {
+            let pushed = depot.batches.pushed();
+            if depot.seen.swap(pushed, Relaxed) == pushed {
+                while let Some(batch) = depot.batches.pop() {
+                    batch.free(class);
+                }
+            }
+        }
+    }
+}
+
+/// A thread's free blocks of one class; the last one is the one it gave back last.
+#[derive(Clone, Copy)]
+struct Stack {
+    blocks: [*mut u8; KEPT_BLOCKS],
+    len: usize,
+}
+
+impl Stack {
+    const EMPTY: Stack = Stack { blocks: [std::ptr::null_mut(); KEPT_BLOCKS], len: 0 };
+
+    #[inline]
+    fn pop(&mut self) -> Option<*mut u8> {
+        self.len = self.len.checked_sub(1)?;
+        self.blocks.get(self.len).copied()
+    }
+
+    /// Takes a batch from the depot, then a block from that.
+    #[cold]
+    fn refill(&mut self, class: usize, depots: &Depots) -> Option<*mut u8> {
+        let batch = depots.withdraw(class)?;
+        self.blocks[..batch.len].copy_from_slice(&batch.blocks[..batch.len]);
+        self.len = batch.len;
+        self.pop()
+    }
+
+    #[inline]
+    fn push(&mut self, class: usize, block: *mut u8, depots: &Depots) {
+        if self.len >= kept(class) {
+            self.give_up(class, batch(class), depots);
+        }
+        if let Some(place) = self.blocks.get_mut(self.len) {
+            *place = block;
+            self.len += 1;
+        }
+    }
+
+    /// Gives the oldest `n` blocks to the depot.
+    #[cold]
+    fn give_up(&mut self, class: usize, n: usize, depots: &Depots) {
+        let mut batch = Batch { blocks: [std::ptr::null_mut(); BATCH_BLOCKS], len: n };
+        batch.blocks[..n].copy_from_slice(&self.blocks[..n]);
+        self.blocks.copy_within(n..self.len, 0);
+        self.len -= n;
+        depots.deposit(class, &batch);
+    }
+
+    /// Gives all blocks to the depot.
+    fn give_all(&mut self, class: usize, depots: &Depots) {
+        while self.len > 0 {
+            self.give_up(class, self.len.min(batch(class)), depots);
+        }
+    }
+}
+
+/// The free blocks of one thread.
+struct Cache {
+    stacks: [Stack; CLASSES],
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        for (class, stack) in self.stacks.iter_mut().enumerate() {
+            stack.give_all(class, &DEPOTS);
+        }
+    }
+}
+
+thread_local! {
+    static CACHE: RefCell<Cache> = const { RefCell::new(Cache { stacks: [Stack::EMPTY; CLASSES] }) };
+}
+
+/// Runs `f` on this thread's free blocks of a class; `None` while the thread ends.
+#[inline]
+fn with_stack<R>(class: usize, f: impl FnOnce(&mut Stack) -> R) -> Option<R> {
+    CACHE
+        .try_with(|cache| cache.try_borrow_mut().ok().map(|mut cache| f(&mut cache.stacks[class])))
+        .ok()
+        .flatten()
+}
+
+/// A free block of a class, if there is one for this thread.
+#[inline]
+pub(super) fn take(class: usize) -> Option<*mut u8> {
+    with_stack(class, |stack| stack.pop().or_else(|| stack.refill(class, &DEPOTS))).flatten()
+}
+
+/// Takes a free block of a class; false while the thread ends.
+#[inline]
+pub(super) fn give(class: usize, block: *mut u8) -> bool {
+    with_stack(class, |stack| stack.push(class, block, &DEPOTS)).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(class: usize) -> *mut u8 {
+        // SAFETY: not empty.
+        unsafe { std::alloc::alloc(layout(class_size(class)).unwrap()) }
+    }
+
+    /// Frees what is left, so that Miri sees no leak.
+    fn empty(depots: &Depots) {
+        depots.free_unused();
+        depots.free_unused();
+        assert!(depots.0.iter().all(|depot| depot.batches.len() == 0));
+    }
+
+    #[test]
+    fn the_limits_fit_together() {
+        for class in 0..CLASSES {
+            assert!(kept(class) <= KEPT_BLOCKS && batch(class) <= kept(class).div_ceil(2), "class {class}");
+            assert!(reuse_from(class) < kept_by_depot(class), "class {class}");
+            let circulating = reuse_from(class) * batch(class) * class_size(class);
+            assert_eq!(circulating > CIRCULATION * 9 / 10, class_size(class) >= CIRCULATES, "class {class}");
+        }
+    }
+
+    #[test]
+    fn a_large_block_comes_back_when_enough_others_have_gone_in_behind_it() {
+        let depots = Box::new(Depots::new());
+        let class = class_of_64k();
+        let (mut giver, mut taker) = (Stack::EMPTY, Stack::EMPTY);
+        let blocks: Vec<_> = (0..200).map(|_| block(class)).collect();
+        let mut given = 0;
+        while taker.refill(class, &depots).is_none() {
+            giver.push(class, blocks[given], &depots);
+            given += 1;
+        }
+        assert!(given * class_size(class) >= CIRCULATION, "after {given}");
+        // The first ones that were given, and the last of a batch first.
+        taker.len += 1;
+        assert_eq!(taker.blocks[..taker.len], blocks[..batch(class)]);
+        for &block in &blocks[given..] {
+            giver.push(class, block, &depots);
+        }
+        assert_eq!(depots.0[class].batches.len(), kept_by_depot(class), "the others were freed");
+        giver.give_all(class, &depots);
+        taker.give_all(class, &depots);
+        empty(&depots);
+    }
+
+    fn class_of_64k() -> usize {
+        super::super::class_of(64 * 1024).unwrap()
+    }
+
+    #[test]
+    fn a_thread_takes_what_it_gave_last() {
+        let depots = Box::new(Depots::new());
+        let mut stack = Stack::EMPTY;
+        let blocks: Vec<_> = (0..KEPT_BLOCKS + 1).map(|_| block(0)).collect();
+        for &block in &blocks {
+            stack.push(0, block, &depots);
+        }
+        for &block in blocks[batch(0)..].iter().rev() {
+            assert_eq!(stack.pop(), Some(block));
+            // Freed with the others at the end.
+            depots.deposit(0, &Batch { blocks: [block; BATCH_BLOCKS], len: 1 });
+        }
+        assert_eq!(stack.pop(), None);
+        empty(&depots);
+    }
+
+    #[test]
+    fn sizes_that_nobody_gives_any_more_are_freed() {
+        let depots = Box::new(Depots::new());
+        let one = |class| Batch { blocks: [block(class); BATCH_BLOCKS], len: 1 };
+        depots.deposit(3, &one(3));
+        for n in 1..2 * BATCHES {
+            depots.deposit(5, &one(5));
+            assert_eq!(depots.0[3].batches.len(), 1, "after {n}");
+            depots.0[5].batches.pop().unwrap().free(5);
+        }
+        depots.deposit(5, &one(5));
+        assert_eq!((depots.0[3].batches.len(), depots.0[5].batches.len()), (0, 1));
+        empty(&depots);
+    }
+}

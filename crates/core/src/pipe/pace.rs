@@ -1,0 +1,63 @@
+//! Pacing: a blocking sender that is faster than its peer is held up a moment, so that both work on what is in the caches instead of
+//! filling the queue up to the high-water mark.
+
+use super::{Link, Outgoing, Pipe};
+use crate::conn::wait_for_room;
+use std::time::Duration;
+use tautline_io::clock;
+
+/// So many bytes queued while the kernel is full make a sender wait a moment.
+const PACE_BYTES: u64 = 512 * 1024;
+/// How long it waits at most for a peer that takes nothing.
+pub(super) const PACE_TIME: Duration = Duration::from_millis(5);
+/// The same over inproc, for bodies of some length: more than this would be written and read outside of the caches.
+const INPROC_PACE_LEN: usize = 1024;
+const INPROC_PACE_BYTES: u64 = 2 * 1024 * 1024;
+const INPROC_PACE_NS: u64 = 50_000;
+
+impl Pipe {
+    /// The kernel is full and much is queued: waits a moment for it, so that a sender that is faster than its peer works on what is in
+    /// the cache instead of filling its queue up to the high-water mark. A peer that takes nothing is waited for only once, until it has taken something.
+    pub(super) fn pace(&mut self) {
+        let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &self.outgoing) else { return };
+        if writer.unflushed_bytes() < PACE_BYTES {
+            return;
+        }
+        while writer.unflushed_bytes() >= PACE_BYTES && self.paced_out != Some(connection.writes()) {
+            let Some(stream) = connection.writable_stream() else { return };
+            let writable = wait_for_room(&stream, PACE_TIME);
+            connection.try_flush();
+            self.paced_out = (!writable).then(|| connection.writes());
+        }
+    }
+
+    /// As `pace`, for an inproc peer. It is waited for only while it reads: once it has taken nothing, not before it has.
+    #[inline]
+    pub(super) fn pace_inproc(&mut self, len: usize) {
+        if len >= INPROC_PACE_LEN
+            && let Outgoing::Queue(writer) = &self.outgoing
+            && writer.unflushed_bytes() >= INPROC_PACE_BYTES
+            && self.paced_out != Some(writer.consumed())
+        {
+            self.await_inproc_peer();
+        }
+    }
+
+    #[cold]
+    fn await_inproc_peer(&mut self) {
+        let Outgoing::Queue(writer) = &self.outgoing else { return };
+        let limit = clock::nanos_to_ticks(INPROC_PACE_NS);
+        let (mut consumed, mut since) = (writer.consumed(), clock::ticks());
+        while writer.unflushed_bytes() >= INPROC_PACE_BYTES {
+            std::hint::spin_loop();
+            let (before, now) = (std::mem::replace(&mut consumed, writer.consumed()), clock::ticks());
+            if before != consumed {
+                since = now;
+            } else if now.saturating_sub(since) >= limit {
+                self.paced_out = Some(consumed);
+                return;
+            }
+        }
+        self.paced_out = None;
+    }
+}
