@@ -3,13 +3,16 @@
 //! Two queues of ZMTP frames, one each way (`queue`), plus what lies behind them (`Link`). Only the socket's owner touches a pipe;
 //! the I/O side works on the other ends of the queues. Everything a pattern may do with a peer is a method here.
 
+mod broadcast;
 mod conflate;
+mod follow;
 mod notes;
 mod pace;
 mod part;
 mod pipes;
 mod traffic;
 
+pub(crate) use broadcast::{Broadcast, LARGE};
 pub(crate) use part::{Body, Part, Received, Target};
 pub(crate) use pipes::Pipes;
 pub(crate) use traffic::Traffic;
@@ -18,7 +21,7 @@ use crate::conn::flush::{Decision, FlushRule};
 use crate::conn::inproc::{InprocEnd, Offer};
 use crate::conn::{Connection, Flushed, NewPipe, PeerInfo, SocketInbox};
 use crate::message::Message;
-use crate::queue::{FrameReader, FrameWriter, Head, Slot};
+use crate::queue::{FrameReader, FrameWriter, Head, Progress, Slot};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
 use crate::sync::atomic::fence;
@@ -63,6 +66,10 @@ pub(crate) struct Pipe {
     incoming: Incoming,
     link: Link,
     flush: FlushRule,
+    /// The connection reads a log, and what is to be sent goes there: this is how far it has come (see `Broadcast`).
+    follows: Option<Arc<Progress>>,
+    /// Messages that this pipe has missed since there was room (see `takes_or_misses`).
+    missed: u32,
     peer: Option<Arc<PeerInfo>>,
     /// Some parts of a message were appended, the last one not yet.
     in_message: bool,
@@ -312,6 +319,8 @@ impl Pipe {
             incoming: incoming.map_or_else(Incoming::Slot, Incoming::Queue),
             link,
             flush: FlushRule::default(),
+            follows: None,
+            missed: 0,
             peer: None,
             in_message: false,
             paced_out: None,
@@ -410,6 +419,7 @@ impl Pipe {
     pub(crate) fn flush(&mut self) {
         let Link::Wire(connection) = &self.link else { return };
         let pending = match &self.outgoing {
+            _ if self.follows.as_ref().is_some_and(|progress| progress.behind() > 0) => true,
             Outgoing::Queue(writer) => writer.unflushed_bytes() > 0,
             Outgoing::Slot(slot) => slot.is_full(),
         };
@@ -436,7 +446,11 @@ impl Pipe {
     /// Whether the queue is full just now, without pumping.
     pub(crate) fn is_full(&mut self) -> bool {
         match &mut self.outgoing {
-            Outgoing::Queue(writer) => !writer.has_room(),
+            Outgoing::Queue(writer) => {
+                let limit = u64::from(writer.limit());
+                let behind = self.follows.as_ref().map_or(0, |progress| progress.behind());
+                !writer.has_room() || limit > 0 && behind >= limit
+            }
             Outgoing::Slot(_) => false,
         }
     }

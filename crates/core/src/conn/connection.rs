@@ -7,7 +7,7 @@ use super::intake::{Asked, Intake, Sink, Took};
 use super::link::{IoSide, Loss, NewPipe, News, SharedStage, SocketInbox};
 use super::pump::{Flushed, Pump, Source};
 use crate::options::Options;
-use crate::queue::{self, Slot};
+use crate::queue::{self, FrameWriter, LogReader, Slot};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, fence};
 use crate::sync::{Arc, Mutex, barrier_heavy, barrier_light, lock};
@@ -61,6 +61,8 @@ pub(crate) struct Connection {
     has_control: AtomicBool,
     /// The I/O thread has flushed: the owner's next message looks at the clock.
     hint: AtomicBool,
+    /// The same for the log that it reads, and all others that read it.
+    shared_hint: Mutex<Option<Arc<AtomicBool>>>,
     /// The residual timer looks after this connection.
     pub(crate) residual_armed: AtomicBool,
     /// How often the owner has flushed inline; the residual timer slows down when it grows.
@@ -113,6 +115,7 @@ impl Connection {
             control: Mutex::new(Vec::new()),
             has_control: AtomicBool::new(false),
             hint: AtomicBool::new(false),
+            shared_hint: Mutex::new(None),
             residual_armed: AtomicBool::new(false),
             owner_flushes: AtomicU32::new(0),
             paused: AtomicBool::new(false),
@@ -194,6 +197,29 @@ impl Connection {
     /// Makes the owner look at the clock with its next message.
     pub(crate) fn give_hint(&self) {
         self.hint.store(true, Relaxed);
+        if let Some(hint) = &*lock(&self.shared_hint) {
+            hint.store(true, Relaxed);
+        }
+    }
+
+    /// Owner: this connection reads a log from now on, unless something else is queued before it. `hint` is `take_hint` for the log.
+    pub(crate) fn follow(&self, log: LogReader, hint: &Arc<AtomicBool>) -> bool {
+        let follows = lock(&self.pump).follow(log);
+        if follows {
+            *lock(&self.shared_hint) = Some(hint.clone());
+        }
+        follows
+    }
+
+    /// Owner: it does not any more. What it has not sent goes to its own queue, whose end is `writer`.
+    pub(crate) fn unfollow(&self, writer: &mut FrameWriter) {
+        lock(&self.pump).unfollow(writer);
+        *lock(&self.shared_hint) = None;
+    }
+
+    /// What the I/O thread does for this connection.
+    pub(crate) fn io_side(&self) -> Arc<dyn IoSide> {
+        self.io.clone()
     }
 
     /// I/O thread: nobody looks after this queue from now on but its owner, who looks at the clock with its next message. What the owner
@@ -218,6 +244,14 @@ impl Connection {
             if !self.has_more(flushed, session) {
                 return result;
             }
+        }
+    }
+
+    /// As `try_flush`, but waits for whoever is writing. That is never long: nobody waits for the kernel while he holds the pump.
+    pub(crate) fn flush_after_others(self: &Arc<Self>) {
+        if self.try_flush().is_none() {
+            drop(lock(&self.pump));
+            self.try_flush();
         }
     }
 

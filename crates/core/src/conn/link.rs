@@ -1,7 +1,7 @@
 //! What passes between a connection and the layers around it: news to the socket's owner, requests to the I/O thread.
 
-use super::Connection;
 use super::reader::ReadSet;
+use super::{Connection, Herd};
 use crate::message::Metadata;
 use crate::monitor::Ends;
 use crate::queue::{FrameReader, FrameWriter, Inbox, Slot, Unpark};
@@ -97,6 +97,8 @@ pub(crate) enum Loss {
 pub(crate) trait IoSide: Send + Sync {
     /// Bytes stay queued: flush them soon if the owner does not.
     fn watch_residual(&self, connection: &Arc<Connection>);
+    /// Messages have come for all connections of a herd: make rounds as long as one is wanted (`Herd::round`).
+    fn sweep(&self, herd: Arc<Herd>);
     /// The kernel's buffer is full: pump when it is writable again.
     fn want_write(&self, stream: &Stream, registration: Token);
     /// Reading was paused at the receive high-water mark and may go on. Called by the owner.

@@ -11,6 +11,8 @@ pub(crate) mod baton;
 #[cfg(not(loom))]
 pub(crate) mod flush;
 #[cfg(not(loom))]
+mod herd;
+#[cfg(not(loom))]
 pub(crate) mod inproc;
 #[cfg(not(loom))]
 mod intake;
@@ -23,6 +25,8 @@ pub(crate) mod reader;
 
 #[cfg(not(loom))]
 pub(crate) use connection::{Connection, Kind, Session};
+#[cfg(not(loom))]
+pub(crate) use herd::Herd;
 #[cfg(not(loom))]
 pub(crate) use link::{IoSide, Loss, NewPipe, News, PeerInfo, SetKeeper, SocketInbox, Waker};
 #[cfg(not(loom))]

@@ -4,7 +4,7 @@
 //! (residuals, a full kernel buffer, linger). A stage, where the peer's protocol or mechanism needs one, is applied here, in wire order.
 
 use super::link::SharedStage;
-use crate::queue::{ByteDrain, Slot};
+use crate::queue::{ByteDrain, FrameWriter, LogReader, Slot};
 use crate::sync::{Arc, lock};
 use std::io::{ErrorKind, IoSlice};
 use std::os::fd::AsRawFd;
@@ -41,6 +41,9 @@ pub(crate) enum Flushed {
 /// The write half. Behind the connection's pump lock.
 pub(super) struct Pump {
     source: Source,
+    /// What goes to many peers alike, while this one keeps up (`pipe::Broadcast`). Comes behind what is in the queue, to which the
+    /// owner adds nothing meanwhile.
+    log: Option<LogReader>,
     stream: Option<Arc<Stream>>,
     stage: Option<SharedStage>,
     /// Bytes that go out before anything else: sealed by the stage, control frames, or a conflated message begun.
@@ -59,6 +62,7 @@ impl Pump {
     pub(super) fn new(source: Source) -> Self {
         Pump {
             source,
+            log: None,
             stream: None,
             stage: None,
             staged: Vec::new(),
@@ -104,6 +108,31 @@ impl Pump {
                 drain.rewind();
             }
         }
+        if let Some(log) = &mut self.log {
+            if forget { log.discard() } else { log.rewind() }
+        }
+    }
+
+    /// Reads the log too from now on, unless something else is to be sent first.
+    pub(super) fn follow(&mut self, log: LogReader) -> bool {
+        let Source::Queue(drain) = &mut self.source else { return false };
+        let idle = self.log.is_none() && drain.pending() == 0;
+        if idle {
+            self.log = Some(log);
+        }
+        idle
+    }
+
+    /// Reads the log no more: what was not sent of it goes to the queue, whose other end is `writer`.
+    pub(super) fn unfollow(&mut self, writer: &mut FrameWriter) {
+        if let (Some(log), Source::Queue(drain)) = (self.log.take(), &mut self.source) {
+            let (messages, written) = log.unsent(|frames| writer.append_encoded(frames));
+            if messages > 0 {
+                writer.publish_many(messages);
+                drain.pending();
+                drain.advance(written);
+            }
+        }
     }
 
     /// The stream of the open session and the name of its registration.
@@ -120,6 +149,7 @@ impl Pump {
     pub(super) fn pending_bytes(&mut self) -> u64 {
         let staged = (self.staged.len() - self.written) as u64;
         staged
+            + self.log.as_mut().map_or(0, LogReader::pending)
             + match &mut self.source {
                 Source::Queue(drain) => drain.pending(),
                 Source::Slot(slot) => slot.is_full().into(),
@@ -135,10 +165,14 @@ impl Pump {
                 Err(flushed) => return flushed,
             }
             let more = match (&mut self.source, self.stage.is_some()) {
-                (Source::Queue(drain), false) => match write_queue(drain, &stream, &mut self.writes) {
-                    Ok(()) => false,
-                    Err(flushed) => return flushed,
-                },
+                (Source::Queue(drain), false) => {
+                    let queue = write_all(drain, &stream, &mut self.writes);
+                    let log = self.log.as_mut().filter(|_| queue.is_ok());
+                    match log.map_or(queue, |log| write_all(log, &stream, &mut self.writes)) {
+                        Ok(()) => false,
+                        Err(flushed) => return flushed,
+                    }
+                }
                 _ => self.stage_next(),
             };
             if more {
@@ -212,6 +246,10 @@ impl Pump {
             Source::Queue(drain) => {
                 let n = drain.peek_copy(SEAL_BYTES, &mut plain);
                 drain.advance(n);
+                if let Some(log) = self.log.as_mut().filter(|_| n == 0) {
+                    let n = log.peek_copy(SEAL_BYTES, &mut plain);
+                    log.advance(n);
+                }
             }
             Source::Slot(slot) => {
                 if let Some((flags, message)) = slot.take() {
@@ -242,11 +280,39 @@ impl Pump {
     }
 }
 
+/// Frames to be written, in order.
+trait Frames {
+    /// Fills `out` with what is next: how many slices, and bytes in them.
+    fn slices<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> (usize, u64);
+    /// So many bytes of that were written.
+    fn advance(&mut self, n: u64);
+}
+
+impl Frames for ByteDrain {
+    fn slices<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> (usize, u64) {
+        ByteDrain::slices(self, out)
+    }
+
+    fn advance(&mut self, n: u64) {
+        ByteDrain::advance(self, n);
+    }
+}
+
+impl Frames for LogReader {
+    fn slices<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> (usize, u64) {
+        LogReader::slices(self, out)
+    }
+
+    fn advance(&mut self, n: u64) {
+        LogReader::advance(self, n);
+    }
+}
+
 /// Hands all published frames to the kernel.
-fn write_queue(drain: &mut ByteDrain, stream: &Stream, writes: &mut u32) -> Result<(), Flushed> {
+fn write_all(frames: &mut impl Frames, stream: &Stream, writes: &mut u32) -> Result<(), Flushed> {
     loop {
         let mut slices: [IoSlice<'_>; SLICES] = std::array::from_fn(|_| IoSlice::new(&[]));
-        let (n, bytes) = drain.slices(&mut slices);
+        let (n, bytes) = frames.slices(&mut slices);
         if bytes == 0 {
             return Ok(());
         }
@@ -254,7 +320,7 @@ fn write_queue(drain: &mut ByteDrain, stream: &Stream, writes: &mut u32) -> Resu
         match result {
             Ok(written) => {
                 *writes = writes.wrapping_add(1);
-                drain.advance(written as u64);
+                frames.advance(written as u64);
                 if (written as u64) < bytes {
                     return Err(Flushed::Blocked);
                 }

@@ -26,7 +26,7 @@ use std::sync::Weak;
 use std::time::{Duration, Instant};
 
 use crate::conn::reader::ReadSet;
-use crate::conn::{Connection, SetKeeper};
+use crate::conn::{Connection, Herd, SetKeeper};
 use crate::error::Error;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
@@ -132,6 +132,15 @@ impl Driver {
     /// Flushes what `connection` leaves queued, soon.
     pub(crate) fn watch_residual(&self, connection: &Arc<Connection>) {
         self.residual.watch(connection.clone());
+    }
+
+    /// Makes rounds over a herd as long as there is something to do, with everything else in between.
+    pub(crate) fn sweep(&self, herd: Arc<Herd>) {
+        self.post(Box::new(move |turn| {
+            if herd.round() {
+                turn.driver.sweep(herd);
+            }
+        }));
     }
 
     /// Reports, once, when the stream takes bytes again.
@@ -361,7 +370,8 @@ impl Turn {
     }
 
     fn run_tasks(&mut self) {
-        while self.driver.has_tasks.swap(false, AcqRel) {
+        // What these post in turn comes after the next look at the reactor.
+        if self.driver.has_tasks.swap(false, AcqRel) {
             let tasks = std::mem::take(&mut *lock(&self.driver.tasks));
             for task in tasks {
                 task(self);

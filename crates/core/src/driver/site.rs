@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::wire::Wire;
 use super::{Acceptor, Dialer, Driver, Turn};
 use crate::conn::reader::ReadSet;
-use crate::conn::{Connection, IoSide, Kind, Loss, NewPipe, SocketInbox};
+use crate::conn::{Connection, Herd, IoSide, Kind, Loss, NewPipe, SocketInbox};
 use crate::monitor::Tap;
 use crate::options::Options;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -36,6 +36,10 @@ pub(crate) struct Site {
 impl IoSide for Site {
     fn watch_residual(&self, connection: &Arc<Connection>) {
         self.driver.watch_residual(connection);
+    }
+
+    fn sweep(&self, herd: Arc<Herd>) {
+        self.driver.sweep(herd);
     }
 
     fn want_write(&self, stream: &Stream, registration: Token) {

@@ -2,15 +2,19 @@
 //!
 //! For each message the pattern marks the pipes it goes to, then passes the parts. A pipe at its high-water mark, or gone, misses the
 //! whole message; the others are not held up. Nobody is ever waited for.
+//!
+//! Pipes that always get the same messages may be joined to a group, which the pattern marks in their place: it stores each message once
+//! for all of them (`pipe::Broadcast`).
 
 use crate::message::Message;
-use crate::pipe::{Body, Part, PipeId, Pipes};
+use crate::pipe::{Body, Broadcast, LARGE, Part, PipeId, Pipes};
+use tautline_proto::frame;
 
 #[cfg(test)]
 mod tests;
 
 /// Bodies of this size and more are shared between the pipes, instead of being copied for each.
-const SHARE_FROM: usize = 8 * 1024;
+const SHARE_FROM: usize = LARGE;
 
 /// All pipes, and which of them the current message goes to.
 #[derive(Debug, Default)]
@@ -24,6 +28,14 @@ pub(crate) struct FanOut {
     message: u32,
     /// The current message is not finished.
     in_message: bool,
+    /// By number of the group.
+    groups: Vec<Option<Box<Broadcast>>>,
+    /// The groups of the current message, each once.
+    matched_groups: Vec<u32>,
+    /// `Broadcast::prepare` was called for them.
+    prepared: bool,
+    /// The parts so far of a message that goes to a group, encoded.
+    parts: Vec<u8>,
 }
 
 impl FanOut {
@@ -38,7 +50,31 @@ impl FanOut {
         }
     }
 
-    /// Forgets a pipe, also for the rest of the current message.
+    /// The pipe gets its messages by a group from the next message on. `Pipe::may_follow` is true of it.
+    pub(crate) fn join(&mut self, group: u32, pipe: PipeId) {
+        if group as usize >= self.groups.len() {
+            self.groups.resize_with(group as usize + 1, || None);
+        }
+        self.groups[group as usize].get_or_insert_with(|| Box::new(Broadcast::new())).join(pipe);
+    }
+
+    /// The pipe gets its messages by itself again. Of a message that is not finished it has got all or nothing.
+    pub(crate) fn leave(&mut self, pipes: &mut Pipes, group: u32, pipe: PipeId) {
+        let Some(place) = self.groups.get_mut(group as usize) else { return };
+        if let Some(broadcast) = place {
+            let takes =
+                self.in_message && self.matched_groups.contains(&group) && broadcast.is_follower(pipe);
+            broadcast.leave(pipes, pipe);
+            if takes && begin(pipes, pipe, &self.parts) {
+                self.matched.push(pipe);
+            }
+            if broadcast.is_empty() {
+                *place = None;
+            }
+        }
+    }
+
+    /// Forgets a pipe, which is in no group, also for the rest of the current message.
     pub(crate) fn detach(&mut self, pipe: PipeId) {
         self.pipes.retain(|&id| id != pipe);
         self.matched.retain(|&id| id != pipe);
@@ -64,6 +100,8 @@ impl FanOut {
     #[inline]
     pub(crate) fn begin(&mut self) {
         self.matched.clear();
+        self.matched_groups.clear();
+        self.prepared = false;
         self.message = self.message.wrapping_add(1);
         if self.message == 0 {
             self.marks.fill(0);
@@ -82,12 +120,20 @@ impl FanOut {
         }
     }
 
-    /// The message goes to all pipes.
+    /// The message goes to this group too.
+    #[inline]
+    pub(crate) fn mark_group(&mut self, group: u32) {
+        if !self.matched_groups.contains(&group) {
+            self.matched_groups.push(group);
+        }
+    }
+
+    /// The message goes to all pipes; none is in a group.
     pub(crate) fn mark_all(&mut self) {
         self.matched.clone_from(&self.pipes);
     }
 
-    /// The message goes to exactly the pipes it did not go to.
+    /// The message goes to exactly the pipes it did not go to; none is in a group.
     pub(crate) fn invert(&mut self) {
         let FanOut { pipes, matched, marks, message, .. } = self;
         matched.clear();
@@ -96,46 +142,114 @@ impl FanOut {
 
     /// Whether every pipe of this message has room for it (see `Pipe::takes`).
     pub(crate) fn has_room(&mut self, pipes: &mut Pipes, patient: bool) -> bool {
-        self.matched.iter().all(|&id| pipes.get(id).is_none_or(|pipe| pipe.takes(patient)))
+        let FanOut { groups, matched_groups, matched, .. } = self;
+        let mut room = true;
+        self.prepared = true;
+        for &group in &*matched_groups {
+            if let Some(Some(broadcast)) = groups.get_mut(group as usize) {
+                room &= broadcast.prepare(pipes, true, patient);
+                room &= broadcast.others().iter().all(|&id| takes(pipes, id, patient));
+            }
+        }
+        room && matched.iter().all(|&id| takes(pipes, id, patient))
     }
 
     /// Sends one part of the message to the pipes it goes to; the body is consumed.
     #[inline]
     pub(crate) fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) {
-        if self.in_message || part.more {
+        if self.in_message || part.more || part.bytes().len() >= SHARE_FROM {
             self.send_part(pipes, part);
+        } else if !self.matched_groups.is_empty() {
+            self.send_to_groups(pipes, part.bytes());
         } else if let &[id] = &self.matched[..] {
             if let Some(pipe) = pipes.get(id)
                 && pipe.takes_or_drops()
             {
                 pipe.send(part);
             }
-        } else if part.bytes().len() < SHARE_FROM {
-            for &id in &self.matched {
-                if let Some(pipe) = pipes.get(id)
-                    && pipe.takes_or_drops()
-                {
-                    pipe.send(&mut Part::copied(part.bytes(), false));
-                }
-            }
         } else {
-            self.send_part(pipes, part);
+            send_copies(pipes, &self.matched, part.bytes());
         }
         part.consume();
+    }
+
+    /// A message of one small part.
+    fn send_to_groups(&mut self, pipes: &mut Pipes, body: &[u8]) {
+        for &group in &self.matched_groups {
+            if let Some(Some(broadcast)) = self.groups.get_mut(group as usize) {
+                if !self.prepared {
+                    broadcast.prepare(pipes, false, true);
+                }
+                if broadcast.has_followers() {
+                    broadcast.send(pipes, body);
+                }
+                send_copies(pipes, broadcast.others(), body);
+            }
+        }
+        send_copies(pipes, &self.matched, body);
     }
 
     /// A part of a multi-part message, or a long body: room is asked for once, before the first part.
     fn send_part(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) {
         if !self.in_message {
-            self.matched.retain(|&id| pipes.get(id).is_some_and(|pipe| pipe.takes_or_drops()));
+            self.begin_parts(pipes);
         }
         self.in_message = part.more;
+        if !self.matched_groups.is_empty() {
+            self.part_to_groups(pipes, part);
+        }
         if part.bytes().len() >= SHARE_FROM && self.matched.len() > 1 {
             return self.send_shared(pipes, part);
         }
         for &id in &self.matched {
             if let Some(pipe) = pipes.get(id) {
                 pipe.send(&mut Part::copied(part.bytes(), part.more));
+            }
+        }
+    }
+
+    /// The pipes that have no room miss the message; `matched` gets also the members of groups that do not follow.
+    fn begin_parts(&mut self, pipes: &mut Pipes) {
+        let FanOut { groups, matched_groups, matched, parts, prepared, .. } = self;
+        parts.clear();
+        matched_groups.retain(|&group| {
+            let Some(Some(broadcast)) = groups.get_mut(group as usize) else { return false };
+            if !*prepared {
+                broadcast.prepare(pipes, false, true);
+            }
+            matched.extend_from_slice(broadcast.others());
+            broadcast.has_followers()
+        });
+        let alone = matched.len() == 1;
+        matched.retain(|&id| takes_or_misses(pipes, id, alone));
+    }
+
+    /// A part for those who follow: kept until the message is whole, unless it becomes a large one.
+    fn part_to_groups(&mut self, pipes: &mut Pipes, part: &Part<'_>) {
+        let FanOut { groups, matched_groups, matched, parts, .. } = self;
+        let body = part.bytes();
+        let large = parts.len() + body.len() + frame::MAX_HEADER > LARGE;
+        if !large {
+            let mut header = [0; frame::MAX_HEADER];
+            let flags = if part.more { frame::MORE } else { 0 };
+            let n = frame::encode_header(flags, body.len() as u64, &mut header);
+            parts.extend_from_slice(&header[..n]);
+            parts.extend_from_slice(body);
+            if part.more {
+                return;
+            }
+        }
+        for group in matched_groups.drain(..) {
+            let Some(Some(broadcast)) = groups.get_mut(group as usize) else { continue };
+            if large {
+                // This part and those that follow go to each of them, behind what is here already.
+                broadcast.part_ways(pipes, |pipes, id| {
+                    if begin(pipes, id, parts) {
+                        matched.push(id);
+                    }
+                });
+            } else if broadcast.has_followers() {
+                broadcast.send_encoded(pipes, parts);
             }
         }
     }
@@ -158,6 +272,36 @@ impl FanOut {
                     patient: false,
                 });
             }
+        }
+    }
+}
+
+fn takes(pipes: &mut Pipes, id: PipeId, patient: bool) -> bool {
+    pipes.get(id).is_none_or(|pipe| pipe.takes(patient))
+}
+
+fn takes_or_misses(pipes: &mut Pipes, id: PipeId, alone: bool) -> bool {
+    pipes.get(id).is_some_and(|pipe| if alone { pipe.takes_or_drops() } else { pipe.takes_or_misses() })
+}
+
+/// Queues the first parts of a message, if there are any; false if the pipe has no room for the message.
+fn begin(pipes: &mut Pipes, id: PipeId, parts: &[u8]) -> bool {
+    let Some(pipe) = pipes.get(id).filter(|pipe| !pipe.has_ended()) else { return false };
+    let takes = pipe.takes_or_misses();
+    if takes && !parts.is_empty() {
+        pipe.begin_encoded(parts);
+    }
+    takes
+}
+
+/// Sends a message of one part to each of these pipes that has room.
+#[inline]
+fn send_copies(pipes: &mut Pipes, ids: &[PipeId], body: &[u8]) {
+    for &id in ids {
+        if let Some(pipe) = pipes.get(id)
+            && pipe.takes_or_misses()
+        {
+            pipe.send(&mut Part::copied(body, false));
         }
     }
 }

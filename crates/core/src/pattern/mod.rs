@@ -14,6 +14,7 @@ mod dealer;
 mod dgram;
 mod dish;
 mod fan_out;
+mod groups;
 mod hash;
 mod pair;
 mod pipeline;

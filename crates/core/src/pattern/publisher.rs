@@ -6,7 +6,7 @@
 
 use super::Pattern;
 use super::fan_out::FanOut;
-use super::subscriptions::{PeerSubscriptions, Removed};
+use super::subscriptions::{PeerSubscriptions, Regrouped, Removed};
 use crate::error::Error;
 use crate::message::Message;
 use crate::pipe::{Body, Part, PipeId, Pipes, Received, Target};
@@ -43,6 +43,8 @@ pub(crate) struct Publisher {
     /// PUB: the program never hears of subscriptions.
     hidden: bool,
     distribution: FanOut,
+    /// Peers with the same subscriptions may be grouped.
+    grouped: bool,
     /// Subscriptions in force: those of the peers, or what the program made of them with ZMQ_XPUB_MANUAL.
     subscriptions: PeerSubscriptions,
     /// With ZMQ_XPUB_MANUAL: what the peers have asked for.
@@ -65,6 +67,7 @@ impl Publisher {
         Publisher {
             hidden,
             distribution: FanOut::default(),
+            grouped: true,
             subscriptions: PeerSubscriptions::default(),
             requested: PeerSubscriptions::default(),
             last: None,
@@ -99,7 +102,7 @@ impl Publisher {
     }
 
     /// A SUBSCRIBE or CANCEL; other commands mean nothing here.
-    fn take_command(&mut self, pipes: &Pipes, id: PipeId, frame: &Message) {
+    fn take_command(&mut self, pipes: &mut Pipes, id: PipeId, frame: &Message) {
         let body = frame.as_slice();
         if let Some(topic) = body.strip_prefix(command::subscribe_prefix()) {
             self.apply(pipes, id, frame, true, topic);
@@ -111,7 +114,7 @@ impl Publisher {
     /// A part of a message. `within` is what the parts before it have decided, `None` for the first one; the result is for the next.
     fn take_part(
         &mut self,
-        pipes: &Pipes,
+        pipes: &mut Pipes,
         id: PipeId,
         part: &mut Message,
         within: Option<bool>,
@@ -132,7 +135,10 @@ impl Publisher {
     }
 
     /// A peer wants a topic or does not want it any more. `frame` told it.
-    fn apply(&mut self, pipes: &Pipes, id: PipeId, frame: &Message, subscribe: bool, topic: &[u8]) {
+    fn apply(&mut self, pipes: &mut Pipes, id: PipeId, frame: &Message, subscribe: bool, topic: &[u8]) {
+        if !pipes.options.xpub_manual {
+            self.ungroup(pipes, id, subscribe, topic);
+        }
         let options = &pipes.options;
         if options.xpub_manual {
             if subscribe {
@@ -149,6 +155,31 @@ impl Publisher {
         };
         if news {
             self.notify(subscribe, topic, Some(frame), Origin::Applied);
+        }
+    }
+
+    /// The topics of a pipe are going to change, unless it has this one already or never had it.
+    fn ungroup(&mut self, pipes: &mut Pipes, id: PipeId, subscribe: bool, topic: &[u8]) {
+        let Publisher { distribution, subscriptions, .. } = self;
+        if subscriptions.has(topic, id) != subscribe {
+            subscriptions.ungroup(id, |change| regrouped(distribution, pipes, change));
+        }
+    }
+
+    /// Joins those who get the same messages, unless the options make them differ.
+    #[cold]
+    fn regroup(&mut self, pipes: &mut Pipes) {
+        let Publisher { distribution, subscriptions, grouped, .. } = self;
+        *grouped = may_group(pipes);
+        if *grouped {
+            let mut changes = Vec::new();
+            let may = |id| pipes.get(id).is_some_and(|pipe| pipe.may_follow());
+            subscriptions.regroup(may, |change| changes.push(change));
+            for change in changes {
+                regrouped(distribution, pipes, change);
+            }
+        } else {
+            subscriptions.ungroup_all(|change| regrouped(distribution, pipes, change));
         }
     }
 
@@ -201,13 +232,17 @@ impl Publisher {
 
     /// Marks the pipes that a new message goes to.
     #[inline]
-    fn match_subject(&mut self, pipes: &Pipes, subject: &[u8]) {
+    fn match_subject(&mut self, pipes: &mut Pipes, subject: &[u8]) {
+        if self.grouped != may_group(pipes) || self.grouped && self.subscriptions.has_changed() {
+            self.regroup(pipes);
+        }
         let Publisher { distribution, subscriptions, .. } = self;
         let options = &pipes.options;
         distribution.begin();
         let only = if options.xpub_manual && options.xpub_manual_last_value { self.last } else { None };
         subscriptions.each_match(subject, |subscribers| {
-            for &id in subscribers {
+            subscribers.groups.iter().for_each(|&group| distribution.mark_group(group));
+            for &id in &subscribers.single {
                 if only.is_none_or(|only| only == id) {
                     distribution.mark(id);
                 }
@@ -216,6 +251,19 @@ impl Publisher {
         if options.invert_matching {
             distribution.invert();
         }
+    }
+}
+
+/// Whether equal subscriptions mean equal messages.
+#[inline]
+fn may_group(pipes: &Pipes) -> bool {
+    !pipes.options.invert_matching && !pipes.options.xpub_manual_last_value
+}
+
+fn regrouped(distribution: &mut FanOut, pipes: &mut Pipes, change: Regrouped) {
+    match change {
+        Regrouped::Joined(group, pipe) => distribution.join(group, pipe),
+        Regrouped::Left(group, pipe) => distribution.leave(pipes, group, pipe),
     }
 }
 
@@ -253,6 +301,8 @@ impl Pattern for Publisher {
         if self.last == Some(id) {
             self.last = None;
         }
+        let Publisher { distribution, subscriptions, .. } = self;
+        subscriptions.ungroup(id, |change| regrouped(distribution, pipes, change));
         let gone = self.subscriptions.remove_pipe(id);
         if pipes.options.xpub_manual {
             for (topic, _) in self.requested.remove_pipe(id) {
@@ -317,6 +367,7 @@ impl Pattern for Publisher {
             return Err(Error::Invalid);
         }
         if let Some(last) = self.last {
+            self.ungroup(pipes, last, subscribe, topic);
             if subscribe {
                 self.subscriptions.add(topic, last);
             } else {

@@ -1,17 +1,55 @@
 //! Who wants which topics: the store of PUB and XPUB (topics of each pipe) and that of SUB and XSUB (a count per topic).
 
+use super::groups::{Change, Groups, Key};
 use super::topics::Topics;
 use crate::pipe::PipeId;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// With more topics than this a pipe is in no group: coming and going would cost too much.
+const GROUPED_TOPICS: usize = 16;
+
+/// Who has a topic.
+#[derive(Debug, Default)]
+pub(crate) struct Subscribers {
+    /// The pipes, in ascending order; never empty.
+    all: Vec<PipeId>,
+    /// Those that are in no group, in ascending order.
+    pub(crate) single: Vec<PipeId>,
+    /// The groups whose members have the topic.
+    pub(crate) groups: Vec<u32>,
+}
+
 /// Subscriptions of peers. A pipe holds a topic once, however often it has subscribed to it.
 #[derive(Debug, Default)]
 pub(crate) struct PeerSubscriptions {
-    /// The pipes of a topic, in ascending order; never empty.
-    topics: Topics<Vec<PipeId>>,
+    topics: Topics<Subscribers>,
     /// The topics (slots) of each pipe, by the number of the pipe.
     by_pipe: Vec<BTreeSet<u32>>,
+    groups: Groups,
+    /// Pipes whose topics have changed and that may belong to a group.
+    changed: Vec<PipeId>,
+}
+
+/// A pipe comes to a group or goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Regrouped {
+    /// It gets its messages by the group.
+    Joined(u32, PipeId),
+    /// It gets them by itself again.
+    Left(u32, PipeId),
+}
+
+fn insert_sorted(pipes: &mut Vec<PipeId>, pipe: PipeId) {
+    if let Err(position) = pipes.binary_search(&pipe) {
+        pipes.insert(position, pipe);
+    }
+}
+
+fn remove_sorted(pipes: &mut Vec<PipeId>, pipe: PipeId) {
+    if let Ok(position) = pipes.binary_search(&pipe) {
+        pipes.remove(position);
+    }
 }
 
 /// What a removal meant for a topic.
@@ -31,7 +69,13 @@ impl PeerSubscriptions {
         self.topics.len()
     }
 
-    /// Subscribes `pipe`; true if nobody had the topic before.
+    /// Whether `pipe` has the topic.
+    pub(crate) fn has(&self, topic: &[u8], pipe: PipeId) -> bool {
+        let slots = self.by_pipe.get(pipe.0 as usize);
+        self.topics.slot(topic).is_some_and(|slot| slots.is_some_and(|slots| slots.contains(&slot)))
+    }
+
+    /// Subscribes `pipe`, which is in no group (`ungroup`); true if nobody had the topic before.
     pub(crate) fn add(&mut self, topic: &[u8], pipe: PipeId) -> bool {
         let slot = self.topics.insert(topic);
         let number = pipe.0 as usize;
@@ -39,15 +83,14 @@ impl PeerSubscriptions {
             self.by_pipe.resize_with(number + 1, BTreeSet::new);
         }
         self.by_pipe[number].insert(slot);
-        let Some((_, pipes)) = self.topics.entry(slot) else { return false };
-        let first = pipes.is_empty();
-        if let Err(position) = pipes.binary_search(&pipe) {
-            pipes.insert(position, pipe);
-        }
+        let Some((_, subscribers)) = self.topics.entry(slot) else { return false };
+        let first = subscribers.all.is_empty();
+        insert_sorted(&mut subscribers.all, pipe);
+        insert_sorted(&mut subscribers.single, pipe);
         first
     }
 
-    /// Unsubscribes `pipe`.
+    /// Unsubscribes `pipe`, which is in no group (`ungroup`).
     pub(crate) fn remove(&mut self, topic: &[u8], pipe: PipeId) -> Removed {
         let Some(slot) = self.topics.slot(topic) else { return Removed::Unknown };
         if !self.by_pipe.get_mut(pipe.0 as usize).is_some_and(|slots| slots.remove(&slot)) {
@@ -58,19 +101,113 @@ impl PeerSubscriptions {
 
     /// Takes `pipe` out of the topic of `slot`; true if it was the last one and the topic is gone.
     fn take_out(&mut self, slot: u32, pipe: PipeId) -> bool {
-        let Some((_, pipes)) = self.topics.entry(slot) else { return false };
-        if let Ok(position) = pipes.binary_search(&pipe) {
-            pipes.remove(position);
-        }
-        let last = pipes.is_empty();
+        let Some((_, subscribers)) = self.topics.entry(slot) else { return false };
+        remove_sorted(&mut subscribers.all, pipe);
+        remove_sorted(&mut subscribers.single, pipe);
+        let last = subscribers.all.is_empty();
         if last {
             self.topics.remove(slot);
         }
         last
     }
 
-    /// Forgets `pipe`. The topics it had, in byte order, each with whether it is gone now.
+    /// Takes `pipe` out of its group before its topics change. Afterwards it may find another one (`regroup`).
+    pub(crate) fn ungroup(&mut self, pipe: PipeId, mut each: impl FnMut(Regrouped)) {
+        if !self.changed.contains(&pipe) {
+            self.changed.push(pipe);
+        }
+        let Some(group) = self.groups.of(pipe) else { return };
+        let key: Key = self.groups.key(group).into();
+        match self.groups.leave(pipe) {
+            Change::Shrunk(_) => {
+                self.set_single(pipe, true);
+                each(Regrouped::Left(group, pipe));
+            }
+            Change::Dissolved(_, last) => {
+                for slot in key {
+                    if let Some((_, subscribers)) = self.topics.entry(slot) {
+                        subscribers.groups.retain(|&other| other != group);
+                    }
+                }
+                for pipe in [pipe, last] {
+                    self.set_single(pipe, true);
+                    each(Regrouped::Left(group, pipe));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether `regroup` has something to do.
+    #[inline]
+    pub(crate) fn has_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    /// Groups the pipes whose topics have changed, if `may` be.
+    pub(crate) fn regroup(&mut self, mut may: impl FnMut(PipeId) -> bool, mut each: impl FnMut(Regrouped)) {
+        for pipe in std::mem::take(&mut self.changed) {
+            let Some(key) = self.key_of(pipe).filter(|_| may(pipe)) else { continue };
+            let slots = key.clone();
+            match self.groups.enter(pipe, key) {
+                Change::Formed(group, pipes) => {
+                    for slot in slots {
+                        if let Some((_, subscribers)) = self.topics.entry(slot) {
+                            subscribers.groups.push(group);
+                        }
+                    }
+                    for pipe in pipes {
+                        self.set_single(pipe, false);
+                        each(Regrouped::Joined(group, pipe));
+                    }
+                }
+                Change::Grown(group) => {
+                    self.set_single(pipe, false);
+                    each(Regrouped::Joined(group, pipe));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What tells whether two pipes get the same messages; `None` if the pipe has too many topics for that, or none.
+    fn key_of(&self, pipe: PipeId) -> Option<Key> {
+        let slots = self.by_pipe.get(pipe.0 as usize)?;
+        match self.topics.slot(b"") {
+            // Everything matches: the other topics mean nothing.
+            Some(slot) if slots.contains(&slot) => Some(Key::from([slot])),
+            _ if slots.is_empty() || slots.len() > GROUPED_TOPICS => None,
+            _ => Some(slots.iter().copied().collect()),
+        }
+    }
+
+    /// Whether the lists of its topics name the pipe itself.
+    fn set_single(&mut self, pipe: PipeId, single: bool) {
+        let PeerSubscriptions { topics, by_pipe, .. } = self;
+        for &slot in by_pipe.get(pipe.0 as usize).into_iter().flatten() {
+            if let Some((_, subscribers)) = topics.entry(slot) {
+                if single {
+                    insert_sorted(&mut subscribers.single, pipe);
+                } else {
+                    remove_sorted(&mut subscribers.single, pipe);
+                }
+            }
+        }
+    }
+
+    /// Dissolves all groups, and forms them anew at the next occasion.
+    pub(crate) fn ungroup_all(&mut self, mut each: impl FnMut(Regrouped)) {
+        for number in 0..self.by_pipe.len() {
+            let pipe = PipeId(number as u32);
+            if self.groups.of(pipe).is_some() {
+                self.ungroup(pipe, &mut each);
+            }
+        }
+    }
+
+    /// Forgets `pipe`, which is in no group (`ungroup`). The topics it had, in byte order, each with whether it is gone now.
     pub(crate) fn remove_pipe(&mut self, pipe: PipeId) -> Vec<(Arc<[u8]>, bool)> {
+        self.changed.retain(|&changed| changed != pipe);
         let Some(slots) = self.by_pipe.get_mut(pipe.0 as usize) else { return Vec::new() };
         let mut removed = Vec::with_capacity(slots.len());
         for slot in std::mem::take(slots) {
@@ -82,11 +219,11 @@ impl PeerSubscriptions {
         removed
     }
 
-    /// Calls `found` with the subscribers of each topic that matches; a pipe with several such topics comes more than once.
+    /// Calls `found` with the subscribers of each topic that matches; a pipe or group with several such topics comes more than once.
     #[inline]
-    pub(crate) fn each_match(&self, subject: &[u8], mut found: impl FnMut(&[PipeId])) {
-        self.topics.each_match(subject, |pipes| {
-            found(pipes);
+    pub(crate) fn each_match(&self, subject: &[u8], mut found: impl FnMut(&Subscribers)) {
+        self.topics.each_match(subject, |subscribers| {
+            found(subscribers);
             true
         });
     }
@@ -156,7 +293,7 @@ mod tests {
 
     fn subscribers(subscriptions: &PeerSubscriptions, subject: &[u8]) -> Vec<PipeId> {
         let mut found = Vec::new();
-        subscriptions.each_match(subject, |pipes| found.extend_from_slice(pipes));
+        subscriptions.each_match(subject, |subscribers| found.extend_from_slice(&subscribers.all));
         found.sort_unstable();
         found
     }

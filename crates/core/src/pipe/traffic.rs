@@ -25,7 +25,9 @@ impl Pipe {
     /// How many messages wait for the peer, and how many from it wait for the owner.
     pub(crate) fn queued(&mut self) -> (u64, u64) {
         let outgoing = match &self.outgoing {
-            Outgoing::Queue(writer) => writer.in_flight(),
+            Outgoing::Queue(writer) => {
+                writer.in_flight() + self.follows.as_ref().map_or(0, |progress| progress.behind())
+            }
             Outgoing::Slot(slot) => slot.is_full().into(),
         };
         let incoming = match &mut self.incoming {
@@ -40,8 +42,14 @@ impl Pipe {
         let mut traffic = self.uncounted;
         if let Outgoing::Queue(writer) = &self.outgoing {
             let (messages, bytes) = writer.written();
-            traffic.messages_out += messages;
-            traffic.bytes_out += bytes;
+            traffic.messages_out = traffic.messages_out.wrapping_add(messages);
+            traffic.bytes_out = traffic.bytes_out.wrapping_add(bytes);
+        }
+        if let Some(progress) = &self.follows {
+            // What was there before it followed is taken off in `uncounted`.
+            let (messages, bytes) = progress.published();
+            traffic.messages_out = traffic.messages_out.wrapping_add(messages);
+            traffic.bytes_out = traffic.bytes_out.wrapping_add(bytes);
         }
         if let Incoming::Queue(reader) = &self.incoming {
             let (messages, bytes) = reader.read();

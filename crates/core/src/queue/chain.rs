@@ -5,7 +5,7 @@ use super::segment::{self, Node};
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use crate::sync::{Arc, Padded};
 
-const BYTE_BITS: u32 = 36;
+pub(super) const BYTE_BITS: u32 = 36;
 const BYTE_MASK: u64 = (1 << BYTE_BITS) - 1;
 const MESSAGE_MASK: u64 = (1 << (64 - BYTE_BITS)) - 1;
 

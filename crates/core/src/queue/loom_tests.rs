@@ -307,3 +307,96 @@ fn loom_a_sleeping_owner_hears_of_inproc_messages() {
         sender.join().unwrap();
     });
 }
+
+/// Takes what is pending, checks that it goes on with message `*next`, and counts; `lost`: only a part of it, then the connection is lost.
+fn drain_log(reader: &mut LogReader, next: &mut u8, lost: &mut bool) {
+    let mut out = Vec::new();
+    let mut slices = [IoSlice::new(&[]); 2];
+    let (n, bytes) = reader.slices(&mut slices);
+    slices[..n].iter().for_each(|slice| out.extend_from_slice(slice));
+    for (i, frame) in out.chunks(12).enumerate() {
+        assert_eq!(frame, [&[0, 10][..], &[*next + i as u8; 10]].concat());
+    }
+    if !out.is_empty() && !std::mem::replace(lost, true) {
+        reader.advance(3);
+        reader.rewind();
+    } else {
+        reader.advance(bytes);
+        *next += (out.len() / 12) as u8;
+    }
+}
+
+/// A connection that writes and one that does not: the log goes on in a fresh chunk while the first one reads, and when its window is full
+/// the other one's messages are taken out of it, under the pump's lock.
+#[test]
+fn loom_a_log_is_read_while_it_grows_and_a_laggard_is_sent_away() {
+    model(2, || {
+        let mut log = Log::new();
+        let (mut quick, _) = log.reader().unwrap();
+        let (slow, slow_progress) = log.reader().unwrap();
+        let slow = Arc::new(Mutex::new(Some(slow)));
+        let pump = thread::spawn({
+            let slow = slow.clone();
+            move || {
+                let (mut next, mut lost) = (0, false);
+                // The laggard writes something too, if it still may.
+                if let Some(slow) = &mut *slow.lock().unwrap() {
+                    let _ = slow.peek_copy(12, &mut Vec::new());
+                }
+                while next < 6 {
+                    let before = next;
+                    drain_log(&mut quick, &mut next, &mut lost);
+                    if next == before {
+                        thread::yield_now();
+                    }
+                }
+            }
+        });
+        for n in 0..6u8 {
+            while !log.fits(12) && !log.turn() {
+                let holds = log.holds_oldest(&slow_progress);
+                match slow.lock().unwrap().take().filter(|_| holds) {
+                    Some(reader) => {
+                        let mut frames = Vec::new();
+                        let (messages, written) = reader.unsent(|piece| frames.extend_from_slice(piece));
+                        assert_eq!((messages, written), (n.into(), 0));
+                        let all: Vec<u8> = (0..n).flat_map(|n| [&[0, 10][..], &[n; 10]].concat()).collect();
+                        assert_eq!(frames, all);
+                    }
+                    None => thread::yield_now(),
+                }
+            }
+            log.append_encoded(&[&[0, 10][..], &[n; 10]].concat());
+        }
+        pump.join().unwrap();
+    });
+}
+
+/// The way back: a reader that joins gets what comes after it, and its progress holds the owner to the limit.
+#[test]
+fn loom_a_log_never_runs_ahead_of_its_reader_by_more_than_the_limit() {
+    model(2, || {
+        let mut log = Log::new();
+        let (mut reader, progress) = log.reader().unwrap();
+        let pump = thread::spawn(move || {
+            let (mut next, mut lost) = (0, false);
+            while next < 4 {
+                let before = next;
+                drain_log(&mut reader, &mut next, &mut lost);
+                if next == before {
+                    thread::yield_now();
+                }
+            }
+        });
+        for n in 0..4 {
+            while progress.behind() >= 2 {
+                thread::yield_now();
+            }
+            while !log.fits(12) && !log.turn() {
+                thread::yield_now();
+            }
+            log.append_encoded(&[&[0, 10][..], &[n; 10]].concat());
+        }
+        pump.join().unwrap();
+    });
+}

@@ -18,7 +18,7 @@
 //! - only the consumer gives nodes up, and only those it has left; it goes to a next node only for bytes that are published;
 //! - the last handle frees everything. The death of the other side is not told here: that is the business of whoever owns both.
 //!
-//! Beside the chains: `slot` (ZMQ_CONFLATE: the newest message only) and `inbox` (news from the I/O side to a socket's owner).
+//! Beside the chains: `log` (one chain for many connections), `slot` (ZMQ_CONFLATE: the newest message only) and `inbox` (news from the I/O side to a socket's owner).
 #![allow(unsafe_code)]
 
 mod chain;
@@ -26,6 +26,7 @@ mod consumer;
 mod drain;
 mod filler;
 mod inbox;
+mod log;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod pool;
@@ -40,6 +41,7 @@ mod writer;
 pub(crate) use drain::ByteDrain;
 pub(crate) use filler::ByteFiller;
 pub(crate) use inbox::{Inbox, Unpark};
+pub(crate) use log::{LONGEST as LONGEST_IN_LOG, Log, LogLength, LogReader, Progress};
 pub(crate) use reader::{FrameReader, Head};
 pub(crate) use slot::Slot;
 pub(crate) use writer::FrameWriter;

@@ -164,6 +164,16 @@ impl FrameWriter {
         self.end.enter_external(body, len);
     }
 
+    /// Appends frames that are encoded already, whole messages or the first parts of one.
+    pub(crate) fn append_encoded(&mut self, frames: &[u8]) {
+        self.put(frames);
+    }
+
+    /// Makes all appended frames visible, as so many messages.
+    pub(crate) fn publish_many(&mut self, messages: u64) {
+        self.end.publish(messages);
+    }
+
     /// Makes all appended frames visible, as one message.
     #[inline]
     pub(crate) fn publish(&mut self) {

@@ -1,5 +1,5 @@
 use super::{Connection, Kind, Session};
-use crate::conn::{Flushed, IoSide, Loss, NewPipe, News, SocketInbox, Waker};
+use crate::conn::{Flushed, Herd, IoSide, Loss, NewPipe, News, SocketInbox, Waker};
 use crate::options::{ContextDefaults, Options};
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -20,6 +20,7 @@ impl IoSide for Asked {
     fn watch_residual(&self, _: &Arc<Connection>) {
         self.residual.fetch_add(1, Relaxed);
     }
+    fn sweep(&self, _: Arc<Herd>) {}
     fn want_write(&self, _: &Stream, _: Token) {
         self.write.fetch_add(1, Relaxed);
     }

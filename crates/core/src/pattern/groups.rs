@@ -1,0 +1,129 @@
+//! Which peers have the same subscriptions: such a group gets its messages by one `pipe::Broadcast`.
+//!
+//! A group has a number from its second member on. Its members stand in no list of a topic, the group's number stands there in their
+//! place (`subscriptions`), so a message finds a thousand equal subscribers as fast as one.
+
+use super::hash::SeededHash;
+use crate::pipe::PipeId;
+use std::collections::HashMap;
+
+/// A set of topics (slots, ascending).
+pub(super) type Key = Box<[u32]>;
+
+/// The pipes with one set of topics.
+#[derive(Debug)]
+struct Group {
+    key: Key,
+    pipes: Vec<PipeId>,
+}
+
+/// All groups, those of one pipe included.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    by_key: HashMap<Key, u32, SeededHash>,
+    groups: Vec<Option<Group>>,
+    vacant: Vec<u32>,
+    /// By number of the pipe.
+    of_pipe: Vec<Option<u32>>,
+}
+
+/// What became of a group when a pipe came or went.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// It has one member, or none: everybody for himself.
+    Nothing,
+    /// It has two members for the first time: these.
+    Formed(u32, [PipeId; 2]),
+    /// It has one more member.
+    Grown(u32),
+    /// It has one member less.
+    Shrunk(u32),
+    /// Only this member is left.
+    Dissolved(u32, PipeId),
+}
+
+impl Groups {
+    /// The group of a pipe; it may be the only member.
+    pub(super) fn of(&self, pipe: PipeId) -> Option<u32> {
+        self.of_pipe.get(pipe.0 as usize).copied().flatten()
+    }
+
+    /// The topics of a group.
+    pub(super) fn key(&self, group: u32) -> &[u32] {
+        self.groups.get(group as usize).and_then(Option::as_ref).map_or(&[], |group| &group.key)
+    }
+
+    /// Puts a pipe, which is in no group, into the group with these topics.
+    pub(super) fn enter(&mut self, pipe: PipeId, key: Key) -> Change {
+        let number = match self.by_key.get(&key) {
+            Some(&number) => number,
+            None => {
+                let number = self.vacant.pop().unwrap_or_else(|| {
+                    self.groups.push(None);
+                    self.groups.len() as u32 - 1
+                });
+                self.groups[number as usize] = Some(Group { key: key.clone(), pipes: Vec::new() });
+                self.by_key.insert(key, number);
+                number
+            }
+        };
+        if pipe.0 as usize >= self.of_pipe.len() {
+            self.of_pipe.resize(pipe.0 as usize + 1, None);
+        }
+        self.of_pipe[pipe.0 as usize] = Some(number);
+        let Some(group) = &mut self.groups[number as usize] else { return Change::Nothing };
+        group.pipes.push(pipe);
+        match group.pipes[..] {
+            [_] => Change::Nothing,
+            [first, second] => Change::Formed(number, [first, second]),
+            _ => Change::Grown(number),
+        }
+    }
+
+    /// Takes a pipe out of its group.
+    pub(super) fn leave(&mut self, pipe: PipeId) -> Change {
+        let Some(number) = self.of_pipe.get_mut(pipe.0 as usize).and_then(Option::take) else {
+            return Change::Nothing;
+        };
+        let Some(group) = &mut self.groups[number as usize] else { return Change::Nothing };
+        group.pipes.retain(|&other| other != pipe);
+        match group.pipes[..] {
+            [] => {
+                if let Some(group) = self.groups[number as usize].take() {
+                    self.by_key.remove(&group.key);
+                }
+                self.vacant.push(number);
+                Change::Nothing
+            }
+            [last] => Change::Dissolved(number, last),
+            _ => Change::Shrunk(number),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_form_grow_shrink_and_dissolve() {
+        let mut groups = Groups::default();
+        let [a, b, c] = [0, 1, 7].map(PipeId);
+        let key = || Key::from([3, 4]);
+        assert_eq!(groups.enter(a, key()), Change::Nothing);
+        assert_eq!(groups.enter(c, Key::from([3])), Change::Nothing);
+        let number = groups.of(a).unwrap();
+        assert_eq!(groups.enter(b, key()), Change::Formed(number, [a, b]));
+        assert_eq!(groups.leave(c), Change::Nothing);
+        assert_eq!(groups.enter(c, key()), Change::Grown(number));
+        assert_eq!(groups.key(number), [3, 4]);
+        assert_eq!(groups.leave(a), Change::Shrunk(number));
+        assert_eq!(groups.leave(a), Change::Nothing);
+        assert_eq!(groups.leave(b), Change::Dissolved(number, c));
+        assert_eq!(groups.enter(a, key()), Change::Formed(number, [c, a]));
+        assert_eq!(groups.leave(c), Change::Dissolved(number, a));
+        assert_eq!(groups.leave(a), Change::Nothing);
+        assert_eq!((groups.of(a), groups.key(number)), (None, &[][..]));
+        assert_eq!(groups.leave(PipeId(99)), Change::Nothing);
+    }
+}

@@ -1,0 +1,321 @@
+//! `Broadcast`: messages that go to a number of peers alike, each stored once.
+//!
+//! Its members are pipes over connections. Those that keep up *follow*: their connections read one log (`queue::Log`), and sending to all
+//! of them is one append. The *others* have messages waiting in their own queue and get them there, one by one, until their queue is empty
+//! and they follow again. A follower becomes one of the others, with what it has not sent, when the kernel does not take it and the
+//! high-water mark is near, or when it holds up the log's window. So the log's memory is bounded, and nobody waits for the slowest.
+//!
+//! Who writes: the owner itself, by the flush rule, to a few followers; to many the I/O thread (`conn::Herd`). At the high-water mark,
+//! and when the window is full, the owner helps in any case, so it is as fast as the connections take it.
+//!
+//! Messages with a large part do not go through the log but by reference through the queues ([`Broadcast::part_ways`]).
+
+use super::{Pipe, PipeId, Pipes};
+use crate::conn::flush::{Decision, FULL_BYTES, FlushRule};
+use crate::conn::{Connection, Flushed, Herd};
+use crate::queue::{LONGEST_IN_LOG, Log, Progress};
+use crate::sync::atomic::AtomicBool;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::{Arc, barrier_light};
+use tautline_io::clock;
+use tautline_proto::frame;
+
+/// Messages of this size and more, headers included, do not go through the log.
+pub(crate) const LARGE: usize = 8 * 1024;
+const _: () = assert!(LARGE + frame::MAX_HEADER <= LONGEST_IN_LOG);
+/// To so many followers the owner writes itself.
+const INLINE: usize = 8;
+/// After a large message so many small ones go through the queues too.
+const SMALL_AGAIN: u32 = 64;
+/// Every so many messages the others are looked at.
+const LOOK_EVERY: u32 = 32;
+/// The longest way to the next look at the followers' marks, in messages.
+const FAR: u64 = 1 << 20;
+
+struct Follower {
+    pipe: PipeId,
+    connection: Arc<Connection>,
+    progress: Arc<Progress>,
+    /// Its high-water mark; `u64::MAX` for none.
+    limit: u64,
+}
+
+impl Follower {
+    /// With so many messages behind it is near its mark: worth writing to, or parting with.
+    fn tight_at(&self) -> u64 {
+        (self.limit - self.limit.div_ceil(4)).saturating_add(1)
+    }
+}
+
+/// The pipes that get the same messages.
+pub(crate) struct Broadcast {
+    log: Log,
+    followers: Vec<Follower>,
+    others: Vec<PipeId>,
+    herd: Option<Arc<Herd>>,
+    rule: FlushRule,
+    hint: Arc<AtomicBool>,
+    /// The log's bytes at the last flush.
+    flushed_to: u64,
+    /// The log's count of messages at which a follower may be near its mark.
+    check_at: u64,
+    /// ZMQ_SNDHWM when the limits were taken.
+    send_hwm: u32,
+    /// Messages until the others are looked at.
+    look_in: u32,
+    /// Small messages still to come before the log is used again.
+    small_in: u32,
+}
+
+impl std::fmt::Debug for Broadcast {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Broadcast")
+            .field("followers", &self.followers.len())
+            .field("others", &self.others)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Broadcast {
+    /// Without members.
+    pub(crate) fn new() -> Self {
+        Broadcast {
+            log: Log::new(),
+            followers: Vec::new(),
+            others: Vec::new(),
+            herd: None,
+            rule: FlushRule::default(),
+            hint: Arc::default(),
+            flushed_to: 0,
+            check_at: 0,
+            send_hwm: 0,
+            look_in: 0,
+            small_in: 0,
+        }
+    }
+
+    /// Adds a member. `Pipe::may_follow` is true of it.
+    pub(crate) fn join(&mut self, pipe: PipeId) {
+        self.others.push(pipe);
+        self.look_in = 0;
+    }
+
+    /// A member leaves, with what it has not sent in its own queue.
+    pub(crate) fn leave(&mut self, pipes: &mut Pipes, pipe: PipeId) {
+        if let Some(index) = self.followers.iter().position(|follower| follower.pipe == pipe) {
+            self.part_with(pipes, index);
+        }
+        self.others.retain(|&other| other != pipe);
+    }
+
+    /// Members that get messages by their own queue.
+    pub(crate) fn others(&self) -> &[PipeId] {
+        &self.others
+    }
+
+    /// Whether this member follows.
+    pub(crate) fn is_follower(&self, pipe: PipeId) -> bool {
+        self.followers.iter().any(|follower| follower.pipe == pipe)
+    }
+
+    /// Whether nobody is a member.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.followers.is_empty() && self.others.is_empty()
+    }
+
+    /// Whether the log is in use.
+    pub(crate) fn has_followers(&self) -> bool {
+        !self.followers.is_empty()
+    }
+
+    /// Before each message: lets those follow who can, parts with those who have no room. Only if messages may not be dropped
+    /// (`lossless`) the answer may be false: a follower has no room, or is refused a burst (see `Pipe::takes`).
+    #[inline]
+    pub(crate) fn prepare(&mut self, pipes: &mut Pipes, lossless: bool, patient: bool) -> bool {
+        if !self.others.is_empty() {
+            self.look_at_others(pipes);
+        }
+        if self.send_hwm != pipes.options.send_hwm {
+            self.take_limits(pipes);
+        }
+        self.log.messages() < self.check_at
+            || self.followers.is_empty()
+            || self.check(pipes, lossless, patient)
+    }
+
+    /// Sends a message of one part to the followers. It is smaller than `LARGE`.
+    #[inline]
+    pub(crate) fn send(&mut self, pipes: &mut Pipes, body: &[u8]) {
+        if !self.log.fits(body.len() + frame::MAX_HEADER) {
+            self.turn(pipes);
+        }
+        self.log.append(body);
+        self.published(body.len());
+    }
+
+    /// Sends a message of several parts, encoded and smaller than `LARGE`, to the followers.
+    pub(crate) fn send_encoded(&mut self, pipes: &mut Pipes, parts: &[u8]) {
+        if !self.log.fits(parts.len()) {
+            self.turn(pipes);
+        }
+        self.log.append_encoded(parts);
+        self.published(parts.len());
+    }
+
+    /// A large message is to be sent: nobody follows for now. `each` is told of those who did.
+    pub(crate) fn part_ways(&mut self, pipes: &mut Pipes, mut each: impl FnMut(&mut Pipes, PipeId)) {
+        self.small_in = SMALL_AGAIN;
+        while let Some(last) = self.followers.len().checked_sub(1) {
+            let pipe = self.followers[last].pipe;
+            self.part_with(pipes, last);
+            each(pipes, pipe);
+        }
+    }
+
+    /// Makes one of the others of a follower.
+    fn part_with(&mut self, pipes: &mut Pipes, index: usize) {
+        let follower = self.followers.swap_remove(index);
+        if let Some(herd) = &self.herd {
+            herd.remove(&follower.connection);
+        }
+        if let Some(pipe) = pipes.get(follower.pipe) {
+            pipe.unfollow();
+        }
+        self.others.push(follower.pipe);
+    }
+
+    fn look_at_others(&mut self, pipes: &mut Pipes) {
+        self.small_in = self.small_in.saturating_sub(1);
+        if self.look_in > 0 {
+            self.look_in -= 1;
+        } else if self.small_in == 0 && self.others.len() + self.followers.len() > 1 {
+            self.look_in = LOOK_EVERY;
+            self.let_follow(pipes);
+        }
+    }
+
+    /// Lets those of the others follow whose queue is empty.
+    fn let_follow(&mut self, pipes: &mut Pipes) {
+        let Broadcast { log, followers, others, herd, hint, .. } = self;
+        let before = followers.len();
+        others.retain(|&id| {
+            let Some(pipe) = pipes.get(id) else { return true };
+            let Some((connection, progress)) = pipe.follow(log, hint) else { return true };
+            let herd = herd.get_or_insert_with(|| Herd::new(log.length(), connection.io_side()));
+            herd.add(connection.clone());
+            followers.push(Follower { pipe: id, connection, progress, limit: 0 });
+            false
+        });
+        if followers.len() > before {
+            self.take_limits(pipes);
+        }
+    }
+
+    /// Learns the followers' high-water marks.
+    #[cold]
+    fn take_limits(&mut self, pipes: &mut Pipes) {
+        self.send_hwm = pipes.options.send_hwm;
+        for follower in &mut self.followers {
+            let limit = pipes.get(follower.pipe).map_or(0, |pipe| pipe.send_limit());
+            follower.limit = if limit == 0 { u64::MAX } else { limit.into() };
+        }
+        self.check_at = self.log.messages();
+    }
+
+    /// Some followers may be near their mark: writes to them, and parts with those to whom that is no help. If messages may not be
+    /// dropped they stay, and there is no room at the mark.
+    #[cold]
+    fn check(&mut self, pipes: &mut Pipes, lossless: bool, patient: bool) -> bool {
+        let mut all_have_room = true;
+        let mut least = FAR;
+        // From the end, since the I/O thread begins at the beginning.
+        for index in (0..self.followers.len()).rev() {
+            let follower = &self.followers[index];
+            let mut behind = follower.progress.behind();
+            if behind >= follower.tight_at() {
+                follower.connection.flush_after_others();
+                behind = follower.progress.behind();
+                if lossless {
+                    let pipe = pipes.get(follower.pipe);
+                    let refused = !patient && pipe.is_some_and(Pipe::is_burst);
+                    all_have_room &= behind < follower.limit && !refused;
+                } else if behind >= follower.tight_at() {
+                    self.part_with(pipes, index);
+                    continue;
+                }
+            }
+            let far = if behind < follower.tight_at() { follower.tight_at() } else { follower.limit };
+            least = least.min(far.saturating_sub(behind));
+        }
+        self.check_at = self.log.messages().wrapping_add(least);
+        all_have_room
+    }
+
+    /// A fresh chunk for the log. Who still reads the oldest one is written to, and if that is no help, parted with.
+    #[cold]
+    fn turn(&mut self, pipes: &mut Pipes) {
+        while !self.log.turn() {
+            let mut any = false;
+            for index in (0..self.followers.len()).rev() {
+                let follower = &self.followers[index];
+                if self.log.holds_oldest(&follower.progress) {
+                    any = true;
+                    follower.connection.flush_after_others();
+                    if self.log.holds_oldest(&self.followers[index].progress) {
+                        self.part_with(pipes, index);
+                    }
+                }
+            }
+            if !any {
+                // A reader that has just been dropped, by a thread that is about to let go.
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    #[inline]
+    fn published(&mut self, len: usize) {
+        if self.followers.len() > INLINE {
+            if let Some(herd) = &self.herd {
+                herd.look_after();
+            }
+        } else if self.rule.count() || self.take_hint() {
+            self.flush_by_rule(len);
+        }
+    }
+
+    #[inline]
+    fn take_hint(&self) -> bool {
+        // As in `Connection::take_hint`.
+        barrier_light();
+        self.hint.load(Relaxed) && self.hint.swap(false, Relaxed)
+    }
+
+    #[inline(never)]
+    fn flush_by_rule(&mut self, len: usize) {
+        let start = clock::ticks();
+        let pending = self.log.bytes().wrapping_sub(self.flushed_to).min(FULL_BYTES);
+        match self.rule.decide(start, pending, len) {
+            Decision::Flush => self.flush(start),
+            Decision::Later => {
+                self.followers.iter().for_each(|follower| follower.connection.watch_residual())
+            }
+        }
+    }
+
+    /// The owner writes to all followers.
+    fn flush(&mut self, start: u64) {
+        let mut drained = false;
+        for Follower { connection, .. } in &self.followers {
+            connection.owner_flushes.fetch_add(1, Relaxed);
+            match connection.try_flush() {
+                Some(Flushed::Drained) => drained = true,
+                Some(Flushed::NoLink) => {}
+                // As in `Pipe::flushed`.
+                _ => connection.watch_residual(),
+            }
+        }
+        self.flushed_to = self.log.bytes();
+        self.rule.flushed(start, clock::ticks(), drained);
+    }
+}

@@ -1,0 +1,510 @@
+//! `Log`: one chain of frames that many connections read, for messages that go to many peers alike.
+//!
+//! ```text
+//! Log (owner encodes, once)  ->  chunk -> chunk -> chunk       each LogReader (a pump): a place in it, and how far it has written
+//! ```
+//!
+//! The owner appends whole messages to the newest chunk and publishes them with one Release store of `tail`, as in a chain. Each connection
+//! reads with a `LogReader` of its own, under the lock of its pump, as it reads a queue with a `ByteDrain`: bytes are taken in pieces of any
+//! size, and a lost connection goes back to the last whole message. How far it has come stands in its [`Progress`], by which the owner holds
+//! it to its high-water mark.
+//!
+//! A chunk is freed, or used again, when nobody refers to it: the readers hold the chunk they are in, each chunk the next one, the log a
+//! *window* of the newest ones. A reader that still holds the oldest chunk when the window is full must be sent away by the owner, who
+//! copies what it has not sent to the connection's own queue ([`LogReader::unsent`]). So a log never grows beyond its window.
+//!
+//! Invariants, on which the `unsafe` here rests:
+//! - bytes before the published tail are never written again before the chunk is used anew, for which it must be nobody else's;
+//! - bytes behind it belong to the log alone; `next` is written once, before any byte of the next chunk is published;
+//! - a message lies in one chunk.
+
+use super::chain;
+use crate::message::{copy_words, settle};
+use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicU64, AtomicUsize};
+use crate::sync::{Arc, Padded, UnsafeCell};
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use tautline_proto::frame;
+
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+/// Bytes of a chunk: what is worth a write.
+const CHUNK: usize = if cfg!(loom) { 40 } else { 64 * 1024 };
+/// Chunks of the window.
+const WINDOW: usize = if cfg!(loom) { 2 } else { 16 };
+/// A message with headers is at most so long.
+pub(crate) const LONGEST: usize = CHUNK / 2;
+/// `Chunk::end` while more may come.
+const OPEN: usize = usize::MAX;
+
+/// A piece of the log.
+struct Chunk {
+    bytes: *mut u8,
+    /// Where the bytes end; `OPEN` in the newest chunk.
+    end: AtomicUsize,
+    /// The following chunk. Written by the log before `end`; read for bytes that are published behind this chunk.
+    next: UnsafeCell<Option<Arc<Chunk>>>,
+    #[cfg(loom)]
+    shadow: Box<[UnsafeCell<()>]>,
+}
+
+// SAFETY: the bytes belong to the chunk; who may touch which of them, and `next`, is said in the module's invariants.
+unsafe impl Send for Chunk {}
+// SAFETY: as above.
+unsafe impl Sync for Chunk {}
+
+impl Chunk {
+    fn new() -> Arc<Chunk> {
+        let memory: Box<[MaybeUninit<u8>]> = Box::new_uninit_slice(CHUNK);
+        let bytes: *mut u8 = Box::into_raw(memory).cast();
+        // SAFETY: freshly allocated, `CHUNK` bytes.
+        unsafe { settle(bytes, CHUNK) };
+        Arc::new(Chunk {
+            bytes,
+            end: AtomicUsize::new(OPEN),
+            next: UnsafeCell::new(None),
+            #[cfg(loom)]
+            shadow: (0..CHUNK).map(|_| UnsafeCell::new(())).collect(),
+        })
+    }
+
+    /// As good as new.
+    fn reset(&mut self) {
+        self.end.store(OPEN, Relaxed);
+        // SAFETY: `&mut self`: nobody else looks.
+        self.next.with_mut(|next| unsafe { *next = None });
+    }
+
+    /// The chunk behind this one.
+    ///
+    /// # Safety
+    /// Bytes behind this chunk are published and were seen by an Acquire load of the tail.
+    unsafe fn next(&self) -> Option<&Arc<Chunk>> {
+        // SAFETY: written before those bytes were published, and not again as long as the caller holds this chunk.
+        self.next.with(|next| unsafe { (*next).as_ref() })
+    }
+
+    /// # Safety
+    /// The bytes are published, and were seen by an Acquire load of the tail.
+    unsafe fn slice(&self, at: usize, len: usize) -> &[u8] {
+        self.trace(at, len, false);
+        // SAFETY: published bytes are not written any more as long as somebody holds the chunk.
+        unsafe { std::slice::from_raw_parts(self.bytes.add(at), len) }
+    }
+
+    #[cfg(not(loom))]
+    #[inline(always)]
+    fn trace(&self, _: usize, _: usize, _: bool) {}
+
+    /// Tells loom which bytes are read and written.
+    #[cfg(loom)]
+    fn trace(&self, at: usize, len: usize, write: bool) {
+        for cell in &self.shadow[at..at + len] {
+            if write { cell.with_mut(|_| ()) } else { cell.with(|_| ()) }
+        }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        let memory = std::ptr::slice_from_raw_parts_mut(self.bytes.cast::<MaybeUninit<u8>>(), CHUNK);
+        // SAFETY: allocated in `new` with just this size. Chunks that follow are dropped one inside the other, no more than a window of them.
+        drop(unsafe { Box::from_raw(memory) });
+    }
+}
+
+/// The published counts: messages and bytes, as in `chain`.
+struct Shared {
+    tail: Padded<AtomicU64>,
+    /// The same since the beginning, for statistics.
+    messages: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// How far one reader has come.
+pub(crate) struct Progress {
+    shared: Arc<Shared>,
+    /// Messages and bytes that were taken whole. Written by the reader. A number only: nothing is read or reused on its account.
+    head: AtomicU64,
+}
+
+impl Progress {
+    /// Published messages that are not taken whole.
+    #[inline]
+    pub(crate) fn behind(&self) -> u64 {
+        let tail = self.shared.tail.0.load(Relaxed);
+        chain::messages_behind(self.head.load(Relaxed), tail >> chain::BYTE_BITS)
+    }
+
+    /// Owner: messages and bytes published since some beginning.
+    pub(crate) fn published(&self) -> (u64, u64) {
+        (self.shared.messages.load(Relaxed), self.shared.bytes.load(Relaxed))
+    }
+
+    /// Bytes of them.
+    pub(crate) fn behind_bytes(&self) -> u64 {
+        chain::bytes_behind(self.head.load(Relaxed), self.shared.tail.0.load(Relaxed))
+    }
+}
+
+/// How long a log is, for whoever wants to know whether it has grown.
+pub(crate) struct LogLength(Arc<Shared>);
+
+impl LogLength {
+    /// A number that changes with every message that is published.
+    pub(crate) fn now(&self) -> u64 {
+        self.0.tail.0.load(Acquire)
+    }
+}
+
+/// The owner's end.
+pub(crate) struct Log {
+    shared: Arc<Shared>,
+    /// The newest chunks, each with the count of bytes at its beginning.
+    window: VecDeque<(Arc<Chunk>, u64)>,
+    /// Where the next byte goes in the newest chunk.
+    at: usize,
+    /// Counts of what is published.
+    bytes: u64,
+    messages: u64,
+}
+
+impl Log {
+    /// An empty log without any chunk.
+    pub(crate) fn new() -> Self {
+        let (messages, bytes) = chain::start();
+        let tail = Padded(AtomicU64::new(chain::pack(messages, bytes)));
+        let shared = Shared { tail, messages: AtomicU64::new(messages), bytes: AtomicU64::new(bytes) };
+        Log { shared: Arc::new(shared), window: VecDeque::new(), at: CHUNK, bytes, messages }
+    }
+
+    /// Whether a message of `len` bytes with its headers can be appended now. If not, see [`Log::turn`].
+    #[inline]
+    pub(crate) fn fits(&self, len: usize) -> bool {
+        len <= CHUNK - self.at
+    }
+
+    /// Goes on in a fresh chunk. False: the window is full and its oldest chunk in use, by readers of which [`Log::holds_oldest`] is true.
+    #[cold]
+    pub(crate) fn turn(&mut self) -> bool {
+        let used = self.window.len() > 1
+            && self.window.front_mut().is_some_and(|(chunk, _)| Arc::get_mut(chunk).is_some());
+        let fresh = if used {
+            self.window.pop_front().and_then(|(mut chunk, _)| {
+                Arc::get_mut(&mut chunk)?.reset();
+                Some(chunk)
+            })
+        } else if self.window.len() < WINDOW {
+            None
+        } else {
+            return false;
+        };
+        let fresh = fresh.unwrap_or_else(Chunk::new);
+        if let Some((last, _)) = self.window.back() {
+            // SAFETY: nobody reads `next` before bytes of the new chunk are published.
+            last.next.with_mut(|next| unsafe { *next = Some(fresh.clone()) });
+            // Relaxed: seen with the tail that publishes those bytes.
+            last.end.store(self.at, Relaxed);
+        }
+        self.window.push_back((fresh, self.bytes));
+        self.at = 0;
+        true
+    }
+
+    /// Whether this reader keeps the oldest chunk of the window in use.
+    pub(crate) fn holds_oldest(&self, progress: &Progress) -> bool {
+        // One that has read the oldest chunk to its end is still in it.
+        let second = self.window.get(1).map_or(self.bytes, |(_, start)| *start);
+        progress.behind_bytes() >= self.bytes.wrapping_sub(second)
+    }
+
+    /// Appends a message of one part, for which there is room (`fits`), and publishes it.
+    #[inline]
+    pub(crate) fn append(&mut self, body: &[u8]) {
+        let n = body.len();
+        let mut header = [0; frame::MAX_HEADER];
+        let Some((chunk, _)) = self.window.back().filter(|_| n + frame::MAX_HEADER <= CHUNK - self.at) else {
+            return;
+        };
+        let header_len = if n < 256 {
+            header[1] = n as u8;
+            2
+        } else {
+            frame::encode_header(0, n as u64, &mut header)
+        };
+        chunk.trace(self.at, header_len + n, true);
+        // SAFETY: there is room behind `at` for the longest header and the body, and nobody else touches these bytes.
+        unsafe {
+            let to = chunk.bytes.add(self.at);
+            if n < 256 {
+                to.cast::<[u8; 2]>().write([0, n as u8]);
+                copy_words(body.as_ptr(), to.add(2), n);
+            } else {
+                std::ptr::copy_nonoverlapping(header.as_ptr(), to, header_len);
+                std::ptr::copy_nonoverlapping(body.as_ptr(), to.add(header_len), n);
+            }
+        }
+        self.publish(header_len + n);
+    }
+
+    /// Appends a message that is encoded already, and publishes it. There must be room.
+    pub(crate) fn append_encoded(&mut self, frames: &[u8]) {
+        let Some((chunk, _)) = self.window.back().filter(|_| frames.len() <= CHUNK - self.at) else { return };
+        chunk.trace(self.at, frames.len(), true);
+        // SAFETY: as in `append`.
+        unsafe {
+            std::ptr::copy_nonoverlapping(frames.as_ptr(), chunk.bytes.add(self.at), frames.len());
+        }
+        self.publish(frames.len());
+    }
+
+    #[inline]
+    fn publish(&mut self, len: usize) {
+        self.at += len;
+        self.bytes = self.bytes.wrapping_add(len as u64);
+        self.messages = self.messages.wrapping_add(1);
+        // Release: the bytes, the chunks and the links before; pairs with the Acquire in `LogReader::pending`.
+        self.shared.tail.0.store(chain::pack(self.messages, self.bytes), Release);
+        self.shared.messages.store(self.messages, Relaxed);
+        self.shared.bytes.store(self.bytes, Relaxed);
+    }
+
+    /// How long it is.
+    pub(crate) fn length(&self) -> LogLength {
+        LogLength(self.shared.clone())
+    }
+
+    /// Count of messages published.
+    #[inline]
+    pub(crate) fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// Count of bytes published.
+    #[inline]
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// A reader of all that is published from now on; `None` if that needs a chunk and there is none (see `turn`).
+    pub(crate) fn reader(&mut self) -> Option<(LogReader, Arc<Progress>)> {
+        if self.window.is_empty() && !self.turn() {
+            return None;
+        }
+        let (chunk, _) = self.window.back()?;
+        let word = chain::pack(self.messages, self.bytes);
+        let progress = Arc::new(Progress { shared: self.shared.clone(), head: AtomicU64::new(word) });
+        let place = Place { chunk: chunk.clone(), at: self.at, bytes: self.bytes };
+        let reader = LogReader {
+            progress: progress.clone(),
+            tail: word,
+            taken: place.clone(),
+            frame: place.clone(),
+            whole: place,
+            messages: self.messages,
+        };
+        Some((reader, progress))
+    }
+}
+
+/// A place in the log and its count of bytes.
+#[derive(Clone)]
+struct Place {
+    chunk: Arc<Chunk>,
+    at: usize,
+    bytes: u64,
+}
+
+impl Place {
+    /// Goes to the chunk that holds the next byte, and says how many of `visible` bytes lie together there.
+    ///
+    /// # Safety
+    /// At least one and at least `visible` bytes behind this place are published, seen by an Acquire load of the tail.
+    unsafe fn run(&mut self, visible: u64) -> usize {
+        loop {
+            // Relaxed: as it was when those bytes were published, or `OPEN` if they all lie here.
+            let end = self.chunk.end.load(Relaxed);
+            if end == OPEN {
+                return visible as usize;
+            }
+            if end > self.at {
+                return visible.min((end - self.at) as u64) as usize;
+            }
+            // SAFETY: the caller's promise: the bytes lie in a later chunk.
+            let Some(next) = (unsafe { self.chunk.next().cloned() }) else { return 0 };
+            self.chunk = next;
+            self.at = 0;
+        }
+    }
+
+    /// # Safety
+    /// As for `run`, for `n` bytes.
+    unsafe fn skip(&mut self, mut n: u64) {
+        self.bytes = self.bytes.wrapping_add(n);
+        while n > 0 {
+            // SAFETY: the caller's promise.
+            let run = unsafe { self.run(n) };
+            self.at += run;
+            n -= run as u64;
+        }
+    }
+
+    /// Becomes `other`; spares the count of references if it is in the same chunk.
+    fn set(&mut self, other: &Place) {
+        if !Arc::ptr_eq(&self.chunk, &other.chunk) {
+            self.chunk = other.chunk.clone();
+        }
+        (self.at, self.bytes) = (other.at, other.bytes);
+    }
+}
+
+/// A connection's end.
+pub(crate) struct LogReader {
+    progress: Arc<Progress>,
+    /// The tail word as last loaded.
+    tail: u64,
+    /// Up to here bytes were taken.
+    taken: Place,
+    /// The frame boundary from which the search for message boundaries goes on: `whole <= frame <= taken`.
+    frame: Place,
+    /// The end of the last message that was taken whole.
+    whole: Place,
+    /// Count of messages up to `whole`.
+    messages: u64,
+}
+
+impl LogReader {
+    /// Bytes that are published and not taken yet.
+    #[inline]
+    pub(crate) fn pending(&mut self) -> u64 {
+        // Acquire pairs with the Release in `Log::publish`.
+        self.tail = self.progress.shared.tail.0.load(Acquire);
+        chain::bytes_ahead(self.tail, self.taken.bytes)
+    }
+
+    fn known(&mut self) -> u64 {
+        match chain::bytes_ahead(self.tail, self.taken.bytes) {
+            0 => self.pending(),
+            known => known,
+        }
+    }
+
+    /// Fills `out` with the pending bytes from the current place on: how many slices, and bytes in them.
+    pub(crate) fn slices<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> (usize, u64) {
+        let known = self.known();
+        let (mut chunk, mut at): (&Chunk, usize) = (&self.taken.chunk, self.taken.at);
+        let (mut count, mut bytes) = (0, 0);
+        while count < out.len() && bytes < known {
+            let left = known - bytes;
+            let end = chunk.end.load(Relaxed);
+            // SAFETY: `left` bytes behind `at` are published and seen. `self.whole` keeps all chunks from there on, as long as `out` borrows.
+            unsafe {
+                if end <= at {
+                    let Some(next) = chunk.next() else { break };
+                    (chunk, at) = (next, 0);
+                    continue;
+                }
+                let run = left.min((end - at) as u64) as usize;
+                out[count] = IoSlice::new(chunk.slice(at, run));
+                at += run;
+                bytes += run as u64;
+            }
+            count += 1;
+        }
+        (count, bytes)
+    }
+
+    /// Appends up to `max` pending bytes to `out`, without taking them.
+    pub(crate) fn peek_copy(&mut self, max: usize, out: &mut Vec<u8>) -> u64 {
+        let mut slices: [IoSlice<'_>; 8] = std::array::from_fn(|_| IoSlice::new(&[]));
+        let (n, _) = self.slices(&mut slices);
+        let before = out.len();
+        for slice in &slices[..n] {
+            let room = max - (out.len() - before);
+            out.extend_from_slice(&slice[..slice.len().min(room)]);
+        }
+        (out.len() - before) as u64
+    }
+
+    /// Takes `n` of the pending bytes: they were written. What was written whole counts as progress.
+    pub(crate) fn advance(&mut self, n: u64) {
+        let known = chain::bytes_ahead(self.tail, self.taken.bytes);
+        debug_assert!(n <= known);
+        let n = n.min(known);
+        if n == 0 {
+            return;
+        }
+        // SAFETY: `n` bytes are published, and `tail` was loaded with Acquire.
+        unsafe { self.taken.skip(n) };
+        if n == known {
+            // Publications end at message boundaries.
+            self.frame.set(&self.taken);
+            self.messages = self.messages.wrapping_add(chain::messages_ahead(self.tail, self.messages));
+        } else {
+            self.find_whole();
+        }
+        self.whole.set(&self.frame);
+        self.progress.head.store(chain::pack(self.messages, self.whole.bytes), Release);
+    }
+
+    /// Hops over the frames that were taken whole, up to the last message boundary, and counts messages.
+    fn find_whole(&mut self) {
+        let mut at = self.frame.clone();
+        loop {
+            let left = self.taken.bytes.wrapping_sub(at.bytes);
+            if left == 0 {
+                return;
+            }
+            // SAFETY: `left` bytes behind `at` were taken.
+            let header = unsafe {
+                let run = at.run(left);
+                at.chunk.slice(at.at, run.min(frame::MAX_HEADER))
+            };
+            // Our own frames are never malformed; a header that was not taken whole is looked at next time.
+            let Ok(Some(header)) = frame::decode_header(header) else { return };
+            let total = header.header_len as u64 + header.body_len;
+            if total > left {
+                return;
+            }
+            at.at += total as usize;
+            at.bytes = at.bytes.wrapping_add(total);
+            if header.flags & frame::MORE == 0 {
+                self.frame.set(&at);
+                self.messages = self.messages.wrapping_add(1);
+            }
+        }
+    }
+
+    /// The connection was lost: goes back to the start of the message that was taken only in part.
+    pub(crate) fn rewind(&mut self) {
+        self.taken.set(&self.whole);
+        self.frame.set(&self.whole);
+    }
+
+    /// Drops everything that is published, the message taken in part included.
+    pub(crate) fn discard(&mut self) {
+        let pending = self.pending();
+        self.advance(pending);
+    }
+
+    /// Hands all messages that were not taken whole to `put`, in pieces. How many messages these are, and how many bytes of the first one
+    /// were taken.
+    pub(crate) fn unsent(mut self, mut put: impl FnMut(&[u8])) -> (u64, u64) {
+        let part = self.taken.bytes.wrapping_sub(self.whole.bytes);
+        self.rewind();
+        let mut left = self.pending();
+        while left > 0 {
+            // SAFETY: `left` bytes behind `taken` are published and seen.
+            unsafe {
+                let run = self.taken.run(left);
+                put(self.taken.chunk.slice(self.taken.at, run));
+                self.taken.skip(run as u64);
+                left -= run as u64;
+            }
+        }
+        (chain::messages_ahead(self.tail, self.messages), part)
+    }
+}

@@ -1,0 +1,333 @@
+//! PUB and XPUB with many subscribers, end to end: what goes to several of them alike is stored once, and nobody notices.
+
+// A model has no sockets.
+#![cfg(not(loom))]
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
+use tautline_testkit::{XorShift, with_watchdog};
+
+const SUBSCRIBE: i32 = 6;
+const UNSUBSCRIBE: i32 = 7;
+const SEND_HWM: i32 = 23;
+const RECEIVE_HWM: i32 = 24;
+const XPUB_VERBOSER: i32 = 78;
+const XPUB_NODROP: i32 = 69;
+const INVERT_MATCHING: i32 = 74;
+
+fn int(value: i32) -> [u8; 4] {
+    value.to_ne_bytes()
+}
+
+fn last_endpoint(socket: &mut Socket) -> String {
+    let mut buffer = [0; 256];
+    let n = socket.option(32, &mut buffer).unwrap();
+    String::from_utf8(buffer[..n - 1].to_vec()).unwrap()
+}
+
+/// A bound XPUB that tells every subscription and every end of one.
+fn publisher(context: &Context, endpoint: &str) -> (Socket, String) {
+    let mut publisher = context.socket(SocketType::XPub).unwrap();
+    publisher.set_option(XPUB_VERBOSER, &int(1)).unwrap();
+    publisher.bind(endpoint).unwrap();
+    let endpoint = last_endpoint(&mut publisher);
+    (publisher, endpoint)
+}
+
+/// A SUB without a limit, so that only the publisher can drop anything.
+fn subscriber(context: &Context, endpoint: &str) -> Socket {
+    let mut subscriber = context.socket(SocketType::Sub).unwrap();
+    subscriber.set_option(RECEIVE_HWM, &int(0)).unwrap();
+    subscriber.connect(endpoint).unwrap();
+    subscriber
+}
+
+fn subscribe(publisher: &mut Socket, subscriber: &mut Socket, topic: &[u8]) {
+    subscriber.set_option(SUBSCRIBE, topic).unwrap();
+    assert_eq!(recv(publisher), [b"\x01", topic].concat());
+}
+
+fn unsubscribe(publisher: &mut Socket, subscriber: &mut Socket, topic: &[u8]) {
+    subscriber.set_option(UNSUBSCRIBE, topic).unwrap();
+    assert_eq!(recv(publisher), [b"\x00", topic].concat());
+}
+
+fn recv(socket: &mut Socket) -> Vec<u8> {
+    let mut message = Message::new();
+    socket.recv_message(&mut message, Flags::NONE).unwrap();
+    message.as_slice().to_vec()
+}
+
+fn recv_parts(socket: &mut Socket) -> Vec<Vec<u8>> {
+    let mut parts = Vec::new();
+    let mut message = Message::new();
+    loop {
+        socket.recv_message(&mut message, Flags::NONE).unwrap();
+        parts.push(message.as_slice().to_vec());
+        if !message.more() {
+            return parts;
+        }
+    }
+}
+
+fn send_parts(socket: &mut Socket, parts: &[Vec<u8>]) {
+    for (index, part) in parts.iter().enumerate() {
+        let flags = if index + 1 < parts.len() { Flags::MORE } else { Flags::NONE };
+        socket.send(part, flags).unwrap();
+    }
+}
+
+fn each_count(
+    name: &str,
+    transports: &'static [&str],
+    test: impl Fn(&Context, &str, usize) + Send + Sync + 'static,
+) {
+    with_watchdog(Duration::from_secs(120), name, move || {
+        for endpoint in transports {
+            // Few: the publisher writes itself. Many: the I/O thread does.
+            for count in [1, 2, 8, 20] {
+                let context = Context::new();
+                test(&context, endpoint, count);
+                context.terminate().unwrap();
+            }
+        }
+    });
+}
+
+#[test]
+fn a_stream_reaches_every_subscriber_whole_and_in_order() {
+    each_count("stream", &["tcp://127.0.0.1:*", "ipc://*", "inproc://stream"], |context, endpoint, count| {
+        let (mut publisher, endpoint) = publisher(context, endpoint);
+        publisher.set_option(XPUB_NODROP, &int(1)).unwrap();
+        let receivers: Vec<_> = (0..count)
+            .map(|_| {
+                let mut subscriber = subscriber(context, &endpoint);
+                subscribe(&mut publisher, &mut subscriber, b"");
+                std::thread::spawn(move || {
+                    for n in 0..20_000u32 {
+                        assert_eq!(recv(&mut subscriber), n.to_le_bytes());
+                    }
+                })
+            })
+            .collect();
+        for n in 0..20_000u32 {
+            publisher.send(&n.to_le_bytes(), Flags::NONE).unwrap();
+        }
+        receivers.into_iter().for_each(|receiver| receiver.join().unwrap());
+    });
+}
+
+/// Messages of all sizes and numbers of parts, to subscribers whose subscriptions come and go.
+#[test]
+fn any_message_reaches_exactly_its_subscribers() {
+    each_count("any_message", &["tcp://127.0.0.1:*", "ipc://*"], |context, endpoint, count| {
+        let mut random = XorShift::new(count as u64);
+        let (mut publisher, endpoint) = publisher(context, endpoint);
+        publisher.set_option(SEND_HWM, &int(0)).unwrap();
+        let mut subscribers: Vec<_> =
+            (0..count).map(|_| (subscriber(context, &endpoint), Vec::new())).collect();
+        let topics: [&[u8]; 5] = [b"", b"a", b"ab", b"b", b"c"];
+        for _ in 0..60 {
+            for (subscriber, subscribed) in &mut subscribers {
+                let topic = topics[random.below(topics.len())];
+                if let Some(index) = subscribed.iter().position(|&other| other == topic) {
+                    unsubscribe(&mut publisher, subscriber, topic);
+                    subscribed.swap_remove(index);
+                } else if random.one_in(2) {
+                    subscribe(&mut publisher, subscriber, topic);
+                    subscribed.push(topic);
+                }
+            }
+            let invert = random.one_in(8);
+            publisher.set_option(INVERT_MATCHING, &int(invert.into())).unwrap();
+            for (subscriber, _) in &mut subscribers {
+                subscriber.set_option(INVERT_MATCHING, &int(invert.into())).unwrap();
+            }
+            let messages: Vec<Vec<Vec<u8>>> = (0..random.below(40))
+                .map(|_| {
+                    let longest = [20, 300, 5000, 60_000][random.below(4)];
+                    let mut parts: Vec<Vec<u8>> = (0..1 + random.below(4) / 3 * random.below(4))
+                        .map(|_| {
+                            let len = random.below(longest);
+                            random.bytes(len)
+                        })
+                        .collect();
+                    parts[0]
+                        .splice(..0, [b"", &b"a"[..], b"ab", b"abc", b"b", b"d"][random.below(6)].to_vec());
+                    parts
+                })
+                .collect();
+            messages.iter().for_each(|parts| send_parts(&mut publisher, parts));
+            for (subscriber, subscribed) in &mut subscribers {
+                for parts in &messages {
+                    if subscribed.iter().any(|topic| parts[0].starts_with(topic)) != invert {
+                        assert!(recv_parts(subscriber) == *parts);
+                    }
+                }
+            }
+        }
+        for (subscriber, _) in &mut subscribers {
+            assert_eq!(subscriber.recv(&mut [], Flags::DONTWAIT), Err(Error::Again));
+        }
+    });
+}
+
+/// A subscriber that speaks just enough ZMTP to subscribe to everything, and reads only what the test asks for.
+struct RawSubscriber(TcpStream);
+
+impl RawSubscriber {
+    fn connect(publisher: &mut Socket, endpoint: &str) -> RawSubscriber {
+        let stream = TcpStream::connect(endpoint.trim_start_matches("tcp://")).unwrap();
+        RawSubscriber::over(publisher, stream)
+    }
+
+    fn over(publisher: &mut Socket, mut stream: TcpStream) -> RawSubscriber {
+        let mut greeting = [0; 64];
+        greeting[..16].copy_from_slice(b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL");
+        stream.write_all(&greeting).unwrap();
+        stream.read_exact(&mut greeting).unwrap();
+        stream.write_all(b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB").unwrap();
+        let mut head = [0; 2];
+        stream.read_exact(&mut head).unwrap();
+        stream.read_exact(&mut vec![0; head[1].into()]).unwrap();
+        stream.write_all(b"\x04\x0a\x09SUBSCRIBE").unwrap();
+        assert_eq!(recv(publisher), b"\x01");
+        RawSubscriber(stream)
+    }
+
+    /// The next message, which is shorter than 256 bytes.
+    fn recv(&mut self) -> Vec<u8> {
+        let mut head = [0; 2];
+        self.0.read_exact(&mut head).unwrap();
+        assert_eq!(head[0], 0);
+        let mut body = vec![0; head[1].into()];
+        self.0.read_exact(&mut body).unwrap();
+        body
+    }
+}
+
+/// One that reads nothing misses messages, but gets those that it gets whole and in order, and the others get all.
+#[test]
+fn a_stuck_subscriber_holds_up_nobody() {
+    each_count("stuck", &["tcp://127.0.0.1:*"], |context, endpoint, count| {
+        let (mut publisher, endpoint) = publisher(context, endpoint);
+        publisher.set_option(SEND_HWM, &int(50)).unwrap();
+        let mut stuck = RawSubscriber::connect(&mut publisher, &endpoint);
+        let mut others: Vec<_> = (0..count).map(|_| subscriber(context, &endpoint)).collect();
+        others.iter_mut().for_each(|other| subscribe(&mut publisher, other, b""));
+        // More than the kernel's buffers hold.
+        let total = 60_000u32;
+        let mut body = [0; 250];
+        for n in 0..total {
+            body[..4].copy_from_slice(&n.to_le_bytes());
+            publisher.send(&body, Flags::NONE).unwrap();
+            if n % 40 == 39 || n + 1 == total {
+                let first = n - n % 40;
+                for other in &mut others {
+                    (first..=n).for_each(|n| assert_eq!(recv(other)[..4], n.to_le_bytes()));
+                }
+            }
+        }
+        // It comes to life again: what it has missed is gone, what comes now it gets.
+        let reader = std::thread::spawn(move || {
+            let mut received = Vec::new();
+            loop {
+                let body = stuck.recv();
+                if body == b"end" {
+                    return received;
+                }
+                received.push(u32::from_le_bytes(body[..4].try_into().unwrap()));
+            }
+        });
+        while !reader.is_finished() {
+            publisher.send(b"end", Flags::NONE).unwrap();
+            std::thread::yield_now();
+        }
+        let received = reader.join().unwrap();
+        assert!(received.len() < total as usize, "nothing was dropped");
+        assert!(received.is_sorted_by(|a, b| a < b));
+        assert_eq!(received[0], 0);
+    });
+}
+
+#[test]
+fn subscribers_come_and_go() {
+    with_watchdog(Duration::from_secs(120), "come_and_go", || {
+        let context = Context::new();
+        let (mut publisher, endpoint) = publisher(&context, "tcp://127.0.0.1:*");
+        publisher.set_option(SEND_HWM, &int(0)).unwrap();
+        let mut random = XorShift::new(7);
+        let mut subscribers: Vec<(Socket, u32)> = Vec::new();
+        for n in 0..3000u32 {
+            if subscribers.len() < 15 && random.one_in(20) {
+                let mut new = subscriber(&context, &endpoint);
+                subscribe(&mut publisher, &mut new, b"");
+                subscribers.push((new, n));
+            }
+            publisher.send(&n.to_le_bytes(), Flags::NONE).unwrap();
+            if random.one_in(10) && !subscribers.is_empty() {
+                let index = random.below(subscribers.len());
+                let (mut gone, first) = subscribers.swap_remove(index);
+                (first..=n).for_each(|n| assert_eq!(recv(&mut gone), n.to_le_bytes()));
+                drop(gone);
+                assert_eq!(recv(&mut publisher), b"\x00");
+            }
+        }
+        drop(publisher);
+        for (mut last, first) in subscribers {
+            (first..3000).for_each(|n| assert_eq!(recv(&mut last), n.to_le_bytes()));
+        }
+        context.terminate().unwrap();
+    });
+}
+
+/// A publisher that connects loses a peer within a stream of messages, and finds it again.
+#[test]
+fn a_lost_connection_goes_on_with_a_whole_message() {
+    with_watchdog(Duration::from_secs(120), "lost_connection", || {
+        let context = Context::new();
+        let mut publisher = context.socket(SocketType::XPub).unwrap();
+        publisher.set_option(XPUB_VERBOSER, &int(1)).unwrap();
+        let listeners = [0; 3].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+        for listener in &listeners {
+            publisher.connect(&format!("tcp://{}", listener.local_addr().unwrap())).unwrap();
+        }
+        let accept = |publisher: &mut Socket, listener: &TcpListener| {
+            RawSubscriber::over(publisher, listener.accept().unwrap().0)
+        };
+        let [first, second, third] = &listeners;
+        let mut lost = accept(&mut publisher, first);
+        let mut kept = [accept(&mut publisher, second), accept(&mut publisher, third)];
+        let mut n = 0u32;
+        for _ in 0..20 {
+            for _ in 0..100 {
+                publisher.send(&n.to_le_bytes(), Flags::NONE).unwrap();
+                n += 1;
+            }
+            for kept in &mut kept {
+                (n - 100..n).for_each(|n| assert_eq!(kept.recv(), n.to_le_bytes()));
+            }
+            // Goes in the midst of a message.
+            let last = lost.recv();
+            lost.0.read_exact(&mut [0; 3]).unwrap();
+            drop(lost);
+            lost = accept(&mut publisher, first);
+            publisher.send(&n.to_le_bytes(), Flags::NONE).unwrap();
+            n += 1;
+            for kept in &mut kept {
+                assert_eq!(kept.recv(), (n - 1).to_le_bytes());
+            }
+            let mut before = u32::from_le_bytes(last.try_into().unwrap());
+            while before != n - 1 {
+                let next = u32::from_le_bytes(lost.recv().try_into().unwrap());
+                assert!(next > before && next < n);
+                before = next;
+            }
+        }
+        drop((publisher, lost, kept));
+        context.terminate().unwrap();
+    });
+}
