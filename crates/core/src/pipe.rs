@@ -5,6 +5,7 @@
 
 mod broadcast;
 mod conflate;
+mod flush;
 mod follow;
 mod notes;
 mod pace;
@@ -14,18 +15,17 @@ mod traffic;
 
 pub(crate) use broadcast::{Broadcast, LARGE};
 pub(crate) use part::{Body, Part, Received, Target};
-pub(crate) use pipes::Pipes;
+pub(crate) use pipes::{Left, Pipes};
 pub(crate) use traffic::Traffic;
 
-use crate::conn::flush::{Decision, FlushRule};
+use crate::conn::flush::FlushRule;
 use crate::conn::inproc::{InprocEnd, Offer};
-use crate::conn::{Connection, Flushed, NewPipe, PeerInfo, SocketInbox};
+use crate::conn::{Connection, NewPipe, PeerInfo, SocketInbox};
 use crate::message::Message;
 use crate::queue::{FrameReader, FrameWriter, Head, Progress, Slot};
 use crate::sync::Arc;
-use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
+use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::atomic::fence;
-use pace::PACE_TIME;
 use std::collections::VecDeque;
 use tautline_io::clock;
 use tautline_io::net::Stream;
@@ -71,8 +71,14 @@ pub(crate) struct Pipe {
     /// Messages that this pipe has missed since there was room (see `takes_or_misses`).
     missed: u32,
     peer: Option<Arc<PeerInfo>>,
+    /// The pipe's name, and where it tells that it must be flushed before the owner sleeps.
+    left_in: Option<(PipeId, Arc<Left>)>,
+    /// It has told so.
+    left: bool,
     /// Some parts of a message were appended, the last one not yet.
     in_message: bool,
+    /// Something was received since the last message was sent.
+    answering: bool,
     /// ZMQ_SNDHWM, for inproc, where the peer's part comes on top.
     send_hwm: u32,
     /// The peer took nothing while a sender waited for it: `Connection::writes` then (see `pace`).
@@ -239,6 +245,7 @@ impl Pipe {
                 {
                     self.make_room_for_peer(most);
                 }
+                self.answering = true;
                 return Some(Received { len: head.len, more: head.flags & frame::MORE != 0 });
             }
         }
@@ -322,7 +329,10 @@ impl Pipe {
             follows: None,
             missed: 0,
             peer: None,
+            left_in: None,
+            left: false,
             in_message: false,
+            answering: false,
             paced_out: None,
             through: 0,
             uncounted: Traffic::default(),
@@ -415,21 +425,6 @@ impl Pipe {
         }
     }
 
-    /// Before the owner sleeps: writes what the flush rule has left queued.
-    pub(crate) fn flush(&mut self) {
-        let Link::Wire(connection) = &self.link else { return };
-        let pending = match &self.outgoing {
-            _ if self.follows.as_ref().is_some_and(|progress| progress.behind() > 0) => true,
-            Outgoing::Queue(writer) => writer.unflushed_bytes() > 0,
-            Outgoing::Slot(slot) => slot.is_full(),
-        };
-        if pending {
-            let start = clock::ticks();
-            let flushed = connection.pump_now();
-            self.flush.flushed(start, clock::ticks(), flushed == Some(Flushed::Drained));
-        }
-    }
-
     /// Before the owner sleeps until it can send: what to poll for room (inproc peers wake the owner instead).
     pub(crate) fn wait_for_room(&mut self) -> Option<Arc<Stream>> {
         match &self.link {
@@ -452,106 +447,6 @@ impl Pipe {
                 !writer.has_room() || limit > 0 && behind >= limit
             }
             Outgoing::Slot(_) => false,
-        }
-    }
-
-    /// At the high-water mark: pumps, or looks whether the mark has moved. True if there is room now.
-    #[cold]
-    fn make_room(&mut self) -> bool {
-        let Outgoing::Queue(writer) = &mut self.outgoing else { return true };
-        match &self.link {
-            Link::Wire(connection) => {
-                let start = clock::ticks();
-                if let Some(flushed) = connection.try_flush() {
-                    self.flush.flushed(start, clock::ticks(), flushed == Flushed::Drained);
-                }
-            }
-            Link::Inproc(end) => {
-                if end.is_closed() {
-                    return false;
-                }
-                writer.set_limit(end.send_limit(self.send_hwm));
-            }
-        }
-        writer.has_room()
-    }
-
-    /// A message was published.
-    #[inline]
-    fn published(&mut self, len: usize, patient: bool) {
-        match &self.link {
-            Link::Wire(connection) => {
-                if self.flush.count() || connection.take_hint() {
-                    self.flush_by_rule(len, patient);
-                }
-            }
-            Link::Inproc(end) => {
-                end.notify();
-                if patient {
-                    self.pace_inproc(len);
-                }
-            }
-        }
-    }
-
-    #[inline(never)]
-    fn flush_by_rule(&mut self, len: usize, patient: bool) {
-        let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &self.outgoing) else { return };
-        let start = clock::ticks();
-        match self.flush.decide(start, writer.unflushed_bytes(), len) {
-            Decision::Flush => {
-                let flushed = connection.try_flush();
-                self.flushed(start, flushed, patient);
-            }
-            Decision::Later => connection.watch_residual(),
-        }
-    }
-
-    /// A flush of the owner's has come to this.
-    fn flushed(&mut self, start: u64, flushed: Option<Flushed>, patient: bool) {
-        let Link::Wire(connection) = &self.link else { return };
-        connection.owner_flushes.fetch_add(1, Relaxed);
-        match flushed {
-            Some(Flushed::Drained) => self.paced_out = None,
-            // The session that begins will write all that is queued.
-            Some(Flushed::NoLink) => {}
-            // The residual timer tries again, and arms write interest if the kernel is full then: a sender that goes on does it itself.
-            _ => connection.watch_residual(),
-        }
-        match flushed {
-            Some(flushed) => self.flush.flushed(start, clock::ticks(), flushed == Flushed::Drained),
-            None => self.flush.contended(),
-        }
-        if flushed == Some(Flushed::Blocked) && patient {
-            self.pace();
-        }
-    }
-
-    /// Sends a large message from the caller's own buffer, without a copy if the kernel takes it.
-    #[cold]
-    fn send_through(&mut self, part: &mut Part<'_>) {
-        let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &mut self.outgoing) else {
-            return;
-        };
-        let body = part.bytes();
-        let start = clock::ticks();
-        self.flush.count();
-        let patient = part.patient && self.paced_out.is_none_or(|writes| writes != connection.writes());
-        let flushed = connection.write_through(0, body, patient.then_some(PACE_TIME), || {
-            writer.append(0, body);
-            writer.publish();
-        });
-        if flushed == Some(Flushed::Drained) {
-            self.through += 1;
-            self.uncounted.messages_out += 1;
-            self.uncounted.bytes_out += body.len() as u64;
-        }
-        if patient && flushed == Some(Flushed::Blocked) {
-            self.paced_out = Some(connection.writes());
-        }
-        match flushed {
-            Some(flushed) => self.flushed(start, Some(flushed), part.patient),
-            None => self.flush_by_rule(body.len(), part.patient),
         }
     }
 

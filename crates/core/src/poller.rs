@@ -138,12 +138,16 @@ impl Drop for Watch<'_> {
 
 /// Fills in what is there now; how many items have something.
 fn collect(items: &mut [Item<'_>], raw: &[PollFd]) -> Result<usize, Error> {
+    let many = items.len() > wait::MANY;
+    if many {
+        pull_many(items)?;
+    }
     let mut raw = raw.iter();
     let mut ready = 0;
     for item in items {
         item.revents = match &mut item.watched {
             Watched::Socket(socket) => {
-                let can = socket.refresh(Wanted::of(item.events))?;
+                let can = socket.refresh(Wanted::of(item.events), !many)?;
                 (if can.read { POLLIN } else { 0 }) | (if can.write { POLLOUT } else { 0 })
             }
             Watched::Shared(socket) => {
@@ -155,6 +159,22 @@ fn collect(items: &mut [Item<'_>], raw: &[PollFd]) -> Result<usize, Error> {
         ready += usize::from(item.revents != 0);
     }
     Ok(ready)
+}
+
+/// Reads what the network has for those of many sockets that have nothing to receive yet.
+fn pull_many(items: &mut [Item<'_>]) -> Result<(), Error> {
+    let mut waiting = Vec::with_capacity(items.len());
+    for item in items {
+        if let Watched::Socket(socket) = &mut item.watched {
+            let wanted = Wanted { read: item.events & POLLIN != 0, write: false };
+            if wanted.read && !socket.refresh(wanted, false)?.read {
+                waiting.push(socket.waiter(wanted));
+            }
+        }
+    }
+    let mut waiters: Vec<&mut dyn Waiter> =
+        waiting.iter_mut().map(|waiter| waiter as &mut dyn Waiter).collect();
+    wait::glance(&mut waiters)
 }
 
 /// Errors and hang-ups are reported asked or not, as POLLERR.

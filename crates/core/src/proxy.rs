@@ -138,7 +138,7 @@ impl Proxy<'_> {
         if self.backend.is_none() {
             return Ok(true);
         }
-        Ok(self.target(direction).refresh(Wanted { read: false, write: true })?.write)
+        Ok(self.target(direction).refresh(Wanted { read: false, write: true }, true)?.write)
     }
 
     /// Passes on one message; false if there is none.

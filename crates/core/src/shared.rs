@@ -370,7 +370,7 @@ impl SharedSocket {
     pub(crate) fn refresh(&self, wanted: Wanted) -> Result<Wanted, Error> {
         let mut state = self.enter();
         self.inbox.waker().0.drain();
-        let result = state.socket().and_then(|socket| socket.refresh(wanted));
+        let result = state.socket().and_then(|socket| socket.refresh(wanted, true));
         self.pass_on(&mut state);
         result
     }

@@ -229,13 +229,13 @@ impl Socket {
 
     // ---- readiness, for polling
 
-    /// Takes note of news, and reads what the network has if nothing can be received yet and `read` is asked for.
+    /// Takes note of news, and reads what the network has if nothing can be received yet and `read` is asked for, if `pull`.
     /// Returns what can be done now.
-    pub(crate) fn refresh(&mut self, wanted: Wanted) -> Result<Wanted, Error> {
+    pub(crate) fn refresh(&mut self, wanted: Wanted, pull: bool) -> Result<Wanted, Error> {
         if self.inbox.pending() {
             self.process_news()?;
         }
-        if wanted.read && !self.pattern.can_recv(&mut self.pipes) {
+        if pull && wanted.read && !self.pattern.can_recv(&mut self.pipes) {
             self.pull()?;
         }
         let read = wanted.read && self.pattern.can_recv(&mut self.pipes);

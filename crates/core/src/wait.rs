@@ -34,6 +34,22 @@ pub(crate) trait Waiter {
     fn full_streams(&mut self) -> Vec<Arc<Stream>>;
 }
 
+/// Of more sockets than these it is asked in one system call which have something to read, and there is no spin: it would take longer
+/// than a wake-up to look at all of them a few times.
+pub(crate) const MANY: usize = 8;
+
+/// Reads, without waiting, what the network has for `waiters`.
+pub(crate) fn glance(waiters: &mut [&mut dyn Waiter]) -> Result<(), Error> {
+    for set in waiters.iter().filter_map(|waiter| waiter.read_set()) {
+        set.acquire();
+    }
+    let outcome = look(waiters, &mut []);
+    for set in waiters.iter().filter_map(|waiter| waiter.read_set()) {
+        set.release();
+    }
+    outcome.map(drop)
+}
+
 /// Waits until something has changed for one of `waiters` or one of the raw descriptors (whose `revents` are filled in) is ready.
 /// `Error::Again` when `deadline` has passed, `Error::Interrupted` after a signal.
 pub(crate) fn wait(
@@ -59,14 +75,26 @@ pub(crate) fn wait(
 /// Looks once, without waiting: reads what is there. True if something has changed.
 fn look(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd]) -> Result<bool, Error> {
     let mut changed = false;
-    for waiter in waiters.iter_mut() {
-        changed |= waiter.read_set().is_some_and(ReadSet::read_ready);
+    let asked = if waiters.len() > MANY { survey(waiters)? } else { Vec::new() };
+    for (index, waiter) in waiters.iter_mut().enumerate() {
+        if asked.get(index).is_none_or(|fd| fd.revents != 0) {
+            changed |= waiter.read_set().is_some_and(ReadSet::read_ready);
+        }
         changed |= waiter.inbox().pending() || waiter.ready();
     }
     if !raw.is_empty() {
         changed |= poll_for(raw, Some(Duration::ZERO))?;
     }
     Ok(changed)
+}
+
+/// Asks for all at once which have something to read. A descriptor may be closed meanwhile: then the answer is for another one, or an
+/// error, and the reading finds out.
+fn survey(waiters: &[&mut dyn Waiter]) -> Result<Vec<PollFd>, Error> {
+    let fd = |waiter: &&mut dyn Waiter| waiter.read_set().and_then(ReadSet::fd_to_ask).unwrap_or(-1);
+    let mut fds: Vec<_> = waiters.iter().map(|waiter| PollFd::new(fd(waiter), PollFd::IN)).collect();
+    poll_for(&mut fds, Some(Duration::ZERO))?;
+    Ok(fds)
 }
 
 fn wait_holding(
@@ -83,7 +111,7 @@ fn wait_holding(
             return Err(Error::Again);
         }
         let start = clock::ticks();
-        if spin::spin(|| look(waiters, raw))? {
+        if waiters.len() <= MANY && spin::spin(|| look(waiters, raw))? {
             return Ok(());
         }
         // Asks inproc peers for room; before the barrier in `park`, so that a peer who makes room later sees it.

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use tautline_core::poller::{Item, POLLIN, Watched, poll};
 use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
 use tautline_testkit::with_watchdog;
 
@@ -188,5 +189,51 @@ fn inproc_takes_exactly_the_sum_of_both_high_water_marks() {
             drop((push, pull));
             context.terminate().unwrap();
         }
+    });
+}
+
+#[test]
+fn what_is_sent_to_a_crowd_in_turn_arrives_whole_in_order_and_without_another_call() {
+    each_transport("crowd", |context, endpoint| {
+        const PEERS: usize = 40;
+        // Below the high-water mark, where nobody loses his turn.
+        const ROUNDS: u64 = 900;
+        let mut push = context.socket(SocketType::Push).unwrap();
+        push.bind(endpoint).unwrap();
+        let endpoint = last_endpoint(&mut push);
+        let mut pulls: Vec<_> = (0..PEERS).map(|_| context.socket(SocketType::Pull).unwrap()).collect();
+        pulls.iter_mut().for_each(|pull| pull.connect(&endpoint).unwrap());
+        // Until all are there, those that are get the greeting, some of them often.
+        let mut greeted = 0;
+        while greeted < PEERS {
+            push.send(b"", Flags::NONE).unwrap();
+            greeted = 0;
+            for pull in &mut pulls {
+                let mut items = [Item { watched: Watched::Socket(pull), events: POLLIN, revents: 0 }];
+                greeted += poll(&mut items, Some(Duration::ZERO)).unwrap();
+            }
+        }
+        let (done, wait_for_all) = std::sync::mpsc::channel::<()>();
+        let sender = std::thread::spawn(move || {
+            for n in 0..ROUNDS {
+                for _ in 0..PEERS {
+                    push.send(&n.to_le_bytes(), Flags::NONE).unwrap();
+                }
+            }
+            // The socket stays, and nobody calls it.
+            let _ = wait_for_all.recv();
+        });
+        for pull in &mut pulls {
+            let mut buffer = [0; 8];
+            while pull.recv(&mut buffer, Flags::NONE).unwrap() == 0 {}
+            for n in 0..ROUNDS {
+                assert_eq!(u64::from_le_bytes(buffer), n);
+                if n + 1 < ROUNDS {
+                    assert_eq!(pull.recv(&mut buffer, Flags::NONE), Ok(8));
+                }
+            }
+        }
+        drop(done);
+        sender.join().unwrap();
     });
 }

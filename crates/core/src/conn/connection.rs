@@ -3,13 +3,14 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use super::dirty::Mark;
 use super::intake::{Asked, Intake, Sink, Took};
 use super::link::{IoSide, Loss, NewPipe, News, SharedStage, SocketInbox};
 use super::pump::{Flushed, Pump, Source};
 use crate::options::Options;
 use crate::queue::{self, FrameWriter, LogReader, Slot};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use crate::sync::atomic::{AtomicBool, AtomicU32, fence};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, fence};
 use crate::sync::{Arc, Mutex, barrier_heavy, barrier_light, lock};
 use tautline_io::net::{Family, Stream};
 use tautline_io::reactor::Token;
@@ -63,10 +64,14 @@ pub(crate) struct Connection {
     hint: AtomicBool,
     /// The same for the log that it reads, and all others that read it.
     shared_hint: Mutex<Option<Arc<AtomicBool>>>,
+    /// The connection is on the dirty list of the I/O thread's sweep.
+    pub(crate) swept: Mark,
     /// The residual timer looks after this connection.
     pub(crate) residual_armed: AtomicBool,
     /// How often the owner has flushed inline; the residual timer slows down when it grows.
     pub(crate) owner_flushes: AtomicU32,
+    /// Its place in the read set.
+    pub(super) place: AtomicUsize,
     /// Reading has stopped at the receive high-water mark.
     paused: AtomicBool,
     /// The stream stays on this host and holds little (a Unix domain socket): waiting for it beats queueing large bodies before it.
@@ -116,8 +121,10 @@ impl Connection {
             has_control: AtomicBool::new(false),
             hint: AtomicBool::new(false),
             shared_hint: Mutex::new(None),
+            swept: Mark::new(),
             residual_armed: AtomicBool::new(false),
             owner_flushes: AtomicU32::new(0),
+            place: AtomicUsize::new(0),
             paused: AtomicBool::new(false),
             shallow: AtomicBool::new(false),
             arrivals: AtomicU32::new(0),
@@ -234,10 +241,15 @@ impl Connection {
 
     /// Writes what is queued, if nobody else is writing (`None`). Does not arm write interest.
     pub(crate) fn try_flush(self: &Arc<Self>) -> Option<Flushed> {
+        self.flush_some(u64::MAX)
+    }
+
+    /// As `try_flush`, but not much more than `most` bytes of the queue: then `Flushed::Partly`.
+    pub(crate) fn flush_some(self: &Arc<Self>, most: u64) -> Option<Flushed> {
         let mut result = None;
         loop {
             let (flushed, session) = match self.pump.try_lock() {
-                Ok(mut pump) => (pump.flush(&mut |out| self.take_control(out)), pump.session),
+                Ok(mut pump) => (pump.flush(most, &mut |out| self.take_control(out)), pump.session),
                 Err(_) => return result,
             };
             result = Some(flushed);
@@ -327,6 +339,16 @@ impl Connection {
         if !self.residual_armed.load(Relaxed) && !self.residual_armed.swap(true, AcqRel) {
             self.io.watch_residual(self);
         }
+    }
+
+    /// Owner: leaves what is queued to the sweep, if it is not already; the round of the sweep.
+    pub(crate) fn leave_to_sweep(self: &Arc<Self>) -> Option<u32> {
+        self.swept.set().then(|| self.io.write_soon(self))
+    }
+
+    /// Whether the sweep has nothing to do just now.
+    pub(crate) fn sweeper_is_idle(&self) -> bool {
+        self.io.sweeper_is_idle()
     }
 
     /// Whether something is queued that the kernel does not have, or a control frame waits. Takes the pump's lock; true if it is held.

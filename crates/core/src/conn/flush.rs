@@ -12,7 +12,7 @@ pub(crate) const FULL_BYTES: u64 = 64 * 1024;
 
 /// The rule's times in clock ticks.
 #[derive(Debug)]
-struct Times {
+pub(super) struct Times {
     /// Least time between two writes of single messages.
     floor: u64,
     /// Longest gap between two writes while a stream flows.
@@ -21,13 +21,21 @@ struct Times {
     blocked: u64,
     /// Longest cost of one write that is averaged; above it the thread was descheduled.
     cost_max: u64,
+    /// A thread that does anything but flushing for so long sends to no crowd (see `crowd`).
+    pub(super) crowd: u64,
 }
 
-fn times() -> &'static Times {
+pub(super) fn times() -> &'static Times {
     static TIMES: OnceLock<Times> = OnceLock::new();
     TIMES.get_or_init(|| {
         let ticks = tautline_io::clock::nanos_to_ticks;
-        Times { floor: ticks(500), gap_max: ticks(8_000), blocked: ticks(20_000), cost_max: ticks(15_000) }
+        Times {
+            floor: ticks(500),
+            gap_max: ticks(8_000),
+            blocked: ticks(20_000),
+            cost_max: ticks(15_000),
+            crowd: ticks(50_000),
+        }
     })
 }
 
@@ -78,12 +86,13 @@ impl FlushRule {
         self.since >= self.next
     }
 
-    /// Decides at time `now` (ticks) with `pending` bytes queued, the last message being `len` bytes long.
-    pub(crate) fn decide(&mut self, now: u64, pending: u64, len: usize) -> Decision {
+    /// Decides at time `now` (ticks) with `pending` bytes queued, the last message being `len` bytes long. For a `reply` a peer waits.
+    pub(crate) fn decide(&mut self, now: u64, pending: u64, len: usize, reply: bool) -> Decision {
         let times = times();
         let elapsed = now.saturating_sub(self.last);
         // With many peers the flushes of the others make each one's gap pass: half of the time must be left for messages.
-        let others = if self.thread == this_thread() { SPENT.get().saturating_sub(self.spent) } else { 0 };
+        let others =
+            if !reply && self.thread == this_thread() { SPENT.get().saturating_sub(self.spent) } else { 0 };
         let gap = self.gap.max(times.floor).max(self.cost / 4).max(others.saturating_mul(2));
         let due = elapsed >= if self.blocked { gap.max(times.blocked) } else { gap };
         if due || (!self.blocked && pending >= FULL_BYTES) {
@@ -114,6 +123,12 @@ impl FlushRule {
         self.next = 1;
     }
 
+    /// Notes that the sweep looks after what is queued: the next message asks again.
+    pub(crate) fn swept(&mut self) {
+        self.since = 0;
+        self.next = 1;
+    }
+
     /// Notes that somebody else holds the pump: look again after a few messages.
     pub(crate) fn contended(&mut self) {
         self.since = 0;
@@ -133,7 +148,7 @@ mod tests {
     fn the_first_message_of_a_lull_is_written_at_once() {
         let mut rule = FlushRule::default();
         assert!(rule.count());
-        assert_eq!(rule.decide(us(1000), 66, 64), Decision::Flush);
+        assert_eq!(rule.decide(us(1000), 66, 64, false), Decision::Flush);
     }
 
     #[test]
@@ -141,18 +156,18 @@ mod tests {
         let mut rule = FlushRule::default();
         let mut now = us(1000);
         rule.count();
-        rule.decide(now, 66, 64);
+        rule.decide(now, 66, 64, false);
         rule.flushed(now, now, true);
         for k in 1..=4 {
             rule.count();
-            assert_eq!(rule.decide(now + 1, 66 * k, 64), Decision::Later);
+            assert_eq!(rule.decide(now + 1, 66 * k, 64, false), Decision::Later);
         }
         rule.count();
-        assert_eq!(rule.decide(now + 1, FULL_BYTES, 64), Decision::Flush);
+        assert_eq!(rule.decide(now + 1, FULL_BYTES, 64, false), Decision::Flush);
         now += us(1);
         rule.flushed(now, now, true);
         rule.count();
-        assert_eq!(rule.decide(now + us(9), 66, 64), Decision::Flush);
+        assert_eq!(rule.decide(now + us(9), 66, 64, false), Decision::Flush);
     }
 
     #[test]
@@ -176,8 +191,8 @@ mod tests {
         rule.count();
         rule.flushed(us(99), us(100), false);
         rule.count();
-        assert_eq!(rule.decide(us(101), FULL_BYTES * 4, 64), Decision::Later);
-        assert_eq!(rule.decide(us(121), FULL_BYTES * 4, 64), Decision::Flush);
+        assert_eq!(rule.decide(us(101), FULL_BYTES * 4, 64, false), Decision::Later);
+        assert_eq!(rule.decide(us(121), FULL_BYTES * 4, 64, false), Decision::Flush);
     }
 
     #[test]
@@ -189,7 +204,7 @@ mod tests {
         for n in 1..=200u64 {
             if rule.count() {
                 looks += 1;
-                assert_eq!(rule.decide(now + 1, 66 * n, 64), Decision::Later);
+                assert_eq!(rule.decide(now + 1, 66 * n, 64, false), Decision::Later);
             }
         }
         assert!((200 / 16..60).contains(&looks), "{looks}");

@@ -99,6 +99,10 @@ pub(crate) trait IoSide: Send + Sync {
     fn watch_residual(&self, connection: &Arc<Connection>);
     /// Messages have come for all connections of a herd: make rounds as long as one is wanted (`Herd::round`).
     fn sweep(&self, herd: Arc<Herd>);
+    /// The connection was marked for the sweep: write its queue with the next round, whose number is returned.
+    fn write_soon(&self, connection: &Arc<Connection>) -> u32;
+    /// Whether the sweep has nothing to do just now.
+    fn sweeper_is_idle(&self) -> bool;
     /// The kernel's buffer is full: pump when it is writable again.
     fn want_write(&self, stream: &Stream, registration: Token);
     /// Reading was paused at the receive high-water mark and may go on. Called by the owner.

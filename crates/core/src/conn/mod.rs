@@ -9,6 +9,9 @@
 
 pub(crate) mod baton;
 #[cfg(not(loom))]
+pub(crate) mod crowd;
+pub(crate) mod dirty;
+#[cfg(not(loom))]
 pub(crate) mod flush;
 #[cfg(not(loom))]
 mod herd;

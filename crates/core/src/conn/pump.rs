@@ -32,6 +32,8 @@ pub(crate) enum Flushed {
     Drained,
     /// The kernel takes no more for now.
     Blocked,
+    /// As much as was asked for is with the kernel, and it may take more.
+    Partly,
     /// There is no stream now; all stays queued.
     NoLink,
     /// The stream has failed with this errno.
@@ -156,8 +158,8 @@ impl Pump {
             }
     }
 
-    /// Writes what it can. `control` are frames of the connection itself (PING, PONG), taken at a message boundary.
-    pub(super) fn flush(&mut self, control: &mut dyn FnMut(&mut Vec<u8>)) -> Flushed {
+    /// Writes what it can, though no more of the queue than `most` bytes and what goes with the last of them. `control` are frames of the connection itself (PING, PONG), taken at a message boundary.
+    pub(super) fn flush(&mut self, most: u64, control: &mut dyn FnMut(&mut Vec<u8>)) -> Flushed {
         let Some(stream) = self.stream.clone() else { return Flushed::NoLink };
         loop {
             match self.write_staged(&stream) {
@@ -166,9 +168,9 @@ impl Pump {
             }
             let more = match (&mut self.source, self.stage.is_some()) {
                 (Source::Queue(drain), false) => {
-                    let queue = write_all(drain, &stream, &mut self.writes);
+                    let queue = write_all(drain, &stream, most, &mut self.writes);
                     let log = self.log.as_mut().filter(|_| queue.is_ok());
-                    match log.map_or(queue, |log| write_all(log, &stream, &mut self.writes)) {
+                    match log.map_or(queue, |log| write_all(log, &stream, most, &mut self.writes)) {
                         Ok(()) => false,
                         Err(flushed) => return flushed,
                     }
@@ -308,8 +310,9 @@ impl Frames for LogReader {
     }
 }
 
-/// Hands all published frames to the kernel.
-fn write_all(frames: &mut impl Frames, stream: &Stream, writes: &mut u32) -> Result<(), Flushed> {
+/// Hands all published frames to the kernel, or some more than `most` bytes of them.
+fn write_all(frames: &mut impl Frames, stream: &Stream, most: u64, writes: &mut u32) -> Result<(), Flushed> {
+    let mut total = 0;
     loop {
         let mut slices: [IoSlice<'_>; SLICES] = std::array::from_fn(|_| IoSlice::new(&[]));
         let (n, bytes) = frames.slices(&mut slices);
@@ -323,6 +326,10 @@ fn write_all(frames: &mut impl Frames, stream: &Stream, writes: &mut u32) -> Res
                 frames.advance(written as u64);
                 if (written as u64) < bytes {
                     return Err(Flushed::Blocked);
+                }
+                total += bytes;
+                if total >= most {
+                    return Err(Flushed::Partly);
                 }
             }
             Err(error) => return Err(refused(&error)),

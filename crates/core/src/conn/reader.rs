@@ -28,8 +28,19 @@ struct Member {
 #[derive(Default)]
 struct Members {
     slots: Vec<Option<Member>>,
+    vacant: Vec<usize>,
     count: usize,
     events: Vec<Event>,
+}
+
+impl Members {
+    /// The place of a connection that is there.
+    fn find(&self, connection: &Arc<Connection>) -> Option<usize> {
+        // Relaxed: changed under the lock only.
+        let index = connection.place.load(Relaxed);
+        let member = self.slots.get(index)?.as_ref()?;
+        Arc::ptr_eq(&member.connection, connection).then_some(index)
+    }
 }
 
 /// All readable connections of one socket.
@@ -101,13 +112,15 @@ impl ReadSet {
     pub(crate) fn add(&self, connection: Arc<Connection>) -> std::io::Result<()> {
         let Some(stream) = connection.readable_stream() else { return Ok(()) };
         let mut members = lock(&self.members);
-        let index = members.slots.iter().position(Option::is_none).unwrap_or(members.slots.len());
+        let index = members.vacant.last().copied().unwrap_or(members.slots.len());
         self.reactor.add(stream.as_fd(), Token(index as u64), Interest::READ, Mode::Level)?;
+        connection.place.store(index, Relaxed);
         let member = Some(Member { connection, stream, muted: false });
         if index == members.slots.len() {
             members.slots.push(member);
         } else {
             members.slots[index] = member;
+            members.vacant.pop();
         }
         members.count += 1;
         drop(members);
@@ -119,9 +132,7 @@ impl ReadSet {
     /// Takes a connection out, if it is there.
     pub(crate) fn remove(&self, connection: &Arc<Connection>) {
         let mut members = lock(&self.members);
-        let at =
-            |slot: &Option<Member>| slot.as_ref().is_some_and(|m| Arc::ptr_eq(&m.connection, connection));
-        if let Some(index) = members.slots.iter().position(at) {
+        if let Some(index) = members.find(connection) {
             self.drop_member(&mut members, index);
         }
     }
@@ -137,6 +148,7 @@ impl ReadSet {
     fn drop_member(&self, members: &mut Members, index: usize) {
         if let Some(member) = members.slots[index].take() {
             let _ = self.reactor.remove(member.stream.as_fd());
+            members.vacant.push(index);
             members.count -= 1;
         }
     }
@@ -147,21 +159,17 @@ impl ReadSet {
             return;
         }
         let mut members = lock(&self.members);
-        for (index, member) in members.slots.iter_mut().enumerate() {
-            if let Some(member) = member.as_mut().filter(|m| Arc::ptr_eq(&m.connection, connection)) {
-                if member.muted {
-                    member.muted = false;
-                    let _ = self.reactor.modify(
-                        member.stream.as_fd(),
-                        Token(index as u64),
-                        Interest::READ,
-                        Mode::Level,
-                    );
-                }
-                // What lies unpublished in user space raises no event of the kernel.
-                self.read_member(&mut members, index);
-                return;
+        if let Some(index) = members.find(connection)
+            && let Some(member) = members.slots[index].as_mut()
+        {
+            if member.muted {
+                member.muted = false;
+                let token = Token(index as u64);
+                let _ = self.reactor.modify(member.stream.as_fd(), token, Interest::READ, Mode::Level);
             }
+            // What lies unpublished in user space raises no event of the kernel.
+            self.read_member(&mut members, index);
+            return;
         }
         drop(members);
         // Not added yet: the session has only just begun.
@@ -246,6 +254,18 @@ impl ReadSet {
                 }
             }
             _ => Sleep::Set,
+        }
+    }
+
+    /// Holder: the descriptor that is readable when `read_ready` would find something.
+    pub(crate) fn fd_to_ask(&self) -> Option<RawFd> {
+        let members = lock(&self.members);
+        match (members.count, members.slots.first()) {
+            (0, _) => None,
+            (1, Some(Some(member))) if members.slots.len() == 1 => {
+                (!member.muted).then(|| member.stream.as_fd().as_raw_fd())
+            }
+            _ => Some(self.raw_fd()),
         }
     }
 

@@ -12,6 +12,7 @@ mod heartbeat;
 mod relay;
 mod residual;
 mod site;
+mod sweep;
 mod tick;
 mod wire;
 
@@ -33,6 +34,7 @@ use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use crate::sync::{Arc, Mutex, lock};
 use residual::Residual;
 use std::os::fd::BorrowedFd;
+use sweep::{Sweep, Work};
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Epoll, Event, Interest, Mode, Token};
 use tautline_io::resolve::Resolver;
@@ -61,6 +63,7 @@ pub(crate) struct Driver {
     tasks: Mutex<Vec<Task>>,
     has_tasks: AtomicBool,
     residual: Residual,
+    sweep: Sweep,
     ticker: Ticker,
     /// How many sockets live here, to spread them.
     pub(crate) load: AtomicUsize,
@@ -88,6 +91,7 @@ impl Driver {
             tasks: Mutex::default(),
             has_tasks: AtomicBool::new(false),
             residual: Residual::new()?,
+            sweep: Sweep::new(),
             ticker: Ticker::new()?,
             load: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
@@ -100,6 +104,7 @@ impl Driver {
             driver: driver.clone(),
             sources: Vec::new(),
             vacant: Vec::new(),
+            unswept: Work::new(),
             timers: BinaryHeap::new(),
             timer_keys: 0,
         };
@@ -141,6 +146,20 @@ impl Driver {
                 turn.driver.sweep(herd);
             }
         }));
+    }
+
+    /// Writes what is queued for `connection`, which was just marked, with the next round of the sweep; its number.
+    pub(crate) fn write_soon(&self, connection: &Arc<Connection>) -> u32 {
+        let added = self.sweep.add(connection);
+        if added.wake {
+            self.wake.wake();
+        }
+        added.round
+    }
+
+    /// Whether the sweep has nothing to do just now.
+    pub(crate) fn sweeper_is_idle(&self) -> bool {
+        self.sweep.is_idle()
     }
 
     /// Reports, once, when the stream takes bytes again.
@@ -260,6 +279,8 @@ pub(crate) struct Turn {
     driver: Arc<Driver>,
     sources: Vec<Place>,
     vacant: Vec<u32>,
+    /// What the sweep has still to write.
+    unswept: Work,
     timers: BinaryHeap<Reverse<Timer>>,
     timer_keys: u64,
 }
@@ -336,9 +357,13 @@ impl Turn {
 
     fn run(&mut self) {
         let mut events = Vec::new();
+        let mut sweeping = false;
         loop {
-            let timeout =
-                self.timers.peek().map(|Reverse(timer)| timer.at.saturating_duration_since(Instant::now()));
+            let timeout = match self.timers.peek() {
+                _ if sweeping => Some(Duration::ZERO),
+                Some(Reverse(timer)) => Some(timer.at.saturating_duration_since(Instant::now())),
+                None => None,
+            };
             if self.driver.reactor.wait(&mut events, timeout).is_err() {
                 // Only a broken reactor gets here; do not burn the core.
                 std::thread::sleep(Duration::from_millis(10));
@@ -355,6 +380,7 @@ impl Turn {
             }
             self.run_tasks();
             self.run_timers();
+            sweeping = self.driver.sweep.run(&mut self.unswept);
             if self.driver.stopping.load(Relaxed) && !self.driver.has_tasks.load(Relaxed) {
                 return;
             }

@@ -87,7 +87,8 @@ impl Residual {
             let busy = watched.is_busy(interval);
             any_busy |= busy;
             let connection = &watched.connection;
-            let pending = !busy && connection.has_pending();
+            // What is marked the sweep writes.
+            let pending = !busy && !connection.swept.is_set() && connection.has_pending();
             watched.idle = if busy || pending { 0 } else { watched.idle + 1 };
             let mut blocked = false;
             if pending {
@@ -109,7 +110,9 @@ impl Residual {
                 return false;
             }
             barrier_heavy();
-            let slipped = connection.has_pending() && !connection.residual_armed.swap(true, SeqCst);
+            let slipped = !connection.swept.is_set()
+                && connection.has_pending()
+                && !connection.residual_armed.swap(true, SeqCst);
             watched.idle = 0;
             slipped
         });

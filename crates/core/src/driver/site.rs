@@ -42,6 +42,14 @@ impl IoSide for Site {
         self.driver.sweep(herd);
     }
 
+    fn write_soon(&self, connection: &Arc<Connection>) -> u32 {
+        self.driver.write_soon(connection)
+    }
+
+    fn sweeper_is_idle(&self) -> bool {
+        self.driver.sweeper_is_idle()
+    }
+
     fn want_write(&self, stream: &Stream, registration: Token) {
         self.driver.want_write(stream, registration);
     }

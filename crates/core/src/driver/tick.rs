@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::conn::baton::{self, Tick};
 use crate::conn::reader::ReadSet;
-use crate::sync::atomic::AtomicBool;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::timer::TimerFd;
 
@@ -17,14 +18,15 @@ const PERIOD: Duration = Duration::from_millis(4);
 /// A set under watch, and the baton's epoch at the last tick.
 struct Watched {
     set: Arc<ReadSet>,
-    seen: u32,
+    /// Only the I/O thread looks at it.
+    seen: AtomicU32,
 }
 
 /// The tick of one I/O thread.
 pub(super) struct Ticker {
     timer: TimerFd,
     on: AtomicBool,
-    sets: Mutex<Vec<Watched>>,
+    sets: Mutex<Vec<Arc<Watched>>>,
 }
 
 impl Ticker {
@@ -47,7 +49,7 @@ impl Ticker {
     }
 
     pub(super) fn add(&self, set: Arc<ReadSet>) {
-        lock(&self.sets).push(Watched { set, seen: 0 });
+        lock(&self.sets).push(Arc::new(Watched { set, seen: AtomicU32::new(0) }));
     }
 
     pub(super) fn remove(&self, set: &Arc<ReadSet>) {
@@ -58,18 +60,14 @@ impl Ticker {
     pub(super) fn expired(&self) {
         self.timer.drain();
         // Read outside the lock: an owner that opens or closes a socket must not wait for it.
-        let mut sets: Vec<_> =
-            lock(&self.sets).iter().map(|watched| (watched.set.clone(), watched.seen)).collect();
+        let sets = lock(&self.sets).clone();
         let mut live = false;
-        for (set, seen) in &mut sets {
-            live |= set.io_tick(seen) == Tick::Live;
+        for watched in &sets {
+            let mut seen = watched.seen.load(Relaxed);
+            live |= watched.set.io_tick(&mut seen) == Tick::Live;
+            watched.seen.store(seen, Relaxed);
         }
-        for watched in lock(&self.sets).iter_mut() {
-            if let Some((_, seen)) = sets.iter().find(|(set, _)| Arc::ptr_eq(set, &watched.set)) {
-                watched.seen = *seen;
-            }
-        }
-        if live || baton::end_tick(&self.on, || sets.iter().any(|(set, _)| set.kept())) {
+        if live || baton::end_tick(&self.on, || sets.iter().any(|watched| watched.set.kept())) {
             self.timer.arm(PERIOD);
         }
     }

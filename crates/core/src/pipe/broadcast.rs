@@ -295,7 +295,7 @@ impl Broadcast {
     fn flush_by_rule(&mut self, len: usize) {
         let start = clock::ticks();
         let pending = self.log.bytes().wrapping_sub(self.flushed_to).min(FULL_BYTES);
-        match self.rule.decide(start, pending, len) {
+        match self.rule.decide(start, pending, len, false) {
             Decision::Flush => self.flush(start),
             Decision::Later => {
                 self.followers.iter().for_each(|follower| follower.connection.watch_residual())

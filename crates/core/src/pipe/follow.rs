@@ -69,11 +69,13 @@ impl Pipe {
         if !connection.follow(reader, hint) {
             return None;
         }
+        let connection = connection.clone();
         self.follows = Some(progress.clone());
+        self.leave();
         let (messages, bytes) = progress.published();
         self.uncounted.messages_out = self.uncounted.messages_out.wrapping_sub(messages);
         self.uncounted.bytes_out = self.uncounted.bytes_out.wrapping_sub(bytes);
-        Some((connection.clone(), progress))
+        Some((connection, progress))
     }
 
     /// The connection reads the log no more: what it has not sent goes to its own queue.

@@ -2,8 +2,11 @@
 
 use super::{Part, Pipe, PipeId, Traffic};
 use crate::options::Options;
-use crate::sync::Arc;
+use crate::sync::{Arc, Mutex, lock};
 use tautline_io::net::Stream;
+
+/// The pipes that the flush rule has left something queued in: only these are flushed before their owner sleeps, of however many.
+pub(crate) type Left = Mutex<Vec<PipeId>>;
 
 /// All pipes of one socket, and its options.
 pub(crate) struct Pipes {
@@ -16,6 +19,9 @@ pub(crate) struct Pipes {
     past_lost: u64,
     /// Messages that had nobody to go to.
     pub(crate) unroutable: u64,
+    left: Arc<Left>,
+    /// How many are inproc.
+    inproc: usize,
     /// The socket's options as they are now.
     pub(crate) options: Options,
 }
@@ -27,6 +33,8 @@ impl Pipes {
             slots: Vec::new(),
             vacant: Vec::new(),
             closing: Vec::new(),
+            left: Arc::default(),
+            inproc: 0,
             past: Traffic::default(),
             past_dropped: 0,
             past_lost: 0,
@@ -70,22 +78,21 @@ impl Pipes {
     }
 
     /// Adds a pipe.
-    pub(crate) fn insert(&mut self, pipe: Pipe) -> PipeId {
-        match self.vacant.pop() {
-            Some(index) => {
-                self.slots[index as usize] = Some(pipe);
-                PipeId(index)
-            }
-            None => {
-                self.slots.push(Some(pipe));
-                PipeId((self.slots.len() - 1) as u32)
-            }
+    pub(crate) fn insert(&mut self, mut pipe: Pipe) -> PipeId {
+        self.inproc += usize::from(pipe.inproc_end().is_some());
+        let id = PipeId(self.vacant.pop().unwrap_or(self.slots.len() as u32));
+        pipe.left_in = Some((id, self.left.clone()));
+        match self.slots.get_mut(id.0 as usize) {
+            Some(slot) => *slot = Some(pipe),
+            None => self.slots.push(Some(pipe)),
         }
+        id
     }
 
     /// Takes a pipe out.
     pub(crate) fn remove(&mut self, id: PipeId) -> Option<Pipe> {
         let mut pipe = self.slots.get_mut(id.0 as usize)?.take()?;
+        self.inproc -= usize::from(pipe.inproc_end().is_some());
         self.vacant.push(id.0);
         self.past.add(pipe.traffic());
         self.past_dropped += pipe.dropped();
@@ -127,9 +134,18 @@ impl Pipes {
         self.slots.iter_mut().flatten().for_each(|pipe| pipe.set_limits(send, receive));
     }
 
-    /// Flushes all pipes.
+    /// Flushes what the flush rule has left.
     pub(crate) fn flush(&mut self) {
-        self.slots.iter_mut().flatten().for_each(Pipe::flush);
+        let mut left = {
+            let mut left = lock(&self.left);
+            if left.is_empty() {
+                return;
+            }
+            std::mem::take(&mut *left)
+        };
+        left.retain(|&id| self.get(id).is_some_and(Pipe::flush));
+        // Back comes the memory, too.
+        *lock(&self.left) = left;
     }
 
     /// Streams of pipes that are full; inproc peers of full pipes are asked to wake the owner.
@@ -144,7 +160,7 @@ impl Pipes {
 
     /// Whether a pipe is inproc.
     pub(crate) fn has_inproc(&self) -> bool {
-        self.slots.iter().flatten().any(|pipe| pipe.inproc_end().is_some())
+        self.inproc > 0
     }
 
     /// Whether a message was refused only because it was one too many in a burst. Tells it once.

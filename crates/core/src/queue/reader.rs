@@ -92,6 +92,12 @@ impl FrameReader {
         self.base.wrapping_add(self.position.at.addr() as u64)
     }
 
+    /// Whether it is known that more is there.
+    #[inline]
+    pub(crate) fn has_more(&self) -> bool {
+        self.position.at != self.stop
+    }
+
     /// Whether a frame is there.
     #[inline]
     pub(crate) fn ready(&mut self) -> bool {

@@ -21,6 +21,12 @@ impl IoSide for Asked {
         self.residual.fetch_add(1, Relaxed);
     }
     fn sweep(&self, _: Arc<Herd>) {}
+    fn write_soon(&self, _: &Arc<Connection>) -> u32 {
+        0
+    }
+    fn sweeper_is_idle(&self) -> bool {
+        true
+    }
     fn want_write(&self, _: &Stream, _: Token) {
         self.write.fetch_add(1, Relaxed);
     }

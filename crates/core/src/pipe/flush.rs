@@ -1,0 +1,178 @@
+//! When what a pipe has queued is written: by the flush rule and the crowd rule after each message, at the high-water mark, and before
+//! the owner sleeps.
+
+use super::pace::PACE_TIME;
+use super::{Incoming, Link, Outgoing, Part, Pipe};
+use crate::conn::Flushed;
+use crate::conn::crowd;
+use crate::conn::flush::{Decision, FULL_BYTES};
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::{Arc, lock};
+use tautline_io::clock;
+
+impl Pipe {
+    /// Before the owner sleeps: writes what the flush rule has left queued. True if it must be asked before the next sleep too: what
+    /// the pipe has to send is in a log, of which it hears nothing.
+    pub(super) fn flush(&mut self) -> bool {
+        self.left = self.follows.is_some();
+        let Link::Wire(connection) = &self.link else { return false };
+        let pending = match &self.outgoing {
+            _ if self.follows.as_ref().is_some_and(|progress| progress.behind() > 0) => true,
+            Outgoing::Queue(writer) => writer.unflushed_bytes() > 0,
+            Outgoing::Slot(slot) => slot.is_full(),
+        };
+        if pending && !connection.swept.is_set() {
+            let start = clock::ticks();
+            let flushed = connection.pump_now();
+            self.flush.flushed(start, clock::ticks(), flushed == Some(Flushed::Drained));
+        }
+        self.left
+    }
+
+    /// At the high-water mark: pumps, or looks whether the mark has moved. True if there is room now.
+    #[cold]
+    pub(super) fn make_room(&mut self) -> bool {
+        let Outgoing::Queue(writer) = &mut self.outgoing else { return true };
+        match &self.link {
+            Link::Wire(connection) => {
+                let start = clock::ticks();
+                if let Some(flushed) = connection.try_flush() {
+                    self.flush.flushed(start, clock::ticks(), flushed == Flushed::Drained);
+                }
+            }
+            Link::Inproc(end) => {
+                if end.is_closed() {
+                    return false;
+                }
+                writer.set_limit(end.send_limit(self.send_hwm));
+            }
+        }
+        writer.has_room()
+    }
+
+    /// A message was published.
+    #[inline]
+    pub(super) fn published(&mut self, len: usize, patient: bool) {
+        match &self.link {
+            Link::Wire(connection) => {
+                if self.flush.count() || connection.take_hint() {
+                    self.flush_by_rule(len, patient);
+                }
+                self.answering = false;
+            }
+            Link::Inproc(end) => {
+                end.notify();
+                if patient {
+                    self.pace_inproc(len);
+                }
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn flush_by_rule(&mut self, len: usize, patient: bool) {
+        let reply = self.is_reply();
+        if crowd::is_on() && !reply && self.leave_to_sweep() {
+            return;
+        }
+        let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &self.outgoing) else { return };
+        let start = clock::ticks();
+        match self.flush.decide(start, writer.unflushed_bytes(), len, reply) {
+            Decision::Flush => {
+                let flushed = connection.try_flush();
+                if !reply {
+                    crowd::flushed(Arc::as_ptr(connection).addr(), start, clock::ticks());
+                }
+                self.flushed(start, flushed, patient);
+            }
+            Decision::Later => {
+                connection.watch_residual();
+                self.leave();
+            }
+        }
+    }
+
+    /// Something stays queued: the owner flushes it before it sleeps.
+    pub(super) fn leave(&mut self) {
+        if let (Some((id, list)), false) = (&self.left_in, self.left) {
+            lock(list).push(*id);
+            self.left = true;
+        }
+    }
+
+    /// Whether the peer waits for the message just sent: it had sent something, and nothing more than that.
+    fn is_reply(&self) -> bool {
+        self.answering && matches!(&self.incoming, Incoming::Queue(reader) if !reader.has_more())
+    }
+
+    /// In a crowd: the sweep writes what is queued. False: it is enough for a write of its own, or the crowd is over.
+    fn leave_to_sweep(&mut self) -> bool {
+        let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &self.outgoing) else {
+            return false;
+        };
+        if writer.unflushed_bytes() >= FULL_BYTES {
+            return false;
+        }
+        if !connection.swept.is_set() {
+            if !crowd::goes_on(clock::ticks(), connection.sweeper_is_idle()) {
+                return false;
+            }
+            if let Some(round) = connection.leave_to_sweep() {
+                crowd::marked(round);
+            }
+        }
+        self.flush.swept();
+        true
+    }
+
+    /// A flush of the owner's has come to this.
+    fn flushed(&mut self, start: u64, flushed: Option<Flushed>, patient: bool) {
+        let Link::Wire(connection) = &self.link else { return };
+        connection.owner_flushes.fetch_add(1, Relaxed);
+        match flushed {
+            Some(Flushed::Drained) => self.paced_out = None,
+            // The session that begins will write all that is queued.
+            Some(Flushed::NoLink) => {}
+            // The residual timer tries again, and arms write interest if the kernel is full then: a sender that goes on does it itself.
+            _ => {
+                connection.watch_residual();
+                self.leave();
+            }
+        }
+        match flushed {
+            Some(flushed) => self.flush.flushed(start, clock::ticks(), flushed == Flushed::Drained),
+            None => self.flush.contended(),
+        }
+        if flushed == Some(Flushed::Blocked) && patient {
+            self.pace();
+        }
+    }
+
+    /// Sends a large message from the caller's own buffer, without a copy if the kernel takes it.
+    #[cold]
+    pub(super) fn send_through(&mut self, part: &mut Part<'_>) {
+        let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &mut self.outgoing) else {
+            return;
+        };
+        let body = part.bytes();
+        let start = clock::ticks();
+        self.flush.count();
+        let patient = part.patient && self.paced_out.is_none_or(|writes| writes != connection.writes());
+        let flushed = connection.write_through(0, body, patient.then_some(PACE_TIME), || {
+            writer.append(0, body);
+            writer.publish();
+        });
+        if flushed == Some(Flushed::Drained) {
+            self.through += 1;
+            self.uncounted.messages_out += 1;
+            self.uncounted.bytes_out += body.len() as u64;
+        }
+        if patient && flushed == Some(Flushed::Blocked) {
+            self.paced_out = Some(connection.writes());
+        }
+        match flushed {
+            Some(flushed) => self.flushed(start, Some(flushed), part.patient),
+            None => self.flush_by_rule(body.len(), part.patient),
+        }
+    }
+}
