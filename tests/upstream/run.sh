@@ -7,6 +7,9 @@
 #   tests/upstream/run.sh LIBDIR test_name       one program, its output shown
 #   tests/upstream/run.sh LIBDIR 'test_re*' ...  several programs, by shell pattern
 #
+# There are two sets of programs: one built without libzmq's draft interface, and one built with it, whose programs are
+# called draft/test_name here. SETS=stable or SETS=draft runs one of them.
+#
 # Each program runs in a network namespace of its own (fixed ports) and in an empty directory, with a time limit.
 # Results go to target/upstream/results.tsv (program, status, seconds, last assertion). The exit code is 0 when every
 # program that failed is listed, with its reason, in expected.tsv.
@@ -19,15 +22,15 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 out=$root/target/upstream
-build=$out/build
+sets=${SETS:-stable draft}
 export LIMIT=${LIMIT:-60}
 jobs=${JOBS:-4}
 
-"$here/build.sh"
+# shellcheck disable=SC2086 # a list of words
+"$here/build.sh" $sets
 
 library_dir() { # prints the directory in which libzmq.so.5 is the wanted library
     case ${1:-} in
-        baseline) echo "$build/lib"; return ;;
         '')
             (cd "$root" && cargo build --release --quiet -p tautline-libzmq) || return 1
             set -- "${CARGO_TARGET_DIR:-$root/target}/release" ;;
@@ -44,12 +47,23 @@ library_dir() { # prints the directory in which libzmq.so.5 is the wanted librar
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/upstream.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-LIBDIR=$(library_dir "${1:-}")
-export LIBDIR
+BASELINE='' LIBDIR=''
+if [[ ${1:-} == baseline ]]; then BASELINE=yes; else LIBDIR=$(library_dir "${1:-}"); fi
+export BASELINE LIBDIR
 shift || true
 
-loaded=$(LD_LIBRARY_PATH=$LIBDIR ldd "$build/bin/test_pair_tcp" | awk '/libzmq.so.5/ {print $3}')
-[[ $loaded == "$LIBDIR/libzmq.so.5" ]] || { echo "upstream: the loader would take $loaded, not $LIBDIR" >&2; exit 1; }
+# The directory of the library for the programs of a set.
+library_of() {
+    if [[ -n $BASELINE ]]; then echo "$OUT/$1/lib"; else echo "$LIBDIR"; fi
+}
+export OUT=$out
+export -f library_of
+
+for set in $sets; do
+    wanted=$(library_of "$set")
+    loaded=$(LD_LIBRARY_PATH=$wanted ldd "$out/$set/bin/test_pair_tcp" | awk '/libzmq.so.5/ {print $3}')
+    [[ $loaded == "$wanted/libzmq.so.5" ]] || { echo "upstream: the loader would take $loaded, not $wanted" >&2; exit 1; }
+done
 
 # A namespace each, where the kernel lets us; without it, fixed ports allow only one program at a time.
 enter=()
@@ -61,13 +75,18 @@ export ENTER="${enter[*]}"
 
 # One program: `program NAME` prints its output; the exit code is the program's (124, 137: time limit).
 program() {
-    local name=$1 dir
+    local name=${1#draft/} set=stable dir
+    [[ $1 == "$name" ]] || set=draft
     dir=$(mktemp -d "$WORK/run.XXXXXX")
     cd "$dir"
     ulimit -c 0
-    local command="export LD_LIBRARY_PATH=$LIBDIR; exec '$BUILD/bin/$name'"
-    if [[ -n $ENTER && $name != test_radio_dish ]]; then # that one needs a multicast route
-        timeout -k 2 "$LIMIT" $ENTER bash -c "ip link set lo up; $command" 2>&1
+    local command="export LD_LIBRARY_PATH=$(library_of "$set"); exec '$OUT/$set/bin/$name'"
+    if [[ -n $ENTER ]]; then
+        # Multicast needs an interface that is not the loopback, with a route and somebody at its other end.
+        local multicast='ip link add eth0 type veth peer name eth1; ip addr add 198.51.100.1/24 dev eth0
+            ip link set eth0 up; ip link set eth1 up; ip route add 224.0.0.0/4 dev eth0'
+        [[ $name == test_radio_dish ]] || multicast=:
+        timeout -k 2 "$LIMIT" $ENTER bash -c "ip link set lo up; $multicast; $command" 2>&1
     else
         timeout -k 2 "$LIMIT" bash -c "$command" 2>&1
     fi
@@ -75,7 +94,7 @@ program() {
 
 # Runs one program and writes its row: name, status, seconds, last assertion.
 row() {
-    local name=$1 log=$WORK/$1.log start=$EPOCHREALTIME code=0 status=pass why='' seconds
+    local name=$1 log=$WORK/${1/\//.}.log start=$EPOCHREALTIME code=0 status=pass why='' seconds
     program "$name" >"$log" || code=$?
     seconds=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {printf "%.1f", b - a}')
     case $code in
@@ -92,25 +111,38 @@ row() {
         [[ -n $why || $name != *_fuzzer ]] || why='no fuzzing corpus'
         why=$(sed -E 's#/[^ ]*/(tests|src)/##g; s/\t/ /g' <<<"$why" | cut -c1-160)
     fi
-    printf '%s\t%s\t%s\t%s\n' "$name" "$status" "$seconds" "$why" >"$WORK/$name.row"
+    printf '%s\t%s\t%s\t%s\n' "$name" "$status" "$seconds" "$why" >"$WORK/${name/\//.}.row"
     [[ -z ${VERBOSE:-} ]] || echo "$status $name $seconds s $why" >&2
 }
 
 all_ignored() {
     awk '/ Tests .* Failures .* Ignored/ {t += $1; i += $5} END {exit !(t > 0 && t == i)}' "$1"
 }
-export WORK=$work BUILD=$build
+export WORK=$work
 export -f program row all_ignored
 
-names=$(cd "$build/bin" && ls)
-if [[ $# -gt 0 ]]; then
-    if [[ $# -eq 1 && -x $build/bin/$1 ]]; then
+programs() { # prints the names of all programs
+    for set in $sets; do
+        if [[ $set == stable ]]; then ls "$out/stable/bin"; else (cd "$out" && ls -d draft/bin/* | sed 's#/bin/#/#'); fi
+    done
+}
+names=$(programs)
+if [[ $# -eq 1 ]]; then
+    for name in "$1" "draft/$1"; do
+        grep -qxF "$name" <<<"$names" || continue
         code=0
-        program "$1" || code=$?
-        echo "upstream: $1 on $(readlink -f "$loaded"): exit code $code"
+        program "$name" || code=$?
+        echo "upstream: $name on $(readlink -f "$loaded"): exit code $code"
         exit "$code"
-    fi
-    names=$(cd "$build/bin" && for pattern in "$@"; do compgen -G "$pattern"; done | sort -u)
+    done
+fi
+if [[ $# -gt 0 ]]; then
+    names=$(for name in $names; do
+        for pattern in "$@"; do
+            # shellcheck disable=SC2053 # a pattern
+            if [[ $name == $pattern ]]; then echo "$name"; break; fi
+        done
+    done)
 fi
 
 echo "upstream: $(wc -w <<<"$names") programs on $(readlink -f "$loaded"), $jobs at a time, $LIMIT s each"
@@ -121,11 +153,12 @@ failures=$(awk -F'\t' '$2 == "fail" || $2 == "timeout" {print $1}' "$work"/*.row
     grep -vxFf <(grep -v '^#' "$here/expected.tsv" | cut -f1) || true)
 if [[ $(wc -w <<<"$failures") -le ${RETRY:-5} ]]; then
     for name in $failures; do
-        first=$(cut -f4 "$work/$name.row")
+        file=$work/${name/\//.}.row
+        first=$(cut -f4 "$file")
         row "$name"
-        if [[ $(cut -f2 "$work/$name.row") == pass ]]; then
-            sed -i -E "s#\tpass\t([^\t]*)\t.*#\tflaky\t\1\t#" "$work/$name.row"
-            printf '%s\n' "$(cat "$work/$name.row")$first" >"$work/$name.row"
+        if [[ $(cut -f2 "$file") == pass ]]; then
+            sed -i -E "s#\tpass\t([^\t]*)\t.*#\tflaky\t\1\t#" "$file"
+            printf '%s\n' "$(cat "$file")$first" >"$file"
         fi
     done
 fi
