@@ -503,6 +503,29 @@ ZMQ_EXPORT void *zmq_threadstart(zmq_thread_fn *func, void *arg);
 ZMQ_EXPORT void zmq_threadclose(void *thread);
 
 /*
+ * Tautline's own: what a socket has done, an option for zmq_getsockopt. It needs no monitor and costs the messages nothing. libzmq
+ * answers EINVAL. The length becomes that of what was written: a later library may know more numbers, an earlier one fewer.
+ */
+#define ZMQ_TAUTLINE_STATISTICS 0x54410001
+
+typedef struct zmq_tautline_statistics_t
+{
+    uint64_t messages_sent;     /* handed to the peers' queues */
+    uint64_t bytes_sent;        /* with their frame headers */
+    uint64_t messages_received; /* by the program */
+    uint64_t bytes_received;
+    uint64_t dropped_full;      /* not sent because a peer was at its high-water mark (PUB, XPUB, RADIO) */
+    uint64_t dropped_unroutable; /* not sent because nobody has that routing id (ROUTER) */
+    uint64_t lost;              /* queued for peers that have gone for good */
+    uint64_t queued_out;        /* now waiting to be sent */
+    uint64_t queued_in;         /* now waiting for the program */
+    uint64_t peers;             /* now connected, or being connected to */
+    uint64_t reconnects;        /* peers lost and found again */
+    uint64_t failed_connects;   /* attempts to connect that came to nothing */
+    uint64_t failed_handshakes; /* peers that broke off, or were not let in */
+} zmq_tautline_statistics_t;
+
+/*
  * Draft interface.
  */
 #ifdef ZMQ_BUILD_DRAFT_API

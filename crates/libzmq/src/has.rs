@@ -13,7 +13,7 @@ const CAPABILITIES: [(&CStr, bool); 11] = [
     (c"gssapi", false),
     (c"vmci", false),
     (c"vsock", cfg!(any(target_os = "linux", target_os = "android"))),
-    (c"draft", false),
+    (c"draft", true),
     (c"WS", false),
     (c"WSS", false),
 ];
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn only_what_is_there_is_claimed() {
-        assert_eq!(has(c"ipc"), 1);
+        assert_eq!((has(c"ipc"), has(c"draft")), (1, 1));
         for absent in [c"curve", c"gssapi", c"pgm", c"IPC", c"ipc ", c"", c"\xff"] {
             assert_eq!(has(absent), 0, "{absent:?}");
         }

@@ -12,7 +12,7 @@ use tautline_core::{Error, SharedSocket};
 use tautline_io::poll::SignalMask;
 
 use crate::entry::{self, Entry};
-use crate::error::size;
+use crate::error::{fail, size};
 use crate::guard::guard;
 use crate::shared;
 
@@ -67,7 +67,11 @@ pub unsafe extern "C" fn zmq_ppoll(
     // SAFETY: the caller gives null or the system's set of signals; the items as for `zmq_poll`.
     guard(-1, || unsafe {
         match SignalMask::from_raw(mask) {
-            Some(mask) => mask.during(|| zmq_poll(items, count, timeout)),
+            // A signal that has come before is told before what is ready.
+            Some(mask) => match mask.catch() {
+                Err(error) => fail(error.into()),
+                Ok(()) => mask.during(|| zmq_poll(items, count, timeout)),
+            },
             None => zmq_poll(items, count, timeout),
         }
     })
