@@ -16,10 +16,12 @@ mod ipc;
 mod tcp;
 #[cfg(test)]
 mod tests;
+mod udp;
 mod vsock;
 
 pub(crate) use ipc::IpcEndpoint;
 pub(crate) use tcp::{Host, HostPort, TcpEndpoint};
+pub(crate) use udp::UdpEndpoint;
 pub(crate) use vsock::VsockEndpoint;
 
 /// An address of a byte-stream transport.
@@ -47,13 +49,9 @@ pub(crate) enum Endpoint {
     Stream(&'static str, Box<dyn Address>),
     /// `inproc://`: a name inside the context; never empty.
     Inproc(String),
+    /// `udp://`: an address, to be read when it is sure that the socket type has a use for datagrams; never empty.
+    Datagram(String),
 }
-
-/// Schemes that libzmq knows and that have no transport here answer what a libzmq built without them does.
-static ABSENT: &[(&str, Error)] = &[
-    // UDP is always there in libzmq, but only for RADIO, DISH and DGRAM: the other socket types get this errno.
-    ("udp", Error::IncompatibleProtocol),
-];
 
 impl Endpoint {
     /// The scheme and the address of a text. `Error::Invalid` without `://` or with an empty part.
@@ -75,15 +73,17 @@ impl Endpoint {
         if scheme == "inproc" {
             return Ok(Endpoint::Inproc(address.to_owned()));
         }
-        let absent = ABSENT.iter().find(|(name, _)| *name == scheme);
-        Err(absent.map_or(Error::ProtocolNotSupported, |(_, error)| *error))
+        if scheme == "udp" {
+            return Ok(Endpoint::Datagram(address.to_owned()));
+        }
+        Err(Error::ProtocolNotSupported)
     }
 
     /// The address, if it is of the kind `A`.
     pub(crate) fn address<A: Address>(&self) -> Option<&A> {
         match self {
             Endpoint::Stream(_, address) => (&**address as &dyn Any).downcast_ref(),
-            Endpoint::Inproc(_) => None,
+            Endpoint::Inproc(_) | Endpoint::Datagram(_) => None,
         }
     }
 
@@ -91,7 +91,7 @@ impl Endpoint {
     pub(crate) fn for_bind(&self) -> Result<(), Error> {
         match self {
             Endpoint::Stream(_, address) => address.for_bind(),
-            Endpoint::Inproc(_) => Ok(()),
+            Endpoint::Inproc(_) | Endpoint::Datagram(_) => Ok(()),
         }
     }
 
@@ -99,7 +99,7 @@ impl Endpoint {
     pub(crate) fn for_connect(&self) -> Result<(), Error> {
         match self {
             Endpoint::Stream(_, address) => address.for_connect(),
-            Endpoint::Inproc(_) => Ok(()),
+            Endpoint::Inproc(_) | Endpoint::Datagram(_) => Ok(()),
         }
     }
 }
@@ -109,6 +109,7 @@ impl fmt::Display for Endpoint {
         match self {
             Endpoint::Stream(scheme, address) => write!(f, "{scheme}://{address}"),
             Endpoint::Inproc(name) => write!(f, "inproc://{name}"),
+            Endpoint::Datagram(address) => write!(f, "udp://{address}"),
         }
     }
 }

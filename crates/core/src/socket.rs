@@ -4,6 +4,7 @@
 //! are served by the owner and by an I/O thread, which tells the owner what has happened through the inbox.
 
 mod create;
+mod datagrams;
 mod endpoints;
 mod monitor;
 mod news;

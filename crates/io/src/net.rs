@@ -1,4 +1,5 @@
-//! Stream sockets over TCP, Unix domain and vsock: addresses, listeners, connections, and who is at the other end.
+//! Stream sockets over TCP, Unix domain and vsock: addresses, listeners, connections, and who is at the other end. And datagrams
+//! over UDP.
 //!
 //! Called by the transports. Nothing blocks: what would is reported as [`std::io::ErrorKind::WouldBlock`],
 //! readiness comes from a reactor. Errors carry the system's number (`raw_os_error`).
@@ -7,6 +8,7 @@ use std::io;
 
 mod address;
 mod adopt;
+mod datagram;
 mod identity;
 mod listener;
 mod option;
@@ -20,6 +22,7 @@ mod os;
 
 pub use address::{Address, VSOCK_ANY};
 pub use adopt::{Family, adopt, duplicate, family_of, is_listening, peer_address_of};
+pub use datagram::{Datagram, DatagramOptions, MAX_DATAGRAM, MulticastInterface};
 pub use identity::{Credentials, group_id, groups_of_user, user_id, user_in_group};
 pub use listener::Listener;
 pub use options::StreamOptions;

@@ -76,6 +76,11 @@ impl SignalMask {
         (!mask.is_null()).then(|| SignalMask(unsafe { mask.cast::<libc::sigset_t>().read_unaligned() }))
     }
 
+    /// Whether a signal that this mask does not block was waiting: it is caught now, with [`io::ErrorKind::Interrupted`].
+    pub fn catch(self) -> io::Result<()> {
+        self.during(|| poll(&mut [], Some(Duration::ZERO))).map(|_| ())
+    }
+
     /// This mask is in force in every [`poll`] that the calling thread does within `call`.
     pub fn during<T>(self, call: impl FnOnce() -> T) -> T {
         struct Restore(Option<SignalMask>);

@@ -365,6 +365,14 @@ impl Connection {
         self.pump.try_lock().ok().map(|mut pump| pump.pending_bytes())
     }
 
+    /// Bytes that the kernel has and the peer's kernel has not, over TCP.
+    pub(crate) fn unsent(&self) -> u64 {
+        match self.writable_stream() {
+            Some(stream) if !self.is_shallow() => stream.unsent() as u64,
+            _ => 0,
+        }
+    }
+
     /// Grows with every write that the kernel has taken.
     pub(crate) fn writes(&self) -> u32 {
         lock(&self.pump).writes

@@ -5,6 +5,7 @@
 
 use std::sync::{OnceLock, Weak};
 
+use crate::message::Message;
 use crate::options::Options;
 use crate::queue::{self, FrameReader, FrameWriter, Slot};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -84,6 +85,23 @@ pub(crate) fn pair(connecting: &Options, peers: [Arc<PeerInfo>; 2]) -> (Offer, O
     )
 }
 
+impl Offer {
+    /// The side that this end is for sends a message before its owner knows of the pipe (ZMQ_HELLO_MSG).
+    pub(crate) fn greet(&mut self, hello: &[u8]) {
+        if hello.is_empty() {
+            return;
+        }
+        match &mut self.outgoing {
+            Ok(writer) => {
+                writer.append(0, hello);
+                writer.publish();
+            }
+            Err(slot) => slot.put(0, Message::from_slice(hello)),
+        }
+        self.end.notify();
+    }
+}
+
 impl InprocEnd {
     fn mine(&self) -> &Side {
         &self.shared.sides[self.side].0
@@ -137,7 +155,6 @@ impl InprocEnd {
     }
 
     /// Makes this side that of a device.
-    #[allow(dead_code)]
     pub(crate) fn serve(&self, device: Weak<dyn Device>) {
         let _ = self.mine().device.set(device);
     }

@@ -13,6 +13,8 @@ struct Binding {
     inbox: Arc<SocketInbox>,
     receive_hwm: u32,
     whoami: Arc<PeerInfo>,
+    /// What new peers are sent first; empty for nothing.
+    hello: Vec<u8>,
 }
 
 /// The names of one context.
@@ -35,14 +37,21 @@ impl Names {
         if self.bound.contains_key(name) {
             return Err(Error::AddressInUse);
         }
-        let binding = Binding { socket, inbox: inbox.clone(), receive_hwm: options.receive_hwm, whoami };
+        let binding = Binding {
+            socket,
+            inbox: inbox.clone(),
+            receive_hwm: options.receive_hwm,
+            whoami,
+            hello: options.hello().to_vec(),
+        };
         let (waiting, pending): (Vec<_>, Vec<_>) =
             self.pending.drain(..).partition(|(wanted, _)| wanted == name);
         self.pending = pending;
-        let offers: Vec<Offer> = waiting.into_iter().map(|(_, offer)| offer).collect();
-        for offer in &offers {
+        let mut offers: Vec<Offer> = waiting.into_iter().map(|(_, offer)| offer).collect();
+        for offer in &mut offers {
             offer.end.set_receive_hwm(binding.receive_hwm);
             offer.end.meet();
+            offer.greet(&binding.hello);
             offer.end.tell(|token| News::Met(token, binding.whoami.clone()));
         }
         self.bound.insert(name.to_owned(), binding);
@@ -50,13 +59,14 @@ impl Names {
     }
 
     /// Gives `offer` to the socket bound to `name` and returns who that is, or keeps it until somebody binds.
-    pub(super) fn connect(&mut self, name: &str, offer: Offer) -> Option<Arc<PeerInfo>> {
+    pub(super) fn connect(&mut self, name: &str, mut offer: Offer) -> Option<Arc<PeerInfo>> {
         let Some(binding) = self.bound.get(name) else {
             self.pending.push((name.to_owned(), offer));
             return None;
         };
         offer.end.set_receive_hwm(binding.receive_hwm);
         offer.end.meet();
+        offer.greet(&binding.hello);
         binding.inbox.push(News::Inproc(Box::new(offer)));
         Some(binding.whoami.clone())
     }

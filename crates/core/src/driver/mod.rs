@@ -7,6 +7,7 @@
 //! for the few things of the data path by the reactor and the timers directly (`IoSide`).
 
 mod acceptor;
+mod datagram;
 mod dialer;
 mod heartbeat;
 mod relay;
@@ -17,6 +18,7 @@ mod tick;
 mod wire;
 
 pub(crate) use acceptor::Acceptor;
+pub(crate) use datagram::{DatagramPort, Form};
 pub(crate) use dialer::{Dialer, check as check_dial};
 use site::Resident;
 pub(crate) use site::Site;
@@ -166,6 +168,12 @@ impl Driver {
     pub(crate) fn want_write(&self, stream: &Stream, registration: Token) {
         // ENOENT: the session has just ended.
         let _ = self.reactor.modify(stream.as_fd(), registration, Interest::WRITE, Mode::OneShot);
+    }
+
+    /// Changes what a registration waits for, from any thread.
+    pub(crate) fn rearm(&self, fd: BorrowedFd<'_>, registration: Token, interest: Interest, mode: Mode) {
+        // ENOENT: the registration has just ended.
+        let _ = self.reactor.modify(fd, registration, interest, mode);
     }
 
     /// The thread that resolves host names for this one.

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::time::Duration;
 
 use super::wire::Wire;
-use super::{Acceptor, Dialer, Driver, Turn};
+use super::{Acceptor, DatagramPort, Dialer, Driver, Turn};
 use crate::conn::reader::ReadSet;
 use crate::conn::{Connection, Herd, IoSide, Kind, Loss, NewPipe, SocketInbox};
 use crate::monitor::Tap;
@@ -105,6 +105,8 @@ pub(crate) enum Resident {
     Wire(Arc<Wire>),
     /// An endpoint that is connected, again and again.
     Dialer(Arc<Dialer>),
+    /// An endpoint for datagrams.
+    Datagram(Arc<DatagramPort>),
 }
 
 impl Resident {
@@ -112,6 +114,7 @@ impl Resident {
         match (self, other) {
             (Resident::Wire(a), Resident::Wire(b)) => Arc::ptr_eq(a, b),
             (Resident::Dialer(a), Resident::Dialer(b)) => Arc::ptr_eq(a, b),
+            (Resident::Datagram(a), Resident::Datagram(b)) => Arc::ptr_eq(a, b),
             _ => false,
         }
     }
@@ -206,6 +209,8 @@ impl Site {
                 match resident {
                     Resident::Dialer(dialer) => dialer.linger(turn, linger),
                     Resident::Wire(wire) => wire.linger_unless_dialed(turn, linger),
+                    // Its pipe is closed, and that ends it.
+                    Resident::Datagram(_) => {}
                 }
             }
             site.driver.unwatch_set(site.set.clone());

@@ -84,14 +84,14 @@ impl Address for TcpEndpoint {
 }
 
 impl HostPort {
-    fn parse(text: &str) -> Result<HostPort, Error> {
+    pub(super) fn parse(text: &str) -> Result<HostPort, Error> {
         let (host, port) = text.rsplit_once(':').ok_or(Error::Invalid)?;
         Ok(HostPort { host: Host::parse(host)?, port: Port::parse(port)? })
     }
 }
 
 impl Host {
-    fn parse(text: &str) -> Result<Host, Error> {
+    pub(super) fn parse(text: &str) -> Result<Host, Error> {
         let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
         if bare == "*" {
             return Ok(Host::Wildcard);

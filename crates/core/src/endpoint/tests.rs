@@ -54,7 +54,9 @@ fn schemes_are_known_by_their_exact_name() {
     for scheme in ["foo", "TCP", "tcp ", "VSOCK", "ws", "wss", "tipc", "vmci", "pgm", "epgm", "norm"] {
         neither(&format!("{scheme}://127.0.0.1:5555"), Error::ProtocolNotSupported);
     }
-    neither("udp://127.0.0.1:5555", Error::IncompatibleProtocol);
+    // Read by the socket types that have a use for it.
+    both("udp://127.0.0.1:5555", "udp://127.0.0.1:5555");
+    neither("UDP://127.0.0.1:5555", Error::ProtocolNotSupported);
 }
 
 #[test]

@@ -120,7 +120,6 @@ pub(crate) struct Entry {
     /// Several threads may call a socket at once.
     pub(crate) thread_safe: bool,
     /// What a `udp` endpoint is good for.
-    #[allow(dead_code)]
     pub(crate) datagrams: Datagrams,
 }
 

@@ -359,7 +359,8 @@ impl Pattern for Publisher {
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
-        !self.hidden && self.has_pending(pipes)
+        // Also what is hidden is taken note of: ZMQ_TOPICS_COUNT counts it.
+        self.has_pending(pipes) && !self.hidden
     }
 
     fn subscribe(&mut self, pipes: &mut Pipes, topic: &[u8], subscribe: bool) -> Result<(), Error> {

@@ -63,13 +63,15 @@ impl Pipes {
         self.closing.push(id);
     }
 
-    /// ZMQ_HELLO_MSG for a new inproc peer, before anything else. Other connections greet by themselves, at the start of each session.
+    /// ZMQ_HELLO_MSG for a peer that we connect to over inproc, before anything else. A bound socket greets when it is found
+    /// (`Offer::greet`), and other connections do so by themselves, at the start of each session.
     pub(crate) fn greet(&mut self, id: PipeId) {
         let hello = self.options.hello();
         if hello.is_empty() {
             return;
         }
         if let Some(pipe) = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut)
+            && pipe.connected_here
             && pipe.inproc_end().is_some()
             && pipe.can_send()
         {

@@ -37,6 +37,15 @@ impl Pipe {
         (outgoing, incoming)
     }
 
+    /// As `queued`, with what the kernel has and the peer's kernel has not, as far as that can be told in messages.
+    pub(crate) fn undelivered(&mut self) -> (u64, u64) {
+        let (outgoing, incoming) = self.queued();
+        let traffic = self.traffic();
+        let unsent = self.connection().map_or(0, |connection| connection.unsent());
+        let usual = (traffic.bytes_out / traffic.messages_out.max(1)).max(1);
+        (outgoing + unsent.div_ceil(usual), incoming)
+    }
+
     /// What has gone through it so far; bytes are those of whole frames where there is a queue.
     pub(crate) fn traffic(&self) -> Traffic {
         let mut traffic = self.uncounted;

@@ -19,11 +19,13 @@ pub(super) struct Entry {
     what: What,
 }
 
-enum What {
+pub(super) enum What {
     Bound(Arc<Acceptor>),
     Connected(Arc<Dialer>),
     InprocBound,
     InprocConnected(PipeId),
+    /// The pipe to an endpoint for datagrams, and the endpoint's own name.
+    Datagram(PipeId, String),
 }
 
 impl Socket {
@@ -36,6 +38,9 @@ impl Socket {
         self.check_alive()?;
         let parsed = transport::parse(endpoint)?;
         parsed.for_bind()?;
+        if self.is_for_datagrams(&parsed)? {
+            return self.bind_datagrams(endpoint, &parsed);
+        }
         if let Endpoint::Inproc(name) = &parsed {
             let offers =
                 self.context.bind_inproc(name, self.id, &self.inbox, &self.pipes.options, self.whoami())?;
@@ -75,6 +80,9 @@ impl Socket {
     pub(super) fn connect_pipe(&mut self, endpoint: &str) -> Result<Option<PipeId>, Error> {
         self.check_alive()?;
         let parsed = transport::parse(endpoint)?;
+        if self.is_for_datagrams(&parsed)? {
+            return self.connect_datagrams(endpoint, &parsed).map(Some);
+        }
         if let Endpoint::Inproc(name) = &parsed {
             return self.connect_inproc(endpoint, name);
         }
@@ -149,6 +157,7 @@ impl Socket {
             What::Bound(acceptor) => {
                 acceptor.endpoint() == endpoint || Some(acceptor.endpoint()) == local.as_deref()
             }
+            What::Datagram(_, name) => entry.given == endpoint || name == endpoint,
             _ => entry.given == endpoint,
         };
         let (mut ending, staying): (Vec<_>, Vec<_>) =
@@ -179,7 +188,7 @@ impl Socket {
                 self.let_go(acceptor);
             }
             What::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
-            What::InprocConnected(id) => {
+            What::InprocConnected(id) | What::Datagram(id, _) => {
                 self.detach(*id);
             }
             What::Connected(dialer) => {
@@ -216,7 +225,9 @@ impl Socket {
 
     /// An inproc pipe is gone: what was connected with it can no longer be disconnected.
     pub(super) fn forget_inproc(&mut self, pipe: PipeId) {
-        self.endpoints.retain(|entry| !matches!(entry.what, What::InprocConnected(id) if id == pipe));
+        self.endpoints.retain(
+            |entry| !matches!(&entry.what, What::InprocConnected(id) | What::Datagram(id, _) if *id == pipe),
+        );
     }
 
     /// The socket is closed: frees the addresses it is bound to.
@@ -224,11 +235,11 @@ impl Socket {
         match &entry.what {
             What::Bound(acceptor) => acceptor.stop(None),
             What::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
-            What::Connected(_) | What::InprocConnected(_) => {}
+            What::Connected(_) | What::InprocConnected(_) | What::Datagram(..) => {}
         }
     }
 
-    fn add_endpoint(&mut self, given: &str, what: What) {
+    pub(super) fn add_endpoint(&mut self, given: &str, what: What) {
         self.endpoints.push(Entry { given: given.to_owned(), what });
     }
 

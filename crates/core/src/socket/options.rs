@@ -87,7 +87,11 @@ impl Socket {
                 self.expose();
                 self.wake_descriptor()
             }
-            TOPICS_COUNT => self.pattern.topics_count().ok_or(Error::Invalid)?.min(i32::MAX as usize) as i32,
+            TOPICS_COUNT => {
+                // Not all pipes announce what they bring.
+                self.pattern.can_recv(&mut self.pipes);
+                self.pattern.topics_count().ok_or(Error::Invalid)?.min(i32::MAX as usize) as i32
+            }
             STATISTICS if out.len() >= 8 => {
                 self.check_alive()?;
                 return Ok(self.write_statistics(out));

@@ -5,6 +5,7 @@
 
 mod ipc;
 mod tcp;
+pub(crate) mod udp;
 mod vsock;
 
 use std::net::SocketAddr;

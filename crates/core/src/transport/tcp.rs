@@ -46,7 +46,7 @@ pub(super) fn local_name(endpoint: &Endpoint, options: &Options) -> Option<Strin
 }
 
 /// A local address: a wildcard, a literal, an interface's name, or a host name that resolves to an address of ours.
-fn local_address(host: &Host, port: u16, ipv6: bool) -> Result<SocketAddr, Error> {
+pub(super) fn local_address(host: &Host, port: u16, ipv6: bool) -> Result<SocketAddr, Error> {
     match host {
         Host::Wildcard if ipv6 => Ok((Ipv6Addr::UNSPECIFIED, port).into()),
         Host::Wildcard => Ok((Ipv4Addr::UNSPECIFIED, port).into()),

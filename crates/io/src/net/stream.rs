@@ -197,6 +197,14 @@ impl Stream {
         family_of(self.as_fd())
     }
 
+    /// Bytes written that the other end's system has not taken yet; 0 where the system does not tell. Means something for TCP only.
+    pub fn unsent(&self) -> usize {
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: the descriptor is open, and TIOCOUTQ writes one int.
+        let told = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+        if told == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
+    }
+
     /// The descriptor to wait on.
     #[inline]
     pub fn as_fd(&self) -> BorrowedFd<'_> {

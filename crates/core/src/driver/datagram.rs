@@ -1,0 +1,302 @@
+//! A `udp` endpoint: the far side of a pipe whose near side is RADIO's, DISH's or DGRAM's.
+//!
+//! The pipe is an inproc one, and this is its other socket as far as the owner can see. What the owner sends goes out on its own thread
+//! ([`Device::serve`]); the I/O thread receives, and sends what the kernel did not take. Datagrams have no connection, so nothing is
+//! ever lost or found; at the receive high-water mark they stay with the kernel, which drops what it has no room for.
+//!
+//! A datagram of RADIO is one octet with the length of the group, the group, the body. One of DGRAM is the body alone; its address is the
+//! first part of the message.
+
+use std::net::SocketAddr;
+use std::sync::Weak;
+
+use super::{Resident, Site, Source, Turn};
+use crate::conn::inproc::{Device, Offer};
+use crate::conn::{News, SocketInbox, Waker};
+use crate::error::Error;
+use crate::message::Message;
+use crate::queue::{FrameReader, FrameWriter, Inbox};
+use crate::sync::atomic::AtomicU8;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::{Arc, Mutex, lock};
+use std::io::ErrorKind;
+use tautline_io::net::Datagram;
+use tautline_io::reactor::{Event, Interest, Mode, Token};
+use tautline_io::wake::WakeFd;
+use tautline_proto::frame;
+
+/// Datagrams received before others get their turn.
+const BATCH: usize = 64;
+/// Room for the longest datagram of either family.
+const ROOM: usize = 65_536;
+
+/// What the datagrams of an endpoint are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Group and body; to one destination, or from anybody.
+    Groups,
+    /// Bodies, from and to anybody.
+    Raw,
+}
+
+/// This side's queue ends, and what is in hand.
+struct Far {
+    offer: Offer,
+    /// Where all goes (RADIO), once it is known.
+    destination: Option<SocketAddr>,
+    /// The datagram in the making, or one that the kernel did not take, and where it goes.
+    outgoing: Vec<u8>,
+    to: Option<SocketAddr>,
+    incoming: Vec<u8>,
+    closed: bool,
+}
+
+/// A `udp` endpoint.
+pub(crate) struct DatagramPort {
+    site: Arc<Site>,
+    form: Form,
+    /// Whether it receives at all.
+    receives: bool,
+    socket: Datagram,
+    inbox: Arc<SocketInbox>,
+    far: Mutex<Far>,
+    /// The registrations of the socket and of the wake descriptor.
+    tokens: Mutex<Option<(Token, Token)>>,
+    /// What the socket's registration waits for: reading (1), writing (2).
+    interest: AtomicU8,
+}
+
+impl DatagramPort {
+    /// Has the I/O thread serve `socket`. `offer` is this side's; the other one is the owner's. Without a `destination`, [`DatagramPort::aim`]
+    /// tells it later, or the messages do.
+    pub(crate) fn start(
+        site: &Arc<Site>,
+        socket: Datagram,
+        offer: Offer,
+        form: Form,
+        receives: bool,
+        destination: Option<SocketAddr>,
+    ) -> Result<Arc<Self>, Error> {
+        let inbox = Arc::new(Inbox::new(Waker(WakeFd::new()?)));
+        inbox.expose();
+        // The owner's high-water mark is its own and this one.
+        offer.end.attach(&inbox, 0, 1);
+        offer.end.refuse_commands();
+        let port = Arc::new(DatagramPort {
+            site: site.clone(),
+            form,
+            receives,
+            socket,
+            inbox,
+            far: Mutex::new(Far {
+                offer,
+                destination,
+                outgoing: Vec::new(),
+                to: None,
+                incoming: Vec::new(),
+                closed: false,
+            }),
+            tokens: Mutex::new(None),
+            interest: AtomicU8::new(receives.into()),
+        });
+        let weak: Weak<DatagramPort> = Arc::downgrade(&port);
+        lock(&port.far).offer.end.serve(weak);
+        site.enter(Resident::Datagram(port.clone()));
+        let newborn = port.clone();
+        site.driver.post(Box::new(move |turn| newborn.register(turn)));
+        Ok(port)
+    }
+
+    /// The destination was found. `None`: there is none, and what is sent is dropped.
+    pub(crate) fn aim(&self, destination: Option<SocketAddr>) {
+        {
+            let mut far = lock(&self.far);
+            far.destination = destination;
+            far.closed |= destination.is_none();
+        }
+        self.serve();
+    }
+
+    /// The owner has let go of its side: sends what the kernel takes of what is left, and goes.
+    fn end(self: &Arc<Self>, turn: &mut Turn) {
+        self.serve();
+        if let Some((socket, wake)) = lock(&self.tokens).take() {
+            turn.unregister(socket, self.socket.as_fd());
+            turn.unregister(wake, self.inbox.waker().0.as_fd());
+        }
+        lock(&self.far).closed = true;
+        self.site.leave(&Resident::Datagram(self.clone()));
+    }
+
+    fn register(self: &Arc<Self>, turn: &mut Turn) {
+        let interest = if self.receives { Interest::READ } else { Interest::NONE };
+        let Ok(socket) = turn.register(self.clone(), self.socket.as_fd(), interest, Mode::Level) else {
+            return self.end(turn);
+        };
+        let wake = self.inbox.waker().0.as_fd();
+        match turn.register(self.clone(), wake, Interest::READ, Mode::Level) {
+            Ok(wake) => *lock(&self.tokens) = Some((socket, wake)),
+            Err(_) => {
+                turn.unregister(socket, self.socket.as_fd());
+                self.end(turn);
+            }
+        }
+    }
+
+    fn listen_for(&self, read: bool, write: bool) {
+        let interest = match (read, write) {
+            (false, false) => Interest::NONE,
+            (true, false) => Interest::READ,
+            (false, true) => Interest::WRITE,
+            (true, true) => Interest::BOTH,
+        };
+        let bits = u8::from(read) | u8::from(write) << 1;
+        if let Some((socket, _)) = *lock(&self.tokens)
+            && self.interest.swap(bits, Relaxed) != bits
+        {
+            self.site.driver.rearm(self.socket.as_fd(), socket, interest, Mode::Level);
+        }
+    }
+
+    /// Sends what is queued, and gives room to a sender that waits for it. False if the kernel takes no more for now.
+    fn flush(&self) -> bool {
+        let mut far = lock(&self.far);
+        let taken = self.send(&mut far);
+        if let Ok(reader) = &mut far.offer.incoming {
+            reader.credit();
+        }
+        far.offer.end.give_room();
+        taken
+    }
+
+    /// Whether reading should go on: there is room for what comes. If not, the owner tells when there is.
+    fn receive(&self) -> bool {
+        let mut far = lock(&self.far);
+        let Far { offer, incoming, .. } = &mut *far;
+        let Ok(writer) = &mut offer.outgoing else { return false };
+        writer.set_limit(offer.end.send_limit(1));
+        incoming.resize(ROOM, 0);
+        let mut any = false;
+        let mut goes_on = true;
+        for _ in 0..BATCH {
+            if !writer.has_room() {
+                offer.end.want_room(writer.limit());
+                crate::sync::barrier_heavy();
+                if !writer.has_room() {
+                    goes_on = false;
+                    break;
+                }
+            }
+            match self.socket.receive(incoming) {
+                Ok((len, from)) => any |= self.deliver(writer, &incoming[..len], from),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // Somebody's port was closed; it says nothing about what comes next.
+                Err(_) => {}
+            }
+        }
+        if any {
+            offer.end.notify();
+        }
+        goes_on
+    }
+
+    fn deliver(&self, writer: &mut FrameWriter, datagram: &[u8], from: SocketAddr) -> bool {
+        match self.form {
+            Form::Raw => {
+                writer.append(frame::MORE, from.to_string().as_bytes());
+                writer.append(0, datagram);
+            }
+            Form::Groups => {
+                let split = datagram.split_first().and_then(|(&len, rest)| rest.split_at_checked(len.into()));
+                // Not from a RADIO.
+                let Some((group, body)) = split else { return false };
+                writer.append(frame::MORE, group);
+                writer.append(0, body);
+            }
+        }
+        writer.publish();
+        true
+    }
+
+    /// Sends what is queued. False if the kernel takes no more for now.
+    fn send(&self, far: &mut Far) -> bool {
+        let Far { offer, destination, outgoing, to, closed, .. } = far;
+        let Ok(reader) = &mut offer.incoming else { return true };
+        loop {
+            if let Some(address) = to {
+                match self.socket.send(outgoing, address) {
+                    Err(error) if error.kind() == ErrorKind::WouldBlock && !*closed => return false,
+                    // Sent, or nothing that trying again would change.
+                    _ => *to = None,
+                }
+            }
+            if self.form == Form::Groups && destination.is_none() && !*closed {
+                // Not known yet.
+                return true;
+            }
+            let Some(address) = next_datagram(reader, self.form, outgoing) else { return true };
+            // What is too long for a datagram, or for nobody, is dropped by the system, or here.
+            *to = match self.form {
+                Form::Groups => *destination,
+                Form::Raw => address,
+            };
+        }
+    }
+}
+
+/// Makes a datagram of the next message: its body, for RADIO behind the group. Tells the address of DGRAM's first part. `None` if there
+/// is no message.
+fn next_datagram(reader: &mut FrameReader, form: Form, out: &mut Vec<u8>) -> Option<Option<SocketAddr>> {
+    let mut part = Message::new();
+    while reader.ready() {
+        let head = reader.read_message(&mut part)?;
+        if head.flags & (frame::COMMAND | frame::MORE) != frame::MORE {
+            continue;
+        }
+        out.clear();
+        let name = part.as_slice();
+        let mut address = None;
+        match (form, u8::try_from(name.len())) {
+            (Form::Groups, Ok(len)) => {
+                out.push(len);
+                out.extend_from_slice(name);
+            }
+            (Form::Groups, Err(_)) => {}
+            (Form::Raw, _) => {
+                address = std::str::from_utf8(name).ok().and_then(|text| text.parse().ok());
+            }
+        }
+        let mut body = Message::new();
+        reader.read_message(&mut body)?;
+        out.extend_from_slice(body.as_slice());
+        return Some(address);
+    }
+    None
+}
+
+impl Device for DatagramPort {
+    fn serve(&self) {
+        if !self.flush() {
+            self.listen_for(self.receives, true);
+        }
+    }
+}
+
+impl Source for DatagramPort {
+    fn ready(self: Arc<Self>, turn: &mut Turn, event: &Event) {
+        let woken = lock(&self.tokens).is_some_and(|(_, wake)| wake == event.token);
+        if woken {
+            self.inbox.waker().0.drain();
+            let mut news = Vec::new();
+            self.inbox.drain(&mut news);
+            if news.iter().any(|news| matches!(news, News::Left(_))) {
+                return self.end(turn);
+            }
+        }
+        let taken = self.flush();
+        let read = self.receives && self.receive();
+        self.listen_for(read, !taken);
+    }
+
+    fn timer(self: Arc<Self>, _turn: &mut Turn, _key: u64) {}
+}

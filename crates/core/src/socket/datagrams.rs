@@ -1,0 +1,94 @@
+//! `udp` endpoints: what bind and connect do for RADIO, DISH and DGRAM, zmq_udp(7).
+
+use super::Socket;
+use super::endpoints::What;
+use crate::conn::PeerInfo;
+use crate::conn::inproc;
+use crate::driver::{DatagramPort, Form};
+use crate::endpoint::{Endpoint, UdpEndpoint};
+use crate::error::Error;
+use crate::pattern::{self, Datagrams};
+use crate::pipe::{Pipe, PipeId};
+use crate::sync::Arc;
+use crate::transport::udp::{self, Destination};
+use std::net::SocketAddr;
+use tautline_io::net::Datagram;
+
+impl Socket {
+    fn use_of_datagrams(&self) -> Datagrams {
+        pattern::entry(self.socket_type).map_or(Datagrams::Never, |entry| entry.datagrams)
+    }
+
+    /// Whether this is an endpoint for datagrams. IncompatibleProtocol if the socket type has no use for it.
+    pub(super) fn is_for_datagrams(&self, endpoint: &Endpoint) -> Result<bool, Error> {
+        match (endpoint, self.use_of_datagrams()) {
+            (Endpoint::Datagram(_), Datagrams::Never) => Err(Error::IncompatibleProtocol),
+            (Endpoint::Datagram(_), _) => Ok(true),
+            (_, Datagrams::Raw) => Err(Error::IncompatibleProtocol),
+            _ => Ok(false),
+        }
+    }
+
+    pub(super) fn bind_datagrams(&mut self, given: &str, endpoint: &Endpoint) -> Result<(), Error> {
+        let form = match self.use_of_datagrams() {
+            Datagrams::ReceiveGroups => Form::Groups,
+            Datagrams::Raw => Form::Raw,
+            Datagrams::SendGroups | Datagrams::Never => return Err(Error::IncompatibleProtocol),
+        };
+        let udp = read(endpoint)?;
+        let (socket, name) = udp::receiver(&udp, &self.pipes.options)?;
+        self.open_port(given, &name, socket, form, true, None)?;
+        Ok(())
+    }
+
+    pub(super) fn connect_datagrams(&mut self, given: &str, endpoint: &Endpoint) -> Result<PipeId, Error> {
+        if self.use_of_datagrams() != Datagrams::SendGroups {
+            return Err(Error::IncompatibleProtocol);
+        }
+        let udp = read(endpoint)?;
+        let (socket, destination) = udp::sender(&udp, &self.pipes.options)?;
+        let (id, port) = match destination {
+            Destination::Known(address) => {
+                return Ok(self.open_port(given, given, socket, Form::Groups, false, Some(address))?.0);
+            }
+            Destination::Named { .. } => self.open_port(given, given, socket, Form::Groups, false, None)?,
+        };
+        if let (Destination::Named { host, port: number, family }, Some(site)) = (destination, &self.site) {
+            // What is sent meanwhile waits.
+            let found = move |addresses: std::io::Result<Vec<SocketAddr>>| {
+                port.aim(addresses.ok().and_then(|addresses| addresses.into_iter().next()));
+            };
+            site.driver.resolver().resolve(host, number, family, Box::new(found));
+        }
+        Ok(id)
+    }
+
+    fn open_port(
+        &mut self,
+        given: &str,
+        name: &str,
+        socket: Datagram,
+        form: Form,
+        receives: bool,
+        destination: Option<SocketAddr>,
+    ) -> Result<(PipeId, Arc<DatagramPort>), Error> {
+        let site = self.site.clone().ok_or(Error::NoThread)?;
+        let nobody = Arc::new(PeerInfo::default());
+        let (mine, far) = inproc::pair(&self.pipes.options, [nobody.clone(), nobody]);
+        mine.end.meet();
+        let port = DatagramPort::start(&site, socket, far, form, receives, destination)?;
+        let pipe = Pipe::inproc(mine, self.pipes.options.send_hwm, true);
+        // DGRAM has one endpoint; the port of another one ends with its pipe.
+        let id = self.attach(pipe).ok_or(Error::Invalid)?;
+        self.add_endpoint(given, What::Datagram(id, name.to_owned()));
+        self.last_endpoint = name.to_owned();
+        Ok((id, port))
+    }
+}
+
+fn read(endpoint: &Endpoint) -> Result<UdpEndpoint, Error> {
+    match endpoint {
+        Endpoint::Datagram(address) => UdpEndpoint::parse(address),
+        _ => Err(Error::Invalid),
+    }
+}

@@ -1,0 +1,139 @@
+//! `udp` endpoints: RADIO and DISH with groups, DGRAM with anybody.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
+use tautline_testkit::with_watchdog;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn last_endpoint(socket: &mut Socket) -> String {
+    let mut text = [0; 256];
+    let len = socket.option(32, &mut text).unwrap();
+    String::from_utf8_lossy(&text[..len - 1]).into_owned()
+}
+
+fn send(radio: &mut Socket, group: &[u8], body: &[u8]) {
+    let mut message = Message::from_slice(body);
+    assert!(message.set_group(group));
+    radio.send_message(&mut message, Flags::NONE).unwrap();
+}
+
+fn recv(dish: &mut Socket) -> (Vec<u8>, Vec<u8>) {
+    let mut message = Message::new();
+    dish.recv_message(&mut message, Flags::NONE).unwrap();
+    (message.group().to_bytes().to_vec(), message.as_slice().to_vec())
+}
+
+#[test]
+fn groups_travel_in_datagrams() {
+    with_watchdog(LIMIT, "radio and dish", || {
+        let context = Context::new();
+        let mut dish = context.socket(SocketType::Dish).unwrap();
+        let mut radio = context.socket(SocketType::Radio).unwrap();
+        dish.bind("udp://127.0.0.1:*").unwrap();
+        dish.join(b"TV").unwrap();
+        let endpoint = last_endpoint(&mut dish);
+        radio.connect(&endpoint).unwrap();
+        send(&mut radio, b"Movies", b"not joined");
+        send(&mut radio, b"TV", b"Friends");
+        assert_eq!(recv(&mut dish), (b"TV".to_vec(), b"Friends".to_vec()));
+        // As long as a datagram can be; one byte more is nothing that anybody could send.
+        send(&mut radio, b"TV", &vec![7; 65_507 - 3 + 1]);
+        send(&mut radio, b"TV", &vec![8; 65_507 - 3]);
+        assert_eq!(recv(&mut dish), (b"TV".to_vec(), vec![8; 65_507 - 3]));
+        // What is not from a RADIO.
+        let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = endpoint.strip_prefix("udp://").unwrap();
+        for noise in [&b""[..], b"\x03TV", b"\xff", b"\x02TVfrom a stranger"] {
+            stranger.send_to(noise, address).unwrap();
+        }
+        assert_eq!(recv(&mut dish), (b"TV".to_vec(), b"from a stranger".to_vec()));
+        radio.disconnect(&endpoint).unwrap();
+        assert_eq!(radio.disconnect(&endpoint), Err(Error::NoEntry));
+        send(&mut radio, b"TV", b"to nobody");
+        dish.unbind(&endpoint).unwrap();
+        drop((radio, dish));
+        context.terminate().unwrap();
+    });
+}
+
+#[test]
+fn names_are_resolved_and_messages_wait_for_that() {
+    with_watchdog(LIMIT, "host name", || {
+        let context = Context::new();
+        let mut dish = context.socket(SocketType::Dish).unwrap();
+        let mut radio = context.socket(SocketType::Radio).unwrap();
+        dish.bind("udp://127.0.0.1:*").unwrap();
+        dish.join(b"").unwrap();
+        let port = last_endpoint(&mut dish).rsplit(':').next().unwrap().to_owned();
+        radio.connect(&format!("udp://localhost:{port}")).unwrap();
+        send(&mut radio, b"", b"hello");
+        assert_eq!(recv(&mut dish), (Vec::new(), b"hello".to_vec()));
+    });
+}
+
+#[test]
+fn datagrams_with_anybody() {
+    with_watchdog(LIMIT, "dgram", || {
+        let context = Context::new();
+        let [mut a, mut b] = [(); 2].map(|()| {
+            let mut socket = context.socket(SocketType::Dgram).unwrap();
+            socket.bind("udp://127.0.0.1:*").unwrap();
+            socket
+        });
+        let [at_a, at_b] = [&mut a, &mut b].map(|socket| last_endpoint(socket).replace("udp://", ""));
+        let mut buffer = [0; 64];
+        a.send(b"nowhere", Flags::MORE).unwrap();
+        a.send(b"dropped", Flags::NONE).unwrap();
+        for round in 0..300_u32 {
+            a.send(at_b.as_bytes(), Flags::MORE).unwrap();
+            a.send(&round.to_ne_bytes(), Flags::NONE).unwrap();
+            let len = b.recv(&mut buffer, Flags::NONE).unwrap();
+            assert_eq!(&buffer[..len], at_a.as_bytes());
+            assert_eq!(b.recv(&mut buffer, Flags::NONE), Ok(4));
+            assert_eq!(buffer[..4], round.to_ne_bytes());
+        }
+        assert_eq!(a.bind("udp://127.0.0.1:*"), Err(Error::Invalid));
+    });
+}
+
+#[test]
+fn the_receive_high_water_mark_leaves_datagrams_to_the_kernel() {
+    with_watchdog(LIMIT, "udp high-water mark", || {
+        let context = Context::new();
+        let mut dish = context.socket(SocketType::Dish).unwrap();
+        dish.set_option(24, &2_i32.to_ne_bytes()).unwrap();
+        dish.bind("udp://127.0.0.1:*").unwrap();
+        dish.join(b"g").unwrap();
+        let address = last_endpoint(&mut dish).replace("udp://", "");
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for number in 0..50_u8 {
+            sender.send_to(&[1, b'g', number], &address).unwrap();
+        }
+        for number in 0..50_u8 {
+            assert_eq!(recv(&mut dish), (b"g".to_vec(), vec![number]));
+        }
+    });
+}
+
+#[test]
+fn other_uses_are_refused() {
+    let context = Context::new();
+    let socket = |socket_type| context.socket(socket_type).unwrap();
+    let refused = Err(Error::IncompatibleProtocol);
+    assert_eq!(socket(SocketType::Radio).bind("udp://*:5556"), refused);
+    assert_eq!(socket(SocketType::Dish).connect("udp://127.0.0.1:5556"), refused);
+    assert_eq!(socket(SocketType::Dgram).connect("udp://127.0.0.1:5556"), refused);
+    assert_eq!(socket(SocketType::Dgram).bind("tcp://127.0.0.1:*"), refused);
+    assert_eq!(socket(SocketType::Dgram).connect("inproc://x"), refused);
+    for socket_type in [SocketType::Pub, SocketType::Pair, SocketType::Client, SocketType::Stream] {
+        assert_eq!(socket(socket_type).bind("udp://*:5556"), refused);
+        assert_eq!(socket(socket_type).connect("udp://nonsense"), refused);
+    }
+    assert_eq!(socket(SocketType::Dish).bind("udp://127.0.0.1"), Err(Error::Invalid));
+    assert_eq!(socket(SocketType::Dish).bind("udp://192.0.2.1:5556"), Err(Error::AddressNotAvailable));
+    assert_eq!(socket(SocketType::Dish).bind("udp://no-such-interface:5556"), Err(Error::NoDevice));
+    assert_eq!(socket(SocketType::Radio).connect("udp://127.0.0.1:*"), Err(Error::Invalid));
+}

@@ -1,0 +1,200 @@
+//! Datagram sockets over UDP, unicast and multicast.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use super::address::RawAddress;
+use super::{Address, option, os};
+use crate::sys::{self, check};
+
+/// The longest body of a datagram over IPv4.
+pub const MAX_DATAGRAM: usize = 65_507;
+
+/// Options of a datagram socket. `None` and 0 leave the system's default.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct DatagramOptions {
+    /// Kernel's send buffer, bytes.
+    pub send_buffer: Option<u32>,
+    /// Kernel's receive buffer, bytes.
+    pub receive_buffer: Option<u32>,
+    /// Type of service (IPv4) or traffic class (IPv6).
+    pub tos: u8,
+    /// Queueing priority of what is sent; Linux.
+    pub priority: Option<u32>,
+    /// Use this network interface only; Linux.
+    pub bind_to_device: Option<String>,
+}
+
+/// A network interface, as multicast names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum MulticastInterface {
+    /// The system chooses.
+    #[default]
+    Any,
+    /// The one with this address; for IPv4.
+    Address(Ipv4Addr),
+    /// The one with this index; for IPv6.
+    Index(u32),
+}
+
+/// A socket for datagrams. Does not block.
+#[derive(Debug)]
+pub struct Datagram(UdpSocket);
+
+impl Datagram {
+    /// A socket of the address family of `like`, bound nowhere.
+    pub fn new(like: &SocketAddr, options: &DatagramOptions) -> io::Result<Datagram> {
+        let address = Address::Inet(*like);
+        let fd = sys::socket(address.domain(), libc::SOCK_DGRAM)?;
+        apply(fd.as_fd(), like.is_ipv4(), options)?;
+        Ok(Datagram(UdpSocket::from(fd)))
+    }
+
+    /// Receives at `address`. With `shared`, others may do so as well (multicast).
+    pub fn bind(&self, address: &SocketAddr, shared: bool) -> io::Result<()> {
+        if shared {
+            option::set(self.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+            option::set(self.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
+        }
+        let raw = RawAddress::new(&Address::Inet(*address))?;
+        // SAFETY: the descriptor is open; the address outlives the call and its length is its own.
+        check(unsafe { libc::bind(self.0.as_raw_fd(), raw.as_ptr(), raw.length()) })?;
+        Ok(())
+    }
+
+    /// Receives what is sent to a multicast group.
+    pub fn join(&self, group: IpAddr, interface: MulticastInterface) -> io::Result<()> {
+        match (group, interface) {
+            (IpAddr::V4(group), MulticastInterface::Address(interface)) => {
+                self.0.join_multicast_v4(&group, &interface)
+            }
+            (IpAddr::V4(group), _) => self.0.join_multicast_v4(&group, &Ipv4Addr::UNSPECIFIED),
+            (IpAddr::V6(group), MulticastInterface::Index(index)) => self.0.join_multicast_v6(&group, index),
+            (IpAddr::V6(group), _) => self.0.join_multicast_v6(&group, 0),
+        }
+    }
+
+    /// How what is sent to multicast groups travels: over how many routers, back to this host too, through which interface.
+    pub fn set_multicast(
+        &self,
+        v4: bool,
+        hops: u32,
+        back: bool,
+        interface: MulticastInterface,
+    ) -> io::Result<()> {
+        let hops = libc::c_int::try_from(hops.min(255)).unwrap_or(255);
+        let fd = self.as_fd();
+        if v4 {
+            option::set(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_TTL, hops)?;
+            option::set(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP, back.into())?;
+        } else {
+            option::set(fd, libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_HOPS, hops)?;
+            option::set(fd, libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_LOOP, back.into())?;
+        }
+        match interface {
+            MulticastInterface::Address(address) if v4 => {
+                option::set_bytes(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &address.octets())
+            }
+            MulticastInterface::Index(index) if !v4 => {
+                option::set_bytes(fd, libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_IF, &index.to_ne_bytes())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends one datagram.
+    pub fn send(&self, bytes: &[u8], to: &SocketAddr) -> io::Result<()> {
+        sys::retry(|| self.0.send_to(bytes, to)).map(|_| ())
+    }
+
+    /// Receives one datagram, cut to the buffer, and who it is from.
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        sys::retry(|| self.0.recv_from(buffer))
+    }
+
+    /// Where it receives.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        self.0.local_addr()
+    }
+
+    /// The descriptor to wait on.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl From<OwnedFd> for Datagram {
+    fn from(fd: OwnedFd) -> Self {
+        Datagram(UdpSocket::from(fd))
+    }
+}
+
+fn apply(fd: BorrowedFd<'_>, v4: bool, options: &DatagramOptions) -> io::Result<()> {
+    let int = |value: u32| libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX);
+    if let Some(bytes) = options.send_buffer {
+        option::set(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, int(bytes))?;
+    }
+    if let Some(bytes) = options.receive_buffer {
+        option::set(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, int(bytes))?;
+    }
+    if let Some(device) = &options.bind_to_device {
+        os::bind_to_device(fd, device)?;
+    }
+    match options.tos {
+        0 => {}
+        tos if v4 => option::set(fd, libc::IPPROTO_IP, libc::IP_TOS, tos.into())?,
+        tos => option::set(fd, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, tos.into())?,
+    }
+    match options.priority {
+        Some(priority) => os::set_priority(fd, int(priority)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn local() -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, 0).into()
+    }
+
+    #[test]
+    fn datagrams_arrive_whole_with_their_sender() {
+        let options = DatagramOptions { send_buffer: Some(100_000), tos: 8, ..DatagramOptions::default() };
+        let [a, b] = [(); 2].map(|()| Datagram::new(&local(), &options).unwrap());
+        a.bind(&local(), false).unwrap();
+        b.bind(&local(), false).unwrap();
+        let (from, to) = (a.local_address().unwrap(), b.local_address().unwrap());
+        let mut buffer = [0; 16];
+        assert_eq!(b.receive(&mut buffer).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        a.send(b"hello", &to).unwrap();
+        a.send(b"", &to).unwrap();
+        assert_eq!(b.receive(&mut buffer).unwrap(), (5, from));
+        assert_eq!(&buffer[..5], b"hello");
+        assert_eq!(b.receive(&mut buffer).unwrap(), (0, from));
+    }
+
+    #[test]
+    fn addresses_are_shared_only_if_asked() {
+        let [a, b, c] = [(); 3].map(|()| Datagram::new(&local(), &DatagramOptions::default()).unwrap());
+        a.bind(&local(), true).unwrap();
+        let address = a.local_address().unwrap();
+        b.bind(&address, true).unwrap();
+        assert_eq!(c.bind(&address, false).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn multicast_is_set_by_family() {
+        for like in [local(), (std::net::Ipv6Addr::LOCALHOST, 0).into()] {
+            let Ok(socket) = Datagram::new(&like, &DatagramOptions::default()) else { continue };
+            socket.set_multicast(like.is_ipv4(), 3, false, MulticastInterface::Any).unwrap();
+            let interface = match like.is_ipv4() {
+                true => MulticastInterface::Address(Ipv4Addr::LOCALHOST),
+                false => MulticastInterface::Index(1),
+            };
+            socket.set_multicast(like.is_ipv4(), 1000, true, interface).unwrap();
+        }
+    }
+}
