@@ -36,8 +36,19 @@ ln -sfn "$target/release/libzmq.so" "$out/ours/libzmq.so.5"
 # Compiled once against the public header; which library they run on is the loader's choice.
 bench/peers/c/build.sh "$root/include" "$target/baseline/libzmq/lib" "$out/bin"
 
+# The peers that are crates, where the scenario has any; each libzmq of theirs is a folder of the programs' directory.
+mapfile -t peers < <(sed -n '/^peers *=/,/\]/p' "$file" | grep -o '"[^"]*"' | tr -d '"')
+crates=() libraries=()
+for peer in "${peers[@]}"; do
+    grep -q '^build *=' "bench/peers/$peer.toml" || continue
+    crates+=("$peer")
+    library=$(sed -n 's/^library *= *"\(.*\)"/\1/p' "bench/peers/$peer.toml")
+    [ -z "$library" ] || libraries+=(--library "$library=$out/bin/$library")
+done
+[ ${#crates[@]} -eq 0 ] || bench/peers/build.sh "$out/bin" "${crates[@]}"
+
 # A machine that compiles something else at the same time measures that.
 read -r load _ </proc/loadavg || load=0
 echo "run: load average $load; anything else that runs now will show in the figures"
 exec "$target/debug/tautline-bench" run --scenario "$file" --ours "$out/ours" \
-    --baseline "$target/baseline/libzmq/lib" --programs "$out/bin" --out "$result" "$@"
+    --baseline "$target/baseline/libzmq/lib" "${libraries[@]}" --programs "$out/bin" --out "$result" "$@"

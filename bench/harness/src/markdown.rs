@@ -34,7 +34,17 @@ pub(crate) fn text(all: &[Results]) -> String {
     text
 }
 
+/// More libraries than this have room for their medians only.
+const DETAILED: usize = 3;
+
 fn heading(titles: &[&str]) -> String {
+    if titles.len() > DETAILED {
+        return format!(
+            "| | size | metric | {} |\n|---|---|---|{}\n",
+            titles.join(" | "),
+            "--:|".repeat(titles.len())
+        );
+    }
     let mut names = "| | size | metric |".to_owned();
     let mut rule = "|---|---|---|".to_owned();
     for (number, title) in titles.iter().enumerate() {
@@ -57,6 +67,18 @@ fn row(results: &Results, cell: &Cell, metric: &str) -> String {
         what += &format!(", {variant}");
     }
     let mut text = format!("| {what} | {} | {} |", size_title(cell.size), unit(metric).0.replace('_', " "));
+    if results.libraries.len() > DETAILED {
+        for library in &results.libraries {
+            text += &match results.figure(cell, &library.name, metric) {
+                Some(f) if f.sound() => {
+                    format!(" {} |", value(metric, f.summary.median).replace(" us", " \u{b5}s"))
+                }
+                Some(f) if f.unsupported.is_none() => format!(" **{}** |", flaw(f)),
+                _ => " \u{2013} |".to_owned(),
+            };
+        }
+        return text + "\n";
+    }
     for (number, library) in results.libraries.iter().enumerate() {
         let figure = results.figure(cell, &library.name, metric);
         text += &match figure {
@@ -98,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_heading_has_as_many_columns_as_its_rule() {
-        for titles in [&["a"][..], &["a", "b"], &["a", "b", "c"]] {
+        for titles in [&["a"][..], &["a", "b"], &["a", "b", "c"], &["a", "b", "c", "d"]] {
             let text = heading(titles);
             let columns: Vec<usize> = text.lines().map(|line| line.matches('|').count()).collect();
             assert_eq!(columns[0], columns[1]);

@@ -15,6 +15,11 @@ struct File {
     arguments: Vec<String>,
     #[serde(default)]
     environment: BTreeMap<String, String>,
+    /// The crate and its features that `bench/peers/build.sh` builds it from.
+    #[serde(default)]
+    build: Option<String>,
+    #[serde(default)]
+    features: Option<String>,
 }
 
 /// A peer that is ready to run: its program exists, and so does the library it must run on.
@@ -40,6 +45,9 @@ impl Peer {
         let path = directory.join(format!("{name}.toml"));
         let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let file: File = toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+        if file.features.is_some() && file.build.is_none() {
+            return Err(format!("{}: features of nothing that is built", path.display()));
+        }
         let program = programs.join(&file.program);
         let program = program.canonicalize().map_err(|_| {
             // What could not be built left its reason behind.

@@ -1,7 +1,7 @@
 //! The table on the terminal, and how figures are written everywhere.
 
 use crate::results::{Figure, Results, State};
-use crate::scenario::{pattern_title, size_title};
+use crate::scenario::{Cell, pattern_title, size_title};
 use crate::statistics::Verdict;
 use std::collections::BTreeMap;
 
@@ -66,65 +66,9 @@ pub(crate) fn losses(figures: &[&Figure]) -> String {
 
 /// The whole table, then what went wrong.
 pub(crate) fn text(results: &Results) -> String {
-    let Some((reference, subjects)) = results.libraries.split_first() else { return String::new() };
-    let mut rows =
-        vec![vec!["pattern".to_owned(), "transport".to_owned(), "size".to_owned(), "metric".to_owned()]];
-    rows[0].extend([reference.title.clone(), "CPU s/M".to_owned()]);
-    for subject in subjects {
-        rows[0].extend([subject.title.clone(), "CPU s/M".to_owned()]);
-        rows[0].extend(["ratio".to_owned(), "95 %".to_owned()]);
-    }
-    rows[0].push("lost/reord./corr.".to_owned());
-
-    for cell in results.distinct_cells() {
-        for metric in results.metrics_of(cell) {
-            let mut pattern = pattern_title(&cell.pattern).to_owned();
-            if cell.subscribers > 1 {
-                pattern += &format!(" to {}", cell.subscribers);
-            }
-            if let Some(variant) = cell.variant() {
-                pattern += &format!(" ({variant})");
-            }
-            let unit = if metric == "messages_per_second" { "rate" } else { unit(metric).0 };
-            let mut row =
-                vec![pattern, cell.transport.clone(), size_title(cell.size), unit.replace('_', " ")];
-            let mut figures = Vec::new();
-            for library in &results.libraries {
-                let figure = results.figure(cell, &library.name, metric);
-                row.push(match figure {
-                    Some(figure) if figure.runs > 0 => value(metric, figure.summary.median),
-                    Some(figure) if figure.unsupported.is_some() => "-".to_owned(),
-                    _ => "FAILED".to_owned(),
-                });
-                row.push(
-                    figure
-                        .filter(|f| f.runs > 0)
-                        .map_or_else(String::new, |f| three(f.cpu_seconds_per_million_messages)),
-                );
-                figures.extend(figure);
-                if library.name == reference.name {
-                    continue;
-                }
-                match results.ratio(cell, &library.name, metric) {
-                    Some(ratio) => {
-                        let (low, high) = ratio.interval;
-                        let mark = match (ratio.won(), ratio.verdict()) {
-                            (_, Verdict::Worse) => " !",
-                            (true, Verdict::Open) => " ~",
-                            (false, _) => " !~",
-                            _ => "",
-                        };
-                        row.push(format!("{}x{mark}", ratio_text(ratio.ratio)));
-                        row.push(format!("{}..{}", three(low), three(high)));
-                    }
-                    None => row.extend(["-".to_owned(), "-".to_owned()]),
-                }
-            }
-            row.push(losses(&figures));
-            rows.push(row);
-        }
-    }
-    let mut text = layout(&rows);
+    let Some(reference) = results.libraries.first() else { return String::new() };
+    let rows = if results.libraries.len() > 3 { long_rows(results) } else { wide_rows(results) };
+    let mut text = layout(&rows, if results.libraries.len() > 3 { 5 } else { 4 });
     text += &format!(
         "\nMedians of {} interleaved runs; a ratio is the library's by {}'s (of times, memory and processor use \
          smaller is better), with its 95 % interval. ! marks what was not won, ~ what the runs leave open.\n",
@@ -165,8 +109,118 @@ pub(crate) fn text(results: &Results) -> String {
     text
 }
 
-/// Columns padded to their widest; the first four to the left, figures to the right.
-fn layout(rows: &[Vec<String>]) -> String {
+/// A row for each cell and metric, the libraries side by side.
+fn wide_rows(results: &Results) -> Vec<Vec<String>> {
+    let Some((reference, subjects)) = results.libraries.split_first() else { return Vec::new() };
+    let mut rows =
+        vec![vec!["pattern".to_owned(), "transport".to_owned(), "size".to_owned(), "metric".to_owned()]];
+    rows[0].extend([reference.title.clone(), "CPU s/M".to_owned()]);
+    for subject in subjects {
+        rows[0].extend([subject.title.clone(), "CPU s/M".to_owned()]);
+        rows[0].extend(["ratio".to_owned(), "95 %".to_owned()]);
+    }
+    rows[0].push("lost/reord./corr.".to_owned());
+
+    for cell in results.distinct_cells() {
+        for metric in results.metrics_of(cell) {
+            let mut row =
+                vec![pattern_of(cell), cell.transport.clone(), size_title(cell.size), name_of(metric)];
+            let mut figures = Vec::new();
+            for library in &results.libraries {
+                let figure = results.figure(cell, &library.name, metric);
+                row.push(match figure {
+                    Some(figure) if figure.runs > 0 => value(metric, figure.summary.median),
+                    Some(figure) if figure.unsupported.is_some() => "-".to_owned(),
+                    _ => "FAILED".to_owned(),
+                });
+                row.push(
+                    figure
+                        .filter(|f| f.runs > 0)
+                        .map_or_else(String::new, |f| three(f.cpu_seconds_per_million_messages)),
+                );
+                figures.extend(figure);
+                if library.name == reference.name {
+                    continue;
+                }
+                row.extend(ratio_columns(results, cell, &library.name, metric));
+            }
+            row.push(losses(&figures));
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// With many libraries: a row for each cell, metric and library.
+fn long_rows(results: &Results) -> Vec<Vec<String>> {
+    let head = [
+        "pattern",
+        "transport",
+        "size",
+        "metric",
+        "library",
+        "median",
+        "CPU s/M",
+        "ratio",
+        "95 %",
+        "lost/reord./corr.",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for cell in results.distinct_cells() {
+        for metric in results.metrics_of(cell) {
+            for library in &results.libraries {
+                let Some(figure) = results.figure(cell, &library.name, metric) else { continue };
+                if figure.unsupported.is_some() {
+                    continue;
+                }
+                let mut row =
+                    vec![pattern_of(cell), cell.transport.clone(), size_title(cell.size), name_of(metric)];
+                row.push(library.title.clone());
+                if figure.runs > 0 {
+                    row.push(value(metric, figure.summary.median));
+                    row.push(three(figure.cpu_seconds_per_million_messages));
+                } else {
+                    row.extend(["FAILED".to_owned(), String::new()]);
+                }
+                row.extend(ratio_columns(results, cell, &library.name, metric));
+                row.push(losses(&[figure]));
+                rows.push(row);
+            }
+        }
+    }
+    rows
+}
+
+fn pattern_of(cell: &Cell) -> String {
+    let mut pattern = pattern_title(&cell.pattern).to_owned();
+    if cell.subscribers > 1 {
+        pattern += &format!(" to {}", cell.subscribers);
+    }
+    if let Some(variant) = cell.variant() {
+        pattern += &format!(" ({variant})");
+    }
+    pattern
+}
+
+fn name_of(metric: &str) -> String {
+    if metric == "messages_per_second" { "rate".to_owned() } else { unit(metric).0.replace('_', " ") }
+}
+
+/// The ratio and its interval, marked if it was not won or is open.
+fn ratio_columns(results: &Results, cell: &Cell, library: &str, metric: &str) -> [String; 2] {
+    let Some(ratio) = results.ratio(cell, library, metric) else { return ["-".to_owned(), "-".to_owned()] };
+    let mark = match (ratio.won(), ratio.verdict()) {
+        (_, Verdict::Worse) => " !",
+        (true, Verdict::Open) => " ~",
+        (false, _) => " !~",
+        _ => "",
+    };
+    let (low, high) = ratio.interval;
+    [format!("{}x{mark}", ratio_text(ratio.ratio)), format!("{}..{}", three(low), three(high))]
+}
+
+/// Columns padded to their widest; the first `left` of them to the left, figures to the right.
+fn layout(rows: &[Vec<String>], left: usize) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -175,7 +229,7 @@ fn layout(rows: &[Vec<String>]) -> String {
         let mut line = String::new();
         for (column, cell) in row.iter().enumerate() {
             let width = widths[column];
-            line += &if column < 4 { format!("{cell:<width$}  ") } else { format!("{cell:>width$}  ") };
+            line += &if column < left { format!("{cell:<width$}  ") } else { format!("{cell:>width$}  ") };
         }
         text += line.trim_end();
         text.push('\n');

@@ -54,7 +54,7 @@ void remove_directory(void)
 void fail(const char *what)
 {
     char line[1024];
-    int number = errno;
+    int number = errno ? errno : zmq_errno();
     snprintf(line, sizeof line, "{\"ok\":false,%s%s\"error\":\"%s: %s\"}\n", head, head[0] ? "," : "", what,
              number ? zmq_strerror(number) : "unexpected");
     put(line);

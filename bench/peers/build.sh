@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Builds the peers that are crates: bench/peers/build.sh OUT_DIR NAME...
+#
+# NAME is a peer file; its `build` names a folder here, a crate with a workspace and a Cargo.lock of its own, and perhaps
+# features. What comes out goes to OUT_DIR under the name of the file's `program`, or as OUT_DIR/LIBRARY/libzmq.so.5. A
+# peer that cannot be built leaves its reason in PROGRAM.failed (LIBRARY.failed) there: the report shows it.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+out=$1
+shift
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+
+# value FILE KEY: a string of a peer file.
+value() { sed -n "s/^$2 *= *\"\(.*\)\"/\1/p" "$1"; }
+
+for name in "$@"; do
+    file=$here/$name.toml
+    folder=$(value "$file" build)
+    [[ -n $folder ]] || continue
+    features=$(value "$file" features)
+    program=$(value "$file" program)
+    library=$(value "$file" library)
+    place=$out/build # one for all: they share most of what they depend on
+    built=${library:-$program}
+    rm -f "$out/$built.failed"
+    echo "peers: building $name"
+    options=(--release --locked --target-dir "$place")
+    [[ -z $features ]] || options+=(--no-default-features --features "$features")
+    if ! (cd "$here/$folder" && cargo build "${options[@]}") >"$out/$built.log" 2>&1; then
+        echo "it could not be built: $(grep -m1 -E '^error' "$out/$built.log" || echo "see $out/$built.log")" >"$out/$built.failed"
+        cat "$out/$built.failed"
+    elif [[ -n $library ]]; then
+        mkdir -p "$out/$library"
+        cp "$place/release/libzmq.so" "$out/$library/libzmq.so.5"
+    else
+        cp "$place/release/bench-$folder" "$out/$program"
+    fi
+done

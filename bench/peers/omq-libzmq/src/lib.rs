@@ -1,0 +1,2 @@
+//! The C functions are those of the crate.
+pub use omq_zmq::*;

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# What the build profile is worth: builds Tautline in several ways and runs them side by side, on the benchmark's own
+# programs. docs/performance.md says what came out and what is shipped.
+#
+#   scripts/profiles.sh [ARGUMENTS OF THE HARNESS]      for example --pairs 5 --only transport=tcp
+#
+# The reference is -O3 without link-time optimisation in Cargo's usual 16 units. `abort` may not be shipped: a library
+# must not end its caller's process. `native` runs on this machine only. `pgo` is trained with the scenario's own cells,
+# and left out if there is no llvm-profdata of the compiler's version (rustup component add llvm-tools).
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+target=${CARGO_TARGET_DIR:-$root/target}
+mkdir -p "$target"
+target=$(cd "$target" && pwd)
+work=$target/profiles
+mkdir -p "$work/peers" "$work/bin"
+host=$(rustc -vV | sed -n 's/^host: //p')
+
+scripts/need.sh cargo:cargo cc:gcc
+cargo build --quiet -p tautline-bench
+scripts/libzmq-baseline.sh "$target/baseline"
+bench/peers/c/build.sh include "$target/baseline/libzmq/lib" "$work/bin"
+
+# variant NAME TITLE LTO UNITS PANIC FLAGS...
+names=()
+variant() {
+    local name=$1 title=$2 lto=$3 units=$4 panic=$5
+    shift 5
+    echo "profiles: building $name ($title)"
+    # With a target named, the flags do not reach build scripts.
+    RUSTFLAGS="$*" CARGO_PROFILE_RELEASE_LTO=$lto CARGO_PROFILE_RELEASE_CODEGEN_UNITS=$units \
+        CARGO_PROFILE_RELEASE_PANIC=$panic cargo build --release --quiet -p tautline-libzmq --target "$host" \
+        --target-dir "$work/build-$name"
+    mkdir -p "$work/$name"
+    cp "$work/build-$name/$host/release/libzmq.so" "$work/$name/libzmq.so.5"
+    printf 'title = "%s"\nprogram = "zmq-bench"\nlibrary = "%s"\n' "$name" "$name" >"$work/peers/$name.toml"
+    names+=("$name")
+}
+
+variant plain "-O3, 16 units" off 16 unwind
+variant unit "one unit" off 1 unwind
+variant thin "thin LTO, one unit" thin 1 unwind
+variant fat "fat LTO, one unit" fat 1 unwind
+variant abort "thin LTO, panic=abort" thin 1 abort
+variant native "thin LTO, target-cpu=native" thin 1 unwind -Ctarget-cpu=native
+
+profdata=$(rustc --print sysroot)/lib/rustlib/$host/bin/llvm-profdata
+if [ -x "$profdata" ]; then
+    variant train "with counters" thin 1 unwind "-Cprofile-generate=$work/counts"
+    unset 'names[-1]'
+    rm -rf "$work/counts"
+    echo "profiles: training"
+    for transport in tcp ipc inproc; do
+        for pattern in push_pull router_router pub_sub req_rep; do
+            for size in 64 1024 8192; do
+                count=200000
+                [ "$pattern" != req_rep ] || count=20000
+                LD_LIBRARY_PATH=$work/train "$work/bin/zmq-bench" --pattern $pattern --transport $transport \
+                    --size $size --count $count >/dev/null
+            done
+        done
+    done
+    "$profdata" merge -o "$work/counts.profdata" "$work/counts"
+    variant pgo "thin LTO, trained" thin 1 unwind "-Cprofile-use=$work/counts.profdata"
+else
+    echo "profiles: no $profdata, so no pgo"
+fi
+
+list=$(printf '"%s", ' "${names[@]}")
+{
+    echo "title = \"Build profiles\""
+    echo "peers = [${list%, }]"
+    cat <<'TOML'
+pairs = 7
+target_ms = 200
+timeout_s = 20
+calibration_ms = 5
+
+[[cells]]
+pattern = ["push_pull", "router_router", "pub_sub"]
+transport = ["tcp", "inproc"]
+size = [64, 1024]
+
+[[cells]]
+pattern = ["req_rep"]
+transport = ["tcp", "inproc"]
+size = [64]
+TOML
+} >"$work/profiles.toml"
+libraries=()
+for name in "${names[@]}"; do libraries+=(--library "$name=$work/$name"); done
+if [ "${BUILD_ONLY:-0}" = 1 ]; then exit 0; fi
+exec "$target/debug/tautline-bench" run --scenario "$work/profiles.toml" "${libraries[@]}" --peers "$work/peers" \
+    --programs "$work/bin" --out "$work" "$@"
