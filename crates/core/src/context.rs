@@ -13,15 +13,17 @@ use crate::driver::Driver;
 use crate::error::Error;
 use crate::options::{ContextDefaults, Options};
 use crate::queue::Inbox;
-use crate::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
-use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
+use crate::sync::atomic::{AtomicU64, AtomicUsize};
 use crate::sync::{Arc, Mutex, lock};
+use crate::zap::Desk;
 use names::Names;
 use settings::Settings;
 use std::io::ErrorKind;
 use tautline_io::poll::{self, PollFd};
 use tautline_io::wake::WakeFd;
 use tautline_io::{barrier, clock, thread};
+use tautline_proto::zap;
 
 /// A ZeroMQ context. Clones are the same context.
 #[derive(Clone)]
@@ -34,13 +36,10 @@ struct Inner {
     names: Mutex<Names>,
     /// Open sockets, and closed ones that linger.
     tickets: Arc<Tickets>,
-    /// Somebody is bound to [`ZAP_HANDLER`].
-    zap_handler: Arc<AtomicBool>,
+    /// Where the ZAP handler is found.
+    desk: Arc<Desk>,
     next_id: AtomicU64,
 }
-
-/// The inproc name at which a ZAP handler is asked (RFC 27).
-const ZAP_HANDLER: &str = "zeromq.zap.01";
 
 #[derive(Default)]
 struct State {
@@ -65,8 +64,8 @@ pub(crate) struct Place {
     pub(crate) driver: Option<Arc<Driver>>,
     /// What the context's options say about its sockets.
     pub(crate) defaults: ContextDefaults,
-    /// Whether somebody in the context answers ZAP requests.
-    pub(crate) zap_handler: Arc<AtomicBool>,
+    /// Who in the context answers ZAP requests.
+    pub(crate) desk: Arc<Desk>,
     /// Held until the socket is closed.
     pub(crate) ticket: Ticket,
     /// Held until nothing of it lingers any more.
@@ -121,7 +120,7 @@ impl Context {
             state: Mutex::default(),
             names: Mutex::default(),
             tickets: Arc::new(Tickets { count: AtomicUsize::new(0), gone: WakeFd::new().ok() }),
-            zap_handler: Arc::default(),
+            desk: Arc::default(),
             next_id: AtomicU64::new(1),
         }))
     }
@@ -185,7 +184,7 @@ impl Context {
             driver,
             defaults,
             ticket: Ticket::new(tickets),
-            zap_handler: self.0.zap_handler.clone(),
+            desk: self.0.desk.clone(),
             lingering: Ticket::new(tickets),
         })
     }
@@ -289,7 +288,9 @@ impl Context {
     ) -> Result<Vec<Offer>, Error> {
         let mut names = lock(&self.0.names);
         let offers = names.bind(name, id, inbox, options, whoami)?;
-        self.0.zap_handler.store(names.is_bound(ZAP_HANDLER), Release);
+        if name == zap::HANDLER {
+            self.0.desk.open(options.socket_type, inbox, options.receive_hwm);
+        }
         Ok(offers)
     }
 
@@ -300,6 +301,8 @@ impl Context {
     pub(crate) fn unbind_inproc(&self, endpoint: &str, id: u64) {
         let mut names = lock(&self.0.names);
         names.unbind(endpoint.strip_prefix("inproc://").unwrap_or(endpoint), id);
-        self.0.zap_handler.store(names.is_bound(ZAP_HANDLER), Release);
+        if !names.is_bound(zap::HANDLER) {
+            self.0.desk.shut();
+        }
     }
 }

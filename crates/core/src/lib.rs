@@ -57,6 +57,8 @@ mod socket;
 mod transport;
 #[cfg(not(loom))]
 mod wait;
+#[cfg(not(loom))]
+mod zap;
 
 #[cfg(not(loom))]
 pub use context::Context;
@@ -66,4 +68,4 @@ pub use message::{Message, Metadata};
 pub use shared::SharedSocket;
 #[cfg(not(loom))]
 pub use socket::{Flags, Socket};
-pub use tautline_proto::SocketType;
+pub use tautline_proto::{Secret, SocketType, public_key, z85};

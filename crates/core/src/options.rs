@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use tautline_proto::SocketType;
+use tautline_proto::{Secret, SocketType};
 
 use crate::error::Error;
 
@@ -20,7 +20,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod value;
-mod z85;
 
 pub(crate) use filter::AcceptFilter;
 
@@ -145,7 +144,7 @@ pub(crate) struct Options {
     /// ZMQ_SOCKS_USERNAME: empty for no authentication.
     pub(crate) socks_username: Vec<u8>,
     /// ZMQ_SOCKS_PASSWORD.
-    pub(crate) socks_password: Vec<u8>,
+    pub(crate) socks_password: Secret<Vec<u8>>,
     /// ZMQ_LOOPBACK_FASTPATH: a Windows hint, kept and ignored elsewhere.
     pub(crate) loopback_fastpath: bool,
 
@@ -215,11 +214,11 @@ pub(crate) struct Options {
     /// ZMQ_PLAIN_USERNAME.
     pub(crate) plain_username: Vec<u8>,
     /// ZMQ_PLAIN_PASSWORD.
-    pub(crate) plain_password: Vec<u8>,
+    pub(crate) plain_password: Secret<Vec<u8>>,
     /// ZMQ_CURVE_PUBLICKEY: ours.
     pub(crate) curve_public_key: [u8; 32],
     /// ZMQ_CURVE_SECRETKEY: ours.
-    pub(crate) curve_secret_key: [u8; 32],
+    pub(crate) curve_secret_key: Secret<[u8; 32]>,
     /// ZMQ_CURVE_SERVERKEY: the public key of the server that a client accepts.
     pub(crate) curve_server_key: [u8; 32],
     /// ZMQ_GSSAPI_PRINCIPAL: ours.
@@ -332,7 +331,7 @@ impl Options {
             ipc_filter_gids: Vec::new(),
             socks_proxy: None,
             socks_username: Vec::new(),
-            socks_password: Vec::new(),
+            socks_password: Secret::default(),
             loopback_fastpath: false,
             rate: 100,
             recovery_interval: Duration::from_secs(10),
@@ -364,9 +363,9 @@ impl Options {
             mechanism: Mechanism::Null,
             as_server: false,
             plain_username: Vec::new(),
-            plain_password: Vec::new(),
+            plain_password: Secret::default(),
             curve_public_key: [0; 32],
-            curve_secret_key: [0; 32],
+            curve_secret_key: Secret::default(),
             curve_server_key: [0; 32],
             gssapi_principal: Vec::new(),
             gssapi_service_principal: Vec::new(),

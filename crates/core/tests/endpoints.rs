@@ -20,9 +20,7 @@ const LAST_ENDPOINT: i32 = 32;
 const IMMEDIATE: i32 = 39;
 const ROUTER_RAW: i32 = 41;
 const IPV6: i32 = 42;
-const ZAP_DOMAIN: i32 = 55;
 const CONNECT_ROUTING_ID: i32 = 61;
-const ZAP_ENFORCE_DOMAIN: i32 = 93;
 const POLLIN: i32 = 1;
 const CONNECT_RETRIED: u16 = 0x4;
 const CLOSED: u16 = 0x80;
@@ -206,25 +204,6 @@ fn other_sockets_do_not_see_subscriptions_over_inproc() {
             sub.send(b"\x01late", Flags::NONE).unwrap();
             dealer.option(EVENTS, &mut events).unwrap();
             assert_eq!(i32::from_ne_bytes(events) & POLLIN, 0);
-        }
-    });
-}
-
-#[test]
-fn a_domain_that_must_be_asked_lets_nobody_in_unasked() {
-    test("zap", |context| {
-        let mut enforced = context.socket(SocketType::Dealer).unwrap();
-        enforced.set_option(ZAP_DOMAIN, b"TEST").unwrap();
-        set(&mut enforced, ZAP_ENFORCE_DOMAIN, 1);
-        let mut handled = context.socket(SocketType::Dealer).unwrap();
-        handled.set_option(ZAP_DOMAIN, b"TEST").unwrap();
-        let mut handler = context.socket(SocketType::Rep).unwrap();
-        handler.bind("inproc://zeromq.zap.01").unwrap();
-        for socket in [&mut enforced, &mut handled] {
-            socket.bind("tcp://127.0.0.1:*").unwrap();
-            let endpoint = last_endpoint(socket);
-            let mut stream = TcpStream::connect(&endpoint["tcp://".len()..]).unwrap();
-            assert!(matches!(stream.read(&mut [0; 64]), Ok(0) | Err(_)));
         }
     });
 }

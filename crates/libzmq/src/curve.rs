@@ -3,14 +3,11 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
+use tautline_core::z85::{KEY_LENGTH as TEXT_LEN, decode_key, encode_key};
+use tautline_core::{Secret, public_key};
 use tautline_io::{errno, random};
-use x25519_dalek::{X25519_BASEPOINT_BYTES, x25519};
 
 use crate::guard::guard;
-use crate::z85::{decode_group, encode_group};
-
-/// Characters of a key in Z85, without the terminator.
-const TEXT_LEN: usize = 40;
 
 /// Stores a new key pair; each place has room for 41 characters. -1 with the system's errno if it gives no random
 /// bytes, with EFAULT for a null place.
@@ -20,13 +17,13 @@ pub unsafe extern "C" fn zmq_curve_keypair(public_text: *mut c_char, secret_text
         return fail(errno::EFAULT);
     }
     guard(-1, || {
-        let mut secret = [0; 32];
-        if let Err(error) = random::fill(&mut secret) {
+        let mut secret = Secret::new([0; 32]);
+        if let Err(error) = random::fill(&mut secret[..]) {
             return fail(error.raw_os_error().unwrap_or(errno::EIO));
         }
         // SAFETY: both places are not null and have room for 41 characters by the caller's word.
         unsafe {
-            write_key(public_text, &x25519(secret, X25519_BASEPOINT_BYTES));
+            write_key(public_text, &public_key(&secret));
             write_key(secret_text, &secret);
         }
         0
@@ -42,11 +39,12 @@ pub unsafe extern "C" fn zmq_curve_public(public_text: *mut c_char, secret_text:
     }
     guard(-1, || {
         // SAFETY: not null, so a terminated string by the caller's word.
-        let Some(secret) = read_key(unsafe { CStr::from_ptr(secret_text) }) else {
+        let Some(secret) = decode_key(unsafe { CStr::from_ptr(secret_text) }.to_bytes()).map(Secret::new)
+        else {
             return fail(errno::EINVAL);
         };
         // SAFETY: not null, room for 41 characters by the caller's word.
-        unsafe { write_key(public_text, &x25519(secret, X25519_BASEPOINT_BYTES)) };
+        unsafe { write_key(public_text, &public_key(&secret)) };
         0
     })
 }
@@ -56,22 +54,11 @@ fn fail(number: c_int) -> c_int {
     -1
 }
 
-fn read_key(text: &CStr) -> Option<[u8; 32]> {
-    let text: &[u8; TEXT_LEN] = text.to_bytes().try_into().ok()?;
-    let mut key = [0; 32];
-    for (bytes, group) in key.as_chunks_mut::<4>().0.iter_mut().zip(text.as_chunks::<5>().0) {
-        *bytes = decode_group(*group)?;
-    }
-    Some(key)
-}
-
 /// # Safety
 /// `dest` has room for 41 characters.
 unsafe fn write_key(dest: *mut c_char, key: &[u8; 32]) {
     let mut text = [0; TEXT_LEN + 1];
-    for (group, bytes) in text.as_chunks_mut::<5>().0.iter_mut().zip(key.as_chunks::<4>().0) {
-        *group = encode_group(*bytes);
-    }
+    text[..TEXT_LEN].copy_from_slice(&encode_key(key));
     // SAFETY: the caller's word; a byte array needs no alignment.
     unsafe { dest.cast::<[u8; TEXT_LEN + 1]>().write(text) }
 }

@@ -9,7 +9,7 @@ const CAPABILITIES: [(&CStr, bool); 11] = [
     (c"pgm", false),
     (c"tipc", false),
     (c"norm", false),
-    (c"curve", false),
+    (c"curve", true),
     (c"gssapi", false),
     (c"vmci", false),
     (c"vsock", cfg!(any(target_os = "linux", target_os = "android"))),
@@ -40,8 +40,8 @@ mod tests {
 
     #[test]
     fn only_what_is_there_is_claimed() {
-        assert_eq!((has(c"ipc"), has(c"draft")), (1, 1));
-        for absent in [c"curve", c"gssapi", c"pgm", c"IPC", c"ipc ", c"", c"\xff"] {
+        assert_eq!((has(c"ipc"), has(c"curve"), has(c"draft")), (1, 1, 1));
+        for absent in [c"gssapi", c"pgm", c"IPC", c"ipc ", c"", c"\xff"] {
             assert_eq!(has(absent), 0, "{absent:?}");
         }
         // SAFETY: null is allowed.

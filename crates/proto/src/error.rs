@@ -23,8 +23,12 @@ pub enum ProtocolError {
         /// The largest body accepted in this place.
         limit: u64,
     },
-    /// The peer, or its authenticator, turned us down.
+    /// One of the two ends turned the other down.
     Auth(AuthFailure),
+    /// The authenticator on our side does not keep to its protocol.
+    Zap(ZapFault),
+    /// The system has no random bytes for keys.
+    NoRandomness,
 }
 
 /// The rule of the protocol a peer broke.
@@ -63,6 +67,22 @@ pub enum Clause {
     PropertyLength,
     /// A metadata property occurs twice.
     PropertyDuplicate,
+    /// A HELLO that does not have the parts of its mechanism's.
+    MalformedHello,
+    /// A WELCOME that does not have the parts of its mechanism's.
+    MalformedWelcome,
+    /// An INITIATE that does not have the parts of its mechanism's.
+    MalformedInitiate,
+    /// A READY of CURVE that is too short for its parts.
+    MalformedReady,
+    /// A MESSAGE of CURVE that is too short for its parts.
+    MalformedMessage,
+    /// A box does not open, or a public key is none.
+    Cryptographic,
+    /// What a client vouches for with its key is not this connection.
+    KeyExchange,
+    /// A nonce is not greater than the one before.
+    NonceOrder,
 }
 
 /// How the two ends of a connection fail to match.
@@ -94,15 +114,53 @@ pub enum AuthFailure {
         /// The reason as a ZAP status (300, 400 or 500), if it is one.
         status: Option<u16>,
     },
+    /// Our own authenticator does not let the peer in.
+    Denied {
+        /// Its status: 300, 400 or 500.
+        status: u16,
+    },
+}
+
+/// What is wrong with the reply of an authenticator (RFC 27).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ZapFault {
+    /// It has not seven frames, the delimiter included.
+    FrameCount,
+    /// The delimiter is not empty.
+    Delimiter,
+    /// The version is not 1.0.
+    Version,
+    /// The request id is not that of the request.
+    RequestId,
+    /// The status is not 200, 300, 400 or 500.
+    StatusCode,
+    /// The metadata is malformed.
+    Metadata,
 }
 
 // The ZMQ_PROTOCOL_ERROR_ZMTP_* numbers of the public header.
 const UNSPECIFIED: u32 = 0x1000_0000;
 const UNEXPECTED_COMMAND: u32 = 0x1000_0001;
 const MALFORMED_COMMAND: u32 = 0x1000_0011;
+const INVALID_SEQUENCE: u32 = 0x1000_0002;
+const KEY_EXCHANGE: u32 = 0x1000_0003;
+const MALFORMED_COMMAND_MESSAGE: u32 = 0x1000_0012;
+const MALFORMED_COMMAND_HELLO: u32 = 0x1000_0013;
+const MALFORMED_COMMAND_INITIATE: u32 = 0x1000_0014;
 const MALFORMED_COMMAND_ERROR: u32 = 0x1000_0015;
+const MALFORMED_COMMAND_READY: u32 = 0x1000_0016;
+const MALFORMED_COMMAND_WELCOME: u32 = 0x1000_0017;
 const INVALID_METADATA: u32 = 0x1000_0018;
+const CRYPTOGRAPHIC: u32 = 0x1100_0001;
 const MECHANISM_MISMATCH: u32 = 0x1100_0002;
+// The ZMQ_PROTOCOL_ERROR_ZAP_* numbers.
+const ZAP_UNSPECIFIED: u32 = 0x2000_0000;
+const ZAP_MALFORMED_REPLY: u32 = 0x2000_0001;
+const ZAP_BAD_REQUEST_ID: u32 = 0x2000_0002;
+const ZAP_BAD_VERSION: u32 = 0x2000_0003;
+const ZAP_INVALID_STATUS_CODE: u32 = 0x2000_0004;
+const ZAP_INVALID_METADATA: u32 = 0x2000_0005;
 
 impl ProtocolError {
     /// The `ZMQ_PROTOCOL_ERROR_*` number that a monitor event `HANDSHAKE_FAILED_PROTOCOL` carries.
@@ -116,7 +174,8 @@ impl ProtocolError {
             Self::PeerIncompatible(Mismatch::UnknownSocketType | Mismatch::SocketType { .. }) => {
                 INVALID_METADATA
             }
-            Self::TooLarge { .. } | Self::Auth(_) => UNSPECIFIED,
+            Self::Zap(fault) => fault.zmq_code(),
+            Self::TooLarge { .. } | Self::Auth(_) | Self::NoRandomness => UNSPECIFIED,
         }
     }
 }
@@ -133,6 +192,11 @@ impl fmt::Display for ProtocolError {
                 write!(f, "peer refused the handshake with status {status}")
             }
             Self::Auth(AuthFailure::Refused { status: None }) => f.write_str("peer refused the handshake"),
+            Self::Auth(AuthFailure::Denied { status }) => {
+                write!(f, "the authenticator refused the peer with status {status}")
+            }
+            Self::Zap(fault) => write!(f, "reply of the authenticator: {}", fault.text()),
+            Self::NoRandomness => f.write_str("the system has no random bytes"),
         }
     }
 }
@@ -154,6 +218,14 @@ impl Clause {
             | Self::PropertyTruncated
             | Self::PropertyLength
             | Self::PropertyDuplicate => INVALID_METADATA,
+            Self::MalformedHello => MALFORMED_COMMAND_HELLO,
+            Self::MalformedWelcome => MALFORMED_COMMAND_WELCOME,
+            Self::MalformedInitiate => MALFORMED_COMMAND_INITIATE,
+            Self::MalformedReady => MALFORMED_COMMAND_READY,
+            Self::MalformedMessage => MALFORMED_COMMAND_MESSAGE,
+            Self::Cryptographic => CRYPTOGRAPHIC,
+            Self::KeyExchange => KEY_EXCHANGE,
+            Self::NonceOrder => INVALID_SEQUENCE,
         }
     }
 
@@ -175,6 +247,43 @@ impl Clause {
             Self::PropertyTruncated => "metadata is cut off",
             Self::PropertyLength => "metadata value length exceeds 31 bits",
             Self::PropertyDuplicate => "metadata property occurs twice",
+            Self::MalformedHello => "HELLO command is malformed",
+            Self::MalformedWelcome => "WELCOME command is malformed",
+            Self::MalformedInitiate => "INITIATE command is malformed",
+            Self::MalformedReady => "READY command is malformed",
+            Self::MalformedMessage => "MESSAGE command is malformed",
+            Self::Cryptographic => "a box does not open",
+            Self::KeyExchange => "the vouch is not for this connection",
+            Self::NonceOrder => "nonce is not greater than the one before",
+        }
+    }
+
+    /// Whether it concerns the cipher of a connection: libzmq reports these as failures of the handshake even after it.
+    pub fn is_of_the_cipher(self) -> bool {
+        matches!(self, Self::MalformedMessage | Self::Cryptographic | Self::NonceOrder)
+    }
+}
+
+impl ZapFault {
+    fn zmq_code(self) -> u32 {
+        match self {
+            Self::FrameCount => ZAP_MALFORMED_REPLY,
+            Self::Delimiter => ZAP_UNSPECIFIED,
+            Self::Version => ZAP_BAD_VERSION,
+            Self::RequestId => ZAP_BAD_REQUEST_ID,
+            Self::StatusCode => ZAP_INVALID_STATUS_CODE,
+            Self::Metadata => ZAP_INVALID_METADATA,
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::FrameCount => "it has not seven frames",
+            Self::Delimiter => "the delimiter is not empty",
+            Self::Version => "the version is not 1.0",
+            Self::RequestId => "the request id is another",
+            Self::StatusCode => "the status is unknown",
+            Self::Metadata => "the metadata is malformed",
         }
     }
 }
@@ -182,6 +291,18 @@ impl Clause {
 impl From<Clause> for ProtocolError {
     fn from(clause: Clause) -> Self {
         Self::PeerMisbehaved(clause)
+    }
+}
+
+impl From<AuthFailure> for ProtocolError {
+    fn from(failure: AuthFailure) -> Self {
+        Self::Auth(failure)
+    }
+}
+
+impl From<ZapFault> for ProtocolError {
+    fn from(fault: ZapFault) -> Self {
+        Self::Zap(fault)
     }
 }
 
@@ -218,6 +339,21 @@ mod tests {
         assert_eq!(code(Clause::CommandName), 0x1000_0011);
         assert_eq!(code(Clause::ReservedFlags), 0x1000_0000);
         assert_eq!(code(Clause::MechanismName), 0x1100_0002);
+        assert_eq!(code(Clause::NonceOrder), 0x1000_0002);
+        assert_eq!(code(Clause::KeyExchange), 0x1000_0003);
+        assert_eq!(code(Clause::MalformedMessage), 0x1000_0012);
+        assert_eq!(code(Clause::MalformedHello), 0x1000_0013);
+        assert_eq!(code(Clause::MalformedInitiate), 0x1000_0014);
+        assert_eq!(code(Clause::MalformedReady), 0x1000_0016);
+        assert_eq!(code(Clause::MalformedWelcome), 0x1000_0017);
+        assert_eq!(code(Clause::Cryptographic), 0x1100_0001);
+        let zap = |fault: ZapFault| ProtocolError::from(fault).zmq_code();
+        assert_eq!(zap(ZapFault::Delimiter), 0x2000_0000);
+        assert_eq!(zap(ZapFault::FrameCount), 0x2000_0001);
+        assert_eq!(zap(ZapFault::RequestId), 0x2000_0002);
+        assert_eq!(zap(ZapFault::Version), 0x2000_0003);
+        assert_eq!(zap(ZapFault::StatusCode), 0x2000_0004);
+        assert_eq!(zap(ZapFault::Metadata), 0x2000_0005);
         assert_eq!(ProtocolError::from(Mismatch::Mechanism).zmq_code(), 0x1100_0002);
         assert_eq!(ProtocolError::from(Mismatch::UnknownSocketType).zmq_code(), 0x1000_0018);
         assert_eq!(ProtocolError::TooLarge { size: 2, limit: 1 }.zmq_code(), 0x1000_0000);

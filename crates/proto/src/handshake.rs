@@ -6,7 +6,7 @@
 use crate::command::{parse_reason, split_name};
 use crate::error::{AuthFailure, Clause, Mismatch, ProtocolError};
 use crate::frame::{Header, decode_header};
-use crate::mechanism::Mechanism;
+use crate::mechanism::{Mechanism, Progress};
 use crate::metadata::Metadata;
 use crate::socket_type::SocketType;
 
@@ -61,28 +61,32 @@ pub(crate) fn legacy_code(ours: SocketType) -> u8 {
     }
 }
 
-/// Judges the header of a handshake command; its body is yet to come.
-pub(crate) fn command_header(bytes: &[u8]) -> Result<Option<Header>, ProtocolError> {
+/// Judges the header of a handshake command; its body is yet to come. `limit` is what makes sense to the mechanism now.
+pub(crate) fn command_header(bytes: &[u8], limit: u64) -> Result<Option<Header>, ProtocolError> {
     let header = decode_header(bytes)?;
+    let limit = limit.min(MAX_COMMAND);
     match header {
         Some(header) if !header.is_command() => Err(Clause::UnexpectedMessage.into()),
-        Some(Header { body_len, .. }) if body_len > MAX_COMMAND => {
-            Err(ProtocolError::TooLarge { size: body_len, limit: MAX_COMMAND })
+        Some(Header { body_len, .. }) if body_len > limit => {
+            Err(ProtocolError::TooLarge { size: body_len, limit })
         }
         header => Ok(header),
     }
 }
 
-/// Takes a whole command of the handshake and yields the peer's metadata once that is complete. The reason of
-/// an ERROR goes into `refusal`.
+/// Takes a whole command of the handshake. The reason of an ERROR goes into `refusal`.
 pub(crate) fn command(
     mechanism: &mut dyn Mechanism,
     body: &[u8],
     out: &mut Vec<u8>,
     refusal: &mut Vec<u8>,
-) -> Result<Option<Metadata>, ProtocolError> {
-    let (name, data) = split_name(body)?;
-    if name == b"ERROR" {
+) -> Result<Progress, ProtocolError> {
+    let (name, data) = match body.strip_prefix(b"^RROR") {
+        // What libzmq's PLAIN server sends: the length of the name and its first letter have become one octet, 5E.
+        Some(data) => (&b"ERROR"[..], data),
+        None => split_name(body)?,
+    };
+    if name == b"ERROR" && mechanism.heeds_error() {
         let reason = parse_reason(data)?;
         refusal.extend_from_slice(reason);
         return Err(ProtocolError::Auth(AuthFailure::Refused { status: zap_status(reason) }));

@@ -11,6 +11,7 @@
 //!          ▼            until established                               │
 //!   Session::input ──▶ greeting ──▶ handshake ──▶ mechanism ──▶ Session::output
 //!          │
+//!          ├─▶ Credentials, to be judged (zap) ──▶ Session::admit, Session::refuse
 //!          └─▶ Established { version, peer, stage }
 //!
 //!          │            afterwards                                      ▲
@@ -18,7 +19,7 @@
 //!     Stage::open ──▶ plain 3.1 frames (frame, command) ──▶ Stage::seal
 //! ```
 //!
-//! With a 3.1 peer over NULL there is no stage: the frames on the wire are the frames in the queue.
+//! With a 3.1 peer over NULL or PLAIN there is no stage: the frames on the wire are the frames in the queue.
 //! A STREAM or raw ROUTER connection has no session: it uses [`stage::raw`] from the first byte.
 
 #![forbid(unsafe_code)]
@@ -31,16 +32,20 @@ mod greeting;
 mod handshake;
 mod mechanism;
 pub mod metadata;
+mod secret;
 mod session;
 mod socket_type;
 pub mod socks;
 pub mod stage;
+pub mod z85;
+pub mod zap;
 
 pub use command::legacy_subscription;
-pub use error::{AuthFailure, Clause, Mismatch, ProtocolError};
+pub use error::{AuthFailure, Clause, Mismatch, ProtocolError, ZapFault};
 pub use greeting::Version;
 pub use handshake::Peer;
-pub use mechanism::MechanismConfig;
+pub use mechanism::{MechanismConfig, Random, ServerKeys, public_key};
+pub use secret::Secret;
 pub use session::{Established, Session, SessionConfig};
 pub use socket_type::SocketType;
 pub use stage::Stage;

@@ -8,14 +8,15 @@
 use std::mem;
 
 use crate::command::{put_error, put_subscribe};
-use crate::error::{Mismatch, ProtocolError};
+use crate::error::{AuthFailure, Mismatch, ProtocolError};
 use crate::frame::{MAX_HEADER, put_header};
 use crate::greeting::{self, Version};
 use crate::handshake::{self, Peer};
-use crate::mechanism::{Entry, Mechanism, MechanismConfig};
-use crate::metadata::put_property;
+use crate::mechanism::{Entry, Mechanism, MechanismConfig, Progress};
+use crate::metadata::{Metadata, put_property};
 use crate::socket_type::SocketType;
 use crate::stage::{self, Stage};
+use crate::zap::Credentials;
 
 /// What our end of a connection announces.
 #[derive(Clone, Debug)]
@@ -24,10 +25,13 @@ pub struct SessionConfig {
     pub socket_type: SocketType,
     /// Our routing id, at most 255 bytes (more is cut); may be empty.
     pub routing_id: Vec<u8>,
-    /// Whether we are the server of a mechanism that has roles.
-    pub as_server: bool,
     /// The security mechanism the peer has to use too.
     pub mechanism: MechanismConfig,
+    /// Whether the caller judges the peer's credentials: then [`Session::credentials`] yields them, and the handshake waits for
+    /// [`Session::admit`]. If not, whoever keeps to the protocol is let in, whatever the password.
+    pub authenticate: bool,
+    /// The largest body of a message to accept, for a stage that has to keep whole ones.
+    pub max_msg_size: Option<u64>,
     /// Further metadata for our READY command; invalid names are left out.
     pub properties: Vec<(String, Vec<u8>)>,
 }
@@ -57,6 +61,8 @@ pub struct Session {
     written: usize,
     started: bool,
     refusal: Vec<u8>,
+    /// The peer's, until they are fetched.
+    credentials: Option<Credentials>,
 }
 
 enum State {
@@ -89,6 +95,7 @@ impl Session {
             written: 0,
             started: false,
             refusal: Vec::new(),
+            credentials: None,
         }
     }
 
@@ -139,6 +146,38 @@ impl Session {
             State::Done(established) => established.take().map(|established| *established),
             _ => None,
         }
+    }
+
+    /// What the peer has shown to be let in, once: the caller has it judged and goes on with [`admit`](Self::admit) or
+    /// [`refuse`](Self::refuse). Input is still taken meanwhile.
+    pub fn credentials(&mut self) -> Option<Credentials> {
+        self.credentials.take()
+    }
+
+    /// The peer's credentials are good: the handshake goes on.
+    ///
+    /// # Errors
+    /// What is wrong with something that the peer has sent before; the connection is over then, as after [`input`](Self::input).
+    pub fn admit(&mut self) -> Result<(), ProtocolError> {
+        let State::Commands(version, mechanism) = &mut self.state else { return Ok(()) };
+        let version = *version;
+        let progress = mechanism.admit(&mut self.out);
+        let result = progress.and_then(|progress| self.follow(version, progress));
+        if let Err(error) = result {
+            self.state = State::Failed(error);
+            self.pending = Vec::new();
+        }
+        result
+    }
+
+    /// The peer's credentials are no good: the connection is over. An ERROR command tells the peer so, unless `status` is 300, a
+    /// failure that may pass.
+    pub fn refuse(&mut self, status: u16) {
+        if status != 300 {
+            put_error(&mut self.out, status.to_string().as_bytes());
+        }
+        self.state = State::Failed(AuthFailure::Denied { status }.into());
+        self.pending = Vec::new();
     }
 
     /// Whether the peer has sent a valid signature, or the start of a 1.0 identity frame: it seems to speak ZMTP.
@@ -196,8 +235,7 @@ impl Session {
     fn revision(&mut self) -> Result<(), ProtocolError> {
         let Some(version) = greeting::older_version(self.pending[greeting::SIGNATURE_LEN]) else {
             let entry = self.mechanism();
-            let as_server = self.config.as_server && entry.has_roles;
-            greeting::put_rest(&mut self.out, entry.name, as_server);
+            greeting::put_rest(&mut self.out, entry.name, entry.as_server);
             self.state = State::Greeting;
             self.wanted = greeting::GREETING_LEN;
             return Ok(());
@@ -220,9 +258,9 @@ impl Session {
         let Some(bytes) = self.pending.first_chunk() else { return Ok(()) };
         let version = greeting::judge(bytes, entry.name)?;
         let mut mechanism = (entry.start)(&self.config.mechanism);
-        mechanism.begin(self.metadata(), &mut self.out);
+        let progress = mechanism.begin(self.metadata(), &mut self.out)?;
         self.await_item(State::Commands(version, mechanism), 1);
-        Ok(())
+        self.follow(version, progress)
     }
 
     fn identity(&mut self, version: Version, peer_type: Option<SocketType>) -> Result<(), ProtocolError> {
@@ -244,7 +282,8 @@ impl Session {
 
     fn command(&mut self) -> Result<(), ProtocolError> {
         let State::Commands(version, mechanism) = &mut self.state else { return Ok(()) };
-        let Some(header) = handshake::command_header(&self.pending)? else {
+        let limit = mechanism.command_limit();
+        let Some(header) = handshake::command_header(&self.pending, limit)? else {
             self.wanted = if self.pending.len() < 2 { 2 } else { MAX_HEADER };
             return Ok(());
         };
@@ -254,23 +293,44 @@ impl Session {
             return Ok(());
         }
         let body = &self.pending[header.header_len..];
-        let complete = handshake::command(&mut **mechanism, body, &mut self.out, &mut self.refusal)?;
-        let Some(metadata) = complete else {
-            self.pending.clear();
-            self.wanted = 1;
-            return Ok(());
-        };
+        let progress = handshake::command(&mut **mechanism, body, &mut self.out, &mut self.refusal)?;
         let version = *version;
+        self.pending.clear();
+        self.wanted = 1;
+        self.follow(version, progress)
+    }
+
+    /// Does what a step of the mechanism has led to.
+    fn follow(&mut self, version: Version, mut progress: Progress) -> Result<(), ProtocolError> {
+        loop {
+            match progress {
+                Progress::Pending => return Ok(()),
+                Progress::Judge(credentials) if self.config.authenticate => {
+                    self.credentials = Some(credentials);
+                    return Ok(());
+                }
+                Progress::Judge(_) => {
+                    let State::Commands(_, mechanism) = &mut self.state else { return Ok(()) };
+                    progress = mechanism.admit(&mut self.out)?;
+                }
+                Progress::Complete(metadata) => return self.complete(version, metadata),
+            }
+        }
+    }
+
+    fn complete(&mut self, version: Version, metadata: Metadata) -> Result<(), ProtocolError> {
         match Peer::from_metadata(self.config.socket_type, metadata) {
-            Ok(peer) => self.finish(version, peer),
+            Ok(peer) => {
+                self.finish(version, peer);
+                Ok(())
+            }
             Err(error) => {
                 if let ProtocolError::PeerIncompatible(_) = error {
                     put_error(&mut self.out, b"Incompatible socket type");
                 }
-                return Err(error);
+                Err(error)
             }
         }
-        Ok(())
     }
 
     fn finish(&mut self, version: Version, peer: Peer) {
@@ -279,7 +339,11 @@ impl Session {
         if version == Version::V1 && peer.socket_type.is_none() && ours.takes_subscriptions() {
             put_subscribe(&mut inbound, b"");
         }
-        let stage = stage::for_peer(version, ours);
+        let sealing = match &mut self.state {
+            State::Commands(_, mechanism) => mechanism.stage(self.config.max_msg_size),
+            _ => None,
+        };
+        let stage = stage::chain(stage::for_peer(version, ours), sealing);
         self.pending = Vec::new();
         self.state = State::Done(Some(Box::new(Established { version, peer, stage, inbound })));
     }
@@ -297,7 +361,8 @@ impl Session {
 
     /// Refuses a peer before 3.0 unless we ask for no protection.
     fn require_plain(&self) -> Result<(), ProtocolError> {
-        if self.mechanism().allows_older_peers { Ok(()) } else { Err(Mismatch::Version.into()) }
+        let unprotected = self.mechanism().allows_older_peers && !self.config.authenticate;
+        if unprotected { Ok(()) } else { Err(Mismatch::Version.into()) }
     }
 
     fn metadata(&mut self) -> Vec<u8> {
@@ -313,5 +378,7 @@ impl Session {
     }
 }
 
+#[cfg(test)]
+mod secure_tests;
 #[cfg(test)]
 mod tests;

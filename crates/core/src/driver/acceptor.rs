@@ -3,6 +3,7 @@
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+use super::security::Security;
 use super::wire::{Origin, Wire};
 use super::{Resident, Site, Source, Turn};
 use crate::monitor::{Ends, event};
@@ -28,6 +29,7 @@ struct State {
 pub(crate) struct Acceptor {
     site: Arc<Site>,
     options: Arc<Options>,
+    pub(super) security: Security,
     endpoint: Ends,
     unlink: Option<Leftover>,
     state: Mutex<State>,
@@ -39,6 +41,7 @@ impl Acceptor {
         let fd = bound.listener.as_fd().as_raw_fd();
         let acceptor = Arc::new(Acceptor {
             site: site.clone(),
+            security: Security::new(&options),
             options,
             endpoint: Ends::bound(bound.endpoint),
             unlink: bound.unlink,

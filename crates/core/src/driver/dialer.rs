@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+use super::security::Security;
 use super::wire::{Origin, Wire};
 use super::{Resident, Site, Source, Turn, relay};
 use crate::conn::{Connection, Loss, News};
@@ -61,6 +62,7 @@ struct State {
 pub(crate) struct Dialer {
     site: Arc<Site>,
     options: Arc<Options>,
+    pub(super) security: Security,
     endpoint: Endpoint,
     name: String,
     state: Mutex<State>,
@@ -76,6 +78,7 @@ impl Dialer {
     ) -> Arc<Self> {
         let dialer = Arc::new(Dialer {
             site: site.clone(),
+            security: Security::new(&options),
             options,
             name: endpoint.to_string(),
             state: Mutex::new(State {

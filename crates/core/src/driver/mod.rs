@@ -12,6 +12,7 @@ mod dialer;
 mod heartbeat;
 mod relay;
 mod residual;
+mod security;
 mod site;
 mod sweep;
 mod tick;

@@ -12,6 +12,7 @@ use crate::options::Options;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::{Arc, Mutex, lock};
+use crate::zap::Desk;
 use tautline_io::net::Stream;
 use tautline_io::reactor::Token;
 
@@ -27,8 +28,8 @@ pub(crate) struct Site {
     /// Handshakes and attempts to connect that came to nothing.
     pub(crate) failed_handshakes: AtomicU64,
     pub(crate) failed_connects: AtomicU64,
-    /// A ZAP handler is bound in the context.
-    zap_handler: Arc<AtomicBool>,
+    /// Where the context's ZAP handler is found.
+    pub(super) desk: Arc<Desk>,
     /// Dropped last: the context counts on it.
     _ticket: Box<dyn Any + Send + Sync>,
 }
@@ -134,7 +135,7 @@ impl Site {
         set: Arc<ReadSet>,
         driver: Arc<Driver>,
         tap: Arc<Tap>,
-        zap_handler: Arc<AtomicBool>,
+        desk: Arc<Desk>,
         ticket: Box<dyn Any + Send + Sync>,
     ) -> Self {
         Site {
@@ -147,7 +148,7 @@ impl Site {
             closed: AtomicBool::new(false),
             failed_handshakes: AtomicU64::new(0),
             failed_connects: AtomicU64::new(0),
-            zap_handler,
+            desk,
             _ticket: ticket,
         }
     }
@@ -188,11 +189,6 @@ impl Site {
             Resident::Wire(wire) if wire.carries(connection, session) => Some(wire.clone()),
             _ => None,
         })
-    }
-
-    /// Whether a ZAP handler must let peers in: with a ZMQ_ZAP_DOMAIN, if there is a handler or ZMQ_ZAP_ENFORCE_DOMAIN asks for one.
-    pub(super) fn must_authenticate(&self, options: &Options) -> bool {
-        !options.zap_domain.is_empty() && (options.zap_enforce_domain || self.zap_handler.load(Acquire))
     }
 
     /// Whether the socket is closed: nobody receives any more.

@@ -4,6 +4,7 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use super::heartbeat::Heartbeat;
+use super::security::Security;
 use super::{Acceptor, Dialer, Resident, Site, Source, Turn};
 use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
 use crate::message::Metadata;
@@ -12,10 +13,12 @@ use crate::options::Options;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
+use crate::zap::{Answer, Inquiry, Unasked};
 use std::io::ErrorKind;
 use tautline_io::errno;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Event, Interest, Mode, Token};
+use tautline_proto::zap::{self, Credentials, Verdict};
 use tautline_proto::{AuthFailure, Established, ProtocolError, SessionConfig, stage};
 
 /// Where a stream came from.
@@ -25,6 +28,9 @@ pub(super) enum Origin {
     /// We went to the peer.
     Dialed(Arc<Dialer>),
 }
+
+/// The property that tells who a peer is to the authenticator.
+const USER_ID: &str = "User-Id";
 
 enum Phase {
     /// The peers introduce themselves.
@@ -42,6 +48,20 @@ struct State {
     linger_timer: u64,
     lingering: bool,
     heartbeat: Heartbeat,
+    /// The question to the ZAP handler about this peer, and the registration of its descriptor.
+    inquiry: Option<(Inquiry, Token)>,
+    /// What the handler has said: the peer is in.
+    verdict: Option<Verdict>,
+    /// The handler said no, which has been reported: the peer is told, and has the last word.
+    refused: bool,
+}
+
+/// What the handshake needs next.
+enum Next {
+    /// The stream, or the handler.
+    Wait,
+    Judge(Credentials),
+    Open(Box<Established>),
 }
 
 /// One stream.
@@ -69,8 +89,9 @@ impl Wire {
         let config = SessionConfig {
             socket_type: site.kind.socket_type,
             routing_id: options.routing_id.clone(),
-            as_server: options.as_server,
-            mechanism: tautline_proto::MechanismConfig::Null,
+            mechanism: origin.security().mechanism.clone(),
+            authenticate: origin.security().authenticate,
+            max_msg_size: options.max_msg_size,
             properties: options.metadata.clone(),
         };
         let state = State {
@@ -81,6 +102,9 @@ impl Wire {
             linger_timer: 0,
             lingering: false,
             heartbeat: Heartbeat::new(&options),
+            inquiry: None,
+            verdict: None,
+            refused: false,
         };
         let wire = Arc::new(Wire {
             site: site.clone(),
@@ -99,12 +123,8 @@ impl Wire {
         }
         if raw {
             let stage: Box<dyn tautline_proto::Stage> = stage::raw();
-            let peer = wire.peer_info(Vec::new(), Vec::new());
+            let peer = wire.peer_info(Vec::new(), Vec::new(), None);
             return wire.open(turn, peer, Some(stage), Vec::new(), Vec::new());
-        }
-        if wire.site.must_authenticate(&wire.options) {
-            // As in libzmq when a handler cannot be asked: nobody is let in.
-            return wire.end(turn, Loss::Stream(errno::EFAULT));
         }
         if let Some(deadline) = wire.options.handshake_interval {
             let key = turn.after(deadline, &wire);
@@ -118,63 +138,150 @@ impl Wire {
         self.site.kind.raw || self.options.router_raw
     }
 
-    /// Goes on with the handshake as far as the stream lets it.
+    /// Goes on with the handshake as far as the stream and the handler let it.
     fn shake_hands(self: &Arc<Self>, turn: &mut Turn) {
-        let mut buffer = [0; 4096];
         let mut leftover = Vec::new();
-        let outcome = {
-            let mut state = lock(&self.state);
-            let Phase::Handshake(session) = &mut state.phase else { return };
-            loop {
-                if let Err(loss) = write_output(session, &self.stream) {
-                    break Err(loss);
-                }
-                if session.output().is_empty()
-                    && let Some(established) = session.established()
-                {
-                    break Ok(Some(established));
-                }
-                match self.stream.read(&mut buffer) {
-                    Ok(0) => break Err(Loss::Stream(0)),
-                    Ok(n) => match session.input(&buffer[..n]) {
-                        // Only the end of the handshake leaves something.
-                        Ok(used) => leftover.extend_from_slice(&buffer[used..n]),
-                        Err(error) => {
-                            // The ERROR command, if there is one to send, tells the peer why.
-                            let _ = write_output(session, &self.stream);
-                            break Err(Loss::Protocol(error));
-                        }
-                    },
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        let interest =
-                            if session.output().is_empty() { Interest::READ } else { Interest::BOTH };
-                        turn.modify(state.registration, self.stream.as_fd(), interest, Mode::OneShot);
-                        break Ok(None);
-                    }
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    Err(error) => break Err(Loss::Stream(error.raw_os_error().unwrap_or(0))),
-                }
-            }
-        };
-        match outcome {
-            Ok(None) => {}
-            Ok(Some(Established { peer, stage, inbound, .. })) => {
-                let peer = self.peer_info(peer.routing_id, peer.properties);
-                self.site.tap.emit(event::HANDSHAKE_SUCCEEDED, 0, &self.endpoint);
-                self.open(turn, peer, stage, inbound, leftover);
-            }
-            Err(loss) => self.end(turn, loss),
+        loop {
+            let established = match self.next(turn, &mut leftover) {
+                Ok(Next::Wait) => return,
+                Ok(Next::Judge(credentials)) => match self.judge(turn, &credentials) {
+                    Ok(()) => continue,
+                    Err(loss) => return self.end(turn, loss),
+                },
+                Ok(Next::Open(established)) => established,
+                Err(loss) => return self.end(turn, loss),
+            };
+            let Established { peer, stage, inbound, .. } = *established;
+            let verdict = lock(&self.state).verdict.take();
+            let peer = self.peer_info(peer.routing_id, peer.properties, verdict);
+            self.site.tap.emit(event::HANDSHAKE_SUCCEEDED, 0, &self.endpoint);
+            return self.open(turn, peer, stage, inbound, leftover);
         }
     }
 
-    fn peer_info(&self, routing_id: Vec<u8>, properties: Vec<(String, Vec<u8>)>) -> Arc<PeerInfo> {
-        let mut texts: Vec<(String, String)> = properties
-            .into_iter()
-            .map(|(name, value)| (name, String::from_utf8_lossy(&value).into_owned()))
-            .collect();
-        texts.push(("Peer-Address".into(), transport::peer_name(&self.stream)));
-        texts.push(("Routing-Id".into(), String::from_utf8_lossy(&routing_id).into_owned()));
-        let metadata = Arc::new(Metadata::new(texts, Some(self.stream.as_fd().as_raw_fd())));
+    /// Reads and writes until something else is needed. `leftover` takes what comes behind the handshake.
+    fn next(&self, turn: &Turn, leftover: &mut Vec<u8>) -> Result<Next, Loss> {
+        let mut buffer = [0; 4096];
+        let mut state = lock(&self.state);
+        let State { phase: Phase::Handshake(session), registration, refused, .. } = &mut *state else {
+            return Ok(Next::Wait);
+        };
+        loop {
+            write_output(session, &self.stream)?;
+            if let Some(credentials) = session.credentials() {
+                return Ok(Next::Judge(credentials));
+            }
+            if session.output().is_empty()
+                && let Some(established) = session.established()
+            {
+                return Ok(Next::Open(Box::new(established)));
+            }
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return Err(Loss::Stream(errno::EPIPE)),
+                Ok(_) if *refused => {}
+                Ok(n) => match session.input(&buffer[..n]) {
+                    // Only the end of the handshake leaves something.
+                    Ok(used) => leftover.extend_from_slice(&buffer[used..n]),
+                    Err(error) => {
+                        // The ERROR command, if there is one to send, tells the peer why.
+                        let _ = write_output(session, &self.stream);
+                        return Err(Loss::Protocol(error));
+                    }
+                },
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let interest = if session.output().is_empty() { Interest::READ } else { Interest::BOTH };
+                    turn.modify(*registration, self.stream.as_fd(), interest, Mode::OneShot);
+                    return Ok(Next::Wait);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(Loss::Stream(error.raw_os_error().unwrap_or(0))),
+            }
+        }
+    }
+
+    /// Asks the ZAP handler about the peer; if there is none, the options decide.
+    fn judge(self: &Arc<Self>, turn: &mut Turn, credentials: &Credentials) -> Result<(), Loss> {
+        let address = transport::peer_name(&self.stream);
+        let Options { zap_domain, routing_id, .. } = &*self.options;
+        let request = zap::request(zap_domain, address.as_bytes(), routing_id, credentials);
+        match self.site.desk.ask(request) {
+            Ok(inquiry) => {
+                let source = Arc::new(Asking(self.clone()));
+                let token = turn
+                    .register(source, inquiry.as_fd(), Interest::READ, Mode::Level)
+                    .map_err(|error| Loss::Stream(error.raw_os_error().unwrap_or(errno::EFAULT)))?;
+                lock(&self.state).inquiry = Some((inquiry, token));
+                Ok(())
+            }
+            Err(Unasked::Nobody) if self.origin.security().handler_optional => self.admit(None),
+            Err(Unasked::Nobody) => Err(Loss::Stream(errno::EFAULT)),
+            Err(Unasked::Failed(errno)) => Err(Loss::Stream(errno)),
+        }
+    }
+
+    /// The peer may come in.
+    fn admit(&self, verdict: Option<Verdict>) -> Result<(), Loss> {
+        let mut state = lock(&self.state);
+        state.verdict = verdict;
+        match &mut state.phase {
+            Phase::Handshake(session) => session.admit().map_err(Loss::Protocol),
+            _ => Ok(()),
+        }
+    }
+
+    /// The ZAP handler may have answered.
+    fn answered(self: &Arc<Self>, turn: &mut Turn) {
+        let (answer, inquiry) = {
+            let mut state = lock(&self.state);
+            let Some((inquiry, _)) = &mut state.inquiry else { return };
+            match inquiry.answer() {
+                Answer::Pending => return,
+                answer => (answer, state.inquiry.take()),
+            }
+        };
+        if let Some((inquiry, token)) = inquiry {
+            turn.unregister(token, inquiry.as_fd());
+        }
+        match answer {
+            Answer::Given(Ok(verdict)) if verdict.status == 200 => {
+                if let Err(loss) = self.admit(Some(verdict)) {
+                    return self.end(turn, loss);
+                }
+            }
+            Answer::Given(Ok(Verdict { status, .. })) => {
+                self.report_failed_handshake(Loss::Protocol(AuthFailure::Denied { status }.into()));
+                let mut state = lock(&self.state);
+                state.refused = true;
+                if let Phase::Handshake(session) = &mut state.phase {
+                    session.refuse(status);
+                }
+            }
+            Answer::Given(Err(error)) => return self.end(turn, Loss::Protocol(error)),
+            // As in libzmq: nobody will let the peer in. It waits until it gives up, or its time is over.
+            Answer::Lost | Answer::Pending => return,
+        }
+        self.shake_hands(turn);
+    }
+
+    /// What messages of this peer carry. What we know comes first, then what the handler says, then what the peer says: the first
+    /// one of a name counts.
+    fn peer_info(
+        &self,
+        routing_id: Vec<u8>,
+        properties: Vec<(String, Vec<u8>)>,
+        verdict: Option<Verdict>,
+    ) -> Arc<PeerInfo> {
+        let mut list: Vec<(String, Vec<u8>)> = vec![
+            ("Peer-Address".into(), transport::peer_name(&self.stream).into_bytes()),
+            ("Routing-Id".into(), routing_id.clone()),
+        ];
+        if let Some(verdict) = verdict {
+            list.push((USER_ID.into(), verdict.user_id));
+            list.extend(verdict.properties);
+        }
+        // Nobody says of himself who he is.
+        list.extend(properties.into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case(USER_ID)));
+        let metadata = Arc::new(Metadata::new(list, Some(self.stream.as_fd().as_raw_fd())));
         Arc::new(PeerInfo { routing_id, metadata, ends: self.endpoint.clone() })
     }
 
@@ -270,18 +377,29 @@ impl Wire {
 
     /// The stream is over, for this reason.
     pub(super) fn end(self: &Arc<Self>, turn: &mut Turn, why: Loss) {
-        let (phase, registration) = {
+        let (phase, registration, inquiry, refused) = {
             let mut state = lock(&self.state);
-            (std::mem::replace(&mut state.phase, Phase::Closed), state.registration)
+            let phase = std::mem::replace(&mut state.phase, Phase::Closed);
+            (phase, state.registration, state.inquiry.take(), state.refused)
         };
+        if let Some((inquiry, token)) = inquiry {
+            turn.unregister(token, inquiry.as_fd());
+        }
         let fd = self.stream.as_fd().as_raw_fd() as u32;
         let opened = match phase {
             Phase::Closed => return,
             Phase::Handshake(_) => {
-                self.report_failed_handshake(why);
+                if !refused {
+                    self.report_failed_handshake(why);
+                }
                 None
             }
             Phase::Open(connection) => {
+                if let Loss::Protocol(error @ ProtocolError::PeerMisbehaved(clause)) = why
+                    && clause.is_of_the_cipher()
+                {
+                    self.site.tap.emit(event::HANDSHAKE_FAILED_PROTOCOL, error.zmq_code(), &self.endpoint);
+                }
                 self.site.set.remove(&connection);
                 connection.close();
                 Some(connection)
@@ -307,7 +425,9 @@ impl Wire {
             self.site.failed_handshakes.fetch_add(1, Relaxed);
         }
         match why {
-            Loss::Protocol(ProtocolError::Auth(AuthFailure::Refused { status: Some(status) })) => {
+            Loss::Protocol(ProtocolError::Auth(
+                AuthFailure::Refused { status: Some(status) } | AuthFailure::Denied { status },
+            )) => {
                 tap.emit(event::HANDSHAKE_FAILED_AUTH, status.into(), &self.endpoint);
             }
             Loss::Protocol(error) => {
@@ -353,6 +473,26 @@ impl Wire {
             _ => None,
         }
     }
+}
+
+impl Origin {
+    fn security(&self) -> &Security {
+        match self {
+            Origin::Accepted(acceptor) => &acceptor.security,
+            Origin::Dialed(dialer) => &dialer.security,
+        }
+    }
+}
+
+/// The descriptor of a question to the ZAP handler, as a source of the reactor.
+struct Asking(Arc<Wire>);
+
+impl Source for Asking {
+    fn ready(self: Arc<Self>, turn: &mut Turn, _event: &Event) {
+        self.0.answered(turn);
+    }
+
+    fn timer(self: Arc<Self>, _turn: &mut Turn, _key: u64) {}
 }
 
 impl Source for Wire {

@@ -6,8 +6,8 @@
 use tautline_proto::SocketType;
 
 use super::Options;
-use super::z85;
 use crate::error::Error;
+use tautline_proto::z85;
 
 /// Reads a field.
 pub(super) type Get<T> = for<'a> fn(&'a Options) -> T;

@@ -144,7 +144,7 @@ static TABLE: &[Row] = &[
         "ZMQ_PLAIN_PASSWORD",
         |o| &o.plain_password,
         |o, v| {
-            o.plain_password = sized(v, 1..=255)?;
+            o.plain_password = sized(v, 1..=255)?.into();
             be_client(o, Mechanism::Plain)
         },
     )
@@ -169,7 +169,7 @@ static TABLE: &[Row] = &[
         "ZMQ_CURVE_SECRETKEY",
         |o| &o.curve_secret_key,
         |o, v| {
-            o.curve_secret_key = v;
+            o.curve_secret_key = v.into();
             set(&mut o.mechanism, Mechanism::Curve)
         },
     ),
@@ -351,7 +351,7 @@ static TABLE: &[Row] = &[
         100,
         "ZMQ_SOCKS_PASSWORD",
         |o| &o.socks_password,
-        |o, v| sized(v, 0..=255).map(|v| o.socks_password = v),
+        |o, v| sized(v, 0..=255).map(|v| o.socks_password = v.into()),
     )
     .or_null(|o| o.socks_password.clear()),
     int_row(

@@ -21,7 +21,7 @@ impl Context {
     /// descriptors, [`Error::Terminated`].
     pub fn socket(&self, socket_type: SocketType) -> Result<Socket, Error> {
         let entry = pattern::entry(socket_type).ok_or(Error::Invalid)?;
-        let Place { id, inbox, driver, defaults, zap_handler, ticket, lingering } = self.admit()?;
+        let Place { id, inbox, driver, defaults, desk, ticket, lingering } = self.admit()?;
         let tap = Arc::new(Tap::default());
         let site = match driver {
             None => None,
@@ -36,15 +36,7 @@ impl Context {
                 driver.watch_set(set.clone());
                 let lingering = Box::new(lingering);
                 let inbox = inbox.clone();
-                Some(Arc::new(Site::new(
-                    kind(entry),
-                    inbox,
-                    set,
-                    driver,
-                    tap.clone(),
-                    zap_handler,
-                    lingering,
-                )))
+                Some(Arc::new(Site::new(kind(entry), inbox, set, driver, tap.clone(), desk, lingering)))
             }
         };
         Ok(Socket {

@@ -250,7 +250,7 @@ impl Socket {
 
     fn site_for_streams(&self) -> Result<Arc<Site>, Error> {
         // Falling back to no security would be worse than to refuse.
-        if self.pipes.options.mechanism != Mechanism::Null {
+        if self.pipes.options.mechanism == Mechanism::Gssapi {
             return Err(Error::NotSupported);
         }
         self.site.clone().ok_or(Error::NoThread)

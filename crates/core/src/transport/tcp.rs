@@ -91,7 +91,7 @@ fn route_tcp(tcp: &TcpEndpoint, options: &Options) -> Result<Route, Error> {
     };
     let proxy = TcpEndpoint::parse(proxy)?;
     proxy.for_connect()?;
-    let login = (options.socks_username.clone(), options.socks_password.clone());
+    let login = (options.socks_username.clone(), options.socks_password.to_vec());
     let request =
         socks::Request { target: target(tcp)?, login: Some(login).filter(|(name, _)| !name.is_empty()) };
     let source = source(&proxy, options)?.or(source(tcp, options)?);

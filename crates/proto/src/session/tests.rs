@@ -10,8 +10,9 @@ fn config(socket_type: SocketType) -> SessionConfig {
     SessionConfig {
         socket_type,
         routing_id: Vec::new(),
-        as_server: false,
         mechanism: MechanismConfig::Null,
+        authenticate: false,
+        max_msg_size: None,
         properties: Vec::new(),
     }
 }
@@ -214,7 +215,6 @@ fn our_metadata_and_bounds() {
     let mut session = Session::new(SessionConfig {
         routing_id: vec![b'x'; 300],
         properties: vec![("X-key".into(), b"value".to_vec()), ("not a name".into(), vec![])],
-        as_server: true,
         ..config(SocketType::Push)
     });
     session.input(&greeting(3, 1)).unwrap();

@@ -1,8 +1,8 @@
 //! Stages: what stands between the plain 3.1 frames of a queue and the bytes of one peer.
 //!
 //! A stage transforms two byte streams in wire order; the pump of its connection is the only caller. Both
-//! directions take any split and keep their own partial state, never more than a few bytes of it: bodies
-//! stream through. In the plain form subscriptions are always SUBSCRIBE and CANCEL commands.
+//! directions take any split and keep their own partial state: a few bytes where bodies stream through, a frame
+//! where it must be whole to be judged. In the plain form subscriptions are always SUBSCRIBE and CANCEL commands.
 //!
 //! | peer | stage |
 //! |---|---|
@@ -11,7 +11,9 @@
 //! | 2.0 | `v2`: and no commands at all |
 //! | 1.0 | `v1`: and other frame headers |
 //! | not ZMTP | [`raw()`]: no frames at all |
+//! | any, over CURVE | the stage of the mechanism (`mechanism/curve/traffic.rs`) beyond that of the version |
 
+mod chain;
 mod raw;
 mod rewrite;
 mod subscription;
@@ -22,6 +24,7 @@ use crate::error::ProtocolError;
 use crate::greeting::Version;
 use crate::socket_type::SocketType;
 
+pub(crate) use chain::chain;
 pub use raw::raw;
 pub(crate) use v1::put_header as put_v1_header;
 

@@ -1,0 +1,170 @@
+//! Asking the application's ZAP handler (RFC 27) whether a peer may come in.
+//!
+//! The handler is a REP, ROUTER or SERVER socket that is bound to `inproc://zeromq.zap.01`. A handshake that needs it makes one
+//! inproc pipe of its own, sends one request and waits for one reply, all from the I/O thread: the handler's owner wakes it through a
+//! descriptor. What the frames say is `tautline_proto::zap`'s business.
+
+use crate::conn::inproc::{self, InprocEnd};
+use crate::conn::{News, PeerInfo, SocketInbox, Waker};
+use crate::message::Message;
+use crate::options::{ContextDefaults, Options};
+use crate::queue::{FrameReader, Inbox};
+use crate::sync::{Arc, Mutex, lock};
+use std::os::fd::BorrowedFd;
+use tautline_io::errno;
+use tautline_io::wake::WakeFd;
+use tautline_proto::zap::{self, REPLY_FRAMES, Verdict};
+use tautline_proto::{ProtocolError, SocketType, frame};
+
+/// Where the handler of a context is found.
+#[derive(Default)]
+pub(crate) struct Desk {
+    handler: Mutex<Handler>,
+}
+
+#[derive(Default)]
+enum Handler {
+    #[default]
+    Nobody,
+    Bound {
+        inbox: Arc<SocketInbox>,
+        receive_hwm: u32,
+    },
+    /// Somebody who cannot answer.
+    Unfit,
+}
+
+/// Why nobody was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unasked {
+    /// No handler is bound.
+    Nobody,
+    /// The request could not be made.
+    Failed(i32),
+}
+
+impl Desk {
+    /// A socket was bound to the handler's name.
+    pub(crate) fn open(&self, socket_type: SocketType, inbox: &Arc<SocketInbox>, receive_hwm: u32) {
+        *lock(&self.handler) = match socket_type {
+            SocketType::Rep | SocketType::Router | SocketType::Server => {
+                Handler::Bound { inbox: inbox.clone(), receive_hwm }
+            }
+            _ => Handler::Unfit,
+        };
+    }
+
+    /// Nobody is bound to it any more.
+    pub(crate) fn shut(&self) {
+        *lock(&self.handler) = Handler::Nobody;
+    }
+
+    /// Sends a request of these frames, the delimiter included.
+    pub(crate) fn ask<'a>(&self, frames: impl Iterator<Item = &'a [u8]>) -> Result<Inquiry, Unasked> {
+        let handler = lock(&self.handler);
+        let (handler_inbox, receive_hwm) = match &*handler {
+            Handler::Nobody => return Err(Unasked::Nobody),
+            Handler::Unfit => return Err(Unasked::Failed(errno::EFAULT)),
+            Handler::Bound { inbox, receive_hwm } => (inbox, *receive_hwm),
+        };
+        let wake =
+            WakeFd::new().map_err(|error| Unasked::Failed(error.raw_os_error().unwrap_or(errno::EMFILE)))?;
+        let inbox = Arc::new(Inbox::new(Waker(wake)));
+        let options = Options::new(SocketType::Req, &ContextDefaults::default());
+        let nobody = Arc::new(PeerInfo::default());
+        let (mine, theirs) = inproc::pair(&options, [nobody.clone(), nobody]);
+        let (Ok(mut writer), Ok(reader)) = (mine.outgoing, mine.incoming) else {
+            return Err(Unasked::Failed(errno::EFAULT));
+        };
+        mine.end.attach(&inbox, 0, 0);
+        let mut frames = frames.peekable();
+        while let Some(body) = frames.next() {
+            writer.append(if frames.peek().is_some() { frame::MORE } else { 0 }, body);
+        }
+        writer.publish();
+        theirs.end.set_receive_hwm(receive_hwm);
+        theirs.end.meet();
+        // Still under the lock: the handler cannot leave before it has this.
+        handler_inbox.push(News::Inproc(Box::new(theirs)));
+        let mut inquiry = Inquiry { reader, _writer: writer, _end: mine.end, inbox, gone: false };
+        // From now on the descriptor tells, also of what has come until now.
+        if !inquiry.inbox.prepare_park() || inquiry.reader.ready() {
+            inquiry.inbox.waker().0.wake();
+        }
+        Ok(inquiry)
+    }
+}
+
+/// A request that waits for its reply. Dropping it takes it back.
+pub(crate) struct Inquiry {
+    reader: FrameReader,
+    // Dropped before the end, which tells the handler that nothing more comes.
+    _writer: crate::queue::FrameWriter,
+    _end: InprocEnd,
+    inbox: Arc<SocketInbox>,
+    gone: bool,
+}
+
+/// What has come of a request until now.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// Nothing: the descriptor tells when to look again.
+    Pending,
+    /// The reply, or what is wrong with it.
+    Given(Result<Verdict, ProtocolError>),
+    /// The handler is gone without a word.
+    Lost,
+}
+
+impl Inquiry {
+    /// Readable when there may be something.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inbox.waker().0.as_fd()
+    }
+
+    /// Looks for the reply.
+    pub(crate) fn answer(&mut self) -> Answer {
+        self.inbox.waker().0.drain();
+        self.inbox.finish_park();
+        loop {
+            let mut news = Vec::new();
+            self.inbox.drain(&mut news);
+            self.gone |= news.iter().any(|news| matches!(news, News::Left(_)));
+            if self.reader.ready() {
+                return Answer::Given(self.read());
+            }
+            if self.gone {
+                return Answer::Lost;
+            }
+            if self.inbox.prepare_park() {
+                if !self.reader.ready() {
+                    return Answer::Pending;
+                }
+                self.inbox.finish_park();
+            }
+        }
+    }
+
+    fn read(&mut self) -> Result<Verdict, ProtocolError> {
+        let mut frames = Vec::new();
+        loop {
+            let mut message = Message::new();
+            let Some(head) = self.reader.read_message(&mut message) else { break };
+            // One too many says enough.
+            if frames.len() <= REPLY_FRAMES {
+                frames.push(message);
+            }
+            if head.flags & frame::MORE == 0 {
+                break;
+            }
+        }
+        let bodies: Vec<&[u8]> = frames.iter().map(Message::as_slice).collect();
+        zap::judge(&bodies)
+    }
+}
+
+impl Drop for Inquiry {
+    fn drop(&mut self) {
+        self.inbox.close();
+    }
+}

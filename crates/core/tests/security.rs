@@ -1,0 +1,397 @@
+//! Mechanisms and the ZAP handler, end to end through the public API: who is let in, what both ends hear of it, what messages carry.
+
+// A model has no sockets.
+#![cfg(not(loom))]
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use tautline_core::{Context, Error, Flags, Message, Socket, SocketType, public_key};
+use tautline_testkit::with_watchdog;
+
+const RCVMORE: i32 = 13;
+const LAST_ENDPOINT: i32 = 32;
+const PLAIN_SERVER: i32 = 44;
+const PLAIN_USERNAME: i32 = 45;
+const PLAIN_PASSWORD: i32 = 46;
+const CURVE_SERVER: i32 = 47;
+const CURVE_PUBLICKEY: i32 = 48;
+const CURVE_SECRETKEY: i32 = 49;
+const CURVE_SERVERKEY: i32 = 50;
+const ZAP_DOMAIN: i32 = 55;
+const GSSAPI_SERVER: i32 = 62;
+const HANDSHAKE_IVL: i32 = 66;
+const ZAP_ENFORCE_DOMAIN: i32 = 93;
+
+const DISCONNECTED: u16 = 0x200;
+const FAILED_NO_DETAIL: u16 = 0x800;
+const SUCCEEDED: u16 = 0x1000;
+const FAILED_PROTOCOL: u16 = 0x2000;
+const FAILED_AUTH: u16 = 0x4000;
+const HANDSHAKES: u16 = FAILED_NO_DETAIL | SUCCEEDED | FAILED_PROTOCOL | FAILED_AUTH;
+const MISMATCH: u32 = 0x1100_0002;
+const EFAULT: u32 = 14;
+const ETIMEDOUT: u32 = 110;
+
+const SERVER_SECRET: [u8; 32] = [0x51; 32];
+const CLIENT_SECRET: [u8; 32] = [0xC1; 32];
+
+fn test(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
+    with_watchdog(Duration::from_secs(60), name, move || {
+        let context = Context::new();
+        body(&context);
+        context.terminate().unwrap();
+    });
+}
+
+fn set(socket: &mut Socket, option: i32, value: i32) {
+    socket.set_option(option, &value.to_ne_bytes()).unwrap();
+}
+
+fn bind(socket: &mut Socket) -> String {
+    socket.bind("tcp://127.0.0.1:*").unwrap();
+    let mut buffer = [0; 256];
+    let n = socket.option(LAST_ENDPOINT, &mut buffer).unwrap();
+    String::from_utf8(buffer[..n - 1].to_vec()).unwrap()
+}
+
+fn recv(socket: &mut Socket) -> Message {
+    let mut message = Message::new();
+    socket.recv_message(&mut message, Flags::NONE).unwrap();
+    message
+}
+
+/// All parts of a message.
+fn recv_all(socket: &mut Socket) -> Vec<Vec<u8>> {
+    let mut parts = Vec::new();
+    loop {
+        parts.push(recv(socket).as_slice().to_vec());
+        let mut more = [0; 4];
+        socket.option(RCVMORE, &mut more).unwrap();
+        if more == [0; 4] {
+            return parts;
+        }
+    }
+}
+
+fn send_all(socket: &mut Socket, parts: &[&[u8]]) {
+    for (index, part) in parts.iter().enumerate() {
+        let flags = if index + 1 < parts.len() { Flags::MORE } else { Flags::NONE };
+        socket.send(part, flags).unwrap();
+    }
+}
+
+/// A PAIR socket on which `socket` reports these events.
+fn monitor(context: &Context, socket: &mut Socket, name: &str, events: u16) -> Socket {
+    let endpoint = format!("inproc://{name}");
+    socket.monitor(Some(&endpoint), events.into(), 1, SocketType::Pair).unwrap();
+    let mut monitor = context.socket(SocketType::Pair).unwrap();
+    monitor.connect(&endpoint).unwrap();
+    monitor
+}
+
+fn next_event(monitor: &mut Socket) -> (u16, u32) {
+    let head = recv_all(monitor).remove(0);
+    (u16::from_ne_bytes(head[..2].try_into().unwrap()), u32::from_ne_bytes(head[2..].try_into().unwrap()))
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Mechanism {
+    Null,
+    Plain,
+    Curve,
+}
+use Mechanism::{Curve, Null, Plain};
+
+fn secure(mechanism: Mechanism, server: &mut Socket, client: &mut Socket) {
+    match mechanism {
+        Null => {}
+        Plain => {
+            set(server, PLAIN_SERVER, 1);
+            client.set_option(PLAIN_USERNAME, b"joe").unwrap();
+            client.set_option(PLAIN_PASSWORD, b"s3cret").unwrap();
+        }
+        Curve => {
+            set(server, CURVE_SERVER, 1);
+            server.set_option(CURVE_SECRETKEY, &SERVER_SECRET).unwrap();
+            client.set_option(CURVE_SERVERKEY, &public_key(&SERVER_SECRET)).unwrap();
+            client.set_option(CURVE_PUBLICKEY, &public_key(&CLIENT_SECRET)).unwrap();
+            client.set_option(CURVE_SECRETKEY, &CLIENT_SECRET).unwrap();
+        }
+    }
+}
+
+/// A PULL server in the domain "home", and a PUSH client that is yet to connect.
+fn ends(context: &Context, mechanism: Mechanism) -> (Socket, Socket) {
+    let mut server = context.socket(SocketType::Pull).unwrap();
+    let mut client = context.socket(SocketType::Push).unwrap();
+    server.set_option(ZAP_DOMAIN, b"home").unwrap();
+    secure(mechanism, &mut server, &mut client);
+    (server, client)
+}
+
+fn handler(context: &Context, socket_type: SocketType) -> Socket {
+    let mut handler = context.socket(socket_type).unwrap();
+    handler.bind("inproc://zeromq.zap.01").unwrap();
+    handler
+}
+
+/// The frames of a request that a REP handler gets.
+fn request(mechanism: Mechanism) -> Vec<Vec<u8>> {
+    let (name, credentials): (&[u8], Vec<Vec<u8>>) = match mechanism {
+        Null => (b"NULL", vec![]),
+        Plain => (b"PLAIN", vec![b"joe".to_vec(), b"s3cret".to_vec()]),
+        Curve => (b"CURVE", vec![public_key(&CLIENT_SECRET).to_vec()]),
+    };
+    let fixed: [&[u8]; 6] = [b"1.0", b"1", b"home", b"127.0.0.1", b"", name];
+    fixed.into_iter().map(<[u8]>::to_vec).chain(credentials).collect()
+}
+
+const METADATA: &[u8] = b"\x05Hello\0\0\0\x05World";
+
+#[test]
+fn a_handler_lets_in_and_names_the_peer() {
+    test("allow", |context| {
+        let mut handler = handler(context, SocketType::Rep);
+        for mechanism in [Null, Plain, Curve] {
+            let (mut server, mut client) = ends(context, mechanism);
+            client.connect(&bind(&mut server)).unwrap();
+            assert_eq!(recv_all(&mut handler), request(mechanism));
+            send_all(&mut handler, &[b"1.0", b"1", b"200", b"OK", b"user", METADATA]);
+            client.send(b"hello", Flags::NONE).unwrap();
+            let message = recv(&mut server);
+            assert_eq!(message.as_slice(), b"hello");
+            let property = |name| message.property(name).map(|value| value.to_bytes());
+            assert_eq!(property("User-Id"), Some(&b"user"[..]), "{mechanism:?}");
+            assert_eq!(property("Hello"), Some(&b"World"[..]));
+            assert_eq!(property("Socket-Type"), Some(&b"PUSH"[..]));
+            assert_eq!(property("Peer-Address"), Some(&b"127.0.0.1"[..]));
+        }
+    });
+}
+
+#[test]
+fn a_router_may_be_the_handler_and_ask_in_any_order() {
+    test("router", |context| {
+        let mut handler = handler(context, SocketType::Router);
+        let (mut server, mut client) = ends(context, Curve);
+        let endpoint = bind(&mut server);
+        client.connect(&endpoint).unwrap();
+        let first = recv_all(&mut handler);
+        let (_, mut other) = ends(context, Curve);
+        other.connect(&endpoint).unwrap();
+        let second = recv_all(&mut handler);
+        assert_ne!(first[0], second[0], "a pipe for each handshake");
+        for (envelope, status) in [(&second, b"200"), (&first, b"400")] {
+            assert_eq!(envelope[1], b"");
+            send_all(&mut handler, &[&envelope[0], b"", b"1.0", b"1", status, b"", b"", b""]);
+        }
+        other.send(b"from the other", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server).as_slice(), b"from the other");
+    });
+}
+
+#[test]
+fn refusals_are_heard_at_both_ends() {
+    test("deny", |context| {
+        let mut handler = handler(context, SocketType::Rep);
+        for (round, (mechanism, status)) in
+            [Null, Plain, Curve].into_iter().flat_map(|m| [(m, b"400"), (m, b"500")]).enumerate()
+        {
+            let (mut server, mut client) = ends(context, mechanism);
+            let mut at_server =
+                monitor(context, &mut server, &format!("s{round}"), HANDSHAKES | DISCONNECTED);
+            let mut at_client =
+                monitor(context, &mut client, &format!("c{round}"), HANDSHAKES | DISCONNECTED);
+            client.connect(&bind(&mut server)).unwrap();
+            recv_all(&mut handler);
+            send_all(&mut handler, &[b"1.0", b"1", status, b"no", b"", b""]);
+            let code = u32::from(status[0] - b'0') * 100;
+            for monitor in [&mut at_server, &mut at_client] {
+                assert_eq!(next_event(monitor), (FAILED_AUTH, code), "{mechanism:?}");
+                assert_eq!(next_event(monitor).0, DISCONNECTED);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_temporary_failure_is_not_told() {
+    test("temporary", |context| {
+        let mut handler = handler(context, SocketType::Rep);
+        let (mut server, mut client) = ends(context, Plain);
+        let mut at_server = monitor(context, &mut server, "server", HANDSHAKES | DISCONNECTED);
+        let mut at_client = monitor(context, &mut client, "client", HANDSHAKES | DISCONNECTED | 0x400);
+        let endpoint = bind(&mut server);
+        client.connect(&endpoint).unwrap();
+        recv_all(&mut handler);
+        send_all(&mut handler, &[b"1.0", b"1", b"300", b"later", b"", b""]);
+        assert_eq!(next_event(&mut at_server), (FAILED_AUTH, 300));
+        // The connection stays until the client gives up, who knows of nothing until then.
+        client.close();
+        assert_eq!(next_event(&mut at_server).0, DISCONNECTED);
+        assert_eq!(next_event(&mut at_client).0, 0x400, "MONITOR_STOPPED");
+    });
+}
+
+#[test]
+fn replies_are_checked() {
+    let good: [&[u8]; 6] = [b"1.0", b"1", b"200", b"OK", b"user", b""];
+    let with = move |index: usize, frame: &'static [u8]| {
+        let mut frames = good.to_vec();
+        frames[index] = frame;
+        frames
+    };
+    let bad = [
+        (with(0, b"2.0"), 0x2000_0003),
+        (with(1, b"2"), 0x2000_0002),
+        (with(2, b"201"), 0x2000_0004),
+        (with(5, b"\x05Hello"), 0x2000_0005),
+        (good[..5].to_vec(), 0x2000_0001),
+        ([&good[..], &[b""]].concat(), 0x2000_0001),
+        (vec![&b""[..]], 0x2000_0001),
+        (std::iter::repeat_n(&b"frame"[..], 1000).collect(), 0x2000_0001),
+    ];
+    test("replies", move |context| {
+        let mut handler = handler(context, SocketType::Rep);
+        for (round, (frames, code)) in bad.into_iter().enumerate() {
+            let (mut server, mut client) = ends(context, Curve);
+            let mut events = monitor(context, &mut server, &format!("s{round}"), HANDSHAKES);
+            client.connect(&bind(&mut server)).unwrap();
+            recv_all(&mut handler);
+            send_all(&mut handler, &frames);
+            assert_eq!(next_event(&mut events), (FAILED_PROTOCOL, code));
+            client.disconnect(&String::from_utf8(last_endpoint(&mut server)).unwrap()).unwrap();
+            // It has come again meanwhile, or it has not.
+            drop((server, client));
+            while handler.recv(&mut [0; 64], Flags::DONTWAIT).is_ok() {}
+            drop(handler);
+            handler = self::handler(context, SocketType::Rep);
+        }
+    });
+}
+
+fn last_endpoint(socket: &mut Socket) -> Vec<u8> {
+    let mut buffer = [0; 256];
+    let n = socket.option(LAST_ENDPOINT, &mut buffer).unwrap();
+    buffer[..n - 1].to_vec()
+}
+
+#[test]
+fn without_a_handler_the_options_decide() {
+    test("nobody", |context| {
+        for (round, (mechanism, enforce, domain)) in [Null, Plain, Curve]
+            .into_iter()
+            .flat_map(|m| [(m, 0, true), (m, 1, true), (m, 1, false)])
+            .enumerate()
+        {
+            let (mut server, mut client) = ends(context, mechanism);
+            if !domain {
+                server = context.socket(SocketType::Pull).unwrap();
+                secure(mechanism, &mut server, &mut client);
+            }
+            set(&mut server, ZAP_ENFORCE_DOMAIN, enforce);
+            let mut events = monitor(context, &mut server, &format!("s{round}"), HANDSHAKES);
+            client.connect(&bind(&mut server)).unwrap();
+            // A password must be looked at. Keys, and names of peers, need not unless the option says so.
+            let open = mechanism != Plain && (enforce == 0 || !domain);
+            let expected = if open { (SUCCEEDED, 0) } else { (FAILED_NO_DETAIL, EFAULT) };
+            assert_eq!(next_event(&mut events), expected, "{mechanism:?} {enforce} {domain}");
+        }
+    });
+}
+
+#[test]
+fn nobody_is_let_in_by_who_cannot_answer() {
+    test("unfit", |context| {
+        let _unfit = handler(context, SocketType::Pull);
+        for (round, mechanism) in [Null, Plain, Curve].into_iter().enumerate() {
+            let (mut server, mut client) = ends(context, mechanism);
+            let mut events = monitor(context, &mut server, &format!("s{round}"), HANDSHAKES);
+            client.connect(&bind(&mut server)).unwrap();
+            assert_eq!(next_event(&mut events), (FAILED_NO_DETAIL, EFAULT));
+        }
+    });
+}
+
+#[test]
+fn a_handler_that_leaves_lets_nobody_in() {
+    test("leaves", |context| {
+        for (round, mechanism) in [Null, Plain, Curve].into_iter().enumerate() {
+            let mut handler = handler(context, SocketType::Rep);
+            let (mut server, mut client) = ends(context, mechanism);
+            set(&mut server, HANDSHAKE_IVL, 50);
+            let mut events = monitor(context, &mut server, &format!("s{round}"), HANDSHAKES);
+            client.connect(&bind(&mut server)).unwrap();
+            recv(&mut handler);
+            handler.close();
+            assert_eq!(next_event(&mut events), (FAILED_NO_DETAIL, ETIMEDOUT));
+        }
+    });
+}
+
+#[test]
+fn a_context_ends_with_questions_open() {
+    test("open questions", |context| {
+        let mut handler = handler(context, SocketType::Rep);
+        let (mut server, mut client) = ends(context, Curve);
+        client.connect(&bind(&mut server)).unwrap();
+        recv(&mut handler);
+        drop((server, client, handler));
+    });
+}
+
+#[test]
+fn a_curve_client_reconnects_and_what_it_sends_stays_sealed() {
+    test("reconnect", |context| {
+        let (mut server, mut client) = ends(context, Curve);
+        let endpoint = bind(&mut server);
+        let mut events = monitor(context, &mut client, "client", SUCCEEDED);
+        client.connect(&endpoint).unwrap();
+        for round in 0..3u8 {
+            // What is sent before the end of the former session is noticed may be lost.
+            assert_eq!(next_event(&mut events), (SUCCEEDED, 0));
+            client.send(&[round; 100_000], Flags::NONE).unwrap();
+            assert_eq!(recv(&mut server).as_slice(), [round; 100_000]);
+            server.close();
+            (server, _) = ends(context, Curve);
+            // The former one frees the address at once.
+            server.bind(&endpoint).unwrap();
+        }
+    });
+}
+
+#[test]
+fn strangers_do_not_get_past_the_greeting() {
+    test("strangers", |context| {
+        let (mut server, mut client) = ends(context, Curve);
+        let mut events = monitor(context, &mut server, "server", HANDSHAKES);
+        let endpoint = bind(&mut server);
+        let mut null = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL".to_vec();
+        null.resize(64, 0);
+        let older = b"\xff\0\0\0\0\0\0\0\x01\x7f\x01\x08\0\0\0\x06sneaky".to_vec();
+        let oldest = b"\x01\0\x08\0sneaky\0".to_vec();
+        for bytes in [oldest, older, null] {
+            let mut stream = TcpStream::connect(&endpoint["tcp://".len()..]).unwrap();
+            stream.write_all(&bytes).unwrap();
+            assert_eq!(next_event(&mut events), (FAILED_PROTOCOL, MISMATCH));
+            let mut rest = Vec::new();
+            let _ = stream.read_to_end(&mut rest);
+            assert!(rest.len() <= 64, "a greeting at most");
+        }
+        client.connect(&endpoint).unwrap();
+        client.send(b"friend", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server).as_slice(), b"friend");
+    });
+}
+
+#[test]
+fn gssapi_is_refused_before_it_starts() {
+    test("gssapi", |context| {
+        let mut socket = context.socket(SocketType::Pair).unwrap();
+        set(&mut socket, GSSAPI_SERVER, 1);
+        assert_eq!(socket.bind("tcp://127.0.0.1:*"), Err(Error::NotSupported));
+        assert_eq!(socket.connect("tcp://127.0.0.1:1"), Err(Error::NotSupported));
+    });
+}

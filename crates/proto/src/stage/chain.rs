@@ -1,0 +1,39 @@
+//! Two stages, one behind the other: what the peer's version needs, then what its mechanism needs.
+
+use super::Stage;
+use crate::error::ProtocolError;
+
+/// Joins two stages, either of which may be missing; `outer` is the one on the wire.
+pub(crate) fn chain(inner: Option<Box<dyn Stage>>, outer: Option<Box<dyn Stage>>) -> Option<Box<dyn Stage>> {
+    match (inner, outer) {
+        (Some(inner), Some(outer)) => Some(Box::new(Chain { inner, outer, between: Vec::new() })),
+        (inner, outer) => inner.or(outer),
+    }
+}
+
+struct Chain {
+    inner: Box<dyn Stage>,
+    outer: Box<dyn Stage>,
+    /// Empty between calls.
+    between: Vec<u8>,
+}
+
+impl Stage for Chain {
+    fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) {
+        self.inner.seal(plain, &mut self.between);
+        self.outer.seal(&self.between, out);
+        self.between.clear();
+    }
+
+    fn open(&mut self, wire: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+        let opened = self.outer.open(wire, &mut self.between);
+        // What came whole before a fault counts.
+        let passed = self.inner.open(&self.between, out);
+        self.between.clear();
+        passed.and(opened)
+    }
+
+    fn buffered(&self) -> usize {
+        self.inner.buffered() + self.outer.buffered()
+    }
+}
