@@ -85,7 +85,7 @@ def cases():
 
 
 @contextlib.contextmanager
-def pull_with_witness(library, options=()):
+def pull_with_witness(library, options=(), client_options=()):
     """Our PULL with a monitor, and a libzmq PUSH whose messages must keep coming through."""
     ours, theirs = Ours(library), Theirs()
     pull = ours.socket(zmq.PULL)
@@ -94,6 +94,8 @@ def pull_with_witness(library, options=()):
     monitor = pull.monitor()
     endpoint = pull.bind("tcp://127.0.0.1:*")
     push = theirs.socket(zmq.PUSH)
+    for option, value in client_options:
+        push.set(option, value)
     push.connect(endpoint)
 
     def witness():

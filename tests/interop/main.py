@@ -6,9 +6,10 @@ import bad_peers
 import old_peers
 import patterns
 import proxies
+import security
 from cases import run
 
 if __name__ == "__main__":
-    modules = (patterns, old_peers, bad_peers, proxies)
+    modules = (patterns, old_peers, bad_peers, proxies, security)
     cases = [case for module in modules for case in module.cases()]
     sys.exit(run("interop", cases, sys.argv[1], sys.argv[2:]))

@@ -123,6 +123,18 @@ class OurSocket:
             self.lib.zmq_msg_close(message)
         return parts
 
+    def property_of_next(self, sender, name):
+        """What zmq_msg_gets says of the next message; `sender` sends one first, if given."""
+        if sender:
+            sender.send(b"message")
+        message = (ctypes.c_uint64 * 8)()
+        self.lib.zmq_msg_init(message)
+        self.side.check(self.lib.zmq_msg_recv(message, self.handle, 0), "zmq_msg_recv")
+        self.lib.zmq_msg_gets.restype = ctypes.c_char_p
+        value = self.lib.zmq_msg_gets(message, name.encode())
+        self.lib.zmq_msg_close(message)
+        return value
+
     def readable(self, timeout_ms):
         class Item(ctypes.Structure):
             _fields_ = [("socket", ctypes.c_void_p), ("fd", ctypes.c_int),
