@@ -3,6 +3,7 @@
 //! Two queues of ZMTP frames, one each way (`queue`), plus what lies behind them (`Link`). Only the socket's owner touches a pipe;
 //! the I/O side works on the other ends of the queues. Everything a pattern may do with a peer is a method here.
 
+mod bells;
 mod broadcast;
 mod conflate;
 mod flush;
@@ -13,6 +14,7 @@ mod part;
 mod pipes;
 mod traffic;
 
+pub(crate) use bells::Bells;
 pub(crate) use broadcast::{Broadcast, LARGE};
 pub(crate) use part::{Body, Part, Received, Target};
 pub(crate) use pipes::{Left, Pipes};
@@ -68,6 +70,8 @@ pub(crate) struct Pipe {
     flush: FlushRule,
     /// The connection reads a log, and what is to be sent goes there: this is how far it has come (see `Broadcast`).
     follows: Option<Arc<Progress>>,
+    /// The inproc peer is not woken with each message (see `Summons`).
+    quiet: bool,
     /// Messages that this pipe has missed since there was room (see `takes_or_misses`).
     missed: u32,
     peer: Option<Arc<PeerInfo>>,
@@ -327,6 +331,7 @@ impl Pipe {
             link,
             flush: FlushRule::default(),
             follows: None,
+            quiet: false,
             missed: 0,
             peer: None,
             left_in: None,

@@ -331,3 +331,37 @@ fn a_lost_connection_goes_on_with_a_whole_message() {
         context.terminate().unwrap();
     });
 }
+
+/// The publisher makes no call after a burst: whoever sleeps is woken all the same, over whatever transport.
+#[test]
+fn a_burst_reaches_sleeping_subscribers_without_another_call() {
+    each_count("burst", &["inproc://burst", "tcp://127.0.0.1:*", "ipc://*"], |context, endpoint, count| {
+        let (mut publisher, endpoint) = publisher(context, endpoint);
+        let (done, all_done) = std::sync::mpsc::channel();
+        let mut random = XorShift::new(3);
+        let bursts: Vec<u32> = (0..150).map(|_| 1 + random.below(60) as u32).collect();
+        let total: u32 = bursts.iter().sum();
+        let receivers: Vec<_> = (0..count)
+            .map(|_| {
+                let mut subscriber = subscriber(context, &endpoint);
+                subscribe(&mut publisher, &mut subscriber, b"");
+                let done = done.clone();
+                std::thread::spawn(move || {
+                    for n in 0..total {
+                        assert_eq!(recv(&mut subscriber), n.to_le_bytes());
+                        done.send(()).unwrap();
+                    }
+                })
+            })
+            .collect();
+        let mut n = 0u32;
+        for burst in bursts {
+            for _ in 0..burst {
+                publisher.send(&n.to_le_bytes(), Flags::NONE).unwrap();
+                n += 1;
+            }
+            (0..burst as usize * count).for_each(|_| all_done.recv().unwrap());
+        }
+        receivers.into_iter().for_each(|receiver| receiver.join().unwrap());
+    });
+}

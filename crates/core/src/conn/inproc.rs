@@ -53,6 +53,28 @@ pub(crate) struct InprocEnd {
     side: usize,
 }
 
+/// Wakes the other side's owner, for one who does not hold this side.
+pub(crate) struct Doorbell {
+    shared: Arc<Shared>,
+    side: usize,
+}
+
+impl Doorbell {
+    /// Whether either side is gone.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.shared.sides.iter().any(|side| side.0.closed.load(Acquire))
+    }
+
+    /// As `InprocEnd::notify`.
+    pub(crate) fn ring(&self) {
+        if let Some(inbox) = self.shared.sides[1 - self.side].0.inbox.get()
+            && inbox.parked_hint()
+        {
+            inbox.nudge();
+        }
+    }
+}
+
 /// One end of a new inproc pipe, on its way to its owner.
 pub(crate) struct Offer {
     pub(crate) end: InprocEnd,
@@ -162,6 +184,11 @@ impl InprocEnd {
     /// Whether the other side is gone.
     pub(crate) fn is_closed(&self) -> bool {
         self.theirs().closed.load(Acquire)
+    }
+
+    /// Wakes the other side's owner, from wherever.
+    pub(crate) fn doorbell(&self) -> Doorbell {
+        Doorbell { shared: self.shared.clone(), side: self.side }
     }
 
     /// Something was published for the other side: wakes its owner if that sleeps. One load if not.

@@ -1,7 +1,7 @@
 //! What passes between a connection and the layers around it: news to the socket's owner, requests to the I/O thread.
 
 use super::reader::ReadSet;
-use super::{Connection, Herd};
+use super::{Connection, Herd, Summons};
 use crate::message::Metadata;
 use crate::monitor::Ends;
 use crate::queue::{FrameReader, FrameWriter, Inbox, Slot, Unpark};
@@ -103,6 +103,8 @@ pub(crate) trait IoSide: Send + Sync {
     fn write_soon(&self, connection: &Arc<Connection>) -> u32;
     /// Whether the sweep has nothing to do just now.
     fn sweeper_is_idle(&self) -> bool;
+    /// Messages were published to inproc receivers that may sleep: wake them soon if the owner does not.
+    fn ring_later(&self, summons: &Arc<Summons>);
     /// The kernel's buffer is full: pump when it is writable again.
     fn want_write(&self, stream: &Stream, registration: Token);
     /// Reading was paused at the receive high-water mark and may go on. Called by the owner.

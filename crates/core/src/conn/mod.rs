@@ -25,6 +25,8 @@ mod link;
 mod pump;
 #[cfg(not(loom))]
 pub(crate) mod reader;
+#[cfg(not(loom))]
+mod summons;
 
 #[cfg(not(loom))]
 pub(crate) use connection::{Connection, Kind, Session};
@@ -34,6 +36,8 @@ pub(crate) use herd::Herd;
 pub(crate) use link::{IoSide, Loss, NewPipe, News, PeerInfo, SetKeeper, SocketInbox, Waker};
 #[cfg(not(loom))]
 pub(crate) use pump::{Flushed, wait_for_room};
+#[cfg(not(loom))]
+pub(crate) use summons::Summons;
 
 #[cfg(not(loom))]
 mod connection;

@@ -12,6 +12,7 @@ mod dialer;
 mod heartbeat;
 mod relay;
 mod residual;
+mod ringer;
 mod security;
 mod site;
 mod sweep;
@@ -30,12 +31,13 @@ use std::sync::Weak;
 use std::time::{Duration, Instant};
 
 use crate::conn::reader::ReadSet;
-use crate::conn::{Connection, Herd, SetKeeper};
+use crate::conn::{Connection, Herd, SetKeeper, Summons};
 use crate::error::Error;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use crate::sync::{Arc, Mutex, lock};
 use residual::Residual;
+use ringer::Ringer;
 use std::os::fd::BorrowedFd;
 use sweep::{Sweep, Work};
 use tautline_io::net::Stream;
@@ -58,6 +60,7 @@ pub(crate) type Task = Box<dyn FnOnce(&mut Turn) + Send>;
 const WAKE: Token = Token(u64::MAX);
 const RESIDUAL: Token = Token(u64::MAX - 1);
 const TICK: Token = Token(u64::MAX - 2);
+const RINGER: Token = Token(u64::MAX - 3);
 
 /// The part of an I/O thread that others see.
 pub(crate) struct Driver {
@@ -67,6 +70,7 @@ pub(crate) struct Driver {
     has_tasks: AtomicBool,
     residual: Residual,
     sweep: Sweep,
+    ringer: Ringer,
     ticker: Ticker,
     /// How many sockets live here, to spread them.
     pub(crate) load: AtomicUsize,
@@ -95,6 +99,7 @@ impl Driver {
             has_tasks: AtomicBool::new(false),
             residual: Residual::new()?,
             sweep: Sweep::new(),
+            ringer: Ringer::new()?,
             ticker: Ticker::new()?,
             load: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
@@ -102,6 +107,7 @@ impl Driver {
         });
         driver.reactor.add(driver.wake.as_fd(), WAKE, Interest::READ, Mode::Level)?;
         driver.reactor.add(driver.residual.as_fd(), RESIDUAL, Interest::READ, Mode::Level)?;
+        driver.reactor.add(driver.ringer.as_fd(), RINGER, Interest::READ, Mode::Level)?;
         driver.reactor.add(driver.ticker.as_fd(), TICK, Interest::READ, Mode::Level)?;
         let mut turn = Turn {
             driver: driver.clone(),
@@ -140,6 +146,11 @@ impl Driver {
     /// Flushes what `connection` leaves queued, soon.
     pub(crate) fn watch_residual(&self, connection: &Arc<Connection>) {
         self.residual.watch(connection.clone());
+    }
+
+    /// Wakes inproc receivers, soon.
+    pub(crate) fn ring_later(&self, summons: &Arc<Summons>) {
+        self.ringer.ring_later(summons);
     }
 
     /// Makes rounds over a herd as long as there is something to do, with everything else in between.
@@ -382,6 +393,7 @@ impl Turn {
                     WAKE => {
                         self.driver.wake.drain();
                     }
+                    RINGER => self.driver.clone().ringer.expired(),
                     RESIDUAL => self.driver.clone().residual.expired(),
                     TICK => self.driver.clone().ticker.expired(),
                     token => self.dispatch(token, event),

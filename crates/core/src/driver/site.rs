@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::wire::Wire;
 use super::{Acceptor, DatagramPort, Dialer, Driver, Turn};
 use crate::conn::reader::ReadSet;
-use crate::conn::{Connection, Herd, IoSide, Kind, Loss, NewPipe, SocketInbox};
+use crate::conn::{Connection, Herd, IoSide, Kind, Loss, NewPipe, SocketInbox, Summons};
 use crate::monitor::Tap;
 use crate::options::Options;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -49,6 +49,10 @@ impl IoSide for Site {
 
     fn sweeper_is_idle(&self) -> bool {
         self.driver.sweeper_is_idle()
+    }
+
+    fn ring_later(&self, summons: &Arc<Summons>) {
+        self.driver.ring_later(summons);
     }
 
     fn want_write(&self, stream: &Stream, registration: Token) {

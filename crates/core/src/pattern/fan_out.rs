@@ -7,7 +7,7 @@
 //! for all of them (`pipe::Broadcast`).
 
 use crate::message::Message;
-use crate::pipe::{Body, Broadcast, LARGE, Part, PipeId, Pipes};
+use crate::pipe::{Bells, Body, Broadcast, LARGE, Part, PipeId, Pipes};
 use tautline_proto::frame;
 
 #[cfg(test)]
@@ -36,6 +36,8 @@ pub(crate) struct FanOut {
     prepared: bool,
     /// The parts so far of a message that goes to a group, encoded.
     parts: Vec<u8>,
+    /// Wakes the inproc receivers, if there are several.
+    bells: Option<Bells>,
 }
 
 impl FanOut {
@@ -47,6 +49,21 @@ impl FanOut {
                 self.marks.resize(number + 1, 0);
             }
             self.pipes.push(pipe);
+        }
+    }
+
+    /// The inproc receivers among several pipes are woken together.
+    pub(crate) fn wake_together(&mut self, pipes: &mut Pipes) {
+        let Some(io) = &pipes.io else { return };
+        let io = io.clone();
+        let inproc = |pipes: &mut Pipes, id| pipes.get(id).is_some_and(|pipe| pipe.inproc_end().is_some());
+        if self.pipes.iter().filter(|&&id| inproc(pipes, id)).count() > 1 {
+            let bells = self.bells.get_or_insert_with(|| Bells::new(io));
+            for &id in &self.pipes {
+                if let Some(bell) = pipes.get(id).and_then(|pipe| pipe.keep_quiet()) {
+                    bells.add(bell);
+                }
+            }
         }
     }
 
@@ -171,6 +188,9 @@ impl FanOut {
             send_copies(pipes, &self.matched, part.bytes());
         }
         part.consume();
+        if let Some(bells) = &mut self.bells {
+            bells.sent();
+        }
     }
 
     /// A message of one small part.

@@ -280,6 +280,7 @@ impl Pattern for Publisher {
             }
         }
         pipes.options.xpub_welcome_msg = welcome;
+        self.distribution.wake_together(pipes);
         self.readable(pipes, id);
     }
 

@@ -12,10 +12,13 @@ use tautline_io::clock;
 
 impl Pipe {
     /// Before the owner sleeps: writes what the flush rule has left queued. True if it must be asked before the next sleep too: what
-    /// the pipe has to send is in a log, of which it hears nothing.
+    /// the pipe has to send is in a log, of which it hears nothing, or it does not wake its peer itself.
     pub(super) fn flush(&mut self) -> bool {
-        self.left = self.follows.is_some();
-        let Link::Wire(connection) = &self.link else { return false };
+        self.left = self.follows.is_some() || self.quiet;
+        let Link::Wire(connection) = &self.link else {
+            self.ring();
+            return self.left;
+        };
         let pending = match &self.outgoing {
             _ if self.follows.as_ref().is_some_and(|progress| progress.behind() > 0) => true,
             Outgoing::Queue(writer) => writer.unflushed_bytes() > 0,
@@ -61,7 +64,9 @@ impl Pipe {
                 self.answering = false;
             }
             Link::Inproc(end) => {
-                end.notify();
+                if !self.quiet {
+                    end.notify();
+                }
                 if patient {
                     self.pace_inproc(len);
                 }

@@ -2,6 +2,7 @@
 
 use super::{Link, Outgoing, Pipe};
 use crate::conn::Connection;
+use crate::conn::inproc::Doorbell;
 use crate::queue::{Log, Progress};
 use crate::sync::Arc;
 use crate::sync::atomic::AtomicBool;
@@ -32,11 +33,29 @@ impl Pipe {
         let try_now = self.missed.is_multiple_of(TRY_EVERY);
         self.missed = self.missed.wrapping_add(1);
         let room = try_now && self.make_room();
+        if try_now {
+            self.ring();
+        }
         if let (Link::Wire(connection), true) = (&self.link, try_now && !room) {
             connection.want_write();
         }
         self.dropped += u64::from(!room);
         room
+    }
+
+    /// An inproc peer is not woken with each message from now on: `Summons` does it.
+    pub(crate) fn keep_quiet(&mut self) -> Option<Doorbell> {
+        let Link::Inproc(end) = &self.link else { return None };
+        let bell = (!std::mem::replace(&mut self.quiet, true)).then(|| end.doorbell());
+        self.leave();
+        bell
+    }
+
+    /// Wakes an inproc peer that `send` has not woken.
+    pub(super) fn ring(&self) {
+        if let (Link::Inproc(end), true) = (&self.link, self.quiet) {
+            end.notify();
+        }
     }
 
     /// ZMQ_SNDHWM as it is in force for this pipe; 0 for none.

@@ -1,6 +1,7 @@
 //! The pipes of one socket, by their names: the half of a socket that its pattern works on.
 
 use super::{Part, Pipe, PipeId, Traffic};
+use crate::conn::IoSide;
 use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::net::Stream;
@@ -22,6 +23,8 @@ pub(crate) struct Pipes {
     left: Arc<Left>,
     /// How many are inproc.
     inproc: usize,
+    /// What the I/O thread does for this socket, if there is one.
+    pub(crate) io: Option<Arc<dyn IoSide>>,
     /// The socket's options as they are now.
     pub(crate) options: Options,
 }
@@ -35,6 +38,7 @@ impl Pipes {
             closing: Vec::new(),
             left: Arc::default(),
             inproc: 0,
+            io: None,
             past: Traffic::default(),
             past_dropped: 0,
             past_lost: 0,

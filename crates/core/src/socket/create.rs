@@ -39,10 +39,12 @@ impl Context {
                 Some(Arc::new(Site::new(kind(entry), inbox, set, driver, tap.clone(), desk, lingering)))
             }
         };
+        let mut pipes = Pipes::new(Options::new(socket_type, &defaults));
+        pipes.io = site.clone().map(|site| site as _);
         Ok(Socket {
             inbox,
             pattern: (entry.create)(),
-            pipes: Pipes::new(Options::new(socket_type, &defaults)),
+            pipes,
             receive_more: false,
             ending: Vec::new(),
             site,

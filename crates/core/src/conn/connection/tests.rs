@@ -1,5 +1,5 @@
 use super::{Connection, Kind, Session};
-use crate::conn::{Flushed, Herd, IoSide, Loss, NewPipe, News, SocketInbox, Waker};
+use crate::conn::{Flushed, Herd, IoSide, Loss, NewPipe, News, SocketInbox, Summons, Waker};
 use crate::options::{ContextDefaults, Options};
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -27,6 +27,7 @@ impl IoSide for Asked {
     fn sweeper_is_idle(&self) -> bool {
         true
     }
+    fn ring_later(&self, _: &Arc<Summons>) {}
     fn want_write(&self, _: &Stream, _: Token) {
         self.write.fetch_add(1, Relaxed);
     }

@@ -1,0 +1,52 @@
+//! When a publisher wakes its inproc receivers (`conn::Summons` is how): the flush rule, applied to wake-ups.
+
+use crate::conn::flush::{Decision, FlushRule};
+use crate::conn::inproc::Doorbell;
+use crate::conn::{IoSide, Summons};
+use crate::sync::Arc;
+use tautline_io::clock;
+
+/// The rule and those it is for.
+#[derive(Debug)]
+pub(crate) struct Bells {
+    summons: Arc<Summons>,
+    rule: FlushRule,
+    /// Not before this tick: a third of the time is for waking at most.
+    rest_until: u64,
+}
+
+impl Bells {
+    /// For nobody yet.
+    pub(crate) fn new(io: Arc<dyn IoSide>) -> Self {
+        Bells { summons: Summons::new(io), rule: FlushRule::default(), rest_until: 0 }
+    }
+
+    /// One more receiver.
+    pub(crate) fn add(&mut self, bell: Doorbell) {
+        self.summons.add(bell);
+    }
+
+    /// A message, or a part of one, was sent to some of them.
+    #[inline]
+    pub(crate) fn sent(&mut self) {
+        if self.rule.count() || self.summons.take_hint() {
+            self.ring_by_rule();
+        }
+    }
+
+    #[inline(never)]
+    fn ring_by_rule(&mut self) {
+        let start = clock::ticks();
+        if self.rule.decide(start, 0, 0, false) == Decision::Later {
+            self.summons.ring_later();
+        } else if start < self.rest_until {
+            self.rule.contended();
+            self.summons.ring_later();
+        } else {
+            self.summons.ring();
+            let end = clock::ticks();
+            self.rest_until = end + 2 * end.saturating_sub(start);
+            self.rule.flushed(start, end, true);
+        }
+    }
+}
