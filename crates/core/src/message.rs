@@ -188,31 +188,71 @@ impl Message {
         }
     }
 
-    /// Replaces the body by a copy of `bytes`; everything else goes back to the defaults. In place: moving a message that was just
-    /// written would wait for the stores.
+    /// Replaces the body by a copy of `bytes`, in place: moving a message that was just written would wait for the stores. Everything
+    /// else goes back to the defaults, but the metadata stay for [`Message::describe`], which mostly finds the right ones.
     #[inline]
     pub(crate) fn assign(&mut self, bytes: &[u8]) {
-        self.clear();
         let len = bytes.len();
         if len <= INLINE_MAX {
+            self.clear_body();
             // SAFETY: it fits, and `bytes` lies elsewhere: `self` is borrowed mutably.
             unsafe { copy_words(bytes.as_ptr(), self.data_ptr(), len) };
             self.inline_len = len as u8;
             return;
         }
-        let Some(block) = HeapBlock::allocate(len) else { memory::exhausted(len) };
-        // SAFETY: the block has room for `len` bytes and nobody else knows it.
-        unsafe {
-            let data = HeapBlock::data(block);
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, len);
+        if self.keeps_block(len) {
+            self.more = false;
+            self.shared = false;
+            self.group = None;
+            self.routing_id = 0;
+        } else {
+            self.clear_body();
+            let Some(block) = HeapBlock::allocate(len) else { memory::exhausted(len) };
+            // SAFETY: just allocated.
+            let data = unsafe { HeapBlock::data(block) };
             self.body.outside = Outside { data, len, owner: Owner { heap: block } };
+            self.tag = HEAP;
         }
-        self.tag = HEAP;
+        // SAFETY: the block has room for `len` bytes, and nobody else refers to it.
+        unsafe {
+            self.body.outside.len = len;
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.body.outside.data, len);
+        }
+    }
+
+    /// Whether the memory of the body does for another one of `len` bytes.
+    #[inline]
+    fn keeps_block(&self, len: usize) -> bool {
+        // SAFETY: the tag says that there is a block, and it lives while we hold a reference.
+        self.tag == HEAP
+            && unsafe {
+                let block = &*self.body.outside.owner.heap;
+                block.suits(len) && block.is_unique()
+            }
+    }
+
+    /// Sets the metadata to these.
+    #[inline]
+    pub(crate) fn describe(&mut self, metadata: Option<&Arc<Metadata>>) {
+        let same = match (&self.metadata, metadata) {
+            (Some(mine), Some(theirs)) => Arc::ptr_eq(mine, theirs),
+            (mine, theirs) => mine.is_none() && theirs.is_none(),
+        };
+        if !same {
+            self.metadata = metadata.cloned();
+        }
     }
 
     /// Makes this an empty message.
     #[inline]
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
+        self.clear_body();
+        self.metadata = None;
+    }
+
+    /// Makes this an empty message with metadata.
+    #[inline]
+    fn clear_body(&mut self) {
         if self.tag != INLINE {
             memory::release(self);
             self.tag = INLINE;
@@ -220,7 +260,8 @@ impl Message {
         self.inline_len = 0;
         self.more = false;
         self.shared = false;
-        self.clear_properties();
+        self.group = None;
+        self.routing_id = 0;
     }
 
     /// The body's length in bytes.

@@ -237,9 +237,7 @@ impl Pipe {
                 },
                 Target::Message(message) => {
                     let Some(head) = reader.read_message(message) else { return self.recv_note(target) };
-                    if let Some(peer) = &self.peer {
-                        message.set_metadata(Some(peer.metadata.clone()));
-                    }
+                    message.describe(self.peer.as_deref().map(|peer| &peer.metadata));
                     head
                 }
             };
@@ -259,9 +257,7 @@ impl Pipe {
     pub(crate) fn recv_any(&mut self, message: &mut Message) -> Option<Head> {
         let Incoming::Queue(reader) = &mut self.incoming else { return None };
         let head = reader.read_message(message)?;
-        if let Some(peer) = &self.peer {
-            message.set_metadata(Some(peer.metadata.clone()));
-        }
+        message.describe(self.peer.as_deref().map(|peer| &peer.metadata));
         Some(head)
     }
 

@@ -1,7 +1,7 @@
-//! A pool of memory blocks of 1 to 128 KiB: for large message bodies and for the segments of the queues.
+//! A pool of memory blocks of up to 128 KiB: for message bodies and for the segments of the queues.
 //!
-//! The system's allocator is slow where this is fast: blocks of this size that one thread allocates and another one frees, and
-//! blocks that go back to the kernel and come again page by page. Each thread keeps a few free blocks of each size, and takes those
+//! The system's allocator is slow where this is fast: large blocks that one thread allocates and another one frees, and
+//! blocks that go back to the kernel and come again page by page; and for small ones it takes twice as long. Each thread keeps a few free blocks of each size, and takes those
 //! first that it gave back last: they are in its cache. What is more goes in batches through the depot, to whatever thread needs
 //! blocks of that size.
 //!
@@ -22,23 +22,51 @@ use std::alloc::Layout;
 /// All blocks are aligned to this.
 pub(crate) const ALIGN: usize = 16;
 
-/// Sizes per doubling: 1, 1.5, 2, 3, 4, 6 ... KiB, each with room for a header.
-const CLASSES: usize = 15;
+/// The sizes of the small classes.
+const SMALL: [usize; 7] = [96, 128, 192, 256, 384, 512, 768];
+const SMALL_MAX: usize = SMALL[SMALL.len() - 1];
+/// The small class of each size, in steps of 32 bytes.
+const SMALL_CLASS: [u8; SMALL_MAX / STEP + 1] = small_classes();
+const STEP: usize = 32;
+
+/// Large sizes per doubling: 1, 1.5, 2, 3, 4, 6 ... KiB, each with room for a header.
+const CLASSES: usize = SMALL.len() + 15;
 const HEADER_ROOM: usize = 64;
 
-/// Body sizes of the classes.
+const fn small_classes() -> [u8; SMALL_MAX / STEP + 1] {
+    let mut classes = [0; SMALL_MAX / STEP + 1];
+    let mut step = 1;
+    while step < classes.len() {
+        classes[step] = classes[step - 1];
+        if step * STEP > SMALL[classes[step] as usize] {
+            classes[step] += 1;
+        }
+        step += 1;
+    }
+    classes
+}
+
+/// Sizes of the classes.
 const fn class_size(class: usize) -> usize {
-    let base = 1024 << (class / 2);
-    base + (class % 2) * (base / 2) + HEADER_ROOM
+    if class < SMALL.len() {
+        return SMALL[class];
+    }
+    let large = class - SMALL.len();
+    let base = 1024 << (large / 2);
+    base + (large % 2) * (base / 2) + HEADER_ROOM
 }
 
 /// The smallest class that holds `size` bytes, or none if the pool does not do this size.
+#[inline]
 fn class_of(size: usize) -> Option<usize> {
-    if size <= 1024 || size > class_size(CLASSES - 1) {
+    if size <= SMALL_MAX {
+        return Some(SMALL_CLASS[size.div_ceil(STEP)].into());
+    }
+    if size > class_size(CLASSES - 1) {
         return None;
     }
     let kib = (size - 1).saturating_sub(HEADER_ROOM).max(1024) / 1024;
-    let mut class = 2 * kib.ilog2() as usize;
+    let mut class = SMALL.len() + 2 * kib.ilog2() as usize;
     while class_size(class) < size {
         class += 1;
     }
@@ -90,7 +118,7 @@ mod tests {
     fn every_size_has_the_smallest_class_that_holds_it() {
         for size in 0..200_000 {
             match class_of(size) {
-                None => assert!(size <= 1024 || size > class_size(CLASSES - 1), "size {size}"),
+                None => assert!(size > class_size(CLASSES - 1), "size {size}"),
                 Some(class) => {
                     assert!(class_size(class) >= size, "size {size}");
                     assert!(class == 0 || class_size(class - 1) < size, "size {size}");
@@ -102,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_freed_block_comes_again() {
-        for size in [2000, 8192, 65536] {
+        for size in [80, 2000, 8192, 65536] {
             let first = allocate(size);
             // SAFETY: just allocated with this size, and used no more afterwards.
             unsafe {

@@ -8,10 +8,11 @@ use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::alloc::Layout;
 use std::ffi::c_void;
 
-/// The count in front of a heap body. The bytes follow at once, aligned to 16.
+/// The count in front of a heap body, and how many bytes there is room for. They follow at once, aligned to 16.
 #[repr(C, align(16))]
 pub(super) struct HeapBlock {
     references: AtomicUsize,
+    capacity: usize,
 }
 
 const _: () = assert!(align_of::<HeapBlock>() <= blocks::ALIGN);
@@ -32,7 +33,7 @@ impl HeapBlock {
             if block.is_null() {
                 return None;
             }
-            block.write(HeapBlock { references: AtomicUsize::new(1) });
+            block.write(HeapBlock { references: AtomicUsize::new(1), capacity: len });
             settle(HeapBlock::data(block), len);
             Some(block)
         }
@@ -50,6 +51,12 @@ impl HeapBlock {
 
     pub(super) fn is_unique(&self) -> bool {
         is_unique(&self.references)
+    }
+
+    /// Whether a body of `len` bytes fits without much waste.
+    #[inline]
+    pub(super) fn suits(&self, len: usize) -> bool {
+        len <= self.capacity && len >= self.capacity / 2
     }
 
     pub(super) fn retain(&self) {
@@ -81,6 +88,7 @@ impl ForeignBlock {
 }
 
 /// Acquire pairs with the Release in `forget`: what the former sharers did to the body is over.
+#[inline]
 fn is_unique(references: &AtomicUsize) -> bool {
     references.load(Ordering::Acquire) == 1
 }
@@ -106,15 +114,16 @@ fn forget(references: &AtomicUsize) -> bool {
 /// Gives up the reference of a message whose body is not inline. Called by its drop, once.
 pub(super) fn release(message: &mut Message) {
     // SAFETY: the tag says which owner is live. A block is freed by whoever gave up its last reference, with the layout of its
-    // allocation (a heap body's length never changes); the free function gets what it was registered with.
+    // allocation; the free function gets what it was registered with.
     unsafe {
         let outside = message.body.outside;
         match message.tag {
             HEAP => {
                 let block = outside.owner.heap;
                 if forget(&(*block).references) {
+                    let size = size_of::<HeapBlock>() + (*block).capacity;
                     block.drop_in_place();
-                    blocks::free(block.cast(), size_of::<HeapBlock>() + outside.len);
+                    blocks::free(block.cast(), size);
                 }
             }
             FOREIGN => (outside.owner.foreign.0)(outside.data.cast(), outside.owner.foreign.1),

@@ -261,7 +261,8 @@ impl FrameReader {
         Some(head)
     }
 
-    /// Reads the next frame into a message, whose former content is released. A body by reference is taken over, not copied.
+    /// Reads the next frame into a message, whose former content is released, save for the metadata: see `Message::describe`. A body by
+    /// reference is taken over, not copied.
     #[inline]
     pub(crate) fn read_message(&mut self, out: &mut Message) -> Option<Head> {
         let Some((head, body)) = self.together() else { return self.read_message_slow(out) };
