@@ -25,7 +25,7 @@ use crate::monitor::Tap;
 use crate::pattern::Pattern;
 use crate::pipe::{Body, Part, PipeId, Pipes, Received, Target};
 use crate::sync::Arc;
-use crate::wait::{self, Waiter};
+use crate::wait::{self, Pause, Waiter};
 use endpoints::Entry;
 use tautline_io::net::Stream;
 use tautline_io::thread;
@@ -60,6 +60,10 @@ pub struct Socket {
     pattern: Box<dyn Pattern>,
     pipes: Pipes,
     receive_more: bool,
+    /// Parts sent and received, and what follows from it for waits.
+    sent: u64,
+    received: u64,
+    pause: Pause,
     /// Pipes whose peer is gone and that still have something to read.
     ending: Vec<PipeId>,
     /// The I/O thread's side; `None` in a context without I/O threads.
@@ -111,7 +115,7 @@ impl Socket {
         let patient = !flags.dontwait();
         self.send_part(Part { body: Body::Owned(message), more: flags.more(), patient }, flags)?;
         // What was copied, not taken, is released here.
-        drop(std::mem::take(message));
+        message.clear();
         Ok(())
     }
 
@@ -127,6 +131,7 @@ impl Socket {
         if self.pipes.has_closing() {
             self.close_refused();
         }
+        self.sent = self.sent.wrapping_add(1);
         result
     }
 
@@ -180,6 +185,7 @@ impl Socket {
         }
         let Received { len, more } = result?;
         self.receive_more = more;
+        self.received = self.received.wrapping_add(1);
         Ok(len)
     }
 
@@ -189,7 +195,7 @@ impl Socket {
         loop {
             if flags.dontwait() {
                 self.pull()?;
-            } else {
+            } else if !self.pipes.has_inproc() || !self.pause.before_wait(self.received, self.sent) {
                 self.wait(Wanted { read: true, write: false }, deadline)?;
             }
             match self.pattern.recv(&mut self.pipes, target) {

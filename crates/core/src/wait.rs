@@ -4,7 +4,10 @@
 //! time that a wake-up costs ([`spin`]), and only then sleeps in `poll` on the connections' own descriptors and the sockets' wake
 //! descriptors. Used by blocking sends and receives (one socket) and by polling (many).
 
+mod pause;
 mod spin;
+
+pub(crate) use pause::Pause;
 
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};

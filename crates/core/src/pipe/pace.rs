@@ -11,9 +11,10 @@ const PACE_BYTES: u64 = 512 * 1024;
 /// How long it waits at most for a peer that takes nothing.
 pub(super) const PACE_TIME: Duration = Duration::from_millis(5);
 /// The same over inproc, for bodies of some length: more than this would be written and read outside of the caches.
-const INPROC_PACE_LEN: usize = 1024;
+const INPROC_PACE_LEN: usize = 16 * 1024;
 const INPROC_PACE_BYTES: u64 = 2 * 1024 * 1024;
-const INPROC_PACE_NS: u64 = 50_000;
+/// An inproc peer that has taken nothing for so long is not at work.
+const INPROC_PATIENCE_NS: u64 = 20_000;
 
 impl Pipe {
     /// The kernel is full and much is queued: waits a moment for it, so that a sender that is faster than its peer works on what is in
@@ -31,33 +32,31 @@ impl Pipe {
         }
     }
 
-    /// As `pace`, for an inproc peer. It is waited for only while it reads: once it has taken nothing, not before it has.
+    /// As `pace`, for an inproc peer and a message of `len` bytes.
     #[inline]
     pub(super) fn pace_inproc(&mut self, len: usize) {
         if len >= INPROC_PACE_LEN
             && let Outgoing::Queue(writer) = &self.outgoing
             && writer.unflushed_bytes() >= INPROC_PACE_BYTES
-            && self.paced_out != Some(writer.consumed())
         {
             self.await_inproc_peer();
         }
     }
 
+    /// Waits until the inproc peer has caught up, or stops taking messages; then not again before it has taken one.
     #[cold]
     fn await_inproc_peer(&mut self) {
         let Outgoing::Queue(writer) = &self.outgoing else { return };
-        let limit = clock::nanos_to_ticks(INPROC_PACE_NS);
+        let limit = clock::nanos_to_ticks(INPROC_PATIENCE_NS);
         let (mut consumed, mut since) = (writer.consumed(), clock::ticks());
-        while writer.unflushed_bytes() >= INPROC_PACE_BYTES {
+        while writer.unflushed_bytes() >= INPROC_PACE_BYTES && self.paced_out != Some(consumed) {
             std::hint::spin_loop();
             let (before, now) = (std::mem::replace(&mut consumed, writer.consumed()), clock::ticks());
             if before != consumed {
                 since = now;
             } else if now.saturating_sub(since) >= limit {
                 self.paced_out = Some(consumed);
-                return;
             }
         }
-        self.paced_out = None;
     }
 }

@@ -11,6 +11,7 @@ use crate::options::Options;
 use crate::pattern::{self, Entry};
 use crate::pipe::Pipes;
 use crate::sync::Arc;
+use crate::wait::Pause;
 use tautline_proto::SocketType;
 
 impl Context {
@@ -46,6 +47,9 @@ impl Context {
             pattern: (entry.create)(),
             pipes,
             receive_more: false,
+            sent: 0,
+            received: 0,
+            pause: Pause::new(),
             ending: Vec::new(),
             site,
             context: self.clone(),
