@@ -7,9 +7,10 @@ import old_peers
 import patterns
 import proxies
 import security
+import zws
 from cases import run
 
 if __name__ == "__main__":
-    modules = (patterns, old_peers, bad_peers, proxies, security)
+    modules = (patterns, old_peers, bad_peers, proxies, security, zws)
     cases = [case for module in modules for case in module.cases()]
     sys.exit(run("interop", cases, sys.argv[1], sys.argv[2:]))

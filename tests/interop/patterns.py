@@ -40,9 +40,9 @@ def cases():
     yield "their restart: ours reconnects, whole messages only", restart
 
 
-def case(first, second, body, ours_first, ours_binds, transport):
+def case(first, second, body, ours_first, ours_binds, transport, other_side=Theirs):
     def run(library):
-        ours, theirs = Ours(library), Theirs()
+        ours, theirs = Ours(library), other_side(library)
         sides = (ours, theirs) if ours_first else (theirs, ours)
         a, b = sides[0].socket(first), sides[1].socket(second)
         for socket, kind, routing_id in ((a, first, b"first"), (b, second, b"second")):
@@ -55,8 +55,8 @@ def case(first, second, body, ours_first, ours_binds, transport):
                 socket.set(zmq.RCVHWM, 0)
         binding, connecting = (a, b) if ours_first == ours_binds else (b, a)
         with tempfile.TemporaryDirectory() as folder:
-            wildcard = "tcp://127.0.0.1:*" if transport == "tcp" else f"ipc://{folder}/socket"
-            connecting.connect(binding.bind(wildcard))
+            wildcards = {"tcp": "tcp://127.0.0.1:*", "ipc": f"ipc://{folder}/socket", "ws": "ws://127.0.0.1:*/zmq"}
+            connecting.connect(binding.bind(wildcards[transport]))
             body(a, b)
             a.close()
             b.close()

@@ -11,11 +11,12 @@ root=$(cd "$here/../.." && pwd)
 "$root/scripts/need.sh" python3:python3 py=ensurepip:python3-venv >&2
 
 venv=$root/target/interop/venv
-if [[ ! -e $venv/.complete ]]; then
+complete=$venv/.complete-2
+if [[ ! -e $complete ]]; then
     rm -rf "$venv"
     python3 -m venv "$venv"
-    "$venv/bin/pip" --quiet --disable-pip-version-check install --only-binary :all: pyzmq==27.1.0
-    touch "$venv/.complete"
+    "$venv/bin/pip" --quiet --disable-pip-version-check install --only-binary :all: pyzmq==27.1.0 websockets==15.0.1
+    touch "$complete"
 fi
 
 library=${1:-}

@@ -18,11 +18,13 @@ mod tcp;
 mod tests;
 mod udp;
 mod vsock;
+mod ws;
 
 pub(crate) use ipc::IpcEndpoint;
 pub(crate) use tcp::{Host, HostPort, TcpEndpoint};
 pub(crate) use udp::UdpEndpoint;
 pub(crate) use vsock::VsockEndpoint;
+pub(crate) use ws::WsEndpoint;
 
 /// An address of a byte-stream transport.
 pub(crate) trait Address: Any + fmt::Debug + fmt::Display + Send + Sync {
@@ -77,6 +79,15 @@ impl Endpoint {
             return Ok(Endpoint::Datagram(address.to_owned()));
         }
         Err(Error::ProtocolNotSupported)
+    }
+
+    /// What stands before `://`.
+    pub(crate) fn scheme(&self) -> &'static str {
+        match self {
+            Endpoint::Stream(scheme, _) => scheme,
+            Endpoint::Inproc(_) => "inproc",
+            Endpoint::Datagram(_) => "udp",
+        }
     }
 
     /// The address, if it is of the kind `A`.

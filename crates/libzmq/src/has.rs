@@ -14,7 +14,7 @@ const CAPABILITIES: [(&CStr, bool); 11] = [
     (c"vmci", false),
     (c"vsock", cfg!(any(target_os = "linux", target_os = "android"))),
     (c"draft", true),
-    (c"WS", false),
+    (c"WS", true),
     (c"WSS", false),
 ];
 

@@ -83,6 +83,10 @@ pub enum Clause {
     KeyExchange,
     /// A nonce is not greater than the one before.
     NonceOrder,
+    /// What should open a WebSocket is no opening handshake of RFC 6455, or not one for ZWS 2.0.
+    WebSocketOpening,
+    /// A WebSocket frame against RFC 6455, or against RFC 45.
+    WebSocketFrame,
 }
 
 /// How the two ends of a connection fail to match.
@@ -161,6 +165,7 @@ const ZAP_BAD_REQUEST_ID: u32 = 0x2000_0002;
 const ZAP_BAD_VERSION: u32 = 0x2000_0003;
 const ZAP_INVALID_STATUS_CODE: u32 = 0x2000_0004;
 const ZAP_INVALID_METADATA: u32 = 0x2000_0005;
+const WS_UNSPECIFIED: u32 = 0x3000_0000;
 
 impl ProtocolError {
     /// The `ZMQ_PROTOCOL_ERROR_*` number that a monitor event `HANDSHAKE_FAILED_PROTOCOL` carries.
@@ -177,6 +182,13 @@ impl ProtocolError {
             Self::Zap(fault) => fault.zmq_code(),
             Self::TooLarge { .. } | Self::Auth(_) | Self::NoRandomness => UNSPECIFIED,
         }
+    }
+}
+
+impl ProtocolError {
+    /// Whether trying again may help: what carries ZMTP has intermediaries, and one of them may just have nobody behind it.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::PeerMisbehaved(Clause::WebSocketOpening))
     }
 }
 
@@ -209,6 +221,7 @@ impl Clause {
             Self::ReservedFlags | Self::CommandWithMore | Self::FrameLength | Self::IdentityFrame => {
                 UNSPECIFIED
             }
+            Self::WebSocketOpening | Self::WebSocketFrame => WS_UNSPECIFIED,
             Self::MechanismName => MECHANISM_MISMATCH,
             Self::UnexpectedMessage | Self::UnexpectedCommand => UNEXPECTED_COMMAND,
             Self::CommandName | Self::MalformedPing | Self::MalformedPong => MALFORMED_COMMAND,
@@ -255,6 +268,8 @@ impl Clause {
             Self::Cryptographic => "a box does not open",
             Self::KeyExchange => "the vouch is not for this connection",
             Self::NonceOrder => "nonce is not greater than the one before",
+            Self::WebSocketOpening => "not an opening handshake of ZWS 2.0",
+            Self::WebSocketFrame => "malformed WebSocket frame",
         }
     }
 

@@ -65,6 +65,19 @@ pub(crate) fn put_rest(out: &mut Vec<u8>, mechanism: &str, as_server: bool) {
     out.extend_from_slice(&rest);
 }
 
+/// Appends what follows the signature in a 3.0 greeting, for a carrier that plays the peer.
+pub(crate) fn put_rest_3_0(out: &mut Vec<u8>, mechanism: &str, as_server: bool) {
+    out.push(MAJOR);
+    let minor = out.len();
+    put_rest(out, mechanism, as_server);
+    out[minor] = 0;
+}
+
+/// Appends what follows the signature in a 2.0 greeting, for a carrier that plays the peer.
+pub(crate) fn put_rest_2_0(out: &mut Vec<u8>, socket_type: u8) {
+    out.extend([1, socket_type]);
+}
+
 /// Judges a whole 3.x greeting by a peer that must announce `mechanism`.
 ///
 /// Padding, filler and, since NULL has no roles, as-server are of no significance.

@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod carrier;
 pub mod command;
 pub mod error;
 pub mod frame;
@@ -37,9 +38,11 @@ mod session;
 mod socket_type;
 pub mod socks;
 pub mod stage;
+pub mod ws;
 pub mod z85;
 pub mod zap;
 
+pub use carrier::{Carrier, carried};
 pub use command::legacy_subscription;
 pub use error::{AuthFailure, Clause, Mismatch, ProtocolError, ZapFault};
 pub use greeting::Version;

@@ -114,6 +114,11 @@ impl SocketType {
         TABLE[self as usize].peers.contains(&peer)
     }
 
+    /// A type that may talk to this one.
+    pub(crate) fn some_peer(self) -> Option<SocketType> {
+        TABLE[self as usize].peers.last().copied()
+    }
+
     /// Whether a peer of this type announces a routing id that means something to us.
     pub(crate) fn has_routing_id(self) -> bool {
         matches!(self, Req | Dealer | Router)

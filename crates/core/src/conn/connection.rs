@@ -457,6 +457,10 @@ impl Connection {
             }
             self.send_control(&frames);
         }
+        if asked.answer {
+            // Also if the session is over: the peer may wait for the last word.
+            self.pump_now();
+        }
         match took {
             Took::Bytes { published: true } | Took::Full { published: true } => self.announce(),
             Took::Lost(why) => self.io.clone().lost(self.clone(), session, why),

@@ -54,6 +54,8 @@ pub(super) struct Asked {
     pub(super) pongs: Vec<Vec<u8>>,
     /// A PONG or PING came: the peer is alive; and what time it grants us (deciseconds, 0: none).
     pub(super) ttl_ds: u16,
+    /// The stage has something to say in answer: to be flushed.
+    pub(super) answer: bool,
 }
 
 /// The read half. Behind a lock that only the holder of the baton takes while a session lasts.
@@ -66,6 +68,8 @@ pub(super) struct Intake {
     max_msg_size: Option<u64>,
     takes_subscriptions: bool,
     in_message: bool,
+    /// The peer has said goodbye.
+    over: bool,
     pub(super) session: u32,
 }
 
@@ -79,6 +83,7 @@ impl Intake {
             max_msg_size,
             takes_subscriptions,
             in_message: false,
+            over: false,
             session: 0,
         }
     }
@@ -88,6 +93,7 @@ impl Intake {
         self.stream = Some(stream);
         self.stage = stage;
         self.in_message = false;
+        self.over = false;
     }
 
     /// The session has ended: what is not a whole message is forgotten.
@@ -128,6 +134,9 @@ impl Intake {
         if self.is_full() {
             return Took::Full { published: false };
         }
+        if self.over {
+            return Took::Lost(Loss::Stream(0));
+        }
         let read = match self.stage {
             None => {
                 let filler = self.filler();
@@ -141,7 +150,7 @@ impl Intake {
                 filler.filled(*read.as_ref().unwrap_or(&0));
                 read
             }
-            Some(_) => match self.read_staged(&stream) {
+            Some(_) => match self.read_staged(&stream, asked) {
                 Ok(read) => read,
                 Err(error) => return Took::Lost(Loss::Protocol(error)),
             },
@@ -163,7 +172,12 @@ impl Intake {
             None => self.filler().append(bytes),
             Some(stage) => {
                 let mut plain = Vec::new();
-                if let Err(error) = lock(stage).open(bytes, &mut plain) {
+                let mut stage = lock(stage);
+                let opened = stage.open(bytes, &mut plain);
+                asked.answer |= stage.has_output();
+                self.over = stage.ended();
+                drop(stage);
+                if let Err(error) = opened {
                     return Took::Lost(Loss::Protocol(error));
                 }
                 self.filler().append(&plain);
@@ -174,6 +188,7 @@ impl Intake {
 
     fn scanned(&mut self, asked: &mut Asked) -> Took {
         match self.scan(asked) {
+            Ok((_, false)) if self.over => Took::Lost(Loss::Stream(0)),
             Ok((published, false)) => Took::Bytes { published },
             Ok((published, true)) => Took::Full { published },
             Err(error) => Took::Lost(Loss::Protocol(error)),
@@ -186,13 +201,22 @@ impl Intake {
         limit != 0 && self.filler().backlog() >= limit
     }
 
-    fn read_staged(&mut self, stream: &Stream) -> Result<std::io::Result<usize>, ProtocolError> {
+    fn read_staged(
+        &mut self,
+        stream: &Stream,
+        asked: &mut Asked,
+    ) -> Result<std::io::Result<usize>, ProtocolError> {
         BUFFERS.with_borrow_mut(|(wire, plain)| {
             wire.resize(SCRATCH, 0);
             plain.clear();
             let read = stream.read(wire);
             if let (Ok(n), Some(stage)) = (&read, &mut self.stage) {
-                lock(stage).open(&wire[..*n], plain)?;
+                let mut stage = lock(stage);
+                let opened = stage.open(&wire[..*n], plain);
+                asked.answer |= stage.has_output();
+                self.over = stage.ended();
+                drop(stage);
+                opened?;
                 self.filler().append(plain);
             }
             Ok(read)

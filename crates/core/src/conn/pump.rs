@@ -99,6 +99,7 @@ impl Pump {
 
     /// The session has ended: what was only partly written is kept for the next one as a whole message, or all is dropped.
     pub(super) fn close(&mut self, forget: bool) {
+        self.say_goodbye();
         self.stream = None;
         self.stage = None;
         self.staged = Vec::new();
@@ -133,6 +134,19 @@ impl Pump {
                 writer.publish_many(messages);
                 drain.pending();
                 drain.advance(written);
+            }
+        }
+    }
+
+    /// If something carries ZMTP here, it may want to end in order. What the kernel does not take at once is not worth more.
+    fn say_goodbye(&mut self) {
+        if let (Some(stream), Some(stage)) = (&self.stream, &self.stage)
+            && self.written == self.staged.len()
+        {
+            let mut last = Vec::new();
+            lock(stage).finish(&mut last);
+            if !last.is_empty() {
+                let _ = stream.write(&last);
             }
         }
     }
@@ -183,10 +197,17 @@ impl Pump {
             // All that was published is written: a message boundary.
             let mut frames = Vec::new();
             control(&mut frames);
-            if frames.is_empty() {
+            let stage_speaks = self.stage.as_ref().is_some_and(|stage| lock(stage).has_output());
+            if frames.is_empty() && !stage_speaks {
                 return Flushed::Drained;
             }
-            self.put(&frames);
+            match &mut self.stage {
+                Some(stage) if !frames.is_empty() => lock(stage).seal_control(&frames, &mut self.staged),
+                _ => self.put(&frames),
+            }
+            if self.staged.is_empty() {
+                return Flushed::Drained;
+            }
         }
     }
 

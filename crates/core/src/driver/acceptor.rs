@@ -9,7 +9,7 @@ use super::{Resident, Site, Source, Turn};
 use crate::monitor::{Ends, event};
 use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
-use crate::transport::{self, Bound, Leftover};
+use crate::transport::{self, Bound, Carrying, Leftover};
 use std::io::ErrorKind;
 use tautline_io::net::{self, Listener};
 use tautline_io::reactor::{Event, Interest, Mode, Token};
@@ -32,6 +32,8 @@ pub(crate) struct Acceptor {
     pub(super) security: Security,
     endpoint: Ends,
     unlink: Option<Leftover>,
+    /// How streams carry ZMTP, unless as it is.
+    pub(super) carrying: Option<Carrying>,
     state: Mutex<State>,
 }
 
@@ -45,6 +47,7 @@ impl Acceptor {
             options,
             endpoint: Ends::bound(bound.endpoint),
             unlink: bound.unlink,
+            carrying: bound.carrying,
             state: Mutex::new(State { listener: Some(bound.listener), registration: None, wait_timer: 0 }),
         });
         site.tap.emit(event::LISTENING, fd as u32, &acceptor.endpoint);

@@ -16,7 +16,7 @@ use crate::options::{
 };
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
-use crate::transport::{self, Hop};
+use crate::transport::{self, Carrying, Hop};
 use std::net::SocketAddr;
 use tautline_io::errno;
 use tautline_io::net::{Address, Stream};
@@ -65,6 +65,8 @@ pub(crate) struct Dialer {
     pub(super) security: Security,
     endpoint: Endpoint,
     name: String,
+    /// How streams carry ZMTP, unless as it is.
+    pub(super) carrying: Result<Option<Carrying>, Error>,
     state: Mutex<State>,
 }
 
@@ -79,6 +81,7 @@ impl Dialer {
         let dialer = Arc::new(Dialer {
             site: site.clone(),
             security: Security::new(&options),
+            carrying: transport::carrying(&endpoint, &options),
             options,
             name: endpoint.to_string(),
             state: Mutex::new(State {
@@ -315,6 +318,7 @@ impl Dialer {
     /// The stream has ended.
     pub(super) fn lost(self: Arc<Self>, turn: &mut Turn, opened: bool, why: Loss) {
         let stop = match why {
+            Loss::Protocol(error) if error.may_pass() => false,
             // What the peer said shows that it will not get better.
             Loss::Protocol(_) | Loss::Closed => true,
             _ if opened => self.options.reconnect_stop & RECONNECT_STOP_AFTER_DISCONNECT != 0,
@@ -470,5 +474,6 @@ impl Source for Dialer {
 /// `connect`'s errors that show at once, without the network.
 pub(crate) fn check(endpoint: &Endpoint, options: &Options) -> Result<(), Error> {
     endpoint.for_connect()?;
+    transport::carrying(endpoint, options)?;
     transport::route(endpoint, options).map(|_| ())
 }

@@ -9,6 +9,7 @@
 mod acceptor;
 mod datagram;
 mod dialer;
+mod handshake;
 mod heartbeat;
 mod relay;
 mod residual;

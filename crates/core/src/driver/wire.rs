@@ -3,6 +3,7 @@
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+use super::handshake::Handshake;
 use super::heartbeat::Heartbeat;
 use super::security::Security;
 use super::{Acceptor, Dialer, Resident, Site, Source, Turn};
@@ -19,7 +20,7 @@ use tautline_io::errno;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Event, Interest, Mode, Token};
 use tautline_proto::zap::{self, Credentials, Verdict};
-use tautline_proto::{AuthFailure, Established, ProtocolError, SessionConfig, stage};
+use tautline_proto::{AuthFailure, Carrier, Established, ProtocolError, SessionConfig, stage};
 
 /// Where a stream came from.
 pub(super) enum Origin {
@@ -34,7 +35,7 @@ const USER_ID: &str = "User-Id";
 
 enum Phase {
     /// The peers introduce themselves.
-    Handshake(Box<tautline_proto::Session>),
+    Handshake(Box<Handshake>),
     /// Messages flow over this connection.
     Open(Arc<Connection>),
     Closed,
@@ -94,8 +95,12 @@ impl Wire {
             max_msg_size: options.max_msg_size,
             properties: options.metadata.clone(),
         };
+        let (carrier, broken) = match origin.carrier() {
+            Ok(carrier) => (carrier, None),
+            Err(errno) => (None, Some(errno)),
+        };
         let state = State {
-            phase: Phase::Handshake(Box::new(tautline_proto::Session::new(config))),
+            phase: Phase::Handshake(Box::new(Handshake::new(config, carrier))),
             registration: Token(0),
             number,
             handshake_timer: 0,
@@ -120,6 +125,9 @@ impl Wire {
         match turn.register(wire.clone(), wire.stream.as_fd(), interest, Mode::OneShot) {
             Ok(token) => lock(&wire.state).registration = token,
             Err(error) => return wire.end(turn, Loss::Stream(error.raw_os_error().unwrap_or(0))),
+        }
+        if let Some(errno) = broken {
+            return wire.end(turn, Loss::Stream(errno));
         }
         if raw {
             let stage: Box<dyn tautline_proto::Stage> = stage::raw();
@@ -482,6 +490,16 @@ impl Origin {
             Origin::Dialed(dialer) => &dialer.security,
         }
     }
+
+    /// What carries ZMTP on a new stream, unless nothing does.
+    fn carrier(&self) -> Result<Option<Box<dyn Carrier>>, i32> {
+        let carrying = match self {
+            Origin::Accepted(acceptor) => &acceptor.carrying,
+            Origin::Dialed(dialer) => dialer.carrying.as_ref().map_err(|error| error.errno())?,
+        };
+        let carrier = carrying.as_ref().map(|make| make()).transpose();
+        carrier.map_err(|error| error.raw_os_error().unwrap_or(errno::EIO))
+    }
 }
 
 /// The descriptor of a question to the ZAP handler, as a source of the reactor.
@@ -542,7 +560,7 @@ impl Source for Wire {
     }
 }
 
-fn write_output(session: &mut tautline_proto::Session, stream: &Stream) -> Result<(), Loss> {
+fn write_output(session: &mut Handshake, stream: &Stream) -> Result<(), Loss> {
     while !session.output().is_empty() {
         match stream.write(session.output()) {
             Ok(n) => session.advance_output(n),

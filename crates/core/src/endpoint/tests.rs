@@ -51,7 +51,7 @@ fn an_endpoint_has_a_scheme_and_an_address() {
 
 #[test]
 fn schemes_are_known_by_their_exact_name() {
-    for scheme in ["foo", "TCP", "tcp ", "VSOCK", "ws", "wss", "tipc", "vmci", "pgm", "epgm", "norm"] {
+    for scheme in ["foo", "TCP", "tcp ", "VSOCK", "WS", "wss", "tipc", "vmci", "pgm", "epgm", "norm"] {
         neither(&format!("{scheme}://127.0.0.1:5555"), Error::ProtocolNotSupported);
     }
     // Read by the socket types that have a use for it.
@@ -212,5 +212,25 @@ fn machines_and_their_ports() {
     bind_only("vsock://4294967295:5555", "vsock://*:5555");
     for text in ["2", "2:", ":2", "x:1", "2:x", "+2:1", "-2:1", "4294967296:1", "2:5:5", "1.2.3.4:5"] {
         neither(&format!("vsock://{text}"), Error::Invalid);
+    }
+}
+
+#[test]
+fn web_sockets_have_paths() {
+    both("ws://127.0.0.1:5555", "ws://127.0.0.1:5555/");
+    both("ws://127.0.0.1:5555/", "ws://127.0.0.1:5555/");
+    both("ws://[::1]:5555/a/b?c=d#e", "ws://[::1]:5555/a/b?c=d#e");
+    both("ws://example.org:80//x:y;z", "ws://example.org:80//x:y;z");
+    bind_only("ws://*:*/a", "ws://0.0.0.0:*/a");
+    bind_only("ws://127.0.0.1:0", "ws://127.0.0.1:*/");
+    for text in [
+        "127.0.0.1",
+        "127.0.0.1/a:80",
+        "/a",
+        "127.0.0.1:80/a b",
+        "127.0.0.1:80/a\r\nb",
+        "127.0.0.1:80/\u{e4}",
+    ] {
+        neither(&format!("ws://{text}"), Error::Invalid);
     }
 }

@@ -18,7 +18,7 @@ fn listen_ipc(ipc: &IpcEndpoint, options: &Options) -> Result<Bound, Error> {
     if let Some(fd) = options.use_fd {
         let listener = Listener::from_fd(net::duplicate(fd)?)?;
         let endpoint = format!("ipc://{}", listener.local_address()?);
-        return Ok(Bound { listener, endpoint, unlink: None });
+        return Ok(Bound { listener, endpoint, unlink: None, carrying: None });
     }
     let (address, endpoint, unlink) = match ipc {
         IpcEndpoint::Abstract(name) => (Address::Abstract(name.clone()), format!("ipc://{ipc}"), None),
@@ -44,7 +44,7 @@ fn listen_ipc(ipc: &IpcEndpoint, options: &Options) -> Result<Bound, Error> {
         }
     };
     match Listener::bind(&address, &stream_options(options), options.backlog, false) {
-        Ok(listener) => Ok(Bound { listener, endpoint, unlink }),
+        Ok(listener) => Ok(Bound { listener, endpoint, unlink, carrying: None }),
         Err(error) => {
             if let Some(directory) = unlink.and_then(|leftover| leftover.directory) {
                 let _ = std::fs::remove_dir(directory);

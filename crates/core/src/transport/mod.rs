@@ -1,23 +1,25 @@
 //! The transports: how an endpoint becomes a listener or a stream.
 //!
 //! One row of [`REGISTRY`] and one file per byte-stream transport; nobody else switches over schemes. Framing, handshakes and reconnection
-//! are the same for all of them and live in `proto` and `driver`. `inproc` has no streams: it joins two sockets of a context directly.
+//! are the same for all of them and live in `proto` and `driver`; where another protocol carries ZMTP, the transport supplies it. `inproc` has no streams: it joins two sockets of a context directly.
 
 mod ipc;
 mod tcp;
 pub(crate) mod udp;
 mod vsock;
+mod ws;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::endpoint::{Endpoint, IpcEndpoint, TcpEndpoint, VsockEndpoint};
+use crate::endpoint::{Endpoint, IpcEndpoint, TcpEndpoint, VsockEndpoint, WsEndpoint};
 use crate::error::Error;
 use crate::monitor::Ends;
 use crate::options::Options;
+use crate::sync::Arc;
 use tautline_io::net::{self, Address, Family as StreamFamily, Listener, Stream};
 use tautline_io::resolve::Family;
-use tautline_proto::socks;
+use tautline_proto::{Carrier, socks};
 
 /// A listener, and the endpoint as it has come out (`tcp://127.0.0.1:40123`).
 pub(crate) struct Bound {
@@ -25,7 +27,12 @@ pub(crate) struct Bound {
     pub(crate) endpoint: String,
     /// Removed when the endpoint is unbound.
     pub(crate) unlink: Option<Leftover>,
+    /// How its streams carry ZMTP, unless as it is.
+    pub(crate) carrying: Option<Carrying>,
 }
+
+/// Makes what carries ZMTP over one stream.
+pub(crate) type Carrying = Arc<dyn Fn() -> std::io::Result<Box<dyn Carrier>> + Send + Sync>;
 
 /// What a bound endpoint leaves in the file system.
 pub(crate) struct Leftover {
@@ -75,6 +82,8 @@ struct Entry {
     local_name: fn(&Endpoint, &Options) -> Option<String>,
     /// The way to an endpoint of this transport.
     route: fn(&Endpoint, &Options) -> Option<Result<Route, Error>>,
+    /// How streams to an endpoint of this transport carry ZMTP; `None`: as it is, or the endpoint belongs to another one.
+    carrying: fn(&Endpoint, &Options) -> Option<Result<Carrying, Error>>,
     /// Whether a peer that has come may stay; sets the stream's options. `None`: not a stream of this transport.
     admit: fn(&Stream, StreamFamily, &Options) -> Option<bool>,
 }
@@ -86,6 +95,7 @@ static REGISTRY: &[Entry] = &[
         listen: tcp::listen,
         local_name: tcp::local_name,
         route: tcp::route,
+        carrying: |_, _| None,
         admit: tcp::admit,
     },
     Entry {
@@ -94,6 +104,7 @@ static REGISTRY: &[Entry] = &[
         listen: ipc::listen,
         local_name: |_, _| None,
         route: ipc::route,
+        carrying: |_, _| None,
         admit: ipc::admit,
     },
     Entry {
@@ -102,7 +113,18 @@ static REGISTRY: &[Entry] = &[
         listen: vsock::listen,
         local_name: vsock::local_name,
         route: vsock::route,
+        carrying: |_, _| None,
         admit: vsock::admit,
+    },
+    Entry {
+        scheme: "ws",
+        read: Endpoint::stream::<WsEndpoint>,
+        listen: ws::listen,
+        local_name: ws::local_name,
+        route: ws::route,
+        carrying: ws::carrying,
+        // TCP's.
+        admit: |_, _, _| None,
     },
 ];
 
@@ -136,6 +158,11 @@ pub(crate) fn route(endpoint: &Endpoint, options: &Options) -> Result<Route, Err
         .iter()
         .find_map(|entry| (entry.route)(endpoint, options))
         .unwrap_or(Err(Error::ProtocolNotSupported))
+}
+
+/// How streams to `endpoint` carry ZMTP, unless as it is.
+pub(crate) fn carrying(endpoint: &Endpoint, options: &Options) -> Result<Option<Carrying>, Error> {
+    REGISTRY.iter().find_map(|entry| (entry.carrying)(endpoint, options)).transpose()
 }
 
 /// Starts to connect; true if it is done already.

@@ -16,7 +16,7 @@ pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bo
     Some(listen_tcp(tcp, options))
 }
 
-fn listen_tcp(tcp: &TcpEndpoint, options: &Options) -> Result<Bound, Error> {
+pub(super) fn listen_tcp(tcp: &TcpEndpoint, options: &Options) -> Result<Bound, Error> {
     let listener = match options.use_fd {
         Some(fd) => Listener::from_fd(net::duplicate(fd)?)?,
         None => {
@@ -26,7 +26,7 @@ fn listen_tcp(tcp: &TcpEndpoint, options: &Options) -> Result<Bound, Error> {
         }
     };
     let endpoint = format!("tcp://{}", listener.local_address()?);
-    Ok(Bound { listener, endpoint, unlink: None })
+    Ok(Bound { listener, endpoint, unlink: None, carrying: None })
 }
 
 /// Where to listen. With ZMQ_IPV6 all listeners are IPv6 ones, so that ZMQ_LAST_ENDPOINT shows `[::ffff:127.0.0.1]`, as in libzmq.
@@ -40,9 +40,13 @@ fn listening_address(tcp: &TcpEndpoint, options: &Options) -> Result<SocketAddr,
 
 /// The name of a listener at `tcp`, if it does not depend on the port that the system gives.
 pub(super) fn local_name(endpoint: &Endpoint, options: &Options) -> Option<String> {
-    let tcp = endpoint.address()?;
-    let address = listening_address(tcp, options).ok().filter(|address| address.port() != 0)?;
+    let address = known_address(endpoint.address()?, options)?;
     Some(format!("tcp://{address}"))
+}
+
+/// The address of a listener, if it does not depend on the port that the system gives.
+pub(super) fn known_address(tcp: &TcpEndpoint, options: &Options) -> Option<SocketAddr> {
+    listening_address(tcp, options).ok().filter(|address| address.port() != 0)
 }
 
 /// A local address: a wildcard, a literal, an interface's name, or a host name that resolves to an address of ours.
@@ -85,7 +89,7 @@ pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<Rou
     Some(route_tcp(tcp, options))
 }
 
-fn route_tcp(tcp: &TcpEndpoint, options: &Options) -> Result<Route, Error> {
+pub(super) fn route_tcp(tcp: &TcpEndpoint, options: &Options) -> Result<Route, Error> {
     let Some(proxy) = &options.socks_proxy else {
         return Ok(Route { source: source(tcp, options)?, hop: hop(tcp, options)?, beyond: None });
     };

@@ -18,7 +18,7 @@ fn listen_vsock(vsock: &VsockEndpoint, options: &Options) -> Result<Bound, Error
         None => Listener::bind(&address(vsock), &stream_options(options), options.backlog, false)?,
     };
     let endpoint = format!("vsock://{}", listener.local_address()?);
-    Ok(Bound { listener, endpoint, unlink: None })
+    Ok(Bound { listener, endpoint, unlink: None, carrying: None })
 }
 
 /// The name of a listener at `vsock`, if it does not depend on the port that the system gives.

@@ -12,6 +12,7 @@
 //! | 1.0 | `v1`: and other frame headers |
 //! | not ZMTP | [`raw()`]: no frames at all |
 //! | any, over CURVE | the stage of the mechanism (`mechanism/curve/traffic.rs`) beyond that of the version |
+//! | over WebSocket | one of these or a mechanism's, and the [carrier](crate::Carrier) below it |
 
 mod chain;
 mod raw;
@@ -37,6 +38,24 @@ pub trait Stage: Send {
     /// Takes the next bytes read from the peer, split anywhere, and appends plain 3.1 frames. After an error
     /// the connection is over. Called by whoever reads the connection; does not block.
     fn open(&mut self, wire: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError>;
+
+    /// As `seal`, for whole frames of the connection's own (PING, PONG), at a message boundary.
+    fn seal_control(&mut self, frames: &[u8], out: &mut Vec<u8>) {
+        self.seal(frames, out);
+    }
+
+    /// Whether there is something to write that does not come from the queue: `seal` nothing to get it.
+    fn has_output(&self) -> bool {
+        false
+    }
+
+    /// Whether the peer has said goodbye: nothing more will come.
+    fn ended(&self) -> bool {
+        false
+    }
+
+    /// The connection ends from this side: appends what says so to the peer. Nothing may be written after that.
+    fn finish(&mut self, _out: &mut Vec<u8>) {}
 
     /// Bytes held back in both directions together, waiting for more. Bounded by the stage, whatever the peer
     /// sends.

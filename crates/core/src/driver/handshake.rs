@@ -1,0 +1,94 @@
+//! A handshake on a stream: the session, and below it what carries ZMTP, if the transport has such a thing.
+//!
+//! To the wire it looks like a [`Session`], which it otherwise is; only the bytes that go in and out pass the carrier.
+
+use std::ops::{Deref, DerefMut};
+
+use tautline_proto::{Carrier, Established, ProtocolError, Session, SessionConfig, carried};
+
+/// A handshake in progress.
+pub(super) struct Handshake {
+    session: Session,
+    carriage: Option<Carriage>,
+}
+
+/// A carrier and the bytes on both sides of it.
+struct Carriage {
+    carrier: Box<dyn Carrier>,
+    /// Bytes for the stream, and how many of them are written.
+    out: Vec<u8>,
+    written: usize,
+    /// ZMTP bytes behind the handshake.
+    early: Vec<u8>,
+}
+
+impl Handshake {
+    /// Starts.
+    pub(super) fn new(config: SessionConfig, carrier: Option<Box<dyn Carrier>>) -> Self {
+        let carriage =
+            carrier.map(|carrier| Carriage { carrier, out: Vec::new(), written: 0, early: Vec::new() });
+        Handshake { session: Session::new(config), carriage }
+    }
+
+    /// The bytes to write to the stream now.
+    pub(super) fn output(&mut self) -> &[u8] {
+        let Some(Carriage { carrier, out, written, .. }) = &mut self.carriage else {
+            return self.session.output();
+        };
+        let zmtp = self.session.output();
+        let length = zmtp.len();
+        // Also if that is nothing: the carrier has something of its own to say.
+        carrier.seal(zmtp, out);
+        self.session.advance_output(length);
+        &out[*written..]
+    }
+
+    /// Drops the first `n` bytes of the output, which have been written.
+    pub(super) fn advance_output(&mut self, n: usize) {
+        match &mut self.carriage {
+            None => self.session.advance_output(n),
+            Some(Carriage { out, written, .. }) => {
+                *written = (*written + n).min(out.len());
+                if *written == out.len() {
+                    out.clear();
+                    *written = 0;
+                }
+            }
+        }
+    }
+
+    /// Takes bytes from the stream and returns how many are dealt with: fewer than given when the handshake is complete.
+    pub(super) fn input(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
+        let Some(Carriage { carrier, early, .. }) = &mut self.carriage else {
+            return self.session.input(bytes);
+        };
+        let mut zmtp = Vec::new();
+        let opened = carrier.open(bytes, &mut zmtp);
+        let used = self.session.input(&zmtp)?;
+        early.extend_from_slice(&zmtp[used..]);
+        opened.map(|()| bytes.len())
+    }
+
+    /// The result, once, as soon as the handshake is complete.
+    pub(super) fn established(&mut self) -> Option<Established> {
+        let established = self.session.established()?;
+        Some(match self.carriage.take() {
+            None => established,
+            Some(Carriage { carrier, early, .. }) => carried(carrier, established, early),
+        })
+    }
+}
+
+impl Deref for Handshake {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl DerefMut for Handshake {
+    fn deref_mut(&mut self) -> &mut Session {
+        &mut self.session
+    }
+}

@@ -1,0 +1,349 @@
+//! WebSocket frames (RFC 6455, section 5) from ZMTP frames, and back (RFC 45, "Framing").
+//!
+//! A ZMTP frame is one binary message: an octet of flags, then the body. Bodies stream through as they come; only a message that the
+//! peer has cut into fragments is put together first, because a ZMTP frame begins with its length. Frames of our own go out between
+//! two others, at most one of each kind: a peer that floods us with pings gets the last one answered (section 5.5.3).
+
+use super::mask::{self, Masks};
+use crate::error::{Clause, ProtocolError};
+use crate::frame::{COMMAND, MAX_BODY, MORE, decode_header, put_header};
+
+const FIN: u8 = 0x80;
+const CONTINUATION: u8 = 0;
+const BINARY: u8 = 2;
+const CLOSE: u8 = 8;
+const PING: u8 = 9;
+const PONG: u8 = 10;
+/// In the second octet: a mask follows the length.
+const MASKED: u8 = 0x80;
+/// The longest payload of a control frame.
+const MAX_CONTROL: u64 = 125;
+/// The longest header: two octets, a length of eight, a mask.
+const MAX_HEADER: usize = 14;
+
+/// ZWS flag: further frames of the same message follow.
+const ZWS_MORE: u8 = 1;
+/// ZWS flag: a command.
+const ZWS_COMMAND: u8 = 2;
+
+/// Status of an orderly end.
+pub(super) const NORMAL: u16 = 1000;
+/// Status of an end because of what the peer did.
+pub(super) const PROTOCOL_ERROR: u16 = 1002;
+
+/// From ZMTP frames to the wire.
+pub(super) struct Sealer {
+    /// A client has masks.
+    masks: Option<Masks>,
+    /// The header of a ZMTP frame, as far as it has come.
+    header: Vec<u8>,
+    /// Bytes of the body still to come, with the mask and its phase.
+    body: u64,
+    mask: [u8; 4],
+    phase: usize,
+    /// Payloads of control frames that wait for their turn.
+    ping: bool,
+    pong: Option<Vec<u8>>,
+    close: Option<Vec<u8>>,
+}
+
+impl Sealer {
+    pub(super) fn new(masks: Option<Masks>) -> Self {
+        Sealer {
+            masks,
+            header: Vec::new(),
+            body: 0,
+            mask: [0; 4],
+            phase: 0,
+            ping: false,
+            pong: None,
+            close: None,
+        }
+    }
+
+    pub(super) fn ping(&mut self) {
+        self.ping = true;
+    }
+
+    pub(super) fn pong(&mut self, payload: Vec<u8>) {
+        self.pong = Some(payload);
+    }
+
+    /// `payload` is a status, or what the peer has sent.
+    pub(super) fn close(&mut self, payload: &[u8]) {
+        self.close = Some(payload.to_vec());
+    }
+
+    pub(super) fn has_control(&self) -> bool {
+        self.ping || self.pong.is_some() || self.close.is_some()
+    }
+
+    pub(super) fn buffered(&self) -> usize {
+        self.header.len() + [&self.pong, &self.close].into_iter().flatten().map(Vec::len).sum::<usize>()
+    }
+
+    /// Takes the next bytes of ZMTP frames.
+    pub(super) fn push(&mut self, mut zmtp: &[u8], out: &mut Vec<u8>) {
+        loop {
+            let take = usize::try_from(self.body).unwrap_or(usize::MAX).min(zmtp.len());
+            let (body, rest) = zmtp.split_at(take);
+            let start = out.len();
+            out.extend_from_slice(body);
+            if self.masks.is_some() {
+                self.phase = mask::apply(&mut out[start..], self.mask, self.phase);
+            }
+            self.body -= take as u64;
+            zmtp = rest;
+            if self.body > 0 {
+                return;
+            }
+            self.put_control(out);
+            let Some((&octet, rest)) = zmtp.split_first() else { return };
+            self.header.push(octet);
+            zmtp = rest;
+            match decode_header(&self.header) {
+                Ok(None) => {}
+                Ok(Some(header)) => {
+                    self.header.clear();
+                    let more = if header.more() { ZWS_MORE } else { 0 };
+                    let command = if header.is_command() { ZWS_COMMAND } else { 0 };
+                    self.put_head(BINARY, header.body_len.saturating_add(1), out);
+                    out.push((more | command) ^ self.mask[0]);
+                    self.phase = 1;
+                    self.body = header.body_len;
+                }
+                // Not from our own queues.
+                Err(_) => self.body = u64::MAX,
+            }
+        }
+    }
+
+    /// No frame follows any more: what is to be said before the end, if that is possible between two frames.
+    pub(super) fn last(&mut self, out: &mut Vec<u8>) {
+        if self.body == 0 {
+            self.put_control(out);
+        }
+        (self.ping, self.pong, self.close) = (false, None, None);
+    }
+
+    fn put_control(&mut self, out: &mut Vec<u8>) {
+        if !self.has_control() {
+            return;
+        }
+        let ping = std::mem::take(&mut self.ping).then(Vec::new);
+        for (opcode, payload) in [(PONG, self.pong.take()), (PING, ping), (CLOSE, self.close.take())] {
+            let Some(payload) = payload else { continue };
+            self.put_head(opcode, payload.len() as u64, out);
+            let start = out.len();
+            out.extend_from_slice(&payload);
+            mask::apply(&mut out[start..], self.mask, 0);
+        }
+    }
+
+    fn put_head(&mut self, opcode: u8, length: u64, out: &mut Vec<u8>) {
+        let masked = if self.masks.is_some() { MASKED } else { 0 };
+        out.push(FIN | opcode);
+        match (u8::try_from(length), u16::try_from(length)) {
+            (Ok(short @ ..=125), _) => out.push(masked | short),
+            (_, Ok(length)) => {
+                out.push(masked | 126);
+                out.extend(length.to_be_bytes());
+            }
+            _ => {
+                out.push(masked | 127);
+                out.extend(length.to_be_bytes());
+            }
+        }
+        // Without masks the mask is all zeroes, which changes nothing.
+        if let Some(masks) = &mut self.masks {
+            self.mask = masks.next();
+            out.extend(self.mask);
+        }
+    }
+}
+
+/// What the peer's control frames ask for.
+#[derive(Default)]
+pub(super) struct Said {
+    /// The payload of the last ping.
+    pub(super) ping: Option<Vec<u8>>,
+    /// The status of a close frame, to be sent back.
+    pub(super) close: Option<Vec<u8>>,
+}
+
+enum Payload {
+    /// The next frame's header is awaited.
+    None,
+    /// The flags of a ZMTP frame that comes in one piece.
+    Flags,
+    /// Its body.
+    Body,
+    /// A piece of a message in fragments.
+    Fragment { last: bool },
+    /// A control frame.
+    Control(u8),
+}
+
+/// From the wire to ZMTP frames.
+pub(super) struct Opener {
+    /// Whether the peer has to mask, or must not.
+    masked: bool,
+    /// The largest message that is put together from fragments.
+    limit: u64,
+    header: Vec<u8>,
+    payload: Payload,
+    left: u64,
+    mask: [u8; 4],
+    phase: usize,
+    /// A message in fragments, as far as it has come; with its flags.
+    fragments: Option<Vec<u8>>,
+    control: Vec<u8>,
+}
+
+impl Opener {
+    pub(super) fn new(masked: bool, limit: u64) -> Self {
+        Opener {
+            masked,
+            limit,
+            header: Vec::new(),
+            payload: Payload::None,
+            left: 0,
+            mask: [0; 4],
+            phase: 0,
+            fragments: None,
+            control: Vec::new(),
+        }
+    }
+
+    pub(super) fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
+    pub(super) fn buffered(&self) -> usize {
+        self.header.len() + self.control.len() + self.fragments.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Takes the next bytes of the wire, and appends ZMTP frames. Nothing behind a close frame is looked at.
+    pub(super) fn push(&mut self, mut wire: &[u8], out: &mut Vec<u8>) -> Result<Said, ProtocolError> {
+        let mut said = Said::default();
+        loop {
+            if let Payload::None = self.payload {
+                let Some((&octet, rest)) = wire.split_first() else { return Ok(said) };
+                self.header.push(octet);
+                wire = rest;
+                self.head()?;
+                if let Payload::None = self.payload {
+                    continue;
+                }
+            }
+            let take = usize::try_from(self.left).unwrap_or(usize::MAX).min(wire.len());
+            let (bytes, rest) = wire.split_at(take);
+            wire = rest;
+            self.left -= take as u64;
+            self.take(bytes, out)?;
+            if self.left > 0 {
+                return Ok(said);
+            }
+            match std::mem::replace(&mut self.payload, Payload::None) {
+                Payload::Control(PING) => said.ping = Some(std::mem::take(&mut self.control)),
+                Payload::Control(CLOSE) => {
+                    let mut payload = std::mem::take(&mut self.control);
+                    payload.truncate(2);
+                    said.close = Some(payload);
+                    return Ok(said);
+                }
+                Payload::Fragment { last: true } => self.put_together(out)?,
+                _ => self.control.clear(),
+            }
+        }
+    }
+
+    /// Judges the header once it is whole.
+    fn head(&mut self) -> Result<(), ProtocolError> {
+        let [first, second, rest @ ..] = &self.header[..] else { return Ok(()) };
+        let (fin, opcode) = (first & FIN != 0, first & !FIN);
+        // Also if a reserved bit is set.
+        let known = matches!(opcode, CONTINUATION | BINARY | CLOSE | PING | PONG);
+        let in_message = self.fragments.is_some();
+        let in_place = opcode >= CLOSE || in_message == (opcode == CONTINUATION);
+        if !known || !in_place || (second & MASKED != 0) != self.masked {
+            return Err(Clause::WebSocketFrame.into());
+        }
+        let (length, mask) = match second & !MASKED {
+            126 => match rest.split_first_chunk() {
+                Some((length, mask)) => (u16::from_be_bytes(*length).into(), mask),
+                None => return Ok(()),
+            },
+            127 => match rest.split_first_chunk() {
+                Some((length, mask)) => (u64::from_be_bytes(*length), mask),
+                None => return Ok(()),
+            },
+            short => (short.into(), rest),
+        };
+        if length > MAX_BODY || opcode >= CLOSE && (!fin || length > MAX_CONTROL) {
+            return Err(Clause::WebSocketFrame.into());
+        }
+        if self.masked {
+            let Some(mask) = mask.first_chunk() else { return Ok(()) };
+            self.mask = *mask;
+        }
+        debug_assert!(self.header.len() <= MAX_HEADER);
+        self.header.clear();
+        (self.left, self.phase) = (length, 0);
+        self.payload = match opcode {
+            BINARY if fin && length == 0 => return Err(Clause::WebSocketFrame.into()),
+            BINARY if fin => Payload::Flags,
+            BINARY | CONTINUATION => {
+                let message = self.fragments.get_or_insert_default();
+                let size = (message.len() as u64).saturating_add(length).saturating_sub(1);
+                if size > self.limit {
+                    return Err(ProtocolError::TooLarge { size, limit: self.limit });
+                }
+                Payload::Fragment { last: fin }
+            }
+            control => Payload::Control(control),
+        };
+        Ok(())
+    }
+
+    /// Takes bytes of the payload.
+    fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+        let mut bytes = bytes;
+        if let (Payload::Flags, Some((flags, body))) = (&self.payload, bytes.split_first()) {
+            let flags = zmtp_flags(flags ^ self.mask[0])?;
+            put_header(out, flags, self.left + body.len() as u64);
+            self.payload = Payload::Body;
+            self.phase = 1;
+            bytes = body;
+        }
+        let target = match &self.payload {
+            Payload::None | Payload::Flags => return Ok(()),
+            Payload::Body => out,
+            Payload::Fragment { .. } => self.fragments.get_or_insert_default(),
+            Payload::Control(_) => &mut self.control,
+        };
+        let start = target.len();
+        target.extend_from_slice(bytes);
+        if self.masked {
+            self.phase = mask::apply(&mut target[start..], self.mask, self.phase);
+        }
+        Ok(())
+    }
+
+    fn put_together(&mut self, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+        let message = self.fragments.take().unwrap_or_default();
+        let (flags, body) = message.split_first().ok_or(Clause::WebSocketFrame)?;
+        put_header(out, zmtp_flags(*flags)?, body.len() as u64);
+        out.extend_from_slice(body);
+        Ok(())
+    }
+}
+
+fn zmtp_flags(zws: u8) -> Result<u8, ProtocolError> {
+    match zws {
+        0 => Ok(0),
+        ZWS_MORE => Ok(MORE),
+        ZWS_COMMAND => Ok(COMMAND),
+        _ => Err(Clause::WebSocketFrame.into()),
+    }
+}

@@ -1,0 +1,220 @@
+//! WebSocket as a carrier of ZMTP: ZWS 2.0 (RFC 45), as libzmq's `ws://` speaks it.
+//!
+//! ```text
+//!   ZMTP       greeting, commands, frames           to and from Session and its stages
+//!     │
+//!   WebSocket  [`opening`]  one HTTP request and its answer; the mechanism is settled as Sec-WebSocket-Protocol
+//!     │        [`framing`]  a ZMTP frame is a binary message: an octet of flags, the body
+//!   stream
+//! ```
+//!
+//! The greeting of ZMTP stays at home: ours is swallowed, the peer's is made up from what the opening has settled: 3.0 for
+//! `ZWS2.0/MECHANISM`, so that subscriptions are messages, and 2.0 for the bare `ZWS2.0`, where the first message is a routing id.
+//! A client masks what it sends. Fragmented messages are put together; text and reserved frames are refused.
+
+mod framing;
+mod mask;
+mod opening;
+
+use crate::carrier::Carrier;
+use crate::error::{Clause, ProtocolError};
+use crate::greeting;
+use crate::handshake::MAX_COMMAND;
+use crate::socket_type::SocketType;
+use crate::stage::Stage;
+use framing::{Opener, Sealer};
+use mask::Masks;
+use opening::{Opening, Protocol};
+
+/// Which end we are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The end that asks.
+    Client {
+        /// What stands in the Host header: with the port, unless it is the usual one.
+        host: String,
+        /// What is asked for, with its leading slash.
+        path: String,
+    },
+    /// The end that is asked. Any host and path will do.
+    Server,
+}
+
+/// What a WebSocket has to know.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Which end we are.
+    pub role: Role,
+    /// Our socket type.
+    pub socket_type: SocketType,
+    /// The name of our mechanism, as it stands in a greeting.
+    pub mechanism: &'static str,
+    /// Whether we are the mechanism's server.
+    pub as_server: bool,
+    /// The largest message accepted.
+    pub max_msg_size: Option<u64>,
+    /// Unpredictable bytes, for the key of the opening and for the masks.
+    pub seed: [u8; 32],
+}
+
+/// Octets of the greetings that are not sent.
+const GREETING: usize = greeting::GREETING_LEN;
+const OLDER_GREETING: usize = greeting::V2_GREETING_LEN;
+
+enum Phase {
+    Opening(Opening),
+    Open,
+    /// Over: by the peer's close frame, by ours, or by an error.
+    Closed,
+}
+
+/// One end of a WebSocket that carries ZMTP.
+pub struct WebSocket {
+    phase: Phase,
+    socket_type: SocketType,
+    mechanism: &'static str,
+    as_server: bool,
+    max_msg_size: Option<u64>,
+    /// HTTP to be written before any frame.
+    http: Vec<u8>,
+    /// ZMTP bytes that were sealed before it was open: our signature.
+    held: Vec<u8>,
+    /// Bytes of our greeting still to be swallowed.
+    swallow: usize,
+    sealer: Sealer,
+    opener: Opener,
+    /// The peer's close frame has come.
+    ended: bool,
+}
+
+impl WebSocket {
+    /// Starts: a client's request is ready to be written.
+    pub fn new(config: Config) -> Self {
+        let mut masks = Masks::new(config.seed);
+        let client = matches!(config.role, Role::Client { .. });
+        let mut http = Vec::new();
+        let opening = Opening::start(&config.role, config.mechanism, masks.nonce(), &mut http);
+        WebSocket {
+            phase: Phase::Opening(opening),
+            socket_type: config.socket_type,
+            mechanism: config.mechanism,
+            as_server: config.as_server,
+            max_msg_size: config.max_msg_size,
+            http,
+            held: Vec::new(),
+            swallow: 0,
+            sealer: Sealer::new(client.then_some(masks)),
+            opener: Opener::new(!client, MAX_COMMAND),
+            ended: false,
+        }
+    }
+
+    /// The opening has settled on this protocol: plays the peer's greeting.
+    fn opened(&mut self, protocol: Protocol, out: &mut Vec<u8>) {
+        out.extend_from_slice(&greeting::signature(0));
+        match protocol {
+            Protocol::Mechanism => {
+                self.swallow = GREETING;
+                let peer_as_server = self.mechanism != "NULL" && !self.as_server;
+                greeting::put_rest_3_0(out, self.mechanism, peer_as_server);
+            }
+            Protocol::Bare => {
+                self.swallow = OLDER_GREETING;
+                greeting::put_rest_2_0(out, self.socket_type.some_peer().map_or(u8::MAX, SocketType::code));
+            }
+        }
+        self.phase = Phase::Open;
+        let held = std::mem::take(&mut self.held);
+        self.swallow -= held.len().min(self.swallow);
+    }
+
+    fn fail(&mut self, error: ProtocolError) -> ProtocolError {
+        if let Phase::Open = self.phase {
+            self.sealer.close(&framing::PROTOCOL_ERROR.to_be_bytes());
+        }
+        self.phase = Phase::Closed;
+        error
+    }
+
+    fn open_frames(&mut self, wire: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+        let said = self.opener.push(wire, out).map_err(|error| self.fail(error))?;
+        if let Some(payload) = said.ping {
+            self.sealer.pong(payload);
+        }
+        if let Some(code) = said.close {
+            self.sealer.close(&code);
+            self.phase = Phase::Closed;
+            self.ended = true;
+        }
+        Ok(())
+    }
+}
+
+impl Stage for WebSocket {
+    fn seal(&mut self, zmtp: &[u8], out: &mut Vec<u8>) {
+        out.append(&mut self.http);
+        match &mut self.phase {
+            // The session waits for the peer's greeting, and so will not say much.
+            Phase::Opening(_) => {
+                self.held.extend_from_slice(&zmtp[..zmtp.len().min(GREETING - self.held.len())])
+            }
+            Phase::Open => {
+                let swallowed = self.swallow.min(zmtp.len());
+                self.swallow -= swallowed;
+                self.sealer.push(&zmtp[swallowed..], out);
+            }
+            Phase::Closed => self.sealer.last(out),
+        }
+    }
+
+    fn open(&mut self, wire: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+        match &mut self.phase {
+            Phase::Opening(opening) => match opening.push(wire, &mut self.http) {
+                Ok(None) => Ok(()),
+                Ok(Some((protocol, rest))) => {
+                    self.opened(protocol, out);
+                    self.open_frames(&rest, out)
+                }
+                Err(clause) => Err(self.fail(clause.into())),
+            },
+            Phase::Open => self.open_frames(wire, out),
+            // What comes behind a close frame means nothing.
+            Phase::Closed if self.ended => Ok(()),
+            Phase::Closed => Err(Clause::WebSocketFrame.into()),
+        }
+    }
+
+    fn buffered(&self) -> usize {
+        let opening = if let Phase::Opening(opening) = &self.phase { opening.buffered() } else { 0 };
+        opening + self.held.len() + self.sealer.buffered() + self.opener.buffered()
+    }
+
+    fn has_output(&self) -> bool {
+        !self.http.is_empty() || self.sealer.has_control()
+    }
+
+    fn ended(&self) -> bool {
+        self.ended
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        if let Phase::Open = self.phase {
+            self.sealer.close(&framing::NORMAL.to_be_bytes());
+            self.phase = Phase::Closed;
+        }
+        self.sealer.last(out);
+    }
+}
+
+impl Carrier for WebSocket {
+    fn established(&mut self) {
+        self.opener.set_limit(self.max_msg_size.unwrap_or(u64::MAX));
+    }
+
+    fn ping(&mut self) {
+        self.sealer.ping();
+    }
+}
+
+#[cfg(test)]
+mod tests;
