@@ -264,27 +264,29 @@ impl Pump {
 
     /// Stages the next piece of the source; false if there is none.
     fn stage_next(&mut self) -> bool {
-        let mut plain = Vec::new();
-        match &mut self.source {
-            Source::Queue(drain) => {
-                let n = drain.peek_copy(SEAL_BYTES, &mut plain);
+        let Pump { source, stage, staged, log, .. } = self;
+        match (source, stage) {
+            (Source::Queue(drain), Some(stage)) => {
+                let n = seal_queue(drain, stage, staged);
                 drain.advance(n);
-                if let Some(log) = self.log.as_mut().filter(|_| n == 0) {
+                if let Some(log) = log.as_mut().filter(|_| n == 0) {
+                    let mut plain = Vec::new();
                     let n = log.peek_copy(SEAL_BYTES, &mut plain);
                     log.advance(n);
+                    lock(stage).seal(&plain, staged);
+                    return n > 0;
                 }
+                n > 0
             }
-            Source::Slot(slot) => {
-                if let Some((flags, message)) = slot.take() {
-                    put_frame(flags, message.as_slice(), &mut plain);
-                }
+            (Source::Queue(_), None) => false,
+            (Source::Slot(slot), _) => {
+                let Some((flags, message)) = slot.take() else { return false };
+                let mut plain = Vec::new();
+                put_frame(flags, message.as_slice(), &mut plain);
+                self.put(&plain);
+                true
             }
         }
-        if plain.is_empty() {
-            return false;
-        }
-        self.put(&plain);
-        true
     }
 
     fn write_staged(&mut self, stream: &Stream) -> Result<(), Flushed> {
@@ -298,9 +300,27 @@ impl Pump {
             }
         }
         self.staged.clear();
+        // An idle connection does not keep what a large message needed.
+        self.staged.shrink_to(2 * SEAL_BYTES);
         self.written = 0;
         Ok(())
     }
+}
+
+/// Seals the next bytes of the queue, straight from where they lie; returns how many.
+fn seal_queue(drain: &mut ByteDrain, stage: &SharedStage, staged: &mut Vec<u8>) -> u64 {
+    let mut slices: [IoSlice<'_>; SLICES] = std::array::from_fn(|_| IoSlice::new(&[]));
+    let (n, bytes) = drain.slices(&mut slices);
+    if bytes == 0 {
+        return 0;
+    }
+    let (mut stage, mut sealed) = (lock(stage), 0);
+    for slice in &slices[..n] {
+        let piece = &slice[..slice.len().min(SEAL_BYTES - sealed)];
+        stage.seal(piece, staged);
+        sealed += piece.len();
+    }
+    sealed as u64
 }
 
 /// Frames to be written, in order.

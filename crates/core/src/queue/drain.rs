@@ -103,6 +103,7 @@ impl ByteDrain {
     }
 
     /// Appends up to `max` pending bytes to `out`, without taking them.
+    #[cfg(test)]
     pub(crate) fn peek_copy(&mut self, max: usize, out: &mut Vec<u8>) -> u64 {
         let n = self.known().min(max as u64);
         let mut position = self.taken.position;
