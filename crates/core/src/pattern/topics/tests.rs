@@ -89,14 +89,16 @@ fn agrees_with_a_simple_model() {
         seed ^= seed << 17;
         (seed % below as u64) as usize
     };
-    for longest in [1, 3, 5, 9, 14] {
+    const BYTES: [u8; 6] = [b'a', b'b', 0, 255, 130, 63];
+    for (longest, kinds) in [(1, 2), (3, 2), (5, 2), (9, 2), (14, 2), (5, 6), (14, 4), (30, 2)] {
         let mut topics: Topics<u32> = Topics::default();
         let mut model: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
         for step in 0..4000_u32 {
             // A growing and a shrinking phase, so that the trie comes and goes.
             let grow = step % 1000 < 600;
             let length = random(longest + 1);
-            let topic: Vec<u8> = (0..length).map(|_| b'a' + random(2) as u8).collect();
+            // Bytes from all over the range, but few of them, so that topics have prefixes in common.
+            let topic: Vec<u8> = (0..length).map(|_| BYTES[random(kinds)]).collect();
             if grow || random(3) == 0 {
                 put(&mut topics, &topic, step);
                 model.insert(topic, step);
@@ -105,7 +107,7 @@ fn agrees_with_a_simple_model() {
                 let (removed, value) = topics.remove(slot).unwrap();
                 assert_eq!((&*removed, Some(value)), (&key[..], model.remove(&key)));
             }
-            let subject: Vec<u8> = (0..random(longest + 3)).map(|_| b'a' + random(2) as u8).collect();
+            let subject: Vec<u8> = (0..random(longest + 3)).map(|_| BYTES[random(kinds)]).collect();
             let mut expected: Vec<u32> = model
                 .iter()
                 .filter(|(topic, _)| subject.starts_with(topic))
@@ -118,4 +120,28 @@ fn agrees_with_a_simple_model() {
         }
         assert_eq!(topics.iter().count(), model.len());
     }
+}
+
+#[test]
+fn a_trie_node_has_up_to_256_children() {
+    let mut trie = Trie::new();
+    let label = [7; 20];
+    for byte in (0..=255_u8).rev() {
+        trie.insert(&[&label, &[byte, 1][..]].concat(), byte.into());
+    }
+    for round in 0..2 {
+        for byte in 0..=255_u8 {
+            let mut found = Vec::new();
+            trie.prefixes(&[&label, &[byte, 1, 2][..]].concat(), |slot| {
+                found.push(slot);
+                true
+            });
+            assert_eq!(found, if round == 0 || byte % 2 == 1 { vec![u32::from(byte)] } else { vec![] });
+            if round == 0 && byte % 2 == 0 {
+                trie.remove(&[&label, &[byte, 1][..]].concat());
+            }
+        }
+    }
+    (0..=255_u8).for_each(|byte| trie.remove(&[&label, &[byte, 1][..]].concat()));
+    assert_eq!(trie.size(), 1);
 }
