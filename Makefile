@@ -10,7 +10,7 @@ SO_VERSION := 5.2.5
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO ?= cargo
 
-.PHONY: help build run bench budget test lint loom upstream interop soak install uninstall clean
+.PHONY: help build run bench budget test lint loom upstream interop programs soak install uninstall clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -45,8 +45,12 @@ loom: ## the concurrent parts under every interleaving
 upstream: ## libzmq's own behaviour tests on our library
 	@tests/upstream/run.sh
 
-interop: ## exchange with libzmq and with peers written from raw bytes
+interop: ## exchange with libzmq, JeroMQ, go-zeromq and peers written from raw bytes
 	@tests/interop/run.sh
+	@tests/interop/peers.sh
+
+programs: ## real programs, unmodified: pyzmq, Node.js, Go, Rust, Jupyter, locust, rsyslog, PHP ... (PREFIX=baseline: on libzmq 4.3.5)
+	@tests/programs/run.sh
 
 soak: ## connect, kill, reconnect, terminate for SOAK_SECONDS (1800)
 	@SOAK_SECONDS=$(SOAK_SECONDS) tests/soak/run.sh

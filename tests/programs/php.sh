@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# PHP with its zmq extension: 20,000 messages and some requests.
+. "$(dirname "$0")/common.sh"
+start php "$@"
+need apt-get:apt dpkg:dpkg
+
+fetch php-debian unpack_debs php8.2-cli php8.2-zmq php8.2-common libedit2 libbsd0 libmd0 libargon2-1 libsodium23 libmagic1
+debian=$cache/php-debian
+libraries=$(dirname "$(find "$debian" -name 'libedit.so.2' | head -n 1)")
+run() {
+    TMPDIR=$work LD_LIBRARY_PATH=$prefix/lib:$libraries witness timeout 120 "$debian/usr/bin/php8.2" -n \
+        -d extension="$(find "$debian" -name zmq.so | head -n 1)" "$here/php/exchange.php"
+}
+run >"$work/exchange.log" 2>&1 || true
+cat "$work/exchange.log"
+count "$(grep -c '^ok ' "$work/exchange.log" || true)" "$(grep -c '^not ok ' "$work/exchange.log" || true)" 0
+check "it came to its end" grep -q '^end$' "$work/exchange.log"
+check "it ran on this library and no other" witnessed
+finish
