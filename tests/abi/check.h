@@ -34,5 +34,7 @@ void messages(void);
 void traffic(void);
 /* fork.c */
 void forks(void);
+/* drafts.c */
+void drafts(void);
 
 #endif

@@ -83,7 +83,7 @@ else
 fi
 
 # The header and the library together.
-programs=("$here/runtime.c" "$here/handles.c" "$here/messages.c" "$here/traffic.c" "$here/fork.c")
+programs=("$here/runtime.c" "$here/handles.c" "$here/messages.c" "$here/traffic.c" "$here/fork.c" "$here/drafts.c")
 if [ -e "$libdir/libzmq.so" ]; then
     soname=$(readelf -d "$libdir/libzmq.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
     check soname test "$soname" = libzmq.so.5

@@ -5,7 +5,7 @@
  *   runtime [lenient]      lenient: without the checks that only this library promises (libzmq itself reads freed
  *                          memory there), so that the checks can be tried on another libzmq
  *
- * Here: what needs no socket. handles.c, messages.c, traffic.c and fork.c have the rest.
+ * Here: what needs no socket. handles.c, messages.c, traffic.c, fork.c and drafts.c have the rest.
  */
 #include "check.h"
 
@@ -153,6 +153,7 @@ int main(int argc, char **argv)
     traffic();
     if (strict)
         forks();
+    drafts();
     printf("%d checks passed, %d failed\n", passed, failed);
     return failed != 0;
 }

@@ -4,7 +4,7 @@
 //! is not that of an ordinary socket.
 
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use tautline_core::{Error, SharedSocket, Socket};
 
@@ -24,8 +24,21 @@ impl Body for SharedBody {
 }
 
 impl SharedBody {
-    fn place(&self) -> std::sync::MutexGuard<'_, Option<Arc<SharedSocket>>> {
+    fn place(&self) -> MutexGuard<'_, Option<Arc<SharedSocket>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As `place`, unless it stays locked: its holders need some nanoseconds, so then the holder is a thread that only the parent of
+    /// this forked process has.
+    fn place_if_free(&self) -> Option<MutexGuard<'_, Option<Arc<SharedSocket>>>> {
+        for _ in 0..1000 {
+            match self.0.try_lock() {
+                Ok(place) => return Some(place),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+            }
+        }
+        None
     }
 }
 
@@ -57,7 +70,9 @@ pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
     if !slot.retire() {
         return Err(Error::NotSocket);
     }
-    let shared = slot.body().place().take();
+    let Some(mut place) = slot.body().place_if_free() else { return Ok(()) };
+    let shared = place.take();
+    drop(place);
     slot.recycle();
     shared.ok_or(Error::NotSocket)?.close()
 }

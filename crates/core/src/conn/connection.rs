@@ -365,12 +365,9 @@ impl Connection {
         self.pump.try_lock().ok().map(|mut pump| pump.pending_bytes())
     }
 
-    /// Bytes that the kernel has and the peer's kernel has not, over TCP.
+    /// Bytes that only this host's kernel has.
     pub(crate) fn unsent(&self) -> u64 {
-        match self.writable_stream() {
-            Some(stream) if !self.is_shallow() => stream.unsent() as u64,
-            _ => 0,
-        }
+        self.writable_stream().map_or(0, |stream| stream.unsent() as u64)
     }
 
     /// Grows with every write that the kernel has taken.

@@ -37,13 +37,16 @@ impl Pipe {
         (outgoing, incoming)
     }
 
-    /// As `queued`, with what the kernel has and the peer's kernel has not, as far as that can be told in messages.
+    /// As `queued`, with what this host's kernel still has, as far as that can be told in messages of the usual size.
     pub(crate) fn undelivered(&mut self) -> (u64, u64) {
         let (outgoing, incoming) = self.queued();
+        let Some(connection) = self.connection() else { return (outgoing, incoming) };
         let traffic = self.traffic();
-        let unsent = self.connection().map_or(0, |connection| connection.unsent());
         let usual = (traffic.bytes_out / traffic.messages_out.max(1)).max(1);
-        (outgoing + unsent.div_ceil(usual), incoming)
+        let bytes = connection.pending_bytes().unwrap_or(0) + connection.unsent();
+        // What a Unix domain socket tells has its own overhead in it.
+        let estimate = if connection.is_shallow() { bytes / usual } else { bytes.div_ceil(usual) };
+        (outgoing.max(estimate), incoming)
     }
 
     /// What has gone through it so far; bytes are those of whole frames where there is a queue.

@@ -197,7 +197,8 @@ impl Stream {
         family_of(self.as_fd())
     }
 
-    /// Bytes written that the other end's system has not taken yet; 0 where the system does not tell. Means something for TCP only.
+    /// Bytes written that the other end's system has not taken yet (TCP), or the memory of those that the other end has not read (Unix
+    /// domain); 0 where the system does not tell.
     pub fn unsent(&self) -> usize {
         let mut bytes: libc::c_int = 0;
         // SAFETY: the descriptor is open, and TIOCOUTQ writes one int.
