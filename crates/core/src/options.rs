@@ -251,7 +251,7 @@ pub(crate) struct Options {
 pub(crate) const RECONNECT_STOP_CONN_REFUSED: u32 = 1;
 /// Flag of ZMQ_RECONNECT_STOP: give up when the handshake fails.
 pub(crate) const RECONNECT_STOP_HANDSHAKE_FAILED: u32 = 2;
-/// Flag of ZMQ_RECONNECT_STOP: give up when the program disconnects.
+/// Flag of ZMQ_RECONNECT_STOP: do not look for a lost peer again after the program has disconnected, though something is queued.
 pub(crate) const RECONNECT_STOP_AFTER_DISCONNECT: u32 = 4;
 
 impl Options {

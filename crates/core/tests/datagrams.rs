@@ -1,5 +1,8 @@
 //! `udp` endpoints: RADIO and DISH with groups, DGRAM with anybody.
 
+// A model has no sockets.
+#![cfg(not(loom))]
+
 use std::net::UdpSocket;
 use std::time::Duration;
 

@@ -21,6 +21,7 @@ const IMMEDIATE: i32 = 39;
 const ROUTER_RAW: i32 = 41;
 const IPV6: i32 = 42;
 const CONNECT_ROUTING_ID: i32 = 61;
+const RECONNECT_STOP: i32 = 109;
 const POLLIN: i32 = 1;
 const CONNECT_RETRIED: u16 = 0x4;
 const CLOSED: u16 = 0x80;
@@ -280,5 +281,32 @@ fn a_peer_that_is_lost_for_good_can_be_connected_again() {
             first.bind(&endpoint).unwrap();
         }
         assert_eq!(socket.disconnect(&endpoint), Err(Error::NoEntry));
+    });
+}
+
+#[test]
+fn a_lost_peer_is_found_again_whatever_happens_after_a_disconnect() {
+    test("reconnect stop", |context| {
+        let mut push = context.socket(SocketType::Push).unwrap();
+        // After a disconnect by the program, that is.
+        push.set_option(RECONNECT_STOP, &4_i32.to_ne_bytes()).unwrap();
+        push.set_option(RECONNECT_IVL, &10_i32.to_ne_bytes()).unwrap();
+        push.set_option(LINGER, &0_i32.to_ne_bytes()).unwrap();
+        let mut pull = context.socket(SocketType::Pull).unwrap();
+        pull.bind("tcp://127.0.0.1:*").unwrap();
+        let endpoint = last_endpoint(&mut pull);
+        push.connect(&endpoint).unwrap();
+        push.send(b"first", Flags::NONE).unwrap();
+        assert_eq!(pull.recv(&mut [0; 8], Flags::NONE), Ok(5));
+        drop(pull);
+        let mut again = context.socket(SocketType::Pull).unwrap();
+        while again.bind(&endpoint) == Err(Error::AddressInUse) {
+            std::thread::yield_now();
+        }
+        // What is sent before the loss is noticed goes with the old peer.
+        while again.recv(&mut [0; 8], Flags::DONTWAIT).is_err() {
+            let _ = push.send(b"second", Flags::DONTWAIT);
+            std::thread::yield_now();
+        }
     });
 }

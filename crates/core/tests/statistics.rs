@@ -1,5 +1,8 @@
 //! What a socket tells about what it has done (ZMQ_TAUTLINE_STATISTICS).
 
+// A model has no sockets.
+#![cfg(not(loom))]
+
 use std::time::Duration;
 
 use tautline_core::{Context, Error, Flags, Socket, SocketType};

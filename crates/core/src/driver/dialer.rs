@@ -321,7 +321,10 @@ impl Dialer {
             Loss::Protocol(error) if error.may_pass() => false,
             // What the peer said shows that it will not get better.
             Loss::Protocol(_) | Loss::Closed => true,
-            _ if opened => self.options.reconnect_stop & RECONNECT_STOP_AFTER_DISCONNECT != 0,
+            // Observed of libzmq: a peer that was lost is no reason, only the program's own disconnect is.
+            _ if opened => {
+                self.is_lingering() && self.options.reconnect_stop & RECONNECT_STOP_AFTER_DISCONNECT != 0
+            }
             _ => self.options.reconnect_stop & RECONNECT_STOP_HANDSHAKE_FAILED != 0,
         };
         if stop {
