@@ -34,8 +34,8 @@ test: ## every test suite
 
 lint: ## formatting, clippy, rustdoc, layers, sizes, unsafe
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps --document-private-items
 	$(CARGO) run --quiet -p xtask -- check
 
 loom: ## the concurrent parts under every interleaving

@@ -11,6 +11,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/io", &[]),
     ("crates/core", &["tautline-proto", "tautline-io"]),
     ("crates/libzmq", &["tautline-core", "tautline-io", "tautline-proto"]),
+    ("crates/tautline", &["tautline-core"]),
     ("crates/testkit", &[]),
     ("bench/harness", &[]),
     ("xtask", &[]),

@@ -166,7 +166,7 @@ impl Context {
             let settings = lock(&self.0.settings);
             (settings.defaults(), settings.max_sockets())
         };
-        let inbox = Arc::new(Inbox::new(Waker(WakeFd::new()?)));
+        let inbox = Arc::new(Inbox::new(Waker::new(WakeFd::new()?)));
         let id = self.0.next_id.fetch_add(1, Relaxed);
         let mut state = lock(&self.0.state);
         if state.terminating {

@@ -67,5 +67,5 @@ pub use message::{Message, Metadata};
 #[cfg(not(loom))]
 pub use shared::SharedSocket;
 #[cfg(not(loom))]
-pub use socket::{Flags, Socket};
+pub use socket::{Flags, Patience, Rest, Socket};
 pub use tautline_proto::{Secret, SocketType, public_key, z85};

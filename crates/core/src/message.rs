@@ -97,6 +97,8 @@ union Owner {
 // SAFETY: every pointer in a message is either owned by it alone or by a block with an atomic reference count; `&Message` only reads.
 // Memory of the application is handed over by `from_foreign`, whose caller promises that any thread may use and free it.
 unsafe impl Send for Message {}
+// SAFETY: as above; through `&Message` nothing is written, not even a count.
+unsafe impl Sync for Message {}
 
 impl Message {
     /// An empty message.

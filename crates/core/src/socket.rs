@@ -12,6 +12,9 @@ mod options;
 mod peers;
 mod sharing;
 mod statistics;
+mod task;
+
+pub use task::{Patience, Rest};
 
 use std::time::{Duration, Instant};
 

@@ -69,7 +69,7 @@ impl Desk {
         };
         let wake =
             WakeFd::new().map_err(|error| Unasked::Failed(error.raw_os_error().unwrap_or(errno::EMFILE)))?;
-        let inbox = Arc::new(Inbox::new(Waker(wake)));
+        let inbox = Arc::new(Inbox::new(Waker::new(wake)));
         let options = Options::new(SocketType::Req, &ContextDefaults::default());
         let nobody = Arc::new(PeerInfo::default());
         let (mine, theirs) = inproc::pair(&options, [nobody.clone(), nobody]);

@@ -5,7 +5,7 @@ use super::{Connection, Herd, Summons};
 use crate::message::Metadata;
 use crate::monitor::Ends;
 use crate::queue::{FrameReader, FrameWriter, Inbox, Slot, Unpark};
-use crate::sync::{Arc, Mutex};
+use crate::sync::{Arc, Mutex, lock};
 use tautline_io::net::Stream;
 use tautline_io::reactor::Token;
 use tautline_io::wake::WakeFd;
@@ -68,12 +68,29 @@ pub(crate) enum News {
     Terminated,
 }
 
-/// Wakes a socket's owner through its descriptor.
-pub(crate) struct Waker(pub(crate) WakeFd);
+/// Wakes a socket's owner: through its descriptor, and the task that waits for the socket, if one does.
+pub(crate) struct Waker(pub(crate) WakeFd, Mutex<Option<std::task::Waker>>);
+
+impl Waker {
+    /// A waker with this descriptor, and no task.
+    pub(crate) fn new(fd: WakeFd) -> Self {
+        Waker(fd, Mutex::default())
+    }
+
+    /// The task to wake next time, and only once.
+    pub(crate) fn set_task(&self, task: Option<&std::task::Waker>) {
+        *lock(&self.1) = task.cloned();
+    }
+}
 
 impl Unpark for Waker {
     fn unpark(&self) {
         self.0.wake();
+        // In a statement of its own: the runtime is not called with the lock held.
+        let task = lock(&self.1).take();
+        if let Some(task) = task {
+            task.wake();
+        }
     }
 }
 

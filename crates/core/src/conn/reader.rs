@@ -194,6 +194,11 @@ impl ReadSet {
         }
     }
 
+    /// Gives it to the I/O thread, which listens from now on: for an owner that waits for being told.
+    pub(crate) fn hand_over(&self) {
+        self.baton.release_armed(self);
+    }
+
     /// Holder: reads every connection that is ready, once each. What became readable is announced in the inbox. Returns whether a
     /// whole message arrived or a connection was lost.
     pub(crate) fn read_ready(&self) -> bool {

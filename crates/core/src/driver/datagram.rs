@@ -77,7 +77,7 @@ impl DatagramPort {
         receives: bool,
         destination: Option<SocketAddr>,
     ) -> Result<Arc<Self>, Error> {
-        let inbox = Arc::new(Inbox::new(Waker(WakeFd::new()?)));
+        let inbox = Arc::new(Inbox::new(Waker::new(WakeFd::new()?)));
         inbox.expose();
         // The owner's high-water mark is its own and this one.
         offer.end.attach(&inbox, 0, 1);

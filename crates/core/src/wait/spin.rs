@@ -113,15 +113,52 @@ fn may_spin(now: u64, limits: &Limits) -> Option<bool> {
 
 /// Looks until `look` says true, for as long as the rule allows. False: time to sleep.
 pub(super) fn spin(mut look: impl FnMut() -> Result<bool, Error>) -> Result<bool, Error> {
-    let limits = limits();
-    let start = clock::ticks();
-    let Some(on_probation) = may_spin(start, limits) else { return Ok(false) };
-    let limit = if may_probe() { limits.long } else { usual_limit(limits) };
+    let Some(spin) = Spin::begin() else { return Ok(false) };
     loop {
+        match spin.turn(&mut look)? {
+            Turn::Again => {}
+            turn => return Ok(turn == Turn::Found),
+        }
+    }
+}
+
+/// A spin in turns, for those who cannot stay until it is over.
+#[derive(Debug)]
+pub(crate) struct Spin {
+    start: u64,
+    limit: u64,
+    on_probation: bool,
+}
+
+/// What a turn of a spin has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// There is what was looked for.
+    Found,
+    /// Not yet.
+    Again,
+    /// Time to sleep.
+    Over,
+}
+
+impl Spin {
+    /// A spin that begins now, if the rule allows one.
+    pub(crate) fn begin() -> Option<Spin> {
+        let limits = limits();
+        let start = clock::ticks();
+        let on_probation = may_spin(start, limits)?;
+        let limit = if may_probe() { limits.long } else { usual_limit(limits) };
+        Some(Spin { start, limit, on_probation })
+    }
+
+    /// Looks a few times, and yields the core once. After anything but [`Turn::Again`] the spin is over.
+    pub(crate) fn turn(&self, look: &mut impl FnMut() -> Result<bool, Error>) -> Result<Turn, Error> {
+        let limits = limits();
+        let elapsed = || clock::ticks().wrapping_sub(self.start);
         for _ in 0..LOOKS {
             if look()? {
-                won(on_probation, clock::ticks().wrapping_sub(start));
-                return Ok(true);
+                won(self.on_probation, elapsed());
+                return Ok(Turn::Found);
             }
         }
         let away = thread::yield_now_timed();
@@ -131,16 +168,17 @@ pub(super) fn spin(mut look: impl FnMut() -> Result<bool, Error>) -> Result<bool
             if away > limits.busy {
                 pressed(limits);
             } else if found {
-                won(on_probation, clock::ticks().wrapping_sub(start));
+                won(self.on_probation, elapsed());
             } else {
-                failed(on_probation);
+                failed(self.on_probation);
             }
-            return Ok(found);
+            return Ok(if found { Turn::Found } else { Turn::Over });
         }
-        if clock::ticks().wrapping_sub(start) >= limit {
-            failed(on_probation);
-            return Ok(false);
+        if elapsed() >= self.limit {
+            failed(self.on_probation);
+            return Ok(Turn::Over);
         }
+        Ok(Turn::Again)
     }
 }
 

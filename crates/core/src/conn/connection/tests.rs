@@ -46,7 +46,7 @@ fn a_report_of_room_is_not_lost_while_somebody_writes() {
         raw: false,
         forgets_on_reconnect: false,
     };
-    let inbox: Arc<SocketInbox> = Arc::new(SocketInbox::new(Waker(WakeFd::new().unwrap())));
+    let inbox: Arc<SocketInbox> = Arc::new(SocketInbox::new(Waker::new(WakeFd::new().unwrap())));
     let options = Arc::new(Options::new(SocketType::Push, &ContextDefaults::default()));
     let (connection, pipe) = Connection::new(kind, options, inbox, asked.clone());
     let NewPipe { outgoing: Ok(mut writer), .. } = pipe else { panic!("no queue") };

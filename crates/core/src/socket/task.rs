@@ -1,0 +1,186 @@
+//! Waiting as a task: how an asynchronous caller, who must not hold up its thread, waits for a socket.
+//!
+//! The wait rule of `wait`, in steps: look, spin for a moment (a turn each time the task is polled), then rest. A resting task is woken
+//! by the I/O thread, which reads for it meanwhile; or, where the runtime can watch descriptors, the task keeps the read baton and
+//! reads itself when one of them becomes readable, which saves a change of threads.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::task::{Poll, Waker};
+
+use super::{Socket, Wanted};
+use crate::conn::reader::ReadSet;
+use crate::error::Error;
+use crate::wait::{Spin, Turn};
+use tautline_proto::SocketType;
+
+/// How far a task's wait has come; one value for each wait.
+#[derive(Debug, Default)]
+pub struct Patience(State);
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    New,
+    Spinning(Spin),
+    Resting,
+}
+
+/// Who watches the connections while the task rests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// The I/O thread.
+    IoThread,
+    /// The task's runtime watches [`Socket::descriptors`].
+    Descriptors,
+}
+
+impl Socket {
+    /// Whether it is worth while to try the operation again that `events` (of `POLLIN`, `POLLOUT`) stands for and that has failed with
+    /// [`Error::Again`]. If not, `waker` is woken when it is, or, with [`Rest::Descriptors`], one of the descriptors becomes readable.
+    /// POLLOUT means the very message that was refused.
+    ///
+    /// # Errors
+    /// [`Error::Terminated`].
+    pub fn poll_ready(
+        &mut self,
+        events: i16,
+        patience: &mut Patience,
+        rest: Rest,
+        waker: &Waker,
+    ) -> Poll<Result<(), Error>> {
+        let wanted = Wanted::of(events);
+        if matches!(patience.0, State::Resting) {
+            self.wake_up();
+        }
+        let set = self.site.as_ref().filter(|_| wanted.read).map(|site| site.set.clone());
+        if let Some(set) = &set {
+            set.acquire();
+        }
+        let outcome = self.turn_or_rest(wanted, patience, set.as_deref(), waker);
+        match (&set, &outcome, rest) {
+            (Some(set), Ok(Poll::Pending), Rest::IoThread) if patience.is_resting() => set.hand_over(),
+            (Some(_), Ok(Poll::Pending), Rest::Descriptors) if patience.is_resting() => {}
+            (Some(set), ..) => set.release(),
+            (None, ..) => {}
+        }
+        match outcome {
+            Err(error) => Poll::Ready(Err(error)),
+            Ok(Poll::Pending) => Poll::Pending,
+            // The failed operation itself would take note of the news; the wait of the next one begins anew.
+            Ok(Poll::Ready(())) if self.inbox.pending() => Poll::Ready(self.process_news()),
+            Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Holder of the baton: looks, spins a turn, or prepares the rest.
+    fn turn_or_rest(
+        &mut self,
+        wanted: Wanted,
+        patience: &mut Patience,
+        set: Option<&ReadSet>,
+        waker: &Waker,
+    ) -> Result<Poll<()>, Error> {
+        if let State::New = patience.0 {
+            if self.look(wanted, set) {
+                return Ok(Poll::Ready(()));
+            }
+            self.pipes.flush();
+            patience.0 = Spin::begin().map_or(State::Resting, State::Spinning);
+        }
+        if let State::Spinning(spin) = &patience.0 {
+            match spin.turn(&mut || Ok(self.look(wanted, set)))? {
+                Turn::Found => {
+                    patience.0 = State::New;
+                    return Ok(Poll::Ready(()));
+                }
+                Turn::Again => {
+                    // Other tasks of this thread have their turn.
+                    waker.wake_by_ref();
+                    return Ok(Poll::Pending);
+                }
+                Turn::Over => patience.0 = State::Resting,
+            }
+        } else if self.look(wanted, set) {
+            patience.0 = State::New;
+            return Ok(Poll::Ready(()));
+        }
+        self.inbox.waker().set_task(Some(waker));
+        self.pipes.flush();
+        if wanted.write {
+            // Asks inproc peers to tell of room; before the barrier in `prepare_park`.
+            self.pipes.full_streams();
+        }
+        let parked =
+            if self.pipes.has_inproc() { self.inbox.prepare_park() } else { self.inbox.prepare_park_alone() };
+        // What inproc peers did before they could see that we rest.
+        if !parked || self.is_there(wanted) {
+            self.wake_up();
+            patience.0 = State::New;
+            return Ok(Poll::Ready(()));
+        }
+        Ok(Poll::Pending)
+    }
+
+    /// Reads what is there; true if something has changed.
+    fn look(&mut self, wanted: Wanted, set: Option<&ReadSet>) -> bool {
+        let read = set.is_some_and(ReadSet::read_ready);
+        read || self.inbox.pending() || self.is_there(wanted)
+    }
+
+    fn is_there(&mut self, wanted: Wanted) -> bool {
+        let Socket { pattern, pipes, .. } = self;
+        wanted.read && pattern.can_recv(pipes) || wanted.write && pattern.can_send_refused(pipes)
+    }
+
+    fn wake_up(&mut self) {
+        self.inbox.finish_park();
+        self.inbox.waker().set_task(None);
+        self.inbox.waker().0.drain();
+    }
+
+    /// Ends a wait that nobody is going to continue: the I/O thread looks after the connections again.
+    pub fn stop_waiting(&mut self, patience: Patience) {
+        if !patience.is_resting() {
+            return;
+        }
+        self.wake_up();
+        if let Some(site) = &self.site {
+            site.set.acquire();
+            site.set.release();
+        }
+    }
+
+    /// Writes what the flush rule has left queued: for a caller that is going to be silent, and does not wait for this socket.
+    pub fn flush(&mut self) {
+        self.pipes.flush();
+    }
+
+    /// The type of the socket.
+    pub fn socket_type(&self) -> SocketType {
+        self.socket_type
+    }
+
+    /// What a runtime watches for a resting task ([`Rest::Descriptors`]), each for being readable: the wake descriptor and, if there
+    /// are I/O threads, the set of all connections. Copies, which stay open as long as the caller keeps them.
+    ///
+    /// # Errors
+    /// If there are no descriptors left.
+    pub fn descriptors(&self) -> io::Result<Vec<OwnedFd>> {
+        let mut all = vec![self.inbox.waker().0.as_fd().try_clone_to_owned()?];
+        if let Some(site) = &self.site {
+            all.push(site.set.as_fd().try_clone_to_owned()?);
+        }
+        Ok(all)
+    }
+}
+
+impl Patience {
+    /// Whether the wait has come to where the task is woken by others.
+    pub fn is_resting(&self) -> bool {
+        matches!(self.0, State::Resting)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+use std::os::fd::AsRawFd;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::task::{Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use super::*;
+use crate::poller::{POLLIN, POLLOUT};
+use crate::sync::Arc;
+use crate::{Context, Flags, Message, SocketType};
+use tautline_io::poll::{self, PollFd};
+use tautline_testkit::with_watchdog;
+
+const LIMIT: Duration = Duration::from_secs(60);
+const RESTS: [Rest; 2] = [Rest::IoThread, Rest::Descriptors];
+
+/// The waker of a task that has a whole thread.
+struct Alarm {
+    rung: AtomicBool,
+    thread: Thread,
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.rung.store(true, SeqCst);
+        self.thread.unpark();
+    }
+}
+
+/// Runs one wait to its end, as an executor would.
+fn await_ready(socket: &mut Socket, events: i16, rest: Rest) -> Result<(), Error> {
+    let alarm = Arc::new(Alarm { rung: AtomicBool::new(false), thread: thread::current() });
+    let waker = Waker::from(alarm.clone());
+    let descriptors = socket.descriptors().unwrap();
+    let mut fds: Vec<PollFd> = descriptors.iter().map(|fd| PollFd::new(fd.as_raw_fd(), PollFd::IN)).collect();
+    let mut patience = Patience::default();
+    loop {
+        if let Poll::Ready(result) = socket.poll_ready(events, &mut patience, rest, &waker) {
+            return result;
+        }
+        while !alarm.rung.swap(false, SeqCst) {
+            match rest {
+                Rest::IoThread => thread::park(),
+                Rest::Descriptors => {
+                    if poll::poll(&mut fds, None).unwrap() > 0 {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn recv(socket: &mut Socket, rest: Rest) -> Result<Vec<u8>, Error> {
+    let mut message = Message::new();
+    loop {
+        match socket.recv_message(&mut message, Flags::DONTWAIT) {
+            Err(Error::Again) => await_ready(socket, POLLIN, rest)?,
+            other => return other.map(|_| message.as_slice().to_vec()),
+        }
+    }
+}
+
+fn send(socket: &mut Socket, body: &[u8], rest: Rest) -> Result<(), Error> {
+    loop {
+        match socket.send(body, Flags::DONTWAIT) {
+            Err(Error::Again) => await_ready(socket, POLLOUT, rest)?,
+            other => return other,
+        }
+    }
+}
+
+fn set(socket: &mut Socket, code: i32, value: i32) {
+    socket.set_option(code, &value.to_ne_bytes()).unwrap();
+}
+
+/// Two sockets, the first one bound.
+fn pair(context: &Context, types: [SocketType; 2], endpoint: &str) -> [Socket; 2] {
+    let [mut bound, mut connected] = types.map(|socket_type| context.socket(socket_type).unwrap());
+    for socket in [&mut bound, &mut connected] {
+        set(socket, 23, 1); // ZMQ_SNDHWM
+        set(socket, 24, 1); // ZMQ_RCVHWM
+    }
+    bound.bind(endpoint).unwrap();
+    let mut text = [0; 256];
+    let len = bound.option(32, &mut text).unwrap();
+    connected.connect(std::str::from_utf8(&text[..len - 1]).unwrap()).unwrap();
+    [bound, connected]
+}
+
+#[test]
+fn tasks_play_ping_pong() {
+    with_watchdog(LIMIT, "tasks_play_ping_pong", || {
+        for rest in RESTS {
+            for endpoint in ["tcp://127.0.0.1:*", "inproc://ping-pong"] {
+                let context = Context::new();
+                let [mut a, mut b] = pair(&context, [SocketType::Pair; 2], endpoint);
+                let answers = thread::spawn(move || {
+                    for _ in 0..300 {
+                        let body = recv(&mut b, rest).unwrap();
+                        send(&mut b, &body, rest).unwrap();
+                    }
+                    b
+                });
+                for number in 0..300_u32 {
+                    send(&mut a, &number.to_ne_bytes(), rest).unwrap();
+                    assert_eq!(recv(&mut a, rest).unwrap(), number.to_ne_bytes());
+                }
+                drop(answers.join().unwrap());
+            }
+        }
+    });
+}
+
+#[test]
+fn a_sender_at_the_high_water_mark_is_woken_by_room() {
+    with_watchdog(LIMIT, "a_sender_at_the_high_water_mark", || {
+        for rest in RESTS {
+            for endpoint in ["tcp://127.0.0.1:*", "inproc://room"] {
+                let context = Context::new();
+                let [mut pull, mut push] = pair(&context, [SocketType::Pull, SocketType::Push], endpoint);
+                let sender = thread::spawn(move || {
+                    for number in 0..200_u8 {
+                        // Too large for the kernel to take them all.
+                        send(&mut push, &vec![number; 100_000], rest).unwrap();
+                    }
+                    push
+                });
+                for number in 0..200_u8 {
+                    assert_eq!(recv(&mut pull, rest).unwrap(), vec![number; 100_000]);
+                }
+                drop(sender.join().unwrap());
+            }
+        }
+    });
+}
+
+#[test]
+fn the_end_of_the_context_ends_the_wait() {
+    with_watchdog(LIMIT, "the_end_of_the_context", || {
+        for rest in RESTS {
+            let context = Context::new();
+            let [mut pull, push] = pair(&context, [SocketType::Pull, SocketType::Push], "tcp://127.0.0.1:*");
+            let waiting = thread::spawn(move || recv(&mut pull, rest));
+            context.shutdown().unwrap();
+            assert_eq!(waiting.join().unwrap(), Err(Error::Terminated));
+            drop(push);
+        }
+    });
+}
+
+#[test]
+fn an_abandoned_wait_leaves_the_socket_usable() {
+    with_watchdog(LIMIT, "an_abandoned_wait", || {
+        for rest in RESTS {
+            let context = Context::new();
+            let [mut pull, mut push] =
+                pair(&context, [SocketType::Pull, SocketType::Push], "tcp://127.0.0.1:*");
+            let mut patience = Patience::default();
+            while !patience.is_resting() {
+                let polled = pull.poll_ready(POLLIN, &mut patience, rest, Waker::noop());
+                // The news of the connection may come in between.
+                assert!(!matches!(polled, Poll::Ready(Err(_))));
+            }
+            pull.stop_waiting(patience);
+            push.send(b"after", Flags::NONE).unwrap();
+            let mut buffer = [0; 8];
+            assert_eq!(pull.recv(&mut buffer, Flags::NONE), Ok(5));
+            assert_eq!(&buffer[..5], b"after");
+        }
+    });
+}
