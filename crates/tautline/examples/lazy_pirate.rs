@@ -1,0 +1,58 @@
+//! Reliable request and reply: the client asks again when no answer comes in time. `cargo run --example lazy_pirate`
+//!
+//! With `relaxed` a new question may be sent before the old one was answered, and with `correlate` a late answer to the old one is
+//! recognised and dropped; so the socket need not be closed and made anew.
+
+use std::thread;
+use std::time::Duration;
+
+use tautline::{Context, Error, Rep, Req, Result};
+
+const PATIENCE: Duration = Duration::from_millis(100);
+const TRIES: usize = 50;
+
+/// Asks up to `TRIES` times.
+fn ask(client: &mut Req, question: &str) -> Result<String> {
+    for attempt in 1..=TRIES {
+        client.send(question)?;
+        match client.recv() {
+            Err(Error::WouldBlock) => println!("no answer to {question:?} (attempt {attempt})"),
+            answer => return Ok(answer?.to_string_lossy().into_owned()),
+        }
+    }
+    Err(Error::WouldBlock)
+}
+
+fn main() -> Result<()> {
+    let context = Context::new();
+    let mut service = Rep::builder(&context).linger(Duration::ZERO).build()?;
+    let endpoint = service.bind("tcp://127.0.0.1:*")?;
+
+    // The first incarnation takes a question and dies; the second one works.
+    let server = {
+        let (context, endpoint) = (context.clone(), endpoint.clone());
+        thread::spawn(move || -> Result<()> {
+            service.recv()?;
+            drop(service);
+            let mut service = Rep::builder(&context).build()?;
+            while let Err(error) = service.bind(&endpoint) {
+                // The system may need a moment to release the port.
+                assert_eq!(error, Error::AddressInUse);
+                thread::yield_now();
+            }
+            let question = service.recv()?;
+            service.send(format!("{}: yes", question.to_string_lossy()))
+        })
+    };
+
+    let mut client = Req::builder(&context)
+        .relaxed(true)
+        .correlate(true)
+        .receive_timeout(PATIENCE)
+        .linger(Duration::ZERO)
+        .connect(&endpoint)?;
+    let answer = ask(&mut client, "are you there?")?;
+    println!("{answer}");
+    assert_eq!(answer, "are you there?: yes");
+    server.join().expect("the server does not panic")
+}

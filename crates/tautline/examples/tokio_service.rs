@@ -1,0 +1,46 @@
+//! A tokio service with a graceful end: it answers until it is told to stop, finishes what it has, and waits for a bounded time until
+//! its answers are sent. `cargo run --example tokio_service --features tokio`
+
+use std::time::Duration;
+
+use tautline::{Context, Rep, Req, Result, aio};
+use tokio::sync::oneshot;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let context = Context::new();
+    let mut service = Rep::builder(&context).linger(Duration::from_secs(1)).build()?.into_async();
+    let endpoint = service.bind("tcp://127.0.0.1:*")?;
+    // In a real service, `tokio::signal::ctrl_c()`.
+    let (stop, stopped) = oneshot::channel();
+    let running = tokio::spawn(serve(service, stopped));
+
+    let mut client = Req::builder(&context).linger(Duration::ZERO).connect(&endpoint)?.into_async();
+    for number in 1..=3 {
+        client.send(number.to_string()).await?;
+        println!("{number} squared is {}", client.recv().await?.to_string_lossy());
+    }
+    drop(client);
+    stop.send(()).expect("the service still runs");
+    assert_eq!(running.await.expect("the service does not panic")?, 3);
+
+    // Waits for the answers to be sent, for at most the linger time. It blocks, so not on the executor's thread.
+    tokio::task::spawn_blocking(move || context.terminate()).await.expect("it does not panic")
+}
+
+/// Answers until `stop` comes; how many questions there were.
+async fn serve(mut service: aio::Rep, mut stop: oneshot::Receiver<()>) -> Result<u32> {
+    let mut answered = 0;
+    loop {
+        let question = tokio::select! {
+            question = service.recv() => question?,
+            _ = &mut stop => return Ok(answered),
+        };
+        let answer = match question.to_string_lossy().parse::<i64>() {
+            Ok(number) => (number * number).to_string(),
+            Err(_) => String::from("not a number"),
+        };
+        service.send(answer).await?;
+        answered += 1;
+    }
+}

@@ -1,0 +1,206 @@
+//! The socket, as a task uses it: every call that may wait is a future.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+use tautline_core::Flags;
+use tautline_core::poller::{POLLIN, POLLOUT};
+
+use super::park::Park;
+use crate::error::{Error, Result};
+use crate::kind::{Kind, ManyParts, Receives, Sends, Subscribes};
+use crate::message::{Frame, Message, Multipart};
+use crate::socket::{put, put_all, subscribe};
+
+/// A ZeroMQ socket of the kind `K` for async programs. Made by [`crate::Socket::into_async`].
+///
+/// A task that both sends and receives uses `select!` over [`recv`](Self::recv) and its other sources, and sends in between:
+/// [`recv`](Self::recv) may be dropped at any time.
+pub struct Socket<K: Kind> {
+    pub(super) socket: crate::Socket<K>,
+    park: Park,
+    /// A message of the `Sink` that no peer had room for.
+    #[cfg(feature = "futures")]
+    pub(super) waiting: Option<Multipart>,
+}
+
+impl<K: Kind> crate::Socket<K> {
+    /// The same socket for an async program. Options set before stay in force, but not the timeouts, which are for threads: use those of
+    /// your runtime.
+    pub fn into_async(self) -> Socket<K> {
+        Socket {
+            socket: self,
+            park: Park::default(),
+            #[cfg(feature = "futures")]
+            waiting: None,
+        }
+    }
+}
+
+impl<K: Kind> Socket<K> {
+    /// The same socket for a thread.
+    pub fn into_blocking(self) -> crate::Socket<K> {
+        self.socket
+    }
+
+    /// The socket within, for everything that does not wait: options, endpoints, the `try_` methods. Its blocking calls would hold up
+    /// the executor.
+    pub fn get_mut(&mut self) -> &mut crate::Socket<K> {
+        &mut self.socket
+    }
+
+    /// See [`crate::Socket::bind`].
+    ///
+    /// # Errors
+    /// Those of [`crate::Socket::bind`].
+    pub fn bind(&mut self, endpoint: &str) -> Result<String> {
+        self.socket.bind(endpoint)
+    }
+
+    /// See [`crate::Socket::connect`].
+    ///
+    /// # Errors
+    /// Those of [`crate::Socket::connect`].
+    pub fn connect(&mut self, endpoint: &str) -> Result<()> {
+        self.socket.connect(endpoint)
+    }
+
+    /// Polls for the operation of `events` to be worth another try.
+    pub(super) fn poll_wait(&mut self, cx: &mut Context<'_>, events: i16) -> Poll<Result<()>> {
+        self.park.poll(cx, &mut self.socket.inner, events).map_err(Error::from)
+    }
+
+    /// Does `attempt` until it no longer would block.
+    async fn until<T>(
+        &mut self,
+        events: i16,
+        mut attempt: impl FnMut(&mut crate::Socket<K>) -> Result<T>,
+    ) -> Result<T> {
+        loop {
+            match attempt(&mut self.socket) {
+                Err(Error::WouldBlock) => {
+                    let wait = Wait(self);
+                    poll_fn(|cx| wait.0.poll_wait(cx, events)).await?;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+/// A wait under way. Dropped before its end, it leaves the socket as if nobody had waited.
+struct Wait<'a, K: Kind>(&'a mut Socket<K>);
+
+impl<K: Kind> Drop for Wait<'_, K> {
+    fn drop(&mut self) {
+        let Socket { socket, park, .. } = &mut *self.0;
+        park.leave(&mut socket.inner);
+    }
+}
+
+impl<K: Sends> Socket<K> {
+    /// Sends a message of one part; waits while every peer is at its high-water mark.
+    ///
+    /// Cancel safe: dropped before its end, nothing was sent.
+    ///
+    /// # Errors
+    /// [`Error::WrongState`], [`Error::Unroutable`], [`Error::Terminated`]. The message was not sent then.
+    pub async fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
+        let mut frame = frame.into();
+        self.until(POLLOUT, |socket| match &mut frame {
+            Frame::Borrowed(bytes) => put(&mut socket.inner, Frame::Borrowed(bytes), Flags::DONTWAIT),
+            // Refused, it stays as it is.
+            Frame::Owned(message) => Ok(socket.inner.send_message(&mut message.0, Flags::DONTWAIT)?),
+        })
+        .await
+    }
+
+    /// Sends without waiting; see [`crate::Socket::try_send`].
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] if it would have to wait, and those of [`send`](Self::send).
+    pub fn try_send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
+        self.socket.try_send(frame)
+    }
+}
+
+impl<K: Sends + ManyParts> Socket<K> {
+    /// Sends a message of several parts, all or none of them.
+    ///
+    /// Cancel safe: dropped before its end, nothing was sent.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] without any part, and those of [`send`](Self::send).
+    pub async fn send_multipart(&mut self, message: impl Into<Multipart>) -> Result<()> {
+        let message = message.into();
+        self.until(POLLOUT, |socket| put_all(&mut socket.inner, &message, Flags::DONTWAIT)).await
+    }
+}
+
+impl<K: Receives> Socket<K> {
+    /// Receives the next part of a message; [`Message::has_more`] tells whether others follow. They are there already.
+    ///
+    /// Cancel safe: dropped before its end, nothing was taken.
+    ///
+    /// # Errors
+    /// [`Error::WrongState`], [`Error::Terminated`].
+    pub async fn recv(&mut self) -> Result<Message> {
+        self.until(POLLIN, crate::Socket::try_recv).await
+    }
+
+    /// Receives the next part into the caller's buffer, without any allocation. Returns the length of the part; if that is more than the
+    /// buffer has, the rest is lost.
+    ///
+    /// Cancel safe: dropped before its end, nothing was taken.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub async fn recv_into(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        self.until(POLLIN, |socket| Ok(socket.inner.recv(buffer, Flags::DONTWAIT)?)).await
+    }
+
+    /// Receives without waiting; see [`crate::Socket::try_recv`].
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] if nothing is there, and those of [`recv`](Self::recv).
+    pub fn try_recv(&mut self) -> Result<Message> {
+        self.socket.try_recv()
+    }
+}
+
+impl<K: Receives + ManyParts> Socket<K> {
+    /// Receives a whole message.
+    ///
+    /// Cancel safe: dropped before its end, nothing was taken.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub async fn recv_multipart(&mut self) -> Result<Multipart> {
+        self.until(POLLIN, crate::Socket::try_recv_multipart).await
+    }
+}
+
+impl<K: Subscribes> Socket<K> {
+    /// See [`crate::Socket::subscribe`].
+    ///
+    /// # Errors
+    /// [`Error::Terminated`].
+    pub fn subscribe(&mut self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        subscribe(&mut self.socket.inner, prefix.as_ref(), true)
+    }
+
+    /// See [`crate::Socket::unsubscribe`].
+    ///
+    /// # Errors
+    /// [`Error::Terminated`].
+    pub fn unsubscribe(&mut self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        subscribe(&mut self.socket.inner, prefix.as_ref(), false)
+    }
+}
+
+impl<K: Kind> fmt::Debug for Socket<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.socket.fmt(f)
+    }
+}

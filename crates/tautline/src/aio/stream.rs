@@ -1,0 +1,71 @@
+//! `Stream` and `Sink` of whole messages.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_core::Stream;
+use futures_sink::Sink;
+use tautline_core::poller::{POLLIN, POLLOUT};
+
+use super::Socket;
+use crate::error::{Error, Result};
+use crate::kind::{ManyParts, Receives, Sends};
+use crate::message::Multipart;
+
+/// Received messages, until the context ends.
+impl<K: Receives + ManyParts> Stream for Socket<K> {
+    type Item = Result<Multipart>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            match this.get_mut().try_recv_multipart() {
+                Err(Error::WouldBlock) => match ready!(this.poll_wait(cx, POLLIN)) {
+                    Err(Error::Terminated) => return Poll::Ready(None),
+                    Err(error) => return Poll::Ready(Some(Err(error))),
+                    Ok(()) => {}
+                },
+                Err(Error::Terminated) => return Poll::Ready(None),
+                outcome => return Poll::Ready(Some(outcome)),
+            }
+        }
+    }
+}
+
+/// Messages to send; what the peers have no room for waits within, one message at most.
+impl<K: Sends + ManyParts> Sink<Multipart> for Socket<K> {
+    type Error = Error;
+
+    fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let this = self.get_mut();
+        while let Some(message) = &this.waiting {
+            match this.socket.try_send_multipart(message) {
+                Err(Error::WouldBlock) => ready!(this.poll_wait(cx, POLLOUT))?,
+                outcome => {
+                    this.waiting = None;
+                    return Poll::Ready(outcome);
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn start_send(self: Pin<&mut Self>, message: Multipart) -> Result<()> {
+        let this = self.get_mut();
+        match this.socket.try_send_multipart(&message) {
+            Err(Error::WouldBlock) => {
+                this.waiting = Some(message);
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        self.poll_ready(cx)
+    }
+
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        self.poll_ready(cx)
+    }
+}

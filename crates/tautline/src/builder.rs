@@ -1,0 +1,265 @@
+//! Options that are set before a socket exists.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::kind::{Asks, Kind, Publishes, Receives, Routes, Sends};
+use crate::{Context, Socket, option};
+
+/// The options of a socket to be, with Rust types; see `zmq_setsockopt(3)` for each. A value that is out of range is reported when
+/// the socket is made.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use std::time::Duration;
+/// use tautline::{Context, Dealer};
+///
+/// let context = Context::new();
+/// let mut dealer = Dealer::builder(&context)
+///     .routing_id("worker-1")
+///     .send_hwm(100)
+///     .linger(Duration::from_secs(1))
+///     .connect("tcp://127.0.0.1:5555")?;
+/// # Ok(()) }
+/// ```
+#[must_use = "a builder makes no socket until `bind`, `connect` or `build` is called"]
+pub struct Builder<K: Kind> {
+    context: Context,
+    options: Vec<(i32, Vec<u8>)>,
+    fault: Option<Error>,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K: Kind> Builder<K> {
+    pub(crate) fn new(context: &Context) -> Self {
+        Builder { context: context.clone(), options: Vec::new(), fault: None, kind: PhantomData }
+    }
+
+    /// The socket, neither bound nor connected.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if an option is out of range; those of [`Socket::new`].
+    pub fn build(self) -> Result<Socket<K>> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        let mut socket = Socket::new(&self.context)?;
+        for (number, value) in &self.options {
+            socket.set_raw_option(*number, value)?;
+        }
+        Ok(socket)
+    }
+
+    /// The socket, bound to an endpoint. [`Socket::last_endpoint`] tells the port if it was left open.
+    ///
+    /// # Errors
+    /// Those of [`build`](Self::build) and [`Socket::bind`].
+    pub fn bind(self, endpoint: &str) -> Result<Socket<K>> {
+        let mut socket = self.build()?;
+        socket.bind(endpoint)?;
+        Ok(socket)
+    }
+
+    /// The socket, connected to an endpoint.
+    ///
+    /// # Errors
+    /// Those of [`build`](Self::build) and [`Socket::connect`].
+    pub fn connect(self, endpoint: &str) -> Result<Socket<K>> {
+        let mut socket = self.build()?;
+        socket.connect(endpoint)?;
+        Ok(socket)
+    }
+
+    /// Any option by its number in `zmq.h`, in the form of `zmq_setsockopt(3)`.
+    pub fn raw_option(mut self, number: i32, value: &[u8]) -> Self {
+        self.options.push((number, value.to_vec()));
+        self
+    }
+
+    fn int(self, number: i32, value: i32) -> Self {
+        self.raw_option(number, &value.to_ne_bytes())
+    }
+
+    fn count(mut self, number: i32, value: u32) -> Self {
+        match i32::try_from(value) {
+            Ok(value) => self.int(number, value),
+            Err(_) => {
+                self.fault = Some(Error::Invalid);
+                self
+            }
+        }
+    }
+
+    fn time(mut self, number: i32, value: Duration) -> Self {
+        match option::millis(value) {
+            Ok(value) => self.int(number, value),
+            Err(fault) => {
+                self.fault = Some(fault);
+                self
+            }
+        }
+    }
+
+    fn forever(self, number: i32, value: Option<Duration>) -> Self {
+        match value {
+            Some(value) => self.time(number, value),
+            None => self.int(number, -1),
+        }
+    }
+
+    /// For how long what is queued is sent after the socket is dropped. `None`: until it is sent, the default of all kinds but SUB and
+    /// XSUB; then [`Context::terminate`] may wait for ever for a peer that is not there.
+    pub fn linger(self, time: impl Into<Option<Duration>>) -> Self {
+        self.forever(option::LINGER, time.into())
+    }
+
+    /// The name by which a ROUTER knows this socket, 1 to 255 bytes.
+    pub fn routing_id(self, id: impl AsRef<[u8]>) -> Self {
+        self.raw_option(option::ROUTING_ID, id.as_ref())
+    }
+
+    /// After how long a lost or refused connection is tried again (100 ms); `None`: never.
+    pub fn reconnect_interval(self, time: impl Into<Option<Duration>>) -> Self {
+        self.forever(option::RECONNECT_IVL, time.into())
+    }
+
+    /// Up to where that doubles with each failure; zero: it does not (the default).
+    pub fn reconnect_interval_max(self, time: Duration) -> Self {
+        self.time(option::RECONNECT_IVL_MAX, time)
+    }
+
+    /// After how long a TCP connect is given up and tried anew; zero: when the system does.
+    pub fn connect_timeout(self, time: Duration) -> Self {
+        self.time(option::CONNECT_TIMEOUT, time)
+    }
+
+    /// How long a new connection has for its handshake (30 s); zero: any time.
+    pub fn handshake_interval(self, time: Duration) -> Self {
+        self.time(option::HANDSHAKE_IVL, time)
+    }
+
+    /// How often a silent peer is asked for a sign of life; zero: never (the default).
+    pub fn heartbeat_interval(self, time: Duration) -> Self {
+        self.time(option::HEARTBEAT_IVL, time)
+    }
+
+    /// After how long without a sign of life a connection is lost. The default is the interval.
+    pub fn heartbeat_timeout(self, time: Duration) -> Self {
+        self.time(option::HEARTBEAT_TIMEOUT, time)
+    }
+
+    /// After how long without a sign of life from us the peer shall give us up.
+    pub fn heartbeat_ttl(self, time: Duration) -> Self {
+        self.time(option::HEARTBEAT_TTL, time)
+    }
+
+    /// Queue messages only for connections that are complete, not for peers still to be reached.
+    pub fn immediate(self, on: bool) -> Self {
+        self.int(option::IMMEDIATE, on.into())
+    }
+
+    /// Allow IPv6 addresses and names.
+    pub fn ipv6(self, on: bool) -> Self {
+        self.int(option::IPV6, on.into())
+    }
+
+    /// How many connections may wait to be accepted (100).
+    pub fn backlog(self, connections: u32) -> Self {
+        self.count(option::BACKLOG, connections)
+    }
+
+    /// TCP keep-alive on or off; by default as the system has it.
+    pub fn tcp_keepalive(self, on: bool) -> Self {
+        self.int(option::TCP_KEEPALIVE, on.into())
+    }
+
+    /// Keep the newest message only, in each direction. For messages of one part.
+    pub fn conflate(self, on: bool) -> Self {
+        self.int(option::CONFLATE, on.into())
+    }
+}
+
+impl<K: Sends> Builder<K> {
+    /// How many messages may wait for each peer (1000); 0: any number.
+    pub fn send_hwm(self, messages: u32) -> Self {
+        self.count(option::SNDHWM, messages)
+    }
+
+    /// How long a send waits for room; `None`: for ever, the default.
+    pub fn send_timeout(self, time: impl Into<Option<Duration>>) -> Self {
+        self.forever(option::SNDTIMEO, time.into())
+    }
+}
+
+impl<K: Receives> Builder<K> {
+    /// How many messages of each peer may wait to be received (1000); 0: any number.
+    pub fn receive_hwm(self, messages: u32) -> Self {
+        self.count(option::RCVHWM, messages)
+    }
+
+    /// How long a receive waits; `None`: for ever, the default.
+    pub fn receive_timeout(self, time: impl Into<Option<Duration>>) -> Self {
+        self.forever(option::RCVTIMEO, time.into())
+    }
+
+    /// The longest message part that a peer may send, in bytes; who sends a longer one is disconnected. `None`: any length.
+    pub fn max_message_size(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        match bytes.into().map_or(Ok(-1), i64::try_from) {
+            Ok(bytes) => self.raw_option(option::MAXMSGSIZE, &bytes.to_ne_bytes()),
+            Err(_) => {
+                self.fault = Some(Error::Invalid);
+                self
+            }
+        }
+    }
+}
+
+impl<K: Routes> Builder<K> {
+    /// Report messages that no peer can be found for as [`Error::Unroutable`] instead of dropping them, and wait for room instead of
+    /// dropping at the high-water mark.
+    pub fn router_mandatory(self, on: bool) -> Self {
+        self.int(option::ROUTER_MANDATORY, on.into())
+    }
+
+    /// A new peer with the routing id of another one takes its place.
+    pub fn router_handover(self, on: bool) -> Self {
+        self.int(option::ROUTER_HANDOVER, on.into())
+    }
+}
+
+impl<K: Publishes> Builder<K> {
+    /// Refuse a message that a subscriber has no room for, instead of dropping it for that subscriber.
+    pub fn no_drop(self, on: bool) -> Self {
+        self.int(option::XPUB_NODROP, on.into())
+    }
+}
+
+impl Builder<crate::kind::XPub> {
+    /// Show every subscription, not only the first one to each topic.
+    pub fn verbose(self, on: bool) -> Self {
+        self.int(option::XPUB_VERBOSE, on.into())
+    }
+}
+
+impl<K: Asks> Builder<K> {
+    /// Number the questions, so that an answer to an earlier one is recognised and dropped.
+    pub fn correlate(self, on: bool) -> Self {
+        self.int(option::REQ_CORRELATE, on.into())
+    }
+
+    /// Allow a new question before the answer to the last one has come. To be used with [`correlate`](Self::correlate).
+    pub fn relaxed(self, on: bool) -> Self {
+        self.int(option::REQ_RELAXED, on.into())
+    }
+}
+
+impl<K: Kind> fmt::Debug for Builder<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("kind", &K::TYPE.name())
+            .field("options", &self.options.len())
+            .finish()
+    }
+}

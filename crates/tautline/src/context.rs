@@ -1,0 +1,80 @@
+//! The context: what all sockets of a program share.
+
+use tautline_core as core;
+
+use crate::error::Result;
+use crate::kind::Kind;
+use crate::{Builder, Socket};
+
+// zmq_ctx_set(3).
+const IO_THREADS: i32 = 1;
+const MAX_SOCKETS: i32 = 2;
+
+/// The I/O threads and the `inproc` names that sockets share, `zmq_ctx_new(3)`. A program needs one. Clones are the same context.
+///
+/// Threads start with the first socket. Nothing happens when the last clone is dropped: sockets live on. To be sure that everything
+/// has been sent, close the sockets and call [`Context::terminate`].
+#[derive(Debug, Clone, Default)]
+pub struct Context(pub(crate) core::Context);
+
+impl Context {
+    /// A new context.
+    pub fn new() -> Self {
+        Context(core::Context::new())
+    }
+
+    /// A new socket of the kind that the caller names or uses.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// use tautline::{Context, Pull, kind};
+    ///
+    /// let context = Context::new();
+    /// let mut pull: Pull = context.socket()?;
+    /// let mut publisher = context.socket::<kind::Pub>()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TooMany`](crate::Error::TooMany), [`Error::Terminated`](crate::Error::Terminated).
+    pub fn socket<K: Kind>(&self) -> Result<Socket<K>> {
+        Socket::new(self)
+    }
+
+    /// A socket whose options are to be set first.
+    pub fn builder<K: Kind>(&self) -> Builder<K> {
+        Builder::new(self)
+    }
+
+    /// How many I/O threads there are to be (1). Takes effect before the first socket only.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) if that is more than can be.
+    pub fn set_io_threads(&self, threads: u32) -> Result<()> {
+        Ok(self.0.set(IO_THREADS, i32::try_from(threads).unwrap_or(-1))?)
+    }
+
+    /// How many sockets there may be at once (1023). Takes effect before the first socket only.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) if that is more than can be.
+    pub fn set_max_sockets(&self, sockets: u32) -> Result<()> {
+        Ok(self.0.set(MAX_SOCKETS, i32::try_from(sockets).unwrap_or(-1))?)
+    }
+
+    /// Ends every call that waits in any socket of this context with [`Error::Terminated`](crate::Error::Terminated), now and from now
+    /// on, `zmq_ctx_shutdown(3)`. Sockets still must be dropped.
+    pub fn shutdown(&self) {
+        // Fails only if it was called before.
+        let _ = self.0.shutdown();
+    }
+
+    /// Ends the context: as [`Context::shutdown`], then waits until all sockets are dropped and what they had queued is sent, each for
+    /// at most its [`linger`](crate::Builder::linger) time, `zmq_ctx_term(3)`.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`](crate::Error::Interrupted) by a signal: call again.
+    pub fn terminate(&self) -> Result<()> {
+        Ok(self.0.terminate()?)
+    }
+}

@@ -1,0 +1,75 @@
+//! The kinds of sockets, and what each of them can do: calls that a kind does not have do not compile.
+
+use tautline_core::SocketType;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A kind of socket: the type parameter of [`Socket`](crate::Socket). Implemented by the types of this module only.
+pub trait Kind: sealed::Sealed + Send + 'static {
+    /// Its number and name.
+    const TYPE: SocketType;
+}
+
+/// Kinds that send messages.
+pub trait Sends: Kind {}
+
+/// Kinds that receive messages.
+pub trait Receives: Kind {}
+
+/// Kinds whose messages may have several parts: all but the newer, thread-safe ones of libzmq.
+pub trait ManyParts: Kind {}
+
+/// Kinds that subscribe by an option: SUB and XSUB.
+pub trait Subscribes: Kind {}
+
+/// Kinds that distribute to subscribers: PUB and XPUB.
+pub trait Publishes: Kind {}
+
+/// Kinds that know each peer by a routing id: ROUTER and REP.
+pub trait Routes: Kind {}
+
+/// Kinds that ask: REQ.
+pub trait Asks: Kind {}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident: $($capability:ident)*;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy)]
+        pub enum $name {}
+
+        impl sealed::Sealed for $name {}
+        impl Kind for $name {
+            const TYPE: SocketType = SocketType::$name;
+        }
+        $(impl $capability for $name {})*
+    )*};
+}
+
+kinds! {
+    /// Exclusive pair (RFC 31).
+    Pair: Sends Receives ManyParts;
+    /// Distributes to subscribers (RFC 29).
+    Pub: Sends ManyParts Publishes;
+    /// Receives what it has subscribed to (RFC 29).
+    Sub: Receives ManyParts Subscribes;
+    /// PUB that sees its subscribers' subscriptions (RFC 29).
+    XPub: Sends Receives ManyParts Publishes;
+    /// SUB that subscribes by sending (RFC 29).
+    XSub: Sends Receives ManyParts Subscribes;
+    /// Asks one of its peers, and waits for the answer (RFC 28).
+    Req: Sends Receives ManyParts Asks;
+    /// Answers (RFC 28).
+    Rep: Sends Receives ManyParts Routes;
+    /// Asks many peers at once (RFC 28).
+    Dealer: Sends Receives ManyParts;
+    /// Answers each peer by its routing id (RFC 28).
+    Router: Sends Receives ManyParts Routes;
+    /// Hands out work (RFC 30).
+    Push: Sends ManyParts;
+    /// Takes work (RFC 30).
+    Pull: Receives ManyParts;
+    /// Raw TCP.
+    Stream: Sends Receives ManyParts;
+}

@@ -1,0 +1,85 @@
+//! ZeroMQ for Rust: every pattern, blocking and async, over the engine of Tautline.
+//!
+//! ```
+//! # fn main() -> tautline::Result<()> {
+//! use tautline::{Context, Rep, Req};
+//!
+//! let context = Context::new();
+//! let mut service = Rep::new(&context)?;
+//! let endpoint = service.bind("tcp://127.0.0.1:*")?;
+//!
+//! let mut client = Req::new(&context)?;
+//! client.connect(&endpoint)?;
+//! client.send("Hello")?;
+//!
+//! let question = service.recv()?;
+//! service.send(format!("{}, World", question.to_string_lossy()))?;
+//! assert_eq!(client.recv()?, "Hello, World");
+//! # Ok(()) }
+//! ```
+//!
+//! * A [`Context`] for the program, a [`Socket`] for each purpose: [`Push`], [`Pull`], [`Pub`], [`Sub`], [`Req`], [`Rep`], [`Dealer`],
+//!   [`Router`], [`Pair`], ... What a kind cannot do does not compile.
+//! * Options with Rust types in a [`Builder`]; what has no name there can be set by number.
+//! * [`Message`] for one part, [`Multipart`] for several; `send` takes whatever converts into a [`Frame`].
+//! * [`aio`]: the same sockets for async programs, on any executor.
+//! * Messages are batched on the wire by themselves, and the first one of a lull goes out at once. There is nothing to flush.
+//!
+//! # Features
+//!
+//! | feature | default | what it brings |
+//! |---|---|---|
+//! | `tokio` | off | on tokio, the task that waits does the I/O itself: no change of threads |
+//! | `bytes` | off | [`Message`] from and to `bytes::Bytes` |
+//! | `futures` | off | `Stream` and `Sink` for [`aio::Socket`] |
+//!
+//! # Threads
+//!
+//! A socket may be moved to another thread, and is used by one at a time: its methods take `&mut self`. Between threads use several
+//! sockets, over `inproc` for example.
+
+#![forbid(unsafe_code)]
+
+pub mod aio;
+mod builder;
+mod context;
+mod error;
+pub mod kind;
+mod message;
+mod option;
+mod poll;
+mod proxy;
+mod socket;
+
+pub use builder::Builder;
+pub use context::Context;
+pub use error::{Error, Result};
+pub use message::{Frame, Message, Multipart};
+pub use poll::{PollItem, poll};
+pub use proxy::{proxy, proxy_steerable};
+pub use socket::Socket;
+
+/// Exclusive pair (RFC 31).
+pub type Pair = Socket<kind::Pair>;
+/// Distributes to subscribers (RFC 29).
+pub type Pub = Socket<kind::Pub>;
+/// Receives what it has subscribed to (RFC 29).
+pub type Sub = Socket<kind::Sub>;
+/// PUB that sees its subscribers' subscriptions.
+pub type XPub = Socket<kind::XPub>;
+/// SUB that subscribes by sending.
+pub type XSub = Socket<kind::XSub>;
+/// Asks (RFC 28).
+pub type Req = Socket<kind::Req>;
+/// Answers (RFC 28).
+pub type Rep = Socket<kind::Rep>;
+/// Asks many peers at once (RFC 28).
+pub type Dealer = Socket<kind::Dealer>;
+/// Answers each peer by its routing id (RFC 28).
+pub type Router = Socket<kind::Router>;
+/// Hands out work (RFC 30).
+pub type Push = Socket<kind::Push>;
+/// Takes work (RFC 30).
+pub type Pull = Socket<kind::Pull>;
+/// Raw TCP.
+pub type Stream = Socket<kind::Stream>;

@@ -1,0 +1,382 @@
+//! Messages: one part ([`Message`]), several ([`Multipart`]), and what can be sent ([`Frame`]).
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+use std::str::Utf8Error;
+
+use tautline_core as core;
+
+/// One message part: bytes, and what is known of the peer that sent them.
+///
+/// Bodies of up to 40 bytes lie in the value itself. Larger ones are shared by clones.
+///
+/// ```
+/// use tautline::Message;
+///
+/// let message = Message::from("hello");
+/// assert_eq!(message.as_str(), Ok("hello"));
+/// assert_eq!(message.len(), 5);
+/// assert_eq!(Vec::from(message), b"hello");
+/// ```
+#[derive(Default)]
+pub struct Message(pub(crate) core::Message);
+
+impl Message {
+    /// An empty message.
+    pub const fn new() -> Self {
+        Message(core::Message::new())
+    }
+
+    /// The body.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_slice()
+    }
+
+    /// The body as text.
+    ///
+    /// # Errors
+    /// If it is not UTF-8.
+    pub fn as_str(&self) -> std::result::Result<&str, Utf8Error> {
+        std::str::from_utf8(self.as_bytes())
+    }
+
+    /// The body as text, with everything that is not UTF-8 replaced.
+    pub fn to_string_lossy(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.as_bytes())
+    }
+
+    /// The body, to be changed. A body that is shared with other messages is copied first.
+    pub fn as_mut_bytes(&mut self) -> &mut [u8] {
+        self.0.as_mut_slice()
+    }
+
+    /// Whether more parts of the same message follow (only on received messages).
+    pub fn has_more(&self) -> bool {
+        self.0.more()
+    }
+
+    /// A property of the peer that sent the message, as `zmq_msg_gets(3)`: `Socket-Type`, `Identity`, `Peer-Address`, `User-Id`, or what
+    /// the peer has added to its handshake.
+    pub fn property(&self, name: &str) -> Option<&str> {
+        self.0.property(name)?.to_str().ok()
+    }
+
+    /// Another message with the same body, without a copy if the body is large. Cloning needs no `mut` but copies.
+    pub fn share(&mut self) -> Message {
+        Message(self.0.share())
+    }
+}
+
+impl Clone for Message {
+    fn clone(&self) -> Self {
+        Message::from(self.as_bytes())
+    }
+}
+
+impl Deref for Message {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl AsRef<[u8]> for Message {
+    fn as_ref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 64;
+        let bytes = self.as_bytes();
+        let shown = &bytes[..bytes.len().min(SHOWN)];
+        write!(f, "Message({} bytes, b\"{}\"", bytes.len(), shown.escape_ascii())?;
+        f.write_str(if shown.len() < bytes.len() { "...)" } else { ")" })
+    }
+}
+
+impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Message {
+    fn eq(&self, other: &T) -> bool {
+        self.as_bytes() == other.as_ref()
+    }
+}
+
+impl Eq for Message {}
+
+impl From<&[u8]> for Message {
+    fn from(bytes: &[u8]) -> Self {
+        Message(core::Message::from_slice(bytes))
+    }
+}
+
+impl<const N: usize> From<&[u8; N]> for Message {
+    fn from(bytes: &[u8; N]) -> Self {
+        Message::from(&bytes[..])
+    }
+}
+
+impl From<&str> for Message {
+    fn from(text: &str) -> Self {
+        Message::from(text.as_bytes())
+    }
+}
+
+/// Without a copy.
+impl From<Vec<u8>> for Message {
+    fn from(bytes: Vec<u8>) -> Self {
+        Message(core::Message::from_vec(bytes))
+    }
+}
+
+/// Without a copy.
+impl From<String> for Message {
+    fn from(text: String) -> Self {
+        Message::from(text.into_bytes())
+    }
+}
+
+/// One copy.
+impl From<Message> for Vec<u8> {
+    fn from(message: Message) -> Self {
+        message.as_bytes().to_vec()
+    }
+}
+
+/// One copy.
+#[cfg(feature = "bytes")]
+impl From<bytes::Bytes> for Message {
+    fn from(bytes: bytes::Bytes) -> Self {
+        match bytes.try_into_mut() {
+            // The only owner: the memory itself is taken over.
+            Ok(bytes) => Message::from(Vec::from(bytes)),
+            Err(bytes) => Message::from(&bytes[..]),
+        }
+    }
+}
+
+/// Without a copy: the message itself becomes the owner.
+#[cfg(feature = "bytes")]
+impl From<Message> for bytes::Bytes {
+    fn from(message: Message) -> Self {
+        bytes::Bytes::from_owner(message)
+    }
+}
+
+/// What `send` takes: bytes that are copied straight into the socket's queue, or a message that is moved.
+///
+/// Everything that converts into it can be sent: `&[u8]`, `&str`, `Vec<u8>`, `String`, [`Message`], ...
+#[derive(Debug)]
+pub enum Frame<'a> {
+    /// Copied into the queue; no message object is made.
+    Borrowed(&'a [u8]),
+    /// Moved; large bodies are not copied.
+    Owned(Message),
+}
+
+impl Frame<'_> {
+    /// The body.
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Frame::Borrowed(bytes) => bytes,
+            Frame::Owned(message) => message.as_bytes(),
+        }
+    }
+}
+
+impl<'a> From<&'a [u8]> for Frame<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Frame::Borrowed(bytes)
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u8; N]> for Frame<'a> {
+    fn from(bytes: &'a [u8; N]) -> Self {
+        Frame::Borrowed(bytes)
+    }
+}
+
+impl<'a> From<&'a str> for Frame<'a> {
+    fn from(text: &'a str) -> Self {
+        Frame::Borrowed(text.as_bytes())
+    }
+}
+
+impl<'a> From<&'a String> for Frame<'a> {
+    fn from(text: &'a String) -> Self {
+        Frame::Borrowed(text.as_bytes())
+    }
+}
+
+impl<'a> From<&'a Vec<u8>> for Frame<'a> {
+    fn from(bytes: &'a Vec<u8>) -> Self {
+        Frame::Borrowed(bytes)
+    }
+}
+
+impl<'a> From<&'a Message> for Frame<'a> {
+    fn from(message: &'a Message) -> Self {
+        Frame::Borrowed(message.as_bytes())
+    }
+}
+
+impl From<Vec<u8>> for Frame<'_> {
+    fn from(bytes: Vec<u8>) -> Self {
+        Frame::Owned(bytes.into())
+    }
+}
+
+impl From<String> for Frame<'_> {
+    fn from(text: String) -> Self {
+        Frame::Owned(text.into())
+    }
+}
+
+impl From<Message> for Frame<'_> {
+    fn from(message: Message) -> Self {
+        Frame::Owned(message)
+    }
+}
+
+#[cfg(feature = "bytes")]
+impl From<bytes::Bytes> for Frame<'_> {
+    fn from(bytes: bytes::Bytes) -> Self {
+        Frame::Owned(bytes.into())
+    }
+}
+
+/// A whole message of one or more parts.
+///
+/// ```
+/// use tautline::Multipart;
+///
+/// let message = Multipart::from(["to", "", "hello"]);
+/// assert_eq!(message.len(), 3);
+/// assert_eq!(message[2], "hello");
+/// let [to, _, body]: [tautline::Message; 3] = message.try_into().unwrap();
+/// assert_eq!((to.as_str(), body.as_str()), (Ok("to"), Ok("hello")));
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Multipart(Vec<Message>);
+
+impl Multipart {
+    /// A message without parts yet; it cannot be sent like this.
+    pub const fn new() -> Self {
+        Multipart(Vec::new())
+    }
+
+    /// Adds a part at the end.
+    pub fn push(&mut self, part: impl Into<Message>) {
+        self.0.push(part.into());
+    }
+
+    /// Takes the first part off, the routing id of a message from a ROUTER for example.
+    pub fn pop_front(&mut self) -> Option<Message> {
+        (!self.0.is_empty()).then(|| self.0.remove(0))
+    }
+
+    /// The parts.
+    pub fn into_parts(self) -> Vec<Message> {
+        self.0
+    }
+}
+
+impl Deref for Multipart {
+    type Target = [Message];
+
+    fn deref(&self) -> &[Message] {
+        &self.0
+    }
+}
+
+impl<T: Into<Message>, const N: usize> From<[T; N]> for Multipart {
+    fn from(parts: [T; N]) -> Self {
+        parts.into_iter().collect()
+    }
+}
+
+impl<T: Into<Message>> From<Vec<T>> for Multipart {
+    fn from(parts: Vec<T>) -> Self {
+        parts.into_iter().collect()
+    }
+}
+
+impl From<Message> for Multipart {
+    fn from(part: Message) -> Self {
+        Multipart(vec![part])
+    }
+}
+
+impl<T: Into<Message>> FromIterator<T> for Multipart {
+    fn from_iter<I: IntoIterator<Item = T>>(parts: I) -> Self {
+        Multipart(parts.into_iter().map(Into::into).collect())
+    }
+}
+
+impl IntoIterator for Multipart {
+    type Item = Message;
+    type IntoIter = std::vec::IntoIter<Message>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Multipart {
+    type Item = &'a Message;
+    type IntoIter = std::slice::Iter<'a, Message>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl<const N: usize> TryFrom<Multipart> for [Message; N] {
+    type Error = Multipart;
+
+    /// The message itself if it does not have just so many parts.
+    fn try_from(message: Multipart) -> std::result::Result<Self, Multipart> {
+        message.0.try_into().map_err(Multipart)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_shows_its_beginning_only() {
+        assert_eq!(format!("{:?}", Message::from("a\n")), r#"Message(2 bytes, b"a\n")"#);
+        let long = format!("{:?}", Message::from(vec![b'x'; 100]));
+        assert!(long.starts_with("Message(100 bytes, b\"xxx") && long.ends_with("x\"...)"), "{long}");
+    }
+
+    #[test]
+    fn parts_come_and_go_in_order() {
+        let mut message: Multipart = ["a", "b"].into_iter().collect();
+        message.push(vec![1, 2]);
+        assert_eq!(message.pop_front(), Some(Message::from("a")));
+        assert_eq!(message.iter().map(|part| part.len()).collect::<Vec<_>>(), [1, 2]);
+        assert!(<[Message; 3]>::try_from(message).is_err());
+    }
+
+    #[test]
+    fn a_shared_body_is_copied_before_it_changes() {
+        let mut one = Message::from(vec![7; 1000]);
+        let mut other = one.share();
+        other.as_mut_bytes()[0] = 8;
+        assert_eq!((one[0], other[0]), (7, 8));
+    }
+
+    #[cfg(feature = "bytes")]
+    #[test]
+    fn bytes_go_both_ways() {
+        let bytes = bytes::Bytes::from(vec![3; 100_000]);
+        let at = bytes.as_ptr();
+        let message = Message::from(bytes);
+        assert_eq!(message.as_bytes().as_ptr(), at, "an only owner's memory is taken over");
+        assert_eq!(bytes::Bytes::from(message), vec![3; 100_000]);
+    }
+}

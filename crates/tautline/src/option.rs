@@ -1,0 +1,74 @@
+//! Options by their numbers in `zmq.h`, between Rust types and the form of `zmq_setsockopt(3)`.
+
+use std::time::Duration;
+
+use tautline_core as core;
+
+use crate::error::{Error, Result};
+
+pub(crate) const ROUTING_ID: i32 = 5;
+pub(crate) const SUBSCRIBE: i32 = 6;
+pub(crate) const UNSUBSCRIBE: i32 = 7;
+pub(crate) const LINGER: i32 = 17;
+pub(crate) const RECONNECT_IVL: i32 = 18;
+pub(crate) const BACKLOG: i32 = 19;
+pub(crate) const RECONNECT_IVL_MAX: i32 = 21;
+pub(crate) const MAXMSGSIZE: i32 = 22;
+pub(crate) const SNDHWM: i32 = 23;
+pub(crate) const RCVHWM: i32 = 24;
+pub(crate) const RCVTIMEO: i32 = 27;
+pub(crate) const SNDTIMEO: i32 = 28;
+pub(crate) const LAST_ENDPOINT: i32 = 32;
+pub(crate) const ROUTER_MANDATORY: i32 = 33;
+pub(crate) const TCP_KEEPALIVE: i32 = 34;
+pub(crate) const IMMEDIATE: i32 = 39;
+pub(crate) const IPV6: i32 = 42;
+pub(crate) const REQ_CORRELATE: i32 = 52;
+pub(crate) const REQ_RELAXED: i32 = 53;
+pub(crate) const CONFLATE: i32 = 54;
+pub(crate) const ROUTER_HANDOVER: i32 = 56;
+pub(crate) const HANDSHAKE_IVL: i32 = 66;
+pub(crate) const XPUB_NODROP: i32 = 69;
+pub(crate) const XPUB_VERBOSE: i32 = 40;
+pub(crate) const HEARTBEAT_IVL: i32 = 75;
+pub(crate) const HEARTBEAT_TTL: i32 = 76;
+pub(crate) const HEARTBEAT_TIMEOUT: i32 = 77;
+pub(crate) const CONNECT_TIMEOUT: i32 = 79;
+
+/// Longest text of an option that can be read.
+const TEXT_MAX: usize = 1024;
+
+pub(crate) fn set_int(socket: &mut core::Socket, number: i32, value: i32) -> Result<()> {
+    Ok(socket.set_option(number, &value.to_ne_bytes())?)
+}
+
+/// In milliseconds, rounded up; `None` as -1.
+pub(crate) fn set_duration(socket: &mut core::Socket, number: i32, value: Option<Duration>) -> Result<()> {
+    set_int(socket, number, value.map_or(Ok(-1), millis)?)
+}
+
+/// Rounded up, so that a short time does not become none.
+pub(crate) fn millis(time: Duration) -> Result<i32> {
+    i32::try_from(time.as_nanos().div_ceil(1_000_000)).map_err(|_| Error::Invalid)
+}
+
+/// The text of an option, without the zero at its end.
+pub(crate) fn text(socket: &mut core::Socket, number: i32) -> Result<String> {
+    let mut bytes = vec![0; TEXT_MAX];
+    let len = socket.option(number, &mut bytes)?;
+    bytes.truncate(len.saturating_sub(1));
+    String::from_utf8(bytes).map_err(|_| Error::Invalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_whole_milliseconds_and_never_shorter() {
+        assert_eq!(millis(Duration::ZERO), Ok(0));
+        assert_eq!(millis(Duration::from_micros(1)), Ok(1));
+        assert_eq!(millis(Duration::from_millis(1500)), Ok(1500));
+        assert_eq!(millis(Duration::MAX), Err(Error::Invalid));
+    }
+}

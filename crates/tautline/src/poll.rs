@@ -1,0 +1,101 @@
+//! Waiting for many sockets at once.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+use tautline_core::poller::{self, Item, POLLERR, POLLIN, POLLOUT, POLLPRI, Watched};
+
+use crate::Socket;
+use crate::error::Result;
+use crate::kind::{Receives, Sends};
+
+/// One thing to wait for: a socket or a descriptor, and what it shall be ready for.
+///
+/// Borrows the socket until it is dropped; the outcome is read from it after [`poll`].
+#[derive(Debug)]
+pub struct PollItem<'a>(Item<'a>);
+
+impl<'a> PollItem<'a> {
+    fn new(watched: Watched<'a>, events: i16) -> Self {
+        PollItem(Item { watched, events, revents: 0 })
+    }
+
+    /// Until a message can be received.
+    pub fn readable<K: Receives>(socket: &'a mut Socket<K>) -> Self {
+        PollItem::new(Watched::Socket(&mut socket.inner), POLLIN)
+    }
+
+    /// Until a message can be sent.
+    pub fn writable<K: Sends>(socket: &'a mut Socket<K>) -> Self {
+        PollItem::new(Watched::Socket(&mut socket.inner), POLLOUT)
+    }
+
+    /// Until either is possible.
+    pub fn either<K: Sends + Receives>(socket: &'a mut Socket<K>) -> Self {
+        PollItem::new(Watched::Socket(&mut socket.inner), POLLIN | POLLOUT)
+    }
+
+    /// Until a descriptor of another library is readable, or has an error or urgent data.
+    pub fn descriptor(fd: BorrowedFd<'a>) -> Self {
+        PollItem::new(Watched::Descriptor(fd.as_raw_fd()), POLLIN | POLLPRI | POLLERR)
+    }
+
+    /// After [`poll`]: whether a message can be received, or the descriptor read.
+    pub fn is_readable(&self) -> bool {
+        self.0.revents & POLLIN != 0
+    }
+
+    /// After [`poll`]: whether a message can be sent.
+    pub fn is_writable(&self) -> bool {
+        self.0.revents & POLLOUT != 0
+    }
+
+    /// After [`poll`]: whether the descriptor has an error.
+    pub fn has_error(&self) -> bool {
+        self.0.revents & POLLERR != 0
+    }
+}
+
+/// Waits until at least one of the items is ready, for at most `timeout` (`None`: for ever), `zmq_poll(3)`. Returns how many are.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use tautline::{Context, PollItem, Pull, poll};
+///
+/// let context = Context::new();
+/// let (mut one, mut other) = (Pull::new(&context)?, Pull::new(&context)?);
+/// # one.bind("inproc://one")?;
+/// # tautline::Push::builder(&context).connect("inproc://one")?.send("x")?;
+/// let mut items = [PollItem::readable(&mut one), PollItem::readable(&mut other)];
+/// poll(&mut items, None)?;
+/// let [first, second] = items.map(|item| item.is_readable());
+/// if first {
+///     one.recv()?;
+/// }
+/// # assert!(!second);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// [`Error::Interrupted`](crate::Error::Interrupted), [`Error::Terminated`](crate::Error::Terminated).
+pub fn poll(items: &mut [PollItem<'_>], timeout: Option<Duration>) -> Result<usize> {
+    let mut inner: Vec<Item<'_>> = items.iter_mut().map(|item| item.reborrow()).collect();
+    let ready = poller::poll(&mut inner, timeout)?;
+    let events: Vec<i16> = inner.iter().map(|item| item.revents).collect();
+    drop(inner);
+    for (item, revents) in items.iter_mut().zip(events) {
+        item.0.revents = revents;
+    }
+    Ok(ready)
+}
+
+impl PollItem<'_> {
+    fn reborrow(&mut self) -> Item<'_> {
+        let watched = match &mut self.0.watched {
+            Watched::Socket(socket) => Watched::Socket(socket),
+            Watched::Shared(socket) => Watched::Shared(socket),
+            Watched::Descriptor(fd) => Watched::Descriptor(*fd),
+        };
+        Item { watched, events: self.0.events, revents: 0 }
+    }
+}

@@ -1,0 +1,341 @@
+//! The socket, as a thread uses it: every call may wait.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use tautline_core::poller::{self, Item, POLLIN, POLLOUT, Watched};
+use tautline_core::{self as core, Flags};
+
+use crate::error::{Error, Result};
+use crate::kind::{Kind, ManyParts, Receives, Sends, Subscribes};
+use crate::message::{Frame, Message, Multipart};
+use crate::option;
+use crate::{Builder, Context};
+
+/// A ZeroMQ socket of the kind `K`, used by one thread at a time; it may be moved to another.
+///
+/// Mostly named by its kind: [`Push`](crate::Push), [`Sub`](crate::Sub), ... Dropping closes it: what is queued is still sent in the
+/// background, for at most the [`linger`](Builder::linger) time.
+pub struct Socket<K: Kind> {
+    pub(crate) inner: core::Socket,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K: Kind> Socket<K> {
+    /// A socket with default options.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`], [`Error::Terminated`].
+    pub fn new(context: &Context) -> Result<Self> {
+        Ok(Socket { inner: context.0.socket(K::TYPE)?, kind: PhantomData })
+    }
+
+    /// A socket whose options are to be set first.
+    pub fn builder(context: &Context) -> Builder<K> {
+        Builder::new(context)
+    }
+
+    /// Waits for peers at an endpoint, `zmq_bind(3)`: `tcp://127.0.0.1:5555`, `tcp://*:*`, `ipc:///tmp/name`, `ipc://@abstract`,
+    /// `inproc://name`. Returns the endpoint with everything filled in, the port for example; peers can connect to it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UnknownTransport`], [`Error::WrongTransport`], [`Error::AddressInUse`],
+    /// [`Error::AddressNotAvailable`], [`Error::NoSuchDevice`], [`Error::Terminated`].
+    pub fn bind(&mut self, endpoint: &str) -> Result<String> {
+        self.inner.bind(endpoint)?;
+        self.last_endpoint()
+    }
+
+    /// The endpoint that was bound or connected last, with everything filled in.
+    ///
+    /// # Errors
+    /// [`Error::Terminated`].
+    pub fn last_endpoint(&mut self) -> Result<String> {
+        option::text(&mut self.inner, option::LAST_ENDPOINT)
+    }
+
+    /// Connects to an endpoint in the background, again and again until the peer is there and whenever it was lost, `zmq_connect(3)`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UnknownTransport`], [`Error::WrongTransport`], [`Error::Terminated`].
+    pub fn connect(&mut self, endpoint: &str) -> Result<()> {
+        Ok(self.inner.connect(endpoint)?)
+    }
+
+    /// Takes a [`bind`](Self::bind) back. Peers that are connected stay so.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the endpoint is not bound, [`Error::Invalid`], [`Error::Terminated`].
+    pub fn unbind(&mut self, endpoint: &str) -> Result<()> {
+        Ok(self.inner.unbind(endpoint)?)
+    }
+
+    /// Takes a [`connect`](Self::connect) back.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the endpoint is not connected, [`Error::Invalid`], [`Error::Terminated`].
+    pub fn disconnect(&mut self, endpoint: &str) -> Result<()> {
+        Ok(self.inner.disconnect(endpoint)?)
+    }
+
+    /// Sets an option by its number in `zmq.h`, for what [`Builder`] has no name for. `value` is in the form of `zmq_setsockopt(3)`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an unknown option or an unsuitable value, [`Error::Terminated`].
+    pub fn set_raw_option(&mut self, number: i32, value: &[u8]) -> Result<()> {
+        Ok(self.inner.set_option(number, value)?)
+    }
+
+    /// Reads an option by its number in `zmq.h`, in the form of `zmq_getsockopt(3)`, into `out`. Returns its length.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an unknown option or a buffer that is too small, [`Error::Terminated`].
+    pub fn raw_option(&mut self, number: i32, out: &mut [u8]) -> Result<usize> {
+        Ok(self.inner.option(number, out)?)
+    }
+
+    /// How long a send waits for room; `None`: for ever.
+    ///
+    /// # Errors
+    /// [`Error::Terminated`].
+    pub fn set_send_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
+        option::set_duration(&mut self.inner, option::SNDTIMEO, timeout)
+    }
+
+    /// How long a receive waits; `None`: for ever.
+    ///
+    /// # Errors
+    /// [`Error::Terminated`].
+    pub fn set_receive_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
+        option::set_duration(&mut self.inner, option::RCVTIMEO, timeout)
+    }
+
+    /// For how long what is queued is sent after the socket is dropped; `None`: until it is sent. See [`Builder::linger`].
+    ///
+    /// # Errors
+    /// [`Error::Terminated`].
+    pub fn set_linger(&mut self, linger: Option<Duration>) -> Result<()> {
+        option::set_duration(&mut self.inner, option::LINGER, linger)
+    }
+
+    /// Closes the socket, as dropping it does. Returns at once; [`Context::terminate`] waits until what is queued is sent.
+    pub fn close(self) {}
+
+    fn wait(&mut self, events: i16, timeout: Option<Duration>) -> Result<bool> {
+        let mut items = [Item { watched: Watched::Socket(&mut self.inner), events, revents: 0 }];
+        Ok(poller::poll(&mut items, timeout)? > 0)
+    }
+}
+
+impl<K: Sends> Socket<K> {
+    /// Sends a message of one part; waits while every peer is at its high-water mark. Borrowed bytes are encoded straight into the
+    /// queue of the peer.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// # let context = tautline::Context::new();
+    /// # let mut pull = tautline::Pull::new(&context)?;
+    /// # pull.bind("inproc://send")?;
+    /// let mut push = tautline::Push::new(&context)?;
+    /// push.connect("inproc://send")?;
+    /// push.send("text")?;
+    /// push.send(b"bytes")?;
+    /// push.send(vec![0; 100_000])?; // moved, not copied
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] after the send timeout, [`Error::WrongState`], [`Error::Unroutable`], [`Error::Interrupted`],
+    /// [`Error::Terminated`]. The message was not sent then.
+    #[inline]
+    pub fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
+        put(&mut self.inner, frame.into(), Flags::NONE)
+    }
+
+    /// As [`send`](Self::send), without waiting.
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] if it would have to wait, and those of [`send`](Self::send).
+    #[inline]
+    pub fn try_send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
+        put(&mut self.inner, frame.into(), Flags::DONTWAIT)
+    }
+
+    /// Whether a message can be sent within `timeout` (`None`: for ever).
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`], [`Error::Terminated`].
+    pub fn wait_writable(&mut self, timeout: Option<Duration>) -> Result<bool> {
+        self.wait(POLLOUT, timeout)
+    }
+}
+
+impl<K: Sends + ManyParts> Socket<K> {
+    /// Sends a message of several parts, all or none of them.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// # let context = tautline::Context::new();
+    /// # let mut pull = tautline::Pull::new(&context)?;
+    /// # pull.bind("inproc://parts")?;
+    /// let mut push = tautline::Push::new(&context)?;
+    /// push.connect("inproc://parts")?;
+    /// push.send_multipart(["head", "body"])?;
+    /// # assert_eq!(pull.recv_multipart()?.len(), 2);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] without any part, and those of [`send`](Self::send).
+    pub fn send_multipart<'a, I>(&mut self, parts: I) -> Result<()>
+    where
+        I: IntoIterator,
+        I::Item: Into<Frame<'a>>,
+    {
+        put_all(&mut self.inner, parts, Flags::NONE)
+    }
+
+    /// As [`send_multipart`](Self::send_multipart), without waiting.
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] if it would have to wait, and those of [`send_multipart`](Self::send_multipart).
+    pub fn try_send_multipart<'a, I>(&mut self, parts: I) -> Result<()>
+    where
+        I: IntoIterator,
+        I::Item: Into<Frame<'a>>,
+    {
+        put_all(&mut self.inner, parts, Flags::DONTWAIT)
+    }
+}
+
+impl<K: Receives> Socket<K> {
+    /// Receives the next part of a message; waits until one is there. [`Message::has_more`] tells whether others follow.
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] after the receive timeout, [`Error::WrongState`], [`Error::Interrupted`], [`Error::Terminated`].
+    #[inline]
+    pub fn recv(&mut self) -> Result<Message> {
+        let mut message = Message::new();
+        self.inner.recv_message(&mut message.0, Flags::NONE)?;
+        Ok(message)
+    }
+
+    /// As [`recv`](Self::recv), without waiting.
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] if nothing is there, and those of [`recv`](Self::recv).
+    #[inline]
+    pub fn try_recv(&mut self) -> Result<Message> {
+        let mut message = Message::new();
+        self.inner.recv_message(&mut message.0, Flags::DONTWAIT)?;
+        Ok(message)
+    }
+
+    /// Receives the next part into the caller's buffer, without any allocation. Returns the length of the part; if that is more than the
+    /// buffer has, the rest is lost.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    #[inline]
+    pub fn recv_into(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        Ok(self.inner.recv(buffer, Flags::NONE)?)
+    }
+
+    /// Whether a message can be received within `timeout` (`None`: for ever).
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`], [`Error::Terminated`].
+    pub fn wait_readable(&mut self, timeout: Option<Duration>) -> Result<bool> {
+        self.wait(POLLIN, timeout)
+    }
+}
+
+impl<K: Receives + ManyParts> Socket<K> {
+    /// Receives a whole message.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub fn recv_multipart(&mut self) -> Result<Multipart> {
+        take_all(&mut self.inner, Flags::NONE)
+    }
+
+    /// As [`recv_multipart`](Self::recv_multipart), without waiting.
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] if nothing is there, and those of [`recv`](Self::recv).
+    pub fn try_recv_multipart(&mut self) -> Result<Multipart> {
+        take_all(&mut self.inner, Flags::DONTWAIT)
+    }
+}
+
+impl<K: Subscribes> Socket<K> {
+    /// Subscribes to all messages whose first part begins with `prefix`; an empty prefix is everything.
+    ///
+    /// # Errors
+    /// [`Error::Terminated`].
+    pub fn subscribe(&mut self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        subscribe(&mut self.inner, prefix.as_ref(), true)
+    }
+
+    /// Takes one subscription to `prefix` back.
+    ///
+    /// # Errors
+    /// [`Error::Terminated`].
+    pub fn unsubscribe(&mut self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        subscribe(&mut self.inner, prefix.as_ref(), false)
+    }
+}
+
+impl<K: Kind> fmt::Debug for Socket<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+/// Sends one part.
+#[inline]
+pub(crate) fn put(socket: &mut core::Socket, frame: Frame<'_>, flags: Flags) -> Result<()> {
+    match frame {
+        Frame::Borrowed(bytes) => socket.send(bytes, flags)?,
+        Frame::Owned(mut message) => socket.send_message(&mut message.0, flags)?,
+    }
+    Ok(())
+}
+
+/// Sends all parts. Only the first one can be refused: the others are taken by the peer that took it.
+pub(crate) fn put_all<'a, I>(socket: &mut core::Socket, parts: I, flags: Flags) -> Result<()>
+where
+    I: IntoIterator,
+    I::Item: Into<Frame<'a>>,
+{
+    let mut parts = parts.into_iter();
+    let mut part = parts.next().ok_or(Error::Invalid)?.into();
+    for next in parts {
+        put(socket, part, Flags(flags.0 | Flags::MORE.0))?;
+        part = next.into();
+    }
+    put(socket, part, flags)
+}
+
+/// Receives all parts of a message; they are there as soon as the first one is.
+pub(crate) fn take_all(socket: &mut core::Socket, flags: Flags) -> Result<Multipart> {
+    let mut parts = Vec::new();
+    loop {
+        let mut part = Message::new();
+        socket.recv_message(&mut part.0, flags)?;
+        let more = part.has_more();
+        parts.push(part);
+        if !more {
+            return Ok(parts.into());
+        }
+    }
+}
+
+/// SUB subscribes by an option, XSUB by a message.
+pub(crate) fn subscribe(socket: &mut core::Socket, prefix: &[u8], on: bool) -> Result<()> {
+    if socket.socket_type() == core::SocketType::XSub {
+        return Ok(socket.send(&[&[u8::from(on)], prefix].concat(), Flags::NONE)?);
+    }
+    Ok(socket.set_option(if on { option::SUBSCRIBE } else { option::UNSUBSCRIBE }, prefix)?)
+}
