@@ -395,3 +395,14 @@ fn gssapi_is_refused_before_it_starts() {
         assert_eq!(socket.connect("tcp://127.0.0.1:1"), Err(Error::NotSupported));
     });
 }
+
+#[test]
+fn datagrams_do_not_fall_back_to_no_security() {
+    test("datagrams", |context| {
+        let mut dish = context.socket(SocketType::Dish).unwrap();
+        let mut radio = context.socket(SocketType::Radio).unwrap();
+        secure(Curve, &mut dish, &mut radio);
+        assert_eq!(dish.bind("udp://127.0.0.1:5555"), Err(Error::NotSupported));
+        assert_eq!(radio.connect("udp://127.0.0.1:5555"), Err(Error::NotSupported));
+    });
+}

@@ -7,6 +7,7 @@ use crate::conn::inproc;
 use crate::driver::{DatagramPort, Form};
 use crate::endpoint::{Endpoint, UdpEndpoint};
 use crate::error::Error;
+use crate::options::Mechanism;
 use crate::pattern::{self, Datagrams};
 use crate::pipe::{Pipe, PipeId};
 use crate::sync::Arc;
@@ -23,6 +24,10 @@ impl Socket {
     pub(super) fn is_for_datagrams(&self, endpoint: &Endpoint) -> Result<bool, Error> {
         match (endpoint, self.use_of_datagrams()) {
             (Endpoint::Datagram(_), Datagrams::Never) => Err(Error::IncompatibleProtocol),
+            // Datagrams have no mechanisms. Falling back to no security would be worse than to refuse.
+            (Endpoint::Datagram(_), _) if self.pipes.options.mechanism != Mechanism::Null => {
+                Err(Error::NotSupported)
+            }
             (Endpoint::Datagram(_), _) => Ok(true),
             (_, Datagrams::Raw) => Err(Error::IncompatibleProtocol),
             _ => Ok(false),
