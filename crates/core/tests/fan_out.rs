@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
+use tautline_core::{Context, Error, Flags, Message, Socket, SocketType, public_key};
 use tautline_testkit::{XorShift, with_watchdog};
 
 const SUBSCRIBE: i32 = 6;
@@ -363,5 +363,69 @@ fn a_burst_reaches_sleeping_subscribers_without_another_call() {
             (0..burst as usize * count).for_each(|_| all_done.recv().unwrap());
         }
         receivers.into_iter().for_each(|receiver| receiver.join().unwrap());
+    });
+}
+
+/// What comes out of the log is sealed for each subscriber with its own keys.
+#[test]
+fn a_stream_reaches_every_subscriber_of_a_curve_server() {
+    const SECRETS: [[u8; 32]; 2] = [[0x51; 32], [0xC1; 32]];
+    each_count("curve", &["tcp://127.0.0.1:*"], |context, endpoint, count| {
+        let [server, client] = SECRETS.map(|secret| public_key(&secret));
+        let mut publisher = context.socket(SocketType::XPub).unwrap();
+        publisher.set_option(XPUB_VERBOSER, &int(1)).unwrap();
+        publisher.set_option(XPUB_NODROP, &int(1)).unwrap();
+        publisher.set_option(47, &int(1)).unwrap();
+        publisher.set_option(49, &SECRETS[0]).unwrap();
+        publisher.bind(endpoint).unwrap();
+        let endpoint = last_endpoint(&mut publisher);
+        let receivers: Vec<_> = (0..count)
+            .map(|_| {
+                let mut subscriber = context.socket(SocketType::Sub).unwrap();
+                subscriber.set_option(48, &client).unwrap();
+                subscriber.set_option(49, &SECRETS[1]).unwrap();
+                subscriber.set_option(50, &server).unwrap();
+                subscriber.connect(&endpoint).unwrap();
+                subscribe(&mut publisher, &mut subscriber, b"");
+                std::thread::spawn(move || {
+                    for n in 0..2_000u32 {
+                        assert_eq!(
+                            recv_parts(&mut subscriber),
+                            [n.to_le_bytes().to_vec(), vec![n as u8; 30]]
+                        );
+                    }
+                })
+            })
+            .collect();
+        for n in 0..2_000u32 {
+            send_parts(&mut publisher, &[n.to_le_bytes().to_vec(), vec![n as u8; 30]]);
+        }
+        receivers.into_iter().for_each(|receiver| receiver.join().unwrap());
+    });
+}
+
+#[test]
+fn messages_count_once_for_each_subscriber_whichever_way_they_go() {
+    each_count("counted", &["tcp://127.0.0.1:*", "inproc://counted"], |context, endpoint, count| {
+        let (mut publisher, endpoint) = publisher(context, endpoint);
+        let mut subscribers: Vec<_> = (0..count).map(|_| subscriber(context, &endpoint)).collect();
+        subscribers.iter_mut().for_each(|subscriber| subscribe(&mut publisher, subscriber, b""));
+        let sent = |publisher: &mut Socket| {
+            let mut numbers = [0; 13 * 8];
+            publisher.option(0x5441_0001, &mut numbers).unwrap();
+            u64::from_ne_bytes(numbers[..8].try_into().unwrap())
+        };
+        let mut expected = 0;
+        // Small, large, and small again until the log is in use again.
+        for (size, messages) in [(10, 10), (50_000, 1), (10, 150)] {
+            for _ in 0..messages {
+                publisher.send(&vec![0; size], Flags::NONE).unwrap();
+                expected += count as u64;
+                assert_eq!(sent(&mut publisher), expected);
+                subscribers.iter_mut().for_each(|subscriber| assert_eq!(recv(subscriber).len(), size));
+            }
+        }
+        unsubscribe(&mut publisher, &mut subscribers[0], b"");
+        assert_eq!(sent(&mut publisher), expected);
     });
 }
