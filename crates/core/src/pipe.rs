@@ -222,6 +222,16 @@ impl Pipe {
         }
     }
 
+    /// Whether `recv_any` would find something, as cheaply as can be, for who asks again and again and mostly in vain. Peers who wait
+    /// for room or credit are not heard here but by `can_recv`.
+    #[inline]
+    pub(crate) fn sees_more(&self) -> bool {
+        match &self.incoming {
+            Incoming::Queue(reader) => reader.sees_more(),
+            Incoming::Slot(_) => false,
+        }
+    }
+
     /// Receives the next part, passing over commands; `None` if no whole message is there.
     #[inline]
     pub(crate) fn recv(&mut self, target: &mut Target<'_>) -> Option<Received> {

@@ -87,7 +87,11 @@ impl Publisher {
             taken += 1;
             let Some(pipe) = pipes.get(id) else { return true };
             let mut frame = std::mem::take(&mut self.frame);
-            let Some(head) = pipe.recv_any(&mut frame) else { return true };
+            let Some(head) = pipe.recv_any(&mut frame) else {
+                // Whoever waits for this pipe to be empty hears of it here.
+                pipe.can_recv();
+                return !pipe.sees_more();
+            };
             if head.flags & frame::COMMAND != 0 {
                 self.take_command(pipes, id, &frame);
             } else {
@@ -209,7 +213,7 @@ impl Publisher {
         let mut all = true;
         let mut index = 0;
         while let Some(&id) = self.polled.get(index) {
-            let finished = !pipes.get(id).is_some_and(|pipe| pipe.can_recv()) || self.take(pipes, id);
+            let finished = !pipes.get(id).is_some_and(|pipe| pipe.sees_more()) || self.take(pipes, id);
             all &= finished;
             if finished
                 && let Some(position) = self.unfinished.iter().position(|&unfinished| unfinished == id)

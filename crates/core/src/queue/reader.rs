@@ -104,6 +104,13 @@ impl FrameReader {
         self.position.at != self.stop || self.look()
     }
 
+    /// Whether a frame is there, as far as one look at the tail tells: nothing is taken note of, and no credit is given.
+    #[inline]
+    pub(crate) fn sees_more(&self) -> bool {
+        // Relaxed: only the number is wanted; whoever reads looks again.
+        chain::bytes_ahead(self.start.shared.tail.0.load(Ordering::Relaxed), self.bytes()) != 0
+    }
+
     /// Looks for bytes beyond `stop`: whether there are any. Gives credit if that is due, or if there is nothing.
     #[inline(never)]
     fn look(&mut self) -> bool {
