@@ -378,10 +378,11 @@ fn write_all(frames: &mut impl Frames, stream: &Stream, most: u64, writes: &mut 
     }
 }
 
-/// Waits until the kernel takes bytes again; false if it does not for so long.
+/// Waits a moment for the kernel to take more, and says whether it does. Not while the peer sends as well: it may wait for us to read
+/// as we wait for it, and neither would.
 pub(crate) fn wait_for_room(stream: &Stream, patience: Duration) -> bool {
-    let mut fds = [PollFd::new(stream.as_fd().as_raw_fd(), PollFd::OUT)];
-    matches!(poll::poll(&mut fds, Some(patience)), Ok(1..))
+    let mut fds = [PollFd::new(stream.as_fd().as_raw_fd(), PollFd::OUT | PollFd::IN)];
+    matches!(poll::poll(&mut fds, Some(patience)), Ok(1..)) && fds[0].revents & !PollFd::IN != 0
 }
 
 fn refused(error: &std::io::Error) -> Flushed {
