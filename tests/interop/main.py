@@ -7,10 +7,11 @@ import old_peers
 import patterns
 import proxies
 import security
+import wss
 import zws
 from cases import run
 
 if __name__ == "__main__":
-    modules = (patterns, old_peers, bad_peers, proxies, security, zws)
+    modules = (patterns, old_peers, bad_peers, proxies, security, zws, wss)
     cases = [case for module in modules for case in module.cases()]
     sys.exit(run("interop", cases, sys.argv[1], sys.argv[2:]))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Interoperability: our library against libzmq 4.3.5 (the one in the pyzmq wheel) and against peers from raw bytes.
 #
-#   tests/interop/run.sh              ours: builds and uses target/release/libzmq.so
+#   tests/interop/run.sh              ours: builds (with wss) and uses target/release/libzmq.so
 #   tests/interop/run.sh LIBRARY      another libzmq.so.5 in our place, to check the tests themselves
 #   tests/interop/run.sh LIBRARY sub  only the cases whose name contains "sub"
 set -euo pipefail
@@ -11,17 +11,17 @@ root=$(cd "$here/../.." && pwd)
 "$root/scripts/need.sh" python3:python3 py=ensurepip:python3-venv >&2
 
 venv=$root/target/interop/venv
-complete=$venv/.complete-2
+complete=$venv/.complete-3
 if [[ ! -e $complete ]]; then
     rm -rf "$venv"
     python3 -m venv "$venv"
-    "$venv/bin/pip" --quiet --disable-pip-version-check install --only-binary :all: pyzmq==27.1.0 websockets==15.0.1
+    "$venv/bin/pip" --quiet --disable-pip-version-check install --only-binary :all: pyzmq==27.1.0 websockets==15.0.1 trustme==1.2.1
     touch "$complete"
 fi
 
 library=${1:-}
 if [[ -z $library ]]; then
-    (cd "$root" && cargo build --release --quiet -p tautline-libzmq)
+    (cd "$root" && cargo build --release --quiet -p tautline-libzmq --features wss)
     library=${CARGO_TARGET_DIR:-$root/target}/release/libzmq.so
 fi
 PYTHONDONTWRITEBYTECODE=1 exec "$venv/bin/python" "$here/main.py" "$(readlink -f "$library")" "${@:2}"

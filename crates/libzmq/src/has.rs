@@ -15,7 +15,7 @@ const CAPABILITIES: [(&CStr, bool); 11] = [
     (c"vsock", cfg!(any(target_os = "linux", target_os = "android"))),
     (c"draft", true),
     (c"WS", true),
-    (c"WSS", false),
+    (c"WSS", cfg!(feature = "wss")),
 ];
 
 /// 1 if the library has the capability, else 0.

@@ -87,6 +87,8 @@ pub enum Clause {
     WebSocketOpening,
     /// A WebSocket frame against RFC 6455, or against RFC 45.
     WebSocketFrame,
+    /// What should be TLS is not, or its certificate is not trusted.
+    Tls,
 }
 
 /// How the two ends of a connection fail to match.
@@ -188,7 +190,7 @@ impl ProtocolError {
 impl ProtocolError {
     /// Whether trying again may help: what carries ZMTP has intermediaries, and one of them may just have nobody behind it.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::PeerMisbehaved(Clause::WebSocketOpening))
+        matches!(self, Self::PeerMisbehaved(Clause::WebSocketOpening | Clause::Tls))
     }
 }
 
@@ -221,7 +223,7 @@ impl Clause {
             Self::ReservedFlags | Self::CommandWithMore | Self::FrameLength | Self::IdentityFrame => {
                 UNSPECIFIED
             }
-            Self::WebSocketOpening | Self::WebSocketFrame => WS_UNSPECIFIED,
+            Self::WebSocketOpening | Self::WebSocketFrame | Self::Tls => WS_UNSPECIFIED,
             Self::MechanismName => MECHANISM_MISMATCH,
             Self::UnexpectedMessage | Self::UnexpectedCommand => UNEXPECTED_COMMAND,
             Self::CommandName | Self::MalformedPing | Self::MalformedPong => MALFORMED_COMMAND,
@@ -270,6 +272,7 @@ impl Clause {
             Self::NonceOrder => "nonce is not greater than the one before",
             Self::WebSocketOpening => "not an opening handshake of ZWS 2.0",
             Self::WebSocketFrame => "malformed WebSocket frame",
+            Self::Tls => "not TLS, or not trusted",
         }
     }
 

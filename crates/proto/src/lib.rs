@@ -38,6 +38,8 @@ mod session;
 mod socket_type;
 pub mod socks;
 pub mod stage;
+#[cfg(feature = "wss")]
+pub mod tls;
 pub mod ws;
 pub mod z85;
 pub mod zap;

@@ -51,7 +51,7 @@ fn an_endpoint_has_a_scheme_and_an_address() {
 
 #[test]
 fn schemes_are_known_by_their_exact_name() {
-    for scheme in ["foo", "TCP", "tcp ", "VSOCK", "WS", "wss", "tipc", "vmci", "pgm", "epgm", "norm"] {
+    for scheme in ["foo", "TCP", "tcp ", "VSOCK", "WS", "WSS", "tipc", "vmci", "pgm", "epgm", "norm"] {
         neither(&format!("{scheme}://127.0.0.1:5555"), Error::ProtocolNotSupported);
     }
     // Read by the socket types that have a use for it.

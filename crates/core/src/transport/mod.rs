@@ -8,6 +8,8 @@ mod tcp;
 pub(crate) mod udp;
 mod vsock;
 mod ws;
+#[cfg(feature = "wss")]
+mod wss;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -124,6 +126,16 @@ static REGISTRY: &[Entry] = &[
         route: ws::route,
         carrying: ws::carrying,
         // TCP's.
+        admit: |_, _, _| None,
+    },
+    #[cfg(feature = "wss")]
+    Entry {
+        scheme: wss::SCHEME,
+        read: Endpoint::stream::<WsEndpoint>,
+        listen: wss::listen,
+        local_name: wss::local_name,
+        route: wss::route,
+        carrying: wss::carrying,
         admit: |_, _, _| None,
     },
 ];

@@ -8,69 +8,88 @@ use crate::sync::Arc;
 use tautline_proto::ws::{Config, Role, WebSocket};
 use tautline_proto::{Carrier, SocketType};
 
+const SCHEME: &str = "ws";
 /// The port that the Host header leaves out.
 const PORT: u16 = 80;
 
 pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bound, Error>> {
-    let ws: &WsEndpoint = endpoint.address()?;
-    Some(listen_ws(endpoint.scheme(), ws, options))
+    let address = of(endpoint, SCHEME)?;
+    let carrying = carry(Role::Server, options);
+    Some(carrying.and_then(|carrying| listen_with(SCHEME, address, carrying, options)))
 }
 
-fn listen_ws(scheme: &str, ws: &WsEndpoint, options: &Options) -> Result<Bound, Error> {
-    let carrying = server(options)?;
-    let mut bound = tcp::listen_tcp(&ws.tcp, options)?;
-    let address = bound.listener.local_address()?;
-    bound.endpoint = format!("{scheme}://{address}{}", ws.path);
+/// Listens as `scheme` does, whose streams carry ZMTP so.
+pub(super) fn listen_with(
+    scheme: &str,
+    address: &WsEndpoint,
+    carrying: Carrying,
+    options: &Options,
+) -> Result<Bound, Error> {
+    let mut bound = tcp::listen_tcp(&address.tcp, options)?;
+    bound.endpoint = format!("{scheme}://{}{}", bound.listener.local_address()?, address.path);
     bound.carrying = Some(carrying);
     Ok(bound)
 }
 
-/// The name of a listener at `endpoint`, if it does not depend on the port that the system gives.
 pub(super) fn local_name(endpoint: &Endpoint, options: &Options) -> Option<String> {
-    let ws: &WsEndpoint = endpoint.address()?;
-    let address = tcp::known_address(&ws.tcp, options)?;
-    Some(format!("{}://{address}{}", endpoint.scheme(), ws.path))
+    local_name_with(SCHEME, endpoint, options)
+}
+
+/// The name of a listener at `endpoint`, if it is one of `scheme` and does not depend on the port that the system gives.
+pub(super) fn local_name_with(scheme: &str, endpoint: &Endpoint, options: &Options) -> Option<String> {
+    let WsEndpoint { tcp, path } = of(endpoint, scheme)?;
+    let address = tcp::known_address(tcp, options)?;
+    Some(format!("{scheme}://{address}{path}"))
 }
 
 pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<Route, Error>> {
-    let ws: &WsEndpoint = endpoint.address()?;
-    Some(tcp::route_tcp(&ws.tcp, options))
+    Some(tcp::route_tcp(&of(endpoint, SCHEME)?.tcp, options))
 }
 
 /// How streams to `endpoint` carry ZMTP.
 pub(super) fn carrying(endpoint: &Endpoint, options: &Options) -> Option<Result<Carrying, Error>> {
-    let ws: &WsEndpoint = endpoint.address()?;
-    Some(client(ws, PORT, options))
+    let address = of(endpoint, SCHEME)?;
+    Some(carry(client(address, PORT), options))
 }
 
-fn client(ws: &WsEndpoint, usual_port: u16, options: &Options) -> Result<Carrying, Error> {
-    let (host, port) = (&ws.tcp.host, ws.tcp.port);
+/// The address of an endpoint of `scheme`.
+pub(super) fn of<'e>(endpoint: &'e Endpoint, scheme: &str) -> Option<&'e WsEndpoint> {
+    endpoint.address().filter(|_| endpoint.scheme() == scheme)
+}
+
+/// The end that asks for `address`.
+pub(super) fn client(address: &WsEndpoint, usual_port: u16) -> Role {
+    let (host, port) = (&address.tcp.host, address.tcp.port);
     let host = if port.number() == usual_port { host.to_string() } else { format!("{host}:{port}") };
-    carry(Role::Client { host, path: ws.path.clone() }, options)
-}
-
-fn server(options: &Options) -> Result<Carrying, Error> {
-    carry(Role::Server, options)
+    Role::Client { host, path: address.path.clone() }
 }
 
 fn carry(role: Role, options: &Options) -> Result<Carrying, Error> {
+    let config = config(role, options)?;
+    Ok(Arc::new(move || Ok(Box::new(WebSocket::new(seeded(&config)?)) as Box<dyn Carrier>)))
+}
+
+/// What every WebSocket of an endpoint has to know.
+pub(super) fn config(role: Role, options: &Options) -> Result<Config, Error> {
     if options.socket_type == SocketType::Stream || options.router_raw {
         // Bytes as they are have no messages to be carried in.
         return Err(Error::IncompatibleProtocol);
     }
-    let config = Config {
+    Ok(Config {
         role,
         socket_type: options.socket_type,
         mechanism: mechanism(options.mechanism),
         as_server: options.as_server,
         max_msg_size: options.max_msg_size,
         seed: [0; 32],
-    };
-    Ok(Arc::new(move || {
-        let mut config = config.clone();
-        tautline_io::random::fill(&mut config.seed)?;
-        Ok(Box::new(WebSocket::new(config)) as Box<dyn Carrier>)
-    }))
+    })
+}
+
+/// The same for one of them.
+pub(super) fn seeded(config: &Config) -> std::io::Result<Config> {
+    let mut config = config.clone();
+    tautline_io::random::fill(&mut config.seed)?;
+    Ok(config)
 }
 
 fn mechanism(mechanism: Mechanism) -> &'static str {
