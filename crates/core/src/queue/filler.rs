@@ -16,8 +16,11 @@ use crate::sync::atomic::Ordering;
 use tautline_proto::ProtocolError;
 use tautline_proto::frame::{self, Header};
 
-/// Longer bodies are not given memory in advance: they grow segment by segment, and are copied once when they are read.
-const BY_REFERENCE_MAX: u64 = 64 * 1024 * 1024;
+/// Longer bodies get memory of their own only when a part of them has arrived: a peer that announces much has to send some of it.
+/// Until then they grow segment by segment.
+const BY_REFERENCE_MAX: u64 = if cfg!(test) { 256 * 1024 } else { 64 * 1024 * 1024 };
+/// That part: one in so many bytes.
+const FORETASTE: u64 = 16;
 /// What is read beyond a body by reference: little, since the next body's part of it has to be copied.
 const BEHIND_BODY: usize = 4096;
 /// Less room than this at the end of a segment is not worth a system call.
@@ -175,8 +178,8 @@ impl ByteFiller {
         };
         let total = header.body_len.saturating_add(header.header_len as u64);
         if arrived < total {
-            if self.partial.is_none() {
-                self.partial = Some(header);
+            let first_look = self.partial.replace(header).is_none();
+            if first_look || (header.body_len > BY_REFERENCE_MAX && !self.end.in_external()) {
                 self.expect_body(&header, arrived);
             }
             return Ok(None);
@@ -223,11 +226,12 @@ impl ByteFiller {
     /// it is moved there.
     #[cold]
     fn expect_body(&mut self, header: &Header, arrived: u64) {
-        if header.body_len < BY_REFERENCE as u64 || header.body_len > BY_REFERENCE_MAX {
+        let arrived = arrived - header.header_len as u64;
+        let most = arrived.saturating_mul(FORETASTE).max(BY_REFERENCE_MAX);
+        if header.body_len < BY_REFERENCE as u64 || header.body_len > most {
             return;
         }
         let Some(mut message) = Message::with_size(header.body_len as usize) else { return };
-        let arrived = arrived - header.header_len as u64;
         let mut body = self.scan;
         // SAFETY: header and `arrived` bytes of the body are there, nothing else is behind, none of it published, and the header's
         // last byte lies in a node that is not external.

@@ -104,6 +104,33 @@ fn a_large_body_is_read_to_where_it_stays() {
 }
 
 #[test]
+fn a_longer_body_gets_its_place_when_part_of_it_has_arrived() {
+    let (mut filler, mut reader) = inbound();
+    let bytes = body(1 << 20, 6);
+    let stream = encoded(0, &bytes);
+    for (round, chunk) in [3000, 65536, 1 << 20].into_iter().enumerate() {
+        // Lost on the way, before it has its place and after; then whole.
+        for part in [10_000, 200_000] {
+            fill(&mut filler, &stream[..part], chunk);
+            filler.truncate_to_published();
+            assert_eq!(filler.unscanned(), 0);
+        }
+        fill(&mut filler, &stream[..200_000], chunk);
+        let rest = stream.len() - 200_000;
+        let [first, second] = filler.space(64 * 1024);
+        assert_eq!((first.len(), second.len()), (rest, 0), "the rest of the body, round {round}");
+        let at = first.as_mut_ptr();
+        fill(&mut filler, &stream[200_000..], chunk);
+        assert_eq!(filler.backlog(), 1);
+        let mut message = Message::new();
+        assert!(reader.read_message(&mut message).is_some());
+        assert!(message.as_slice() == bytes);
+        assert_eq!(message.data_ptr().wrapping_add(200_000 - 9), at);
+        assert!(!reader.ready());
+    }
+}
+
+#[test]
 fn the_size_limit_holds_as_soon_as_the_header_is_there() {
     let (mut filler, _reader) = inbound();
     filler.append(&encoded(0, &[1; 100])[..2]);
