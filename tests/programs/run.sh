@@ -30,7 +30,7 @@ program() {
     "$here/$1.sh" "$prefix" >"$logs/$1.log" 2>&1 || code=$?
     if [[ $code -ne 0 ]]; then
         echo "--- $1"
-        tail -n 60 "$logs/$1.log"
+        tail -n 60 "$logs/$1.log" | sed "s/^/    /"
         echo ---
     else
         grep '^skipped ' "$logs/$1.log" || true
