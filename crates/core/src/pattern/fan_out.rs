@@ -221,6 +221,13 @@ impl FanOut {
         if part.bytes().len() >= SHARE_FROM && self.matched.len() > 1 {
             return self.send_shared(pipes, part);
         }
+        if let &[id] = &self.matched[..] {
+            // A body of its own goes as it is.
+            if let Some(pipe) = pipes.get(id) {
+                pipe.send(part);
+            }
+            return;
+        }
         for &id in &self.matched {
             if let Some(pipe) = pipes.get(id) {
                 pipe.send(&mut Part::copied(part.bytes(), part.more));
