@@ -21,6 +21,8 @@ pub(super) struct Times {
     blocked: u64,
     /// Longest cost of one write that is averaged; above it the thread was descheduled.
     cost_max: u64,
+    /// So long without a message, and the next one begins a burst.
+    quiet: u64,
     /// A thread that does anything but flushing for so long sends to no crowd (see `crowd`).
     pub(super) crowd: u64,
 }
@@ -34,6 +36,7 @@ pub(super) fn times() -> &'static Times {
             gap_max: ticks(8_000),
             blocked: ticks(20_000),
             cost_max: ticks(15_000),
+            quiet: ticks(10_000),
             crowd: ticks(50_000),
         }
     })
@@ -47,6 +50,42 @@ thread_local! {
 /// Tells threads apart: a socket may be handed from one to another, whose account is its own.
 fn this_thread() -> usize {
     SPENT.with(|spent| std::ptr::from_ref(spent).addr())
+}
+
+/// Longest burst whose end is foreseen.
+const SHORT: u32 = 16;
+
+/// How long the last bursts were. Programs often send the same few messages together, again and again: the last one of a burst as long
+/// as an earlier one is written at once, instead of by the residual timer.
+#[derive(Debug, Default)]
+struct Bursts {
+    /// Messages of the current burst that were flushed; wraps, so that with `FlushRule::since` it gives their number.
+    flushed: u32,
+    /// When the current burst began, and when a message of it was last looked at.
+    began: u64,
+    seen: u64,
+    /// The lengths of the last four bursts, 0 if one was not short or came too soon after the one before.
+    lengths: [u8; 4],
+    slot: u8,
+}
+
+impl Bursts {
+    /// A message is looked at, `since` the last flush at `last`. Whether a burst is likely to end with it, and whether the next one must be
+    /// looked at too, since it may be the last one.
+    fn look(&mut self, now: u64, since: u32, last: u64, cost: u64) -> (bool, bool) {
+        if now.saturating_sub(self.seen.max(last)) > times().quiet {
+            let length = self.flushed.wrapping_add(since).wrapping_sub(1);
+            let worth_it = length <= SHORT && now.saturating_sub(self.began) > 4 * cost;
+            self.lengths[usize::from(self.slot % 4)] = if worth_it { length as u8 } else { 0 };
+            self.slot = self.slot.wrapping_add(1);
+            self.began = now;
+            self.flushed = 1u32.wrapping_sub(since);
+        }
+        self.seen = now;
+        let count = self.flushed.wrapping_add(since);
+        let short = count <= SHORT;
+        (short && count > 1 && self.lengths.contains(&(count as u8)), short)
+    }
 }
 
 /// What to do after a message was published.
@@ -76,6 +115,7 @@ pub(crate) struct FlushRule {
     /// What the thread had spent in flushes at the end of the last one, and which thread that was.
     spent: u64,
     thread: usize,
+    bursts: Bursts,
 }
 
 impl FlushRule {
@@ -95,11 +135,12 @@ impl FlushRule {
             if !reply && self.thread == this_thread() { SPENT.get().saturating_sub(self.spent) } else { 0 };
         let gap = self.gap.max(times.floor).max(self.cost / 4).max(others.saturating_mul(2));
         let due = elapsed >= if self.blocked { gap.max(times.blocked) } else { gap };
-        if due || (!self.blocked && pending >= FULL_BYTES) {
+        let (ends, short) = self.bursts.look(now, self.since, self.last, self.cost);
+        if due || (ends && !self.blocked) || (!self.blocked && pending >= FULL_BYTES) {
             return Decision::Flush;
         }
         let room = (FULL_BYTES.saturating_sub(pending) / (len as u64 + 2)).clamp(1, 16) as u32;
-        self.next = self.since + if self.since < 4 { 1 } else { (self.since / 4).min(room).max(1) };
+        self.next = self.since + if self.since < 4 || short { 1 } else { (self.since / 4).min(room).max(1) };
         Decision::Later
     }
 
@@ -119,20 +160,24 @@ impl FlushRule {
         self.thread = this_thread();
         self.blocked = !drained;
         self.last = end;
+        self.restart(1);
+    }
+
+    /// Counts anew, and looks at the clock with the message of number `next`.
+    fn restart(&mut self, next: u32) {
+        self.bursts.flushed = self.bursts.flushed.wrapping_add(self.since);
         self.since = 0;
-        self.next = 1;
+        self.next = next;
     }
 
     /// Notes that the sweep looks after what is queued: the next message asks again.
     pub(crate) fn swept(&mut self) {
-        self.since = 0;
-        self.next = 1;
+        self.restart(1);
     }
 
     /// Notes that somebody else holds the pump: look again after a few messages.
     pub(crate) fn contended(&mut self) {
-        self.since = 0;
-        self.next = 8;
+        self.restart(8);
     }
 }
 
@@ -183,6 +228,37 @@ mod tests {
         rule.count();
         rule.flushed(us(3), us(4), true);
         assert_eq!(rule.gap, times().gap_max / 2);
+    }
+
+    /// Sends a burst at `start`, a message every 100 ns; the numbers of the messages after which it was written.
+    fn burst(rule: &mut FlushRule, start: u64, messages: u64) -> Vec<u64> {
+        let mut written = Vec::new();
+        for number in 1..=messages {
+            let now = start + tautline_io::clock::nanos_to_ticks(number * 100);
+            if rule.count() && rule.decide(now, 66, 64, false) == Decision::Flush {
+                rule.flushed(now, now + 1, true);
+                written.push(number);
+            }
+        }
+        written
+    }
+
+    #[test]
+    fn the_end_of_a_burst_as_long_as_the_last_ones_is_written_at_once() {
+        let mut rule = FlushRule::default();
+        assert_eq!(burst(&mut rule, us(1000), 3), [1]);
+        assert_eq!(burst(&mut rule, us(2000), 3), [1, 3], "the length of the first one is known now");
+        assert_eq!(burst(&mut rule, us(3000), 4), [1, 3], "a longer one: the rest waits");
+        assert_eq!(burst(&mut rule, us(4000), 3), [1, 3]);
+    }
+
+    #[test]
+    fn a_long_burst_is_not_taken_for_a_short_one() {
+        let mut rule = FlushRule::default();
+        for round in 1..6 {
+            let written = burst(&mut rule, us(1000 * round), 40);
+            assert!(written.iter().all(|number| *number == 1 || *number > 3), "{written:?}");
+        }
     }
 
     #[test]
