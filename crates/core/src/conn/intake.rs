@@ -263,6 +263,8 @@ impl Intake {
         let published = messages > 0 || deliver;
         if published {
             filler.publish_scanned(messages);
+        } else {
+            filler.forget_commands();
         }
         self.in_message = in_message;
         self.settle();

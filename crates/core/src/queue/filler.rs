@@ -16,6 +16,9 @@ use crate::sync::atomic::Ordering;
 use tautline_proto::ProtocolError;
 use tautline_proto::frame::{self, Header};
 
+/// So much of an unfinished frame is copied to get rid of the commands before it, if they are at least so long.
+const COPIED_BEHIND: usize = BY_REFERENCE;
+const WORTH_COPYING: u64 = 4096;
 /// Longer bodies get memory of their own only when a part of them has arrived: a peer that announces much has to send some of it.
 /// Until then they grow segment by segment.
 const BY_REFERENCE_MAX: u64 = if cfg!(test) { 256 * 1024 } else { 64 * 1024 * 1024 };
@@ -260,6 +263,33 @@ impl ByteFiller {
         if !position.node.is_null() {
             self.end.publish_to(position, bytes, u64::from(messages));
         }
+    }
+
+    /// Nothing scanned since the last publication is for the owner: cuts it off, so that a peer that sends only commands (PING) does not
+    /// fill memory.
+    pub(crate) fn forget_commands(&mut self) {
+        // Relaxed: our own store.
+        let published = self.end.shared.tail.0.load(Ordering::Relaxed);
+        let commands = chain::bytes_behind(published, self.scan_bytes);
+        let unfinished = self.unscanned();
+        if commands == 0 || self.begun.is_some() || self.end.in_external() {
+            return;
+        }
+        if unfinished > 0 && (commands < WORTH_COPYING || unfinished > COPIED_BEHIND) {
+            return;
+        }
+        let mut copy = Vec::with_capacity(unfinished);
+        let mut position = self.scan;
+        // SAFETY: `unfinished` bytes have arrived behind the scan position, and are not published.
+        unsafe { position.pieces(unfinished as u64, |piece| copy.extend_from_slice(piece)) };
+        self.truncate_to_published();
+        self.append(&copy);
+    }
+
+    /// Bytes that have arrived and are not published.
+    #[cfg(test)]
+    pub(crate) fn pending(&self) -> u64 {
+        chain::bytes_behind(self.end.shared.tail.0.load(Ordering::Relaxed), self.end.bytes())
     }
 
     /// Messages that are published and that the consumer has not given credit for.

@@ -311,3 +311,28 @@ fn more_than_the_space_is_refused() {
     let n: usize = filler.space(1000).iter().map(|s| s.len()).sum();
     filler.filled(n + 1);
 }
+
+#[test]
+fn commands_alone_take_no_memory() {
+    let (mut filler, mut reader) = inbound();
+    let ping = encoded(COMMAND, b"\x04PING\0\0");
+    for n in 0..5 {
+        for _ in 0..20_000 / ping.len() {
+            filler.append(&ping);
+            while filler.next_frame(None).expect("well formed").is_some() {}
+            filler.forget_commands();
+            assert!(filler.pending() == 0);
+        }
+        let frame = encoded(0, &body(2000, n));
+        // Commands, then a piece of a frame.
+        let many = [ping.repeat(1000), frame[..1500].to_vec()].concat();
+        filler.append(&many);
+        while filler.next_frame(None).expect("well formed").is_some() {}
+        filler.forget_commands();
+        assert_eq!(filler.pending(), 1500);
+        filler.append(&frame[1500..]);
+        assert_eq!(scan(&mut filler), Ok((1, 1)));
+        assert!(read(&mut reader) == Some((0, body(2000, n))));
+        assert!(!reader.ready());
+    }
+}
