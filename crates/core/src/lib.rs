@@ -68,4 +68,5 @@ pub use message::{Message, Metadata};
 pub use shared::SharedSocket;
 #[cfg(not(loom))]
 pub use socket::{Flags, Patience, Rest, Socket};
+pub use tautline_io::random::fill as fill_random;
 pub use tautline_proto::{Secret, SocketType, public_key, z85};

@@ -40,8 +40,14 @@ fn main() -> Result<()> {
                 assert_eq!(error, Error::AddressInUse);
                 thread::yield_now();
             }
-            let question = service.recv()?;
-            service.send(format!("{}: yes", question.to_string_lossy()))
+            // It may get several copies of a question; the client takes the answer to its last one.
+            loop {
+                let question = match service.recv() {
+                    Err(Error::Terminated) => return Ok(()),
+                    question => question?,
+                };
+                service.send(format!("{}: yes", question.to_string_lossy()))?;
+            }
         })
     };
 
@@ -54,5 +60,7 @@ fn main() -> Result<()> {
     let answer = ask(&mut client, "are you there?")?;
     println!("{answer}");
     assert_eq!(answer, "are you there?: yes");
+    drop(client);
+    context.terminate()?;
     server.join().expect("the server does not panic")
 }

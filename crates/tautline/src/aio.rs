@@ -37,11 +37,13 @@
 //! # }
 //! ```
 
+mod monitor;
 mod park;
 mod socket;
 #[cfg(feature = "futures")]
 mod stream;
 
+pub use monitor::Monitor;
 pub use socket::Socket;
 
 use crate::kind;

@@ -4,6 +4,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use tautline_core::Secret;
+
+use crate::curve::{KeyPair, PublicKey, SecretKey};
 use crate::error::{Error, Result};
 use crate::kind::{Asks, Kind, Publishes, Receives, Routes, Sends};
 use crate::{Context, Socket, option};
@@ -27,7 +30,8 @@ use crate::{Context, Socket, option};
 #[must_use = "a builder makes no socket until `bind`, `connect` or `build` is called"]
 pub struct Builder<K: Kind> {
     context: Context,
-    options: Vec<(i32, Vec<u8>)>,
+    /// Some are passwords and keys.
+    options: Vec<(i32, Secret<Vec<u8>>)>,
     fault: Option<Error>,
     kind: PhantomData<fn() -> K>,
 }
@@ -74,7 +78,7 @@ impl<K: Kind> Builder<K> {
 
     /// Any option by its number in `zmq.h`, in the form of `zmq_setsockopt(3)`.
     pub fn raw_option(mut self, number: i32, value: &[u8]) -> Self {
-        self.options.push((number, value.to_vec()));
+        self.options.push((number, Secret::new(value.to_vec())));
         self
     }
 
@@ -173,6 +177,37 @@ impl<K: Kind> Builder<K> {
     /// TCP keep-alive on or off; by default as the system has it.
     pub fn tcp_keepalive(self, on: bool) -> Self {
         self.int(option::TCP_KEEPALIVE, on.into())
+    }
+
+    /// Encrypt, as the server of CURVE: peers must know the public key of this secret one. Which of them may come in says the context's
+    /// handler, see [`Context::authenticate`]; without a handler, all of them. See [`curve`](crate::curve).
+    pub fn curve_server(self, own: &SecretKey) -> Self {
+        self.int(option::CURVE_SERVER, 1).raw_option(option::CURVE_SECRETKEY, own.expose_bytes())
+    }
+
+    /// Encrypt, as a client of CURVE: talk to nobody but the server with this key, and be known to it by `own`.
+    pub fn curve_client(self, server: &PublicKey, own: &KeyPair) -> Self {
+        self.raw_option(option::CURVE_SERVERKEY, server.as_bytes())
+            .raw_option(option::CURVE_PUBLICKEY, own.public.as_bytes())
+            .raw_option(option::CURVE_SECRETKEY, own.secret.expose_bytes())
+    }
+
+    /// Ask peers for name and password (PLAIN), which the context's handler judges; without one nobody comes in, see
+    /// [`Context::authenticate`]. Nothing is encrypted.
+    pub fn plain_server(self) -> Self {
+        self.int(option::PLAIN_SERVER, 1)
+    }
+
+    /// Tell peers this name and password (PLAIN), each of 1 to 255 bytes. Nothing is encrypted.
+    pub fn plain_client(self, username: &str, password: &str) -> Self {
+        self.raw_option(option::PLAIN_USERNAME, username.as_bytes())
+            .raw_option(option::PLAIN_PASSWORD, password.as_bytes())
+    }
+
+    /// What the context's handler is told the peers want to get at, 1 to 255 bytes: see [`Request::domain`](crate::zap::Request::domain).
+    /// With a domain the handler is asked about peers without any credentials too, and nobody comes in without a handler.
+    pub fn zap_domain(self, domain: &str) -> Self {
+        self.raw_option(option::ZAP_DOMAIN, domain.as_bytes()).int(option::ZAP_ENFORCE_DOMAIN, 1)
     }
 
     /// Keep the newest message only, in each direction. For messages of one part.

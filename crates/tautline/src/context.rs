@@ -1,14 +1,21 @@
 //! The context: what all sockets of a program share.
 
+use std::thread;
+use std::time::Duration;
+
 use tautline_core as core;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kind::Kind;
-use crate::{Builder, Socket};
+use crate::zap::{self, Authenticate};
+use crate::{Builder, Rep, Socket};
 
 // zmq_ctx_set(3).
 const IO_THREADS: i32 = 1;
 const MAX_SOCKETS: i32 = 2;
+
+/// Where the engine looks for the handler of RFC 27.
+const HANDLER: &str = "inproc://zeromq.zap.01";
 
 /// The I/O threads and the `inproc` names that sockets share, `zmq_ctx_new(3)`. A program needs one. Clones are the same context.
 ///
@@ -36,7 +43,7 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooMany`](crate::Error::TooMany), [`Error::Terminated`](crate::Error::Terminated).
+    /// [`Error::TooMany`], [`Error::Terminated`].
     pub fn socket<K: Kind>(&self) -> Result<Socket<K>> {
         Socket::new(self)
     }
@@ -46,10 +53,37 @@ impl Context {
         Builder::new(self)
     }
 
+    /// From now on `handler` judges who may connect to sockets that ask for keys or passwords; see [`zap`]. It runs on a thread of its own,
+    /// until the context ends. To be called before the sockets are bound.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// use tautline::zap::{Request, Verdict};
+    /// use tautline::{Context, zap::AllowList};
+    ///
+    /// let (one, other) = (Context::new(), Context::new());
+    /// one.authenticate(AllowList::new().password("joe", "swordfish"))?;
+    /// other.authenticate(|request: &Request| match request.address() {
+    ///     "127.0.0.1" => Verdict::admit("neighbour"),
+    ///     _ => Verdict::refuse("not from here"),
+    /// })?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::AddressInUse`] if there is a handler already, [`Error::TooMany`], [`Error::Terminated`], [`Error::Os`] without a thread.
+    pub fn authenticate(&self, handler: impl Authenticate) -> Result<()> {
+        let mut socket = Rep::builder(self).linger(Duration::ZERO).build()?;
+        socket.bind(HANDLER)?;
+        let thread = thread::Builder::new().name("ZMQ/ZAP".into());
+        let spawned = thread.spawn(move || zap::serve(socket, handler));
+        spawned.map(drop).map_err(|error| Error::from(core::Error::from(error)))
+    }
+
     /// How many I/O threads there are to be (1). Takes effect before the first socket only.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) if that is more than can be.
+    /// [`Error::Invalid`] if that is more than can be.
     pub fn set_io_threads(&self, threads: u32) -> Result<()> {
         Ok(self.0.set(IO_THREADS, i32::try_from(threads).unwrap_or(-1))?)
     }
@@ -57,12 +91,12 @@ impl Context {
     /// How many sockets there may be at once (1023). Takes effect before the first socket only.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) if that is more than can be.
+    /// [`Error::Invalid`] if that is more than can be.
     pub fn set_max_sockets(&self, sockets: u32) -> Result<()> {
         Ok(self.0.set(MAX_SOCKETS, i32::try_from(sockets).unwrap_or(-1))?)
     }
 
-    /// Ends every call that waits in any socket of this context with [`Error::Terminated`](crate::Error::Terminated), now and from now
+    /// Ends every call that waits in any socket of this context with [`Error::Terminated`], now and from now
     /// on, `zmq_ctx_shutdown(3)`. Sockets still must be dropped.
     pub fn shutdown(&self) {
         // Fails only if it was called before.
@@ -73,7 +107,7 @@ impl Context {
     /// at most its [`linger`](crate::Builder::linger) time, `zmq_ctx_term(3)`.
     ///
     /// # Errors
-    /// [`Error::Interrupted`](crate::Error::Interrupted) by a signal: call again.
+    /// [`Error::Interrupted`] by a signal: call again.
     pub fn terminate(&self) -> Result<()> {
         Ok(self.0.terminate()?)
     }

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use crate::curve::KeyError;
+use crate::endpoint::EndpointError;
+
 /// Why an operation did not happen.
 ///
 /// The documentation of each variant says what a program can do. Every variant but [`Error::Os`] stands for one errno of the
@@ -20,8 +23,12 @@ pub enum Error {
     /// ROUTER with [`router_mandatory`](crate::Builder::router_mandatory): no peer has this routing id. Drop the message, or wait
     /// for the peer.
     Unroutable,
-    /// A value is out of range, or an endpoint cannot be parsed. Correct the program or its configuration.
+    /// A value is out of range, or does not go with what was set before. Correct the program or its configuration.
     Invalid,
+    /// An endpoint cannot be parsed, or not be used so. Correct it as the [`EndpointError`] says.
+    MalformedEndpoint(EndpointError),
+    /// The text of a CURVE key is not one. Correct it as the [`KeyError`] says.
+    MalformedKey(KeyError),
     /// The endpoint's transport is not known here. Correct the endpoint.
     UnknownTransport,
     /// The socket type does not go with the endpoint's transport. Choose another transport.
@@ -63,7 +70,7 @@ impl Error {
             Error::Interrupted => Core::Interrupted,
             Error::WrongState => Core::State,
             Error::Unroutable => Core::HostUnreachable,
-            Error::Invalid => Core::Invalid,
+            Error::Invalid | Error::MalformedEndpoint(_) | Error::MalformedKey(_) => Core::Invalid,
             Error::UnknownTransport => Core::ProtocolNotSupported,
             Error::WrongTransport => Core::IncompatibleProtocol,
             Error::NotSupported => Core::NotSupported,
@@ -122,7 +129,9 @@ impl fmt::Display for Error {
             Error::Interrupted => "a signal arrived",
             Error::WrongState => "the pattern does not allow this now",
             Error::Unroutable => "no peer has this routing id",
-            Error::Invalid => "a value is out of range, or an endpoint is malformed",
+            Error::Invalid => "a value is out of range, or does not go with another",
+            Error::MalformedEndpoint(reason) => return reason.fmt(f),
+            Error::MalformedKey(reason) => return reason.fmt(f),
             Error::UnknownTransport => "the transport is not known",
             Error::WrongTransport => "the socket type does not go with the transport",
             Error::NotSupported => "the socket type does not support this",
@@ -149,7 +158,7 @@ impl From<Error> for std::io::Error {
             Error::Os(errno) => return std::io::Error::from_raw_os_error(errno),
             Error::WouldBlock => ErrorKind::WouldBlock,
             Error::Interrupted => ErrorKind::Interrupted,
-            Error::Invalid => ErrorKind::InvalidInput,
+            Error::Invalid | Error::MalformedEndpoint(_) | Error::MalformedKey(_) => ErrorKind::InvalidInput,
             Error::NotSupported | Error::UnknownTransport | Error::WrongTransport => ErrorKind::Unsupported,
             Error::AddressInUse => ErrorKind::AddrInUse,
             Error::AddressNotAvailable => ErrorKind::AddrNotAvailable,

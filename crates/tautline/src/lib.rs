@@ -43,13 +43,17 @@
 pub mod aio;
 mod builder;
 mod context;
+pub mod curve;
+pub mod endpoint;
 mod error;
 pub mod kind;
 mod message;
+pub mod monitor;
 mod option;
 mod poll;
 mod proxy;
 mod socket;
+pub mod zap;
 
 pub use builder::Builder;
 pub use context::Context;

@@ -62,6 +62,22 @@ impl Message {
         self.0.property(name)?.to_str().ok()
     }
 
+    /// Who the peer is to the context's [`zap`](crate::zap) handler that has let it in: the property `User-Id`.
+    pub fn user_id(&self) -> Option<&str> {
+        self.property("User-Id")
+    }
+
+    /// Where the peer that sent the message is, its IP address for example: the property `Peer-Address`.
+    pub fn peer_address(&self) -> Option<&str> {
+        self.property("Peer-Address")
+    }
+
+    /// All properties of the peer that sent the message, by name; those that are not UTF-8 are left out.
+    pub fn properties(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.0.metadata().into_iter().flat_map(|metadata| metadata.iter());
+        all.filter_map(|(name, value)| Some((name, value.to_str().ok()?)))
+    }
+
     /// Another message with the same body, without a copy if the body is large. Cloning needs no `mut` but copies.
     pub fn share(&mut self) -> Message {
         Message(self.0.share())

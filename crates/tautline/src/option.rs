@@ -23,9 +23,17 @@ pub(crate) const ROUTER_MANDATORY: i32 = 33;
 pub(crate) const TCP_KEEPALIVE: i32 = 34;
 pub(crate) const IMMEDIATE: i32 = 39;
 pub(crate) const IPV6: i32 = 42;
+pub(crate) const PLAIN_SERVER: i32 = 44;
+pub(crate) const PLAIN_USERNAME: i32 = 45;
+pub(crate) const PLAIN_PASSWORD: i32 = 46;
+pub(crate) const CURVE_SERVER: i32 = 47;
+pub(crate) const CURVE_PUBLICKEY: i32 = 48;
+pub(crate) const CURVE_SECRETKEY: i32 = 49;
+pub(crate) const CURVE_SERVERKEY: i32 = 50;
 pub(crate) const REQ_CORRELATE: i32 = 52;
 pub(crate) const REQ_RELAXED: i32 = 53;
 pub(crate) const CONFLATE: i32 = 54;
+pub(crate) const ZAP_DOMAIN: i32 = 55;
 pub(crate) const ROUTER_HANDOVER: i32 = 56;
 pub(crate) const HANDSHAKE_IVL: i32 = 66;
 pub(crate) const XPUB_NODROP: i32 = 69;
@@ -34,6 +42,9 @@ pub(crate) const HEARTBEAT_IVL: i32 = 75;
 pub(crate) const HEARTBEAT_TTL: i32 = 76;
 pub(crate) const HEARTBEAT_TIMEOUT: i32 = 77;
 pub(crate) const CONNECT_TIMEOUT: i32 = 79;
+pub(crate) const ZAP_ENFORCE_DOMAIN: i32 = 93;
+/// Of the engine's own.
+pub(crate) const STATISTICS: i32 = 0x5441_0001;
 
 /// Longest text of an option that can be read.
 const TEXT_MAX: usize = 1024;

@@ -10,8 +10,7 @@ use tautline_core::{self as core, Flags};
 use crate::error::{Error, Result};
 use crate::kind::{Kind, ManyParts, Receives, Sends, Subscribes};
 use crate::message::{Frame, Message, Multipart};
-use crate::option;
-use crate::{Builder, Context};
+use crate::{Builder, Context, endpoint, option};
 
 /// A ZeroMQ socket of the kind `K`, used by one thread at a time; it may be moved to another.
 ///
@@ -19,6 +18,7 @@ use crate::{Builder, Context};
 /// background, for at most the [`linger`](Builder::linger) time.
 pub struct Socket<K: Kind> {
     pub(crate) inner: core::Socket,
+    pub(crate) context: Context,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -28,7 +28,7 @@ impl<K: Kind> Socket<K> {
     /// # Errors
     /// [`Error::TooMany`], [`Error::Terminated`].
     pub fn new(context: &Context) -> Result<Self> {
-        Ok(Socket { inner: context.0.socket(K::TYPE)?, kind: PhantomData })
+        Ok(Socket { inner: context.0.socket(K::TYPE)?, context: context.clone(), kind: PhantomData })
     }
 
     /// A socket whose options are to be set first.
@@ -40,10 +40,10 @@ impl<K: Kind> Socket<K> {
     /// `inproc://name`. Returns the endpoint with everything filled in, the port for example; peers can connect to it.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::UnknownTransport`], [`Error::WrongTransport`], [`Error::AddressInUse`],
+    /// [`Error::MalformedEndpoint`], [`Error::UnknownTransport`], [`Error::WrongTransport`], [`Error::AddressInUse`],
     /// [`Error::AddressNotAvailable`], [`Error::NoSuchDevice`], [`Error::Terminated`].
     pub fn bind(&mut self, endpoint: &str) -> Result<String> {
-        self.inner.bind(endpoint)?;
+        self.inner.bind(endpoint).map_err(|error| endpoint::error(error, endpoint, false))?;
         self.last_endpoint()
     }
 
@@ -58,25 +58,25 @@ impl<K: Kind> Socket<K> {
     /// Connects to an endpoint in the background, again and again until the peer is there and whenever it was lost, `zmq_connect(3)`.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::UnknownTransport`], [`Error::WrongTransport`], [`Error::Terminated`].
+    /// [`Error::MalformedEndpoint`], [`Error::UnknownTransport`], [`Error::WrongTransport`], [`Error::Terminated`].
     pub fn connect(&mut self, endpoint: &str) -> Result<()> {
-        Ok(self.inner.connect(endpoint)?)
+        self.inner.connect(endpoint).map_err(|error| endpoint::error(error, endpoint, true))
     }
 
     /// Takes a [`bind`](Self::bind) back. Peers that are connected stay so.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the endpoint is not bound, [`Error::Invalid`], [`Error::Terminated`].
+    /// [`Error::NotFound`] if the endpoint is not bound, [`Error::MalformedEndpoint`], [`Error::Terminated`].
     pub fn unbind(&mut self, endpoint: &str) -> Result<()> {
-        Ok(self.inner.unbind(endpoint)?)
+        self.inner.unbind(endpoint).map_err(|error| endpoint::error(error, endpoint, false))
     }
 
     /// Takes a [`connect`](Self::connect) back.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the endpoint is not connected, [`Error::Invalid`], [`Error::Terminated`].
+    /// [`Error::NotFound`] if the endpoint is not connected, [`Error::MalformedEndpoint`], [`Error::Terminated`].
     pub fn disconnect(&mut self, endpoint: &str) -> Result<()> {
-        Ok(self.inner.disconnect(endpoint)?)
+        self.inner.disconnect(endpoint).map_err(|error| endpoint::error(error, endpoint, false))
     }
 
     /// Sets an option by its number in `zmq.h`, for what [`Builder`] has no name for. `value` is in the form of `zmq_setsockopt(3)`.

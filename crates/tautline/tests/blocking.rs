@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
+use tautline::endpoint::EndpointError;
 use tautline::{
     Context, Dealer, Error, Message, Pair, PollItem, Pub, Pull, Push, Rep, Req, Router, Sub, XPub, XSub,
     kind, poll, proxy,
@@ -139,7 +140,7 @@ fn timeouts_and_high_water_marks_end_a_wait() {
 fn what_a_caller_gets_wrong_is_told() {
     let context = Context::new();
     let mut push = Push::new(&context).unwrap();
-    assert_eq!(push.connect("nowhere").unwrap_err(), Error::Invalid);
+    assert_eq!(push.connect("nowhere").unwrap_err(), Error::MalformedEndpoint(EndpointError::NoTransport));
     assert_eq!(push.connect("pigeon://x").unwrap_err(), Error::UnknownTransport);
     assert_eq!(push.bind("tcp://nosuchinterface0:1").unwrap_err(), Error::NoSuchDevice);
     assert_eq!(push.disconnect("tcp://127.0.0.1:1").unwrap_err(), Error::NotFound);

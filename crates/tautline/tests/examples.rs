@@ -30,6 +30,7 @@ macro_rules! examples {
 examples! {
     #[cfg(feature = "tokio")]
     async_workers
+    curve_server
     graceful_shutdown
     hello_world
     inproc_pipeline

@@ -1,0 +1,61 @@
+//! An encrypted service for those on a list: CURVE keys, an allow-list that changes while it is in force, and who asks. `cargo run --example curve_server`
+
+use std::thread;
+use std::time::Duration;
+
+use tautline::curve::KeyPair;
+use tautline::monitor::{EventKind, HandshakeError};
+use tautline::zap::AllowList;
+use tautline::{Context, Error, Rep, Req, Result};
+
+fn main() -> Result<()> {
+    // The server's public key is known to all; each client's public key was given to the server by hand.
+    let (server, alice, mallory) = (KeyPair::generate()?, KeyPair::generate()?, KeyPair::generate()?);
+    println!("the server's key is {}", server.public);
+
+    let context = Context::new();
+    let list = AllowList::new().key(alice.public, "alice");
+    context.authenticate(list.clone())?;
+    let mut service = Rep::builder(&context).curve_server(&server.secret).build()?;
+    let mut events = service.monitor()?;
+    let endpoint = service.bind("tcp://127.0.0.1:*")?;
+    let serving = thread::spawn(move || -> Result<()> {
+        loop {
+            let question = match service.recv() {
+                Err(Error::Terminated) => return Ok(()),
+                question => question?,
+            };
+            service.send(format!("hello, {}", question.user_id().unwrap_or("stranger")))?;
+        }
+    });
+
+    let mut client = Req::builder(&context).curve_client(&server.public, &alice).connect(&endpoint)?;
+    client.send("who am I?")?;
+    let answer = client.recv()?;
+    println!("{}", answer.to_string_lossy());
+    assert_eq!(answer, "hello, alice");
+
+    // Mallory is not on the list...
+    let mut other = Req::builder(&context)
+        .curve_client(&server.public, &mallory)
+        .linger(Duration::ZERO)
+        .reconnect_interval(Duration::from_millis(10))
+        .connect(&endpoint)?;
+    other.send("who am I?")?;
+    let refusal = events.find(|event| matches!(event.kind, EventKind::HandshakeFailed(_)));
+    println!("{}", refusal.as_ref().expect("the service runs"));
+    assert!(
+        refusal.is_some_and(|event| event.kind == EventKind::HandshakeFailed(HandshakeError::Refused(400)))
+    );
+
+    // ... until somebody adds her key, and she tries anew.
+    list.add_key(mallory.public, "mallory");
+    drop(other);
+    let mut other = Req::builder(&context).curve_client(&server.public, &mallory).connect(&endpoint)?;
+    other.send("who am I?")?;
+    assert_eq!(other.recv()?, "hello, mallory");
+
+    drop((client, other, events));
+    context.terminate()?;
+    serving.join().expect("the service does not panic")
+}

@@ -1,0 +1,61 @@
+//! A socket's events for async programs.
+
+use super::Pair;
+use crate::error::{Error, Result};
+use crate::monitor::{Event, EventKind};
+
+/// The events of one socket for async programs; see [`monitor`](crate::monitor). With the feature `futures` it is a `Stream` of
+/// [`Event`]s, which ends like the iterator.
+#[derive(Debug)]
+pub struct Monitor {
+    socket: Pair,
+    over: bool,
+}
+
+impl Monitor {
+    pub(crate) fn new(socket: Pair, over: bool) -> Self {
+        Monitor { socket, over }
+    }
+
+    /// The next event.
+    ///
+    /// Cancel safe: dropped before its end, nothing was taken.
+    ///
+    /// # Errors
+    /// [`Error::Terminated`], also after [`EventKind::Stopped`].
+    pub async fn recv(&mut self) -> Result<Event> {
+        loop {
+            if self.over {
+                return Err(Error::Terminated);
+            }
+            if let Some(event) = Event::read(&self.socket.recv_multipart().await?) {
+                self.over = event.kind == EventKind::Stopped;
+                return Ok(event);
+            }
+        }
+    }
+}
+
+#[cfg(feature = "futures")]
+impl futures_core::Stream for Monitor {
+    type Item = Event;
+
+    fn poll_next(
+        self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Event>> {
+        use std::task::{Poll, ready};
+        let this = self.get_mut();
+        while !this.over {
+            match ready!(std::pin::Pin::new(&mut this.socket).poll_next(cx)) {
+                Some(Ok(parts)) => {
+                    let Some(event) = Event::read(&parts) else { continue };
+                    this.over = event.kind == EventKind::Stopped;
+                    return Poll::Ready(Some(event));
+                }
+                _ => this.over = true,
+            }
+        }
+        Poll::Ready(None)
+    }
+}

@@ -1,0 +1,200 @@
+//! One event, as `zmq_socket_monitor(3)` tells it in its second version: number, count of values, values, both ends.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::message::{Message, Multipart};
+
+/// Something that has happened to a connection or an endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Event {
+    /// What.
+    pub kind: EventKind,
+    /// This end, as an endpoint; empty if it is not known (yet).
+    pub local: String,
+    /// The peer's end; empty if there is none, or it is not known.
+    pub remote: String,
+}
+
+/// What has happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// A connection is made; the handshake follows.
+    Connected,
+    /// A connection is being made, and takes a while.
+    ConnectDelayed,
+    /// An attempt to connect came to nothing; the next one follows after this time.
+    ConnectRetried {
+        /// The pause before it.
+        after: Duration,
+    },
+    /// An endpoint is bound.
+    Listening,
+    /// An endpoint could not be bound, by the errno.
+    BindFailed(i32),
+    /// A peer has connected; the handshake follows.
+    Accepted,
+    /// A peer could not be accepted, by the errno.
+    AcceptFailed(i32),
+    /// A connection, or a bound endpoint, was closed from here.
+    Closed,
+    /// Closing failed, by the errno.
+    CloseFailed(i32),
+    /// A connection that was in use is lost.
+    Disconnected,
+    /// A peer is there: messages can flow.
+    HandshakeSucceeded,
+    /// A peer was not let in, has not let us in, or speaks something else.
+    HandshakeFailed(HandshakeError),
+    /// The last event: the socket was closed, or has another monitor.
+    Stopped,
+    /// An event that this version of the library has no name for.
+    Other {
+        /// Its number in `zmq.h`.
+        number: u64,
+        /// Its values.
+        values: Vec<u64>,
+    },
+}
+
+/// Why a handshake failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum HandshakeError {
+    /// The connection broke off or took too long, by the errno.
+    Io(i32),
+    /// The peer speaks something else, another mechanism or with a wrong key; or the ZAP handler has answered nonsense. The number is a
+    /// ZMQ_PROTOCOL_ERROR of `zmq.h`.
+    Protocol(u32),
+    /// The ZAP handler has refused: 300 (not now), 400 (no), 500 (a fault of its own).
+    Refused(u32),
+}
+
+impl Event {
+    /// From the parts of its message; `None` if that is not one.
+    pub(crate) fn read(parts: &Multipart) -> Option<Event> {
+        let number = |part: &Message| Some(u64::from_ne_bytes(part.as_bytes().try_into().ok()?));
+        let text = |part: &Message| part.to_string_lossy().into_owned();
+        let (event, count) = (number(parts.first()?)?, number(parts.get(1)?)?);
+        let rest = parts.get(2..)?;
+        let (values, ends) = rest.split_at_checked(usize::try_from(count).ok()?)?;
+        let values: Vec<u64> = values.iter().map(number).collect::<Option<_>>()?;
+        let [local, remote] = ends else { return None };
+        Some(Event { kind: EventKind::new(event, values), local: text(local), remote: text(remote) })
+    }
+}
+
+impl EventKind {
+    fn new(number: u64, values: Vec<u64>) -> EventKind {
+        let value = values.first().copied().unwrap_or(0);
+        let errno = value as i32;
+        match number {
+            0x1 => EventKind::Connected,
+            0x2 => EventKind::ConnectDelayed,
+            0x4 => EventKind::ConnectRetried { after: Duration::from_millis(value) },
+            0x8 => EventKind::Listening,
+            0x10 => EventKind::BindFailed(errno),
+            0x20 => EventKind::Accepted,
+            0x40 => EventKind::AcceptFailed(errno),
+            0x80 => EventKind::Closed,
+            0x100 => EventKind::CloseFailed(errno),
+            0x200 => EventKind::Disconnected,
+            0x400 => EventKind::Stopped,
+            0x800 => EventKind::HandshakeFailed(HandshakeError::Io(errno)),
+            0x1000 => EventKind::HandshakeSucceeded,
+            0x2000 => EventKind::HandshakeFailed(HandshakeError::Protocol(value as u32)),
+            0x4000 => EventKind::HandshakeFailed(HandshakeError::Refused(value as u32)),
+            _ => EventKind::Other { number, values },
+        }
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kind.fmt(f)?;
+        match (self.local.as_str(), self.remote.as_str()) {
+            ("", "") => Ok(()),
+            (one, "") | ("", one) => write!(f, " ({one})"),
+            (local, remote) => write!(f, " ({local} - {remote})"),
+        }
+    }
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (text, errno) = match self {
+            EventKind::Connected => ("connected", None),
+            EventKind::ConnectDelayed => ("connecting", None),
+            EventKind::ConnectRetried { after } => return write!(f, "connecting again after {after:?}"),
+            EventKind::Listening => ("listening", None),
+            EventKind::BindFailed(errno) => ("not bound", Some(*errno)),
+            EventKind::Accepted => ("accepted", None),
+            EventKind::AcceptFailed(errno) => ("not accepted", Some(*errno)),
+            EventKind::Closed => ("closed", None),
+            EventKind::CloseFailed(errno) => ("not closed", Some(*errno)),
+            EventKind::Disconnected => ("disconnected", None),
+            EventKind::HandshakeSucceeded => ("handshake done", None),
+            EventKind::HandshakeFailed(reason) => return write!(f, "handshake failed: {reason}"),
+            EventKind::Stopped => ("no more events", None),
+            EventKind::Other { number, values } => return write!(f, "event {number:#x} {values:?}"),
+        };
+        f.write_str(text)?;
+        errno.map_or(Ok(()), |errno| write!(f, ": {}", std::io::Error::from_raw_os_error(errno)))
+    }
+}
+
+impl fmt::Display for HandshakeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HandshakeError::Io(errno) => std::io::Error::from_raw_os_error(*errno).fmt(f),
+            HandshakeError::Protocol(0x1000_0003) => f.write_str("the keys do not go together"),
+            HandshakeError::Protocol(0x1000_0018) => f.write_str("the peer's properties make no sense"),
+            HandshakeError::Protocol(0x1100_0001) => f.write_str("a key is wrong"),
+            HandshakeError::Protocol(0x1100_0002) => f.write_str("the peer has another security mechanism"),
+            HandshakeError::Protocol(code @ 0x2000_0000..0x3000_0000) => {
+                write!(f, "the authentication handler answered nonsense ({code:#x})")
+            }
+            HandshakeError::Protocol(code) => write!(f, "the peer speaks something else ({code:#x})"),
+            HandshakeError::Refused(300) => f.write_str("refused for now"),
+            HandshakeError::Refused(400) => f.write_str("refused"),
+            HandshakeError::Refused(status) => write!(f, "the authentication handler failed ({status})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(numbers: &[u64], texts: &[&str]) -> Multipart {
+        let numbers = numbers.iter().map(|number| Message::from(&number.to_ne_bytes()));
+        numbers.chain(texts.iter().map(|text| Message::from(*text))).collect()
+    }
+
+    #[test]
+    fn events_are_read() {
+        let event = Event::read(&parts(&[0x4, 1, 250], &["", "tcp://127.0.0.1:1"])).unwrap();
+        assert_eq!(event.kind, EventKind::ConnectRetried { after: Duration::from_millis(250) });
+        assert_eq!(event.to_string(), "connecting again after 250ms (tcp://127.0.0.1:1)");
+        let event = Event::read(&parts(&[0x10000, 2, 5, 6], &["a", "b"])).unwrap();
+        assert_eq!(event.kind, EventKind::Other { number: 0x10000, values: vec![5, 6] });
+        assert_eq!(event.to_string(), "event 0x10000 [5, 6] (a - b)");
+        let refused = Event::read(&parts(&[0x4000, 1, 400], &["", ""])).unwrap();
+        assert_eq!(refused.kind, EventKind::HandshakeFailed(HandshakeError::Refused(400)));
+    }
+
+    #[test]
+    fn nonsense_is_none() {
+        for (numbers, texts) in [
+            (&[][..], &[][..]),
+            (&[1], &["x"]),
+            (&[1, u64::MAX, 3], &["a", "b"]),
+            (&[1, 0], &["a"]),
+            (&[1, 0], &["a", "b", "c"]),
+        ] {
+            assert_eq!(Event::read(&parts(numbers, texts)), None, "{numbers:?} {texts:?}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The numbers of a socket.
+
+use crate::error::Result;
+use crate::option::STATISTICS;
+
+macro_rules! statistics {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What a socket has done so far, and what waits in it now; from [`Socket::statistics`](crate::Socket::statistics).
+        ///
+        /// ```
+        /// # fn main() -> tautline::Result<()> {
+        /// use tautline::{Context, Pull, Push};
+        ///
+        /// let context = Context::new();
+        /// let mut pull = Pull::builder(&context).bind("inproc://numbers")?;
+        /// let mut push = Push::builder(&context).connect("inproc://numbers")?;
+        /// push.send("one")?;
+        /// push.send("two")?;
+        /// pull.recv()?;
+        /// assert_eq!(push.statistics()?.messages_sent, 2);
+        /// let numbers = pull.statistics()?;
+        /// assert_eq!((numbers.messages_received, numbers.queued_in), (1, 1));
+        /// # Ok(()) }
+        /// ```
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        #[non_exhaustive]
+        pub struct Statistics {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Statistics {
+            pub(super) fn read(socket: &mut tautline_core::Socket) -> Result<Statistics> {
+                let mut bytes = [0; [$(stringify!($name)),*].len() * 8];
+                socket.option(STATISTICS, &mut bytes)?;
+                let mut numbers = bytes.as_chunks().0.iter().map(|number| u64::from_ne_bytes(*number));
+                Ok(Statistics { $($name: numbers.next().unwrap_or(0),)* })
+            }
+        }
+    };
+}
+
+// In the order of `zmq_tautline_statistics_t`.
+statistics! {
+    /// Messages handed to the peers' queues.
+    messages_sent,
+    /// Their bytes, with frame headers.
+    bytes_sent,
+    /// Messages that the program has received.
+    messages_received,
+    /// Their bytes, with frame headers.
+    bytes_received,
+    /// Not sent because a subscriber was at its high-water mark (PUB, XPUB).
+    dropped_full,
+    /// Not sent because nobody has that routing id (ROUTER).
+    dropped_unroutable,
+    /// Queued for peers that have gone for good.
+    lost,
+    /// Messages that now wait to be sent.
+    queued_out,
+    /// Messages that now wait for the program.
+    queued_in,
+    /// Peers that are connected, or being connected to.
+    peers,
+    /// Peers lost and found again.
+    reconnects,
+    /// Attempts to connect that came to nothing.
+    failed_connects,
+    /// Peers that broke off their handshake, or were not let in.
+    failed_handshakes,
+}

@@ -1,0 +1,122 @@
+//! A list of who may come in.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use tautline_core::Secret;
+
+use super::{Authenticate, Credentials, Request, Verdict};
+use crate::curve::PublicKey;
+
+/// Lets in who is on it, and nobody else. Clones are the same list, so it can be changed while it is in force; peers that are
+/// connected stay so.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use tautline::Context;
+/// use tautline::curve::KeyPair;
+/// use tautline::zap::AllowList;
+///
+/// let alice = KeyPair::generate()?;
+/// let list = AllowList::new().key(alice.public, "alice").password("joe", "swordfish");
+/// let context = Context::new();
+/// context.authenticate(list.clone())?;
+/// // Later:
+/// list.remove_key(&alice.public);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Default)]
+pub struct AllowList(Arc<RwLock<Entries>>);
+
+#[derive(Default)]
+struct Entries {
+    /// The user id of each key.
+    keys: HashMap<PublicKey, String>,
+    /// The password of each name.
+    passwords: HashMap<String, Secret<Vec<u8>>>,
+    anonymous: bool,
+}
+
+impl AllowList {
+    /// Nobody.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// And whoever has the secret key to `key`; its messages carry `user_id`.
+    pub fn key(self, key: PublicKey, user_id: impl Into<String>) -> Self {
+        self.add_key(key, user_id);
+        self
+    }
+
+    /// And who knows the password of `username`; its messages carry the name as user id.
+    pub fn password(self, username: impl Into<String>, password: impl Into<Vec<u8>>) -> Self {
+        self.add_password(username, password);
+        self
+    }
+
+    /// And everybody at sockets that have a [`zap_domain`](crate::Builder::zap_domain) but ask for neither key nor password.
+    pub fn anonymous(self) -> Self {
+        self.entries_mut().anonymous = true;
+        self
+    }
+
+    /// From now on lets `key` in, too.
+    pub fn add_key(&self, key: PublicKey, user_id: impl Into<String>) {
+        self.entries_mut().keys.insert(key, user_id.into());
+    }
+
+    /// From now on does not let `key` in; whether it was on the list.
+    pub fn remove_key(&self, key: &PublicKey) -> bool {
+        self.entries_mut().keys.remove(key).is_some()
+    }
+
+    /// From now on lets `username` in, too, with this password only.
+    pub fn add_password(&self, username: impl Into<String>, password: impl Into<Vec<u8>>) {
+        self.entries_mut().passwords.insert(username.into(), Secret::new(password.into()));
+    }
+
+    /// From now on does not let `username` in; whether it was on the list.
+    pub fn remove_password(&self, username: &str) -> bool {
+        self.entries_mut().passwords.remove(username).is_some()
+    }
+
+    // Nothing panics with the lock held, and the maps are whole whatever does.
+    fn entries(&self) -> RwLockReadGuard<'_, Entries> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn entries_mut(&self) -> RwLockWriteGuard<'_, Entries> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Authenticate for AllowList {
+    fn judge(&mut self, request: &Request) -> Verdict {
+        let entries = self.entries();
+        match request.credentials() {
+            Credentials::Curve(key) => match entries.keys.get(key) {
+                Some(user_id) => Verdict::admit(user_id),
+                None => Verdict::refuse("unknown key"),
+            },
+            Credentials::Plain { username, password } => match entries.passwords.get(username) {
+                Some(expected) if *expected == password.0 => Verdict::admit(username),
+                _ => Verdict::refuse("unknown name or wrong password"),
+            },
+            Credentials::Null if entries.anonymous => Verdict::admit(""),
+            _ => Verdict::refuse("not on the list"),
+        }
+    }
+}
+
+impl fmt::Debug for AllowList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entries = self.entries();
+        f.debug_struct("AllowList")
+            .field("keys", &entries.keys.len())
+            .field("passwords", &entries.passwords.len())
+            .field("anonymous", &entries.anonymous)
+            .finish()
+    }
+}

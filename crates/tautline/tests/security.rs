@@ -1,0 +1,151 @@
+//! PLAIN, CURVE and the ZAP handler as a program uses them.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tautline::curve::KeyPair;
+use tautline::monitor::{EventKind, HandshakeError, Monitor};
+use tautline::zap::{AllowList, Credentials, Request, Verdict};
+use tautline::{Builder, Context, Error, Pull, Push, kind};
+use tautline_testkit::with_watchdog;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How the handshake of the next peer ends.
+fn outcome(events: &mut Monitor) -> Result<(), HandshakeError> {
+    for event in events {
+        match event.kind {
+            EventKind::HandshakeSucceeded => return Ok(()),
+            EventKind::HandshakeFailed(reason) => return Err(reason),
+            _ => {}
+        }
+    }
+    panic!("the monitor ended");
+}
+
+struct Server {
+    sink: Pull,
+    events: Monitor,
+    endpoint: String,
+}
+
+impl Server {
+    fn new(builder: Builder<kind::Pull>) -> Server {
+        let mut sink = builder.build().unwrap();
+        let events = sink.monitor().unwrap();
+        let endpoint = sink.bind("tcp://127.0.0.1:*").unwrap();
+        Server { sink, events, endpoint }
+    }
+
+    /// Lets a client in that sends a message; how it is known then.
+    fn admits(&mut self, client: Builder<kind::Push>) -> Option<String> {
+        let mut push = client.linger(Duration::ZERO).connect(&self.endpoint).unwrap();
+        assert_eq!(outcome(&mut self.events), Ok(()));
+        push.send("secret").unwrap();
+        let message = self.sink.recv().unwrap();
+        assert_eq!(message, "secret");
+        assert_eq!(message.peer_address(), Some("127.0.0.1"));
+        message.user_id().map(str::to_owned)
+    }
+
+    fn refuses(&mut self, client: Builder<kind::Push>) -> HandshakeError {
+        let client = client.linger(Duration::ZERO).reconnect_interval(None);
+        let _push = client.connect(&self.endpoint).unwrap();
+        outcome(&mut self.events).unwrap_err()
+    }
+}
+
+#[test]
+fn keys_on_the_list_come_in() {
+    with_watchdog(LIMIT, "keys_on_the_list", || {
+        let [server, alice, bob] = [(); 3].map(|()| KeyPair::generate().unwrap());
+        let context = Context::new();
+        let list = AllowList::new().key(alice.public, "alice");
+        context.authenticate(list.clone()).unwrap();
+        assert_eq!(context.authenticate(list.clone()).unwrap_err(), Error::AddressInUse);
+        let client = |own| Push::builder(&context).curve_client(&server.public, own);
+        let mut gate = Server::new(Pull::builder(&context).curve_server(&server.secret));
+        assert_eq!(gate.admits(client(&alice)).as_deref(), Some("alice"));
+        assert_eq!(gate.refuses(client(&bob)), HandshakeError::Refused(400));
+        list.add_key(bob.public, "bob");
+        assert_eq!(gate.admits(client(&bob)).as_deref(), Some("bob"));
+        assert!(list.remove_key(&alice.public) && !list.remove_key(&alice.public));
+        assert_eq!(gate.refuses(client(&alice)), HandshakeError::Refused(400));
+        assert!(matches!(gate.refuses(Push::builder(&context)), HandshakeError::Protocol(_)));
+    });
+}
+
+#[test]
+fn without_a_handler_the_servers_key_is_enough() {
+    with_watchdog(LIMIT, "without_a_handler", || {
+        let [server, client] = [(); 2].map(|()| KeyPair::generate().unwrap());
+        let context = Context::new();
+        let mut gate = Server::new(Pull::builder(&context).curve_server(&server.secret));
+        let knows = Push::builder(&context).curve_client(&server.public, &client);
+        assert_eq!(gate.admits(knows), None);
+        let mut strict =
+            Server::new(Pull::builder(&context).curve_server(&server.secret).zap_domain("strict"));
+        strict.refuses(Push::builder(&context).curve_client(&server.public, &client));
+    });
+}
+
+#[test]
+fn passwords_on_the_list_come_in() {
+    with_watchdog(LIMIT, "passwords_on_the_list", || {
+        let context = Context::new();
+        let list = AllowList::new().password("joe", "swordfish");
+        context.authenticate(list.clone()).unwrap();
+        let client = |password| Push::builder(&context).plain_client("joe", password);
+        let mut gate = Server::new(Pull::builder(&context).plain_server());
+        assert_eq!(gate.admits(client("swordfish")).as_deref(), Some("joe"));
+        assert_eq!(gate.refuses(client("sardine")), HandshakeError::Refused(400));
+        list.remove_password("joe");
+        assert_eq!(gate.refuses(client("swordfish")), HandshakeError::Refused(400));
+    });
+}
+
+#[test]
+fn plain_without_a_handler_lets_nobody_in() {
+    with_watchdog(LIMIT, "plain_without_a_handler", || {
+        let context = Context::new();
+        let mut gate = Server::new(Pull::builder(&context).plain_server());
+        gate.refuses(Push::builder(&context).plain_client("joe", "swordfish"));
+    });
+}
+
+#[test]
+fn a_closure_judges() {
+    with_watchdog(LIMIT, "a_closure_judges", || {
+        let context = Context::new();
+        let (seen, requests) = mpsc::channel();
+        let handler = move |request: &Request| {
+            seen.send((request.domain().to_owned(), request.address().to_owned())).unwrap();
+            match request.credentials() {
+                Credentials::Null => Verdict::admit("somebody").property("Colour", "green"),
+                Credentials::Plain { username, .. } if username == "late" => Verdict::later("tomorrow"),
+                Credentials::Plain { .. } => panic!("on purpose"),
+                _ => Verdict::refuse("no"),
+            }
+        };
+        context.authenticate(handler).unwrap();
+        let mut open = Server::new(Pull::builder(&context).zap_domain("open"));
+        assert_eq!(open.admits(Push::builder(&context)).as_deref(), Some("somebody"));
+        assert_eq!(requests.recv().unwrap(), ("open".to_owned(), "127.0.0.1".to_owned()));
+        let mut gate = Server::new(Pull::builder(&context).plain_server());
+        let client = |name| Push::builder(&context).plain_client(name, "x");
+        assert_eq!(gate.refuses(client("late")), HandshakeError::Refused(300));
+        // A handler that panics refuses, and goes on.
+        assert_eq!(gate.refuses(client("joe")), HandshakeError::Refused(500));
+        assert_eq!(gate.refuses(client("late")), HandshakeError::Refused(300));
+    });
+}
+
+#[test]
+fn the_handler_ends_with_its_context() {
+    with_watchdog(LIMIT, "the_handler_ends", || {
+        let context = Context::new();
+        context.authenticate(AllowList::new()).unwrap();
+        context.terminate().unwrap();
+        assert_eq!(context.authenticate(AllowList::new()).unwrap_err(), Error::Terminated);
+    });
+}
