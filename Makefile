@@ -10,7 +10,7 @@ SO_VERSION := 5.2.5
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO ?= cargo
 
-.PHONY: help build run bench budget test lint loom upstream interop programs soak install uninstall clean
+.PHONY: help build run bench languages budget test lint loom upstream interop programs soak install uninstall clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -25,6 +25,9 @@ run: ## the benchmark beside libzmq 4.3.5 (FULL=1 every cell with more repeats; 
 
 bench: ## a longer scenario: SCENARIO=matrix, fanout, topics, roundtrip, latency, crowd, ... (bench/scenarios)
 	@SCENARIO=$(or $(SCENARIO),matrix) scripts/run.sh $(ARGS)
+
+languages: ## each language on libzmq and on Tautline, into docs/results: ONLY=node,python; QUICK=1 to try it out
+	@$(if $(ONLY),ONLY=$(ONLY)) $(if $(QUICK),QUICK=$(QUICK)) scripts/languages.sh $(ARGS)
 
 budget: ## instructions of a send and a receive, against bench/budget/budget.txt
 	@scripts/budget.sh

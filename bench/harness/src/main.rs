@@ -6,6 +6,7 @@
 //! is measured. Anything lost, reordered, corrupted or failed makes the exit code 1, after the report is written.
 #![forbid(unsafe_code)]
 
+mod languages;
 mod machine;
 mod markdown;
 mod peer;
@@ -35,6 +36,15 @@ const USAGE: &str = "usage: tautline-bench run --scenario FILE --ours DIR --base
   --pairs N           instead of the scenario's
   --millis N          instead of the scenario's, for the cells that run for a time
   tautline-bench report --out DIR    writes report.html again from results.json
+  tautline-bench languages --tautline FILE --libzmq FILE [options]
+  --languages DIR     descriptors and plan.toml (default bench/languages)
+  --programs DIR      what bench/languages/build.sh built (default target/languages)
+  --out DIR           for the pages and benchmark_data.json (default docs/results)
+  --only NAME,..      these languages, and the baseline
+  --sizes N,..        instead of the plan's; --kind latency|throughput; --repeats N
+  --short             the shortest count of each cell only
+  --quick             a tenth of that, twice, to try it out
+  tautline-bench languages-report --out DIR   writes the pages again
   tautline-bench markdown DIR...     prints the tables of each DIR's results.json for a document";
 
 /// What the command line asks for.
@@ -53,12 +63,17 @@ enum Command {
     Run(Arguments),
     Report(PathBuf),
     Markdown(Vec<PathBuf>),
+    Languages(languages::Arguments),
+    LanguagesReport(PathBuf),
     Help,
 }
 
 fn parse() -> Result<Command, lexopt::Error> {
     use lexopt::prelude::*;
     let mut parser = lexopt::Parser::from_env();
+    if std::env::args().nth(1).is_some_and(|word| word.starts_with("languages")) {
+        return parse_languages(parser);
+    }
     let mut command = None;
     let mut directories = Vec::new();
     let mut arguments = Arguments {
@@ -106,6 +121,57 @@ fn parse() -> Result<Command, lexopt::Error> {
         Some("markdown") => Ok(Command::Markdown(directories)),
         _ => Err(USAGE.into()),
     }
+}
+
+fn parse_languages(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    use lexopt::prelude::*;
+    let mut report = false;
+    let mut arguments = languages::Arguments {
+        directory: PathBuf::from("bench/languages"),
+        programs: PathBuf::from("target/languages"),
+        libzmq: PathBuf::new(),
+        tautline: PathBuf::new(),
+        out: PathBuf::from("docs/results"),
+        only: Vec::new(),
+        sizes: Vec::new(),
+        kind: None,
+        repeats: None,
+        short: false,
+        quick: false,
+    };
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Value(word) if word == "languages" => {}
+            Value(word) if word == "languages-report" => report = true,
+            Long("languages") => arguments.directory = parser.value()?.into(),
+            Long("programs") => arguments.programs = parser.value()?.into(),
+            Long("libzmq") => arguments.libzmq = parser.value()?.into(),
+            Long("tautline") => arguments.tautline = parser.value()?.into(),
+            Long("out") => arguments.out = parser.value()?.into(),
+            Long("only") => {
+                arguments.only =
+                    parser.value()?.string()?.split(',').map(|name| name.trim().to_owned()).collect();
+            }
+            Long("sizes") => {
+                for size in parser.value()?.string()?.split(',') {
+                    arguments.sizes.push(size.trim().parse().map_err(|_| "--sizes wants numbers")?);
+                }
+            }
+            Long("kind") => {
+                let kind = parser.value()?.string()?;
+                if !["latency", "throughput"].contains(&kind.as_str()) {
+                    return Err("--kind is latency or throughput".into());
+                }
+                arguments.kind = Some(kind);
+            }
+            Long("repeats") => arguments.repeats = Some(parser.value()?.parse()?),
+            Long("short") => arguments.short = true,
+            Long("quick") => arguments.quick = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(if report { Command::LanguagesReport(arguments.out) } else { Command::Languages(arguments) })
 }
 
 /// The peers that can run, and the title of each that cannot with the reason. The first two must be there.
@@ -184,6 +250,8 @@ fn main() -> ExitCode {
             print!("{}", markdown::text(&results?));
             Ok(true)
         }
+        Command::Languages(arguments) => languages::run(&arguments),
+        Command::LanguagesReport(out) => languages::report(&out),
         Command::Help => {
             println!("{USAGE}");
             Ok(true)

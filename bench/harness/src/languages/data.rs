@@ -1,0 +1,270 @@
+//! `benchmark_data.json`: what was measured, run by run, and the figures drawn from it.
+
+use super::trial::Kind;
+use crate::machine::Machine;
+use crate::statistics;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The language that the others are compared with.
+pub(crate) const BASELINE: &str = "cpp";
+
+/// The whole file.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Data {
+    /// When the last rows were measured.
+    pub(crate) date: String,
+    pub(crate) machine: Machine,
+    pub(crate) compilers: BTreeMap<String, String>,
+    /// Path, size and SHA-256 of each library that was swapped in.
+    pub(crate) libraries: BTreeMap<String, String>,
+    pub(crate) repeats: u32,
+    /// Each language on each library, in the order of the tables.
+    pub(crate) rows: Vec<Row>,
+    /// Languages that could not be measured, with the reason.
+    pub(crate) skipped: BTreeMap<String, String>,
+}
+
+/// One language on one library.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Row {
+    pub(crate) language: String,
+    pub(crate) title: String,
+    pub(crate) binding: String,
+    /// `libzmq`, `tautline`, or `own`.
+    pub(crate) library: String,
+    pub(crate) date: String,
+    pub(crate) versions: BTreeMap<String, String>,
+    pub(crate) cells: Vec<Cell>,
+}
+
+/// All trials of one row with one size and one count.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Cell {
+    /// `latency` or `throughput`.
+    pub(crate) kind: String,
+    pub(crate) size: u64,
+    pub(crate) count: u64,
+    /// Which of the plan's counts this is, of the shortest on: languages may divide them.
+    pub(crate) length: usize,
+    /// By figure, one value a trial.
+    pub(crate) samples: BTreeMap<String, Vec<f64>>,
+    pub(crate) failures: Vec<String>,
+}
+
+/// A figure: its name in `samples`, and which way is better.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Figure {
+    Mean,
+    P50,
+    P99,
+    Rate,
+}
+
+impl Figure {
+    pub(crate) fn key(self) -> &'static str {
+        match self {
+            Self::Mean => "mean_us",
+            Self::P50 => "p50_us",
+            Self::P99 => "p99_us",
+            Self::Rate => "messages_per_second",
+        }
+    }
+
+    pub(crate) fn kind(self) -> &'static str {
+        if self == Self::Rate { "throughput" } else { "latency" }
+    }
+
+    pub(crate) fn smaller_is_better(self) -> bool {
+        self != Self::Rate
+    }
+}
+
+/// The name of a kind in the file.
+pub(crate) fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Latency => "latency",
+        Kind::Throughput => "throughput",
+    }
+}
+
+impl Cell {
+    pub(crate) fn values(&self, figure: Figure) -> &[f64] {
+        self.samples.get(figure.key()).map_or(&[], Vec::as_slice)
+    }
+
+    /// None if every trial failed.
+    pub(crate) fn median(&self, figure: Figure) -> Option<f64> {
+        let values = self.values(figure);
+        (!values.is_empty()).then(|| statistics::median(values))
+    }
+}
+
+impl Row {
+    /// The cell of that kind and size with the plan's shortest (0) or a longer count.
+    pub(crate) fn cell(&self, kind: &str, size: u64, length: usize) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.kind == kind && cell.size == size && cell.length == length)
+    }
+
+    /// The cell with the longest count that has a result.
+    pub(crate) fn longest(&self, figure: Figure, size: u64) -> Option<&Cell> {
+        self.cells
+            .iter()
+            .filter(|cell| cell.kind == figure.kind() && cell.size == size)
+            .filter(|cell| !cell.values(figure).is_empty())
+            .max_by_key(|cell| cell.length)
+    }
+}
+
+/// A ratio of medians with its 95 % interval.
+#[derive(Clone, Copy)]
+pub(crate) struct Ratio {
+    pub(crate) value: f64,
+    pub(crate) interval: (f64, f64),
+}
+
+/// Of two cells; none unless both have results.
+pub(crate) fn ratio(subject: &Cell, reference: &Cell, figure: Figure) -> Option<Ratio> {
+    let value = subject.median(figure)? / reference.median(figure)?;
+    let interval = statistics::ratio_interval(subject.values(figure), reference.values(figure));
+    Some(Ratio { value, interval })
+}
+
+/// What a language costs beside the baseline, as a share of the baseline's figure; more is worse for times and rates alike.
+pub(crate) fn overhead(ratio: f64, figure: Figure) -> f64 {
+    if figure.smaller_is_better() { ratio - 1.0 } else { 1.0 - ratio }
+}
+
+/// The band that an overhead falls in.
+pub(crate) fn band(overhead: f64) -> &'static str {
+    match overhead {
+        o if o < 0.05 => "< 5 %",
+        o if o < 0.20 => "5-20 %",
+        o if o < 0.50 => "20-50 %",
+        _ => "> 50 %",
+    }
+}
+
+impl Data {
+    pub(crate) fn row(&self, language: &str, library: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.language == language && row.library == library)
+    }
+
+    /// The C++ row that `row` compares with: on its library; on Tautline for an implementation of its own.
+    pub(crate) fn baseline_of(&self, row: &Row) -> Option<&Row> {
+        self.row(BASELINE, if row.library == "own" { "libzmq" } else { &row.library })
+    }
+
+    /// Languages in the order of the tables, each once.
+    pub(crate) fn languages(&self) -> Vec<&Row> {
+        let mut seen = Vec::new();
+        self.rows
+            .iter()
+            .filter(|row| {
+                let new = !seen.contains(&row.language);
+                seen.push(row.language.clone());
+                new
+            })
+            .collect()
+    }
+
+    /// Sizes that were measured, ascending.
+    pub(crate) fn sizes(&self) -> Vec<u64> {
+        let mut sizes: Vec<u64> =
+            self.rows.iter().flat_map(|row| row.cells.iter().map(|cell| cell.size)).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    /// Takes over what `newer` measured; rows and cells that it has not stay.
+    pub(crate) fn merge(mut self, newer: Self) -> Self {
+        for row in newer.rows {
+            let place =
+                self.rows.iter_mut().find(|old| old.language == row.language && old.library == row.library);
+            match place {
+                Some(old) => {
+                    let mut cells = std::mem::take(&mut old.cells);
+                    cells.retain(|cell| {
+                        !row.cells.iter().any(|new| {
+                            (new.kind == cell.kind) && new.size == cell.size && new.length == cell.length
+                        })
+                    });
+                    cells.extend(row.cells.iter().cloned());
+                    cells.sort_by_key(|cell| (cell.kind.clone(), cell.size, cell.length));
+                    *old = Row { cells, ..row };
+                }
+                None => self.rows.push(row),
+            }
+        }
+        self.rows.sort_by_key(|row| (row.language != BASELINE, row.title.clone(), row.library.clone()));
+        self.skipped.retain(|name, _| !self.rows.iter().any(|row| row.language == *name));
+        self.skipped.extend(newer.skipped);
+        Self {
+            date: newer.date,
+            machine: newer.machine,
+            compilers: newer.compilers,
+            libraries: newer.libraries,
+            repeats: newer.repeats,
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(size: u64, length: usize, values: &[f64]) -> Cell {
+        Cell {
+            kind: "throughput".to_owned(),
+            size,
+            count: 10,
+            length,
+            samples: BTreeMap::from([("messages_per_second".to_owned(), values.to_vec())]),
+            failures: Vec::new(),
+        }
+    }
+
+    fn data(rows: Vec<Row>) -> Data {
+        Data {
+            date: String::new(),
+            machine: Machine::here(),
+            compilers: BTreeMap::new(),
+            libraries: BTreeMap::new(),
+            repeats: 1,
+            rows,
+            skipped: BTreeMap::new(),
+        }
+    }
+
+    fn row(language: &str, library: &str, cells: Vec<Cell>) -> Row {
+        Row {
+            language: language.to_owned(),
+            title: language.to_owned(),
+            binding: String::new(),
+            library: library.to_owned(),
+            date: String::new(),
+            versions: BTreeMap::new(),
+            cells,
+        }
+    }
+
+    #[test]
+    fn a_part_that_is_measured_again_replaces_that_part_only() {
+        let old = data(vec![row("go", "libzmq", vec![cell(64, 0, &[1.0]), cell(64, 1, &[2.0])])]);
+        let new = data(vec![row("cpp", "libzmq", vec![]), row("go", "libzmq", vec![cell(64, 1, &[3.0])])]);
+        let merged = old.merge(new);
+        assert_eq!(merged.rows[0].language, "cpp");
+        let go = merged.row("go", "libzmq").unwrap();
+        assert_eq!(go.cell("throughput", 64, 0).unwrap().median(Figure::Rate), Some(1.0));
+        assert_eq!(go.longest(Figure::Rate, 64).unwrap().median(Figure::Rate), Some(3.0));
+    }
+
+    #[test]
+    fn more_overhead_is_worse_for_times_and_rates() {
+        assert!((overhead(1.5, Figure::Mean) - 0.5).abs() < 1e-9);
+        assert!((overhead(0.25, Figure::Rate) - 0.75).abs() < 1e-9);
+        assert_eq!((band(-0.2), band(0.1), band(0.3), band(0.75)), ("< 5 %", "5-20 %", "20-50 %", "> 50 %"));
+    }
+}

@@ -1,0 +1,281 @@
+//! The pages of `docs/results`: `analysis.md` over all languages, and one for each.
+
+use super::data::{BASELINE, Cell, Data, Figure, Ratio, Row, band, overhead, ratio};
+use super::plots::short;
+use crate::statistics::{Verdict, verdict};
+use std::fmt::Write;
+
+const FIGURES: [Figure; 2] = [Figure::Mean, Figure::Rate];
+
+/// Every page: file name under the results, and text.
+pub(super) fn all(data: &Data) -> Vec<(String, String)> {
+    let mut pages = vec![("analysis.md".to_owned(), analysis(data))];
+    for language in data.languages() {
+        pages.push((format!("{}.md", language.language), page(data, language)));
+    }
+    pages
+}
+
+fn figure_title(figure: Figure) -> &'static str {
+    match figure {
+        Figure::Mean => "Latency (half a round trip, mean)",
+        Figure::P50 => "Latency, p50",
+        Figure::P99 => "Latency, p99",
+        Figure::Rate => "Throughput",
+    }
+}
+
+fn value(figure: Figure, value: Option<f64>) -> String {
+    match value {
+        None => "failed".to_owned(),
+        Some(value) if figure == Figure::Rate && value >= 1e6 => format!("{} M/s", short(value / 1e6)),
+        Some(value) if figure == Figure::Rate => format!("{} K/s", short(value / 1e3)),
+        Some(value) => format!("{} µs", short(value)),
+    }
+}
+
+/// A ratio with its interval; bold if it was lost, `~` if the interval holds 1.
+fn ratio_text(ratio: Option<Ratio>, figure: Figure) -> String {
+    let Some(ratio) = ratio else { return String::new() };
+    let (low, high) = ratio.interval;
+    let text = match verdict(ratio.interval, figure.smaller_is_better()) {
+        Verdict::Better => short(ratio.value),
+        Verdict::Open => format!("~{}", short(ratio.value)),
+        Verdict::Worse => format!("**{}**", short(ratio.value)),
+    };
+    format!("{text} ({}..{})", short(low), short(high))
+}
+
+fn gain(data: &Data, language: &str, figure: Figure, size: u64) -> Option<Ratio> {
+    let ours = data.row(language, "tautline")?.longest(figure, size)?;
+    let theirs = data.row(language, "libzmq")?.longest(figure, size)?;
+    ratio(ours, theirs, figure)
+}
+
+fn library_title(library: &str) -> &str {
+    match library {
+        "tautline" => "Tautline",
+        "own" => "its own",
+        other => other,
+    }
+}
+
+fn analysis(data: &Data) -> String {
+    let mut text = String::from(
+        "# Every language, on libzmq and on Tautline\n\nWritten by `make languages`; [methodology.md](../methodology.md) \
+         says what was measured and what was not. Medians of all trials; in brackets the 95 % interval of a ratio. \
+         **Bold** was lost, `~` could be either. Where a cell was measured with two counts, this page has the \
+         longer one.\n\n",
+    );
+    environment(data, &mut text);
+    text.push_str("\n![Tautline beside libzmq](plots/dashboard.svg)\n");
+    summary(data, &mut text);
+    for figure in FIGURES {
+        let plot = if figure == Figure::Rate { "throughput" } else { "latency" };
+        let _ = write!(text, "\n## {}\n\n![{plot}](plots/{plot}.svg)\n\n", figure_title(figure));
+        table_of(data, figure, &mut text);
+    }
+    text.push_str("\n## Overhead beside C++ on the same library\n\n![overhead](plots/overhead.svg)\n\n");
+    text.push_str(
+        "(language - C++) / C++ for times, (C++ - language) / C++ for rates: more is worse in both. What is below \
+         zero was faster than C++ by that share.\n\n",
+    );
+    overheads(data, &mut text);
+    skipped(data, &mut text);
+    text
+}
+
+fn environment(data: &Data, text: &mut String) {
+    let machine = &data.machine;
+    let _ = writeln!(text, "- {}, {} ({})", data.date, machine.system, machine.kernel);
+    let kind = if machine.virtual_machine { "a virtual machine" } else { "a machine" };
+    let _ = writeln!(
+        text,
+        "- {kind} with {} cores of {}, {} GiB; load average {} when the last trials began to count",
+        machine.cores, machine.cpu, machine.memory_gib, machine.load
+    );
+    let _ = writeln!(text, "- {} interleaved trials of each cell", data.repeats);
+    for (name, library) in &data.libraries {
+        let _ = writeln!(text, "- {}: {library}", library_title(name));
+    }
+    for (name, version) in &data.compilers {
+        let _ = writeln!(text, "- {name}: {version}");
+    }
+    for row in data.languages() {
+        let versions: Vec<&str> = row.versions.values().map(String::as_str).collect();
+        let _ = writeln!(
+            text,
+            "- [{}]({}.md), measured {}: {}",
+            row.title,
+            row.language,
+            row.date,
+            versions.join("; ")
+        );
+    }
+}
+
+/// What was won and what not, counted.
+fn summary(data: &Data, text: &mut String) {
+    text.push_str("\n## Tautline beside libzmq under the same binding\n\n");
+    text.push_str("Ratios of medians: times below 1 and rates above 1 are Tautline's.\n\n| language |");
+    let sizes = data.sizes();
+    for figure in FIGURES {
+        for size in &sizes {
+            let what = if figure == Figure::Rate { "rate" } else { "latency" };
+            let _ = write!(text, " {what}, {size} B |");
+        }
+    }
+    text.push_str("\n|---|");
+    text.push_str(&"--:|".repeat(FIGURES.len() * sizes.len()));
+    text.push('\n');
+    let (mut cells, mut won, mut lost) = (0, 0, Vec::new());
+    for row in data.languages() {
+        if data.row(&row.language, "libzmq").is_none() || data.row(&row.language, "tautline").is_none() {
+            continue;
+        }
+        let _ = write!(text, "| {} |", row.title);
+        for figure in FIGURES {
+            for &size in &sizes {
+                let gain = gain(data, &row.language, figure, size);
+                let _ = write!(text, " {} |", ratio_text(gain, figure));
+                let Some(gain) = gain else { continue };
+                cells += 1;
+                if (gain.value < 1.0) == figure.smaller_is_better() {
+                    won += 1;
+                } else {
+                    lost.push(format!("{}, {}, {size} B: {}", row.title, figure.kind(), short(gain.value)));
+                }
+            }
+        }
+        text.push('\n');
+    }
+    let _ = writeln!(text, "\n{won} of {cells} cells won by the median.");
+    if !lost.is_empty() {
+        let _ = writeln!(text, "Not won: {}.", lost.join("; "));
+    }
+}
+
+fn table_of(data: &Data, figure: Figure, text: &mut String) {
+    let sizes = data.sizes();
+    text.push_str("| language | binding | library |");
+    for size in &sizes {
+        let _ = write!(text, " {size} B |");
+    }
+    text.push_str("\n|---|---|---|");
+    text.push_str(&"--:|".repeat(sizes.len()));
+    text.push('\n');
+    for row in &data.rows {
+        let _ = write!(text, "| {} | {} | {} |", row.title, row.binding, library_title(&row.library));
+        for &size in &sizes {
+            let measured = row.cells.iter().any(|cell| cell.kind == figure.kind() && cell.size == size);
+            let median = row.longest(figure, size).and_then(|cell| cell.median(figure));
+            let shown = if measured { value(figure, median) } else { "not measured".to_owned() };
+            let _ = write!(text, " {shown} |");
+        }
+        text.push('\n');
+    }
+}
+
+fn overheads(data: &Data, text: &mut String) {
+    let sizes = data.sizes();
+    text.push_str("| language | library |");
+    for figure in FIGURES {
+        for size in &sizes {
+            let what = if figure == Figure::Rate { "rate" } else { "latency" };
+            let _ = write!(text, " {what}, {size} B |");
+        }
+    }
+    text.push_str("\n|---|---|");
+    text.push_str(&"---|".repeat(FIGURES.len() * sizes.len()));
+    text.push('\n');
+    for row in data.rows.iter().filter(|row| row.language != BASELINE) {
+        let library = match row.library.as_str() {
+            "own" => "its own, to C++ on libzmq",
+            other => library_title(other),
+        };
+        let _ = write!(text, "| {} | {library} |", row.title);
+        for figure in FIGURES {
+            for &size in &sizes {
+                let cost = data
+                    .baseline_of(row)
+                    .and_then(|baseline| baseline.longest(figure, size))
+                    .and_then(|baseline| ratio(row.longest(figure, size)?, baseline, figure))
+                    .map(|ratio| overhead(ratio.value, figure));
+                let shown = cost.map_or_else(String::new, |o| format!("{:.0} % ({})", 100.0 * o, band(o)));
+                let _ = write!(text, " {shown} |");
+            }
+        }
+        text.push('\n');
+    }
+}
+
+fn skipped(data: &Data, text: &mut String) {
+    if data.skipped.is_empty() {
+        return;
+    }
+    text.push_str("\n## Skipped\n\n");
+    for (name, reason) in &data.skipped {
+        let _ = writeln!(text, "- {name}: {reason}");
+    }
+}
+
+/// Everything that was measured with one language.
+fn page(data: &Data, language: &Row) -> String {
+    let mut text = format!(
+        "# {}\n\n{}. Measured {} by `make languages`; see [the analysis](analysis.md) for the machine and the others, and \
+         [methodology.md](../methodology.md) for the method.\n\n",
+        language.title, language.binding, language.date
+    );
+    for (name, version) in &language.versions {
+        let _ = writeln!(text, "- {name}: {version}");
+    }
+    for row in data.rows.iter().filter(|row| row.language == language.language) {
+        let _ = write!(text, "\n## On {}\n\n", library_title(&row.library));
+        text.push_str("| | size | count | trials | median | smallest..largest | to C++ on the same |\n|---|--:|--:|--:|--:|---|---|\n");
+        for cell in &row.cells {
+            let figures: &[Figure] = if cell.kind == Figure::Rate.kind() {
+                &[Figure::Rate]
+            } else {
+                &[Figure::Mean, Figure::P50, Figure::P99]
+            };
+            for &figure in figures {
+                line(data, row, cell, figure, &mut text);
+            }
+        }
+        let failures: Vec<&String> = row.cells.iter().flat_map(|cell| &cell.failures).collect();
+        if !failures.is_empty() {
+            let _ = write!(text, "\nTrials that failed: {}\n\n", failures.len());
+            for failure in failures {
+                let _ = writeln!(text, "- {failure}");
+            }
+        }
+    }
+    text
+}
+
+fn line(data: &Data, row: &Row, cell: &Cell, figure: Figure, text: &mut String) {
+    let values = cell.values(figure);
+    let (low, high) = crate::statistics::range(values);
+    let compared = data
+        .baseline_of(row)
+        .filter(|_| row.language != BASELINE)
+        .and_then(|baseline| baseline.cell(&cell.kind, cell.size, cell.length))
+        .and_then(|baseline| ratio(cell, baseline, figure))
+        .map_or_else(String::new, |ratio| {
+            format!("{} ({}..{})", short(ratio.value), short(ratio.interval.0), short(ratio.interval.1))
+        });
+    let range = if values.is_empty() {
+        String::new()
+    } else {
+        format!("{}..{}", value(figure, Some(low)), value(figure, Some(high)))
+    };
+    let _ = writeln!(
+        text,
+        "| {} | {} B | {} | {} | {} | {range} | {compared} |",
+        figure_title(figure),
+        cell.size,
+        cell.count,
+        values.len(),
+        value(figure, cell.median(figure)),
+    );
+}

@@ -1,0 +1,282 @@
+//! One trial: the two processes of one cell, and the proof of which library they ran on.
+
+use super::language::{Language, Swap};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// The `libzmq.so.5` of either library, resolved.
+pub(crate) struct Libraries {
+    pub(crate) libzmq: PathBuf,
+    pub(crate) tautline: PathBuf,
+}
+
+impl Libraries {
+    fn named(&self, name: &str) -> &Path {
+        if name == "libzmq" { &self.libzmq } else { &self.tautline }
+    }
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Latency,
+    Throughput,
+}
+
+/// The four numbers that a pair of programs is called with.
+#[derive(Clone, Copy)]
+pub(crate) struct Task {
+    pub(crate) kind: Kind,
+    pub(crate) size: u64,
+    pub(crate) count: u64,
+    pub(crate) warm_up: u64,
+}
+
+/// The line that the measuring side prints.
+#[derive(Deserialize)]
+struct Line {
+    #[serde(alias = "rounds")]
+    count: u64,
+    size: u64,
+    verified: bool,
+    #[serde(flatten)]
+    figures: BTreeMap<String, f64>,
+}
+
+/// Longest time a trial may take.
+const LIMIT: Duration = Duration::from_secs(180);
+/// How often the processes are looked at until it is known what they run on.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Runs the task once. What it measured, by name: `mean_us`, `p50_us` and `p99_us`, or `messages_per_second`.
+pub(crate) fn run(
+    language: &Language,
+    library: &str,
+    libraries: &Libraries,
+    task: Task,
+    scratch: &Path,
+) -> Result<BTreeMap<String, f64>, String> {
+    let port = free_port().map_err(|e| format!("no free port: {e}"))?;
+    let endpoint = format!("tcp://127.0.0.1:{port}");
+    // The side that measures prints: the one that asks, or the one that receives.
+    let (local, remote, measuring) = match task.kind {
+        Kind::Latency => ("local_lat", "remote_lat", 1),
+        Kind::Throughput => ("local_thr", "remote_thr", 0),
+    };
+    let mut sides = Vec::new();
+    for program in [local, remote] {
+        let mut command = Command::new(language.programs.join(program));
+        command.arg(&endpoint);
+        command.args([task.size, task.count, task.warm_up].map(|number| number.to_string()));
+        command.env_remove("LD_PRELOAD").env_remove("LD_LIBRARY_PATH");
+        choose(&mut command, language.swap, library, libraries);
+        match Side::start(command, &scratch.join(program)) {
+            Ok(side) => sides.push(side),
+            Err(reason) => return Err(format!("{program}: {reason}")),
+        }
+    }
+    let line = watch(&mut sides, measuring, &|maps| proven(maps, language, library, libraries))?;
+    let line: Line = serde_json::from_str(&line).map_err(|e| format!("{e} in: {line}"))?;
+    if !line.verified || line.count != task.count || line.size != task.size {
+        return Err("it measured something else than it was asked to".to_owned());
+    }
+    let wanted: &[&str] = match task.kind {
+        Kind::Latency => &["mean_us", "p50_us", "p99_us"],
+        Kind::Throughput => &["messages_per_second"],
+    };
+    wanted
+        .iter()
+        .map(|&name| match line.figures.get(name) {
+            Some(&value) if value.is_finite() && value > 0.0 => Ok((name.to_owned(), value)),
+            _ => Err(format!("no {name} in its result")),
+        })
+        .collect()
+}
+
+fn choose(command: &mut Command, swap: Swap, library: &str, libraries: &Libraries) {
+    let path = libraries.named(library);
+    match swap {
+        Swap::Loader => {
+            let directory = path.parent().unwrap_or(Path::new("/"));
+            command.env("LD_LIBRARY_PATH", directory);
+        }
+        Swap::Preload => drop(command.env("LD_PRELOAD", path)),
+        Swap::Bundled if library == "tautline" => drop(command.env("LD_PRELOAD", path)),
+        Swap::Bundled | Swap::Own | Swap::BuiltIn => {}
+    }
+}
+
+/// Whether a process with these files in its memory runs on what it should: `None` while that cannot be told yet.
+fn proven(
+    maps: &str,
+    language: &Language,
+    library: &str,
+    libraries: &Libraries,
+) -> Option<Result<(), String>> {
+    let mut files: Vec<&str> = maps
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(5))
+        .filter(|path| path.rsplit('/').next().is_some_and(|file| file.starts_with("libzmq")))
+        .collect();
+    files.dedup();
+    let wanted = libraries.named(library).to_string_lossy();
+    let has = files.iter().any(|file| *file == wanted);
+    let other = || Some(Err(format!("it runs on {} instead of {wanted}", files.join(", "))));
+    match language.swap {
+        Swap::Loader if files.is_empty() => None,
+        Swap::Loader if has && files.len() == 1 => Some(Ok(())),
+        Swap::Loader => other(),
+        // What the binding brings stays in the memory, behind the one that was put before it.
+        Swap::Preload if has => Some(Ok(())),
+        Swap::Bundled if library == "tautline" && has => Some(Ok(())),
+        Swap::Preload | Swap::Bundled if files.is_empty() && library == "tautline" => None,
+        Swap::Preload if files.is_empty() => None,
+        Swap::Preload => other(),
+        Swap::Bundled | Swap::Own | Swap::BuiltIn if files.is_empty() => Some(Ok(())),
+        Swap::Bundled | Swap::Own | Swap::BuiltIn => other(),
+    }
+}
+
+struct Side {
+    child: Child,
+    output: mpsc::Receiver<String>,
+    errors: PathBuf,
+    proven: bool,
+}
+
+impl Side {
+    fn start(mut command: Command, errors: &Path) -> Result<Self, String> {
+        let file = std::fs::File::create(errors).map_err(|e| e.to_string())?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file);
+        let mut child = command.spawn().map_err(|e| e.to_string())?;
+        let (sender, output) = mpsc::channel();
+        if let Some(mut stdout) = child.stdout.take() {
+            std::thread::spawn(move || {
+                let mut text = String::new();
+                let _ = stdout.read_to_string(&mut text);
+                let _ = sender.send(text);
+            });
+        }
+        Ok(Self { child, output, errors: errors.to_owned(), proven: false })
+    }
+
+    fn look(&mut self, proof: &dyn Fn(&str) -> Option<Result<(), String>>) -> Result<(), String> {
+        if self.proven {
+            return Ok(());
+        }
+        // A process that is gone cannot be looked at: if it was never proven, the trial does not count.
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.child.id())).unwrap_or_default();
+        match proof(&maps) {
+            Some(Ok(())) if !maps.is_empty() => self.proven = true,
+            Some(Err(reason)) => return Err(reason),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn last_words(&self) -> String {
+        let said = std::fs::read_to_string(&self.errors).unwrap_or_default();
+        said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned()
+    }
+}
+
+impl Drop for Side {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits for both; the line of the side that measures.
+fn watch(
+    sides: &mut [Side],
+    measuring: usize,
+    proof: &dyn Fn(&str) -> Option<Result<(), String>>,
+) -> Result<String, String> {
+    let begin = Instant::now();
+    let mut outputs: Vec<Option<String>> = vec![None; sides.len()];
+    while outputs.iter().any(Option::is_none) {
+        if begin.elapsed() > LIMIT {
+            return Err(format!("hung: killed after {} s", LIMIT.as_secs()));
+        }
+        for (side, output) in sides.iter_mut().zip(&mut outputs) {
+            side.look(proof)?;
+            if output.is_some() {
+                continue;
+            }
+            // Once all is proven nobody looks any more, so as not to disturb.
+            let patience = if side.proven { LOOK * 10 } else { LOOK };
+            if let Ok(text) = side.output.recv_timeout(patience) {
+                *output = Some(text);
+                let status = side.child.wait().map_err(|e| e.to_string())?;
+                if !status.success() {
+                    return Err(format!("{status}: {}", side.last_words()));
+                }
+            }
+        }
+    }
+    if let Some(side) = sides.iter().find(|side| !side.proven) {
+        return Err(format!("it was not seen which library process {} ran on", side.child.id()));
+    }
+    let output = outputs[measuring].take().unwrap_or_default();
+    output
+        .lines()
+        .find(|line| line.starts_with('{'))
+        .map(str::to_owned)
+        .ok_or_else(|| format!("no result: {}", sides[measuring].last_words()))
+}
+
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn language(swap: Swap) -> Language {
+        Language {
+            name: "x".to_owned(),
+            title: "X".to_owned(),
+            binding: "x".to_owned(),
+            swap,
+            slow: 1,
+            programs: PathBuf::new(),
+            versions: BTreeMap::new(),
+        }
+    }
+
+    fn libraries() -> Libraries {
+        Libraries { libzmq: "/b/libzmq.so.5.2.5".into(), tautline: "/t/libzmq.so".into() }
+    }
+
+    fn maps(files: &[&str]) -> String {
+        files.iter().map(|file| format!("7f00-7f01 r-xp 00000000 fe:00 12 {file}\n")).collect()
+    }
+
+    #[test]
+    fn another_libzmq_than_the_wanted_one_is_noticed() {
+        let told = |swap, library: &str, files: &[&str]| {
+            proven(&maps(files), &language(swap), library, &libraries()).map(|told| told.is_ok())
+        };
+        let (ours, theirs) = ("/t/libzmq.so", "/b/libzmq.so.5.2.5");
+        assert_eq!(told(Swap::Loader, "tautline", &["/lib/libc.so.6"]), None);
+        assert_eq!(told(Swap::Loader, "tautline", &[ours]), Some(true));
+        assert_eq!(told(Swap::Loader, "tautline", &[theirs]), Some(false));
+        assert_eq!(told(Swap::Loader, "libzmq", &[theirs, "/usr/lib/libzmq.so.5"]), Some(false));
+        assert_eq!(told(Swap::Preload, "libzmq", &[theirs, "/wheel/libzmq-1.so.5"]), Some(true));
+        assert_eq!(told(Swap::Preload, "tautline", &["/wheel/libzmq-1.so.5"]), Some(false));
+        assert_eq!(told(Swap::Bundled, "libzmq", &[]), Some(true));
+        assert_eq!(told(Swap::Bundled, "libzmq", &[ours]), Some(false));
+        assert_eq!(told(Swap::Bundled, "tautline", &[]), None);
+        assert_eq!(told(Swap::BuiltIn, "tautline", &[]), Some(true));
+        assert_eq!(told(Swap::BuiltIn, "tautline", &[theirs]), Some(false));
+        assert_eq!(told(Swap::Own, "own", &[]), Some(true));
+    }
+}

@@ -1,0 +1,60 @@
+// Package common has what the four programs share: arguments, numbered messages, and the line of JSON that the harness
+// reads.
+package common
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// Arguments returns the endpoint, the size in bytes, how many, and how many before those as a warm-up.
+func Arguments() (endpoint string, size int, count int, warmUp int) {
+	if len(os.Args) < 4 {
+		Fail(fmt.Errorf("arguments: endpoint size count [warm-up]"))
+	}
+	endpoint, size, count, warmUp = os.Args[1], number(os.Args[2]), number(os.Args[3]), 1000
+	if len(os.Args) > 4 {
+		warmUp = number(os.Args[4])
+	}
+	if size < 8 || count < 2 {
+		Fail(fmt.Errorf("a message has 8 bytes at least, and there are 2 at least"))
+	}
+	return
+}
+
+func number(text string) int {
+	value, err := strconv.Atoi(text)
+	Fail(err)
+	return value
+}
+
+// Fail ends the program if there is an error.
+func Fail(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// Number writes a message's number into it.
+func Number(message []byte, number int) {
+	binary.LittleEndian.PutUint64(message, uint64(number))
+}
+
+// Check ends the program unless the message is the one with that number.
+func Check(message []byte, size int, number int) {
+	if len(message) != size || binary.LittleEndian.Uint64(message) != uint64(number) {
+		Fail(fmt.Errorf("message %d is wrong: %d bytes", number, len(message)))
+	}
+}
+
+// Report prints the figures.
+func Report(figures map[string]any) {
+	figures["verified"] = true
+	line, err := json.Marshal(figures)
+	Fail(err)
+	fmt.Println(string(line))
+}

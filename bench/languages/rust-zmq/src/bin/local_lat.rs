@@ -1,0 +1,17 @@
+//! Answers each request with itself.
+
+use languages_rust_zmq::Arguments;
+
+fn main() -> Result<(), zmq::Error> {
+    let arguments = Arguments::read();
+    let context = zmq::Context::new();
+    let socket = context.socket(zmq::REP)?;
+    socket.bind(&arguments.endpoint)?;
+    let mut message = zmq::Message::new();
+    for number in 0..arguments.warm_up + arguments.count {
+        socket.recv(&mut message, 0)?;
+        arguments.check(&message, number);
+        socket.send(&*message, 0)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! What the four programs share: arguments, numbered messages, and the line of JSON that the harness reads.
+
+/// What a program was called with: `endpoint size count [warm-up]`.
+pub struct Arguments {
+    pub endpoint: String,
+    /// Of each message, in bytes.
+    pub size: usize,
+    pub count: u64,
+    /// How many go before those that are measured.
+    pub warm_up: u64,
+}
+
+impl Arguments {
+    /// Reads the command line, or ends the program.
+    pub fn read() -> Self {
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
+        let (Some(size), Some(count)) = (number(1), number(2)) else { fail("arguments: endpoint size count [warm-up]") };
+        if size < 8 || count < 2 {
+            fail("a message has 8 bytes at least, and there are 2 at least");
+        }
+        Self { endpoint: words[0].clone(), size: size as usize, count, warm_up: number(3).unwrap_or(1000) }
+    }
+
+    /// Ends the program unless the message is the one with that number.
+    pub fn check(&self, message: &[u8], number: u64) {
+        if message.len() != self.size || message[..8] != number.to_le_bytes() {
+            fail(&format!("message {number} is wrong: {} bytes", message.len()));
+        }
+    }
+}
+
+/// Ends the program with a reason.
+pub fn fail(reason: &str) -> ! {
+    eprintln!("{reason}");
+    std::process::exit(1)
+}
+
+/// Prints the figures of round trips: the whole time and each round's, in nanoseconds.
+pub fn report_rounds(arguments: &Arguments, total: u64, times: &mut [u64]) {
+    times.sort_unstable();
+    let rounds = times.len();
+    let half = |ns: u64| ns as f64 / 2e3;
+    println!(
+        r#"{{"rounds":{rounds},"size":{},"seconds":{},"mean_us":{},"p50_us":{},"p99_us":{},"verified":true}}"#,
+        arguments.size,
+        total as f64 / 1e9,
+        half(total) / rounds as f64,
+        half(times[rounds / 2]),
+        half(times[rounds * 99 / 100]),
+    );
+}
+
+/// Prints the figures of a stream.
+pub fn report_stream(arguments: &Arguments, seconds: f64) {
+    println!(
+        r#"{{"count":{},"size":{},"seconds":{seconds},"messages_per_second":{},"verified":true}}"#,
+        arguments.count,
+        arguments.size,
+        (arguments.count - 1) as f64 / seconds,
+    );
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# The cross-language benchmark (`make languages`): every language on libzmq 4.3.5 and on Tautline, into docs/results.
+#
+# Installs what is missing, builds the programs, says what it will run and runs it. Environment:
+#   ONLY=node-zeromq,python   these folders of bench/languages, and the C++ baseline; `node` means all that begin with it
+#   QUICK=1                   a tenth of the shortest counts, twice, into target/languages/quick: to try it out
+# Arguments go to the harness: --sizes 64 --kind throughput --repeats 3 --short
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+target=${CARGO_TARGET_DIR:-$root/target}
+mkdir -p "$target"
+target=$(cd "$target" && pwd)
+out=$target/languages
+
+all=()
+for descriptor in bench/languages/*/language.toml; do
+    all+=("$(basename "$(dirname "$descriptor")")")
+done
+names=()
+if [[ -n ${ONLY:-} ]]; then
+    for word in ${ONLY//,/ }; do
+        matching=()
+        for name in "${all[@]}"; do
+            [[ $name == "$word" || $name == "$word"-* ]] && matching+=("$name")
+        done
+        [[ ${#matching[@]} -gt 0 ]] || { echo "languages: no language $word; there are ${all[*]}"; exit 2; }
+        names+=("${matching[@]}")
+    done
+else
+    names=("${all[@]}")
+fi
+
+scripts/need.sh cargo:cargo g++:g++ make:make
+echo "languages: building Tautline and the harness"
+cargo build --release --quiet -p tautline-libzmq
+cargo build --quiet -p tautline-bench # not the speed of this one is measured
+scripts/libzmq-baseline.sh "$target/baseline"
+mkdir -p "$out/tautline"
+# A copy, so that a build during the run does not change what is measured.
+cp "$target/release/libzmq.so" "$out/tautline/libzmq.so.5"
+
+build=(cpp)
+for name in "${names[@]}"; do [[ $name == cpp ]] || build+=("$name"); done
+bench/languages/build.sh "$out" "$target/baseline/libzmq" "${build[@]}"
+
+arguments=(--programs "$out" --libzmq "$target/baseline/libzmq/lib/libzmq.so.5" --tautline "$out/tautline/libzmq.so.5")
+arguments+=(--only "$(IFS=,; echo "${names[*]}")")
+if [[ ${QUICK:-0} == 1 ]]; then arguments+=(--quick --out "$out/quick"); fi
+read -r load _ </proc/loadavg || load=0
+echo "languages: load average $load; anything else that runs now will show in the figures"
+exec "$target/debug/tautline-bench" languages "${arguments[@]}" "$@"
