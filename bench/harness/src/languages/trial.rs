@@ -52,7 +52,7 @@ struct Line {
 /// Longest time a trial may take.
 const LIMIT: Duration = Duration::from_secs(180);
 /// How often the processes are looked at until it is known what they run on.
-const LOOK: Duration = Duration::from_millis(5);
+const LOOK: Duration = Duration::from_millis(1);
 
 /// Runs the task once. What it measured, by name: `mean_us`, `p50_us` and `p99_us`, or `messages_per_second`.
 pub(crate) fn run(
@@ -211,7 +211,7 @@ fn watch(
                 continue;
             }
             // Once all is proven nobody looks any more, so as not to disturb.
-            let patience = if side.proven { LOOK * 10 } else { LOOK };
+            let patience = if side.proven { LOOK * 50 } else { LOOK };
             if let Ok(text) = side.output.recv_timeout(patience) {
                 *output = Some(text);
                 let status = side.child.wait().map_err(|e| e.to_string())?;
