@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod abi;
+mod benches;
 mod crates;
 mod layers;
 mod scan;
@@ -19,7 +20,8 @@ const USAGE: &str = "\
 usage: cargo run -p xtask -- COMMAND
   check               layers, file sizes and unsafe code
   unsafe [--write]    compare docs/unsafe.md with the sources, or write it
-  abi [LIBRARY]       exported symbols and soname of target/release/libzmq.so";
+  abi [LIBRARY]       exported symbols and soname of target/release/libzmq.so
+  benches             the results of `cargo bench -p tautline` as a table";
 
 fn main() -> ExitCode {
     let root = root();
@@ -29,7 +31,8 @@ fn main() -> ExitCode {
         ["check"] => check(&root),
         ["unsafe"] => report("unsafe code", &unsafe_sites::check(&root)),
         ["unsafe", "--write"] => report("docs/unsafe.md", &unsafe_sites::write(&root)),
-        ["abi"] => abi::run(&root, &default_library(&root)),
+        ["abi"] => abi::run(&root, &default_library()),
+        ["benches"] => benches::run(&target()),
         ["abi", library] => abi::run(&root, Path::new(library)),
         _ => {
             eprintln!("{USAGE}");
@@ -71,7 +74,10 @@ fn root() -> PathBuf {
     package.parent().unwrap_or(package).to_owned()
 }
 
-fn default_library(root: &Path) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    target.join("release/libzmq.so")
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+fn default_library() -> PathBuf {
+    target().join("release/libzmq.so")
 }

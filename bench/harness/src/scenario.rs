@@ -85,6 +85,9 @@ pub(crate) fn pattern_title(pattern: &str) -> &str {
         "crowd_publish" => "PUB to a crowd",
         "crowd_route" => "ROUTER to a crowd",
         "crowd_idle" => "an idle crowd",
+        "batches" => "DEALER/ROUTER in batches",
+        "memory_pairs" => "memory of connected pairs",
+        "memory_crowd" => "memory of one PULL's connections",
         "copy" => "memory copy",
         other => other,
     }

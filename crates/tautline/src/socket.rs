@@ -294,7 +294,7 @@ impl<K: Kind> fmt::Debug for Socket<K> {
 }
 
 /// Sends one part.
-#[inline]
+#[inline(always)] // so that the kind of frame is known where it was made
 pub(crate) fn put(socket: &mut core::Socket, frame: Frame<'_>, flags: Flags) -> Result<()> {
     match frame {
         Frame::Borrowed(bytes) => socket.send(bytes, flags)?,

@@ -36,6 +36,7 @@ examples! {
     inproc_pipeline
     last_value_cache
     lazy_pirate
+    majordomo
     #[cfg(feature = "tokio")]
     tokio_service
     ventilator

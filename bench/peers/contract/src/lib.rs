@@ -3,7 +3,12 @@
 //! A peer says how one end sends and receives; this crate parses the command line, runs both ends in threads of their
 //! own, stamps and checks every message, and prints the one line of JSON. An end is used by one thread only.
 #![forbid(unsafe_code)]
+mod crowd;
+mod flow;
+mod memory;
+mod outcome;
 mod run;
+mod trips;
 
 use std::future::Future;
 
@@ -16,7 +21,19 @@ pub struct Run {
     pub transport: String,
     pub size: usize,
     pub count: u64,
+    /// `buffers` or `messages`, for a library that receives in both ways.
+    pub api: String,
+    /// Round trips under way at a time.
     pub window: u64,
+    /// How many `Subscribe` the one `Publish` has.
+    pub subscribers: u64,
+    /// PUSH/PULL pairs side by side.
+    pub pairs: u64,
+    /// Of a hundred messages, how many a subscriber wants.
+    pub matching: u64,
+    pub connections: u64,
+    /// What a `Subscribe` subscribes to; the first bytes of the messages it wants.
+    pub topic: Vec<u8>,
     pub timeout_s: u64,
     /// Where the binding end binds: `tcp://127.0.0.1:PORT`, `ipc:///tmp/...` or `inproc://...`.
     pub endpoint: String,
@@ -88,7 +105,7 @@ pub fn main<P: Peer>(version: &str, make: impl FnOnce(&Run) -> Result<P, Trouble
     };
     run::watchdog(run.timeout_s);
     let line = match make(&run).and_then(|peer| run::go(&peer, &run)) {
-        Ok(result) => result.json(&run, version),
+        Ok(outcome) => outcome.json(&run, version),
         Err(Trouble::Unsupported) => {
             r#"{"ok":false,"unsupported":true,"error":"the library has no such thing"}"#.to_owned()
         }

@@ -40,7 +40,7 @@ impl Peer for Omq {
         };
         let socket = self.0.blocking_socket(kind, options);
         if role == Role::Subscribe {
-            socket.subscribe("")?;
+            socket.subscribe(run.topic.clone())?;
         }
         if role.binds() {
             socket.bind(run.endpoint.as_str())?;

@@ -44,7 +44,7 @@ impl Peer for Rzmq {
             socket.set_option(options::TCP_CORK, 1_i32).await?;
         }
         if role == Role::Subscribe {
-            socket.set_option_raw(options::SUBSCRIBE, b"").await?;
+            socket.set_option_raw(options::SUBSCRIBE, &run.topic).await?;
         }
         if role.binds() {
             socket.bind(&run.endpoint).await?;

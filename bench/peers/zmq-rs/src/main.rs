@@ -50,7 +50,7 @@ impl Peer for ZmqRs {
             Role::Publish => Side::Publish(join(zeromq::PubSocket::new(), role, run, bound).await?),
             Role::Subscribe => {
                 let mut socket = join(zeromq::SubSocket::new(), role, run, bound).await?;
-                socket.subscribe("").await?;
+                socket.subscribe(std::str::from_utf8(&run.topic)?).await?;
                 Side::Subscribe(socket)
             }
             Role::Request => Side::Request(join(zeromq::ReqSocket::new(), role, run, bound).await?),
