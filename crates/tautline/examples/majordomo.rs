@@ -67,7 +67,7 @@ impl Broker {
             }
             [worker, b"", WORKER, READY, service] => {
                 self.workers.insert(worker.to_vec(), (service.to_vec(), Instant::now()));
-                self.offer(worker, &service.to_vec())
+                self.offer(worker, service)
             }
             [worker, b"", WORKER, command, rest @ ..] => {
                 match (self.workers.get_mut(*worker), *command, rest) {
@@ -100,7 +100,8 @@ impl Broker {
         idle.retain(|worker| self.workers.contains_key(worker));
         while let (Some((client, question)), Some(worker)) = (requests.front(), idle.front()) {
             self.router.send_multipart([&worker[..], EMPTY, WORKER, REQUEST, client, EMPTY, question])?;
-            (requests.pop_front(), idle.pop_front());
+            requests.pop_front();
+            idle.pop_front();
         }
         Ok(())
     }
