@@ -6,6 +6,7 @@ mod settings;
 use std::collections::HashMap;
 use std::os::fd::AsRawFd;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crate::conn::inproc::Offer;
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
@@ -249,23 +250,40 @@ impl Context {
     /// # Errors
     /// [`Error::Interrupted`] by a signal: call again.
     pub fn terminate(&self) -> Result<(), Error> {
+        self.terminate_within(None)
+    }
+
+    /// As [`Context::terminate`], but waits for at most `patience`. After that the context is as [`Context::shutdown`] has left it: what
+    /// lingers goes on, and the call may be repeated.
+    ///
+    /// # Errors
+    /// Those of [`Context::terminate`], and [`Error::Again`] if something is still open, or has still something to send.
+    pub fn terminate_within(&self, patience: Option<Duration>) -> Result<(), Error> {
         if self.is_foreign(thread::process_id()) {
             return Ok(());
         }
         self.shutdown()?;
+        let deadline = patience.and_then(|time| Instant::now().checked_add(time));
         let tickets = &self.0.tickets;
         while tickets.count.load(SeqCst) > 0 {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Err(Error::Again);
+            }
             match &tickets.gone {
                 Some(gone) => {
                     let mut fds = [PollFd::new(gone.as_fd().as_raw_fd(), PollFd::IN)];
-                    match poll::poll(&mut fds, None) {
+                    match poll::poll(&mut fds, left) {
                         Err(error) if error.kind() == ErrorKind::Interrupted => {
                             return Err(Error::Interrupted);
                         }
                         _ => gone.drain(),
                     };
                 }
-                None => std::thread::sleep(std::time::Duration::from_millis(10)),
+                None => {
+                    let pause = Duration::from_millis(10);
+                    std::thread::sleep(left.map_or(pause, |left| left.min(pause)));
+                }
             }
         }
         let drivers = lock(&self.0.state).drivers.take();

@@ -169,6 +169,23 @@ impl Message {
         unsafe { Message::from_foreign(bytes.as_mut_ptr(), bytes.len(), Some(memory::free_vec), capacity) }
     }
 
+    /// A message whose body is what `owner` shows, without a copy if it is large. Whoever writes to it gets a copy; the owner is dropped with
+    /// the last message that refers to the body.
+    pub fn from_owner<T: AsRef<[u8]> + Send + Sync + 'static>(owner: T) -> Self {
+        let owner = Box::into_raw(Box::new(owner));
+        // SAFETY: just made, and not freed before the block below is. From now on it does not move, and nobody has more than `&` to it.
+        let bytes = unsafe { (*owner).as_ref() };
+        let (data, len) = (bytes.as_ptr().cast_mut(), bytes.len());
+        if len <= INLINE_MAX {
+            let message = Message::from_slice(bytes);
+            // SAFETY: the box from above, whose bytes are copied.
+            drop(unsafe { Box::from_raw(owner) });
+            return message;
+        }
+        let block = ForeignBlock::boxed(data, memory::free_owner::<T>, owner.cast(), false);
+        Message::outside(FOREIGN_SHARED, data, len, Owner { shared: block })
+    }
+
     /// A message whose body is constant memory.
     pub const fn from_static(bytes: &'static [u8]) -> Self {
         let outside =
@@ -352,7 +369,7 @@ impl Message {
                 tag => {
                     if tag == FOREIGN {
                         let Outside { data, len, owner } = self.body.outside;
-                        let block = ForeignBlock::boxed(data, owner.foreign.0, owner.foreign.1);
+                        let block = ForeignBlock::boxed(data, owner.foreign.0, owner.foreign.1, true);
                         self.body = Body { outside: Outside { data, len, owner: Owner { shared: block } } };
                         self.tag = FOREIGN_SHARED;
                     }

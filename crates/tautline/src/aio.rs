@@ -40,11 +40,15 @@
 mod monitor;
 mod park;
 mod socket;
+mod split;
 #[cfg(feature = "futures")]
 mod stream;
+mod terminate;
 
 pub use monitor::Monitor;
 pub use socket::Socket;
+pub use split::{ReceiveHalf, SendHalf};
+pub use terminate::terminate;
 
 use crate::kind;
 

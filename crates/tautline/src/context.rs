@@ -111,4 +111,29 @@ impl Context {
     pub fn terminate(&self) -> Result<()> {
         Ok(self.0.terminate()?)
     }
+
+    /// As [`terminate`](Self::terminate), but waits for at most `patience`. What is still queued then goes on being sent until the process
+    /// ends or its [`linger`](crate::Builder::linger) time is over, and the call may be repeated. Async programs have
+    /// [`aio::terminate`](crate::aio::terminate).
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// use std::time::Duration;
+    /// use tautline::{Context, Error, Push};
+    ///
+    /// let context = Context::new();
+    /// let mut push = Push::builder(&context).connect("tcp://127.0.0.1:1")?;
+    /// push.send("nobody is there")?;
+    /// assert_eq!(context.terminate_within(Duration::from_millis(10)), Err(Error::WouldBlock));
+    /// # push.set_linger(Some(Duration::ZERO))?;
+    /// # drop(push);
+    /// # context.terminate()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] if a socket is still open, or has still something to send; [`Error::Interrupted`] by a signal: call again.
+    pub fn terminate_within(&self, patience: Duration) -> Result<()> {
+        Ok(self.0.terminate_within(Some(patience))?)
+    }
 }

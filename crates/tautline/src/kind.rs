@@ -33,6 +33,12 @@ pub trait Routes: Kind {}
 /// Kinds that ask: REQ.
 pub trait Asks: Kind {}
 
+/// Kinds that send and receive independently of each other, so that a socket can be [split](crate::Socket::split).
+pub trait Splits: Sends + Receives + ManyParts {}
+
+/// Kinds whose messages begin with the routing id of a peer: ROUTER and STREAM.
+pub trait Addresses: Sends + Receives + ManyParts {}
+
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident: $($capability:ident)*;)*) => {$(
         $(#[$doc])*
@@ -49,27 +55,27 @@ macro_rules! kinds {
 
 kinds! {
     /// Exclusive pair (RFC 31).
-    Pair: Sends Receives ManyParts;
+    Pair: Sends Receives ManyParts Splits;
     /// Distributes to subscribers (RFC 29).
     Pub: Sends ManyParts Publishes;
     /// Receives what it has subscribed to (RFC 29).
     Sub: Receives ManyParts Subscribes;
     /// PUB that sees its subscribers' subscriptions (RFC 29).
-    XPub: Sends Receives ManyParts Publishes;
+    XPub: Sends Receives ManyParts Publishes Splits;
     /// SUB that subscribes by sending (RFC 29).
-    XSub: Sends Receives ManyParts Subscribes;
+    XSub: Sends Receives ManyParts Subscribes Splits;
     /// Asks one of its peers, and waits for the answer (RFC 28).
     Req: Sends Receives ManyParts Asks;
     /// Answers (RFC 28).
     Rep: Sends Receives ManyParts Routes;
     /// Asks many peers at once (RFC 28).
-    Dealer: Sends Receives ManyParts;
+    Dealer: Sends Receives ManyParts Splits;
     /// Answers each peer by its routing id (RFC 28).
-    Router: Sends Receives ManyParts Routes;
+    Router: Sends Receives ManyParts Routes Splits Addresses;
     /// Hands out work (RFC 30).
     Push: Sends ManyParts;
     /// Takes work (RFC 30).
     Pull: Receives ManyParts;
     /// Raw TCP.
-    Stream: Sends Receives ManyParts;
+    Stream: Sends Receives ManyParts Splits Addresses;
 }

@@ -41,6 +41,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aio;
+mod batch;
 mod builder;
 mod context;
 pub mod curve;
@@ -52,7 +53,9 @@ pub mod monitor;
 mod option;
 mod poll;
 mod proxy;
+mod routing;
 mod socket;
+mod split;
 pub mod zap;
 
 pub use builder::Builder;
@@ -61,7 +64,9 @@ pub use error::{Error, Result};
 pub use message::{Frame, Message, Multipart};
 pub use poll::{PollItem, poll};
 pub use proxy::{proxy, proxy_steerable};
+pub use routing::RoutingId;
 pub use socket::Socket;
+pub use split::{ReceiveHalf, SendHalf};
 
 /// Exclusive pair (RFC 31).
 pub type Pair = Socket<kind::Pair>;

@@ -7,6 +7,10 @@ use std::str::Utf8Error;
 
 use tautline_core as core;
 
+/// From how many bytes on sharing a body costs less than copying it.
+#[cfg(feature = "bytes")]
+const WORTH_SHARING: usize = 8 * 1024;
+
 /// One message part: bytes, and what is known of the peer that sent them.
 ///
 /// Bodies of up to 40 bytes lie in the value itself. Larger ones are shared by clones.
@@ -78,6 +82,26 @@ impl Message {
         all.filter_map(|(name, value)| Some((name, value.to_str().ok()?)))
     }
 
+    /// A message whose body is what `owner` shows, a memory-mapped file for example. A large body is not copied; the owner is dropped
+    /// with the last message that refers to it, on whatever thread.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use tautline::Message;
+    ///
+    /// let table: Arc<[u8]> = vec![7; 100_000].into();
+    /// let message = Message::from_owner(table.clone());
+    /// assert_eq!(message.as_bytes().as_ptr(), table.as_ptr());
+    /// ```
+    pub fn from_owner(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
+        Message(core::Message::from_owner(owner))
+    }
+
+    /// A message whose body is constant; it is not copied.
+    pub const fn from_static(bytes: &'static [u8]) -> Self {
+        Message(core::Message::from_static(bytes))
+    }
+
     /// Another message with the same body, without a copy if the body is large. Cloning needs no `mut` but copies.
     pub fn share(&mut self) -> Message {
         Message(self.0.share())
@@ -122,6 +146,13 @@ impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Message {
 
 impl Eq for Message {}
 
+/// As the bytes do.
+impl std::hash::Hash for Message {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.as_bytes().hash(state);
+    }
+}
+
 impl From<&[u8]> for Message {
     fn from(bytes: &[u8]) -> Self {
         Message(core::Message::from_slice(bytes))
@@ -161,15 +192,11 @@ impl From<Message> for Vec<u8> {
     }
 }
 
-/// One copy.
+/// Without a copy if that is worth while: from 8 KiB on the message keeps the `Bytes` alive instead.
 #[cfg(feature = "bytes")]
 impl From<bytes::Bytes> for Message {
     fn from(bytes: bytes::Bytes) -> Self {
-        match bytes.try_into_mut() {
-            // The only owner: the memory itself is taken over.
-            Ok(bytes) => Message::from(Vec::from(bytes)),
-            Err(bytes) => Message::from(&bytes[..]),
-        }
+        if bytes.len() < WORTH_SHARING { Message::from(&bytes[..]) } else { Message::from_owner(bytes) }
     }
 }
 
@@ -217,6 +244,20 @@ impl<'a, const N: usize> From<&'a [u8; N]> for Frame<'a> {
 impl<'a> From<&'a str> for Frame<'a> {
     fn from(text: &'a str) -> Self {
         Frame::Borrowed(text.as_bytes())
+    }
+}
+
+/// An element of a slice of texts.
+impl<'a> From<&&'a str> for Frame<'a> {
+    fn from(text: &&'a str) -> Self {
+        Frame::Borrowed(text.as_bytes())
+    }
+}
+
+/// An element of a slice of slices.
+impl<'a> From<&&'a [u8]> for Frame<'a> {
+    fn from(bytes: &&'a [u8]) -> Self {
+        Frame::Borrowed(bytes)
     }
 }
 
@@ -392,7 +433,10 @@ mod tests {
         let bytes = bytes::Bytes::from(vec![3; 100_000]);
         let at = bytes.as_ptr();
         let message = Message::from(bytes);
-        assert_eq!(message.as_bytes().as_ptr(), at, "an only owner's memory is taken over");
+        assert_eq!(message.as_bytes().as_ptr(), at);
+        let shared = bytes::Bytes::from_owner(message);
+        assert_eq!((shared.clone().as_ptr(), Message::from(shared.clone()).as_ptr()), (at, at));
+        let message = Message::from(shared);
         assert_eq!(bytes::Bytes::from(message), vec![3; 100_000]);
     }
 }

@@ -309,21 +309,42 @@ where
     I: IntoIterator,
     I::Item: Into<Frame<'a>>,
 {
+    put_each(parts, flags, |part, flags| put(socket, part, flags))
+}
+
+/// All parts, each sent by `put`.
+pub(crate) fn put_each<'a, I>(
+    parts: I,
+    flags: Flags,
+    mut put: impl FnMut(Frame<'a>, Flags) -> Result<()>,
+) -> Result<()>
+where
+    I: IntoIterator,
+    I::Item: Into<Frame<'a>>,
+{
     let mut parts = parts.into_iter();
     let mut part = parts.next().ok_or(Error::Invalid)?.into();
     for next in parts {
-        put(socket, part, Flags(flags.0 | Flags::MORE.0))?;
+        put(part, Flags(flags.0 | Flags::MORE.0))?;
         part = next.into();
     }
-    put(socket, part, flags)
+    put(part, flags)
 }
 
 /// Receives all parts of a message; they are there as soon as the first one is.
 pub(crate) fn take_all(socket: &mut core::Socket, flags: Flags) -> Result<Multipart> {
-    let mut parts = Vec::new();
-    loop {
+    take_each(|| {
         let mut part = Message::new();
         socket.recv_message(&mut part.0, flags)?;
+        Ok(part)
+    })
+}
+
+/// All parts, each received by `take`.
+pub(crate) fn take_each(mut take: impl FnMut() -> Result<Message>) -> Result<Multipart> {
+    let mut parts = Vec::new();
+    loop {
+        let part = take()?;
         let more = part.has_more();
         parts.push(part);
         if !more {

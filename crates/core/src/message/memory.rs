@@ -70,16 +70,18 @@ pub(super) struct ForeignBlock {
     data: *mut u8,
     free: FreeFn,
     hint: *mut c_void,
+    /// A message that is alone may write to it.
+    writable: bool,
 }
 
 impl ForeignBlock {
     /// A block that is referred to once.
-    pub(super) fn boxed(data: *mut u8, free: FreeFn, hint: *mut c_void) -> *mut ForeignBlock {
-        Box::into_raw(Box::new(ForeignBlock { references: AtomicUsize::new(1), data, free, hint }))
+    pub(super) fn boxed(data: *mut u8, free: FreeFn, hint: *mut c_void, writable: bool) -> *mut ForeignBlock {
+        Box::into_raw(Box::new(ForeignBlock { references: AtomicUsize::new(1), data, free, hint, writable }))
     }
 
     pub(super) fn is_unique(&self) -> bool {
-        is_unique(&self.references)
+        self.writable && is_unique(&self.references)
     }
 
     pub(super) fn retain(&self) {
@@ -143,6 +145,12 @@ pub(super) fn release(message: &mut Message) {
 pub(super) unsafe extern "C" fn free_vec(data: *mut c_void, hint: *mut c_void) {
     // SAFETY: `Message::from_vec` took these from a vector of bytes. Bytes need no drop, so the length does not matter.
     drop(unsafe { Vec::from_raw_parts(data.cast::<u8>(), 0, hint.addr()) });
+}
+
+/// The free function of a body that belongs to a value of `T`; the hint is its box.
+pub(super) unsafe extern "C" fn free_owner<T>(_data: *mut c_void, hint: *mut c_void) {
+    // SAFETY: `Message::from_owner` took this from a box of this type.
+    drop(unsafe { Box::from_raw(hint.cast::<T>()) });
 }
 
 /// Ends the process the way every failed infallible allocation does.

@@ -206,3 +206,32 @@ fn metadata_are_replaced_only_by_others() {
     message.describe(None);
     assert!(message.metadata().is_none());
 }
+
+#[test]
+fn an_owner_is_shown_shared_and_dropped_once() {
+    struct Owned {
+        bytes: Vec<u8>,
+        _alive: std::sync::Arc<()>,
+    }
+    impl AsRef<[u8]> for Owned {
+        fn as_ref(&self) -> &[u8] {
+            &self.bytes
+        }
+    }
+    let alive = std::sync::Arc::new(());
+    for len in [0, INLINE_MAX, INLINE_MAX + 1, 5000] {
+        let owner = Owned { bytes: vec![7; len], _alive: alive.clone() };
+        let at = owner.bytes.as_ptr();
+        let mut message = Message::from_owner(owner);
+        assert_eq!(message.as_slice(), vec![7; len]);
+        let outside = len > INLINE_MAX;
+        assert_eq!(message.as_slice().as_ptr() == at, outside);
+        assert_eq!(std::sync::Arc::strong_count(&alive), 1 + usize::from(outside));
+        let mut other = message.share();
+        drop(message);
+        // Alone, but what it shows is not its own.
+        other.as_mut_slice().fill(8);
+        assert_eq!(other.as_slice(), vec![8; len]);
+        assert_eq!(std::sync::Arc::strong_count(&alive), 1);
+    }
+}

@@ -9,8 +9,9 @@ use tautline_core::poller::{POLLIN, POLLOUT};
 
 use super::park::Park;
 use crate::error::{Error, Result};
-use crate::kind::{Kind, ManyParts, Receives, Sends, Subscribes};
+use crate::kind::{Addresses, Kind, ManyParts, Receives, Sends, Subscribes};
 use crate::message::{Frame, Message, Multipart};
+use crate::routing::{self, RoutingId};
 use crate::socket::{put, put_all, subscribe};
 
 /// A ZeroMQ socket of the kind `K` for async programs. Made by [`crate::Socket::into_async`].
@@ -71,6 +72,16 @@ impl<K: Kind> Socket<K> {
         self.park.poll(cx, &mut self.socket.inner, events).map_err(Error::from)
     }
 
+    /// Nobody is going to continue the wait.
+    pub(super) fn stop_waiting(&mut self) {
+        self.park.leave(&mut self.socket.inner);
+    }
+
+    /// See [`crate::Socket::flush`].
+    pub fn flush(&mut self) {
+        self.socket.flush();
+    }
+
     /// Does `attempt` until it no longer would block.
     async fn until<T>(
         &mut self,
@@ -94,8 +105,7 @@ struct Wait<'a, K: Kind>(&'a mut Socket<K>);
 
 impl<K: Kind> Drop for Wait<'_, K> {
     fn drop(&mut self) {
-        let Socket { socket, park, .. } = &mut *self.0;
-        park.leave(&mut socket.inner);
+        self.0.stop_waiting();
     }
 }
 
@@ -114,6 +124,28 @@ impl<K: Sends> Socket<K> {
             Frame::Owned(message) => Ok(socket.inner.send_message(&mut message.0, Flags::DONTWAIT)?),
         })
         .await
+    }
+
+    /// Sends messages of one part each, all of them unless there is an error; how many were sent.
+    ///
+    /// Not cancel safe: dropped before its end, some may have been sent.
+    ///
+    /// # Errors
+    /// Those of [`send`](Self::send), if the first message failed; the failed one is dropped if it was owned.
+    pub async fn send_batch<'a, I>(&mut self, messages: I) -> Result<usize>
+    where
+        I: IntoIterator,
+        I::Item: Into<Frame<'a>>,
+    {
+        let mut sent = 0;
+        for message in messages {
+            match self.send(message).await {
+                Ok(()) => sent += 1,
+                Err(error) if sent == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(sent)
     }
 
     /// Sends without waiting; see [`crate::Socket::try_send`].
@@ -160,6 +192,31 @@ impl<K: Receives> Socket<K> {
         self.until(POLLIN, |socket| Ok(socket.inner.recv(buffer, Flags::DONTWAIT)?)).await
     }
 
+    /// Waits for a message, then takes what is there; see [`crate::Socket::recv_batch`].
+    ///
+    /// Cancel safe: dropped before its end, nothing was taken.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// # smol::block_on(async {
+    /// # let context = tautline::Context::new();
+    /// let mut pull = tautline::Pull::builder(&context).bind("inproc://batch")?.into_async();
+    /// let mut push = tautline::Push::builder(&context).connect("inproc://batch")?.into_async();
+    /// push.send_batch(["one", "two", "three"]).await?;
+    ///
+    /// let mut batch = Vec::new();
+    /// pull.recv_batch(&mut batch, 100).await?;
+    /// assert_eq!(batch, ["one", "two", "three"]);
+    /// # Ok(()) })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub async fn recv_batch(&mut self, into: &mut Vec<Message>, max: usize) -> Result<usize> {
+        self.until(POLLIN, |socket| socket.try_recv_batch(into, max)).await
+    }
+
     /// Receives without waiting; see [`crate::Socket::try_recv`].
     ///
     /// # Errors
@@ -178,6 +235,32 @@ impl<K: Receives + ManyParts> Socket<K> {
     /// As [`recv`](Self::recv).
     pub async fn recv_multipart(&mut self) -> Result<Multipart> {
         self.until(POLLIN, crate::Socket::try_recv_multipart).await
+    }
+}
+
+impl<K: Addresses> Socket<K> {
+    /// See [`crate::Socket::recv_from`].
+    ///
+    /// Cancel safe: dropped before its end, nothing was taken.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub async fn recv_from(&mut self) -> Result<(RoutingId, Multipart)> {
+        routing::split(self.recv_multipart().await?)
+    }
+
+    /// See [`crate::Socket::send_to`].
+    ///
+    /// Cancel safe: dropped before its end, nothing was sent.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub async fn send_to(&mut self, peer: &RoutingId, message: impl Into<Multipart>) -> Result<()> {
+        let message = message.into();
+        let attempt = |socket: &mut crate::Socket<K>| {
+            put_all(&mut socket.inner, routing::addressed(peer, &message), Flags::DONTWAIT)
+        };
+        self.until(POLLOUT, attempt).await
     }
 }
 

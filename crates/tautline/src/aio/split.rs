@@ -1,0 +1,258 @@
+//! A socket in two halves, for a task that sends and another one that receives.
+//!
+//! The halves share the socket under a lock that is held for one step at a time, never across a wait. They wait as one: for what either
+//! wants, with a waker that wakes both, and each then looks for itself.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use tautline_core::Flags;
+use tautline_core::poller::{POLLIN, POLLOUT};
+
+use super::Socket;
+use crate::error::{Error, Result};
+use crate::kind::Splits;
+use crate::message::{Frame, Message, Multipart};
+use crate::socket::{put, put_all};
+
+/// The half of a socket that sends; from [`Socket::split`]. The socket is closed when both halves are dropped.
+pub struct SendHalf<K: Splits>(Arc<Shared<K>>);
+
+/// The half of a socket that receives; from [`Socket::split`]. The socket is closed when both halves are dropped.
+pub struct ReceiveHalf<K: Splits>(Arc<Shared<K>>);
+
+struct Shared<K: Splits> {
+    state: Mutex<State<K>>,
+    waiting: Arc<Wakers>,
+    /// Wakes whoever waits.
+    waker: Waker,
+}
+
+struct State<K: Splits> {
+    socket: Socket<K>,
+    /// What is waited for, of POLLIN and POLLOUT.
+    events: i16,
+}
+
+/// The tasks that wait: the receiving one, the sending one.
+#[derive(Default)]
+struct Wakers(Mutex<[Option<Waker>; 2]>);
+
+impl Wakers {
+    fn set(&self, events: i16, waker: Option<&Waker>) {
+        let place = &mut lock(&self.0)[usize::from(events == POLLOUT)];
+        match (place, waker) {
+            (Some(old), Some(new)) => old.clone_from(new),
+            (place, new) => *place = new.cloned(),
+        }
+    }
+}
+
+impl Wake for Wakers {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // Woken without the lock: an executor may run anything.
+        let tasks = lock(&self.0).clone();
+        tasks.into_iter().flatten().for_each(Waker::wake);
+    }
+}
+
+// What is behind the locks is whole whoever has panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<K: Splits> Socket<K> {
+    /// Two halves, so that one task can wait for messages while another one sends. Set up the socket before: the halves send and
+    /// receive, nothing else.
+    ///
+    /// REQ and REP have nothing to split: their turns are fixed.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// # smol::block_on(async {
+    /// use tautline::{Context, Dealer, Rep};
+    ///
+    /// let context = Context::new();
+    /// let mut service = Rep::builder(&context).bind("inproc://split")?.into_async();
+    /// let (mut asking, mut receiving) = Dealer::builder(&context).connect("inproc://split")?.into_async().split();
+    /// # let answering = smol::spawn(async move {
+    /// #     for _ in 0..100 { let question = service.recv().await?; service.send(question).await?; }
+    /// #     Ok::<_, tautline::Error>(())
+    /// # });
+    ///
+    /// let sender = smol::spawn(async move {
+    ///     for number in 0..100 {
+    ///         asking.send_multipart(["".to_string(), number.to_string()]).await?;
+    ///     }
+    ///     Ok::<_, tautline::Error>(())
+    /// });
+    /// for number in 0..100 {
+    ///     assert_eq!(receiving.recv_multipart().await?[1], number.to_string());
+    /// }
+    /// # sender.await?;
+    /// # answering.await
+    /// # })
+    /// # }
+    /// ```
+    pub fn split(self) -> (SendHalf<K>, ReceiveHalf<K>) {
+        let waiting = Arc::<Wakers>::default();
+        let waker = Waker::from(waiting.clone());
+        let state = Mutex::new(State { socket: self, events: 0 });
+        let shared = Arc::new(Shared { state, waiting, waker });
+        (SendHalf(shared.clone()), ReceiveHalf(shared))
+    }
+}
+
+impl<K: Splits> State<K> {
+    /// Nobody waits for these any more.
+    fn leave(&mut self, events: i16) {
+        self.events &= !events;
+        if self.events == 0 {
+            self.socket.stop_waiting();
+        }
+    }
+}
+
+impl<K: Splits> Shared<K> {
+    /// Does `attempt` until it no longer would block.
+    async fn until<T>(
+        &self,
+        events: i16,
+        mut attempt: impl FnMut(&mut crate::Socket<K>) -> Result<T>,
+    ) -> Result<T> {
+        let _wait = Wait { shared: self, events };
+        poll_fn(|cx| self.poll(cx, events, &mut attempt)).await
+    }
+
+    fn poll<T>(
+        &self,
+        cx: &mut Context<'_>,
+        events: i16,
+        attempt: &mut impl FnMut(&mut crate::Socket<K>) -> Result<T>,
+    ) -> Poll<Result<T>> {
+        let mut state = lock(&self.state);
+        loop {
+            match attempt(state.socket.get_mut()) {
+                Err(Error::WouldBlock) => {}
+                outcome => return Poll::Ready(outcome),
+            }
+            self.waiting.set(events, Some(cx.waker()));
+            state.events |= events;
+            let all = state.events;
+            match state.socket.poll_wait(&mut Context::from_waker(&self.waker), all) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Ready(Ok(())) => {}
+            }
+            // It may be the other half's: that one looks for itself, and waits anew if it is not.
+            state.events = 0;
+            if all & !events != 0 {
+                self.waker.wake_by_ref();
+            }
+        }
+    }
+}
+
+/// A wait under way, or over.
+struct Wait<'a, K: Splits> {
+    shared: &'a Shared<K>,
+    events: i16,
+}
+
+impl<K: Splits> Drop for Wait<'_, K> {
+    fn drop(&mut self) {
+        self.shared.waiting.set(self.events, None);
+        lock(&self.shared.state).leave(self.events);
+    }
+}
+
+impl<K: Splits> SendHalf<K> {
+    /// See [`Socket::send`]. Cancel safe: dropped before its end, nothing was sent.
+    ///
+    /// # Errors
+    /// Those of [`Socket::send`].
+    pub async fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
+        let mut frame = frame.into();
+        self.0
+            .until(POLLOUT, |socket| match &mut frame {
+                Frame::Borrowed(bytes) => put(&mut socket.inner, Frame::Borrowed(bytes), Flags::DONTWAIT),
+                // Refused, it stays as it is.
+                Frame::Owned(message) => Ok(socket.inner.send_message(&mut message.0, Flags::DONTWAIT)?),
+            })
+            .await
+    }
+
+    /// See [`crate::Socket::try_send`].
+    ///
+    /// # Errors
+    /// Those of [`crate::Socket::try_send`].
+    pub fn try_send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
+        lock(&self.0.state).socket.try_send(frame)
+    }
+
+    /// See [`Socket::send_multipart`]. Cancel safe: dropped before its end, nothing was sent.
+    ///
+    /// # Errors
+    /// Those of [`Socket::send_multipart`].
+    pub async fn send_multipart(&mut self, message: impl Into<Multipart>) -> Result<()> {
+        let message = message.into();
+        self.0.until(POLLOUT, |socket| put_all(&mut socket.inner, &message, Flags::DONTWAIT)).await
+    }
+
+    /// See [`crate::Socket::flush`].
+    pub fn flush(&mut self) {
+        lock(&self.0.state).socket.get_mut().flush();
+    }
+}
+
+impl<K: Splits> ReceiveHalf<K> {
+    /// See [`Socket::recv`]. Cancel safe: dropped before its end, nothing was taken.
+    ///
+    /// # Errors
+    /// Those of [`Socket::recv`].
+    pub async fn recv(&mut self) -> Result<Message> {
+        self.0.until(POLLIN, crate::Socket::try_recv).await
+    }
+
+    /// See [`crate::Socket::try_recv`].
+    ///
+    /// # Errors
+    /// Those of [`crate::Socket::try_recv`].
+    pub fn try_recv(&mut self) -> Result<Message> {
+        lock(&self.0.state).socket.try_recv()
+    }
+
+    /// See [`Socket::recv_multipart`]. Cancel safe: dropped before its end, nothing was taken.
+    ///
+    /// # Errors
+    /// Those of [`Socket::recv_multipart`].
+    pub async fn recv_multipart(&mut self) -> Result<Multipart> {
+        self.0.until(POLLIN, crate::Socket::try_recv_multipart).await
+    }
+
+    /// See [`Socket::recv_batch`]. Cancel safe: dropped before its end, nothing was taken.
+    ///
+    /// # Errors
+    /// Those of [`Socket::recv_batch`].
+    pub async fn recv_batch(&mut self, into: &mut Vec<Message>, max: usize) -> Result<usize> {
+        self.0.until(POLLIN, |socket| socket.try_recv_batch(into, max)).await
+    }
+}
+
+impl<K: Splits> fmt::Debug for SendHalf<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SendHalf").field(&K::TYPE.name()).finish()
+    }
+}
+
+impl<K: Splits> fmt::Debug for ReceiveHalf<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ReceiveHalf").field(&K::TYPE.name()).finish()
+    }
+}

@@ -1,0 +1,190 @@
+//! The ids by which a ROUTER knows its peers.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::ops::Deref;
+
+use crate::Socket;
+use crate::error::{Error, Result};
+use crate::kind::Addresses;
+use crate::message::{Frame, Message, Multipart};
+
+/// The name of a peer to a ROUTER or STREAM: 1 to 255 bytes. The peer has chosen it
+/// ([`routing_id`](crate::Builder::routing_id)), or the ROUTER has made one up, of 5 bytes beginning with a zero.
+///
+/// Compared, hashed and looked up in maps as its bytes.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use std::collections::HashMap;
+/// use tautline::{Context, Dealer, Router, RoutingId};
+///
+/// let context = Context::new();
+/// let mut router = Router::builder(&context).bind("inproc://ids")?;
+/// let mut dealer = Dealer::builder(&context).routing_id("worker-1").connect("inproc://ids")?;
+/// dealer.send("ready")?;
+///
+/// let mut workers = HashMap::new();
+/// let (id, message) = router.recv_from()?;
+/// assert_eq!(message[0], "ready");
+/// workers.insert(id, 0);
+/// assert!(workers.contains_key("worker-1".as_bytes()));
+///
+/// router.send_to(&RoutingId::new("worker-1")?, ["work"])?;
+/// assert_eq!(dealer.recv()?, "work");
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct RoutingId(Message);
+
+impl RoutingId {
+    /// The id that a peer has chosen.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if it is empty or has more than 255 bytes.
+    pub fn new(id: impl AsRef<[u8]>) -> Result<Self> {
+        RoutingId::try_from(Message::from(id.as_ref()))
+    }
+
+    /// The id.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    /// Whether the ROUTER has made it up.
+    pub fn is_made_up(&self) -> bool {
+        self.first() == Some(&0)
+    }
+}
+
+impl TryFrom<Message> for RoutingId {
+    type Error = Error;
+
+    /// From the first part of a message that a ROUTER has received.
+    fn try_from(mut message: Message) -> Result<Self> {
+        if !matches!(message.len(), 1..=255) {
+            return Err(Error::Invalid);
+        }
+        // An id may be kept for long; what is known of the connection need not.
+        message.0.clear_properties();
+        Ok(RoutingId(message))
+    }
+}
+
+impl From<RoutingId> for Message {
+    fn from(id: RoutingId) -> Self {
+        id.0
+    }
+}
+
+impl<'a> From<&'a RoutingId> for Frame<'a> {
+    fn from(id: &'a RoutingId) -> Self {
+        Frame::Borrowed(&id.0)
+    }
+}
+
+impl Deref for RoutingId {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for RoutingId {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Borrow<[u8]> for RoutingId {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl PartialOrd for RoutingId {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for RoutingId {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.as_bytes().cmp(other.as_bytes())
+    }
+}
+
+impl fmt::Debug for RoutingId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RoutingId(b\"{}\")", self.escape_ascii())
+    }
+}
+
+/// The id first, then the message.
+pub(crate) fn split(mut message: Multipart) -> Result<(RoutingId, Multipart)> {
+    let id = message.pop_front().ok_or(Error::Invalid)?;
+    Ok((RoutingId::try_from(id)?, message))
+}
+
+pub(crate) fn addressed<'a, I>(peer: &'a RoutingId, parts: I) -> impl Iterator<Item = Frame<'a>>
+where
+    I: IntoIterator,
+    I::Item: Into<Frame<'a>>,
+{
+    std::iter::once(Frame::from(peer)).chain(parts.into_iter().map(Into::into))
+}
+
+impl<K: Addresses> Socket<K> {
+    /// Receives a whole message, and who has sent it. What a REQ has sent begins with an empty part, its answer must do so, too.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub fn recv_from(&mut self) -> Result<(RoutingId, Multipart)> {
+        split(self.recv_multipart()?)
+    }
+
+    /// As [`recv_from`](Self::recv_from), without waiting.
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] if nothing is there, and those of [`recv`](Self::recv).
+    pub fn try_recv_from(&mut self) -> Result<(RoutingId, Multipart)> {
+        split(self.try_recv_multipart()?)
+    }
+
+    /// Sends a whole message to this peer. If it is not there, the message is dropped, or with
+    /// [`router_mandatory`](crate::Builder::router_mandatory) that is an error.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn send_to<'a, I>(&mut self, peer: &'a RoutingId, parts: I) -> Result<()>
+    where
+        I: IntoIterator,
+        I::Item: Into<Frame<'a>>,
+    {
+        self.send_multipart(addressed(peer, parts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_have_1_to_255_bytes() {
+        for (len, fits) in [(0, false), (1, true), (255, true), (256, false)] {
+            assert_eq!(RoutingId::new(vec![1; len]).is_ok(), fits, "{len}");
+        }
+    }
+
+    #[test]
+    fn ids_show_and_compare_as_bytes() {
+        let (made_up, chosen) = (RoutingId::new([0, 1, 2, 3, 4]).unwrap(), RoutingId::new("name").unwrap());
+        assert!(made_up.is_made_up() && !chosen.is_made_up() && made_up < chosen);
+        assert_eq!(
+            format!("{made_up:?} {chosen:?}"),
+            r#"RoutingId(b"\x00\x01\x02\x03\x04") RoutingId(b"name")"#
+        );
+        assert_eq!(split(Multipart::from(["", "x"])).unwrap_err(), Error::Invalid);
+    }
+}

@@ -1,0 +1,186 @@
+//! A socket in two halves, for a thread that sends and another one that receives.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use tautline_core::{Flags, SharedSocket};
+
+use crate::Socket;
+use crate::error::Result;
+use crate::kind::Splits;
+use crate::message::{Frame, Message, Multipart};
+use crate::socket::{put_each, take_each};
+
+/// The half of a socket that sends; from [`Socket::split`]. The socket is closed when both halves are dropped.
+pub struct SendHalf<K: Splits> {
+    shared: Arc<SharedSocket>,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// The half of a socket that receives; from [`Socket::split`]. The socket is closed when both halves are dropped.
+pub struct ReceiveHalf<K: Splits> {
+    shared: Arc<SharedSocket>,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K: Splits> Socket<K> {
+    /// Two halves, so that one thread can wait for messages while another one sends. Set up the socket before: the halves send and
+    /// receive, nothing else. A lock keeps them apart, which neither holds while it waits; a socket that is not split is faster.
+    ///
+    /// REQ and REP have nothing to split: their turns are fixed. A task has [`aio::Socket::split`](crate::aio::Socket::split).
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// use std::thread;
+    /// use tautline::{Context, Dealer, Rep};
+    ///
+    /// let context = Context::new();
+    /// let mut service = Rep::builder(&context).bind("inproc://split")?;
+    /// let answering = thread::spawn(move || -> tautline::Result<()> {
+    ///     for _ in 0..100 {
+    ///         let question = service.recv()?;
+    ///         service.send(question)?;
+    ///     }
+    ///     Ok(())
+    /// });
+    ///
+    /// let (mut asking, mut receiving) = Dealer::builder(&context).connect("inproc://split")?.split()?;
+    /// let sender = thread::spawn(move || (0..100).try_for_each(|number| asking.send_multipart(["", &number.to_string()])));
+    /// for number in 0..100 {
+    ///     assert_eq!(receiving.recv_multipart()?[1], number.to_string());
+    /// }
+    /// # sender.join().unwrap()?;
+    /// # answering.join().unwrap()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TooMany`](crate::Error::TooMany) without descriptors; the socket is closed then.
+    pub fn split(self) -> Result<(SendHalf<K>, ReceiveHalf<K>)> {
+        let shared = SharedSocket::new(self.inner)?;
+        Ok((
+            SendHalf { shared: shared.clone(), kind: PhantomData },
+            ReceiveHalf { shared, kind: PhantomData },
+        ))
+    }
+}
+
+impl<K: Splits> SendHalf<K> {
+    fn put(&self, frame: Frame<'_>, flags: Flags) -> Result<()> {
+        match frame {
+            Frame::Borrowed(bytes) => self.shared.send(bytes, flags)?,
+            Frame::Owned(mut message) => self.shared.send_message(&mut message.0, flags)?,
+        }
+        Ok(())
+    }
+
+    /// See [`Socket::send`].
+    ///
+    /// # Errors
+    /// Those of [`Socket::send`].
+    pub fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
+        self.put(frame.into(), Flags::NONE)
+    }
+
+    /// See [`Socket::try_send`].
+    ///
+    /// # Errors
+    /// Those of [`Socket::try_send`].
+    pub fn try_send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
+        self.put(frame.into(), Flags::DONTWAIT)
+    }
+
+    /// See [`Socket::send_multipart`].
+    ///
+    /// # Errors
+    /// Those of [`Socket::send_multipart`].
+    pub fn send_multipart<'a, I>(&mut self, parts: I) -> Result<()>
+    where
+        I: IntoIterator,
+        I::Item: Into<Frame<'a>>,
+    {
+        put_each(parts, Flags::NONE, |part, flags| self.put(part, flags))
+    }
+
+    /// See [`Socket::try_send_multipart`].
+    ///
+    /// # Errors
+    /// Those of [`Socket::try_send_multipart`].
+    pub fn try_send_multipart<'a, I>(&mut self, parts: I) -> Result<()>
+    where
+        I: IntoIterator,
+        I::Item: Into<Frame<'a>>,
+    {
+        put_each(parts, Flags::DONTWAIT, |part, flags| self.put(part, flags))
+    }
+
+    /// See [`Socket::flush`].
+    pub fn flush(&mut self) {
+        // Fails only if it is closed, which needs both halves.
+        let _ = self.shared.with(|socket| {
+            socket.flush();
+            Ok(())
+        });
+    }
+}
+
+impl<K: Splits> ReceiveHalf<K> {
+    fn take(&self, flags: Flags) -> Result<Message> {
+        let mut message = Message::new();
+        self.shared.recv_message(&mut message.0, flags)?;
+        Ok(message)
+    }
+
+    /// See [`Socket::recv`].
+    ///
+    /// # Errors
+    /// Those of [`Socket::recv`].
+    pub fn recv(&mut self) -> Result<Message> {
+        self.take(Flags::NONE)
+    }
+
+    /// See [`Socket::try_recv`].
+    ///
+    /// # Errors
+    /// Those of [`Socket::try_recv`].
+    pub fn try_recv(&mut self) -> Result<Message> {
+        self.take(Flags::DONTWAIT)
+    }
+
+    /// See [`Socket::recv_into`].
+    ///
+    /// # Errors
+    /// Those of [`Socket::recv_into`].
+    pub fn recv_into(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        Ok(self.shared.recv(buffer, Flags::NONE)?)
+    }
+
+    /// See [`Socket::recv_multipart`].
+    ///
+    /// # Errors
+    /// Those of [`Socket::recv_multipart`].
+    pub fn recv_multipart(&mut self) -> Result<Multipart> {
+        take_each(|| self.take(Flags::NONE))
+    }
+
+    /// See [`Socket::try_recv_multipart`].
+    ///
+    /// # Errors
+    /// Those of [`Socket::try_recv_multipart`].
+    pub fn try_recv_multipart(&mut self) -> Result<Multipart> {
+        take_each(|| self.take(Flags::DONTWAIT))
+    }
+}
+
+impl<K: Splits> fmt::Debug for SendHalf<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SendHalf").field(&K::TYPE.name()).finish()
+    }
+}
+
+impl<K: Splits> fmt::Debug for ReceiveHalf<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ReceiveHalf").field(&K::TYPE.name()).finish()
+    }
+}
