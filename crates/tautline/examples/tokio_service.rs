@@ -24,8 +24,8 @@ async fn main() -> Result<()> {
     stop.send(()).expect("the service still runs");
     assert_eq!(running.await.expect("the service does not panic")?, 3);
 
-    // Waits for the answers to be sent, for at most the linger time. It blocks, so not on the executor's thread.
-    tokio::task::spawn_blocking(move || context.terminate()).await.expect("it does not panic")
+    // Waits for the answers to be sent.
+    aio::terminate(&context, Duration::from_secs(10)).await
 }
 
 /// Answers until `stop` comes; how many questions there were.

@@ -1,4 +1,7 @@
-//! Options that are set before a socket exists.
+//! Options that are set before a socket exists. Those of security and of the transports have files of their own.
+
+mod security;
+mod transport;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,9 +9,8 @@ use std::time::Duration;
 
 use tautline_core::Secret;
 
-use crate::curve::{KeyPair, PublicKey, SecretKey};
 use crate::error::{Error, Result};
-use crate::kind::{Asks, Kind, Publishes, Receives, Routes, Sends};
+use crate::kind::{Asks, Greets, Kind, Probes, Publishes, Receives, Routes, Sends};
 use crate::{Context, Socket, option};
 
 /// The options of a socket to be, with Rust types; see `zmq_setsockopt(3)` for each. A value that is out of range is reported when
@@ -174,40 +176,10 @@ impl<K: Kind> Builder<K> {
         self.count(option::BACKLOG, connections)
     }
 
-    /// TCP keep-alive on or off; by default as the system has it.
-    pub fn tcp_keepalive(self, on: bool) -> Self {
-        self.int(option::TCP_KEEPALIVE, on.into())
-    }
-
-    /// Encrypt, as the server of CURVE: peers must know the public key of this secret one. Which of them may come in says the context's
-    /// handler, see [`Context::authenticate`]; without a handler, all of them. See [`curve`](crate::curve).
-    pub fn curve_server(self, own: &SecretKey) -> Self {
-        self.int(option::CURVE_SERVER, 1).raw_option(option::CURVE_SECRETKEY, own.expose_bytes())
-    }
-
-    /// Encrypt, as a client of CURVE: talk to nobody but the server with this key, and be known to it by `own`.
-    pub fn curve_client(self, server: &PublicKey, own: &KeyPair) -> Self {
-        self.raw_option(option::CURVE_SERVERKEY, server.as_bytes())
-            .raw_option(option::CURVE_PUBLICKEY, own.public.as_bytes())
-            .raw_option(option::CURVE_SECRETKEY, own.secret.expose_bytes())
-    }
-
-    /// Ask peers for name and password (PLAIN), which the context's handler judges; without one nobody comes in, see
-    /// [`Context::authenticate`]. Nothing is encrypted.
-    pub fn plain_server(self) -> Self {
-        self.int(option::PLAIN_SERVER, 1)
-    }
-
-    /// Tell peers this name and password (PLAIN), each of 1 to 255 bytes. Nothing is encrypted.
-    pub fn plain_client(self, username: &str, password: &str) -> Self {
-        self.raw_option(option::PLAIN_USERNAME, username.as_bytes())
-            .raw_option(option::PLAIN_PASSWORD, password.as_bytes())
-    }
-
-    /// What the context's handler is told the peers want to get at, 1 to 255 bytes: see [`Request::domain`](crate::zap::Request::domain).
-    /// With a domain the handler is asked about peers without any credentials too, and nobody comes in without a handler.
-    pub fn zap_domain(self, domain: &str) -> Self {
-        self.raw_option(option::ZAP_DOMAIN, domain.as_bytes()).int(option::ZAP_ENFORCE_DOMAIN, 1)
+    /// A property that peers find with each message ([`Message::property`](crate::Message::property)). Its name must begin with `X-` and
+    /// have no colon.
+    pub fn property(self, name: &str, value: &str) -> Self {
+        self.raw_option(option::METADATA, format!("{name}:{value}").as_bytes())
     }
 
     /// Keep the newest message only, in each direction. For messages of one part.
@@ -264,6 +236,13 @@ impl<K: Routes> Builder<K> {
     }
 }
 
+impl<K: Probes> Builder<K> {
+    /// Tell a ROUTER at the other end that this socket is there, by an empty message, as soon as it is connected.
+    pub fn probe_router(self, on: bool) -> Self {
+        self.int(option::PROBE_ROUTER, on.into())
+    }
+}
+
 impl<K: Publishes> Builder<K> {
     /// Refuse a message that a subscriber has no room for, instead of dropping it for that subscriber.
     pub fn no_drop(self, on: bool) -> Self {
@@ -271,10 +250,34 @@ impl<K: Publishes> Builder<K> {
     }
 }
 
+impl<K: Greets> Builder<K> {
+    /// What each new peer gets first, as if it had been sent to it.
+    pub fn hello_message(self, message: impl AsRef<[u8]>) -> Self {
+        self.raw_option(option::HELLO_MSG, message.as_ref())
+    }
+}
+
+impl Builder<crate::kind::Router> {
+    /// What is received when a peer is gone, as if it had sent it.
+    pub fn disconnect_message(self, message: impl AsRef<[u8]>) -> Self {
+        self.raw_option(option::DISCONNECT_MSG, message.as_ref())
+    }
+}
+
 impl Builder<crate::kind::XPub> {
     /// Show every subscription, not only the first one to each topic.
     pub fn verbose(self, on: bool) -> Self {
         self.int(option::XPUB_VERBOSE, on.into())
+    }
+
+    /// Show every unsubscription too, not only the last one of each topic.
+    pub fn verboser(self, on: bool) -> Self {
+        self.int(option::XPUB_VERBOSER, on.into())
+    }
+
+    /// What a new subscriber gets first, if it has subscribed to its beginning.
+    pub fn welcome_message(self, message: impl AsRef<[u8]>) -> Self {
+        self.raw_option(option::XPUB_WELCOME_MSG, message.as_ref())
     }
 }
 

@@ -30,6 +30,12 @@ pub trait Publishes: Kind {}
 /// Kinds that know each peer by a routing id: ROUTER and REP.
 pub trait Routes: Kind {}
 
+/// Kinds that can tell a ROUTER that they are there: REQ, REP, DEALER and ROUTER.
+pub trait Probes: Kind {}
+
+/// Kinds that can greet new peers: DEALER and ROUTER.
+pub trait Greets: Kind {}
+
 /// Kinds that ask: REQ.
 pub trait Asks: Kind {}
 
@@ -65,13 +71,13 @@ kinds! {
     /// SUB that subscribes by sending (RFC 29).
     XSub: Sends Receives ManyParts Subscribes Splits;
     /// Asks one of its peers, and waits for the answer (RFC 28).
-    Req: Sends Receives ManyParts Asks;
+    Req: Sends Receives ManyParts Asks Probes;
     /// Answers (RFC 28).
-    Rep: Sends Receives ManyParts Routes;
+    Rep: Sends Receives ManyParts Routes Probes;
     /// Asks many peers at once (RFC 28).
-    Dealer: Sends Receives ManyParts Splits;
+    Dealer: Sends Receives ManyParts Splits Probes Greets;
     /// Answers each peer by its routing id (RFC 28).
-    Router: Sends Receives ManyParts Routes Splits Addresses;
+    Router: Sends Receives ManyParts Routes Splits Addresses Probes Greets;
     /// Hands out work (RFC 30).
     Push: Sends ManyParts;
     /// Takes work (RFC 30).

@@ -23,22 +23,42 @@
 //! * Options with Rust types in a [`Builder`]; what has no name there can be set by number.
 //! * [`Message`] for one part, [`Multipart`] for several; `send` takes whatever converts into a [`Frame`].
 //! * [`aio`]: the same sockets for async programs, on any executor.
-//! * Messages are batched on the wire by themselves, and the first one of a lull goes out at once. There is nothing to flush.
+//! * [`curve`] and [`zap`]: encryption, and who may come in. [`monitor`]: events and statistics.
+//! * [`Socket::split`] for a thread that sends and one that receives, [`poll()`] for many sockets, [`proxy()`] to join two.
+//! * Messages are batched on the wire by themselves, and the first one of a lull goes out at once. There is nothing to flush. Who has many
+//!   messages at hand may use [`Socket::send_batch`] and [`Socket::recv_batch`].
+//! * [`Context::terminate_within`]: an end with a deadline.
+//!
+//! New to ZeroMQ? [The guide](https://github.com/tautline/tautline/blob/main/docs/guide.md) takes an hour.
 //!
 //! # Features
 //!
 //! | feature | default | what it brings |
 //! |---|---|---|
 //! | `tokio` | off | on tokio, the task that waits does the I/O itself: no change of threads |
-//! | `bytes` | off | [`Message`] from and to `bytes::Bytes` |
-//! | `futures` | off | `Stream` and `Sink` for [`aio::Socket`] |
+//! | `bytes` | off | [`Message`] from and to `bytes::Bytes`, without copying large ones |
+//! | `futures` | off | `Stream` and `Sink` for [`aio::Socket`], `Stream` for [`aio::Monitor`] |
+//! | `wss` | off | the transport `wss`; the only feature that needs a C compiler |
 //!
 //! # Threads
 //!
-//! A socket may be moved to another thread, and is used by one at a time: its methods take `&mut self`. Between threads use several
-//! sockets, over `inproc` for example.
+//! A socket may be moved to another thread, and is used by one at a time: its methods take `&mut self`. [`Socket::split`] it for two; between
+//! more threads use several sockets, over `inproc` for example. [`Context`]s are shared freely.
+//!
+//! # Versions
+//!
+//! Rust 1.89 or newer, on Linux. A newer Rust is asked for by a new minor version only. Public enums and structs that may grow are
+//! `non_exhaustive`.
 
 #![forbid(unsafe_code)]
+
+// The programs in the documents beside the crate are run with its examples.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide.md")]
+mod guide {}
 
 pub mod aio;
 mod batch;

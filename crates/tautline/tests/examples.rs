@@ -37,6 +37,7 @@ examples! {
     last_value_cache
     lazy_pirate
     majordomo
+    streaming
     #[cfg(feature = "tokio")]
     tokio_service
     ventilator

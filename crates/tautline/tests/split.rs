@@ -42,7 +42,7 @@ fn four_threads_stream_both_ways() {
             for socket in [one, other] {
                 let (mut sender, mut receiver) = socket.split().unwrap();
                 threads.push(thread::spawn(move || {
-                    (0..300).for_each(|number| sender.send_multipart(&message(number)).unwrap())
+                    (0..300).for_each(|number| sender.send_multipart(message(number)).unwrap())
                 }));
                 threads.push(thread::spawn(move || {
                     (0..300)

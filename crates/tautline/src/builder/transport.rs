@@ -1,0 +1,96 @@
+//! What a transport is to do with the connections.
+
+use std::time::Duration;
+
+use super::Builder;
+use crate::kind::Kind;
+use crate::option;
+
+/// Transports: for what is not said here the system's defaults hold.
+impl<K: Kind> Builder<K> {
+    /// TCP keep-alive on or off; by default as the system has it.
+    pub fn tcp_keepalive(self, on: bool) -> Self {
+        self.int(option::TCP_KEEPALIVE, on.into())
+    }
+
+    /// TCP keep-alive: after how long a silence the first probe is sent, in whole seconds.
+    pub fn tcp_keepalive_idle(self, time: Duration) -> Self {
+        self.seconds(option::TCP_KEEPALIVE_IDLE, time)
+    }
+
+    /// TCP keep-alive: how long after a probe the next one is sent, in whole seconds.
+    pub fn tcp_keepalive_interval(self, time: Duration) -> Self {
+        self.seconds(option::TCP_KEEPALIVE_INTVL, time)
+    }
+
+    /// TCP keep-alive: after how many probes without an answer a connection is lost.
+    pub fn tcp_keepalive_count(self, probes: u32) -> Self {
+        self.count(option::TCP_KEEPALIVE_CNT, probes)
+    }
+
+    /// After how long without an acknowledgement a TCP connection is lost.
+    pub fn tcp_max_retransmit(self, time: Duration) -> Self {
+        self.time(option::TCP_MAXRT, time)
+    }
+
+    /// The size of the kernel's send buffer, in bytes.
+    pub fn send_buffer(self, bytes: u32) -> Self {
+        self.count(option::SNDBUF, bytes)
+    }
+
+    /// The size of the kernel's receive buffer, in bytes.
+    pub fn receive_buffer(self, bytes: u32) -> Self {
+        self.count(option::RCVBUF, bytes)
+    }
+
+    /// The type of service in the headers of IP packets.
+    pub fn type_of_service(self, value: u8) -> Self {
+        self.int(option::TOS, value.into())
+    }
+
+    /// Use this network interface only, `eth0` for example. Needs privileges on some systems.
+    pub fn bind_to_device(self, interface: &str) -> Self {
+        self.raw_option(option::BINDTODEVICE, interface.as_bytes())
+    }
+
+    /// Connect through a SOCKS 5 proxy at `host:port`.
+    pub fn socks_proxy(self, address: &str) -> Self {
+        self.raw_option(option::SOCKS_PROXY, address.as_bytes())
+    }
+
+    /// Name and password for the proxy.
+    pub fn socks_credentials(self, username: &str, password: &str) -> Self {
+        self.raw_option(option::SOCKS_USERNAME, username.as_bytes())
+            .raw_option(option::SOCKS_PASSWORD, password.as_bytes())
+    }
+
+    fn seconds(self, number: i32, time: Duration) -> Self {
+        let whole = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
+        self.count(number, u32::try_from(whole).unwrap_or(u32::MAX))
+    }
+}
+
+/// `wss`: TLS below WebSocket.
+#[cfg(feature = "wss")]
+impl<K: Kind> Builder<K> {
+    /// A server's certificate chain and private key, as PEM.
+    pub fn wss_identity(self, certificates: &str, key: &str) -> Self {
+        self.raw_option(option::WSS_CERT_PEM, certificates.as_bytes())
+            .raw_option(option::WSS_KEY_PEM, key.as_bytes())
+    }
+
+    /// The certificates whose holders a client trusts, as PEM.
+    pub fn wss_trust(self, certificates: &str) -> Self {
+        self.raw_option(option::WSS_TRUST_PEM, certificates.as_bytes())
+    }
+
+    /// Whether a client trusts those whom the system trusts.
+    pub fn wss_trust_system(self, on: bool) -> Self {
+        self.int(option::WSS_TRUST_SYSTEM, on.into())
+    }
+
+    /// The name that the server's certificate must have, if that is not the host of the endpoint.
+    pub fn wss_hostname(self, name: &str) -> Self {
+        self.raw_option(option::WSS_HOSTNAME, name.as_bytes())
+    }
+}

@@ -1,0 +1,109 @@
+//! Options by name: each is taken by the engine, and does what it says where that is seen at once.
+
+use std::time::Duration;
+
+use tautline::{Builder, Context, Dealer, Error, Pub, Pull, Push, Router, Sub, XPub, kind};
+use tautline_testkit::with_watchdog;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn common<K: kind::Kind>(builder: Builder<K>) -> Builder<K> {
+    let time = Duration::from_millis(1500);
+    builder
+        .linger(None)
+        .routing_id("name")
+        .reconnect_interval(time)
+        .reconnect_interval_max(time)
+        .connect_timeout(time)
+        .handshake_interval(time)
+        .heartbeat_interval(time)
+        .heartbeat_timeout(time)
+        .heartbeat_ttl(time)
+        .immediate(true)
+        .ipv6(true)
+        .backlog(10)
+        .conflate(false)
+        .property("X-Colour", "green")
+        .tcp_keepalive(true)
+        .tcp_keepalive_idle(time)
+        .tcp_keepalive_interval(time)
+        .tcp_keepalive_count(3)
+        .tcp_max_retransmit(time)
+        .send_buffer(100_000)
+        .receive_buffer(100_000)
+        .type_of_service(8)
+        .bind_to_device("lo")
+        .socks_proxy("127.0.0.1:1080")
+        .socks_credentials("joe", "swordfish")
+}
+
+#[test]
+fn every_option_is_taken() {
+    let context = Context::new();
+    common(Dealer::builder(&context)).send_hwm(1).receive_hwm(1).probe_router(true).build().unwrap();
+    common(Router::builder(&context))
+        .router_mandatory(true)
+        .router_handover(true)
+        .probe_router(true)
+        .build()
+        .unwrap();
+    common(XPub::builder(&context))
+        .verbose(true)
+        .verboser(true)
+        .no_drop(true)
+        .welcome_message("hi")
+        .build()
+        .unwrap();
+    let time = Duration::from_secs(1);
+    common(Sub::builder(&context)).receive_timeout(time).max_message_size(1000).build().unwrap();
+    common(Pub::builder(&context)).send_timeout(time).no_drop(true).build().unwrap();
+    #[cfg(feature = "wss")]
+    Pub::builder(&context)
+        .wss_identity("", "")
+        .wss_trust("")
+        .wss_trust_system(true)
+        .wss_hostname("x")
+        .build()
+        .unwrap();
+}
+
+#[test]
+fn what_is_out_of_range_is_told_when_the_socket_is_made() {
+    let context = Context::new();
+    let build = |builder: Builder<kind::Push>| builder.build().map(drop);
+    assert_eq!(build(Push::builder(&context).property("Colour", "green")), Err(Error::Invalid));
+    assert_eq!(build(Push::builder(&context).linger(Duration::MAX)), Err(Error::Invalid));
+    assert_eq!(build(Push::builder(&context).tcp_keepalive_idle(Duration::MAX)), Err(Error::Invalid));
+    assert_eq!(build(Push::builder(&context).plain_client("", "x")), Err(Error::Invalid));
+    assert_eq!(build(Push::builder(&context).zap_domain("")), Err(Error::Invalid));
+}
+
+#[test]
+fn properties_travel_with_messages() {
+    with_watchdog(LIMIT, "properties_travel", || {
+        let context = Context::new();
+        let mut pull = Pull::new(&context).unwrap();
+        let endpoint = pull.bind("tcp://127.0.0.1:*").unwrap();
+        let mut push = Push::builder(&context).property("X-Colour", "green").connect(&endpoint).unwrap();
+        push.send("x").unwrap();
+        let message = pull.recv().unwrap();
+        assert_eq!(message.property("X-Colour"), Some("green"));
+        assert!(message.properties().any(|property| property == ("Socket-Type", "PUSH")));
+        assert_eq!(message.user_id(), None);
+    });
+}
+
+#[test]
+fn peers_greet_and_say_goodbye() {
+    with_watchdog(LIMIT, "peers_greet", || {
+        let context = Context::new();
+        let mut router = Router::builder(&context).disconnect_message("gone").build().unwrap();
+        let endpoint = router.bind("tcp://127.0.0.1:*").unwrap();
+        let dealer = Dealer::builder(&context).hello_message("hello").connect(&endpoint).unwrap();
+        let (peer, hello) = router.recv_from().unwrap();
+        assert_eq!(hello[0], "hello");
+        drop(dealer);
+        let (left, gone) = router.recv_from().unwrap();
+        assert_eq!((left, gone[0].as_str()), (peer, Ok("gone")));
+    });
+}
