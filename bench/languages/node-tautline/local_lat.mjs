@@ -1,0 +1,14 @@
+// Answers every request with itself.
+import { Reply } from "tautline"
+import { parseArguments, verify } from "./messages.mjs"
+
+const { endpoint, size, count, warmUp } = parseArguments()
+const socket = new Reply()
+await socket.bind(endpoint)
+
+for (let number = 0; number <= warmUp + count; number++) {
+  const [message] = await socket.receive()
+  verify(message, size, number)
+  await socket.send(message)
+}
+socket.close()

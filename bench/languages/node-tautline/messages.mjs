@@ -1,0 +1,29 @@
+// What the four programs share: the messages, and the arguments.
+
+// A message of `size` bytes that carries its number in the first 8, little-endian.
+export function make(size, number) {
+  const message = Buffer.allocUnsafe(size)
+  message.writeUInt32LE(number >>> 0, 0)
+  message.writeUInt32LE(Math.floor(number / 4294967296), 4)
+  return message
+}
+
+// Ends the program if `message` is not the one with this number.
+export function verify(message, size, number) {
+  const carried = message.length === size ? message.readUInt32LE(0) + message.readUInt32LE(4) * 4294967296 : -1
+  if (carried !== number) {
+    console.error(`expected message ${number} of ${size} bytes, got ${carried} of ${message.length}`)
+    process.exit(1)
+  }
+}
+
+// ENDPOINT SIZE COUNT [WARM-UP]
+export function parseArguments() {
+  const [endpoint, ...numbers] = process.argv.slice(2)
+  const [size, count, warmUp = 1000] = numbers.map(Number)
+  if (!endpoint || !(size >= 8) || !(count >= 1) || !(warmUp >= 0)) {
+    console.error("usage: PROGRAM ENDPOINT SIZE COUNT [WARM-UP]; SIZE is at least 8")
+    process.exit(2)
+  }
+  return { endpoint, size, count, warmUp }
+}

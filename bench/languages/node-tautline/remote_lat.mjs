@@ -1,0 +1,42 @@
+// Asks again and again, and tells how long a round trip takes.
+import { Request } from "tautline"
+import { make, parseArguments, verify } from "./messages.mjs"
+
+const { endpoint, size, count, warmUp } = parseArguments()
+const socket = new Request()
+socket.connect(endpoint)
+
+async function roundTrip(number) {
+  await socket.send(make(size, number))
+  const [message] = await socket.receive()
+  verify(message, size, number)
+}
+
+// The first one waits for the peer.
+for (let number = 0; number <= warmUp; number++) await roundTrip(number)
+
+const times = new Float64Array(count)
+const start = process.hrtime.bigint()
+let last = start
+for (let round = 0; round < count; round++) {
+  await roundTrip(warmUp + 1 + round)
+  const now = process.hrtime.bigint()
+  times[round] = Number(now - last)
+  last = now
+}
+const nanos = Number(last - start)
+socket.close()
+
+times.sort()
+const percentile = part => times[Math.min(count - 1, Math.floor(count * part))] / 2000
+console.log(
+  JSON.stringify({
+    rounds: count,
+    size,
+    seconds: nanos / 1e9,
+    mean_us: nanos / 2000 / count,
+    p50_us: percentile(0.5),
+    p99_us: percentile(0.99),
+    verified: true,
+  }),
+)

@@ -1,0 +1,25 @@
+// Takes messages, and tells how many a second there were.
+import { Pull } from "zeromq"
+import { parseArguments, verify } from "./messages.mjs"
+
+const { endpoint, size, count, warmUp } = parseArguments()
+const socket = new Pull()
+await socket.bind(endpoint)
+
+async function take(number) {
+  const [message] = await socket.receive()
+  verify(message, size, number)
+}
+
+for (let number = 0; number < warmUp; number++) await take(number)
+
+// The first message begins the measured time; it does not count.
+await take(warmUp)
+const start = process.hrtime.bigint()
+for (let number = warmUp + 1; number < warmUp + count; number++) await take(number)
+const seconds = Number(process.hrtime.bigint() - start) / 1e9
+socket.close()
+
+console.log(
+  JSON.stringify({ count, size, seconds, messages_per_second: (count - 1) / seconds, verified: true }),
+)

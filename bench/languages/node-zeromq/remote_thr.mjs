@@ -1,0 +1,10 @@
+// Sends messages as fast as it can.
+import { Push } from "zeromq"
+import { make, parseArguments } from "./messages.mjs"
+
+const { endpoint, size, count, warmUp } = parseArguments()
+const socket = new Push()
+socket.connect(endpoint)
+
+for (let number = 0; number < warmUp + count; number++) await socket.send(make(size, number))
+socket.close()

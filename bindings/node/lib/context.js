@@ -1,0 +1,48 @@
+// Contexts: I/O threads, inproc names, and limits that sockets share.
+"use strict"
+
+const { addon, runtime } = require("./native")
+const { checked } = require("./errors")
+const options = require("./options")
+
+class Context {
+  #native
+
+  // `shared` is for this module only.
+  constructor(given = {}, shared = undefined) {
+    this.#native = new addon.NativeContext(runtime, shared === SHARED)
+    options.assign(this, given)
+  }
+
+  getInt32Option(number) {
+    return checked(this.#native.get(number))
+  }
+
+  setInt32Option(number, value) {
+    checked(this.#native.set(number, options.wantNumber(value)))
+  }
+
+  getBoolOption(number) {
+    return this.getInt32Option(number) !== 0
+  }
+
+  setBoolOption(number, value) {
+    checked(this.#native.set(number, options.wantBool(value) ? 1 : 0))
+  }
+
+  static native(context) {
+    if (!(context instanceof Context)) throw new TypeError("Context must be a context object")
+    return context.#native
+  }
+}
+
+const SHARED = Symbol("shared")
+const { native } = Context
+delete Context.native
+
+options.define(Context.prototype, options.context)
+
+// The one of sockets that name none, shared with all threads of the process.
+const context = new Context({}, SHARED)
+
+module.exports = { Context, context, native }

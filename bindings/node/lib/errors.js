@@ -1,0 +1,41 @@
+// Exceptions with a code, from the negative numbers that the addon returns.
+"use strict"
+
+const os = require("node:os")
+const { addon } = require("./native")
+
+const numbers = new Map([...Object.entries(os.constants.errno), ...addon.ownErrors()])
+const names = new Map([...numbers].map(([name, number]) => [number, name]))
+
+// Names of which the system has two.
+names.set(numbers.get("EAGAIN"), "EAGAIN").set(numbers.get("ENOTSUP"), "ENOTSUP")
+
+const texts = {
+  EAGAIN: "Operation was not possible or timed out",
+  EBADF: "Socket is closed",
+}
+
+function failure(errno, address) {
+  const code = names.get(errno) ?? "UNKNOWN"
+  return error(code, texts[code] ?? capitalised(addon.errorText(errno)), address, errno)
+}
+
+function error(code, message, address, errno = numbers.get(code)) {
+  const made = new Error(message)
+  made.errno = errno
+  made.code = code
+  if (address !== undefined) made.address = address
+  return made
+}
+
+const capitalised = text => text.charAt(0).toUpperCase() + text.slice(1)
+
+// Returns what is not an error, throws what is.
+function checked(result, address) {
+  if (result < 0) throw failure(-result, address)
+  return result
+}
+
+const AGAIN = -numbers.get("EAGAIN")
+
+module.exports = { AGAIN, checked, error, failure, numbers }

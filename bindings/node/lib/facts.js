@@ -1,0 +1,18 @@
+// What the library is and can do, and keys.
+"use strict"
+
+const crypto = require("node:crypto")
+const { addon } = require("./native")
+
+// The libzmq whose interface and behaviour this is.
+const version = "4.3.5"
+
+const capability = { ipc: true, curve: true, draft: true }
+
+// A secret key and the public key that goes with it, 40 characters of Z85 each.
+function curveKeyPair() {
+  const [publicKey, secretKey] = addon.curveKeys(crypto.randomBytes(32))
+  return { publicKey, secretKey }
+}
+
+module.exports = { capability, curveKeyPair, version }

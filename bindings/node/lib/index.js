@@ -1,0 +1,35 @@
+// ZeroMQ for Node.js: what the package exports.
+"use strict"
+
+const { context, Context } = require("./context")
+const { capability, curveKeyPair, version } = require("./facts")
+const { stable } = require("./kinds")
+const { Observer } = require("./observer")
+const { Proxy } = require("./proxy")
+const { Socket } = require("./socket")
+
+const { Pair, Publisher, Subscriber, Request, Reply, Dealer } = stable
+const { Router, Pull, Push, XPublisher, XSubscriber, Stream } = stable
+
+module.exports = {
+  capability,
+  context,
+  curveKeyPair,
+  version,
+  Context,
+  Observer,
+  Proxy,
+  Socket,
+  Pair,
+  Publisher,
+  Subscriber,
+  Request,
+  Reply,
+  Dealer,
+  Router,
+  Pull,
+  Push,
+  XPublisher,
+  XSubscriber,
+  Stream,
+}

@@ -1,0 +1,31 @@
+// What can be sent: bytes and strings as they are, everything else as one of them.
+"use strict"
+
+const NOTHING = new Uint8Array(0)
+
+// A part in a form that the addon takes. Memory that other threads can write to is copied.
+function plain(part) {
+  if (typeof part === "string") return part
+  if (part instanceof Uint8Array && !isShared(part.buffer)) return part
+  if (part === null) return NOTHING
+  if (ArrayBuffer.isView(part)) {
+    const bytes = new Uint8Array(part.buffer, part.byteOffset, part.byteLength)
+    return isShared(part.buffer) ? bytes.slice() : bytes
+  }
+  if (part instanceof ArrayBuffer) return new Uint8Array(part)
+  if (isShared(part)) return new Uint8Array(part).slice()
+  if (typeof part === "number" || typeof part === "bigint" || typeof part === "boolean") return String(part)
+  if (part === undefined) throw new TypeError("Message must be present")
+  throw new TypeError("A message is a string, a number, a buffer, null, or an array of them")
+}
+
+const isShared = memory => memory instanceof SharedArrayBuffer
+
+// A message in such a form: one part, or an array of several.
+function plainMessage(message) {
+  if (!Array.isArray(message)) return plain(message)
+  if (message.length === 0) throw new TypeError("A message has at least one part")
+  return message.map(plain)
+}
+
+module.exports = { NOTHING, plain, plainMessage }

@@ -1,0 +1,154 @@
+// What happens to a socket's connections, as events.
+"use strict"
+
+const { EventEmitter } = require("node:events")
+const { threadId } = require("node:worker_threads")
+const { checked, error, failure } = require("./errors")
+const { stable } = require("./kinds")
+const { internals } = require("./socket")
+
+// All events of libzmq's first monitor interface.
+const EVERYTHING = 0xffff
+
+// By the numbers of zmq.h: the name here, and what the value means.
+const events = new Map([
+  [0x0001, ["connect"]],
+  [0x0002, ["connect:delay"]],
+  [0x0004, ["connect:retry", value => ({ interval: value })]],
+  [0x0008, ["bind"]],
+  [0x0010, ["bind:error", systemError]],
+  [0x0020, ["accept"]],
+  [0x0040, ["accept:error", systemError]],
+  [0x0080, ["close"]],
+  [0x0100, ["close:error", systemError]],
+  [0x0200, ["disconnect"]],
+  [0x0400, ["end"]],
+  [0x0800, ["handshake:error:other", systemError]],
+  [0x1000, ["handshake"]],
+  [0x2000, ["handshake:error:protocol", protocolError]],
+  [0x4000, ["handshake:error:auth", authError]],
+])
+
+const protocolErrors = new Map([
+  [0x10000000, "ERR_ZMTP_UNSPECIFIED"],
+  [0x10000001, "ERR_ZMTP_UNEXPECTED_COMMAND"],
+  [0x10000002, "ERR_ZMTP_INVALID_SEQUENCE"],
+  [0x10000003, "ERR_ZMTP_KEY_EXCHANGE"],
+  [0x10000011, "ERR_ZMTP_MALFORMED_COMMAND_UNSPECIFIED"],
+  [0x10000012, "ERR_ZMTP_MALFORMED_COMMAND_MESSAGE"],
+  [0x10000013, "ERR_ZMTP_MALFORMED_COMMAND_HELLO"],
+  [0x10000014, "ERR_ZMTP_MALFORMED_COMMAND_INITIATE"],
+  [0x10000015, "ERR_ZMTP_MALFORMED_COMMAND_ERROR"],
+  [0x10000016, "ERR_ZMTP_MALFORMED_COMMAND_READY"],
+  [0x10000017, "ERR_ZMTP_MALFORMED_COMMAND_WELCOME"],
+  [0x10000018, "ERR_ZMTP_INVALID_METADATA"],
+  [0x11000001, "ERR_ZMTP_CRYPTOGRAPHIC"],
+  [0x11000002, "ERR_ZMTP_MECHANISM_MISMATCH"],
+  [0x20000000, "ERR_ZAP_UNSPECIFIED"],
+  [0x20000001, "ERR_ZAP_MALFORMED_REPLY"],
+  [0x20000002, "ERR_ZAP_BAD_REQUEST_ID"],
+  [0x20000003, "ERR_ZAP_BAD_VERSION"],
+  [0x20000004, "ERR_ZAP_INVALID_STATUS_CODE"],
+  [0x20000005, "ERR_ZAP_INVALID_METADATA"],
+])
+
+function systemError(value) {
+  return { error: failure(value) }
+}
+
+function protocolError(value) {
+  const reason = new Error("The peer broke the protocol")
+  reason.code = protocolErrors.get(value) ?? "ERR_ZMTP_UNSPECIFIED"
+  return { error: reason }
+}
+
+function authError(value) {
+  const reason = new Error("Authentication failed")
+  reason.status = value
+  return { error: reason }
+}
+
+let observers = 0
+
+class Observer {
+  #pair
+  #emitter = null
+  #receiving = false
+
+  constructor(socket) {
+    const name = `inproc://tautline.monitor.${process.pid}.${threadId}.${++observers}`
+    checked(internals.native(socket).monitor(name, EVERYTHING))
+    this.#pair = new stable.Pair({ context: socket.context, linger: 0, receiveHighWaterMark: 0 })
+    this.#pair.connect(name)
+  }
+
+  get closed() {
+    return this.#pair.closed
+  }
+
+  close() {
+    this.#pair.close()
+  }
+
+  async receive() {
+    if (this.#emitter !== null) throw error("EBUSY", "The observer is in event emitter mode")
+    return this.#next()
+  }
+
+  async #next() {
+    const [head, address] = await this.#pair.receive()
+    const number = head.readUInt16LE(0)
+    const value = head.readUInt32LE(2)
+    const [type, details] = events.get(number) ?? ["unknown"]
+    // The socket was closed: nothing comes after that.
+    if (type === "end") this.close()
+    const event = { type }
+    if (address.length > 0) event.address = address.toString()
+    return details ? { ...event, ...details(value) } : event
+  }
+
+  async *[Symbol.asyncIterator]() {
+    while (!this.closed) {
+      try {
+        yield await this.receive()
+      } catch (reason) {
+        if (this.closed) return
+        throw reason
+      }
+    }
+  }
+
+  on(type, listener) {
+    this.#emit().on(type, listener)
+    return this
+  }
+
+  off(type, listener) {
+    this.#emit().off(type, listener)
+    return this
+  }
+
+  #emit() {
+    if (this.#emitter === null) {
+      if (internals.isBusy(this.#pair)) throw error("EBUSY", "The observer is receiving")
+      this.#emitter = new EventEmitter()
+      this.#run()
+    }
+    return this.#emitter
+  }
+
+  async #run() {
+    while (!this.closed) {
+      let event
+      try {
+        event = await this.#next()
+      } catch {
+        return
+      }
+      // As of any emitter: what a listener throws is not caught.
+      this.#emitter.emit(event.type, event)
+    }
+  }
+}
+
+module.exports = { Observer }

@@ -1,0 +1,85 @@
+// Joins two sockets in a thread of the addon.
+"use strict"
+
+const { addon } = require("./native")
+const { checked, error, failure } = require("./errors")
+const contexts = require("./context")
+const { stable } = require("./kinds")
+const { internals } = require("./socket")
+
+let proxies = 0
+
+class Proxy {
+  #frontEnd
+  #backEnd
+  // The PAIR that steers the thread, while there is one.
+  #control = null
+
+  constructor(frontEnd, backEnd) {
+    this.#frontEnd = frontEnd
+    this.#backEnd = backEnd
+    // Says so if they are no sockets.
+    internals.native(frontEnd)
+    internals.native(backEnd)
+  }
+
+  get frontEnd() {
+    return this.#frontEnd
+  }
+
+  get backEnd() {
+    return this.#backEnd
+  }
+
+  async run() {
+    const ends = [this.#frontEnd, this.#backEnd]
+    for (const end of ends) {
+      if (end.closed) throw error("EBADF", "Socket is closed")
+      if (internals.isBusy(end)) throw error("EBUSY", "Socket is busy")
+    }
+    if (this.#control !== null) throw error("EBUSY", "The proxy is running")
+    const { context } = this.#frontEnd
+    const name = `inproc://tautline.proxy.${process.pid}.${threadNumber()}.${++proxies}`
+    const control = new stable.Pair({ context, linger: 0 })
+    this.#control = control
+    try {
+      control.bindSync(name)
+      // What was received here before goes first.
+      for (const [from, to] of [ends, [...ends].reverse()]) {
+        for (const message of internals.leftover(from)) await to.send(message)
+      }
+      const [front, back] = ends.map(internals.native)
+      checked(addon.startProxy(front, back, contexts.native(context), name))
+      internals.native(control).setSteering()
+      for (const end of ends) internals.lend(end, true)
+      const [outcome] = await control.receive()
+      const errno = outcome.readInt32LE(0)
+      if (errno !== 0) throw failure(errno)
+    } finally {
+      this.#control = null
+      control.close()
+      for (const end of ends) end.close()
+    }
+  }
+
+  pause() {
+    this.#steer("PAUSE")
+  }
+
+  resume() {
+    this.#steer("RESUME")
+  }
+
+  terminate() {
+    this.#steer("TERMINATE")
+  }
+
+  #steer(command) {
+    if (this.#control === null) throw error("EINVAL", "The proxy is not running")
+    this.#control.send(command).catch(() => {})
+  }
+}
+
+const threadNumber = () => require("node:worker_threads").threadId
+
+module.exports = { Proxy }

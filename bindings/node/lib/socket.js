@@ -1,0 +1,425 @@
+// The class that all sockets share: messages in and out, endpoints, the end.
+//
+// Sending: a message goes to the engine at once. Receiving: one call of the addon takes what is there, up to a batch, packed into a
+// chunk of memory that all sockets of the thread share; messages are cut from it as they are asked for. Both return promises that are
+// resolved already if nothing has to be waited for; after a number of those the event loop gets a turn.
+"use strict"
+
+const { addon, calls, ready, runtime } = require("./native")
+const { AGAIN, checked, error, failure } = require("./errors")
+const contexts = require("./context")
+const { NOTHING, plainMessage } = require("./messages")
+const options = require("./options")
+
+const CHUNK = 64 * 1024
+// The longest part that lies in a chunk, as in src/socket.rs.
+const SMALL_MAX = 4096
+const LARGE = 1 << 30
+const MORE = 1 << 31
+const LENGTH = LARGE - 1
+const TOO_LONG = -(2 ** 31)
+// Parts of the first batch, and of the largest.
+const FIRST_TABLE = 16
+const TABLE = 1024
+// Operations that wait for nothing between two turns of the event loop.
+const PATIENCE = 512
+// How often in a row something may be worth while and fail all the same, until the event loop gets a turn.
+const ATTEMPTS = 3
+
+const POLLIN = 1
+const POLLOUT = 2
+
+const EVENTS = 15
+
+// No socket's number.
+const NO_SOCKET = 2 ** 32 - 1
+
+const DONE = Promise.resolve()
+const END = { value: undefined, done: true }
+
+let pool = Buffer.alloc(0)
+let poolUsed = 0
+let patience = PATIENCE
+
+const again = () => error("EAGAIN", "Operation was not possible or timed out")
+const closed = () => error("EBADF", "Socket is closed")
+
+class Socket {
+  #native
+  // By which `calls` know it.
+  #number
+  #context
+  #closed = false
+  // A proxy has it.
+  #lent = false
+  #observer = null
+  #sendTimeout = -1
+  #receiveTimeout = -1
+  // The last batch: of its `#count` parts the first `#next` have been taken, the next one begins at `#at`.
+  #chunk = pool
+  #table = null
+  #count = 0
+  #next = 0
+  #at = 0
+  // Pending operations: { resolve, reject, timer }, and what is to be sent.
+  #reader = null
+  #writer = null
+  // Whether a pending operation keeps the process alive.
+  #keepsAlive = true
+
+  constructor(type, { context = contexts.context, ...given } = {}) {
+    this.#context = context
+    const native = contexts.native(context)
+    try {
+      this.#native = new addon.NativeSocket(runtime, native, type, this)
+    } catch (cause) {
+      throw Number(cause.message) < 0 ? failure(-cause.message) : cause
+    }
+    this.#number = this.#native.number
+    options.assign(this, given)
+  }
+
+  get context() {
+    return this.#context
+  }
+
+  get closed() {
+    return this.#closed
+  }
+
+  get events() {
+    if (this.#observer === null) {
+      const { Observer } = require("./observer")
+      this.#observer = new Observer(this)
+    }
+    return this.#observer
+  }
+
+  get readable() {
+    return this.#next < this.#count || (this.#state() & POLLIN) !== 0
+  }
+
+  get writable() {
+    return this.#writer === null && (this.#state() & POLLOUT) !== 0
+  }
+
+  #state() {
+    if (this.#closed || this.#lent) return 0
+    const state = new Int32Array(1)
+    checked(this.#native.getOption(EVENTS, new Uint8Array(state.buffer)))
+    return state[0]
+  }
+
+  // ---- sending
+
+  send(message) {
+    if (this.#writer !== null) return Promise.reject(this.#busy("writing", "send"))
+    const result = this.#attempt(message, undefined)
+    return result === 0 && --patience > 0 ? DONE : this.#sent(result, message, undefined)
+  }
+
+  // With { routingId, group }.
+  #sendAddressed(message, address) {
+    if (this.#writer !== null) return Promise.reject(this.#busy("writing", "send"))
+    return this.#sent(this.#attempt(message, address), message, address)
+  }
+
+  // 0, AGAIN or another error.
+  #attempt(message, address) {
+    if (address !== undefined) {
+      const plain = plainMessage(message)
+      const bytes = typeof plain === "string" ? Buffer.from(plain) : plain
+      return this.#native.sendAddressed(bytes, address.routingId ?? 0, address.group ?? NOTHING)
+    }
+    if (message instanceof Uint8Array && !(message.buffer instanceof SharedArrayBuffer)) {
+      return calls.send(this.#number, message, false)
+    }
+    if (typeof message === "string") return this.#sendText(message, false)
+    const plain = plainMessage(message)
+    if (!Array.isArray(plain)) return this.#sendPart(plain, false)
+    const last = plain.length - 1
+    for (let index = 0; index < last; index++) {
+      const result = this.#sendPart(plain[index], true)
+      // Only the first part can be refused.
+      if (result !== 0) return result
+    }
+    return this.#sendPart(plain[last], false)
+  }
+
+  #sendPart(part, more) {
+    return typeof part === "string" ? this.#sendText(part, more) : calls.send(this.#number, part, more)
+  }
+
+  #sendText(text, more) {
+    const result = calls.sendText(this.#number, text, more)
+    return result === TOO_LONG ? calls.send(this.#number, Buffer.from(text), more) : result
+  }
+
+  #sent(result, message, address) {
+    if (result === 0) {
+      if (patience > 0) return DONE
+      patience = PATIENCE
+      return new Promise(resolve => setImmediate(resolve))
+    }
+    if (result !== AGAIN) return Promise.reject(this.#failure(result))
+    if (this.#sendTimeout === 0) return Promise.reject(again())
+    return new Promise((resolve, reject) => {
+      const timer = this.#sendTimeout > 0 ? setTimeout(() => this.#giveUp(this.#endWriting()), this.#sendTimeout) : null
+      this.#writer = { resolve, reject, timer, message, address }
+      this.#arm()
+    })
+  }
+
+  #endWriting() {
+    const writer = this.#writer
+    this.#writer = null
+    clearTimeout(writer.timer)
+    return writer
+  }
+
+  // ---- receiving
+
+  receive() {
+    if (this.#reader !== null) return Promise.reject(this.#busy("reading", "receive"))
+    if (--patience <= 0) {
+      // The event loop has its turn, then it goes on as if nothing were there yet.
+      patience = PATIENCE
+      const promise = this.#receiveLater()
+      setImmediate(() => this.#progress())
+      return promise
+    }
+    if (this.#next < this.#count) return Promise.resolve(this.#take())
+    const count = this.#fill()
+    if (count > 0) return Promise.resolve(this.#take())
+    if (count !== AGAIN) return Promise.reject(this.#failure(count))
+    if (this.#receiveTimeout === 0) return Promise.reject(again())
+    const promise = this.#receiveLater()
+    this.#arm()
+    return promise
+  }
+
+  #receiveLater() {
+    return new Promise((resolve, reject) => {
+      const timer =
+        this.#receiveTimeout > 0 ? setTimeout(() => this.#giveUp(this.#endReading()), this.#receiveTimeout) : null
+      this.#reader = { resolve, reject, timer }
+    })
+  }
+
+  #endReading() {
+    const reader = this.#reader
+    this.#reader = null
+    clearTimeout(reader.timer)
+    return reader
+  }
+
+  // The next batch. The number of its parts, or an error.
+  #fill() {
+    if (pool.length - poolUsed < SMALL_MAX) {
+      pool = Buffer.allocUnsafeSlow(CHUNK)
+      poolUsed = 0
+    }
+    // A socket whose batches are full gets larger ones. The first word says how many bytes of the chunk are used.
+    if (this.#table === null) this.#table = new Uint32Array(1 + FIRST_TABLE)
+    else if (this.#count === this.#table.length - 1 && this.#count < TABLE) {
+      this.#table = new Uint32Array(1 + 4 * this.#count)
+    }
+    const count = calls.receive(this.#number, pool, poolUsed, this.#table)
+    this.#next = 0
+    if (count < 0) {
+      this.#count = 0
+      return count
+    }
+    this.#count = count
+    this.#chunk = pool
+    this.#at = poolUsed
+    poolUsed += this.#table[0]
+    return count
+  }
+
+  // The next message of the batch; its last parts may be in another one.
+  #take() {
+    const first = this.#table[++this.#next]
+    if ((first & MORE) === 0) return [this.#cut(first)]
+    const parts = [this.#cut(first)]
+    for (;;) {
+      if (this.#next === this.#count) checked(this.#fill())
+      const entry = this.#table[++this.#next]
+      parts.push(this.#cut(entry))
+      if ((entry & MORE) === 0) return parts
+    }
+  }
+
+  #cut(entry) {
+    if ((entry & LARGE) === 0) {
+      const start = this.#at
+      this.#at = start + (entry & LENGTH)
+      return this.#chunk.subarray(start, this.#at)
+    }
+    const part = Buffer.allocUnsafeSlow(this.#native.largeLength())
+    this.#native.takeLarge(part)
+    return part
+  }
+
+  [Symbol.asyncIterator]() {
+    return {
+      next: () => {
+        if (this.#closed) return Promise.resolve(END)
+        if (this.#next < this.#count && patience > 1 && this.#reader === null) {
+          patience--
+          return Promise.resolve({ value: this.#take(), done: false })
+        }
+        return this.receive().then(
+          value => ({ value, done: false }),
+          reason => {
+            if (this.#closed) return END
+            throw reason
+          },
+        )
+      },
+      return: () => Promise.resolve(END),
+    }
+  }
+
+  // ---- waiting
+
+  // Waits for what the pending operations need.
+  #arm() {
+    const interest = (this.#reader === null ? 0 : POLLIN) | (this.#writer === null ? 0 : POLLOUT)
+    if (calls.wait(this.#number, interest, this.#keepsAlive) !== 0) this.#progress()
+  }
+
+  // The addon's call: the wait is over.
+  [ready](status) {
+    this.#progress()
+  }
+
+  // Tries the pending operations, and waits again for what is left of them.
+  #progress() {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      if (this.#closed || this.#lent) return
+      if (this.#writer !== null) this.#progressWriting()
+      if (this.#reader !== null) this.#progressReading()
+      if (this.#reader === null && this.#writer === null) return
+      const interest = (this.#reader === null ? 0 : POLLIN) | (this.#writer === null ? 0 : POLLOUT)
+      if (calls.wait(this.#number, interest, this.#keepsAlive) === 0) return
+    }
+    setImmediate(() => this.#progress())
+  }
+
+  #progressWriting() {
+    const { message, address } = this.#writer
+    let result
+    try {
+      result = this.#attempt(message, address)
+    } catch (reason) {
+      // It was changed meanwhile.
+      this.#endWriting().reject(reason)
+      return
+    }
+    if (result === 0) this.#endWriting().resolve()
+    else if (result !== AGAIN) this.#endWriting().reject(failure(-result))
+  }
+
+  #progressReading() {
+    try {
+      const count = this.#next < this.#count ? 1 : this.#fill()
+      if (count > 0) {
+        const message = this.#take()
+        this.#endReading().resolve(message)
+      } else if (count !== AGAIN) this.#endReading().reject(failure(-count))
+    } catch (reason) {
+      this.#endReading().reject(reason)
+    }
+  }
+
+  #giveUp(operation) {
+    if (!this.#closed) this.#arm()
+    operation.reject(again())
+  }
+
+  #busy(doing, operation) {
+    if (this.#closed) throw closed()
+    return error("EBUSY", `Socket is busy ${doing}; only one ${operation} operation may be in progress at any time`)
+  }
+
+  // ENOTSOCK says that the addon has no socket any more.
+  #failure(result) {
+    if (this.#closed) throw closed()
+    return this.#lent ? error("EBUSY", "Socket is used by a proxy") : failure(-result)
+  }
+
+  // ---- endpoints
+
+  async bind(address) {
+    this.bindSync(address)
+  }
+
+  async unbind(address) {
+    this.unbindSync(address)
+  }
+
+  bindSync(address) {
+    this.#endpoint("bind", address)
+  }
+
+  unbindSync(address) {
+    this.#endpoint("unbind", address)
+  }
+
+  connect(address) {
+    this.#endpoint("connect", address)
+  }
+
+  disconnect(address) {
+    this.#endpoint("disconnect", address)
+  }
+
+  #endpoint(operation, address) {
+    if (typeof address !== "string") throw new TypeError("Address must be a string")
+    if (this.#closed) throw closed()
+    if (this.#lent) throw error("EBUSY", "Socket is used by a proxy")
+    checked(this.#native[operation](address), address)
+  }
+
+  // ---- the end
+
+  close() {
+    if (this.#closed) return
+    this.#closed = true
+    this.#count = this.#next = 0
+    this.#native.close()
+    this.#number = NO_SOCKET
+    for (const end of [this.#reader && this.#endReading(), this.#writer && this.#endWriting()]) end?.reject(again())
+  }
+
+  // ---- for the other modules of this package
+
+  static internals = {
+    native: socket => socket.#native,
+    sendAddressed: (socket, message, address) => socket.#sendAddressed(message, address),
+    isBusy: socket => socket.#reader !== null || socket.#writer !== null,
+    // What was received and not taken.
+    leftover(socket) {
+      const messages = []
+      while (socket.#next < socket.#count) messages.push(socket.#take())
+      return messages
+    },
+    lend(socket, on) {
+      socket.#lent = on
+    },
+    doNotKeepAlive(socket) {
+      socket.#keepsAlive = false
+    },
+    sendTimeout: [socket => socket.#sendTimeout, (socket, value) => (socket.#sendTimeout = value)],
+    receiveTimeout: [socket => socket.#receiveTimeout, (socket, value) => (socket.#receiveTimeout = value)],
+  }
+}
+
+const { internals } = Socket
+delete Socket.internals
+
+options.accessors(Socket.prototype, internals.native)
+options.define(Socket.prototype, options.everySocket)
+
+module.exports = { Socket, internals }

@@ -1,0 +1,41 @@
+// What the tests share.
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { fileURLToPath } from "node:url"
+import { dirname, join } from "node:path"
+
+export const packageRoot = dirname(dirname(fileURLToPath(import.meta.url)))
+
+// Two sockets that are joined; closed at the end of the test `t`.
+export async function pair(t, First, Second, { first = {}, second = {}, endpoint = "tcp://127.0.0.1:*" } = {}) {
+  const sockets = [new First(first), new Second(second)]
+  t.after(() => sockets.forEach(socket => socket.close()))
+  await sockets[0].bind(endpoint)
+  sockets[1].connect(sockets[0].lastEndpoint)
+  return sockets
+}
+
+export const strings = parts => parts.map(part => part.toString())
+
+// Runs a program that has the package as `zmq`; its exit code and what it has written.
+export async function program(source, { flags = [], until } = {}) {
+  const text = `const zmq = require(${JSON.stringify(packageRoot)}); ${source}`
+  const child = spawn(process.execPath, [...flags, "-e", text], { stdio: ["pipe", "pipe", "pipe"] })
+  return follow(child, until)
+}
+
+// Waits for the end of a child process, or for `until` in its output, and ends it then.
+export async function follow(child, until) {
+  const result = { code: null, output: "", errors: "" }
+  child.stderr.on("data", data => (result.errors += data))
+  child.stdout.on("data", data => {
+    result.output += data
+    if (until !== undefined && until.test(result.output)) child.kill()
+  })
+  const [code, signal] = await once(child, "close")
+  result.code = code ?? signal
+  return result
+}
+
+// A socket that is bound in the parent, for programs that connect to it: `endpoint` in their source.
+export const path = (...parts) => join(packageRoot, ...parts)

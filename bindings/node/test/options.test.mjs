@@ -1,0 +1,191 @@
+// Options, contexts, endpoints and errors.
+import assert from "node:assert/strict"
+import { test } from "node:test"
+import * as zmq from "../lib/index.js"
+
+const { Context, Dealer, Publisher, Pull, Push, Request, Router, Socket, Subscriber, XPublisher } = zmq
+
+test("options in the constructor and as properties", t => {
+  const socket = new Dealer({ receiveTimeout: 10, routingId: "me", linger: 0, sendHighWaterMark: 7, maxMessageSize: 5e9 })
+  t.after(() => socket.close())
+  const { receiveTimeout, routingId, linger, sendHighWaterMark, maxMessageSize } = socket
+  assert.deepEqual([receiveTimeout, routingId, linger, sendHighWaterMark, maxMessageSize], [10, "me", 0, 7, 5e9])
+  socket.immediate = true
+  assert.equal(socket.immediate, true)
+  socket.routingId = null
+  assert.equal(socket.routingId, null)
+})
+
+test("defaults", t => {
+  const socket = new Push()
+  t.after(() => socket.close())
+  for (const [name, value] of Object.entries({
+    linger: -1,
+    sendTimeout: -1,
+    sendHighWaterMark: 1000,
+    lastEndpoint: null,
+    type: 8,
+    maxMessageSize: -1,
+    affinity: 0,
+    plainUsername: null,
+    curvePublicKey: null,
+    securityMechanism: null,
+    interface: null,
+    handshakeInterval: 30000,
+    reconnectInterval: 100,
+    threadSafe: false,
+  })) {
+    assert.equal(socket[name], value, name)
+  }
+})
+
+test("every option of every kind can be read or written without harm", t => {
+  for (const [name, Kind] of Object.entries(zmq)) {
+    if (!(Kind?.prototype instanceof Socket)) continue
+    const socket = new Kind()
+    t.after(() => socket.close())
+    for (let part = Kind.prototype; part !== Object.prototype; part = Object.getPrototypeOf(part)) {
+      for (const [option, { get, set }] of Object.entries(Object.getOwnPropertyDescriptors(part))) {
+        if (!get && !set) continue
+        for (const use of [() => socket[option], () => (socket[option] = socket[option]), () => (socket[option] = {})]) {
+          try {
+            use()
+          } catch (reason) {
+            assert(reason instanceof TypeError || /^E[A-Z]+$/.test(reason.code), `${name}.${option}: ${reason}`)
+          }
+        }
+      }
+    }
+  }
+})
+
+test("values of the wrong type or out of range", () => {
+  assert.throws(() => new Push({ linger: "1" }), TypeError)
+  assert.throws(() => new Push({ immediate: 1 }), TypeError)
+  assert.throws(() => new Push({ plainUsername: 5 }), TypeError)
+  assert.throws(() => new Push({ nonsense: 1 }), TypeError)
+  assert.throws(() => new Push({ linger: -7 }), { code: "EINVAL" })
+  assert.throws(() => new Push({ curveServerKey: "short" }), { code: "EINVAL" })
+  assert.throws(() => new Push({ context: {} }), TypeError)
+  assert.throws(() => new XPublisher({ verbosity: "much" }), TypeError)
+  new XPublisher({ verbosity: "allSubsUnsubs" }).close()
+})
+
+test("a class of one's own for an option of one's own", t => {
+  class MyDealer extends Dealer {
+    get sendHighWaterMark() {
+      return this.getInt32Option(23)
+    }
+    set sendHighWaterMark(value) {
+      this.setInt32Option(23, value)
+    }
+  }
+  const socket = new MyDealer({ sendHighWaterMark: 456 })
+  t.after(() => socket.close())
+  assert.equal(socket.sendHighWaterMark, 456)
+})
+
+test("endpoints that are none", async t => {
+  const socket = new Push()
+  t.after(() => socket.close())
+  await assert.rejects(socket.bind("nonsense://x"), { code: "EPROTONOSUPPORT", address: "nonsense://x" })
+  await assert.rejects(socket.bind("tcp://127.0.0.1:99999"), { code: "EINVAL" })
+  await assert.rejects(socket.bind(5), TypeError)
+  assert.throws(() => socket.connect("x"), { code: "EINVAL", address: "x" })
+  assert.throws(() => socket.disconnect("tcp://127.0.0.1:1"), { code: "ENOENT" })
+  socket.bindSync("tcp://127.0.0.1:*")
+  const other = new Push()
+  t.after(() => other.close())
+  assert.throws(() => other.bindSync(socket.lastEndpoint), { code: "EADDRINUSE" })
+  await socket.unbind(socket.lastEndpoint)
+  await other.bind(socket.lastEndpoint)
+})
+
+test("a context of one's own", async t => {
+  const context = new Context({ ioThreads: 2, maxSockets: 2 })
+  assert.deepEqual([context.ioThreads, context.maxSockets, context.blocky, context.ipv6], [2, 2, true, false])
+  assert.throws(() => new Context({ ioThreads: -1 }), { code: "EINVAL" })
+  assert.throws(() => new Context({ nonsense: 1 }), TypeError)
+  const [pull, push] = [new Pull({ context }), new Push({ context })]
+  t.after(() => [pull, push].forEach(socket => socket.close()))
+  assert.equal(pull.context, context)
+  assert.throws(() => new Push({ context }), { code: "EMFILE" })
+  await pull.bind("inproc://own")
+  push.connect("inproc://own")
+  await push.send("here")
+  assert.equal((await pull.receive())[0].toString(), "here")
+  const stranger = new Push()
+  t.after(() => stranger.close())
+  assert.equal(stranger.context, zmq.context)
+})
+
+test("facts", () => {
+  assert.equal(zmq.version, "4.3.5")
+  assert(zmq.capability.curve && zmq.capability.ipc && !zmq.capability.gssapi)
+  const { publicKey, secretKey } = zmq.curveKeyPair()
+  assert(publicKey.length === 40 && secretKey.length === 40 && publicKey !== secretKey)
+})
+
+test("CURVE, and a peer with the wrong key", async t => {
+  const [server, client] = [zmq.curveKeyPair(), zmq.curveKeyPair()]
+  const pull = new Pull({ curveServer: true, curveSecretKey: server.secretKey })
+  const secured = { curvePublicKey: client.publicKey, curveSecretKey: client.secretKey, linger: 0 }
+  const push = new Push({ ...secured, curveServerKey: server.publicKey })
+  const wrong = new Push({ ...secured, curveServerKey: zmq.curveKeyPair().publicKey })
+  t.after(() => [pull, push, wrong].forEach(socket => socket.close()))
+  assert.equal(pull.securityMechanism, "curve")
+  assert.equal(push.curvePublicKey, client.publicKey)
+  await pull.bind("tcp://127.0.0.1:*")
+  const refused = new Promise(resolve => pull.events.on("handshake:error:protocol", resolve))
+  wrong.connect(pull.lastEndpoint)
+  const { error } = await refused
+  assert.match(error.code, /^ERR_ZMTP_/)
+  push.connect(pull.lastEndpoint)
+  await push.send("secret")
+  assert.equal((await pull.receive())[0].toString(), "secret")
+})
+
+test("PLAIN, and who may come in", async t => {
+  const judge = new zmq.Reply()
+  const judging = (async () => {
+    await judge.bind("inproc://zeromq.zap.01")
+    for await (const [version, id, , , , , name, password] of judge) {
+      const good = `${name}` === "me" && `${password}` === "word"
+      await judge.send([version, id, good ? "200" : "400", good ? "OK" : "No", good ? "me" : "", ""])
+    }
+  })()
+  const pull = new Pull({ plainServer: true, zapDomain: "test" })
+  const wrong = new Push({ plainUsername: "me", plainPassword: "guess", linger: 0 })
+  const push = new Push({ plainUsername: "me", plainPassword: "word" })
+  t.after(async () => {
+    ;[pull, push, wrong, judge].forEach(socket => socket.close())
+    await judging
+  })
+  await pull.bind("tcp://127.0.0.1:*")
+  const refused = new Promise(resolve => pull.events.on("handshake:error:auth", resolve))
+  wrong.connect(pull.lastEndpoint)
+  assert.equal((await refused).error.status, 400)
+  push.connect(pull.lastEndpoint)
+  await push.send("hello")
+  assert.equal((await pull.receive())[0].toString(), "hello")
+})
+
+test("subscribing wants texts or buffers", t => {
+  const socket = new Subscriber()
+  t.after(() => socket.close())
+  assert.throws(() => socket.subscribe(5), TypeError)
+  socket.subscribe()
+  socket.unsubscribe()
+})
+
+test("options that a kind does not have", t => {
+  for (const [Kind, option] of [
+    [Publisher, "receiveTimeout"],
+    [Pull, "sendTimeout"],
+    [Push, "routingId"],
+    [Request, "conflate"],
+    [Router, "correlate"],
+  ]) {
+    assert.throws(() => new Kind({ [option]: 1 }), TypeError)
+  }
+})

@@ -1,0 +1,169 @@
+// How a process and its threads end, and what the garbage collector does.
+import assert from "node:assert/strict"
+import { test } from "node:test"
+import { Pull } from "../lib/index.js"
+import { program } from "./common.mjs"
+
+async function sink(t) {
+  const pull = new Pull()
+  t.after(() => pull.close())
+  await pull.bind("tcp://127.0.0.1:*")
+  return [pull, JSON.stringify(pull.lastEndpoint)]
+}
+
+test("open sockets do not keep a process", async () => {
+  const { code, errors } = await program(`
+    const pull = new zmq.Pull(), sub = new zmq.Subscriber()
+    pull.bindSync("tcp://127.0.0.1:*")
+    sub.connect(pull.lastEndpoint)
+    sub.subscribe()
+    new zmq.Request().connect("tcp://127.0.0.1:1")`)
+  assert.deepEqual([code, errors], [0, ""])
+})
+
+test("a pending receive keeps it, until the socket is closed", async () => {
+  const { code, output } = await program(`
+    const pull = new zmq.Pull()
+    pull.receive().catch(reason => console.log(reason.code))
+    setTimeout(() => pull.close(), 50).unref()
+    setTimeout(() => {}, 60)`)
+  assert.deepEqual([code, output], [0, "EAGAIN\n"])
+})
+
+test("what was sent last arrives, though the program ends", async t => {
+  const [pull, endpoint] = await sink(t)
+  const ended = program(`
+    const push = new zmq.Push()
+    push.connect(${endpoint})
+    ;(async () => { for (let i = 0; i < 500; i++) await push.send("x".repeat(1000)); await push.send("last") })()`)
+  let count = 0
+  for await (const [message] of pull) {
+    count++
+    if (message.toString() === "last") break
+  }
+  assert.equal(count, 501)
+  assert.equal((await ended).code, 0)
+})
+
+test("it says what it waits for at the end", async () => {
+  const { errors } = await program(
+    `const push = new zmq.Push()
+     push.connect("tcp://127.0.0.1:1")
+     push.send("nobody gets it").then(() => console.log("queued"))
+     setInterval(() => process.stdout.write("."), 10).unref()`,
+    { flags: ["--no-warnings"], until: /queued/ },
+  )
+  assert.equal(errors, "")
+  const { code } = await program(`
+    zmq.context.blocky = false
+    const push = new zmq.Push()
+    push.connect("tcp://127.0.0.1:1")
+    push.send("nobody gets it")`)
+  assert.equal(code, 0)
+})
+
+test("process.exit() at any time", async () => {
+  const { code } = await program(`
+    const [pull, push] = [new zmq.Pull(), new zmq.Push()]
+    pull.bindSync("tcp://127.0.0.1:*")
+    push.connect(pull.lastEndpoint)
+    pull.receive()
+    push.send("x").then(() => setImmediate(() => process.exit(3)))`)
+  assert.equal(code, 3)
+})
+
+test("an exception in the code that receives ends the process as any other", async () => {
+  const { code, errors } = await program(`
+    const [a, b] = [new zmq.Pair(), new zmq.Pair()]
+    a.bindSync("inproc://a")
+    b.connect("inproc://a")
+    b.receive().then(() => { throw new Error("mine") })
+    setImmediate(() => a.send("x"))`)
+  assert.equal(code, 1)
+  assert.match(errors, /Error: mine/)
+})
+
+test("a listener's exception, too", async () => {
+  const { code, errors } = await program(`
+    const pull = new zmq.Pull()
+    pull.events.on("bind", () => { throw new Error("mine") })
+    pull.bindSync("tcp://127.0.0.1:*")`)
+  assert.equal(code, 1)
+  assert.match(errors, /Error: mine/)
+})
+
+test("worker threads share the context, and end with sockets open", async () => {
+  const { code, output, errors } = await program(`
+    const { Worker } = require("node:worker_threads")
+    const source = \`
+      const zmq = require(\${JSON.stringify(require.resolve(${JSON.stringify("PACKAGE")}))})
+      const { workerData } = require("node:worker_threads")
+      const push = new zmq.Push()
+      push.connect("inproc://main")
+      const idle = new zmq.Pull()
+      idle.receive().catch(() => {})
+      const proxy = new zmq.Proxy(new zmq.Router(), new zmq.Dealer())
+      proxy.run()
+      push.send("from " + workerData).then(() => setTimeout(() => process.exit(), 5))\`
+    ;(async () => {
+      const pull = new zmq.Pull()
+      await pull.bind("inproc://main")
+      const ended = []
+      for (let i = 0; i < 4; i++) {
+        const worker = new Worker(source, { eval: true, workerData: i })
+        ended.push(new Promise(resolve => worker.once("exit", resolve)))
+      }
+      const seen = []
+      for (let i = 0; i < 4; i++) seen.push(String((await pull.receive())[0]))
+      await Promise.all(ended)
+      console.log(seen.sort().join())
+    })()`.replace("PACKAGE", (await import("./common.mjs")).packageRoot))
+  assert.equal(errors, "")
+  assert.deepEqual([code, output], [0, "from 0,from 1,from 2,from 3\n"])
+})
+
+test("a worker that is terminated while it waits", async () => {
+  const { code, errors } = await program(`
+    const { Worker } = require("node:worker_threads")
+    const root = ${JSON.stringify((await import("./common.mjs")).packageRoot)}
+    const source = "const zmq = require(" + JSON.stringify(root) + "); const s = new zmq.Pull(); s.bindSync('tcp://127.0.0.1:*'); s.receive(); require('node:worker_threads').parentPort.postMessage(1)"
+    const worker = new Worker(source, { eval: true })
+    worker.once("message", () => worker.terminate())`)
+  assert.deepEqual([code, errors], [0, ""])
+})
+
+test("a socket that nobody has any more is closed", async () => {
+  const { code, output } = await program(
+    `(async () => {
+      const context = new zmq.Context({ maxSockets: 50 })
+      let made = 0
+      for (; made < 1000; made++) {
+        new zmq.Push({ context, linger: 0 })
+        if (made % 20 === 19) {
+          global.gc()
+          await new Promise(resolve => setImmediate(resolve))
+          await new Promise(resolve => setImmediate(resolve))
+        }
+      }
+      console.log(made)
+    })()`,
+    { flags: ["--expose-gc"] },
+  )
+  assert.deepEqual([code, output], [0, "1000\n"])
+})
+
+test("a socket that waits is not collected", async () => {
+  const { code, output } = await program(
+    `const push = new zmq.Push({ linger: 0 })
+     ;(() => {
+       const pull = new zmq.Pull()
+       pull.bindSync("tcp://127.0.0.1:*")
+       push.connect(pull.lastEndpoint)
+       pull.receive().then(([message]) => console.log(String(message)))
+     })()
+     for (let i = 0; i < 5; i++) global.gc()
+     setTimeout(() => { global.gc(); push.send("still there") }, 20)`,
+    { flags: ["--expose-gc"] },
+  )
+  assert.deepEqual([code, output], [0, "still there\n"])
+})

@@ -1,0 +1,184 @@
+// Promises: when they are resolved, when they are rejected, and that the event loop goes on.
+import assert from "node:assert/strict"
+import { test } from "node:test"
+import { Dealer, Pair, Pull, Push, Reply, Request, Router } from "../lib/index.js"
+import { pair } from "./common.mjs"
+
+const turn = () => new Promise(resolve => setImmediate(resolve))
+
+test("a send waits for room, and is resolved when there is some", async t => {
+  const [pull, push] = await pair(t, Pull, Push, {
+    first: { receiveHighWaterMark: 1 },
+    second: { sendHighWaterMark: 1 },
+    endpoint: "inproc://room",
+  })
+  let sent = 0
+  const sending = (async () => {
+    for (; sent < 100; sent++) await push.send(`${sent}`)
+  })()
+  for (let i = 0; i < 20; i++) await turn()
+  assert(sent < 10, `${sent} messages went into room for two`)
+  for (let i = 0; i < 100; i++) assert.equal((await pull.receive())[0].toString(), `${i}`)
+  await sending
+})
+
+test("without a peer a send waits, and another is refused", async t => {
+  const push = new Push()
+  t.after(() => push.close())
+  const first = push.send("first")
+  await assert.rejects(push.send("second"), { code: "EBUSY" })
+  assert.equal(push.writable, false)
+  const pull = new Pull()
+  t.after(() => pull.close())
+  await pull.bind("tcp://127.0.0.1:*")
+  push.connect(pull.lastEndpoint)
+  await first
+  assert.equal((await pull.receive())[0].toString(), "first")
+  assert.equal(push.writable, true)
+})
+
+test("one receive at a time", async t => {
+  const [pull, push] = await pair(t, Pull, Push)
+  const first = pull.receive()
+  await assert.rejects(pull.receive(), { code: "EBUSY" })
+  await push.send("message")
+  assert.equal((await first)[0].toString(), "message")
+})
+
+test("time limits", async t => {
+  const socket = new Dealer({ receiveTimeout: 5, sendTimeout: 5 })
+  t.after(() => socket.close())
+  await assert.rejects(socket.receive(), { code: "EAGAIN" })
+  await assert.rejects(socket.send("nobody there"), { code: "EAGAIN" })
+  socket.receiveTimeout = 0
+  socket.sendTimeout = 0
+  await assert.rejects(socket.receive(), { code: "EAGAIN" })
+  await assert.rejects(socket.send("nobody there"), { code: "EAGAIN" })
+})
+
+test("a limit that has passed leaves nothing behind", async t => {
+  const [first, second] = await pair(t, Pair, Pair, { first: { receiveTimeout: 1 } })
+  await assert.rejects(first.receive(), { code: "EAGAIN" })
+  await second.send("later")
+  first.receiveTimeout = -1
+  assert.equal((await first.receive())[0].toString(), "later")
+})
+
+test("sending while a receive waits, and the other way round", async t => {
+  const [router, dealer] = await pair(t, Router, Dealer)
+  const answers = (async () => {
+    for (let i = 0; i < 200; i++) assert.equal((await dealer.receive())[0].toString(), `${i}`)
+  })()
+  const questions = (async () => {
+    for (let i = 0; i < 200; i++) {
+      await dealer.send(`${i}`)
+      if (i % 10 === 0) await turn()
+    }
+  })()
+  for (let i = 0; i < 200; i++) {
+    const waiting = router.receive()
+    await turn()
+    await router.send(await waiting)
+  }
+  await Promise.all([answers, questions])
+})
+
+test("looking at a socket does not lose what a receive waits for", async t => {
+  const [first, second] = await pair(t, Pair, Pair, { endpoint: "inproc://looking" })
+  for (let i = 0; i < 300; i++) {
+    const waiting = first.receive()
+    if (i % 3 === 0) await new Promise(resolve => setTimeout(resolve, 1))
+    await second.send(`${i}`)
+    void first.readable
+    assert.equal((await waiting)[0].toString(), `${i}`)
+  }
+})
+
+test("the state of a socket", async t => {
+  const [pull, push] = await pair(t, Pull, Push)
+  assert.deepEqual([pull.readable, pull.writable, push.readable], [false, false, false])
+  await push.send("one")
+  await push.send("two")
+  await pull.receive()
+  while (!pull.readable) await turn()
+  await pull.receive()
+  assert.equal(pull.readable, false)
+})
+
+test("a stream of messages leaves the event loop its turns", async t => {
+  const [pull, push] = await pair(t, Pull, Push)
+  let timers = 0
+  const timer = setInterval(() => timers++, 1)
+  t.after(() => clearInterval(timer))
+  const count = 50_000
+  const sending = (async () => {
+    for (let i = 0; i < count && timers < 5; i = (i + 1) % count) await push.send("x".repeat(50))
+    await push.send("")
+  })()
+  for await (const [message] of pull) if (message.length === 0) break
+  await sending
+  assert(timers >= 5)
+})
+
+test("the rules of a pattern", async t => {
+  const [rep, req] = await pair(t, Reply, Request)
+  await assert.rejects(req.receive(), { code: "EFSM" })
+  await req.send("question")
+  await assert.rejects(req.send("another"), { code: "EFSM" })
+  await rep.receive()
+  await assert.rejects(rep.receive(), { code: "EFSM" })
+  await rep.send("answer")
+  await req.receive()
+})
+
+test("a message to nobody", async t => {
+  const router = new Router({ mandatory: true })
+  t.after(() => router.close())
+  await assert.rejects(router.send(["nobody", "hello"]), { code: "EHOSTUNREACH" })
+})
+
+test("what a socket does not do", async t => {
+  const [pull, push] = await pair(t, Pull, Push)
+  await assert.rejects(push.receive(), { code: "ENOTSUP" })
+  await assert.rejects(pull.send("x"), { code: "ENOTSUP" })
+})
+
+test("closing ends what waits, and the iteration", async t => {
+  const [pull, other] = [new Pull(), new Pull()]
+  const push = new Push()
+  const iteration = (async () => {
+    for await (const message of other) assert.fail(`${message}`)
+  })()
+  const receiving = pull.receive()
+  const sending = push.send("nobody there")
+  ;[pull, push, other].forEach(socket => socket.close())
+  await assert.rejects(receiving, { code: "EAGAIN" })
+  await assert.rejects(sending, { code: "EAGAIN" })
+  await iteration
+  pull.close()
+  assert.equal(pull.closed, true)
+  assert.equal(pull.readable, false)
+  assert.throws(() => pull.receive(), { code: "EBADF" })
+  assert.throws(() => push.send("x"), { code: "EBADF" })
+  assert.throws(() => pull.connect("inproc://x"), { code: "EBADF" })
+  assert.throws(() => pull.linger, { code: "ENOTSOCK" })
+})
+
+test("leaving an iteration does not close the socket", async t => {
+  const [pull, push] = await pair(t, Pull, Push)
+  for (let i = 0; i < 5; i++) await push.send(`${i}`)
+  for await (const [message] of pull) if (message.toString() === "1") break
+  assert.equal((await pull.receive())[0].toString(), "2")
+})
+
+test("thousands of sockets come and go", async t => {
+  for (let round = 0; round < 20; round++) {
+    const pull = new Pull({ linger: 0 })
+    await pull.bind(`inproc://round-${round}`)
+    const pushes = Array.from({ length: 50 }, () => new Push({ linger: 0 }))
+    pushes.forEach(push => push.connect(`inproc://round-${round}`))
+    await Promise.all(pushes.map((push, i) => push.send(`${i}`)))
+    for (let i = 0; i < pushes.length; i++) await pull.receive()
+    ;[pull, ...pushes].forEach(socket => socket.close())
+  }
+})
