@@ -10,7 +10,7 @@ SO_VERSION := 5.2.5
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO ?= cargo
 
-.PHONY: help build run bench languages budget test lint loom upstream interop programs soak install uninstall clean
+.PHONY: help build run bench languages budget test lint loom upstream interop programs node soak install uninstall clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -39,6 +39,7 @@ lint: ## formatting, clippy, rustdoc, layers, sizes, unsafe
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps --document-private-items
+	cd bindings/node && $(CARGO) fmt --check && CARGO_TARGET_DIR=$(abspath $(TARGET))/node $(CARGO) clippy -- -D warnings
 	$(CARGO) run --quiet -p xtask -- check
 
 loom: ## the concurrent parts under every interleaving
@@ -54,6 +55,11 @@ interop: ## exchange with libzmq, JeroMQ, go-zeromq and peers written from raw b
 
 programs: ## real programs, unmodified: pyzmq, Node.js, Go, Rust, Jupyter, locust, rsyslog, PHP ... (PREFIX=baseline: on libzmq 4.3.5)
 	@tests/programs/run.sh
+
+node: ## the Node.js package with its addon for this platform: bindings/node/tautline-*.tgz
+	@scripts/need.sh cargo:cargo node:nodejs npm:npm
+	@CARGO_TARGET_DIR=$(abspath $(TARGET))/node node bindings/node/scripts/build.mjs
+	@cd bindings/node && npm pack
 
 soak: ## connect, kill, reconnect, terminate for SOAK_SECONDS (1800)
 	@SOAK_SECONDS=$(SOAK_SECONDS) tests/soak/run.sh

@@ -86,12 +86,8 @@ fn wait(socket: &Rc<Inner>, arguments: &Arguments<'_>) -> i32 {
     socket.watched.wait((arguments.number(1) & 3) as i16, arguments.flag(2))
 }
 
-const CALLS: [(&CStr, Entry); 4] = [
-    (c"send", entry::<0>),
-    (c"sendText", entry::<1>),
-    (c"receive", entry::<2>),
-    (c"wait", entry::<3>),
-];
+const CALLS: [(&CStr, Entry); 4] =
+    [(c"send", entry::<0>), (c"sendText", entry::<1>), (c"receive", entry::<2>), (c"wait", entry::<3>)];
 const BODIES: [Call; 4] = [send, send_text, receive, wait];
 
 type Entry = unsafe extern "C" fn(sys::napi_env, sys::napi_callback_info) -> sys::napi_value;

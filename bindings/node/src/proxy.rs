@@ -10,7 +10,12 @@ use crate::socket::NativeSocket;
 /// Takes both sockets away from JavaScript and joins them until the PAIR bound to `control` says TERMINATE. Then the sockets are closed,
 /// and the errno of the end goes to that PAIR, 4 bytes. Returns 0 or an error; then both sockets are as before.
 #[napi(catch_unwind)]
-pub fn start_proxy(front: &NativeSocket, back: &NativeSocket, context: &NativeContext, control: String) -> i32 {
+pub fn start_proxy(
+    front: &NativeSocket,
+    back: &NativeSocket,
+    context: &NativeContext,
+    control: String,
+) -> i32 {
     start(front, back, &context.0, &control).map_or_else(code, |()| 0)
 }
 

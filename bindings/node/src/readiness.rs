@@ -96,7 +96,11 @@ impl Watched {
         }
         let status = self.turn();
         let wait = &mut *self.wait.borrow_mut();
-        if status == PENDING { self.hold(wait) } else { self.settle(wait) }
+        if status == PENDING {
+            self.hold(wait)
+        } else {
+            self.settle(wait)
+        }
         status
     }
 

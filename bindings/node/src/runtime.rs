@@ -135,7 +135,9 @@ fn terminate(context: core::Context) {
         return;
     }
     if ended.recv_timeout(SILENT) == Err(mpsc::RecvTimeoutError::Timeout) {
-        eprintln!("tautline: waiting until queued messages are sent; `linger` and `context.blocky` say for how long");
+        eprintln!(
+            "tautline: waiting until queued messages are sent; `linger` and `context.blocky` say for how long"
+        );
         let _ = ended.recv();
     }
 }

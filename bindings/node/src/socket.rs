@@ -101,7 +101,9 @@ impl NativeSocket {
     /// Sends a part with what some kinds of sockets need beside it. 0 or an error.
     #[napi(catch_unwind)]
     pub fn send_addressed(&self, env: Env, part: Unknown<'_>, routing_id: u32, group: Unknown<'_>) -> i32 {
-        let (Some(part), Some(group)) = (view::bytes(env.raw(), part.raw()), view::bytes(env.raw(), group.raw())) else {
+        let (Some(part), Some(group)) =
+            (view::bytes(env.raw(), part.raw()), view::bytes(env.raw(), group.raw()))
+        else {
             return code(Error::Fault);
         };
         let mut message = Message::from_slice(part);
@@ -195,8 +197,7 @@ impl NativeSocket {
     #[napi(catch_unwind)]
     pub fn monitor(&self, endpoint: String, events: u32) -> i32 {
         outcome(
-            self.0.watched
-                .with(|socket| socket.monitor(Some(&endpoint), events.into(), 1, SocketType::Pair)),
+            self.0.watched.with(|socket| socket.monitor(Some(&endpoint), events.into(), 1, SocketType::Pair)),
         )
     }
 

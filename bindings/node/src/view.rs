@@ -4,7 +4,11 @@ use napi::sys;
 use std::ptr;
 
 /// What lies in a `Uint8Array` (a `Buffer` is one) or `Uint32Array`.
-fn raw_view(env: sys::napi_env, value: sys::napi_value, kind: sys::napi_typedarray_type) -> Option<(*mut u8, usize)> {
+fn raw_view(
+    env: sys::napi_env,
+    value: sys::napi_value,
+    kind: sys::napi_typedarray_type,
+) -> Option<(*mut u8, usize)> {
     let mut found = 0;
     let mut len = 0;
     let mut data = ptr::null_mut();

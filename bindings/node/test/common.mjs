@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { fileURLToPath } from "node:url"
-import { dirname, join } from "node:path"
+import { dirname } from "node:path"
 
 export const packageRoot = dirname(dirname(fileURLToPath(import.meta.url)))
 
@@ -24,18 +24,19 @@ export async function program(source, { flags = [], until } = {}) {
   return follow(child, until)
 }
 
-// Waits for the end of a child process, or for `until` in its output, and ends it then.
+// Waits for the end of a child process, or for `until` in what it writes, and ends it then.
 export async function follow(child, until) {
   const result = { code: null, output: "", errors: "" }
-  child.stderr.on("data", data => (result.errors += data))
-  child.stdout.on("data", data => {
-    result.output += data
-    if (until !== undefined && until.test(result.output)) child.kill()
-  })
+  for (const [stream, name] of [
+    [child.stdout, "output"],
+    [child.stderr, "errors"],
+  ]) {
+    stream.on("data", data => {
+      result[name] += data
+      if (until?.test(result[name])) child.kill()
+    })
+  }
   const [code, signal] = await once(child, "close")
   result.code = code ?? signal
   return result
 }
-
-// A socket that is bound in the parent, for programs that connect to it: `endpoint` in their source.
-export const path = (...parts) => join(packageRoot, ...parts)

@@ -52,7 +52,8 @@ test("a retry says when it is", async t => {
   t.after(() => push.close())
   const retried = new Promise(resolve => push.events.on("connect:retry", resolve))
   push.connect("tcp://127.0.0.1:1")
-  assert.equal((await retried).interval, 20)
+  const { interval } = await retried
+  assert(interval >= 20 && interval < 40, `${interval}`)
 })
 
 test("a proxy between many", async t => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
 import { Pull } from "../lib/index.js"
-import { program } from "./common.mjs"
+import { packageRoot, program } from "./common.mjs"
 
 async function sink(t) {
   const pull = new Pull()
@@ -45,21 +45,19 @@ test("what was sent last arrives, though the program ends", async t => {
   assert.equal((await ended).code, 0)
 })
 
-test("it says what it waits for at the end", async () => {
-  const { errors } = await program(
-    `const push = new zmq.Push()
-     push.connect("tcp://127.0.0.1:1")
-     push.send("nobody gets it").then(() => console.log("queued"))
-     setInterval(() => process.stdout.write("."), 10).unref()`,
-    { flags: ["--no-warnings"], until: /queued/ },
-  )
-  assert.equal(errors, "")
-  const { code } = await program(`
-    zmq.context.blocky = false
-    const push = new zmq.Push()
-    push.connect("tcp://127.0.0.1:1")
-    push.send("nobody gets it")`)
-  assert.equal(code, 0)
+const unsent = `
+  const push = new zmq.Push()
+  push.connect("tcp://127.0.0.1:1")
+  push.send("nobody gets it")`
+
+test("the end waits for what is queued, and says so", async () => {
+  const { code, errors } = await program(unsent, { until: /waiting until queued messages are sent/ })
+  assert.equal(code, "SIGTERM", errors)
+})
+
+test("unless it was told not to", async () => {
+  assert.equal((await program(`zmq.context.blocky = false; ${unsent}`)).code, 0)
+  assert.equal((await program(`${unsent}; push.linger = 0`)).code, 0)
 })
 
 test("process.exit() at any time", async () => {
@@ -92,42 +90,48 @@ test("a listener's exception, too", async () => {
   assert.match(errors, /Error: mine/)
 })
 
+const required = `require(${JSON.stringify(packageRoot)})`
+
 test("worker threads share the context, and end with sockets open", async () => {
+  const worker = `
+    const zmq = ${required}
+    const { workerData } = require("node:worker_threads")
+    const push = new zmq.Push()
+    push.connect("inproc://main")
+    const idle = new zmq.Pull()
+    idle.receive().catch(() => {})
+    const proxy = new zmq.Proxy(new zmq.Router(), new zmq.Dealer())
+    proxy.run().catch(() => {})
+    push.send("from " + workerData).then(() => setTimeout(() => process.exit(), 5))`
   const { code, output, errors } = await program(`
     const { Worker } = require("node:worker_threads")
-    const source = \`
-      const zmq = require(\${JSON.stringify(require.resolve(${JSON.stringify("PACKAGE")}))})
-      const { workerData } = require("node:worker_threads")
-      const push = new zmq.Push()
-      push.connect("inproc://main")
-      const idle = new zmq.Pull()
-      idle.receive().catch(() => {})
-      const proxy = new zmq.Proxy(new zmq.Router(), new zmq.Dealer())
-      proxy.run()
-      push.send("from " + workerData).then(() => setTimeout(() => process.exit(), 5))\`
     ;(async () => {
       const pull = new zmq.Pull()
       await pull.bind("inproc://main")
       const ended = []
       for (let i = 0; i < 4; i++) {
-        const worker = new Worker(source, { eval: true, workerData: i })
+        const worker = new Worker(${JSON.stringify(worker)}, { eval: true, workerData: i })
         ended.push(new Promise(resolve => worker.once("exit", resolve)))
       }
       const seen = []
       for (let i = 0; i < 4; i++) seen.push(String((await pull.receive())[0]))
       await Promise.all(ended)
       console.log(seen.sort().join())
-    })()`.replace("PACKAGE", (await import("./common.mjs")).packageRoot))
+    })()`)
   assert.equal(errors, "")
   assert.deepEqual([code, output], [0, "from 0,from 1,from 2,from 3\n"])
 })
 
 test("a worker that is terminated while it waits", async () => {
+  const worker = `
+    const zmq = ${required}
+    const socket = new zmq.Pull()
+    socket.bindSync("tcp://127.0.0.1:*")
+    socket.receive()
+    require("node:worker_threads").parentPort.postMessage("waiting")`
   const { code, errors } = await program(`
     const { Worker } = require("node:worker_threads")
-    const root = ${JSON.stringify((await import("./common.mjs")).packageRoot)}
-    const source = "const zmq = require(" + JSON.stringify(root) + "); const s = new zmq.Pull(); s.bindSync('tcp://127.0.0.1:*'); s.receive(); require('node:worker_threads').parentPort.postMessage(1)"
-    const worker = new Worker(source, { eval: true })
+    const worker = new Worker(${JSON.stringify(worker)}, { eval: true })
     worker.once("message", () => worker.terminate())`)
   assert.deepEqual([code, errors], [0, ""])
 })

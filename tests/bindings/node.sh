@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# The Node.js binding: builds the addon, runs its tests with Node's own test runner, and the exchange over every pattern that
+# tests/programs runs on the package `zeromq`, with the import changed. Ends with `node: N passed, N failed, N skipped`.
+#
+# From npm come, once, kept under target/bindings: the TypeScript compiler, and zeromq's README for its examples. Without the
+# registry the tests that need them are skipped.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+binding=$root/bindings/node
+tools=$root/target/bindings/node-tools
+if [[ ${LIMITED:-} != node-binding ]]; then
+    LIMITED=node-binding exec timeout -k 10 "${LIMIT:-500}" "$0" "$@"
+fi
+
+if ! "$root/scripts/need.sh" cargo:cargo node:nodejs npm:npm >&2; then
+    echo "skipped: the Node.js binding needs cargo, node and npm"
+    echo "node: 0 passed, 0 failed, 1 skipped"
+    exit 0
+fi
+
+# The tools are pinned: what is tested does not change from one day to the next.
+if [[ ! -e $tools/.complete ]]; then
+    rm -rf "$tools" && mkdir -p "$tools"
+    if npm install --ignore-scripts --no-audit --no-fund --no-save --prefix "$tools" \
+        typescript@5.9.3 @types/node@20.19.25 zeromq@6.8.0 >"$tools.log" 2>&1; then
+        touch "$tools/.complete"
+    else
+        tail -n 5 "$tools.log"
+    fi
+fi
+if [[ -e $tools/.complete ]]; then
+    export TSC=$tools/node_modules/.bin/tsc ZEROMQ_README=$tools/node_modules/zeromq/README.md
+fi
+
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/node
+node "$binding/scripts/build.mjs"
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/node-binding.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+code=0
+(cd "$binding" && node --test --test-reporter=tap test/) >"$work/tap" 2>&1 || code=$?
+grep -vE '^ *ok |^ *# Subtest|duration_ms|^ *(---|\.\.\.)$' "$work/tap" || true
+sum() { sed -n "s/^# $1 \([0-9]*\)$/\1/p" "$work/tap"; }
+passed=$(sum pass) failed=$(($(sum fail) + $(sum cancelled))) skipped=$(sum skipped)
+
+mkdir "$work/node_modules"
+ln -s "$binding" "$work/node_modules/tautline"
+sed 's/require("zeromq")/require("tautline")/' "$root/tests/programs/node/exchange.js" >"$work/exchange.js"
+(cd "$work" && timeout 120 node exchange.js) | tee "$work/exchange.log" | grep -v '^ok ' || true
+passed=$((passed + $(grep -c '^ok ' "$work/exchange.log" || true)))
+failed=$((failed + $(grep -c '^not ok ' "$work/exchange.log" || true)))
+grep -q '^end$' "$work/exchange.log" || failed=$((failed + 1))
+[[ $code -eq 0 || $failed -gt 0 ]] || failed=1
+
+echo "node: $passed passed, $failed failed, $skipped skipped"
+[[ $failed -eq 0 ]]
