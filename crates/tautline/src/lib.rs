@@ -59,6 +59,9 @@ mod readme {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide.md")]
 mod guide {}
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/migration.md")]
+mod migration {}
 
 pub mod aio;
 mod batch;

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# What somebody gets who depends on the crate: packages all of its parts, unpacks them elsewhere, and builds and runs the
+# first example of its README as a project of its own. Then, with the oldest compiler that Cargo.toml names, if rustup has it or
+# can get it.
+#
+#   package    every part can be packaged
+#   example    the README's first example builds against the packages and runs, with a C compiler that always fails
+#   tree       nothing that is built compiles or looks for C code
+#   features   the same project with every optional feature that needs no C compiler
+#   msrv       the project builds with the oldest compiler
+#
+# Works without a network where Cargo has the dependencies already.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+cd "$root"
+scripts/need.sh cargo:cargo cc:gcc tar:tar python3:python3
+
+crates=(tautline-proto tautline-io tautline-core tautline)
+target=${CARGO_TARGET_DIR:-$root/target}
+mkdir -p "$target"
+target=$(cd "$target" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0 skipped=0
+
+# step NAME COMMAND...
+step() {
+    local name=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then
+        echo "package: $name: ok"
+        passed=$((passed + 1))
+    else
+        echo "package: $name: FAILED"
+        tail -n 30 "$work/log"
+        failed=$((failed + 1))
+    fi
+}
+
+# Without a network first: what Cargo has is enough, as a rule.
+cargo_run() { cargo "$@" --offline || cargo "$@"; }
+
+package() {
+    local options=()
+    for crate in "${crates[@]}"; do options+=(-p "$crate"); done
+    # Its verification builds everything again; the project below does that better.
+    cargo_run package --allow-dirty --no-verify "${options[@]}" --target-dir "$target" || return
+    mkdir -p "$work/crates"
+    for crate in "${crates[@]}"; do
+        local file
+        file=$(ls -t "$target/package/$crate"-[0-9]*.crate | head -n 1)
+        tar -xzf "$file" -C "$work/crates" || return
+        mv "$work/crates/$(basename "$file" .crate)" "$work/crates/$crate"
+    done
+}
+
+project() {
+    local app=$work/app
+    mkdir -p "$app/src"
+    {
+        printf '[package]\nname = "app"\nversion = "0.0.0"\nedition = "2024"\n\n[dependencies]\ntautline = "0.1"\n\n[patch.crates-io]\n'
+        for crate in "${crates[@]}"; do printf '%s = { path = "%s" }\n' "$crate" "$work/crates/$crate"; done
+    } >"$app/Cargo.toml"
+    # The first block of Rust.
+    awk '/^```rust/ { on = 1; next } /^```/ && on { exit } on' "$work/crates/tautline/README.md" >"$app/src/main.rs"
+    grep -q 'fn main' "$app/src/main.rs"
+    # The versions that the workspace is tested with; Cargo leaves out what is not needed.
+    cp "$root/Cargo.lock" "$app/Cargo.lock"
+}
+
+# The linker is a C compiler's driver, but nothing is compiled by one.
+in_app() { (cd "$work/app" && CC=/bin/false CXX=/bin/false CARGO_TARGET_DIR=$target/package-app cargo_run "$@"); }
+
+example() { project && in_app run --quiet; }
+
+tree() {
+    ! in_app tree --edges normal,build --prefix none --features tautline/tokio,tautline/bytes,tautline/futures |
+        grep -E '^(cc|cmake|bindgen|pkg-config|vcpkg|[a-z0-9-]*-sys) v' | grep -vE '^(windows|linux-raw)-sys '
+}
+
+features() { in_app build --quiet --features tautline/tokio,tautline/bytes,tautline/futures; }
+
+msrv() { (cd "$work/app" && CARGO_TARGET_DIR=$target/package-msrv cargo_run "+$oldest" check --quiet); }
+
+step package package
+step example example
+step tree tree
+step features features
+
+oldest=$(sed -n 's/^rust-version *= *"\(.*\)"/\1/p' Cargo.toml)
+if cargo "+$oldest" --version >/dev/null 2>&1 ||
+    timeout 300 rustup toolchain install "$oldest" --profile minimal --no-self-update >/dev/null 2>&1; then
+    step "msrv $oldest" msrv
+else
+    echo "package: msrv: skipped, there is no Rust $oldest here and rustup cannot get it"
+    skipped=$((skipped + 1))
+fi
+
+echo "package: $passed passed, $failed failed, $skipped skipped"
+[[ $failed -eq 0 ]]
