@@ -331,7 +331,8 @@ impl Message {
     #[inline]
     pub fn data_ptr(&mut self) -> *mut u8 {
         if self.tag == INLINE {
-            (&raw mut self.body.inline).cast()
+            // Every field of the union begins where it does.
+            (&raw mut self.body).cast()
         } else {
             // SAFETY: `outside` is live.
             unsafe { self.body.outside.data }
