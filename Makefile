@@ -49,7 +49,7 @@ loom: ## the concurrent parts under every interleaving
 upstream: ## libzmq's own behaviour tests on our library
 	@tests/upstream/run.sh
 
-interop: ## exchange with libzmq, JeroMQ, go-zeromq and peers written from raw bytes
+interop: ## exchange with libzmq, JeroMQ, go-zeromq, omq-tokio, zmq.rs and peers written from raw bytes
 	@tests/interop/run.sh
 	@tests/interop/peers.sh
 

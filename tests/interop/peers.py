@@ -5,7 +5,8 @@ The peer NAME is a process, COMMAND, that carries out one command a line and ans
     socket ID KIND    set ID OPTION VALUE    bind ID ENDPOINT    connect ID ENDPOINT    close ID
     send ID PART...   recv ID                readable ID MILLISECONDS
 
-Parts and values of bytes are hexadecimal, `-` for none. `bind` answers with the endpoint, `recv` with the parts.
+Parts and values of bytes are hexadecimal, `-` for none. `bind` answers with the endpoint, `recv` with the parts. A PLAIN server
+is given the name and the password to let in by the options of a client, beside PLAIN_SERVER.
 """
 
 import itertools
@@ -15,18 +16,34 @@ import sys
 
 import cases
 import patterns
+import security
 import zmq
 from sides import Ours
 
-# What a peer does not do with libzmq 4.3.5 in our place either: (its own type, the exchange).
+NULL, PLAIN, CURVE = "NULL", "PLAIN", "CURVE"
+
+# The mechanisms of each peer.
+MECHANISMS = {
+    "JeroMQ": (NULL, PLAIN, CURVE),
+    "go-zeromq": (NULL, PLAIN),
+    "omq-tokio": (NULL, PLAIN, CURVE),
+    "zmq.rs": (NULL,),
+}
+
+# What a peer does not do with libzmq 4.3.5 in our place either: (its own type, the exchange), any where None.
 LACKS = {
     "go-zeromq": {
         ("REP", "request_reply"), ("REP", "dealer_to_reply"), ("XSUB", "publish"),
         ("XPUB", "publish_verbatim"), ("XSUB", "publish_verbatim"), ("XPUB", "upstream_messages"),
     },
+    "omq-tokio": {("XSUB", "upstream_messages")},
+    "zmq.rs": {("PAIR", None)},
 }  # fmt: skip
 
-BYTES = (zmq.ROUTING_ID, zmq.SUBSCRIBE, zmq.UNSUBSCRIBE)
+BYTES = (
+    zmq.ROUTING_ID, zmq.SUBSCRIBE, zmq.UNSUBSCRIBE, zmq.PLAIN_USERNAME, zmq.PLAIN_PASSWORD,
+    zmq.CURVE_PUBLICKEY, zmq.CURVE_SECRETKEY, zmq.CURVE_SERVERKEY,
+)  # fmt: skip
 
 
 class Refused(Exception):
@@ -87,9 +104,28 @@ class PeerSocket:
         self.peer.ask("close", self.name)
 
 
-def case(command, first, second, body, ours_first, ours_binds):
+def secure(mechanism, server, client, ours_serves):
+    """Gives both ends what they need; the one that binds is the server. Keys as libzmq and all peers take them: 32 bytes."""
+    if mechanism == PLAIN:
+        server.set(zmq.PLAIN_SERVER, 1)
+        if ours_serves:
+            server.set(zmq.ZAP_DOMAIN, security.DOMAIN)
+        for end in (client,) if ours_serves else (client, server):
+            end.set(zmq.PLAIN_USERNAME, b"admin")
+            end.set(zmq.PLAIN_PASSWORD, b"secret")
+    elif mechanism == CURVE:
+        server.set(zmq.CURVE_SERVER, 1)
+        server.set(zmq.CURVE_PUBLICKEY, security.key(security.SERVER_PUBLIC))
+        server.set(zmq.CURVE_SECRETKEY, security.key(security.SERVER_SECRET))
+        client.set(zmq.CURVE_SERVERKEY, security.key(security.SERVER_PUBLIC))
+        client.set(zmq.CURVE_PUBLICKEY, security.key(security.CLIENT_PUBLIC))
+        client.set(zmq.CURVE_SECRETKEY, security.key(security.CLIENT_SECRET))
+
+
+def case(command, mechanism, first, second, body, ours_first, ours_binds):
     def run_case(library):
         ours, theirs = Ours(library), Peer(command)
+        handler = security.Handler(ours) if mechanism == PLAIN and ours_binds else None
         sides = (ours, theirs) if ours_first else (theirs, ours)
         a, b = sides[0].socket(first), sides[1].socket(second)
         for socket, kind, routing_id in ((a, first, b"first"), (b, second, b"second")):
@@ -101,10 +137,14 @@ def case(command, first, second, body, ours_first, ours_binds):
                 socket.set(zmq.SNDHWM, 0)
                 socket.set(zmq.RCVHWM, 0)
         binding, connecting = (a, b) if ours_first == ours_binds else (b, a)
+        secure(mechanism, binding, connecting, ours_binds)
         connecting.connect(binding.bind("tcp://127.0.0.1:*"))
         body(a, b)
         a.close()
         b.close()
+        if handler:
+            assert handler.requests, "nobody was asked for a password"
+            handler.stop()
         ours.term()
         theirs.term()
 
@@ -114,17 +154,17 @@ def case(command, first, second, body, ours_first, ours_binds):
 def cases_of(peer, command):
     """The cases of this peer, and those left out."""
     chosen, lacking = [], []
-    for (first, second, body), ours_first, ours_binds in itertools.product(
-        patterns.EXCHANGES, (True, False), (True, False)
+    for mechanism, (first, second, body), ours_first, ours_binds in itertools.product(
+        MECHANISMS[peer], patterns.EXCHANGES, (True, False), (True, False)
     ):
         theirs = zmq.SocketType(second if ours_first else first).name
         mine = zmq.SocketType(first if ours_first else second).name
         way = f"{mine} (ours) to {theirs}" if ours_first else f"{theirs} to {mine} (ours)"
-        name = f"{peer}: {way}, {'ours' if ours_binds else 'theirs'} binds: {body.__name__}"
-        if (theirs, body.__name__) in LACKS.get(peer, ()):
+        name = f"{peer}: {mechanism}: {way}, {'ours' if ours_binds else 'theirs'} binds: {body.__name__}"
+        if {(theirs, body.__name__), (theirs, None)} & LACKS.get(peer, set()):
             lacking.append(name)
         else:
-            chosen.append((name, case(command, first, second, body, ours_first, ours_binds)))
+            chosen.append((name, case(command, mechanism, first, second, body, ours_first, ours_binds)))
     return chosen, lacking
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Interoperability with implementations that share no code with libzmq: JeroMQ (Java) and go-zeromq (Go), every pattern
-# over tcp, both ways, each side binding.
+# Interoperability with implementations that share no code with libzmq: JeroMQ (Java), go-zeromq (Go), omq-tokio and
+# zmq.rs (Rust), every pattern over tcp, both ways, each side binding, with each mechanism that the other one has.
 #
 #   tests/interop/peers.sh                    ours: builds and uses target/release/libzmq.so
 #   tests/interop/peers.sh LIBRARY            another libzmq.so.5 in our place, to check the tests themselves
@@ -45,6 +45,15 @@ go_peer() {
     "$root/scripts/need.sh" go:golang-go && (cd "$here/peers/go" && GOTOOLCHAIN=local go build -o "$cache/go/peer" .)
 }
 
+# rust_peer FOLDER: a crate with a lock file of its own.
+rust_peer() {
+    "$root/scripts/need.sh" cargo:cargo &&
+        cargo build --quiet --locked --manifest-path "$here/peers/$1/Cargo.toml" --target-dir "$cache/rust"
+}
+
+omq_peer() { rust_peer omq-tokio; }
+zmq_rs_peer() { rust_peer zmq-rs; }
+
 mkdir -p "$cache/peers"
 # peer NAME BUILD COMMAND
 peer() {
@@ -59,11 +68,13 @@ peer() {
     fi
 }
 parts=("${@:2}")
-peer JeroMQ java_peer "java -cp $cache/java/*:$cache/java/classes Peer" &
+peer JeroMQ java_peer "java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp $cache/java/*:$cache/java/classes Peer" &
 peer go-zeromq go_peer "$cache/go/peer" &
+peer omq-tokio omq_peer "$cache/rust/debug/peer-omq-tokio" &
+peer zmq.rs zmq_rs_peer "$cache/rust/debug/peer-zmq-rs" &
 wait
 
-for name in JeroMQ go-zeromq; do
+for name in JeroMQ go-zeromq omq-tokio zmq.rs; do
     echo "--- $name"
     grep -v '^peers:' "$cache/peers/$name.log" || true
     grep '^peers:' "$cache/peers/$name.log" | tail -n 1 | sed "s/^peers/  $name/"

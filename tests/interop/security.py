@@ -105,7 +105,7 @@ class Handler:
                 continue
             version, sequence, domain, address, _routing_id, mechanism, *credentials = self.socket.recv()
             assert (version, domain) == (b"1.0", DOMAIN), (version, domain)
-            good = {b"NULL": [], b"PLAIN": [b"admin", b"secret"]}.get(mechanism, [_key(CLIENT_PUBLIC)])
+            good = {b"NULL": [], b"PLAIN": [b"admin", b"secret"]}.get(mechanism, [key(CLIENT_PUBLIC)])
             self.requests.append((mechanism, address))
             if self.denied or credentials != good:
                 self.socket.send(version, sequence, b"400", b"no", b"", b"")
@@ -118,7 +118,7 @@ class Handler:
         self.socket.close()
 
 
-def _key(text):
+def key(text):
     from zmq.utils import z85
 
     return z85.decode(text)

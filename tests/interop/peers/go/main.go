@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-zeromq/zmq4"
+	"github.com/go-zeromq/zmq4/security/plain"
 )
 
 const limit = 5 * time.Second
@@ -32,6 +33,7 @@ type peer struct {
 	zmq4.Socket
 	kind    string
 	options []zmq4.Option
+	user    string
 	asked   bool          // a Recv is under way
 	came    chan received // what it brings
 	next    *received
@@ -69,6 +71,11 @@ func (p *peer) set(option, value string) error {
 		p.options = append(p.options, zmq4.WithID(zmq4.SocketIdentity(bytes(value))))
 	case "SUBSCRIBE":
 		return p.open().SetOption(zmq4.OptionSubscribe, string(bytes(value)))
+	case "PLAIN_USERNAME":
+		p.user = string(bytes(value))
+	case "PLAIN_PASSWORD":
+		// Who binds is the server; it lets everybody in.
+		p.options = append(p.options, zmq4.WithSecurity(plain.Security(p.user, string(bytes(value)))))
 	case "UNSUBSCRIBE":
 		return p.open().SetOption(zmq4.OptionUnsubscribe, string(bytes(value)))
 	}

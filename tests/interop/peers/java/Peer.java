@@ -6,6 +6,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 import org.zeromq.SocketType;
 import org.zeromq.ZContext;
@@ -17,6 +18,8 @@ public class Peer {
     private static final int LIMIT_MS = 5_000;
     private final ZContext context = new ZContext();
     private final Map<String, ZMQ.Socket> sockets = new HashMap<>();
+    /** What the handler lets in, once there is a PLAIN server. */
+    private Map<String, String> credentials;
 
     public static void main(String[] arguments) throws Exception {
         Peer peer = new Peer();
@@ -45,7 +48,11 @@ public class Peer {
                 sockets.put(words[1], socket);
                 return "";
             case "set":
-                set(socket, words[2], words[3]);
+                if (credentials != null && words[2].startsWith("PLAIN_")) {
+                    credentials.put(words[2], words[3]);
+                } else {
+                    set(socket, words[2], words[3]);
+                }
                 return "";
             case "bind":
                 check(socket, socket.bind(words[2]));
@@ -80,7 +87,7 @@ public class Peer {
         }
     }
 
-    private static void set(ZMQ.Socket socket, String option, String value) {
+    private void set(ZMQ.Socket socket, String option, String value) {
         switch (option) {
             case "ROUTING_ID" -> socket.setIdentity(bytes(value));
             case "SUBSCRIBE" -> check(socket, socket.subscribe(bytes(value)));
@@ -88,7 +95,15 @@ public class Peer {
             case "ROUTER_MANDATORY" -> check(socket, socket.setRouterMandatory(!value.equals("0")));
             case "SNDHWM" -> check(socket, socket.setSndHWM(Integer.parseInt(value)));
             case "RCVHWM" -> check(socket, socket.setRcvHWM(Integer.parseInt(value)));
-            case "PLAIN_SERVER" -> check(socket, socket.setPlainServer(!value.equals("0")));
+            case "PLAIN_SERVER" -> {
+                check(socket, socket.setPlainServer(!value.equals("0")));
+                credentials = new ConcurrentHashMap<>();
+                ZMQ.Socket handler = context.createSocket(SocketType.REP);
+                check(handler, handler.bind("inproc://zeromq.zap.01"));
+                Thread thread = new Thread(() -> answer(handler));
+                thread.setDaemon(true);
+                thread.start();
+            }
             case "PLAIN_USERNAME" -> check(socket, socket.setPlainUsername(new String(bytes(value), StandardCharsets.UTF_8)));
             case "PLAIN_PASSWORD" -> check(socket, socket.setPlainPassword(new String(bytes(value), StandardCharsets.UTF_8)));
             case "CURVE_SERVER" -> check(socket, socket.setCurveServer(!value.equals("0")));
@@ -96,6 +111,22 @@ public class Peer {
             case "CURVE_PUBLICKEY" -> check(socket, socket.setCurvePublicKey(bytes(value)));
             case "CURVE_SECRETKEY" -> check(socket, socket.setCurveSecretKey(bytes(value)));
             default -> throw new IllegalArgumentException(option);
+        }
+    }
+
+    /** Version, sequence, domain, address, routing id, mechanism, name, password. */
+    private void answer(ZMQ.Socket handler) {
+        for (ZMsg request; (request = ZMsg.recvMsg(handler)) != null; ) {
+            byte[][] parts = request.stream().map(frame -> frame.getData()).toArray(byte[][]::new);
+            boolean good = hex(parts[6]).equals(credentials.get("PLAIN_USERNAME")) && hex(parts[7]).equals(credentials.get("PLAIN_PASSWORD"));
+            ZMsg reply = new ZMsg();
+            reply.add(parts[0]);
+            reply.add(parts[1]);
+            reply.add(good ? "200" : "400");
+            reply.add(good ? "OK" : "no");
+            reply.add("");
+            reply.add("");
+            reply.send(handler);
         }
     }
 
