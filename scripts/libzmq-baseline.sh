@@ -3,19 +3,28 @@
 # crate zeromq-src 0.3.6, by that source's own CMake in Release with libsodium, as a distribution would build it.
 # (The crate's own static build leaves out eventfd and would be an unfairly slow baseline.)
 #
-#   scripts/libzmq-baseline.sh [DEST]      DEST defaults to target/baseline
+#   scripts/libzmq-baseline.sh [DEST]        DEST defaults to target/baseline
+#   scripts/libzmq-baseline.sh --ws [DEST]   with drafts, WebSocket and GnuTLS, beside it: DEST/libzmq-ws
 #
 # Leaves DEST/src (the vendored source), DEST/build and DEST/libzmq (the install prefix). Quick when already done.
 set -euo pipefail
 
 crate_version=0.3.6
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+variant=
+if [ "${1:-}" = --ws ]; then
+    variant=-ws
+    shift
+fi
 dest=${1:-$root/target/baseline}
 mkdir -p "$dest"
 dest=$(cd "$dest" && pwd)
-prefix=$dest/libzmq
+prefix=$dest/libzmq$variant
+build=$dest/build$variant
 stamp=$prefix/.built
-recipe="zeromq-src $crate_version cmake Release shared sodium curve"
+recipe="zeromq-src $crate_version cmake Release shared sodium curve$variant"
+features=(-DENABLE_DRAFTS=OFF)
+[ -z "$variant" ] || features=(-DENABLE_DRAFTS=ON -DENABLE_WS=ON -DWITH_TLS=ON)
 
 say() { printf 'baseline: %s\n' "$*"; }
 
@@ -36,6 +45,7 @@ if ! flock -n 9; then
 fi
 
 "$root/scripts/need.sh" cmake:cmake c++:g++ make:make pkg-config:pkg-config lib=libsodium:libsodium-dev
+[ -z "$variant" ] || "$root/scripts/need.sh" lib=gnutls:libgnutls28-dev
 
 source_dir=$dest/src/vendor/zeromq-src/vendor
 if [ ! -f "$source_dir/CMakeLists.txt" ]; then
@@ -59,17 +69,17 @@ TOML
         { say "cargo vendor failed:"; tail -5 "$dest/src/cargo-vendor.log"; exit 1; }
 fi
 
-say "building libzmq 4.3.5 (about a minute; log in $dest/build.log)"
-rm -rf "$dest/build" "$prefix"
+say "building libzmq 4.3.5 (about a minute; log in $build.log)"
+rm -rf "$build" "$prefix"
 {
-    cmake -S "$source_dir" -B "$dest/build" -DCMAKE_BUILD_TYPE=Release \
+    cmake -S "$source_dir" -B "$build" -DCMAKE_BUILD_TYPE=Release \
         -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib \
-        -DBUILD_SHARED=ON -DBUILD_STATIC=OFF -DBUILD_TESTS=OFF -DENABLE_DRAFTS=OFF \
+        -DBUILD_SHARED=ON -DBUILD_STATIC=OFF -DBUILD_TESTS=OFF "${features[@]}" \
         -DWITH_LIBSODIUM=ON -DENABLE_CURVE=ON -DWITH_PERF_TOOL=OFF -DWITH_DOCS=OFF \
         -DCMAKE_POLICY_VERSION_MINIMUM=3.5 &&
-        cmake --build "$dest/build" --parallel 2 &&
-        cmake --install "$dest/build"
-} >"$dest/build.log" 2>&1 || { say "the build failed:"; tail -20 "$dest/build.log"; exit 1; }
+        cmake --build "$build" --parallel 2 &&
+        cmake --install "$build"
+} >"$build.log" 2>&1 || { say "the build failed:"; tail -20 "$build.log"; exit 1; }
 
 [ -e "$prefix/lib/libzmq.so.5" ] || { say "no libzmq.so.5 came out of the build"; exit 1; }
 printf '%s\n' "$recipe" >"$stamp"

@@ -40,6 +40,10 @@ bench/peers/c/build.sh "$root/include" "$target/baseline/libzmq/lib" "$out/bin"
 mapfile -t peers < <(sed -n '/^peers *=/,/\]/p' "$file" | grep -o '"[^"]*"' | tr -d '"')
 crates=() libraries=()
 for peer in "${peers[@]}"; do
+    if [ "$peer" = libzmq-ws ]; then
+        scripts/libzmq-baseline.sh --ws "$target/baseline"
+        libraries+=(--library "ws=$target/baseline/libzmq-ws/lib")
+    fi
     grep -q '^build *=' "bench/peers/$peer.toml" || continue
     crates+=("$peer")
     library=$(sed -n 's/^library *= *"\(.*\)"/\1/p' "bench/peers/$peer.toml")

@@ -88,6 +88,7 @@ pub(crate) fn pattern_title(pattern: &str) -> &str {
         "batches" => "DEALER/ROUTER in batches",
         "memory_pairs" => "memory of connected pairs",
         "memory_crowd" => "memory of one PULL's connections",
+        "handshakes" => "connections in turn",
         "copy" => "memory copy",
         other => other,
     }

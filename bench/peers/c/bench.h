@@ -36,7 +36,8 @@ enum pattern {
     OVERSUBSCRIBED,
     CROWD_PUBLISH,
     CROWD_ROUTE,
-    CROWD_IDLE
+    CROWD_IDLE,
+    HANDSHAKES
 };
 
 struct config {
@@ -58,6 +59,7 @@ struct config {
     int pairs, busy, senders;
     int topics, match; /* subscriptions, and per cent of the messages that fit one */
     int monitor;       /* somebody listens to the events of every socket */
+    int curve;         /* with CURVE: 1 */
     char directory[64]; /* of the ipc endpoint; empty otherwise */
 };
 
@@ -101,6 +103,7 @@ void latency_run(const struct config *config, struct result *result);
 void oversubscribed_run(const struct config *config, struct result *result);
 void crowd_publish_run(const struct config *config, struct result *result);
 void crowd_route_run(const struct config *config, struct result *result);
+void handshakes_run(const struct config *config, struct result *result);
 
 /* report.c */
 void result_metric(struct result *result, const char *name, double value);
@@ -123,6 +126,7 @@ void watchdog_watch(const struct tally *tally);
 void json_head(char *text, size_t room, const struct config *config);
 
 /* setup.c */
+void security_prepare(const struct config *config);
 void *context_open(void);
 void option(void *socket, int name, const void *value, size_t length, const char *what);
 void option_int(void *socket, int name, int value, const char *what);

@@ -1,6 +1,6 @@
 /* zmq-bench: one run of one cell on the libzmq.so.5 that the loader found; prints one JSON line.
  *
- *   zmq-bench --pattern NAME --transport tcp|ipc|inproc --size BYTES --count N|--millis N
+ *   zmq-bench --pattern NAME --transport tcp|ipc|inproc|ws --size BYTES --count N|--millis N
  *             [--api buffers|messages] [--two-processes] [--timeout SECONDS] [--OPTION VALUE ...]
  *
  * The table below has the patterns, `options` their options; each pattern's file says what it does.
@@ -36,6 +36,7 @@ static const struct {
     {"crowd_publish", CROWD_PUBLISH, crowd_publish_run, 1, 16},
     {"crowd_route", CROWD_ROUTE, crowd_route_run, 1, 16},
     {"crowd_idle", CROWD_IDLE, crowd_route_run, 1, 16},
+    {"handshakes", HANDSHAKES, handshakes_run, 1, 16},
 };
 
 static const struct {
@@ -57,12 +58,13 @@ static const struct {
     {"--topics", offsetof(struct config, topics), 1, 1000000},
     {"--match", offsetof(struct config, match), 1, 100},
     {"--monitor", offsetof(struct config, monitor), 0, 1},
+    {"--curve", offsetof(struct config, curve), 0, 1},
 };
 
 static void usage(const char *why)
 {
     fprintf(stderr,
-            "zmq-bench: %s\nusage: zmq-bench --pattern NAME --transport tcp|ipc|inproc --size BYTES "
+            "zmq-bench: %s\nusage: zmq-bench --pattern NAME --transport tcp|ipc|inproc|ws --size BYTES "
             "--count N|--millis N [--api buffers|messages] [--two-processes] [--timeout SECONDS] "
             "[--OPTION VALUE ...]\n",
             why);
@@ -118,7 +120,7 @@ static size_t parse(int argc, char **argv)
     }
     config.pattern = patterns[row].pattern;
     if (strcmp(config.transport, "tcp") != 0 && strcmp(config.transport, "ipc") != 0
-        && strcmp(config.transport, "inproc") != 0)
+        && strcmp(config.transport, "inproc") != 0 && strcmp(config.transport, "ws") != 0)
         usage("no such transport");
     config.messages = strcmp(config.api, "messages") == 0;
     if (!config.messages && strcmp(config.api, "buffers") != 0)
@@ -133,6 +135,9 @@ static size_t parse(int argc, char **argv)
         usage("--rate is needed");
     if (config.two_processes && (strcmp(config.transport, "inproc") == 0 || config.pattern > REQ_REP))
         usage("inproc has one process, and this pattern its own");
+    if (config.curve && (strcmp(config.transport, "inproc") == 0 || config.pattern >= CROWD_PUBLISH)
+        && config.pattern != HANDSHAKES)
+        usage("no mechanism there");
     return row;
 }
 
@@ -153,6 +158,7 @@ int main(int argc, char **argv)
         if (mkdtemp(config.directory) == NULL)
             fail("mkdtemp");
     }
+    security_prepare(&config);
     patterns[row].run(&config, &result);
     remove_directory();
     result_print(&result, &config);

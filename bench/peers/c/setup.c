@@ -1,4 +1,4 @@
-/* Opening contexts and sockets, passing the endpoint to the other end, and the control descriptor between the ends. */
+/* Opening contexts and sockets, their mechanism, passing the endpoint to the other end, and the control descriptor between the ends. */
 #include "bench.h"
 #include <errno.h>
 #include <stdio.h>
@@ -57,6 +57,33 @@ static void monitor(void *context, void *socket)
     pthread_detach(thread);
 }
 
+static char server_public[41], server_secret[41], client_public[41], client_secret[41];
+
+/* Before anything is forked: both processes must have the same keys. */
+void security_prepare(const struct config *config)
+{
+    if (config->curve
+        && (zmq_curve_keypair(server_public, server_secret) != 0 || zmq_curve_keypair(client_public, client_secret) != 0))
+        fail("zmq_curve_keypair");
+}
+
+static void secure_server(const struct config *config, void *socket)
+{
+    if (config->curve) {
+        option_int(socket, ZMQ_CURVE_SERVER, 1, "ZMQ_CURVE_SERVER");
+        option(socket, ZMQ_CURVE_SECRETKEY, server_secret, sizeof server_secret, "ZMQ_CURVE_SECRETKEY");
+    }
+}
+
+static void secure_client(const struct config *config, void *socket)
+{
+    if (config->curve) {
+        option(socket, ZMQ_CURVE_SERVERKEY, server_public, sizeof server_public, "ZMQ_CURVE_SERVERKEY");
+        option(socket, ZMQ_CURVE_PUBLICKEY, client_public, sizeof client_public, "ZMQ_CURVE_PUBLICKEY");
+        option(socket, ZMQ_CURVE_SECRETKEY, client_secret, sizeof client_secret, "ZMQ_CURVE_SECRETKEY");
+    }
+}
+
 void *open_in(const struct config *config, void *context, int type)
 {
     void *socket = zmq_socket(context, type);
@@ -77,8 +104,11 @@ static void bind_as(const struct config *config, void *socket, int number, char 
 {
     size_t length = ENDPOINT_SIZE;
 
+    secure_server(config, socket);
     if (strcmp(config->transport, "tcp") == 0)
         snprintf(endpoint, ENDPOINT_SIZE, "tcp://127.0.0.1:*");
+    else if (strcmp(config->transport, "ws") == 0)
+        snprintf(endpoint, ENDPOINT_SIZE, "ws://127.0.0.1:*/bench");
     else if (strcmp(config->transport, "ipc") == 0)
         snprintf(endpoint, ENDPOINT_SIZE, "ipc://%s/%c%c", config->directory, 'a' + number / 26, 'a' + number % 26);
     else
@@ -100,6 +130,7 @@ void *open_and_bind(const struct config *config, void *context, int type, int nu
 void *open_and_connect(const struct config *config, void *context, int type, const char *endpoint)
 {
     void *socket = open_in(config, context, type);
+    secure_client(config, socket);
     if (zmq_connect(socket, endpoint) != 0)
         fail("zmq_connect");
     return socket;
@@ -176,6 +207,7 @@ void socket_connect(struct end *end, void *socket)
             fail("control read");
         have += (size_t) n;
     }
+    secure_client(end->config, socket);
     if (zmq_connect(socket, endpoint) != 0)
         fail("zmq_connect");
 }
