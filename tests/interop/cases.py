@@ -8,36 +8,45 @@ import tempfile
 import traceback
 
 LIMIT_S = 30
+SKIPPED = 77
+
+
+class Skip(Exception):
+    """The case is about something that the library at hand, or the machine, has not."""
 
 
 def run(suite, cases, library, parts, skipped=0):
     """Runs the cases whose name contains one of `parts` (all, if there are none); returns the exit code."""
     chosen = [(name, body) for name, body in cases if not parts or any(part in name for part in parts)]
     print(f"{suite}: {len(chosen)} cases with {library}", flush=True)
-    failed = 0
+    passed = failed = 0
     for name, body in chosen:
-        output = in_a_process(body, library)
-        if output is not None:
+        status, output = in_a_process(body, library)
+        if status == SKIPPED:
+            skipped += 1
+            print(f"skipped {name}: {output.strip()}", flush=True)
+        elif status:
             failed += 1
             print(f"FAILED {name}\n{output}", flush=True)
-        elif parts:
-            print(f"passed {name}", flush=True)
-    print(f"{suite}: {len(chosen) - failed} passed, {failed} failed, {skipped} skipped")
+        else:
+            passed += 1
+            if parts:
+                print(f"passed {name}", flush=True)
+    print(f"{suite}: {passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed or not chosen else 0
 
 
 def in_a_process(body, library):
-    """None if the case passes; else what it said before it ended."""
+    """How the case ended (0, SKIPPED or anything else), and what it said before."""
     with tempfile.TemporaryFile("w+") as output:
         pid = os.fork()
         if pid == 0:
             child(body, library, output)
         _, status = os.waitpid(pid, 0)
-        if status == 0:
-            return None
         output.seek(0)
-        ending = f"ended by signal {os.WTERMSIG(status)}\n" if os.WIFSIGNALED(status) else ""
-        return output.read() + ending
+        if os.WIFSIGNALED(status):
+            return 1, f"{output.read()}ended by signal {os.WTERMSIG(status)}\n"
+        return os.WEXITSTATUS(status), output.read()
 
 
 def child(body, library, output):
@@ -49,6 +58,9 @@ def child(body, library, output):
     try:
         body(library)
         code = 0
+    except Skip as reason:
+        print(reason)
+        code = SKIPPED
     except BaseException:  # the process ends here, whatever it was
         traceback.print_exc()
     sys.stdout.flush()
