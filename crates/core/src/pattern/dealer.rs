@@ -1,4 +1,5 @@
-//! DEALER (RFC 28): sends to its peers in turn and receives from all of them fairly; the asynchronous end towards REP and ROUTER.
+//! DEALER (RFC 28) and CLIENT (RFC 47): sends to its peers in turn and receives from all of them fairly; the asynchronous end towards REP
+//! and ROUTER, or SERVER. The messages of a CLIENT, which several threads may use, have one part.
 
 use super::Pattern;
 use super::rotation::{FairQueue, Rotation};
@@ -8,11 +9,18 @@ use crate::pipe::{Part, PipeId, Pipes, Received, Target};
 #[cfg(test)]
 mod tests;
 
-/// The behaviour of a DEALER socket.
+/// The behaviour of a DEALER or CLIENT socket.
 #[derive(Debug, Default)]
 pub(crate) struct Dealer {
     outgoing: Rotation,
     incoming: FairQueue,
+}
+
+impl Dealer {
+    /// A CLIENT.
+    pub(crate) fn client() -> Self {
+        Dealer { outgoing: Rotation::single(), incoming: FairQueue::single() }
+    }
 }
 
 /// ZMQ_PROBE_ROUTER: greets a new peer with an empty message, which tells a ROUTER there our routing id.

@@ -1,6 +1,6 @@
 //! The messaging patterns: what a socket type does with its pipes (RFCs 28 to 31).
 //!
-//! One file per socket type, registered by one row of [`REGISTRY`]; nothing else in the engine switches over socket types. A pattern
+//! One file per kind of socket, registered by one row of [`REGISTRY`]; nothing else in the engine switches over socket types. A pattern
 //! runs on the owner's thread only, with `&mut` access to the socket's pipes: no locks, no I/O, never blocks. When an operation can
 //! not go on it returns [`Error::Again`], and the socket waits by the wait rule and calls again.
 
@@ -8,8 +8,6 @@ use crate::error::Error;
 use crate::pipe::{Part, PipeId, Pipes, Received, Target};
 use tautline_proto::SocketType;
 
-mod channel;
-mod client;
 mod dealer;
 mod dgram;
 mod dish;
@@ -25,7 +23,6 @@ mod req;
 mod rotation;
 mod router;
 mod routing;
-mod scatter;
 mod server;
 mod stream;
 mod subscriber;
@@ -181,7 +178,7 @@ pub(crate) static REGISTRY: &[Entry] = &[
     plain(SocketType::Router, || Box::<router::Router>::default()),
     Entry { raw: true, ..plain(SocketType::Stream, || Box::<stream::Stream>::default()) },
     thread_safe(SocketType::Server, || Box::<server::Server>::default()),
-    thread_safe(SocketType::Client, || Box::<client::Client>::default()),
+    thread_safe(SocketType::Client, || Box::new(dealer::Dealer::client())),
     Entry {
         takes_subscriptions: true,
         datagrams: Datagrams::SendGroups,
@@ -192,11 +189,11 @@ pub(crate) static REGISTRY: &[Entry] = &[
         datagrams: Datagrams::ReceiveGroups,
         ..thread_safe(SocketType::Dish, || Box::<dish::Dish>::default())
     },
-    thread_safe(SocketType::Gather, || Box::<scatter::Gather>::default()),
-    thread_safe(SocketType::Scatter, || Box::<scatter::Scatter>::default()),
+    thread_safe(SocketType::Gather, || Box::new(pipeline::Pull::gather())),
+    thread_safe(SocketType::Scatter, || Box::new(pipeline::Push::scatter())),
     Entry { datagrams: Datagrams::Raw, ..plain(SocketType::Dgram, || Box::<dgram::Dgram>::default()) },
     thread_safe(SocketType::Peer, || Box::<server::Server>::default()),
-    thread_safe(SocketType::Channel, || Box::<channel::Channel>::default()),
+    thread_safe(SocketType::Channel, || Box::new(pair::Pair::channel())),
 ];
 
 /// The row of a socket type; `None` if this build has no such type.

@@ -1,4 +1,5 @@
-//! PAIR (RFC 31): exactly one peer at a time, messages both ways. Further peers are refused while there is one.
+//! PAIR (RFC 31) and CHANNEL (RFC 52): exactly one peer at a time, messages both ways. Further peers are refused while there is one. The
+//! messages of a CHANNEL, which several threads may use, have one part.
 
 use super::Pattern;
 use super::rotation::{FairQueue, Rotation};
@@ -8,12 +9,19 @@ use crate::pipe::{Part, PipeId, Pipes, Received, Target};
 #[cfg(test)]
 mod tests;
 
-/// The behaviour of a PAIR socket.
+/// The behaviour of a PAIR or CHANNEL socket.
 #[derive(Debug, Default)]
 pub(crate) struct Pair {
     peer: Option<PipeId>,
     outgoing: Rotation,
     incoming: FairQueue,
+}
+
+impl Pair {
+    /// A CHANNEL.
+    pub(crate) fn channel() -> Self {
+        Pair { peer: None, outgoing: Rotation::single(), incoming: FairQueue::single() }
+    }
 }
 
 impl Pattern for Pair {

@@ -1,4 +1,5 @@
-//! PUSH and PULL (RFC 30): each message goes to one of the connected workers in turn, and comes from all of them fairly.
+//! PUSH and PULL (RFC 30), SCATTER and GATHER (RFC 49): each message goes to one of the connected workers in turn, and comes from all of
+//! them fairly. Those of SCATTER and GATHER, which several threads may use, have one part.
 
 use super::Pattern;
 use super::rotation::{FairQueue, Rotation, discard};
@@ -8,10 +9,17 @@ use crate::pipe::{Part, PipeId, Pipes, Received, Target};
 #[cfg(test)]
 mod tests;
 
-/// The behaviour of a PUSH socket.
+/// The behaviour of a PUSH or SCATTER socket.
 #[derive(Debug, Default)]
 pub(crate) struct Push {
     outgoing: Rotation,
+}
+
+impl Push {
+    /// A SCATTER.
+    pub(crate) fn scatter() -> Self {
+        Push { outgoing: Rotation::single() }
+    }
 }
 
 impl Pattern for Push {
@@ -46,10 +54,17 @@ impl Pattern for Push {
     }
 }
 
-/// The behaviour of a PULL socket.
+/// The behaviour of a PULL or GATHER socket.
 #[derive(Debug, Default)]
 pub(crate) struct Pull {
     incoming: FairQueue,
+}
+
+impl Pull {
+    /// A GATHER.
+    pub(crate) fn gather() -> Self {
+        Pull { incoming: FairQueue::single() }
+    }
 }
 
 impl Pattern for Pull {

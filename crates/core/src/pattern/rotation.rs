@@ -21,9 +21,16 @@ pub(crate) struct Rotation {
     in_message: bool,
     /// The pipe of an unfinished message is gone; the rest of that message is dropped.
     dropping: bool,
+    /// Messages have one part.
+    single: bool,
 }
 
 impl Rotation {
+    /// For socket types without multi-part messages: those are refused.
+    pub(crate) fn single() -> Self {
+        Rotation { single: true, ..Rotation::default() }
+    }
+
     /// Adds a pipe, behind all others.
     pub(crate) fn attach(&mut self, pipe: PipeId) {
         self.pipes.push(pipe);
@@ -56,6 +63,9 @@ impl Rotation {
     /// Sends one part: the first one to the next pipe with room, the others after it. Again: no pipe has room.
     #[inline]
     pub(crate) fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+        if part.more && self.single {
+            return Err(Error::Invalid);
+        }
         if self.in_message || self.dropping {
             self.go_on(pipes, part);
             return Ok(());
@@ -153,9 +163,16 @@ pub(crate) struct FairQueue {
     in_message: bool,
     /// The rest of the begun message, when its pipe is gone.
     rest: VecDeque<Message>,
+    /// Messages have one part.
+    single: bool,
 }
 
 impl FairQueue {
+    /// For socket types without multi-part messages: those are dropped.
+    pub(crate) fn single() -> Self {
+        FairQueue { single: true, ..FairQueue::default() }
+    }
+
     /// Adds a pipe and looks at it soon.
     pub(crate) fn attach(&mut self, pipe: PipeId) {
         let number = pipe.0 as usize;
@@ -240,16 +257,22 @@ impl FairQueue {
         if self.in_message {
             return self.go_on(pipes, target);
         }
-        for _ in 0..self.active.len() {
+        let mut untried = self.active.len();
+        while untried > 0 {
+            untried -= 1;
             let Some(pipe) = pipes.get(self.active[self.current]) else {
                 self.pass_by(true);
                 continue;
             };
             if let Some(received) = pipe.recv(target) {
-                if received.more {
-                    self.in_message = true;
-                } else {
+                if !received.more {
                     self.advance();
+                } else if self.single {
+                    self.skip_message(pipes);
+                    untried = self.active.len();
+                    continue;
+                } else {
+                    self.in_message = true;
                 }
                 return Ok(received);
             }
@@ -280,47 +303,26 @@ impl FairQueue {
     /// Chooses the pipe of the next message, which `recv` then takes. `None`: nothing to receive. Not within a message.
     #[inline]
     pub(crate) fn select(&mut self, pipes: &mut Pipes) -> Option<PipeId> {
-        for _ in 0..self.active.len() {
+        let mut untried = self.active.len();
+        while untried > 0 {
+            untried -= 1;
             let id = self.active[self.current];
             let Some(pipe) = pipes.get(id) else {
                 self.pass_by(true);
                 continue;
             };
             if pipe.can_recv() {
+                if self.single && pipe.peek().is_some_and(|(head, ..)| head.flags & frame::MORE != 0) {
+                    self.skip_message(pipes);
+                    untried = self.active.len();
+                    continue;
+                }
                 return Some(id);
             }
             let announces = pipe.announces();
             self.pass_by(announces);
         }
         None
-    }
-
-    /// As `select`, for socket types without multi-part messages: those are dropped.
-    #[inline]
-    pub(crate) fn select_single(&mut self, pipes: &mut Pipes) -> Option<PipeId> {
-        loop {
-            let id = self.select(pipes)?;
-            match pipes.get(id).and_then(|pipe| pipe.peek()) {
-                Some((head, ..)) if head.flags & frame::MORE != 0 => self.skip_message(pipes),
-                _ => return Some(id),
-            }
-        }
-    }
-
-    /// As `recv`, for socket types without multi-part messages: those are dropped.
-    #[inline]
-    pub(crate) fn recv_single(
-        &mut self,
-        pipes: &mut Pipes,
-        target: &mut Target<'_>,
-    ) -> Result<Received, Error> {
-        loop {
-            let received = self.recv(pipes, target)?;
-            if !received.more {
-                return Ok(received);
-            }
-            self.skip_message(pipes);
-        }
     }
 
     /// Begins the message of the selected pipe: whatever is received next belongs to it. For patterns that have put a part in front of

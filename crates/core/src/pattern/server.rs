@@ -33,7 +33,7 @@ impl Default for Server {
         // Numbers start anywhere, so that one that outlives this socket does not name a peer of the next.
         let next = hash.hash_one(0_u32) as u32;
         Server {
-            incoming: FairQueue::default(),
+            incoming: FairQueue::single(),
             pipes: HashMap::with_hasher(hash),
             routing_ids: Vec::new(),
             last: (0, None),
@@ -123,7 +123,7 @@ impl Pattern for Server {
     }
 
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
-        let id = self.incoming.select_single(pipes).ok_or(Error::Again)?;
+        let id = self.incoming.select(pipes).ok_or(Error::Again)?;
         let received = self.incoming.recv(pipes, target)?;
         let routing_id = self.routing_id(id);
         self.last = (routing_id, Some(id));
@@ -143,7 +143,7 @@ impl Pattern for Server {
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
-        self.incoming.select_single(pipes).is_some()
+        self.incoming.can_recv(pipes)
     }
 
     fn number_of(&self, pipe: PipeId) -> Option<u32> {

@@ -222,3 +222,33 @@ fn unknown_pipes_are_ignored() {
     assert!(queue.select(&mut bed.pipes).is_none());
     assert_eq!(recv(&mut queue, &mut bed), Err(Error::Again));
 }
+
+#[test]
+fn where_messages_have_one_part_others_are_refused_and_dropped() {
+    let mut bed = bed();
+    let mut rotation = Rotation::single();
+    let mut queue = FairQueue::single();
+    let ids = [0; 2].map(|_| bed.insert(b"", b""));
+    for id in ids {
+        rotation.attach(id);
+        queue.attach(id);
+    }
+    assert_eq!(send(&mut rotation, &mut bed, b"x", true), Err(Error::Invalid));
+    send(&mut rotation, &mut bed, b"x", false).unwrap();
+    assert_eq!(bed.peer_receives(ids[0]), Some(parts([b"x"])));
+
+    bed.peer_sends(ids[0], [b"1", b"2"]);
+    assert!(!queue.can_recv(&mut bed.pipes));
+    bed.peer_sends(ids[0], [b"1", b"2"]);
+    assert_eq!(recv(&mut queue, &mut bed), Err(Error::Again));
+    // Behind more of them than there are pipes.
+    for _ in 0..2 {
+        for id in ids {
+            queue.readable(id);
+        }
+        bed.peer_sends(ids[1], [b"1", b"2"]);
+        bed.peer_sends(ids[1], [b"whole"]);
+        assert_eq!(recv(&mut queue, &mut bed), Ok((b"whole".to_vec(), false)));
+        assert!(!queue.in_message());
+    }
+}
