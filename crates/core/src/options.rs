@@ -81,10 +81,10 @@ pub(crate) struct Options {
     pub(crate) priority: u32,
     /// ZMQ_BUSY_POLL: SO_BUSY_POLL of the connections in microseconds; 0 leaves the system's default.
     pub(crate) busy_poll: u32,
-    /// ZMQ_IN_BATCH_SIZE: read size in bytes that the program suggests.
-    pub(crate) in_batch_size: u32,
-    /// ZMQ_OUT_BATCH_SIZE: write size in bytes that the program suggests.
-    pub(crate) out_batch_size: u32,
+    /// ZMQ_IN_BATCH_SIZE: most bytes of one read; `None` leaves it to the intake.
+    pub(crate) in_batch_size: Option<u32>,
+    /// ZMQ_OUT_BATCH_SIZE: most bytes of one write; `None` leaves it to the pump.
+    pub(crate) out_batch_size: Option<u32>,
 
     // Connections.
     /// ZMQ_RECONNECT_IVL: first pause before a reconnect; `None` never reconnects.
@@ -302,8 +302,8 @@ impl Options {
             affinity: 0,
             priority: 0,
             busy_poll: 0,
-            in_batch_size: 8192,
-            out_batch_size: 8192,
+            in_batch_size: None,
+            out_batch_size: None,
             reconnect_interval: Some(Duration::from_millis(100)),
             reconnect_interval_max: None,
             reconnect_stop: 0,

@@ -107,7 +107,8 @@ impl Connection {
             (Sink::Queue(filler), Ok(reader))
         };
         let limit = if options.conflates_incoming() { 0 } else { options.receive_hwm };
-        let intake = Intake::new(sink, limit, options.max_msg_size, kind.takes_subscriptions);
+        let intake = Intake::new(sink, limit, &options, kind.takes_subscriptions);
+        let pump = Pump::new(source, options.out_batch_size);
         let connection = Arc::new(Connection {
             kind,
             options,
@@ -115,7 +116,7 @@ impl Connection {
             io,
             token: AtomicU32::new(0),
             announced: AtomicBool::new(false),
-            pump: Mutex::new(Pump::new(source)),
+            pump: Mutex::new(pump),
             intake: Mutex::new(intake),
             control: Mutex::new(Vec::new()),
             has_control: AtomicBool::new(false),

@@ -4,6 +4,7 @@
 //! has arrived. At the receive high-water mark reading stops; what was read already stays unpublished, at most one read's worth.
 
 use crate::message::Message;
+use crate::options::Options;
 use crate::queue::{ByteFiller, Slot};
 use crate::sync::{Arc, lock};
 use std::cell::RefCell;
@@ -65,6 +66,8 @@ pub(super) struct Intake {
     stage: Option<SharedStage>,
     /// Most messages waiting for the owner, 0 for any number.
     limit: u32,
+    /// Most bytes of one read.
+    batch: usize,
     max_msg_size: Option<u64>,
     takes_subscriptions: bool,
     in_message: bool,
@@ -74,13 +77,14 @@ pub(super) struct Intake {
 }
 
 impl Intake {
-    pub(super) fn new(sink: Sink, limit: u32, max_msg_size: Option<u64>, takes_subscriptions: bool) -> Self {
+    pub(super) fn new(sink: Sink, limit: u32, options: &Options, takes_subscriptions: bool) -> Self {
         Intake {
             sink,
             stream: None,
             stage: None,
             limit,
-            max_msg_size,
+            batch: options.in_batch_size.map_or(usize::MAX, |bytes| bytes as usize),
+            max_msg_size: options.max_msg_size,
             takes_subscriptions,
             in_message: false,
             over: false,
@@ -139,11 +143,15 @@ impl Intake {
         }
         let read = match self.stage {
             None => {
+                let batch = self.batch;
                 let filler = self.filler();
-                let [first, second] = filler.space(READ_BYTES);
-                let read = if second.is_empty() {
-                    stream.read(first)
+                let [first, second] = filler.space(READ_BYTES.min(batch));
+                let read = if second.is_empty() || batch <= first.len() {
+                    let most = batch.min(first.len());
+                    stream.read(&mut first[..most])
                 } else {
+                    let most = (batch - first.len()).min(second.len());
+                    let second = &mut second[..most];
                     stream.readv(&mut [IoSliceMut::new(first), IoSliceMut::new(second)])
                 };
                 // Also after a failure: it gives the room that was not used back.
@@ -209,7 +217,7 @@ impl Intake {
         BUFFERS.with_borrow_mut(|(wire, plain)| {
             wire.resize(SCRATCH, 0);
             plain.clear();
-            let read = stream.read(wire);
+            let read = stream.read(&mut wire[..SCRATCH.min(self.batch)]);
             if let (Ok(n), Some(stage)) = (&read, &mut self.stage) {
                 let mut stage = lock(stage);
                 let opened = stage.open(&wire[..*n], plain);

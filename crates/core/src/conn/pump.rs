@@ -52,6 +52,8 @@ pub(super) struct Pump {
     staged: Vec<u8>,
     /// How many of them are written.
     written: usize,
+    /// Most bytes of one write of frames.
+    batch: usize,
     /// Number of the session the stream belongs to.
     pub(super) session: u32,
     /// The driver's name for the stream's registration.
@@ -61,7 +63,7 @@ pub(super) struct Pump {
 }
 
 impl Pump {
-    pub(super) fn new(source: Source) -> Self {
+    pub(super) fn new(source: Source, batch: Option<u32>) -> Self {
         Pump {
             source,
             log: None,
@@ -69,6 +71,7 @@ impl Pump {
             stage: None,
             staged: Vec::new(),
             written: 0,
+            batch: batch.map_or(usize::MAX, |bytes| bytes as usize),
             session: 0,
             registration: Token(0),
             writes: 0,
@@ -182,9 +185,11 @@ impl Pump {
             }
             let more = match (&mut self.source, self.stage.is_some()) {
                 (Source::Queue(drain), false) => {
-                    let queue = write_all(drain, &stream, most, &mut self.writes);
+                    let queue = write_all(drain, &stream, (most, self.batch), &mut self.writes);
                     let log = self.log.as_mut().filter(|_| queue.is_ok());
-                    match log.map_or(queue, |log| write_all(log, &stream, most, &mut self.writes)) {
+                    match log
+                        .map_or(queue, |log| write_all(log, &stream, (most, self.batch), &mut self.writes))
+                    {
                         Ok(()) => false,
                         Err(flushed) => return flushed,
                     }
@@ -291,7 +296,8 @@ impl Pump {
 
     fn write_staged(&mut self, stream: &Stream) -> Result<(), Flushed> {
         while self.written < self.staged.len() {
-            match stream.write(&self.staged[self.written..]) {
+            let most = self.batch.min(self.staged.len() - self.written);
+            match stream.write(&self.staged[self.written..][..most]) {
                 Ok(n) => {
                     self.written += n;
                     self.writes = self.writes.wrapping_add(1);
@@ -351,16 +357,41 @@ impl Frames for LogReader {
     }
 }
 
-/// Hands all published frames to the kernel, or some more than `most` bytes of them.
-fn write_all(frames: &mut impl Frames, stream: &Stream, most: u64, writes: &mut u32) -> Result<(), Flushed> {
+/// Writes no more than `most` bytes of the slices.
+#[cold]
+fn write_piece(stream: &Stream, slices: &[IoSlice<'_>], most: usize) -> std::io::Result<usize> {
+    let mut piece: [IoSlice<'_>; SLICES] = std::array::from_fn(|_| IoSlice::new(&[]));
+    let mut left = most;
+    for (part, slice) in piece.iter_mut().zip(slices) {
+        let len = left.min(slice.len());
+        *part = IoSlice::new(&slice[..len]);
+        left -= len;
+    }
+    stream.writev(&piece[..slices.len()])
+}
+
+/// Hands all published frames to the kernel, `batch` bytes at a time at most, or some more than `most` bytes of them.
+fn write_all(
+    frames: &mut impl Frames,
+    stream: &Stream,
+    (most, batch): (u64, usize),
+    writes: &mut u32,
+) -> Result<(), Flushed> {
     let mut total = 0;
     loop {
         let mut slices: [IoSlice<'_>; SLICES] = std::array::from_fn(|_| IoSlice::new(&[]));
-        let (n, bytes) = frames.slices(&mut slices);
+        let (n, mut bytes) = frames.slices(&mut slices);
         if bytes == 0 {
             return Ok(());
         }
-        let result = if n == 1 { stream.write(&slices[0]) } else { stream.writev(&slices[..n]) };
+        let result = if bytes > batch as u64 {
+            bytes = batch as u64;
+            write_piece(stream, &slices[..n], batch)
+        } else if n == 1 {
+            stream.write(&slices[0])
+        } else {
+            stream.writev(&slices[..n])
+        };
         match result {
             Ok(written) => {
                 *writes = writes.wrapping_add(1);

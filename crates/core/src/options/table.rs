@@ -17,6 +17,8 @@ use super::value::{
 use super::{AcceptFilter, Mechanism, Options};
 use crate::error::Error;
 
+/// What ZMQ_IN_BATCH_SIZE and ZMQ_OUT_BATCH_SIZE read as while they are not set.
+const BATCH_SIZE: u32 = 8192;
 const ALL: Types = Types::ALL;
 const ROUTERS: Types = Types::of(&[Router, Rep]);
 const PROBERS: Types = Types::of(&[Router, Rep, Dealer, Req]);
@@ -357,14 +359,14 @@ static TABLE: &[Row] = &[
     int_row(
         101,
         "ZMQ_IN_BATCH_SIZE",
-        |o| int(o.in_batch_size),
-        |o, v| positive(v).map(|v| o.in_batch_size = v),
+        |o| int(o.in_batch_size.unwrap_or(BATCH_SIZE)),
+        |o, v| positive(v).map(|v| o.in_batch_size = Some(v)),
     ),
     int_row(
         102,
         "ZMQ_OUT_BATCH_SIZE",
-        |o| int(o.out_batch_size),
-        |o, v| positive(v).map(|v| o.out_batch_size = v),
+        |o| int(o.out_batch_size.unwrap_or(BATCH_SIZE)),
+        |o, v| positive(v).map(|v| o.out_batch_size = Some(v)),
     ),
     write_text(103, "ZMQ_WSS_KEY_PEM", |o, v| set(&mut o.wss_key_pem, v.to_vec())),
     write_text(104, "ZMQ_WSS_CERT_PEM", |o, v| set(&mut o.wss_cert_pem, v.to_vec())),

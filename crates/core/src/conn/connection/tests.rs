@@ -1,6 +1,8 @@
 use super::{Connection, Kind, Session};
+use crate::conn::intake::Took;
 use crate::conn::{Flushed, Herd, IoSide, Loss, NewPipe, News, SocketInbox, Summons, Waker};
 use crate::options::{ContextDefaults, Options};
+use crate::queue::FrameWriter;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, lock};
@@ -37,23 +39,30 @@ impl IoSide for Asked {
     fn granted_ttl(self: Arc<Self>, _: Arc<Connection>, _: u32) {}
 }
 
-#[test]
-fn a_report_of_room_is_not_lost_while_somebody_writes() {
-    let asked = Arc::new(Asked::default());
+/// A connection with a session, the writer of its queue and the peer's end of its stream.
+fn open(asked: &Arc<Asked>, set: impl FnOnce(&mut Options)) -> (Arc<Connection>, FrameWriter, Stream) {
     let kind = Kind {
-        socket_type: SocketType::Push,
+        socket_type: SocketType::Pair,
         takes_subscriptions: false,
         raw: false,
         forgets_on_reconnect: false,
     };
     let inbox: Arc<SocketInbox> = Arc::new(SocketInbox::new(Waker::new(WakeFd::new().unwrap())));
-    let options = Arc::new(Options::new(SocketType::Push, &ContextDefaults::default()));
-    let (connection, pipe) = Connection::new(kind, options, inbox, asked.clone());
-    let NewPipe { outgoing: Ok(mut writer), .. } = pipe else { panic!("no queue") };
-    let (stream, _peer) = Stream::pair().unwrap();
+    let mut options = Options::new(SocketType::Pair, &ContextDefaults::default());
+    set(&mut options);
+    let (connection, pipe) = Connection::new(kind, Arc::new(options), inbox, asked.clone());
+    let NewPipe { outgoing: Ok(writer), .. } = pipe else { panic!("no queue") };
+    let (stream, peer) = Stream::pair().unwrap();
     let (stream, registration) = (Arc::new(stream), Token(0));
     let session = Session { stream, registration, stage: None, inbound: Vec::new(), leftover: Vec::new() };
     connection.open(0, session, News::Terminated);
+    (connection, writer, peer)
+}
+
+#[test]
+fn a_report_of_room_is_not_lost_while_somebody_writes() {
+    let asked = Arc::new(Asked::default());
+    let (connection, mut writer, _peer) = open(&asked, |_| ());
 
     // More than the kernel takes: write interest is armed, and the report of room will come once.
     writer.append(0, &vec![0; 16 << 20]);
@@ -66,4 +75,29 @@ fn a_report_of_room_is_not_lost_while_somebody_writes() {
     assert_eq!(connection.pump_writable(), None);
     drop(writing);
     assert_eq!((asked.write.load(Relaxed), asked.residual.load(Relaxed)), (1, 1));
+}
+
+#[test]
+fn no_read_or_write_is_larger_than_the_program_wants() {
+    let asked = Arc::new(Asked::default());
+    let (connection, mut writer, peer) = open(&asked, |options| {
+        options.out_batch_size = Some(1000);
+        options.in_batch_size = Some(100);
+    });
+    let before = lock(&connection.pump).writes;
+    for body in [[1; 1200], [2; 1200], [3; 1200]] {
+        writer.append(0, &body);
+    }
+    writer.publish();
+    assert_eq!(connection.pump_now(), Some(Flushed::Drained));
+    // Three frames with headers of 9 bytes.
+    assert_eq!(lock(&connection.pump).writes.wrapping_sub(before), 4);
+
+    assert_eq!(peer.write(&[&[0, 248][..], &[7; 248]].concat()).unwrap(), 250);
+    let mut intake = lock(&connection.intake);
+    let mut found = Default::default();
+    assert_eq!(intake.read(&mut found), Took::Bytes { published: false });
+    assert_eq!(intake.read(&mut found), Took::Bytes { published: false });
+    assert_eq!(intake.read(&mut found), Took::Bytes { published: true });
+    assert_eq!(intake.read(&mut found), Took::Nothing);
 }
