@@ -7,6 +7,7 @@
 
 mod abi;
 mod benches;
+mod compat;
 mod crates;
 mod layers;
 mod scan;
@@ -18,7 +19,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo run -p xtask -- COMMAND
-  check               layers, file sizes and unsafe code
+  check               layers, file sizes, unsafe code, and that docs/compat.md names all of zmq.h
   unsafe [--write]    compare docs/unsafe.md with the sources, or write it
   abi [LIBRARY]       exported symbols and soname of target/release/libzmq.so
   benches             the results of `cargo bench -p tautline` as a table";
@@ -47,6 +48,7 @@ fn check(root: &Path) -> ExitCode {
         report("module layers", &layers::check(root)),
         report("file sizes", &sizes::check(root)),
         report("unsafe code", &unsafe_sites::check(root)),
+        report("compatibility page", &compat::check(root)),
     ];
     if results.iter().all(|result| *result == ExitCode::SUCCESS) {
         ExitCode::SUCCESS
