@@ -1,4 +1,5 @@
-/* Buffers, vectors, poll, proxies, monitors, and threads that are woken by the end of the context. */
+/* Buffers, vectors, poll, proxies, monitors, ZMQ_FD, and threads that are woken by the end of the context. */
+#include <poll.h>
 #include <sys/uio.h>
 
 #include "check.h"
@@ -344,6 +345,48 @@ static void monitoring(void)
     CHECK(zmq_ctx_term(context) == 0);
 }
 
+/* Who waits on ZMQ_FD until he can send hears of the room that the receiver has made. */
+static void descriptors(void)
+{
+    static const char *endpoints[] = {"inproc://room", "tcp://127.0.0.1:*"};
+    size_t kind;
+
+    for (kind = 0; kind < sizeof endpoints / sizeof *endpoints; kind++) {
+        void *context = zmq_ctx_new();
+        void *push = zmq_socket(context, ZMQ_PUSH), *pull = zmq_socket(context, ZMQ_PULL);
+        char endpoint[256], body[2048];
+        size_t size = sizeof endpoint;
+        int round;
+        struct pollfd item;
+
+        memset(body, 0, sizeof body);
+        set_int_option(push, ZMQ_SNDHWM, 1);
+        set_int_option(pull, ZMQ_RCVHWM, 1);
+        set_int_option(push, ZMQ_SNDBUF, 4096);
+        set_int_option(pull, ZMQ_RCVBUF, 4096);
+        CHECK(zmq_bind(pull, endpoints[kind]) == 0);
+        CHECK(zmq_getsockopt(pull, ZMQ_LAST_ENDPOINT, endpoint, &size) == 0);
+        CHECK(zmq_connect(push, endpoint) == 0);
+        item.fd = int_option(push, ZMQ_FD);
+        item.events = POLLIN;
+        for (round = 0; round < 3; round++) {
+            do {
+                while (zmq_send(push, body, sizeof body, ZMQ_DONTWAIT) >= 0)
+                    continue;
+            } while (int_option(push, ZMQ_EVENTS) & ZMQ_POLLOUT);
+            while (poll(&item, 1, 0) == 0) {
+                while (zmq_recv(pull, body, sizeof body, ZMQ_DONTWAIT) >= 0)
+                    continue;
+            }
+            while (!(int_option(push, ZMQ_EVENTS) & ZMQ_POLLOUT))
+                zmq_recv(pull, body, sizeof body, ZMQ_DONTWAIT);
+        }
+        set_int_option(push, ZMQ_LINGER, 0);
+        CHECK(zmq_close(push) == 0 && zmq_close(pull) == 0);
+        CHECK(zmq_ctx_term(context) == 0);
+    }
+}
+
 static void blocked_receiver(void *socket)
 {
     char byte;
@@ -372,5 +415,6 @@ void traffic(void)
     proxy(2);
     echoing();
     monitoring();
+    descriptors();
     termination();
 }

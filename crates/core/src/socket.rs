@@ -27,7 +27,7 @@ use crate::message::Message;
 use crate::monitor::Tap;
 use crate::pattern::Pattern;
 use crate::pipe::{Body, Part, PipeId, Pipes, Received, Target};
-use crate::sync::Arc;
+use crate::sync::{Arc, barrier_heavy};
 use crate::wait::{self, Pause, Waiter};
 use endpoints::Entry;
 use tautline_io::net::Stream;
@@ -148,10 +148,26 @@ impl Socket {
         let deadline = self.deadline(flags, self.pipes.options.send_timeout);
         loop {
             match self.pattern.send(&mut self.pipes, part) {
-                Err(Error::Again) => self.wait(Wanted { read: false, write: true }, deadline)?,
+                Err(Error::Again) => match self.wait(Wanted { read: false, write: true }, deadline) {
+                    Err(Error::Again) if self.ask_for_room() => {
+                        return self.pattern.send(&mut self.pipes, part);
+                    }
+                    waited => waited?,
+                },
                 result => return result,
             }
         }
+    }
+
+    /// Nothing could be sent, and the program may be going to wait on ZMQ_FD: has inproc peers whose queues are full signal when they
+    /// have made room. True if they have done so just now.
+    fn ask_for_room(&mut self) -> bool {
+        if !self.inbox.is_exposed() || !self.pipes.ask_inproc_for_room() {
+            return false;
+        }
+        // Store (the wish for room), then look at the queues again: pairs with the light barrier in `InprocEnd::give_room`.
+        barrier_heavy();
+        self.pattern.can_send(&mut self.pipes)
     }
 
     /// Receives a message part into `buffer`, zmq_recv(3); a longer part is cut. Returns the whole length.

@@ -164,6 +164,20 @@ impl Pipes {
             .collect()
     }
 
+    /// Has the inproc peers of full pipes tell when there is room. Whether there are any.
+    pub(crate) fn ask_inproc_for_room(&mut self) -> bool {
+        let mut asked = false;
+        if self.has_inproc() {
+            for pipe in self.slots.iter_mut().flatten() {
+                if !pipe.ended && pipe.inproc_end().is_some() && pipe.is_full() {
+                    pipe.wait_for_room();
+                    asked = true;
+                }
+            }
+        }
+        asked
+    }
+
     /// Whether a pipe is inproc.
     pub(crate) fn has_inproc(&self) -> bool {
         self.inproc > 0

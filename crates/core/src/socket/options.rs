@@ -113,7 +113,8 @@ impl Socket {
     /// ZMQ_EVENTS: what can be done now. Quietens ZMQ_FD.
     fn events(&mut self) -> Result<i32, Error> {
         self.inbox.waker().0.drain();
-        let can = self.refresh(Wanted { read: true, write: true }, true)?;
+        let mut can = self.refresh(Wanted { read: true, write: true }, true)?;
+        can.write = can.write || self.ask_for_room();
         Ok((if can.read { POLLIN } else { 0 }) | (if can.write { POLLOUT } else { 0 }))
     }
 
