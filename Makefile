@@ -10,7 +10,7 @@ SO_VERSION := 5.2.5
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO ?= cargo
 
-.PHONY: help build run bench languages budget test lint loom upstream interop programs node soak install uninstall clean
+.PHONY: help build run bench languages budget test lint loom upstream interop programs node dotnet soak install uninstall clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -60,6 +60,9 @@ node: ## the Node.js package with its addon for this platform: bindings/node/tau
 	@scripts/need.sh cargo:cargo node:nodejs npm:npm
 	@CARGO_TARGET_DIR=$(abspath $(TARGET))/node node bindings/node/scripts/build.mjs
 	@cd bindings/node && npm pack
+
+dotnet: ## our .NET binding, compiled with Mono's compiler into target/bindings/dotnet, and its tests
+	@tests/bindings/dotnet.sh
 
 soak: ## connect, kill, reconnect, terminate for SOAK_SECONDS (1800)
 	@SOAK_SECONDS=$(SOAK_SECONDS) tests/soak/run.sh

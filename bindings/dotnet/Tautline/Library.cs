@@ -1,0 +1,116 @@
+using System;
+using System.Reflection;
+using System.Runtime.InteropServices;
+using System.Text;
+
+namespace Tautline
+{
+    /// <summary>The native library below: Tautline's <c>libzmq.so.5</c>, or libzmq itself.</summary>
+    public static unsafe class Library
+    {
+        static readonly object Gate = new object();
+        static volatile bool loaded;
+        static bool? tautline;
+
+        /// <summary>The version of the ZeroMQ interface that the library implements, for example 4.3.5.</summary>
+        public static Version Version
+        {
+            get
+            {
+                Load();
+                int major, minor, patch;
+                Native.zmq_version(&major, &minor, &patch);
+                return new Version(major, minor, patch);
+            }
+        }
+
+        /// <summary>Whether the library that was loaded is Tautline. Only Tautline has <see cref="Socket.Statistics"/>.</summary>
+        public static bool IsTautline
+        {
+            get
+            {
+                lock (Gate)
+                {
+                    if (tautline == null)
+                    {
+                        using (var context = new Context())
+                        using (var socket = new Socket(context, SocketType.Pair))
+                        {
+                            SocketStatistics ignored;
+                            tautline = socket.TryGetStatistics(out ignored);
+                        }
+                    }
+                    return tautline.Value;
+                }
+            }
+        }
+
+        /// <summary>Whether the library has a capability: <c>"curve"</c>, <c>"ipc"</c>, <c>"ws"</c>, <c>"draft"</c> and others.</summary>
+        /// <param name="capability">The name, as zmq_has(3) lists it.</param>
+        public static bool Has(string capability)
+        {
+            if (capability == null)
+                throw new ArgumentNullException(nameof(capability));
+            Load();
+            fixed (byte* name = Text(capability))
+                return Native.zmq_has(name) == 1;
+        }
+
+        /// <summary>Finds the library, once, before anything else is asked of it.</summary>
+        internal static void Load()
+        {
+            if (loaded)
+                return;
+            lock (Gate)
+            {
+                if (loaded)
+                    return;
+#if SPANS
+                NativeLibrary.SetDllImportResolver(typeof(Native).Assembly, Find);
+#endif
+                // The loader's own work on the first call would overwrite the error that a later one asks for.
+                Native.zmq_errno();
+                loaded = true;
+            }
+        }
+
+        /// <summary>A string as C wants it.</summary>
+        internal static byte[] Text(string text)
+        {
+            if (text.IndexOf('\0') >= 0)
+                throw new ArgumentException("The text contains a NUL character.");
+            var bytes = new byte[Encoding.UTF8.GetMaxByteCount(text.Length) + 1];
+            Encoding.UTF8.GetBytes(text, 0, text.Length, bytes, 0);
+            return bytes;
+        }
+
+        /// <summary>A C string that the library keeps.</summary>
+        internal static string Text(IntPtr text)
+        {
+            return text == IntPtr.Zero ? null : Text((byte*)text, int.MaxValue);
+        }
+
+        /// <summary>A C string in a buffer of that length.</summary>
+        internal static string Text(byte* text, int limit)
+        {
+            int length = 0;
+            while (length < limit && text[length] != 0)
+                length++;
+            return length == 0 ? "" : Encoding.UTF8.GetString(text, length);
+        }
+
+#if SPANS
+        static IntPtr Find(string name, Assembly assembly, DllImportSearchPath? path)
+        {
+            IntPtr library;
+            if (name == Native.Name && !RuntimeInformation.IsOSPlatform(OSPlatform.Linux))
+            {
+                string other = RuntimeInformation.IsOSPlatform(OSPlatform.OSX) ? "libzmq.5.dylib" : "libzmq";
+                if (NativeLibrary.TryLoad(other, assembly, path, out library))
+                    return library;
+            }
+            return IntPtr.Zero;
+        }
+#endif
+    }
+}

@@ -1,0 +1,212 @@
+using System;
+using System.Collections.Generic;
+
+namespace Tautline
+{
+    /// <summary>For a blocking caller, whose own frame keeps the memory in place.</summary>
+    internal sealed class TransferOperation : Operation<int>
+    {
+        Transfer transfer;
+
+        internal TransferOperation(Transfer transfer)
+        {
+            this.transfer = transfer;
+        }
+
+        protected override bool Perform(IntPtr socket, out int result)
+        {
+            result = transfer.Try(socket);
+            return result >= 0;
+        }
+    }
+
+    internal sealed unsafe class ReceiveOperation : Operation<int>
+    {
+        readonly byte[] buffer;
+        readonly int offset;
+        readonly int count;
+
+        internal ReceiveOperation(byte[] buffer, int offset, int count)
+        {
+            this.buffer = buffer;
+            this.offset = offset;
+            this.count = count;
+        }
+
+        protected override bool Perform(IntPtr socket, out int result)
+        {
+            fixed (byte* bytes = buffer)
+                result = new Transfer(Transfer.Kind.Receive, bytes + offset, count, 0).Try(socket);
+            return result >= 0;
+        }
+    }
+
+    internal sealed unsafe class SendOperation : Operation<int>
+    {
+        readonly byte[] data;
+        readonly int offset;
+        readonly int count;
+        readonly int flags;
+
+        internal SendOperation(byte[] data, int offset, int count, int flags)
+        {
+            this.data = data;
+            this.offset = offset;
+            this.count = count;
+            this.flags = flags;
+        }
+
+        protected override bool Perform(IntPtr socket, out int result)
+        {
+            fixed (byte* bytes = data)
+                result = new Transfer(Transfer.Kind.Send, bytes + offset, count, flags).Try(socket);
+            return result >= 0;
+        }
+    }
+
+    internal sealed unsafe class MessageOperation : Operation<int>
+    {
+        readonly Message message;
+        readonly bool send;
+        readonly bool more;
+
+        internal MessageOperation(Message message, bool send, bool more)
+        {
+            this.message = message;
+            this.send = send;
+            this.more = more;
+        }
+
+        protected override bool Perform(IntPtr socket, out int result)
+        {
+            var kind = send ? Transfer.Kind.SendMessage : Transfer.Kind.ReceiveMessage;
+            result = new Transfer(kind, (void*)message.Pointer, 0, more ? Native.SendMore : 0).Try(socket);
+            GC.KeepAlive(message);
+            return result >= 0;
+        }
+    }
+
+    internal sealed unsafe class BatchOperation : Operation<int>
+    {
+        readonly MessageBatch batch;
+
+        internal BatchOperation(MessageBatch batch)
+        {
+            this.batch = batch;
+        }
+
+        protected override bool Perform(IntPtr socket, out int result)
+        {
+            batch.Clear();
+            while (batch.Count < batch.Capacity)
+            {
+                int size = new Transfer(Transfer.Kind.ReceiveMessage, (void*)batch.Next, 0, 0).Try(socket);
+                if (size < 0)
+                    break;
+                batch.Took(size);
+            }
+            batch.Settle();
+            result = batch.Count;
+            return result > 0;
+        }
+    }
+
+    /// <summary>The parts of a message come all at once; should they not, those that have come are kept.</summary>
+    internal sealed unsafe class PartsReceiveOperation : Operation<List<byte[]>>
+    {
+        readonly List<byte[]> parts = new List<byte[]>();
+
+        internal override bool Begun
+        {
+            get { return parts.Count > 0; }
+        }
+
+        protected override bool Perform(IntPtr socket, out List<byte[]> result)
+        {
+            result = parts;
+            using (var part = new Message())
+            {
+                bool more;
+                do
+                {
+                    if (new Transfer(Transfer.Kind.ReceiveMessage, (void*)part.Pointer, 0, 0).Try(socket) < 0)
+                        return false;
+                    more = part.More;
+                    parts.Add(part.ToArray());
+                }
+                while (more);
+            }
+            return true;
+        }
+    }
+
+    internal sealed unsafe class PartsSendOperation : Operation<int>
+    {
+        readonly IList<byte[]> parts;
+        int next;
+
+        internal PartsSendOperation(IList<byte[]> parts)
+        {
+            this.parts = parts;
+        }
+
+        internal override bool Begun
+        {
+            get { return next > 0; }
+        }
+
+        protected override bool Perform(IntPtr socket, out int result)
+        {
+            result = 0;
+            for (; next < parts.Count; next++)
+            {
+                var part = parts[next];
+                fixed (byte* bytes = part)
+                {
+                    int flags = next + 1 < parts.Count ? Native.SendMore : 0;
+                    if (new Transfer(Transfer.Kind.Send, bytes, part.Length, flags).Try(socket) < 0)
+                        return false;
+                }
+            }
+            return true;
+        }
+    }
+
+#if SPANS
+    internal sealed unsafe class MemoryReceiveOperation : Operation<int>
+    {
+        readonly Memory<byte> buffer;
+
+        internal MemoryReceiveOperation(Memory<byte> buffer)
+        {
+            this.buffer = buffer;
+        }
+
+        protected override bool Perform(IntPtr socket, out int result)
+        {
+            using (var pin = buffer.Pin())
+                result = new Transfer(Transfer.Kind.Receive, pin.Pointer, buffer.Length, 0).Try(socket);
+            return result >= 0;
+        }
+    }
+
+    internal sealed unsafe class MemorySendOperation : Operation<int>
+    {
+        readonly ReadOnlyMemory<byte> data;
+        readonly int flags;
+
+        internal MemorySendOperation(ReadOnlyMemory<byte> data, int flags)
+        {
+            this.data = data;
+            this.flags = flags;
+        }
+
+        protected override bool Perform(IntPtr socket, out int result)
+        {
+            using (var pin = data.Pin())
+                result = new Transfer(Transfer.Kind.Send, pin.Pointer, data.Length, flags).Try(socket);
+            return result >= 0;
+        }
+    }
+#endif
+}

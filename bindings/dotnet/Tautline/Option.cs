@@ -1,0 +1,26 @@
+using System;
+
+namespace Tautline
+{
+    /// <summary>Numbers of options that the binding itself needs, and reading one.</summary>
+    internal static unsafe class Option
+    {
+        internal const int Descriptor = 14;
+        internal const int Events = 15;
+        internal const int ReceiveTimeout = 27;
+        internal const int SendTimeout = 28;
+        internal const int Statistics = 0x54410001;
+
+        internal static int GetInt(IntPtr socket, int option)
+        {
+            int value;
+            var length = (UIntPtr)sizeof(int);
+            int result;
+            do
+                result = Native.zmq_getsockopt(socket, option, &value, &length);
+            while (result == -1 && Native.zmq_errno() == (int)Errno.Interrupted);
+            ZmqException.Check(result);
+            return value;
+        }
+    }
+}

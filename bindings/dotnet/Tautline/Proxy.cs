@@ -1,0 +1,54 @@
+using System;
+
+namespace Tautline
+{
+    /// <summary>Passes messages between two sockets, both ways.</summary>
+    public static class Proxy
+    {
+        /// <summary>Runs until the context is shut down.</summary>
+        /// <param name="frontend">One socket.</param>
+        /// <param name="backend">The other.</param>
+        /// <param name="capture">Gets a copy of everything, if it is not null.</param>
+        public static void Run(Socket frontend, Socket backend, Socket capture = null)
+        {
+            Argument.NotNull(frontend, nameof(frontend));
+            Argument.NotNull(backend, nameof(backend));
+            IntPtr third = capture == null ? IntPtr.Zero : capture.Pointer;
+            Ended(() => Native.zmq_proxy(frontend.Pointer, backend.Pointer, third));
+            GC.KeepAlive(frontend);
+            GC.KeepAlive(backend);
+            GC.KeepAlive(capture);
+        }
+
+        /// <summary>Runs until the context is shut down or told to stop.</summary>
+        /// <param name="frontend">One socket.</param>
+        /// <param name="backend">The other.</param>
+        /// <param name="capture">Gets a copy of everything, if it is not null.</param>
+        /// <param name="control">Where <c>PAUSE</c>, <c>RESUME</c>, <c>STATISTICS</c> and <c>TERMINATE</c> come from: PAIR, REP, PULL or SUB.
+        /// </param>
+        public static void RunSteerable(Socket frontend, Socket backend, Socket capture, Socket control)
+        {
+            Argument.NotNull(frontend, nameof(frontend));
+            Argument.NotNull(backend, nameof(backend));
+            Argument.NotNull(control, nameof(control));
+            IntPtr third = capture == null ? IntPtr.Zero : capture.Pointer;
+            Ended(() => Native.zmq_proxy_steerable(frontend.Pointer, backend.Pointer, third, control.Pointer));
+            GC.KeepAlive(frontend);
+            GC.KeepAlive(backend);
+            GC.KeepAlive(capture);
+            GC.KeepAlive(control);
+        }
+
+        static void Ended(Func<int> run)
+        {
+            while (run() == -1)
+            {
+                var error = (Errno)Native.zmq_errno();
+                if (error == Errno.Terminated)
+                    return;
+                if (error != Errno.Interrupted)
+                    throw ZmqException.Of(error);
+            }
+        }
+    }
+}

@@ -1,0 +1,236 @@
+using System;
+using System.Collections.Generic;
+using System.Threading;
+using System.Threading.Tasks;
+
+namespace Tautline
+{
+    public partial class Socket
+    {
+        static readonly Task Done = Task.FromResult(0);
+        Task<int> lastLength;
+
+        /// <summary>Receives one part into a buffer, as soon as there is one.</summary>
+        /// <param name="buffer">Where to; not to be touched until then.</param>
+        /// <param name="token">Takes the wish back.</param>
+        /// <returns>The part's length. If that is more than the buffer's, the rest of the part is lost.</returns>
+        public unsafe Task<int> ReceiveAsync(byte[] buffer, CancellationToken token = default(CancellationToken))
+        {
+            Argument.NotNull(buffer, nameof(buffer));
+            var waits = Dispatcher();
+            token.ThrowIfCancellationRequested();
+            int length;
+            fixed (byte* bytes = buffer)
+            {
+                var now = new Transfer(Transfer.Kind.Receive, bytes, buffer.Length, 0);
+                length = waits.Try(ref now);
+            }
+            return length >= 0 ? Finished(length) : waits.Start(new ReceiveOperation(buffer, 0, buffer.Length), false, token);
+        }
+
+        /// <summary>Receives one part into a message, as soon as there is one.</summary>
+        /// <param name="message">Where to; not to be touched until then.</param>
+        /// <param name="token">Takes the wish back.</param>
+        /// <returns>The part's length.</returns>
+        public unsafe Task<int> ReceiveAsync(Message message, CancellationToken token = default(CancellationToken))
+        {
+            var pointer = (void*)Argument.NotNull(message, nameof(message)).Pointer;
+            var waits = Dispatcher();
+            token.ThrowIfCancellationRequested();
+            var now = new Transfer(Transfer.Kind.ReceiveMessage, pointer, 0, 0);
+            int length = waits.Try(ref now);
+            GC.KeepAlive(message);
+            return length >= 0 ? Finished(length) : waits.Start(new MessageOperation(message, false, false), false, token);
+        }
+
+        /// <summary>Receives one part into an array of its own, as soon as there is one.</summary>
+        /// <param name="token">Takes the wish back.</param>
+        public Task<byte[]> ReceiveBytesAsync(CancellationToken token = default(CancellationToken))
+        {
+            return Awaiting.Bytes(this, token);
+        }
+
+        /// <summary>Receives one part as UTF-8 text, as soon as there is one.</summary>
+        /// <param name="token">Takes the wish back.</param>
+        public Task<string> ReceiveStringAsync(CancellationToken token = default(CancellationToken))
+        {
+            return Awaiting.Text(this, token);
+        }
+
+        /// <summary>Receives all parts of a message, as soon as there is one.</summary>
+        /// <param name="token">Takes the wish back.</param>
+        public Task<List<byte[]>> ReceiveMultipartAsync(CancellationToken token = default(CancellationToken))
+        {
+            return Dispatcher().Start(new PartsReceiveOperation(), false, token);
+        }
+
+        /// <summary>Waits for one part, then takes all that have come.</summary>
+        /// <param name="batch">Where to; not to be touched until then.</param>
+        /// <param name="token">Takes the wish back.</param>
+        /// <returns>How many: at least one, and as many as the batch has room for at most.</returns>
+        public Task<int> ReceiveBatchAsync(MessageBatch batch, CancellationToken token = default(CancellationToken))
+        {
+            Argument.NotNull(batch, nameof(batch)).Clear();
+            return Dispatcher().Start(new BatchOperation(batch), false, token);
+        }
+
+        /// <summary>Sends a copy of these bytes, as soon as a peer can take them.</summary>
+        /// <param name="data">The bytes; not to be changed until then.</param>
+        /// <param name="more">Whether another part of the same message follows.</param>
+        /// <param name="token">Takes the wish back.</param>
+        public unsafe Task SendAsync(byte[] data, bool more = false, CancellationToken token = default(CancellationToken))
+        {
+            Argument.NotNull(data, nameof(data));
+            var waits = Dispatcher();
+            token.ThrowIfCancellationRequested();
+            int flags = more ? Native.SendMore : 0;
+            int sent;
+            fixed (byte* bytes = data)
+            {
+                var now = new Transfer(Transfer.Kind.Send, bytes, data.Length, flags);
+                sent = waits.Try(ref now);
+            }
+            return sent >= 0 ? Done : waits.Start(new SendOperation(data, 0, data.Length, flags), true, token);
+        }
+
+        /// <summary>Sends a message, which is empty afterwards, as soon as a peer can take it.</summary>
+        /// <param name="message">The message; not to be touched until then.</param>
+        /// <param name="more">Whether another part of the same message follows.</param>
+        /// <param name="token">Takes the wish back.</param>
+        public unsafe Task SendAsync(Message message, bool more = false, CancellationToken token = default(CancellationToken))
+        {
+            var pointer = (void*)Argument.NotNull(message, nameof(message)).Pointer;
+            var waits = Dispatcher();
+            token.ThrowIfCancellationRequested();
+            var now = new Transfer(Transfer.Kind.SendMessage, pointer, 0, more ? Native.SendMore : 0);
+            int sent = waits.Try(ref now);
+            GC.KeepAlive(message);
+            return sent >= 0 ? Done : waits.Start(new MessageOperation(message, true, more), true, token);
+        }
+
+        /// <summary>Sends a text as UTF-8, as soon as a peer can take it.</summary>
+        /// <param name="text">The text.</param>
+        /// <param name="more">Whether another part of the same message follows.</param>
+        /// <param name="token">Takes the wish back.</param>
+        public Task SendAsync(string text, bool more = false, CancellationToken token = default(CancellationToken))
+        {
+            return SendAsync(System.Text.Encoding.UTF8.GetBytes(Argument.NotNull(text, nameof(text))), more, token);
+        }
+
+        /// <summary>Sends a message of several parts, as soon as a peer can take it.</summary>
+        /// <param name="parts">The parts, at least one; not to be changed until then.</param>
+        /// <param name="token">Takes the wish back.</param>
+        public Task SendMultipartAsync(IList<byte[]> parts, CancellationToken token = default(CancellationToken))
+        {
+            CheckParts(parts);
+            return Dispatcher().Start(new PartsSendOperation(parts), true, token);
+        }
+
+#if SPANS
+        /// <summary>Receives one part into a buffer, as soon as there is one. Nothing is allocated if one is there.</summary>
+        /// <param name="buffer">Where to; not to be touched until then.</param>
+        /// <param name="token">Takes the wish back.</param>
+        /// <returns>The part's length. If that is more than the buffer's, the rest of the part is lost.</returns>
+        public unsafe ValueTask<int> ReceiveAsync(Memory<byte> buffer, CancellationToken token = default(CancellationToken))
+        {
+            var waits = Dispatcher();
+            token.ThrowIfCancellationRequested();
+            using (var pin = buffer.Pin())
+            {
+                var now = new Transfer(Transfer.Kind.Receive, pin.Pointer, buffer.Length, 0);
+                int length = waits.Try(ref now);
+                if (length >= 0)
+                    return new ValueTask<int>(length);
+            }
+            return new ValueTask<int>(waits.Start(new MemoryReceiveOperation(buffer), false, token));
+        }
+
+        /// <summary>Sends a copy of these bytes, as soon as a peer can take them. Nothing is allocated if that is now.</summary>
+        /// <param name="data">The bytes; not to be changed until then.</param>
+        /// <param name="more">Whether another part of the same message follows.</param>
+        /// <param name="token">Takes the wish back.</param>
+        public unsafe ValueTask SendAsync(ReadOnlyMemory<byte> data, bool more = false, CancellationToken token = default(CancellationToken))
+        {
+            var waits = Dispatcher();
+            token.ThrowIfCancellationRequested();
+            int flags = more ? Native.SendMore : 0;
+            using (var pin = data.Pin())
+            {
+                var now = new Transfer(Transfer.Kind.Send, pin.Pointer, data.Length, flags);
+                if (waits.Try(ref now) >= 0)
+                    return default(ValueTask);
+            }
+            return new ValueTask(waits.Start(new MemorySendOperation(data, flags), true, token));
+        }
+#endif
+
+        /// <summary>From the first asynchronous call on.</summary>
+        Dispatch Dispatcher()
+        {
+            var waits = dispatch;
+            if (waits != null)
+                return waits;
+            if (socket == IntPtr.Zero)
+                throw new ObjectDisposedException(nameof(Socket));
+            lock (handle)
+            {
+                if (dispatch == null)
+                    dispatch = new Dispatch(handle);
+                return dispatch;
+            }
+        }
+
+        /// <summary>A task that has ended; the same again for messages of the same length.</summary>
+        Task<int> Finished(int length)
+        {
+            var last = lastLength;
+            return last != null && last.Result == length ? last : lastLength = Task.FromResult(length);
+        }
+
+        int Try(Transfer transfer)
+        {
+            int result = dispatch == null ? transfer.Try(socket) : dispatch.Try(ref transfer);
+            GC.KeepAlive(this);
+            return result;
+        }
+
+        /// <summary>A blocking call on a socket that is used asynchronously: it waits in line with the others.</summary>
+        int Blocking(Transfer transfer)
+        {
+            int result = dispatch.Try(ref transfer);
+            if (result < 0)
+            {
+                int timeout = GetInt(transfer.Sends ? Option.SendTimeout : Option.ReceiveTimeout);
+                result = dispatch.Block(new TransferOperation(transfer), transfer.Sends, timeout);
+            }
+            GC.KeepAlive(this);
+            return result;
+        }
+
+        /// <summary>The lock for whatever else is asked of a socket that is used asynchronously.</summary>
+        Lock Locked()
+        {
+            return new Lock(dispatch);
+        }
+
+        struct Lock : IDisposable
+        {
+            readonly Dispatch dispatch;
+
+            internal Lock(Dispatch dispatch)
+            {
+                this.dispatch = dispatch;
+                if (dispatch != null)
+                    Monitor.Enter(dispatch.Gate);
+            }
+
+            public void Dispose()
+            {
+                if (dispatch == null)
+                    return;
+                dispatch.Advance();
+                Monitor.Exit(dispatch.Gate);
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+using System;
+using System.Text;
+
+namespace Tautline
+{
+    public unsafe partial class Socket
+    {
+        /// <summary>What the socket has done so far. Only Tautline counts.</summary>
+        /// <exception cref="NotSupportedException">On another library.</exception>
+        public SocketStatistics Statistics
+        {
+            get
+            {
+                SocketStatistics statistics;
+                if (!TryGetStatistics(out statistics))
+                    throw new NotSupportedException("The library that was loaded does not count.");
+                return statistics;
+            }
+        }
+
+        /// <summary>Subscribes to messages that begin with these bytes; none is every message.</summary>
+        /// <param name="prefix">The beginning.</param>
+        public void Subscribe(byte[] prefix)
+        {
+            Set(6, Argument.NotNull(prefix, nameof(prefix)));
+        }
+
+        /// <summary>Subscribes to messages that begin with this text; an empty one is every message.</summary>
+        /// <param name="prefix">The beginning.</param>
+        public void Subscribe(string prefix)
+        {
+            Subscribe(Encoding.UTF8.GetBytes(Argument.NotNull(prefix, nameof(prefix))));
+        }
+
+        /// <summary>Ends a subscription.</summary>
+        /// <param name="prefix">As it was given to <see cref="Subscribe(byte[])"/>.</param>
+        public void Unsubscribe(byte[] prefix)
+        {
+            Set(7, Argument.NotNull(prefix, nameof(prefix)));
+        }
+
+        /// <summary>Ends a subscription.</summary>
+        /// <param name="prefix">As it was given to <see cref="Subscribe(string)"/>.</param>
+        public void Unsubscribe(string prefix)
+        {
+            Unsubscribe(Encoding.UTF8.GetBytes(Argument.NotNull(prefix, nameof(prefix))));
+        }
+
+        /// <summary>Reads an option that is an int, by its number.</summary>
+        /// <param name="option">The number.</param>
+        public int GetInt(int option)
+        {
+            using (Locked())
+            {
+                int value = Option.GetInt(socket, option);
+                GC.KeepAlive(this);
+                return value;
+            }
+        }
+
+        /// <summary>Reads an option that is 64 bits long, by its number.</summary>
+        /// <param name="option">The number.</param>
+        public long GetLong(int option)
+        {
+            long value;
+            Get(option, &value, sizeof(long));
+            return value;
+        }
+
+        /// <summary>Reads an option that is bytes, by its number.</summary>
+        /// <param name="option">The number.</param>
+        public byte[] GetBytes(int option)
+        {
+            const int room = 1024;
+            byte* value = stackalloc byte[room];
+            int length = Get(option, value, room);
+            var bytes = new byte[length];
+            for (int at = 0; at < length; at++)
+                bytes[at] = value[at];
+            return bytes;
+        }
+
+        /// <summary>Reads an option that is text, by its number.</summary>
+        /// <param name="option">The number.</param>
+        public string GetString(int option)
+        {
+            const int room = 4096;
+            byte* value = stackalloc byte[room];
+            int length = Get(option, value, room);
+            return Library.Text(value, length);
+        }
+
+        /// <summary>Sets an option that is an int, by its number.</summary>
+        /// <param name="option">The number.</param>
+        /// <param name="value">The value.</param>
+        public void Set(int option, int value)
+        {
+            Set(option, &value, sizeof(int));
+        }
+
+        /// <summary>Sets an option that is 64 bits long, by its number.</summary>
+        /// <param name="option">The number.</param>
+        /// <param name="value">The value.</param>
+        public void Set(int option, long value)
+        {
+            Set(option, &value, sizeof(long));
+        }
+
+        /// <summary>Sets an option that is bytes, by its number.</summary>
+        /// <param name="option">The number.</param>
+        /// <param name="value">The value; null sets none.</param>
+        public void Set(int option, byte[] value)
+        {
+            fixed (byte* bytes = value)
+                Set(option, bytes, value == null ? 0 : value.Length);
+        }
+
+        /// <summary>Sets an option that is text, by its number.</summary>
+        /// <param name="option">The number.</param>
+        /// <param name="value">The value; null sets none.</param>
+        public void Set(int option, string value)
+        {
+            Set(option, value == null ? null : Encoding.UTF8.GetBytes(value));
+        }
+
+        internal bool TryGetStatistics(out SocketStatistics statistics)
+        {
+            fixed (SocketStatistics* value = &statistics)
+            {
+                *value = default(SocketStatistics);
+                var length = (UIntPtr)sizeof(SocketStatistics);
+                using (Locked())
+                {
+                    int result = Native.zmq_getsockopt(socket, Option.Statistics, value, &length);
+                    GC.KeepAlive(this);
+                    if (result == 0)
+                        return true;
+                    if (Native.zmq_errno() != (int)Errno.InvalidArgument)
+                        throw ZmqException.Last();
+                    return false;
+                }
+            }
+        }
+
+        /// <summary>A CURVE key as text: the library writes 40 characters and a NUL where there is room for them.</summary>
+        string GetKey(int option)
+        {
+            const int room = 41;
+            byte* value = stackalloc byte[room];
+            int length = Get(option, value, room);
+            return Library.Text(value, length);
+        }
+
+        int Get(int option, void* value, int room)
+        {
+            var length = (UIntPtr)(uint)room;
+            using (Locked())
+            {
+                int result;
+                do
+                    result = Native.zmq_getsockopt(socket, option, value, &length);
+                while (result == -1 && Native.zmq_errno() == (int)Errno.Interrupted);
+                ZmqException.Check(result);
+            }
+            GC.KeepAlive(this);
+            return (int)(uint)length;
+        }
+
+        void Set(int option, void* value, int length)
+        {
+            using (Locked())
+            {
+                int result;
+                do
+                    result = Native.zmq_setsockopt(socket, option, value, (UIntPtr)(uint)length);
+                while (result == -1 && Native.zmq_errno() == (int)Errno.Interrupted);
+                ZmqException.Check(result);
+            }
+            GC.KeepAlive(this);
+        }
+    }
+}

@@ -1,0 +1,236 @@
+using System;
+using System.Collections.Generic;
+using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
+using System.Text;
+
+namespace Tautline
+{
+    public unsafe partial class Socket
+    {
+        /// <summary>Receives one part into a buffer. Waits for it, for <see cref="ReceiveTimeout"/> at most.</summary>
+        /// <param name="buffer">Where to.</param>
+        /// <returns>The part's length. If that is more than the buffer's, the rest of the part is lost.</returns>
+        /// <exception cref="ZmqException">With <see cref="Errno.Again"/> if the time is over.</exception>
+        public int Receive(byte[] buffer)
+        {
+            if (buffer == null)
+                throw new ArgumentNullException(nameof(buffer));
+            fixed (byte* bytes = buffer)
+            {
+                int length = dispatch != null ? -1 : Native.zmq_recv(socket, bytes, (UIntPtr)(uint)buffer.Length, 0);
+                return length >= 0 ? length : ReceiveLater(Transfer.Kind.Receive, bytes, buffer.Length);
+            }
+        }
+
+        /// <summary>Receives one part into some of a buffer; see <see cref="Receive(byte[])"/>.</summary>
+        /// <param name="buffer">Where to.</param>
+        /// <param name="offset">From where on.</param>
+        /// <param name="count">How much there is room for.</param>
+        /// <returns>The part's length. If that is more than the room, the rest of the part is lost.</returns>
+        public int Receive(byte[] buffer, int offset, int count)
+        {
+            Argument.Range(buffer, offset, count);
+            fixed (byte* bytes = buffer)
+                return Receive(bytes + offset, count);
+        }
+
+        /// <summary>Receives one part to an address; see <see cref="Receive(byte[])"/>.</summary>
+        /// <param name="buffer">Where to.</param>
+        /// <param name="size">How much there is room for.</param>
+        /// <returns>The part's length. If that is more than the room, the rest of the part is lost.</returns>
+        [CLSCompliant(false)]
+        public int Receive(byte* buffer, int size)
+        {
+            int length = dispatch != null ? -1 : Native.zmq_recv(socket, buffer, (UIntPtr)(uint)size, 0);
+            return length >= 0 ? length : ReceiveLater(Transfer.Kind.Receive, buffer, size);
+        }
+
+        /// <summary>Receives one part into a message, whose old content is freed.</summary>
+        /// <param name="message">Where to.</param>
+        /// <returns>The part's length.</returns>
+        public int Receive(Message message)
+        {
+            IntPtr pointer = Argument.NotNull(message, nameof(message)).Pointer;
+            int length = dispatch != null ? -1 : Native.zmq_msg_recv(pointer, socket, 0);
+            if (length < 0)
+                length = ReceiveLater(Transfer.Kind.ReceiveMessage, (void*)pointer, 0);
+            GC.KeepAlive(message);
+            return length;
+        }
+
+        /// <summary>Receives one part into an array of its own.</summary>
+        public byte[] ReceiveBytes()
+        {
+            var message = Scratch();
+            Receive(message);
+            return message.Take();
+        }
+
+        /// <summary>Receives one part as UTF-8 text.</summary>
+        public string ReceiveString()
+        {
+            return Encoding.UTF8.GetString(ReceiveBytes());
+        }
+
+        /// <summary>Receives all parts of a message.</summary>
+        public List<byte[]> ReceiveMultipart()
+        {
+            var parts = new List<byte[]>();
+            var message = Scratch();
+            bool more;
+            do
+            {
+                Receive(message);
+                more = message.More;
+                parts.Add(message.Take());
+            }
+            while (more);
+            return parts;
+        }
+
+        /// <summary>Waits for one part, then takes all that have come without waiting for more.</summary>
+        /// <param name="batch">Where to. What it held before is gone.</param>
+        /// <returns>How many: at least one, and as many as the batch has room for at most.</returns>
+        public int ReceiveBatch(MessageBatch batch)
+        {
+            return ReceiveBatch(batch, true);
+        }
+
+        /// <summary>Takes all parts that have come.</summary>
+        /// <param name="batch">Where to. What it held before is gone.</param>
+        /// <returns>How many: none, if none has come, and as many as the batch has room for at most.</returns>
+        public int TryReceiveBatch(MessageBatch batch)
+        {
+            return ReceiveBatch(batch, false);
+        }
+
+        /// <summary>Receives one part into a buffer if one has come.</summary>
+        /// <param name="buffer">Where to.</param>
+        /// <param name="length">The part's length. If that is more than the buffer's, the rest of the part is lost.</param>
+        /// <returns>Whether one had come.</returns>
+        public bool TryReceive(byte[] buffer, out int length)
+        {
+            if (buffer == null)
+                throw new ArgumentNullException(nameof(buffer));
+            fixed (byte* bytes = buffer)
+                length = Try(new Transfer(Transfer.Kind.Receive, bytes, buffer.Length, 0));
+            return length >= 0;
+        }
+
+        /// <summary>Receives one part into a message if one has come.</summary>
+        /// <param name="message">Where to.</param>
+        /// <returns>Whether one had come.</returns>
+        public bool TryReceive(Message message)
+        {
+            var pointer = (void*)Argument.NotNull(message, nameof(message)).Pointer;
+            bool received = Try(new Transfer(Transfer.Kind.ReceiveMessage, pointer, 0, 0)) >= 0;
+            GC.KeepAlive(message);
+            return received;
+        }
+
+        /// <summary>Receives one part if one comes in time.</summary>
+        /// <param name="message">Where to.</param>
+        /// <param name="timeout">How long to wait.</param>
+        /// <returns>Whether one has come.</returns>
+        public bool TryReceive(Message message, TimeSpan timeout)
+        {
+            if (TryReceive(message))
+                return true;
+            return Wait(PollEvents.In, timeout) && TryReceive(message);
+        }
+
+#if SPANS
+        /// <summary>Receives one part into a buffer; see <see cref="Receive(byte[])"/>.</summary>
+        /// <param name="buffer">Where to.</param>
+        /// <returns>The part's length. If that is more than the buffer's, the rest of the part is lost.</returns>
+        public int Receive(Span<byte> buffer)
+        {
+            fixed (byte* bytes = &MemoryMarshal.GetReference(buffer))
+                return Receive(bytes, buffer.Length);
+        }
+
+        /// <summary>Receives one part into a buffer if one has come.</summary>
+        /// <param name="buffer">Where to.</param>
+        /// <param name="length">The part's length. If that is more than the buffer's, the rest of the part is lost.</param>
+        /// <returns>Whether one had come.</returns>
+        public bool TryReceive(Span<byte> buffer, out int length)
+        {
+            fixed (byte* bytes = &MemoryMarshal.GetReference(buffer))
+                length = Try(new Transfer(Transfer.Kind.Receive, bytes, buffer.Length, 0));
+            return length >= 0;
+        }
+#endif
+
+        /// <summary>Waits until the socket is ready.</summary>
+        /// <param name="events">For what.</param>
+        /// <param name="timeout">How long at most.</param>
+        /// <returns>Whether it is ready.</returns>
+        public bool Wait(PollEvents events, TimeSpan timeout)
+        {
+            var item = new PollItem { Socket = socket, Events = (short)events };
+            int ready = Poller.Poll(&item, 1, Argument.Milliseconds(timeout));
+            dispatch?.Advance();
+            GC.KeepAlive(this);
+            return ready > 0;
+        }
+
+        int ReceiveBatch(MessageBatch batch, bool wait)
+        {
+            Argument.NotNull(batch, nameof(batch)).Clear();
+            while (batch.Count < batch.Capacity)
+            {
+                int length;
+                if (batch.Count > 0 || !wait)
+                {
+                    length = NextPart(batch.Next);
+                    if (length < 0)
+                        break;
+                }
+                else
+                {
+                    length = dispatch != null ? -1 : Native.zmq_msg_recv(batch.Next, socket, 0);
+                    if (length < 0)
+                        length = ReceiveLater(Transfer.Kind.ReceiveMessage, (void*)batch.Next, 0);
+                }
+                batch.Took(length);
+            }
+            batch.Settle();
+            GC.KeepAlive(batch);
+            GC.KeepAlive(this);
+            return batch.Count;
+        }
+
+        int NextPart(IntPtr message)
+        {
+            int length = dispatch != null ? -1 : Native.zmq_msg_recv(message, socket, Native.DontWait);
+            return length >= 0 ? length : TryLater(message);
+        }
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        int TryLater(IntPtr message)
+        {
+            var part = new Transfer(Transfer.Kind.ReceiveMessage, (void*)message, 0, Native.DontWait);
+            return dispatch != null ? dispatch.Try(ref part) : part.Failed(socket);
+        }
+
+        /// <summary>What follows when the call could not be made, because of a lock, or has failed. That it may follow keeps `this` alive
+        /// during the call itself; that it is apart keeps the call short.</summary>
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        int ReceiveLater(Transfer.Kind kind, void* data, int size)
+        {
+            var part = new Transfer(kind, data, size, 0);
+            int length = dispatch != null ? Blocking(part) : part.Failed(socket);
+            if (length < 0)
+                throw ZmqException.Of(Errno.Again);
+            GC.KeepAlive(this);
+            return length;
+        }
+
+        /// <summary>A message that is received into again and again; only the thread that may use the socket gets it.</summary>
+        Message Scratch()
+        {
+            return scratch ?? (scratch = new Message());
+        }
+    }
+}

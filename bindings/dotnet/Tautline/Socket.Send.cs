@@ -1,0 +1,162 @@
+using System;
+using System.Collections.Generic;
+using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
+using System.Text;
+
+namespace Tautline
+{
+    public unsafe partial class Socket
+    {
+        /// <summary>Sends a copy of these bytes. Waits while no peer can take them, for <see cref="SendTimeout"/> at most.</summary>
+        /// <param name="data">The bytes.</param>
+        /// <param name="more">Whether another part of the same message follows.</param>
+        /// <exception cref="ZmqException">With <see cref="Errno.Again"/> if the time is over.</exception>
+        public void Send(byte[] data, bool more = false)
+        {
+            if (data == null)
+                throw new ArgumentNullException(nameof(data));
+            fixed (byte* bytes = data)
+            {
+                int flags = more ? Native.SendMore : 0;
+                if (dispatch != null || Native.zmq_send(socket, bytes, (UIntPtr)(uint)data.Length, flags) < 0)
+                    SendLater(Transfer.Kind.Send, bytes, data.Length, flags);
+            }
+        }
+
+        /// <summary>Sends a copy of some of these bytes; see <see cref="Send(byte[], bool)"/>.</summary>
+        /// <param name="data">The bytes.</param>
+        /// <param name="offset">Where they begin.</param>
+        /// <param name="count">How many.</param>
+        /// <param name="more">Whether another part of the same message follows.</param>
+        public void Send(byte[] data, int offset, int count, bool more = false)
+        {
+            Argument.Range(data, offset, count);
+            fixed (byte* bytes = data)
+                Send(bytes + offset, count, more);
+        }
+
+        /// <summary>Sends a copy of the bytes at an address; see <see cref="Send(byte[], bool)"/>.</summary>
+        /// <param name="data">Where they are.</param>
+        /// <param name="size">How many.</param>
+        /// <param name="more">Whether another part of the same message follows.</param>
+        [CLSCompliant(false)]
+        public void Send(byte* data, int size, bool more = false)
+        {
+            int flags = more ? Native.SendMore : 0;
+            if (dispatch != null || Native.zmq_send(socket, data, (UIntPtr)(uint)size, flags) < 0)
+                SendLater(Transfer.Kind.Send, data, size, flags);
+        }
+
+        /// <summary>Sends a message, which is empty afterwards.</summary>
+        /// <param name="message">The message; unchanged if this fails.</param>
+        /// <param name="more">Whether another part of the same message follows.</param>
+        public void Send(Message message, bool more = false)
+        {
+            IntPtr pointer = Argument.NotNull(message, nameof(message)).Pointer;
+            int flags = more ? Native.SendMore : 0;
+            if (dispatch != null || Native.zmq_msg_send(pointer, socket, flags) < 0)
+                SendLater(Transfer.Kind.SendMessage, (void*)pointer, 0, flags);
+            GC.KeepAlive(message);
+        }
+
+        /// <summary>Sends a text as UTF-8.</summary>
+        /// <param name="text">The text.</param>
+        /// <param name="more">Whether another part of the same message follows.</param>
+        public void Send(string text, bool more = false)
+        {
+            Send(Encoding.UTF8.GetBytes(Argument.NotNull(text, nameof(text))), more);
+        }
+
+        /// <summary>Sends a message of several parts.</summary>
+        /// <param name="parts">The parts, at least one.</param>
+        public void SendMultipart(IList<byte[]> parts)
+        {
+            CheckParts(parts);
+            for (int at = 0; at < parts.Count; at++)
+                Send(parts[at], at + 1 < parts.Count);
+        }
+
+        /// <summary>Sends a message of several parts.</summary>
+        /// <param name="parts">The parts, at least one.</param>
+        public void SendMultipart(params byte[][] parts)
+        {
+            SendMultipart((IList<byte[]>)parts);
+        }
+
+        /// <summary>Sends a copy of these bytes if a peer can take them now.</summary>
+        /// <param name="data">The bytes.</param>
+        /// <param name="more">Whether another part of the same message follows.</param>
+        /// <returns>Whether they were sent.</returns>
+        public bool TrySend(byte[] data, bool more = false)
+        {
+            return TrySend(data, 0, Argument.NotNull(data, nameof(data)).Length, more);
+        }
+
+        /// <summary>Sends a copy of some of these bytes if a peer can take them now.</summary>
+        /// <param name="data">The bytes.</param>
+        /// <param name="offset">Where they begin.</param>
+        /// <param name="count">How many.</param>
+        /// <param name="more">Whether another part of the same message follows.</param>
+        /// <returns>Whether they were sent.</returns>
+        public bool TrySend(byte[] data, int offset, int count, bool more = false)
+        {
+            Argument.Range(data, offset, count);
+            fixed (byte* bytes = data)
+                return Try(new Transfer(Transfer.Kind.Send, bytes + offset, count, more ? Native.SendMore : 0)) >= 0;
+        }
+
+        /// <summary>Sends a message if a peer can take it now; it is empty then.</summary>
+        /// <param name="message">The message.</param>
+        /// <param name="more">Whether another part of the same message follows.</param>
+        /// <returns>Whether it was sent.</returns>
+        public bool TrySend(Message message, bool more = false)
+        {
+            var pointer = (void*)Argument.NotNull(message, nameof(message)).Pointer;
+            bool sent = Try(new Transfer(Transfer.Kind.SendMessage, pointer, 0, more ? Native.SendMore : 0)) >= 0;
+            GC.KeepAlive(message);
+            return sent;
+        }
+
+#if SPANS
+        /// <summary>Sends a copy of these bytes; see <see cref="Send(byte[], bool)"/>.</summary>
+        /// <param name="data">The bytes.</param>
+        /// <param name="more">Whether another part of the same message follows.</param>
+        public void Send(ReadOnlySpan<byte> data, bool more = false)
+        {
+            fixed (byte* bytes = &MemoryMarshal.GetReference(data))
+                Send(bytes, data.Length, more);
+        }
+
+        /// <summary>Sends a copy of these bytes if a peer can take them now.</summary>
+        /// <param name="data">The bytes.</param>
+        /// <param name="more">Whether another part of the same message follows.</param>
+        /// <returns>Whether they were sent.</returns>
+        public bool TrySend(ReadOnlySpan<byte> data, bool more = false)
+        {
+            fixed (byte* bytes = &MemoryMarshal.GetReference(data))
+                return Try(new Transfer(Transfer.Kind.Send, bytes, data.Length, more ? Native.SendMore : 0)) >= 0;
+        }
+#endif
+
+        /// <summary>As `ReceiveLater`.</summary>
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        void SendLater(Transfer.Kind kind, void* data, int size, int flags)
+        {
+            var part = new Transfer(kind, data, size, flags);
+            if ((dispatch != null ? Blocking(part) : part.Failed(socket)) < 0)
+                throw ZmqException.Of(Errno.Again);
+            GC.KeepAlive(this);
+        }
+
+        static void CheckParts(IList<byte[]> parts)
+        {
+            Argument.NotNull(parts, nameof(parts));
+            if (parts.Count == 0)
+                throw new ArgumentException("A message has one part at least.", nameof(parts));
+            // Found out before the first is sent: half a message could not be taken back.
+            foreach (var part in parts)
+                Argument.NotNull(part, nameof(parts));
+        }
+    }
+}

@@ -1,0 +1,101 @@
+using System;
+using System.Diagnostics;
+
+namespace Tautline
+{
+    /// <summary>One send or receive, and how it goes on when a signal has interrupted it or the socket was not ready.</summary>
+    internal unsafe struct Transfer
+    {
+        internal enum Kind
+        {
+            Send,
+            Receive,
+            SendMessage,
+            ReceiveMessage,
+        }
+
+        readonly Kind kind;
+        readonly void* data;
+        readonly UIntPtr size;
+        readonly int flags;
+
+        internal Transfer(Kind kind, void* data, int size, int flags)
+        {
+            this.kind = kind;
+            this.data = data;
+            this.size = (UIntPtr)(uint)size;
+            this.flags = flags;
+        }
+
+        internal bool Sends
+        {
+            get { return kind == Kind.Send || kind == Kind.SendMessage; }
+        }
+
+        bool Waits
+        {
+            get { return (flags & Native.DontWait) == 0; }
+        }
+
+        /// <summary>The call itself, without waiting if `more` is DontWait.</summary>
+        int Call(IntPtr socket, int more)
+        {
+            switch (kind)
+            {
+                case Kind.Send: return Native.zmq_send(socket, data, size, flags | more);
+                case Kind.Receive: return Native.zmq_recv(socket, data, size, flags | more);
+                case Kind.SendMessage: return Native.zmq_msg_send((IntPtr)data, socket, flags | more);
+                default: return Native.zmq_msg_recv((IntPtr)data, socket, flags | more);
+            }
+        }
+
+        /// <summary>Tries without waiting; -1 if the socket is not ready.</summary>
+        internal int Try(IntPtr socket)
+        {
+            int result = Call(socket, Native.DontWait);
+            return result >= 0 ? result : new Transfer(kind, data, (int)size, flags | Native.DontWait).Failed(socket);
+        }
+
+        /// <summary>What to do after the call has returned -1.</summary>
+        /// <returns>What it returns in the end; -1 means that the socket was not ready in time. Other errors are thrown.</returns>
+        internal int Failed(IntPtr socket)
+        {
+            int result = -1;
+            int timeout = -2;
+            Stopwatch clock = null;
+            while (result == -1)
+            {
+                var error = (Errno)Native.zmq_errno();
+                if (error == Errno.Again && (timeout < 0 || clock.ElapsedMilliseconds >= timeout))
+                    return -1;
+                if (error != Errno.Interrupted && error != Errno.Again)
+                    throw ZmqException.Of(error);
+                if (!Waits)
+                {
+                    result = Call(socket, 0);
+                    continue;
+                }
+                if (timeout == -2)
+                {
+                    // The time before the signal is not known any more. It counts once: later signals prolong nothing.
+                    int option;
+                    UIntPtr length = (UIntPtr)sizeof(int);
+                    ZmqException.Check(Native.zmq_getsockopt(socket, Sends ? Option.SendTimeout : Option.ReceiveTimeout, &option, &length));
+                    timeout = option;
+                    clock = Stopwatch.StartNew();
+                }
+                if (timeout < 0)
+                {
+                    result = Call(socket, 0);
+                    continue;
+                }
+                long left = timeout - clock.ElapsedMilliseconds;
+                var item = new PollItem { Socket = socket, Events = (short)(Sends ? PollEvents.Out : PollEvents.In) };
+                if (left > 0 && Native.zmq_poll(&item, 1, (IntPtr)left) == -1)
+                    continue;
+                result = Call(socket, Native.DontWait);
+            }
+            return result;
+        }
+    }
+}

@@ -1,0 +1,109 @@
+using System;
+
+namespace Tautline
+{
+    /// <summary>The errors that ZeroMQ itself adds, and the commonest of the system's, with Linux's numbers.</summary>
+    /// <remarks>Any other number of the system may stand in <see cref="ZmqException.Error"/>, too.</remarks>
+    public enum Errno
+    {
+        /// <summary>The caller may not do this.</summary>
+        Permission = 1,
+        /// <summary>Nothing there: an inproc endpoint that nobody has bound, or a file or an endpoint unknown.</summary>
+        NotFound = 2,
+        /// <summary>A signal came while waiting. The binding itself goes on waiting where it can.</summary>
+        Interrupted = 4,
+        /// <summary>Not now: nothing to receive, nobody to send to, or the time allowed is over.</summary>
+        Again = 11,
+        /// <summary>No memory.</summary>
+        NoMemory = 12,
+        /// <summary>A pointer that is none.</summary>
+        BadAddress = 14,
+        /// <summary>The resource is busy.</summary>
+        Busy = 16,
+        /// <summary>No such device or interface.</summary>
+        NoDevice = 19,
+        /// <summary>An argument or an option that is not allowed.</summary>
+        InvalidArgument = 22,
+        /// <summary>Too many sockets in the context.</summary>
+        TooManyFiles = 24,
+        /// <summary>A message that is too long.</summary>
+        MessageSize = 90,
+        /// <summary>A protocol that the library does not have.</summary>
+        ProtocolNotSupported = 93,
+        /// <summary>The socket's type cannot do this.</summary>
+        NotSupported = 95,
+        /// <summary>Somebody has the address already.</summary>
+        AddressInUse = 98,
+        /// <summary>The address is not this machine's.</summary>
+        AddressNotAvailable = 99,
+        /// <summary>The socket has been closed, or never was one.</summary>
+        NotASocket = 88,
+        /// <summary>A mandatory ROUTER does not know the peer.</summary>
+        HostUnreachable = 113,
+        /// <summary>The socket's pattern does not allow this now, for example a second request before the answer.</summary>
+        StateMachine = 156384763,
+        /// <summary>The socket's type does not go with that protocol.</summary>
+        IncompatibleProtocol = 156384764,
+        /// <summary>The context has been shut down.</summary>
+        Terminated = 156384765,
+        /// <summary>No I/O thread for this.</summary>
+        NoThread = 156384766,
+    }
+
+    /// <summary>What the library has refused, with its number.</summary>
+    public class ZmqException : Exception
+    {
+        /// <summary>An exception for a number.</summary>
+        /// <param name="error">The number, as zmq_errno(3) gives it.</param>
+        public ZmqException(Errno error)
+            : this(error, Describe(error))
+        {
+        }
+
+        /// <summary>An exception for a number, with one's own words.</summary>
+        /// <param name="error">The number, as zmq_errno(3) gives it.</param>
+        /// <param name="message">The words.</param>
+        public ZmqException(Errno error, string message)
+            : base(message)
+        {
+            Error = error;
+        }
+
+        /// <summary>The error's number.</summary>
+        public Errno Error { get; private set; }
+
+        static string Describe(Errno error)
+        {
+            Library.Load();
+            return Library.Text(Native.zmq_strerror((int)error)) + " (" + error + ")";
+        }
+
+        /// <summary>The exception for what this thread's last call has met.</summary>
+        internal static Exception Last()
+        {
+            return Of((Errno)Native.zmq_errno());
+        }
+
+        internal static Exception Of(Errno error)
+        {
+            return error == Errno.Terminated ? new ContextTerminatedException() : new ZmqException(error);
+        }
+
+        /// <summary>Throws if a call has returned -1.</summary>
+        internal static void Check(int result)
+        {
+            if (result == -1)
+                throw Last();
+        }
+    }
+
+    /// <summary>The context was shut down or disposed: the socket can only be disposed.</summary>
+    public sealed class ContextTerminatedException : ZmqException
+    {
+        /// <summary>The exception.</summary>
+        public ContextTerminatedException()
+            : base(Errno.Terminated)
+        {
+        }
+    }
+}

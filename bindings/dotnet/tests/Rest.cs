@@ -1,0 +1,292 @@
+using System;
+using System.Collections.Generic;
+using System.Linq;
+using System.Text;
+using System.Threading;
+
+namespace Tautline.Tests
+{
+    static class Rest
+    {
+        [Test]
+        static void Options()
+        {
+            using (var context = new Context { IoThreads = 2, MaxSockets = 10 })
+            using (var socket = new DealerSocket(context))
+            {
+                Check.Equal(2, context.IoThreads);
+                Check.Equal(10, context.MaxSockets);
+                Check.That(context.Blocky && !context.Ipv6, "as it is unless set");
+                Check.Equal(SocketType.Dealer, socket.Type);
+                Check.Equal(Timeout.InfiniteTimeSpan, socket.Linger);
+                socket.Linger = TimeSpan.FromMilliseconds(1.5);
+                Check.Equal(TimeSpan.FromMilliseconds(2), socket.Linger);
+                socket.SendHighWaterMark = 17;
+                Check.Equal(17, socket.SendHighWaterMark);
+                socket.MaxMessageSize = 1L << 33;
+                Check.Equal(1L << 33, socket.MaxMessageSize);
+                socket.Affinity = 3;
+                Check.Equal(3UL, socket.Affinity);
+                socket.RoutingId = new byte[] { 1, 2, 3 };
+                Check.Bytes(new byte[] { 1, 2, 3 }, socket.RoutingId);
+                socket.Immediate = true;
+                Check.That(socket.Immediate, "it was set");
+                socket.ZapDomain = "home";
+                Check.Equal("home", socket.ZapDomain);
+                socket.PlainUsername = "me";
+                socket.PlainPassword = "secret";
+                Check.Equal("me", socket.PlainUsername);
+                Check.Equal(SecurityMechanism.Plain, socket.Mechanism);
+                socket.HeartbeatInterval = TimeSpan.FromSeconds(1);
+                Check.Equal(TimeSpan.FromSeconds(1), socket.HeartbeatInterval);
+                Check.Throws<ArgumentOutOfRangeException>(() => socket.Linger = TimeSpan.FromDays(1000));
+                Check.Throws<ArgumentOutOfRangeException>(() => socket.Linger = TimeSpan.FromMilliseconds(-5));
+                Check.Fails(Errno.InvalidArgument, () => socket.Set(9999, 1));
+                Check.Fails(Errno.InvalidArgument, () => socket.RoutingId = new byte[256]);
+                Check.Equal(PollEvents.None, socket.Events);
+                Check.That(socket.Descriptor > 0, "there is a descriptor");
+                Check.Equal(socket.LastEndpoint, "");
+            }
+        }
+
+        [Test]
+        static void EveryOptionIsUnderstood()
+        {
+            using (var context = new Context())
+            using (var socket = new RouterSocket(context))
+            {
+                foreach (var option in typeof(Socket).GetProperties())
+                {
+                    // Reading what only says something after an exchange, or on a library that counts.
+                    if (!option.CanRead || option.Name == "Statistics")
+                        continue;
+                    try
+                    {
+                        option.GetValue(socket, null);
+                    }
+                    catch (Exception error)
+                    {
+                        throw new Exception(option.Name, error);
+                    }
+                }
+                // As they are, but for RouterHandover and the like, which can only be set.
+                socket.RouterMandatory = socket.RouterHandover = socket.ProbeRouter = false;
+                Check.Fails(Errno.HostUnreachable, () =>
+                {
+                    socket.RouterMandatory = true;
+                    socket.SendMultipart(new byte[] { 1 }, new byte[] { 2 });
+                });
+            }
+        }
+
+        [Test]
+        static void ErrorsHaveTheirNumbers()
+        {
+            using (var context = new Context())
+            using (var reply = new ReplySocket(context))
+            using (var other = new ReplySocket(context))
+            using (var pull = new PullSocket(context))
+            {
+                Check.Fails(Errno.StateMachine, () => reply.Send("too early"));
+                Check.Fails(Errno.NotSupported, () => pull.Send("never"));
+                Check.Fails(Errno.InvalidArgument, () => reply.Bind("nonsense"));
+                Check.Fails(Errno.ProtocolNotSupported, () => reply.Bind("nonsense://a"));
+                Check.Fails(Errno.AddressInUse, () => other.Bind(reply.Bind("tcp://127.0.0.1:*")));
+                Check.Fails(Errno.NotFound, () => reply.Unbind("tcp://127.0.0.1:9"));
+                Check.Throws<ArgumentException>(() => reply.Bind("tcp://127.0.0.1\0:*"));
+                Check.Throws<ArgumentNullException>(() => reply.Connect(null));
+                Check.Fails(Errno.InvalidArgument, () => new Socket(context, (SocketType)99));
+                Check.That(new ZmqException(Errno.StateMachine).Message.Contains("StateMachine"), "the message says which");
+            }
+        }
+
+        [Test]
+        static void Polling()
+        {
+            using (var couple = new Couple(SocketType.Pull, SocketType.Push))
+            using (var other = new Couple(SocketType.Pair, SocketType.Pair, "inproc"))
+            using (var poller = new Poller())
+            {
+                int first = poller.Add(couple.Bound, PollEvents.In);
+                int second = poller.Add(other.Bound, PollEvents.In | PollEvents.Out);
+                int third = poller.Add(couple.Bound.Descriptor, PollEvents.In);
+                Check.Throws<ArgumentException>(() => poller.Add(couple.Bound, PollEvents.In));
+                Check.That(poller.Wait(TimeSpan.Zero) >= 1, "the pair can send");
+                Check.Equal(PollEvents.Out, poller.Ready(second));
+                Check.Equal(PollEvents.None, poller.Ready(first));
+                poller.RemoveAt(third);
+                poller.Change(second, PollEvents.In);
+                Check.Equal(0, poller.Wait(TimeSpan.Zero));
+                couple.Connected.Send("x");
+                Check.Equal(1, poller.Wait());
+                Check.Equal(PollEvents.In, poller.Ready(couple.Bound));
+                other.Connected.Send("y");
+                Check.Equal(2, poller.Wait());
+                Check.That(poller.Remove(couple.Bound), "it was there");
+                Check.That(!poller.Remove(couple.Bound), "it was removed");
+                Check.Equal(1, poller.Count);
+                Check.Equal(1, poller.Wait());
+                Check.Equal(PollEvents.In, poller.Ready(0));
+                Check.Throws<ArgumentOutOfRangeException>(() => poller.Ready(1));
+                Check.Equal("y", other.Bound.ReceiveString());
+                Check.That(!other.Bound.Wait(PollEvents.In, TimeSpan.FromMilliseconds(1)), "nothing more comes");
+            }
+        }
+
+        [Test]
+        static void AProxyAndItsEnd()
+        {
+            using (var context = new Context())
+            using (var requests = new RequestSocket(context))
+            using (var reply = new ReplySocket(context))
+            using (var control = new PairSocket(context))
+            {
+                var ready = new ManualResetEventSlim();
+                string front = null, back = null;
+                var proxy = new Thread(() =>
+                {
+                    using (var frontend = new RouterSocket(context))
+                    using (var backend = new DealerSocket(context))
+                    using (var steering = new PairSocket(context))
+                    {
+                        front = frontend.Bind("tcp://127.0.0.1:*");
+                        back = backend.Bind("tcp://127.0.0.1:*");
+                        steering.Bind("inproc://steering");
+                        ready.Set();
+                        Proxy.RunSteerable(frontend, backend, null, steering);
+                    }
+                });
+                proxy.Start();
+                ready.Wait();
+                control.Connect("inproc://steering");
+                requests.Connect(front);
+                reply.Connect(back);
+                for (int round = 0; round < 100; round++)
+                {
+                    requests.Send("q" + round);
+                    Check.Equal("q" + round, reply.ReceiveString());
+                    reply.Send("a" + round);
+                    Check.Equal("a" + round, requests.ReceiveString());
+                }
+                control.Send("TERMINATE");
+                proxy.Join();
+            }
+        }
+
+        [Test]
+        static void AProxyEndsWithItsContext()
+        {
+            var context = new Context();
+            var ready = new ManualResetEventSlim();
+            var proxy = new Thread(() =>
+            {
+                using (var frontend = new PullSocket(context))
+                using (var backend = new PushSocket(context))
+                {
+                    frontend.Bind("inproc://front");
+                    backend.Bind("inproc://back");
+                    ready.Set();
+                    Proxy.Run(frontend, backend);
+                }
+            });
+            proxy.Start();
+            ready.Wait();
+            context.Dispose();
+            proxy.Join();
+        }
+
+        [Test]
+        static void AMonitorTells()
+        {
+            using (var context = new Context())
+            using (var bound = new PullSocket(context))
+            using (var monitor = new SocketMonitor(context, bound))
+            {
+                string endpoint = bound.Bind("tcp://127.0.0.1:*");
+                var happened = monitor.Receive();
+                Check.Equal(SocketEvents.Listening, happened.Type);
+                Check.Equal(endpoint, happened.Endpoint);
+                using (var connected = new PushSocket(context))
+                {
+                    connected.Connect(endpoint);
+                    Check.Equal(SocketEvents.Accepted, monitor.Receive().Type);
+                    Check.Equal(SocketEvents.HandshakeSucceeded, monitor.ReceiveAsync().Result.Type);
+                }
+                Check.Equal(SocketEvents.Disconnected, monitor.Receive().Type);
+                Check.That(!monitor.TryReceive(TimeSpan.FromMilliseconds(1), out happened), "nothing more");
+            }
+        }
+
+        [Test]
+        static void Curve()
+        {
+            var server = CurveKeyPair.Generate();
+            var client = CurveKeyPair.Generate();
+            Check.Equal(server.PublicKey, CurveKeyPair.FromSecretKey(server.SecretKey).PublicKey);
+            Check.Throws<ZmqException>(() => CurveKeyPair.FromSecretKey("too short"));
+            using (var context = new Context())
+            using (var reply = new ReplySocket(context))
+            using (var request = new RequestSocket(context))
+            using (var stranger = new RequestSocket(context))
+            {
+                server.ApplyToServer(reply);
+                string endpoint = reply.Bind("tcp://127.0.0.1:*");
+                client.ApplyToClient(request, server.PublicKey);
+                Check.Equal(SecurityMechanism.Curve, request.Mechanism);
+                Check.Equal(server.PublicKey, request.CurveServerKey);
+                Check.Equal(client.SecretKey, request.CurveSecretKey);
+                request.Connect(endpoint);
+                request.Send("secret");
+                Check.Equal("secret", reply.ReceiveString());
+                reply.Send("thanks");
+                Check.Equal("thanks", request.ReceiveString());
+                // With a wrong idea of the server's key there is no connection.
+                using (var monitor = new SocketMonitor(context, stranger, SocketEvents.Disconnected
+                    | SocketEvents.HandshakeFailedAuthentication | SocketEvents.HandshakeFailedNoDetail | SocketEvents.HandshakeFailedProtocol))
+                {
+                    client.ApplyToClient(stranger, client.PublicKey);
+                    stranger.Linger = TimeSpan.Zero;
+                    stranger.Connect(endpoint);
+                    monitor.Receive();
+                }
+            }
+        }
+
+        [Test]
+        static void TextOfBytes()
+        {
+            // The example of RFC 32.
+            var data = new byte[] { 0x86, 0x4F, 0xD2, 0x6F, 0xB5, 0x59, 0xF7, 0x5B };
+            Check.Equal("HelloWorld", Z85.Encode(data));
+            Check.Bytes(data, Z85.Decode("HelloWorld"));
+            Check.Bytes(Check.Pattern(64), Z85.Decode(Z85.Encode(Check.Pattern(64))));
+            Check.Throws<FormatException>(() => Z85.Decode("abcd"));
+            Check.Throws<FormatException>(() => Z85.Decode("abc d"));
+            Check.Throws<FormatException>(() => Z85.Decode("#####"));
+            Check.Throws<ArgumentException>(() => Z85.Encode(new byte[3]));
+        }
+
+        [Test]
+        static void Statistics()
+        {
+            using (var couple = new Couple(SocketType.Pull, SocketType.Push))
+            {
+                for (int number = 0; number < 10; number++)
+                {
+                    couple.Connected.Send("counted");
+                    couple.Bound.ReceiveString();
+                }
+                if (Runner.OnTautline)
+                {
+                    Check.Equal(10L, couple.Connected.Statistics.MessagesSent);
+                    Check.Equal(10L, couple.Bound.Statistics.MessagesReceived);
+                    Check.Equal(1L, couple.Bound.Statistics.Peers);
+                }
+                else
+                {
+                    Check.Throws<NotSupportedException>(() => couple.Bound.Statistics.ToString());
+                }
+            }
+        }
+    }
+}
