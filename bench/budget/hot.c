@@ -1,6 +1,6 @@
 /* hot: what a message costs when nobody waits: one thread sends a batch over inproc and receives it, again and again.
  *
- *   hot push_pull|pub_sub|router_dealer buffers|messages SIZE ROUNDS
+ *   hot push_pull|pub_sub|router_dealer[_monitored] buffers|messages SIZE ROUNDS
  *
  * scripts/budget.sh counts the instructions of send_batch and receive_batch under callgrind. */
 #include <stdio.h>
@@ -52,16 +52,26 @@ __attribute__((noinline)) void receive_batch(void *socket)
     }
 }
 
+/* Somebody listens to all events of a socket. */
+static void *monitor(void *context, void *socket, const char *endpoint)
+{
+    void *pair = zmq_socket(context, ZMQ_PAIR);
+
+    check(pair != NULL && zmq_socket_monitor(socket, endpoint, ZMQ_EVENT_ALL) == 0 && zmq_connect(pair, endpoint) == 0);
+    return pair;
+}
+
 int main(int argc, char **argv)
 {
+    void *listeners[2] = {NULL, NULL};
     int rounds, to = ZMQ_PUSH, from = ZMQ_PULL;
     char subscription[2];
 
     if (argc != 5)
         return 2;
-    if (strcmp(argv[1], "pub_sub") == 0)
+    if (strncmp(argv[1], "pub_sub", 7) == 0)
         to = ZMQ_XPUB, from = ZMQ_SUB;
-    else if (strcmp(argv[1], "router_dealer") == 0)
+    else if (strncmp(argv[1], "router_dealer", 13) == 0)
         to = ZMQ_ROUTER, from = ZMQ_DEALER, routed = 1;
     messages = strcmp(argv[2], "messages") == 0;
     size = strtoul(argv[3], NULL, 10);
@@ -69,6 +79,10 @@ int main(int argc, char **argv)
     check(size <= sizeof body);
 
     void *context = zmq_ctx_new(), *sender = zmq_socket(context, to), *receiver = zmq_socket(context, from);
+    if (strstr(argv[1], "_monitored") != NULL) {
+        listeners[0] = monitor(context, sender, "inproc://events-of-sender");
+        listeners[1] = monitor(context, receiver, "inproc://events-of-receiver");
+    }
     check(sender != NULL && receiver != NULL && zmq_bind(sender, "inproc://hot") == 0);
     if (from == ZMQ_SUB)
         check(zmq_setsockopt(receiver, ZMQ_SUBSCRIBE, "", 0) == 0);
@@ -87,6 +101,10 @@ int main(int argc, char **argv)
     }
     zmq_close(sender);
     zmq_close(receiver);
+    for (int i = 0; i < 2; i++) {
+        if (listeners[i] != NULL)
+            zmq_close(listeners[i]);
+    }
     zmq_ctx_term(context);
     return 0;
 }
