@@ -16,8 +16,9 @@ mkdir -p "$out"
 exec 9>"$out/.lock"
 flock 9
 [[ $# -gt 0 ]] || set -- stable draft
+complete=.complete-2
 missing=()
-for set in "$@"; do [[ -e $out/$set/.complete ]] || missing+=("$set"); done
+for set in "$@"; do [[ -e $out/$set/$complete ]] || missing+=("$set"); done
 [[ ${#missing[@]} -gt 0 ]] || exit 0
 
 "$root/scripts/need.sh" cmake:cmake g++:g++ make:make pkg-config:pkg-config lib=libsodium:libsodium-dev >&2
@@ -50,5 +51,13 @@ for set in "${missing[@]}"; do
         -DBUILD_TESTS=ON -DENABLE_DRAFTS=$drafts -DWITH_LIBSODIUM=ON -DENABLE_CURVE=ON -DWITH_DOCS=OFF \
         -DWITH_PERF_TOOL=OFF -DCMAKE_SKIP_RPATH=ON >"$log" 2>&1 || { tail -20 "$log" >&2; exit 1; }
     cmake --build "$out/$set" -j "${BUILD_JOBS:-2}" >>"$log" 2>&1 || { tail -20 "$log" >&2; exit 1; }
-    touch "$out/$set/.complete"
+    # Its CMake leaves this one out on Linux.
+    define=()
+    [[ $set == stable ]] || define=(-DZMQ_BUILD_DRAFT_API)
+    g++ -std=c++11 -w -O1 -DZMQ_CUSTOM_PLATFORM_HPP -D_GNU_SOURCE -DUNITY_EXCLUDE_FLOAT "${define[@]}" -I"$out/$set" \
+        -I"$source"/{include,src,external/unity,tests} -o "$out/$set/bin/test_security_curve" \
+        "$source"/tests/test_security_curve.cpp "$source"/src/{err,ip,random,clock}.cpp \
+        "$out/$set"/lib/lib{testutil,unity}.a -L"$out/$set/lib" -lzmq -lsodium -lpthread -lrt \
+        >>"$log" 2>&1 || { tail -20 "$log" >&2; exit 1; }
+    touch "$out/$set/$complete"
 done
