@@ -78,7 +78,7 @@ class Observer {
   constructor(socket) {
     const name = `inproc://tautline.monitor.${process.pid}.${threadId}.${++observers}`
     checked(internals.native(socket).monitor(name, EVERYTHING))
-    this.#pair = new stable.Pair({ context: socket.context, linger: 0, receiveHighWaterMark: 0 })
+    this.#pair = new stable.Pair({ context: socket.context, linger: 0 })
     this.#pair.connect(name)
   }
 

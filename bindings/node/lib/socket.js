@@ -328,6 +328,7 @@ class Socket {
         const message = this.#take()
         this.#endReading().resolve(message)
       } else if (count !== AGAIN) this.#endReading().reject(failure(-count))
+      else if (this.#receiveTimeout === 0) this.#endReading().reject(again())
     } catch (reason) {
       this.#endReading().reject(reason)
     }

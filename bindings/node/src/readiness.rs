@@ -184,7 +184,10 @@ impl Watched {
         self.opened();
         for fd in descriptors {
             // SAFETY: as above.
-            let poll = unsafe { Poll::new(uv, fd, listener) }.ok_or(Error::TooManyFiles)?;
+            let Some(poll) = (unsafe { Poll::new(uv, fd, listener) }) else {
+                close_handles(wait);
+                return Err(Error::TooManyFiles);
+            };
             wait.polls.push(poll);
             self.opened();
         }
@@ -231,16 +234,7 @@ impl Watched {
     /// Closes the socket and everything that belongs to it. A second time it does nothing.
     pub(crate) fn close(&self) {
         drop(self.take());
-        let (idle, polls) = {
-            let wait = &mut *self.wait.borrow_mut();
-            (wait.idle.take(), std::mem::take(&mut wait.polls))
-        };
-        if let Some(idle) = idle {
-            idle.close::<Watched>();
-        }
-        for poll in polls {
-            poll.close::<Watched>();
-        }
+        close_handles(&mut self.wait.borrow_mut());
         let peer = self.peer.replace(ptr::null_mut());
         if !peer.is_null() {
             // SAFETY: this socket's reference, deleted once; the environment is there, at its end too.
@@ -255,6 +249,15 @@ impl Watched {
             self.settle(&mut self.wait.borrow_mut());
             self.shared.notify(self.peer.get(), status);
         }
+    }
+}
+
+fn close_handles(wait: &mut Wait) {
+    if let Some(idle) = wait.idle.take() {
+        idle.close::<Watched>();
+    }
+    for poll in wait.polls.drain(..) {
+        poll.close::<Watched>();
     }
 }
 

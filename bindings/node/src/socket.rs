@@ -24,6 +24,8 @@ const MORE: u32 = 1 << 31;
 const SMALL_MAX: usize = 4096;
 /// A batch ends with so many bytes of large parts.
 const LARGE_BYTES: usize = 256 * 1024;
+/// Only the newest message counts, so none is taken before it is asked for.
+const CONFLATE: i32 = 54;
 /// Reading it takes note of the news.
 const EVENTS: i32 = 15;
 
@@ -44,7 +46,8 @@ pub(crate) struct Inner {
     /// What goes with the last part that was received: the routing id of a SERVER's peer, the group of a DISH's message.
     routing_id: Cell<u32>,
     group: RefCell<Vec<u8>>,
-    one_by_one: bool,
+    /// No message is taken ahead.
+    one_by_one: Cell<bool>,
 }
 
 /// Those that receive one message between two sends, and those whose messages bring something along.
@@ -87,7 +90,7 @@ impl NativeSocket {
                 large: RefCell::default(),
                 routing_id: Cell::new(0),
                 group: RefCell::default(),
-                one_by_one,
+                one_by_one: Cell::new(one_by_one),
             })
         })))
     }
@@ -173,6 +176,9 @@ impl NativeSocket {
     #[napi(catch_unwind)]
     pub fn set_option(&self, env: Env, number: i32, value: Unknown<'_>) -> i32 {
         let Some(value) = view::bytes(env.raw(), value.raw()) else { return code(Error::Fault) };
+        if number == CONFLATE {
+            self.0.one_by_one.set(true);
+        }
         outcome(self.0.watched.with(|socket| socket.set_option(number, value)))
     }
 
@@ -276,14 +282,14 @@ impl Inner {
                 *entry |= LARGE;
                 large += body.len();
             }
-            if self.one_by_one && !more {
+            if self.one_by_one.get() && !more {
                 self.routing_id.set(message.routing_id());
                 *self.group.borrow_mut() = message.group().to_bytes().to_vec();
             }
             if *entry & LARGE != 0 {
                 self.large.borrow_mut().push_back(message);
             }
-            if !more && (self.one_by_one || room.len() < SMALL_MAX || large >= LARGE_BYTES) {
+            if !more && (self.one_by_one.get() || room.len() < SMALL_MAX || large >= LARGE_BYTES) {
                 break;
             }
         }

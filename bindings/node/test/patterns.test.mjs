@@ -90,6 +90,18 @@ test("a received part stays as it is when others arrive", async t => {
   kept.forEach((message, i) => assert.equal(message.toString(), `message ${i}`))
 })
 
+test("only the newest message counts", async t => {
+  const [pull, push] = await pair(t, Pull, Push, {
+    first: { conflate: true },
+    second: { conflate: true },
+    endpoint: "inproc://newest",
+  })
+  await push.send("first")
+  assert.deepEqual(strings(await pull.receive()), ["first"])
+  for (let i = 0; i < 100; i++) await push.send(`${i}`)
+  assert.deepEqual(strings(await pull.receive()), ["99"])
+})
+
 test("topics", async t => {
   const [xpub, sub] = await pair(t, XPublisher, Subscriber)
   sub.subscribe("apple", Buffer.from("pear"))

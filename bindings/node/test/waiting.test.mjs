@@ -56,6 +56,12 @@ test("time limits", async t => {
   await assert.rejects(socket.send("nobody there"), { code: "EAGAIN" })
 })
 
+test("without time to wait, a receive with nothing there fails every time", async t => {
+  const [pull, push] = await pair(t, Pull, Push, { first: { receiveTimeout: 0 } })
+  for (let i = 0; i < 2000; i++) await assert.rejects(pull.receive(), { code: "EAGAIN" })
+  await push.send("x")
+})
+
 test("a limit that has passed leaves nothing behind", async t => {
   const [first, second] = await pair(t, Pair, Pair, { first: { receiveTimeout: 1 } })
   await assert.rejects(first.receive(), { code: "EAGAIN" })
