@@ -89,6 +89,12 @@ pub fn cpu_count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// How many threads of the whole system want to run just now, this one among them. `None` where the system does not tell. Takes some
+/// microseconds.
+pub fn runnable() -> Option<usize> {
+    os::runnable()
+}
+
 /// The outcome of a call that returns its error number instead of setting `errno`.
 fn check_number(number: libc::c_int) -> io::Result<()> {
     if number == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(number)) }

@@ -4,13 +4,14 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::dirty::Mark;
+use super::flush::Rest;
 use super::intake::{Asked, Intake, Sink, Took};
 use super::link::{IoSide, Loss, NewPipe, News, SharedStage, SocketInbox};
 use super::pump::{Flushed, Pump, Source};
 use crate::options::Options;
 use crate::queue::{self, FrameWriter, LogReader, Slot};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, fence};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
 use crate::sync::{Arc, Mutex, barrier_heavy, barrier_light, lock};
 use tautline_io::net::{Family, Stream};
 use tautline_io::reactor::Token;
@@ -68,8 +69,8 @@ pub(crate) struct Connection {
     pub(crate) swept: Mark,
     /// The residual timer looks after this connection.
     pub(crate) residual_armed: AtomicBool,
-    /// How often the owner has flushed inline; the residual timer slows down when it grows.
-    pub(crate) owner_flushes: AtomicU32,
+    /// When the owner last left something queued, in clock ticks; the lowest bit: it foresaw when it would write it.
+    left_at: AtomicU64,
     /// Its place in the read set.
     pub(super) place: AtomicUsize,
     /// Reading has stopped at the receive high-water mark.
@@ -124,7 +125,7 @@ impl Connection {
             shared_hint: Mutex::new(None),
             swept: Mark::new(),
             residual_armed: AtomicBool::new(false),
-            owner_flushes: AtomicU32::new(0),
+            left_at: AtomicU64::new(0),
             place: AtomicUsize::new(0),
             paused: AtomicBool::new(false),
             shallow: AtomicBool::new(false),
@@ -338,8 +339,29 @@ impl Connection {
         // Pairs with the fence in the timer's disarming: it clears the flag and then looks at the queue's tail once more.
         fence(SeqCst);
         if !self.residual_armed.load(Relaxed) && !self.residual_armed.swap(true, AcqRel) {
-            self.io.watch_residual(self);
+            self.io.watch_residual(self, true);
         }
+    }
+
+    /// Owner: the same, at `now` (ticks). True if that took longer than a few nanoseconds.
+    #[inline]
+    pub(crate) fn leave_to_residual(self: &Arc<Self>, now: u64, rest: Rest) -> bool {
+        // Relaxed: a guess at what the owner does; whoever acts on a stale one writes a little early or late.
+        self.left_at.store((now & !1) | u64::from(rest == Rest::Foreseen), Relaxed);
+        fence(SeqCst);
+        let watched = self.residual_armed.load(Relaxed) || self.residual_armed.swap(true, AcqRel);
+        if !watched {
+            self.io.watch_residual(self, rest != Rest::Foreseen);
+        } else if rest == Rest::Unforeseen {
+            self.io.hurry_residual();
+        }
+        !watched || rest == Rest::Unforeseen
+    }
+
+    /// When the owner last left something queued, in clock ticks, and whether it foresaw its writing it.
+    pub(crate) fn left_at(&self) -> (u64, bool) {
+        let left_at = self.left_at.load(Relaxed);
+        (left_at & !1, left_at & 1 != 0)
     }
 
     /// Owner: leaves what is queued to the sweep, if it is not already; the round of the sweep.

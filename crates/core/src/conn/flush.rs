@@ -69,11 +69,11 @@ fn this_thread() -> usize {
     SPENT.with(|spent| std::ptr::from_ref(spent).addr())
 }
 
-/// Longest burst whose end is foreseen.
-const SHORT: u32 = 16;
+/// Bursts in a row that ended as foreseen, after which the next one is expected to.
+const SURE: u8 = 8;
 
-/// How long the last bursts were. Programs often send the same few messages together, again and again: the last one of a burst as long
-/// as an earlier one is written at once, instead of by the residual timer.
+/// How long the last bursts were. Programs often send the same number of messages together, again and again: the last one of a burst as
+/// long as an earlier one is written at once, instead of by the residual timer.
 #[derive(Debug, Default)]
 struct Bursts {
     /// Messages of the current burst that were flushed; wraps, so that with `FlushRule::since` it gives their number.
@@ -81,28 +81,69 @@ struct Bursts {
     /// When the current burst began, and when a message of it was last looked at.
     began: u64,
     seen: u64,
-    /// The lengths of the last four bursts, 0 if one was not short or came too soon after the one before.
-    lengths: [u8; 4],
+    /// The lengths of the last four bursts, 0 if one came too soon after the one before.
+    lengths: [u32; 4],
     slot: u8,
+    /// How many bursts in a row have left nothing behind.
+    sure: u8,
+    /// Of the current burst something was left queued.
+    left: bool,
+    /// It is longer than any of the last ones.
+    overdue: bool,
 }
 
 impl Bursts {
-    /// A message is looked at, `since` the last flush at `last`. Whether a burst is likely to end with it, and whether the next one must be
-    /// looked at too, since it may be the last one.
-    fn look(&mut self, now: u64, since: u32, last: u64, cost: u64) -> (bool, bool) {
+    /// A message is looked at, `since` the last flush at `last`. Whether a burst is likely to end with it, and how many messages further
+    /// on the next likely end is.
+    fn look(&mut self, now: u64, since: u32, last: u64, cost: u64) -> (bool, u32) {
         if now.saturating_sub(self.seen.max(last)) > times().quiet {
             let length = self.flushed.wrapping_add(since).wrapping_sub(1);
-            let worth_it = length <= SHORT && now.saturating_sub(self.began) > 4 * cost;
-            self.lengths[usize::from(self.slot % 4)] = if worth_it { length as u8 } else { 0 };
+            let worth_it = now.saturating_sub(self.began) > 4 * cost;
+            self.lengths[usize::from(self.slot % 4)] = if worth_it { length } else { 0 };
             self.slot = self.slot.wrapping_add(1);
             self.began = now;
             self.flushed = 1u32.wrapping_sub(since);
+            self.sure = if since == 1 { self.sure.saturating_add(1) } else { 0 };
+            self.left = false;
+            self.overdue = false;
         }
         self.seen = now;
         let count = self.flushed.wrapping_add(since);
-        let short = count <= SHORT;
-        (short && count > 1 && self.lengths.contains(&(count as u8)), short)
+        let ends = count > 1 && self.lengths.contains(&count);
+        let further_on = self.lengths.iter().filter_map(|length| length.checked_sub(count));
+        let ahead = further_on.filter(|&ahead| ahead > 0).min().unwrap_or(u32::MAX);
+        let overdue = !ends && self.lengths.iter().all(|&length| length <= count);
+        if overdue && !std::mem::replace(&mut self.overdue, overdue) {
+            // Nobody was told, since it was believed to end.
+            self.left &= self.sure < SURE;
+        }
+        (ends, ahead)
     }
+
+    /// The sender has been kept by something else than its own work until `now`.
+    fn resume(&mut self, now: u64) {
+        self.seen = now;
+    }
+
+    /// Something is left queued.
+    fn leave(&mut self) -> Rest {
+        match std::mem::replace(&mut self.left, true) {
+            _ if self.sure >= SURE && !self.overdue => Rest::Foreseen,
+            true => Rest::Told,
+            false => Rest::Unforeseen,
+        }
+    }
+}
+
+/// Who is going to write what a message leaves queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// The sender, with the last message of the burst; somebody should look once in a while.
+    Foreseen,
+    /// Whoever was told with an earlier message of the burst.
+    Told,
+    /// Nobody yet.
+    Unforeseen,
 }
 
 /// What to do after a message was published.
@@ -110,8 +151,8 @@ impl Bursts {
 pub(crate) enum Decision {
     /// Write now.
     Flush,
-    /// Leave it queued; the residual timer must be running.
-    Later,
+    /// Leave it queued.
+    Later(Rest),
 }
 
 /// The state of the rule for one pipe.
@@ -152,13 +193,14 @@ impl FlushRule {
             if !reply && self.thread == this_thread() { SPENT.get().saturating_sub(self.spent) } else { 0 };
         let gap = self.gap.max(times.floor).max(self.cost / 4).max(others.saturating_mul(2));
         let due = elapsed >= if self.blocked { gap.max(times.blocked) } else { gap };
-        let (ends, short) = self.bursts.look(now, self.since, self.last, self.cost);
+        let (ends, ahead) = self.bursts.look(now, self.since, self.last, self.cost);
         if due || (ends && !self.blocked) || (!self.blocked && pending >= FULL_BYTES) {
             return Decision::Flush;
         }
         let room = (FULL_BYTES.saturating_sub(pending) / (len as u64 + 2)).clamp(1, 16) as u32;
-        self.next = self.since + if self.since < 4 || short { 1 } else { (self.since / 4).min(room).max(1) };
-        Decision::Later
+        self.next =
+            self.since + if self.since < 4 { 1 } else { (self.since / 4).min(room).min(ahead).max(1) };
+        Decision::Later(self.bursts.leave())
     }
 
     /// Notes a flush that began at `start` and ended at `end` (ticks); `drained` unless the kernel would not take all.
@@ -192,6 +234,11 @@ impl FlushRule {
         self.restart(1);
     }
 
+    /// Notes that after the last decision something kept the sender until `now`, which is no lull.
+    pub(crate) fn resume(&mut self, now: u64) {
+        self.bursts.resume(now);
+    }
+
     /// Notes that somebody else holds the pump: look again after a few messages.
     pub(crate) fn contended(&mut self) {
         self.restart(8);
@@ -222,7 +269,7 @@ mod tests {
         rule.flushed(now, now, true);
         for k in 1..=4 {
             rule.count();
-            assert_eq!(rule.decide(now + 1, 66 * k, 64, false), Decision::Later);
+            assert_ne!(rule.decide(now + 1, 66 * k, 64, false), Decision::Flush);
         }
         rule.count();
         assert_eq!(rule.decide(now + 1, FULL_BYTES, 64, false), Decision::Flush);
@@ -269,7 +316,8 @@ mod tests {
         let mut written = Vec::new();
         for number in 1..=messages {
             let now = start + tautline_io::clock::nanos_to_ticks(number * 100);
-            if rule.count() && rule.decide(now, 66, 64, false) == Decision::Flush {
+            // What is left of the burst before, others have written: they give a hint with which the first message is looked at.
+            if (rule.count() || number == 1) && rule.decide(now, 66, 64, false) == Decision::Flush {
                 rule.flushed(now, now + 1, true);
                 written.push(number);
             }
@@ -287,12 +335,60 @@ mod tests {
     }
 
     #[test]
-    fn a_long_burst_is_not_taken_for_a_short_one() {
+    fn the_end_of_a_long_burst_is_foreseen_without_looking_at_every_message() {
         let mut rule = FlushRule::default();
-        for round in 1..6 {
-            let written = burst(&mut rule, us(1000 * round), 40);
-            assert!(written.iter().all(|number| *number == 1 || *number > 3), "{written:?}");
+        for (round, length) in [1000, 77, 300, 300, 1000, 77].into_iter().enumerate() {
+            let written = burst(&mut rule, us(1000 * (1 + round as u64)), length);
+            assert_eq!(written.last() == Some(&length), round >= 3, "round {round}: {written:?}");
         }
+        assert!(rule.next == 1, "and the next one begins with a look");
+    }
+
+    #[test]
+    fn what_no_burst_before_foretells_is_somebodys_to_write() {
+        let mut rule = FlushRule::default();
+        let mut burst = |at: u64, messages: u64| {
+            let decisions = (0..messages).map(|n| {
+                rule.count();
+                let now = us(at) + n;
+                let decision = rule.decide(now, 66, 64, false);
+                if decision == Decision::Flush {
+                    rule.flushed(now, now, true);
+                }
+                decision
+            });
+            decisions.collect::<Vec<_>>()
+        };
+        let (flush, told) = (Decision::Flush, Decision::Later(Rest::Told));
+        let (unforeseen, foreseen) = (Decision::Later(Rest::Unforeseen), Decision::Later(Rest::Foreseen));
+        assert_eq!(burst(1000, 4), [flush, unforeseen, told, told]);
+        for round in 2..2 + u64::from(SURE) {
+            assert_eq!(burst(1000 * round, 4), [flush, unforeseen, told, flush], "round {round}");
+        }
+        assert_eq!(burst(30_000, 4), [flush, foreseen, foreseen, flush]);
+        assert_eq!(
+            burst(31_000, 6),
+            [flush, foreseen, foreseen, flush, unforeseen, told],
+            "longer than foreseen"
+        );
+        assert_eq!(burst(32_000, 4), [flush, unforeseen, told, flush], "no more to be relied upon");
+    }
+
+    #[test]
+    fn time_that_others_took_is_no_lull() {
+        let mut rule = FlushRule::default();
+        for round in 1..4 {
+            assert_eq!(burst(&mut rule, us(1000 * round), 1), [1]);
+        }
+        rule.count();
+        rule.decide(us(5000), 66, 64, false);
+        rule.flushed(us(5000), us(5000), true);
+        rule.count();
+        assert_ne!(rule.decide(us(5000) + 1, 66, 64, false), Decision::Flush);
+        rule.resume(us(5050));
+        rule.count();
+        rule.decide(us(5051), 66, 64, false);
+        assert_eq!(rule.bursts.began, us(5000));
     }
 
     #[test]
@@ -301,7 +397,7 @@ mod tests {
         rule.count();
         rule.flushed(us(99), us(100), false);
         rule.count();
-        assert_eq!(rule.decide(us(101), FULL_BYTES * 4, 64, false), Decision::Later);
+        assert_ne!(rule.decide(us(101), FULL_BYTES * 4, 64, false), Decision::Flush);
         assert_eq!(rule.decide(us(121), FULL_BYTES * 4, 64, false), Decision::Flush);
     }
 
@@ -314,7 +410,7 @@ mod tests {
         for n in 1..=200u64 {
             if rule.count() {
                 looks += 1;
-                assert_eq!(rule.decide(now + 1, 66 * n, 64, false), Decision::Later);
+                assert_ne!(rule.decide(now + 1, 66 * n, 64, false), Decision::Flush);
             }
         }
         assert!((200 / 16..60).contains(&looks), "{looks}");

@@ -112,8 +112,10 @@ pub(crate) enum Loss {
 
 /// What only the I/O thread can do for a connection. Methods may be called on any thread, under the pump's lock or none, and return at once.
 pub(crate) trait IoSide: Send + Sync {
-    /// Bytes stay queued: flush them soon if the owner does not.
-    fn watch_residual(&self, connection: &Arc<Connection>);
+    /// Bytes stay queued: flush them if the owner does not, `soon` or not quite so soon.
+    fn watch_residual(&self, connection: &Arc<Connection>, soon: bool);
+    /// Look soon at those whose bytes stay queued.
+    fn hurry_residual(&self);
     /// Messages have come for all connections of a herd: make rounds as long as one is wanted (`Herd::round`).
     fn sweep(&self, herd: Arc<Herd>);
     /// The connection was marked for the sweep: write its queue with the next round, whose number is returned.

@@ -144,9 +144,17 @@ impl Driver {
         }
     }
 
-    /// Flushes what `connection` leaves queued, soon.
-    pub(crate) fn watch_residual(&self, connection: &Arc<Connection>) {
+    /// Flushes what `connection` leaves queued, `soon` or not quite so soon.
+    pub(crate) fn watch_residual(&self, connection: &Arc<Connection>, soon: bool) {
         self.residual.watch(connection.clone());
+        if soon { self.hurry_residual() } else { self.residual.start() }
+    }
+
+    /// Looks now at what was left queued.
+    pub(crate) fn hurry_residual(&self) {
+        if self.residual.hurry() {
+            self.wake.wake();
+        }
     }
 
     /// Wakes inproc receivers, soon.
@@ -389,17 +397,20 @@ impl Turn {
                 // Only a broken reactor gets here; do not burn the core.
                 std::thread::sleep(Duration::from_millis(10));
             }
+            let driver = self.driver.clone();
+            let residual = &driver.residual;
             for event in &events {
                 match event.token {
                     WAKE => {
                         self.driver.wake.drain();
                     }
                     RINGER => self.driver.clone().ringer.expired(),
-                    RESIDUAL => self.driver.clone().residual.expired(),
+                    RESIDUAL => residual.expired(),
                     TICK => self.driver.clone().ticker.expired(),
                     token => self.dispatch(token, event),
                 }
             }
+            residual.run_if_hurried();
             self.run_tasks();
             self.run_timers();
             sweeping = self.driver.sweep.run(&mut self.unswept);

@@ -1,95 +1,143 @@
-//! The residual timer: flushes what senders left in their queues by the flush rule.
+//! The residual watch: flushes what senders left in their queues by the flush rule.
 //!
-//! A sender that leaves bytes behind arms it once (half a microsecond; waking this thread would cost six). It fires 20 µs later, slows down
-//! to 200 µs while the senders keep flushing themselves, and stops after a few idle rounds.
+//! A sender that leaves bytes behind, and does not know that it will write them itself in a moment, wakes this thread with the first of
+//! them. (To set a timer takes as long, on a virtual machine: it makes the processor's clock interrupt anew.) A sender that goes on
+//! looks at the clock again soon and flushes itself; one that has not for [`QUIET_NS`] has stopped, and what it left is written here.
+//! Otherwise this thread looks again after 10 µs, and less and less often, up to every 200 µs, as long as the sender is at work: at the end
+//! of a stream the last messages wait no longer than the stream took. Two rounds that find nothing to do are the end of it, but for
+//! those who foresee the ends of their bursts: they are looked at every 500 µs until they have sent nothing for 20 ms, in case that they
+//! are wrong once.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::conn::{Connection, Flushed};
-use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
+use crate::sync::atomic::AtomicBool;
+use crate::sync::atomic::Ordering::{AcqRel, Relaxed, SeqCst};
 use crate::sync::{Arc, Mutex, barrier_heavy, lock};
+use tautline_io::clock;
 use tautline_io::timer::TimerFd;
 
-const FIRST: Duration = Duration::from_micros(20);
+const FIRST: Duration = Duration::from_micros(10);
 const SLOWEST: Duration = Duration::from_micros(200);
+/// Where all foresee what they do.
+const SLOW: Duration = Duration::from_micros(500);
+/// A sender that has looked at the clock so recently is at work.
+const QUIET_NS: u64 = 4_000;
 /// Rounds without anything to flush before a connection is let go.
-const IDLE_ROUNDS: u32 = 4;
+const IDLE_ROUNDS: u32 = 2;
+/// So long after its last message a connection is let go even if it foresees what it does.
+const GONE_NS: u64 = 20_000_000;
 
 struct Watched {
     connection: Arc<Connection>,
-    /// `Connection::owner_flushes` in the last round.
-    flushes: u32,
-    /// Bytes that were pending in the last round.
-    pending: u64,
-    /// How long they have been growing without a flush.
-    age: Duration,
     idle: u32,
-}
-
-impl Watched {
-    /// Whether the sender is at work: it has flushed since the last round, or goes on appending and will flush soon.
-    fn is_busy(&mut self, interval: Duration) -> bool {
-        let flushes = self.connection.owner_flushes.load(Relaxed);
-        // Somebody holds the pump: at work as well.
-        let pending = self.connection.pending_bytes().unwrap_or(u64::MAX);
-        let flushed = std::mem::replace(&mut self.flushes, flushes) != flushes;
-        let grown = std::mem::replace(&mut self.pending, pending) != pending && pending > 0;
-        self.age = if flushed || pending == 0 { Duration::ZERO } else { self.age + interval };
-        flushed || (grown && self.age < SLOWEST)
-    }
 }
 
 struct State {
     watched: Vec<Watched>,
-    interval: Duration,
+    /// The timer is armed, or a round is going on.
     running: bool,
+    /// The time to the next round if the sender was at work in the last one, else zero.
+    interval: Duration,
 }
 
-/// The residual timer of one I/O thread.
+/// What a round has found.
+#[derive(Default, Clone, Copy)]
+struct Found {
+    /// Senders at work.
+    at_work: bool,
+    /// Others that do not foresee what they do.
+    unsure: bool,
+}
+
+impl State {
+    /// The time to the next round.
+    fn next_interval(&mut self, found: Found) -> Duration {
+        let before = std::mem::take(&mut self.interval);
+        match found {
+            Found { at_work: true, .. } => {
+                self.interval = (before * 2).clamp(FIRST, SLOWEST);
+                self.interval
+            }
+            Found { unsure: true, .. } => SLOWEST,
+            _ => SLOW,
+        }
+    }
+}
+
+/// The residual watch of one I/O thread.
 pub(super) struct Residual {
     timer: TimerFd,
     state: Mutex<State>,
+    /// Somebody has left something just now and goes on, or not.
+    hurried: AtomicBool,
 }
 
 impl Residual {
     pub(super) fn new() -> std::io::Result<Self> {
-        let state = State { watched: Vec::new(), interval: FIRST, running: false };
-        Ok(Residual { timer: TimerFd::new()?, state: Mutex::new(state) })
+        let state = State { watched: Vec::new(), running: false, interval: Duration::ZERO };
+        Ok(Residual { timer: TimerFd::new()?, state: Mutex::new(state), hurried: AtomicBool::new(false) })
     }
 
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
         self.timer.as_fd()
     }
 
-    /// Any thread: the connection has set its `residual_armed`.
+    /// Any thread: the connection has set its `residual_armed`. Then `start` or `hurry`.
     pub(super) fn watch(&self, connection: Arc<Connection>) {
-        let flushes = connection.owner_flushes.load(Relaxed);
-        let pending = connection.pending_bytes().unwrap_or(0);
+        lock(&self.state).watched.push(Watched { connection, idle: 0 });
+    }
+
+    /// Any thread: a round is wanted, not at once.
+    pub(super) fn start(&self) {
         let mut state = lock(&self.state);
-        state.watched.push(Watched { connection, flushes, pending, age: Duration::ZERO, idle: 0 });
-        if !state.running {
-            state.running = true;
-            state.interval = FIRST;
-            self.timer.arm(FIRST);
+        if !std::mem::replace(&mut state.running, true) {
+            self.timer.arm(SLOW);
         }
     }
 
-    /// I/O thread: a round.
+    /// Any thread: a round is wanted. True: the I/O thread must be woken.
+    pub(super) fn hurry(&self) -> bool {
+        // AcqRel pairs with the swap in `run_if_hurried`, which clears before it looks.
+        !self.hurried.swap(true, AcqRel)
+    }
+
+    /// I/O thread: a round, if somebody wants one now.
+    pub(super) fn run_if_hurried(&self) {
+        if self.hurried.load(Relaxed) && self.hurried.swap(false, AcqRel) {
+            lock(&self.state).interval = Duration::ZERO;
+            self.round();
+        }
+    }
+
+    /// I/O thread: the timer has expired.
     pub(super) fn expired(&self) {
-        self.timer.drain();
-        let (mut round, interval) = {
+        if self.timer.drain() {
+            self.round();
+        }
+    }
+
+    fn round(&self) {
+        let mut round = {
             let mut state = lock(&self.state);
-            (std::mem::take(&mut state.watched), state.interval)
+            state.running = true;
+            std::mem::take(&mut state.watched)
         };
-        let mut any_busy = false;
+        let now = clock::ticks();
+        let (quiet, gone) = (clock::nanos_to_ticks(QUIET_NS), clock::nanos_to_ticks(GONE_NS));
+        let mut found = Found::default();
         round.retain_mut(|watched| {
-            let busy = watched.is_busy(interval);
-            any_busy |= busy;
             let connection = &watched.connection;
+            let (left_at, foreseen) = connection.left_at();
+            let silent = now.saturating_sub(left_at);
+            let at_work = silent < quiet;
+            found.at_work |= at_work && !foreseen;
+            found.unsure |= !at_work && !foreseen;
             // What is marked the sweep writes.
-            let pending = !busy && !connection.swept.is_set() && connection.has_pending();
-            watched.idle = if busy || pending { 0 } else { watched.idle + 1 };
+            let pending = !at_work && !connection.swept.is_set() && connection.has_pending();
+            watched.idle =
+                if at_work || pending || (foreseen && silent < gone) { 0 } else { watched.idle + 1 };
             let mut blocked = false;
             if pending {
                 match connection.pump_now() {
@@ -119,9 +167,35 @@ impl Residual {
         let mut state = lock(&self.state);
         state.watched.append(&mut round);
         state.running = !state.watched.is_empty();
+        let next = state.next_interval(found);
         if state.running {
-            state.interval = if any_busy { (state.interval * 2).min(SLOWEST) } else { FIRST };
-            self.timer.arm(state.interval);
+            self.timer.arm(next);
+        } else {
+            self.timer.disarm();
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_become_rare_while_the_sender_is_at_work() {
+        let mut state = State { watched: Vec::new(), running: true, interval: Duration::ZERO };
+        let mut micros = |at_work, unsure| state.next_interval(Found { at_work, unsure }).as_micros();
+        let all: Vec<_> = (0..7).map(|_| micros(true, false)).collect();
+        assert_eq!(all, [10, 20, 40, 80, 160, 200, 200]);
+        assert_eq!(micros(false, true), 200, "to see whether that is the end");
+        assert_eq!(micros(true, true), 10);
+        assert_eq!(micros(false, false), 500, "whoever foresees what he does is looked at rarely");
+    }
+
+    #[test]
+    fn one_of_those_who_hurry_wakes_the_thread() {
+        let residual = Residual::new().unwrap();
+        assert!(residual.hurry() && !residual.hurry());
+        residual.run_if_hurried();
+        assert!(residual.hurry(), "after the round, again");
     }
 }

@@ -35,8 +35,12 @@ pub(crate) struct Site {
 }
 
 impl IoSide for Site {
-    fn watch_residual(&self, connection: &Arc<Connection>) {
-        self.driver.watch_residual(connection);
+    fn watch_residual(&self, connection: &Arc<Connection>, soon: bool) {
+        self.driver.watch_residual(connection, soon);
+    }
+
+    fn hurry_residual(&self) {
+        self.driver.hurry_residual();
     }
 
     fn sweep(&self, herd: Arc<Herd>) {

@@ -37,7 +37,7 @@ impl Bells {
     #[inline(never)]
     fn ring_by_rule(&mut self) {
         let start = clock::ticks();
-        if self.rule.decide(start, 0, 0, false) == Decision::Later {
+        if self.rule.decide(start, 0, 0, false) != Decision::Flush {
             self.summons.ring_later();
         } else if start < self.rest_until {
             self.rule.contended();

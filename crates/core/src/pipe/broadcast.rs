@@ -11,7 +11,7 @@
 //! Messages with a large part do not go through the log but by reference through the queues ([`Broadcast::part_ways`]).
 
 use super::{Pipe, PipeId, Pipes};
-use crate::conn::flush::{Decision, FULL_BYTES, FlushRule};
+use crate::conn::flush::{Decision, FULL_BYTES, FlushRule, Rest};
 use crate::conn::{Connection, Flushed, Herd};
 use crate::queue::{LONGEST_IN_LOG, Log, Progress};
 use crate::sync::atomic::AtomicBool;
@@ -297,8 +297,14 @@ impl Broadcast {
         let pending = self.log.bytes().wrapping_sub(self.flushed_to).min(FULL_BYTES);
         match self.rule.decide(start, pending, len, false) {
             Decision::Flush => self.flush(start),
-            Decision::Later => {
-                self.followers.iter().for_each(|follower| follower.connection.watch_residual())
+            Decision::Later(rest) => {
+                let mut kept = false;
+                for follower in &self.followers {
+                    kept |= follower.connection.leave_to_residual(start, rest);
+                }
+                if kept {
+                    self.rule.resume(clock::ticks());
+                }
             }
         }
     }
@@ -307,12 +313,14 @@ impl Broadcast {
     fn flush(&mut self, start: u64) {
         let mut drained = false;
         for Follower { connection, .. } in &self.followers {
-            connection.owner_flushes.fetch_add(1, Relaxed);
             match connection.try_flush() {
                 Some(Flushed::Drained) => drained = true,
                 Some(Flushed::NoLink) => {}
                 // As in `Pipe::flushed`.
-                _ => connection.watch_residual(),
+                flushed => {
+                    let rest = if flushed.is_none() { Rest::Unforeseen } else { Rest::Told };
+                    connection.leave_to_residual(start, rest);
+                }
             }
         }
         self.flushed_to = self.log.bytes();

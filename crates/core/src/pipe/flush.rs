@@ -5,8 +5,7 @@ use super::pace::PACE_TIME;
 use super::{Incoming, Link, Outgoing, Part, Pipe};
 use crate::conn::Flushed;
 use crate::conn::crowd;
-use crate::conn::flush::{Decision, FULL_BYTES};
-use crate::sync::atomic::Ordering::Relaxed;
+use crate::conn::flush::{Decision, FULL_BYTES, Rest};
 use crate::sync::{Arc, lock};
 use tautline_io::clock;
 
@@ -90,8 +89,10 @@ impl Pipe {
                 }
                 self.flushed(start, flushed, patient);
             }
-            Decision::Later => {
-                connection.watch_residual();
+            Decision::Later(rest) => {
+                if connection.leave_to_residual(start, rest) {
+                    self.flush.resume(clock::ticks());
+                }
                 self.leave();
             }
         }
@@ -133,14 +134,14 @@ impl Pipe {
     /// A flush of the owner's has come to this.
     fn flushed(&mut self, start: u64, flushed: Option<Flushed>, patient: bool) {
         let Link::Wire(connection) = &self.link else { return };
-        connection.owner_flushes.fetch_add(1, Relaxed);
         match flushed {
             Some(Flushed::Drained) => self.paced_out = None,
             // The session that begins will write all that is queued.
             Some(Flushed::NoLink) => {}
             // The residual timer tries again, and arms write interest if the kernel is full then: a sender that goes on does it itself.
             _ => {
-                connection.watch_residual();
+                connection
+                    .leave_to_residual(start, if flushed.is_none() { Rest::Unforeseen } else { Rest::Told });
                 self.leave();
             }
         }

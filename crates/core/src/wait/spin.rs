@@ -1,8 +1,10 @@
 //! How long to spin before a sleep.
 //!
 //! A wake-up costs about 20 µs, so that is how long a wait looks again and again first. Every few looks it yields the core and takes the
-//! time: a yield that takes long says that somebody else needs the core, and spinning is banned in the whole process for a while. Spins
-//! that fail make the next ones rarer, so a socket that is idle costs nothing. `TAUT_SPIN_US` sets the time; 0 is never.
+//! time: a yield that takes long says that somebody else needs the core. If that happens a lot, and more threads of the system want to run
+//! than there are cores, spinning is banned in the whole process for a while. (If there is a core for everybody, it is the very peer
+//! that we wait for, and the system will soon give it another one, unless it were to see us asleep.) Spins that fail make the next
+//! ones rarer, so a socket that is idle costs nothing. `TAUT_SPIN_US` sets the time; 0 is never.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -20,6 +22,8 @@ const MAX_SKIP: u32 = 63;
 const FORGIVE: u32 = 64;
 /// Short sleeps in a row after which a longer spin is tried.
 const NEAR: u32 = 2;
+/// The part of its time that a thread may lose in yields in the long run: one in so many.
+const LOSS: u64 = 8;
 
 /// The limits in clock ticks.
 struct Limits {
@@ -33,6 +37,7 @@ struct Limits {
     ban_min: u64,
     ban_max: u64,
     guard: u64,
+    cores: usize,
 }
 
 fn limits() -> &'static Limits {
@@ -40,7 +45,8 @@ fn limits() -> &'static Limits {
     LIMITS.get_or_init(|| {
         let asked = std::env::var("TAUT_SPIN_US").ok().and_then(|text| text.trim().parse::<u64>().ok());
         // On one core nothing can arrive while we spin.
-        let micros = if thread::cpu_count() < 2 { 0 } else { asked.unwrap_or(20).min(10_000) };
+        let cores = thread::cpu_count();
+        let micros = if cores < 2 { 0 } else { asked.unwrap_or(20).min(10_000) };
         let ticks = |micros: u64| clock::nanos_to_ticks(micros * 1000);
         Limits {
             spin: ticks(micros),
@@ -51,6 +57,7 @@ fn limits() -> &'static Limits {
             ban_min: ticks(4_000),
             ban_max: ticks(256_000),
             guard: ticks(1_000),
+            cores,
         }
     })
 }
@@ -77,6 +84,9 @@ struct Luck {
     probe_back: u32,
     /// Average length of the waits, in ticks; long ones count as `Limits::near`.
     typical: u64,
+    /// Ticks lost in yields, less a part of the time that has passed, and when that was reckoned.
+    lost: u64,
+    lost_at: u64,
 }
 
 impl Luck {
@@ -84,10 +94,21 @@ impl Luck {
     fn note(&mut self, ticks: u64) {
         self.typical = (self.typical * 7 + ticks.min(limits().near)) / 8;
     }
+
+    /// So many ticks were lost in a yield that ended at `now`. Whether it is more than `most` and a share of all time since then.
+    fn lose(&mut self, now: u64, ticks: u64, most: u64) -> bool {
+        let passed = now.saturating_sub(std::mem::replace(&mut self.lost_at, now));
+        self.lost = self.lost.saturating_sub(passed / LOSS) + ticks;
+        let much = self.lost > most;
+        if much {
+            self.lost = 0;
+        }
+        much
+    }
 }
 
 thread_local! {
-    static LUCK: Cell<Luck> = const { Cell::new(Luck { skip: 0, back: 0, wins: 0, near: 0, probe_skip: 0, probe_back: 0, typical: 0 }) };
+    static LUCK: Cell<Luck> = const { Cell::new(Luck { skip: 0, back: 0, wins: 0, near: 0, probe_skip: 0, probe_back: 0, typical: 0, lost: 0, lost_at: 0 }) };
 }
 
 /// Whether this wait may spin; the second value says that it does so on probation.
@@ -163,9 +184,8 @@ impl Spin {
         }
         let away = thread::yield_now_timed();
         if away > limits.pressed {
-            // A short absence: most likely the very peer we wait for, on the same core. A long one: somebody who is at work.
             let found = look()?;
-            if away > limits.busy {
+            if self.is_pressed(away, limits) {
                 pressed(limits);
             } else if found {
                 won(self.on_probation, elapsed());
@@ -179,6 +199,16 @@ impl Spin {
             return Ok(Turn::Over);
         }
         Ok(Turn::Again)
+    }
+
+    /// Whether others need the cores more than this process needs to spin, after a yield of `away` ticks. A short absence is most likely
+    /// due to the very peer we wait for, on the same core; a long one, or many, to those who are at work.
+    fn is_pressed(&self, away: u64, limits: &Limits) -> bool {
+        let mut luck = LUCK.get();
+        let much = luck.lose(clock::ticks(), away, limits.busy);
+        LUCK.set(luck);
+        away > limits.busy
+            || ((much || self.on_probation) && thread::runnable().is_some_and(|n| n > limits.cores))
     }
 }
 
@@ -252,4 +282,20 @@ fn pressed(limits: &Limits) {
     let ban = (BAN.load(Relaxed) * 4).clamp(limits.ban_min, limits.ban_max);
     BAN.store(ban, Relaxed);
     OFF_UNTIL.store(clock::ticks() + ban, Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_loses_much_of_its_time_notices_and_one_that_loses_little_does_not() {
+        let mut luck = Luck::default();
+        assert!((1..1000).all(|n| !luck.lose(n * 1000, 100, 1500)), "a tenth of its time");
+        let mut luck = Luck::default();
+        let first = (1..1000).find(|&n| luck.lose(n * 1000, 250, 1500));
+        assert_eq!(first, Some(12), "a quarter: an eighth is too much, and adds up");
+        assert!(!luck.lose(14_000, 250, 1500), "and begins anew");
+        assert!(Luck::default().lose(5, 1501, 1500), "all at once");
+    }
 }

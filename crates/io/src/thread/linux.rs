@@ -40,3 +40,12 @@ pub(super) fn scheduling_parameter(priority: i32) -> libc::sched_param {
     parameter.sched_priority = priority;
     parameter
 }
+
+/// From `/proc/loadavg`: three averages, then `runnable/existing`.
+pub(super) fn runnable() -> Option<usize> {
+    let mut text = [0; 64];
+    let mut file = std::fs::File::open("/proc/loadavg").ok()?;
+    let len = std::io::Read::read(&mut file, &mut text).ok()?;
+    let counts = std::str::from_utf8(text.get(..len)?).ok()?.split(' ').nth(3)?;
+    counts.split('/').next()?.parse().ok()
+}

@@ -61,6 +61,12 @@ fn timer_slack_is_taken() {
 }
 
 #[test]
+fn who_asks_how_many_run_is_one_of_them() {
+    assert!(runnable().is_none_or(|n| n >= 1));
+    assert_eq!(runnable().is_some(), std::path::Path::new("/proc/loadavg").exists());
+}
+
+#[test]
 fn scheduling_leaves_negative_values_and_refuses_unknown_policies() {
     elsewhere(|| {
         set_scheduling(-1, -1).unwrap();

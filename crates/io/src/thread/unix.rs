@@ -23,3 +23,7 @@ pub(super) fn scheduling_parameter(priority: i32) -> libc::sched_param {
     parameter.sched_priority = priority;
     parameter
 }
+
+pub(super) fn runnable() -> Option<usize> {
+    None
+}

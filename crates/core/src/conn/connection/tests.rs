@@ -19,7 +19,8 @@ struct Asked {
 }
 
 impl IoSide for Asked {
-    fn watch_residual(&self, _: &Arc<Connection>) {
+    fn hurry_residual(&self) {}
+    fn watch_residual(&self, _: &Arc<Connection>, _: bool) {
         self.residual.fetch_add(1, Relaxed);
     }
     fn sweep(&self, _: Arc<Herd>) {}
