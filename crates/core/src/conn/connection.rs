@@ -69,8 +69,8 @@ pub(crate) struct Connection {
     pub(crate) swept: Mark,
     /// The residual timer looks after this connection.
     pub(crate) residual_armed: AtomicBool,
-    /// When the owner last left something queued, in clock ticks; the lowest bit: it foresaw when it would write it.
-    left_at: AtomicU64,
+    /// When the owner last left something queued or wrote it, in clock ticks; the lowest bit: it foresaw when it would write it.
+    worked_at: AtomicU64,
     /// Its place in the read set.
     pub(super) place: AtomicUsize,
     /// Reading has stopped at the receive high-water mark.
@@ -125,7 +125,7 @@ impl Connection {
             shared_hint: Mutex::new(None),
             swept: Mark::new(),
             residual_armed: AtomicBool::new(false),
-            left_at: AtomicU64::new(0),
+            worked_at: AtomicU64::new(0),
             place: AtomicUsize::new(0),
             paused: AtomicBool::new(false),
             shallow: AtomicBool::new(false),
@@ -347,21 +347,31 @@ impl Connection {
     #[inline]
     pub(crate) fn leave_to_residual(self: &Arc<Self>, now: u64, rest: Rest) -> bool {
         // Relaxed: a guess at what the owner does; whoever acts on a stale one writes a little early or late.
-        self.left_at.store((now & !1) | u64::from(rest == Rest::Foreseen), Relaxed);
+        self.worked_at.store((now & !1) | u64::from(rest == Rest::Foreseen), Relaxed);
         fence(SeqCst);
         let watched = self.residual_armed.load(Relaxed) || self.residual_armed.swap(true, AcqRel);
+        let soon = rest == Rest::Unforeseen;
         if !watched {
-            self.io.watch_residual(self, rest != Rest::Foreseen);
-        } else if rest == Rest::Unforeseen {
+            self.io.watch_residual(self, soon);
+        } else if soon {
             self.io.hurry_residual();
         }
-        !watched || rest == Rest::Unforeseen
+        !watched || soon
     }
 
-    /// When the owner last left something queued, in clock ticks, and whether it foresaw its writing it.
-    pub(crate) fn left_at(&self) -> (u64, bool) {
-        let left_at = self.left_at.load(Relaxed);
-        (left_at & !1, left_at & 1 != 0)
+    /// Owner: has written all that was queued, at `now` (ticks), and may go on.
+    #[inline]
+    pub(crate) fn note_work(&self, now: u64) {
+        if self.residual_armed.load(Relaxed) {
+            let foreseen = self.worked_at.load(Relaxed) & 1;
+            self.worked_at.store((now & !1) | foreseen, Relaxed);
+        }
+    }
+
+    /// When the owner was last at work, in clock ticks, and whether it foresaw when it would write what it left queued.
+    pub(crate) fn worked_at(&self) -> (u64, bool) {
+        let worked_at = self.worked_at.load(Relaxed);
+        (worked_at & !1, worked_at & 1 != 0)
     }
 
     /// Owner: leaves what is queued to the sweep, if it is not already; the round of the sweep.

@@ -22,8 +22,8 @@ const FIRST: Duration = Duration::from_micros(10);
 const SLOWEST: Duration = Duration::from_micros(200);
 /// Where all foresee what they do.
 const SLOW: Duration = Duration::from_micros(500);
-/// A sender that has looked at the clock so recently is at work.
-const QUIET_NS: u64 = 4_000;
+/// A sender that has looked at the clock or written so recently is at work. As long as the longest gap of the flush rule.
+const QUIET_NS: u64 = 8_000;
 /// Rounds without anything to flush before a connection is let go.
 const IDLE_ROUNDS: u32 = 2;
 /// So long after its last message a connection is let go even if it foresees what it does.
@@ -93,7 +93,7 @@ impl Residual {
     pub(super) fn start(&self) {
         let mut state = lock(&self.state);
         if !std::mem::replace(&mut state.running, true) {
-            self.timer.arm(SLOW);
+            self.timer.arm(SLOWEST);
         }
     }
 
@@ -129,8 +129,8 @@ impl Residual {
         let mut found = Found::default();
         round.retain_mut(|watched| {
             let connection = &watched.connection;
-            let (left_at, foreseen) = connection.left_at();
-            let silent = now.saturating_sub(left_at);
+            let (worked_at, foreseen) = connection.worked_at();
+            let silent = now.saturating_sub(worked_at);
             let at_work = silent < quiet;
             found.at_work |= at_work && !foreseen;
             found.unsure |= !at_work && !foreseen;

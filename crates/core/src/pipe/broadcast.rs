@@ -317,13 +317,14 @@ impl Broadcast {
                 Some(Flushed::Drained) => drained = true,
                 Some(Flushed::NoLink) => {}
                 // As in `Pipe::flushed`.
-                flushed => {
-                    let rest = if flushed.is_none() { Rest::Unforeseen } else { Rest::Told };
-                    connection.leave_to_residual(start, rest);
+                _ => {
+                    connection.leave_to_residual(start, Rest::Told);
                 }
             }
         }
         self.flushed_to = self.log.bytes();
-        self.rule.flushed(start, clock::ticks(), drained);
+        let end = clock::ticks();
+        self.followers.iter().for_each(|follower| follower.connection.note_work(end));
+        self.rule.flushed(start, end, drained);
     }
 }

@@ -135,19 +135,23 @@ impl Pipe {
     fn flushed(&mut self, start: u64, flushed: Option<Flushed>, patient: bool) {
         let Link::Wire(connection) = &self.link else { return };
         match flushed {
+            Some(flushed) => {
+                let end = clock::ticks();
+                connection.note_work(end);
+                self.flush.flushed(start, end, flushed == Flushed::Drained);
+            }
+            None => self.flush.contended(),
+        }
+        match flushed {
             Some(Flushed::Drained) => self.paced_out = None,
             // The session that begins will write all that is queued.
             Some(Flushed::NoLink) => {}
-            // The residual timer tries again, and arms write interest if the kernel is full then: a sender that goes on does it itself.
+            // The I/O thread tries again, and arms write interest if the kernel is full then: a sender that goes on does it itself. Whoever
+            // else is writing, the I/O thread most likely, may not have seen the last message: it is not woken for that in a stream.
             _ => {
-                connection
-                    .leave_to_residual(start, if flushed.is_none() { Rest::Unforeseen } else { Rest::Told });
+                connection.leave_to_residual(start, Rest::Told);
                 self.leave();
             }
-        }
-        match flushed {
-            Some(flushed) => self.flush.flushed(start, clock::ticks(), flushed == Flushed::Drained),
-            None => self.flush.contended(),
         }
         if flushed == Some(Flushed::Blocked) && patient {
             self.pace();
