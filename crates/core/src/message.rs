@@ -127,6 +127,69 @@ impl Message {
         }
     }
 
+    /// Makes an empty message in memory that holds none. Unlike a move it does not touch the room for the body.
+    ///
+    /// # Safety
+    /// `place` is aligned and valid for writes.
+    #[inline]
+    pub unsafe fn write_empty(place: *mut Message) {
+        // SAFETY: the caller's promise. Each field but the body is written, and of an inline body of length 0 nothing is read.
+        unsafe {
+            (&raw mut (*place).tag).write(INLINE);
+            (&raw mut (*place).more).write(false);
+            (&raw mut (*place).shared).write(false);
+            (&raw mut (*place).inline_len).write(0);
+            (&raw mut (*place).routing_id).write(0);
+            (&raw mut (*place).metadata).write(None);
+            (&raw mut (*place).group).write(None);
+        }
+    }
+
+    /// Makes a message of `len` bytes of unspecified content in memory that holds none, as [`Message::with_size`]; false, and nothing is
+    /// made, if memory is exhausted.
+    ///
+    /// # Safety
+    /// As for [`Message::write_empty`].
+    #[inline]
+    pub unsafe fn write_sized(place: *mut Message, len: usize) -> bool {
+        // SAFETY: the caller's promise; after `write_empty` there is a message, whose tag says which view of the body is live.
+        unsafe {
+            if len <= INLINE_MAX {
+                Message::write_empty(place);
+                (&raw mut (*place).inline_len).write(len as u8);
+                (&raw mut (*place).body).write(Body { inline: [MaybeUninit::new(0); INLINE_MAX] });
+                return true;
+            }
+            let Some(block) = HeapBlock::allocate(len) else { return false };
+            Message::write_empty(place);
+            let outside = Outside { data: HeapBlock::data(block), len, owner: Owner { heap: block } };
+            (&raw mut (*place).body.outside).write(outside);
+            (&raw mut (*place).tag).write(HEAP);
+        }
+        true
+    }
+
+    /// Ends a message in place: what it holds is released, and its memory is no message any more.
+    ///
+    /// # Safety
+    /// `place` holds a message that nobody else uses.
+    #[inline]
+    pub unsafe fn end(place: *mut Message) {
+        // SAFETY: the caller's promise; the fields are dropped once each, since the tag of a closed message is not that of a message.
+        unsafe {
+            if (*place).tag != INLINE {
+                memory::release(&mut *place);
+            }
+            (&raw mut (*place).tag).write(CLOSED_TAG);
+            if (*place).metadata.is_some() {
+                (&raw mut (*place).metadata).drop_in_place();
+            }
+            if (*place).group.is_some() {
+                (&raw mut (*place).group).drop_in_place();
+            }
+        }
+    }
+
     /// A copy of `bytes`.
     #[inline]
     pub fn from_slice(bytes: &[u8]) -> Self {

@@ -58,15 +58,24 @@ unsafe fn init(object: *mut Message, message: Option<Message>) -> Result<(), Err
 /// Makes an empty message. Always 0, but -1 with EFAULT for a null object.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_init(object: *mut Message) -> c_int {
-    // SAFETY: the caller gives null or 64 bytes.
-    status(unsafe { init(object, Some(Message::new())) })
+    if object.is_null() || !object.is_aligned() {
+        return fail(Error::Fault);
+    }
+    // SAFETY: aligned, and the caller gives 64 bytes. What is there is by contract no message.
+    unsafe { Message::write_empty(object) };
+    0
 }
 
 /// Makes a message of `size` bytes whose content is to be written. -1 with ENOMEM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_init_size(object: *mut Message, size: usize) -> c_int {
-    // SAFETY: the caller gives null or 64 bytes.
-    guard(-1, || status(unsafe { init(object, Message::with_size(size)) }))
+    if object.is_null() || !object.is_aligned() {
+        return fail(Error::Fault);
+    }
+    guard(-1, || {
+        // SAFETY: aligned, and the caller gives 64 bytes. What is there is by contract no message.
+        if unsafe { Message::write_sized(object, size) } { 0 } else { fail(Error::NoMemory) }
+    })
 }
 
 /// Makes a message of the caller's memory, which `free(data, hint)` releases when nobody needs it any more, on any
@@ -98,13 +107,10 @@ pub unsafe extern "C" fn zmq_msg_close(object: *mut Message) -> c_int {
 /// # Safety
 /// As for [`at`].
 unsafe fn close(object: *mut Message) -> Result<(), Error> {
-    // SAFETY: the caller's word; where `at` finds a message, one can be read. It is dropped once: its tag is gone
-    // before.
+    // SAFETY: the caller's word; where `at` finds a message, there is one to end.
     unsafe {
         at(object)?;
-        let message = object.read();
-        object.cast::<u8>().add(message::TAG_OFFSET).write(message::CLOSED_TAG);
-        drop(message);
+        Message::end(object);
     }
     Ok(())
 }

@@ -60,8 +60,12 @@ const fn class_size(class: usize) -> usize {
 #[inline]
 fn class_of(size: usize) -> Option<usize> {
     if size <= SMALL_MAX {
-        return Some(SMALL_CLASS[size.div_ceil(STEP)].into());
+        return Some(SMALL_CLASS[size.saturating_sub(1) / STEP + 1].into());
     }
+    large_class(size)
+}
+
+fn large_class(size: usize) -> Option<usize> {
     if size > class_size(CLASSES - 1) {
         return None;
     }
@@ -79,6 +83,7 @@ fn layout(size: usize) -> Option<Layout> {
 }
 
 /// A block of at least `size` bytes of unspecified content; null if memory is exhausted. Freed by `free` with the same size.
+#[inline]
 pub(crate) fn allocate(size: usize) -> *mut u8 {
     #[cfg(not(loom))]
     if let Some(class) = class_of(size)
@@ -86,6 +91,11 @@ pub(crate) fn allocate(size: usize) -> *mut u8 {
     {
         return block;
     }
+    allocate_anew(size)
+}
+
+#[cold]
+fn allocate_anew(size: usize) -> *mut u8 {
     match layout(size.max(1)) {
         // SAFETY: the layout is not empty.
         Some(layout) => unsafe { std::alloc::alloc(layout) },
@@ -97,6 +107,7 @@ pub(crate) fn allocate(size: usize) -> *mut u8 {
 ///
 /// # Safety
 /// `block` comes from `allocate` with the same `size`, and nobody uses it.
+#[inline]
 pub(crate) unsafe fn free(block: *mut u8, size: usize) {
     #[cfg(not(loom))]
     if let Some(class) = class_of(size)
@@ -104,6 +115,14 @@ pub(crate) unsafe fn free(block: *mut u8, size: usize) {
     {
         return;
     }
+    // SAFETY: the caller's promise.
+    unsafe { free_for_good(block, size) };
+}
+
+/// # Safety
+/// As for [`free`].
+#[cold]
+unsafe fn free_for_good(block: *mut u8, size: usize) {
     if let Some(layout) = layout(size.max(1)) {
         // SAFETY: allocated with this layout.
         unsafe { std::alloc::dealloc(block, layout) };

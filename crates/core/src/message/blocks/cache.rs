@@ -34,6 +34,17 @@ const fn kept(class: usize) -> usize {
     between(KEPT_BY_THREAD / class_size(class), 2, KEPT_BLOCKS)
 }
 
+/// `kept` of each class: with every block that is freed it is looked up, not divided for.
+const KEPT: [u8; CLASSES] = {
+    let mut all = [0; CLASSES];
+    let mut class = 0;
+    while class < CLASSES {
+        all[class] = kept(class) as u8;
+        class += 1;
+    }
+    all
+};
+
 /// How many of them make a batch.
 const fn batch(class: usize) -> usize {
     between(BATCH_BYTES / class_size(class), 1, BATCH_BLOCKS)
@@ -137,6 +148,7 @@ impl Stack {
 
     /// Takes a batch from the depot, then a block from that.
     #[cold]
+    #[inline(never)]
     fn refill(&mut self, class: usize, depots: &Depots) -> Option<*mut u8> {
         let batch = depots.withdraw(class)?;
         self.blocks[..batch.len].copy_from_slice(&batch.blocks[..batch.len]);
@@ -146,7 +158,7 @@ impl Stack {
 
     #[inline]
     fn push(&mut self, class: usize, block: *mut u8, depots: &Depots) {
-        if self.len >= kept(class) {
+        if self.len >= usize::from(KEPT[class]) {
             self.give_up(class, batch(class), depots);
         }
         if let Some(place) = self.blocks.get_mut(self.len) {
