@@ -67,6 +67,8 @@ pub use context::Context;
 pub use error::Error;
 pub use message::{Message, Metadata};
 #[cfg(not(loom))]
+pub use pipe::Cork;
+#[cfg(not(loom))]
 pub use shared::SharedSocket;
 #[cfg(not(loom))]
 pub use socket::{Flags, Patience, Rest, Socket};

@@ -6,6 +6,7 @@
 mod bells;
 mod broadcast;
 mod conflate;
+mod cork;
 mod flush;
 mod follow;
 mod notes;
@@ -16,6 +17,7 @@ mod traffic;
 
 pub(crate) use bells::Bells;
 pub(crate) use broadcast::{Broadcast, LARGE};
+pub use cork::Cork;
 pub(crate) use part::{Body, Part, Received, Target};
 pub(crate) use pipes::{Left, Pipes};
 pub(crate) use traffic::Traffic;

@@ -71,6 +71,33 @@ impl<K: Receives> Socket<K> {
     }
 }
 
+impl<K: Sends> Socket<K> {
+    /// What `call` sends by this socket leaves together when it is over: earlier only from 64 KiB on, or if the thread has to wait for the
+    /// socket. For messages that belong together and would otherwise leave as several packets, the first one at once. To subscribers and
+    /// over `inproc` they may leave earlier.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// # let context = tautline::Context::new();
+    /// # let mut pull = tautline::Pull::new(&context)?;
+    /// # let endpoint = pull.bind("tcp://127.0.0.1:*")?;
+    /// let mut push = tautline::Push::builder(&context).connect(&endpoint)?;
+    /// push.corked(|push| -> tautline::Result<()> {
+    ///     push.send("one")?;
+    ///     push.send_multipart(["two", "parts"])
+    /// })?;
+    /// # pull.recv()?;
+    /// # Ok(()) }
+    /// ```
+    pub fn corked<T>(&mut self, call: impl FnOnce(&mut Self) -> T) -> T {
+        let cork = self.inner.cork();
+        let outcome = call(self);
+        drop(cork);
+        self.inner.flush();
+        outcome
+    }
+}
+
 impl<K: Kind> Socket<K> {
     /// Writes at once what was sent and is still queued here. There is rarely a reason: the first message after a lull is written by
     /// `send`, a stream within microseconds, and everything before the thread waits for this socket. Call it before silence if each

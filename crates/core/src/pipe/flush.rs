@@ -2,7 +2,7 @@
 //! the owner sleeps.
 
 use super::pace::PACE_TIME;
-use super::{Incoming, Link, Outgoing, Part, Pipe};
+use super::{Incoming, Link, Outgoing, Part, Pipe, cork};
 use crate::conn::Flushed;
 use crate::conn::crowd;
 use crate::conn::flush::{Decision, FULL_BYTES, Rest};
@@ -75,6 +75,10 @@ impl Pipe {
 
     #[inline(never)]
     fn flush_by_rule(&mut self, len: usize, patient: bool) {
+        if self.is_held_back() {
+            self.leave();
+            return;
+        }
         let reply = self.is_reply();
         if crowd::is_on() && !reply && self.leave_to_sweep() {
             return;
@@ -104,6 +108,12 @@ impl Pipe {
             lock(list).push(*id);
             self.left = true;
         }
+    }
+
+    /// Corked, and not yet enough for a write of its own.
+    fn is_held_back(&self) -> bool {
+        cork::holds(self.left_in.as_ref().map(|(_, left)| left))
+            && matches!(&self.outgoing, Outgoing::Queue(writer) if writer.unflushed_bytes() < FULL_BYTES)
     }
 
     /// Whether the peer waits for the message just sent: it had sent something, and nothing more than that.

@@ -1,5 +1,6 @@
 //! The pipes of one socket, by their names: the half of a socket that its pattern works on.
 
+use super::cork::Cork;
 use super::{Part, Pipe, PipeId, Traffic};
 use crate::conn::IoSide;
 use crate::options::Options;
@@ -152,6 +153,11 @@ impl Pipes {
         left.retain(|&id| self.get(id).is_some_and(Pipe::flush));
         // Back comes the memory, too.
         *lock(&self.left) = left;
+    }
+
+    /// Holds back what the calling thread sends from now on, until the cork is dropped; a flush must follow.
+    pub(crate) fn cork(&self) -> Cork {
+        Cork::new(&self.left)
     }
 
     /// Streams of pipes that are full; inproc peers of full pipes are asked to wake the owner.

@@ -11,6 +11,7 @@ use std::task::{Poll, Waker};
 use super::{Socket, Wanted};
 use crate::conn::reader::ReadSet;
 use crate::error::Error;
+use crate::pipe::Cork;
 use crate::wait::{Spin, Turn};
 use tautline_proto::SocketType;
 
@@ -154,6 +155,12 @@ impl Socket {
     /// Writes what the flush rule has left queued: for a caller that is going to be silent, and does not wait for this socket.
     pub fn flush(&mut self) {
         self.pipes.flush();
+    }
+
+    /// From now on the calling thread does not write what it sends by this socket, until the cork is dropped, unless there is much of it or
+    /// the thread waits for the socket. [`Socket::flush`] must follow. What goes to subscribers may still be written by the I/O thread.
+    pub fn cork(&self) -> Cork {
+        self.pipes.cork()
     }
 
     /// The type of the socket.

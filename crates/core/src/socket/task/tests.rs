@@ -171,3 +171,39 @@ fn an_abandoned_wait_leaves_the_socket_usable() {
         }
     });
 }
+
+#[test]
+fn a_corked_socket_writes_when_the_cork_is_gone() {
+    with_watchdog(LIMIT, "a_corked_socket", || {
+        let context = Context::new();
+        let mut pull = context.socket(SocketType::Pull).unwrap();
+        pull.bind("tcp://127.0.0.1:*").unwrap();
+        let endpoint = pull.last_endpoint.clone();
+        let mut push = context.socket(SocketType::Push).unwrap();
+        push.connect(&endpoint).unwrap();
+        let mut buffer = [0; 8];
+        push.send(b"first", Flags::NONE).unwrap();
+        assert_eq!(pull.recv(&mut buffer, Flags::NONE), Ok(5));
+
+        let cork = push.cork();
+        for _ in 0..3 {
+            push.send(b"held", Flags::NONE).unwrap();
+            assert_eq!(pull.recv(&mut buffer, Flags::DONTWAIT), Err(Error::Again));
+        }
+        drop(cork);
+        push.flush();
+        for _ in 0..3 {
+            assert_eq!(pull.recv(&mut buffer, Flags::NONE), Ok(4));
+        }
+
+        // Much of it leaves at once.
+        let cork = push.cork();
+        push.send(b"held", Flags::NONE).unwrap();
+        for _ in 0..20 {
+            push.send(&[0; 5000], Flags::NONE).unwrap();
+        }
+        assert_eq!(pull.recv(&mut buffer, Flags::NONE), Ok(4));
+        drop(cork);
+        push.flush();
+    });
+}
