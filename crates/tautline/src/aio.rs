@@ -76,3 +76,21 @@ pub type Push = Socket<kind::Push>;
 pub type Pull = Socket<kind::Pull>;
 /// Raw TCP.
 pub type Stream = Socket<kind::Stream>;
+/// CLIENT: asks SERVERs, as often as it likes.
+pub type Client = Socket<kind::Client>;
+/// SERVER: answers, by the [`PeerId`](crate::PeerId) of a message.
+pub type Server = Socket<kind::Server>;
+/// RADIO: distributes to groups.
+pub type Radio = Socket<kind::Radio>;
+/// DISH: receives what is sent to the groups it has joined.
+pub type Dish = Socket<kind::Dish>;
+/// SCATTER: hands out work.
+pub type Scatter = Socket<kind::Scatter>;
+/// GATHER: takes work.
+pub type Gather = Socket<kind::Gather>;
+/// PEER: asks and answers, by the [`PeerId`](crate::PeerId) of a message.
+pub type Peer = Socket<kind::Peer>;
+/// CHANNEL: an exclusive pair.
+pub type Channel = Socket<kind::Channel>;
+/// DGRAM: `udp` datagrams, each an address and a body.
+pub type Dgram = Socket<kind::Dgram>;

@@ -80,7 +80,17 @@ impl Context {
         spawned.map(drop).map_err(|error| Error::from(core::Error::from(error)))
     }
 
-    /// How many I/O threads there are to be (1). Takes effect before the first socket only.
+    /// How many I/O threads there are to be (1); a program with very many connections may want more.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// let context = tautline::Context::new();
+    /// context.set_io_threads(2)?;
+    /// context.set_max_sockets(10_000)?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Takes effect before the first socket only.
     ///
     /// # Errors
     /// [`Error::Invalid`] if that is more than can be.
@@ -98,6 +108,19 @@ impl Context {
 
     /// Ends every call that waits in any socket of this context with [`Error::Terminated`], now and from now
     /// on, `zmq_ctx_shutdown(3)`. Sockets still must be dropped.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// use std::thread;
+    /// use tautline::{Context, Error, Pull};
+    ///
+    /// let context = Context::new();
+    /// let mut pull = Pull::new(&context)?;
+    /// let waiting = thread::spawn(move || pull.recv());
+    /// context.shutdown();
+    /// assert_eq!(waiting.join().unwrap().unwrap_err(), Error::Terminated);
+    /// # Ok(()) }
+    /// ```
     pub fn shutdown(&self) {
         // Fails only if it was called before.
         let _ = self.0.shutdown();

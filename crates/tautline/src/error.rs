@@ -9,6 +9,21 @@ use crate::endpoint::EndpointError;
 ///
 /// The documentation of each variant says what a program can do. Every variant but [`Error::Os`] stands for one errno of the
 /// `zmq_*` man pages, which [`Error::errno`] returns.
+///
+/// ```
+/// use tautline::{Context, Error, Pull};
+///
+/// fn next(pull: &mut Pull) -> tautline::Result<Option<tautline::Message>> {
+///     loop {
+///         match pull.try_recv() {
+///             Err(Error::WouldBlock) => return Ok(None),
+///             Err(Error::Interrupted) => {}
+///             outcome => return outcome.map(Some),
+///         }
+///     }
+/// }
+/// assert_eq!(next(&mut Pull::new(&Context::new()).unwrap()), Ok(None));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Error {

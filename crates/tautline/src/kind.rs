@@ -1,4 +1,19 @@
 //! The kinds of sockets, and what each of them can do: calls that a kind does not have do not compile.
+//!
+//! ```
+//! use tautline::{Socket, kind};
+//!
+//! /// Any socket with questions and answers.
+//! fn ask<K: kind::Sends + kind::Receives>(socket: &mut Socket<K>, question: &str) -> tautline::Result<tautline::Message> {
+//!     socket.send(question)?;
+//!     socket.recv()
+//! }
+//! ```
+//!
+//! ```compile_fail
+//! let mut pull = tautline::Pull::new(&tautline::Context::new()).unwrap();
+//! pull.send("a Pull has no `send`");
+//! ```
 
 use tautline_core::SocketType;
 
@@ -82,6 +97,24 @@ kinds! {
     Push: Sends ManyParts;
     /// Takes work (RFC 30).
     Pull: Receives ManyParts;
+    /// Asks SERVERs (RFC 47, a draft).
+    Client: Sends Receives;
+    /// Answers CLIENTs (RFC 47, a draft).
+    Server: Sends Receives;
+    /// Distributes to groups (RFC 48, a draft).
+    Radio: Sends;
+    /// Receives what is sent to the groups it has joined (RFC 48, a draft).
+    Dish: Receives;
+    /// Hands out work (RFC 49, a draft).
+    Scatter: Sends;
+    /// Takes work (RFC 49, a draft).
+    Gather: Receives;
+    /// Asks and answers (RFC 51, a draft).
+    Peer: Sends Receives;
+    /// Exclusive pair (RFC 52, a draft).
+    Channel: Sends Receives;
+    /// Datagrams over `udp` (a draft).
+    Dgram: Sends Receives ManyParts;
     /// Raw TCP.
     Stream: Sends Receives ManyParts Splits Addresses;
 }

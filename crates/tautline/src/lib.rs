@@ -68,6 +68,7 @@ mod batch;
 mod builder;
 mod context;
 pub mod curve;
+mod draft;
 pub mod endpoint;
 mod error;
 pub mod kind;
@@ -83,6 +84,7 @@ pub mod zap;
 
 pub use builder::Builder;
 pub use context::Context;
+pub use draft::{Channel, Client, Dgram, Dish, Gather, Peer, PeerId, Radio, Scatter, Server};
 pub use error::{Error, Result};
 pub use message::{Frame, Message, Multipart};
 pub use poll::{PollItem, poll};

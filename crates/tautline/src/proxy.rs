@@ -6,6 +6,21 @@ use crate::kind::{Kind, Receives, Sends};
 
 /// Forwards whole messages between two sockets in both directions, until the context ends, `zmq_proxy(3)`.
 ///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use std::thread;
+/// use tautline::{Context, Dealer, Error, Router, proxy};
+///
+/// let context = Context::new();
+/// let mut clients = Router::builder(&context).bind("tcp://127.0.0.1:*")?;
+/// let mut workers = Dealer::builder(&context).bind("inproc://workers")?;
+/// let broker = thread::spawn(move || proxy(&mut clients, &mut workers));
+/// // Any number of REQ connect to the one, of REP to the other.
+/// context.terminate()?;
+/// assert_eq!(broker.join().unwrap(), Err(Error::Terminated));
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// [`Error::Terminated`](crate::Error::Terminated) when the context ends, [`Error::Interrupted`](crate::Error::Interrupted).
 pub fn proxy<A: Kind, B: Kind>(frontend: &mut Socket<A>, backend: &mut Socket<B>) -> Result<()> {
@@ -14,6 +29,23 @@ pub fn proxy<A: Kind, B: Kind>(frontend: &mut Socket<A>, backend: &mut Socket<B>
 
 /// As [`proxy`], with a copy of every message to `capture`, and commands from `control` (`PAUSE`, `RESUME`, `STATISTICS`, `TERMINATE`),
 /// `zmq_proxy_steerable(3)`. Returns after `TERMINATE`.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use std::thread;
+/// use tautline::{Context, Pair, Pull, Push, kind, proxy_steerable};
+///
+/// let context = Context::new();
+/// let mut jobs = Pull::builder(&context).bind("inproc://jobs")?;
+/// let mut workers = Push::builder(&context).bind("inproc://workers")?;
+/// let mut steering = Pair::builder(&context).bind("inproc://steering")?;
+/// let between = thread::spawn(move || {
+///     proxy_steerable::<_, _, kind::Push, _>(&mut jobs, &mut workers, None, Some(&mut steering))
+/// });
+/// Pair::builder(&context).connect("inproc://steering")?.send("TERMINATE")?;
+/// between.join().unwrap()
+/// # }
+/// ```
 ///
 /// # Errors
 /// As [`proxy`].

@@ -16,6 +16,32 @@ use crate::{Builder, Context, endpoint, option};
 ///
 /// Mostly named by its kind: [`Push`](crate::Push), [`Sub`](crate::Sub), ... Dropping closes it: what is queued is still sent in the
 /// background, for at most the [`linger`](Builder::linger) time.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use std::time::Duration;
+/// use tautline::{Context, Error, Pull, Push, Socket, kind};
+///
+/// let context = Context::new();
+/// let mut pull = Pull::new(&context)?;
+/// let endpoint = pull.bind("tcp://127.0.0.1:*")?;
+/// pull.set_receive_timeout(Some(Duration::from_millis(1)))?;
+/// assert_eq!(pull.recv().unwrap_err(), Error::WouldBlock);
+///
+/// // For any kind that sends:
+/// fn greet<K: kind::Sends>(socket: &mut Socket<K>) -> tautline::Result<()> {
+///     socket.send("hello")
+/// }
+/// let mut push = Push::builder(&context).connect(&endpoint)?;
+/// greet(&mut push)?;
+/// pull.set_receive_timeout(None)?;
+/// assert_eq!(pull.recv()?, "hello");
+///
+/// push.disconnect(&endpoint)?;
+/// pull.unbind(&endpoint)?;
+/// push.close();
+/// # Ok(()) }
+/// ```
 pub struct Socket<K: Kind> {
     pub(crate) inner: core::Socket,
     pub(crate) context: Context,
@@ -80,6 +106,18 @@ impl<K: Kind> Socket<K> {
     }
 
     /// Sets an option by its number in `zmq.h`, for what [`Builder`] has no name for. `value` is in the form of `zmq_setsockopt(3)`.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// const ZMQ_INVERT_MATCHING: i32 = 74;
+    ///
+    /// let mut publisher = tautline::Pub::new(&tautline::Context::new())?;
+    /// publisher.set_raw_option(ZMQ_INVERT_MATCHING, &1_i32.to_ne_bytes())?;
+    /// let mut value = [0; 4];
+    /// assert_eq!(publisher.raw_option(ZMQ_INVERT_MATCHING, &mut value)?, 4);
+    /// assert_eq!(i32::from_ne_bytes(value), 1);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::Invalid`] for an unknown option or an unsuitable value, [`Error::Terminated`].
@@ -155,6 +193,15 @@ impl<K: Sends> Socket<K> {
 
     /// As [`send`](Self::send), without waiting.
     ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// use tautline::{Context, Error, Push};
+    ///
+    /// let mut push = Push::new(&Context::new())?;
+    /// assert_eq!(push.try_send("nobody is there"), Err(Error::WouldBlock));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::WouldBlock`] if it would have to wait, and those of [`send`](Self::send).
     #[inline]
@@ -212,6 +259,19 @@ impl<K: Sends + ManyParts> Socket<K> {
 impl<K: Receives> Socket<K> {
     /// Receives the next part of a message; waits until one is there. [`Message::has_more`] tells whether others follow.
     ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// # let context = tautline::Context::new();
+    /// # let mut pull = tautline::Pull::builder(&context).bind("inproc://recv")?;
+    /// # let mut push = tautline::Push::builder(&context).connect("inproc://recv")?;
+    /// push.send_multipart(["head", "body"])?;
+    /// let head = pull.recv()?;
+    /// assert!(head.has_more());
+    /// let body = pull.recv()?;
+    /// assert_eq!((head.as_str(), body.as_str()), (Ok("head"), Ok("body")));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::WouldBlock`] after the receive timeout, [`Error::WrongState`], [`Error::Interrupted`], [`Error::Terminated`].
     #[inline]
@@ -235,6 +295,18 @@ impl<K: Receives> Socket<K> {
     /// Receives the next part into the caller's buffer, without any allocation. Returns the length of the part; if that is more than the
     /// buffer has, the rest is lost.
     ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// # let context = tautline::Context::new();
+    /// # let mut pull = tautline::Pull::builder(&context).bind("inproc://into")?;
+    /// # let mut push = tautline::Push::builder(&context).connect("inproc://into")?;
+    /// push.send("12345")?;
+    /// let mut buffer = [0; 16];
+    /// let len = pull.recv_into(&mut buffer)?;
+    /// assert_eq!(&buffer[..len], b"12345");
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`recv`](Self::recv).
     #[inline]
@@ -254,6 +326,21 @@ impl<K: Receives> Socket<K> {
 impl<K: Receives + ManyParts> Socket<K> {
     /// Receives a whole message.
     ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// use tautline::Message;
+    /// # let context = tautline::Context::new();
+    /// # let mut pull = tautline::Pull::builder(&context).bind("inproc://whole")?;
+    /// # let mut push = tautline::Push::builder(&context).connect("inproc://whole")?;
+    ///
+    /// push.send_multipart(["head", "body"])?;
+    /// match <[Message; 2]>::try_from(pull.recv_multipart()?) {
+    ///     Ok([head, body]) => assert!(head == "head" && body == "body"),
+    ///     Err(other) => println!("a message of {} parts", other.len()),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`recv`](Self::recv).
     pub fn recv_multipart(&mut self) -> Result<Multipart> {
@@ -270,7 +357,18 @@ impl<K: Receives + ManyParts> Socket<K> {
 }
 
 impl<K: Subscribes> Socket<K> {
-    /// Subscribes to all messages whose first part begins with `prefix`; an empty prefix is everything.
+    /// Subscribes to all messages whose first part begins with `prefix`; an empty prefix is everything. It takes a moment to reach the
+    /// publishers.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// # let context = tautline::Context::new();
+    /// let mut subscriber = tautline::Sub::new(&context)?;
+    /// subscriber.subscribe("weather.")?;
+    /// subscriber.subscribe([0x17])?;
+    /// subscriber.unsubscribe("weather.")?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::Terminated`].

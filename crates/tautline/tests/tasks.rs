@@ -1,6 +1,10 @@
 //! The async API on several executors.
 
 use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{self, Poll, Wake};
+use std::thread;
 use std::time::Duration;
 
 use tautline::{Context, Error, Multipart, Pair, Pull, Push, Rep, Req, aio, kind};
@@ -20,7 +24,26 @@ fn everywhere<F: Future<Output = ()>>(name: &str, scenario: impl Fn() -> F) {
             .unwrap()
             .block_on(scenario());
         smol::block_on(scenario());
+        block_on(scenario());
     });
+}
+
+/// The least there can be: one thread, which sleeps until it is woken.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(thread::current())).into();
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut task::Context::from_waker(&waker)) {
+            return output;
+        }
+        thread::park();
+    }
 }
 
 fn pipeline(context: &Context) -> (aio::Push, aio::Pull) {
@@ -92,7 +115,7 @@ fn a_dropped_receive_takes_nothing() {
         for number in 0..50_u32 {
             // Polled a few times, then dropped.
             for _ in 0..3 {
-                let receive = std::pin::pin!(pull.recv());
+                let receive = pin!(pull.recv());
                 assert!(futures_util::poll!(receive).is_pending());
             }
             push.send(&number.to_ne_bytes()).await.unwrap();

@@ -17,7 +17,26 @@ use crate::socket::{put, put_all, subscribe};
 /// A ZeroMQ socket of the kind `K` for async programs. Made by [`crate::Socket::into_async`].
 ///
 /// A task that both sends and receives uses `select!` over [`recv`](Self::recv) and its other sources, and sends in between:
-/// [`recv`](Self::recv) may be dropped at any time.
+/// [`recv`](Self::recv) may be dropped at any time. Kinds that send and receive independently can be [split](Self::split).
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// # smol::block_on(async {
+/// use tautline::{Context, Error, Rep, Req};
+///
+/// let context = Context::new();
+/// let mut service = Rep::new(&context)?.into_async();
+/// let endpoint = service.bind("tcp://127.0.0.1:*")?;
+/// let mut client = Req::builder(&context).connect(&endpoint)?.into_async();
+///
+/// client.send_multipart(["question", "2"]).await?;
+/// let question = service.recv_multipart().await?;
+/// service.send(format!("{} parts", question.len())).await?;
+/// assert_eq!(client.recv().await?, "2 parts");
+/// assert_eq!(client.try_recv().unwrap_err(), Error::WrongState);
+/// # Ok(()) })
+/// # }
+/// ```
 pub struct Socket<K: Kind> {
     pub(super) socket: crate::Socket<K>,
     park: Park,

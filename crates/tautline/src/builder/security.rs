@@ -6,6 +6,15 @@ use crate::kind::Kind;
 use crate::option;
 
 /// Security: see [`curve`](crate::curve) and [`zap`](crate::zap).
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use tautline::{Context, Rep, curve::KeyPair};
+///
+/// let (context, server) = (Context::new(), KeyPair::generate()?);
+/// let service = Rep::builder(&context).curve_server(&server.secret).zap_domain("shop").bind("tcp://127.0.0.1:*")?;
+/// # Ok(()) }
+/// ```
 impl<K: Kind> Builder<K> {
     /// Encrypt, as the server of CURVE: peers must know the public key of this secret one. Which of them may come in says the context's
     /// handler, see [`Context::authenticate`](crate::Context::authenticate); without a handler, all of them. See [`curve`](crate::curve).

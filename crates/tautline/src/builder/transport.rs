@@ -7,6 +7,19 @@ use crate::kind::Kind;
 use crate::option;
 
 /// Transports: for what is not said here the system's defaults hold.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use std::time::Duration;
+/// use tautline::{Context, Dealer};
+///
+/// let dealer = Dealer::builder(&Context::new())
+///     .tcp_keepalive(true)
+///     .tcp_keepalive_idle(Duration::from_secs(60))
+///     .send_buffer(1 << 20)
+///     .connect("tcp://127.0.0.1:5555")?;
+/// # Ok(()) }
+/// ```
 impl<K: Kind> Builder<K> {
     /// TCP keep-alive on or off; by default as the system has it.
     pub fn tcp_keepalive(self, on: bool) -> Self {

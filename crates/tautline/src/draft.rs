@@ -1,0 +1,146 @@
+//! The kinds that are drafts in libzmq: CLIENT and SERVER, RADIO and DISH, SCATTER and GATHER, PEER, CHANNEL, DGRAM. Other ZeroMQs may lack
+//! them. All but DGRAM have messages of one part; whom a message is for, or who has sent it, the message itself says.
+
+use std::num::NonZeroU32;
+
+use crate::Socket;
+use crate::error::{Error, Result};
+use crate::kind;
+use crate::message::Message;
+use crate::{aio, endpoint};
+
+/// The peer of a SERVER or PEER that has sent a message, or that one is for. It is good as long as that peer is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerId(NonZeroU32);
+
+impl PeerId {
+    /// The id as the number that the C library calls it.
+    pub fn get(self) -> u32 {
+        self.0.get()
+    }
+}
+
+impl Message {
+    /// Who has sent a message that a SERVER or PEER has received.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// use tautline::{Client, Context, Message, Server};
+    ///
+    /// let context = Context::new();
+    /// let mut server = Server::builder(&context).bind("inproc://server")?;
+    /// let mut client = Client::builder(&context).connect("inproc://server")?;
+    /// client.send("question")?;
+    ///
+    /// let question = server.recv()?;
+    /// let peer = question.peer_id().unwrap();
+    /// server.send(Message::from("one answer").for_peer(peer))?;
+    /// server.send(Message::from("another").for_peer(peer))?;
+    /// assert_eq!(client.recv()?, "one answer");
+    /// # assert_eq!(client.recv()?, "another");
+    /// # Ok(()) }
+    /// ```
+    pub fn peer_id(&self) -> Option<PeerId> {
+        NonZeroU32::new(self.0.routing_id()).map(PeerId)
+    }
+
+    /// The same message for this peer of a SERVER or PEER. One that was received from it and is sent back need not be told.
+    pub fn for_peer(mut self, peer: PeerId) -> Self {
+        self.0.set_routing_id(peer.get());
+        self
+    }
+
+    /// The group of a message that a DISH has received; empty for others.
+    pub fn group(&self) -> &[u8] {
+        self.0.group().to_bytes()
+    }
+
+    /// The same message for those who have joined this group, by RADIO.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the name has more than 255 bytes, or a NUL.
+    pub fn for_group(mut self, group: impl AsRef<[u8]>) -> Result<Self> {
+        let group = group.as_ref();
+        if !group.contains(&0) && self.0.set_group(group) { Ok(self) } else { Err(Error::Invalid) }
+    }
+}
+
+impl Socket<kind::Dish> {
+    /// From now on receives what RADIOs send to this group.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// use tautline::{Context, Dish, Message, Radio};
+    ///
+    /// let context = Context::new();
+    /// let mut radio = Radio::builder(&context).bind("inproc://air")?;
+    /// let mut dish = Dish::builder(&context).connect("inproc://air")?;
+    /// dish.join("weather")?;
+    /// radio.send(Message::from("6 degrees").for_group("weather")?)?;
+    /// let news = dish.recv()?;
+    /// assert_eq!((news.group(), news.as_str()), (&b"weather"[..], Ok("6 degrees")));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if it has joined before, or the name has more than 255 bytes; [`Error::Terminated`].
+    pub fn join(&mut self, group: impl AsRef<[u8]>) -> Result<()> {
+        Ok(self.inner.join(group.as_ref())?)
+    }
+
+    /// From now on does not.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if it has not joined; [`Error::Terminated`].
+    pub fn leave(&mut self, group: impl AsRef<[u8]>) -> Result<()> {
+        Ok(self.inner.leave(group.as_ref())?)
+    }
+}
+
+impl Socket<kind::Peer> {
+    /// As [`connect`](Self::connect); returns how messages are to be addressed to whoever is there.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub fn connect_peer(&mut self, endpoint: &str) -> Result<PeerId> {
+        let id = self.inner.connect_peer(endpoint).map_err(|error| endpoint::error(error, endpoint, true))?;
+        NonZeroU32::new(id).map(PeerId).ok_or(Error::Invalid)
+    }
+}
+
+/// CLIENT: asks SERVERs, as often as it likes.
+pub type Client = Socket<kind::Client>;
+/// SERVER: answers, by the [`PeerId`] of a message.
+pub type Server = Socket<kind::Server>;
+/// RADIO: distributes to groups.
+pub type Radio = Socket<kind::Radio>;
+/// DISH: receives what is sent to the groups it has joined.
+pub type Dish = Socket<kind::Dish>;
+/// SCATTER: hands out work.
+pub type Scatter = Socket<kind::Scatter>;
+/// GATHER: takes work.
+pub type Gather = Socket<kind::Gather>;
+/// PEER: asks and answers, by the [`PeerId`] of a message.
+pub type Peer = Socket<kind::Peer>;
+/// CHANNEL: an exclusive pair.
+pub type Channel = Socket<kind::Channel>;
+/// DGRAM: `udp` datagrams, each an address and a body.
+pub type Dgram = Socket<kind::Dgram>;
+
+impl aio::Socket<kind::Dish> {
+    /// See [`Socket::join`].
+    ///
+    /// # Errors
+    /// Those of [`Socket::join`].
+    pub fn join(&mut self, group: impl AsRef<[u8]>) -> Result<()> {
+        self.get_mut().join(group)
+    }
+
+    /// See [`Socket::leave`].
+    ///
+    /// # Errors
+    /// Those of [`Socket::leave`].
+    pub fn leave(&mut self, group: impl AsRef<[u8]>) -> Result<()> {
+        self.get_mut().leave(group)
+    }
+}
