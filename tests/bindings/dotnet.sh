@@ -55,7 +55,7 @@ run() {
     [[ $code -eq 0 || $line != *" 0 failed"* ]] || line=${line/ 0 failed/ 1 failed}
     if [[ $line != *" 0 failed"* ]]; then
         grep -A8 '^not ok' "$log" | sed 's/^not ok/FAILED/' || true
-        tail -n 5 "$log"
+        tail -n 5 "$log" | sed 's/^/    /'
     fi
     echo "  $what: ${line#dotnet: }"
     read -r _ p _ f _ < <(tr -d , <<<"$line")

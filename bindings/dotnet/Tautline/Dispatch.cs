@@ -58,7 +58,7 @@ namespace Tautline
 
         internal override void Cancel(CancellationToken token)
         {
-            source.TrySetCanceled();
+            source.TrySetCanceled(token);
         }
     }
 

@@ -125,9 +125,9 @@ namespace Tautline
 
         internal bool TryGetStatistics(out SocketStatistics statistics)
         {
+            statistics = default(SocketStatistics);
             fixed (SocketStatistics* value = &statistics)
             {
-                *value = default(SocketStatistics);
                 var length = (UIntPtr)sizeof(SocketStatistics);
                 using (Locked())
                 {
