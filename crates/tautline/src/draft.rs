@@ -45,6 +45,7 @@ impl Message {
     }
 
     /// The same message for this peer of a SERVER or PEER. One that was received from it and is sent back need not be told.
+    #[must_use]
     pub fn for_peer(mut self, peer: PeerId) -> Self {
         self.0.set_routing_id(peer.get());
         self

@@ -103,6 +103,7 @@ impl Message {
     }
 
     /// Another message with the same body, without a copy if the body is large. Cloning needs no `mut` but copies.
+    #[must_use]
     pub fn share(&mut self) -> Message {
         Message(self.0.share())
     }

@@ -94,6 +94,7 @@ impl Monitor {
     }
 
     /// The same events for an async program.
+    #[must_use]
     pub fn into_async(self) -> aio::Monitor {
         aio::Monitor::new(self.socket.into_async(), self.over)
     }

@@ -48,6 +48,7 @@ pub struct Socket<K: Kind> {
 impl<K: Kind> crate::Socket<K> {
     /// The same socket for an async program. Options set before stay in force, but not the timeouts, which are for threads: use those of
     /// your runtime.
+    #[must_use]
     pub fn into_async(self) -> Socket<K> {
         Socket {
             socket: self,
@@ -60,6 +61,7 @@ impl<K: Kind> crate::Socket<K> {
 
 impl<K: Kind> Socket<K> {
     /// The same socket for a thread.
+    #[must_use]
     pub fn into_blocking(self) -> crate::Socket<K> {
         self.socket
     }

@@ -100,6 +100,7 @@ impl<K: Splits> Socket<K> {
     /// # })
     /// # }
     /// ```
+    #[must_use = "the socket is closed when both halves are dropped"]
     pub fn split(self) -> (SendHalf<K>, ReceiveHalf<K>) {
         let waiting = Arc::<Wakers>::default();
         let waker = Waker::from(waiting.clone());

@@ -45,18 +45,21 @@ impl AllowList {
     }
 
     /// And whoever has the secret key to `key`; its messages carry `user_id`.
+    #[must_use]
     pub fn key(self, key: PublicKey, user_id: impl Into<String>) -> Self {
         self.add_key(key, user_id);
         self
     }
 
     /// And who knows the password of `username`; its messages carry the name as user id.
+    #[must_use]
     pub fn password(self, username: impl Into<String>, password: impl Into<Vec<u8>>) -> Self {
         self.add_password(username, password);
         self
     }
 
     /// And everybody at sockets that have a [`zap_domain`](crate::Builder::zap_domain) but ask for neither key nor password.
+    #[must_use]
     pub fn anonymous(self) -> Self {
         self.entries_mut().anonymous = true;
         self
