@@ -166,10 +166,7 @@ impl Dialer {
     }
 
     fn wire(self: &Arc<Self>) -> Option<Arc<Wire>> {
-        self.site.residents().into_iter().find_map(|resident| match resident {
-            Resident::Wire(wire) if wire.dialed_by(self) => Some(wire),
-            _ => None,
-        })
+        self.site.wire_by(self)
     }
 
     fn emit(&self, event: u32, value: u32) {

@@ -1,6 +1,7 @@
 //! What the I/O thread knows of a socket: enough to serve its connections, also after the socket itself was closed and lingers.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::wire::Wire;
@@ -23,7 +24,10 @@ pub(crate) struct Site {
     pub(crate) set: Arc<ReadSet>,
     pub(crate) driver: Arc<Driver>,
     pub(crate) tap: Arc<Tap>,
-    residents: Mutex<Vec<Resident>>,
+    /// By their addresses.
+    residents: Mutex<HashMap<usize, Resident>>,
+    /// Which open stream a connection has, by the connection's address.
+    carriers: Mutex<HashMap<usize, Arc<Wire>>>,
     closed: AtomicBool,
     /// Handshakes and attempts to connect that came to nothing.
     pub(crate) failed_handshakes: AtomicU64,
@@ -79,19 +83,13 @@ impl IoSide for Site {
     fn give_up(self: Arc<Self>, connection: Arc<Connection>) {
         let driver = self.driver.clone();
         driver.post(Box::new(move |turn| {
-            for resident in self.residents() {
-                match resident {
-                    Resident::Wire(wire)
-                        if wire.connection().is_some_and(|mine| Arc::ptr_eq(&mine, &connection)) =>
-                    {
-                        wire.linger_unless_dialed(turn, connection.options.linger);
+            let linger = connection.options.linger;
+            match self.carrier_of(&connection) {
+                Some(wire) if wire.is_accepted() => wire.linger(turn, linger),
+                _ => {
+                    if let Some(dialer) = self.dialer_of(&connection) {
+                        dialer.linger(turn, linger);
                     }
-                    Resident::Dialer(dialer)
-                        if dialer.current().is_some_and(|mine| Arc::ptr_eq(&mine, &connection)) =>
-                    {
-                        dialer.linger(turn, connection.options.linger);
-                    }
-                    _ => {}
                 }
             }
         }));
@@ -119,12 +117,12 @@ pub(crate) enum Resident {
 }
 
 impl Resident {
-    fn is(&self, other: &Resident) -> bool {
-        match (self, other) {
-            (Resident::Wire(a), Resident::Wire(b)) => Arc::ptr_eq(a, b),
-            (Resident::Dialer(a), Resident::Dialer(b)) => Arc::ptr_eq(a, b),
-            (Resident::Datagram(a), Resident::Datagram(b)) => Arc::ptr_eq(a, b),
-            _ => false,
+    /// No other resident has the same as long as this one is there.
+    fn address(&self) -> usize {
+        match self {
+            Resident::Wire(wire) => Arc::as_ptr(wire).addr(),
+            Resident::Dialer(dialer) => Arc::as_ptr(dialer).addr(),
+            Resident::Datagram(port) => Arc::as_ptr(port).addr(),
         }
     }
 }
@@ -153,6 +151,7 @@ impl Site {
             driver,
             tap,
             residents: Mutex::default(),
+            carriers: Mutex::default(),
             closed: AtomicBool::new(false),
             failed_handshakes: AtomicU64::new(0),
             failed_connects: AtomicU64::new(0),
@@ -168,17 +167,19 @@ impl Site {
 
     /// Adds a resident.
     pub(crate) fn enter(&self, resident: Resident) {
-        lock(&self.residents).push(resident);
+        lock(&self.residents).insert(resident.address(), resident);
     }
 
     /// Removes one.
     pub(super) fn leave(&self, resident: &Resident) {
-        lock(&self.residents).retain(|other| !other.is(resident));
+        let gone = lock(&self.residents).remove(&resident.address());
+        // Not with the lock held: what it holds may be the last of its kind.
+        drop(gone);
     }
 
     /// All residents now.
     pub(super) fn residents(&self) -> Vec<Resident> {
-        lock(&self.residents).clone()
+        lock(&self.residents).values().cloned().collect()
     }
 
     /// The connections of the peers that came to a bound endpoint.
@@ -193,8 +194,40 @@ impl Site {
 
     /// The stream that carries this session of `connection`, unless it has ended.
     fn wire_of(&self, connection: &Arc<Connection>, session: u32) -> Option<Arc<Wire>> {
-        lock(&self.residents).iter().find_map(|resident| match resident {
-            Resident::Wire(wire) if wire.carries(connection, session) => Some(wire.clone()),
+        self.carrier_of(connection).filter(|wire| wire.carries(connection, session))
+    }
+
+    /// The open stream of a connection.
+    fn carrier_of(&self, connection: &Arc<Connection>) -> Option<Arc<Wire>> {
+        lock(&self.carriers).get(&Arc::as_ptr(connection).addr()).cloned()
+    }
+
+    /// A stream is open, or it ends: what carries `connection` from now on.
+    pub(super) fn set_carrier(&self, connection: &Arc<Connection>, wire: Option<&Arc<Wire>>) {
+        let address = Arc::as_ptr(connection).addr();
+        let former = match wire {
+            Some(wire) => lock(&self.carriers).insert(address, wire.clone()),
+            None => lock(&self.carriers).remove(&address),
+        };
+        drop(former);
+    }
+
+    /// The dialer that a connection belongs to.
+    fn dialer_of(&self, connection: &Arc<Connection>) -> Option<Arc<Dialer>> {
+        lock(&self.residents).values().find_map(|resident| match resident {
+            Resident::Dialer(dialer)
+                if dialer.current().is_some_and(|mine| Arc::ptr_eq(&mine, connection)) =>
+            {
+                Some(dialer.clone())
+            }
+            _ => None,
+        })
+    }
+
+    /// The stream that a dialer has made.
+    pub(super) fn wire_by(&self, dialer: &Arc<Dialer>) -> Option<Arc<Wire>> {
+        lock(&self.residents).values().find_map(|resident| match resident {
+            Resident::Wire(wire) if wire.dialed_by(dialer) => Some(wire.clone()),
             _ => None,
         })
     }

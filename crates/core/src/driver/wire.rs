@@ -50,7 +50,7 @@ struct State {
     lingering: bool,
     heartbeat: Heartbeat,
     /// The question to the ZAP handler about this peer, and the registration of its descriptor.
-    inquiry: Option<(Inquiry, Token)>,
+    inquiry: Option<Box<(Inquiry, Token)>>,
     /// What the handler has said: the peer is in.
     verdict: Option<Verdict>,
     /// The handler said no, which has been reported: the peer is told, and has the last word.
@@ -218,7 +218,7 @@ impl Wire {
                 let token = turn
                     .register(source, inquiry.as_fd(), Interest::READ, Mode::Level)
                     .map_err(|error| Loss::Stream(error.raw_os_error().unwrap_or(errno::EFAULT)))?;
-                lock(&self.state).inquiry = Some((inquiry, token));
+                lock(&self.state).inquiry = Some(Box::new((inquiry, token)));
                 Ok(())
             }
             Err(Unasked::Nobody) if self.origin.security().handler_optional => self.admit(None),
@@ -241,14 +241,14 @@ impl Wire {
     fn answered(self: &Arc<Self>, turn: &mut Turn) {
         let (answer, inquiry) = {
             let mut state = lock(&self.state);
-            let Some((inquiry, _)) = &mut state.inquiry else { return };
-            match inquiry.answer() {
+            let Some(inquiry) = &mut state.inquiry else { return };
+            match inquiry.0.answer() {
                 Answer::Pending => return,
                 answer => (answer, state.inquiry.take()),
             }
         };
-        if let Some((inquiry, token)) = inquiry {
-            turn.unregister(token, inquiry.as_fd());
+        if let Some(inquiry) = inquiry {
+            turn.unregister(inquiry.1, inquiry.0.as_fd());
         }
         match answer {
             Answer::Given(Ok(verdict)) if verdict.status == 200 => {
@@ -327,6 +327,7 @@ impl Wire {
             (state.registration, state.number)
         };
         turn.modify(registration, self.stream.as_fd(), Interest::NONE, Mode::OneShot);
+        self.site.set_carrier(&connection, Some(self));
         let stage = stage.map(|stage| Arc::new(Mutex::new(stage)));
         let session = Session { stream: self.stream.clone(), registration, stage, inbound, leftover };
         connection.open(number, session, news);
@@ -360,7 +361,7 @@ impl Wire {
 
     /// As `linger`, unless a dialer looks after this stream.
     pub(super) fn linger_unless_dialed(self: &Arc<Self>, turn: &mut Turn, linger: Option<Duration>) {
-        if matches!(self.origin, Origin::Accepted(_)) {
+        if self.is_accepted() {
             self.linger(turn, linger);
         }
     }
@@ -390,8 +391,8 @@ impl Wire {
             let phase = std::mem::replace(&mut state.phase, Phase::Closed);
             (phase, state.registration, state.inquiry.take(), state.refused)
         };
-        if let Some((inquiry, token)) = inquiry {
-            turn.unregister(token, inquiry.as_fd());
+        if let Some(inquiry) = inquiry {
+            turn.unregister(inquiry.1, inquiry.0.as_fd());
         }
         let fd = self.stream.as_fd().as_raw_fd() as u32;
         let opened = match phase {
@@ -408,6 +409,7 @@ impl Wire {
                 {
                     self.site.tap.emit(event::HANDSHAKE_FAILED_PROTOCOL, error.zmq_code(), &self.endpoint);
                 }
+                self.site.set_carrier(&connection, None);
                 self.site.set.remove(&connection);
                 connection.close();
                 Some(connection)
@@ -467,6 +469,11 @@ impl Wire {
     /// Whether it came to this bound endpoint.
     pub(super) fn accepted_by(&self, acceptor: &Arc<Acceptor>) -> bool {
         matches!(&self.origin, Origin::Accepted(mine) if Arc::ptr_eq(mine, acceptor))
+    }
+
+    /// Whether a peer came with it.
+    pub(super) fn is_accepted(&self) -> bool {
+        matches!(&self.origin, Origin::Accepted(_))
     }
 
     /// Whether this dialer made it.

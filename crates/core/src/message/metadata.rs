@@ -2,42 +2,61 @@
 //!
 //! One object per connection, made after its handshake and shared by all messages received over it; never changed.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 
 /// The properties of a peer, by name: those of its READY command, and `Peer-Address` and its like.
 #[derive(Debug, Default)]
 pub struct Metadata {
-    properties: Vec<(String, CString)>,
+    /// Names and values in turn, each with a NUL behind it: all in one piece, as there may be thousands of peers.
+    text: Box<[u8]>,
     source_fd: Option<i32>,
 }
 
 impl Metadata {
-    /// Collects the properties; the first one of a name counts. A value ends at its first NUL, as a C caller sees it.
+    /// Collects the properties; the first one of a name counts. A value ends at its first NUL, as a C caller sees it; a name with a NUL
+    /// is one that no C caller can ask for, and is left out.
     pub fn new<N, V>(properties: impl IntoIterator<Item = (N, V)>, source_fd: Option<i32>) -> Self
     where
-        N: Into<String>,
+        N: AsRef<str>,
         V: AsRef<[u8]>,
     {
-        let properties = properties.into_iter().map(|(name, value)| {
-            let value = value.as_ref();
-            let len = value.iter().position(|&byte| byte == 0).unwrap_or(value.len());
-            (name.into(), CString::new(&value[..len]).unwrap_or_default())
-        });
-        Metadata { properties: properties.collect(), source_fd }
+        let mut text = Vec::new();
+        for (name, value) in properties {
+            let (name, value) = (name.as_ref(), value.as_ref());
+            if !name.contains('\0') {
+                text.extend_from_slice(name.as_bytes());
+                text.push(0);
+                text.extend(value.iter().take_while(|&&byte| byte != 0));
+                text.push(0);
+            }
+        }
+        Metadata { text: text.into(), source_fd }
     }
 
     /// The value of a property.
     pub fn get(&self, name: &str) -> Option<&CStr> {
-        self.properties.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_c_str())
+        self.iter().find(|(other, _)| *other == name).map(|(_, value)| value)
     }
 
     /// All properties, in the order given.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &CStr)> {
-        self.properties.iter().map(|(name, value)| (name.as_str(), value.as_c_str()))
+        let mut rest = &*self.text;
+        std::iter::from_fn(move || {
+            let name = next(&mut rest)?;
+            let value = next(&mut rest)?;
+            Some((name.to_str().unwrap_or_default(), value))
+        })
     }
 
     /// The descriptor of the connection (ZMQ_SRCFD), as it was when the message arrived.
     pub fn source_fd(&self) -> Option<i32> {
         self.source_fd
     }
+}
+
+/// Takes the first string.
+fn next<'a>(text: &mut &'a [u8]) -> Option<&'a CStr> {
+    let string = CStr::from_bytes_until_nul(text).ok()?;
+    *text = text.get(string.count_bytes() + 1..)?;
+    Some(string)
 }
