@@ -30,7 +30,9 @@ use crate::queue::{FrameReader, FrameWriter, Head, Progress, Slot};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::atomic::fence;
+use crate::sync::prefetch;
 use std::collections::VecDeque;
+use std::mem::offset_of;
 use tautline_io::clock;
 use tautline_io::net::Stream;
 use tautline_proto::frame;
@@ -64,42 +66,47 @@ enum Link {
     Inproc(InprocEnd),
 }
 
-/// The owner's end of the way to one peer.
+/// The owner's end of the way to one peer. What sending touches comes first (`prefetch`).
+#[repr(C)]
 pub(crate) struct Pipe {
     outgoing: Outgoing,
-    incoming: Incoming,
     link: Link,
     flush: FlushRule,
+    /// Messages that were written through since `takes` has last looked.
+    through: u64,
     /// The connection reads a log, and what is to be sent goes there: this is how far it has come (see `Broadcast`).
     follows: Option<Arc<Progress>>,
-    /// The inproc peer is not woken with each message (see `Summons`).
-    quiet: bool,
-    /// Messages that this pipe has missed since there was room (see `takes_or_misses`).
-    missed: u32,
-    peer: Option<Arc<PeerInfo>>,
-    /// The pipe's name, and where it tells that it must be flushed before the owner sleeps.
-    left_in: Option<(PipeId, Arc<Left>)>,
-    /// It has told so.
-    left: bool,
+    /// The peer is gone: nothing can be sent, what was received can still be read.
+    ended: bool,
     /// Some parts of a message were appended, the last one not yet.
     in_message: bool,
     /// Something was received since the last message was sent.
     answering: bool,
+    /// The inproc peer is not woken with each message (see `Summons`).
+    quiet: bool,
+    /// One of many: its queues hold no memory while they are empty.
+    lean: bool,
+    /// It has told in `left_in` that it is to give up its memory.
+    unrested: bool,
+    /// It has told there that it must be flushed.
+    left: bool,
+    /// `takes` has refused a burst.
+    burst_refused: bool,
+    /// The pipe's name, and where it tells what is to be done before the owner sleeps.
+    left_in: Option<(PipeId, Arc<Left>)>,
+    incoming: Incoming,
+    peer: Option<Arc<PeerInfo>>,
+    /// Messages that this pipe has missed since there was room (see `takes_or_misses`).
+    missed: u32,
     /// ZMQ_SNDHWM, for inproc, where the peer's part comes on top.
     send_hwm: u32,
     /// The peer took nothing while a sender waited for it: `Connection::writes` then (see `pace`).
     paced_out: Option<u32>,
-    /// Messages that were written through since `takes` has last looked.
-    through: u64,
     /// Messages and bytes sent and received that no queue has counted, and messages dropped for want of room.
     uncounted: Traffic,
     dropped: u64,
     /// When `takes` last looked (clock ticks).
     mark_reached: u64,
-    /// `takes` has refused a burst.
-    burst_refused: bool,
-    /// The peer is gone: nothing can be sent, what was received can still be read.
-    ended: bool,
     /// Messages about the peer, which are received when nothing from it is there.
     notes: VecDeque<Message>,
     /// The name by which ROUTER and STREAM know this peer; set by the pattern (or by ZMQ_CONNECT_ROUTING_ID before `attach`).
@@ -268,7 +275,12 @@ impl Pipe {
     /// Receives the next frame whatever it is: a message part or a SUBSCRIBE or CANCEL command (`Head::flags` tells).
     pub(crate) fn recv_any(&mut self, message: &mut Message) -> Option<Head> {
         let Incoming::Queue(reader) = &mut self.incoming else { return None };
-        let head = reader.read_message(message)?;
+        let Some(head) = reader.read_message(message) else {
+            if self.lean {
+                self.rest_incoming();
+            }
+            return None;
+        };
         message.describe(self.peer.as_deref().map(|peer| &peer.metadata));
         Some(head)
     }
@@ -301,6 +313,27 @@ impl Pipe {
     /// Whether this is no way to a peer but to a datagram endpoint.
     pub(crate) fn is_datagram(&self) -> bool {
         self.inproc_end().is_some_and(InprocEnd::is_device)
+    }
+
+    /// Brings the part that sending touches into the cache, without a look at it.
+    #[inline]
+    fn prefetch(slot: &Option<Pipe>) {
+        let start = std::ptr::from_ref(slot).cast::<u8>();
+        // Also where the slot does not begin with a line.
+        for line in (0..offset_of!(Pipe, incoming) + 63).step_by(64) {
+            prefetch(start.wrapping_add(line));
+        }
+    }
+
+    /// The same for what lies behind it.
+    #[inline]
+    fn prefetch_queue(&self) {
+        if let Outgoing::Queue(writer) = &self.outgoing {
+            writer.prefetch();
+        }
+        if let Link::Wire(connection) = &self.link {
+            prefetch(&raw const connection.swept);
+        }
     }
 
     /// What the handshake told about the peer; `None` before it.
@@ -344,6 +377,8 @@ impl Pipe {
             peer: None,
             left_in: None,
             left: false,
+            lean: false,
+            unrested: false,
             in_message: false,
             answering: false,
             paced_out: None,
@@ -400,6 +435,17 @@ impl Pipe {
     pub(crate) fn heard(&self) {
         if let Link::Wire(connection) = &self.link {
             connection.heard();
+        }
+    }
+
+    /// One of many from now on.
+    pub(super) fn set_lean(&mut self) {
+        if let (Link::Wire(connection), false) = (&self.link, self.lean) {
+            self.lean = true;
+            connection.set_lean();
+            if let Outgoing::Queue(writer) = &mut self.outgoing {
+                writer.set_lean();
+            }
         }
     }
 
@@ -473,6 +519,15 @@ impl Pipe {
         }
     }
 
+    /// Nothing to read: the queue holds no memory until something comes.
+    fn rest_incoming(&mut self) {
+        if let (Link::Wire(connection), Incoming::Queue(reader)) = (&self.link, &mut self.incoming)
+            && reader.holds_memory()
+        {
+            connection.rest_incoming(reader);
+        }
+    }
+
     /// Nothing to read: who waits for this is told.
     #[inline(never)]
     fn found_empty(&mut self) {
@@ -482,6 +537,9 @@ impl Pipe {
                 fence(SeqCst);
                 if connection.is_paused() {
                     connection.resume();
+                }
+                if self.lean {
+                    self.rest_incoming();
                 }
             }
             // The reader has given credit when it found nothing.

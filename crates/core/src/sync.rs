@@ -28,6 +28,8 @@ mod imp {
         }
     }
 
+    pub(crate) use tautline_io::cpu::prefetch;
+
     /// The cheap half of an asymmetric store-load fence; pairs with [`barrier_heavy`].
     #[inline(always)]
     pub(crate) fn barrier_light() {
@@ -53,6 +55,8 @@ mod imp {
     pub(crate) fn barrier_heavy() {
         atomic::fence(atomic::Ordering::SeqCst);
     }
+
+    pub(crate) fn prefetch<T>(_: *const T) {}
 }
 
 pub(crate) use imp::*;
@@ -69,3 +73,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[repr(align(128))]
 #[derive(Debug, Default)]
 pub(crate) struct Padded<T>(pub(crate) T);
+
+/// A value on a cache line of its own.
+#[repr(align(64))]
+#[derive(Debug, Default)]
+pub(crate) struct Line<T>(pub(crate) T);

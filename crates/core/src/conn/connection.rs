@@ -9,7 +9,7 @@ use super::intake::{Asked, Intake, Sink, Took};
 use super::link::{IoSide, Loss, NewPipe, News, SharedStage, SocketInbox};
 use super::pump::{Flushed, Pump, Source};
 use crate::options::Options;
-use crate::queue::{self, FrameWriter, LogReader, Slot};
+use crate::queue::{self, FrameReader, FrameWriter, LogReader, Slot};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
 use crate::sync::{Arc, Mutex, barrier_heavy, barrier_light, lock};
@@ -248,10 +248,25 @@ impl Connection {
 
     /// As `try_flush`, but not much more than `most` bytes of the queue: then `Flushed::Partly`.
     pub(crate) fn flush_some(self: &Arc<Self>, most: u64) -> Option<Flushed> {
+        self.flush_with(most, None)
+    }
+
+    /// Owner: as `try_flush`. If all is written the queue, whose other end is `writer`, gives up its memory: nobody else has a hold of it now.
+    pub(crate) fn flush_and_rest(self: &Arc<Self>, writer: &mut FrameWriter) -> Option<Flushed> {
+        self.flush_with(u64::MAX, Some(writer))
+    }
+
+    fn flush_with(self: &Arc<Self>, most: u64, mut writer: Option<&mut FrameWriter>) -> Option<Flushed> {
         let mut result = None;
         loop {
             let (flushed, session) = match self.pump.try_lock() {
-                Ok(mut pump) => (pump.flush(most, &mut |out| self.take_control(out)), pump.session),
+                Ok(mut pump) => {
+                    let flushed = pump.flush(most, &mut |out| self.take_control(out));
+                    if let (Flushed::Drained, Some(writer)) = (flushed, writer.as_deref_mut()) {
+                        pump.rest(writer);
+                    }
+                    (flushed, pump.session)
+                }
                 Err(_) => return result,
             };
             result = Some(flushed);
@@ -526,6 +541,18 @@ impl Connection {
     /// Read set: takes the pause off. True if reading may go on (the caller tells the read set).
     pub(crate) fn unpause(&self) -> bool {
         self.paused.swap(false, Relaxed)
+    }
+
+    /// Owner: the socket has many connections, of which this is one: it holds no memory while it is idle.
+    pub(crate) fn set_lean(&self) {
+        lock(&self.intake).set_lean();
+    }
+
+    /// Owner, who has found nothing to read: the queue, whose other end is `reader`, gives up its memory, unless somebody is reading.
+    pub(crate) fn rest_incoming(&self, reader: &mut FrameReader) {
+        if let Ok(mut intake) = self.intake.try_lock() {
+            intake.rest(reader);
+        }
     }
 
     /// Owner: ZMQ_RCVHWM has changed.

@@ -5,9 +5,9 @@
 
 use crate::message::Message;
 use crate::options::Options;
-use crate::queue::{ByteFiller, Slot};
+use crate::queue::{ByteFiller, FrameReader, Slot};
 use crate::sync::{Arc, lock};
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::io::{ErrorKind, IoSliceMut};
 use tautline_io::net::Stream;
 use tautline_proto::command::{self, Command};
@@ -17,11 +17,24 @@ use super::link::{Loss, SharedStage};
 
 /// Bytes asked for by one read.
 const READ_BYTES: usize = 64 * 1024;
-/// Bytes read at a time through a stage.
+/// Bytes read at a time through a stage, or from one connection of many.
 const SCRATCH: usize = 64 * 1024;
+/// One connection of many that less than this came from with the last read is read into the scratch, and what has come is copied.
+const LITTLE: usize = 4096;
 
 thread_local! {
-    static BUFFERS: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+    static BUFFERS: Cell<(Vec<u8>, Vec<u8>)> = const { Cell::new((Vec::new(), Vec::new())) };
+}
+
+/// Lends the thread's buffers, of which the first one is `SCRATCH` bytes long; fresh ones to a thread that is about to end, which has
+/// none any more (a program may use its sockets as late as that).
+fn with_buffers<R>(work: impl FnOnce(&mut [u8], &mut Vec<u8>) -> R) -> R {
+    let (mut wire, mut plain) = BUFFERS.try_with(Cell::take).unwrap_or_default();
+    wire.resize(SCRATCH, 0);
+    plain.clear();
+    let result = work(&mut wire, &mut plain);
+    let _ = BUFFERS.try_with(|buffers| buffers.set((wire, plain)));
+    result
 }
 
 /// Where the messages go.
@@ -31,7 +44,7 @@ pub(super) enum Sink {
     Slot {
         slot: Arc<Slot>,
         filler: ByteFiller,
-        reader: crate::queue::FrameReader,
+        reader: FrameReader,
     },
 }
 
@@ -73,6 +86,10 @@ pub(super) struct Intake {
     in_message: bool,
     /// The peer has said goodbye.
     over: bool,
+    /// One connection of many: holds no memory for what may come.
+    lean: bool,
+    /// Bytes that came with the last read.
+    last_read: usize,
     pub(super) session: u32,
 }
 
@@ -88,6 +105,8 @@ impl Intake {
             takes_subscriptions,
             in_message: false,
             over: false,
+            lean: false,
+            last_read: 0,
             session: 0,
         }
     }
@@ -117,6 +136,19 @@ impl Intake {
         self.limit = limit;
     }
 
+    /// One connection of many from now on.
+    pub(super) fn set_lean(&mut self) {
+        self.lean = true;
+        self.filler().set_lean();
+    }
+
+    /// The owner has read everything: gives up the queue's memory, if nothing else is under way. `reader` is the queue's other end.
+    pub(super) fn rest(&mut self, reader: &mut FrameReader) {
+        if let Sink::Queue(filler) = &mut self.sink {
+            reader.rest(filler);
+        }
+    }
+
     fn filler(&mut self) -> &mut ByteFiller {
         match &mut self.sink {
             Sink::Queue(filler) | Sink::Slot { filler, .. } => filler,
@@ -141,7 +173,9 @@ impl Intake {
         if self.over {
             return Took::Lost(Loss::Stream(0));
         }
+        let little = self.lean && self.last_read < LITTLE && !self.filler().expects_body();
         let read = match self.stage {
+            None if little => self.read_little(&stream),
             None => {
                 let batch = self.batch;
                 let filler = self.filler();
@@ -160,12 +194,15 @@ impl Intake {
             }
             Some(_) => match self.read_staged(&stream, asked) {
                 Ok(read) => read,
-                Err(error) => return Took::Lost(Loss::Protocol(error)),
+                Err(error) => return self.broken(error, asked),
             },
         };
         match read {
             Ok(0) => Took::Lost(Loss::Stream(0)),
-            Ok(_) => self.scanned(asked),
+            Ok(n) => {
+                self.last_read = n;
+                self.scanned(asked)
+            }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                 Took::Nothing
             }
@@ -185,13 +222,21 @@ impl Intake {
                 asked.answer |= stage.has_output();
                 self.over = stage.ended();
                 drop(stage);
-                if let Err(error) = opened {
-                    return Took::Lost(Loss::Protocol(error));
-                }
                 self.filler().append(&plain);
+                if let Err(error) = opened {
+                    return self.broken(error, asked);
+                }
             }
         }
         self.scanned(asked)
+    }
+
+    /// The stage has found a fault: what came whole before it is published all the same.
+    fn broken(&mut self, error: ProtocolError, asked: &mut Asked) -> Took {
+        match self.scan(asked) {
+            Ok(_) => Took::Lost(Loss::Protocol(error)),
+            Err(earlier) => Took::Lost(Loss::Protocol(earlier)),
+        }
     }
 
     fn scanned(&mut self, asked: &mut Asked) -> Took {
@@ -209,23 +254,32 @@ impl Intake {
         limit != 0 && self.filler().backlog() >= limit
     }
 
+    /// Reads to the scratch, so that no memory is held ready, and copies what has come.
+    fn read_little(&mut self, stream: &Stream) -> std::io::Result<usize> {
+        let most = SCRATCH.min(self.batch);
+        with_buffers(|scratch, _| {
+            let n = stream.read(&mut scratch[..most])?;
+            self.filler().append(&scratch[..n]);
+            Ok(n)
+        })
+    }
+
     fn read_staged(
         &mut self,
         stream: &Stream,
         asked: &mut Asked,
     ) -> Result<std::io::Result<usize>, ProtocolError> {
-        BUFFERS.with_borrow_mut(|(wire, plain)| {
-            wire.resize(SCRATCH, 0);
-            plain.clear();
-            let read = stream.read(&mut wire[..SCRATCH.min(self.batch)]);
+        let most = SCRATCH.min(self.batch);
+        with_buffers(|wire, plain| {
+            let read = stream.read(&mut wire[..most]);
             if let (Ok(n), Some(stage)) = (&read, &mut self.stage) {
                 let mut stage = lock(stage);
                 let opened = stage.open(&wire[..*n], plain);
                 asked.answer |= stage.has_output();
                 self.over = stage.ended();
                 drop(stage);
-                opened?;
                 self.filler().append(plain);
+                opened?;
             }
             Ok(read)
         })
@@ -254,7 +308,12 @@ impl Intake {
             if scanned.header.flags & frame::COMMAND != 0 {
                 // Also between the parts of a message: libzmq's PINGs come there.
                 match heed(filler, takes_subscriptions, asked) {
-                    Ok(wanted) => deliver |= wanted,
+                    Ok(wanted) => {
+                        if wanted {
+                            filler.keep_last();
+                        }
+                        deliver |= wanted;
+                    }
                     Err(error) => {
                         broken = Some(error);
                         break;

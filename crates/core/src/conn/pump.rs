@@ -216,6 +216,13 @@ impl Pump {
         }
     }
 
+    /// Everything is written: gives up the queue's memory. `writer` is the queue's other end.
+    pub(super) fn rest(&mut self, writer: &mut FrameWriter) {
+        if let Source::Queue(drain) = &mut self.source {
+            writer.rest(drain);
+        }
+    }
+
     /// Writes a whole message that is not in the queue yet, straight from its body, if nothing is before it. While the kernel is full
     /// it waits, for at most `patience` without progress. `append` puts the message into the queue; it is called when not everything
     /// could be written, and what was written counts as taken from there.

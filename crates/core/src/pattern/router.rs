@@ -78,7 +78,11 @@ impl Router {
     /// The first part of a message: finds the peer. The part is not sent on.
     fn address(&mut self, pipes: &mut Pipes, part: &Part<'_>) -> Result<(), Error> {
         let mandatory = pipes.options.router_mandatory;
-        let id = self.ids.find(pipes, part.bytes());
+        let found = self.ids.find(part.bytes());
+        if let Some(upcoming) = found.and_then(|found| found.upcoming) {
+            pipes.prefetch(upcoming);
+        }
+        let id = found.map(|found| found.pipe);
         // A message that is not refused but dropped must have every chance.
         let patient = part.patient || !mandatory;
         self.sending_to = id.filter(|&id| pipes.get(id).is_some_and(|pipe| pipe.takes(patient)));
@@ -214,7 +218,7 @@ impl Pattern for Router {
             return Err(Error::Again);
         };
         let Some(pipe) = pipes.get(id) else { return Err(Error::Again) };
-        let received = put_routing_id(pipe, target);
+        let received = put_routing_id(&self.ids, pipe, id, target);
         self.ids.used(id);
         self.incoming.hold();
         Ok(received)

@@ -87,7 +87,7 @@ impl Pattern for Stream {
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
         if !self.sending {
             if part.more {
-                let id = self.ids.find(pipes, part.bytes()).ok_or(Error::HostUnreachable)?;
+                let id = self.ids.find(part.bytes()).ok_or(Error::HostUnreachable)?.pipe;
                 let Some(pipe) = pipes.get(id) else { return Err(Error::HostUnreachable) };
                 if !pipe.can_send() {
                     // Nobody reads what is sent to a peer that has gone, so waiting for room would never end.
@@ -129,7 +129,7 @@ impl Pattern for Stream {
         }
         let id = self.incoming.select(pipes).ok_or(Error::Again)?;
         let Some(pipe) = pipes.get(id) else { return Err(Error::Again) };
-        let received = put_routing_id(pipe, target);
+        let received = put_routing_id(&self.ids, pipe, id, target);
         self.ids.used(id);
         self.incoming.hold();
         Ok(received)

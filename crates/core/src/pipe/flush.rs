@@ -3,11 +3,19 @@
 
 use super::pace::PACE_TIME;
 use super::{Incoming, Link, Outgoing, Part, Pipe, cork};
-use crate::conn::Flushed;
 use crate::conn::crowd;
 use crate::conn::flush::{Decision, FULL_BYTES, Rest};
+use crate::conn::{Connection, Flushed};
 use crate::sync::{Arc, lock};
 use tautline_io::clock;
+
+/// Writes what is queued, if nobody else is writing; a lean queue that is empty then gives up its memory.
+fn write_out(connection: &Arc<Connection>, outgoing: &mut Outgoing, lean: bool) -> Option<Flushed> {
+    match outgoing {
+        Outgoing::Queue(writer) if lean => connection.flush_and_rest(writer),
+        _ => connection.try_flush(),
+    }
+}
 
 impl Pipe {
     /// Before the owner sleeps: writes what the flush rule has left queued. True if it must be asked before the next sleep too: what
@@ -23,10 +31,18 @@ impl Pipe {
             Outgoing::Queue(writer) => writer.unflushed_bytes() > 0,
             Outgoing::Slot(slot) => slot.is_full(),
         };
-        if pending && !connection.swept.is_set() {
+        // Or the residual timer has written it, and the memory is still there.
+        let unrested =
+            self.lean && matches!(&self.outgoing, Outgoing::Queue(writer) if writer.holds_memory());
+        if (pending || unrested) && !connection.swept.is_set() {
             let start = clock::ticks();
-            let flushed = connection.pump_now();
-            self.flush.flushed(start, clock::ticks(), flushed == Some(Flushed::Drained));
+            let flushed = write_out(connection, &mut self.outgoing, self.lean);
+            if flushed == Some(Flushed::Blocked) {
+                connection.want_write();
+            }
+            if pending {
+                self.flush.flushed(start, clock::ticks(), flushed == Some(Flushed::Drained));
+            }
         }
         self.left
     }
@@ -87,7 +103,7 @@ impl Pipe {
         let start = clock::ticks();
         match self.flush.decide(start, writer.unflushed_bytes(), len, reply) {
             Decision::Flush => {
-                let flushed = connection.try_flush();
+                let flushed = write_out(connection, &mut self.outgoing, self.lean);
                 if !reply {
                     crowd::flushed(Arc::as_ptr(connection).addr(), start, clock::ticks());
                 }
@@ -105,7 +121,7 @@ impl Pipe {
     /// Something stays queued: the owner flushes it before it sleeps.
     pub(super) fn leave(&mut self) {
         if let (Some((id, list)), false) = (&self.left_in, self.left) {
-            lock(list).push(*id);
+            lock(&list.unflushed).push(*id);
             self.left = true;
         }
     }
@@ -138,7 +154,22 @@ impl Pipe {
             }
         }
         self.flush.swept();
+        if let (Some((id, list)), true, false) = (&self.left_in, self.lean, self.unrested) {
+            lock(&list.unrested).push(*id);
+            self.unrested = true;
+        }
         true
+    }
+
+    /// The sweep has come by: gives up the queue's memory, unless more has come since, or the kernel is full.
+    pub(super) fn rest(&mut self) {
+        self.unrested = false;
+        if let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &mut self.outgoing)
+            && writer.holds_memory()
+            && writer.unflushed_bytes() == 0
+        {
+            connection.flush_and_rest(writer);
+        }
     }
 
     /// A flush of the owner's has come to this.

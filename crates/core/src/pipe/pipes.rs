@@ -7,8 +7,17 @@ use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::net::Stream;
 
-/// The pipes that the flush rule has left something queued in: only these are flushed before their owner sleeps, of however many.
-pub(crate) type Left = Mutex<Vec<PipeId>>;
+/// A socket with more connections than these keeps no memory ready for those that are idle.
+const FEW: usize = 8;
+
+/// The pipes that have something to be done before their owner sleeps, of however many.
+#[derive(Debug, Default)]
+pub(crate) struct Left {
+    /// The flush rule has left something queued in these.
+    pub(super) unflushed: Mutex<Vec<PipeId>>,
+    /// These were left to the sweep, and then to give up their memory.
+    pub(super) unrested: Mutex<Vec<PipeId>>,
+}
 
 /// All pipes of one socket, and its options.
 pub(crate) struct Pipes {
@@ -22,8 +31,9 @@ pub(crate) struct Pipes {
     /// Messages that had nobody to go to.
     pub(crate) unroutable: u64,
     left: Arc<Left>,
-    /// How many are inproc.
+    /// How many are inproc, and how many are not.
     inproc: usize,
+    wires: usize,
     /// What the I/O thread does for this socket, if there is one.
     pub(crate) io: Option<Arc<dyn IoSide>>,
     /// The socket's options as they are now.
@@ -39,6 +49,7 @@ impl Pipes {
             closing: Vec::new(),
             left: Arc::default(),
             inproc: 0,
+            wires: 0,
             io: None,
             past: Traffic::default(),
             past_dropped: 0,
@@ -52,6 +63,18 @@ impl Pipes {
     #[inline]
     pub(crate) fn get(&mut self, id: PipeId) -> Option<&mut Pipe> {
         self.slots.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    /// Messages for these pipes are likely to come, for the first one at once: brings what they will touch into the cache. (A message to
+    /// one of thousands of pipes costs little more than the time that memory takes.)
+    #[inline]
+    pub(crate) fn prefetch(&self, [next, after]: [PipeId; 2]) {
+        if let Some(slot) = self.slots.get(after.0 as usize) {
+            Pipe::prefetch(slot);
+        }
+        if let Some(Some(pipe)) = self.slots.get(next.0 as usize) {
+            pipe.prefetch_queue();
+        }
     }
 
     /// The names of all pipes.
@@ -86,12 +109,28 @@ impl Pipes {
 
     /// Adds a pipe.
     pub(crate) fn insert(&mut self, mut pipe: Pipe) -> PipeId {
-        self.inproc += usize::from(pipe.inproc_end().is_some());
+        if pipe.inproc_end().is_some() {
+            self.inproc += 1;
+        } else {
+            self.wires += 1;
+            if self.wires > FEW {
+                pipe.set_lean();
+            }
+            if self.wires == FEW + 1 {
+                self.slots.iter_mut().flatten().for_each(Pipe::set_lean);
+            }
+        }
         let id = PipeId(self.vacant.pop().unwrap_or(self.slots.len() as u32));
         pipe.left_in = Some((id, self.left.clone()));
         match self.slots.get_mut(id.0 as usize) {
             Some(slot) => *slot = Some(pipe),
-            None => self.slots.push(Some(pipe)),
+            None => {
+                if self.slots.is_empty() {
+                    // Most sockets have one.
+                    self.slots.reserve_exact(1);
+                }
+                self.slots.push(Some(pipe));
+            }
         }
         id
     }
@@ -99,7 +138,11 @@ impl Pipes {
     /// Takes a pipe out.
     pub(crate) fn remove(&mut self, id: PipeId) -> Option<Pipe> {
         let mut pipe = self.slots.get_mut(id.0 as usize)?.take()?;
-        self.inproc -= usize::from(pipe.inproc_end().is_some());
+        if pipe.inproc_end().is_some() {
+            self.inproc -= 1;
+        } else {
+            self.wires -= 1;
+        }
         self.vacant.push(id.0);
         self.past.add(pipe.traffic());
         self.past_dropped += pipe.dropped();
@@ -143,8 +186,11 @@ impl Pipes {
 
     /// Flushes what the flush rule has left.
     pub(crate) fn flush(&mut self) {
+        if self.wires > FEW {
+            self.rest();
+        }
         let mut left = {
-            let mut left = lock(&self.left);
+            let mut left = lock(&self.left.unflushed);
             if left.is_empty() {
                 return;
             }
@@ -152,7 +198,23 @@ impl Pipes {
         };
         left.retain(|&id| self.get(id).is_some_and(Pipe::flush));
         // Back comes the memory, too.
-        *lock(&self.left) = left;
+        *lock(&self.left.unflushed) = left;
+    }
+
+    /// Gives up the memory of queues that the sweep has written. As long as it is at work, they wait.
+    fn rest(&mut self) {
+        let swept = {
+            let mut unrested = lock(&self.left.unrested);
+            if unrested.is_empty() || !self.io.as_ref().is_some_and(|io| io.sweeper_is_idle()) {
+                return;
+            }
+            std::mem::take(&mut *unrested)
+        };
+        for id in swept {
+            if let Some(pipe) = self.get(id) {
+                pipe.rest();
+            }
+        }
     }
 
     /// Holds back what the calling thread sends from now on, until the cork is dropped; a flush must follow.

@@ -21,7 +21,8 @@ impl Consumer {
         Consumer { shared, first: std::ptr::null_mut(), turn: 0 }
     }
 
-    /// The beginning of the chain. Called once, when the first published bytes were seen by an Acquire load of the tail.
+    /// The beginning of the chain. Called when the first published bytes were seen by an Acquire load of the tail, for the first time or
+    /// after `give_up_all`.
     ///
     /// # Safety
     /// Bytes were published.
@@ -71,6 +72,15 @@ impl Consumer {
 }
 
 impl Consumer {
+    /// Forgets all nodes, on behalf of the producer too, who frees them: the oldest one, or null if there is none.
+    pub(super) fn give_up_all(&mut self) -> *mut Node {
+        let begun = std::mem::replace(&mut self.first, std::ptr::null_mut());
+        // Relaxed: both ends are in one hand.
+        let first = self.shared.first.load(Ordering::Relaxed);
+        self.shared.first.store(std::ptr::null_mut(), Ordering::Relaxed);
+        if begun.is_null() { first } else { begun }
+    }
+
     /// # Safety
     /// Nobody uses the buffer any more.
     unsafe fn finish(&mut self, buffer: *mut Buffer) {

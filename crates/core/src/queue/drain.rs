@@ -5,6 +5,7 @@
 
 use super::chain;
 use super::consumer::Consumer;
+use super::producer::Producer;
 use super::segment::{Position, trace};
 use crate::sync::atomic::Ordering;
 use std::io::IoSlice;
@@ -167,6 +168,20 @@ impl ByteDrain {
         // Release pairs with the producer's loads of the head.
         let word = chain::pack(self.messages, self.whole.bytes);
         self.start.shared.head.0.store(word, Ordering::Release);
+    }
+
+    /// Gives up all memory if everything was taken; `end` is the other end of the chain.
+    pub(super) fn rest(&mut self, end: &mut Producer) -> bool {
+        if self.pending() > 0
+            || self.whole.bytes != self.taken.bytes
+            || !end.rest(&mut self.start, self.taken.bytes)
+        {
+            return false;
+        }
+        self.taken.position = Position::NOWHERE;
+        self.frame = self.taken;
+        self.whole = self.taken;
+        true
     }
 
     /// The connection was lost: goes back to the start of the message that was taken only in part.

@@ -9,6 +9,7 @@
 
 use super::BY_REFERENCE;
 use super::chain;
+use super::consumer::Consumer;
 use super::producer::Producer;
 use super::segment::{Buffer, LARGE, Position, SMALL, trace};
 use crate::message::Message;
@@ -27,7 +28,7 @@ const FORETASTE: u64 = 16;
 /// What is read beyond a body by reference: little, since the next body's part of it has to be copied.
 const BEHIND_BODY: usize = 4096;
 /// Less room than this at the end of a segment is not worth a system call.
-const LEAST_ROOM: usize = if cfg!(loom) { 4 } else { 1024 };
+const LEAST_ROOM: usize = if cfg!(loom) { 4 } else { 128 };
 
 /// A frame that the scan went over.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +49,9 @@ pub(crate) struct ByteFiller {
     last: Option<(Position, u64)>,
     /// Where the message begins whose later parts the scan has not seen yet.
     begun: Option<(Position, u64)>,
+    /// The end of the last frame that was scanned and is for the owner, and its count of bytes: nothing but commands for others lies
+    /// between it and the scan position.
+    kept: (Position, u64),
     /// Length of the second slice that `space` lent out.
     lent: usize,
 }
@@ -65,8 +69,14 @@ impl ByteFiller {
             partial: None,
             last: None,
             begun: None,
+            kept: (Position::NOWHERE, scan_bytes),
             lent: 0,
         }
+    }
+
+    /// One queue of many: keeps its segments small as long as they are read.
+    pub(crate) fn set_lean(&mut self) {
+        self.end.lean = true;
     }
 
     /// Room for bytes: the rest of the current segment, and, if that is less than `min_total`, a further one that becomes part of the
@@ -106,6 +116,11 @@ impl ByteFiller {
         }
     }
 
+    /// Whether what comes next is read straight to where it stays.
+    pub(crate) fn expects_body(&self) -> bool {
+        self.end.behind().is_some() || self.in_body()
+    }
+
     /// Whether the current node is the body of a frame by reference that is not complete.
     fn in_body(&self) -> bool {
         self.end.room() > 0 && self.end.in_external()
@@ -142,6 +157,7 @@ impl ByteFiller {
     fn start_scan(&mut self) {
         if self.scan.node.is_null() {
             self.scan = self.end.mark();
+            self.kept = (self.scan, self.scan_bytes);
         }
     }
 
@@ -205,6 +221,9 @@ impl ByteFiller {
             }
         }
         self.scan_bytes = self.scan_bytes.wrapping_add(total);
+        if header.flags & frame::COMMAND == 0 {
+            self.keep_last();
+        }
         self.last = Some((body, header.body_len));
         Ok(Some(Scanned { header }))
     }
@@ -255,24 +274,31 @@ impl ByteFiller {
         }
     }
 
+    /// The frame that was scanned last is for the owner: a part of a message always is, and a command that the caller says it of.
+    pub(crate) fn keep_last(&mut self) {
+        self.kept = (self.scan, self.scan_bytes);
+    }
+
     /// Makes everything visible up to the last message boundary that was scanned, as so many more messages (frames with neither MORE
     /// nor COMMAND; a command may come between the parts of a message, and ends nothing).
     pub(crate) fn publish_scanned(&mut self, messages: u32) {
         self.last = None;
         let (position, bytes) = self.begun.unwrap_or((self.scan, self.scan_bytes));
+        if self.begun.is_none() {
+            self.keep_last();
+        }
         if !position.node.is_null() {
             self.end.publish_to(position, bytes, u64::from(messages));
         }
     }
 
-    /// Nothing scanned since the last publication is for the owner: cuts it off, so that a peer that sends only commands (PING) does not
-    /// fill memory.
+    /// Cuts off the commands that came last and are not for the owner, so that a peer that sends only commands (PING), be it between
+    /// the parts of a message, does not fill memory.
     pub(crate) fn forget_commands(&mut self) {
-        // Relaxed: our own store.
-        let published = self.end.shared.tail.0.load(Ordering::Relaxed);
-        let commands = chain::bytes_behind(published, self.scan_bytes);
+        let (kept, kept_bytes) = self.kept;
+        let commands = self.scan_bytes.wrapping_sub(kept_bytes);
         let unfinished = self.unscanned();
-        if commands == 0 || self.begun.is_some() || self.end.in_external() {
+        if commands == 0 || kept.node.is_null() || self.end.in_external() {
             return;
         }
         if unfinished > 0 && (commands < WORTH_COPYING || unfinished > COPIED_BEHIND) {
@@ -281,9 +307,28 @@ impl ByteFiller {
         let mut copy = Vec::with_capacity(unfinished);
         let mut position = self.scan;
         // SAFETY: `unfinished` bytes have arrived behind the scan position, and are not published.
-        unsafe { position.pieces(unfinished as u64, |piece| copy.extend_from_slice(piece)) };
-        self.truncate_to_published();
+        unsafe {
+            position.pieces(unfinished as u64, |piece| copy.extend_from_slice(piece));
+            // At or behind the mark: what was published since was for the owner.
+            self.end.cut(kept, kept_bytes);
+        }
+        self.scan = kept;
+        self.scan_bytes = kept_bytes;
+        self.partial = None;
+        self.last = None;
         self.append(&copy);
+    }
+
+    /// Gives up all memory if the consumer, which has read `read` bytes, is done with everything that has arrived.
+    pub(super) fn rest(&mut self, consumer: &mut Consumer, read: u64) -> bool {
+        if self.unscanned() > 0 || self.begun.is_some() || !self.end.rest(consumer, read) {
+            return false;
+        }
+        self.scan = Position::NOWHERE;
+        self.kept = (Position::NOWHERE, self.scan_bytes);
+        self.last = None;
+        self.lent = 0;
+        true
     }
 
     /// Bytes that have arrived and are not published.
@@ -311,6 +356,7 @@ impl ByteFiller {
         unsafe { self.end.cut(scan, published) };
         self.scan = scan;
         self.scan_bytes = self.end.bytes();
+        self.kept = (self.scan, self.scan_bytes);
         self.partial = None;
         self.last = None;
         self.begun = None;

@@ -228,6 +228,87 @@ fn loom_scanned_frames_are_read() {
     });
 }
 
+/// Takes everything that is queued.
+fn take_all(drain: &mut ByteDrain, out: &mut Vec<u8>) {
+    loop {
+        let mut slices = [IoSlice::new(&[]); 2];
+        let (n, bytes) = drain.slices(&mut slices);
+        slices[..n].iter().for_each(|slice| out.extend_from_slice(slice));
+        if bytes == 0 {
+            return;
+        }
+        drain.advance(bytes);
+    }
+}
+
+#[test]
+fn loom_a_drained_queue_gives_up_its_memory_under_the_lock_of_the_pump() {
+    model(3, || {
+        let (mut writer, drain) = outbound();
+        let pump = Arc::new(Mutex::new((drain, Vec::new())));
+        let sweeper = pump.clone();
+        let sweep = thread::spawn(move || {
+            for _ in 0..2 {
+                let (drain, out) = &mut *sweeper.lock().unwrap();
+                take_all(drain, out);
+            }
+        });
+        for n in 0..3 {
+            writer.append(0, &[n; 20]);
+            writer.publish();
+            // The first message is left to the sweep.
+            if n > 0
+                && let Ok(mut pump) = pump.try_lock()
+            {
+                let (drain, out) = &mut *pump;
+                take_all(drain, out);
+                assert!(writer.rest(drain) && !writer.holds_memory());
+            }
+        }
+        sweep.join().unwrap();
+        let (drain, out) = &mut *pump.lock().unwrap();
+        take_all(drain, out);
+        assert!(writer.rest(drain));
+        assert!(out.chunks(22).enumerate().all(|(n, frame)| frame[1] == 20 && frame[2..] == [n as u8; 20]));
+        assert_eq!((out.len(), writer.in_flight()), (3 * 22, 0));
+    });
+}
+
+#[test]
+fn loom_a_queue_that_is_read_gives_up_its_memory_under_the_lock_of_the_intake() {
+    model(3, || {
+        let (filler, mut reader) = inbound();
+        let intake = Arc::new(Mutex::new(filler));
+        let arriving = intake.clone();
+        let arrival = thread::spawn(move || {
+            for n in 0..2 {
+                let mut filler = arriving.lock().unwrap();
+                // In two pieces.
+                filler.append(&[0, 5, n]);
+                assert!(filler.next_frame(None).unwrap().is_none());
+                filler.append(&[n; 4]);
+                assert!(filler.next_frame(None).unwrap().is_some());
+                filler.publish_scanned(1);
+            }
+        });
+        for n in 0..2 {
+            let mut out = [0; 8];
+            while reader.read_into(&mut out).is_none() {
+                if reader.holds_memory()
+                    && let Ok(mut filler) = intake.try_lock()
+                {
+                    // Unless the next one has come meanwhile.
+                    assert!(reader.rest(&mut filler) || reader.sees_more());
+                }
+                thread::yield_now();
+            }
+            assert_eq!(out[..5], [n; 5]);
+        }
+        arrival.join().unwrap();
+        assert!(reader.rest(&mut intake.lock().unwrap()));
+    });
+}
+
 /// An eventfd's behaviour: a wake-up is kept until somebody waits for it.
 struct Bell(Mutex<bool>, Condvar);
 

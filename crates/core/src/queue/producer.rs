@@ -4,7 +4,8 @@
 //! since then can be cut off again.
 
 use super::chain::{self, Shared};
-use super::segment::{self, Buffer, LARGE, Node, Position, SMALL};
+use super::consumer::Consumer;
+use super::segment::{self, Buffer, FIRST, LARGE, Node, Position, SMALL};
 use crate::message::Message;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -29,8 +30,12 @@ pub(super) struct Producer {
     /// A buffer held ready, not yet linked.
     spare: *mut Buffer,
     /// Size of the next buffer.
-    next_size: usize,
+    pub(super) next_size: usize,
     turn: usize,
+    /// One chain of many: a consumer that keeps up is given small segments.
+    pub(super) lean: bool,
+    /// Count of bytes when the chain had no segment last.
+    rested: u64,
 }
 
 // SAFETY: the nodes behind the mark, and the buffers held ready, belong to the producing side, which one thread uses at a time.
@@ -50,8 +55,10 @@ impl Producer {
             mark: Position::NOWHERE,
             behind: std::ptr::null_mut(),
             spare: std::ptr::null_mut(),
-            next_size: SMALL,
+            next_size: FIRST,
             turn: 0,
+            lean: false,
+            rested: bytes,
         }
     }
 
@@ -192,9 +199,10 @@ impl Producer {
         unsafe { self.link(Buffer::node(buffer)) };
     }
 
-    /// A node that was well filled with bytes is followed by a larger buffer.
+    /// A node that was well filled with bytes is followed by a larger buffer. In a lean chain only if the consumer is behind by that
+    /// much: else the segments of thousands of chains would never be found in a cache when their turn comes again.
     fn grow_by_use(&mut self) {
-        if self.node.is_null() {
+        if self.node.is_null() || self.lean && self.unconsumed() < self.next_size as u64 {
             return;
         }
         // SAFETY: the current node is the producer's.
@@ -322,7 +330,42 @@ impl Producer {
             // SAFETY: not in the ring any more.
             unsafe { segment::free(buffer) };
         }
-        self.next_size = SMALL;
+        self.next_size = FIRST;
+    }
+
+    /// Both ends of a chain in one hand: if the consumer is done with all that was appended, which is `consumed` bytes, gives up all
+    /// memory, and the chain begins anew with the next byte.
+    pub(super) fn rest(&mut self, consumer: &mut Consumer, consumed: u64) -> bool {
+        let bytes = self.bytes();
+        // Relaxed: our own store.
+        let tail = self.shared.tail.0.load(Ordering::Relaxed);
+        let all_published = chain::bytes_behind(tail, bytes) == 0;
+        let all_consumed = chain::bytes_ahead(tail, consumed) == 0;
+        if !(all_published && all_consumed && Arc::ptr_eq(&self.shared, &consumer.shared)) {
+            return false;
+        }
+        let first = consumer.give_up_all();
+        let size = self.next_size;
+        if !first.is_null() {
+            // SAFETY: nobody uses any of the nodes: all of their bytes are consumed, and both ends forget them here.
+            unsafe { segment::free_chain(first) };
+        }
+        self.node = std::ptr::null_mut();
+        self.at = std::ptr::null_mut();
+        self.stop = std::ptr::null_mut();
+        self.base = bytes;
+        self.mark = Position::NOWHERE;
+        self.behind = std::ptr::null_mut();
+        self.release_spare();
+        // Whoever fills large segments between two rests will do so again.
+        let lately = bytes.wrapping_sub(std::mem::replace(&mut self.rested, bytes));
+        self.next_size = if lately < size as u64 / 4 { (size / 4).max(FIRST) } else { size };
+        true
+    }
+
+    /// Whether there is any memory to give up.
+    pub(super) fn holds_memory(&self) -> bool {
+        !self.node.is_null()
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::chain;
 use super::consumer::Consumer;
+use super::filler::ByteFiller;
 use super::segment::{Node, Position, copy_body, trace};
 use crate::message::Message;
 use crate::sync::atomic::Ordering;
@@ -139,6 +140,29 @@ impl FrameReader {
             self.credit();
         }
         true
+    }
+
+    /// The caller holds both ends: if everything is read, the queue gives up its memory. False if not.
+    pub(crate) fn rest(&mut self, filler: &mut ByteFiller) -> bool {
+        if self.sees_more() {
+            return false;
+        }
+        let read = self.bytes();
+        self.credit();
+        if !filler.rest(&mut self.start, read) {
+            return false;
+        }
+        self.position = Position::NOWHERE;
+        self.stop = std::ptr::null_mut();
+        self.base = read;
+        self.scratch = Vec::new();
+        true
+    }
+
+    /// Whether the queue has memory to give up, as far as the reader knows.
+    #[inline]
+    pub(crate) fn holds_memory(&self) -> bool {
+        !self.position.node.is_null()
     }
 
     /// Gives credit for everything read, and gives it back. Done by itself in batches.

@@ -16,7 +16,9 @@ use crate::message::{Message, blocks, copy_words, settle};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
-/// Size of a chain's first buffer, and of those that follow as long as little is sent.
+/// Size of a chain's first buffer: a chain over which little goes has no other.
+pub(super) const FIRST: usize = if cfg!(loom) { SMALL } else { 512 };
+/// Least size of a buffer that is held ready for a read.
 pub(super) const SMALL: usize = if cfg!(loom) { size_of::<Buffer>() + 48 } else { 4096 };
 /// Size of the buffers of a busy chain.
 pub(super) const LARGE: usize = if cfg!(loom) { size_of::<Buffer>() + 48 } else { 65536 };

@@ -4,10 +4,12 @@
 //! copy and a few stores. Frames are invisible until `publish` makes all of them visible as one message.
 
 use super::chain;
+use super::drain::ByteDrain;
 use super::producer::Producer;
 use super::segment::trace;
 use crate::message::{Message, copy_words};
 use crate::sync::atomic::Ordering;
+use crate::sync::prefetch;
 use tautline_proto::frame;
 
 /// Frames up to this length are kept in one piece, at the price of some unused room at the end of a segment.
@@ -185,6 +187,30 @@ impl FrameWriter {
         self.end.publish(0);
     }
 
+    /// One queue of many: keeps its segments small as long as they are drained.
+    pub(crate) fn set_lean(&mut self) {
+        self.end.lean = true;
+    }
+
+    /// The caller holds both ends: if everything appended is drained, the queue gives up its memory. False if not.
+    pub(crate) fn rest(&mut self, drain: &mut ByteDrain) -> bool {
+        drain.rest(&mut self.end)
+    }
+
+    /// Whether the queue has memory to give up.
+    #[inline]
+    pub(crate) fn holds_memory(&self) -> bool {
+        self.end.holds_memory()
+    }
+
+    /// Brings what the next message writes to into the cache.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch(self.end.at);
+        prefetch(&raw const self.end.shared.tail);
+        prefetch(&raw const self.end.shared.head);
+    }
+
     /// Forgets what was appended since the last publication.
     pub(crate) fn rollback(&mut self) {
         self.end.cut_to_mark();
@@ -206,6 +232,12 @@ impl FrameWriter {
     pub(crate) fn in_flight(&self) -> u64 {
         // Acquire pairs with the consumer's Release store of the head.
         chain::messages_behind(self.end.shared.head.0.load(Ordering::Acquire), self.end.messages)
+    }
+
+    /// Size of the next segment, if the one after it need not be larger.
+    #[cfg(test)]
+    pub(crate) fn segment_size(&self) -> usize {
+        self.end.next_size
     }
 
     /// Whether frames were appended and not published.

@@ -1,0 +1,224 @@
+//! A socket with many connections, whose queues give up their memory whenever they are empty: nothing is lost by that, in whatever
+//! state the socket, the peers or the context end.
+
+// A model has no sockets.
+#![cfg(not(loom))]
+
+use std::time::Duration;
+
+use tautline_core::{Context, Flags, Message, Socket, SocketType};
+use tautline_testkit::with_watchdog;
+
+const LINGER: i32 = 17;
+const DISCONNECTED: u16 = 0x200;
+const RECONNECT_IVL: i32 = 18;
+const LAST_ENDPOINT: i32 = 32;
+const ROUTER_MANDATORY: i32 = 33;
+/// More than the eight connections up to which queues keep their memory.
+const PEERS: usize = 20;
+
+fn test(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
+    with_watchdog(Duration::from_secs(60), name, move || {
+        let context = Context::new();
+        body(&context);
+        context.terminate().unwrap();
+    });
+}
+
+fn set(socket: &mut Socket, option: i32, value: i32) {
+    socket.set_option(option, &value.to_ne_bytes()).unwrap();
+}
+
+fn send(socket: &mut Socket, parts: &[&[u8]]) {
+    for (i, part) in parts.iter().enumerate() {
+        let flags = if i + 1 < parts.len() { Flags::MORE } else { Flags::NONE };
+        socket.send(part, flags).unwrap();
+    }
+}
+
+fn recv(socket: &mut Socket) -> Vec<u8> {
+    let mut message = Message::new();
+    socket.recv_message(&mut message, Flags::NONE).unwrap();
+    message.as_slice().to_vec()
+}
+
+fn bound(context: &Context, socket_type: SocketType) -> (Socket, String) {
+    let mut socket = context.socket(socket_type).unwrap();
+    socket.bind("tcp://127.0.0.1:*").unwrap();
+    let mut buffer = [0; 256];
+    let n = socket.option(LAST_ENDPOINT, &mut buffer).unwrap();
+    (socket, String::from_utf8(buffer[..n - 1].to_vec()).unwrap())
+}
+
+/// A ROUTER and its peers, all of which have said hello; and the names that it has for them.
+fn crowd(context: &Context) -> (Socket, Vec<Socket>, Vec<Vec<u8>>) {
+    let (mut router, endpoint) = bound(context, SocketType::Router);
+    set(&mut router, ROUTER_MANDATORY, 1);
+    let peers: Vec<Socket> = (0..PEERS)
+        .map(|n| {
+            let mut peer = context.socket(SocketType::Dealer).unwrap();
+            peer.connect(&endpoint).unwrap();
+            send(&mut peer, &[&[n as u8]]);
+            peer
+        })
+        .collect();
+    let mut names = vec![Vec::new(); PEERS];
+    for _ in 0..PEERS {
+        let name = recv(&mut router);
+        names[usize::from(recv(&mut router)[0])] = name;
+    }
+    (router, peers, names)
+}
+
+/// What a round of messages holds: some short, some long.
+fn content(round: usize) -> Vec<u8> {
+    vec![round as u8; [3, 300, 5000, 0, 100_000][round % 5]]
+}
+
+#[test]
+fn rounds_to_many_peers_and_back_arrive_whole_and_in_order() {
+    test("rounds", |context| {
+        let (mut router, mut peers, names) = crowd(context);
+        for round in 0..50 {
+            // Several at a time in some rounds, so that there are queues to be swept.
+            let at_once = 1 + round % 3;
+            for i in 0..at_once {
+                names.iter().for_each(|name| send(&mut router, &[name, b"part", &content(round + i)]));
+            }
+            for peer in &mut peers {
+                for i in 0..at_once {
+                    assert_eq!(recv(peer), b"part");
+                    assert!(recv(peer) == content(round + i));
+                    send(peer, &[b"", &content(round + i)]);
+                }
+            }
+            let mut heard = [0; PEERS];
+            for _ in 0..PEERS * at_once {
+                let name = recv(&mut router);
+                let peer = names.iter().position(|other| *other == name).unwrap();
+                assert!(recv(&mut router).is_empty());
+                assert!(recv(&mut router) == content(round + heard[peer]));
+                heard[peer] += 1;
+            }
+            assert!(heard.iter().all(|&n| n == at_once));
+        }
+    });
+}
+
+#[test]
+fn what_is_queued_for_many_is_sent_after_the_socket_was_closed() {
+    test("linger", |context| {
+        for round in 0..10 {
+            let (mut router, mut peers, names) = crowd(context);
+            // Queues that have been empty before, with the sweep at work or not, and then some more.
+            for i in 0..=round {
+                names.iter().for_each(|name| send(&mut router, &[name, &content(i)]));
+                if i % 2 == 0 {
+                    let name = names.last().unwrap();
+                    send(peers.last_mut().unwrap(), &[b"awake"]);
+                    assert_eq!(recv(&mut router), *name);
+                    assert_eq!(recv(&mut router), b"awake");
+                }
+            }
+            drop(router);
+            for peer in &mut peers {
+                (0..=round).for_each(|i| assert!(recv(peer) == content(i)));
+            }
+        }
+    });
+}
+
+#[test]
+fn large_messages_that_the_kernel_took_in_part_are_finished_after_the_close() {
+    test("partly written", |context| {
+        let (mut router, mut peers, names) = crowd(context);
+        let large = vec![7; 6 << 20];
+        names.iter().for_each(|name| send(&mut router, &[name, b"small"]));
+        names.iter().for_each(|name| send(&mut router, &[name, &large, b"end"]));
+        names.iter().for_each(|name| send(&mut router, &[name, b"small"]));
+        drop(router);
+        for peer in &mut peers {
+            assert_eq!(recv(peer), b"small");
+            assert!(recv(peer) == large);
+            assert_eq!(recv(peer), b"end");
+            assert_eq!(recv(peer), b"small");
+        }
+    });
+}
+
+#[test]
+fn a_context_ends_with_messages_for_peers_that_are_gone_or_never_read() {
+    test("gone", |context| {
+        for linger in [0, 50] {
+            let (mut router, mut peers, names) = crowd(context);
+            set(&mut router, LINGER, linger);
+            names.iter().for_each(|name| send(&mut router, &[name, b"one"]));
+            for (n, mut peer) in peers.drain(..).enumerate() {
+                set(&mut peer, LINGER, 0);
+                // Some are gone in the middle of it; the others never read, and go with the next turn.
+                if n % 2 == 0 {
+                    drop(peer);
+                }
+            }
+            for name in &names {
+                // To whom is gone it may be an error.
+                if router.send(name, Flags::MORE).is_ok() {
+                    router.send(&vec![1; 3 << 20], Flags::NONE).unwrap();
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn messages_for_many_endpoints_outlive_the_connections() {
+    test("reconnect", |context| {
+        let mut push = context.socket(SocketType::Push).unwrap();
+        set(&mut push, RECONNECT_IVL, 1);
+        let mut endpoints = Vec::new();
+        let mut pulls: Vec<Socket> = (0..PEERS)
+            .map(|_| {
+                let (pull, endpoint) = bound(context, SocketType::Pull);
+                push.connect(&endpoint).unwrap();
+                endpoints.push(endpoint);
+                pull
+            })
+            .collect();
+        // One to each, so that every queue has been in use and is empty again.
+        (0..PEERS).for_each(|_| send(&mut push, &[b"first"]));
+        pulls.iter_mut().for_each(|pull| assert_eq!(recv(pull), b"first"));
+        push.monitor(Some("inproc://events"), DISCONNECTED.into(), 1, SocketType::Pair).unwrap();
+        let mut events = context.socket(SocketType::Pair).unwrap();
+        events.connect("inproc://events").unwrap();
+        pulls.clear();
+        for _ in 0..PEERS {
+            assert_eq!(recv(&mut events)[..2], DISCONNECTED.to_ne_bytes());
+            recv(&mut events);
+        }
+        for n in 0..3 * PEERS as u8 {
+            send(&mut push, &[b"head", &[n]]);
+        }
+        let mut pulls: Vec<Socket> = endpoints
+            .iter()
+            .map(|endpoint| {
+                let mut pull = context.socket(SocketType::Pull).unwrap();
+                pull.bind(endpoint).unwrap();
+                pull
+            })
+            .collect();
+        drop(push);
+        let mut all = Vec::new();
+        let mut message = Message::new();
+        while all.len() < 3 * PEERS {
+            for pull in &mut pulls {
+                while pull.recv_message(&mut message, Flags::DONTWAIT).is_ok() {
+                    assert_eq!(message.as_slice(), b"head");
+                    all.push(recv(pull)[0]);
+                }
+            }
+            std::thread::yield_now();
+        }
+        all.sort_unstable();
+        assert!(all.iter().copied().eq(0..3 * PEERS as u8));
+    });
+}
