@@ -11,7 +11,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-"$root/scripts/need.sh" python3:python3 py=ensurepip:python3-venv >&2
+. "$here/venv.sh"
 cache=$root/target/interop
 library=${1:-}
 if [[ -z $library ]]; then
@@ -19,14 +19,6 @@ if [[ -z $library ]]; then
     library=${CARGO_TARGET_DIR:-$root/target}/release/libzmq.so
 fi
 library=$(readlink -f "$library")
-
-venv=$cache/venv
-if [[ ! -e $venv/.complete ]]; then
-    rm -rf "$venv"
-    python3 -m venv "$venv"
-    "$venv/bin/pip" --quiet --disable-pip-version-check install --only-binary :all: pyzmq==27.1.0
-    touch "$venv/.complete"
-fi
 
 # jar GROUP:NAME:VERSION
 jar() {

@@ -8,16 +8,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-"$root/scripts/need.sh" python3:python3 py=ensurepip:python3-venv >&2
-
-venv=$root/target/interop/venv
-complete=$venv/.complete-3
-if [[ ! -e $complete ]]; then
-    rm -rf "$venv"
-    python3 -m venv "$venv"
-    "$venv/bin/pip" --quiet --disable-pip-version-check install --only-binary :all: pyzmq==27.1.0 websockets==15.0.1 trustme==1.2.1
-    touch "$complete"
-fi
+. "$here/venv.sh"
 
 library=${1:-}
 if [[ -z $library ]]; then
