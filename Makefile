@@ -10,7 +10,7 @@ SO_VERSION := 5.2.5
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO ?= cargo
 
-.PHONY: help build run bench languages budget test lint loom upstream interop programs node dotnet soak install uninstall clean
+.PHONY: help build run bench languages budget test lint loom upstream interop programs node dotnet soak fuzz asan attack install uninstall clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -38,6 +38,8 @@ test: ## every test suite
 lint: ## formatting, clippy, rustdoc, layers, sizes, unsafe
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --all --check
+	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --no-default-features --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps --document-private-items
 	cd bindings/node && $(CARGO) fmt --check && CARGO_TARGET_DIR=$(abspath $(TARGET))/node $(CARGO) clippy -- -D warnings
 	$(CARGO) run --quiet -p xtask -- check
@@ -66,6 +68,15 @@ dotnet: ## our .NET binding, compiled with Mono's compiler into target/bindings/
 
 soak: ## connect, kill, reconnect, terminate for SOAK_SECONDS (1800)
 	@SOAK_SECONDS=$(SOAK_SECONDS) tests/soak/run.sh
+
+fuzz: ## coverage-guided fuzzing of every target for SECONDS (60) each; TARGETS="null curve" some of them
+	@scripts/fuzz.sh $(or $(SECONDS),60) $(TARGETS)
+
+asan: ## the C ABI's tests with AddressSanitizer
+	@scripts/asan.sh
+
+attack: ## how fast a CURVE server still serves a good client under attack, beside libzmq 4.3.5
+	@tests/attacks/run.sh
 
 lib := $(DESTDIR)$(PREFIX)/$(LIBDIR)
 include := $(DESTDIR)$(PREFIX)/include

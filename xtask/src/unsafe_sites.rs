@@ -3,8 +3,9 @@
 //! `docs/unsafe.md` lists every file with unsafe code and what for; the counts in it are compared with the sources, so
 //! that new unsafe code shows up in a review. `--write` brings the counts up to date and keeps the reasons.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::scan::{self, Source};
@@ -12,6 +13,13 @@ use crate::scan::{self, Source};
 /// Where unsafe code may be: folders or file names below the root.
 const ALLOWED: [&str; 4] =
     ["crates/io/src/", "crates/libzmq/src/", "crates/core/src/queue", "crates/core/src/message"];
+
+/// What counts as the engine.
+const ENGINE: [&str; 3] = ["crates/core/src/", "crates/proto/src/", "crates/io/src/"];
+/// Per mille of the engine's lines of code that may begin an unsafe block or impl.
+const MAX_SITES: usize = 20;
+/// Per mille that may lie within one. Blocks of one statement each would bring it nearer to the above.
+const MAX_INSIDE: usize = 35;
 
 /// The attribute that each crate root must carry.
 const ATTRIBUTES: [(&str, &str); 4] = [
@@ -42,6 +50,16 @@ struct Count {
     functions: usize,
 }
 
+/// Lines of code, and those of them that are unsafe.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+struct Lines {
+    all: usize,
+    /// With the beginning of an unsafe block or impl.
+    sites: usize,
+    /// Within one, its first and last line included.
+    inside: usize,
+}
+
 /// Findings: unsafe code at a place where none may be, a missing attribute or argument, counts that differ.
 pub fn check(root: &Path) -> Vec<String> {
     let sources = all_sources(root);
@@ -61,6 +79,7 @@ pub fn check(root: &Path) -> Vec<String> {
                 .map(|line| format!("{}:{line}: no SAFETY comment above this unsafe code", source.path)),
         );
     }
+    findings.extend(shares(&sources));
     let document = fs::read_to_string(root.join(DOCUMENT)).unwrap_or_default();
     if counts_in(&document) != counts_in(&table(&sources, &document)) {
         findings
@@ -102,8 +121,9 @@ fn sites(source: &Source) -> Vec<(usize, String)> {
             let before = code[..at].chars().next_back();
             let after = &code[at + "unsafe".len()..];
             // `unsafe_code` in an attribute and `#[unsafe(no_mangle)]` are no sites.
-            let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '(';
-            if before.is_some_and(|c| is_word(c) || c == '[') || after.starts_with(is_word) {
+            let is_word = |c: char| c.is_alphanumeric() || c == '_';
+            if before.is_some_and(|c| is_word(c) || c == '[') || after.starts_with(|c| is_word(c) || c == '(')
+            {
                 continue;
             }
             let next_line = lines.get(index + 1).map_or("", |(_, code, _)| *code);
@@ -133,6 +153,77 @@ fn count(source: &Source) -> Count {
         }
     }
     count
+}
+
+/// Counts the lines of a file outside its tests.
+fn lines(source: &Source) -> Lines {
+    // Lines of code: comments are blank here.
+    let code: Vec<(usize, &str)> = source.lines().map(|(number, code, _)| (number, code)).collect();
+    let code: Vec<_> = code.into_iter().filter(|(_, code)| !code.trim().is_empty()).collect();
+    let sites = sites(source);
+    let at: BTreeSet<usize> = sites
+        .iter()
+        .filter(|(_, word)| matches!(word.as_str(), "{" | "impl"))
+        .map(|(number, _)| *number)
+        .collect();
+    let mut inside = at.clone();
+    for block in blocks(&code) {
+        inside.extend(code.iter().map(|(number, _)| *number).filter(|number| block.contains(number)));
+    }
+    Lines { all: code.len(), sites: at.len(), inside: inside.len() }
+}
+
+/// Findings: more of the engine's lines are unsafe than may be.
+fn shares(sources: &[Source]) -> Vec<String> {
+    let engine = sources.iter().filter(|source| ENGINE.iter().any(|place| source.path.starts_with(place)));
+    let total = engine.map(lines).fold(Lines::default(), |sum, lines| Lines {
+        all: sum.all + lines.all,
+        sites: sum.sites + lines.sites,
+        inside: sum.inside + lines.inside,
+    });
+    let per_mille = |lines: usize| lines * 1000 / total.all.max(1);
+    let tell = |lines: usize| {
+        format!("{lines} of {} lines, {}.{} %", total.all, per_mille(lines) / 10, per_mille(lines) % 10)
+    };
+    println!(
+        "unsafe code of the engine: {} with an unsafe block or impl; {} within one",
+        tell(total.sites),
+        tell(total.inside)
+    );
+    [(total.sites, MAX_SITES), (total.inside, MAX_INSIDE)]
+        .into_iter()
+        .filter(|(lines, most)| per_mille(*lines) >= *most)
+        .map(|(lines, most)| {
+            format!("too much unsafe code: {}, not below {}.{} %", tell(lines), most / 10, most % 10)
+        })
+        .collect()
+}
+
+/// The numbers of the lines of each unsafe block.
+fn blocks<'a>(code: &'a [(usize, &'a str)]) -> impl Iterator<Item = RangeInclusive<usize>> + 'a {
+    code.iter().enumerate().flat_map(move |(index, (number, line))| {
+        let starts = line.match_indices("unsafe").filter(move |(at, word)| {
+            let (before, after) = (line[..*at].chars().next_back(), line[at + word.len()..].trim_start());
+            let opens = after.starts_with('{') || {
+                let next = code.get(index + 1).map_or("", |(_, next)| next.trim_start());
+                after.is_empty() && next.starts_with('{')
+            };
+            opens && !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+        });
+        starts.map(move |(at, _)| {
+            let mut depth = 0;
+            for (end, text) in &code[index..] {
+                let from = if end == number { at } else { 0 };
+                for c in text[from..].chars().filter(|c| matches!(c, '{' | '}')) {
+                    depth += if c == '{' { 1 } else { -1 };
+                    if depth == 0 {
+                        return *number..=*end;
+                    }
+                }
+            }
+            *number..=*number
+        })
+    })
 }
 
 /// The lines of unsafe blocks and impls that have no SAFETY comment on the same line or above their statement.
@@ -216,6 +307,21 @@ mod tests {
                     unsafe impl Send for X {}\ntype F = unsafe extern \"C\" fn(u8);\n// unsafe { }\nunsafe fn h() {}\n";
         let found = count(&source(text));
         assert_eq!((found.blocks, found.impls, found.functions), (1, 1, 2));
+    }
+
+    #[test]
+    fn blocks_in_arguments_count() {
+        let found = count(&source(
+            "check(unsafe { f() })?;\n#[unsafe(no_mangle)]\n#![deny(unsafe_code)]\ng(unsafe { x }, 1);\n",
+        ));
+        assert_eq!((found.blocks, found.impls, found.functions), (2, 0, 0));
+    }
+
+    #[test]
+    fn lines_are_counted_to_the_end_of_a_block() {
+        let text = "fn f() {\n    // SAFETY: no\n    let x = unsafe {\n        if y { g() }\n\n        h()\n    };\n    unsafe { i() };\n}\n\
+                    unsafe impl Send for X {}\n";
+        assert_eq!(lines(&source(text)), Lines { all: 8, sites: 3, inside: 6 });
     }
 
     #[test]

@@ -37,6 +37,9 @@ mod context;
 mod driver;
 #[cfg(not(loom))]
 mod endpoint;
+#[cfg(all(feature = "fuzzing", not(loom)))]
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(not(loom))]
 mod monitor;
 #[cfg(not(loom))]

@@ -77,6 +77,8 @@ impl Desk {
             return Err(Unasked::Failed(errno::EFAULT));
         };
         mine.end.attach(&inbox, 0, 0);
+        // There may be a password in it.
+        writer.keep_secret();
         let mut frames = frames.peekable();
         while let Some(body) = frames.next() {
             writer.append(if frames.peek().is_some() { frame::MORE } else { 0 }, body);

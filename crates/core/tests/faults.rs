@@ -4,7 +4,7 @@
 #![cfg(not(loom))]
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -106,6 +106,46 @@ fn check_alive(context: &Context, pull: &mut Socket, address: &str) {
     push.connect(&format!("tcp://{address}")).unwrap();
     push.send(b"alive", Flags::NONE).unwrap();
     assert_eq!(recv(pull), b"alive");
+}
+
+/// What is read ahead of subscriptions is bounded; reading goes on as soon as the owner has looked at them.
+#[test]
+fn a_flood_of_subscriptions_gets_through() {
+    let topic = |number: u32| format!("{number:0200}");
+    for (socket_type, peer, name) in
+        [(SocketType::Pub, "SUB", &b"\x09SUBSCRIBE"[..]), (SocketType::Radio, "DISH", b"\x04JOIN")]
+    {
+        test("subscriptions", move |context| {
+            let (mut socket, address) = bound(context, socket_type);
+            let mut stream = raw_peer(&address, peer);
+            let flood = std::thread::spawn(move || {
+                for number in 0..40_000_u32 {
+                    let body = [name, topic(number).as_bytes()].concat();
+                    stream.write_all(&[&[4, body.len() as u8][..], &body].concat()).unwrap();
+                }
+                stream
+            });
+            while !flood.is_finished() {
+                let _ = socket.send(b"x", Flags::DONTWAIT);
+            }
+            let mut stream = flood.join().unwrap();
+            // The last one of them counts, too.
+            let last = topic(39_999).into_bytes();
+            stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+            let mut message = Message::from_slice(&last);
+            if socket_type == SocketType::Radio {
+                assert!(message.set_group(&last));
+            }
+            let mut heard = [0; 16];
+            loop {
+                let mut copy = message.share();
+                socket.send_message(&mut copy, Flags::DONTWAIT).unwrap();
+                if stream.read(&mut heard).is_ok_and(|read| read > 0) {
+                    break;
+                }
+            }
+        });
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! reads a body after the handshake. During the handshake the session reads commands itself.
 
 use crate::error::{Clause, ProtocolError};
-use crate::frame::{COMMAND, put_header};
+use crate::frame::{COMMAND, MAX_HEADER, put_header};
 use crate::metadata::Properties;
 
 /// The longest context a PING or PONG may carry, in bytes.
@@ -144,6 +144,8 @@ pub fn leave_prefix() -> &'static [u8] {
 /// Appends a command frame: `name` with its length in front, then the pieces of `data`.
 pub(crate) fn put_frame(out: &mut Vec<u8>, name: &[u8], data: &[&[u8]]) {
     let body_len = name.len() + data.iter().map(|piece| piece.len()).sum::<usize>();
+    // At once, so that no part of what may be a password is left behind by growing.
+    out.reserve(MAX_HEADER + body_len);
     put_header(out, COMMAND, body_len as u64);
     out.extend_from_slice(name);
     data.iter().for_each(|piece| out.extend_from_slice(piece));

@@ -7,6 +7,8 @@
 
 use std::mem;
 
+use zeroize::Zeroize;
+
 use crate::command::{put_error, put_subscribe};
 use crate::error::{AuthFailure, Mismatch, ProtocolError};
 use crate::frame::{MAX_HEADER, put_header};
@@ -14,6 +16,7 @@ use crate::greeting::{self, Version};
 use crate::handshake::{self, Peer};
 use crate::mechanism::{Entry, Mechanism, MechanismConfig, Progress};
 use crate::metadata::{Metadata, put_property};
+use crate::secret::Secret;
 use crate::socket_type::SocketType;
 use crate::stage::{self, Stage};
 use crate::zap::Credentials;
@@ -49,15 +52,19 @@ pub struct Established {
     pub inbound: Vec<u8>,
 }
 
+/// For items of at most this length there is room from the beginning: more than a HELLO of PLAIN has. Room for others grows with them.
+const WHOLE: usize = 600;
+
 /// A handshake in progress.
 pub struct Session {
     config: SessionConfig,
     state: State,
     /// The item being gathered. Never longer than `wanted`.
-    pending: Vec<u8>,
+    pending: Secret<Vec<u8>>,
     /// Length at which `pending` is looked at again.
     wanted: usize,
-    out: Vec<u8>,
+    /// PLAIN's password passes here and, at the other end, in `pending`.
+    out: Secret<Vec<u8>>,
     written: usize,
     started: bool,
     refusal: Vec<u8>,
@@ -85,11 +92,11 @@ impl Session {
     /// Starts a handshake: the signature is ready to be written.
     pub fn new(mut config: SessionConfig) -> Self {
         config.routing_id.truncate(handshake::MAX_ROUTING_ID);
-        let out = greeting::signature(config.routing_id.len()).to_vec();
+        let out = greeting::signature(config.routing_id.len()).to_vec().into();
         Self {
             config,
             state: State::Signature,
-            pending: Vec::new(),
+            pending: Secret::default(),
             wanted: 1,
             out,
             written: 0,
@@ -113,6 +120,11 @@ impl Session {
                 _ => {}
             }
             let take = (self.wanted - self.pending.len()).min(bytes.len() - used);
+            if self.wanted <= WHOLE {
+                // Or growing would leave parts of it behind.
+                let missing = self.wanted - self.pending.len();
+                self.pending.reserve_exact(missing);
+            }
             self.pending.extend_from_slice(&bytes[used..used + take]);
             used += take;
             if self.pending.len() < self.wanted {
@@ -120,7 +132,7 @@ impl Session {
             }
             if let Err(error) = self.step() {
                 self.state = State::Failed(error);
-                self.pending = Vec::new();
+                self.pending = Secret::default();
             }
         }
     }
@@ -134,7 +146,7 @@ impl Session {
     pub fn advance_output(&mut self, n: usize) {
         self.written = (self.written + n).min(self.out.len());
         if self.written == self.out.len() {
-            self.out.clear();
+            self.out.zeroize();
             self.written = 0;
         }
     }
@@ -165,7 +177,7 @@ impl Session {
         let result = progress.and_then(|progress| self.follow(version, progress));
         if let Err(error) = result {
             self.state = State::Failed(error);
-            self.pending = Vec::new();
+            self.pending = Secret::default();
         }
         result
     }
@@ -177,7 +189,7 @@ impl Session {
             put_error(&mut self.out, status.to_string().as_bytes());
         }
         self.state = State::Failed(AuthFailure::Denied { status }.into());
-        self.pending = Vec::new();
+        self.pending = Secret::default();
     }
 
     /// Whether the peer has sent a valid signature, or the start of a 1.0 identity frame: it seems to speak ZMTP.
@@ -295,7 +307,7 @@ impl Session {
         let body = &self.pending[header.header_len..];
         let progress = handshake::command(&mut **mechanism, body, &mut self.out, &mut self.refusal)?;
         let version = *version;
-        self.pending.clear();
+        self.pending.zeroize();
         self.wanted = 1;
         self.follow(version, progress)
     }
@@ -344,14 +356,14 @@ impl Session {
             _ => None,
         };
         let stage = stage::chain(stage::for_peer(version, ours), sealing);
-        self.pending = Vec::new();
+        self.pending = Secret::default();
         self.state = State::Done(Some(Box::new(Established { version, peer, stage, inbound })));
     }
 
     /// Starts to gather the next item.
     fn await_item(&mut self, state: State, wanted: usize) {
         self.state = state;
-        self.pending.clear();
+        self.pending.zeroize();
         self.wanted = wanted;
     }
 

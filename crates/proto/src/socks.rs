@@ -7,6 +7,8 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use crate::secret::Secret;
+
 /// Where the proxy shall lead to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -22,7 +24,7 @@ pub struct Request {
     /// Where to.
     pub target: Target,
     /// User name and password, at most 255 bytes each (more is cut); without them only a proxy that asks for none will do.
-    pub login: Option<(Vec<u8>, Vec<u8>)>,
+    pub login: Option<(Vec<u8>, Secret<Vec<u8>>)>,
 }
 
 /// Why the proxy does not lead there.
@@ -54,7 +56,8 @@ pub struct Socks {
     pending: Vec<u8>,
     /// Length at which it is looked at again.
     wanted: usize,
-    out: Vec<u8>,
+    /// The password passes here.
+    out: Secret<Vec<u8>>,
     written: usize,
 }
 
@@ -73,7 +76,7 @@ impl Socks {
     /// Starts: the greeting is ready to be written.
     pub fn new(request: Request) -> Self {
         let method = if request.login.is_some() { USERNAME_PASSWORD } else { NO_AUTHENTICATION };
-        let out = vec![VERSION, 1, method];
+        let out = vec![VERSION, 1, method].into();
         Socks { request, state: State::Method, pending: Vec::new(), wanted: 2, out, written: 0 }
     }
 
@@ -139,7 +142,8 @@ impl Socks {
         match (&self.pending[..], &self.request.login) {
             ([VERSION, NO_AUTHENTICATION], None) => self.ask(),
             ([VERSION, USERNAME_PASSWORD], Some((username, password))) => {
-                let mut login = vec![LOGIN_VERSION];
+                let mut login = Vec::with_capacity(3 + username.len() + password.len());
+                login.push(LOGIN_VERSION);
                 put_short(&mut login, username);
                 put_short(&mut login, password);
                 self.expect(State::Login, 2, login);
@@ -200,7 +204,7 @@ impl Socks {
         self.state = state;
         self.pending.clear();
         self.wanted = wanted;
-        self.out = out;
+        self.out = out.into();
         self.written = 0;
     }
 }
@@ -240,7 +244,7 @@ mod tests {
     }
 
     fn with(target: Target, login: Option<(&str, &str)>) -> Socks {
-        let login = login.map(|(user, password)| (user.into(), password.into()));
+        let login = login.map(|(user, password)| (user.into(), password.as_bytes().to_vec().into()));
         Socks::new(Request { target, login })
     }
 
@@ -340,8 +344,10 @@ mod tests {
         let said = talk(&mut socks, &[b"\x05\x02", b"\x01\x00"]).unwrap();
         assert_eq!(said[1].len(), 1 + 256 + 256);
         assert_eq!(said[2].len(), 4 + 256 + 2);
-        let request =
-            Request { target: Target::Name(String::new(), 0), login: Some((vec![], b"pass".to_vec())) };
+        let request = Request {
+            target: Target::Name(String::new(), 0),
+            login: Some((vec![], b"pass".to_vec().into())),
+        };
         assert!(!format!("{request:?}").contains("pass"));
     }
 }

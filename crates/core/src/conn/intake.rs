@@ -22,6 +22,10 @@ const SCRATCH: usize = 64 * 1024;
 /// One connection of many that less than this came from with the last read is read into the scratch, and what has come is copied.
 const LITTLE: usize = 4096;
 
+/// Most bytes waiting for an owner who takes subscriptions: these do not count as messages, and must not fill memory all the same while
+/// the owner is elsewhere. Room for ten thousands of them.
+const SUBSCRIPTION_BYTES: u64 = 1024 * 1024;
+
 thread_local! {
     static BUFFERS: Cell<(Vec<u8>, Vec<u8>)> = const { Cell::new((Vec::new(), Vec::new())) };
 }
@@ -248,10 +252,12 @@ impl Intake {
         }
     }
 
-    /// Whether the owner has as many messages waiting as it may.
+    /// Whether the owner has as much waiting as it may.
     pub(super) fn is_full(&mut self) -> bool {
-        let limit = self.limit;
-        limit != 0 && self.filler().backlog() >= limit
+        let (limit, takes_subscriptions) = (self.limit, self.takes_subscriptions);
+        let filler = self.filler();
+        limit != 0 && filler.backlog() >= limit
+            || takes_subscriptions && filler.unread() >= SUBSCRIPTION_BYTES
     }
 
     /// Reads to the scratch, so that no memory is held ready, and copies what has come.
@@ -376,4 +382,45 @@ fn heed(
         }
         _ => false,
     })
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use tautline_proto::command::put_subscribe;
+
+    /// They do not count as messages, but they are not read without end while the owner is elsewhere.
+    #[test]
+    fn subscriptions_wait_for_an_owner_who_is_elsewhere() {
+        let (filler, mut reader) = crate::queue::inbound();
+        let options =
+            Options::new(tautline_proto::SocketType::Pub, &crate::options::ContextDefaults::default());
+        let mut intake = Intake::new(Sink::Queue(filler), 1000, &options, true);
+        let (stream, peer) = Stream::pair().unwrap();
+        intake.open(0, Arc::new(stream), None);
+        let mut commands = Vec::new();
+        (0..1000_u32).for_each(|number| put_subscribe(&mut commands, &number.to_be_bytes().repeat(50)));
+        let (mut sent, mut asked) = (0, Asked::default());
+        let mut fill = |intake: &mut Intake| {
+            loop {
+                // Split anywhere: what the kernel takes.
+                while let Ok(n) = peer.write(&commands[sent % commands.len()..]) {
+                    sent += n;
+                }
+                match intake.read(&mut asked) {
+                    Took::Full { .. } => return sent as u64,
+                    Took::Bytes { .. } => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+        };
+        let most = SUBSCRIPTION_BYTES + 2 * READ_BYTES as u64 + (8 << 20);
+        let first = fill(&mut intake);
+        assert!(first < most, "{first} bytes");
+        assert!(intake.is_full());
+        while reader.skip().is_some() {}
+        reader.credit();
+        assert!(!intake.is_full());
+        assert!(fill(&mut intake) > first, "it goes on");
+    }
 }

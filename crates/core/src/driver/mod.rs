@@ -18,6 +18,7 @@ mod security;
 mod site;
 mod sweep;
 mod tick;
+mod timers;
 mod wire;
 
 pub(crate) use acceptor::Acceptor;
@@ -26,10 +27,9 @@ pub(crate) use dialer::{Dialer, check as check_dial};
 use site::Resident;
 pub(crate) use site::Site;
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Weak;
 use std::time::{Duration, Instant};
+use timers::{Timer, Timers};
 
 use crate::conn::reader::ReadSet;
 use crate::conn::{Connection, Herd, SetKeeper, Summons};
@@ -115,7 +115,7 @@ impl Driver {
             sources: Vec::new(),
             vacant: Vec::new(),
             unswept: Work::new(),
-            timers: BinaryHeap::new(),
+            timers: Timers::default(),
             timer_keys: 0,
         };
         let thread = std::thread::Builder::new()
@@ -276,33 +276,6 @@ struct Place {
     source: Option<Arc<dyn Source>>,
 }
 
-struct Timer {
-    at: Instant,
-    key: u64,
-    /// Weak: a timer that nobody waits for any more must not keep its source, and with it a closed socket, alive.
-    source: Weak<dyn Source>,
-}
-
-impl PartialEq for Timer {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Timer {}
-
-impl PartialOrd for Timer {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Timer {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.key).cmp(&(other.at, other.key))
-    }
-}
-
 /// The part of an I/O thread that its sources see while they run on it.
 pub(crate) struct Turn {
     driver: Arc<Driver>,
@@ -310,7 +283,7 @@ pub(crate) struct Turn {
     vacant: Vec<u32>,
     /// What the sweep has still to write.
     unswept: Work,
-    timers: BinaryHeap<Reverse<Timer>>,
+    timers: Timers,
     timer_keys: u64,
 }
 
@@ -380,7 +353,7 @@ impl Turn {
         let key = self.timer_keys;
         // Beyond some thirty years, never.
         let at = Instant::now() + delay.min(Duration::from_secs(1 << 30));
-        self.timers.push(Reverse(Timer { at, key, source: weak }));
+        self.timers.push(Timer { at, key, source: weak });
         key
     }
 
@@ -388,9 +361,9 @@ impl Turn {
         let mut events = Vec::new();
         let mut sweeping = false;
         loop {
-            let timeout = match self.timers.peek() {
+            let timeout = match self.timers.next() {
                 _ if sweeping => Some(Duration::ZERO),
-                Some(Reverse(timer)) => Some(timer.at.saturating_duration_since(Instant::now())),
+                Some(at) => Some(at.saturating_duration_since(Instant::now())),
                 None => None,
             };
             if self.driver.reactor.wait(&mut events, timeout).is_err() {
@@ -439,14 +412,12 @@ impl Turn {
     }
 
     fn run_timers(&mut self) {
-        if self.timers.is_empty() {
+        if self.timers.next().is_none() {
             return;
         }
         let now = Instant::now();
-        while self.timers.peek().is_some_and(|Reverse(timer)| timer.at <= now) {
-            if let Some(Reverse(timer)) = self.timers.pop()
-                && let Some(source) = timer.source.upgrade()
-            {
+        while let Some(timer) = self.timers.due(now) {
+            if let Some(source) = timer.source.upgrade() {
                 source.timer(self, timer.key);
             }
         }

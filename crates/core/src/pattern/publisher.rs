@@ -85,6 +85,9 @@ impl Publisher {
         let mut taken = 0;
         while taken < BATCH || within.is_some() {
             taken += 1;
+            if pipes.has_closing() && pipes.is_closing(id) {
+                return true;
+            }
             let Some(pipe) = pipes.get(id) else { return true };
             let mut frame = std::mem::take(&mut self.frame);
             let Some(head) = pipe.recv_any(&mut frame) else {
@@ -147,19 +150,33 @@ impl Publisher {
         if options.xpub_manual {
             if subscribe {
                 self.requested.add(topic, id);
+                if self.requested.holds_too_much(id) {
+                    return self.part_with(pipes, id);
+                }
             } else {
                 self.requested.remove(topic, id);
             }
             return self.notify(subscribe, topic, Some(frame), Origin::Manual(Some(id)));
         }
         let news = if subscribe {
-            self.subscriptions.add(topic, id) || options.xpub_verbose || options.xpub_verboser
+            let first = self.subscriptions.add(topic, id);
+            if self.subscriptions.holds_too_much(id) {
+                return self.part_with(pipes, id);
+            }
+            first || options.xpub_verbose || options.xpub_verboser
         } else {
             self.subscriptions.remove(topic, id) != Removed::Remains || options.xpub_verboser
         };
         if news {
             self.notify(subscribe, topic, Some(frame), Origin::Applied);
         }
+    }
+
+    /// A peer subscribes and subscribes: it is after our memory.
+    #[cold]
+    fn part_with(&mut self, pipes: &mut Pipes, id: PipeId) {
+        self.detach(pipes, id);
+        pipes.close(id);
     }
 
     /// The topics of a pipe are going to change, unless it has this one already or never had it.

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use super::Pattern;
 use super::fan_out::FanOut;
 use super::hash::SeededHash;
+use super::subscriptions::{MOST_HELD, TOPIC_COST};
 use crate::error::Error;
 use crate::message::{GROUP_MAX, Message};
 use crate::pipe::{Body, Part, PipeId, Pipes, Received, Target};
@@ -26,6 +27,8 @@ pub(crate) struct Radio {
     distribution: FanOut,
     /// Who has joined which group; no empty lists.
     groups: HashMap<Vec<u8>, Vec<PipeId>, SeededHash>,
+    /// What the groups of each peer take, by the number of its pipe.
+    held: Vec<u64>,
     /// Peers that get everything.
     everything: Vec<PipeId>,
     /// Pipes to look at in every call: those that do not announce what they get, and those that were not read to the end.
@@ -38,14 +41,28 @@ impl Radio {
     /// Takes what the pipe has received, at most a batch; true if it was read to the end.
     fn take(&mut self, pipes: &mut Pipes, id: PipeId) -> bool {
         for _ in 0..BATCH {
+            if pipes.has_closing() && pipes.is_closing(id) {
+                return true;
+            }
             let Some(pipe) = pipes.get(id) else { return true };
             let mut frame = std::mem::take(&mut self.frame);
             let head = pipe.recv_any(&mut frame);
             match head {
-                Some(head) if head.flags & frame::COMMAND != 0 => self.obey(id, frame.as_slice()),
+                Some(head) if head.flags & frame::COMMAND != 0 => {
+                    self.obey(id, frame.as_slice());
+                    if self.held.get(id.0 as usize).is_some_and(|&held| held > MOST_HELD) {
+                        // It is after our memory.
+                        self.detach(pipes, id);
+                        pipes.close(id);
+                    }
+                }
                 // Peers have nothing else to say.
                 Some(_) => {}
-                None => return true,
+                None => {
+                    // Whoever waits for this pipe to be empty hears of it here.
+                    pipe.can_recv();
+                    return !pipe.sees_more();
+                }
             }
             self.frame = frame;
         }
@@ -58,12 +75,19 @@ impl Radio {
                 let members = self.groups.entry(group.to_vec()).or_default();
                 if !members.contains(&id) {
                     members.push(id);
+                    let number = id.0 as usize;
+                    self.held.resize(self.held.len().max(number + 1), 0);
+                    self.held[number] += group.len() as u64 + TOPIC_COST;
                 }
             }
         } else if let Some(group) = body.strip_prefix(command::leave_prefix())
             && let Some(members) = self.groups.get_mut(group)
         {
+            let before = members.len();
             members.retain(|&member| member != id);
+            if members.len() < before {
+                self.held[id.0 as usize] -= group.len() as u64 + TOPIC_COST;
+            }
             if members.is_empty() {
                 self.groups.remove(group);
             }
@@ -114,6 +138,9 @@ impl Pattern for Radio {
             members.retain(|&member| member != id);
             !members.is_empty()
         });
+        if let Some(held) = self.held.get_mut(id.0 as usize) {
+            *held = 0;
+        }
         self.everything.retain(|&other| other != id);
         self.polled.retain(|&other| other != id);
         self.distribution.detach(id);

@@ -9,6 +9,12 @@ use std::sync::Arc;
 /// With more topics than this a pipe is in no group: coming and going would cost too much.
 const GROUPED_TOPICS: usize = 16;
 
+/// Most bytes that the topics of one peer may take, each with [`TOPIC_COST`]: four million topics of 64 bytes. There is no limit in libzmq;
+/// this one is where a peer is after our memory, not our messages.
+pub(crate) const MOST_HELD: u64 = if cfg!(test) { 1 << 20 } else { 512 << 20 };
+/// What a topic takes besides its bytes, roughly.
+pub(crate) const TOPIC_COST: u64 = 64;
+
 /// Who has a topic.
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
@@ -26,6 +32,8 @@ pub(crate) struct PeerSubscriptions {
     topics: Topics<Subscribers>,
     /// The topics (slots) of each pipe, by the number of the pipe.
     by_pipe: Vec<BTreeSet<u32>>,
+    /// What the topics of each pipe take, by the number of the pipe.
+    held: Vec<u64>,
     groups: Groups,
     /// Pipes whose topics have changed and that may belong to a group.
     changed: Vec<PipeId>,
@@ -69,6 +77,11 @@ impl PeerSubscriptions {
         self.topics.len()
     }
 
+    /// Whether the topics of `pipe` take more than is sensible.
+    pub(crate) fn holds_too_much(&self, pipe: PipeId) -> bool {
+        self.held.get(pipe.0 as usize).is_some_and(|&held| held > MOST_HELD)
+    }
+
     /// Whether `pipe` has the topic.
     pub(crate) fn has(&self, topic: &[u8], pipe: PipeId) -> bool {
         let slots = self.by_pipe.get(pipe.0 as usize);
@@ -81,8 +94,11 @@ impl PeerSubscriptions {
         let number = pipe.0 as usize;
         if number >= self.by_pipe.len() {
             self.by_pipe.resize_with(number + 1, BTreeSet::new);
+            self.held.resize(number + 1, 0);
         }
-        self.by_pipe[number].insert(slot);
+        if self.by_pipe[number].insert(slot) {
+            self.held[number] += topic.len() as u64 + TOPIC_COST;
+        }
         let Some((_, subscribers)) = self.topics.entry(slot) else { return false };
         let first = subscribers.all.is_empty();
         insert_sorted(&mut subscribers.all, pipe);
@@ -96,6 +112,7 @@ impl PeerSubscriptions {
         if !self.by_pipe.get_mut(pipe.0 as usize).is_some_and(|slots| slots.remove(&slot)) {
             return Removed::Unknown;
         }
+        self.held[pipe.0 as usize] -= topic.len() as u64 + TOPIC_COST;
         if self.take_out(slot, pipe) { Removed::Last } else { Removed::Remains }
     }
 
@@ -209,6 +226,7 @@ impl PeerSubscriptions {
     pub(crate) fn remove_pipe(&mut self, pipe: PipeId) -> Vec<(Arc<[u8]>, bool)> {
         self.changed.retain(|&changed| changed != pipe);
         let Some(slots) = self.by_pipe.get_mut(pipe.0 as usize) else { return Vec::new() };
+        self.held[pipe.0 as usize] = 0;
         let mut removed = Vec::with_capacity(slots.len());
         for slot in std::mem::take(slots) {
             if let Some(topic) = self.topics.entry(slot).map(|(topic, _)| Arc::clone(topic)) {

@@ -262,6 +262,11 @@ impl Pipes {
         !self.closing.is_empty()
     }
 
+    /// Whether the pattern wants to end this pipe.
+    pub(crate) fn is_closing(&self, id: PipeId) -> bool {
+        self.closing.contains(&id)
+    }
+
     /// The pipes that the pattern wants to end.
     pub(crate) fn take_closing(&mut self) -> Vec<PipeId> {
         std::mem::take(&mut self.closing)

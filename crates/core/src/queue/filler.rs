@@ -344,6 +344,11 @@ impl ByteFiller {
         chain::messages_behind(head, self.end.messages) as u32
     }
 
+    /// Published bytes that the consumer has not given credit for.
+    pub(crate) fn unread(&self) -> u64 {
+        self.end.unconsumed()
+    }
+
     /// The connection was lost: forgets what is not published.
     pub(crate) fn truncate_to_published(&mut self) {
         let scan = self.end.mark();

@@ -36,6 +36,8 @@ pub(super) struct Producer {
     pub(super) lean: bool,
     /// Count of bytes when the chain had no segment last.
     rested: u64,
+    /// What is appended is secret.
+    secret: bool,
 }
 
 // SAFETY: the nodes behind the mark, and the buffers held ready, belong to the producing side, which one thread uses at a time.
@@ -59,7 +61,14 @@ impl Producer {
             turn: 0,
             lean: false,
             rested: bytes,
+            secret: false,
         }
+    }
+
+    /// Everything appended from now on is secret: it is wiped when it has been read. To be called before the first byte.
+    pub(super) fn keep_secret(&mut self) {
+        debug_assert!(self.node.is_null());
+        self.secret = true;
     }
 
     /// Room left in the current node.
@@ -216,6 +225,15 @@ impl Producer {
 
     /// A buffer of at least `size` bytes: the spare one, a finished one, or a new one.
     pub(super) fn buffer(&mut self, size: usize) -> *mut Buffer {
+        let buffer = self.any_buffer(size);
+        if self.secret {
+            // SAFETY: not linked yet, so ours alone.
+            unsafe { Buffer::keep_secret(buffer) };
+        }
+        buffer
+    }
+
+    fn any_buffer(&mut self, size: usize) -> *mut Buffer {
         let spare = std::mem::replace(&mut self.spare, std::ptr::null_mut());
         let used = if spare.is_null() { self.shared.ring.take(&mut self.turn) } else { Some(spare) };
         if let Some(buffer) = used {

@@ -51,6 +51,8 @@ pub(super) struct Node {
     pub(super) buffer: *mut Buffer,
     /// This is the first field of an `External`.
     pub(super) external: bool,
+    /// Of the first node of a buffer: there are secrets in the buffer, to be wiped before anybody else gets its memory.
+    pub(super) wipe: bool,
 }
 
 /// A node whose bytes are the body of an owned message.
@@ -106,6 +108,30 @@ impl Buffer {
         unsafe { buffer.cast::<u8>().add((*buffer).size) }
     }
 
+    /// From now on what is written to the buffer is wiped at its end.
+    ///
+    /// # Safety
+    /// The buffer is the caller's, and nothing of it is published.
+    pub(super) unsafe fn keep_secret(buffer: *mut Buffer) {
+        // SAFETY: the caller's promise.
+        unsafe { (*buffer).node.wipe = true };
+    }
+
+    /// Overwrites the room for bytes, in a way that is not optimised away.
+    ///
+    /// # Safety
+    /// Nobody else uses the buffer.
+    unsafe fn wipe(buffer: *mut Buffer) {
+        // SAFETY: writes behind the head and before the limit.
+        unsafe {
+            let (mut at, limit) = (buffer.add(1).cast::<u8>(), Buffer::limit(buffer));
+            while at < limit {
+                at.write_volatile(0);
+                at = at.add(1);
+            }
+        }
+    }
+
     /// Makes a finished buffer as good as new.
     ///
     /// # Safety
@@ -126,6 +152,7 @@ impl Node {
             start,
             buffer,
             external: false,
+            wipe: false,
         }
     }
 
@@ -167,6 +194,7 @@ pub(super) unsafe fn place_external(
                 start,
                 buffer,
                 external: true,
+                wipe: false,
             },
             message: UnsafeCell::new(message),
         });
@@ -183,6 +211,9 @@ pub(super) unsafe fn free(buffer: *mut Buffer) {
     // SAFETY: allocated with just this size.
     unsafe {
         let size = (*buffer).size;
+        if (*buffer).node.wipe {
+            Buffer::wipe(buffer);
+        }
         #[cfg(loom)]
         (&raw mut (*buffer).shadow).drop_in_place();
         blocks::free(buffer.cast(), size);
@@ -340,6 +371,27 @@ pub(super) mod trace {
         // Bytes of a message by reference lie elsewhere.
         if first < shadow.len() {
             shadow[first..first + n].iter().for_each(touch);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_wiped() {
+        let buffer = Buffer::allocate(SMALL);
+        // SAFETY: nobody else has the buffer.
+        unsafe {
+            Buffer::keep_secret(buffer);
+            let (first, last) = ((*Buffer::node(buffer)).start, Buffer::limit(buffer).sub(1));
+            first.write(7);
+            last.write(7);
+            assert!((*buffer).node.wipe);
+            Buffer::wipe(buffer);
+            assert_eq!((first.read(), last.read()), (0, 0));
+            free(buffer);
         }
     }
 }

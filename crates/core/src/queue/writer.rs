@@ -34,6 +34,12 @@ impl FrameWriter {
         FrameWriter { end, limit: u64::MAX, credited, by_reference, copy_by_reference }
     }
 
+    /// All that is appended is secret: wiped when it has been read. To be called before the first frame; bodies by reference are whose
+    /// they are.
+    pub(crate) fn keep_secret(&mut self) {
+        self.end.keep_secret();
+    }
+
     /// Sets the high-water mark; 0 for none. Takes effect at once, also below the number of messages in flight.
     pub(crate) fn set_limit(&mut self, messages: u32) {
         self.limit = if messages == 0 { u64::MAX } else { u64::from(messages) };

@@ -95,7 +95,7 @@ pub(super) fn route_tcp(tcp: &TcpEndpoint, options: &Options) -> Result<Route, E
     };
     let proxy = TcpEndpoint::parse(proxy)?;
     proxy.for_connect()?;
-    let login = (options.socks_username.clone(), options.socks_password.to_vec());
+    let login = (options.socks_username.clone(), options.socks_password.clone());
     let request =
         socks::Request { target: target(tcp)?, login: Some(login).filter(|(name, _)| !name.is_empty()) };
     let source = source(&proxy, options)?.or(source(tcp, options)?);

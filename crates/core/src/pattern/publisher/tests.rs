@@ -2,7 +2,7 @@ use crate::error::Error;
 use crate::message::Message;
 use crate::pattern::testbed::{Bed, Parts, parts};
 use crate::pipe::{PipeId, Target};
-use tautline_proto::SocketType;
+use tautline_proto::{SocketType, command};
 
 /// All that can be received, each message one part long.
 fn notified(bed: &mut Bed) -> Parts {
@@ -293,4 +293,34 @@ fn a_flood_of_subscriptions_is_taken_in_batches_but_completely() {
     bed.pattern.readable(&mut bed.pipes, id);
     assert_eq!(notified(&mut bed), parts([b"\x01same\0\0\0\0", b"\x01same\0\0\0\x01"]));
     assert!(!bed.pipes.get(id).unwrap().can_recv());
+}
+
+#[test]
+fn a_peer_that_subscribes_without_end_is_parted_with() {
+    for manual in [false, true] {
+        let mut bed = Bed::with(SocketType::XPub, |options| options.xpub_manual = manual);
+        let ids = [bed.join(), bed.join()];
+        bed.peer_subscribes(ids[1], b"z", true);
+        // Taking back makes room.
+        for number in 0..60_000_u32 {
+            bed.peer_subscribes(ids[0], &number.to_be_bytes(), true);
+            bed.peer_subscribes(ids[0], &number.to_be_bytes(), false);
+        }
+        bed.can_recv();
+        assert_eq!(bed.closed(), []);
+        for number in 0..20_000_u32 {
+            let body = [command::subscribe_prefix(), &number.to_be_bytes()].concat();
+            bed.peer(ids[0]).send_command(&body);
+        }
+        bed.pattern.readable(&mut bed.pipes, ids[0]);
+        while !bed.pipes.has_closing() {
+            bed.can_recv();
+            bed.pattern.readable(&mut bed.pipes, ids[0]);
+        }
+        assert_eq!(bed.closed(), [ids[0]]);
+        if !manual {
+            assert_eq!(bed.pattern.topics_count(), Some(1));
+            assert!(receivers(&mut bed, [ids[1]], b"z")[0]);
+        }
+    }
 }

@@ -80,3 +80,27 @@ fn only_single_parts_are_sent_and_nothing_is_received() {
     // Names that no DISH may have are overlooked.
     peer_joins(&mut bed, id, &[b'g'; 256], true);
 }
+
+#[test]
+fn a_peer_that_joins_without_end_is_parted_with() {
+    let mut bed = Bed::new(SocketType::Radio);
+    let (greedy, modest) = (bed.join(), bed.join());
+    peer_joins(&mut bed, modest, b"g", true);
+    for number in 0..30_000_u32 {
+        peer_joins(&mut bed, greedy, &number.to_be_bytes(), true);
+        peer_joins(&mut bed, greedy, &number.to_be_bytes(), false);
+    }
+    assert_eq!(bed.closed(), []);
+    for number in 0..20_000_u32 {
+        bed.peer(greedy).send_command(&[command::join_prefix(), &number.to_be_bytes()].concat());
+    }
+    for _ in 0..20 {
+        bed.pattern.readable(&mut bed.pipes, greedy);
+        if bed.pipes.has_closing() {
+            break;
+        }
+    }
+    assert_eq!(bed.closed(), [greedy]);
+    send(&mut bed, b"g", b"x").unwrap();
+    assert_eq!(bed.peer_receives(modest), Some(parts([b"g", b"x"])));
+}

@@ -1,0 +1,130 @@
+//! The timers of an I/O thread.
+//!
+//! Nobody takes a timer back: one whose source has gone, or has no use for it any more, just comes to nothing. But until then even the
+//! memory of a source that has gone is held, and peers that come and go make many of them within the time of a handshake. So timers
+//! without a source are cleared out whenever the number of all has doubled.
+
+use super::Source;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Weak;
+use std::time::Instant;
+
+/// So many are never too many.
+const FEW: usize = 1024;
+
+/// One timer.
+pub(super) struct Timer {
+    pub(super) at: Instant,
+    pub(super) key: u64,
+    /// Weak: a timer that nobody waits for any more must not keep its source, and with it a closed socket, alive.
+    pub(super) source: Weak<dyn Source>,
+}
+
+/// All of them.
+pub(super) struct Timers {
+    heap: BinaryHeap<Reverse<Timer>>,
+    /// Cleared out at this number.
+    most: usize,
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Timers { heap: BinaryHeap::new(), most: FEW }
+    }
+}
+
+impl Timers {
+    /// Adds one.
+    pub(super) fn push(&mut self, timer: Timer) {
+        if self.heap.len() >= self.most {
+            self.heap.retain(|Reverse(timer)| timer.source.strong_count() > 0);
+            self.heap.shrink_to(FEW);
+            self.most = (2 * self.heap.len()).max(FEW);
+        }
+        self.heap.push(Reverse(timer));
+    }
+
+    /// When the next one is due.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.heap.peek().map(|Reverse(timer)| timer.at)
+    }
+
+    /// Takes the next one that is due.
+    pub(super) fn due(&mut self, now: Instant) -> Option<Timer> {
+        if self.next()? > now {
+            return None;
+        }
+        self.heap.pop().map(|Reverse(timer)| timer)
+    }
+}
+
+impl PartialEq for Timer {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Timer {}
+
+impl PartialOrd for Timer {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Timer {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.key).cmp(&(other.at, other.key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Turn;
+    use super::*;
+    use crate::sync::Arc;
+    use std::time::Duration;
+    use tautline_io::reactor::Event;
+
+    struct Nobody;
+
+    impl Source for Nobody {
+        fn ready(self: Arc<Self>, _turn: &mut Turn, _event: &Event) {}
+        fn timer(self: Arc<Self>, _turn: &mut Turn, _key: u64) {}
+    }
+
+    fn timer(source: &Arc<Nobody>, at: Instant, key: u64) -> Timer {
+        let weak: Weak<Nobody> = Arc::downgrade(source);
+        Timer { at, key, source: weak }
+    }
+
+    #[test]
+    fn they_come_in_their_order() {
+        let (mut timers, source, start) = (Timers::default(), Arc::new(Nobody), Instant::now());
+        for key in [3, 1, 2] {
+            timers.push(timer(&source, start + Duration::from_secs(key), key));
+        }
+        assert_eq!(timers.next(), Some(start + Duration::from_secs(1)));
+        assert!(timers.due(start).is_none());
+        let later = start + Duration::from_secs(2);
+        assert_eq!(timers.due(later).map(|timer| timer.key), Some(1));
+        assert_eq!(timers.due(later).map(|timer| timer.key), Some(2));
+        assert!(timers.due(later).is_none());
+    }
+
+    #[test]
+    fn sources_that_have_gone_are_not_remembered() {
+        let (mut timers, stays, at) = (Timers::default(), Arc::new(Nobody), Instant::now());
+        for key in 0..100_000 {
+            let source = if key % 100 == 0 { stays.clone() } else { Arc::new(Nobody) };
+            timers.push(timer(&source, at, key));
+            assert!(timers.heap.len() <= FEW.max(2 * key as usize / 100 + 2));
+        }
+        let mut kept = 0;
+        while let Some(timer) = timers.due(at) {
+            kept += usize::from(timer.source.strong_count() > 0);
+        }
+        assert_eq!(kept, 1000);
+    }
+}

@@ -1,0 +1,14 @@
+//! What the fuzzer reaches only from inside; see `fuzz/` at the root of the repository. Not part of the engine.
+
+use crate::endpoint::{Endpoint, UdpEndpoint};
+use crate::error::Error;
+use crate::transport;
+
+/// Reads an endpoint. Its canonical text, and whether it can be bound and connected to.
+pub fn endpoint(text: &str) -> Result<(String, bool, bool), Error> {
+    let endpoint = transport::parse(text)?;
+    if let Endpoint::Datagram(address) = &endpoint {
+        UdpEndpoint::parse(address)?;
+    }
+    Ok((endpoint.to_string(), endpoint.for_bind().is_ok(), endpoint.for_connect().is_ok()))
+}

@@ -1,0 +1,51 @@
+//! What a hostile peer or a careless caller can reach, as functions of bytes.
+//!
+//! A target takes any bytes, plays them to one part of the library, and panics if the part breaks a promise: that a cut of the stream
+//! changes nothing, that what is kept is bounded, that what was written reads back. The same targets run under libFuzzer
+//! (`make fuzz`) and, over their seeds and some thousand mutations of them, in `cargo test`.
+
+pub mod abi;
+pub mod pieces;
+pub mod targets;
+
+/// One target.
+pub struct Target {
+    /// Its name: that of its program and of its folder in `corpus/`.
+    pub name: &'static str,
+    /// Takes one input.
+    pub run: fn(&[u8]),
+    /// Inputs to begin with, made by our own encoders or taken from the RFCs.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    /// How many mutations the test tries: fewer where an input costs system calls.
+    pub mutations: usize,
+}
+
+macro_rules! targets {
+    ($($name:ident: $mutations:literal,)*) => {
+        /// All there are.
+        pub static TARGETS: &[Target] = &[$(Target {
+            name: stringify!($name),
+            run: targets::$name::run,
+            seeds: targets::$name::seeds,
+            mutations: $mutations,
+        }),*];
+    };
+}
+
+targets! {
+    frame: 200_000,
+    command: 50_000,
+    greeting: 20_000,
+    null: 10_000,
+    plain: 10_000,
+    curve: 1_000,
+    older: 10_000,
+    websocket: 10_000,
+    socks: 20_000,
+    zap: 20_000,
+    endpoint: 20_000,
+    options: 2_000,
+    messages: 5_000,
+    keys: 2_000,
+    connection: 1_000,
+}

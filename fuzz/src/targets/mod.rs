@@ -1,0 +1,18 @@
+//! The targets, one file each.
+
+pub mod command;
+pub mod connection;
+pub mod curve;
+pub mod endpoint;
+pub mod frame;
+pub mod greeting;
+mod handshake;
+pub mod keys;
+pub mod messages;
+pub mod null;
+pub mod older;
+pub mod options;
+pub mod plain;
+pub mod socks;
+pub mod websocket;
+pub mod zap;
