@@ -508,7 +508,11 @@ impl Connection {
         }
         match took {
             Took::Bytes { published: true } | Took::Full { published: true } => self.announce(),
-            Took::Lost(why) => self.io.clone().lost(self.clone(), session, why),
+            Took::Lost(why) => {
+                // What came whole before the end, maybe with the same read, is there to be received.
+                self.announce();
+                self.io.clone().lost(self.clone(), session, why);
+            }
             _ => {}
         }
     }
