@@ -10,7 +10,10 @@ echo '{ "private": true }' >"$app/package.json"
 CARGO_TARGET_DIR=$CACHE/target node "$ROOT/bindings/node/scripts/build.mjs"
 (cd "$ROOT/bindings/node" && npm pack --silent --pack-destination "$app")
 npm install --silent --offline --no-audit --no-fund --prefix "$app" "$app"/tautline-*.tgz
-cp "$here"/*.mjs "$app"
+# The programs of the zeromq package, with the import changed.
+for program in "$here"/../node-zeromq/*.mjs; do
+    sed 's/from "zeromq"/from "tautline"/' "$program" >"$app/$(basename "$program")"
+done
 for program in local_lat remote_lat local_thr remote_thr; do
     printf '#!/bin/sh\nexec node "%s" "$@"\n' "$app/$program.mjs" >"$OUT/$program"
     chmod +x "$OUT/$program"
