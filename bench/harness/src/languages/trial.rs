@@ -205,13 +205,15 @@ fn watch(
         if begin.elapsed() > LIMIT {
             return Err(format!("hung: killed after {} s", LIMIT.as_secs()));
         }
-        for (side, output) in sides.iter_mut().zip(&mut outputs) {
+        for side in sides.iter_mut() {
             side.look(proof)?;
+        }
+        // Once all is proven nobody looks any more, so as not to disturb.
+        let patience = if sides.iter().all(|side| side.proven) { LOOK * 50 } else { LOOK };
+        for (side, output) in sides.iter_mut().zip(&mut outputs) {
             if output.is_some() {
                 continue;
             }
-            // Once all is proven nobody looks any more, so as not to disturb.
-            let patience = if side.proven { LOOK * 50 } else { LOOK };
             if let Ok(text) = side.output.recv_timeout(patience) {
                 *output = Some(text);
                 let status = side.child.wait().map_err(|e| e.to_string())?;
