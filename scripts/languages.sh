@@ -4,7 +4,8 @@
 # Installs what is missing, builds the programs, says what it will run and runs it. Environment:
 #   ONLY=node-zeromq,python   these folders of bench/languages, and the C++ baseline; `node` means all that begin with it
 #   QUICK=1                   a tenth of the shortest counts, twice, into target/languages/quick: to try it out
-# Arguments go to the harness: --sizes 64 --kind throughput --repeats 3 --short
+# Arguments go to the harness: --sizes 64 --kind throughput --repeats 3 --short --part 600 --fresh
+# A run that was interrupted is taken up by the same command.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"

@@ -44,6 +44,8 @@ const USAGE: &str = "usage: tautline-bench run --scenario FILE --ours DIR --base
   --sizes N,..        instead of the plan's; --kind latency|throughput; --repeats N
   --short             the shortest count of each cell only
   --quick             a tenth of that, twice, to try it out
+  --part SECONDS      stop after that time; the same command goes on from there
+  --fresh             do not go on with an interrupted run
   tautline-bench languages-report --out DIR   writes the pages again
   tautline-bench markdown DIR...     prints the tables of each DIR's results.json for a document";
 
@@ -138,6 +140,8 @@ fn parse_languages(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error>
         repeats: None,
         short: false,
         quick: false,
+        part: None,
+        fresh: false,
     };
     while let Some(argument) = parser.next()? {
         match argument {
@@ -167,6 +171,11 @@ fn parse_languages(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error>
             Long("repeats") => arguments.repeats = Some(parser.value()?.parse()?),
             Long("short") => arguments.short = true,
             Long("quick") => arguments.quick = true,
+            Long("part") => {
+                let seconds: u64 = parser.value()?.parse()?;
+                arguments.part = Some(std::time::Duration::from_secs(seconds));
+            }
+            Long("fresh") => arguments.fresh = true,
             Long("help") | Short('h') => return Ok(Command::Help),
             other => return Err(other.unexpected()),
         }

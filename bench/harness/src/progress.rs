@@ -31,6 +31,11 @@ impl Progress {
         self.done += share;
     }
 
+    /// What is left was estimated anew.
+    pub(crate) fn expect_more(&mut self, left: Duration) {
+        self.expected = self.done + left;
+    }
+
     /// Less work than thought: a peer dropped out of a cell.
     pub(crate) fn shrink(&mut self, share: Duration) {
         self.expected = self.expected.saturating_sub(share).max(self.done);

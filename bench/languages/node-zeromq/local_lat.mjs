@@ -1,9 +1,10 @@
 // Answers every request with itself.
 import { Reply } from "zeromq"
-import { parseArguments, verify } from "./messages.mjs"
+import { departure, parseArguments, verify } from "./messages.mjs"
 
 const { endpoint, size, count, warmUp } = parseArguments()
 const socket = new Reply()
+const left = departure(socket)
 await socket.bind(endpoint)
 
 for (let number = 0; number <= warmUp + count; number++) {
@@ -11,4 +12,5 @@ for (let number = 0; number <= warmUp + count; number++) {
   verify(message, size, number)
   await socket.send(message)
 }
+await left
 socket.close()

@@ -17,6 +17,12 @@ export function verify(message, size, number) {
   }
 }
 
+// Resolved when the peer of `socket` has left. A sender waits for that before it ends: `zeromq` sends buffers by reference, also those
+// that are still queued when the process ends and their memory goes; the peer then gets a message of the right length with zeros in it.
+export function departure(socket) {
+  return new Promise(resolve => socket.events.on("disconnect", resolve))
+}
+
 // ENDPOINT SIZE COUNT [WARM-UP]
 export function parseArguments() {
   const [endpoint, ...numbers] = process.argv.slice(2)

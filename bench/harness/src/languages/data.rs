@@ -19,6 +19,9 @@ pub(crate) struct Data {
     /// Path, size and SHA-256 of each library that was swapped in.
     pub(crate) libraries: BTreeMap<String, String>,
     pub(crate) repeats: u32,
+    /// What the longer counts were limited by; 0 if by nothing.
+    #[serde(default)]
+    pub(crate) budget_seconds: f64,
     /// Each language on each library, in the order of the tables.
     pub(crate) rows: Vec<Row>,
     /// Languages that could not be measured, with the reason.
@@ -50,6 +53,9 @@ pub(crate) struct Cell {
     /// By figure, one value a trial.
     pub(crate) samples: BTreeMap<String, Vec<f64>>,
     pub(crate) failures: Vec<String>,
+    /// How long the last trial took, with all around it.
+    #[serde(default)]
+    pub(crate) trial_seconds: f64,
 }
 
 /// A figure: its name in `samples`, and which way is better.
@@ -91,6 +97,19 @@ pub(crate) fn kind_name(kind: Kind) -> &'static str {
 impl Cell {
     pub(crate) fn values(&self, figure: Figure) -> &[f64] {
         self.samples.get(figure.key()).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many there were.
+    pub(crate) fn trials(&self) -> usize {
+        self.samples.values().next().map_or(0, Vec::len) + self.failures.len()
+    }
+
+    /// How long a round trip or a message takes, if that was measured.
+    pub(crate) fn seconds_each(&self) -> Option<f64> {
+        match self.median(Figure::Rate) {
+            Some(rate) => Some(1.0 / rate),
+            None => self.median(Figure::Mean).map(|micros| 2e-6 * micros),
+        }
     }
 
     /// None if every trial failed.
@@ -206,6 +225,7 @@ impl Data {
             compilers: newer.compilers,
             libraries: newer.libraries,
             repeats: newer.repeats,
+            budget_seconds: newer.budget_seconds,
             ..self
         }
     }
@@ -223,6 +243,7 @@ mod tests {
             length,
             samples: BTreeMap::from([("messages_per_second".to_owned(), values.to_vec())]),
             failures: Vec::new(),
+            trial_seconds: 0.0,
         }
     }
 
@@ -233,6 +254,7 @@ mod tests {
             compilers: BTreeMap::new(),
             libraries: BTreeMap::new(),
             repeats: 1,
+            budget_seconds: 0.0,
             rows,
             skipped: BTreeMap::new(),
         }

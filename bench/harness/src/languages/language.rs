@@ -36,7 +36,7 @@ fn one() -> u64 {
 }
 
 /// One language with one binding.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Language {
     /// The folder's name.
     pub(crate) name: String,

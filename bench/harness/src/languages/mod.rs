@@ -1,24 +1,25 @@
 //! `tautline-bench languages`: what a binding costs in each language, on libzmq 4.3.5 and on Tautline.
 //!
-//! `language` reads the descriptors, `trial` runs one pair of processes and proves which library they had, `data` keeps
-//! what was measured, `pages` and `plots` show it. `docs/methodology.md` says what is measured and how.
+//! `language` reads the descriptors, `trial` runs one pair of processes and proves which library they had, `rounds` runs all
+//! trials, `data` keeps what was measured, `pages` and `plots` show it. `docs/methodology.md` says what is measured and how.
 
 mod data;
 mod language;
 mod pages;
 mod plots;
+mod rounds;
 mod trial;
 
 use crate::machine::{self, Machine};
-use crate::progress::{Progress, clock};
-use data::{BASELINE, Cell, Data, Row};
+use data::{BASELINE, Data};
 use language::Language;
+use rounds::{Outcome, Rounds};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
-use trial::{Kind, Libraries, Task};
+use std::time::Duration;
+use trial::{Kind, Libraries};
 
 /// What the command line asks for.
 pub(crate) struct Arguments {
@@ -43,6 +44,10 @@ pub(crate) struct Arguments {
     pub(crate) short: bool,
     /// A tenth of the shortest counts, twice: to try it out. Nothing is kept of what was there.
     pub(crate) quick: bool,
+    /// Stops after that time; the same command goes on from there.
+    pub(crate) part: Option<Duration>,
+    /// An interrupted run is not taken up.
+    pub(crate) fresh: bool,
 }
 
 #[derive(Deserialize)]
@@ -50,6 +55,8 @@ pub(crate) struct Arguments {
 struct Plan {
     repeats: u32,
     sizes: Vec<u64>,
+    /// The longest that a trial with one of the longer counts may take; 0 for any time.
+    budget_seconds: f64,
     latency: Latency,
     throughput: Throughput,
 }
@@ -69,6 +76,7 @@ struct Throughput {
 }
 
 /// One cell of the plan.
+#[derive(Debug)]
 struct Point {
     kind: Kind,
     size: u64,
@@ -121,19 +129,44 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool, String> {
     std::fs::create_dir_all(&scratch).map_err(|e| format!("{}: {e}", scratch.display()))?;
 
     announce(&languages, &skipped, &libraries, &points, repeats);
-    let rows = measure(&languages, &points, repeats, &libraries, &scratch);
+    let identities = BTreeMap::from([
+        ("libzmq".to_owned(), identity(&libraries.libzmq)),
+        ("tautline".to_owned(), identity(&libraries.tautline)),
+    ]);
+    let file =
+        arguments.programs.join(if arguments.quick { "unfinished-quick.json" } else { "unfinished.json" });
+    if arguments.fresh {
+        let _ = std::fs::remove_file(&file);
+    }
+    let outcome = Rounds {
+        languages: &languages,
+        points: &points,
+        plan: &plan,
+        repeats,
+        libraries: &libraries,
+        scratch: &scratch,
+        file,
+        key: format!("{repeats} {} {points:?} {identities:?} {languages:?}", plan.budget_seconds),
+        part: arguments.part,
+    }
+    .run();
     let _ = std::fs::remove_dir_all(&scratch);
+    let rows = match outcome? {
+        Outcome::Finished(rows) => rows,
+        Outcome::Interrupted(done, all) => {
+            println!("{done} of {all} trials are done; the same command goes on from there");
+            return Ok(true);
+        }
+    };
     let failures: usize = rows.iter().flat_map(|row| &row.cells).map(|cell| cell.failures.len()).sum();
 
     let data = Data {
         date: machine::date(),
         machine: Machine::here(),
         compilers: machine::versions(&[], &BTreeMap::new()),
-        libraries: BTreeMap::from([
-            ("libzmq".to_owned(), identity(&libraries.libzmq)),
-            ("tautline".to_owned(), identity(&libraries.tautline)),
-        ]),
+        libraries: identities,
         repeats,
+        budget_seconds: plan.budget_seconds,
         rows,
         skipped,
     };
@@ -194,95 +227,6 @@ fn announce(
     for point in points {
         let what = if point.kind == Kind::Latency { "round trips" } else { "messages" };
         println!("{repeats} times {} {what} of {} bytes", point.count, point.size);
-    }
-}
-
-/// Rounds over all cells, in each every language on every library in turn.
-fn measure(
-    languages: &[Language],
-    points: &[Point],
-    repeats: u32,
-    libraries: &Libraries,
-    scratch: &Path,
-) -> Vec<Row> {
-    let mut rows: Vec<(usize, Row)> = Vec::new();
-    for (at, language) in languages.iter().enumerate() {
-        for library in language.libraries() {
-            let cells = points.iter().map(|point| empty_cell(point, language)).collect();
-            let row = Row {
-                language: language.name.clone(),
-                title: language.title.clone(),
-                binding: language.binding.clone(),
-                library: (*library).to_owned(),
-                date: machine::date(),
-                versions: language.versions.clone(),
-                cells,
-            };
-            rows.push((at, row));
-        }
-    }
-    // How long a trial takes is not known before the first round: a guess, which the progress corrects by its pace.
-    let share = Duration::from_secs(2);
-    let trials = u32::try_from(rows.len() * points.len()).unwrap_or(u32::MAX).saturating_mul(repeats);
-    let mut progress = Progress::new(share * trials);
-    for _ in 0..repeats {
-        for (place, point) in points.iter().enumerate() {
-            for (at, row) in &mut rows {
-                let language = &languages[*at];
-                let cell = &mut row.cells[place];
-                let begin = Instant::now();
-                // A cell that failed twice is given up: a hang costs minutes each time.
-                if cell.failures.len() < 2 {
-                    let task = Task {
-                        kind: point.kind,
-                        size: point.size,
-                        count: cell.count,
-                        warm_up: point.warm_up,
-                    };
-                    match trial::run(language, &row.library, libraries, task, scratch) {
-                        Ok(figures) => {
-                            for (name, value) in figures {
-                                cell.samples.entry(name).or_default().push(value);
-                            }
-                        }
-                        Err(reason) => {
-                            let (name, kind) = (&language.name, data::kind_name(point.kind));
-                            progress.note(&format!(
-                                "FAILED {name} on {}, {kind}, {} bytes: {reason}",
-                                row.library, point.size
-                            ));
-                            cell.failures.push(reason);
-                        }
-                    }
-                }
-                progress.advance(share);
-                progress.show(&format!(
-                    "{} on {}: {} of {} bytes, {}",
-                    language.name,
-                    row.library,
-                    data::kind_name(point.kind),
-                    point.size,
-                    clock(begin.elapsed())
-                ));
-            }
-        }
-    }
-    progress.finish();
-    rows.into_iter().map(|(_, row)| row).collect()
-}
-
-fn empty_cell(point: &Point, language: &Language) -> Cell {
-    let count = match point.kind {
-        Kind::Latency => point.count,
-        Kind::Throughput => (point.count / language.slow).max(2),
-    };
-    Cell {
-        kind: data::kind_name(point.kind).to_owned(),
-        size: point.size,
-        count,
-        length: point.length,
-        samples: BTreeMap::new(),
-        failures: Vec::new(),
     }
 }
 

@@ -94,7 +94,11 @@ fn environment(data: &Data, text: &mut String) {
         "- {kind} with {} cores of {}, {} GiB; load average {} when the last trials began to count",
         machine.cores, machine.cpu, machine.memory_gib, machine.load
     );
-    let _ = writeln!(text, "- {} interleaved trials of each cell", data.repeats);
+    let _ = write!(text, "- {} interleaved trials of each cell", data.repeats);
+    if data.budget_seconds > 0.0 {
+        let _ = write!(text, "; the longer counts are what takes at most {} s", data.budget_seconds);
+    }
+    text.push('\n');
     for (name, library) in &data.libraries {
         let _ = writeln!(text, "- {}: {library}", library_title(name));
     }
