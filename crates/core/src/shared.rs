@@ -305,12 +305,12 @@ impl SharedSocket {
         }
         state.sentinel = Some(wanted);
         drop(state);
-        let mut fds = [self.inbox.waker().0.as_fd(), self.door.as_fd()]
-            .map(|fd| PollFd::new(fd.as_raw_fd(), PollFd::IN));
+        let mut fds =
+            [self.inbox.waker().as_fd(), self.door.as_fd()].map(|fd| PollFd::new(fd.as_raw_fd(), PollFd::IN));
         let slept = poll::poll(&mut fds, patience);
         let mut state = lock(&self.state);
         state.sentinel = None;
-        self.inbox.waker().0.drain();
+        self.inbox.waker().quieten();
         self.door.drain();
         if state.writers > 0 {
             // What they were refused for, the pattern may have forgotten.
@@ -369,7 +369,7 @@ impl SharedSocket {
     /// What can be done now; for pollers.
     pub(crate) fn refresh(&self, wanted: Wanted) -> Result<Wanted, Error> {
         let mut state = self.enter();
-        self.inbox.waker().0.drain();
+        self.inbox.waker().quieten();
         let result = state.socket().and_then(|socket| socket.refresh(wanted, true));
         self.pass_on(&mut state);
         result
@@ -396,7 +396,7 @@ impl SharedSocket {
 
     /// The descriptor that is woken for everything while somebody watches.
     pub fn wake_fd(&self) -> RawFd {
-        self.inbox.waker().0.as_fd().as_raw_fd()
+        self.inbox.waker().as_fd().as_raw_fd()
     }
 }
 

@@ -140,6 +140,10 @@ impl Socket {
 
     #[cold]
     fn send_waiting(&mut self, part: &mut Part<'_>, flags: Flags) -> Result<(), Error> {
+        if flags.dontwait() && self.inbox.is_exposed() {
+            // Before the last look: room that there is later signals anew.
+            self.inbox.waker().quieten();
+        }
         if flags.dontwait() && self.pipes.take_burst_refused() {
             // There is room, so nothing will announce it to those who wait on ZMQ_FD.
             self.inbox.nudge();
@@ -233,9 +237,12 @@ impl Socket {
         }
     }
 
-    /// Reads what the network has, without blocking.
+    /// Reads what the network has, without blocking. Not for a program that waits on ZMQ_FD, which is quietened instead: the I/O thread
+    /// listens for it all the time, and to take the reading over and give it back for every look would cost four system calls.
     fn pull(&mut self) -> Result<(), Error> {
-        if let Some(site) = &self.site {
+        if self.inbox.is_exposed() {
+            self.inbox.waker().quieten();
+        } else if let Some(site) = &self.site {
             site.set.acquire();
             site.set.read_ready();
             site.set.release();

@@ -159,7 +159,7 @@ fn sleep(
     let mut streams = full;
     fds.extend(streams.iter().map(|stream| PollFd::new(stream.as_fd().as_raw_fd(), PollFd::OUT)));
     for waiter in waiters.iter_mut() {
-        fds.push(PollFd::new(waiter.inbox().waker().0.as_fd().as_raw_fd(), PollFd::IN));
+        fds.push(PollFd::new(waiter.inbox().waker().as_fd().as_raw_fd(), PollFd::IN));
         match waiter.read_set().map(|set| (set.sleep_on(), set.raw_fd())) {
             Some((Sleep::Stream(stream), _)) => {
                 fds.push(PollFd::new(stream.as_fd().as_raw_fd(), PollFd::IN));
@@ -172,7 +172,7 @@ fn sleep(
     let patience = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     poll_for(&mut fds, patience)?;
     for waiter in waiters.iter() {
-        waiter.inbox().waker().0.drain();
+        waiter.inbox().waker().quieten();
     }
     raw.copy_from_slice(&fds[..raw.len()]);
     Ok(())

@@ -91,7 +91,7 @@ impl Desk {
         let mut inquiry = Inquiry { reader, _writer: writer, _end: mine.end, inbox, gone: false };
         // From now on the descriptor tells, also of what has come until now.
         if !inquiry.inbox.prepare_park() || inquiry.reader.ready() {
-            inquiry.inbox.waker().0.wake();
+            inquiry.inbox.waker().ring();
         }
         Ok(inquiry)
     }
@@ -121,12 +121,12 @@ pub(crate) enum Answer {
 impl Inquiry {
     /// Readable when there may be something.
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
-        self.inbox.waker().0.as_fd()
+        self.inbox.waker().as_fd()
     }
 
     /// Looks for the reply.
     pub(crate) fn answer(&mut self) -> Answer {
-        self.inbox.waker().0.drain();
+        self.inbox.waker().quieten();
         self.inbox.finish_park();
         loop {
             let mut news = Vec::new();

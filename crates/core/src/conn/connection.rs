@@ -63,6 +63,8 @@ pub(crate) struct Connection {
     has_control: AtomicBool,
     /// The I/O thread has flushed: the owner's next message looks at the clock.
     hint: AtomicBool,
+    /// The owner found the queue at its high-water mark, and may wait on ZMQ_FD for room.
+    wants_room: AtomicBool,
     /// The same for the log that it reads, and all others that read it.
     shared_hint: Mutex<Option<Arc<AtomicBool>>>,
     /// The connection is on the dirty list of the I/O thread's sweep.
@@ -122,6 +124,7 @@ impl Connection {
             control: Mutex::new(Vec::new()),
             has_control: AtomicBool::new(false),
             hint: AtomicBool::new(false),
+            wants_room: AtomicBool::new(false),
             shared_hint: Mutex::new(None),
             swept: Mark::new(),
             residual_armed: AtomicBool::new(false),
@@ -322,13 +325,30 @@ impl Connection {
         flushed == Flushed::Drained && self.has_control.load(Relaxed)
     }
 
-    /// Flushes, and arms write interest if the kernel is full.
+    /// Flushes for an owner that may be away: arms write interest if the kernel is full, and tells the owner of the room it waits for.
     pub(crate) fn pump_now(self: &Arc<Self>) -> Option<Flushed> {
         let flushed = self.try_flush();
-        if flushed == Some(Flushed::Blocked) {
-            self.want_write();
+        match flushed {
+            Some(Flushed::Blocked) => self.want_write(),
+            Some(Flushed::Drained) => self.tell_room(),
+            _ => {}
         }
         flushed
+    }
+
+    /// Owner: the queue is at its high-water mark; whoever else writes it tells when there is room. The owner then looks once more.
+    pub(crate) fn want_room(&self) {
+        self.wants_room.store(true, Relaxed);
+        // Store the wish, then load the credit; whoever writes gives credit, then loads the wish (with the fence in `has_more` between).
+        fence(SeqCst);
+    }
+
+    /// All was written: wakes an owner that waits for room. One that sleeps in a blocking send polls the stream itself; one that waits on
+    /// ZMQ_FD, in `poll` or in an event loop, does not.
+    pub(crate) fn tell_room(&self) {
+        if self.wants_room.load(Relaxed) && self.wants_room.swap(false, AcqRel) {
+            self.inbox.nudge();
+        }
     }
 
     /// I/O thread: the kernel takes bytes again, which is reported once. Whoever is writing just now may find it full and count on that
@@ -426,11 +446,6 @@ impl Connection {
     /// The stream to wait on for room, if a session is open.
     pub(crate) fn writable_stream(&self) -> Option<Arc<Stream>> {
         lock(&self.pump).stream().map(|(stream, _)| stream.clone())
-    }
-
-    /// Wakes an owner that waits for room by ZMQ_FD.
-    pub(crate) fn writable_again(&self) {
-        self.inbox.nudge();
     }
 
     /// Sends frames of the connection's own (PING, PONG) at the next message boundary.

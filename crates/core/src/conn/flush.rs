@@ -4,6 +4,7 @@
 //! written at once; a stream is written in large pieces; what stays behind is covered by the I/O thread's residual timer
 //! (`driver::residual`). `docs/architecture.md` has the reasons for the numbers.
 
+use super::saturation::Saturation;
 use std::cell::Cell;
 use std::sync::OnceLock;
 
@@ -17,6 +18,9 @@ pub(super) struct Times {
     floor: u64,
     /// Longest gap between two writes while a stream flows.
     gap_max: u64,
+    /// The same for a saturated sender whose messages come no faster than one in `slow`.
+    gap_saturated: u64,
+    slow: u64,
     /// How long the kernel's "full" is believed.
     blocked: u64,
     /// Longest cost of one write that is averaged; above it the thread was descheduled.
@@ -34,6 +38,8 @@ pub(super) fn times() -> &'static Times {
         Times {
             floor: ticks(500),
             gap_max: ticks(8_000),
+            gap_saturated: ticks(64_000),
+            slow: ticks(150),
             blocked: ticks(20_000),
             cost_max: ticks(15_000),
             quiet: ticks(10_000),
@@ -174,6 +180,7 @@ pub(crate) struct FlushRule {
     spent: u64,
     thread: usize,
     bursts: Bursts,
+    saturation: Saturation,
 }
 
 impl FlushRule {
@@ -191,21 +198,45 @@ impl FlushRule {
         // With many peers the flushes of the others make each one's gap pass: half of the time must be left for messages.
         let others =
             if !reply && self.thread == this_thread() { SPENT.get().saturating_sub(self.spent) } else { 0 };
-        let gap = self.gap.max(times.floor).max(self.cost / 4).max(others.saturating_mul(2));
+        if self.since == 1 {
+            self.saturation.begin(now, elapsed);
+        }
+        let gap = self.stream_gap().max(times.floor).max(self.cost / 4).max(others.saturating_mul(2));
         let due = elapsed >= if self.blocked { gap.max(times.blocked) } else { gap };
+        if self.blocked {
+            // Whoever waits for the kernel has not come to the end of a burst.
+            self.bursts.resume(now);
+        }
         let (ends, ahead) = self.bursts.look(now, self.since, self.last, self.cost);
         if due || (ends && !self.blocked) || (!self.blocked && pending >= FULL_BYTES) {
             return Decision::Flush;
         }
         let room = (FULL_BYTES.saturating_sub(pending) / (len as u64 + 2)).clamp(1, 16) as u32;
-        self.next =
-            self.since + if self.since < 4 { 1 } else { (self.since / 4).min(room).min(ahead).max(1) };
-        Decision::Later(self.bursts.leave())
+        let near = self.saturation.within(times.quiet / 2);
+        self.next = self.since
+            + if self.since < 4 { 1 } else { (self.since / 4).min(room).min(ahead).min(near).max(1) };
+        // The I/O thread knows of a full kernel.
+        Decision::Later(if self.blocked { Rest::Told } else { self.bursts.leave() })
+    }
+
+    /// The gap by the size of the last flushes, or what is good for a saturated sender.
+    fn stream_gap(&self) -> u64 {
+        let times = times();
+        if self.saturation.is_sure(times.slow) {
+            self.gap.max(times.gap_saturated)
+        } else if self.saturation.is_tried() {
+            self.gap.max(times.gap_max)
+        } else {
+            self.gap
+        }
     }
 
     /// Notes a flush that began at `start` and ended at `end` (ticks); `drained` unless the kernel would not take all.
     pub(crate) fn flushed(&mut self, start: u64, end: u64, drained: bool) {
         let times = times();
+        if drained {
+            self.saturation.written(self.since, start, self.cost, times.quiet);
+        }
         if self.since >= 4 {
             self.gap = (self.gap * 2).clamp(times.floor, gap_max());
         } else {
@@ -231,6 +262,7 @@ impl FlushRule {
 
     /// Notes that the sweep looks after what is queued: the next message asks again.
     pub(crate) fn swept(&mut self) {
+        self.saturation.forget();
         self.restart(1);
     }
 
@@ -241,6 +273,7 @@ impl FlushRule {
 
     /// Notes that somebody else holds the pump: look again after a few messages.
     pub(crate) fn contended(&mut self) {
+        self.saturation.forget();
         self.restart(8);
     }
 }
@@ -389,6 +422,51 @@ mod tests {
         rule.count();
         rule.decide(us(5051), 66, 64, false);
         assert_eq!(rule.bursts.began, us(5000));
+    }
+
+    /// Sends `messages` as a program does that works `work` ns on each, or, if it is `paced`, has one due every `work` ns; a write takes 3 µs
+    /// of its time. How many writes there were.
+    fn stream(rule: &mut FlushRule, messages: u64, work: u64, paced: bool) -> u64 {
+        let ticks = tautline_io::clock::nanos_to_ticks;
+        let (mut now, mut due, mut writes) = (rule.last + ticks(work), rule.last, 0);
+        for _ in 0..messages {
+            due += ticks(work);
+            now = if paced { due.max(now + ticks(50)) } else { now + ticks(work) };
+            if rule.count() && rule.decide(now, 66, 64, false) == Decision::Flush {
+                rule.flushed(now, now + ticks(3_000), true);
+                now += ticks(3_000);
+                writes += 1;
+            }
+        }
+        writes
+    }
+
+    #[test]
+    fn the_messages_of_a_saturated_sender_are_written_many_at_a_time() {
+        let mut rule = FlushRule::default();
+        stream(&mut rule, 500, 1_000, false);
+        let writes = stream(&mut rule, 10_000, 1_000, false);
+        assert!((100..250).contains(&writes), "{writes} writes, one in 64 us");
+        let later = rule.last + us(1_000);
+        assert_eq!(burst(&mut rule, later, 1), [1], "after a lull, at once");
+    }
+
+    #[test]
+    fn the_messages_of_a_paced_sender_hardly_wait() {
+        for interval in [4_000, 5_000, 8_000, 12_000, 100_000] {
+            let mut rule = FlushRule::default();
+            stream(&mut rule, 1_000, interval, true);
+            let writes = stream(&mut rule, 10_000, interval, true);
+            assert!(writes > 9_900, "{writes} writes of a message every {interval} ns");
+        }
+    }
+
+    #[test]
+    fn who_must_catch_up_is_not_taken_for_saturated() {
+        let mut rule = FlushRule::default();
+        stream(&mut rule, 1_000, 1_000, true);
+        let writes = stream(&mut rule, 10_000, 1_000, true);
+        assert!(writes > 700, "{writes} writes: the usual gap of 8 us, and 3 for the write");
     }
 
     #[test]

@@ -4,8 +4,9 @@ use super::reader::ReadSet;
 use super::{Connection, Herd, Summons};
 use crate::message::Metadata;
 use crate::monitor::Ends;
-use crate::queue::{FrameReader, FrameWriter, Inbox, Slot, Unpark};
+use crate::queue::{Descriptor, FrameReader, FrameWriter, Inbox, Signal, Slot, Unpark};
 use crate::sync::{Arc, Mutex, lock};
+use std::os::fd::BorrowedFd;
 use tautline_io::net::Stream;
 use tautline_io::reactor::Token;
 use tautline_io::wake::WakeFd;
@@ -69,12 +70,37 @@ pub(crate) enum News {
 }
 
 /// Wakes a socket's owner: through its descriptor, and the task that waits for the socket, if one does.
-pub(crate) struct Waker(pub(crate) WakeFd, Mutex<Option<std::task::Waker>>);
+pub(crate) struct Waker(Signal<WakeFd>, Mutex<Option<std::task::Waker>>);
+
+impl Descriptor for WakeFd {
+    fn write(&self) {
+        self.wake();
+    }
+
+    fn read(&self) -> bool {
+        self.drain()
+    }
+}
 
 impl Waker {
     /// A waker with this descriptor, and no task.
     pub(crate) fn new(fd: WakeFd) -> Self {
-        Waker(fd, Mutex::default())
+        Waker(Signal::new(fd), Mutex::default())
+    }
+
+    /// The descriptor to wait on.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.descriptor().as_fd()
+    }
+
+    /// Makes the descriptor readable.
+    pub(crate) fn ring(&self) {
+        self.0.raise();
+    }
+
+    /// Owner: makes the descriptor unreadable, before it looks at the news.
+    pub(crate) fn quieten(&self) {
+        self.0.quieten();
     }
 
     /// The task to wake next time, and only once.
@@ -85,7 +111,7 @@ impl Waker {
 
 impl Unpark for Waker {
     fn unpark(&self) {
-        self.0.wake();
+        self.0.raise();
         // In a statement of its own: the runtime is not called with the lock held.
         let task = lock(&self.1).take();
         if let Some(task) = task {

@@ -26,6 +26,8 @@ mod pump;
 #[cfg(not(loom))]
 pub(crate) mod reader;
 #[cfg(not(loom))]
+mod saturation;
+#[cfg(not(loom))]
 mod summons;
 
 #[cfg(not(loom))]

@@ -78,11 +78,11 @@ impl Surroundings for ReadSet {
     }
 
     fn wake_owner(&self) {
-        self.inbox.waker().0.wake();
+        self.inbox.waker().ring();
     }
 
     fn await_wake(&self) {
-        let mut fds = [PollFd::new(self.inbox.waker().0.as_fd().as_raw_fd(), PollFd::IN)];
+        let mut fds = [PollFd::new(self.inbox.waker().as_fd().as_raw_fd(), PollFd::IN)];
         // The time bound is for a wake-up that was drained by somebody else in between.
         let _ = poll::poll(&mut fds, Some(Duration::from_millis(1)));
     }

@@ -122,7 +122,7 @@ impl DatagramPort {
         self.serve();
         if let Some((socket, wake)) = lock(&self.tokens).take() {
             turn.unregister(socket, self.socket.as_fd());
-            turn.unregister(wake, self.inbox.waker().0.as_fd());
+            turn.unregister(wake, self.inbox.waker().as_fd());
         }
         lock(&self.far).closed = true;
         self.site.leave(&Resident::Datagram(self.clone()));
@@ -133,7 +133,7 @@ impl DatagramPort {
         let Ok(socket) = turn.register(self.clone(), self.socket.as_fd(), interest, Mode::Level) else {
             return self.end(turn);
         };
-        let wake = self.inbox.waker().0.as_fd();
+        let wake = self.inbox.waker().as_fd();
         match turn.register(self.clone(), wake, Interest::READ, Mode::Level) {
             Ok(wake) => *lock(&self.tokens) = Some((socket, wake)),
             Err(_) => {
@@ -286,7 +286,7 @@ impl Source for DatagramPort {
     fn ready(self: Arc<Self>, turn: &mut Turn, event: &Event) {
         let woken = lock(&self.tokens).is_some_and(|(_, wake)| wake == event.token);
         if woken {
-            self.inbox.waker().0.drain();
+            self.inbox.waker().quieten();
             let mut news = Vec::new();
             self.inbox.drain(&mut news);
             if news.iter().any(|news| matches!(news, News::Left(_))) {

@@ -47,7 +47,8 @@ impl Sweep {
         }
         for connection in work.drain(work.len().saturating_sub(BATCH)..).rev() {
             match connection.flush_some(MOST_BYTES) {
-                Some(Flushed::Drained | Flushed::NoLink | Flushed::Lost(_)) => {}
+                Some(Flushed::Drained) => connection.tell_room(),
+                Some(Flushed::NoLink | Flushed::Lost(_)) => {}
                 Some(Flushed::Blocked) => connection.want_write(),
                 Some(Flushed::Partly) => {
                     if connection.swept.set() {

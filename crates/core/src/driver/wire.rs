@@ -539,8 +539,6 @@ impl Source for Wire {
             Some(connection) if event.writable => {
                 if connection.pump_writable() == Some(Flushed::Drained) {
                     connection.let_go();
-                    // A sender that sleeps at its high-water mark polls for itself; one in zmq_poll on ZMQ_FD does not.
-                    connection.writable_again();
                 }
             }
             // A hang-up: the holder of the baton finds it behind the data that is still there.

@@ -57,6 +57,9 @@ impl Pipe {
                 if let Some(flushed) = connection.try_flush() {
                     self.flush.flushed(start, clock::ticks(), flushed == Flushed::Drained);
                 }
+                if !writer.has_room() {
+                    connection.want_room();
+                }
             }
             Link::Inproc(end) => {
                 if end.is_closed() {

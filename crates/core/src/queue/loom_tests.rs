@@ -481,3 +481,48 @@ fn loom_a_log_never_runs_ahead_of_its_reader_by_more_than_the_limit() {
         pump.join().unwrap();
     });
 }
+
+/// An eventfd, as far as it matters.
+#[derive(Default)]
+struct Readable(crate::sync::atomic::AtomicBool);
+
+impl Descriptor for Readable {
+    fn write(&self) {
+        self.0.store(true, crate::sync::atomic::Ordering::SeqCst);
+    }
+
+    fn read(&self) -> bool {
+        self.0.swap(false, crate::sync::atomic::Ordering::SeqCst)
+    }
+}
+
+#[test]
+fn loom_a_signal_is_written_for_all_that_is_told() {
+    use crate::sync::atomic::AtomicU32;
+    use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
+    model(3, || {
+        let shared = Arc::new((Signal::new(Readable::default()), AtomicU32::new(0)));
+        let wakers: Vec<_> = (0..2)
+            .map(|_| {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    shared.1.fetch_add(1, Relaxed);
+                    shared.0.raise();
+                })
+            })
+            .collect();
+        let (signal, told) = &*shared;
+        while told.load(Relaxed) < 2 {
+            // Sleeps as long as the descriptor cannot be read: a lost wake-up never gets out of here.
+            while !signal.descriptor().0.load(SeqCst) {
+                thread::yield_now();
+            }
+            signal.quieten();
+        }
+        for waker in wakers {
+            waker.join().unwrap();
+        }
+        signal.quieten();
+        assert!(!signal.descriptor().read(), "nothing told, and not quiet");
+    });
+}

@@ -18,7 +18,8 @@
 //! - only the consumer gives nodes up, and only those it has left; it goes to a next node only for bytes that are published;
 //! - the last handle frees everything. The death of the other side is not told here: that is the business of whoever owns both.
 //!
-//! Beside the chains: `log` (one chain for many connections), `slot` (ZMQ_CONFLATE: the newest message only) and `inbox` (news from the I/O side to a socket's owner).
+//! Beside the chains: `log` (one chain for many connections), `slot` (ZMQ_CONFLATE: the newest message only), `inbox` (news from the I/O side to a socket's owner) and
+//! `signal` (what wakes it).
 #![allow(unsafe_code)]
 
 mod chain;
@@ -33,6 +34,7 @@ mod pool;
 mod producer;
 mod reader;
 mod segment;
+mod signal;
 mod slot;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -43,6 +45,7 @@ pub(crate) use filler::ByteFiller;
 pub(crate) use inbox::{Inbox, Unpark};
 pub(crate) use log::{LONGEST as LONGEST_IN_LOG, Log, LogLength, LogReader, Progress};
 pub(crate) use reader::{FrameReader, Head};
+pub(crate) use signal::{Descriptor, Signal};
 pub(crate) use slot::Slot;
 pub(crate) use writer::FrameWriter;
 

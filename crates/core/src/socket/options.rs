@@ -112,7 +112,7 @@ impl Socket {
 
     /// ZMQ_EVENTS: what can be done now. Quietens ZMQ_FD.
     fn events(&mut self) -> Result<i32, Error> {
-        self.inbox.waker().0.drain();
+        self.inbox.waker().quieten();
         let mut can = self.refresh(Wanted { read: true, write: true }, true)?;
         can.write = can.write || self.ask_for_room();
         Ok((if can.read { POLLIN } else { 0 }) | (if can.write { POLLOUT } else { 0 }))
@@ -134,6 +134,6 @@ impl Socket {
 
     fn wake_descriptor(&self) -> i32 {
         use std::os::fd::AsRawFd;
-        self.inbox.waker().0.as_fd().as_raw_fd()
+        self.inbox.waker().as_fd().as_raw_fd()
     }
 }

@@ -137,7 +137,7 @@ impl Socket {
     fn wake_up(&mut self) {
         self.inbox.finish_park();
         self.inbox.waker().set_task(None);
-        self.inbox.waker().0.drain();
+        self.inbox.waker().quieten();
     }
 
     /// Ends a wait that nobody is going to continue: the I/O thread looks after the connections again.
@@ -174,7 +174,7 @@ impl Socket {
     /// # Errors
     /// If there are no descriptors left.
     pub fn descriptors(&self) -> io::Result<Vec<OwnedFd>> {
-        let mut all = vec![self.inbox.waker().0.as_fd().try_clone_to_owned()?];
+        let mut all = vec![self.inbox.waker().as_fd().try_clone_to_owned()?];
         if let Some(site) = &self.site {
             all.push(site.set.as_fd().try_clone_to_owned()?);
         }

@@ -6,7 +6,10 @@ use crate::queue::FrameWriter;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, lock};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
 use tautline_io::net::Stream;
+use tautline_io::poll::{self, PollFd};
 use tautline_io::reactor::Token;
 use tautline_io::wake::WakeFd;
 use tautline_proto::SocketType;
@@ -101,4 +104,28 @@ fn no_read_or_write_is_larger_than_the_program_wants() {
     assert_eq!(intake.read(&mut found), Took::Bytes { published: false });
     assert_eq!(intake.read(&mut found), Took::Bytes { published: true });
     assert_eq!(intake.read(&mut found), Took::Nothing);
+}
+
+#[test]
+fn an_owner_that_waits_for_room_is_told_whoever_writes() {
+    let asked = Arc::new(Asked::default());
+    let (connection, mut writer, _peer) = open(&asked, |_| ());
+    connection.inbox.expose();
+    let told = || {
+        let mut fds = [PollFd::new(connection.inbox.waker().as_fd().as_raw_fd(), PollFd::IN)];
+        let told = poll::poll(&mut fds, Some(Duration::ZERO)).unwrap() == 1;
+        connection.inbox.waker().quieten();
+        told
+    };
+    writer.append(0, b"somebody else writes this");
+    writer.publish();
+    assert_eq!(connection.pump_now(), Some(Flushed::Drained));
+    assert!(!told(), "nobody asked");
+    connection.want_room();
+    writer.append(0, b"and this");
+    writer.publish();
+    assert_eq!(connection.pump_now(), Some(Flushed::Drained));
+    assert!(told());
+    assert_eq!(connection.pump_now(), Some(Flushed::Drained));
+    assert!(!told(), "once");
 }
