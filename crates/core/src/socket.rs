@@ -237,11 +237,18 @@ impl Socket {
         }
     }
 
-    /// Reads what the network has, without blocking. Not for a program that waits on ZMQ_FD, which is quietened instead: the I/O thread
-    /// listens for it all the time, and to take the reading over and give it back for every look would cost four system calls.
+    /// Reads what the network has, without blocking. For a program that waits on ZMQ_FD the I/O thread listens all the time: to take
+    /// the reading over and give it back for every look would cost four system calls.
     fn pull(&mut self) -> Result<(), Error> {
         if self.inbox.is_exposed() {
-            self.inbox.waker().quieten();
+            use SocketType::{Pub, Push, Radio, Scatter};
+            let sends_only = matches!(self.socket_type, Pub | Push | Radio | Scatter);
+            let set = self.site.as_ref().filter(|_| !sends_only).map(|site| &site.set);
+            self.inbox.waker().quiet(|| {
+                if let Some(set) = set {
+                    set.glance();
+                }
+            });
         } else if let Some(site) = &self.site {
             site.set.acquire();
             site.set.read_ready();

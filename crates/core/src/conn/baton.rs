@@ -8,7 +8,11 @@
 //! ARMED      nobody reads; the registration in the I/O thread's reactor is live
 //! IO         the I/O thread reads                    IO_WANTED  the same, and the owner waits for its wake-up
 //! OWNER      the owner reads, or sleeps in a wait    KEPT       the owner is elsewhere; not registered
+//! GLANCE     the owner reads what is there just now  MISSED     the same, and the registration has fired meanwhile
 //! ```
+//!
+//! A program that waits on ZMQ_FD looks in passing, around every message, while the I/O thread listens: such a *glance* leaves the
+//! registration alone, unless it fires in the middle.
 //!
 //! The order of each pair of steps below is needed for no wake-up to be lost; the loom model at the end of this file runs this very
 //! code: arm before `ARMED`, the timer off before `tick_on` is cleared, a look for `KEPT` after that, a look at the
@@ -22,6 +26,8 @@ const IO: u32 = 1;
 const IO_WANTED: u32 = 2;
 const OWNER: u32 = 3;
 const KEPT: u32 = 4;
+const GLANCE: u32 = 5;
+const MISSED: u32 = 6;
 
 /// What the baton needs from around it.
 pub(crate) trait Surroundings {
@@ -121,9 +127,31 @@ impl Baton {
         around.arm();
     }
 
+    /// Owner, to whom the I/O thread listens: it may read what is there, if nobody reads just now, and then says `end_glance`.
+    pub(crate) fn glance(&self) -> bool {
+        self.word.compare_exchange(ARMED, GLANCE, Acquire, Relaxed).is_ok()
+    }
+
+    /// Owner: has read.
+    pub(crate) fn end_glance(&self, around: &impl Surroundings) {
+        // Release pairs with the Acquire of whoever reads next.
+        if self.word.compare_exchange(GLANCE, ARMED, Release, Relaxed).is_err() {
+            self.release_armed(around);
+        }
+    }
+
     /// I/O thread: the registration has fired. False: stale, somebody else reads.
     pub(crate) fn io_event(&self) -> bool {
-        self.word.compare_exchange(ARMED, IO, AcqRel, Relaxed).is_ok()
+        loop {
+            if self.word.compare_exchange(ARMED, IO, AcqRel, Relaxed).is_ok() {
+                return true;
+            }
+            // An owner that only glances must make the registration live again. It may just have ended its glance: then once more.
+            match self.word.compare_exchange(GLANCE, MISSED, AcqRel, Relaxed) {
+                Err(ARMED) => {}
+                _ => return false,
+            }
+        }
     }
 
     /// I/O thread: the owner wants the baton; stop reading soon.

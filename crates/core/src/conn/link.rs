@@ -98,6 +98,11 @@ impl Waker {
         self.0.raise();
     }
 
+    /// Owner: makes the descriptor unreadable and looks at the network by `look`, before it looks at the news.
+    pub(crate) fn quiet(&self, look: impl FnOnce()) {
+        self.0.quiet(look);
+    }
+
     /// Owner: makes the descriptor unreadable, before it looks at the news.
     pub(crate) fn quieten(&self) {
         self.0.quieten();

@@ -194,6 +194,14 @@ impl ReadSet {
         }
     }
 
+    /// For an owner that waits on ZMQ_FD: reads what is there, if the I/O thread, which listens, does not do so just now.
+    pub(crate) fn glance(&self) {
+        if self.baton.glance() {
+            self.read_ready();
+            self.baton.end_glance(self);
+        }
+    }
+
     /// Gives it to the I/O thread, which listens from now on: for an owner that waits for being told.
     pub(crate) fn hand_over(&self) {
         self.baton.release_armed(self);

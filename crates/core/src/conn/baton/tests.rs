@@ -141,7 +141,29 @@ impl Model {
     }
 }
 
+/// An owner that looks `glances` times, like one that waits on ZMQ_FD, instead of waiting itself.
+fn glancing_model(messages: u32, glances: u32) {
+    run(messages, move |model| {
+        for _ in 0..glances {
+            if model.baton.glance() {
+                model.read();
+                model.baton.end_glance(model);
+            }
+        }
+    });
+}
+
 fn model(messages: u32, away: u32) {
+    run(messages, move |model| {
+        let mut received = 0;
+        for _ in 0..messages - away {
+            model.recv(&mut received);
+        }
+    });
+}
+
+/// After `owner` has come and gone, all messages are read.
+fn run(messages: u32, owner: impl Fn(&Model) + Copy + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.max_branches = 20_000;
@@ -161,10 +183,7 @@ fn model(messages: u32, away: u32) {
                 }
             })
         };
-        let mut received = 0;
-        for _ in 0..messages - away {
-            model.recv(&mut received);
-        }
+        owner(&model);
         let mut kernel = model.kernel.lock().unwrap();
         while model.tail.load(Acquire) < messages {
             kernel = model.owner.wait(kernel).unwrap();
@@ -185,4 +204,9 @@ fn loom_owner_receives_all() {
 #[test]
 fn loom_io_thread_reads_ahead_for_an_absent_owner() {
     model(2, 1);
+}
+
+#[test]
+fn loom_a_glance_hides_nothing_from_the_io_thread() {
+    glancing_model(2, 2);
 }
