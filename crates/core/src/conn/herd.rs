@@ -3,31 +3,25 @@
 //! With more than a few connections the owner does not write to them itself: it wakes the I/O thread once, which then writes to one after the
 //! other what there is, round after round, until a round has found nothing new. So the faster messages come, the more of them go into
 //! one write, and publishing one never takes long.
-//!
-//! ```text
-//! owner:       append, publish;   look after it?  [light barrier; active?]  -> active = true, start a round
-//! I/O thread:  round ... nothing new:  active = false  [heavy barrier]  anything new?  -> active = true, another round
-//! ```
+//! [`Rounds`] says when the rounds begin and end.
 
+use super::rounds::Rounds;
 use super::{Connection, IoSide};
 use crate::queue::LogLength;
-use crate::sync::atomic::AtomicBool;
-use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
-use crate::sync::{Arc, Mutex, barrier_heavy, barrier_light, lock};
+use crate::sync::{Arc, Mutex, lock};
 
 /// The connections that read one log.
 pub(crate) struct Herd {
     log: LogLength,
     connections: Mutex<Vec<Arc<Connection>>>,
-    /// The I/O thread goes over them.
-    active: AtomicBool,
+    rounds: Rounds,
     io: Arc<dyn IoSide>,
 }
 
 impl Herd {
     /// The readers of this log: none yet.
     pub(crate) fn new(log: LogLength, io: Arc<dyn IoSide>) -> Arc<Self> {
-        Arc::new(Herd { log, connections: Mutex::default(), active: AtomicBool::new(false), io })
+        Arc::new(Herd { log, connections: Mutex::default(), rounds: Rounds::new(), io })
     }
 
     /// Owner: this connection reads the log now.
@@ -43,35 +37,29 @@ impl Herd {
     /// Owner: something was published. One load while the I/O thread is at work.
     #[inline]
     pub(crate) fn look_after(self: &Arc<Self>) {
-        // Store (the log's tail), then load: pairs with the heavy barrier in `round`.
-        barrier_light();
-        if !self.active.load(Relaxed) {
+        if !self.rounds.under_way() {
             self.start();
         }
     }
 
     #[cold]
     fn start(self: &Arc<Self>) {
-        if !self.active.swap(true, AcqRel) {
+        if self.rounds.start() {
             self.io.sweep(self.clone());
         }
     }
 
     /// I/O thread: one round. True if there must be another one.
     pub(crate) fn round(&self) -> bool {
-        let before = self.log.now();
-        // The list is short-lived: the owner, who adds and removes, must not wait for a round.
-        let connections = lock(&self.connections).clone();
-        let mut missed = false;
-        for connection in connections {
-            missed |= connection.pump_now().is_none();
-        }
-        if missed || self.log.now() != before {
-            return true;
-        }
-        self.active.store(false, Relaxed);
-        // Store, then load: pairs with the light barrier in `look_after`.
-        barrier_heavy();
-        self.log.now() != before && !self.active.swap(true, AcqRel)
+        let length = || self.log.now();
+        self.rounds.round(length, || {
+            // The list is short-lived: the owner, who adds and removes, must not wait for a round.
+            let connections = lock(&self.connections).clone();
+            let mut missed = false;
+            for connection in connections {
+                missed |= connection.pump_now().is_none();
+            }
+            missed
+        })
     }
 }

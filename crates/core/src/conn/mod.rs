@@ -7,6 +7,7 @@
 //!
 //! Nothing here knows sockets or patterns. News go up through the socket's inbox; what only the I/O thread can do goes to [`IoSide`].
 
+mod alarm;
 pub(crate) mod baton;
 #[cfg(not(loom))]
 pub(crate) mod crowd;
@@ -25,6 +26,7 @@ mod link;
 mod pump;
 #[cfg(not(loom))]
 pub(crate) mod reader;
+mod rounds;
 #[cfg(not(loom))]
 mod saturation;
 #[cfg(not(loom))]
