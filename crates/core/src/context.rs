@@ -24,7 +24,7 @@ use std::io::ErrorKind;
 use tautline_io::poll::{self, PollFd};
 use tautline_io::wake::WakeFd;
 use tautline_io::{barrier, clock, thread};
-use tautline_proto::zap;
+use tautline_proto::{SocketType, zap};
 
 /// A ZeroMQ context. Clones are the same context.
 #[derive(Clone)]
@@ -40,6 +40,8 @@ struct Inner {
     /// Where the ZAP handler is found.
     desk: Arc<Desk>,
     next_id: AtomicU64,
+    /// The options of the socket that was made last, as they were then.
+    fresh: Mutex<Option<(ContextDefaults, Arc<Options>)>>,
 }
 
 #[derive(Default)]
@@ -123,6 +125,7 @@ impl Context {
             tickets: Arc::new(Tickets { count: AtomicUsize::new(0), gone: WakeFd::new().ok() }),
             desk: Arc::default(),
             next_id: AtomicU64::new(1),
+            fresh: Mutex::default(),
         }))
     }
 
@@ -188,6 +191,20 @@ impl Context {
             desk: self.0.desk.clone(),
             lingering: Ticket::new(tickets),
         })
+    }
+
+    /// The options of a new socket, which it shares with others of its type until it sets one.
+    pub(crate) fn options(&self, socket_type: SocketType, defaults: ContextDefaults) -> Arc<Options> {
+        let mut fresh = lock(&self.0.fresh);
+        if let Some((then, options)) = &*fresh
+            && *then == defaults
+            && options.socket_type == socket_type
+        {
+            return options.clone();
+        }
+        let options = Arc::new(Options::new(socket_type, &defaults));
+        *fresh = Some((defaults, options.clone()));
+        options
     }
 
     /// The least loaded I/O thread; starts them all with the first socket. `None` with ZMQ_IO_THREADS 0.

@@ -291,16 +291,16 @@ fn regrouped(distribution: &mut FanOut, pipes: &mut Pipes, change: Regrouped) {
 impl Pattern for Publisher {
     fn attach(&mut self, pipes: &mut Pipes, id: PipeId) {
         self.distribution.attach(id);
-        let welcome = std::mem::take(&mut pipes.options.xpub_welcome_msg);
+        let options = pipes.options.clone();
+        let welcome = &options.xpub_welcome_msg;
         if let Some(pipe) = pipes.get(id) {
             if !welcome.is_empty() && pipe.can_send() {
-                pipe.send(&mut Part { body: Body::Borrowed(&welcome), more: false, patient: false });
+                pipe.send(&mut Part { body: Body::Borrowed(welcome), more: false, patient: false });
             }
             if !pipe.announces() {
                 self.polled.push(id);
             }
         }
-        pipes.options.xpub_welcome_msg = welcome;
         self.distribution.wake_together(pipes);
         self.readable(pipes, id);
     }

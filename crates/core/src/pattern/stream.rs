@@ -55,7 +55,7 @@ impl Pattern for Stream {
             let made = self.ids.make();
             self.ids.insert(pipe, id, made.clone());
             // How a program learns the id of the peer it has just connected to: ZMQ_ROUTING_ID tells it.
-            pipes.options.routing_id = made;
+            pipes.options_mut().routing_id = made;
         } else {
             self.ids.insert(pipe, id, chosen);
         }

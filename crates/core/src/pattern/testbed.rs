@@ -58,7 +58,7 @@ impl Bed {
         let mut options = Options::new(socket_type, &ContextDefaults::default());
         set(&mut options);
         let pattern = (entry(socket_type).unwrap().create)();
-        Bed { pattern, pipes: Pipes::new(options), peers: BTreeMap::new() }
+        Bed { pattern, pipes: Pipes::new(options.into()), peers: BTreeMap::new() }
     }
 
     /// A peer arrives.
@@ -83,7 +83,7 @@ impl Bed {
 
     /// A pipe of which the pattern does not know.
     pub(super) fn insert(&mut self, routing_id: &[u8], chosen: &[u8]) -> PipeId {
-        let mut theirs = self.pipes.options.clone();
+        let mut theirs = Options::clone(&self.pipes.options);
         theirs.routing_id = routing_id.to_vec();
         let (mut here, there) = pair(&self.pipes.options, &theirs);
         here.routing_id = chosen.to_vec();

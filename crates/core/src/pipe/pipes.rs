@@ -36,13 +36,13 @@ pub(crate) struct Pipes {
     wires: usize,
     /// What the I/O thread does for this socket, if there is one.
     pub(crate) io: Option<Arc<dyn IoSide>>,
-    /// The socket's options as they are now.
-    pub(crate) options: Options,
+    /// The socket's options as they are now, shared with its connections until one of them changes.
+    pub(crate) options: Arc<Options>,
 }
 
 impl Pipes {
     /// No pipes yet.
-    pub(crate) fn new(options: Options) -> Self {
+    pub(crate) fn new(options: Arc<Options>) -> Self {
         Pipes {
             slots: Vec::new(),
             vacant: Vec::new(),
@@ -75,6 +75,11 @@ impl Pipes {
         if let Some(Some(pipe)) = self.slots.get(next.0 as usize) {
             pipe.prefetch_queue();
         }
+    }
+
+    /// The socket's options, to change one.
+    pub(crate) fn options_mut(&mut self) -> &mut Options {
+        Arc::make_mut(&mut self.options)
     }
 
     /// The names of all pipes.

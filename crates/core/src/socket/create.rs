@@ -7,7 +7,6 @@ use crate::context::{Context, Place};
 use crate::driver::Site;
 use crate::error::Error;
 use crate::monitor::Tap;
-use crate::options::Options;
 use crate::pattern::{self, Entry};
 use crate::pipe::Pipes;
 use crate::sync::Arc;
@@ -40,7 +39,7 @@ impl Context {
                 Some(Arc::new(Site::new(kind(entry), inbox, set, driver, tap.clone(), desk, lingering)))
             }
         };
-        let mut pipes = Pipes::new(Options::new(socket_type, &defaults));
+        let mut pipes = Pipes::new(self.options(socket_type, defaults));
         pipes.io = site.clone().map(|site| site as _);
         Ok(Socket {
             inbox,

@@ -52,7 +52,7 @@ impl Socket {
             return Ok(());
         }
         let site = self.site_for_streams()?;
-        let options = Arc::new(self.pipes.options.clone());
+        let options = self.pipes.options.clone();
         match transport::listen(&parsed, &options) {
             Ok(bound) => {
                 self.last_endpoint = bound.endpoint.clone();
@@ -98,8 +98,10 @@ impl Socket {
             Err(error) => return Err(error),
         }
         // The options of this endpoint keep the routing id: with ZMQ_IMMEDIATE the pipe that it is for is still to come.
-        let options = Arc::new(self.pipes.options.clone());
-        self.pipes.options.connect_routing_id = None;
+        let options = self.pipes.options.clone();
+        if options.connect_routing_id.is_some() {
+            self.pipes.options_mut().connect_routing_id = None;
+        }
         let (connection, id) = if options.immediate {
             (None, None)
         } else {
@@ -119,7 +121,9 @@ impl Socket {
         let (mine, theirs) = inproc::pair(&self.pipes.options, [nobody, self.whoami()]);
         let send_hwm = self.pipes.options.send_hwm;
         let mut pipe = Pipe::inproc(mine, send_hwm, true);
-        pipe.routing_id = self.pipes.options.connect_routing_id.take().unwrap_or_default();
+        if self.pipes.options.connect_routing_id.is_some() {
+            pipe.routing_id = self.pipes.options_mut().connect_routing_id.take().unwrap_or_default();
+        }
         let Some(id) = self.attach(pipe) else { return Ok(None) };
         if let Some(peer) = self.context.connect_inproc(name, theirs) {
             self.ready(id, |pipe| pipe.set_peer(peer), false);
@@ -240,6 +244,10 @@ impl Socket {
     }
 
     pub(super) fn add_endpoint(&mut self, given: &str, what: What) {
+        if self.endpoints.is_empty() {
+            // Most sockets have one.
+            self.endpoints.reserve_exact(1);
+        }
         self.endpoints.push(Entry { given: given.to_owned(), what });
     }
 

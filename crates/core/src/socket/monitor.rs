@@ -77,7 +77,7 @@ impl Socket {
         }
         self.tap.listen(0, None);
         let mut socket = self.context.socket(socket_type)?;
-        socket.pipes.options.linger = Some(Duration::ZERO);
+        socket.pipes.options_mut().linger = Some(Duration::ZERO);
         socket.bind(endpoint)?;
         let sink: Box<dyn EventSink> =
             if version == 1 { Box::new(FirstVersion(socket)) } else { Box::new(SecondVersion(socket)) };

@@ -35,7 +35,7 @@ impl Socket {
                 self.close_refused();
                 return result;
             }
-            _ => self.pipes.options.set(code, value)?,
+            _ => self.pipes.options_mut().set(code, value)?,
         }
         self.option_set(code);
         Ok(())
@@ -50,7 +50,7 @@ impl Socket {
         if matches!(code, SUBSCRIBE | UNSUBSCRIBE) {
             return self.set_option(code, &[]);
         }
-        self.pipes.options.set_null(code)?;
+        self.pipes.options_mut().set_null(code)?;
         self.option_set(code);
         Ok(())
     }
