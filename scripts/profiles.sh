@@ -4,9 +4,9 @@
 #
 #   scripts/profiles.sh [ARGUMENTS OF THE HARNESS]      for example --pairs 5 --only transport=tcp
 #
-# The reference is -O3 without link-time optimisation in Cargo's usual 16 units. `abort` may not be shipped: a library
-# must not end its caller's process. `native` runs on this machine only. `pgo` is trained with the scenario's own cells,
-# and left out if there is no llvm-profdata of the compiler's version (rustup component add llvm-tools).
+# The reference is what is shipped. `abort` may not be shipped: a library must not end its caller's process. `native` runs
+# on this machine only. `pgo` and `fat-pgo` are trained with the scenario's own cells, message objects and fan-out, and left out
+# if there is no llvm-profdata of the compiler's version (rustup component add llvm-tools). BUILD_ONLY=1 does not run them.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -47,49 +47,33 @@ variant native "thin LTO, target-cpu=native" thin 1 unwind -Ctarget-cpu=native
 
 profdata=$(rustc --print sysroot)/lib/rustlib/$host/bin/llvm-profdata
 if [ -x "$profdata" ]; then
-    variant train "with counters" thin 1 unwind "-Cprofile-generate=$work/counts"
-    unset 'names[-1]'
+    variant train "thin LTO, with counters" thin 1 unwind "-Cprofile-generate=$work/counts"
     rm -rf "$work/counts"
     echo "profiles: training"
+    train() {
+        LD_LIBRARY_PATH=$work/train "$work/bin/zmq-bench" "$@" --timeout 60 >/dev/null
+    }
     for transport in tcp ipc inproc; do
-        for pattern in push_pull router_router pub_sub req_rep; do
-            for size in 64 1024 8192; do
-                count=200000
-                [ "$pattern" != req_rep ] || count=20000
-                LD_LIBRARY_PATH=$work/train "$work/bin/zmq-bench" --pattern $pattern --transport $transport \
-                    --size $size --count $count >/dev/null
+        for size in 64 1024 8192 65536; do
+            count=$((size < 8192 ? 200000 : 20000))
+            for pattern in push_pull router_router pub_sub; do
+                for api in buffers messages; do
+                    train --pattern $pattern --transport $transport --size $size --count $count --api $api
+                done
             done
+            train --pattern req_rep --transport $transport --size $size --count 20000
         done
+        train --pattern fan_out --subscribers 4 --transport $transport --size 64 --count 100000
     done
     "$profdata" merge -o "$work/counts.profdata" "$work/counts"
     variant pgo "thin LTO, trained" thin 1 unwind "-Cprofile-use=$work/counts.profdata"
+    variant fat-pgo "fat LTO, trained" fat 1 unwind "-Cprofile-use=$work/counts.profdata"
 else
-    echo "profiles: no $profdata, so no pgo"
+    echo "profiles: no $profdata, so none that is trained"
 fi
 
-list=$(printf '"%s", ' "${names[@]}")
-{
-    echo "title = \"Build profiles\""
-    echo "peers = [${list%, }]"
-    cat <<'TOML'
-pairs = 7
-target_ms = 200
-timeout_s = 20
-calibration_ms = 5
-
-[[cells]]
-pattern = ["push_pull", "router_router", "pub_sub"]
-transport = ["tcp", "inproc"]
-size = [64, 1024]
-
-[[cells]]
-pattern = ["req_rep"]
-transport = ["tcp", "inproc"]
-size = [64]
-TOML
-} >"$work/profiles.toml"
 libraries=()
 for name in "${names[@]}"; do libraries+=(--library "$name=$work/$name"); done
 if [ "${BUILD_ONLY:-0}" = 1 ]; then exit 0; fi
-exec "$target/debug/tautline-bench" run --scenario "$work/profiles.toml" "${libraries[@]}" --peers "$work/peers" \
-    --programs "$work/bin" --out "$work" "$@"
+exec "$target/debug/tautline-bench" run --scenario bench/scenarios/profiles.toml "${libraries[@]}" --peers "$work/peers" \
+    --programs "$work/bin" --out "$target/bench/profiles" "$@"
