@@ -19,6 +19,7 @@ const SNDHWM: i32 = 23;
 const LAST_ENDPOINT: i32 = 32;
 const ROUTER_MANDATORY: i32 = 33;
 const ACCEPT_FAILED: u16 = 0x40;
+const DISCONNECTED: u16 = 0x200;
 const HANDSHAKE_FAILED_PROTOCOL: u16 = 0x2000;
 
 fn test(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
@@ -145,6 +146,41 @@ fn a_flood_of_subscriptions_gets_through() {
                 }
             }
         });
+    }
+}
+
+/// A socket that only sends reads past what nobody wants, and finds the end behind it.
+#[test]
+fn who_only_sends_sees_a_talkative_peer_go() {
+    for (socket_type, peer) in
+        [(SocketType::Pub, "SUB"), (SocketType::Radio, "DISH"), (SocketType::Push, "PULL")]
+    {
+        // Full at the high-water mark, at a multiple of it, and in between.
+        for unwanted in [1000, 1999, 2000, 2500] {
+            test("talkative", move |context| {
+                let (mut socket, address) = bound(context, socket_type);
+                let mut monitor = monitor(context, &mut socket, DISCONNECTED);
+                let mut stream = raw_peer(&address, peer);
+                stream.write_all(b"\x04\x0a\x09SUBSCRIBE").unwrap();
+                stream.write_all(&b"\x00\x02hi".repeat(unwanted)).unwrap();
+                stream.shutdown(std::net::Shutdown::Write).unwrap();
+                let mut head = Message::new();
+                while monitor.recv_message(&mut head, Flags::DONTWAIT).is_err() {
+                    let _ = socket.send(b"x", Flags::DONTWAIT);
+                    std::thread::yield_now();
+                }
+                assert_eq!(head.as_slice()[..2], DISCONNECTED.to_ne_bytes());
+                // Its successor is heard.
+                if peer == "SUB" {
+                    let mut stream = raw_peer(&address, peer);
+                    stream.write_all(b"\x04\x0a\x09SUBSCRIBE").unwrap();
+                    stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+                    while !stream.read(&mut [0; 16]).is_ok_and(|read| read > 0) {
+                        socket.send(b"x", Flags::NONE).unwrap();
+                    }
+                }
+            });
+        }
     }
 }
 

@@ -6,11 +6,12 @@
 
 use super::Pattern;
 use super::fan_out::FanOut;
+use super::notices::{Change, Notices, Origin};
+use super::polled::Polled;
 use super::subscriptions::{PeerSubscriptions, Regrouped, Removed};
 use crate::error::Error;
 use crate::message::Message;
 use crate::pipe::{Body, Part, PipeId, Pipes, Received, Target};
-use std::collections::VecDeque;
 use tautline_proto::{command, frame, legacy_subscription};
 
 #[cfg(test)]
@@ -18,24 +19,6 @@ mod tests;
 
 /// How many frames of one pipe are taken before a message to be sent has its turn.
 const BATCH: usize = 1000;
-
-/// A message part that waits for the program (XPUB).
-#[derive(Debug)]
-struct Pending {
-    part: Message,
-    origin: Origin,
-}
-
-/// What a pending part is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
-    /// A part of a message of the program at the other end.
-    Message,
-    /// A subscription or its end, which is already in force.
-    Applied,
-    /// One that the program decides on (ZMQ_XPUB_MANUAL): the pipe it came from, `None` if that has gone.
-    Manual(Option<PipeId>),
-}
 
 /// The behaviour of a PUB or XPUB socket.
 #[derive(Debug)]
@@ -51,14 +34,11 @@ pub(crate) struct Publisher {
     requested: PeerSubscriptions,
     /// The pipe whose subscription the program has just received: ZMQ_SUBSCRIBE and ZMQ_UNSUBSCRIBE apply to it.
     last: Option<PipeId>,
-    pending: VecDeque<Pending>,
-    /// Pipes to look at in every call: those that do not announce what they get.
-    polled: Vec<PipeId>,
-    /// Announcing pipes that were not read to the end; all of them also are in `polled`.
-    unfinished: Vec<PipeId>,
-    /// The frame in hand, and room to build a notification.
+    /// What waits for the program (XPUB).
+    notices: Notices,
+    polled: Polled,
+    /// The frame in hand.
     frame: Message,
-    scratch: Vec<u8>,
 }
 
 impl Publisher {
@@ -71,24 +51,26 @@ impl Publisher {
             subscriptions: PeerSubscriptions::default(),
             requested: PeerSubscriptions::default(),
             last: None,
-            pending: VecDeque::new(),
-            polled: Vec::new(),
-            unfinished: Vec::new(),
+            notices: Notices::default(),
+            polled: Polled::default(),
             frame: Message::new(),
-            scratch: Vec::new(),
         }
     }
 
-    /// Takes what the pipe has received, but not much more than a batch; true if it was read to the end.
+    /// Takes what the pipe has received, but not much more than a batch, unless its peer is gone; true if it was read to the end.
     fn take(&mut self, pipes: &mut Pipes, id: PipeId) -> bool {
         let mut within = None;
         let mut taken = 0;
-        while taken < BATCH || within.is_some() {
-            taken += 1;
+        let limit = pipes.options.receive_hwm;
+        loop {
             if pipes.has_closing() && pipes.is_closing(id) {
                 return true;
             }
             let Some(pipe) = pipes.get(id) else { return true };
+            if within.is_none() && (taken >= BATCH || self.notices.is_full(id, limit)) && !pipe.has_ended() {
+                return false;
+            }
+            taken += 1;
             let mut frame = std::mem::take(&mut self.frame);
             let Some(head) = pipe.recv_any(&mut frame) else {
                 // Whoever waits for this pipe to be empty hears of it here.
@@ -105,7 +87,6 @@ impl Publisher {
             }
             self.frame = frame;
         }
-        false
     }
 
     /// A SUBSCRIBE or CANCEL; other commands mean nothing here.
@@ -136,7 +117,7 @@ impl Publisher {
         if let Some((subscribe, topic)) = subscription {
             self.apply(pipes, id, part, subscribe, topic);
         } else if !self.hidden {
-            self.pending.push_back(Pending { part: std::mem::take(part), origin: Origin::Message });
+            self.notices.put_part(id, std::mem::take(part));
         }
         Some(next)
     }
@@ -147,28 +128,32 @@ impl Publisher {
             self.ungroup(pipes, id, subscribe, topic);
         }
         let options = &pipes.options;
+        let topics = if options.xpub_manual { &mut self.requested } else { &mut self.subscriptions };
+        let (new, tell, origin);
         if options.xpub_manual {
+            new = topics.has(topic, id) != subscribe;
+            (tell, origin) = (true, Origin::Manual(Some(id)));
             if subscribe {
-                self.requested.add(topic, id);
-                if self.requested.holds_too_much(id) {
-                    return self.part_with(pipes, id);
-                }
+                topics.add(topic, id);
             } else {
-                self.requested.remove(topic, id);
+                topics.remove(topic, id);
             }
-            return self.notify(subscribe, topic, Some(frame), Origin::Manual(Some(id)));
-        }
-        let news = if subscribe {
-            let first = self.subscriptions.add(topic, id);
-            if self.subscriptions.holds_too_much(id) {
-                return self.part_with(pipes, id);
-            }
-            first || options.xpub_verbose || options.xpub_verboser
         } else {
-            self.subscriptions.remove(topic, id) != Removed::Remains || options.xpub_verboser
-        };
-        if news {
-            self.notify(subscribe, topic, Some(frame), Origin::Applied);
+            origin = Origin::Applied;
+            if subscribe {
+                new = topics.add(topic, id);
+                tell = new || options.xpub_verbose || options.xpub_verboser;
+            } else {
+                let removed = topics.remove(topic, id);
+                new = removed == Removed::Last;
+                tell = removed != Removed::Remains || options.xpub_verboser;
+            }
+        }
+        if topics.holds_too_much(id) {
+            return self.part_with(pipes, id);
+        }
+        if tell && !self.hidden {
+            self.notices.put_change(Change { subscribe, topic, new }, frame.metadata(), origin);
         }
     }
 
@@ -204,19 +189,6 @@ impl Publisher {
         }
     }
 
-    /// Tells the program of a subscription or its end, in the form of a message.
-    fn notify(&mut self, subscribe: bool, topic: &[u8], cause: Option<&Message>, origin: Origin) {
-        if self.hidden {
-            return;
-        }
-        self.scratch.clear();
-        self.scratch.push(u8::from(subscribe));
-        self.scratch.extend_from_slice(topic);
-        let mut part = Message::from_slice(&self.scratch);
-        part.set_metadata(cause.and_then(|frame| frame.metadata().cloned()));
-        self.pending.push_back(Pending { part, origin });
-    }
-
     /// Looks at the pipes that do not announce what they get, and at those that were left unfinished.
     #[inline]
     fn poll(&mut self, pipes: &mut Pipes) {
@@ -229,26 +201,20 @@ impl Publisher {
     fn poll_listed(&mut self, pipes: &mut Pipes) -> bool {
         let mut all = true;
         let mut index = 0;
-        while let Some(&id) = self.polled.get(index) {
-            let finished = !pipes.get(id).is_some_and(|pipe| pipe.sees_more()) || self.take(pipes, id);
+        while let Some((id, unfinished)) = self.polled.get(index) {
+            let look = unfinished || pipes.get(id).is_some_and(|pipe| pipe.sees_more());
+            let finished = !look || self.take(pipes, id);
             all &= finished;
-            if finished
-                && let Some(position) = self.unfinished.iter().position(|&unfinished| unfinished == id)
-            {
-                self.unfinished.swap_remove(position);
-                self.polled.swap_remove(index);
-            } else {
-                index += 1;
-            }
+            index = self.polled.looked_at(index, id, finished);
         }
         all
     }
 
     /// Whether the program can receive something.
-    fn has_pending(&mut self, pipes: &mut Pipes) -> bool {
+    fn has_notices(&mut self, pipes: &mut Pipes) -> bool {
         // What is left in a pipe is not announced again, so nothing may be left when the caller is going to wait.
-        while !self.poll_listed(pipes) && self.pending.is_empty() {}
-        !self.pending.is_empty()
+        while !self.poll_listed(pipes) && self.notices.is_empty() {}
+        !self.notices.is_empty() || self.notices.refill()
     }
 
     /// Marks the pipes that a new message goes to.
@@ -298,7 +264,7 @@ impl Pattern for Publisher {
                 pipe.send(&mut Part { body: Body::Borrowed(welcome), more: false, patient: false });
             }
             if !pipe.announces() {
-                self.polled.push(id);
+                self.polled.watch(id);
             }
         }
         self.distribution.wake_together(pipes);
@@ -306,35 +272,27 @@ impl Pattern for Publisher {
     }
 
     fn readable(&mut self, pipes: &mut Pipes, id: PipeId) {
-        if !self.take(pipes, id) && !self.polled.contains(&id) {
-            self.polled.push(id);
-            self.unfinished.push(id);
+        if !self.take(pipes, id) {
+            self.polled.leave_unfinished(id);
         }
     }
 
     fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {
-        self.polled.retain(|&polled| polled != id);
-        self.unfinished.retain(|&unfinished| unfinished != id);
-        for pending in &mut self.pending {
-            if pending.origin == Origin::Manual(Some(id)) {
-                pending.origin = Origin::Manual(None);
-            }
-        }
+        self.polled.forget(id);
         if self.last == Some(id) {
             self.last = None;
         }
         let Publisher { distribution, subscriptions, .. } = self;
         subscriptions.ungroup(id, |change| regrouped(distribution, pipes, change));
         let gone = self.subscriptions.remove_pipe(id);
-        if pipes.options.xpub_manual {
-            for (topic, _) in self.requested.remove_pipe(id) {
-                self.notify(false, &topic, None, Origin::Manual(None));
-            }
-        } else {
-            self.requested.remove_pipe(id);
+        let requested = self.requested.remove_pipe(id);
+        if !self.hidden {
+            let manual = pipes.options.xpub_manual;
+            self.notices.forget(id, if manual { &requested } else { &[] });
             for (topic, last) in gone {
-                if last || pipes.options.xpub_verboser {
-                    self.notify(false, &topic, None, Origin::Applied);
+                if !manual && (last || pipes.options.xpub_verboser) {
+                    let change = Change { subscribe: false, topic: &topic, new: last };
+                    self.notices.put_change(change, None, Origin::Applied);
                 }
             }
         }
@@ -360,10 +318,10 @@ impl Pattern for Publisher {
         if self.hidden {
             return Err(Error::NotSupported);
         }
-        if self.pending.is_empty() && !self.has_pending(pipes) {
+        if self.notices.is_empty() && !self.has_notices(pipes) {
             return Err(Error::Again);
         }
-        let Pending { part, origin } = self.pending.pop_front().ok_or(Error::Again)?;
+        let (part, origin) = self.notices.take().ok_or(Error::Again)?;
         if let Origin::Manual(pipe) = origin {
             self.last = pipe;
         }
@@ -382,7 +340,7 @@ impl Pattern for Publisher {
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
         // Also what is hidden is taken note of: ZMQ_TOPICS_COUNT counts it.
-        self.has_pending(pipes) && !self.hidden
+        self.has_notices(pipes) && !self.hidden
     }
 
     fn subscribe(&mut self, pipes: &mut Pipes, topic: &[u8], subscribe: bool) -> Result<(), Error> {

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use super::Pattern;
 use super::fan_out::FanOut;
 use super::hash::SeededHash;
+use super::polled::Polled;
 use super::subscriptions::{MOST_HELD, TOPIC_COST};
 use crate::error::Error;
 use crate::message::{GROUP_MAX, Message};
@@ -31,20 +32,24 @@ pub(crate) struct Radio {
     held: Vec<u64>,
     /// Peers that get everything.
     everything: Vec<PipeId>,
-    /// Pipes to look at in every call: those that do not announce what they get, and those that were not read to the end.
-    polled: Vec<PipeId>,
+    polled: Polled,
     /// The frame in hand.
     frame: Message,
 }
 
 impl Radio {
-    /// Takes what the pipe has received, at most a batch; true if it was read to the end.
+    /// Takes what the pipe has received, at most a batch unless its peer is gone; true if it was read to the end.
     fn take(&mut self, pipes: &mut Pipes, id: PipeId) -> bool {
-        for _ in 0..BATCH {
+        let mut taken = 0;
+        loop {
             if pipes.has_closing() && pipes.is_closing(id) {
                 return true;
             }
             let Some(pipe) = pipes.get(id) else { return true };
+            if taken >= BATCH && !pipe.has_ended() {
+                return false;
+            }
+            taken += 1;
             let mut frame = std::mem::take(&mut self.frame);
             let head = pipe.recv_any(&mut frame);
             match head {
@@ -66,7 +71,6 @@ impl Radio {
             }
             self.frame = frame;
         }
-        false
     }
 
     fn obey(&mut self, id: PipeId, body: &[u8]) {
@@ -97,12 +101,10 @@ impl Radio {
     /// Looks at the pipes that do not announce what they get.
     fn poll(&mut self, pipes: &mut Pipes) {
         let mut index = 0;
-        while let Some(&id) = self.polled.get(index) {
-            if self.take(pipes, id) && pipes.get(id).is_none_or(|pipe| pipe.announces()) {
-                self.polled.swap_remove(index);
-            } else {
-                index += 1;
-            }
+        while let Some((id, unfinished)) = self.polled.get(index) {
+            let look = unfinished || pipes.get(id).is_some_and(|pipe| pipe.sees_more());
+            let finished = !look || self.take(pipes, id);
+            index = self.polled.looked_at(index, id, finished);
         }
     }
 
@@ -121,15 +123,15 @@ impl Pattern for Radio {
             if pipe.is_datagram() {
                 self.everything.push(id);
             } else if !pipe.announces() {
-                self.polled.push(id);
+                self.polled.watch(id);
             }
         }
         self.readable(pipes, id);
     }
 
     fn readable(&mut self, pipes: &mut Pipes, id: PipeId) {
-        if !self.take(pipes, id) && !self.polled.contains(&id) {
-            self.polled.push(id);
+        if !self.take(pipes, id) {
+            self.polled.leave_unfinished(id);
         }
     }
 
@@ -142,7 +144,7 @@ impl Pattern for Radio {
             *held = 0;
         }
         self.everything.retain(|&other| other != id);
-        self.polled.retain(|&other| other != id);
+        self.polled.forget(id);
         self.distribution.detach(id);
     }
 

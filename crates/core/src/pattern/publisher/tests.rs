@@ -1,7 +1,7 @@
 use crate::error::Error;
 use crate::message::Message;
 use crate::pattern::testbed::{Bed, Parts, parts};
-use crate::pipe::{PipeId, Target};
+use crate::pipe::{Part, PipeId, Target};
 use tautline_proto::{SocketType, command};
 
 /// All that can be received, each message one part long.
@@ -323,4 +323,64 @@ fn a_peer_that_subscribes_without_end_is_parted_with() {
             assert!(receivers(&mut bed, [ids[1]], b"z")[0]);
         }
     }
+}
+
+/// Exactly a batch, and then nothing: the peer hears that there is room all the same.
+#[test]
+fn who_only_sends_makes_room_for_what_nobody_wants() {
+    let hwm = |options: &mut crate::options::Options| (options.send_hwm, options.receive_hwm) = (500, 500);
+    let mut bed = Bed::with(SocketType::Pub, hwm);
+    let id = bed.join();
+    for _ in 0..3 {
+        // The mark of a pipe is the sum of both sides' marks: a batch.
+        for _ in 0..super::BATCH {
+            assert!(bed.peer(id).can_send());
+            bed.peer(id).send(&mut Part::copied(b"unwanted", false));
+        }
+        assert!(!bed.peer(id).can_send());
+        bed.peer(id).wait_for_room();
+        bed.pattern.readable(&mut bed.pipes, id);
+        bed.send([b"x"]).unwrap();
+        assert!(bed.peer(id).inproc_end().unwrap().wanted().is_none() && bed.peer(id).can_send());
+    }
+}
+
+#[test]
+fn messages_that_nobody_receives_stay_with_their_peer() {
+    let mut bed = Bed::with(SocketType::XPub, |options| options.receive_hwm = 3);
+    let ids = [bed.join(), bed.join()];
+    for number in 0..10_u8 {
+        bed.peer_sends(ids[0], [b"part", &[2 + number]]);
+    }
+    bed.peer_subscribes(ids[0], b"a", true);
+    bed.peer_subscribes(ids[1], b"a", true);
+    // The subscription waits behind them; those of others do not.
+    assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
+    for number in 0..10_u8 {
+        assert_eq!(bed.recv(), Ok(parts([b"part", &[2 + number]])));
+        if number == 2 {
+            assert_eq!(bed.recv(), Ok(parts([b"\x01a"])));
+        }
+    }
+    assert_eq!(bed.recv(), Err(Error::Again));
+    assert_eq!(receivers(&mut bed, ids, b"a"), [true, true]);
+}
+
+#[test]
+fn who_never_receives_has_the_subscriptions_all_the_same() {
+    let mut bed = Bed::new(SocketType::XPub);
+    let ids = [bed.join(), bed.join()];
+    bed.peer_subscribes(ids[1], b"kept", true);
+    for number in 0..5_000_u32 {
+        bed.peer_subscribes(ids[0], &number.to_be_bytes(), true);
+        bed.peer_subscribes(ids[0], &number.to_be_bytes(), false);
+    }
+    bed.peer_subscribes(ids[0], b"late", true);
+    bed.peer_subscribes(ids[1], b"kept", false);
+    assert_eq!(receivers(&mut bed, ids, b"late"), [true, false]);
+    assert_eq!(receivers(&mut bed, ids, b"kept"), [false, false]);
+    let told = notified(&mut bed);
+    assert!(told.len() < 2_000);
+    assert_eq!(told[0], b"\x01kept");
+    assert_eq!(told[told.len() - 2..], [b"\0kept".to_vec(), b"\x01late".to_vec()]);
 }

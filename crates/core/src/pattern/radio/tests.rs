@@ -104,3 +104,21 @@ fn a_peer_that_joins_without_end_is_parted_with() {
     send(&mut bed, b"g", b"x").unwrap();
     assert_eq!(bed.peer_receives(modest), Some(parts([b"g", b"x"])));
 }
+
+#[test]
+fn who_is_parted_with_in_the_middle_of_a_round_does_not_disturb_it() {
+    let mut bed = Bed::new(SocketType::Radio);
+    let ids = [bed.join(), bed.join()];
+    peer_joins(&mut bed, ids[1], b"z", true);
+    for number in 0..20_000_u32 {
+        let body = [command::join_prefix(), &number.to_be_bytes()].concat();
+        bed.peer(ids[0]).send_command(&body);
+    }
+    bed.pattern.readable(&mut bed.pipes, ids[0]);
+    while !bed.pipes.has_closing() {
+        bed.can_recv();
+    }
+    assert_eq!(bed.closed(), [ids[0]]);
+    send(&mut bed, b"z", b"1").unwrap();
+    assert_eq!(bed.peer_receives(ids[1]), Some(parts([b"z", b"1"])));
+}

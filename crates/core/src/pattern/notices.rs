@@ -1,0 +1,270 @@
+//! What waits for the program of an XPUB: subscriptions of its peers, and messages from them.
+//!
+//! A program may never receive, so both are bounded. Of messages, at most the receive high-water mark of each peer is taken from its pipe.
+//! Subscriptions must be obeyed all the same; with more of them than [`MOST_WAITING`] the program is told later, and only of those that
+//! still hold then: what came and went meanwhile it never hears of.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use super::subscriptions::TOPIC_COST;
+use crate::message::{Message, Metadata};
+use crate::pipe::PipeId;
+
+/// Most bytes of the notifications that wait, each with [`TOPIC_COST`]: half a million short topics.
+const MOST_WAITING: u64 = if cfg!(test) { 64 << 10 } else { 64 << 20 };
+
+/// What a waiting part is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A part of a message of this peer, if it is still there.
+    Message(Option<PipeId>),
+    /// A subscription or its end, which is already in force.
+    Applied,
+    /// One that the program decides on (ZMQ_XPUB_MANUAL): the pipe it came from, `None` if that has gone.
+    Manual(Option<PipeId>),
+}
+
+impl Origin {
+    fn pipe(self) -> Option<PipeId> {
+        match self {
+            Origin::Message(pipe) | Origin::Manual(pipe) => pipe,
+            Origin::Applied => None,
+        }
+    }
+}
+
+/// A subscription or its end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Change<'a> {
+    pub(super) subscribe: bool,
+    pub(super) topic: &'a [u8],
+    /// It makes a difference: not one of several that mean the same.
+    pub(super) new: bool,
+}
+
+/// All that waits.
+#[derive(Debug, Default)]
+pub(super) struct Notices {
+    waiting: VecDeque<(Message, Origin)>,
+    /// What the notifications among them take.
+    held: u64,
+    /// Changes for which there was no room, by topic and, if the program decides, by pipe. A second one takes back the first.
+    untold: BTreeMap<(Option<PipeId>, Vec<u8>), bool>,
+    /// Whole messages that wait, by the number of their pipe.
+    messages: Vec<u32>,
+    /// Room to build a notification.
+    scratch: Vec<u8>,
+}
+
+impl Notices {
+    /// Whether nothing waits in the queue. There may be more to tell: `refill`.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Whether `limit` messages of this peer wait; 0 is no limit.
+    pub(super) fn is_full(&self, id: PipeId, limit: u32) -> bool {
+        limit != 0 && self.messages.get(id.0 as usize).is_some_and(|&waiting| waiting >= limit)
+    }
+
+    /// A part of a message of this peer.
+    pub(super) fn put_part(&mut self, id: PipeId, part: Message) {
+        if !part.more() {
+            let number = id.0 as usize;
+            self.messages.resize(self.messages.len().max(number + 1), 0);
+            self.messages[number] += 1;
+        }
+        self.waiting.push_back((part, Origin::Message(Some(id))));
+    }
+
+    /// A subscription or its end, told by a frame with this metadata.
+    pub(super) fn put_change(
+        &mut self,
+        change: Change<'_>,
+        metadata: Option<&Arc<Metadata>>,
+        origin: Origin,
+    ) {
+        let cost = change.topic.len() as u64 + TOPIC_COST;
+        if self.untold.is_empty() && self.held + cost <= MOST_WAITING {
+            self.enqueue(change.subscribe, change.topic, metadata, origin);
+        } else if change.new {
+            let key = (origin.pipe(), change.topic.to_vec());
+            if self.untold.remove(&key).is_none() {
+                self.untold.insert(key, change.subscribe);
+            }
+        }
+    }
+
+    fn enqueue(&mut self, subscribe: bool, topic: &[u8], metadata: Option<&Arc<Metadata>>, origin: Origin) {
+        self.scratch.clear();
+        self.scratch.push(u8::from(subscribe));
+        self.scratch.extend_from_slice(topic);
+        let mut part = Message::from_slice(&self.scratch);
+        part.set_metadata(metadata.cloned());
+        self.held += topic.len() as u64 + TOPIC_COST;
+        self.waiting.push_back((part, origin));
+    }
+
+    /// Nothing waits any more: what was not told before is. True if there was something.
+    pub(super) fn refill(&mut self) -> bool {
+        let untold = std::mem::take(&mut self.untold);
+        for ((pipe, topic), subscribe) in &untold {
+            let origin = pipe.map_or(Origin::Applied, |pipe| Origin::Manual(Some(pipe)));
+            self.enqueue(*subscribe, topic, None, origin);
+        }
+        !untold.is_empty()
+    }
+
+    /// The next part.
+    pub(super) fn take(&mut self) -> Option<(Message, Origin)> {
+        let (part, origin) = self.waiting.pop_front()?;
+        match origin {
+            Origin::Message(Some(id)) if !part.more() => {
+                if let Some(waiting) = self.messages.get_mut(id.0 as usize) {
+                    *waiting -= 1;
+                }
+            }
+            Origin::Message(_) => {}
+            // One byte of it says which it is.
+            Origin::Applied | Origin::Manual(_) => self.held -= part.len() as u64 - 1 + TOPIC_COST,
+        }
+        Some((part, origin))
+    }
+
+    /// The pipe is gone. `wanted` is what it has asked the program for: the program hears of the end of those it has heard of.
+    pub(super) fn forget(&mut self, id: PipeId, wanted: &[(Arc<[u8]>, bool)]) {
+        if let Some(waiting) = self.messages.get_mut(id.0 as usize) {
+            *waiting = 0;
+        }
+        for (_, origin) in &mut self.waiting {
+            match origin {
+                Origin::Message(pipe) | Origin::Manual(pipe) if *pipe == Some(id) => *pipe = None,
+                _ => {}
+            }
+        }
+        let mut untold = BTreeMap::new();
+        if !self.untold.is_empty() {
+            let mut others = self.untold.split_off(&(Some(id), Vec::new()));
+            let later = others.split_off(&(Some(PipeId(id.0 + 1)), Vec::new()));
+            self.untold.extend(later);
+            untold = others;
+        }
+        for ((_, topic), subscribe) in &untold {
+            if !subscribe {
+                self.enqueue(false, topic, None, Origin::Manual(None));
+            }
+        }
+        for (topic, _) in wanted {
+            if !untold.contains_key(&(Some(id), topic.to_vec())) {
+                self.enqueue(false, topic, None, Origin::Manual(None));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: PipeId = PipeId(0);
+    const B: PipeId = PipeId(1);
+
+    fn change(subscribe: bool, topic: &[u8]) -> Change<'_> {
+        Change { subscribe, topic, new: true }
+    }
+
+    fn told(notices: &mut Notices) -> Vec<(Vec<u8>, Origin)> {
+        let mut all = Vec::new();
+        while !notices.is_empty() || notices.refill() {
+            all.extend(notices.take().map(|(part, origin)| (part.as_slice().to_vec(), origin)));
+        }
+        all
+    }
+
+    /// As many as have room.
+    fn fill(notices: &mut Notices, origin: Origin) -> usize {
+        let mut filled = 0;
+        while notices.untold.is_empty() {
+            notices.put_change(change(true, b"filler"), None, origin);
+            filled += 1;
+        }
+        notices.untold.clear();
+        filled - 1
+    }
+
+    #[test]
+    fn what_comes_and_goes_while_there_is_no_room_is_not_told() {
+        let mut notices = Notices::default();
+        let filled = fill(&mut notices, Origin::Applied);
+        assert_eq!(filled as u64, MOST_WAITING / (6 + TOPIC_COST));
+        for _ in 0..10_000 {
+            notices.put_change(change(true, b"passing"), None, Origin::Applied);
+            notices.put_change(change(false, b"passing"), None, Origin::Applied);
+            notices.put_change(
+                Change { subscribe: true, topic: b"again", new: false },
+                None,
+                Origin::Applied,
+            );
+        }
+        notices.put_change(change(true, b"stays"), None, Origin::Applied);
+        notices.put_change(change(false, b"ends"), None, Origin::Applied);
+        assert_eq!((notices.waiting.len(), notices.untold.len()), (filled, 2));
+        let told = told(&mut notices);
+        assert_eq!(
+            told[filled..],
+            [(b"\0ends".to_vec(), Origin::Applied), (b"\x01stays".to_vec(), Origin::Applied)]
+        );
+        assert_eq!(notices.held, 0);
+        notices.put_change(change(true, b"next"), None, Origin::Applied);
+        assert!(!notices.is_empty());
+    }
+
+    #[test]
+    fn order_is_kept_while_something_is_untold() {
+        let mut notices = Notices::default();
+        fill(&mut notices, Origin::Applied);
+        notices.put_change(change(true, b"a"), None, Origin::Applied);
+        while notices.take().is_some() {}
+        // There is room again, but this one must not be told first.
+        notices.put_change(change(false, b"a"), None, Origin::Applied);
+        assert_eq!(told(&mut notices), []);
+    }
+
+    #[test]
+    fn a_pipe_that_goes_ends_what_the_program_has_heard_of() {
+        let mut notices = Notices::default();
+        let manual = |pipe| Origin::Manual(Some(pipe));
+        let filled = fill(&mut notices, manual(A));
+        notices.put_change(change(true, b"unheard"), None, manual(A));
+        notices.put_change(change(false, b"heard"), None, manual(A));
+        notices.put_change(change(true, b"other"), None, manual(B));
+        let wanted = [&b"filler"[..], b"unheard"].map(|topic| (Arc::from(topic), true));
+        notices.forget(A, &wanted);
+        let told = told(&mut notices);
+        assert!(told[..filled].iter().all(|(_, origin)| *origin == Origin::Manual(None)));
+        let gone = |topic: &[u8]| (topic.to_vec(), Origin::Manual(None));
+        assert_eq!(told[filled..], [gone(b"\0heard"), gone(b"\0filler"), (b"\x01other".to_vec(), manual(B))]);
+    }
+
+    #[test]
+    fn messages_of_a_peer_are_counted_until_they_are_taken() {
+        let mut notices = Notices::default();
+        for more in [true, false, false] {
+            let mut part = Message::from_slice(b"part");
+            part.set_more(more);
+            notices.put_part(B, part);
+        }
+        assert!(notices.is_full(B, 2) && !notices.is_full(B, 3) && !notices.is_full(B, 0));
+        assert!(!notices.is_full(A, 1) && !notices.is_full(PipeId(7), 1));
+        notices.take();
+        assert!(notices.is_full(B, 2));
+        notices.take();
+        assert!(!notices.is_full(B, 2));
+        // Another pipe of that name has sent nothing.
+        notices.forget(B, &[]);
+        assert!(!notices.is_full(B, 1));
+        assert_eq!(notices.take().map(|(_, origin)| origin), Some(Origin::Message(None)));
+    }
+}
