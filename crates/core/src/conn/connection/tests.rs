@@ -1,5 +1,6 @@
 use super::{Connection, Kind, Session};
 use crate::conn::intake::Took;
+use crate::conn::link::SharedStage;
 use crate::conn::{Flushed, Herd, IoSide, Loss, NewPipe, News, SocketInbox, Summons, Waker};
 use crate::options::{ContextDefaults, Options};
 use crate::queue::FrameWriter;
@@ -12,7 +13,7 @@ use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
 use tautline_io::reactor::Token;
 use tautline_io::wake::WakeFd;
-use tautline_proto::SocketType;
+use tautline_proto::{ProtocolError, SocketType};
 
 /// Counts what the connection asks for.
 #[derive(Default)]
@@ -45,6 +46,15 @@ impl IoSide for Asked {
 
 /// A connection with a session, the writer of its queue and the peer's end of its stream.
 fn open(asked: &Arc<Asked>, set: impl FnOnce(&mut Options)) -> (Arc<Connection>, FrameWriter, Stream) {
+    open_with(asked, None, set)
+}
+
+/// The same with a stage.
+fn open_with(
+    asked: &Arc<Asked>,
+    stage: Option<SharedStage>,
+    set: impl FnOnce(&mut Options),
+) -> (Arc<Connection>, FrameWriter, Stream) {
     let kind = Kind {
         socket_type: SocketType::Pair,
         takes_subscriptions: false,
@@ -58,9 +68,46 @@ fn open(asked: &Arc<Asked>, set: impl FnOnce(&mut Options)) -> (Arc<Connection>,
     let NewPipe { outgoing: Ok(writer), .. } = pipe else { panic!("no queue") };
     let (stream, peer) = Stream::pair().unwrap();
     let (stream, registration) = (Arc::new(stream), Token(0));
-    let session = Session { stream, registration, stage: None, inbound: Vec::new(), leftover: Vec::new() };
+    let session = Session { stream, registration, stage, inbound: Vec::new(), leftover: Vec::new() };
     connection.open(0, session, News::Terminated);
     (connection, writer, peer)
+}
+
+/// The peer says goodbye with everything it says.
+struct Farewell;
+
+impl tautline_proto::Stage for Farewell {
+    fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(plain);
+    }
+    fn open(&mut self, wire: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+        out.extend_from_slice(wire);
+        Ok(())
+    }
+    fn ended(&self) -> bool {
+        true
+    }
+    fn buffered(&self) -> usize {
+        0
+    }
+}
+
+/// A message that came with the last read of a session is there to be received: its receiver, who may sleep, is told.
+#[test]
+fn what_comes_with_the_end_is_announced() {
+    let goodbye: SharedStage = Arc::new(crate::sync::Mutex::new(Box::new(Farewell)));
+    // The stream goes on with a frame that nobody may send; or the stage ends it.
+    for (stage, last_words) in [(None, &b"\x00\x02hi\xff\x00"[..]), (Some(goodbye), b"\x00\x02hi")] {
+        let (connection, _writer, peer) = open_with(&Arc::default(), stage, |_| ());
+        connection.set_token(7);
+        connection.heard();
+        connection.inbox.drain(&mut Vec::new());
+        peer.write(last_words).unwrap();
+        assert!(connection.read().is_break());
+        let mut news = Vec::new();
+        connection.inbox.drain(&mut news);
+        assert!(matches!(news[..], [News::Readable(7)]), "{} news", news.len());
+    }
 }
 
 #[test]
