@@ -86,7 +86,7 @@ static double used_by(pid_t process)
     snprintf(path, sizeof path, "/proc/%d/stat", (int) process);
     FILE *file = fopen(path, "r");
     if (file) {
-        if (fscanf(file, "%*d(%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
+        if (fscanf(file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
             user = system = 0;
         fclose(file);
     }

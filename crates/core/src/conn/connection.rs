@@ -143,7 +143,7 @@ impl Connection {
     /// The caller adds the connection to the read set afterwards.
     pub(crate) fn open(self: &Arc<Self>, number: u32, session: Session, news: News) {
         let mut asked = Asked::default();
-        self.shallow.store(session.stream.family().is_ok_and(|family| family == Family::Unix), Relaxed);
+        self.shallow.store(session.stream.family() == Family::Unix, Relaxed);
         lock(&self.pump).open(
             number,
             session.stream.clone(),

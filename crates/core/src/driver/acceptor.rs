@@ -1,13 +1,19 @@
 //! A bound endpoint: accepts peers.
+//!
+//! Each newcomer costs the I/O thread tens of microseconds, whoever it is. When many have come and hardly anyone has finished a handshake,
+//! somebody is flooding us: then newcomers are accepted for a part of the time only, and wait in the system's backlog for the rest of it,
+//! so that the peers that are there get the processor.
 
 use std::os::fd::AsRawFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::security::Security;
 use super::wire::{Origin, Wire};
 use super::{Resident, Site, Source, Turn};
 use crate::monitor::{Ends, event};
 use crate::options::Options;
+use crate::sync::atomic::AtomicU32;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport::{self, Bound, Carrying, Leftover};
 use std::io::ErrorKind;
@@ -16,6 +22,15 @@ use tautline_io::reactor::{Event, Interest, Mode, Token};
 
 /// Peers accepted before others get their turn.
 const BATCH: usize = 64;
+/// So many newcomers, each of them a stranger still or gone as one, are a flood.
+const FLOOD: u32 = 1024;
+/// No more are counted, so that a few peers that shake hands are enough for the flood to be over.
+const MOST_STRANGERS: u32 = 16 * FLOOD;
+/// In a flood: the pause after newcomers were accepted, as a multiple of the time that took, and its bounds. (The time may be long because
+/// somebody else had the processor.)
+const PAUSE: u32 = 3;
+const LEAST_PAUSE: Duration = Duration::from_millis(1);
+const MOST_PAUSE: Duration = Duration::from_millis(20);
 /// How long to wait when the process is out of descriptors or memory.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
@@ -34,6 +49,8 @@ pub(crate) struct Acceptor {
     unlink: Option<Leftover>,
     /// How streams carry ZMTP, unless as it is.
     pub(super) carrying: Option<Carrying>,
+    /// How many have come since peers have last shaken hands, each of whom halves the number.
+    strangers: AtomicU32,
     state: Mutex<State>,
 }
 
@@ -48,6 +65,7 @@ impl Acceptor {
             endpoint: Ends::bound(bound.endpoint),
             unlink: bound.unlink,
             carrying: bound.carrying,
+            strangers: AtomicU32::new(0),
             state: Mutex::new(State { listener: Some(bound.listener), registration: None, wait_timer: 0 }),
         });
         site.tap.emit(event::LISTENING, fd as u32, &acceptor.endpoint);
@@ -101,7 +119,21 @@ impl Acceptor {
         }
     }
 
+    /// One who came has shaken hands.
+    pub(super) fn found_honest(&self) {
+        // Relaxed, here and below: only the I/O thread counts.
+        self.strangers.store(self.strangers.load(Relaxed) / 2, Relaxed);
+    }
+
     fn accept(self: &Arc<Self>, turn: &mut Turn) {
+        let began = Instant::now();
+        self.accept_some(turn);
+        if self.strangers.load(Relaxed) >= FLOOD {
+            self.wait(turn, (PAUSE * began.elapsed()).clamp(LEAST_PAUSE, MOST_PAUSE));
+        }
+    }
+
+    fn accept_some(self: &Arc<Self>, turn: &mut Turn) {
         for _ in 0..BATCH {
             let accepted = match &lock(&self.state).listener {
                 Some(listener) => listener.accept(),
@@ -117,7 +149,7 @@ impl Acceptor {
                         &self.endpoint,
                     );
                     if net::is_resource_exhaustion(&error) {
-                        return self.wait(turn);
+                        return self.wait(turn, EXHAUSTED);
                     }
                 }
             }
@@ -128,27 +160,20 @@ impl Acceptor {
         if !transport::admit(&stream, &self.options) {
             return;
         }
+        self.strangers.store((self.strangers.load(Relaxed) + 1).min(MOST_STRANGERS), Relaxed);
         let ends = transport::ends(&stream, self.endpoint.name(), true);
         self.site.tap.emit(event::ACCEPTED, stream.as_fd().as_raw_fd() as u32, &ends);
         let origin = Origin::Accepted(self.clone());
-        Wire::start(
-            turn,
-            &self.site,
-            origin,
-            self.options.clone(),
-            stream,
-            self.endpoint.name().to_owned(),
-            1,
-        );
+        Wire::start(turn, &self.site, origin, self.options.clone(), stream, ends, 1);
     }
 
-    /// Out of descriptors or memory: listen again a little later.
-    fn wait(self: &Arc<Self>, turn: &mut Turn) {
+    /// Listens again a little later.
+    fn wait(self: &Arc<Self>, turn: &mut Turn, time: Duration) {
         let mut state = lock(&self.state);
         if let (Some(listener), Some(token)) = (&state.listener, state.registration) {
             turn.modify(token, listener.as_fd(), Interest::NONE, Mode::Level);
         }
-        state.wait_timer = turn.after(EXHAUSTED, self);
+        state.wait_timer = turn.after(time, self);
     }
 }
 

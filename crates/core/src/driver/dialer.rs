@@ -291,10 +291,11 @@ impl Dialer {
             state.interval = None;
             state.sessions
         };
-        lock(&self.state).ends = transport::ends(&stream, &self.name, false);
+        let ends = transport::ends(&stream, &self.name, false);
+        lock(&self.state).ends = ends.clone();
         self.emit(event::CONNECTED, stream.as_fd().as_raw_fd() as u32);
         let origin = Origin::Dialed(self.clone());
-        Wire::start(turn, &self.site, origin, self.options.clone(), stream, self.name.clone(), number);
+        Wire::start(turn, &self.site, origin, self.options.clone(), stream, ends, number);
     }
 
     /// An attempt to connect has failed.

@@ -44,6 +44,8 @@ enum Phase {
 struct State {
     phase: Phase,
     registration: Token,
+    /// What the registration waits for, during the handshake.
+    armed: Interest,
     number: u32,
     handshake_timer: u64,
     linger_timer: u64,
@@ -84,7 +86,7 @@ impl Wire {
         origin: Origin,
         options: Arc<Options>,
         stream: Arc<Stream>,
-        endpoint: String,
+        endpoint: Ends,
         number: u32,
     ) {
         let config = SessionConfig {
@@ -102,6 +104,7 @@ impl Wire {
         let state = State {
             phase: Phase::Handshake(Box::new(Handshake::new(config, carrier))),
             registration: Token(0),
+            armed: Interest::NONE,
             number,
             handshake_timer: 0,
             linger_timer: 0,
@@ -113,7 +116,7 @@ impl Wire {
         };
         let wire = Arc::new(Wire {
             site: site.clone(),
-            endpoint: transport::ends(&stream, &endpoint, matches!(origin, Origin::Accepted(_))),
+            endpoint,
             origin,
             options,
             stream,
@@ -121,9 +124,12 @@ impl Wire {
         });
         wire.site.enter(Resident::Wire(wire.clone()));
         let raw = wire.is_raw();
-        let interest = if raw { Interest::NONE } else { Interest::BOTH };
+        let interest = if raw { Interest::NONE } else { Interest::READ };
         match turn.register(wire.clone(), wire.stream.as_fd(), interest, Mode::OneShot) {
-            Ok(token) => lock(&wire.state).registration = token,
+            Ok(token) => {
+                let mut state = lock(&wire.state);
+                (state.registration, state.armed) = (token, interest);
+            }
             Err(error) => return wire.end(turn, Loss::Stream(error.raw_os_error().unwrap_or(0))),
         }
         if let Some(errno) = broken {
@@ -171,7 +177,7 @@ impl Wire {
     fn next(&self, turn: &Turn, leftover: &mut Vec<u8>) -> Result<Next, Loss> {
         let mut buffer = [0; 4096];
         let mut state = lock(&self.state);
-        let State { phase: Phase::Handshake(session), registration, refused, .. } = &mut *state else {
+        let State { phase: Phase::Handshake(session), registration, armed, refused, .. } = &mut *state else {
             return Ok(Next::Wait);
         };
         loop {
@@ -198,7 +204,10 @@ impl Wire {
                 },
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     let interest = if session.output().is_empty() { Interest::READ } else { Interest::BOTH };
-                    turn.modify(*registration, self.stream.as_fd(), interest, Mode::OneShot);
+                    if *armed != interest {
+                        turn.modify(*registration, self.stream.as_fd(), interest, Mode::OneShot);
+                        *armed = interest;
+                    }
                     return Ok(Next::Wait);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -303,7 +312,10 @@ impl Wire {
         leftover: Vec<u8>,
     ) {
         let dialed = match &self.origin {
-            Origin::Accepted(_) => None,
+            Origin::Accepted(acceptor) => {
+                acceptor.found_honest();
+                None
+            }
             Origin::Dialed(dialer) => dialer.connection(),
         };
         let (connection, news) = match dialed {
@@ -523,7 +535,9 @@ impl Source for Asking {
 impl Source for Wire {
     fn ready(self: Arc<Self>, turn: &mut Turn, event: &Event) {
         let (open, lingering) = {
-            let state = lock(&self.state);
+            let mut state = lock(&self.state);
+            // Once, and then no more.
+            state.armed = Interest::NONE;
             match &state.phase {
                 Phase::Handshake(_) => (None, false),
                 Phase::Open(connection) => {

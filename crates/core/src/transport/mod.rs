@@ -188,8 +188,7 @@ pub(crate) fn connect(
 
 /// Whether a peer that has come may stay, by the socket's filters; sets the stream's options.
 pub(crate) fn admit(stream: &Stream, options: &Options) -> bool {
-    let Ok(family) = stream.family() else { return false };
-    REGISTRY.iter().find_map(|entry| (entry.admit)(stream, family, options)).unwrap_or(false)
+    REGISTRY.iter().find_map(|entry| (entry.admit)(stream, stream.family(), options)).unwrap_or(false)
 }
 
 /// The two ends of a stream of the endpoint `name`, which was bound or else connected here.

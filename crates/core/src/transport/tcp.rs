@@ -141,9 +141,9 @@ pub(super) fn admit(stream: &Stream, family: StreamFamily, options: &Options) ->
     if !matches!(family, StreamFamily::V4 | StreamFamily::V6) {
         return None;
     }
-    let Ok(Address::Inet(peer)) = stream.peer_address() else { return Some(false) };
     let filters = &options.tcp_accept_filters;
-    let wanted = filters.is_empty() || filters.iter().any(|filter| filter.matches(peer.ip()));
+    let wanted = filters.is_empty()
+        || matches!(stream.peer_address(), Ok(Address::Inet(peer)) if filters.iter().any(|filter| filter.matches(peer.ip())));
     Some(wanted && stream.apply(&stream_options(options)).is_ok())
 }
 

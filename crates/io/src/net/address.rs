@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::os;
+use super::{Family, os};
 use crate::sys::check;
 
 /// Where a stream socket listens or connects to.
@@ -40,6 +40,16 @@ impl Address {
     /// Whether this is TCP.
     pub fn is_inet(&self) -> bool {
         matches!(self, Address::Inet(_))
+    }
+
+    /// The family of its sockets.
+    pub(super) fn family(&self) -> Family {
+        match self {
+            Address::Inet(SocketAddr::V4(_)) => Family::V4,
+            Address::Inet(SocketAddr::V6(_)) => Family::V6,
+            Address::Unix { .. } | Address::Abstract(_) => Family::Unix,
+            Address::Vsock { .. } => Family::Vsock,
+        }
     }
 
     pub(super) fn domain(&self) -> libc::c_int {

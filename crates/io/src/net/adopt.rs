@@ -62,11 +62,12 @@ pub fn peer_address_of(fd: BorrowedFd<'_>) -> io::Result<Address> {
     address::peer_address(fd)
 }
 
-/// Checks that `fd` is a stream socket that listens or not, and gives it the flags all of ours have.
-pub(super) fn take_over(fd: &OwnedFd, listening: bool) -> io::Result<()> {
-    family_of(fd.as_fd())?;
+/// Checks that `fd` is a stream socket that listens or not, and gives it the flags all of ours have. Its family.
+pub(super) fn take_over(fd: &OwnedFd, listening: bool) -> io::Result<Family> {
+    let family = family_of(fd.as_fd())?;
     if is_listening(fd.as_fd())? != listening {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
-    set_close_on_exec_and_nonblocking(fd.as_fd())
+    set_close_on_exec_and_nonblocking(fd.as_fd())?;
+    Ok(family)
 }

@@ -4,12 +4,15 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::address::{RawAddress, local_address};
-use super::{Address, Stream, StreamOptions, adopt, option};
+use super::{Address, Family, Stream, StreamOptions, adopt, option};
 use crate::sys::{self, check};
 
 /// A socket that accepts connections. The file of a Unix domain one is its maker's to remove.
 #[derive(Debug)]
-pub struct Listener(OwnedFd);
+pub struct Listener {
+    fd: OwnedFd,
+    family: Family,
+}
 
 impl Listener {
     /// Listens at `address`. Port 0 lets the system choose. A TCP port that old connections still linger
@@ -22,15 +25,16 @@ impl Listener {
         v6only: bool,
     ) -> io::Result<Listener> {
         let raw = RawAddress::new(address)?;
-        let listener = Listener(sys::socket(address.domain(), libc::SOCK_STREAM)?);
-        let fd = listener.0.as_fd();
+        let family = address.family();
+        let listener = Listener { fd: sys::socket(address.domain(), libc::SOCK_STREAM)?, family };
+        let fd = listener.as_fd();
         if address.is_inet() {
             option::set(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
         }
         if address.domain() == libc::AF_INET6 {
             option::set(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, v6only.into())?;
         }
-        options.apply(fd)?;
+        options.apply(fd, family)?;
         // SAFETY: the descriptor is open; the address outlives the call and its length is its own.
         check(unsafe { libc::bind(fd.as_raw_fd(), raw.as_ptr(), raw.length()) })?;
         // SAFETY: integers only.
@@ -41,30 +45,30 @@ impl Listener {
     /// Takes over a socket that listens already: ENOTSOCK, EPROTOTYPE, EAFNOSUPPORT or EINVAL for one that
     /// is not that.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Listener> {
-        adopt::take_over(&fd, true)?;
-        Ok(Listener(fd))
+        let family = adopt::take_over(&fd, true)?;
+        Ok(Listener { fd, family })
     }
 
     /// Takes the next connection. WouldBlock if there is none; other errors concern that connection
     /// (ECONNABORTED and the like) or the process ([`is_resource_exhaustion`](super::is_resource_exhaustion)),
     /// never the listener itself.
     pub fn accept(&self) -> io::Result<Stream> {
-        sys::accept(self.0.as_fd()).map(Stream::new)
+        sys::accept(self.as_fd()).map(|fd| Stream::new(fd, self.family))
     }
 
     /// Where it listens, with the port the system chose.
     pub fn local_address(&self) -> io::Result<Address> {
-        local_address(self.0.as_fd())
+        local_address(self.fd.as_fd())
     }
 
     /// The descriptor to wait on: readable when there is a connection to accept.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.fd.as_fd()
     }
 }
 
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.fd.as_fd()
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use super::{Family, family_of, option, os};
+use super::{Family, option, os};
 
 /// Options of a stream socket. What does not apply to a socket's family is skipped, `None` and 0 leave the
 /// system's default.
@@ -55,9 +55,8 @@ impl Default for StreamOptions {
 }
 
 impl StreamOptions {
-    /// Sets everything on `fd`; the first failure ends it.
-    pub(super) fn apply(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        let family = family_of(fd)?;
+    /// Sets everything on `fd`, a socket of this family; the first failure ends it.
+    pub(super) fn apply(&self, fd: BorrowedFd<'_>, family: Family) -> io::Result<()> {
         if let Some(bytes) = self.send_buffer {
             option::set(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, int(bytes))?;
         }

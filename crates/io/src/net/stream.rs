@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::address::{RawAddress, local_address, peer_address};
-use super::{Address, Credentials, Family, StreamOptions, adopt, family_of, option, os};
+use super::{Address, Credentials, Family, StreamOptions, adopt, option, os};
 use crate::sys::{self, NO_SIGNAL, check, check_length, retry};
 
 pub use std::net::Shutdown;
@@ -14,11 +14,14 @@ pub use std::net::Shutdown;
 /// One end of a byte stream. Reading and writing may happen on different threads; neither ever blocks, nor
 /// raises SIGPIPE.
 #[derive(Debug)]
-pub struct Stream(OwnedFd);
+pub struct Stream {
+    fd: OwnedFd,
+    family: Family,
+}
 
 impl Stream {
-    pub(super) fn new(fd: OwnedFd) -> Self {
-        Stream(fd)
+    pub(super) fn new(fd: OwnedFd, family: Family) -> Self {
+        Stream { fd, family }
     }
 
     /// Starts to connect, from `source` if given (its port may be 0). True if the connection stands already;
@@ -30,15 +33,15 @@ impl Stream {
         options: &StreamOptions,
     ) -> io::Result<(Stream, bool)> {
         let raw = RawAddress::new(address)?;
-        let stream = Stream(sys::socket(address.domain(), libc::SOCK_STREAM)?);
-        options.apply(stream.as_fd())?;
+        let stream = Stream::new(sys::socket(address.domain(), libc::SOCK_STREAM)?, address.family());
+        stream.apply(options)?;
         if let Some(source) = source
             && address.is_inet()
         {
             stream.bind(source)?;
         }
         // SAFETY: the descriptor is open; the address outlives the call and its length is its own.
-        let outcome = check(unsafe { libc::connect(stream.0.as_raw_fd(), raw.as_ptr(), raw.length()) });
+        let outcome = check(unsafe { libc::connect(stream.fd.as_raw_fd(), raw.as_ptr(), raw.length()) });
         match outcome {
             Ok(_) => Ok((stream, true)),
             // An interrupted connect goes on by itself, and must not be called again.
@@ -57,21 +60,21 @@ impl Stream {
         }
         let raw = RawAddress::inet(source);
         // SAFETY: the descriptor is open; the address outlives the call and its length is its own.
-        check(unsafe { libc::bind(self.0.as_raw_fd(), raw.as_ptr(), raw.length()) })?;
+        check(unsafe { libc::bind(self.fd.as_raw_fd(), raw.as_ptr(), raw.length()) })?;
         Ok(())
     }
 
     /// Takes over a connected, or connecting, socket: ENOTSOCK, EPROTOTYPE, EAFNOSUPPORT or EINVAL for one
     /// that is not that.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Stream> {
-        adopt::take_over(&fd, false)?;
-        Ok(Stream(fd))
+        let family = adopt::take_over(&fd, false)?;
+        Ok(Stream::new(fd, family))
     }
 
     /// Two connected streams of the Unix domain.
     pub fn pair() -> io::Result<(Stream, Stream)> {
         let (first, second) = sys::socket_pair()?;
-        Ok((Stream(first), Stream(second)))
+        Ok((Stream::new(first, Family::Unix), Stream::new(second, Family::Unix)))
     }
 
     /// The error that the kernel noted on the socket since it was last asked, such as that of a connect.
@@ -94,12 +97,12 @@ impl Stream {
 
     /// Sets `options`, as on a stream that was accepted or taken over.
     pub fn apply(&self, options: &StreamOptions) -> io::Result<()> {
-        options.apply(self.as_fd())
+        options.apply(self.as_fd(), self.family)
     }
 
     /// TCP: whether small segments are sent at once. Nothing to set elsewhere.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
-        if !matches!(self.family()?, Family::V4 | Family::V6) {
+        if !matches!(self.family, Family::V4 | Family::V6) {
             return Ok(());
         }
         option::set(self.as_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, nodelay.into())
@@ -126,7 +129,7 @@ impl Stream {
     unsafe fn receive(&self, buffer: *mut u8, length: usize) -> io::Result<usize> {
         // SAFETY: the descriptor is open; the memory is the caller's promise.
         retry(|| unsafe {
-            check_length(libc::recv(self.0.as_raw_fd(), buffer.cast(), length, libc::MSG_DONTWAIT))
+            check_length(libc::recv(self.fd.as_raw_fd(), buffer.cast(), length, libc::MSG_DONTWAIT))
         })
     }
 
@@ -135,7 +138,9 @@ impl Stream {
         let mut message = message(buffers.as_mut_ptr().cast(), buffers.len());
         // SAFETY: IoSliceMut has the layout of iovec (documented); each describes an exclusive slice, and the
         // header outlives the call.
-        retry(|| unsafe { check_length(libc::recvmsg(self.0.as_raw_fd(), &mut message, libc::MSG_DONTWAIT)) })
+        retry(|| unsafe {
+            check_length(libc::recvmsg(self.fd.as_raw_fd(), &mut message, libc::MSG_DONTWAIT))
+        })
     }
 
     /// Writes as much of `bytes` as there is room for.
@@ -144,7 +149,7 @@ impl Stream {
         // SAFETY: the descriptor is open; pointer and length describe the slice.
         retry(|| unsafe {
             check_length(libc::send(
-                self.0.as_raw_fd(),
+                self.fd.as_raw_fd(),
                 bytes.as_ptr().cast(),
                 bytes.len(),
                 libc::MSG_DONTWAIT | NO_SIGNAL,
@@ -158,7 +163,7 @@ impl Stream {
         // SAFETY: IoSlice has the layout of iovec (documented), and the kernel only reads what they describe;
         // the header outlives the call.
         retry(|| unsafe {
-            check_length(libc::sendmsg(self.0.as_raw_fd(), &message, libc::MSG_DONTWAIT | NO_SIGNAL))
+            check_length(libc::sendmsg(self.fd.as_raw_fd(), &message, libc::MSG_DONTWAIT | NO_SIGNAL))
         })
     }
 
@@ -170,7 +175,7 @@ impl Stream {
             Shutdown::Both => libc::SHUT_RDWR,
         };
         // SAFETY: integers only.
-        check(unsafe { libc::shutdown(self.0.as_raw_fd(), how) })?;
+        check(unsafe { libc::shutdown(self.fd.as_raw_fd(), how) })?;
         Ok(())
     }
 
@@ -186,15 +191,15 @@ impl Stream {
 
     /// Who made the other end; Unix domain only.
     pub fn peer_credentials(&self) -> io::Result<Credentials> {
-        if self.family()? != Family::Unix {
+        if self.family != Family::Unix {
             return Err(io::Error::from_raw_os_error(libc::ENOTSUP));
         }
         os::peer_credentials(self.as_fd())
     }
 
     /// The kind of its addresses.
-    pub fn family(&self) -> io::Result<Family> {
-        family_of(self.as_fd())
+    pub fn family(&self) -> Family {
+        self.family
     }
 
     /// Bytes written that the other end's system has not taken yet (TCP), or the memory of those that the other end has not read (Unix
@@ -202,25 +207,25 @@ impl Stream {
     pub fn unsent(&self) -> usize {
         let mut bytes: libc::c_int = 0;
         // SAFETY: the descriptor is open, and TIOCOUTQ writes one int.
-        let told = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+        let told = unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
         if told == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
     }
 
     /// The descriptor to wait on.
     #[inline]
     pub fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.fd.as_fd()
     }
 
     /// Gives the descriptor up.
     pub fn into_fd(self) -> OwnedFd {
-        self.0
+        self.fd
     }
 }
 
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.fd.as_fd()
     }
 }
 
