@@ -18,8 +18,8 @@ const ALLOWED: [&str; 4] =
 const ENGINE: [&str; 3] = ["crates/core/src/", "crates/proto/src/", "crates/io/src/"];
 /// Per mille of the engine's lines of code that may begin an unsafe block or impl.
 const MAX_SITES: usize = 20;
-/// Per mille that may lie within one. Blocks of one statement each would bring it nearer to the above.
-const MAX_INSIDE: usize = 35;
+/// Per mille that may lie within one.
+const MAX_INSIDE: usize = 20;
 
 /// The attribute that each crate root must carry.
 const ATTRIBUTES: [(&str, &str); 4] = [

@@ -70,6 +70,7 @@ pub struct Message {
 const _: () = assert!(size_of::<Message>() <= 64 && align_of::<Message>() == 8 && TAG_OFFSET == 0);
 
 #[repr(C)]
+#[derive(Clone, Copy)]
 union Body {
     inline: [MaybeUninit<u8>; INLINE_MAX],
     outside: Outside,
@@ -152,19 +153,26 @@ impl Message {
     /// As for [`Message::write_empty`].
     #[inline]
     pub unsafe fn write_sized(place: *mut Message, len: usize) -> bool {
-        // SAFETY: the caller's promise; after `write_empty` there is a message, whose tag says which view of the body is live.
-        unsafe {
-            if len <= INLINE_MAX {
-                Message::write_empty(place);
-                (&raw mut (*place).inline_len).write(len as u8);
-                (&raw mut (*place).body).write(Body { inline: [MaybeUninit::new(0); INLINE_MAX] });
-                return true;
-            }
+        let block = if len <= INLINE_MAX {
+            None
+        } else {
             let Some(block) = HeapBlock::allocate(len) else { return false };
-            Message::write_empty(place);
-            let outside = Outside { data: HeapBlock::data(block), len, owner: Owner { heap: block } };
-            (&raw mut (*place).body.outside).write(outside);
-            (&raw mut (*place).tag).write(HEAP);
+            Some(block)
+        };
+        // SAFETY: the caller's promise.
+        unsafe { Message::write_empty(place) };
+        // SAFETY: now there is a message, whose body needs no initialisation.
+        let message = unsafe { &mut *place };
+        match block {
+            None => {
+                message.inline_len = len as u8;
+                message.body.inline = [MaybeUninit::new(0); INLINE_MAX];
+            }
+            Some(block) => {
+                message.body.outside =
+                    Outside { data: HeapBlock::data(block), len, owner: Owner { heap: block } };
+                message.tag = HEAP;
+            }
         }
         true
     }
@@ -175,18 +183,18 @@ impl Message {
     /// `place` holds a message that nobody else uses.
     #[inline]
     pub unsafe fn end(place: *mut Message) {
-        // SAFETY: the caller's promise; the fields are dropped once each, since the tag of a closed message is not that of a message.
-        unsafe {
-            if (*place).tag != INLINE {
-                memory::release(&mut *place);
-            }
-            (&raw mut (*place).tag).write(CLOSED_TAG);
-            if (*place).metadata.is_some() {
-                (&raw mut (*place).metadata).drop_in_place();
-            }
-            if (*place).group.is_some() {
-                (&raw mut (*place).group).drop_in_place();
-            }
+        // SAFETY: the caller's promise.
+        let message = unsafe { &mut *place };
+        if message.tag != INLINE {
+            memory::release(message);
+        }
+        // Not the tag of a message: nobody drops it again.
+        message.tag = CLOSED_TAG;
+        if message.metadata.is_some() {
+            message.metadata = None;
+        }
+        if message.group.is_some() {
+            message.group = None;
         }
     }
 
@@ -209,8 +217,7 @@ impl Message {
             return Some(message);
         }
         let block = HeapBlock::allocate(len)?;
-        // SAFETY: `allocate` made the block with `len` bytes behind it.
-        Some(Message::outside(HEAP, unsafe { HeapBlock::data(block) }, len, Owner { heap: block }))
+        Some(Message::outside(HEAP, HeapBlock::data(block), len, Owner { heap: block }))
     }
 
     /// `with_size` for callers that cannot go on without memory.
@@ -290,27 +297,39 @@ impl Message {
         } else {
             self.clear_body();
             let Some(block) = HeapBlock::allocate(len) else { memory::exhausted(len) };
-            // SAFETY: just allocated.
-            let data = unsafe { HeapBlock::data(block) };
-            self.body.outside = Outside { data, len, owner: Owner { heap: block } };
+            self.body.outside = Outside { data: HeapBlock::data(block), len, owner: Owner { heap: block } };
             self.tag = HEAP;
         }
+        self.body.outside.len = len;
         // SAFETY: the block has room for `len` bytes, and nobody else refers to it.
-        unsafe {
-            self.body.outside.len = len;
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.body.outside.data, len);
-        }
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.body.outside.data, len) };
     }
 
     /// Whether the memory of the body does for another one of `len` bytes.
     #[inline]
     fn keeps_block(&self, len: usize) -> bool {
+        self.heap().is_some_and(|block| block.suits(len) && block.is_unique())
+    }
+
+    /// The block of a body on the heap.
+    #[inline(always)]
+    fn heap(&self) -> Option<&HeapBlock> {
         // SAFETY: the tag says that there is a block, and it lives while we hold a reference.
-        self.tag == HEAP
-            && unsafe {
-                let block = &*self.body.outside.owner.heap;
-                block.suits(len) && block.is_unique()
-            }
+        if self.tag == HEAP { Some(unsafe { &*self.body.outside.owner.heap }) } else { None }
+    }
+
+    /// The block of memory of the application that was shared.
+    #[inline(always)]
+    fn foreign(&self) -> Option<&ForeignBlock> {
+        // SAFETY: as in `heap`.
+        if self.tag == FOREIGN_SHARED { Some(unsafe { &*self.body.outside.owner.shared }) } else { None }
+    }
+
+    /// The view of a body that lies elsewhere.
+    #[inline(always)]
+    fn elsewhere(&self) -> Option<Outside> {
+        // SAFETY: the tag says that this view is live.
+        if self.tag == INLINE { None } else { Some(unsafe { self.body.outside }) }
     }
 
     /// Sets the metadata to these.
@@ -362,17 +381,15 @@ impl Message {
     /// The body.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
-        if self.tag == INLINE {
-            // SAFETY: the first `inline_len` bytes are initialised; whoever set the length wrote them.
-            return unsafe {
-                std::slice::from_raw_parts((&raw const self.body.inline).cast(), self.inline_len as usize)
-            };
-        }
-        // SAFETY: `outside` is live, and its memory is valid and initialised as long as this message holds its reference.
-        unsafe {
-            let outside = self.body.outside;
-            if outside.len == 0 { &[] } else { std::slice::from_raw_parts(outside.data, outside.len) }
-        }
+        let (data, len) = match self.elsewhere() {
+            // Every field of the union begins where it does.
+            None => ((&raw const self.body).cast::<u8>(), self.inline_len as usize),
+            Some(Outside { len: 0, .. }) => return &[],
+            Some(Outside { data, len, .. }) => (data.cast_const(), len),
+        };
+        // SAFETY: inline, the first `inline_len` bytes are initialised, as whoever set the length wrote them. Elsewhere, the memory is
+        // valid and initialised as long as this message holds its reference.
+        unsafe { std::slice::from_raw_parts(data, len) }
     }
 
     /// The body for writing. A shared or constant one is copied first.
@@ -393,26 +410,18 @@ impl Message {
     /// must not be written to. An inline body moves with the message.
     #[inline]
     pub fn data_ptr(&mut self) -> *mut u8 {
-        if self.tag == INLINE {
+        match self.elsewhere() {
+            Some(outside) => outside.data,
             // Every field of the union begins where it does.
-            (&raw mut self.body).cast()
-        } else {
-            // SAFETY: `outside` is live.
-            unsafe { self.body.outside.data }
+            None => (&raw mut self.body).cast(),
         }
     }
 
     /// Whether no other message refers to this body and it may be written to.
     fn is_unique(&self) -> bool {
-        // SAFETY: the tag says which owner is live, and its block lives while we hold a reference.
-        unsafe {
-            match self.tag {
-                HEAP => (*self.body.outside.owner.heap).is_unique(),
-                FOREIGN_SHARED => (*self.body.outside.owner.shared).is_unique(),
-                CONSTANT => false,
-                _ => true,
-            }
-        }
+        self.tag != CONSTANT
+            && self.heap().is_none_or(HeapBlock::is_unique)
+            && self.foreign().is_none_or(ForeignBlock::is_unique)
     }
 
     /// Takes the body of `other`, keeps flags and properties.
@@ -426,36 +435,32 @@ impl Message {
     /// A second message with the same body: `zmq_msg_copy`. Bodies outside the struct are shared, not copied; flags and properties
     /// are copied.
     pub fn share(&mut self) -> Message {
-        // SAFETY: the tag says which view is live. The new message gets a reference of its own wherever there is a count.
-        let (tag, body) = unsafe {
-            match self.tag {
-                INLINE => (INLINE, Body { inline: self.body.inline }),
-                tag => {
-                    if tag == FOREIGN {
-                        let Outside { data, len, owner } = self.body.outside;
-                        let block = ForeignBlock::boxed(data, owner.foreign.0, owner.foreign.1, true);
-                        self.body = Body { outside: Outside { data, len, owner: Owner { shared: block } } };
-                        self.tag = FOREIGN_SHARED;
-                    }
-                    match self.tag {
-                        HEAP => (*self.body.outside.owner.heap).retain(),
-                        FOREIGN_SHARED => (*self.body.outside.owner.shared).retain(),
-                        _ => {}
-                    }
-                    self.shared = true;
-                    (self.tag, Body { outside: self.body.outside })
-                }
-            }
-        };
+        if self.tag == FOREIGN
+            && let Some(Outside { data, len, owner }) = self.elsewhere()
+        {
+            // SAFETY: the tag says which owner is live.
+            let (free, hint) = unsafe { owner.foreign };
+            let block = ForeignBlock::boxed(data, free, hint, true);
+            self.body.outside = Outside { data, len, owner: Owner { shared: block } };
+            self.tag = FOREIGN_SHARED;
+        }
+        // The new message gets a reference of its own wherever there is a count.
+        if let Some(block) = self.heap() {
+            block.retain();
+        }
+        if let Some(block) = self.foreign() {
+            block.retain();
+        }
+        self.shared |= self.tag != INLINE;
         Message {
-            tag,
+            tag: self.tag,
             more: self.more,
             shared: self.shared,
             inline_len: self.inline_len,
             routing_id: self.routing_id,
             metadata: self.metadata.clone(),
             group: self.group.clone(),
-            body,
+            body: self.body,
         }
     }
 

@@ -3,7 +3,7 @@
 //! Called by `Message` only. A count starts at 1 for the message that made the block; every `share` adds one.
 
 use super::blocks;
-use super::{FOREIGN, FOREIGN_SHARED, FreeFn, HEAP, Message};
+use super::{FOREIGN, FOREIGN_SHARED, FreeFn, HEAP, Message, Outside};
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::alloc::Layout;
 use std::ffi::c_void;
@@ -27,26 +27,21 @@ impl HeapBlock {
     #[inline]
     pub(super) fn allocate(len: usize) -> Option<*mut HeapBlock> {
         let size = HeapBlock::size(len)?;
-        // SAFETY: the new memory has room for the header and `len` bytes, and is aligned as every block is.
-        unsafe {
-            let block: *mut HeapBlock = blocks::allocate(size).cast();
-            if block.is_null() {
-                return None;
-            }
-            block.write(HeapBlock { references: AtomicUsize::new(1), capacity: len });
-            settle(HeapBlock::data(block), len);
-            Some(block)
+        let block: *mut HeapBlock = blocks::allocate(size).cast();
+        if block.is_null() {
+            return None;
         }
+        // SAFETY: the new memory has room for the header and `len` bytes, and is aligned as every block is.
+        unsafe { block.write(HeapBlock { references: AtomicUsize::new(1), capacity: len }) };
+        // SAFETY: as above.
+        unsafe { settle(HeapBlock::data(block), len) };
+        Some(block)
     }
 
-    /// Where the bytes are.
-    ///
-    /// # Safety
-    /// `block` comes from `allocate` and was not freed.
+    /// Where the bytes of a block are: behind the header.
     #[inline]
-    pub(super) unsafe fn data(block: *mut HeapBlock) -> *mut u8 {
-        // SAFETY: the allocation goes on behind the header, by at least one byte.
-        unsafe { block.add(1).cast() }
+    pub(super) fn data(block: *mut HeapBlock) -> *mut u8 {
+        block.wrapping_add(1).cast()
     }
 
     pub(super) fn is_unique(&self) -> bool {
@@ -115,29 +110,46 @@ fn forget(references: &AtomicUsize) -> bool {
 
 /// Gives up the reference of a message whose body is not inline. Called by its drop, once.
 pub(super) fn release(message: &mut Message) {
-    // SAFETY: the tag says which owner is live. A block is freed by whoever gave up its last reference, with the layout of its
-    // allocation; the free function gets what it was registered with.
-    unsafe {
-        let outside = message.body.outside;
-        match message.tag {
-            HEAP => {
-                let block = outside.owner.heap;
-                if forget(&(*block).references) {
-                    let size = size_of::<HeapBlock>() + (*block).capacity;
-                    block.drop_in_place();
-                    blocks::free(block.cast(), size);
-                }
-            }
-            FOREIGN => (outside.owner.foreign.0)(outside.data.cast(), outside.owner.foreign.1),
-            FOREIGN_SHARED => {
-                let block = outside.owner.shared;
-                if forget(&(*block).references) {
-                    let block = Box::from_raw(block);
-                    (block.free)(block.data.cast(), block.hint);
-                }
-            }
-            _ => {}
+    let Some(Outside { data, owner, .. }) = message.elsewhere() else { return };
+    match message.tag {
+        // SAFETY: here and below, the tag says which owner is live, and its reference is given up.
+        HEAP => unsafe { release_heap(owner.heap) },
+        FOREIGN => {
+            // SAFETY: as above.
+            let (free, hint) = unsafe { owner.foreign };
+            // SAFETY: it gets what it was registered with, once.
+            unsafe { free(data.cast(), hint) };
         }
+        // SAFETY: as above.
+        FOREIGN_SHARED => unsafe { release_foreign(owner.shared) },
+        _ => {}
+    }
+}
+
+/// # Safety
+/// The caller gives up a reference of its own.
+#[inline(always)]
+unsafe fn release_heap(block: *mut HeapBlock) {
+    // SAFETY: the caller holds a reference.
+    let head = unsafe { &*block };
+    if forget(&head.references) {
+        let size = size_of::<HeapBlock>() + head.capacity;
+        // SAFETY: that was the last reference.
+        unsafe { block.drop_in_place() };
+        // SAFETY: and this is the size of the allocation.
+        unsafe { blocks::free(block.cast(), size) };
+    }
+}
+
+/// # Safety
+/// The caller gives up a reference of its own.
+unsafe fn release_foreign(block: *mut ForeignBlock) {
+    // SAFETY: the caller holds a reference.
+    if forget(unsafe { &(*block).references }) {
+        // SAFETY: that was the last one.
+        let block = unsafe { Box::from_raw(block) };
+        // SAFETY: it gets what it was registered with.
+        unsafe { (block.free)(block.data.cast(), block.hint) };
     }
 }
 

@@ -47,26 +47,21 @@ impl Consumer {
     }
 
     unsafe fn release_nodes(&mut self, position: &Position) {
-        // SAFETY: the nodes up to `position` are linked and ours; each is left before its buffer is given away, which happens
-        // when the next node lies in another one.
-        unsafe {
-            while self.first != position.node {
-                let node = self.first;
-                let next = (*node).next.load(Ordering::Relaxed);
-                if (*node).external {
-                    drop(Node::take_message(node));
-                }
-                let buffer = (*node).buffer;
-                self.first = next;
-                if (*next).buffer != buffer {
-                    self.finish(buffer);
-                }
+        while self.first != position.node {
+            // SAFETY: the nodes up to `position` are linked and ours.
+            let (next, finished) = unsafe { Node::leave(self.first) };
+            self.first = next;
+            if let Some(buffer) = finished {
+                // SAFETY: its last node was left.
+                unsafe { self.finish(buffer) };
             }
-            // The application wants its memory back now, not when the next message comes.
-            let node = position.node;
-            if (*node).external && position.at == (*node).end.load(Ordering::Relaxed) {
-                drop(Node::take_message(node));
-            }
+        }
+        // SAFETY: `position.node` is valid.
+        let node = unsafe { &*position.node };
+        // The application wants its memory back now, not when the next message comes.
+        if node.external && position.at == node.end.load(Ordering::Relaxed) {
+            // SAFETY: external, and ours.
+            drop(unsafe { Node::take_message(position.node) });
         }
     }
 }
@@ -85,12 +80,12 @@ impl Consumer {
     /// Nobody uses the buffer any more.
     unsafe fn finish(&mut self, buffer: *mut Buffer) {
         // SAFETY: the caller's promise.
-        unsafe {
-            if self.shared.circulates && Buffer::size(buffer) == LARGE {
-                segment::free(buffer);
-            } else {
-                self.shared.ring.give(&mut self.turn, buffer);
-            }
+        if self.shared.circulates && unsafe { Buffer::size(buffer) } == LARGE {
+            // SAFETY: the caller's promise.
+            unsafe { segment::free(buffer) };
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { self.shared.ring.give(&mut self.turn, buffer) };
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::chain;
 use super::consumer::Consumer;
 use super::producer::Producer;
-use super::segment::{Position, trace};
+use super::segment::Position;
 use crate::sync::atomic::Ordering;
 use std::io::IoSlice;
 use tautline_proto::frame;
@@ -91,13 +91,10 @@ impl ByteDrain {
         let (mut count, mut bytes) = (0, 0);
         while count < out.len() && bytes < known {
             // SAFETY: `known` bytes are published and not given up before `self` is used again, which `out` borrows until then.
-            unsafe {
-                let run = position.run(known - bytes);
-                trace::read((*position.node).buffer, position.at, run);
-                out[count] = IoSlice::new(std::slice::from_raw_parts(position.at, run));
-                position.at = position.at.add(run);
-                bytes += run as u64;
-            }
+            let piece = unsafe { position.piece(known - bytes) };
+            out[count] = IoSlice::new(piece);
+            position.at = position.at.wrapping_add(piece.len());
+            bytes += piece.len() as u64;
             count += 1;
         }
         (count, bytes)
@@ -139,23 +136,22 @@ impl ByteDrain {
         let before = self.whole.bytes;
         loop {
             let left = self.taken.bytes.wrapping_sub(self.frame.bytes);
-            // SAFETY: `left` taken bytes lie behind `frame`, not given up, and a frame is skipped only if all of it was taken.
-            unsafe {
-                let mut header = [0; frame::MAX_HEADER];
-                let n = left.min(frame::MAX_HEADER as u64) as usize;
-                let mut position = self.frame.position;
-                position.copy(&mut header[..n]);
-                // Our own frames are never malformed; a header that was not taken whole is looked at next time.
-                let Ok(Some(header)) = frame::decode_header(&header[..n]) else { break };
-                let total = header.header_len as u64 + header.body_len;
-                if total > left {
-                    break;
-                }
-                self.frame.skip(total);
-                if header.flags & frame::MORE == 0 {
-                    self.whole = self.frame;
-                    self.messages = self.messages.wrapping_add(u64::from(header.flags & frame::COMMAND == 0));
-                }
+            let mut header = [0; frame::MAX_HEADER];
+            let n = left.min(frame::MAX_HEADER as u64) as usize;
+            let mut position = self.frame.position;
+            // SAFETY: `left` taken bytes lie behind `frame`, not given up.
+            unsafe { position.copy(&mut header[..n]) };
+            // Our own frames are never malformed; a header that was not taken whole is looked at next time.
+            let Ok(Some(header)) = frame::decode_header(&header[..n]) else { break };
+            let total = header.header_len as u64 + header.body_len;
+            if total > left {
+                break;
+            }
+            // SAFETY: all of the frame was taken.
+            unsafe { self.frame.skip(total) };
+            if header.flags & frame::MORE == 0 {
+                self.whole = self.frame;
+                self.messages = self.messages.wrapping_add(u64::from(header.flags & frame::COMMAND == 0));
             }
         }
         self.whole.bytes != before

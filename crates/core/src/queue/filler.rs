@@ -91,29 +91,26 @@ impl ByteFiller {
             (self.end.at, 0)
         } else if let Some(behind) = self.end.behind() {
             // SAFETY: placed behind the external node, with the rest of the buffer free behind it.
-            unsafe {
-                let start = (*behind).start;
-                let rest = Buffer::limit((*behind).buffer).addr() - start.addr();
-                (start, rest.min(BEHIND_BODY))
-            }
+            let behind = unsafe { &*behind };
+            // SAFETY: the buffer of a valid node.
+            let limit = unsafe { Buffer::limit(behind.buffer) };
+            (behind.start, (limit.addr() - behind.start.addr()).min(BEHIND_BODY))
         } else {
             let size = if min_total - room > SMALL { LARGE } else { SMALL };
             let buffer = self.end.spare(size);
             // SAFETY: the spare buffer is ours and empty.
-            unsafe {
-                let start = (*Buffer::node(buffer)).start;
-                (start, Buffer::limit(buffer).addr() - start.addr())
-            }
+            let (start, limit) = unsafe { ((*Buffer::node(buffer)).start, Buffer::limit(buffer)) };
+            (start, limit.addr() - start.addr())
         };
         self.lent = len;
         // SAFETY: both runs of memory are the producer's alone, apart from each other, allocated and of definite content (buffers and
         // message bodies are settled when they are made). They are lent out as long as `self` is.
-        unsafe {
-            if room == 0 {
-                return [&mut [], std::slice::from_raw_parts_mut(next, len)];
-            }
-            [std::slice::from_raw_parts_mut(self.end.at, room), std::slice::from_raw_parts_mut(next, len)]
+        let second = unsafe { std::slice::from_raw_parts_mut(next, len) };
+        if room == 0 {
+            return [&mut [], second];
         }
+        // SAFETY: as above.
+        [unsafe { std::slice::from_raw_parts_mut(self.end.at, room) }, second]
     }
 
     /// Whether what comes next is read straight to where it stays.
@@ -145,11 +142,8 @@ impl ByteFiller {
     /// Bytes landed in the current node.
     fn landed(&mut self, n: usize) {
         if n > 0 {
-            // SAFETY: the current node has room for them.
-            unsafe {
-                trace::wrote(self.end.buffer_of_node(), self.end.at, n);
-                self.end.at = self.end.at.add(n);
-            }
+            trace::wrote(self.end.node, self.end.at, n);
+            self.end.at = self.end.at.wrapping_add(n);
         }
     }
 
@@ -210,15 +204,14 @@ impl ByteFiller {
             self.begun = None;
         }
         let mut body = self.scan;
-        // SAFETY: the whole frame has arrived.
-        unsafe {
-            if self.scan.node == self.end.node {
-                body.at = body.at.add(header.header_len);
-                self.scan.at = self.scan.at.add(total as usize);
-            } else {
-                body.skip(header.header_len as u64);
-                self.scan.skip(total);
-            }
+        if self.scan.node == self.end.node {
+            body.at = body.at.wrapping_add(header.header_len);
+            self.scan.at = self.scan.at.wrapping_add(total as usize);
+        } else {
+            // SAFETY: the whole frame has arrived.
+            unsafe { body.skip(header.header_len as u64) };
+            // SAFETY: as above.
+            unsafe { self.scan.skip(total) };
         }
         self.scan_bytes = self.scan_bytes.wrapping_add(total);
         if header.flags & frame::COMMAND == 0 {
@@ -232,16 +225,15 @@ impl ByteFiller {
     #[inline]
     fn header(&self, arrived: u64) -> Result<Option<Header>, ProtocolError> {
         let n = arrived.min(frame::MAX_HEADER as u64) as usize;
-        // SAFETY: `arrived` bytes lie behind the scan position.
-        unsafe {
-            if self.scan.node == self.end.node {
-                return frame::decode_header(std::slice::from_raw_parts(self.scan.at, n));
-            }
-            let mut bytes = [0; frame::MAX_HEADER];
-            let mut position = self.scan;
-            position.copy(&mut bytes[..n]);
-            frame::decode_header(&bytes[..n])
+        if self.scan.node == self.end.node {
+            // SAFETY: `arrived` bytes lie behind the scan position.
+            return frame::decode_header(unsafe { std::slice::from_raw_parts(self.scan.at, n) });
         }
+        let mut bytes = [0; frame::MAX_HEADER];
+        let mut position = self.scan;
+        // SAFETY: as above.
+        unsafe { position.copy(&mut bytes[..n]) };
+        frame::decode_header(&bytes[..n])
     }
 
     /// The header at the scan position announces more than has arrived: a large body gets memory of its own, and what has arrived of
@@ -255,14 +247,14 @@ impl ByteFiller {
         }
         let Some(mut message) = Message::with_size(header.body_len as usize) else { return };
         let mut body = self.scan;
-        // SAFETY: header and `arrived` bytes of the body are there, nothing else is behind, none of it published, and the header's
-        // last byte lies in a node that is not external.
-        unsafe {
-            body.skip(header.header_len as u64);
-            let cut = body;
-            body.copy(&mut message.as_mut_slice()[..arrived as usize]);
-            self.end.cut(cut, self.scan_bytes.wrapping_add(header.header_len as u64));
-        }
+        // SAFETY: the header has arrived.
+        unsafe { body.skip(header.header_len as u64) };
+        let cut = body;
+        // SAFETY: so have `arrived` bytes of the body.
+        unsafe { body.copy(&mut message.as_mut_slice()[..arrived as usize]) };
+        let bytes = self.scan_bytes.wrapping_add(header.header_len as u64);
+        // SAFETY: nothing of it is published, and the header's last byte lies in a node that is not external.
+        unsafe { self.end.cut(cut, bytes) };
         self.end.enter_external(message, arrived as usize);
     }
 
@@ -307,11 +299,9 @@ impl ByteFiller {
         let mut copy = Vec::with_capacity(unfinished);
         let mut position = self.scan;
         // SAFETY: `unfinished` bytes have arrived behind the scan position, and are not published.
-        unsafe {
-            position.pieces(unfinished as u64, |piece| copy.extend_from_slice(piece));
-            // At or behind the mark: what was published since was for the owner.
-            self.end.cut(kept, kept_bytes);
-        }
+        unsafe { position.pieces(unfinished as u64, |piece| copy.extend_from_slice(piece)) };
+        // SAFETY: at or behind the mark: what was published since was for the owner.
+        unsafe { self.end.cut(kept, kept_bytes) };
         self.scan = kept;
         self.scan_bytes = kept_bytes;
         self.partial = None;

@@ -236,16 +236,17 @@ impl Log {
             frame::encode_header(0, n as u64, &mut header)
         };
         chunk.trace(self.at, header_len + n, true);
-        // SAFETY: there is room behind `at` for the longest header and the body, and nobody else touches these bytes.
-        unsafe {
-            let to = chunk.bytes.add(self.at);
-            if n < 256 {
-                to.cast::<[u8; 2]>().write([0, n as u8]);
-                copy_words(body.as_ptr(), to.add(2), n);
-            } else {
-                std::ptr::copy_nonoverlapping(header.as_ptr(), to, header_len);
-                std::ptr::copy_nonoverlapping(body.as_ptr(), to.add(header_len), n);
-            }
+        let to = chunk.bytes.wrapping_add(self.at);
+        if n < 256 {
+            // SAFETY: here and below, there is room behind `at` for the longest header and the body, and nobody else touches these bytes.
+            unsafe { to.cast::<[u8; 2]>().write([0, n as u8]) };
+            // SAFETY: as above.
+            unsafe { copy_words(body.as_ptr(), to.wrapping_add(2), n) };
+        } else {
+            // SAFETY: as above.
+            unsafe { std::ptr::copy_nonoverlapping(header.as_ptr(), to, header_len) };
+            // SAFETY: as above.
+            unsafe { std::ptr::copy_nonoverlapping(body.as_ptr(), to.wrapping_add(header_len), n) };
         }
         self.publish(header_len + n);
     }
@@ -254,10 +255,9 @@ impl Log {
     pub(crate) fn append_encoded(&mut self, frames: &[u8]) {
         let Some((chunk, _)) = self.window.back().filter(|_| frames.len() <= CHUNK - self.at) else { return };
         chunk.trace(self.at, frames.len(), true);
+        let to = chunk.bytes.wrapping_add(self.at);
         // SAFETY: as in `append`.
-        unsafe {
-            std::ptr::copy_nonoverlapping(frames.as_ptr(), chunk.bytes.add(self.at), frames.len());
-        }
+        unsafe { std::ptr::copy_nonoverlapping(frames.as_ptr(), to, frames.len()) };
         self.publish(frames.len());
     }
 
@@ -400,18 +400,18 @@ impl LogReader {
         while count < out.len() && bytes < known {
             let left = known - bytes;
             let end = chunk.end.load(Relaxed);
-            // SAFETY: `left` bytes behind `at` are published and seen. `self.whole` keeps all chunks from there on, as long as `out` borrows.
-            unsafe {
-                if end <= at {
-                    let Some(next) = chunk.next() else { break };
-                    (chunk, at) = (next, 0);
-                    continue;
-                }
-                let run = left.min((end - at) as u64) as usize;
-                out[count] = IoSlice::new(chunk.slice(at, run));
-                at += run;
-                bytes += run as u64;
+            if end <= at {
+                // SAFETY: `left` bytes behind `at` are published and seen. `self.whole` keeps all chunks from there on, as long as `out`
+                // borrows.
+                let Some(next) = (unsafe { chunk.next() }) else { break };
+                (chunk, at) = (next, 0);
+                continue;
             }
+            let run = left.min((end - at) as u64) as usize;
+            // SAFETY: as above.
+            out[count] = IoSlice::new(unsafe { chunk.slice(at, run) });
+            at += run;
+            bytes += run as u64;
             count += 1;
         }
         (count, bytes)
@@ -459,10 +459,9 @@ impl LogReader {
                 return;
             }
             // SAFETY: `left` bytes behind `at` were taken.
-            let header = unsafe {
-                let run = at.run(left);
-                at.chunk.slice(at.at, run.min(frame::MAX_HEADER))
-            };
+            let run = unsafe { at.run(left) };
+            // SAFETY: as above.
+            let header = unsafe { at.chunk.slice(at.at, run.min(frame::MAX_HEADER)) };
             // Our own frames are never malformed; a header that was not taken whole is looked at next time.
             let Ok(Some(header)) = frame::decode_header(header) else { return };
             let total = header.header_len as u64 + header.body_len;
@@ -498,12 +497,12 @@ impl LogReader {
         let mut left = self.pending();
         while left > 0 {
             // SAFETY: `left` bytes behind `taken` are published and seen.
-            unsafe {
-                let run = self.taken.run(left);
-                put(self.taken.chunk.slice(self.taken.at, run));
-                self.taken.skip(run as u64);
-                left -= run as u64;
-            }
+            let run = unsafe { self.taken.run(left) };
+            // SAFETY: as above.
+            put(unsafe { self.taken.chunk.slice(self.taken.at, run) });
+            // SAFETY: as above.
+            unsafe { self.taken.skip(run as u64) };
+            left -= run as u64;
         }
         (chain::messages_ahead(self.tail, self.messages), part)
     }

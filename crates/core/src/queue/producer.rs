@@ -89,12 +89,6 @@ impl Producer {
         !self.node.is_null() && unsafe { (*self.node).external }
     }
 
-    /// The buffer of the current node, which must be there.
-    pub(super) fn buffer_of_node(&self) -> *mut Buffer {
-        // SAFETY: the current node is valid.
-        unsafe { (*self.node).buffer }
-    }
-
     /// The place up to which everything is published.
     pub(super) fn mark(&self) -> Position {
         self.mark
@@ -147,33 +141,29 @@ impl Producer {
     /// `position` is at or behind the mark, not inside an external node.
     pub(super) unsafe fn cut(&mut self, position: Position, bytes: u64) {
         let appended = self.bytes();
-        // SAFETY: the nodes behind `position` are the producer's own. The consumer may look at `end` of this one while it is set back,
-        // but cares only for the published bytes before it.
-        unsafe {
-            let keep = (*position.node).buffer;
-            let mut node = (*position.node).next.load(Ordering::Relaxed);
-            (*position.node).next.store(std::ptr::null_mut(), Ordering::Relaxed);
-            if (*position.node).external {
-                self.stop = position.at;
-            } else {
-                (*position.node).end.store(std::ptr::null_mut(), Ordering::Relaxed);
-                self.stop = Buffer::limit(keep);
-            }
-            while !node.is_null() {
-                let next = (*node).next.load(Ordering::Relaxed);
-                let buffer = (*node).buffer;
-                if (*node).external {
-                    drop(Node::take_message(node));
-                }
-                if buffer != keep && (next.is_null() || (*next).buffer != buffer) {
-                    self.keep_or_free(buffer);
-                }
-                node = next;
-            }
-            self.node = position.node;
-            self.at = position.at;
-            self.behind = std::ptr::null_mut();
+        // SAFETY: the caller's promise: a valid node. The consumer may look at its `end` while that is set back, but cares only for the
+        // published bytes before it.
+        let last = unsafe { &*position.node };
+        let mut node = last.next.swap(std::ptr::null_mut(), Ordering::Relaxed);
+        if last.external {
+            self.stop = position.at;
+        } else {
+            last.end.store(std::ptr::null_mut(), Ordering::Relaxed);
+            // SAFETY: the buffer of a valid node.
+            self.stop = unsafe { Buffer::limit(last.buffer) };
         }
+        while !node.is_null() {
+            // SAFETY: the nodes behind `position` are the producer's own.
+            let (next, finished) = unsafe { Node::leave(node) };
+            if let Some(buffer) = finished.filter(|buffer| *buffer != last.buffer) {
+                // SAFETY: its last node was left.
+                unsafe { self.keep_or_free(buffer) };
+            }
+            node = next;
+        }
+        self.node = position.node;
+        self.at = position.at;
+        self.behind = std::ptr::null_mut();
         // What stays, in 64 bits.
         let bytes = appended.wrapping_sub(chain::bytes_behind(bytes, appended));
         self.base = bytes.wrapping_sub(self.at.addr() as u64);
@@ -182,14 +172,13 @@ impl Producer {
     /// # Safety
     /// `buffer` is the producer's own, not linked any more.
     unsafe fn keep_or_free(&mut self, buffer: *mut Buffer) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            if self.spare.is_null() {
-                Buffer::reset(buffer);
-                self.spare = buffer;
-            } else {
-                segment::free(buffer);
-            }
+        if self.spare.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { Buffer::reset(buffer) };
+            self.spare = buffer;
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { segment::free(buffer) };
         }
     }
 
@@ -215,11 +204,11 @@ impl Producer {
             return;
         }
         // SAFETY: the current node is the producer's.
-        unsafe {
-            let used = self.at.addr() - (*self.node).start.addr();
-            if !(*self.node).external && used >= Buffer::size((*self.node).buffer) / 2 {
-                self.next_size = (self.next_size * 4).min(LARGE);
-            }
+        let node = unsafe { &*self.node };
+        let used = self.at.addr() - node.start.addr();
+        // SAFETY: the buffer of a valid node.
+        if !node.external && used >= unsafe { Buffer::size(node.buffer) } / 2 {
+            self.next_size = (self.next_size * 4).min(LARGE);
         }
     }
 
@@ -238,13 +227,13 @@ impl Producer {
         let used = if spare.is_null() { self.shared.ring.take(&mut self.turn) } else { Some(spare) };
         if let Some(buffer) = used {
             // SAFETY: taken out of the ring or from `spare`: ours alone.
-            unsafe {
-                if Buffer::size(buffer) >= size {
-                    Buffer::reset(buffer);
-                    return buffer;
-                }
-                segment::free(buffer);
+            if unsafe { Buffer::size(buffer) } >= size {
+                // SAFETY: as above.
+                unsafe { Buffer::reset(buffer) };
+                return buffer;
             }
+            // SAFETY: as above.
+            unsafe { segment::free(buffer) };
         }
         Buffer::allocate(size)
     }
@@ -293,21 +282,29 @@ impl Producer {
     /// `node` is an open, empty node of the producer's own.
     unsafe fn link(&mut self, node: *mut Node) {
         let bytes = self.bytes();
-        // SAFETY: both nodes are the producer's. Relaxed: the consumer follows the link only for bytes published later.
-        unsafe {
-            let start = (*node).start;
-            if self.node.is_null() {
-                self.shared.first.store(node, Ordering::Relaxed);
-                self.mark = Position { node, at: start };
-            } else {
-                (*self.node).next.store(node, Ordering::Relaxed);
-                (*self.node).end.store(self.at, Ordering::Relaxed);
-            }
-            self.node = node;
-            self.at = start;
-            self.stop = Buffer::limit((*node).buffer);
+        // SAFETY: the caller's promise.
+        let next = unsafe { &*node };
+        if self.node.is_null() {
+            // Relaxed: the consumer looks at it only when something was published.
+            self.shared.first.store(node, Ordering::Relaxed);
+            self.mark = Position { node, at: next.start };
+        } else {
+            self.end_node(node);
         }
+        self.node = node;
+        self.at = next.start;
+        // SAFETY: the buffer of a valid node.
+        self.stop = unsafe { Buffer::limit(next.buffer) };
         self.base = bytes.wrapping_sub(self.at.addr() as u64);
+    }
+
+    /// Ends the current node here; `next` follows it.
+    fn end_node(&self, next: *mut Node) {
+        // SAFETY: the current node is the producer's.
+        let node = unsafe { &*self.node };
+        // Relaxed: the consumer follows the link only for bytes published later.
+        node.next.store(next, Ordering::Relaxed);
+        node.end.store(self.at, Ordering::Relaxed);
     }
 
     /// Goes on in an external node for `message`, whose first `filled` bytes are there already.
@@ -329,14 +326,13 @@ impl Producer {
             }
         };
         let bytes = self.bytes().wrapping_add(filled as u64);
-        // SAFETY: the nodes were just placed; Relaxed as in `link`. `end` of an external node is set from the beginning.
-        unsafe {
-            (*self.node).next.store(external, Ordering::Relaxed);
-            (*self.node).end.store(self.at, Ordering::Relaxed);
-            self.node = external;
-            self.at = (*external).start.add(filled);
-            self.stop = (*external).end.load(Ordering::Relaxed);
-        }
+        self.end_node(external);
+        self.node = external;
+        // SAFETY: just placed.
+        let body = unsafe { &*external };
+        self.at = body.start.wrapping_add(filled);
+        // Set from the beginning.
+        self.stop = body.end.load(Ordering::Relaxed);
         self.behind = behind;
         self.base = bytes.wrapping_sub(self.at.addr() as u64);
     }

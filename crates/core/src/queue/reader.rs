@@ -126,15 +126,15 @@ impl FrameReader {
                 return false;
             }
         }
-        // SAFETY: `visible` bytes are published behind the position.
-        unsafe {
-            if self.position.node.is_null() {
-                self.position = self.start.begin();
-            }
-            let run = self.position.run(visible);
-            self.start.release(&self.position);
-            self.stop = self.position.at.add(run.min(CREDIT_BYTES as usize));
+        if self.position.node.is_null() {
+            // SAFETY: bytes are published.
+            self.position = unsafe { self.start.begin() };
         }
+        // SAFETY: `visible` bytes are published behind the position.
+        let run = unsafe { self.position.run(visible) };
+        // SAFETY: everything before the position was read.
+        unsafe { self.start.release(&self.position) };
+        self.stop = self.position.at.wrapping_add(run.min(CREDIT_BYTES as usize));
         self.base = read.wrapping_sub(self.position.at.addr() as u64);
         if chain::bytes_behind(self.head, read) >= CREDIT_BYTES {
             self.credit();
@@ -197,30 +197,29 @@ impl FrameReader {
             return None;
         }
         let at = self.position.at;
-        // SAFETY: `left` published bytes lie behind the position, and they begin with a frame that the producer checked.
-        unsafe {
-            trace::read((*self.position.node).buffer, at, 2);
-            let flags = at.read();
-            let (len, header_len) = if flags & frame::LONG == 0 {
-                (usize::from(at.add(1).read()), 2)
-            } else if left >= frame::MAX_HEADER {
-                (u64::from_be_bytes(at.add(1).cast::<[u8; 8]>().read()) as usize, frame::MAX_HEADER)
-            } else {
-                return None;
-            };
-            if len > left - header_len {
-                return None;
-            }
-            trace::read((*self.position.node).buffer, at, header_len + len);
-            Some((Head { flags, len }, at.add(header_len)))
+        trace::read(self.position.node, at, 2);
+        // SAFETY: `left` published bytes lie behind the position.
+        let [flags, len] = unsafe { at.cast::<[u8; 2]>().read() };
+        let (len, header_len) = if flags & frame::LONG == 0 {
+            (usize::from(len), 2)
+        } else if left >= frame::MAX_HEADER {
+            // SAFETY: as above; the header of a long frame, which the producer checked.
+            let len = unsafe { at.wrapping_add(1).cast::<[u8; 8]>().read() };
+            (u64::from_be_bytes(len) as usize, frame::MAX_HEADER)
+        } else {
+            return None;
+        };
+        if len > left - header_len {
+            return None;
         }
+        trace::read(self.position.node, at, header_len + len);
+        Some((Head { flags, len }, at.wrapping_add(header_len)))
     }
 
     /// Moves over a frame that lies together.
     #[inline(always)]
     fn consume_together(&mut self, head: Head) {
-        // SAFETY: `together` saw these bytes.
-        self.position.at = unsafe { self.position.at.add(head.header_len() + head.len) };
+        self.position.at = self.position.at.wrapping_add(head.header_len() + head.len);
         self.count(head);
     }
 
@@ -233,15 +232,14 @@ impl FrameReader {
         let mut bytes = [0; frame::MAX_HEADER];
         let n = visible.min(frame::MAX_HEADER as u64) as usize;
         let mut body = self.position;
-        // SAFETY: `visible` bytes are published behind the position, and they are whole frames.
-        unsafe {
-            body.copy(&mut bytes[..n]);
-            // The producer publishes only what it encoded or scanned itself, so this decodes.
-            let header = frame::decode_header(&bytes[..n]).ok().flatten()?;
-            body = self.position;
-            body.skip(header.header_len as u64);
-            Some((Head { flags: header.flags, len: header.body_len as usize }, body))
-        }
+        // SAFETY: `visible` bytes are published behind the position.
+        unsafe { body.copy(&mut bytes[..n]) };
+        // The producer publishes only what it encoded or scanned itself, so this decodes.
+        let header = frame::decode_header(&bytes[..n]).ok().flatten()?;
+        body = self.position;
+        // SAFETY: whole frames are published.
+        unsafe { body.skip(header.header_len as u64) };
+        Some((Head { flags: header.flags, len: header.body_len as usize }, body))
     }
 
     /// Moves over a frame; `end` is the position behind its body.
@@ -284,10 +282,9 @@ impl FrameReader {
         let (head, mut body) = self.find()?;
         let n = head.len.min(out.len());
         // SAFETY: the whole frame is published.
-        unsafe {
-            body.copy(&mut out[..n]);
-            body.skip((head.len - n) as u64);
-        }
+        unsafe { body.copy(&mut out[..n]) };
+        // SAFETY: as above.
+        unsafe { body.skip((head.len - n) as u64) };
         self.consume(head, body);
         Some(head)
     }
@@ -307,16 +304,17 @@ impl FrameReader {
     #[inline(never)]
     fn read_message_slow(&mut self, out: &mut Message) -> Option<Head> {
         let (head, mut body) = self.find()?;
-        // SAFETY: the whole frame is published; an external node holds exactly one body, and it is ours once it is published.
-        unsafe {
-            *out = if head.len > 0 && body.run(head.len as u64) == head.len && (*body.node).external {
-                body.at = body.at.add(head.len);
-                Node::take_message(body.node)
-            } else {
-                let mut message = Message::with_size_or_abort(head.len);
-                body.copy(message.as_mut_slice());
-                message
-            };
+        // SAFETY: the whole frame is published.
+        let together = head.len > 0 && unsafe { body.run(head.len as u64) } == head.len;
+        // SAFETY: a valid node.
+        if together && unsafe { (*body.node).external } {
+            body.at = body.at.wrapping_add(head.len);
+            // SAFETY: an external node holds exactly one body, and it is ours once it is published.
+            *out = unsafe { Node::take_message(body.node) };
+        } else {
+            *out = Message::with_size_or_abort(head.len);
+            // SAFETY: the whole frame is published.
+            unsafe { body.copy(out.as_mut_slice()) };
         }
         out.set_more(head.flags & frame::MORE != 0);
         self.consume(head, body);
@@ -327,22 +325,21 @@ impl FrameReader {
     pub(crate) fn peek(&mut self) -> Option<(Head, &[u8], &[u8])> {
         let (head, mut body) = self.find()?;
         let (mut slices, mut count) = ([&[][..]; 2], 0);
-        let from = body;
-        // SAFETY: the whole frame is published, and nothing of it is given up while `self` is borrowed.
-        unsafe {
-            body.pieces(head.len as u64, |piece| {
-                if count < 2 {
-                    slices[count] = piece;
-                }
-                count += 1;
-            });
-            if count > 2 {
-                body = from;
-                self.scratch.clear();
-                let scratch = &mut self.scratch;
-                body.pieces(head.len as u64, |piece| scratch.extend_from_slice(piece));
-                slices = [&self.scratch, &[]];
+        let mut again = body;
+        let note = |piece| {
+            if count < 2 {
+                slices[count] = piece;
             }
+            count += 1;
+        };
+        // SAFETY: the whole frame is published, and nothing of it is given up while `self` is borrowed.
+        unsafe { body.pieces(head.len as u64, note) };
+        if count > 2 {
+            self.scratch.clear();
+            let scratch = &mut self.scratch;
+            // SAFETY: as above.
+            unsafe { again.pieces(head.len as u64, |piece| scratch.extend_from_slice(piece)) };
+            slices = [&self.scratch, &[]];
         }
         Some((head, slices[0], slices[1]))
     }

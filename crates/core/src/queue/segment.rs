@@ -65,20 +65,22 @@ struct External {
 impl Buffer {
     /// A new buffer of `size` bytes in all, with its node open and empty.
     pub(super) fn allocate(size: usize) -> *mut Buffer {
-        // SAFETY: `size` is larger than a `Buffer`, whose fields are all written before anybody sees them.
-        unsafe {
-            let buffer: *mut Buffer = blocks::allocate(size).cast();
-            if buffer.is_null() {
-                std::alloc::handle_alloc_error(std::alloc::Layout::new::<Buffer>());
-            }
-            let start: *mut u8 = buffer.add(1).cast();
-            settle(start, size - size_of::<Buffer>());
-            (&raw mut (*buffer).size).write(size);
-            #[cfg(loom)]
-            (&raw mut (*buffer).shadow).write((0..size).map(|_| UnsafeCell::new(())).collect());
-            (&raw mut (*buffer).node).write(Node::open(start, buffer));
-            buffer
+        let buffer: *mut Buffer = blocks::allocate(size).cast();
+        if buffer.is_null() {
+            std::alloc::handle_alloc_error(std::alloc::Layout::new::<Buffer>());
         }
+        let start: *mut u8 = buffer.wrapping_add(1).cast();
+        // SAFETY: `size` is larger than a `Buffer`: this is the rest of the allocation.
+        unsafe { settle(start, size - size_of::<Buffer>()) };
+        let head = Buffer {
+            size,
+            #[cfg(loom)]
+            shadow: (0..size).map(|_| UnsafeCell::new(())).collect(),
+            node: Node::open(start, buffer),
+        };
+        // SAFETY: the beginning of the allocation, which is aligned as every block is.
+        unsafe { buffer.write(head) };
+        buffer
     }
 
     /// The first node.
@@ -122,13 +124,12 @@ impl Buffer {
     /// # Safety
     /// Nobody else uses the buffer.
     unsafe fn wipe(buffer: *mut Buffer) {
-        // SAFETY: writes behind the head and before the limit.
-        unsafe {
-            let (mut at, limit) = (buffer.add(1).cast::<u8>(), Buffer::limit(buffer));
-            while at < limit {
-                at.write_volatile(0);
-                at = at.add(1);
-            }
+        // SAFETY: the caller's promise.
+        let (mut at, limit) = (buffer.wrapping_add(1).cast::<u8>(), unsafe { Buffer::limit(buffer) });
+        while at < limit {
+            // SAFETY: behind the head and before the limit.
+            unsafe { at.write_volatile(0) };
+            at = at.wrapping_add(1);
         }
     }
 
@@ -156,6 +157,25 @@ impl Node {
         }
     }
 
+    /// Goes from a node to the next one, if there is one. An external node's message is dropped; a buffer is finished if this was its
+    /// last node.
+    ///
+    /// # Safety
+    /// `node` and the next one are valid, and nobody else uses `node` any more.
+    #[inline]
+    pub(super) unsafe fn leave(node: *mut Node) -> (*mut Node, Option<*mut Buffer>) {
+        // SAFETY: the caller's promise.
+        let this = unsafe { &*node };
+        let next = this.next.load(Ordering::Relaxed);
+        if this.external {
+            // SAFETY: as just seen.
+            drop(unsafe { Node::take_message(node) });
+        }
+        // SAFETY: the caller's promise.
+        let stays = !next.is_null() && unsafe { (*next).buffer } == this.buffer;
+        (next, (!stays).then_some(this.buffer))
+    }
+
     /// Takes the message of an external node, leaving an empty one.
     ///
     /// # Safety
@@ -177,30 +197,22 @@ pub(super) unsafe fn place_external(
 ) -> Option<(*mut Node, *mut Node)> {
     let skip = at.addr().next_multiple_of(ALIGN) - at.addr();
     let need = skip + size_of::<External>() + size_of::<Node>() + REST;
-    // SAFETY: all writes lie in the `need` bytes behind `at`, which are ours; alignment as computed (a multiple of 16 is enough for
-    // both, and the size of `External` is a multiple of a node's alignment).
-    unsafe {
-        if Buffer::limit(buffer).addr() - at.addr() < need {
-            return None;
-        }
-        let mut message = std::mem::take(message);
-        let (start, len) = (message.data_ptr(), message.len());
-        let external: *mut External = at.add(skip).cast();
-        let behind: *mut Node = external.add(1).cast();
-        external.write(External {
-            node: Node {
-                next: AtomicPtr::new(std::ptr::null_mut()),
-                end: AtomicPtr::new(start.add(len)),
-                start,
-                buffer,
-                external: true,
-                wipe: false,
-            },
-            message: UnsafeCell::new(message),
-        });
-        behind.write(Node::open(behind.add(1).cast(), buffer));
-        Some((external.cast(), behind))
+    // SAFETY: the caller's promise.
+    if unsafe { Buffer::limit(buffer) }.addr() - at.addr() < need {
+        return None;
     }
+    let mut message = std::mem::take(message);
+    let (start, len) = (message.data_ptr(), message.len());
+    let end = AtomicPtr::new(start.wrapping_add(len));
+    let node = Node { end, external: true, ..Node::open(start, buffer) };
+    let external: *mut External = at.wrapping_add(skip).cast();
+    let behind: *mut Node = external.wrapping_add(1).cast();
+    // SAFETY: both lie in the `need` bytes behind `at`, which are ours; alignment as computed (a multiple of 16 is enough for both, and
+    // the size of `External` is a multiple of a node's alignment).
+    unsafe { external.write(External { node, message: UnsafeCell::new(message) }) };
+    // SAFETY: as above.
+    unsafe { behind.write(Node::open(behind.wrapping_add(1).cast(), buffer)) };
+    Some((external.cast(), behind))
 }
 
 /// Frees one buffer. Messages of external nodes in it must have been taken.
@@ -208,16 +220,20 @@ pub(super) unsafe fn place_external(
 /// # Safety
 /// Nobody uses the buffer.
 pub(super) unsafe fn free(buffer: *mut Buffer) {
-    // SAFETY: allocated with just this size.
-    unsafe {
-        let size = (*buffer).size;
-        if (*buffer).node.wipe {
-            Buffer::wipe(buffer);
-        }
-        #[cfg(loom)]
-        (&raw mut (*buffer).shadow).drop_in_place();
-        blocks::free(buffer.cast(), size);
+    // SAFETY: the caller's promise.
+    let head = unsafe { &*buffer };
+    let (size, wipe) = (head.size, head.node.wipe);
+    if wipe {
+        // SAFETY: the caller's promise.
+        unsafe { Buffer::wipe(buffer) };
     }
+    #[cfg(loom)]
+    // SAFETY: for the last time.
+    unsafe {
+        (&raw mut (*buffer).shadow).drop_in_place();
+    }
+    // SAFETY: allocated with just this size.
+    unsafe { blocks::free(buffer.cast(), size) };
 }
 
 /// Frees a node and all that follow, with their messages, and every buffer they lie in.
@@ -228,17 +244,12 @@ pub(super) unsafe fn free_chain(first: *mut Node) {
     let mut node = first;
     while !node.is_null() {
         // SAFETY: the nodes of a chain are valid until their buffer is freed, which happens after its last one here.
-        unsafe {
-            let next = (*node).next.load(Ordering::Relaxed);
-            let buffer = (*node).buffer;
-            if (*node).external {
-                drop(Node::take_message(node));
-            }
-            if next.is_null() || (*next).buffer != buffer {
-                free(buffer);
-            }
-            node = next;
+        let (next, finished) = unsafe { Node::leave(node) };
+        if let Some(buffer) = finished {
+            // SAFETY: this was its last node.
+            unsafe { free(buffer) };
         }
+        node = next;
     }
 }
 
@@ -259,21 +270,20 @@ impl Position {
     /// At least one and at least `visible` bytes behind this position are visible to the caller and not given up.
     #[inline]
     pub(super) unsafe fn run(&mut self, visible: u64) -> usize {
-        // SAFETY: the position is in a valid node. If it is at its end, the visible bytes lie in a later node, which was linked
-        // before they were published.
-        unsafe {
-            loop {
-                let end = (*self.node).end.load(Ordering::Relaxed);
-                if end.is_null() {
-                    return visible as usize;
-                }
-                let left = end.addr() - self.at.addr();
-                if left > 0 {
-                    return visible.min(left as u64) as usize;
-                }
-                self.node = (*self.node).next.load(Ordering::Relaxed);
-                self.at = (*self.node).start;
+        loop {
+            // SAFETY: the position is in a valid node.
+            let node = unsafe { &*self.node };
+            let end = node.end.load(Ordering::Relaxed);
+            if end.is_null() {
+                return visible as usize;
             }
+            let left = end.addr() - self.at.addr();
+            if left > 0 {
+                return visible.min(left as u64) as usize;
+            }
+            self.node = node.next.load(Ordering::Relaxed);
+            // SAFETY: at the end of a node, the visible bytes lie in a later one, which was linked before they were published.
+            self.at = unsafe { (*self.node).start };
         }
     }
 
@@ -284,11 +294,9 @@ impl Position {
     pub(super) unsafe fn skip(&mut self, mut n: u64) {
         while n > 0 {
             // SAFETY: the caller's promise.
-            unsafe {
-                let run = self.run(n);
-                self.at = self.at.add(run);
-                n -= run as u64;
-            }
+            let run = unsafe { self.run(n) };
+            self.at = self.at.wrapping_add(run);
+            n -= run as u64;
         }
     }
 
@@ -298,15 +306,25 @@ impl Position {
     /// As for `run`, for `n` bytes; the slices are valid as long as their nodes are not given up.
     pub(super) unsafe fn pieces<'a>(&mut self, mut n: u64, mut put: impl FnMut(&'a [u8])) {
         while n > 0 {
-            // SAFETY: the caller's promise: `run` visible bytes lie at `at`.
-            unsafe {
-                let run = self.run(n);
-                trace::read((*self.node).buffer, self.at, run);
-                put(std::slice::from_raw_parts(self.at, run));
-                self.at = self.at.add(run);
-                n -= run as u64;
-            }
+            // SAFETY: the caller's promise.
+            let piece = unsafe { self.piece(n) };
+            put(piece);
+            self.at = self.at.wrapping_add(piece.len());
+            n -= piece.len() as u64;
         }
+    }
+
+    /// As many of the next `n` bytes as lie together.
+    ///
+    /// # Safety
+    /// As for `pieces`.
+    #[inline]
+    pub(super) unsafe fn piece<'a>(&mut self, n: u64) -> &'a [u8] {
+        // SAFETY: the caller's promise.
+        let run = unsafe { self.run(n) };
+        trace::read(self.node, self.at, run);
+        // SAFETY: `run` visible bytes lie at `at`.
+        unsafe { std::slice::from_raw_parts(self.at, run) }
     }
 
     /// Copies the next bytes to `out` and moves over them.
@@ -314,14 +332,13 @@ impl Position {
     /// # Safety
     /// As for `run`, for `out.len()` bytes.
     pub(super) unsafe fn copy(&mut self, out: &mut [u8]) {
-        let mut done = 0;
+        let (mut done, n) = (0, out.len() as u64);
+        let put = |piece: &[u8]| {
+            out[done..done + piece.len()].copy_from_slice(piece);
+            done += piece.len();
+        };
         // SAFETY: the caller's promise.
-        unsafe {
-            self.pieces(out.len() as u64, |piece| {
-                out[done..done + piece.len()].copy_from_slice(piece);
-                done += piece.len();
-            });
-        }
+        unsafe { self.pieces(n, put) };
     }
 }
 
@@ -331,40 +348,41 @@ impl Position {
 /// `from` and `to` are valid for `n` bytes and do not overlap.
 #[inline(always)]
 pub(super) unsafe fn copy_body(from: *const u8, to: *mut u8, n: usize) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if n < 256 {
-            copy_words(from, to, n);
-        } else {
-            std::ptr::copy_nonoverlapping(from, to, n);
-        }
+    if n < 256 {
+        // SAFETY: the caller's promise.
+        unsafe { copy_words(from, to, n) };
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, n) };
     }
 }
 
 /// Tells loom which bytes of a buffer are read and written, so that a missing ordering is found. Nothing otherwise.
 pub(super) mod trace {
-    use super::Buffer;
+    use super::Node;
 
     #[cfg(not(loom))]
     #[inline(always)]
-    pub(in super::super) fn read(_: *mut Buffer, _: *const u8, _: usize) {}
+    pub(in super::super) fn read(_: *mut Node, _: *const u8, _: usize) {}
 
     #[cfg(not(loom))]
     #[inline(always)]
-    pub(in super::super) fn wrote(_: *mut Buffer, _: *const u8, _: usize) {}
+    pub(in super::super) fn wrote(_: *mut Node, _: *const u8, _: usize) {}
 
     #[cfg(loom)]
-    pub(in super::super) fn read(buffer: *mut Buffer, at: *const u8, n: usize) {
-        cells(buffer, at, n, |cell| cell.with(|_| ()));
+    pub(in super::super) fn read(node: *mut Node, at: *const u8, n: usize) {
+        cells(node, at, n, |cell| cell.with(|_| ()));
     }
 
     #[cfg(loom)]
-    pub(in super::super) fn wrote(buffer: *mut Buffer, at: *const u8, n: usize) {
-        cells(buffer, at, n, |cell| cell.with_mut(|_| ()));
+    pub(in super::super) fn wrote(node: *mut Node, at: *const u8, n: usize) {
+        cells(node, at, n, |cell| cell.with_mut(|_| ()));
     }
 
     #[cfg(loom)]
-    fn cells(buffer: *mut Buffer, at: *const u8, n: usize, touch: impl Fn(&super::UnsafeCell<()>)) {
+    fn cells(node: *mut Node, at: *const u8, n: usize, touch: impl Fn(&super::UnsafeCell<()>)) {
+        // SAFETY: the node is in use.
+        let buffer = unsafe { (*node).buffer };
         // SAFETY: the buffer is allocated as long as one of its nodes is in use.
         let shadow = unsafe { &(*buffer).shadow };
         let first = at.addr().wrapping_sub(buffer.addr());

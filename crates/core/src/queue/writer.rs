@@ -83,14 +83,12 @@ impl FrameWriter {
         let n = body.len();
         if n < 256 && n + 2 <= self.end.room() {
             let at = self.end.at;
-            // SAFETY: `room` bytes behind `at` are ours to write, and the body lies elsewhere.
-            unsafe {
-                trace::wrote((*self.end.node).buffer, at, n + 2);
-                at.write(flags);
-                at.add(1).write(n as u8);
-                copy_words(body.as_ptr(), at.add(2), n);
-                self.end.at = at.add(n + 2);
-            }
+            trace::wrote(self.end.node, at, n + 2);
+            // SAFETY: `room` bytes behind `at` are ours to write.
+            unsafe { at.cast::<[u8; 2]>().write([flags, n as u8]) };
+            // SAFETY: as above, and the body lies elsewhere.
+            unsafe { copy_words(body.as_ptr(), at.wrapping_add(2), n) };
+            self.end.at = at.wrapping_add(n + 2);
         } else {
             self.append_long(flags, body);
         }
@@ -103,16 +101,10 @@ impl FrameWriter {
             return self.append_reference(flags, Message::from_slice(body));
         }
         if n >= 256 && self.end.room() > n + frame::MAX_HEADER {
-            // SAFETY: as in `append`.
-            unsafe {
-                let at = self.end.at;
-                trace::wrote((*self.end.node).buffer, at, n + frame::MAX_HEADER);
-                at.write(flags | frame::LONG);
-                at.add(1).cast::<[u8; 8]>().write((n as u64).to_be_bytes());
-                std::ptr::copy_nonoverlapping(body.as_ptr(), at.add(frame::MAX_HEADER), n);
-                self.end.at = at.add(n + frame::MAX_HEADER);
-            }
-            return;
+            let mut header = [0; frame::MAX_HEADER];
+            frame::encode_header(flags, n as u64, &mut header);
+            self.put_piece(&header);
+            return self.put_piece(body);
         }
         let mut header = [0; frame::MAX_HEADER];
         let header_len = frame::encode_header(flags, n as u64, &mut header);
@@ -140,12 +132,10 @@ impl FrameWriter {
     #[inline(always)]
     fn put_piece(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
+            trace::wrote(self.end.node, self.end.at, bytes.len());
             // SAFETY: as in `append`.
-            unsafe {
-                trace::wrote((*self.end.node).buffer, self.end.at, bytes.len());
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.end.at, bytes.len());
-                self.end.at = self.end.at.add(bytes.len());
-            }
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.end.at, bytes.len()) };
+            self.end.at = self.end.at.wrapping_add(bytes.len());
         }
     }
 
