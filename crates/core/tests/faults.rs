@@ -15,6 +15,7 @@ use tautline_testkit::with_watchdog;
 
 const LINGER: i32 = 17;
 const RECONNECT_IVL: i32 = 18;
+const BACKLOG: i32 = 19;
 const SNDHWM: i32 = 23;
 const LAST_ENDPOINT: i32 = 32;
 const ROUTER_MANDATORY: i32 = 33;
@@ -43,11 +44,16 @@ fn recv(socket: &mut Socket) -> Vec<u8> {
 /// A socket bound to a free port, and its address.
 fn bound(context: &Context, socket_type: SocketType) -> (Socket, String) {
     let mut socket = context.socket(socket_type).unwrap();
+    let address = bind(&mut socket);
+    (socket, address)
+}
+
+fn bind(socket: &mut Socket) -> String {
     socket.bind("tcp://127.0.0.1:*").unwrap();
     let mut buffer = [0; 256];
     let n = socket.option(LAST_ENDPOINT, &mut buffer).unwrap();
     let endpoint = String::from_utf8(buffer[..n - 1].to_vec()).unwrap();
-    (socket, endpoint["tcp://".len()..].to_owned())
+    endpoint["tcp://".len()..].to_owned()
 }
 
 /// A PAIR socket on which `socket` reports these events.
@@ -238,6 +244,23 @@ fn half_a_greeting_is_nobody() {
             stream.write_all(&bytes[..n]).unwrap();
         }
         check_alive(context, &mut pull, &address);
+    });
+}
+
+/// In a flood newcomers have to wait a little, but everybody gets in.
+#[test]
+fn strangers_without_end_do_not_keep_others_out() {
+    test("flood", |context| {
+        let mut pull = context.socket(SocketType::Pull).unwrap();
+        // Nobody has to try again.
+        set(&mut pull, BACKLOG, 4096);
+        let address = bind(&mut pull);
+        for _ in 0..3 {
+            for _ in 0..1500 {
+                drop(TcpStream::connect(&address).unwrap());
+            }
+            check_alive(context, &mut pull, &address);
+        }
     });
 }
 

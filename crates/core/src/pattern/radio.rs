@@ -103,7 +103,11 @@ impl Radio {
         let mut index = 0;
         while let Some((id, unfinished)) = self.polled.get(index) {
             let look = unfinished || pipes.get(id).is_some_and(|pipe| pipe.sees_more());
-            let finished = !look || self.take(pipes, id);
+            if !look {
+                index += 1;
+                continue;
+            }
+            let finished = self.take(pipes, id);
             index = self.polled.looked_at(index, id, finished);
         }
     }
