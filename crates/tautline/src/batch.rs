@@ -1,19 +1,21 @@
 //! Many messages in one call, and when they leave.
 //!
-//! Nobody needs this for speed: `send` after `send` is written in large pieces, and `recv` after `recv` reads them so. It is for programs
-//! that have many messages at hand, or want to work on many at once.
+//! A stream needs this not for speed: `send` after `send` is written in large pieces, and `recv` after `recv` reads them so. It is for
+//! programs that have many messages at hand, or want to work on many at once: a batch leaves in one piece as soon as it ends, while the
+//! first of many single messages would leave by itself, and who waits for all of them would be woken by that one.
 
 use tautline_core::{self as core, Flags};
 
 use crate::Socket;
 use crate::error::Result;
-use crate::kind::{Kind, Receives, Sends};
-use crate::message::{Frame, Message};
-use crate::socket::put;
+use crate::kind::{Kind, ManyParts, Receives, Sends};
+use crate::message::{Frame, Message, Multipart};
+use crate::socket::put_all;
 
 impl<K: Sends> Socket<K> {
     /// Sends messages of one part each; waits like [`send`](Self::send) where it has to. Returns how many were sent: all of them, or those
-    /// before the one that failed.
+    /// before the one that failed. They leave together when the last one is sent, or 64 KiB at a time; batches that follow each other
+    /// within microseconds leave like a stream of single messages.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -35,7 +37,9 @@ impl<K: Sends> Socket<K> {
         I: IntoIterator,
         I::Item: Into<Frame<'a>>,
     {
-        put_batch(&mut self.inner, messages, Flags::NONE)
+        let mut batch = frames(messages);
+        let outcome = batch.put(&mut self.inner, |socket, frame| put_frame(socket, frame, Flags::NONE));
+        batch.end(outcome)
     }
 
     /// As [`send_batch`](Self::send_batch), without waiting.
@@ -47,7 +51,39 @@ impl<K: Sends> Socket<K> {
         I: IntoIterator,
         I::Item: Into<Frame<'a>>,
     {
-        put_batch(&mut self.inner, messages, Flags::DONTWAIT)
+        let mut batch = frames(messages);
+        let outcome = batch.put(&mut self.inner, |socket, frame| put_frame(socket, frame, Flags::DONTWAIT));
+        batch.end(outcome)
+    }
+}
+
+impl<K: Sends + ManyParts> Socket<K> {
+    /// Sends messages of several parts, each whole or not at all; otherwise as [`send_batch`](Self::send_batch).
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// # let context = tautline::Context::new();
+    /// # let mut dealer = tautline::Dealer::builder(&context).bind("inproc://answers")?;
+    /// let mut router = tautline::Router::builder(&context).connect("inproc://answers")?;
+    /// # dealer.send_batch(["question", "another"])?;
+    /// let (client, _) = router.recv_from()?;
+    /// router.recv_from()?;
+    /// let answers = ["first", "second"].map(|answer| [client.as_bytes(), answer.as_bytes()]);
+    /// assert_eq!(router.send_multipart_batch(answers)?, 2);
+    /// # assert_eq!((dealer.recv()?.as_str(), dealer.recv()?.as_str()), (Ok("first"), Ok("second")));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`send_multipart`](Self::send_multipart), if the first message failed; the failed one is dropped.
+    pub fn send_multipart_batch<I>(&mut self, messages: I) -> Result<usize>
+    where
+        I: IntoIterator,
+        I::Item: Into<Multipart>,
+    {
+        let mut batch = multiparts(messages);
+        let outcome = batch.put(&mut self.inner, |socket, message| put_all(socket, &*message, Flags::NONE));
+        batch.end(outcome)
     }
 }
 
@@ -107,24 +143,84 @@ impl<K: Kind> Socket<K> {
     }
 }
 
-/// Sends until one fails; how many were sent before it.
-pub(crate) fn put_batch<'a, I>(socket: &mut core::Socket, messages: I, flags: Flags) -> Result<usize>
+/// Messages on their way.
+pub(crate) struct Batch<I: Iterator> {
+    messages: I,
+    /// The one that could not be sent.
+    pub(crate) refused: Option<I::Item>,
+    pub(crate) sent: usize,
+}
+
+impl<I: Iterator> Batch<I> {
+    pub(crate) fn new(messages: I) -> Self {
+        Batch { messages, refused: None, sent: 0 }
+    }
+
+    /// Sends each by `put` until one is refused, or to the end; what is sent leaves together.
+    pub(crate) fn put(
+        &mut self,
+        socket: &mut core::Socket,
+        put: impl FnMut(&mut core::Socket, &mut I::Item) -> Result<()>,
+    ) -> Result<()> {
+        let cork = socket.cork();
+        let outcome = self.put_each(socket, put);
+        drop(cork);
+        socket.end_batch();
+        outcome
+    }
+
+    fn put_each(
+        &mut self,
+        socket: &mut core::Socket,
+        mut put: impl FnMut(&mut core::Socket, &mut I::Item) -> Result<()>,
+    ) -> Result<()> {
+        while let Some(mut message) = self.refused.take().or_else(|| self.messages.next()) {
+            if let Err(error) = put(socket, &mut message) {
+                self.refused = Some(message);
+                return Err(error);
+            }
+            self.sent += 1;
+        }
+        Ok(())
+    }
+
+    /// How many were sent, or the error if that is none.
+    pub(crate) fn end(&self, outcome: Result<()>) -> Result<usize> {
+        match outcome {
+            Err(error) if self.sent == 0 => Err(error),
+            _ => Ok(self.sent),
+        }
+    }
+}
+
+/// All as frames.
+pub(crate) fn frames<'a, I>(messages: I) -> Batch<impl Iterator<Item = Frame<'a>>>
 where
     I: IntoIterator,
     I::Item: Into<Frame<'a>>,
 {
-    let mut sent = 0;
-    for message in messages {
-        match put(socket, message.into(), flags) {
-            Ok(()) => sent += 1,
-            Err(error) if sent == 0 => return Err(error),
-            Err(_) => break,
-        }
-    }
-    Ok(sent)
+    Batch::new(messages.into_iter().map(Into::into))
 }
 
-fn take_batch(
+/// All as whole messages.
+pub(crate) fn multiparts<I>(messages: I) -> Batch<impl Iterator<Item = Multipart>>
+where
+    I: IntoIterator,
+    I::Item: Into<Multipart>,
+{
+    Batch::new(messages.into_iter().map(Into::into))
+}
+
+/// Sends one part, which stays as it is if it is refused.
+pub(crate) fn put_frame(socket: &mut core::Socket, frame: &mut Frame<'_>, flags: Flags) -> Result<()> {
+    match frame {
+        Frame::Borrowed(bytes) => socket.send(bytes, flags)?,
+        Frame::Owned(message) => socket.send_message(&mut message.0, flags)?,
+    }
+    Ok(())
+}
+
+pub(crate) fn take_batch(
     socket: &mut core::Socket,
     into: &mut Vec<Message>,
     max: usize,

@@ -4,10 +4,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use tautline_core::{Flags, SharedSocket};
+use tautline_core::{self as core, Flags, SharedSocket};
 
 use crate::Socket;
-use crate::error::Result;
+use crate::batch::{frames, put_frame, take_batch};
+use crate::error::{Error, Result};
 use crate::kind::Splits;
 use crate::message::{Frame, Message, Multipart};
 use crate::socket::{put_each, take_each};
@@ -115,6 +116,31 @@ impl<K: Splits> SendHalf<K> {
         put_each(parts, Flags::DONTWAIT, |part, flags| self.put(part, flags))
     }
 
+    /// See [`Socket::send_batch`].
+    ///
+    /// # Errors
+    /// Those of [`Socket::send_batch`].
+    pub fn send_batch<'a, I>(&mut self, messages: I) -> Result<usize>
+    where
+        I: IntoIterator,
+        I::Item: Into<Frame<'a>>,
+    {
+        let mut batch = frames(messages);
+        loop {
+            // Waiting is done outside, so that the other half is not kept.
+            let put = |socket: &mut core::Socket, frame: &mut _| put_frame(socket, frame, Flags::DONTWAIT);
+            let outcome = self.shared.with(|socket| Ok(batch.put(socket, put)))?;
+            let waited = match (outcome, batch.refused.take()) {
+                (Err(Error::WouldBlock), Some(frame)) => self.put(frame, Flags::NONE),
+                (outcome, _) => return batch.end(outcome),
+            };
+            if waited.is_err() {
+                return batch.end(waited);
+            }
+            batch.sent += 1;
+        }
+    }
+
     /// See [`Socket::flush`].
     pub fn flush(&mut self) {
         // Fails only if it is closed, which needs both halves.
@@ -154,6 +180,19 @@ impl<K: Splits> ReceiveHalf<K> {
     /// Those of [`Socket::recv_into`].
     pub fn recv_into(&mut self, buffer: &mut [u8]) -> Result<usize> {
         Ok(self.shared.recv(buffer, Flags::NONE)?)
+    }
+
+    /// See [`Socket::recv_batch`].
+    ///
+    /// # Errors
+    /// Those of [`Socket::recv_batch`].
+    pub fn recv_batch(&mut self, into: &mut Vec<Message>, max: usize) -> Result<usize> {
+        if max == 0 {
+            return Ok(0);
+        }
+        into.extend(self.recv_multipart()?);
+        let others = self.shared.with(|socket| Ok(take_batch(socket, into, max - 1, Flags::DONTWAIT)))?;
+        Ok(1 + others.unwrap_or(0))
     }
 
     /// See [`Socket::recv_multipart`].

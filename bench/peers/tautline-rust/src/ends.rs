@@ -1,19 +1,40 @@
 //! What both kinds of ends have in common.
 
 use bench_contract::Run;
-use tautline::Message;
+use tautline::{Message, Multipart};
 
-/// How an end receives, and to whom a ROUTER sends.
+/// How an end sends and receives, and to whom a ROUTER sends.
 pub struct Way {
     pub messages: bool,
     pub room: usize,
     pub to: Message,
+    /// What is to be sent is gathered until the flush, what is received is taken many at a time.
+    pub batches: bool,
+    pub gathered: Vec<Message>,
+    pub addressed: Vec<Multipart>,
+    pub taken: Vec<Message>,
 }
+
+/// How many messages are taken at a time.
+pub const MOST: usize = 100;
 
 impl Way {
     pub fn new(run: &Run) -> Self {
-        Way { messages: run.api == "messages", room: run.size, to: Message::new() }
+        Way {
+            messages: run.api == "messages",
+            room: run.size,
+            to: Message::new(),
+            batches: run.mode.starts_with("batches"),
+            gathered: Vec::new(),
+            addressed: Vec::new(),
+            taken: Vec::new(),
+        }
     }
+}
+
+/// The next part of what was taken, which is in `taken` from the last to the first.
+pub fn next_taken(taken: &mut Vec<Message>) -> Message {
+    taken.pop().unwrap_or_default()
 }
 
 /// An enum with a variant for the socket of each kind, and how to open it.
@@ -48,7 +69,14 @@ macro_rules! ends {
 /// Receives by `recv` or into the caller's buffer, as the run asks; `$wait` is `.await` or nothing.
 macro_rules! receive {
     ($socket:expr, $way:expr, $into:expr $(, $wait:tt)?) => {{
-        if $way.messages {
+        if $way.batches {
+            if $way.taken.is_empty() {
+                $socket.recv_batch(&mut $way.taken, $crate::ends::MOST)$(.$wait)??;
+                $way.taken.reverse();
+            }
+            $into.clear();
+            $into.extend_from_slice(&$crate::ends::next_taken(&mut $way.taken));
+        } else if $way.messages {
             let message = $socket.recv()$(.$wait)??;
             $into.clear();
             $into.extend_from_slice(&message);
@@ -56,6 +84,26 @@ macro_rules! receive {
             $into.resize($way.room, 0);
             let length = $socket.recv_into($into)$(.$wait)??;
             $into.truncate(length);
+        }
+    }};
+}
+
+/// Sends one part, or gathers it.
+macro_rules! send {
+    ($socket:expr, $way:expr, $body:expr $(, $wait:tt)?) => {{
+        if $way.batches {
+            $way.gathered.push($body.into());
+        } else {
+            $socket.send($body)$(.$wait)??;
+        }
+    }};
+}
+
+/// Sends what was gathered.
+macro_rules! flush {
+    ($socket:expr, $way:expr $(, $wait:tt)?) => {{
+        if $way.batches {
+            $socket.send_batch($way.gathered.drain(..))$(.$wait)??;
         }
     }};
 }

@@ -1,6 +1,6 @@
 //! Async sockets.
 
-use crate::ends::Way;
+use crate::ends::{MOST, Way, next_taken};
 use crate::waiting::Executor;
 use bench_contract::{End, Peer, Role, Run, Trouble};
 use std::future::Future;
@@ -43,13 +43,26 @@ impl Peer for Tasks {
 impl End for Side {
     async fn send(&mut self, body: &[u8]) -> Result<(), Trouble> {
         match self {
-            Side::Push(s, _) => s.send(body).await?,
+            Side::Push(s, way) => send!(s, way, body, await),
             Side::Pub(s, _) => s.send(body).await?,
             Side::Req(s, _) => s.send(body).await?,
             Side::Rep(s, _) => s.send(body).await?,
-            Side::Dealer(s, _) => s.send(body).await?,
+            Side::Dealer(s, way) => send!(s, way, body, await),
+            Side::Router(s, way) if way.batches => way.addressed.push([&way.to[..], body].into()),
             Side::Router(s, way) => s.send_multipart([&way.to[..], body]).await?,
             Side::Pull(..) | Side::Sub(..) => return Err(Trouble::Unsupported),
+        }
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<(), Trouble> {
+        match self {
+            Side::Push(s, way) => flush!(s, way, await),
+            Side::Dealer(s, way) => flush!(s, way, await),
+            Side::Router(s, way) if way.batches => {
+                s.send_multipart_batch(way.addressed.drain(..)).await?;
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -62,7 +75,15 @@ impl End for Side {
             Side::Rep(s, way) => receive!(s, way, body, await),
             Side::Dealer(s, way) => receive!(s, way, body, await),
             Side::Router(s, way) => {
-                way.to = s.recv().await?;
+                if !way.batches {
+                    way.to = s.recv().await?;
+                } else if way.taken.is_empty() {
+                    s.recv_batch(&mut way.taken, MOST).await?;
+                    way.taken.reverse();
+                }
+                if way.batches {
+                    way.to = next_taken(&mut way.taken);
+                }
                 receive!(s, way, body, await);
             }
             Side::Push(..) | Side::Pub(..) => return Err(Trouble::Unsupported),

@@ -1,6 +1,6 @@
 //! Blocking sockets.
 
-use crate::ends::Way;
+use crate::ends::{MOST, Way, next_taken};
 use bench_contract::{End, Peer, Role, Run, Trouble};
 use std::future::{Future, ready};
 use std::task::{Context, Poll, Waker};
@@ -46,11 +46,12 @@ impl Peer for Threads {
 impl Side {
     fn put(&mut self, body: &[u8]) -> Result<(), Trouble> {
         Ok(match self {
-            Side::Push(s, _) => s.send(body)?,
+            Side::Push(s, way) => send!(s, way, body),
             Side::Pub(s, _) => s.send(body)?,
             Side::Req(s, _) => s.send(body)?,
             Side::Rep(s, _) => s.send(body)?,
-            Side::Dealer(s, _) => s.send(body)?,
+            Side::Dealer(s, way) => send!(s, way, body),
+            Side::Router(s, way) if way.batches => way.addressed.push([&way.to[..], body].into()),
             Side::Router(s, way) => s.send_multipart([&way.to[..], body])?,
             Side::Pull(..) | Side::Sub(..) => return Err(Trouble::Unsupported),
         })
@@ -64,7 +65,15 @@ impl Side {
             Side::Rep(s, way) => receive!(s, way, body),
             Side::Dealer(s, way) => receive!(s, way, body),
             Side::Router(s, way) => {
-                way.to = s.recv()?;
+                if !way.batches {
+                    way.to = s.recv()?;
+                } else if way.taken.is_empty() {
+                    s.recv_batch(&mut way.taken, MOST)?;
+                    way.taken.reverse();
+                }
+                if way.batches {
+                    way.to = next_taken(&mut way.taken);
+                }
                 receive!(s, way, body);
             }
             Side::Push(..) | Side::Pub(..) => return Err(Trouble::Unsupported),
@@ -73,7 +82,25 @@ impl Side {
     }
 }
 
+impl Side {
+    fn send_gathered(&mut self) -> Result<(), Trouble> {
+        match self {
+            Side::Push(s, way) => flush!(s, way),
+            Side::Dealer(s, way) => flush!(s, way),
+            Side::Router(s, way) if way.batches => {
+                s.send_multipart_batch(way.addressed.drain(..))?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
 impl End for Side {
+    fn flush(&mut self) -> impl Future<Output = Result<(), Trouble>> {
+        ready(self.send_gathered())
+    }
+
     fn send(&mut self, body: &[u8]) -> impl Future<Output = Result<(), Trouble>> {
         ready(self.put(body))
     }

@@ -126,6 +126,13 @@ impl Bursts {
         (ends, ahead)
     }
 
+    /// A batch has ended at `now`; the last flush was at `last`. What was foreseen was about single messages.
+    fn batch(&mut self, now: u64, last: u64) {
+        self.left &= now.saturating_sub(self.seen.max(last)) <= times().quiet;
+        self.seen = now;
+        self.sure = 0;
+    }
+
     /// The sender has been kept by something else than its own work until `now`.
     fn resume(&mut self, now: u64) {
         self.seen = now;
@@ -194,15 +201,10 @@ impl FlushRule {
     /// Decides at time `now` (ticks) with `pending` bytes queued, the last message being `len` bytes long. For a `reply` a peer waits.
     pub(crate) fn decide(&mut self, now: u64, pending: u64, len: usize, reply: bool) -> Decision {
         let times = times();
-        let elapsed = now.saturating_sub(self.last);
-        // With many peers the flushes of the others make each one's gap pass: half of the time must be left for messages.
-        let others =
-            if !reply && self.thread == this_thread() { SPENT.get().saturating_sub(self.spent) } else { 0 };
         if self.since == 1 {
-            self.saturation.begin(now, elapsed);
+            self.saturation.begin(now, now.saturating_sub(self.last));
         }
-        let gap = self.stream_gap().max(times.floor).max(self.cost / 4).max(others.saturating_mul(2));
-        let due = elapsed >= if self.blocked { gap.max(times.blocked) } else { gap };
+        let due = self.is_due(now, reply);
         if self.blocked {
             // Whoever waits for the kernel has not come to the end of a burst.
             self.bursts.resume(now);
@@ -229,6 +231,29 @@ impl FlushRule {
         } else {
             self.gap
         }
+    }
+
+    /// Whether enough time has passed since the last flush.
+    fn is_due(&self, now: u64, reply: bool) -> bool {
+        let times = times();
+        let elapsed = now.saturating_sub(self.last);
+        // With many peers the flushes of the others make each one's gap pass: half of the time must be left for messages.
+        let others =
+            if !reply && self.thread == this_thread() { SPENT.get().saturating_sub(self.spent) } else { 0 };
+        let gap = self.stream_gap().max(times.floor).max(self.cost / 4).max(others.saturating_mul(2));
+        elapsed >= if self.blocked { gap.max(times.blocked) } else { gap }
+    }
+
+    /// Decides at time `now` (ticks), when a batch has been queued of which nothing was looked at: it is written at once, unless others
+    /// have come before it so quickly that they are a stream.
+    pub(crate) fn end_batch(&mut self, now: u64) -> Decision {
+        self.saturation.forget();
+        self.bursts.batch(now, self.last);
+        if self.is_due(now, false) {
+            return Decision::Flush;
+        }
+        self.next = self.since + 1;
+        Decision::Later(if self.blocked { Rest::Told } else { self.bursts.leave() })
     }
 
     /// Notes a flush that began at `start` and ended at `end` (ticks); `drained` unless the kernel would not take all.
@@ -467,6 +492,34 @@ mod tests {
         stream(&mut rule, 1_000, 1_000, true);
         let writes = stream(&mut rule, 10_000, 1_000, true);
         assert!(writes > 700, "{writes} writes: the usual gap of 8 us, and 3 for the write");
+    }
+
+    #[test]
+    fn a_batch_is_written_as_it_ends_unless_batches_make_a_stream() {
+        let mut rule = FlushRule::default();
+        let mut batch = |at: u64| {
+            (0..100).for_each(|_| assert!(rule.count() || rule.since < rule.next));
+            let decision = rule.end_batch(at);
+            if decision == Decision::Flush {
+                rule.flushed(at, at, true);
+            }
+            decision
+        };
+        let (flush, told) = (Decision::Flush, Decision::Later(Rest::Told));
+        let unforeseen = Decision::Later(Rest::Unforeseen);
+        assert_eq!([us(1000), us(1100), us(1200)].map(&mut batch), [flush; 3], "each in a lull");
+        assert_eq!(
+            [us(1300), us(1350), us(1400), us(1450)].map(&mut batch),
+            [flush; 4],
+            "the gap is 8 us now"
+        );
+        let stream = [us(1451), us(1452), us(1453), us(1458), us(1459), us(1460)].map(&mut batch);
+        assert_eq!(stream, [unforeseen, told, told, flush, told, told]);
+        assert_eq!(
+            [us(1500), us(1501)].map(&mut batch),
+            [flush, unforeseen],
+            "after a lull somebody must be told anew"
+        );
     }
 
     #[test]

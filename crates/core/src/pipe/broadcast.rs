@@ -233,6 +233,10 @@ impl Broadcast {
             let follower = &self.followers[index];
             let mut behind = follower.progress.behind();
             if behind >= follower.tight_at() {
+                if lossless {
+                    // An owner that waits as a task, or on ZMQ_FD, is told.
+                    follower.connection.want_room();
+                }
                 follower.connection.flush_after_others();
                 behind = follower.progress.behind();
                 if lossless {

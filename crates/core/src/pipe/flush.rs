@@ -47,6 +47,26 @@ impl Pipe {
         self.left
     }
 
+    /// A corked batch has ended: as `flush`, but batches that make a stream are written by the flush rule.
+    pub(super) fn end_batch(&mut self) -> bool {
+        if crowd::is_on() && self.leave_to_sweep() {
+            self.left = false;
+            return false;
+        }
+        if let (Link::Wire(connection), Outgoing::Queue(_), None) =
+            (&self.link, &self.outgoing, &self.follows)
+        {
+            let start = clock::ticks();
+            if let Decision::Later(rest) = self.flush.end_batch(start) {
+                if connection.leave_to_residual(start, rest) {
+                    self.flush.resume(clock::ticks());
+                }
+                return true;
+            }
+        }
+        self.flush()
+    }
+
     /// At the high-water mark: pumps, or looks whether the mark has moved. True if there is room now.
     #[cold]
     pub(super) fn make_room(&mut self) -> bool {

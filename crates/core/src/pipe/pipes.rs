@@ -194,6 +194,16 @@ impl Pipes {
         if self.wires > FEW {
             self.rest();
         }
+        self.for_each_left(Pipe::flush);
+    }
+
+    /// Flushes what was left because of a cork, unless it is part of a stream.
+    pub(crate) fn end_batch(&mut self) {
+        self.for_each_left(Pipe::end_batch);
+    }
+
+    /// The pipes for which `flush` answers true stay left.
+    fn for_each_left(&mut self, flush: impl Fn(&mut Pipe) -> bool) {
         let mut left = {
             let mut left = lock(&self.left.unflushed);
             if left.is_empty() {
@@ -201,7 +211,7 @@ impl Pipes {
             }
             std::mem::take(&mut *left)
         };
-        left.retain(|&id| self.get(id).is_some_and(Pipe::flush));
+        left.retain(|&id| self.get(id).is_some_and(&flush));
         // Back comes the memory, too.
         *lock(&self.left.unflushed) = left;
     }

@@ -157,8 +157,14 @@ impl Socket {
         self.pipes.flush();
     }
 
+    /// After a [`Socket::cork`], in place of [`Socket::flush`]: writes what was sent meanwhile, unless such batches follow each other so
+    /// quickly that larger pieces are better. Those leave within microseconds.
+    pub fn end_batch(&mut self) {
+        self.pipes.end_batch();
+    }
+
     /// From now on the calling thread does not write what it sends by this socket, until the cork is dropped, unless there is much of it or
-    /// the thread waits for the socket. [`Socket::flush`] must follow. What goes to subscribers may still be written by the I/O thread.
+    /// the thread waits for the socket. [`Socket::flush`] or [`Socket::end_batch`] must follow. What goes to subscribers may still be written by the I/O thread.
     pub fn cork(&self) -> Cork {
         self.pipes.cork()
     }

@@ -4,15 +4,16 @@ use std::fmt;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-use tautline_core::Flags;
 use tautline_core::poller::{POLLIN, POLLOUT};
+use tautline_core::{self as core, Flags};
 
 use super::park::Park;
+use crate::batch::{frames, multiparts, put_frame};
 use crate::error::{Error, Result};
 use crate::kind::{Addresses, Kind, ManyParts, Receives, Sends, Subscribes};
 use crate::message::{Frame, Message, Multipart};
 use crate::routing::{self, RoutingId};
-use crate::socket::{put, put_all, subscribe};
+use crate::socket::{put_all, subscribe};
 
 /// A ZeroMQ socket of the kind `K` for async programs. Made by [`crate::Socket::into_async`].
 ///
@@ -139,15 +140,11 @@ impl<K: Sends> Socket<K> {
     /// [`Error::WrongState`], [`Error::Unroutable`], [`Error::Terminated`]. The message was not sent then.
     pub async fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
         let mut frame = frame.into();
-        self.until(POLLOUT, |socket| match &mut frame {
-            Frame::Borrowed(bytes) => put(&mut socket.inner, Frame::Borrowed(bytes), Flags::DONTWAIT),
-            // Refused, it stays as it is.
-            Frame::Owned(message) => Ok(socket.inner.send_message(&mut message.0, Flags::DONTWAIT)?),
-        })
-        .await
+        self.until(POLLOUT, |socket| put_frame(&mut socket.inner, &mut frame, Flags::DONTWAIT)).await
     }
 
-    /// Sends messages of one part each, all of them unless there is an error; how many were sent.
+    /// Sends messages of one part each, all of them unless there is an error; how many were sent. They leave together, see
+    /// [`crate::Socket::send_batch`].
     ///
     /// Not cancel safe: dropped before its end, some may have been sent.
     ///
@@ -158,15 +155,11 @@ impl<K: Sends> Socket<K> {
         I: IntoIterator,
         I::Item: Into<Frame<'a>>,
     {
-        let mut sent = 0;
-        for message in messages {
-            match self.send(message).await {
-                Ok(()) => sent += 1,
-                Err(error) if sent == 0 => return Err(error),
-                Err(_) => break,
-            }
-        }
-        Ok(sent)
+        let mut batch = frames(messages);
+        let put =
+            |socket: &mut core::Socket, frame: &mut Frame<'_>| put_frame(socket, frame, Flags::DONTWAIT);
+        let outcome = self.until(POLLOUT, |socket| batch.put(&mut socket.inner, put)).await;
+        batch.end(outcome)
     }
 
     /// Sends without waiting; see [`crate::Socket::try_send`].
@@ -188,6 +181,24 @@ impl<K: Sends + ManyParts> Socket<K> {
     pub async fn send_multipart(&mut self, message: impl Into<Multipart>) -> Result<()> {
         let message = message.into();
         self.until(POLLOUT, |socket| put_all(&mut socket.inner, &message, Flags::DONTWAIT)).await
+    }
+
+    /// Sends messages of several parts, each whole or not at all; otherwise as [`send_batch`](Self::send_batch).
+    ///
+    /// Not cancel safe: dropped before its end, some may have been sent.
+    ///
+    /// # Errors
+    /// Those of [`send_multipart`](Self::send_multipart), if the first message failed; the failed one is dropped.
+    pub async fn send_multipart_batch<I>(&mut self, messages: I) -> Result<usize>
+    where
+        I: IntoIterator,
+        I::Item: Into<Multipart>,
+    {
+        let mut batch = multiparts(messages);
+        let put =
+            |socket: &mut core::Socket, message: &mut Multipart| put_all(socket, &*message, Flags::DONTWAIT);
+        let outcome = self.until(POLLOUT, |socket| batch.put(&mut socket.inner, put)).await;
+        batch.end(outcome)
     }
 }
 

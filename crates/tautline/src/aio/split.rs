@@ -8,14 +8,15 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-use tautline_core::Flags;
 use tautline_core::poller::{POLLIN, POLLOUT};
+use tautline_core::{self as core, Flags};
 
 use super::Socket;
+use crate::batch::{frames, put_frame};
 use crate::error::{Error, Result};
 use crate::kind::Splits;
 use crate::message::{Frame, Message, Multipart};
-use crate::socket::{put, put_all};
+use crate::socket::put_all;
 
 /// The half of a socket that sends; from [`Socket::split`]. The socket is closed when both halves are dropped.
 pub struct SendHalf<K: Splits>(Arc<Shared<K>>);
@@ -180,13 +181,7 @@ impl<K: Splits> SendHalf<K> {
     /// Those of [`Socket::send`].
     pub async fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
         let mut frame = frame.into();
-        self.0
-            .until(POLLOUT, |socket| match &mut frame {
-                Frame::Borrowed(bytes) => put(&mut socket.inner, Frame::Borrowed(bytes), Flags::DONTWAIT),
-                // Refused, it stays as it is.
-                Frame::Owned(message) => Ok(socket.inner.send_message(&mut message.0, Flags::DONTWAIT)?),
-            })
-            .await
+        self.0.until(POLLOUT, |socket| put_frame(&mut socket.inner, &mut frame, Flags::DONTWAIT)).await
     }
 
     /// See [`crate::Socket::try_send`].
@@ -204,6 +199,22 @@ impl<K: Splits> SendHalf<K> {
     pub async fn send_multipart(&mut self, message: impl Into<Multipart>) -> Result<()> {
         let message = message.into();
         self.0.until(POLLOUT, |socket| put_all(&mut socket.inner, &message, Flags::DONTWAIT)).await
+    }
+
+    /// See [`Socket::send_batch`]. Not cancel safe: dropped before its end, some may have been sent.
+    ///
+    /// # Errors
+    /// Those of [`Socket::send_batch`].
+    pub async fn send_batch<'a, I>(&mut self, messages: I) -> Result<usize>
+    where
+        I: IntoIterator,
+        I::Item: Into<Frame<'a>>,
+    {
+        let mut batch = frames(messages);
+        let put =
+            |socket: &mut core::Socket, frame: &mut Frame<'_>| put_frame(socket, frame, Flags::DONTWAIT);
+        let outcome = self.0.until(POLLOUT, |socket| batch.put(&mut socket.inner, put)).await;
+        batch.end(outcome)
     }
 
     /// See [`crate::Socket::flush`].
