@@ -5,12 +5,13 @@ mod settings;
 
 use std::collections::HashMap;
 use std::os::fd::AsRawFd;
+use std::sync::Weak;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::conn::inproc::Offer;
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
-use crate::driver::Driver;
+use crate::driver::{Driver, Site};
 use crate::error::Error;
 use crate::options::{ContextDefaults, Options};
 use crate::queue::Inbox;
@@ -25,6 +26,9 @@ use tautline_io::poll::{self, PollFd};
 use tautline_io::wake::WakeFd;
 use tautline_io::{barrier, clock, thread};
 use tautline_proto::{SocketType, zap};
+
+/// How long sockets whose linger time is cut have to be gone. Long, for a machine that is short of time; they need no more than a moment.
+const CUTTING: Duration = Duration::from_secs(10);
 
 /// A ZeroMQ context. Clones are the same context.
 #[derive(Clone)]
@@ -48,6 +52,8 @@ struct Inner {
 struct State {
     drivers: Option<Vec<Running>>,
     inboxes: HashMap<u64, Arc<SocketInbox>>,
+    /// Of sockets that were closed with something to send, perhaps.
+    lingering: Vec<Weak<Site>>,
     terminating: bool,
 }
 
@@ -234,6 +240,25 @@ impl Context {
         lock(&self.0.state).inboxes.remove(&id);
     }
 
+    /// A closed socket may linger.
+    pub(crate) fn remember_lingering(&self, site: &Arc<Site>) {
+        let all = &mut lock(&self.0.state).lingering;
+        if all.len() == all.capacity() {
+            all.retain(|site| site.strong_count() > 0);
+        }
+        all.push(Arc::downgrade(site));
+    }
+
+    /// What lingers drops what it has still to send. Whether nothing is left then but that.
+    fn cut_lingering(&self) -> bool {
+        let (lingering, none_open) = {
+            let mut state = lock(&self.0.state);
+            (std::mem::take(&mut state.lingering), state.inboxes.is_empty())
+        };
+        lingering.iter().filter_map(Weak::upgrade).for_each(|site| site.cut());
+        none_open
+    }
+
     /// Whether `process` is not the one that made this context: a forked child.
     pub(crate) fn is_foreign(&self, process: u32) -> bool {
         self.0.process != process
@@ -270,22 +295,40 @@ impl Context {
         self.terminate_within(None)
     }
 
-    /// As [`Context::terminate`], but waits for at most `patience`. After that the context is as [`Context::shutdown`] has left it: what
-    /// lingers goes on, and the call may be repeated.
+    /// As [`Context::terminate`], but waits for at most `patience`. Sockets that are closed then drop what they have still to send; if
+    /// others are open, the context is as [`Context::shutdown`] has left it, and the call may be repeated.
     ///
     /// # Errors
-    /// Those of [`Context::terminate`], and [`Error::Again`] if something is still open, or has still something to send.
+    /// Those of [`Context::terminate`], and [`Error::Again`] if something was dropped or is still open.
     pub fn terminate_within(&self, patience: Option<Duration>) -> Result<(), Error> {
         if self.is_foreign(thread::process_id()) {
             return Ok(());
         }
         self.shutdown()?;
         let deadline = patience.and_then(|time| Instant::now().checked_add(time));
+        let all_sent = self.wait_for_tickets(deadline)?;
+        if !all_sent {
+            // What is cut is gone as soon as the I/O threads have come by.
+            let soon = Instant::now().checked_add(CUTTING);
+            if !self.cut_lingering() || !self.wait_for_tickets(soon)? {
+                return Err(Error::Again);
+            }
+        }
+        let drivers = lock(&self.0.state).drivers.take();
+        for Running { driver, thread } in drivers.into_iter().flatten() {
+            driver.stop();
+            let _ = thread.join();
+        }
+        if all_sent { Ok(()) } else { Err(Error::Again) }
+    }
+
+    /// Waits until nothing is open and nothing lingers; false at `deadline`.
+    fn wait_for_tickets(&self, deadline: Option<Instant>) -> Result<bool, Error> {
         let tickets = &self.0.tickets;
         while tickets.count.load(SeqCst) > 0 {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
-                return Err(Error::Again);
+                return Ok(false);
             }
             match &tickets.gone {
                 Some(gone) => {
@@ -303,12 +346,7 @@ impl Context {
                 }
             }
         }
-        let drivers = lock(&self.0.state).drivers.take();
-        for Running { driver, thread } in drivers.into_iter().flatten() {
-            driver.stop();
-            let _ = thread.join();
-        }
-        Ok(())
+        Ok(true)
     }
 
     // ---- inproc

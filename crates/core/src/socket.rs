@@ -311,6 +311,9 @@ impl Socket {
         if let Some(site) = self.site.take() {
             site.set.acquire();
             site.set.clear();
+            if linger != Some(Duration::ZERO) {
+                self.context.remember_lingering(&site);
+            }
             site.close(linger);
         }
         self.context.forget(self.id);

@@ -49,6 +49,14 @@ impl Context {
     }
 
     /// A socket whose options are to be set first.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// use tautline::{Context, Pull};
+    ///
+    /// let pull: Pull = Context::new().builder().receive_hwm(10).bind("tcp://127.0.0.1:*")?;
+    /// # Ok(()) }
+    /// ```
     pub fn builder<K: Kind>(&self) -> Builder<K> {
         Builder::new(self)
     }
@@ -126,7 +134,21 @@ impl Context {
         let _ = self.0.shutdown();
     }
 
-    /// Ends the context: as [`Context::shutdown`], then waits until all sockets are dropped and what they had queued is sent, each for
+    /// Ends the context.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// use tautline::{Context, Pull};
+    ///
+    /// let context = Context::new();
+    /// let pull = Pull::new(&context)?;
+    /// drop(pull);
+    /// context.terminate()?;
+    /// assert_eq!(Pull::new(&context).err(), Some(tautline::Error::Terminated));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// As [`Context::shutdown`], then waits until all sockets are dropped and what they had queued is sent, each for
     /// at most its [`linger`](crate::Builder::linger) time, `zmq_ctx_term(3)`.
     ///
     /// # Errors
@@ -135,9 +157,9 @@ impl Context {
         Ok(self.0.terminate()?)
     }
 
-    /// As [`terminate`](Self::terminate), but waits for at most `patience`. What is still queued then goes on being sent until the process
-    /// ends or its [`linger`](crate::Builder::linger) time is over, and the call may be repeated. Async programs have
-    /// [`aio::terminate`](crate::aio::terminate).
+    /// As [`terminate`](Self::terminate), but waits for at most `patience`, whatever the sockets' [`linger`](crate::Builder::linger) times
+    /// are. What dropped sockets then still have to send is dropped. If all are dropped, the context has ended, with this error or without;
+    /// if not, the call may be repeated. Async programs have [`aio::terminate`](crate::aio::terminate).
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -147,15 +169,14 @@ impl Context {
     /// let context = Context::new();
     /// let mut push = Push::builder(&context).connect("tcp://127.0.0.1:1")?;
     /// push.send("nobody is there")?;
+    /// drop(push); // lingers
     /// assert_eq!(context.terminate_within(Duration::from_millis(10)), Err(Error::WouldBlock));
-    /// # push.set_linger(Some(Duration::ZERO))?;
-    /// # drop(push);
-    /// # context.terminate()?;
+    /// assert_eq!(context.terminate(), Ok(()));
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if a socket is still open, or has still something to send; [`Error::Interrupted`] by a signal: call again.
+    /// [`Error::WouldBlock`] if a socket is still open, or something was dropped; [`Error::Interrupted`] by a signal: call again.
     pub fn terminate_within(&self, patience: Duration) -> Result<()> {
         Ok(self.0.terminate_within(Some(patience))?)
     }

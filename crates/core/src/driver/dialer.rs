@@ -384,7 +384,7 @@ impl Dialer {
     }
 
     /// Gives up for good.
-    fn stop(self: &Arc<Self>, turn: &mut Turn) {
+    pub(super) fn stop(self: &Arc<Self>, turn: &mut Turn) {
         let (phase, connection) = {
             let mut state = lock(&self.state);
             (std::mem::replace(&mut state.phase, Phase::Stopped), state.connection.take())

@@ -253,4 +253,18 @@ impl Site {
             site.driver.unwatch_set(site.set.clone());
         }));
     }
+
+    /// The socket was closed, and what is still queued is no longer worth waiting for.
+    pub(crate) fn cut(self: &Arc<Self>) {
+        let site = self.clone();
+        self.driver.post(Box::new(move |turn: &mut Turn| {
+            for resident in site.residents() {
+                match resident {
+                    Resident::Dialer(dialer) => dialer.stop(turn),
+                    Resident::Wire(wire) => wire.end(turn, Loss::Closed),
+                    Resident::Datagram(_) => {}
+                }
+            }
+        }));
+    }
 }

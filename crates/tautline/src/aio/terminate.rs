@@ -36,7 +36,8 @@ struct Ending {
 /// ```
 ///
 /// # Errors
-/// [`Error::WouldBlock`] if a socket is still open, or has still something to send, after that time; [`Error::Os`] if there is no thread.
+/// [`Error::WouldBlock`] if after that time a socket is still open, or had still something to send, which is dropped; [`Error::Os`] if there
+/// is no thread.
 pub async fn terminate(context: &Context, patience: impl Into<Option<Duration>>) -> Result<()> {
     let (context, patience) = (context.clone(), patience.into());
     let ending = Arc::new(Mutex::new(Ending::default()));
