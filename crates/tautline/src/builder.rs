@@ -38,6 +38,32 @@ pub struct Builder<K: Kind> {
     kind: PhantomData<fn() -> K>,
 }
 
+/// How the socket is made, and what all kinds have in common.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use std::time::Duration;
+/// use tautline::{Context, Dealer, Pull};
+///
+/// let context = Context::new();
+/// let dealer = Dealer::builder(&context)
+///     .reconnect_interval(Duration::from_millis(50))
+///     .reconnect_interval_max(Duration::from_secs(5))
+///     .connect_timeout(Duration::from_secs(3))
+///     .handshake_interval(Duration::from_secs(10))
+///     .heartbeat_interval(Duration::from_secs(1))
+///     .heartbeat_timeout(Duration::from_secs(3))
+///     .heartbeat_ttl(Duration::from_secs(3))
+///     .immediate(true)
+///     .property("X-Version", "7")
+///     .connect("tcp://127.0.0.1:5555")?;
+/// let newest_only = Pull::builder(&context).conflate(true).ipv6(true).backlog(10).bind("tcp://127.0.0.1:*")?;
+///
+/// // What is out of range is told by the call that makes the socket, and so is an option that does not go with the others.
+/// let absurd = Duration::from_secs(u64::MAX);
+/// assert_eq!(Dealer::builder(&context).heartbeat_ttl(absurd).build().err(), Some(tautline::Error::Invalid));
+/// # Ok(()) }
+/// ```
 impl<K: Kind> Builder<K> {
     pub(crate) fn new(context: &Context) -> Self {
         Builder { context: context.clone(), options: Vec::new(), fault: None, kind: PhantomData }
@@ -188,6 +214,22 @@ impl<K: Kind> Builder<K> {
     }
 }
 
+/// Sending.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use std::time::Duration;
+/// use tautline::{Context, Error, Push};
+///
+/// let context = Context::new();
+/// let mut push = Push::builder(&context)
+///     .send_hwm(10)
+///     .send_timeout(Duration::from_millis(1))
+///     .linger(None) // the default: what is queued is sent, however long that takes
+///     .build()?;
+/// assert_eq!(push.send("nobody is there"), Err(Error::WouldBlock));
+/// # Ok(()) }
+/// ```
 impl<K: Sends> Builder<K> {
     /// How many messages may wait for each peer (1000); 0: any number.
     pub fn send_hwm(self, messages: u32) -> Self {
@@ -200,6 +242,21 @@ impl<K: Sends> Builder<K> {
     }
 }
 
+/// Receiving.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use std::time::Duration;
+/// use tautline::{Context, Error, Pull};
+///
+/// let mut pull = Pull::builder(&Context::new())
+///     .receive_hwm(10)
+///     .receive_timeout(Duration::from_millis(1))
+///     .max_message_size(1 << 20)
+///     .bind("tcp://127.0.0.1:*")?;
+/// assert_eq!(pull.recv().unwrap_err(), Error::WouldBlock);
+/// # Ok(()) }
+/// ```
 impl<K: Receives> Builder<K> {
     /// How many messages of each peer may wait to be received (1000); 0: any number.
     pub fn receive_hwm(self, messages: u32) -> Self {
@@ -223,6 +280,16 @@ impl<K: Receives> Builder<K> {
     }
 }
 
+/// Peers with routing ids.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use tautline::{Context, Error, Router};
+///
+/// let mut router = Router::builder(&Context::new()).router_mandatory(true).router_handover(true).build()?;
+/// assert_eq!(router.send_multipart(["nobody", "hello"]), Err(Error::Unroutable));
+/// # Ok(()) }
+/// ```
 impl<K: Routes> Builder<K> {
     /// Report messages that no peer can be found for as [`Error::Unroutable`] instead of dropping them, and wait for room instead of
     /// dropping at the high-water mark.
@@ -236,6 +303,18 @@ impl<K: Routes> Builder<K> {
     }
 }
 
+/// Telling a ROUTER.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use tautline::{Context, Dealer, Router};
+///
+/// let context = Context::new();
+/// let mut router = Router::builder(&context).bind("inproc://probed")?;
+/// let dealer = Dealer::builder(&context).routing_id("me").probe_router(true).connect("inproc://probed")?;
+/// assert_eq!(router.recv_multipart()?, tautline::Multipart::from(["me", ""]));
+/// # Ok(()) }
+/// ```
 impl<K: Probes> Builder<K> {
     /// Tell a ROUTER at the other end that this socket is there, by an empty message, as soon as it is connected.
     pub fn probe_router(self, on: bool) -> Self {
@@ -243,6 +322,20 @@ impl<K: Probes> Builder<K> {
     }
 }
 
+/// Publishing.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use std::time::Duration;
+/// use tautline::{Context, Pub};
+///
+/// // Waits for slow subscribers, a second at most, instead of leaving them out.
+/// let publisher = Pub::builder(&Context::new())
+///     .no_drop(true)
+///     .send_timeout(Duration::from_secs(1))
+///     .bind("tcp://127.0.0.1:*")?;
+/// # Ok(()) }
+/// ```
 impl<K: Publishes> Builder<K> {
     /// Refuse a message that a subscriber has no room for, instead of dropping it for that subscriber.
     pub fn no_drop(self, on: bool) -> Self {
@@ -250,6 +343,21 @@ impl<K: Publishes> Builder<K> {
     }
 }
 
+/// Messages when a peer comes and when it goes.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use tautline::{Context, Dealer, Router};
+///
+/// let context = Context::new();
+/// let mut router = Router::builder(&context).disconnect_message("gone").build()?;
+/// let endpoint = router.bind("tcp://127.0.0.1:*")?;
+/// let dealer = Dealer::builder(&context).routing_id("me").hello_message("hello").connect(&endpoint)?;
+/// assert_eq!(router.recv_multipart()?, tautline::Multipart::from(["me", "hello"]));
+/// drop(dealer);
+/// assert_eq!(router.recv_multipart()?, tautline::Multipart::from(["me", "gone"]));
+/// # Ok(()) }
+/// ```
 impl<K: Greets> Builder<K> {
     /// What each new peer gets first, as if it had been sent to it.
     pub fn hello_message(self, message: impl AsRef<[u8]>) -> Self {
@@ -264,6 +372,21 @@ impl Builder<crate::kind::Router> {
     }
 }
 
+/// What a publisher sees of its subscribers.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use tautline::{Context, Sub, XPub};
+///
+/// let context = Context::new();
+/// let mut publisher =
+///     XPub::builder(&context).verbose(true).verboser(true).welcome_message("news").bind("inproc://news")?;
+/// let mut subscriber = Sub::builder(&context).connect("inproc://news")?;
+/// subscriber.subscribe("news")?;
+/// assert_eq!(publisher.recv()?, b"\x01news");
+/// assert_eq!(subscriber.recv()?, "news");
+/// # Ok(()) }
+/// ```
 impl Builder<crate::kind::XPub> {
     /// Show every subscription, not only the first one to each topic.
     pub fn verbose(self, on: bool) -> Self {
@@ -281,6 +404,18 @@ impl Builder<crate::kind::XPub> {
     }
 }
 
+/// Asking again.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use tautline::{Context, Req};
+///
+/// let mut client = Req::builder(&Context::new()).relaxed(true).correlate(true).connect("tcp://127.0.0.1:5555")?;
+/// client.send("question")?;
+/// client.send("the same question, since no answer came")?; // would be an error otherwise
+/// # client.set_linger(Some(std::time::Duration::ZERO))?;
+/// # Ok(()) }
+/// ```
 impl<K: Asks> Builder<K> {
     /// Number the questions, so that an answer to an earlier one is recognised and dropped.
     pub fn correlate(self, on: bool) -> Self {

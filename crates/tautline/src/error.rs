@@ -75,6 +75,13 @@ pub enum Error {
 /// What operations on sockets and contexts return.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// ```
+/// use tautline::Error;
+///
+/// assert!(Error::WouldBlock.is_temporary() && !Error::Terminated.is_temporary());
+/// assert_eq!(Error::WrongState.errno(), 156384763); // EFSM of the C library
+/// assert_eq!(std::io::Error::from(Error::AddressInUse).kind(), std::io::ErrorKind::AddrInUse);
+/// ```
 impl Error {
     /// The errno that the C library would set.
     pub fn errno(self) -> i32 {

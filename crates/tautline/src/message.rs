@@ -26,6 +26,28 @@ const WORTH_SHARING: usize = 8 * 1024;
 #[derive(Default)]
 pub struct Message(pub(crate) core::Message);
 
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use tautline::{Context, Dealer, Message, Router};
+///
+/// let mut message = Message::from(b"\xFFmail");
+/// message.as_mut_bytes()[1] = b'M';
+/// assert_eq!((message.as_bytes(), message.as_str().is_err()), (&b"\xFFMail"[..], true));
+/// assert_eq!(message.to_string_lossy(), "\u{FFFD}Mail");
+/// assert_eq!(message.share(), message);
+///
+/// // A received message knows where it comes from.
+/// let context = Context::new();
+/// let mut pull = Dealer::new(&context)?;
+/// let endpoint = pull.bind("tcp://127.0.0.1:*")?;
+/// let mut push = Dealer::builder(&context).property("X-Shop", "Rome").connect(&endpoint)?;
+/// push.send(message)?;
+/// let received = pull.recv()?;
+/// assert_eq!(received.peer_address(), Some("127.0.0.1"));
+/// assert_eq!((received.property("X-Shop"), received.user_id()), (Some("Rome"), None));
+/// assert!(received.properties().any(|(name, value)| (name, value) == ("Socket-Type", "DEALER")));
+/// # Ok(()) }
+/// ```
 impl Message {
     /// An empty message.
     pub const fn new() -> Self {
@@ -319,6 +341,15 @@ impl From<bytes::Bytes> for Frame<'_> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Multipart(Vec<Message>);
 
+/// ```
+/// use tautline::{Message, Multipart};
+///
+/// let mut message = Multipart::new();
+/// message.push("to");
+/// message.push("body");
+/// assert_eq!(message.pop_front(), Some(Message::from("to")));
+/// assert_eq!(message.into_parts(), ["body"]);
+/// ```
 impl Multipart {
     /// A message without parts yet; it cannot be sent like this.
     pub const fn new() -> Self {

@@ -15,6 +15,26 @@ use crate::kind::{Receives, Sends};
 #[derive(Debug)]
 pub struct PollItem<'a>(Item<'a>);
 
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use std::os::fd::AsFd;
+/// use std::time::Duration;
+/// use tautline::{Context, Dealer, PollItem, Push, poll};
+///
+/// let context = Context::new();
+/// let mut dealer = Dealer::builder(&context).connect("inproc://later")?;
+/// let mut push = Push::new(&context)?;
+/// let (wake, _waker) = std::os::unix::net::UnixStream::pair().unwrap();
+///
+/// let mut items =
+///     [PollItem::either(&mut dealer), PollItem::writable(&mut push), PollItem::descriptor(wake.as_fd())];
+/// poll(&mut items, Some(Duration::from_secs(1)))?;
+/// assert!(items[0].is_writable() && !items[0].is_readable(), "it queues for the peer to come");
+/// assert!(!items[1].is_writable(), "it has no peer");
+/// assert!(!items[2].is_readable() && !items[2].has_error());
+/// # drop(items);
+/// # Ok(()) }
+/// ```
 impl<'a> PollItem<'a> {
     fn new(watched: Watched<'a>, events: i16) -> Self {
         PollItem(Item { watched, events, revents: 0 })

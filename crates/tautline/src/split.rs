@@ -14,12 +14,46 @@ use crate::message::{Frame, Message, Multipart};
 use crate::socket::{put_each, take_each};
 
 /// The half of a socket that sends; from [`Socket::split`]. The socket is closed when both halves are dropped.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// # let context = tautline::Context::new();
+/// # let mut far = tautline::Dealer::builder(&context).bind("inproc://send-half")?;
+/// let dealer = tautline::Dealer::builder(&context).connect("inproc://send-half")?;
+/// let (mut sending, receiving) = dealer.split()?;
+/// sending.send("one")?;
+/// sending.send_multipart(["two", "parts"])?;
+/// assert_eq!(sending.send_batch(["three", "four"])?, 2);
+/// sending.try_send("five")?;
+/// sending.flush();
+/// # far.recv_batch(&mut Vec::new(), 5)?;
+/// # drop(receiving);
+/// # Ok(()) }
+/// ```
 pub struct SendHalf<K: Splits> {
     shared: Arc<SharedSocket>,
     kind: PhantomData<fn() -> K>,
 }
 
 /// The half of a socket that receives; from [`Socket::split`]. The socket is closed when both halves are dropped.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// # let context = tautline::Context::new();
+/// # let mut far = tautline::Dealer::builder(&context).bind("inproc://receive-half")?;
+/// let dealer = tautline::Dealer::builder(&context).connect("inproc://receive-half")?;
+/// let (sending, mut receiving) = dealer.split()?;
+/// # far.send_batch(["one", "two", "three", "four"])?;
+/// assert_eq!(receiving.recv()?, "one");
+/// assert_eq!(receiving.recv_into(&mut [0; 16])?, 3);
+/// let mut rest = Vec::new();
+/// while rest.len() < 2 {
+///     receiving.recv_batch(&mut rest, 100)?;
+/// }
+/// assert!(receiving.try_recv().is_err());
+/// # drop(sending);
+/// # Ok(()) }
+/// ```
 pub struct ReceiveHalf<K: Splits> {
     shared: Arc<SharedSocket>,
     kind: PhantomData<fn() -> K>,

@@ -60,6 +60,26 @@ impl<K: Kind> crate::Socket<K> {
     }
 }
 
+/// Setting up, and back to threads.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// # smol::block_on(async {
+/// use std::time::Duration;
+/// use tautline::{Context, Pull, Push};
+///
+/// let context = Context::new();
+/// let mut pull = Pull::new(&context)?.into_async();
+/// let endpoint = pull.bind("tcp://127.0.0.1:*")?;
+/// let mut push = Push::new(&context)?.into_async();
+/// push.connect(&endpoint)?;
+/// push.get_mut().set_linger(Some(Duration::from_secs(1)))?;
+/// push.send("hello").await?;
+/// push.flush(); // rarely needed, see `tautline::Socket::flush`
+/// assert_eq!(pull.into_blocking().recv()?, "hello");
+/// # Ok(()) })
+/// # }
+/// ```
 impl<K: Kind> Socket<K> {
     /// The same socket for a thread.
     #[must_use]
@@ -131,6 +151,22 @@ impl<K: Kind> Drop for Wait<'_, K> {
     }
 }
 
+/// Sending.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// # smol::block_on(async {
+/// # let context = tautline::Context::new();
+/// # let mut pull = tautline::Pull::builder(&context).bind("inproc://sending")?;
+/// let mut push = tautline::Push::builder(&context).connect("inproc://sending")?.into_async();
+/// push.send("text").await?;
+/// push.send(vec![0; 100_000]).await?; // moved, not copied
+/// assert_eq!(push.send_batch(["one", "two"]).await?, 2);
+/// push.try_send("if there is room")?;
+/// # assert_eq!(pull.recv_batch(&mut Vec::new(), 5)?, 5);
+/// # Ok(()) })
+/// # }
+/// ```
 impl<K: Sends> Socket<K> {
     /// Sends a message of one part; waits while every peer is at its high-water mark.
     ///
@@ -202,6 +238,23 @@ impl<K: Sends + ManyParts> Socket<K> {
     }
 }
 
+/// Receiving.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// # smol::block_on(async {
+/// # let context = tautline::Context::new();
+/// # let mut push = tautline::Push::builder(&context).bind("inproc://receiving")?;
+/// let mut pull = tautline::Pull::builder(&context).connect("inproc://receiving")?.into_async();
+/// # push.send_batch(["one", "two", "three"])?;
+/// assert_eq!(pull.recv().await?, "one");
+/// let mut buffer = [0; 16];
+/// let len = pull.recv_into(&mut buffer).await?;
+/// assert_eq!(&buffer[..len], b"two");
+/// assert_eq!(pull.try_recv()?, "three");
+/// # Ok(()) })
+/// # }
+/// ```
 impl<K: Receives> Socket<K> {
     /// Receives the next part of a message; [`Message::has_more`] tells whether others follow. They are there already.
     ///
@@ -270,6 +323,22 @@ impl<K: Receives + ManyParts> Socket<K> {
     }
 }
 
+/// Peers with addresses.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// # smol::block_on(async {
+/// # let context = tautline::Context::new();
+/// let mut router = tautline::Router::builder(&context).bind("inproc://addresses")?.into_async();
+/// let mut dealer = tautline::Dealer::builder(&context).connect("inproc://addresses")?.into_async();
+/// dealer.send("question").await?;
+/// let (client, question) = router.recv_from().await?;
+/// router.send_to(&client, ["answer to", question[0].as_str().unwrap()]).await?;
+/// assert_eq!(dealer.recv_multipart().await?.len(), 2);
+/// # router.send_multipart_batch([[client.as_bytes(), b"more"]]).await?;
+/// # Ok(()) })
+/// # }
+/// ```
 impl<K: Addresses> Socket<K> {
     /// See [`crate::Socket::recv_from`].
     ///
@@ -296,6 +365,18 @@ impl<K: Addresses> Socket<K> {
     }
 }
 
+/// Subscriptions.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// # smol::block_on(async {
+/// # let context = tautline::Context::new();
+/// let mut subscriber = tautline::Sub::builder(&context).connect("tcp://127.0.0.1:5556")?.into_async();
+/// subscriber.subscribe("weather.")?;
+/// subscriber.unsubscribe("weather.")?;
+/// # Ok(()) })
+/// # }
+/// ```
 impl<K: Subscribes> Socket<K> {
     /// See [`crate::Socket::subscribe`].
     ///

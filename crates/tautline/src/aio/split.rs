@@ -19,9 +19,45 @@ use crate::message::{Frame, Message, Multipart};
 use crate::socket::put_all;
 
 /// The half of a socket that sends; from [`Socket::split`]. The socket is closed when both halves are dropped.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// # smol::block_on(async {
+/// # let context = tautline::Context::new();
+/// # let mut far = tautline::Dealer::builder(&context).bind("inproc://send-half")?;
+/// let dealer = tautline::Dealer::builder(&context).connect("inproc://send-half")?.into_async();
+/// let (mut sending, receiving) = dealer.split();
+/// sending.send("one").await?;
+/// sending.send_multipart(["two", "parts"]).await?;
+/// assert_eq!(sending.send_batch(["three", "four"]).await?, 2);
+/// sending.try_send("five")?;
+/// sending.flush();
+/// # far.recv_batch(&mut Vec::new(), 5)?;
+/// # drop(receiving);
+/// # Ok(()) })
+/// # }
+/// ```
 pub struct SendHalf<K: Splits>(Arc<Shared<K>>);
 
 /// The half of a socket that receives; from [`Socket::split`]. The socket is closed when both halves are dropped.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// # smol::block_on(async {
+/// # let context = tautline::Context::new();
+/// # let mut far = tautline::Dealer::builder(&context).bind("inproc://receive-half")?;
+/// let dealer = tautline::Dealer::builder(&context).connect("inproc://receive-half")?.into_async();
+/// let (sending, mut receiving) = dealer.split();
+/// # far.send_batch(["one", "two", "three"])?;
+/// assert_eq!(receiving.recv().await?, "one");
+/// assert_eq!(receiving.recv_multipart().await?.len(), 1);
+/// let mut rest = Vec::new();
+/// receiving.recv_batch(&mut rest, 100).await?;
+/// assert!(receiving.try_recv().is_err());
+/// # drop(sending);
+/// # Ok(()) })
+/// # }
+/// ```
 pub struct ReceiveHalf<K: Splits>(Arc<Shared<K>>);
 
 struct Shared<K: Splits> {

@@ -6,6 +6,20 @@ use std::time::Duration;
 use crate::message::{Message, Multipart};
 
 /// Something that has happened to a connection or an endpoint.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use tautline::monitor::EventKind;
+/// use tautline::{Context, Pull};
+///
+/// let mut pull = Pull::new(&Context::new())?;
+/// let mut events = pull.monitor()?;
+/// let endpoint = pull.bind("tcp://127.0.0.1:*")?;
+/// let event = events.recv()?;
+/// assert_eq!((event.kind, event.local, event.remote.as_str()), (EventKind::Listening, endpoint, ""));
+/// assert_eq!(events.try_recv().unwrap_err(), tautline::Error::WouldBlock);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
