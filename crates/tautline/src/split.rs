@@ -91,7 +91,7 @@ impl<K: Splits> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooMany`](crate::Error::TooMany) without descriptors; the socket is closed then.
+    /// [`Error::TooMany`] without descriptors; the socket is closed then.
     pub fn split(self) -> Result<(SendHalf<K>, ReceiveHalf<K>)> {
         let shared = SharedSocket::new(self.inner)?;
         Ok((
