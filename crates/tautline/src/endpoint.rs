@@ -30,7 +30,7 @@ pub enum EndpointError {
     Port,
     /// There is no host before the port; any local one is `*`.
     NoHost,
-    /// It cannot be connected to: `*` as host or port is for binding.
+    /// It cannot be connected to: `*` as host or port, and port 0, are for binding.
     NotConnectable,
     /// The path of an `ipc` endpoint is too long for the system.
     PathTooLong,
@@ -52,7 +52,9 @@ impl EndpointError {
             EndpointError::NoPort => "the endpoint has no port: the address is host:port",
             EndpointError::Port => "the port of the endpoint is neither a number from 1 to 65535 nor *",
             EndpointError::NoHost => "the endpoint has no host before its port; every local address is *",
-            EndpointError::NotConnectable => "the endpoint cannot be connected to: * is for binding",
+            EndpointError::NotConnectable => {
+                "the endpoint cannot be connected to: * and port 0 are for binding"
+            }
             EndpointError::PathTooLong => "the path of the endpoint is too long",
             EndpointError::Address => "the address of the endpoint is not one of its transport",
         }
@@ -225,7 +227,7 @@ pub(crate) fn error(error: tautline_core::Error, text: &str, connecting: bool) -
     }
     Error::MalformedEndpoint(match check(text) {
         Err(reason) => reason,
-        Ok(()) if connecting && text.contains('*') => EndpointError::NotConnectable,
+        Ok(()) if connecting && (text.contains('*') || text.ends_with(":0")) => EndpointError::NotConnectable,
         Ok(()) if connecting => EndpointError::Address,
         // Something else does not go with it.
         Ok(()) => return Error::Invalid,
@@ -269,6 +271,20 @@ mod tests {
             assert_eq!(check(text), Err(error), "{text}");
         }
         assert_eq!(check(&format!("ipc:///{}", "p".repeat(PATH_MAX))), Err(PathTooLong));
+    }
+
+    #[test]
+    fn what_is_for_binding_is_not_for_connecting() {
+        let invalid = tautline_core::Error::Invalid;
+        for (text, reason) in [
+            ("tcp://*:5555", EndpointError::NotConnectable),
+            ("tcp://127.0.0.1:*", EndpointError::NotConnectable),
+            ("tcp://127.0.0.1:0", EndpointError::NotConnectable),
+            ("tcp://host name:1", EndpointError::Address),
+        ] {
+            assert_eq!(error(invalid, text, true), Error::MalformedEndpoint(reason), "{text}");
+        }
+        assert_eq!(error(invalid, "tcp://127.0.0.1:0", false), Error::Invalid);
     }
 
     #[test]

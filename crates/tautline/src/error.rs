@@ -154,7 +154,7 @@ impl fmt::Display for Error {
             Error::Invalid => "a value is out of range, or does not go with another",
             Error::MalformedEndpoint(reason) => return reason.fmt(f),
             Error::MalformedKey(reason) => return reason.fmt(f),
-            Error::UnknownTransport => "the transport is not known",
+            Error::UnknownTransport => "the transport is not known, or not built in (wss is a feature)",
             Error::WrongTransport => "the socket type does not go with the transport",
             Error::NotSupported => "the socket type does not support this",
             Error::AddressInUse => "the address is in use",
