@@ -19,10 +19,6 @@ use crate::uv::{self, Listener, Prepare};
 /// After how long at the end of the process it says what it waits for.
 const SILENT: Duration = Duration::from_secs(1);
 
-/// How long a stream of messages may wait to be written together, if the turn of the loop lasts that long. A message takes JavaScript
-/// 0.3 µs and more, a write 5 µs: with 8 µs, the engine's own rule, 64-byte messages went at half the rate.
-const STREAM_GAP: Duration = Duration::from_micros(100);
-
 /// One for each JavaScript environment: the main thread, and each worker thread.
 pub(crate) struct Shared {
     env: sys::napi_env,
@@ -177,8 +173,7 @@ impl Shared {
         self.senders.borrow_mut().push(socket.clone());
     }
 
-    /// From now on what was sent in a turn of the loop is flushed at its end, before the loop sleeps; so the engine may leave more to
-    /// one system call.
+    /// From now on what was sent in a turn of the loop is flushed at its end, before the loop sleeps.
     fn watch_turns(self: &Rc<Self>) {
         // SAFETY: the loop of this thread; the reference kept here is given back when the handle is closed.
         let turn_end = unsafe { Prepare::new(self.uv, NonNull::from(&**self)) };
@@ -187,7 +182,6 @@ impl Shared {
             self.handle_opened();
             turn_end.start::<Shared>();
             *self.turn_end.borrow_mut() = Some(turn_end);
-            core::set_stream_gap(STREAM_GAP);
         }
     }
 

@@ -64,7 +64,6 @@ mod wait;
 mod zap;
 
 #[cfg(not(loom))]
-pub use conn::flush::set_stream_gap;
 #[cfg(not(loom))]
 pub use context::Context;
 pub use error::Error;

@@ -51,23 +51,6 @@ pub(super) fn times() -> &'static Times {
 thread_local! {
     /// Ticks that this thread has spent in flushes, of whatever pipe.
     static SPENT: Cell<u64> = const { Cell::new(0) };
-    /// The longest gap for what this thread sends, in ticks; 0: the usual one.
-    static GAP_MAX: Cell<u64> = const { Cell::new(0) };
-}
-
-/// From now on what the calling thread sends in a stream is written after `gap` at the latest, instead of after 8 µs. For a thread that
-/// sends less often than every 100 ns, as interpreted languages do, and that calls [`Socket::flush`](crate::Socket::flush) when it
-/// has nothing more to send for now: the usual gap would give it a system call for every few messages.
-pub fn set_stream_gap(gap: std::time::Duration) {
-    let nanos = u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX).min(10_000_000);
-    GAP_MAX.set(tautline_io::clock::nanos_to_ticks(nanos));
-}
-
-fn gap_max() -> u64 {
-    match GAP_MAX.get() {
-        0 => times().gap_max,
-        gap => gap.max(times().floor),
-    }
 }
 
 /// Tells threads apart: a socket may be handed from one to another, whose account is its own.
@@ -263,7 +246,7 @@ impl FlushRule {
             self.saturation.written(self.since, start, self.cost, times.quiet);
         }
         if self.since >= 4 {
-            self.gap = (self.gap * 2).clamp(times.floor, gap_max());
+            self.gap = (self.gap * 2).clamp(times.floor, times.gap_max);
         } else {
             self.gap /= 2;
             if self.since == 1 {
@@ -350,23 +333,6 @@ mod tests {
         rule.count();
         rule.flushed(us(3), us(4), true);
         assert_eq!(rule.gap, times().gap_max / 2);
-    }
-
-    #[test]
-    fn a_thread_may_ask_for_a_longer_gap() {
-        std::thread::spawn(|| {
-            set_stream_gap(std::time::Duration::from_micros(100));
-            let mut rule = FlushRule::default();
-            for _ in 0..20 {
-                for _ in 0..4 {
-                    rule.count();
-                }
-                rule.flushed(us(1), us(2), true);
-            }
-            assert_eq!(rule.gap, us(100));
-        })
-        .join()
-        .unwrap();
     }
 
     /// Sends a burst at `start`, a message every 100 ns; the numbers of the messages after which it was written.

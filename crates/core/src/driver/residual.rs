@@ -22,7 +22,7 @@ const FIRST: Duration = Duration::from_micros(10);
 const SLOWEST: Duration = Duration::from_micros(200);
 /// Where all foresee what they do.
 const SLOW: Duration = Duration::from_micros(500);
-/// A sender that has looked at the clock or written so recently is at work. As long as the longest gap of the flush rule.
+/// A sender that has looked at the clock or written so recently is at work. As long as the usual gap of the flush rule; whoever has a longer one looks more often than that.
 const QUIET_NS: u64 = 8_000;
 /// Rounds without anything to flush before a connection is let go.
 const IDLE_ROUNDS: u32 = 2;
