@@ -1,4 +1,4 @@
-// Builds the addon for this platform and puts it where the package loads it from.
+// Builds the addon for this platform and puts it where the package loads it from, and the licences of the repository beside it.
 import { execFileSync } from "node:child_process"
 import { copyFileSync, mkdirSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
@@ -16,4 +16,5 @@ const library = { darwin: "libtautline_node.dylib", win32: "tautline_node.dll" }
 const place = join(root, "prebuilds", platform())
 mkdirSync(place, { recursive: true })
 copyFileSync(join(target, "release", library), join(place, "tautline.node"))
+for (const licence of ["LICENSE-APACHE", "LICENSE-MIT"]) copyFileSync(join(root, "..", "..", licence), join(root, licence))
 console.log(join(place, "tautline.node"))

@@ -15,6 +15,7 @@ test("the packed package works where it is installed", t => {
   const [{ filename, files }] = JSON.parse(npm(packageRoot, "pack", "--json", "--pack-destination", folder))
   const names = files.map(({ path }) => path)
   assert(names.includes("index.d.ts") && names.some(name => /^prebuilds\/.*\/tautline\.node$/.test(name)))
+  assert(names.includes("LICENSE-MIT") && names.includes("LICENSE-APACHE"), "without its licences")
   assert(!names.some(name => /^(src|test|target|node_modules)\//.test(name)), `${names}`)
   writeFileSync(join(folder, "package.json"), '{ "private": true }')
   npm(folder, "install", "--offline", "--no-audit", "--no-fund", `./${filename}`)
