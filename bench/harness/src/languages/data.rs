@@ -56,6 +56,9 @@ pub(crate) struct Cell {
     /// How long the last trial took, with all around it.
     #[serde(default)]
     pub(crate) trial_seconds: f64,
+    /// When the last trial was, if that is not when the row was begun: parts of a row can be measured again.
+    #[serde(default)]
+    pub(crate) date: String,
 }
 
 /// A figure: its name in `samples`, and which way is better.
@@ -123,6 +126,17 @@ impl Row {
     /// The cell of that kind and size with the plan's shortest (0) or a longer count.
     pub(crate) fn cell(&self, kind: &str, size: u64, length: usize) -> Option<&Cell> {
         self.cells.iter().find(|cell| cell.kind == kind && cell.size == size && cell.length == length)
+    }
+
+    /// When the cell was measured.
+    pub(crate) fn date<'a>(&'a self, cell: &'a Cell) -> &'a str {
+        if cell.date.is_empty() { &self.date } else { &cell.date }
+    }
+
+    /// When its cells were measured: the first and the last.
+    pub(crate) fn dates(&self) -> (&str, &str) {
+        let dates = || self.cells.iter().map(|cell| self.date(cell));
+        (dates().min().unwrap_or(&self.date), dates().max().unwrap_or(&self.date))
     }
 
     /// The cell with the longest count that has a result.
@@ -204,6 +218,9 @@ impl Data {
             match place {
                 Some(old) => {
                     let mut cells = std::mem::take(&mut old.cells);
+                    for cell in cells.iter_mut().filter(|cell| cell.date.is_empty()) {
+                        cell.date.clone_from(&old.date);
+                    }
                     cells.retain(|cell| {
                         !row.cells.iter().any(|new| {
                             (new.kind == cell.kind) && new.size == cell.size && new.length == cell.length
@@ -244,6 +261,7 @@ mod tests {
             samples: BTreeMap::from([("messages_per_second".to_owned(), values.to_vec())]),
             failures: Vec::new(),
             trial_seconds: 0.0,
+            date: String::new(),
         }
     }
 
@@ -281,6 +299,18 @@ mod tests {
         let go = merged.row("go", "libzmq").unwrap();
         assert_eq!(go.cell("throughput", 64, 0).unwrap().median(Figure::Rate), Some(1.0));
         assert_eq!(go.longest(Figure::Rate, 64).unwrap().median(Figure::Rate), Some(3.0));
+    }
+
+    #[test]
+    fn what_was_not_measured_again_keeps_its_date() {
+        let mut old = data(vec![row("go", "libzmq", vec![cell(64, 0, &[1.0]), cell(64, 1, &[2.0])])]);
+        old.rows[0].date = "May".to_owned();
+        let mut new = data(vec![row("go", "libzmq", vec![cell(64, 1, &[3.0])])]);
+        new.rows[0].date = "June".to_owned();
+        new.rows[0].cells[0].date = "June".to_owned();
+        let merged = old.merge(new);
+        assert_eq!(merged.rows[0].dates(), ("June", "May"));
+        assert_eq!(merged.rows[0].date(&merged.rows[0].cells[0]), "May");
     }
 
     #[test]

@@ -100,7 +100,7 @@ fn environment(data: &Data, text: &mut String) {
     }
     text.push('\n');
     for (name, library) in &data.libraries {
-        let _ = writeln!(text, "- {}: {library}", library_title(name));
+        let _ = writeln!(text, "- {}, as of the last trials: {library}", library_title(name));
     }
     for (name, version) in &data.compilers {
         let _ = writeln!(text, "- {name}: {version}");
@@ -112,10 +112,18 @@ fn environment(data: &Data, text: &mut String) {
             "- [{}]({}.md), measured {}: {}",
             row.title,
             row.language,
-            row.date,
+            dates(data, row),
             versions.join("; ")
         );
     }
+}
+
+/// When a language was measured, on all its libraries.
+fn dates(data: &Data, language: &Row) -> String {
+    let rows = || data.rows.iter().filter(|row| row.language == language.language).map(Row::dates);
+    let first = rows().map(|(first, _)| first).min().unwrap_or(&language.date);
+    let last = rows().map(|(_, last)| last).max().unwrap_or(&language.date);
+    if first == last { first.to_owned() } else { format!("from {first} to {last}") }
 }
 
 /// What was won and what not, counted.
@@ -228,14 +236,16 @@ fn page(data: &Data, language: &Row) -> String {
     let mut text = format!(
         "# {}\n\n{}. Measured {} by `make languages`; see [the analysis](analysis.md) for the machine and the others, and \
          [methodology.md](../methodology.md) for the method.\n\n",
-        language.title, language.binding, language.date
+        language.title,
+        language.binding,
+        dates(data, language)
     );
     for (name, version) in &language.versions {
         let _ = writeln!(text, "- {name}: {version}");
     }
     for row in data.rows.iter().filter(|row| row.language == language.language) {
         let _ = write!(text, "\n## On {}\n\n", library_title(&row.library));
-        text.push_str("| | size | count | trials | median | smallest..largest | to C++ on the same |\n|---|--:|--:|--:|--:|---|---|\n");
+        text.push_str("| | size | count | trials | median | smallest..largest | to C++ on the same | last trial |\n|---|--:|--:|--:|--:|---|---|---|\n");
         for cell in &row.cells {
             let figures: &[Figure] = if cell.kind == Figure::Rate.kind() {
                 &[Figure::Rate]
@@ -275,11 +285,12 @@ fn line(data: &Data, row: &Row, cell: &Cell, figure: Figure, text: &mut String) 
     };
     let _ = writeln!(
         text,
-        "| {} | {} B | {} | {} | {} | {range} | {compared} |",
+        "| {} | {} B | {} | {} | {} | {range} | {compared} | {} |",
         figure_title(figure),
         cell.size,
         cell.count,
         values.len(),
         value(figure, cell.median(figure)),
+        row.date(cell),
     );
 }

@@ -75,6 +75,7 @@ impl Rounds<'_> {
                     self.trial(&mut rows[at], place, point, &progress);
                     let took = start.elapsed();
                     rows[at].cells[place].trial_seconds = took.as_secs_f64();
+                    rows[at].cells[place].date = machine::date();
                     progress.advance(took);
                     progress.expect_more(self.left(&rows));
                     progress.show(&format!(
@@ -241,6 +242,7 @@ fn empty_cell(point: &Point, language: &Language) -> Cell {
         samples: BTreeMap::new(),
         failures: Vec::new(),
         trial_seconds: 0.0,
+        date: String::new(),
     }
 }
 
