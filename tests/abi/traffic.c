@@ -1,5 +1,6 @@
 /* Buffers, vectors, poll, proxies, monitors, ZMQ_FD, and threads that are woken by the end of the context. */
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/uio.h>
 
 #include "check.h"
@@ -387,6 +388,79 @@ static void descriptors(void)
     }
 }
 
+/* An event loop with one socket: after ZMQ_FD has told, level- or edge-triggered, it asks for ZMQ_EVENTS and does what can be done. */
+struct loop {
+    void *socket;
+    int edges, first, count, size;
+    int wrong; /* messages that were not the next one */
+};
+
+static void event_loop(void *argument)
+{
+    struct loop *loop = argument;
+    int sends = int_option(loop->socket, ZMQ_TYPE) == ZMQ_PUSH, wanted = sends ? ZMQ_POLLOUT : ZMQ_POLLIN;
+    int set = epoll_create1(0), next = 0, got = -1, number;
+    char body[4096];
+    struct epoll_event event;
+
+    memset(&event, 0, sizeof event);
+    memset(body, 0, sizeof body);
+    event.events = loop->edges ? EPOLLIN | EPOLLET : EPOLLIN;
+    if (epoll_ctl(set, EPOLL_CTL_ADD, int_option(loop->socket, ZMQ_FD), &event) != 0)
+        loop->wrong = loop->count;
+    while (next < loop->count && loop->wrong == 0) {
+        /* One message for each look, as some bindings do, or all that are there. */
+        while (next < loop->count && int_option(loop->socket, ZMQ_EVENTS) & wanted) {
+            do {
+                number = next;
+                memcpy(body, &number, sizeof number);
+                got = sends ? zmq_send(loop->socket, body, (size_t) loop->size, ZMQ_DONTWAIT)
+                            : zmq_recv(loop->socket, body, sizeof body, ZMQ_DONTWAIT);
+                memcpy(&number, body, sizeof number);
+                loop->wrong += got >= 0 && (number != next || got != loop->size);
+                next += got >= 0;
+            } while (got >= 0 && next < loop->count && !loop->first);
+        }
+        if (next < loop->count)
+            epoll_wait(set, &event, 1, -1);
+    }
+    close(set);
+}
+
+static void event_loops(void)
+{
+    static const char *endpoints[] = {"tcp://127.0.0.1:*", "ipc://*", "inproc://loops"};
+    static const int sizes[] = {64, 3000};
+    int way;
+
+    for (way = 0; way < 24; way++) {
+        void *context = zmq_ctx_new();
+        void *push = zmq_socket(context, ZMQ_PUSH), *pull = zmq_socket(context, ZMQ_PULL), *thread;
+        char endpoint[256];
+        size_t size = sizeof endpoint;
+        struct loop sender = {NULL, 0, 0, 0, 0, 0}, receiver;
+
+        sender.edges = way & 1;
+        sender.first = way >> 1 & 1;
+        sender.size = sizes[way >> 2 & 1];
+        sender.count = 8000;
+        receiver = sender;
+        sender.socket = push;
+        receiver.socket = pull;
+        set_int_option(push, ZMQ_SNDHWM, 100);
+        set_int_option(pull, ZMQ_RCVHWM, 100);
+        CHECK(zmq_bind(pull, endpoints[way >> 3]) == 0);
+        CHECK(zmq_getsockopt(pull, ZMQ_LAST_ENDPOINT, endpoint, &size) == 0);
+        CHECK(zmq_connect(push, endpoint) == 0);
+        thread = zmq_threadstart(event_loop, &sender);
+        event_loop(&receiver);
+        zmq_threadclose(thread);
+        CHECK(sender.wrong == 0 && receiver.wrong == 0);
+        CHECK(zmq_close(push) == 0 && zmq_close(pull) == 0);
+        CHECK(zmq_ctx_term(context) == 0);
+    }
+}
+
 static void blocked_receiver(void *socket)
 {
     char byte;
@@ -416,5 +490,6 @@ void traffic(void)
     echoing();
     monitoring();
     descriptors();
+    event_loops();
     termination();
 }

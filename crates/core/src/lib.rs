@@ -64,7 +64,6 @@ mod wait;
 mod zap;
 
 #[cfg(not(loom))]
-#[cfg(not(loom))]
 pub use context::Context;
 pub use error::Error;
 pub use message::{Message, Metadata};
