@@ -10,7 +10,7 @@ SO_VERSION := 5.2.5
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO ?= cargo
 
-.PHONY: help build run bench languages budget test lint loom upstream interop programs node dotnet soak fuzz asan attack install uninstall clean
+.PHONY: help build run bench profiles languages budget test lint loom upstream interop programs node dotnet soak fuzz asan attack install uninstall clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -28,6 +28,9 @@ bench: ## a longer scenario: SCENARIO=matrix, fanout, topics, roundtrip, latency
 
 languages: ## each language on libzmq and on Tautline, into docs/results: ONLY=node,python; QUICK=1 to try it out
 	@$(if $(ONLY),ONLY=$(ONLY)) $(if $(QUICK),QUICK=$(QUICK)) scripts/languages.sh $(ARGS)
+
+profiles: ## Tautline built in each build profile, PGO too, over the whole matrix: ARGS="--pairs 2 --only transport=tcp"
+	@scripts/profiles.sh $(ARGS)
 
 budget: ## instructions of a send and a receive, against bench/budget/budget.txt
 	@scripts/budget.sh

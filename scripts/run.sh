@@ -12,6 +12,7 @@ cd "$root"
 
 scenario=${SCENARIO:-quick}
 if [ "${FULL:-0}" = 1 ]; then scenario=full; fi
+[ "$scenario" != profiles ] || exec scripts/profiles.sh "$@"
 file=$scenario
 [ -f "$file" ] || file=bench/scenarios/$scenario.toml
 [ -f "$file" ] || { echo "run: no scenario $file; there are:" bench/scenarios/*.toml; exit 2; }
