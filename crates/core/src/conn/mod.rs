@@ -26,6 +26,8 @@ mod link;
 mod pump;
 #[cfg(not(loom))]
 pub(crate) mod reader;
+#[cfg(not(loom))]
+mod room;
 mod rounds;
 #[cfg(not(loom))]
 mod saturation;
@@ -39,7 +41,9 @@ pub(crate) use herd::Herd;
 #[cfg(not(loom))]
 pub(crate) use link::{IoSide, Loss, NewPipe, News, PeerInfo, SetKeeper, SocketInbox, Waker};
 #[cfg(not(loom))]
-pub(crate) use pump::{Flushed, wait_for_room};
+pub(crate) use pump::Flushed;
+#[cfg(not(loom))]
+pub(crate) use room::{patience_us, wait_for_room};
 #[cfg(not(loom))]
 pub(crate) use summons::Summons;
 

@@ -4,13 +4,12 @@
 //! (residuals, a full kernel buffer, linger). A stage, where the peer's protocol or mechanism needs one, is applied here, in wire order.
 
 use super::link::SharedStage;
+use super::room::wait_for_room;
 use crate::queue::{ByteDrain, FrameWriter, LogReader, Slot};
 use crate::sync::{Arc, lock};
 use std::io::{ErrorKind, IoSlice};
-use std::os::fd::AsRawFd;
 use std::time::Duration;
 use tautline_io::net::Stream;
-use tautline_io::poll::{self, PollFd};
 use tautline_io::reactor::Token;
 use tautline_proto::frame;
 
@@ -414,13 +413,6 @@ fn write_all(
             Err(error) => return Err(refused(&error)),
         }
     }
-}
-
-/// Waits a moment for the kernel to take more, and says whether it does. Not while the peer sends as well: it may wait for us to read
-/// as we wait for it, and neither would.
-pub(crate) fn wait_for_room(stream: &Stream, patience: Duration) -> bool {
-    let mut fds = [PollFd::new(stream.as_fd().as_raw_fd(), PollFd::OUT | PollFd::IN)];
-    matches!(poll::poll(&mut fds, Some(patience)), Ok(1..)) && fds[0].revents & !PollFd::IN != 0
 }
 
 fn refused(error: &std::io::Error) -> Flushed {

@@ -9,6 +9,7 @@
 use std::cell::Cell;
 use std::sync::OnceLock;
 
+use crate::conn::patience_us;
 use crate::error::Error;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -43,10 +44,8 @@ struct Limits {
 fn limits() -> &'static Limits {
     static LIMITS: OnceLock<Limits> = OnceLock::new();
     LIMITS.get_or_init(|| {
-        let asked = std::env::var("TAUT_SPIN_US").ok().and_then(|text| text.trim().parse::<u64>().ok());
-        // On one core nothing can arrive while we spin.
         let cores = thread::cpu_count();
-        let micros = if cores < 2 { 0 } else { asked.unwrap_or(20).min(10_000) };
+        let micros = patience_us();
         let ticks = |micros: u64| clock::nanos_to_ticks(micros * 1000);
         Limits {
             spin: ticks(micros),

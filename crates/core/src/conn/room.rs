@@ -1,0 +1,78 @@
+//! Waiting a moment for the kernel to take more: what a blocking sender does that is ahead of its peer.
+//!
+//! A peer at work takes enough out of the kernel's buffer within some microseconds, while to sleep and be woken takes 20, and 6 of the
+//! peer's time. So over tcp the sender looks for a while before it sleeps (7 % more messages of 1 KiB, 18 to 20 % more of 4 and 16 KiB, for
+//! the same processor time); not if somebody else needs the core, which a yield that takes long tells. A Unix domain socket has room as soon
+//! as its peer has taken anything, so to look would only make the writes small (4 KiB: a quarter fewer).
+
+use std::os::fd::AsRawFd;
+use std::sync::OnceLock;
+use std::time::Duration;
+use tautline_io::net::{self, Family, Stream};
+use tautline_io::poll::{self, PollFd};
+use tautline_io::{clock, thread};
+
+/// A yield that takes longer than this gave the core to somebody.
+const PRESSED_NS: u64 = 5_000;
+/// Longest time that `TAUT_SPIN_US` can ask for.
+const MOST_US: u64 = 10_000;
+
+/// For how many microseconds a thread looks again before it sleeps: `TAUT_SPIN_US`, or about what a wake-up costs.
+pub(crate) fn patience_us() -> u64 {
+    static MICROS: OnceLock<u64> = OnceLock::new();
+    *MICROS.get_or_init(|| {
+        let asked = std::env::var("TAUT_SPIN_US").ok().and_then(|text| text.trim().parse::<u64>().ok());
+        // On one core nothing can happen while we look.
+        if thread::cpu_count() < 2 { 0 } else { asked.unwrap_or(20).min(MOST_US) }
+    })
+}
+
+/// Waits a moment for the kernel to take more, and says whether it does. Not while the peer sends as well: it may wait for us to read
+/// as we wait for it, and neither would.
+pub(crate) fn wait_for_room(stream: &Stream, patience: Duration) -> bool {
+    let mut fds = [PollFd::new(stream.as_fd().as_raw_fd(), PollFd::OUT | PollFd::IN)];
+    let mut ready = |time| matches!(poll::poll(&mut fds, Some(time)), Ok(1..)).then(|| fds[0].revents);
+    let pressed = clock::nanos_to_ticks(PRESSED_NS);
+    let looking_us = if is_tcp(stream) { patience_us() } else { 0 };
+    let end = clock::ticks() + clock::nanos_to_ticks(looking_us * 1000);
+    let mut events = None;
+    while events.is_none() && clock::ticks() < end {
+        events = ready(Duration::ZERO);
+        if events.is_none() && thread::yield_now_timed() > pressed {
+            break;
+        }
+    }
+    events.or_else(|| ready(patience)).is_some_and(|events| events & !PollFd::IN != 0)
+}
+
+fn is_tcp(stream: &Stream) -> bool {
+    matches!(net::family_of(stream.as_fd()), Ok(Family::V4 | Family::V6))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const MOMENT: Duration = Duration::from_millis(1);
+
+    /// Fills the kernel's buffers.
+    fn fill(stream: &Stream) -> usize {
+        std::iter::from_fn(|| stream.write(&[0; 4096]).ok()).sum()
+    }
+
+    #[test]
+    fn there_is_room_when_the_peer_has_read_and_nobody_waits_for_one_that_writes() {
+        let (near, far) = Stream::pair().unwrap();
+        assert!(wait_for_room(&near, MOMENT));
+        let written = fill(&near);
+        assert!(!wait_for_room(&near, MOMENT));
+        let mut read = 0;
+        while read < written {
+            read += far.read(&mut [0; 65536]).unwrap();
+        }
+        assert!(wait_for_room(&near, Duration::from_secs(60)));
+        fill(&near);
+        far.write(&[1]).unwrap();
+        assert!(!wait_for_room(&near, Duration::from_secs(60)), "the peer sends, too");
+    }
+}
