@@ -162,8 +162,11 @@ pub fn between(client: MechanismConfig, server: MechanismConfig, mut reader: Rea
         seals.seal(piece, &mut wire);
     }
     let opened = pieces(&wire, cut.wrapping_add(1)).try_for_each(|piece| opens.open(piece, &mut plain));
-    assert_eq!(opened, Ok(()));
-    assert_eq!(plain, frames, "what is sealed is opened");
+    // Somebody in between can make the two believe in different versions, whose forms of subscriptions and frames differ.
+    if edits.is_empty() {
+        assert_eq!(opened, Ok(()));
+        assert_eq!(plain, frames, "what is sealed is opened");
+    }
     // And the other way any bytes: with a cipher nothing of them may come out.
     let mut forged = Vec::new();
     let _ = pieces(rest, cut).try_for_each(|piece| seals.open(piece, &mut forged));

@@ -104,6 +104,10 @@ impl Host {
         Ok(match IpAddr::from_str(address) {
             Ok(IpAddr::V4(address)) => Host::Literal(address.into(), None),
             Ok(IpAddr::V6(address)) => Host::Literal(address.into(), zone),
+            // No name begins like that, and without the brackets it would not pass for one.
+            Err(_) if bare != text && bare.starts_with(|c: char| !c.is_ascii_alphanumeric() && c != ':') => {
+                return Err(Error::Invalid);
+            }
             Err(_) => Host::Name(bare.to_owned()),
         })
     }
