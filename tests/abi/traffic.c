@@ -391,7 +391,7 @@ static void descriptors(void)
 /* An event loop with one socket: after ZMQ_FD has told, level- or edge-triggered, it asks for ZMQ_EVENTS and does what can be done. */
 struct loop {
     void *socket;
-    int edges, first, count, size;
+    int edges, single, count, size;
     int wrong; /* messages that were not the next one */
 };
 
@@ -419,7 +419,7 @@ static void event_loop(void *argument)
                 memcpy(&number, body, sizeof number);
                 loop->wrong += got >= 0 && (number != next || got != loop->size);
                 next += got >= 0;
-            } while (got >= 0 && next < loop->count && !loop->first);
+            } while (got >= 0 && next < loop->count && !loop->single);
         }
         if (next < loop->count)
             epoll_wait(set, &event, 1, -1);
@@ -441,7 +441,7 @@ static void event_loops(void)
         struct loop sender = {NULL, 0, 0, 0, 0, 0}, receiver;
 
         sender.edges = way & 1;
-        sender.first = way >> 1 & 1;
+        sender.single = way >> 1 & 1;
         sender.size = sizes[way >> 2 & 1];
         sender.count = 8000;
         receiver = sender;

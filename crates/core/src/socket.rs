@@ -244,7 +244,7 @@ impl Socket {
             use SocketType::{Pub, Push, Radio, Scatter};
             let sends_only = matches!(self.socket_type, Pub | Push | Radio | Scatter);
             let set = self.site.as_ref().filter(|_| !sends_only).map(|site| &site.set);
-            self.inbox.waker().quiet(|| {
+            self.inbox.waker().quietly(|| {
                 if let Some(set) = set {
                     set.glance();
                 }

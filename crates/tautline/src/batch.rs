@@ -52,7 +52,7 @@ impl<K: Sends> Socket<K> {
         I::Item: Into<Frame<'a>>,
     {
         let mut batch = frames(messages);
-        let outcome = batch.put(&mut self.inner, |socket, frame| put_frame(socket, frame, Flags::DONTWAIT));
+        let outcome = batch.put(&mut self.inner, put_frame_now);
         batch.end(outcome)
     }
 }
@@ -218,6 +218,11 @@ pub(crate) fn put_frame(socket: &mut core::Socket, frame: &mut Frame<'_>, flags:
         Frame::Owned(message) => socket.send_message(&mut message.0, flags)?,
     }
     Ok(())
+}
+
+/// The same without waiting.
+pub(crate) fn put_frame_now(socket: &mut core::Socket, frame: &mut Frame<'_>) -> Result<()> {
+    put_frame(socket, frame, Flags::DONTWAIT)
 }
 
 pub(crate) fn take_batch(

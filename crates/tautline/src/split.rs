@@ -4,10 +4,10 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use tautline_core::{self as core, Flags, SharedSocket};
+use tautline_core::{Flags, SharedSocket};
 
 use crate::Socket;
-use crate::batch::{frames, put_frame, take_batch};
+use crate::batch::{frames, put_frame_now, take_batch};
 use crate::error::{Error, Result};
 use crate::kind::Splits;
 use crate::message::{Frame, Message, Multipart};
@@ -162,8 +162,7 @@ impl<K: Splits> SendHalf<K> {
         let mut batch = frames(messages);
         loop {
             // Waiting is done outside, so that the other half is not kept.
-            let put = |socket: &mut core::Socket, frame: &mut _| put_frame(socket, frame, Flags::DONTWAIT);
-            let outcome = self.shared.with(|socket| Ok(batch.put(socket, put)))?;
+            let outcome = self.shared.with(|socket| Ok(batch.put(socket, put_frame_now)))?;
             let waited = match (outcome, batch.refused.take()) {
                 (Err(Error::WouldBlock), Some(frame)) => self.put(frame, Flags::NONE),
                 (outcome, _) => return batch.end(outcome),

@@ -196,10 +196,14 @@ impl FlushRule {
         if due || (ends && !self.blocked) || (!self.blocked && pending >= FULL_BYTES) {
             return Decision::Flush;
         }
-        let room = (FULL_BYTES.saturating_sub(pending) / (len as u64 + 2)).clamp(1, 16) as u32;
-        let near = self.saturation.within(times.quiet / 2);
-        self.next = self.since
-            + if self.since < 4 { 1 } else { (self.since / 4).min(room).min(ahead).min(near).max(1) };
+        let step = if self.since < 4 {
+            1
+        } else {
+            let room = (FULL_BYTES.saturating_sub(pending) / (len as u64 + 2)).clamp(1, 16) as u32;
+            let near = self.saturation.within(times.quiet / 2);
+            (self.since / 4).min(room).min(ahead).min(near).max(1)
+        };
+        self.next = self.since + step;
         // The I/O thread knows of a full kernel.
         Decision::Later(if self.blocked { Rest::Told } else { self.bursts.leave() })
     }

@@ -99,8 +99,8 @@ impl Waker {
     }
 
     /// Owner: makes the descriptor unreadable and looks at the network by `look`, before it looks at the news.
-    pub(crate) fn quiet(&self, look: impl FnOnce()) {
-        self.0.quiet(look);
+    pub(crate) fn quietly(&self, look: impl FnOnce()) {
+        self.0.quietly(look);
     }
 
     /// Owner: makes the descriptor unreadable, before it looks at the news.

@@ -8,7 +8,7 @@
 use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
 use std::time::Duration;
-use tautline_io::net::{self, Family, Stream};
+use tautline_io::net::{Family, Stream};
 use tautline_io::poll::{self, PollFd};
 use tautline_io::{clock, thread};
 
@@ -33,7 +33,8 @@ pub(crate) fn wait_for_room(stream: &Stream, patience: Duration) -> bool {
     let mut fds = [PollFd::new(stream.as_fd().as_raw_fd(), PollFd::OUT | PollFd::IN)];
     let mut ready = |time| matches!(poll::poll(&mut fds, Some(time)), Ok(1..)).then(|| fds[0].revents);
     let pressed = clock::nanos_to_ticks(PRESSED_NS);
-    let looking_us = if is_tcp(stream) { patience_us() } else { 0 };
+    let is_tcp = matches!(stream.family(), Family::V4 | Family::V6);
+    let looking_us = if is_tcp { patience_us() } else { 0 };
     let end = clock::ticks() + clock::nanos_to_ticks(looking_us * 1000);
     let mut events = None;
     while events.is_none() && clock::ticks() < end {
@@ -43,10 +44,6 @@ pub(crate) fn wait_for_room(stream: &Stream, patience: Duration) -> bool {
         }
     }
     events.or_else(|| ready(patience)).is_some_and(|events| events & !PollFd::IN != 0)
-}
-
-fn is_tcp(stream: &Stream) -> bool {
-    matches!(net::family_of(stream.as_fd()), Ok(Family::V4 | Family::V6))
 }
 
 #[cfg(all(test, not(loom)))]

@@ -1,7 +1,7 @@
 //! The pipes that PUB, XPUB and RADIO look at in every call: those that do not announce what they get (inproc), and those that were not
 //! read to the end, because a message to be sent had its turn.
 
-use crate::pipe::PipeId;
+use crate::pipe::{PipeId, Pipes};
 
 #[derive(Debug)]
 struct Entry {
@@ -43,25 +43,31 @@ impl Polled {
         self.entries.retain(|entry| entry.id != id);
     }
 
-    /// The pipe at this place, and whether it is unfinished; `None` at the end of the round.
+    /// The next pipe, from this place on, to be read; `None` at the end of the round.
     #[inline]
-    pub(super) fn get(&self, index: usize) -> Option<(PipeId, bool)> {
-        self.entries.get(index).map(|entry| (entry.id, entry.unfinished))
+    pub(super) fn next(&self, index: &mut usize, pipes: &mut Pipes) -> Option<PipeId> {
+        loop {
+            let &Entry { id, unfinished, .. } = self.entries.get(*index)?;
+            if unfinished || pipes.get(id).is_some_and(|pipe| pipe.sees_more()) {
+                return Some(id);
+            }
+            *index += 1;
+        }
     }
 
-    /// The pipe at this place was looked at, and maybe read to the end. Returns where the round goes on.
+    /// The pipe at this place was read, maybe to the end. The round goes on at `index`.
     #[inline]
-    pub(super) fn looked_at(&mut self, index: usize, id: PipeId, finished: bool) -> usize {
-        let Some(entry) = self.entries.get_mut(index).filter(|entry| entry.id == id) else {
+    pub(super) fn was_read(&mut self, index: &mut usize, id: PipeId, finished: bool) {
+        let Some(entry) = self.entries.get_mut(*index).filter(|entry| entry.id == id) else {
             // It was taken out: what came after it stands in its place.
-            return index;
+            return;
         };
         entry.unfinished = !finished;
         if finished && entry.announces {
-            self.entries.swap_remove(index);
-            return index;
+            self.entries.swap_remove(*index);
+        } else {
+            *index += 1;
         }
-        index + 1
     }
 }
 
@@ -73,7 +79,13 @@ mod tests {
     const B: PipeId = PipeId(1);
 
     fn all(polled: &Polled) -> Vec<(PipeId, bool)> {
-        (0..).map_while(|index| polled.get(index)).collect()
+        polled.entries.iter().map(|entry| (entry.id, entry.unfinished)).collect()
+    }
+
+    /// Where the round goes on.
+    fn read(polled: &mut Polled, mut index: usize, id: PipeId, finished: bool) -> usize {
+        polled.was_read(&mut index, id, finished);
+        index
     }
 
     #[test]
@@ -83,10 +95,10 @@ mod tests {
         polled.leave_unfinished(B);
         polled.leave_unfinished(A);
         assert_eq!(all(&polled), [(A, true), (B, true)]);
-        assert_eq!(polled.looked_at(0, A, true), 1);
-        assert_eq!(polled.looked_at(1, B, false), 2);
+        assert_eq!(read(&mut polled, 0, A, true), 1);
+        assert_eq!(read(&mut polled, 1, B, false), 2);
         assert_eq!(all(&polled), [(A, false), (B, true)]);
-        assert_eq!(polled.looked_at(1, B, true), 1);
+        assert_eq!(read(&mut polled, 1, B, true), 1);
         assert_eq!(all(&polled), [(A, false)]);
     }
 
@@ -97,10 +109,10 @@ mod tests {
             polled.leave_unfinished(id);
         }
         polled.forget(A);
-        assert_eq!(polled.looked_at(0, A, true), 0);
+        assert_eq!(read(&mut polled, 0, A, true), 0);
         assert_eq!(all(&polled), [(B, true)]);
         polled.forget(B);
-        assert_eq!(polled.looked_at(0, B, true), 0);
+        assert_eq!(read(&mut polled, 0, B, true), 0);
         assert!(polled.is_empty());
     }
 }

@@ -201,15 +201,10 @@ impl Publisher {
     fn poll_listed(&mut self, pipes: &mut Pipes) -> bool {
         let mut all = true;
         let mut index = 0;
-        while let Some((id, unfinished)) = self.polled.get(index) {
-            let look = unfinished || pipes.get(id).is_some_and(|pipe| pipe.sees_more());
-            if !look {
-                index += 1;
-                continue;
-            }
+        while let Some(id) = self.polled.next(&mut index, pipes) {
             let finished = self.take(pipes, id);
             all &= finished;
-            index = self.polled.looked_at(index, id, finished);
+            self.polled.was_read(&mut index, id, finished);
         }
         all
     }

@@ -101,14 +101,9 @@ impl Radio {
     /// Looks at the pipes that do not announce what they get.
     fn poll(&mut self, pipes: &mut Pipes) {
         let mut index = 0;
-        while let Some((id, unfinished)) = self.polled.get(index) {
-            let look = unfinished || pipes.get(id).is_some_and(|pipe| pipe.sees_more());
-            if !look {
-                index += 1;
-                continue;
-            }
+        while let Some(id) = self.polled.next(&mut index, pipes) {
             let finished = self.take(pipes, id);
-            index = self.polled.looked_at(index, id, finished);
+            self.polled.was_read(&mut index, id, finished);
         }
     }
 

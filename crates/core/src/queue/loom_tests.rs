@@ -517,7 +517,7 @@ fn loom_a_signal_is_written_for_all_that_is_told() {
             while !signal.descriptor().0.load(SeqCst) {
                 thread::yield_now();
             }
-            signal.quiet(|| ());
+            signal.quietly(|| ());
         }
         for waker in wakers {
             waker.join().unwrap();

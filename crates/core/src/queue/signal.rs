@@ -47,7 +47,7 @@ impl<D: Descriptor> Signal<D> {
 
     /// Owner: runs `look`, which may tell the owner something itself; that does not write the descriptor, nor does what others tell
     /// meanwhile. Makes it unreadable, too: afterwards the owner looks at what there is to tell.
-    pub(crate) fn quiet(&self, look: impl FnOnce()) {
+    pub(crate) fn quietly(&self, look: impl FnOnce()) {
         // Nobody writes while the flag is set. Whoever has set it before has written, or is about to.
         let held = !self.raised.swap(true, AcqRel);
         look();

@@ -8,7 +8,7 @@ use tautline_core::poller::{POLLIN, POLLOUT};
 use tautline_core::{self as core, Flags};
 
 use super::park::Park;
-use crate::batch::{frames, multiparts, put_frame};
+use crate::batch::{frames, multiparts, put_frame_now};
 use crate::error::{Error, Result};
 use crate::kind::{Addresses, Kind, ManyParts, Receives, Sends, Subscribes};
 use crate::message::{Frame, Message, Multipart};
@@ -176,7 +176,7 @@ impl<K: Sends> Socket<K> {
     /// [`Error::WrongState`], [`Error::Unroutable`], [`Error::Terminated`]. The message was not sent then.
     pub async fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
         let mut frame = frame.into();
-        self.until(POLLOUT, |socket| put_frame(&mut socket.inner, &mut frame, Flags::DONTWAIT)).await
+        self.until(POLLOUT, |socket| put_frame_now(&mut socket.inner, &mut frame)).await
     }
 
     /// Sends messages of one part each, all of them unless there is an error; how many were sent. They leave together, see
@@ -192,9 +192,7 @@ impl<K: Sends> Socket<K> {
         I::Item: Into<Frame<'a>>,
     {
         let mut batch = frames(messages);
-        let put =
-            |socket: &mut core::Socket, frame: &mut Frame<'_>| put_frame(socket, frame, Flags::DONTWAIT);
-        let outcome = self.until(POLLOUT, |socket| batch.put(&mut socket.inner, put)).await;
+        let outcome = self.until(POLLOUT, |socket| batch.put(&mut socket.inner, put_frame_now)).await;
         batch.end(outcome)
     }
 

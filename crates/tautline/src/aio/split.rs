@@ -8,11 +8,11 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
+use tautline_core::Flags;
 use tautline_core::poller::{POLLIN, POLLOUT};
-use tautline_core::{self as core, Flags};
 
 use super::Socket;
-use crate::batch::{frames, put_frame};
+use crate::batch::{frames, put_frame_now};
 use crate::error::{Error, Result};
 use crate::kind::Splits;
 use crate::message::{Frame, Message, Multipart};
@@ -217,7 +217,7 @@ impl<K: Splits> SendHalf<K> {
     /// Those of [`Socket::send`].
     pub async fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
         let mut frame = frame.into();
-        self.0.until(POLLOUT, |socket| put_frame(&mut socket.inner, &mut frame, Flags::DONTWAIT)).await
+        self.0.until(POLLOUT, |socket| put_frame_now(&mut socket.inner, &mut frame)).await
     }
 
     /// See [`crate::Socket::try_send`].
@@ -247,9 +247,7 @@ impl<K: Splits> SendHalf<K> {
         I::Item: Into<Frame<'a>>,
     {
         let mut batch = frames(messages);
-        let put =
-            |socket: &mut core::Socket, frame: &mut Frame<'_>| put_frame(socket, frame, Flags::DONTWAIT);
-        let outcome = self.0.until(POLLOUT, |socket| batch.put(&mut socket.inner, put)).await;
+        let outcome = self.0.until(POLLOUT, |socket| batch.put(&mut socket.inner, put_frame_now)).await;
         batch.end(outcome)
     }
 
