@@ -166,11 +166,14 @@ impl Socket {
     /// Nothing could be sent, and the program may be going to wait on ZMQ_FD: has inproc peers whose queues are full signal when they
     /// have made room. True if they have done so just now.
     fn ask_for_room(&mut self) -> bool {
-        if !self.inbox.is_exposed() || !self.pipes.ask_inproc_for_room() {
+        if !self.inbox.is_exposed() || !self.pipes.has_inproc() {
             return false;
         }
-        // Store (the wish for room), then look at the queues again: pairs with the light barrier in `InprocEnd::give_room`.
-        barrier_heavy();
+        if self.pipes.ask_inproc_for_room() {
+            // Store (the wish for room), then look at the queues again: pairs with the light barrier in `InprocEnd::give_room`.
+            barrier_heavy();
+        }
+        // Also if nobody was asked: a queue that was full when the caller looked may have been read since.
         self.pattern.can_send(&mut self.pipes)
     }
 
@@ -383,3 +386,6 @@ impl Waiter for Waiting<'_> {
         if self.wanted.write { self.socket.pipes.full_streams() } else { Vec::new() }
     }
 }
+
+#[cfg(test)]
+mod tests;

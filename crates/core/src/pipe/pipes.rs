@@ -247,15 +247,13 @@ impl Pipes {
             .collect()
     }
 
-    /// Has the inproc peers of full pipes tell when there is room. Whether there are any.
+    /// Has the inproc peers of full pipes tell when there is room. Whether there are any: pipes that are full just now.
     pub(crate) fn ask_inproc_for_room(&mut self) -> bool {
         let mut asked = false;
-        if self.has_inproc() {
-            for pipe in self.slots.iter_mut().flatten() {
-                if !pipe.ended && pipe.inproc_end().is_some() && pipe.is_full() {
-                    pipe.wait_for_room();
-                    asked = true;
-                }
+        for pipe in self.slots.iter_mut().flatten() {
+            if !pipe.ended && pipe.inproc_end().is_some() && pipe.is_full() {
+                pipe.wait_for_room();
+                asked = true;
             }
         }
         asked
