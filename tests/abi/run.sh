@@ -4,6 +4,7 @@
 #
 #   tests/abi/run.sh [LIBDIR]     LIBDIR: where libzmq.so is, default target/release; without one the
 #                                 runtime check is skipped
+#   ABI_ROUNDS=1000 ...           how often it is run in each of four crowded loops (20)
 # Ends with `abi: N passed, N failed, N skipped`; exit code 0 if nothing failed.
 set -uo pipefail
 
@@ -94,6 +95,7 @@ if [ -e "$libdir/libzmq.so" ]; then
     check "runtime build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "${programs[@]}" \
         "$work/libzmq.so.5" -pthread -Wl,-rpath,"$work" -o "$work/runtime"
     check runtime "$work/runtime"
+    check "runtime, crowded" "$here/crowded.sh" "${ABI_ROUNDS:-20}" "$work/runtime"
 else
     skip library "no libzmq.so in $libdir"
 fi
