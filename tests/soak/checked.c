@@ -72,16 +72,13 @@ static int send_part (void *socket, const void *data, size_t size, int flags)
     return result == -1 ? -1 : 0;
 }
 
-int checked_send (void *socket, uint64_t sender, uint64_t number, int first_part_sent)
+int checked_send (void *socket, uint64_t sender, uint64_t number, int flags)
 {
     static __thread unsigned char body[LARGEST_PART];
     checked_header header = header_of (sender, number);
     unsigned part;
-    if (send_part (socket, &header, sizeof header, header.parts ? ZMQ_SNDMORE : 0) == -1) {
-        if (first_part_sent && zmq_errno () != ETERM)
-            fail ("the second part of a message is refused");
+    if (send_part (socket, &header, sizeof header, flags | (header.parts ? ZMQ_SNDMORE : 0)) == -1)
         return -1;
-    }
     for (part = 1; part <= header.parts; part++) {
         size_t size = part_size (sender, number, part);
         memset (body, part_byte (sender, number, part), size);
@@ -105,7 +102,7 @@ static void verify_body (const checked_header *header, unsigned part, const unsi
             fail ("a part has other bytes than were sent");
 }
 
-int checked_recv (void *socket, int skip, checked_header *header)
+int checked_recv (void *socket, int skip, checked_header *header, int flags)
 {
     zmq_msg_t message;
     unsigned part = 0;
@@ -113,7 +110,7 @@ int checked_recv (void *socket, int skip, checked_header *header)
     int index;
     for (index = 0; more; index++) {
         zmq_msg_init (&message);
-        while (zmq_msg_recv (&message, socket, 0) == -1) {
+        while (zmq_msg_recv (&message, socket, flags) == -1) {
             if (zmq_errno () == EINTR)
                 continue;
             if (index > 0 && zmq_errno () != ETERM)

@@ -21,13 +21,13 @@ typedef struct
 /* A random number; the state is one word. */
 uint64_t random_next (uint64_t *state);
 
-/* Sends message `number` of `sender`, behind the `prefix` parts already sent with ZMQ_SNDMORE.
+/* Sends message `number` of `sender`; `flags` (0 or ZMQ_DONTWAIT) are those of the first part.
  * Returns 0, or -1 with zmq_errno(). EAGAIN is possible before the first part only. */
-int checked_send (void *socket, uint64_t sender, uint64_t number, int first_part_sent);
+int checked_send (void *socket, uint64_t sender, uint64_t number, int flags);
 
-/* Receives a message and verifies it; ends the process if it is not whole. `skip` parts in front of the header are
+/* Receives a message with `flags` and verifies it; ends the process if it is not whole. `skip` parts in front of the header are
  * ignored. Returns 0, or -1 with zmq_errno(). */
-int checked_recv (void *socket, int skip, checked_header *header);
+int checked_recv (void *socket, int skip, checked_header *header, int flags);
 
 /* Ends the process with a message and zmq_errno(). */
 void fail (const char *what);

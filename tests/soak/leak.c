@@ -56,9 +56,9 @@ static void exchange (void *context, const char *wildcard, int type_a, int type_
     for (number = 1; number <= MESSAGES; number++) {
         if (checked_send (a, 7, number, 0) == -1)
             fail ("send");
-        if (checked_recv (b, type_b == ZMQ_ROUTER, &header) == -1)
+        if (checked_recv (b, type_b == ZMQ_ROUTER, &header, 0) == -1)
             fail ("recv");
-        if (back && (checked_send (b, 8, number, 0) == -1 || checked_recv (a, 0, &header) == -1))
+        if (back && (checked_send (b, 8, number, 0) == -1 || checked_recv (a, 0, &header, 0) == -1))
             fail ("the way back");
     }
     zmq_close (a);

@@ -157,7 +157,7 @@ static void sink (int restarts)
         unsigned left = 500 + below (20000);
         bind_all (socket);
         while (!stopping && (!restarts || left-- > 0))
-            if (checked_recv (socket, 0, &header) == 0) {
+            if (checked_recv (socket, 0, &header, 0) == 0) {
                 in_order (&header);
                 progress ();
             } else
@@ -232,7 +232,7 @@ static void asker (void)
                     fail ("a DEALER with little under way refuses a message");
                 sent++;
             }
-            if (checked_recv (socket, 0, &header) == -1) {
+            if (checked_recv (socket, 0, &header, 0) == -1) {
                 expect_timeout ();
                 timeouts++;
                 continue;
@@ -280,7 +280,7 @@ static void subscriber (void)
         if (zmq_connect (socket, endpoints[below ((unsigned) endpoint_count)]) == -1)
             fail ("zmq_connect");
         while (count-- > 0 && !stopping) {
-            if (checked_recv (socket, 0, &header) == -1) {
+            if (checked_recv (socket, 0, &header, 0) == -1) {
                 expect_timeout ();
                 if (++timeouts == 50)
                     fail ("no publication for ten seconds");

@@ -88,7 +88,7 @@ impl PeerSubscriptions {
         self.topics.slot(topic).is_some_and(|slot| slots.is_some_and(|slots| slots.contains(&slot)))
     }
 
-    /// Subscribes `pipe`, which is in no group (`ungroup`); true if nobody had the topic before.
+    /// Subscribes `pipe`, which is in no group (`ungroup`) unless it has the topic already; true if nobody had the topic before.
     pub(crate) fn add(&mut self, topic: &[u8], pipe: PipeId) -> bool {
         let slot = self.topics.insert(topic);
         let number = pipe.0 as usize;
@@ -96,9 +96,10 @@ impl PeerSubscriptions {
             self.by_pipe.resize_with(number + 1, BTreeSet::new);
             self.held.resize(number + 1, 0);
         }
-        if self.by_pipe[number].insert(slot) {
-            self.held[number] += topic.len() as u64 + TOPIC_COST;
+        if !self.by_pipe[number].insert(slot) {
+            return false;
         }
+        self.held[number] += topic.len() as u64 + TOPIC_COST;
         let Some((_, subscribers)) = self.topics.entry(slot) else { return false };
         let first = subscribers.all.is_empty();
         insert_sorted(&mut subscribers.all, pipe);
@@ -332,6 +333,20 @@ mod tests {
         assert_eq!(peers.remove(b"t", B), Removed::Unknown);
         assert_eq!(peers.len(), 0);
         assert!(subscribers(&peers, b"topic").is_empty());
+    }
+
+    #[test]
+    fn who_subscribes_again_stays_in_its_group() {
+        let mut peers = PeerSubscriptions::default();
+        let mut joined = 0;
+        for pipe in [A, B] {
+            peers.ungroup(pipe, |_| ());
+            peers.add(b"t", pipe);
+        }
+        peers.regroup(|_| true, |_| joined += 1);
+        assert_eq!(joined, 2);
+        assert!(!peers.add(b"t", A));
+        peers.each_match(b"t", |subscribers| assert_eq!((subscribers.single.len(), subscribers.groups.len()), (0, 1)));
     }
 
     #[test]

@@ -1,0 +1,348 @@
+/* Sockets that wait for each other, each in its own way: waiting SECONDS SEED
+ *
+ * A round takes a pattern, a transport, high-water marks and peers at random, and for each side one of the ways in which programs
+ * wait: a blocking call, a timeout, zmq_poll, ZMQ_FD level- or edge-triggered, or trying again. Every message must arrive, whole and in
+ * order, and the context must end. A round that does not is a hang: it is shown, and the process aborts. */
+
+#include "checked.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+#include <zmq.h>
+
+enum
+{
+    HANG_SECONDS = 90,
+    MOST_PEERS = 3
+};
+
+enum way
+{
+    BLOCKING,
+    TIMEOUT,
+    POLL,
+    POLL_SHORTLY,
+    LEVEL,
+    EDGES,
+    RETRY,
+    WAYS
+};
+
+static const char *const way_names[] = {"blocking", "timeout", "zmq_poll", "zmq_poll 1 ms", "ZMQ_FD", "ZMQ_FD edges", "retry"};
+
+enum pattern
+{
+    PUSH_PULL,
+    DEALER_ROUTER,
+    DEALER_DEALER,
+    PAIR_PAIR,
+    XPUB_SUB,
+    REQ_REP,
+    ECHO_PAIR,
+    ECHO_DEALER,
+    PATTERNS
+};
+
+static const struct
+{
+    const char *name;
+    int sender, receiver;
+    int several; /* more than one sender is possible */
+    int answers; /* the receiver sends each message back */
+} patterns[] = {
+    {"PUSH/PULL", ZMQ_PUSH, ZMQ_PULL, 1, 0},       {"DEALER/ROUTER", ZMQ_DEALER, ZMQ_ROUTER, 1, 0},
+    {"DEALER/DEALER", ZMQ_DEALER, ZMQ_DEALER, 1, 0}, {"PAIR/PAIR", ZMQ_PAIR, ZMQ_PAIR, 0, 0},
+    {"XPUB/SUB", ZMQ_XPUB, ZMQ_SUB, 1, 0},         {"REQ/REP", ZMQ_REQ, ZMQ_REP, 1, 1},
+    {"PAIR echo", ZMQ_PAIR, ZMQ_PAIR, 0, 1},       {"DEALER echo", ZMQ_DEALER, ZMQ_DEALER, 0, 1},
+};
+
+/* One side of a round. */
+struct end
+{
+    void *socket;
+    enum way way;
+    int single; /* asks before every message, not only after a refusal */
+    int epoll;
+    int number;
+    unsigned count;
+    unsigned window; /* messages on their way at once, where they come back */
+    enum pattern pattern;
+    uint64_t state;
+};
+
+static char shown[512];
+static uint64_t state;
+
+static unsigned below (uint64_t *random, unsigned limit)
+{
+    return (unsigned) (random_next (random) >> 33) % limit;
+}
+
+static void on_alarm (int signal)
+{
+    static const char text[] = "waiting: hangs: ";
+    (void) signal;
+    (void) !write (2, text, sizeof text - 1);
+    (void) !write (2, shown, strlen (shown));
+    abort ();
+}
+
+static void set (void *socket, int option, int value)
+{
+    if (zmq_setsockopt (socket, option, &value, sizeof value) != 0)
+        fail ("an option is refused");
+}
+
+static int get (void *socket, int option)
+{
+    int value = 0;
+    size_t size = sizeof value;
+    if (zmq_getsockopt (socket, option, &value, &size) != 0)
+        fail ("an option is not told");
+    return value;
+}
+
+/* Something else takes this thread's time. */
+static void stray (uint64_t *random)
+{
+    unsigned chance = below (random, 128);
+    if (chance == 0)
+        usleep (below (random, 300));
+    else if (chance < 4)
+        sched_yield ();
+}
+
+static void prepare (struct end *end)
+{
+    end->epoll = -1;
+    if (end->way == TIMEOUT) {
+        set (end->socket, ZMQ_SNDTIMEO, 1);
+        set (end->socket, ZMQ_RCVTIMEO, 1);
+    } else if (end->way == LEVEL || end->way == EDGES) {
+        struct epoll_event event;
+        memset (&event, 0, sizeof event);
+        event.events = end->way == EDGES ? EPOLLIN | EPOLLET : EPOLLIN;
+        end->epoll = epoll_create1 (EPOLL_CLOEXEC);
+        if (epoll_ctl (end->epoll, EPOLL_CTL_ADD, get (end->socket, ZMQ_FD), &event) != 0)
+            fail ("ZMQ_FD can not be watched");
+    }
+}
+
+static int flags_of (const struct end *end)
+{
+    return end->way == BLOCKING || end->way == TIMEOUT ? 0 : ZMQ_DONTWAIT;
+}
+
+/* Until `wanted` may be possible. */
+static void await (struct end *end, short wanted)
+{
+    zmq_pollitem_t item;
+    struct epoll_event event;
+    switch (end->way) {
+    case POLL:
+    case POLL_SHORTLY:
+        memset (&item, 0, sizeof item);
+        item.socket = end->socket;
+        item.events = wanted;
+        if (zmq_poll (&item, 1, end->way == POLL ? -1 : 1) == -1)
+            fail ("zmq_poll");
+        break;
+    case LEVEL:
+    case EDGES:
+        while ((get (end->socket, ZMQ_EVENTS) & wanted) == 0)
+            epoll_wait (end->epoll, &event, 1, -1);
+        break;
+    case RETRY:
+        sched_yield ();
+        break;
+    default:
+        break;
+    }
+}
+
+static void send_one (struct end *end, unsigned number)
+{
+    int ask = end->single;
+    stray (&end->state);
+    for (;;) {
+        if (ask)
+            await (end, ZMQ_POLLOUT);
+        if (checked_send (end->socket, (uint64_t) end->number, number, flags_of (end)) == 0)
+            return;
+        if (zmq_errno () != EAGAIN)
+            fail ("a message is refused");
+        ask = 1;
+    }
+}
+
+static checked_header receive_one (struct end *end)
+{
+    checked_header header;
+    int ask = end->single;
+    stray (&end->state);
+    for (;;) {
+        if (ask)
+            await (end, ZMQ_POLLIN);
+        if (checked_recv (end->socket, end->pattern == DEALER_ROUTER, &header, flags_of (end)) == 0)
+            return header;
+        if (zmq_errno () != EAGAIN)
+            fail ("nothing can be received");
+        ask = 1;
+    }
+}
+
+static void *send_all (void *argument)
+{
+    struct end *end = argument;
+    unsigned sent = 0, back = 0;
+    prepare (end);
+    if (end->pattern == XPUB_SUB) {
+        char subscription[2];
+        while (zmq_recv (end->socket, subscription, sizeof subscription, flags_of (end)) == -1)
+            await (end, ZMQ_POLLIN);
+    }
+    while (sent < end->count || back < end->count * (unsigned) patterns[end->pattern].answers) {
+        if (sent < end->count && (!patterns[end->pattern].answers || sent - back < end->window))
+            send_one (end, sent++);
+        else if (receive_one (end).number != back++)
+            fail ("an answer is not the next one");
+    }
+    if (zmq_close (end->socket) != 0)
+        fail ("a sender can not be closed");
+    if (end->epoll != -1)
+        close (end->epoll);
+    return NULL;
+}
+
+static void receive_all (struct end *end, unsigned senders)
+{
+    unsigned next[MOST_PEERS] = {0};
+    unsigned left;
+    prepare (end);
+    for (left = senders * end->count; left > 0; left--) {
+        checked_header header = receive_one (end);
+        if (header.sender >= senders || header.number != next[header.sender]++)
+            fail ("a message is not the next one");
+        if (patterns[end->pattern].answers)
+            send_one (end, (unsigned) header.number);
+    }
+    if (zmq_close (end->socket) != 0)
+        fail ("the receiver can not be closed");
+    if (end->epoll != -1)
+        close (end->epoll);
+}
+
+static void join (void *bound, void *connecting, int transport, int name)
+{
+    char endpoint[256];
+    size_t size = sizeof endpoint;
+    snprintf (endpoint, sizeof endpoint, transport == 0 ? "tcp://127.0.0.1:*" : transport == 1 ? "ipc://*" : "inproc://%d", name);
+    if (name == 0 && zmq_bind (bound, endpoint) != 0)
+        fail ("bind");
+    if (zmq_getsockopt (bound, ZMQ_LAST_ENDPOINT, endpoint, &size) != 0 || zmq_connect (connecting, endpoint) != 0)
+        fail ("connect");
+}
+
+static void secure (void *bound, void *connecting)
+{
+    char keys[2][2][41];
+    int i;
+    for (i = 0; i < 2; i++)
+        if (zmq_curve_keypair (keys[i][0], keys[i][1]) != 0)
+            fail ("no keys");
+    set (bound, ZMQ_CURVE_SERVER, 1);
+    zmq_setsockopt (bound, ZMQ_CURVE_SECRETKEY, keys[0][1], 41);
+    zmq_setsockopt (connecting, ZMQ_CURVE_SERVERKEY, keys[0][0], 41);
+    zmq_setsockopt (connecting, ZMQ_CURVE_PUBLICKEY, keys[1][0], 41);
+    zmq_setsockopt (connecting, ZMQ_CURVE_SECRETKEY, keys[1][1], 41);
+}
+
+static void shape (void *socket, int mark, int small_buffers)
+{
+    set (socket, ZMQ_SNDHWM, mark);
+    set (socket, ZMQ_RCVHWM, mark);
+    if (small_buffers) {
+        set (socket, ZMQ_SNDBUF, 4096);
+        set (socket, ZMQ_RCVBUF, 4096);
+    }
+}
+
+static void play_round (uint64_t number, uint64_t seed)
+{
+    static const int marks[] = {1, 2, 5, 30, 100, 1000, 0};
+    struct end ends[MOST_PEERS], receiver;
+    pthread_t threads[MOST_PEERS];
+    void *context = zmq_ctx_new ();
+    enum pattern pattern = below (&state, PATTERNS);
+    int transport = (int) below (&state, 3);
+    unsigned senders = patterns[pattern].several ? 1 + below (&state, MOST_PEERS) : 1, i;
+    int send_mark = marks[below (&state, 7)], receive_mark = marks[below (&state, 7)];
+    int small = below (&state, 2) == 0, curve = transport != 2 && senders == 1 && below (&state, 8) == 0;
+    int sender_binds = senders == 1 && below (&state, 2) == 0;
+
+    memset (&receiver, 0, sizeof receiver);
+    receiver.pattern = pattern;
+    receiver.count = 50 + below (&state, below (&state, 4) == 0 ? 3000 : 500);
+    receiver.way = below (&state, WAYS);
+    receiver.single = below (&state, 2) == 0;
+    receiver.state = random_next (&state);
+    receiver.socket = zmq_socket (context, patterns[pattern].receiver);
+    shape (receiver.socket, receive_mark, small);
+    if (pattern == XPUB_SUB)
+        zmq_setsockopt (receiver.socket, ZMQ_SUBSCRIBE, "", 0);
+    for (i = 0; i < senders; i++) {
+        ends[i] = receiver;
+        ends[i].number = (int) i;
+        ends[i].way = below (&state, WAYS);
+        ends[i].single = below (&state, 2) == 0;
+        ends[i].state = random_next (&state);
+        /* No more than fit without anybody reading. */
+        ends[i].window = pattern == REQ_REP || send_mark == 1 || receive_mark == 1 ? 1 : 2;
+        ends[i].socket = zmq_socket (context, patterns[pattern].sender);
+        shape (ends[i].socket, send_mark, small);
+        if (pattern == XPUB_SUB)
+            set (ends[i].socket, ZMQ_XPUB_NODROP, 1);
+        if (curve)
+            secure (sender_binds ? ends[i].socket : receiver.socket, sender_binds ? receiver.socket : ends[i].socket);
+        if (sender_binds)
+            join (ends[i].socket, receiver.socket, transport, 0);
+        else
+            join (receiver.socket, ends[i].socket, transport, (int) i);
+    }
+    snprintf (shown, sizeof shown,
+              "round %llu of seed %llu: %s %s%s, %u senders (%s%s%s%s%s%s), receiver %s%s, %u messages, marks %d and %d%s%s\n",
+              (unsigned long long) number, (unsigned long long) seed, patterns[pattern].name,
+              transport == 0 ? "tcp" : transport == 1 ? "ipc" : "inproc", curve ? " CURVE" : "", senders, way_names[ends[0].way],
+              ends[0].single ? " one" : "", senders > 1 ? ", " : "", senders > 1 ? way_names[ends[1].way] : "", senders > 2 ? ", " : "",
+              senders > 2 ? way_names[ends[2].way] : "", way_names[receiver.way], receiver.single ? " one" : "", receiver.count, send_mark,
+              receive_mark, small ? ", small buffers" : "", sender_binds ? ", sender bound" : "");
+    alarm (HANG_SECONDS);
+    for (i = 0; i < senders; i++)
+        if (pthread_create (&threads[i], NULL, send_all, &ends[i]) != 0)
+            fail ("no thread");
+    receive_all (&receiver, senders);
+    for (i = 0; i < senders; i++)
+        pthread_join (threads[i], NULL);
+    if (zmq_ctx_term (context) != 0)
+        fail ("zmq_ctx_term");
+}
+
+int main (int argc, char **argv)
+{
+    time_t end = time (NULL) + (argc > 1 ? atoi (argv[1]) : 10);
+    uint64_t seed = argc > 2 ? strtoull (argv[2], NULL, 10) : (uint64_t) getpid (), rounds = 0;
+    signal (SIGALRM, on_alarm);
+    state = seed * UINT64_C (0x9E3779B97F4A7C15) + 1;
+    while (time (NULL) < end)
+        play_round (rounds++, seed);
+    printf ("%llu rounds\n", (unsigned long long) rounds);
+    return 0;
+}
