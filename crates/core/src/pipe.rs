@@ -150,10 +150,11 @@ impl Pipe {
         self.burst_refused
     }
 
-    /// As `can_send`, for a message that is dropped if not: that is counted.
+    /// As `can_send`, for a message that is dropped if not: that is counted. Whoever else is writing the queue just now is waited for: a
+    /// reply must not be lost because the peer's next request was faster than the credit for the reply before.
     #[inline]
     pub(crate) fn takes_or_drops(&mut self) -> bool {
-        self.can_send() || {
+        self.can_send() || self.has_room_after_others() || {
             self.dropped += u64::from(!self.ended);
             false
         }

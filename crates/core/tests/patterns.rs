@@ -91,6 +91,38 @@ fn req_and_rep_take_turns() {
     });
 }
 
+/// The reply to a request finds the reply before it gone from the queue, also if another thread has just written that.
+#[test]
+fn a_mark_of_one_loses_no_reply() {
+    each_transport("mark_of_one", |context, endpoint| {
+        let mark = |socket: &mut Socket| {
+            for code in [23, 24] {
+                socket.set_option(code, &1_i32.to_ne_bytes()).unwrap();
+            }
+        };
+        let mut rep = context.socket(SocketType::Rep).unwrap();
+        mark(&mut rep);
+        rep.bind(endpoint).unwrap();
+        let endpoint = last_endpoint(&mut rep);
+        let clients = [0; 3].map(|_| {
+            let mut req = context.socket(SocketType::Req).unwrap();
+            mark(&mut req);
+            req.connect(&endpoint).unwrap();
+            std::thread::spawn(move || {
+                for n in 0..1000_u32 {
+                    req.send(&n.to_le_bytes(), Flags::NONE).unwrap();
+                    assert_eq!(recv(&mut req), n.to_le_bytes());
+                }
+            })
+        });
+        for _ in 0..3 * 1000 {
+            let request = recv(&mut rep);
+            rep.send(&request, Flags::NONE).unwrap();
+        }
+        clients.into_iter().for_each(|client| client.join().unwrap());
+    });
+}
+
 #[test]
 fn published_messages_reach_their_subscribers() {
     each_transport("pub_sub", |context, endpoint| {

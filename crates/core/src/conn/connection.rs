@@ -279,12 +279,21 @@ impl Connection {
         }
     }
 
-    /// As `try_flush`, but waits for whoever is writing. That is never long: nobody waits for the kernel while he holds the pump.
+    /// As `try_flush`, but waits for whoever is writing.
     pub(crate) fn flush_after_others(self: &Arc<Self>) {
         if self.try_flush().is_none() {
-            drop(lock(&self.pump));
+            self.await_others();
             self.try_flush();
         }
+    }
+
+    /// Waits for whoever is writing; false if nobody is. That is never long: nobody waits for the kernel while he holds the pump.
+    pub(crate) fn await_others(&self) -> bool {
+        let others = self.pump.try_lock().is_err();
+        if others {
+            drop(lock(&self.pump));
+        }
+        others
     }
 
     /// Whether `write_through` is the better way for large bodies. Over TCP, with its deep buffers, pieces of 64 KiB from the queue are.

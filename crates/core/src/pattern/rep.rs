@@ -39,7 +39,7 @@ impl Rep {
     fn open_request(&mut self, pipes: &mut Pipes) -> bool {
         while let Some(id) = self.incoming.select(pipes) {
             let Some(pipe) = pipes.get(id) else { return false };
-            let with_reply = pipe.can_send();
+            let with_reply = pipe.takes_or_drops();
             if return_envelope(pipe, with_reply) {
                 self.reply_to = with_reply.then_some(id);
                 self.incoming.hold();

@@ -9,7 +9,7 @@ use super::dealer::probe;
 use super::rotation::{FairQueue, discard};
 use super::routing::{Notices, RoutingIds, put_routing_id};
 use crate::error::Error;
-use crate::pipe::{Part, PipeId, Pipes, Received, Target};
+use crate::pipe::{Part, Pipe, PipeId, Pipes, Received, Target};
 
 #[cfg(test)]
 mod tests;
@@ -84,8 +84,11 @@ impl Router {
         }
         let id = found.map(|found| found.pipe);
         // A message that is not refused but dropped must have every chance.
-        let patient = part.patient || !mandatory;
-        self.sending_to = id.filter(|&id| pipes.get(id).is_some_and(|pipe| pipe.takes(patient)));
+        let takes = |pipe: &mut Pipe| match mandatory {
+            true => pipe.takes(part.patient),
+            false => pipe.takes(true) || pipe.has_room_after_others(),
+        };
+        self.sending_to = id.filter(|&id| pipes.get(id).is_some_and(takes));
         if mandatory && self.sending_to.is_none() {
             self.refused = id.filter(|&id| pipes.get(id).is_some_and(|pipe| !pipe.has_ended()));
             return Err(if self.refused.is_some() { Error::Again } else { Error::HostUnreachable });

@@ -346,7 +346,9 @@ mod tests {
         peers.regroup(|_| true, |_| joined += 1);
         assert_eq!(joined, 2);
         assert!(!peers.add(b"t", A));
-        peers.each_match(b"t", |subscribers| assert_eq!((subscribers.single.len(), subscribers.groups.len()), (0, 1)));
+        peers.each_match(b"t", |subscribers| {
+            assert_eq!((subscribers.single.len(), subscribers.groups.len()), (0, 1))
+        });
     }
 
     #[test]

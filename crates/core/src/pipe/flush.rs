@@ -91,6 +91,19 @@ impl Pipe {
         writer.has_room()
     }
 
+    /// As `make_room`, which has found none: looks again when whoever was writing has given credit.
+    #[cold]
+    pub(crate) fn has_room_after_others(&mut self) -> bool {
+        let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &mut self.outgoing) else {
+            return false;
+        };
+        if self.ended {
+            return false;
+        }
+        let others = connection.await_others();
+        writer.has_room() || others && self.make_room()
+    }
+
     /// A message was published.
     #[inline]
     pub(super) fn published(&mut self, len: usize, patient: bool) {
