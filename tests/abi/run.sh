@@ -96,6 +96,10 @@ if [ -e "$libdir/libzmq.so" ]; then
         "$work/libzmq.so.5" -pthread -Wl,-rpath,"$work" -o "$work/runtime"
     check runtime "$work/runtime"
     check "runtime, crowded" "$here/crowded.sh" "${ABI_ROUNDS:-20}" "$work/runtime"
+    check "module build" "${CC:-cc}" -std=c99 "${warnings[@]}" -fPIC -shared -I "$root/include" "$here/module.c" \
+        "$work/libzmq.so.5" -Wl,-rpath,"$work" -o "$work/module.so"
+    check "unload build" "${CC:-cc}" -std=c99 "${warnings[@]}" "$here/unload.c" -ldl -o "$work/unload"
+    check "a library that ends its context while it is unloaded" timeout 60 "$work/unload" "$work/module.so"
 else
     skip library "no libzmq.so in $libdir"
 fi

@@ -29,6 +29,7 @@ mod imp {
     }
 
     pub(crate) use tautline_io::cpu::prefetch;
+    pub(crate) use tautline_io::thread::at_end;
 
     /// The cheap half of an asymmetric store-load fence; pairs with [`barrier_heavy`].
     #[inline(always)]

@@ -136,6 +136,7 @@ impl Shared {
     }
 
     fn work(&self) {
+        let _own = thread::OwnThread::new();
         thread::block_all_signals();
         thread::set_name(&self.name);
         while let Some(question) = self.next() {

@@ -10,6 +10,10 @@ use crate::sys::check;
 #[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "thread/unix.rs")]
 mod os;
 
+mod end;
+
+pub use end::{OwnThread, at_end};
+
 /// Gives up the core once, and returns how many ticks passed until it was back: next to none on an idle
 /// core, much if somebody else needed it.
 #[inline]

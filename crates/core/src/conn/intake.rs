@@ -6,9 +6,10 @@
 use crate::message::Message;
 use crate::options::Options;
 use crate::queue::{ByteFiller, FrameReader, Slot};
-use crate::sync::{Arc, lock};
+use crate::sync::{Arc, at_end, lock};
 use std::cell::Cell;
 use std::io::{ErrorKind, IoSliceMut};
+use std::mem::ManuallyDrop;
 use tautline_io::net::Stream;
 use tautline_proto::command::{self, Command};
 use tautline_proto::{ProtocolError, frame};
@@ -27,17 +28,30 @@ const LITTLE: usize = 4096;
 const SUBSCRIPTION_BYTES: u64 = 1024 * 1024;
 
 thread_local! {
-    static BUFFERS: Cell<(Vec<u8>, Vec<u8>)> = const { Cell::new((Vec::new(), Vec::new())) };
+    // Without a destructor: see `tautline_io::thread::at_end`.
+    static BUFFERS: Cell<ManuallyDrop<(Vec<u8>, Vec<u8>)>> = const { Cell::new(ManuallyDrop::new((Vec::new(), Vec::new()))) };
+    /// Whether the thread keeps them: it frees them at its end.
+    static KEEPS: Cell<Option<bool>> = const { Cell::new(None) };
+}
+
+/// The thread ends.
+fn free_buffers() {
+    KEEPS.set(Some(false));
+    drop(ManuallyDrop::into_inner(BUFFERS.take()));
 }
 
 /// Lends the thread's buffers, of which the first one is `SCRATCH` bytes long; fresh ones to a thread that is about to end, which has
 /// none any more (a program may use its sockets as late as that).
 fn with_buffers<R>(work: impl FnOnce(&mut [u8], &mut Vec<u8>) -> R) -> R {
-    let (mut wire, mut plain) = BUFFERS.try_with(Cell::take).unwrap_or_default();
+    let (mut wire, mut plain) = ManuallyDrop::into_inner(BUFFERS.take());
     wire.resize(SCRATCH, 0);
     plain.clear();
     let result = work(&mut wire, &mut plain);
-    let _ = BUFFERS.try_with(|buffers| buffers.set((wire, plain)));
+    let keeps = KEEPS.get().unwrap_or_else(|| at_end(free_buffers));
+    KEEPS.set(Some(keeps));
+    if keeps {
+        BUFFERS.set(ManuallyDrop::new((wire, plain)));
+    }
     result
 }
 

@@ -110,7 +110,7 @@ impl Driver {
         driver.reactor.add(driver.residual.as_fd(), RESIDUAL, Interest::READ, Mode::Level)?;
         driver.reactor.add(driver.ringer.as_fd(), RINGER, Interest::READ, Mode::Level)?;
         driver.reactor.add(driver.ticker.as_fd(), TICK, Interest::READ, Mode::Level)?;
-        let mut turn = Turn {
+        let turn = Turn {
             driver: driver.clone(),
             sources: Vec::new(),
             vacant: Vec::new(),
@@ -121,6 +121,7 @@ impl Driver {
         let thread = std::thread::Builder::new()
             .name(options.name.clone())
             .spawn(move || {
+                let _own = tautline_io::thread::OwnThread::new();
                 tautline_io::thread::block_all_signals();
                 tautline_io::thread::set_timer_slack_ns(1);
                 if let Some((policy, priority)) = options.scheduling {
@@ -129,6 +130,8 @@ impl Driver {
                 if !options.affinity.is_empty() {
                     let _ = tautline_io::thread::set_affinity(&options.affinity);
                 }
+                // Gone before the thread is at its end.
+                let mut turn = turn;
                 turn.run();
             })
             .map_err(|_| Error::NoThread)?;

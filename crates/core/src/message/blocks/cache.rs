@@ -2,6 +2,7 @@
 
 use super::ring::Ring;
 use super::{CLASSES, class_size, layout};
+use crate::sync::at_end;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -188,27 +189,53 @@ impl Stack {
 /// The free blocks of one thread.
 struct Cache {
     stacks: [Stack; CLASSES],
+    age: Age,
 }
 
-impl Drop for Cache {
-    fn drop(&mut self) {
-        for (class, stack) in self.stacks.iter_mut().enumerate() {
-            stack.give_all(class, &DEPOTS);
+/// How far a thread's cache is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Age {
+    New,
+    /// It is given back when the thread ends.
+    InUse,
+    /// The thread ends.
+    Over,
+}
+
+impl Cache {
+    #[cold]
+    fn begin(&mut self) -> bool {
+        if self.age == Age::New {
+            self.age = if at_end(give_back) { Age::InUse } else { Age::Over };
         }
+        self.age == Age::InUse
     }
 }
 
+/// The thread ends.
+fn give_back() {
+    CACHE.with(|cache| {
+        if let Ok(mut cache) = cache.try_borrow_mut() {
+            cache.age = Age::Over;
+            for (class, stack) in cache.stacks.iter_mut().enumerate() {
+                stack.give_all(class, &DEPOTS);
+            }
+        }
+    });
+}
+
 thread_local! {
-    static CACHE: RefCell<Cache> = const { RefCell::new(Cache { stacks: [Stack::EMPTY; CLASSES] }) };
+    // Without a destructor: see `tautline_io::thread::at_end`.
+    static CACHE: RefCell<Cache> = const { RefCell::new(Cache { stacks: [Stack::EMPTY; CLASSES], age: Age::New }) };
 }
 
 /// Runs `f` on this thread's free blocks of a class; `None` while the thread ends.
 #[inline]
 fn with_stack<R>(class: usize, f: impl FnOnce(&mut Stack) -> R) -> Option<R> {
-    CACHE
-        .try_with(|cache| cache.try_borrow_mut().ok().map(|mut cache| f(&mut cache.stacks[class])))
-        .ok()
-        .flatten()
+    CACHE.with(|cache| {
+        let mut cache = cache.try_borrow_mut().ok()?;
+        (cache.age == Age::InUse || cache.begin()).then(|| f(&mut cache.stacks[class]))
+    })
 }
 
 /// A free block of a class, if there is one for this thread.

@@ -1,0 +1,26 @@
+/*
+ * unload MODULE: loads and unloads a library again and again that ends its context while it is unloaded: then the dynamic loader's lock
+ * is held, and the library's I/O thread must not need it.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+int main(int argc, char **argv)
+{
+    int round;
+    for (round = 0; argc > 1 && round < 20; round++) {
+        int (*begin)(void) = NULL;
+        void *module = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+        void *symbol = module ? dlsym(module, "module_begin") : NULL;
+        /* ISO C does not know how to make a function of it. */
+        memcpy(&begin, &symbol, sizeof begin);
+        if (symbol == NULL || begin() != 0 || dlclose(module) != 0) {
+            const char *why = dlerror();
+            fprintf(stderr, "unload: round %d: %s\n", round, why ? why : "the module does not begin");
+            return 1;
+        }
+    }
+    return 0;
+}
