@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import socket
 import struct
 
 import wire
@@ -54,6 +55,16 @@ BAD_TRAFFIC = {
     "a command frame with MORE (libzmq lets it pass)": struct.pack(">BB", wire.COMMAND | MORE, 5) + b"\x04PING",
 }
 
+# To a REQ: whatever is no reply ends the connection, as in libzmq.
+NO_REPLIES = {
+    "no delimiter": wire.frame(b"abc", MORE) + wire.frame(b"x"),
+    "an empty frame alone": wire.frame(b""),
+    "a body alone": wire.frame(b"body"),
+    "a request id without a delimiter": wire.frame(b"abcd", MORE) + wire.frame(b"x"),
+    "the first frame of it": wire.frame(b"abc", MORE),
+    "a reply and then a body alone": wire.frame(b"", MORE) + wire.frame(b"x") + wire.frame(b"y"),
+}
+
 # Legal or not yet decided: nothing is announced, the connection just ends when the peer goes.
 SUDDEN_ENDS = {
     "nothing at all": b"",
@@ -74,6 +85,9 @@ def cases():
         yield f"bad handshake: {name}", bad_handshake(data)
     for name, data in BAD_TRAFFIC.items():
         yield f"bad traffic: {name}", bad_traffic(data)
+    for (name, data), dials in itertools.product(NO_REPLIES.items(), (False, True)):
+        yield f"no reply to a REQ that {'connects' if dials else 'binds'}: {name}", no_reply(data, dials)
+    yield "unsolicited replies: an idle REQ keeps few and sees the end", unsolicited_replies
     for (name, data), reset in itertools.product(SUDDEN_ENDS.items(), (False, True)):
         yield f"sudden {'reset' if reset else 'end'}: {name}", sudden_end(data, reset)
     yield "half a greeting and waiting: HANDSHAKE_IVL", handshake_timeout
@@ -144,6 +158,55 @@ def bad_traffic(data):
             witness()
 
     return run
+
+
+def req_with_peer(library, dials=False):
+    """Our REQ with a monitor, which gets to know a raw REP."""
+    ours = Ours(library)
+    req = ours.socket(zmq.REQ)
+    req.set(zmq.RCVHWM, 10)
+    monitor = req.monitor()
+    if dials:
+        listener = Listener()
+        req.connect(listener.endpoint)
+        peer = listener.accept(Zmtp3).handshake(b"REP")
+    else:
+        peer = Zmtp3.connect(req.bind("tcp://127.0.0.1:*")).handshake(b"REP")
+    wait_for_event(monitor, zmq.EVENT_HANDSHAKE_SUCCEEDED)
+    return ours, req, monitor, peer
+
+
+def no_reply(data, dials):
+    def run(library):
+        ours, req, monitor, peer = req_with_peer(library, dials)
+        peer.write(data)
+        wait_for_event(monitor, zmq.EVENT_DISCONNECTED)
+        assert peer.closed_by_peer()
+        for socket in (monitor, req):
+            socket.close()
+        ours.term()
+
+    return run
+
+
+def unsolicited_replies(library):
+    ours, req, monitor, peer = req_with_peer(library)
+    before = peak_memory()
+    reply = wire.frame(b"", MORE) + wire.frame(b"x" * 10_000)
+    peer.stream.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:  # until the buffers of the system are full
+            peer.stream.send(reply)
+    assert peak_memory() - before < BOUND
+    peer.stream.shutdown(socket.SHUT_WR)
+    # The end lies behind more than the system takes before somebody reads: the program looks at its socket now and then.
+    while not monitor.readable(10):
+        assert not req.readable(0)
+    wait_for_event(monitor, zmq.EVENT_DISCONNECTED)
+    assert peak_memory() - before < BOUND
+    for each in (monitor, req):
+        each.close()
+    ours.term()
 
 
 def sudden_end(data, reset):

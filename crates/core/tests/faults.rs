@@ -17,8 +17,10 @@ const LINGER: i32 = 17;
 const RECONNECT_IVL: i32 = 18;
 const BACKLOG: i32 = 19;
 const SNDHWM: i32 = 23;
+const RCVHWM: i32 = 24;
 const LAST_ENDPOINT: i32 = 32;
 const ROUTER_MANDATORY: i32 = 33;
+const REQ_CORRELATE: i32 = 52;
 const ACCEPT_FAILED: u16 = 0x40;
 const DISCONNECTED: u16 = 0x200;
 const HANDSHAKE_FAILED_PROTOCOL: u16 = 0x2000;
@@ -188,6 +190,71 @@ fn who_only_sends_sees_a_talkative_peer_go() {
             });
         }
     }
+}
+
+/// A REQ that awaits nothing does not read, and its program need not look at it: an end is seen all the same, whatever lies before it.
+#[test]
+fn an_idle_req_sees_a_talkative_peer_go() {
+    for unwanted in [0, 9, 10, 11, 1000] {
+        test("unsolicited", move |context| {
+            let mut req = context.socket(SocketType::Req).unwrap();
+            set(&mut req, RCVHWM, 10);
+            let address = bind(&mut req);
+            let mut monitor = monitor(context, &mut req, DISCONNECTED);
+            for end in [&b""[..], b"\0\x05half"] {
+                let mut stream = raw_peer(&address, "REP");
+                stream.write_all(&b"\x01\0\0\x05never".repeat(unwanted)).unwrap();
+                stream.write_all(end).unwrap();
+                stream.shutdown(std::net::Shutdown::Write).unwrap();
+                assert_eq!(next_event(&mut monitor).0, DISCONNECTED);
+                read_to_end(stream);
+            }
+            // Nothing of it is taken for a reply.
+            let mut stream = raw_peer(&address, "REP");
+            req.send(b"now", Flags::NONE).unwrap();
+            stream.read_exact(&mut [0; 7]).unwrap();
+            stream.write_all(b"\x01\0\0\x05reply").unwrap();
+            assert_eq!(recv(&mut req), b"reply");
+        });
+    }
+}
+
+/// The reply that is awaited is received though its peer has gone, and though it lies behind others beyond the high-water mark.
+#[test]
+fn a_waiting_req_gets_its_reply_from_a_peer_that_has_gone() {
+    test("gone", |context| {
+        let mut req = context.socket(SocketType::Req).unwrap();
+        set(&mut req, RCVHWM, 10);
+        set(&mut req, REQ_CORRELATE, 1);
+        let address = bind(&mut req);
+        let mut monitor = monitor(context, &mut req, DISCONNECTED);
+        let mut stream = raw_peer(&address, "REP");
+        req.send(b"now", Flags::NONE).unwrap();
+        let mut request = [0; 13];
+        stream.read_exact(&mut request).unwrap();
+        let id = &request[2..6];
+        for _ in 0..1000 {
+            stream.write_all(b"\x01\0\0\x05never").unwrap();
+        }
+        stream.write_all(&[b"\x01\x04", id, b"\x01\0\0\x05reply"].concat()).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        assert_eq!(next_event(&mut monitor).0, DISCONNECTED);
+        assert_eq!(recv(&mut req), b"reply");
+    });
+}
+
+#[test]
+fn who_sends_a_req_what_is_no_reply_is_thrown_out() {
+    test("no reply", |context| {
+        let (mut req, address) = bound(context, SocketType::Req);
+        let mut monitor = monitor(context, &mut req, DISCONNECTED);
+        for wrong in [&b"\0\0"[..], b"\0\x01x", b"\x01\x03abc", b"\x01\x04abcd\0\0", b"\x01\0\0\x01x\0\0"] {
+            let mut stream = raw_peer(&address, "REP");
+            stream.write_all(wrong).unwrap();
+            read_to_end(stream);
+            assert_eq!(next_event(&mut monitor).0, DISCONNECTED);
+        }
+    });
 }
 
 #[test]

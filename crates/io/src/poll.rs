@@ -33,6 +33,12 @@ impl PollFd {
     pub const PRI: i16 = libc::POLLPRI;
     /// The other end hung up; always reported.
     pub const HUP: i16 = libc::POLLHUP;
+    /// The other end will send nothing more; nothing, on systems that do not tell.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub const ENDED: i16 = libc::POLLRDHUP;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    #[allow(missing_docs)]
+    pub const ENDED: i16 = 0;
     /// The descriptor is not open; always reported.
     pub const INVALID: i16 = libc::POLLNVAL;
 

@@ -27,17 +27,21 @@ pub struct Interest {
     pub readable: bool,
     /// Writing would not block.
     pub writable: bool,
+    /// The other end will send nothing more (on systems that tell, Linux among them).
+    pub ended: bool,
 }
 
 impl Interest {
     /// Wait for data.
-    pub const READ: Interest = Interest { readable: true, writable: false };
+    pub const READ: Interest = Interest { readable: true, ..Interest::NONE };
     /// Wait for room.
-    pub const WRITE: Interest = Interest { readable: false, writable: true };
+    pub const WRITE: Interest = Interest { writable: true, ..Interest::NONE };
     /// Wait for either.
-    pub const BOTH: Interest = Interest { readable: true, writable: true };
+    pub const BOTH: Interest = Interest { readable: true, ..Interest::WRITE };
+    /// Wait for the end of what the other end sends.
+    pub const END: Interest = Interest { ended: true, ..Interest::NONE };
     /// Wait for neither: muted. A hang-up is still reported, but once at most until the next `modify`.
-    pub const NONE: Interest = Interest { readable: false, writable: false };
+    pub const NONE: Interest = Interest { readable: false, writable: false, ended: false };
 }
 
 /// How often readiness is reported.
@@ -60,6 +64,8 @@ pub struct Event {
     pub writable: bool,
     /// The other end hung up or an error is pending. Data may still be there to read.
     pub closed: bool,
+    /// The other end will send nothing more. Only if that was asked for.
+    pub ended: bool,
 }
 
 /// A set of registered descriptors.

@@ -89,6 +89,8 @@ pub enum Clause {
     WebSocketFrame,
     /// What should be TLS is not, or its certificate is not trusted.
     Tls,
+    /// A message to a REQ that does not begin as a reply does.
+    MalformedReply,
 }
 
 /// How the two ends of a connection fail to match.
@@ -220,9 +222,11 @@ impl std::error::Error for ProtocolError {}
 impl Clause {
     fn zmq_code(self) -> u32 {
         match self {
-            Self::ReservedFlags | Self::CommandWithMore | Self::FrameLength | Self::IdentityFrame => {
-                UNSPECIFIED
-            }
+            Self::ReservedFlags
+            | Self::CommandWithMore
+            | Self::FrameLength
+            | Self::IdentityFrame
+            | Self::MalformedReply => UNSPECIFIED,
             Self::WebSocketOpening | Self::WebSocketFrame | Self::Tls => WS_UNSPECIFIED,
             Self::MechanismName => MECHANISM_MISMATCH,
             Self::UnexpectedMessage | Self::UnexpectedCommand => UNEXPECTED_COMMAND,
@@ -273,6 +277,7 @@ impl Clause {
             Self::WebSocketOpening => "not an opening handshake of ZWS 2.0",
             Self::WebSocketFrame => "malformed WebSocket frame",
             Self::Tls => "not TLS, or not trusted",
+            Self::MalformedReply => "a reply without its delimiter",
         }
     }
 

@@ -17,6 +17,8 @@ use tautline_io::net::{Family, Stream};
 use tautline_io::reactor::Token;
 use tautline_proto::{SocketType, command};
 
+mod pause;
+
 /// What a connection must know of the socket type it works for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kind {
@@ -24,6 +26,8 @@ pub(crate) struct Kind {
     pub(crate) socket_type: SocketType,
     /// SUBSCRIBE, CANCEL, JOIN and LEAVE are delivered to the owner.
     pub(crate) takes_subscriptions: bool,
+    /// Only replies come, and none is received that is not awaited.
+    pub(crate) takes_replies: bool,
     /// No ZMTP: bytes as they are.
     pub(crate) raw: bool,
     /// Drop what is queued when the peer is lost.
@@ -77,6 +81,8 @@ pub(crate) struct Connection {
     pub(super) place: AtomicUsize,
     /// Reading has stopped at the receive high-water mark.
     paused: AtomicBool,
+    /// The peer was seen to send nothing more.
+    ended: AtomicBool,
     /// The stream stays on this host and holds little (a Unix domain socket): waiting for it beats queueing large bodies before it.
     shallow: AtomicBool,
     /// Grows whenever something arrives: heartbeats compare it.
@@ -110,7 +116,7 @@ impl Connection {
             (Sink::Queue(filler), Ok(reader))
         };
         let limit = if options.conflates_incoming() { 0 } else { options.receive_hwm };
-        let intake = Intake::new(sink, limit, &options, kind.takes_subscriptions);
+        let intake = Intake::new(sink, limit, &options, kind);
         let pump = Pump::new(source, options.out_batch_size);
         let connection = Arc::new(Connection {
             kind,
@@ -131,6 +137,7 @@ impl Connection {
             worked_at: AtomicU64::new(0),
             place: AtomicUsize::new(0),
             paused: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
             shallow: AtomicBool::new(false),
             arrivals: AtomicU32::new(0),
             granted_ttl_ds: AtomicU32::new(0),
@@ -173,6 +180,7 @@ impl Connection {
         lock(&self.control).clear();
         self.has_control.store(false, Release);
         self.paused.store(false, Relaxed);
+        self.ended.store(false, Relaxed);
         self.granted_ttl_ds.store(0, Relaxed);
     }
 
@@ -373,7 +381,7 @@ impl Connection {
     /// Has the I/O thread pump when the kernel takes bytes again.
     pub(crate) fn want_write(self: &Arc<Self>) {
         if let Some((stream, registration)) = lock(&self.pump).stream() {
-            self.io.want_write(stream, registration);
+            self.io.want_write(stream, registration, self.idle_interest());
         }
     }
 
@@ -553,22 +561,6 @@ impl Connection {
     /// Owner: `News::Readable` has come (or the pipe was just attached); what is published from now on is announced anew.
     pub(crate) fn heard(&self) {
         self.announced.swap(false, AcqRel);
-    }
-
-    /// Whether reading has stopped at the receive high-water mark.
-    #[inline]
-    pub(crate) fn is_paused(&self) -> bool {
-        self.paused.load(Relaxed)
-    }
-
-    /// Owner: there is room again; reading goes on.
-    pub(crate) fn resume(self: &Arc<Self>) {
-        self.io.resume(self);
-    }
-
-    /// Read set: takes the pause off. True if reading may go on (the caller tells the read set).
-    pub(crate) fn unpause(&self) -> bool {
-        self.paused.swap(false, Relaxed)
     }
 
     /// Owner: the socket has many connections, of which this is one: it holds no memory while it is idle.

@@ -12,8 +12,9 @@ use std::io::{ErrorKind, IoSliceMut};
 use std::mem::ManuallyDrop;
 use tautline_io::net::Stream;
 use tautline_proto::command::{self, Command};
-use tautline_proto::{ProtocolError, frame};
+use tautline_proto::{ProtocolError, ReplyForm, frame};
 
+use super::connection::Kind;
 use super::link::{Loss, SharedStage};
 
 /// Bytes asked for by one read.
@@ -101,7 +102,11 @@ pub(super) struct Intake {
     batch: usize,
     max_msg_size: Option<u64>,
     takes_subscriptions: bool,
+    /// The form of what comes, where it must have one.
+    form: Option<ReplyForm>,
     in_message: bool,
+    /// The peer sends nothing more: what is left of it is finite, and is read at the high-water mark, too.
+    rest: bool,
     /// The peer has said goodbye.
     over: bool,
     /// One connection of many: holds no memory for what may come.
@@ -112,7 +117,7 @@ pub(super) struct Intake {
 }
 
 impl Intake {
-    pub(super) fn new(sink: Sink, limit: u32, options: &Options, takes_subscriptions: bool) -> Self {
+    pub(super) fn new(sink: Sink, limit: u32, options: &Options, kind: Kind) -> Self {
         Intake {
             sink,
             stream: None,
@@ -120,8 +125,10 @@ impl Intake {
             limit,
             batch: options.in_batch_size.map_or(usize::MAX, |bytes| bytes as usize),
             max_msg_size: options.max_msg_size,
-            takes_subscriptions,
+            takes_subscriptions: kind.takes_subscriptions,
+            form: kind.takes_replies.then(ReplyForm::default),
             in_message: false,
+            rest: false,
             over: false,
             lean: false,
             last_read: 0,
@@ -133,7 +140,9 @@ impl Intake {
         self.session = session;
         self.stream = Some(stream);
         self.stage = stage;
+        self.form = self.form.map(|_| ReplyForm::default());
         self.in_message = false;
+        self.rest = false;
         self.over = false;
     }
 
@@ -152,6 +161,11 @@ impl Intake {
 
     pub(super) fn set_limit(&mut self, limit: u32) {
         self.limit = limit;
+    }
+
+    /// The peer sends nothing more.
+    pub(super) fn take_rest(&mut self) {
+        self.rest = true;
     }
 
     /// One connection of many from now on.
@@ -268,10 +282,15 @@ impl Intake {
 
     /// Whether the owner has as much waiting as it may.
     pub(super) fn is_full(&mut self) -> bool {
-        let (limit, takes_subscriptions) = (self.limit, self.takes_subscriptions);
+        let (limit, takes_subscriptions) = (self.most(), self.takes_subscriptions);
         let filler = self.filler();
         limit != 0 && filler.backlog() >= limit
             || takes_subscriptions && filler.unread() >= SUBSCRIPTION_BYTES
+    }
+
+    /// Most messages that may wait for the owner now, 0 for any number.
+    fn most(&self) -> u32 {
+        if self.rest { 0 } else { self.limit }
     }
 
     /// Reads to the scratch, so that no memory is held ready, and copies what has come.
@@ -309,8 +328,8 @@ impl Intake {
     /// and whether it stopped at the high-water mark.
     fn scan(&mut self, asked: &mut Asked) -> Result<(bool, bool), ProtocolError> {
         let (limit, max_msg_size, takes_subscriptions) =
-            (self.limit, self.max_msg_size, self.takes_subscriptions);
-        let mut in_message = self.in_message;
+            (self.most(), self.max_msg_size, self.takes_subscriptions);
+        let (mut in_message, mut form) = (self.in_message, self.form);
         let filler = self.filler();
         let room = if limit == 0 { u32::MAX } else { limit.saturating_sub(filler.backlog()) };
         let (mut messages, mut deliver) = (0, false);
@@ -346,6 +365,13 @@ impl Intake {
                 messages += 1;
                 full = messages == room;
             }
+            // Counted above all the same: the owner sees it, if it is whole, and drops it.
+            if let Some(form) = &mut form
+                && let Err(error) = form.check(in_message, scanned.header.body_len)
+            {
+                broken = Some(error);
+                break;
+            }
         }
         let published = messages > 0 || deliver;
         if published {
@@ -353,7 +379,7 @@ impl Intake {
         } else {
             filler.forget_commands();
         }
-        self.in_message = in_message;
+        (self.in_message, self.form) = (in_message, form);
         self.settle();
         // What came whole before the fault was published all the same.
         match broken {
@@ -401,15 +427,22 @@ fn heed(
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use tautline_proto::SocketType;
     use tautline_proto::command::put_subscribe;
 
     /// They do not count as messages, but they are not read without end while the owner is elsewhere.
     #[test]
     fn subscriptions_wait_for_an_owner_who_is_elsewhere() {
         let (filler, mut reader) = crate::queue::inbound();
-        let options =
-            Options::new(tautline_proto::SocketType::Pub, &crate::options::ContextDefaults::default());
-        let mut intake = Intake::new(Sink::Queue(filler), 1000, &options, true);
+        let kind = Kind {
+            socket_type: SocketType::Pub,
+            takes_subscriptions: true,
+            takes_replies: false,
+            raw: false,
+            forgets_on_reconnect: false,
+        };
+        let options = Options::new(kind.socket_type, &crate::options::ContextDefaults::default());
+        let mut intake = Intake::new(Sink::Queue(filler), 1000, &options, kind);
         let (stream, peer) = Stream::pair().unwrap();
         intake.open(0, Arc::new(stream), None);
         let mut commands = Vec::new();

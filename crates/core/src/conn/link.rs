@@ -8,7 +8,7 @@ use crate::queue::{Descriptor, FrameReader, FrameWriter, Inbox, Signal, Slot, Un
 use crate::sync::{Arc, Mutex, lock};
 use std::os::fd::BorrowedFd;
 use tautline_io::net::Stream;
-use tautline_io::reactor::Token;
+use tautline_io::reactor::{Interest, Token};
 use tautline_io::wake::WakeFd;
 use tautline_proto::{ProtocolError, Stage};
 
@@ -155,8 +155,8 @@ pub(crate) trait IoSide: Send + Sync {
     fn sweeper_is_idle(&self) -> bool;
     /// Messages were published to inproc receivers that may sleep: wake them soon if the owner does not.
     fn ring_later(&self, summons: &Arc<Summons>);
-    /// The kernel's buffer is full: pump when it is writable again.
-    fn want_write(&self, stream: &Stream, registration: Token);
+    /// The kernel's buffer is full: pump when it is writable again. `idle` is what the reactor has to tell besides.
+    fn want_write(&self, stream: &Stream, registration: Token, idle: Interest);
     /// Reading was paused at the receive high-water mark and may go on. Called by the owner.
     fn resume(&self, connection: &Arc<Connection>);
     /// The session's stream has failed or ended.

@@ -153,7 +153,7 @@ impl ReadSet {
         }
     }
 
-    /// Owner: a paused connection has room again.
+    /// A paused connection has room again.
     pub(crate) fn resume(&self, connection: &Arc<Connection>) {
         if !connection.unpause() {
             return;
@@ -174,6 +174,16 @@ impl ReadSet {
         drop(members);
         // Not added yet: the session has only just begun.
         let _ = connection.read();
+    }
+
+    /// I/O thread: the peer of `connection` sends nothing more. If reading has paused it goes on to the end.
+    pub(crate) fn take_rest(&self, connection: &Arc<Connection>) {
+        connection.take_rest();
+        if connection.is_paused() {
+            self.resume(connection);
+            // An owner that sleeps does not listen to what was paused.
+            self.inbox.nudge();
+        }
     }
 
     // ---- the owner's side

@@ -7,8 +7,9 @@
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
+use super::origin::Origin;
 use super::security::Security;
-use super::wire::{Origin, Wire};
+use super::wire::Wire;
 use super::{Resident, Site, Source, Turn};
 use crate::monitor::{Ends, event};
 use crate::options::Options;

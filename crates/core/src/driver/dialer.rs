@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+use super::origin::Origin;
 use super::security::Security;
-use super::wire::{Origin, Wire};
+use super::wire::Wire;
 use super::{Resident, Site, Source, Turn, relay};
 use crate::conn::{Connection, Loss, News};
 use crate::endpoint::Endpoint;

@@ -11,6 +11,7 @@ mod datagram;
 mod dialer;
 mod handshake;
 mod heartbeat;
+mod origin;
 mod relay;
 mod residual;
 mod ringer;
@@ -188,10 +189,11 @@ impl Driver {
         self.sweep.is_idle()
     }
 
-    /// Reports, once, when the stream takes bytes again.
-    pub(crate) fn want_write(&self, stream: &Stream, registration: Token) {
+    /// Reports, once, when the stream takes bytes again, or what else it waits for.
+    pub(crate) fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) {
         // ENOENT: the session has just ended.
-        let _ = self.reactor.modify(stream.as_fd(), registration, Interest::WRITE, Mode::OneShot);
+        let interest = Interest { writable: true, ..idle };
+        let _ = self.reactor.modify(stream.as_fd(), registration, interest, Mode::OneShot);
     }
 
     /// Changes what a registration waits for, from any thread.

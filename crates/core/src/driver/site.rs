@@ -15,7 +15,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::{Arc, Mutex, lock};
 use crate::zap::Desk;
 use tautline_io::net::Stream;
-use tautline_io::reactor::Token;
+use tautline_io::reactor::{Interest, Token};
 
 /// A socket as its I/O thread sees it. Lives until the socket is closed and everything that lingers is gone.
 pub(crate) struct Site {
@@ -63,8 +63,8 @@ impl IoSide for Site {
         self.driver.ring_later(summons);
     }
 
-    fn want_write(&self, stream: &Stream, registration: Token) {
-        self.driver.want_write(stream, registration);
+    fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) {
+        self.driver.want_write(stream, registration, idle);
     }
 
     fn resume(&self, connection: &Arc<Connection>) {

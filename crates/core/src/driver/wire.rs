@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::handshake::Handshake;
 use super::heartbeat::Heartbeat;
-use super::security::Security;
+use super::origin::Origin;
 use super::{Acceptor, Dialer, Resident, Site, Source, Turn};
 use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
 use crate::message::Metadata;
@@ -20,15 +20,7 @@ use tautline_io::errno;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Event, Interest, Mode, Token};
 use tautline_proto::zap::{self, Credentials, Verdict};
-use tautline_proto::{AuthFailure, Carrier, Established, ProtocolError, SessionConfig, stage};
-
-/// Where a stream came from.
-pub(super) enum Origin {
-    /// A peer came to a bound endpoint.
-    Accepted(Arc<Acceptor>),
-    /// We went to the peer.
-    Dialed(Arc<Dialer>),
-}
+use tautline_proto::{AuthFailure, Established, ProtocolError, SessionConfig, stage};
 
 /// The property that tells who a peer is to the authenticator.
 const USER_ID: &str = "User-Id";
@@ -338,7 +330,7 @@ impl Wire {
             state.heartbeat.begin(turn, self);
             (state.registration, state.number)
         };
-        turn.modify(registration, self.stream.as_fd(), Interest::NONE, Mode::OneShot);
+        turn.modify(registration, self.stream.as_fd(), connection.idle_interest(), Mode::OneShot);
         self.site.set_carrier(&connection, Some(self));
         let stage = stage.map(|stage| Arc::new(Mutex::new(stage)));
         let session = Session { stream: self.stream.clone(), registration, stage, inbound, leftover };
@@ -502,25 +494,6 @@ impl Wire {
     }
 }
 
-impl Origin {
-    fn security(&self) -> &Security {
-        match self {
-            Origin::Accepted(acceptor) => &acceptor.security,
-            Origin::Dialed(dialer) => &dialer.security,
-        }
-    }
-
-    /// What carries ZMTP on a new stream, unless nothing does.
-    fn carrier(&self) -> Result<Option<Box<dyn Carrier>>, i32> {
-        let carrying = match self {
-            Origin::Accepted(acceptor) => &acceptor.carrying,
-            Origin::Dialed(dialer) => dialer.carrying.as_ref().map_err(|error| error.errno())?,
-        };
-        let carrier = carrying.as_ref().map(|make| make()).transpose();
-        carrier.map_err(|error| error.raw_os_error().unwrap_or(errno::EIO))
-    }
-}
-
 /// The descriptor of a question to the ZAP handler, as a source of the reactor.
 struct Asking(Arc<Wire>);
 
@@ -549,8 +522,21 @@ impl Source for Wire {
         match open {
             None => self.shake_hands(turn),
             Some(_) if lingering && event.closed => self.end(turn, Loss::Stream(0)),
-            Some(_) if lingering => self.drained(turn),
-            Some(connection) if event.writable => {
+            Some(connection) if lingering => {
+                if event.ended {
+                    connection.take_rest();
+                }
+                self.drained(turn);
+            }
+            Some(connection) if event.writable || event.ended => {
+                if event.ended {
+                    self.site.set.take_rest(&connection);
+                } else if connection.idle_interest() != Interest::NONE {
+                    // Before the pump is tried: it may ask to be called again.
+                    let registration = lock(&self.state).registration;
+                    turn.modify(registration, self.stream.as_fd(), connection.idle_interest(), Mode::OneShot);
+                }
+                // Also at the end: somebody may have waited to write.
                 if connection.pump_writable() == Some(Flushed::Drained) {
                     connection.let_go();
                 }

@@ -112,6 +112,9 @@ pub(crate) struct Entry {
     pub(crate) create: fn() -> Box<dyn Pattern>,
     /// SUBSCRIBE, CANCEL, JOIN and LEAVE commands of peers are delivered to the pattern (as command frames, see `Pipe::recv_any`).
     pub(crate) takes_subscriptions: bool,
+    /// What comes are replies, which nobody receives unless one is awaited (REQ): they must have the form of one, and also a peer from
+    /// which nothing is read at the moment is seen to go.
+    pub(crate) takes_replies: bool,
     /// Raw byte streams instead of ZMTP (ZMQ_STREAM).
     pub(crate) raw: bool,
     /// What was queued for a peer is dropped, not kept, when its connection is lost (SUB, XSUB and DISH tell anew what they want).
@@ -141,6 +144,7 @@ const fn plain(socket_type: SocketType, create: fn() -> Box<dyn Pattern>) -> Ent
         socket_type,
         create,
         takes_subscriptions: false,
+        takes_replies: false,
         raw: false,
         forgets_on_reconnect: false,
         thread_safe: false,
@@ -174,7 +178,7 @@ pub(crate) static REGISTRY: &[Entry] = &[
     },
     plain(SocketType::Push, || Box::<pipeline::Push>::default()),
     plain(SocketType::Pull, || Box::<pipeline::Pull>::default()),
-    plain(SocketType::Req, || Box::<req::Req>::default()),
+    Entry { takes_replies: true, ..plain(SocketType::Req, || Box::<req::Req>::default()) },
     plain(SocketType::Rep, || Box::<rep::Rep>::default()),
     plain(SocketType::Dealer, || Box::<dealer::Dealer>::default()),
     plain(SocketType::Router, || Box::<router::Router>::default()),

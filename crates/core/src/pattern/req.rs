@@ -2,12 +2,13 @@
 //!
 //! A request goes out behind an empty delimiter; with ZMQ_REQ_CORRELATE a four-byte request id comes first of all. A reply must begin
 //! with the same parts and come from the peer that was asked; anything else is dropped. ZMQ_REQ_RELAXED allows to send again while
-//! waiting: the old request is forgotten.
+//! waiting: the old request is forgotten. What comes while nothing is awaited is dropped. (A peer whose messages have another form than
+//! replies is thrown out by the connection, see `tautline_proto::ReplyForm`.)
 
 use super::Pattern;
 use super::dealer::probe;
 use super::hash::SeededHash;
-use super::rotation::{FairQueue, Rotation};
+use super::rotation::{FairQueue, Rotation, discard};
 use crate::error::Error;
 use crate::pipe::{Part, Pipe, PipeId, Pipes, Received, Target};
 use std::hash::BuildHasher;
@@ -116,8 +117,12 @@ impl Pattern for Req {
         self.incoming.attach(pipe);
     }
 
-    fn readable(&mut self, _pipes: &mut Pipes, pipe: PipeId) {
+    fn readable(&mut self, pipes: &mut Pipes, pipe: PipeId) {
         self.incoming.readable(pipe);
+        if matches!(self.state, State::Idle | State::Sending) {
+            // Nothing is awaited, so it would only wait to be dropped before the next request, and its peer could not be seen to go.
+            discard(pipes, pipe);
+        }
     }
 
     fn detach(&mut self, pipes: &mut Pipes, pipe: PipeId) {

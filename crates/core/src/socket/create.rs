@@ -68,6 +68,7 @@ fn kind(entry: &Entry) -> Kind {
     Kind {
         socket_type: entry.socket_type,
         takes_subscriptions: entry.takes_subscriptions,
+        takes_replies: entry.takes_replies,
         raw: entry.raw,
         forgets_on_reconnect: entry.forgets_on_reconnect,
     }

@@ -50,6 +50,7 @@ impl Epoll {
                 readable: has(libc::EPOLLIN),
                 writable: has(libc::EPOLLOUT),
                 closed: has(libc::EPOLLHUP | libc::EPOLLERR),
+                ended: has(libc::EPOLLRDHUP),
             }
         }));
         Ok(())
@@ -74,6 +75,9 @@ impl Epoll {
         }
         if interest.writable {
             flags |= libc::EPOLLOUT;
+        }
+        if interest.ended {
+            flags |= libc::EPOLLRDHUP;
         }
         // The kernel reports hang-ups whatever is asked for; one-shot keeps a muted descriptor from doing so
         // again and again.

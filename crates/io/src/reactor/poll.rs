@@ -73,6 +73,7 @@ impl PollReactor {
                 readable: ready.revents & PollFd::IN != 0,
                 writable: ready.revents & PollFd::OUT != 0,
                 closed: ready.revents & (PollFd::HUP | PollFd::ERR | PollFd::INVALID) != 0,
+                ended: ready.revents & PollFd::ENDED != 0,
             });
         }
     }
@@ -143,5 +144,6 @@ impl Members {
 fn flags(interest: Interest) -> i16 {
     let read = if interest.readable { PollFd::IN } else { 0 };
     let write = if interest.writable { PollFd::OUT } else { 0 };
-    read | write
+    let end = if interest.ended { PollFd::ENDED } else { 0 };
+    read | write | end
 }

@@ -12,18 +12,19 @@ const NOW: Option<Duration> = Some(Duration::ZERO);
 
 fn wait(reactor: &dyn Reactor, timeout: Option<Duration>) -> Vec<Event> {
     // Old contents must go.
-    let mut events = vec![Event { token: Token(99), readable: true, writable: true, closed: true }];
+    let mut events =
+        vec![Event { token: Token(99), readable: true, writable: true, closed: true, ended: true }];
     reactor.wait(&mut events, timeout).unwrap();
     events.sort_by_key(|event| event.token);
     events
 }
 
 fn readable(token: u64) -> Event {
-    Event { token: Token(token), readable: true, writable: false, closed: false }
+    Event { token: Token(token), readable: true, writable: false, closed: false, ended: false }
 }
 
 fn writable(token: u64) -> Event {
-    Event { token: Token(token), readable: false, writable: true, closed: false }
+    Event { token: Token(token), readable: false, writable: true, closed: false, ended: false }
 }
 
 /// Level readiness is repeated, and ends with its cause.
@@ -125,6 +126,26 @@ fn hang_up(reactor: &dyn Reactor) {
     reactor.remove(near.as_fd()).unwrap();
 }
 
+/// That nothing more will come is reported to who asks for it, with data left or without.
+fn end(reactor: &dyn Reactor) {
+    let (near, far) = Stream::pair().unwrap();
+    reactor.add(near.as_fd(), Token(1), Interest::END, Mode::OneShot).unwrap();
+    far.write(b"last words").unwrap();
+    assert_eq!(wait(reactor, NOW), []);
+    far.shutdown(std::net::Shutdown::Write).unwrap();
+    let ended =
+        |token| Event { token: Token(token), readable: false, writable: false, closed: false, ended: true };
+    assert_eq!(wait(reactor, None), [ended(1)]);
+    assert_eq!(wait(reactor, NOW), []);
+    reactor
+        .modify(near.as_fd(), Token(2), Interest { ended: true, ..Interest::WRITE }, Mode::OneShot)
+        .unwrap();
+    assert_eq!(wait(reactor, NOW), [Event { writable: true, ..ended(2) }]);
+    reactor.modify(near.as_fd(), Token(3), Interest::WRITE, Mode::OneShot).unwrap();
+    assert_eq!(wait(reactor, NOW), [writable(3)]);
+    reactor.remove(near.as_fd()).unwrap();
+}
+
 /// Add and modify by another thread take effect in a wait under way.
 fn changed_while_waiting(reactor: Arc<dyn Reactor>) {
     let wake = Arc::new(WakeFd::new().unwrap());
@@ -209,6 +230,7 @@ macro_rules! conformance {
                 full_and_drained(&reactor);
                 remove(&reactor);
                 hang_up(&reactor);
+                end(&reactor);
                 timeout(&reactor);
                 many(&reactor);
                 nested(&$reactor::new().unwrap(), &reactor);

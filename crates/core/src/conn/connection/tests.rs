@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
-use tautline_io::reactor::Token;
+use tautline_io::reactor::{Interest, Token};
 use tautline_io::wake::WakeFd;
 use tautline_proto::{ProtocolError, SocketType};
 
@@ -35,7 +35,7 @@ impl IoSide for Asked {
         true
     }
     fn ring_later(&self, _: &Arc<Summons>) {}
-    fn want_write(&self, _: &Stream, _: Token) {
+    fn want_write(&self, _: &Stream, _: Token, _: Interest) {
         self.write.fetch_add(1, Relaxed);
     }
     fn resume(&self, _: &Arc<Connection>) {}
@@ -58,6 +58,7 @@ fn open_with(
     let kind = Kind {
         socket_type: SocketType::Pair,
         takes_subscriptions: false,
+        takes_replies: false,
         raw: false,
         forgets_on_reconnect: false,
     };

@@ -68,6 +68,25 @@ fn stale_messages_are_dropped_before_a_request() {
 }
 
 #[test]
+fn what_is_not_awaited_is_dropped_as_it_comes() {
+    let mut bed = Bed::new(SocketType::Req);
+    let (id, other) = (bed.join(), bed.join());
+    bed.peer_sends(id, [b"", b"early"]);
+    assert!(!bed.pipes.get(id).unwrap().can_recv());
+    bed.send_part(b"q", true).unwrap();
+    bed.peer_sends(other, [b"", b"early"]);
+    assert!(!bed.pipes.get(other).unwrap().can_recv());
+    bed.send_part(b"r", false).unwrap();
+    bed.peer_sends(other, [b"", b"foreign"]);
+    bed.peer_sends(id, [b"", b"reply", b"end"]);
+    assert_eq!(bed.recv_part(), Ok((b"reply".to_vec(), true)));
+    bed.peer_sends(other, [b"", b"late"]);
+    assert_eq!(bed.recv_part(), Ok((b"end".to_vec(), false)));
+    bed.peer_sends(id, [b"", b"late"]);
+    assert!(!bed.pipes.get(id).unwrap().can_recv());
+}
+
+#[test]
 fn correlated_replies_must_carry_the_request_id() {
     let mut bed = Bed::with(SocketType::Req, |options| options.req_correlate = true);
     let id = bed.join();

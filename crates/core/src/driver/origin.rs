@@ -1,0 +1,35 @@
+//! Where a stream came from, and what its handshake takes from there.
+
+use super::security::Security;
+use super::{Acceptor, Dialer};
+use crate::sync::Arc;
+use tautline_io::errno;
+use tautline_proto::Carrier;
+
+/// Where a stream came from.
+pub(super) enum Origin {
+    /// A peer came to a bound endpoint.
+    Accepted(Arc<Acceptor>),
+    /// We went to the peer.
+    Dialed(Arc<Dialer>),
+}
+
+impl Origin {
+    /// What the peer has to show.
+    pub(super) fn security(&self) -> &Security {
+        match self {
+            Origin::Accepted(acceptor) => &acceptor.security,
+            Origin::Dialed(dialer) => &dialer.security,
+        }
+    }
+
+    /// What carries ZMTP on a new stream, unless nothing does.
+    pub(super) fn carrier(&self) -> Result<Option<Box<dyn Carrier>>, i32> {
+        let carrying = match self {
+            Origin::Accepted(acceptor) => &acceptor.carrying,
+            Origin::Dialed(dialer) => dialer.carrying.as_ref().map_err(|error| error.errno())?,
+        };
+        let carrier = carrying.as_ref().map(|make| make()).transpose();
+        carrier.map_err(|error| error.raw_os_error().unwrap_or(errno::EIO))
+    }
+}
