@@ -15,7 +15,8 @@ chmod -R u+w "$work/source"
 cd "$work/source"
 # Its module file asks for nothing else, so nothing is fetched here.
 PKG_CONFIG_PATH=$prefix/lib/pkgconfig GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local go test -c -o tests .
-witness timeout 300 ./tests -test.v >"$work/tests.log" 2>&1 || echo "the test program's exit code: $?"
+# Its ports are fixed, and others' are the same.
+witness flock "$cache/fixed-ports" timeout 300 ./tests -test.v >"$work/tests.log" 2>&1 || echo "the test program's exit code: $?"
 grep -E '^ *--- (FAIL|SKIP)' -A 12 "$work/tests.log" || tail -n 3 "$work/tests.log"
 count "$(grep -cE '^--- PASS' "$work/tests.log" || true)" "$(grep -cE '^--- FAIL' "$work/tests.log" || true)" \
     "$(grep -cE '^--- SKIP' "$work/tests.log" || true)"
