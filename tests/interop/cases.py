@@ -15,13 +15,18 @@ class Skip(Exception):
     """The case is about something that the library at hand, or the machine, has not."""
 
 
-def run(suite, cases, library, parts, skipped=0):
-    """Runs the cases whose name contains one of `parts` (all, if there are none); returns the exit code."""
+def run(suite, cases, library, parts, skipped=0, tries=1):
+    """Runs the cases whose name contains one of `parts` (all, if there are none); returns the exit code. A case may be tried
+    more than once where the peer is known to fail now and then."""
     chosen = [(name, body) for name, body in cases if not parts or any(part in name for part in parts)]
     print(f"{suite}: {len(chosen)} cases with {library}", flush=True)
     passed = failed = 0
     for name, body in chosen:
-        status, output = in_a_process(body, library)
+        for left in reversed(range(tries)):
+            status, output = in_a_process(body, library)
+            if status in (0, SKIPPED) or not left:
+                break
+            print(f"tried again: {name}\n{output}", flush=True)
         if status == SKIPPED:
             skipped += 1
             print(f"skipped {name}: {output.strip()}", flush=True)
