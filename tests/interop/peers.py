@@ -174,6 +174,8 @@ if __name__ == "__main__":
     for name in lacking:
         print(f"skipped {name}: the peer fails with libzmq 4.3.5 in our place, too")
     # Every message crosses two more pipes, to a process that has to start first.
-    cases.LIMIT_S = 120
-    # From a DEALER of JeroMQ now and then nothing comes in time: once in thirty beside other work, with libzmq 4.3.5 in our place, too.
-    sys.exit(cases.run("peers", chosen, library, parts, len(lacking), tries=3 if peer == "JeroMQ" else 1))
+    cases.LIMIT_S = 60
+    # Two peers fail now and then, with libzmq 4.3.5 in our place, too, where the machine is busy: from a DEALER of JeroMQ nothing
+    # comes in time, once in thirty; a SUB of zmq.rs that binds does not tell a subscription to the connection that it is taking
+    # meanwhile (it reads its subscriptions before it adds the connection to those that are told).
+    sys.exit(cases.run("peers", chosen, library, parts, len(lacking), tries=3 if peer in ("JeroMQ", "zmq.rs") else 1))
