@@ -210,7 +210,8 @@ impl Data {
         sizes
     }
 
-    /// Takes over what `newer` measured; rows and cells that it has not stay.
+    /// Takes over what `newer` measured; rows and cells that it has not stay. With the shortest count it has begun anew: longer ones
+    /// that it had no time for would stand for another day, or another version.
     pub(crate) fn merge(mut self, newer: Self) -> Self {
         for row in newer.rows {
             let place =
@@ -223,7 +224,9 @@ impl Data {
                     }
                     cells.retain(|cell| {
                         !row.cells.iter().any(|new| {
-                            (new.kind == cell.kind) && new.size == cell.size && new.length == cell.length
+                            new.kind == cell.kind
+                                && new.size == cell.size
+                                && (new.length == cell.length || new.length == 0)
                         })
                     });
                     cells.extend(row.cells.iter().cloned());
@@ -299,6 +302,19 @@ mod tests {
         let go = merged.row("go", "libzmq").unwrap();
         assert_eq!(go.cell("throughput", 64, 0).unwrap().median(Figure::Rate), Some(1.0));
         assert_eq!(go.longest(Figure::Rate, 64).unwrap().median(Figure::Rate), Some(3.0));
+    }
+
+    #[test]
+    fn a_longer_trial_that_was_left_out_this_time_does_not_stay() {
+        let old = data(vec![row(
+            "go",
+            "libzmq",
+            vec![cell(64, 0, &[1.0]), cell(64, 1, &[2.0]), cell(8, 1, &[4.0])],
+        )]);
+        let merged = old.merge(data(vec![row("go", "libzmq", vec![cell(64, 0, &[3.0])])]));
+        let go = merged.row("go", "libzmq").unwrap();
+        assert_eq!(go.longest(Figure::Rate, 64).unwrap().median(Figure::Rate), Some(3.0));
+        assert_eq!(go.longest(Figure::Rate, 8).unwrap().median(Figure::Rate), Some(4.0));
     }
 
     #[test]
