@@ -72,8 +72,6 @@ pub(crate) struct Pipe {
     outgoing: Outgoing,
     link: Link,
     flush: FlushRule,
-    /// Messages that were written through since `takes` has last looked.
-    through: u64,
     /// The connection reads a log, and what is to be sent goes there: this is how far it has come (see `Broadcast`).
     follows: Option<Arc<Progress>>,
     /// The peer is gone: nothing can be sent, what was received can still be read.
@@ -133,7 +131,7 @@ impl Pipe {
     #[inline]
     pub(crate) fn takes(&mut self, patient: bool) -> bool {
         match &self.outgoing {
-            Outgoing::Queue(writer) if !self.ended && writer.has_room_for_sure(self.through) => true,
+            Outgoing::Queue(writer) if !self.ended && writer.has_room_for_sure() => true,
             _ => self.can_send() && (patient || !self.is_burst()),
         }
     }
@@ -143,7 +141,6 @@ impl Pipe {
         if !matches!((&self.link, &self.outgoing), (Link::Wire(_), Outgoing::Queue(_))) {
             return false;
         }
-        self.through = 0;
         let now = clock::ticks();
         let before = std::mem::replace(&mut self.mark_reached, now);
         self.burst_refused = before != 0 && now.saturating_sub(before) < clock::nanos_to_ticks(BURST_TIME_NS);
@@ -383,7 +380,6 @@ impl Pipe {
             in_message: false,
             answering: false,
             paced_out: None,
-            through: 0,
             uncounted: Traffic::default(),
             dropped: 0,
             mark_reached: 0,
@@ -472,7 +468,7 @@ impl Pipe {
             Link::Wire(connection) => {
                 connection.set_receive_limit(receive_hwm);
                 if let Outgoing::Queue(writer) = &mut self.outgoing {
-                    writer.set_limit(send_hwm);
+                    writer.set_limit_in_steps(send_hwm);
                 }
             }
             Link::Inproc(end) => {

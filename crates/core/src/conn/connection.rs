@@ -104,7 +104,7 @@ impl Connection {
             (Source::Slot(slot.clone()), Err(slot))
         } else {
             let (mut writer, drain) = queue::outbound();
-            writer.set_limit(options.send_hwm);
+            writer.set_limit_in_steps(options.send_hwm);
             (Source::Queue(drain), Ok(writer))
         };
         let (filler, mut reader) = queue::inbound();
@@ -443,16 +443,6 @@ impl Connection {
                 Ok(mut pump) => pump.pending(),
                 Err(_) => true,
             }
-    }
-
-    /// Bytes that are queued; `None` while somebody is writing.
-    pub(crate) fn pending_bytes(&self) -> Option<u64> {
-        self.pump.try_lock().ok().map(|mut pump| pump.pending_bytes())
-    }
-
-    /// Bytes that only this host's kernel has.
-    pub(crate) fn unsent(&self) -> u64 {
-        self.writable_stream().map_or(0, |stream| stream.unsent() as u64)
     }
 
     /// Grows with every write that the kernel has taken.

@@ -160,17 +160,11 @@ impl Pump {
 
     /// Whether something published or staged is not with the kernel yet.
     pub(super) fn pending(&mut self) -> bool {
-        self.pending_bytes() > 0
-    }
-
-    /// How much is published or staged and not with the kernel; a conflated message counts as one byte.
-    pub(super) fn pending_bytes(&mut self) -> u64 {
-        let staged = (self.staged.len() - self.written) as u64;
-        staged
-            + self.log.as_mut().map_or(0, LogReader::pending)
-            + match &mut self.source {
-                Source::Queue(drain) => drain.pending(),
-                Source::Slot(slot) => slot.is_full().into(),
+        self.written < self.staged.len()
+            || self.log.as_mut().is_some_and(|log| log.pending() > 0)
+            || match &mut self.source {
+                Source::Queue(drain) => drain.pending() > 0,
+                Source::Slot(slot) => slot.is_full(),
             }
     }
 

@@ -250,7 +250,7 @@ impl Pipe {
             writer.publish();
         });
         if flushed == Some(Flushed::Drained) {
-            self.through += 1;
+            writer.count_beside();
             self.uncounted.messages_out += 1;
             self.uncounted.bytes_out += body.len() as u64;
         }

@@ -37,16 +37,13 @@ impl Pipe {
         (outgoing, incoming)
     }
 
-    /// As `queued`, with what this host's kernel still has, as far as that can be told in messages of the usual size.
-    pub(crate) fn undelivered(&mut self) -> (u64, u64) {
+    /// As `queued`; of what waits for the peer, what there is no credit for.
+    pub(crate) fn uncredited(&mut self) -> (u64, u64) {
         let (outgoing, incoming) = self.queued();
-        let Some(connection) = self.connection() else { return (outgoing, incoming) };
-        let traffic = self.traffic();
-        let usual = (traffic.bytes_out / traffic.messages_out.max(1)).max(1);
-        let bytes = connection.pending_bytes().unwrap_or(0) + connection.unsent();
-        // What a Unix domain socket tells has its own overhead in it.
-        let estimate = if connection.is_shallow() { bytes / usual } else { bytes.div_ceil(usual) };
-        (outgoing.max(estimate), incoming)
+        match &mut self.outgoing {
+            Outgoing::Queue(writer) => (outgoing.max(writer.uncredited()), incoming),
+            Outgoing::Slot(_) => (outgoing, incoming),
+        }
     }
 
     /// What has gone through it so far; bytes are those of whole frames where there is a queue.

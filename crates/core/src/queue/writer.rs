@@ -20,7 +20,11 @@ pub(crate) struct FrameWriter {
     end: Producer,
     /// The high-water mark; `u64::MAX` for none.
     limit: u64,
-    /// `messages` that the consumer had given credit for when we last looked.
+    /// Credit counts in steps of so many messages.
+    step: u64,
+    /// Messages that went another way.
+    beside: u64,
+    /// `messages` that the consumer had given credit for when we last looked, in whole steps.
     credited: u64,
     /// Owned bodies of at least this length travel by reference.
     by_reference: usize,
@@ -31,7 +35,7 @@ pub(crate) struct FrameWriter {
 impl FrameWriter {
     pub(super) fn new(end: Producer, by_reference: usize, copy_by_reference: usize) -> Self {
         let credited = end.messages;
-        FrameWriter { end, limit: u64::MAX, credited, by_reference, copy_by_reference }
+        FrameWriter { end, limit: u64::MAX, step: 1, beside: 0, credited, by_reference, copy_by_reference }
     }
 
     /// All that is appended is secret: wiped when it has been read. To be called before the first frame; bodies by reference are whose
@@ -45,6 +49,13 @@ impl FrameWriter {
         self.limit = if messages == 0 { u64::MAX } else { u64::from(messages) };
     }
 
+    /// As `set_limit`, with credit in steps of a twentieth of the mark: how much a queue takes in all then depends on how much its peer
+    /// takes, and no more on how much of one message the kernel has of it. Queues of equally stuck peers are equally full.
+    pub(crate) fn set_limit_in_steps(&mut self, messages: u32) {
+        self.set_limit(messages);
+        self.step = u64::from(messages / 20).max(1);
+    }
+
     /// The high-water mark; 0 for none.
     pub(crate) fn limit(&self) -> u32 {
         u32::try_from(self.limit).unwrap_or(0)
@@ -53,22 +64,38 @@ impl FrameWriter {
     /// Whether the published messages in flight are below the limit. Asked before the first part of a message.
     #[inline]
     pub(crate) fn has_room(&mut self) -> bool {
-        self.end.messages.wrapping_sub(self.credited) < self.limit || self.has_room_now()
+        self.has_room_for_sure() || self.has_room_now()
     }
 
-    /// Whether there is room for sure, also for `more` messages, without looking at the credit: false once every so many messages.
+    /// Whether there is room for sure, without looking at the credit: false once every so many messages.
     #[inline]
-    pub(crate) fn has_room_for_sure(&self, more: u64) -> bool {
-        self.end.messages.wrapping_sub(self.credited).saturating_add(more) < self.limit
+    pub(crate) fn has_room_for_sure(&self) -> bool {
+        self.end.messages.wrapping_sub(self.credited) < self.limit
     }
 
     #[cold]
     fn has_room_now(&mut self) -> bool {
         // Acquire pairs with the consumer's Release store of the head.
         let head = self.end.shared.head.0.load(Ordering::Acquire);
-        let in_flight = chain::messages_behind(head, self.end.messages);
-        self.credited = self.end.messages.wrapping_sub(in_flight);
-        in_flight < self.limit
+        let consumed = self.end.messages.wrapping_sub(chain::messages_behind(head, self.end.messages));
+        let all = consumed.wrapping_sub(chain::start().0).wrapping_add(self.beside);
+        self.credited = consumed.wrapping_sub(all % self.step);
+        self.end.messages.wrapping_sub(self.credited) < self.limit
+    }
+
+    /// A message went to the peer another way than through this queue. It has its credit with the next look.
+    pub(crate) fn count_beside(&mut self) {
+        self.beside = self.beside.wrapping_add(1);
+        self.credited = self.credited.wrapping_sub(1);
+    }
+
+    /// Messages that are published and that there is no credit for: as `in_flight`, in whole steps, unless that is none.
+    pub(crate) fn uncredited(&mut self) -> u64 {
+        self.has_room_now();
+        match self.in_flight() {
+            0 => 0,
+            _ => self.end.messages.wrapping_sub(self.credited),
+        }
     }
 
     /// Messages and bytes of frames published so far.

@@ -202,15 +202,6 @@ impl Stream {
         self.family
     }
 
-    /// Bytes written that the other end's system has not taken yet (TCP), or the memory of those that the other end has not read (Unix
-    /// domain); 0 where the system does not tell.
-    pub fn unsent(&self) -> usize {
-        let mut bytes: libc::c_int = 0;
-        // SAFETY: the descriptor is open, and TIOCOUTQ writes one int.
-        let told = unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
-        if told == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
-    }
-
     /// The descriptor to wait on.
     #[inline]
     pub fn as_fd(&self) -> BorrowedFd<'_> {

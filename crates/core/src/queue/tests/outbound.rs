@@ -198,6 +198,50 @@ fn the_limit_counts_whole_messages_and_no_commands() {
     }
 }
 
+/// Whatever part of the next step the peer has taken, the queue takes as many in all; also if some went beside it.
+#[test]
+fn credit_in_steps_makes_equally_stuck_queues_equally_full() {
+    for (taken, beside) in [(0, 0), (1, 0), (24, 0), (25, 0), (74, 0), (3, 74), (100, 1), (0, 49), (500, 0)] {
+        let (mut writer, mut drain) = outbound();
+        writer.set_limit_in_steps(500);
+        (0..beside).for_each(|_| writer.count_beside());
+        let mut sent = beside;
+        for _ in 0..taken {
+            writer.append(0, b"b");
+            writer.publish();
+        }
+        drained(&mut drain, 8);
+        sent += taken;
+        while writer.has_room() {
+            writer.append(0, b"b");
+            writer.publish();
+            sent += 1;
+        }
+        let through = (taken + beside) / 25 * 25;
+        assert_eq!(sent, through + 500, "{taken} taken, {beside} beside");
+        assert_eq!(writer.uncredited(), 500);
+        assert_eq!(writer.in_flight(), sent - taken - beside);
+        drained(&mut drain, 8);
+        assert!(writer.has_room());
+        assert_eq!(writer.uncredited(), 0);
+    }
+}
+
+#[test]
+fn a_low_mark_gives_credit_for_each_message() {
+    let (mut writer, mut drain) = outbound();
+    writer.set_limit_in_steps(3);
+    for _ in 0..3 {
+        writer.append(0, b"b");
+        writer.publish();
+    }
+    assert!(!writer.has_room());
+    drain.pending();
+    drain.advance(3);
+    assert!(writer.has_room());
+    assert_eq!(writer.uncredited(), 2);
+}
+
 #[test]
 fn discard_drops_and_counts_everything_published() {
     let big = body(33_000, 3);
