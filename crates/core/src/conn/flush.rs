@@ -166,6 +166,8 @@ pub(crate) struct FlushRule {
     gap: u64,
     /// The kernel's buffer was full at the last flush.
     blocked: bool,
+    /// Of the batch that is being queued a part is written already.
+    long_batch: bool,
     /// What the thread had spent in flushes at the end of the last one, and which thread that was.
     spent: u64,
     thread: usize,
@@ -231,12 +233,19 @@ impl FlushRule {
         elapsed >= if self.blocked { gap.max(times.blocked) } else { gap }
     }
 
+    /// So much of a batch is queued that a part of it is written before its end.
+    pub(crate) fn begin_long_batch(&mut self) {
+        self.long_batch = true;
+    }
+
     /// Decides at time `now` (ticks), when a batch has been queued of which nothing was looked at: it is written at once, unless others
-    /// have come before it so quickly that they are a stream.
+    /// have come before it so quickly that they are a stream. The end of a long one is, too: to have somebody else look after it costs
+    /// more than one write on top of those for each 64 KiB.
     pub(crate) fn end_batch(&mut self, now: u64) -> Decision {
         self.saturation.forget();
         self.bursts.batch(now, self.last);
-        if self.is_due(now, false) {
+        let long = std::mem::take(&mut self.long_batch);
+        if self.is_due(now, false) || long && !self.blocked {
             return Decision::Flush;
         }
         self.next = self.since + 1;
@@ -490,6 +499,23 @@ mod tests {
             [flush, unforeseen],
             "after a lull somebody must be told anew"
         );
+    }
+
+    #[test]
+    fn the_end_of_a_batch_that_is_written_in_part_follows_at_once() {
+        let mut rule = FlushRule::default();
+        let mut batch = |at: u64, long: bool, drained: bool| {
+            rule.count();
+            rule.flushed(at, at, drained);
+            if long {
+                rule.begin_long_batch();
+            }
+            rule.count();
+            rule.end_batch(at + 1)
+        };
+        assert_eq!(batch(us(1000), true, true), Decision::Flush);
+        assert_ne!(batch(us(1100), false, true), Decision::Flush, "that was for the one before");
+        assert_eq!(batch(us(1200), true, false), Decision::Later(Rest::Told), "the kernel is full");
     }
 
     #[test]

@@ -127,9 +127,12 @@ impl Pipe {
 
     #[inline(never)]
     fn flush_by_rule(&mut self, len: usize, patient: bool) {
-        if self.is_held_back() {
-            self.leave();
-            return;
+        if self.is_corked() {
+            if !self.has_full_write() {
+                self.leave();
+                return;
+            }
+            self.flush.begin_long_batch();
         }
         let reply = self.is_reply();
         if crowd::is_on() && !reply && self.leave_to_sweep() {
@@ -162,10 +165,13 @@ impl Pipe {
         }
     }
 
-    /// Corked, and not yet enough for a write of its own.
-    fn is_held_back(&self) -> bool {
+    fn is_corked(&self) -> bool {
         cork::holds(self.left_in.as_ref().map(|(_, left)| left))
-            && matches!(&self.outgoing, Outgoing::Queue(writer) if writer.unflushed_bytes() < FULL_BYTES)
+    }
+
+    /// Whether what is queued is enough for a write of its own.
+    fn has_full_write(&self) -> bool {
+        matches!(&self.outgoing, Outgoing::Queue(writer) if writer.unflushed_bytes() >= FULL_BYTES)
     }
 
     /// Whether the peer waits for the message just sent: it had sent something, and nothing more than that.
