@@ -8,7 +8,7 @@ mod pause;
 mod spin;
 
 pub(crate) use pause::Pause;
-pub(crate) use spin::{Spin, Turn};
+pub(crate) use spin::{Spin, Turn, slept};
 
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};

@@ -12,7 +12,8 @@ use super::{Socket, Wanted};
 use crate::conn::reader::ReadSet;
 use crate::error::Error;
 use crate::pipe::Cork;
-use crate::wait::{Spin, Turn};
+use crate::wait::{self, Spin, Turn};
+use tautline_io::clock;
 use tautline_proto::SocketType;
 
 /// How far a task's wait has come; one value for each wait.
@@ -24,7 +25,8 @@ enum State {
     #[default]
     New,
     Spinning(Spin),
-    Resting,
+    /// The wait began at that tick.
+    Resting(u64),
 }
 
 /// Who watches the connections while the task rests.
@@ -51,7 +53,7 @@ impl Socket {
         waker: &Waker,
     ) -> Poll<Result<(), Error>> {
         let wanted = Wanted::of(events);
-        if matches!(patience.0, State::Resting) {
+        if patience.is_resting() {
             self.wake_up();
         }
         let set = self.site.as_ref().filter(|_| wanted.read).map(|site| site.set.clone());
@@ -87,7 +89,8 @@ impl Socket {
                 return Ok(Poll::Ready(()));
             }
             self.pipes.flush();
-            patience.0 = Spin::begin().map_or(State::Resting, State::Spinning);
+            let now = clock::ticks();
+            patience.0 = Spin::begin().map_or(State::Resting(now), State::Spinning);
         }
         if let State::Spinning(spin) = &patience.0 {
             match spin.turn(&mut || Ok(self.look(wanted, set)))? {
@@ -100,10 +103,12 @@ impl Socket {
                     waker.wake_by_ref();
                     return Ok(Poll::Pending);
                 }
-                Turn::Over => patience.0 = State::Resting,
+                Turn::Over => patience.0 = State::Resting(spin.start()),
             }
         } else if self.look(wanted, set) {
-            patience.0 = State::New;
+            if let State::Resting(since) = std::mem::take(&mut patience.0) {
+                wait::slept(clock::ticks().wrapping_sub(since));
+            }
             return Ok(Poll::Ready(()));
         }
         self.inbox.waker().set_task(Some(waker));
@@ -191,7 +196,7 @@ impl Socket {
 impl Patience {
     /// Whether the wait has come to where the task is woken by others.
     pub fn is_resting(&self) -> bool {
-        matches!(self.0, State::Resting)
+        matches!(self.0, State::Resting(_))
     }
 }
 

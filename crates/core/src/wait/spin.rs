@@ -171,6 +171,11 @@ impl Spin {
         Some(Spin { start, limit, on_probation })
     }
 
+    /// The tick at which it began.
+    pub(crate) fn start(&self) -> u64 {
+        self.start
+    }
+
     /// Looks a few times, and yields the core once. After anything but [`Turn::Again`] the spin is over.
     pub(crate) fn turn(&self, look: &mut impl FnMut() -> Result<bool, Error>) -> Result<Turn, Error> {
         let limits = limits();
@@ -238,7 +243,7 @@ fn usual_limit(limits: &Limits) -> u64 {
 }
 
 /// A wait that has ended in a sleep was over after so many ticks.
-pub(super) fn slept(ticks: u64) {
+pub(crate) fn slept(ticks: u64) {
     let mut luck = LUCK.get();
     if ticks < limits().near {
         luck.near += 1;
