@@ -358,6 +358,33 @@ fn half_a_message_is_not_delivered() {
     });
 }
 
+/// A command in the same read behind a message is none, and no beginning of one.
+#[test]
+fn a_ping_behind_a_message_is_no_message() {
+    test("ping_behind", |context| {
+        let (mut router, address) = bound(context, SocketType::Router);
+        let mut stream = raw_peer(&address, "DEALER");
+        let mut first = Vec::new();
+        for body in [b"one", b"two"] {
+            let message = [&[0, 3], &body[..], b"\x04\x07\x04PING\0\0", b"\x01\x04half"].concat();
+            stream.write_all(&message).unwrap();
+            let routing_id = recv(&mut router);
+            assert_eq!(recv(&mut router), body);
+            // Answered: it has been read.
+            let mut pong = [0; 7];
+            stream.read_exact(&mut pong).unwrap();
+            assert_eq!(pong, *b"\x04\x05\x04PONG");
+            assert_eq!(router.recv(&mut [], Flags::DONTWAIT), Err(Error::Again));
+            stream.write_all(b"\x00\x00").unwrap();
+            for expected in [&routing_id[..], b"half", b""] {
+                assert_eq!(recv(&mut router), expected);
+            }
+            first.push(routing_id);
+        }
+        assert_eq!(first[0], first[1]);
+    });
+}
+
 #[test]
 fn reconnecting_keeps_messages_whole_and_in_order() {
     test("reconnect", |context| {

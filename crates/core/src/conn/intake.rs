@@ -376,9 +376,8 @@ impl Intake {
         let published = messages > 0 || deliver;
         if published {
             filler.publish_scanned(messages);
-        } else {
-            filler.forget_commands();
         }
+        filler.forget_commands();
         (self.in_message, self.form) = (in_message, form);
         self.settle();
         // What came whole before the fault was published all the same.

@@ -47,7 +47,7 @@ pub(crate) struct ByteFiller {
     partial: Option<Header>,
     /// The body of the frame scanned last.
     last: Option<(Position, u64)>,
-    /// Where the message begins whose later parts the scan has not seen yet.
+    /// The end of what is for the owner before the message whose later parts the scan has not seen yet.
     begun: Option<(Position, u64)>,
     /// The end of the last frame that was scanned and is for the owner, and its count of bytes: nothing but commands for others lies
     /// between it and the scan position.
@@ -199,7 +199,7 @@ impl ByteFiller {
         }
         self.partial = None;
         if header.flags & frame::MORE != 0 {
-            self.begun.get_or_insert((self.scan, self.scan_bytes));
+            self.begun.get_or_insert(self.kept);
         } else if header.flags & frame::COMMAND == 0 {
             self.begun = None;
         }
@@ -272,13 +272,11 @@ impl ByteFiller {
     }
 
     /// Makes everything visible up to the last message boundary that was scanned, as so many more messages (frames with neither MORE
-    /// nor COMMAND; a command may come between the parts of a message, and ends nothing).
+    /// nor COMMAND; a command may come between the parts of a message, and ends nothing). Commands behind it that are not for the owner
+    /// stay hidden: who sees a frame counts on a message.
     pub(crate) fn publish_scanned(&mut self, messages: u32) {
         self.last = None;
-        let (position, bytes) = self.begun.unwrap_or((self.scan, self.scan_bytes));
-        if self.begun.is_none() {
-            self.keep_last();
-        }
+        let (position, bytes) = self.begun.unwrap_or(self.kept);
         if !position.node.is_null() {
             self.end.publish_to(position, bytes, u64::from(messages));
         }

@@ -27,6 +27,7 @@ fn scan(filler: &mut ByteFiller) -> Result<(u32, u32), ProtocolError> {
         if scanned.header.flags & MORE == 0 {
             let counts = u32::from(scanned.header.flags & COMMAND == 0);
             messages += counts;
+            filler.keep_last();
             filler.publish_scanned(counts);
         }
     }
@@ -187,6 +188,7 @@ fn the_body_of_the_frame_just_scanned() {
         out.clear();
         filler.body_of_last(&mut out);
         assert!(out == body(len, i), "length {len}");
+        filler.keep_last();
         filler.publish_scanned(0);
         out.clear();
         filler.body_of_last(&mut out);
@@ -224,6 +226,34 @@ fn publishing_stops_at_the_last_message_boundary() {
     filler.append(&encoded(0, b"after"));
     assert_eq!(scan(&mut filler), Ok((1, 1)));
     assert_eq!(read(&mut reader), Some((0, b"after".to_vec())));
+}
+
+#[test]
+fn a_command_for_nobody_is_not_seen_without_a_message_behind_it() {
+    let ping = encoded(COMMAND, b"\x04PING");
+    for (part, begun) in [(3, 3), (40_000, 5), (7, 40_000)] {
+        let (mut filler, mut reader) = inbound();
+        let whole = [encoded(MORE, &body(part, 1)), encoded(0, &body(part, 2))].concat();
+        let first = encoded(MORE, &body(begun, 3));
+        for _ in 0..3 {
+            filler.append(&[&ping[..], &whole, &ping, &ping, &first].concat());
+            while filler.next_frame(None).expect("well formed").is_some() {}
+            filler.publish_scanned(1);
+            filler.forget_commands();
+            assert_eq!(read(&mut reader), Some((COMMAND, b"\x04PING".to_vec())));
+            assert!(read(&mut reader) == Some((MORE, body(part, 1))) && reader.ready());
+            assert!(read(&mut reader) == Some((0, body(part, 2))));
+            assert!(!reader.ready(), "nothing but commands, and a message that has only begun");
+            filler.append(&[encoded(0, b"end"), ping.clone()].concat());
+            while filler.next_frame(None).expect("well formed").is_some() {}
+            filler.publish_scanned(1);
+            filler.forget_commands();
+            assert!(filler.pending() == 0, "what came last is forgotten");
+            let behind: Vec<_> = std::iter::from_fn(|| read(&mut reader)).collect();
+            assert!(behind[2..] == [(MORE, body(begun, 3)), (0, b"end".to_vec())], "behind the two commands");
+            assert!(reader.rest(&mut filler));
+        }
+    }
 }
 
 #[test]

@@ -183,6 +183,7 @@ fn arrive(filler: &mut ByteFiller, wire: &mut VecDeque<u8>, random: &mut Random)
     }
     while let Some(scanned) = filler.next_frame(None).expect("well formed") {
         if scanned.header.flags & MORE == 0 {
+            filler.keep_last();
             filler.publish_scanned(u32::from(scanned.header.flags & COMMAND == 0));
         }
     }
@@ -193,6 +194,7 @@ fn reconnect(drain: &mut ByteDrain, filler: &mut ByteFiller, wire: &mut VecDeque
     filler.append(&wire.drain(..).collect::<Vec<u8>>());
     while let Some(scanned) = filler.next_frame(None).expect("well formed") {
         if scanned.header.flags & MORE == 0 {
+            filler.keep_last();
             filler.publish_scanned(u32::from(scanned.header.flags & COMMAND == 0));
         }
     }
