@@ -7,6 +7,7 @@
 use super::mask::{self, Masks};
 use crate::error::{Clause, ProtocolError};
 use crate::frame::{COMMAND, MAX_BODY, MORE, decode_header, put_header};
+use crate::handshake::MAX_COMMAND;
 
 const FIN: u8 = 0x80;
 const CONTINUATION: u8 = 0;
@@ -188,8 +189,9 @@ enum Payload {
 pub(super) struct Opener {
     /// Whether the peer has to mask, or must not.
     masked: bool,
-    /// The largest message that is put together from fragments.
-    limit: u64,
+    /// The largest message that is put together from fragments. `None` in the handshake: what its own bytes bring along behind it is
+    /// judged when it is done, but until then no more is kept than a command may be long.
+    limit: Option<u64>,
     header: Vec<u8>,
     payload: Payload,
     left: u64,
@@ -201,10 +203,10 @@ pub(super) struct Opener {
 }
 
 impl Opener {
-    pub(super) fn new(masked: bool, limit: u64) -> Self {
+    pub(super) fn new(masked: bool) -> Self {
         Opener {
             masked,
-            limit,
+            limit: None,
             header: Vec::new(),
             payload: Payload::None,
             left: 0,
@@ -216,7 +218,7 @@ impl Opener {
     }
 
     pub(super) fn set_limit(&mut self, limit: u64) {
-        self.limit = limit;
+        self.limit = Some(limit);
     }
 
     pub(super) fn buffered(&self) -> usize {
@@ -294,16 +296,25 @@ impl Opener {
             BINARY if fin && length == 0 => return Err(Clause::WebSocketFrame.into()),
             BINARY if fin => Payload::Flags,
             BINARY | CONTINUATION => {
-                let message = self.fragments.get_or_insert_default();
-                let size = (message.len() as u64).saturating_add(length).saturating_sub(1);
-                if size > self.limit {
-                    return Err(ProtocolError::TooLarge { size, limit: self.limit });
-                }
+                self.fragments.get_or_insert_default();
+                self.check_size(0)?;
                 Payload::Fragment { last: fin }
             }
             control => Payload::Control(control),
         };
         Ok(())
+    }
+
+    /// Whether the message in fragments may be as large as it is with so many bytes more, and with what its fragment announces.
+    fn check_size(&self, more: usize) -> Result<(), ProtocolError> {
+        let come = (self.fragments.as_ref().map_or(0, Vec::len) as u64).saturating_add(more as u64);
+        let (size, limit) = match self.limit {
+            Some(limit) => (come.saturating_add(self.left), limit),
+            None => (come, MAX_COMMAND),
+        };
+        // Without the octet of flags.
+        let size = size.saturating_sub(1);
+        if size > limit { Err(ProtocolError::TooLarge { size, limit }) } else { Ok(()) }
     }
 
     /// Takes bytes of the payload.
@@ -315,6 +326,9 @@ impl Opener {
             self.payload = Payload::Body;
             self.phase = 1;
             bytes = body;
+        }
+        if let Payload::Fragment { .. } = &self.payload {
+            self.check_size(bytes.len())?;
         }
         let target = match &self.payload {
             Payload::None | Payload::Flags => return Ok(()),

@@ -19,7 +19,6 @@ mod opening;
 use crate::carrier::Carrier;
 use crate::error::{Clause, ProtocolError};
 use crate::greeting;
-use crate::handshake::MAX_COMMAND;
 use crate::socket_type::SocketType;
 use crate::stage::Stage;
 use framing::{Opener, Sealer};
@@ -104,7 +103,7 @@ impl WebSocket {
             held: Vec::new(),
             swallow: 0,
             sealer: Sealer::new(client.then_some(masks)),
-            opener: Opener::new(!client, MAX_COMMAND),
+            opener: Opener::new(!client),
             ended: false,
         }
     }

@@ -2,6 +2,7 @@ use super::*;
 use crate::carrier::carried;
 use crate::command::put_ping;
 use crate::frame::{COMMAND, MORE, put_header};
+use crate::handshake::MAX_COMMAND;
 use crate::session::{Established, Session, SessionConfig};
 use crate::{MechanismConfig, SocketType};
 
@@ -137,7 +138,7 @@ fn shake(first: &mut End, second: &mut End, piece: usize) {
 
 #[test]
 fn two_ends_talk_in_any_pieces() {
-    let long = vec![b'x'; 70_000];
+    let long = vec![b'x'; 60_000];
     let plain =
         [frame(MORE, b"a"), frame(0, b""), frame(0, &[b'y'; 125]), frame(0, &[b'z'; 300]), frame(0, &long)]
             .concat();
@@ -331,21 +332,33 @@ fn sizes_are_checked_before_anything_is_kept() {
     config.max_msg_size = Some(1000);
     let mut socket = WebSocket::new(config);
     socket.open(request("", "ZWS2.0").as_bytes(), &mut Vec::new()).unwrap();
-    // During the handshake fragments are bounded whatever the option says.
+    // During the handshake what is kept of fragments is bounded whatever the option says.
     let head = [&[0x02, 0xFF][..], &(1_u64 << 40).to_be_bytes(), &[0; 4]].concat();
     let mut out = Vec::new();
-    assert!(matches!(socket.open(&head, &mut out), Err(ProtocolError::TooLarge { limit: MAX_COMMAND, .. })));
+    socket.open(&head, &mut out).unwrap();
+    socket.open(&[0; MAX_COMMAND as usize + 1], &mut out).unwrap();
+    assert!(matches!(socket.open(&[0], &mut out), Err(ProtocolError::TooLarge { limit: MAX_COMMAND, .. })));
     let mut end = open_server(SocketType::Pull);
     end.stage().open(&masked(0x02, &[0; 600]), &mut out).unwrap();
-    let mut opener = Opener::new(true, 1000);
+    let mut opener = Opener::new(true);
+    opener.set_limit(1000);
     opener.push(&masked(0x02, &[0; 600]), &mut out).unwrap();
     opener.push(&masked(0x00, &[0; 401]), &mut out).unwrap();
     assert_eq!(opener.buffered(), 1001);
     let error = opener.push(&masked(0x00, &[0; 1]), &mut out).err().unwrap();
     assert_eq!(error, ProtocolError::TooLarge { size: 1001, limit: 1000 });
+    // What came behind the handshake in the same read is judged when it is done.
+    for (limit, good) in [(1000, false), (200_000, true)] {
+        let mut opener = Opener::new(true);
+        let wire = [masked(0x02, &[0; 60_000]), masked(0x80, &[0; 60_000])].concat();
+        opener.push(&wire[..50_000], &mut out).unwrap();
+        opener.set_limit(limit);
+        assert_eq!(opener.push(&wire[50_000..], &mut out).is_ok(), good);
+    }
     // In one piece the size is in the header of the ZMTP frame, where the engine judges it; nothing is held back.
     out.clear();
-    let mut opener = Opener::new(true, 1000);
+    let mut opener = Opener::new(true);
+    opener.set_limit(1000);
     opener.push(&[&head[..], &[0]].concat().map_first(0x82), &mut out).unwrap();
     assert_eq!(out, [&[2][..], &((1_u64 << 40) - 1).to_be_bytes()].concat());
     assert_eq!(opener.buffered(), 0);
@@ -443,7 +456,7 @@ fn commands_have_their_flag() {
     let mut wire = Vec::new();
     sealer.push(&frame(COMMAND, b"\x04NAME"), &mut wire);
     assert_eq!(wire, b"\x82\x06\x02\x04NAME");
-    let (mut opener, mut out) = (Opener::new(false, 0), Vec::new());
+    let (mut opener, mut out) = (Opener::new(false), Vec::new());
     opener.push(&wire, &mut out).unwrap();
     assert_eq!(out, frame(COMMAND, b"\x04NAME"));
 }
