@@ -17,6 +17,7 @@ const RECEIVE_HWM: i32 = 24;
 const XPUB_VERBOSER: i32 = 78;
 const XPUB_NODROP: i32 = 69;
 const INVERT_MATCHING: i32 = 74;
+const STATISTICS: i32 = 0x5441_0001;
 
 fn int(value: i32) -> [u8; 4] {
     value.to_ne_bytes()
@@ -200,12 +201,33 @@ impl RawSubscriber {
 
     /// The next message, which is shorter than 256 bytes.
     fn recv(&mut self) -> Vec<u8> {
-        let mut head = [0; 2];
-        self.0.read_exact(&mut head).unwrap();
-        assert_eq!(head[0], 0);
-        let mut body = vec![0; head[1].into()];
-        self.0.read_exact(&mut body).unwrap();
-        body
+        let mut parts = self.recv_parts();
+        assert_eq!(parts.len(), 1);
+        parts.swap_remove(0)
+    }
+
+    /// The next message is this one, of 256 bytes and more.
+    fn recv_large(&mut self, body: &[u8]) {
+        let mut frame = vec![0; 9 + body.len()];
+        self.0.read_exact(&mut frame).unwrap();
+        assert_eq!((frame[0], &frame[1..9]), (2, &(body.len() as u64).to_be_bytes()[..]));
+        assert!(frame[9..] == *body);
+    }
+
+    /// The next message, whose parts are shorter than 256 bytes.
+    fn recv_parts(&mut self) -> Vec<Vec<u8>> {
+        let mut parts = Vec::new();
+        loop {
+            let mut head = [0; 2];
+            self.0.read_exact(&mut head).unwrap();
+            assert!(head[0] < 2);
+            let mut body = vec![0; head[1].into()];
+            self.0.read_exact(&mut body).unwrap();
+            parts.push(body);
+            if head[0] == 0 {
+                return parts;
+            }
+        }
     }
 }
 
@@ -250,6 +272,70 @@ fn a_stuck_subscriber_holds_up_nobody() {
         assert!(received.len() < total as usize, "nothing was dropped");
         assert!(received.is_sorted_by(|a, b| a < b));
         assert_eq!(received[0], 0);
+    });
+}
+
+/// One that reads nothing has parts of a message to come, too, when the log has no more room for what it has not got.
+#[test]
+fn without_a_mark_a_stuck_subscriber_misses_nothing() {
+    each_count("stuck_without_a_mark", &["tcp://127.0.0.1:*"], |context, endpoint, count| {
+        let mut publisher = context.socket(SocketType::XPub).unwrap();
+        publisher.set_option(XPUB_VERBOSER, &int(1)).unwrap();
+        publisher.set_option(SEND_HWM, &int(0)).unwrap();
+        publisher.bind(endpoint).unwrap();
+        let endpoint = last_endpoint(&mut publisher);
+        let mut stuck = RawSubscriber::connect(&mut publisher, &endpoint);
+        let mut others: Vec<_> = (0..count).map(|_| subscriber(context, &endpoint)).collect();
+        others.iter_mut().for_each(|other| subscribe(&mut publisher, other, b""));
+        // More than the kernel's buffers and the log hold.
+        let total = 60_000u32;
+        let body = [0; 230];
+        for n in 0..total {
+            publisher.send(&n.to_le_bytes(), Flags::MORE).unwrap();
+            publisher.send(&body, Flags::NONE).unwrap();
+        }
+        for n in 0..total {
+            let message = [n.to_le_bytes().to_vec(), body.to_vec()];
+            others.iter_mut().for_each(|other| assert!(recv_parts(other) == message));
+            assert!(stuck.recv_parts() == message, "{n} is missing");
+        }
+    });
+}
+
+/// The room that a follower of the log has left is there for a large message, too, which does not go by the log.
+#[test]
+fn a_large_message_that_is_taken_near_the_mark_is_not_dropped() {
+    with_watchdog(Duration::from_secs(120), "large_near_the_mark", || {
+        let context = Context::new();
+        let (mut publisher, endpoint) = publisher(&context, "tcp://127.0.0.1:*");
+        publisher.set_option(SEND_HWM, &int(1000)).unwrap();
+        publisher.set_option(XPUB_NODROP, &int(1)).unwrap();
+        let mut stuck = RawSubscriber::connect(&mut publisher, &endpoint);
+        let mut other = subscriber(&context, &endpoint);
+        subscribe(&mut publisher, &mut other, b"");
+        let queued = |publisher: &mut Socket| {
+            let mut numbers = [0; 13 * 8];
+            publisher.option(STATISTICS, &mut numbers).unwrap();
+            u64::from_ne_bytes(numbers[7 * 8..8 * 8].try_into().unwrap())
+        };
+        // What goes by its own queue first, as what is near a large message does, gives that queue some credit.
+        let large = [1; 20_000];
+        publisher.send(&large, Flags::NONE).unwrap();
+        assert_eq!(recv(&mut other), large);
+        // Nobody else is behind when the other one has received.
+        let mut sent = 0u32;
+        while queued(&mut publisher) < 999 {
+            publisher.send(&sent.to_le_bytes(), Flags::NONE).unwrap();
+            assert_eq!(recv(&mut other), sent.to_le_bytes());
+            sent += 1;
+        }
+        publisher.send(&large, Flags::NONE).unwrap();
+        assert_eq!(recv(&mut other), large);
+        stuck.recv_large(&large);
+        (0..sent).for_each(|n| assert_eq!(stuck.recv(), n.to_le_bytes()));
+        stuck.recv_large(&large);
+        drop((publisher, stuck, other));
+        context.terminate().unwrap();
     });
 }
 

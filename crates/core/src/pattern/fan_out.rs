@@ -82,7 +82,7 @@ impl FanOut {
             let takes =
                 self.in_message && self.matched_groups.contains(&group) && broadcast.is_follower(pipe);
             broadcast.leave(pipes, pipe);
-            if takes && begin(pipes, pipe, &self.parts) {
+            if takes && begin_promised(pipes, pipe, &self.parts) {
                 self.matched.push(pipe);
             }
             if broadcast.is_empty() {
@@ -200,10 +200,19 @@ impl FanOut {
                 if !self.prepared {
                     broadcast.prepare(pipes, false, true);
                 }
+                let others = broadcast.others().len();
                 if broadcast.has_followers() {
                     broadcast.send(pipes, body);
                 }
-                send_copies(pipes, broadcast.others(), body);
+                let (others, parted) = broadcast.others().split_at(others);
+                send_copies(pipes, others, body);
+                for &id in parted {
+                    if begin_promised(pipes, id, b"")
+                        && let Some(pipe) = pipes.get(id)
+                    {
+                        pipe.send(&mut Part::copied(body, false));
+                    }
+                }
             }
         }
         send_copies(pipes, &self.matched, body);
@@ -255,8 +264,21 @@ impl FanOut {
     fn part_to_groups(&mut self, pipes: &mut Pipes, part: &Part<'_>) {
         let FanOut { groups, matched_groups, matched, parts, .. } = self;
         let body = part.bytes();
-        let large = parts.len() + body.len() + frame::MAX_HEADER > LARGE;
+        let len = parts.len() + body.len() + frame::MAX_HEADER;
+        let large = len > LARGE;
         if !large {
+            if !part.more {
+                // Who has to be parted with now gets the last part, too, behind those that are here already.
+                for &group in &*matched_groups {
+                    if let Some(Some(broadcast)) = groups.get_mut(group as usize) {
+                        broadcast.make_room(pipes, len, |pipes, id| {
+                            if begin_promised(pipes, id, parts) {
+                                matched.push(id);
+                            }
+                        });
+                    }
+                }
+            }
             let mut header = [0; frame::MAX_HEADER];
             let flags = if part.more { frame::MORE } else { 0 };
             let n = frame::encode_header(flags, body.len() as u64, &mut header);
@@ -271,12 +293,12 @@ impl FanOut {
             if large {
                 // This part and those that follow go to each of them, behind what is here already.
                 broadcast.part_ways(pipes, |pipes, id| {
-                    if begin(pipes, id, parts) {
+                    if begin_promised(pipes, id, parts) {
                         matched.push(id);
                     }
                 });
             } else if broadcast.has_followers() {
-                broadcast.send_encoded(pipes, parts);
+                broadcast.send_encoded(parts);
             }
         }
     }
@@ -311,14 +333,14 @@ fn takes_or_misses(pipes: &mut Pipes, id: PipeId, alone: bool) -> bool {
     pipes.get(id).is_some_and(|pipe| if alone { pipe.takes_or_drops() } else { pipe.takes_or_misses() })
 }
 
-/// Queues the first parts of a message, if there are any; false if the pipe has no room for the message.
-fn begin(pipes: &mut Pipes, id: PipeId, parts: &[u8]) -> bool {
+/// Queues the first parts of a message, if there are any, for a pipe that has just ceased to follow; false if its peer is gone. Nobody asks for
+/// room: as a follower it had some, but its own queue, which now holds all that it has not sent, gives credit in steps.
+fn begin_promised(pipes: &mut Pipes, id: PipeId, parts: &[u8]) -> bool {
     let Some(pipe) = pipes.get(id).filter(|pipe| !pipe.has_ended()) else { return false };
-    let takes = pipe.takes_or_misses();
-    if takes && !parts.is_empty() {
+    if !parts.is_empty() {
         pipe.begin_encoded(parts);
     }
-    takes
+    true
 }
 
 /// Sends a message of one part to each of these pipes that has room.

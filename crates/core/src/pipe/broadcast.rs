@@ -143,21 +143,26 @@ impl Broadcast {
             || self.check(pipes, lossless, patient)
     }
 
-    /// Sends a message of one part to the followers. It is smaller than `LARGE`.
+    /// Sends a message of one part to the followers. It is smaller than `LARGE`. Those who must be parted with for it do not get it: they are
+    /// the last of the others then.
     #[inline]
     pub(crate) fn send(&mut self, pipes: &mut Pipes, body: &[u8]) {
         if !self.log.fits(body.len() + frame::MAX_HEADER) {
-            self.turn(pipes);
+            self.turn(pipes, |_, _| ());
         }
         self.log.append(body);
         self.published(body.len());
     }
 
-    /// Sends a message of several parts, encoded and smaller than `LARGE`, to the followers.
-    pub(crate) fn send_encoded(&mut self, pipes: &mut Pipes, parts: &[u8]) {
-        if !self.log.fits(parts.len()) {
-            self.turn(pipes);
+    /// Makes room for a message of `len` bytes, headers included. `each` is told of those who must be parted with for it.
+    pub(crate) fn make_room(&mut self, pipes: &mut Pipes, len: usize, each: impl FnMut(&mut Pipes, PipeId)) {
+        if self.has_followers() && !self.log.fits(len) {
+            self.turn(pipes, each);
         }
+    }
+
+    /// Sends a message of several parts, encoded and smaller than `LARGE`, to the followers. `make_room` has made room for it.
+    pub(crate) fn send_encoded(&mut self, parts: &[u8]) {
         self.log.append_encoded(parts);
         self.published(parts.len());
     }
@@ -255,9 +260,9 @@ impl Broadcast {
         all_have_room
     }
 
-    /// A fresh chunk for the log. Who still reads the oldest one is written to, and if that is no help, parted with.
+    /// A fresh chunk for the log. Who still reads the oldest one is written to, and if that is no help, parted with: `each` is told.
     #[cold]
-    fn turn(&mut self, pipes: &mut Pipes) {
+    fn turn(&mut self, pipes: &mut Pipes, mut each: impl FnMut(&mut Pipes, PipeId)) {
         while !self.log.turn() {
             let mut any = false;
             for index in (0..self.followers.len()).rev() {
@@ -266,7 +271,9 @@ impl Broadcast {
                     any = true;
                     follower.connection.flush_after_others();
                     if self.log.holds_oldest(&self.followers[index].progress) {
+                        let pipe = self.followers[index].pipe;
                         self.part_with(pipes, index);
+                        each(pipes, pipe);
                     }
                 }
             }
