@@ -475,6 +475,12 @@ impl Message {
         self.tag != INLINE
     }
 
+    /// Whether somebody may be waiting for the body to be freed.
+    #[inline]
+    pub(crate) fn is_foreign(&self) -> bool {
+        matches!(self.tag, FOREIGN | FOREIGN_SHARED)
+    }
+
     /// More parts of the same multipart message follow (ZMQ_MORE).
     #[inline]
     pub fn more(&self) -> bool {

@@ -113,6 +113,12 @@ pub(crate) struct Pipe {
     pub(crate) connected_here: bool,
 }
 
+/// Whether there is no session that could send.
+#[cold]
+fn is_unlinked(link: &Link) -> bool {
+    matches!(link, Link::Wire(connection) if connection.is_unlinked())
+}
+
 impl Pipe {
     /// Whether the first part of a message would be taken now: the peer is not gone and below the high-water mark. At the mark the
     /// caller itself pumps the connection before it says no.
@@ -170,6 +176,10 @@ impl Pipe {
             Outgoing::Queue(writer) => {
                 match &mut part.body {
                     Body::Borrowed(bytes) => writer.append(flags, bytes),
+                    // What cannot be sent for now stays in the application's memory, which is freed when it is sent: programs watch that.
+                    Body::Owned(message) if message.is_foreign() && is_unlinked(&self.link) => {
+                        writer.append_kept(flags, message);
+                    }
                     Body::Owned(message) => writer.append_message(flags, message),
                 }
                 self.in_message = part.more;

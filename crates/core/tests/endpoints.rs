@@ -6,6 +6,9 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
@@ -220,6 +223,46 @@ fn nothing_to_send_is_nothing_to_linger_for() {
         let _peer = silent.accept().unwrap();
         socket.close();
         context.terminate().unwrap();
+    });
+}
+
+/// Counts down when it is freed.
+struct Watched(Arc<AtomicUsize>);
+
+impl AsRef<[u8]> for Watched {
+    fn as_ref(&self) -> &[u8] {
+        &[7; 100]
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_body_of_the_applications_is_freed_when_it_is_sent() {
+    test("a watched body", |context| {
+        let file = std::env::temp_dir().join(format!("tautline-watched-{}", std::process::id()));
+        let endpoint = format!("ipc://{}", file.display());
+        let mut push = context.socket(SocketType::Push).unwrap();
+        set(&mut push, RECONNECT_IVL, 1);
+        push.connect(&endpoint).unwrap();
+        let alive = Arc::new(AtomicUsize::new(2));
+        for more in [true, false] {
+            let mut message = Message::from_owner(Watched(alive.clone()));
+            message.set_more(more);
+            let flags = if more { Flags::MORE } else { Flags::NONE };
+            push.send_message(&mut message, flags).unwrap();
+        }
+        assert_eq!(alive.load(SeqCst), 2, "nobody is there");
+        let mut pull = context.socket(SocketType::Pull).unwrap();
+        pull.bind(&endpoint).unwrap();
+        assert_eq!([recv(&mut pull), recv(&mut pull)], [[7; 100]; 2]);
+        while alive.load(SeqCst) > 0 {
+            std::thread::yield_now();
+        }
     });
 }
 

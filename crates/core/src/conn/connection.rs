@@ -455,6 +455,11 @@ impl Connection {
         lock(&self.pump).stream().map(|(stream, _)| stream.clone())
     }
 
+    /// Whether there is no session. False while somebody is writing.
+    pub(crate) fn is_unlinked(&self) -> bool {
+        self.pump.try_lock().is_ok_and(|pump| pump.stream().is_none())
+    }
+
     /// Sends frames of the connection's own (PING, PONG) at the next message boundary.
     pub(crate) fn send_control(self: &Arc<Self>, frames: &[u8]) {
         lock(&self.control).extend_from_slice(frames);

@@ -177,6 +177,12 @@ impl FrameWriter {
         }
     }
 
+    /// As `append_message`, for a body that is not copied, however short.
+    #[cold]
+    pub(crate) fn append_kept(&mut self, flags: u8, body: &mut Message) {
+        self.append_reference(flags, std::mem::take(body));
+    }
+
     fn append_reference(&mut self, flags: u8, mut body: Message) {
         let mut header = [0; frame::MAX_HEADER];
         let header_len = frame::encode_header(flags, body.len() as u64, &mut header);
