@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::dirty::Mark;
 use super::flush::Rest;
 use super::intake::{Asked, Intake, Sink, Took};
-use super::link::{IoSide, Loss, NewPipe, News, SharedStage, SocketInbox};
+use super::link::{IoSide, NewPipe, News, SharedStage, SocketInbox};
 use super::pump::{Flushed, Pump, Source};
 use crate::options::Options;
 use crate::queue::{self, FrameReader, FrameWriter, LogReader, Slot};
@@ -334,7 +334,8 @@ impl Connection {
     /// After the pump was unlocked: whether a control frame has come meanwhile that the holder must write. Reports a lost stream.
     fn has_more(self: &Arc<Self>, flushed: Flushed, session: u32) -> bool {
         if let Flushed::Lost(errno) = flushed {
-            self.io.clone().lost(self.clone(), session, Loss::Stream(errno));
+            lock(&self.pump).fail(session);
+            self.io.clone().unwritable(self.clone(), session, errno);
             return false;
         }
         // Pairs with the fence in `send_control`: either we see its frame here, or it sees the pump unlocked.

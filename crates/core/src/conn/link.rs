@@ -159,6 +159,8 @@ pub(crate) trait IoSide: Send + Sync {
     fn want_write(&self, stream: &Stream, registration: Token, idle: Interest);
     /// Reading was paused at the receive high-water mark and may go on. Called by the owner.
     fn resume(&self, connection: &Arc<Connection>);
+    /// The session's stream takes nothing more. What the peer sent before it went is read all the same.
+    fn unwritable(self: Arc<Self>, connection: Arc<Connection>, session: u32, errno: i32);
     /// The session's stream has failed or ended.
     fn lost(self: Arc<Self>, connection: Arc<Connection>, session: u32, why: Loss);
     /// The owner has no use for this connection any more: it is closed when what is queued is sent.

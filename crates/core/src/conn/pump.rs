@@ -33,7 +33,7 @@ pub(crate) enum Flushed {
     Blocked,
     /// As much as was asked for is with the kernel, and it may take more.
     Partly,
-    /// There is no stream now; all stays queued.
+    /// There is no stream now, or none that takes anything; all stays queued.
     NoLink,
     /// The stream has failed with this errno.
     Lost(i32),
@@ -96,6 +96,13 @@ impl Pump {
             let mut plain = Vec::new();
             put_frame(0, hello, &mut plain);
             self.put(&plain);
+        }
+    }
+
+    /// The stream of this session takes nothing more: nothing is written until the next one.
+    pub(super) fn fail(&mut self, session: u32) {
+        if self.session == session {
+            self.stream = None;
         }
     }
 

@@ -80,6 +80,15 @@ impl IoSide for Site {
         }));
     }
 
+    fn unwritable(self: Arc<Self>, connection: Arc<Connection>, session: u32, errno: i32) {
+        let driver = self.driver.clone();
+        driver.post(Box::new(move |turn| {
+            if let Some(wire) = self.wire_of(&connection, session) {
+                wire.unwritable(turn, errno);
+            }
+        }));
+    }
+
     fn give_up(self: Arc<Self>, connection: Arc<Connection>) {
         let driver = self.driver.clone();
         driver.post(Box::new(move |turn| {

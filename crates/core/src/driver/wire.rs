@@ -378,9 +378,27 @@ impl Wire {
             Phase::Handshake(_) if matches!(self.origin, Origin::Accepted(_)) => return self.end_later(turn),
             _ => return,
         };
-        if connection.pump_now() != Some(Flushed::Blocked) && !connection.has_pending() {
-            self.end(turn, Loss::Closed);
+        match connection.pump_now() {
+            Some(Flushed::Blocked) => {}
+            // It has failed before.
+            Some(Flushed::NoLink) => self.end(turn, Loss::Stream(errno::EPIPE)),
+            _ if !connection.has_pending() => self.end(turn, Loss::Closed),
+            _ => {}
         }
+    }
+
+    /// The stream takes nothing more. If the peer is gone, what it has left in the kernel is finite: it is read, and the end is found
+    /// behind it. A peer that only listens no more might go on sending for ever.
+    pub(super) fn unwritable(self: &Arc<Self>, turn: &mut Turn, errno: i32) {
+        let state = lock(&self.state);
+        let Phase::Open(connection) = &state.phase else { return };
+        let connection = connection.clone();
+        let lingering = state.lingering || self.site.is_closed();
+        drop(state);
+        if lingering || !self.stream.has_hung_up() {
+            return self.end(turn, Loss::Stream(errno));
+        }
+        self.site.set.take_rest(&connection);
     }
 
     fn end_later(self: &Arc<Self>, turn: &Turn) {

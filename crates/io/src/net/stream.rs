@@ -4,9 +4,11 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use super::address::{RawAddress, local_address, peer_address};
 use super::{Address, Credentials, Family, StreamOptions, adopt, option, os};
+use crate::poll::{PollFd, poll};
 use crate::sys::{self, NO_SIGNAL, check, check_length, retry};
 
 pub use std::net::Shutdown;
@@ -165,6 +167,12 @@ impl Stream {
         retry(|| unsafe {
             check_length(libc::sendmsg(self.fd.as_raw_fd(), &message, libc::MSG_DONTWAIT | NO_SIGNAL))
         })
+    }
+
+    /// Whether the other end is gone, so that what there is to read is finite.
+    pub fn has_hung_up(&self) -> bool {
+        let mut fds = [PollFd::new(self.fd.as_raw_fd(), 0)];
+        matches!(poll(&mut fds, Some(Duration::ZERO)), Ok(1..)) && fds[0].revents & PollFd::HUP != 0
     }
 
     /// Ends one direction or both; the descriptor stays open.

@@ -20,6 +20,8 @@ use tautline_proto::{ProtocolError, SocketType};
 struct Asked {
     residual: AtomicU32,
     write: AtomicU32,
+    unwritable: AtomicU32,
+    lost: AtomicU32,
 }
 
 impl IoSide for Asked {
@@ -39,7 +41,12 @@ impl IoSide for Asked {
         self.write.fetch_add(1, Relaxed);
     }
     fn resume(&self, _: &Arc<Connection>) {}
-    fn lost(self: Arc<Self>, _: Arc<Connection>, _: u32, _: Loss) {}
+    fn unwritable(self: Arc<Self>, _: Arc<Connection>, _: u32, _: i32) {
+        self.unwritable.fetch_add(1, Relaxed);
+    }
+    fn lost(self: Arc<Self>, _: Arc<Connection>, _: u32, _: Loss) {
+        self.lost.fetch_add(1, Relaxed);
+    }
     fn give_up(self: Arc<Self>, _: Arc<Connection>) {}
     fn granted_ttl(self: Arc<Self>, _: Arc<Connection>, _: u32) {}
 }
@@ -91,6 +98,36 @@ impl tautline_proto::Stage for Farewell {
     fn buffered(&self) -> usize {
         0
     }
+}
+
+/// Who has gone may have sent something before: that it takes nothing any more is not the end of what there is to read.
+#[test]
+fn what_was_sent_before_a_peer_went_is_read_though_writing_fails() {
+    let asked = Arc::<Asked>::default();
+    let (connection, mut writer, peer) = open(&asked, |_| ());
+    let message = [&[0, 100][..], &[7; 100]].concat();
+    let sent = peer.write(&message.repeat(900)).unwrap();
+    assert!(sent > 80_000, "more than one read takes");
+    drop(peer);
+    writer.append(0, b"nobody takes this");
+    writer.publish();
+    assert!(matches!(connection.try_flush(), Some(Flushed::Lost(_))));
+    assert_eq!(connection.try_flush(), Some(Flushed::NoLink), "it is not tried again and again");
+    assert_eq!((asked.unwritable.load(Relaxed), asked.lost.load(Relaxed)), (1, 0));
+    assert!(connection.writable_stream().is_none());
+    let mut reads = 0;
+    while connection.read().is_continue() {
+        reads += 1;
+    }
+    assert!(reads > 1);
+    assert_eq!(asked.lost.load(Relaxed), 1, "the end lies behind all of it");
+    let (stream, peer) = Stream::pair().unwrap();
+    connection.close();
+    let (stream, registration) = (Arc::new(stream), Token(0));
+    let session = Session { stream, registration, stage: None, inbound: Vec::new(), leftover: Vec::new() };
+    connection.open(1, session, News::Terminated);
+    assert_eq!(connection.try_flush(), Some(Flushed::Drained), "what was not sent goes to the next one");
+    assert_eq!(peer.read(&mut [0; 100]).unwrap(), 19);
 }
 
 /// A message that came with the last read of a session is there to be received: its receiver, who may sleep, is told.
