@@ -126,11 +126,27 @@ impl<K: Sends> Socket<K> {
     /// # Ok(()) }
     /// ```
     pub fn corked<T>(&mut self, call: impl FnOnce(&mut Self) -> T) -> T {
+        // Also if `call` panics.
+        struct Corked<'a, K: Kind>(&'a mut Socket<K>, Option<core::Cork>);
+        impl<K: Kind> Drop for Corked<'_, K> {
+            fn drop(&mut self) {
+                drop(self.1.take());
+                self.0.inner.flush();
+            }
+        }
         let cork = self.inner.cork();
-        let outcome = call(self);
-        drop(cork);
-        self.inner.flush();
-        outcome
+        let corked = Corked(self, Some(cork));
+        call(corked.0)
+    }
+}
+
+/// Ends a batch, also if the caller's iterator panics.
+struct Corked<'a>(&'a mut core::Socket, Option<core::Cork>);
+
+impl Drop for Corked<'_> {
+    fn drop(&mut self) {
+        drop(self.1.take());
+        self.0.end_batch();
     }
 }
 
@@ -163,10 +179,8 @@ impl<I: Iterator> Batch<I> {
         put: impl FnMut(&mut core::Socket, &mut I::Item) -> Result<()>,
     ) -> Result<()> {
         let cork = socket.cork();
-        let outcome = self.put_each(socket, put);
-        drop(cork);
-        socket.end_batch();
-        outcome
+        let corked = Corked(socket, Some(cork));
+        self.put_each(corked.0, put)
     }
 
     fn put_each(

@@ -1,7 +1,7 @@
 //! What passes between a connection and the layers around it: news to the socket's owner, requests to the I/O thread.
 
 use super::reader::ReadSet;
-use super::{Connection, Herd, Summons};
+use super::{Connection, Herd, Summons, wakes};
 use crate::message::Metadata;
 use crate::monitor::Ends;
 use crate::queue::{Descriptor, FrameReader, FrameWriter, Inbox, Signal, Slot, Unpark};
@@ -110,7 +110,9 @@ impl Waker {
 
     /// The task to wake next time, and only once.
     pub(crate) fn set_task(&self, task: Option<&std::task::Waker>) {
-        *lock(&self.1) = task.cloned();
+        // Dropped in a statement of its own: with the former waker may go the last of its task.
+        let former = std::mem::replace(&mut *lock(&self.1), task.cloned());
+        drop(former);
     }
 }
 
@@ -120,7 +122,7 @@ impl Unpark for Waker {
         // In a statement of its own: the runtime is not called with the lock held.
         let task = lock(&self.1).take();
         if let Some(task) = task {
-            task.wake();
+            wakes::wake(task);
         }
     }
 }

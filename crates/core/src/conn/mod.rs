@@ -33,6 +33,8 @@ mod rounds;
 mod saturation;
 #[cfg(not(loom))]
 mod summons;
+#[cfg(not(loom))]
+pub(crate) mod wakes;
 
 #[cfg(not(loom))]
 pub(crate) use connection::{Connection, Kind, Session};

@@ -31,6 +31,8 @@ struct Members {
     vacant: Vec<usize>,
     count: usize,
     events: Vec<Event>,
+    /// The last look at all of them has found bytes that are no whole message: there may be more.
+    partly: bool,
 }
 
 impl Members {
@@ -221,6 +223,7 @@ impl ReadSet {
     /// whole message arrived or a connection was lost.
     pub(crate) fn read_ready(&self) -> bool {
         let mut members = lock(&self.members);
+        members.partly = false;
         if members.count == 0 {
             return false;
         }
@@ -230,6 +233,7 @@ impl ReadSet {
         let mut events = std::mem::take(&mut members.events);
         let mut news = false;
         if self.reactor.wait(&mut events, Some(Duration::ZERO)).is_ok() {
+            members.partly = !events.is_empty();
             for event in &events {
                 let index = event.token.0 as usize;
                 if members.slots.get(index).is_some_and(|slot| slot.is_some()) {
@@ -260,8 +264,16 @@ impl ReadSet {
                 }
                 published
             }
-            std::ops::ControlFlow::Continue(took) => took == Took::Bytes { published: true },
+            std::ops::ControlFlow::Continue(took) => {
+                members.partly |= took == Took::Bytes { published: false };
+                took == Took::Bytes { published: true }
+            }
         }
+    }
+
+    /// Holder, when `read_ready` has found nothing: whether another look may find something at once.
+    pub(crate) fn is_partly_read(&self) -> bool {
+        lock(&self.members).partly
     }
 
     /// Holder: what to sleep on until a connection can be read.

@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 use timers::{Timer, Timers};
 
 use crate::conn::reader::ReadSet;
-use crate::conn::{Connection, Herd, SetKeeper, Summons};
+use crate::conn::{Connection, Herd, SetKeeper, Summons, wakes};
 use crate::error::Error;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
@@ -133,7 +133,9 @@ impl Driver {
                 }
                 // Gone before the thread is at its end.
                 let mut turn = turn;
+                wakes::begin();
                 turn.run();
+                wakes::end();
             })
             .map_err(|_| Error::NoThread)?;
         Ok((driver, thread))
@@ -387,11 +389,13 @@ impl Turn {
                     TICK => self.driver.clone().ticker.expired(),
                     token => self.dispatch(token, event),
                 }
+                wakes::run();
             }
             residual.run_if_hurried();
             self.run_tasks();
             self.run_timers();
             sweeping = self.driver.sweep.run(&mut self.unswept);
+            wakes::run();
             if self.driver.stopping.load(Relaxed) && !self.driver.has_tasks.load(Relaxed) {
                 return;
             }

@@ -2,7 +2,9 @@
 //!
 //! The wait rule of `wait`, in steps: look, spin for a moment (a turn each time the task is polled), then rest. A resting task is woken
 //! by the I/O thread, which reads for it meanwhile; or, where the runtime can watch descriptors, the task keeps the read baton and
-//! reads itself when one of them becomes readable, which saves a change of threads.
+//! reads itself when one of them becomes readable, which saves a change of threads. The baton is kept as by an owner who is elsewhere: if the
+//! task is not back within two ticks, because nothing comes, its runtime is busy or stands still, or nobody polls the wait any more, the I/O
+//! thread reads all the same.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -60,10 +62,9 @@ impl Socket {
         if let Some(set) = &set {
             set.acquire();
         }
-        let outcome = self.turn_or_rest(wanted, patience, set.as_deref(), waker);
+        let outcome = self.turn_or_rest(wanted, patience, set.as_deref(), rest, waker);
         match (&set, &outcome, rest) {
             (Some(set), Ok(Poll::Pending), Rest::IoThread) if patience.is_resting() => set.hand_over(),
-            (Some(_), Ok(Poll::Pending), Rest::Descriptors) if patience.is_resting() => {}
             (Some(set), ..) => set.release(),
             (None, ..) => {}
         }
@@ -82,6 +83,7 @@ impl Socket {
         wanted: Wanted,
         patience: &mut Patience,
         set: Option<&ReadSet>,
+        rest: Rest,
         waker: &Waker,
     ) -> Result<Poll<()>, Error> {
         if let State::New = patience.0 {
@@ -110,6 +112,11 @@ impl Socket {
                 wait::slept(clock::ticks().wrapping_sub(since));
             }
             return Ok(Poll::Ready(()));
+        }
+        if rest == Rest::Descriptors && set.is_some_and(ReadSet::is_partly_read) {
+            // A runtime may be told of what becomes readable only once, not of what is left.
+            waker.wake_by_ref();
+            return Ok(Poll::Pending);
         }
         self.inbox.waker().set_task(Some(waker));
         self.pipes.flush();

@@ -56,6 +56,12 @@ impl Park {
         polled
     }
 
+    /// Whether a wait is under way that nobody has given up.
+    #[cfg(feature = "futures")]
+    pub(super) fn is_resting(&self) -> bool {
+        self.patience.is_resting()
+    }
+
     /// Nobody is going to continue the wait.
     pub(super) fn leave(&mut self, socket: &mut core::Socket) {
         socket.stop_waiting(std::mem::take(&mut self.patience));
@@ -70,11 +76,15 @@ mod tokio_watch {
     use tautline_core as core;
     use tokio::io::Interest;
     use tokio::io::unix::AsyncFd;
-    use tokio::runtime::Handle;
+    use tokio::runtime::{Handle, Id};
 
     /// The socket's descriptors in tokio's reactor.
     #[derive(Debug, Default)]
-    pub(super) struct Watch(Vec<AsyncFd<OwnedFd>>);
+    pub(super) struct Watch {
+        fds: Vec<AsyncFd<OwnedFd>>,
+        /// Whose reactor that is.
+        runtime: Option<Id>,
+    }
 
     // Deprecated because it accepts descriptors that may be closed while they are registered; an `OwnedFd` cannot. Its successor is
     // unsafe to call, and newer than the tokio that this crate asks for.
@@ -84,23 +94,26 @@ mod tokio_watch {
     }
 
     impl Watch {
-        /// Registers the descriptors if that has not been done. False outside of tokio, or if the system has no descriptors left.
+        /// Registers the descriptors with the present runtime if that has not been done. False outside of tokio, or if the system has no
+        /// descriptors left.
         pub(super) fn is_ready_for(&mut self, socket: &core::Socket) -> bool {
-            if self.0.is_empty() {
-                if Handle::try_current().is_err() {
-                    return false;
-                }
+            let Ok(handle) = Handle::try_current() else { return false };
+            let runtime = Some(handle.id());
+            if self.fds.is_empty() || self.runtime != runtime {
+                // A runtime that the task has left may stand still.
+                self.fds.clear();
                 let registered = socket.descriptors().and_then(|all| all.into_iter().map(register).collect());
-                self.0 = registered.unwrap_or_default();
+                self.fds = registered.unwrap_or_default();
+                self.runtime = runtime;
             }
-            !self.0.is_empty()
+            !self.fds.is_empty()
         }
 
         /// Whether one of them has become readable; that is cleared. If not, the task is woken when one does.
         pub(super) fn poll_clear(&mut self, cx: &mut Context<'_>) -> bool {
             let mut any = false;
             let mut lost = false;
-            for fd in &self.0 {
+            for fd in &self.fds {
                 match fd.poll_read_ready(cx) {
                     Poll::Ready(Ok(mut guard)) => {
                         guard.clear_ready();
@@ -112,7 +125,7 @@ mod tokio_watch {
             }
             if lost {
                 // That runtime is gone: the next turn registers with the present one.
-                self.0.clear();
+                self.fds.clear();
                 cx.waker().wake_by_ref();
             }
             any && !lost

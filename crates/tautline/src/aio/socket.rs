@@ -114,6 +114,12 @@ impl<K: Kind> Socket<K> {
         self.park.poll(cx, &mut self.socket.inner, events).map_err(Error::from)
     }
 
+    /// Whether a wait of the `Stream` or the `Sink` has been left where it was.
+    #[cfg(feature = "futures")]
+    pub(super) fn is_resting(&self) -> bool {
+        self.park.is_resting()
+    }
+
     /// Nobody is going to continue the wait.
     pub(super) fn stop_waiting(&mut self) {
         self.park.leave(&mut self.socket.inner);

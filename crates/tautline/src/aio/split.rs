@@ -148,12 +148,14 @@ impl<K: Splits> Socket<K> {
 }
 
 impl<K: Splits> State<K> {
-    /// Nobody waits for these any more.
-    fn leave(&mut self, events: i16) {
+    /// Nobody waits for these any more. True if the other half goes on waiting: in the way of its own runtime, which need not be this one's.
+    fn leave(&mut self, events: i16) -> bool {
+        let waited = self.events & events != 0;
         self.events &= !events;
         if self.events == 0 {
             self.socket.stop_waiting();
         }
+        waited && self.events != 0
     }
 }
 
@@ -206,7 +208,10 @@ struct Wait<'a, K: Splits> {
 impl<K: Splits> Drop for Wait<'_, K> {
     fn drop(&mut self) {
         self.shared.waiting.set(self.events, None);
-        lock(&self.shared.state).leave(self.events);
+        let others = lock(&self.shared.state).leave(self.events);
+        if others {
+            self.shared.waker.wake_by_ref();
+        }
     }
 }
 

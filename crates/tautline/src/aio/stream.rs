@@ -18,6 +18,13 @@ impl<K: Receives + ManyParts> Stream for Socket<K> {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
+        if this.is_resting() {
+            // The end of a wait is told, so that the next one knows how long they are.
+            match ready!(this.poll_wait(cx, POLLIN)) {
+                Err(Error::Terminated) | Ok(()) => {}
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
+        }
         loop {
             match this.get_mut().try_recv_multipart() {
                 Err(Error::WouldBlock) => match ready!(this.poll_wait(cx, POLLIN)) {

@@ -1,0 +1,227 @@
+//! Runtimes that stand still, are busy, or do with a task what nobody expects: a socket waits well in all of them.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{self, Poll, Wake};
+use std::thread;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::{join, poll_immediate};
+use tautline::{Context, Pull, Push, aio};
+use tautline_testkit::with_watchdog;
+
+const LIMIT: Duration = Duration::from_secs(60);
+const MOMENT: Duration = Duration::from_millis(20);
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// Two ends that have met.
+fn pair(context: &Context, endpoint: &str) -> (Push, aio::Pull) {
+    let mut pull = Pull::new(context).unwrap();
+    let endpoint = pull.bind(endpoint).unwrap();
+    let mut push = Push::builder(context).send_hwm(5).connect(&endpoint).unwrap();
+    push.send("first").unwrap();
+    assert_eq!(pull.recv().unwrap(), "first");
+    (push, pull.into_async())
+}
+
+/// Waits until the wait rests, and gives it up, which only the time tells.
+async fn rest_for_a_moment<T>(wait: impl Future<Output = T>) {
+    assert!(tokio::time::timeout(MOMENT, wait).await.is_err());
+}
+
+#[test]
+fn a_message_that_a_busy_runtime_finds_in_pieces_is_read_to_its_end() {
+    with_watchdog(LIMIT, "in pieces", || {
+        for (endpoint, parts) in [("ipc://*", 190), ("ipc://*", 2000), ("tcp://127.0.0.1:*", 400)] {
+            let context = Context::new();
+            let (mut push, mut pull) = pair(&context, endpoint);
+            let (go, going) = mpsc::channel();
+            let sender = thread::spawn(move || {
+                going.recv().unwrap();
+                push.send_multipart(vec![vec![7; 1000]; parts]).unwrap();
+                push
+            });
+            runtime().block_on(async {
+                let receiving = async { assert_eq!(pull.recv_multipart().await.unwrap().len(), parts) };
+                let busy = async {
+                    tokio::time::sleep(MOMENT).await;
+                    go.send(()).unwrap();
+                    thread::sleep(5 * MOMENT);
+                };
+                join(receiving, busy).await;
+            });
+            sender.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_runtime_that_the_socket_has_left_is_not_relied_on() {
+    with_watchdog(LIMIT, "left", || {
+        let context = Context::new();
+        let (mut push, mut pull) = pair(&context, "tcp://127.0.0.1:*");
+        let former = runtime();
+        former.block_on(rest_for_a_moment(pull.recv()));
+        let (rested, go) = mpsc::channel();
+        let sender = thread::spawn(move || {
+            for () in go {
+                thread::sleep(MOMENT);
+                push.send("next").unwrap();
+            }
+        });
+        rested.send(()).unwrap();
+        assert_eq!(smol::block_on(pull.recv()).unwrap(), "next");
+        rested.send(()).unwrap();
+        assert_eq!(runtime().block_on(pull.recv()).unwrap(), "next");
+        rested.send(()).unwrap();
+        // Inside of one that cannot go on meanwhile.
+        former.block_on(async { assert_eq!(smol::block_on(pull.recv()).unwrap(), "next") });
+        drop(rested);
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn what_comes_after_a_wait_of_a_stream_was_given_up_is_read_ahead() {
+    with_watchdog(LIMIT, "given up", || {
+        let context = Context::new();
+        let (mut push, mut pull) = pair(&context, "tcp://127.0.0.1:*");
+        runtime().block_on(async {
+            rest_for_a_moment(pull.next()).await;
+            // More than the kernel takes, from the very thread that would have to read.
+            for _ in 0..100 {
+                push.send(vec![1; 100_000]).unwrap();
+            }
+            for _ in 0..100 {
+                assert_eq!(pull.next().await.unwrap().unwrap()[0].len(), 100_000);
+            }
+        });
+    });
+}
+
+#[test]
+fn the_halves_of_a_socket_may_live_in_different_runtimes() {
+    with_watchdog(LIMIT, "halves", || {
+        let context = Context::new();
+        let mut far = tautline::Dealer::builder(&context).bind("tcp://127.0.0.1:*").unwrap();
+        let endpoint = far.last_endpoint().unwrap();
+        let near = tautline::Dealer::builder(&context).send_hwm(1).connect(&endpoint).unwrap();
+        let (mut sending, mut receiving) = near.into_async().split();
+        let receiver = thread::spawn(move || runtime().block_on(async { receiving.recv().await.unwrap() }));
+        let other = runtime();
+        other.block_on(async {
+            while let Ok(sent) = tokio::time::timeout(MOMENT, sending.send(vec![1; 100_000])).await {
+                sent.unwrap();
+            }
+        });
+        far.send("for the half that still waits").unwrap();
+        assert_eq!(receiver.join().unwrap(), "for the half that still waits");
+    });
+}
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A task that lives in its waker, and does when it is woken what the test says.
+struct Task {
+    work: Mutex<Option<Work>>,
+    rests: AtomicBool,
+    woken: fn(Arc<Task>),
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        // As long as the wait spins, it is the task itself that asks for its next turn.
+        if self.rests.load(SeqCst) {
+            (self.woken)(self);
+        }
+    }
+}
+
+impl Task {
+    fn poll(self: &Arc<Self>) -> bool {
+        let mut work = self.work.lock().unwrap();
+        let waker = self.clone().into();
+        let polled = work.as_mut().map(|work| work.as_mut().poll(&mut task::Context::from_waker(&waker)));
+        polled == Some(Poll::Ready(()))
+    }
+}
+
+/// A task that rests in `recv` and is woken by `woken`; the I/O thread that does so goes on.
+fn wakes(name: &'static str, woken: fn(Arc<Task>)) {
+    with_watchdog(LIMIT, name, move || {
+        let context = Context::new();
+        let (mut push, mut pull) = pair(&context, "tcp://127.0.0.1:*");
+        let (done, ended) = mpsc::channel::<()>();
+        let work: Work = Box::pin(async move {
+            // Whether the work is done or dropped, the other end is told.
+            let _done = done;
+            assert_eq!(pull.recv().await.unwrap(), "wake");
+        });
+        let task = Arc::new(Task { work: Mutex::new(Some(work)), rests: AtomicBool::new(false), woken });
+        for _ in 0..1000 {
+            assert!(!task.poll());
+        }
+        thread::sleep(MOMENT);
+        assert!(!task.poll());
+        task.rests.store(true, SeqCst);
+        drop(task);
+        push.send("wake").unwrap();
+        assert!(ended.recv().is_err());
+        drop(push);
+        let (mut push, pull) = pair(&context, "tcp://127.0.0.1:*");
+        push.send("the I/O thread is there").unwrap();
+        assert_eq!(pull.into_blocking().recv().unwrap(), "the I/O thread is there");
+        drop(push);
+        context.terminate().unwrap();
+    });
+}
+
+#[test]
+fn a_waker_may_drop_the_task_and_its_socket() {
+    wakes("drops", drop);
+}
+
+#[test]
+fn a_waker_may_run_the_task() {
+    wakes("runs", |task| assert!(task.poll()));
+}
+
+#[test]
+fn a_waker_may_panic() {
+    wakes("panics", |_| panic!("a waker that panics, as the test wants it"));
+}
+
+#[test]
+fn what_was_sent_before_a_panic_leaves() {
+    with_watchdog(LIMIT, "panic", || {
+        let context = Context::new();
+        let (mut push, mut pull) = pair(&context, "tcp://127.0.0.1:*");
+        for corked in [false, true] {
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                let mut bodies = (0..5_u8).map(|number| {
+                    assert!(number < 3, "a panic, as the test wants it");
+                    vec![number; 100]
+                });
+                if corked {
+                    push.corked(|push| bodies.try_for_each(|body| push.send(body))).unwrap();
+                } else {
+                    push.send_batch(bodies).unwrap();
+                }
+            }));
+            assert!(outcome.is_err());
+            smol::block_on(async {
+                for number in 0..3 {
+                    assert_eq!(pull.recv().await.unwrap(), vec![number; 100]);
+                }
+                assert!(poll_immediate(pull.recv()).await.is_none());
+            });
+        }
+    });
+}
