@@ -114,9 +114,8 @@ pub(crate) struct Pipe {
 }
 
 /// Whether there is no session that could send.
-#[cold]
 fn is_unlinked(link: &Link) -> bool {
-    matches!(link, Link::Wire(connection) if connection.is_unlinked())
+    matches!(link, Link::Wire(connection) if !connection.is_linked())
 }
 
 impl Pipe {

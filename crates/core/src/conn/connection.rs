@@ -85,6 +85,8 @@ pub(crate) struct Connection {
     ended: AtomicBool,
     /// The stream stays on this host and holds little (a Unix domain socket): waiting for it beats queueing large bodies before it.
     shallow: AtomicBool,
+    /// There is a session that could send. A hint: others may change it at any time.
+    linked: AtomicBool,
     /// Grows whenever something arrives: heartbeats compare it.
     pub(crate) arrivals: AtomicU32,
     /// Time to live that the peer's last PING granted, in deciseconds.
@@ -139,6 +141,7 @@ impl Connection {
             paused: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             shallow: AtomicBool::new(false),
+            linked: AtomicBool::new(false),
             arrivals: AtomicU32::new(0),
             granted_ttl_ds: AtomicU32::new(0),
         });
@@ -158,6 +161,7 @@ impl Connection {
             session.stage.clone(),
             self.options.hello(),
         );
+        self.linked.store(true, Relaxed);
         let took = {
             let mut intake = lock(&self.intake);
             intake.open(number, session.stream, session.stage);
@@ -175,6 +179,7 @@ impl Connection {
 
     /// Driver: the session has ended (after the connection was taken out of the read set).
     pub(crate) fn close(&self) {
+        self.linked.store(false, Relaxed);
         lock(&self.pump).close(self.kind.forgets_on_reconnect);
         lock(&self.intake).close();
         lock(&self.control).clear();
@@ -334,7 +339,9 @@ impl Connection {
     /// After the pump was unlocked: whether a control frame has come meanwhile that the holder must write. Reports a lost stream.
     fn has_more(self: &Arc<Self>, flushed: Flushed, session: u32) -> bool {
         if let Flushed::Lost(errno) = flushed {
-            lock(&self.pump).fail(session);
+            if lock(&self.pump).fail(session) {
+                self.linked.store(false, Relaxed);
+            }
             self.io.clone().unwritable(self.clone(), session, errno);
             return false;
         }
@@ -456,9 +463,9 @@ impl Connection {
         lock(&self.pump).stream().map(|(stream, _)| stream.clone())
     }
 
-    /// Whether there is no session. False while somebody is writing.
-    pub(crate) fn is_unlinked(&self) -> bool {
-        self.pump.try_lock().is_ok_and(|pump| pump.stream().is_none())
+    /// Whether there is a session that could send, just now.
+    pub(crate) fn is_linked(&self) -> bool {
+        self.linked.load(Relaxed)
     }
 
     /// Sends frames of the connection's own (PING, PONG) at the next message boundary.

@@ -238,6 +238,11 @@ impl FlushRule {
         self.long_batch = true;
     }
 
+    /// All of it is written, by whatever rule.
+    pub(crate) fn end_long_batch(&mut self) {
+        self.long_batch = false;
+    }
+
     /// Decides at time `now` (ticks), when a batch has been queued of which nothing was looked at: it is written at once, unless others
     /// have come before it so quickly that they are a stream. The end of a long one is, too: to have somebody else look after it costs
     /// more than one write on top of those for each 64 KiB.

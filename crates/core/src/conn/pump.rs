@@ -99,11 +99,13 @@ impl Pump {
         }
     }
 
-    /// The stream of this session takes nothing more: nothing is written until the next one.
-    pub(super) fn fail(&mut self, session: u32) {
-        if self.session == session {
+    /// The stream of this session takes nothing more: nothing is written until the next one. False if that has begun.
+    pub(super) fn fail(&mut self, session: u32) -> bool {
+        let current = self.session == session;
+        if current {
             self.stream = None;
         }
+        current
     }
 
     /// The session has ended: what was only partly written is kept for the next one as a whole message, or all is dropped.

@@ -21,6 +21,7 @@ impl Pipe {
     /// Before the owner sleeps: writes what the flush rule has left queued. True if it must be asked before the next sleep too: what
     /// the pipe has to send is in a log, of which it hears nothing, or it does not wake its peer itself.
     pub(super) fn flush(&mut self) -> bool {
+        self.flush.end_long_batch();
         self.left = self.follows.is_some() || self.quiet;
         let Link::Wire(connection) = &self.link else {
             self.ring();

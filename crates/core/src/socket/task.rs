@@ -91,8 +91,7 @@ impl Socket {
                 return Ok(Poll::Ready(()));
             }
             self.pipes.flush();
-            let now = clock::ticks();
-            patience.0 = Spin::begin().map_or(State::Resting(now), State::Spinning);
+            patience.0 = Spin::begin().map_or_else(|| State::Resting(clock::ticks()), State::Spinning);
         }
         if let State::Spinning(spin) = &patience.0 {
             match spin.turn(&mut || Ok(self.look(wanted, set)))? {
