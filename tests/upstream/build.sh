@@ -16,7 +16,7 @@ mkdir -p "$out"
 exec 9>"$out/.lock"
 flock 9
 [[ $# -gt 0 ]] || set -- stable draft
-complete=.complete-2
+complete=.complete-3
 missing=()
 for set in "$@"; do [[ -e $out/$set/$complete ]] || missing+=("$set"); done
 [[ ${#missing[@]} -gt 0 ]] || exit 0
@@ -47,8 +47,9 @@ for set in "${missing[@]}"; do
     [[ $set == stable ]] || drafts=ON
     rm -rf "${out:?}/$set"
     log=$out/$set.log
+    # Without TIPC: the tests ask of zmq_has("tipc") what this build has, and hardly a kernel lets the programs for it do more than skip.
     cmake -S "$source" -B "$out/$set" -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED=ON -DBUILD_STATIC=OFF \
-        -DBUILD_TESTS=ON -DENABLE_DRAFTS=$drafts -DWITH_LIBSODIUM=ON -DENABLE_CURVE=ON -DWITH_DOCS=OFF \
+        -DBUILD_TESTS=ON -DZMQ_HAVE_TIPC=0 -DENABLE_DRAFTS=$drafts -DWITH_LIBSODIUM=ON -DENABLE_CURVE=ON -DWITH_DOCS=OFF \
         -DWITH_PERF_TOOL=OFF -DCMAKE_SKIP_RPATH=ON >"$log" 2>&1 || { tail -20 "$log" >&2; exit 1; }
     cmake --build "$out/$set" -j "${BUILD_JOBS:-2}" >>"$log" 2>&1 || { tail -20 "$log" >&2; exit 1; }
     # Its CMake leaves this one out on Linux.
