@@ -1,5 +1,6 @@
 """WebSocket over TLS: our library against itself, libzmq with GnuTLS, and Python's OpenSSL. Only if our library has it."""
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -7,8 +8,8 @@ import ssl
 import threading
 
 import trustme
-import websockets.sync.client
-import websockets.sync.server
+import websockets.asyncio.client
+import websockets.asyncio.server
 import wire
 import zmq
 from bad_peers import ENDED
@@ -93,16 +94,21 @@ def browser_client(library, version):
     context = ssl.create_default_context()
     ca.configure_trust(context)
     context.minimum_version = context.maximum_version = version
-    with websockets.sync.client.connect(router.bind(ANY), ssl=context, subprotocols=["ZWS2.0"]) as client:
-        client.send(b"\0browser")
-        assert client.recv() == b"\0"
+    # One thread reads and writes the stream: Python's TLS does not bear two at once.
+    asyncio.run(browse(router, router.bind(ANY), context))
+
+
+async def browse(router, endpoint, context):
+    async with websockets.asyncio.client.connect(endpoint, ssl=context, subprotocols=["ZWS2.0"]) as client:
+        await client.send(b"\0browser")
+        assert await client.recv() == b"\0"
         for size in (1, 70_000):
-            client.send(b"\0" + bytes(size))
-            assert router.recv() == [b"browser", bytes(size)]
-            router.send(b"browser", bytes(size))
-            assert client.recv() == b"\0" + bytes(size)
-        client.ping(b"there?").wait(5)
-    assert client.close_code == 1000
+            await client.send(b"\0" + bytes(size))
+            assert await asyncio.to_thread(router.recv) == [b"browser", bytes(size)]
+            await asyncio.to_thread(router.send, b"browser", bytes(size))
+            assert await client.recv() == b"\0" + bytes(size)
+        await asyncio.wait_for(await client.ping(b"there?"), 5)
+    assert client.close_code == 1000, client.close_code
 
 
 def browser_server(library):
@@ -111,23 +117,37 @@ def browser_server(library):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ca.issue_cert("localhost").configure_cert(context)
 
-    def attend(connection):
-        with contextlib.suppress(websockets.ConnectionClosed):
-            connection.send(b"\0")
-            connection.recv()
-            while True:
-                connection.send(connection.recv())
+    port = serve_browsers(context)
+    ours = Ours(library)
+    dealer = ours.socket(zmq.DEALER)
+    dealer.set(TRUST_PEM, root)
+    dealer.set(HOSTNAME, b"localhost")
+    dealer.connect(f"wss://localhost:{port}")
+    for size in (0, 1, 70_000):
+        dealer.send(b"a", bytes(size))
+        assert dealer.recv() == [b"a", bytes(size)]
 
-    with websockets.sync.server.serve(attend, "127.0.0.1", 0, ssl=context, subprotocols=["ZWS2.0"]) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        ours = Ours(library)
-        dealer = ours.socket(zmq.DEALER)
-        dealer.set(TRUST_PEM, root)
-        dealer.set(HOSTNAME, b"localhost")
-        dealer.connect("wss://localhost:%d" % server.socket.getsockname()[1])
-        for size in (0, 1, 70_000):
-            dealer.send(b"a", bytes(size))
-            assert dealer.recv() == [b"a", bytes(size)]
+
+def serve_browsers(context):
+    """The port of a server that returns what it gets, in a thread of its own."""
+
+    async def attend(connection):
+        with contextlib.suppress(websockets.ConnectionClosed):
+            await connection.send(b"\0")
+            await connection.recv()
+            while True:
+                await connection.send(await connection.recv())
+
+    async def serve():
+        server = await websockets.asyncio.server.serve(attend, "127.0.0.1", 0, ssl=context, subprotocols=["ZWS2.0"])
+        port.append(server.sockets[0].getsockname()[1])
+        listens.set()
+        await server.serve_forever()
+
+    port, listens = [], threading.Event()
+    threading.Thread(target=asyncio.run, args=(serve(),), daemon=True).start()
+    listens.wait()
+    return port[0]
 
 
 def trust(library):
