@@ -21,7 +21,7 @@ missing=()
 for set in "$@"; do [[ -e $out/$set/$complete ]] || missing+=("$set"); done
 [[ ${#missing[@]} -gt 0 ]] || exit 0
 
-"$root/scripts/need.sh" cmake:cmake g++:g++ make:make pkg-config:pkg-config lib=libsodium:libsodium-dev >&2
+"$root/scripts/need.sh" cmake:cmake g++:g++ make:make pkg-config:pkg-config lib=libsodium:libsodium-dev lib=gnutls:libgnutls28-dev >&2
 
 source=$out/source/vendor/zeromq-src/vendor
 if [[ ! -e $source/CMakeLists.txt ]]; then
