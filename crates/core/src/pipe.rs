@@ -130,6 +130,12 @@ impl Pipe {
         }
     }
 
+    /// Whether `can_send` would say so without a look at anything.
+    #[inline(always)]
+    pub(crate) fn has_room_for_sure(&self) -> bool {
+        !self.ended && matches!(&self.outgoing, Outgoing::Queue(writer) if writer.has_room_for_sure())
+    }
+
     /// As `can_send`, for socket types where a message that is not sent is not lost. A sender that does not wait is refused when it has
     /// sent more than the high-water mark in one burst, though the kernel may have taken it all: else the mark would mean nothing to
     /// it, as the kernel's buffers hold thousands of small messages. The next try succeeds if there is room.
@@ -166,6 +172,22 @@ impl Pipe {
     /// asked `can_send` before the first part; later parts are always taken. The part's owned body may be taken or left (see `Part::consume`).
     #[inline]
     pub(crate) fn send(&mut self, part: &mut Part<'_>) {
+        // As a rule: a last part, and a short one.
+        if !part.more
+            && let Some(bytes) = part.copyable()
+            && let Outgoing::Queue(writer) = &mut self.outgoing
+            && writer.append_short(0, bytes)
+        {
+            self.in_message = false;
+            writer.publish();
+            self.published(bytes.len(), part.patient);
+        } else {
+            self.send_part(part);
+        }
+    }
+
+    #[inline(never)]
+    fn send_part(&mut self, part: &mut Part<'_>) {
         let flags = if part.more { frame::MORE } else { 0 };
         let len = part.bytes().len();
         if len >= THROUGH_BYTES && flags == 0 && !self.in_message && self.writes_through(part) {
@@ -277,6 +299,27 @@ impl Pipe {
                 return Some(Received { len: head.len, more: head.flags & frame::MORE != 0 });
             }
         }
+    }
+
+    /// Receives the next part if it is a whole message and known to be there; `None` says nothing about whether `recv` finds one.
+    #[inline(always)]
+    pub(crate) fn recv_single(&mut self, target: &mut Target<'_>) -> Option<Received> {
+        let Incoming::Queue(reader) = &mut self.incoming else { return None };
+        let len = match target {
+            Target::Buffer(buffer) => reader.read_single_into(buffer)?,
+            Target::Message(message) => {
+                let len = reader.read_single_message(message)?;
+                message.describe(self.peer.as_deref().map(|peer| &peer.metadata));
+                len
+            }
+        };
+        self.answering = true;
+        if let Link::Inproc(end) = &self.link
+            && let Some(most) = end.wanted()
+        {
+            self.make_room_for_peer(most);
+        }
+        Some(Received { len, more: false })
     }
 
     /// Receives the next frame whatever it is: a message part or a SUBSCRIBE or CANCEL command (`Head::flags` tells).

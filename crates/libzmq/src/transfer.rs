@@ -25,7 +25,7 @@ pub struct IoVec {
 /// Lets the same expression work on a socket of one thread or of many.
 macro_rules! on_socket {
     ($handle:expr, |$socket:ident| $body:expr) => {
-        entry::transfer($handle, |$socket| $body, |$socket| $body)
+        entry::transfer($handle, move |$socket| $body, move |$socket| $body)
     };
 }
 

@@ -217,13 +217,25 @@ pub(crate) unsafe fn copy_words(from: *const u8, to: *mut u8, n: usize) {
     // SAFETY: every word lies within the `n` bytes; the last one overlaps the one before where `n` is not a multiple.
     unsafe {
         if n >= 8 {
-            let last = n - 8;
             let mut at = 0;
-            while at < last {
+            while at + 32 < n {
                 word::<u64>(from, to, at);
-                at += 8;
+                word::<u64>(from, to, at + 8);
+                word::<u64>(from, to, at + 16);
+                word::<u64>(from, to, at + 24);
+                at += 32;
             }
-            word::<u64>(from, to, last);
+            let left = n - at;
+            if left > 8 {
+                word::<u64>(from, to, at);
+            }
+            if left > 16 {
+                word::<u64>(from, to, at + 8);
+            }
+            if left > 24 {
+                word::<u64>(from, to, at + 16);
+            }
+            word::<u64>(from, to, n - 8);
         } else if n >= 4 {
             word::<u32>(from, to, 0);
             word::<u32>(from, to, n - 4);
@@ -231,6 +243,23 @@ pub(crate) unsafe fn copy_words(from: *const u8, to: *mut u8, n: usize) {
             word::<u8>(from, to, 0);
             word::<u8>(from, to, n / 2);
             word::<u8>(from, to, n - 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_every_length_are_copied_and_nothing_beside_them() {
+        let from: Vec<u8> = (0..=255).collect();
+        for n in 0..256 {
+            let mut to = [0xAA; 256 + 16];
+            // SAFETY: both have room for `n` bytes from where they begin here.
+            unsafe { copy_words(from.as_ptr(), to.as_mut_ptr().add(8), n) };
+            assert_eq!(to[8..8 + n], from[..n]);
+            assert!(to[..8].iter().chain(&to[8 + n..]).all(|&byte| byte == 0xAA), "{n} bytes");
         }
     }
 }

@@ -63,6 +63,21 @@ impl Rotation {
     /// Sends one part: the first one to the next pipe with room, the others after it. Again: no pipe has room.
     #[inline]
     pub(crate) fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+        // As a rule: a message of one part, and room where it is to go.
+        if !(part.more | self.in_message | self.dropping)
+            && let Some(&id) = self.pipes.get(self.current)
+            && let Some(pipe) = pipes.get(id)
+            && pipe.has_room_for_sure()
+        {
+            self.advance();
+            pipe.send(part);
+            return Ok(());
+        }
+        self.send_by_turns(pipes, part)
+    }
+
+    #[inline(never)]
+    fn send_by_turns(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
         if part.more && self.single {
             return Err(Error::Invalid);
         }
@@ -254,6 +269,20 @@ impl FairQueue {
     /// Receives the next part, of the begun message if there is one.
     #[inline]
     pub(crate) fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+        // As a rule: a message of one part, at hand where it is to come from.
+        if !self.in_message
+            && let Some(&id) = self.active.get(self.current)
+            && let Some(pipe) = pipes.get(id)
+            && let Some(received) = pipe.recv_single(target)
+        {
+            self.advance();
+            return Ok(received);
+        }
+        self.recv_by_turns(pipes, target)
+    }
+
+    #[inline(never)]
+    fn recv_by_turns(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
         if self.in_message {
             return self.go_on(pipes, target);
         }

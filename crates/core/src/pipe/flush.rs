@@ -106,7 +106,7 @@ impl Pipe {
     }
 
     /// A message was published.
-    #[inline]
+    #[inline(always)]
     pub(super) fn published(&mut self, len: usize, patient: bool) {
         match &self.link {
             Link::Wire(connection) => {

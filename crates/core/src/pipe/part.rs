@@ -35,6 +35,15 @@ impl<'a> Part<'a> {
         }
     }
 
+    /// The body's bytes, unless it may have to travel as it is, however short.
+    #[inline]
+    pub(crate) fn copyable(&self) -> Option<&[u8]> {
+        match &self.body {
+            Body::Owned(message) if message.is_foreign() => None,
+            _ => Some(self.bytes()),
+        }
+    }
+
     /// Empties an owned body: the part was consumed without reaching a pipe (dropped), or was copied everywhere it had to go.
     pub(crate) fn consume(&mut self) {
         if let Body::Owned(message) = &mut self.body {

@@ -277,6 +277,27 @@ impl FrameReader {
         Some(head)
     }
 
+    /// Reads the next frame into `out` if it is a whole message and known to lie together; what does not fit is dropped. Its length.
+    #[inline(always)]
+    pub(crate) fn read_single_into(&mut self, out: &mut [u8]) -> Option<usize> {
+        let (head, body) = self.together().filter(|(head, _)| head.ends_message())?;
+        // SAFETY: as in `read_into`.
+        unsafe { copy_body(body, out.as_mut_ptr(), head.len.min(out.len())) };
+        self.consume_together(head);
+        Some(head.len)
+    }
+
+    /// As `read_single_into`, into a message (see `read_message`).
+    #[inline(always)]
+    pub(crate) fn read_single_message(&mut self, out: &mut Message) -> Option<usize> {
+        let (head, body) = self.together().filter(|(head, _)| head.ends_message())?;
+        // SAFETY: as in `read_message`.
+        out.assign(unsafe { std::slice::from_raw_parts(body, head.len) });
+        out.set_more(false);
+        self.consume_together(head);
+        Some(head.len)
+    }
+
     #[inline(never)]
     fn read_into_slow(&mut self, out: &mut [u8]) -> Option<Head> {
         let (head, mut body) = self.find()?;

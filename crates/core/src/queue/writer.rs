@@ -107,18 +107,26 @@ impl FrameWriter {
     /// Appends one frame with a copy of `body`; `flags` are `frame::MORE` and `frame::COMMAND`. Not visible before `publish`.
     #[inline]
     pub(crate) fn append(&mut self, flags: u8, body: &[u8]) {
-        let n = body.len();
-        if n < 256 && n + 2 <= self.end.room() {
-            let at = self.end.at;
-            trace::wrote(self.end.node, at, n + 2);
-            // SAFETY: `room` bytes behind `at` are ours to write.
-            unsafe { at.cast::<[u8; 2]>().write([flags, n as u8]) };
-            // SAFETY: as above, and the body lies elsewhere.
-            unsafe { copy_words(body.as_ptr(), at.wrapping_add(2), n) };
-            self.end.at = at.wrapping_add(n + 2);
-        } else {
+        if !self.append_short(flags, body) {
             self.append_long(flags, body);
         }
+    }
+
+    /// As `append`, if the frame is a short one and there is room for it; false if not.
+    #[inline(always)]
+    pub(crate) fn append_short(&mut self, flags: u8, body: &[u8]) -> bool {
+        let n = body.len();
+        if n >= 256 || n + 2 > self.end.room() {
+            return false;
+        }
+        let at = self.end.at;
+        trace::wrote(self.end.node, at, n + 2);
+        // SAFETY: `room` bytes behind `at` are ours to write.
+        unsafe { at.cast::<[u8; 2]>().write([flags, n as u8]) };
+        // SAFETY: as above, and the body lies elsewhere.
+        unsafe { copy_words(body.as_ptr(), at.wrapping_add(2), n) };
+        self.end.at = at.wrapping_add(n + 2);
+        true
     }
 
     #[inline(never)]
