@@ -38,7 +38,9 @@ pub fn run(input: &[u8]) {
     let mut reader = Reader::new(input);
     let (kind, flags, cut) = (reader.choice(&KINDS), reader.byte(), reader.byte());
     // STREAM has no WebSocket.
-    let (websocket, begun, sends) = (flags & 1 != 0 && kind != 11, flags & 2 != 0, flags & 4 != 0);
+    let (websocket, begun) = (flags & 1 != 0 && kind != 11, flags & 2 != 0);
+    // A REP that owes an answer reads no further, and does not see the end.
+    let sends = flags & 4 != 0 || kind == 4;
     let mut stream = Vec::new();
     if begun {
         stream = beginning(kind, websocket);
