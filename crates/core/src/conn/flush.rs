@@ -27,6 +27,10 @@ pub(super) struct Times {
     cost_max: u64,
     /// So long without a message, and the next one begins a burst.
     quiet: u64,
+    /// Pauses between bursts count as no longer than this.
+    pause_max: u64,
+    /// After a longer one nothing is held: it may be that nobody looks after it.
+    seldom: u64,
     /// A thread that does anything but flushing for so long sends to no crowd (see `crowd`).
     pub(super) crowd: u64,
 }
@@ -43,6 +47,8 @@ pub(super) fn times() -> &'static Times {
             blocked: ticks(20_000),
             cost_max: ticks(15_000),
             quiet: ticks(10_000),
+            pause_max: ticks(1_000_000),
+            seldom: ticks(10_000_000),
             crowd: ticks(50_000),
         }
     })
@@ -62,7 +68,8 @@ fn this_thread() -> usize {
 const SURE: u8 = 8;
 
 /// How long the last bursts were. Programs often send the same number of messages together, again and again: the last one of a burst as
-/// long as an earlier one is written at once, instead of by the residual timer.
+/// long as an earlier one is written at once, instead of by the residual timer. Where that can be relied upon, and all of a burst is there
+/// in less time than a write takes, its first message is held until then as well: else the others would have to wait for it to be written.
 #[derive(Debug, Default)]
 struct Bursts {
     /// Messages of the current burst that were flushed; wraps, so that with `FlushRule::since` it gives their number.
@@ -79,22 +86,33 @@ struct Bursts {
     left: bool,
     /// It is longer than any of the last ones.
     overdue: bool,
+    /// Average pause before a burst. A sender that is interrupted by somebody else on its core pauses as well, but not as long.
+    pause: u64,
+    /// Average time from the first message of a burst to its foreseen end, without that of the flushes between.
+    span: u64,
+    /// What the thread had spent in flushes when the current burst began.
+    spent: u64,
+    /// Nothing of the current burst is to be written before its foreseen end.
+    held: bool,
 }
 
 impl Bursts {
     /// A message is looked at, `since` the last flush at `last`. Whether a burst is likely to end with it, and how many messages further
     /// on the next likely end is.
     fn look(&mut self, now: u64, since: u32, last: u64, cost: u64) -> (bool, u32) {
-        if now.saturating_sub(self.seen.max(last)) > times().quiet {
+        let pause = now.saturating_sub(self.seen.max(last));
+        if pause > times().quiet {
             let length = self.flushed.wrapping_add(since).wrapping_sub(1);
-            let worth_it = now.saturating_sub(self.began) > 4 * cost;
-            self.lengths[usize::from(self.slot % 4)] = if worth_it { length } else { 0 };
-            self.slot = self.slot.wrapping_add(1);
-            self.began = now;
-            self.flushed = 1u32.wrapping_sub(since);
-            self.sure = if since == 1 { self.sure.saturating_add(1) } else { 0 };
+            let usual = self.pause;
+            self.pause = (usual * 7 + pause.min(times().pause_max)) / 8;
+            let whole = self.lengths.contains(&length) || self.lengths.iter().all(|&known| known <= length);
+            if whole || pause > usual / 4 {
+                self.begin(now, since, length, cost);
+                self.held = self.holds(pause, cost);
+            } else if since > 1 {
+                self.sure /= 2;
+            }
             self.left = false;
-            self.overdue = false;
         }
         self.seen = now;
         let count = self.flushed.wrapping_add(since);
@@ -106,7 +124,34 @@ impl Bursts {
             // Nobody was told, since it was believed to end.
             self.left &= self.sure < SURE;
         }
+        let flushing = SPENT.get().saturating_sub(self.spent);
+        let elapsed = now.saturating_sub(self.began).saturating_sub(flushing);
+        if self.held && elapsed > cost {
+            // Not this time, and not the next times.
+            self.held = false;
+            self.span = times().cost_max;
+        } else if ends {
+            self.span = (self.span * 3 + elapsed.min(times().cost_max)) / 4;
+        }
         (ends, ahead)
+    }
+
+    /// A burst begins at `now` with message `since` after the last flush; the one before was of `length`.
+    fn begin(&mut self, now: u64, since: u32, length: u32, cost: u64) {
+        let worth_it = now.saturating_sub(self.began) > 4 * cost;
+        self.lengths[usize::from(self.slot % 4)] = if worth_it { length } else { 0 };
+        self.slot = self.slot.wrapping_add(1);
+        self.began = now;
+        self.spent = SPENT.get();
+        self.flushed = 1u32.wrapping_sub(since);
+        self.sure = if since == 1 { (self.sure + 1).min(2 * SURE) } else { 0 };
+        self.overdue = false;
+    }
+
+    /// Whether a burst that has just begun after a pause may be held.
+    fn holds(&self, pause: u64, cost: u64) -> bool {
+        let equal = self.lengths.iter().all(|&length| length > 1 && length == self.lengths[0]);
+        equal && self.sure >= SURE && self.span < cost / 2 && pause < times().seldom
     }
 
     /// A batch has ended at `now`; the last flush was at `last`. What was foreseen was about single messages.
@@ -195,7 +240,8 @@ impl FlushRule {
             self.bursts.resume(now);
         }
         let (ends, ahead) = self.bursts.look(now, self.since, self.last, self.cost);
-        if due || (ends && !self.blocked) || (!self.blocked && pending >= FULL_BYTES) {
+        self.bursts.held &= !self.blocked && !reply;
+        if due && !self.bursts.held || !self.blocked && (ends || pending >= FULL_BYTES) {
             return Decision::Flush;
         }
         let step = if self.since < 4 {
@@ -282,6 +328,7 @@ impl FlushRule {
     /// Counts anew, and looks at the clock with the message of number `next`.
     fn restart(&mut self, next: u32) {
         self.bursts.flushed = self.bursts.flushed.wrapping_add(self.since);
+        self.bursts.held = false;
         self.since = 0;
         self.next = next;
     }
@@ -414,6 +461,99 @@ mod tests {
             "longer than foreseen"
         );
         assert_eq!(burst(32_000, 4), [flush, unforeseen, told, flush], "no more to be relied upon");
+    }
+
+    #[test]
+    fn an_interruption_is_neither_the_end_of_a_burst_nor_a_reason_to_tell_somebody() {
+        let mut rule = FlushRule::default();
+        for round in 1..20 {
+            let _ = burst(&mut rule, us(1000 * round), 10);
+        }
+        assert_eq!(rule.bursts.lengths, [10; 4]);
+        // Six messages, somebody else for 50 us, the other four.
+        let decisions: Vec<_> = (0..10u64)
+            .map(|n| {
+                rule.count();
+                let now = us(20_000) + if n < 6 { n } else { us(50) + n };
+                let decision = rule.decide(now, 66, 64, false);
+                if decision == Decision::Flush {
+                    rule.flushed(now, now, true);
+                }
+                decision
+            })
+            .collect();
+        let written: Vec<_> = (1..=10).filter(|&n| decisions[n - 1] == Decision::Flush).collect();
+        assert_eq!(written, [1, 7, 10], "at once, when the sender is back, and at the end");
+        assert!(!decisions.contains(&Decision::Later(Rest::Unforeseen)));
+        assert_eq!(rule.bursts.lengths, [10; 4]);
+        assert_eq!(burst(&mut rule, us(21_000), 10).last(), Some(&10));
+        assert_eq!(burst(&mut rule, us(21_050), 10).last(), Some(&10), "after a whole burst a short pause is one");
+    }
+
+    #[test]
+    fn interruptions_that_come_often_are_no_longer_taken_for_such() {
+        let mut rule = FlushRule::default();
+        for round in 1..20 {
+            let _ = burst(&mut rule, us(1000 * round), 10);
+        }
+        let mut rounds = 0;
+        while rule.bursts.sure >= SURE {
+            rounds += 1;
+            let _ = burst(&mut rule, us(20_000 + 50 * rounds), 4);
+        }
+        assert!(rounds <= 5, "{rounds}");
+        for round in 1..20 {
+            let _ = burst(&mut rule, us(21_000 + 50 * round), 4);
+        }
+        assert_eq!(burst(&mut rule, us(22_000), 4).last(), Some(&4));
+    }
+
+    /// Sends bursts of `messages`, one every `work` ns, until it is foreseen how long they are; a write takes 10 us. Then one at `start`
+    /// and which messages of it were written.
+    fn held(work: u64, messages: u64, pause: u64, reply: bool) -> Vec<u64> {
+        let ticks = tautline_io::clock::nanos_to_ticks;
+        let mut rule = FlushRule::default();
+        let (mut now, mut written) = (us(1000), Vec::new());
+        for round in 0..40 {
+            written.clear();
+            now += us(if round == 39 { pause } else { 1000 });
+            for number in 1..=messages {
+                now += ticks(work);
+                if rule.count() && rule.decide(now, 66, 64, reply) == Decision::Flush {
+                    rule.flushed(now, now + us(10), true);
+                    now += us(10);
+                    written.push(number);
+                }
+            }
+        }
+        written
+    }
+
+    #[test]
+    fn a_burst_that_is_foreseen_and_short_is_written_at_once_when_it_is_whole() {
+        assert_eq!(held(100, 10, 1000, false), [10]);
+        assert_eq!(held(100, 2, 1000, false), [2]);
+        assert_eq!(held(100, 10, 1000, true).first(), Some(&1), "a peer waits for it");
+        assert_eq!(held(100, 10, 20_000, false), [1, 10], "after a long time nobody looks");
+        assert_eq!(held(100, 1, 1000, false), [1]);
+        assert_eq!(held(1_500, 10, 1000, false).first(), Some(&1), "too long to be held");
+    }
+
+    #[test]
+    fn what_is_held_is_written_when_it_takes_longer_than_foreseen() {
+        let mut rule = FlushRule::default();
+        rule.cost = us(8);
+        rule.bursts = Bursts { flushed: 10, lengths: [10; 4], sure: SURE, pause: us(1000), ..Bursts::default() };
+        let mut decide = |at: u64| {
+            rule.count();
+            rule.decide(at, 66, 64, false)
+        };
+        let foreseen = Decision::Later(Rest::Foreseen);
+        let first = us(5000);
+        assert_eq!([first, first + us(2), first + us(7)].map(&mut decide), [foreseen; 3]);
+        assert_eq!(decide(first + us(9)), Decision::Flush);
+        rule.flushed(first + us(9), first + us(10), true);
+        assert!(!rule.bursts.holds(us(1000), rule.cost), "and the next burst is not held");
     }
 
     #[test]
