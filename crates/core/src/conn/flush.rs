@@ -272,10 +272,16 @@ impl FlushRule {
     fn is_due(&self, now: u64, reply: bool) -> bool {
         let times = times();
         let elapsed = now.saturating_sub(self.last);
-        // With many peers the flushes of the others make each one's gap pass: half of the time must be left for messages.
-        let others =
-            if !reply && self.thread == this_thread() { SPENT.get().saturating_sub(self.spent) } else { 0 };
-        let gap = self.stream_gap().max(times.floor).max(self.cost / 4).max(others.saturating_mul(2));
+        let gap = if reply {
+            // All that the peer has sent is answered: nothing would be gained by waiting for more.
+            self.gap
+        } else {
+            // With many peers the flushes of the others make each one's gap pass: half of the time must be left for messages.
+            let here = self.thread == this_thread();
+            let others = if here { SPENT.get().saturating_sub(self.spent) } else { 0 };
+            self.stream_gap().max(self.cost / 4).max(others.saturating_mul(2))
+        };
+        let gap = gap.max(times.floor);
         elapsed >= if self.blocked { gap.max(times.blocked) } else { gap }
     }
 
@@ -487,7 +493,11 @@ mod tests {
         assert!(!decisions.contains(&Decision::Later(Rest::Unforeseen)));
         assert_eq!(rule.bursts.lengths, [10; 4]);
         assert_eq!(burst(&mut rule, us(21_000), 10).last(), Some(&10));
-        assert_eq!(burst(&mut rule, us(21_050), 10).last(), Some(&10), "after a whole burst a short pause is one");
+        assert_eq!(
+            burst(&mut rule, us(21_050), 10).last(),
+            Some(&10),
+            "after a whole burst a short pause is one"
+        );
     }
 
     #[test]
@@ -543,7 +553,8 @@ mod tests {
     fn what_is_held_is_written_when_it_takes_longer_than_foreseen() {
         let mut rule = FlushRule::default();
         rule.cost = us(8);
-        rule.bursts = Bursts { flushed: 10, lengths: [10; 4], sure: SURE, pause: us(1000), ..Bursts::default() };
+        rule.bursts =
+            Bursts { flushed: 10, lengths: [10; 4], sure: SURE, pause: us(1000), ..Bursts::default() };
         let mut decide = |at: u64| {
             rule.count();
             rule.decide(at, 66, 64, false)

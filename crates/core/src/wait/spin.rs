@@ -26,6 +26,10 @@ const NEAR: u32 = 2;
 /// The part of its time that a thread may lose in yields in the long run: one in so many.
 const LOSS: u64 = 8;
 
+/// Waits that end in a sleep weigh one each; from so many on the next one is expected to, and no more are counted than `MOST_SLEEPS`.
+const SLEEPS: u32 = 4;
+const MOST_SLEEPS: u32 = 16;
+
 /// The limits in clock ticks.
 struct Limits {
     spin: u64,
@@ -108,6 +112,27 @@ impl Luck {
 
 thread_local! {
     static LUCK: Cell<Luck> = const { Cell::new(Luck { skip: 0, back: 0, wins: 0, near: 0, probe_skip: 0, probe_back: 0, typical: 0, lost: 0, lost_at: 0 }) };
+}
+
+thread_local! {
+    /// How many of the last waits have ended in a sleep, halved with each that did not.
+    static SLEPT: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether a wait is likely to end in a sleep: then it is no use to look before.
+pub(super) fn sleeps_as_a_rule() -> bool {
+    SLEPT.get() >= SLEEPS
+}
+
+/// A wait has found at once what it was for.
+pub(super) fn found() {
+    SLEPT.set(SLEPT.get() / 2);
+}
+
+/// A sleep that nothing was looked at before has lasted so many ticks.
+pub(super) fn slept_unseen(ticks: u64) {
+    // In less time nobody goes to sleep and is woken: it was there before.
+    if ticks < limits().pressed { found() } else { slept(ticks) }
 }
 
 /// Whether this wait may spin; the second value says that it does so on probation.
@@ -244,6 +269,7 @@ fn usual_limit(limits: &Limits) -> u64 {
 
 /// A wait that has ended in a sleep was over after so many ticks.
 pub(crate) fn slept(ticks: u64) {
+    SLEPT.set((SLEPT.get() + 1).min(MOST_SLEEPS));
     let mut luck = LUCK.get();
     if ticks < limits().near {
         luck.near += 1;
@@ -256,6 +282,7 @@ pub(crate) fn slept(ticks: u64) {
 }
 
 fn won(on_probation: bool, ticks: u64) {
+    SLEPT.set(0);
     let mut luck = LUCK.get();
     luck.note(ticks);
     luck.back = 0;
@@ -291,6 +318,23 @@ fn pressed(limits: &Limits) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_has_slept_a_few_times_looks_no_more_until_there_was_something() {
+        let long = limits().pressed * 2;
+        assert!(!sleeps_as_a_rule());
+        (0..100).for_each(|_| slept(long));
+        assert!(sleeps_as_a_rule());
+        slept_unseen(0);
+        assert!(sleeps_as_a_rule(), "once does not count");
+        slept_unseen(long);
+        (0..2).for_each(|_| slept_unseen(0));
+        assert!(!sleeps_as_a_rule());
+        (0..SLEEPS).for_each(|_| slept(long));
+        assert!(sleeps_as_a_rule());
+        won(false, 0);
+        assert!(!sleeps_as_a_rule(), "spinning is better");
+    }
 
     #[test]
     fn a_thread_that_loses_much_of_its_time_notices_and_one_that_loses_little_does_not() {
