@@ -10,6 +10,8 @@
 mod alarm;
 pub(crate) mod baton;
 #[cfg(not(loom))]
+mod bursts;
+#[cfg(not(loom))]
 pub(crate) mod crowd;
 pub(crate) mod dirty;
 #[cfg(not(loom))]

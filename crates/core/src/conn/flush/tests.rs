@@ -1,0 +1,351 @@
+//! The flush rule, with a clock of its own.
+
+use super::super::bursts::SURE;
+use super::*;
+
+fn us(n: u64) -> u64 {
+    tautline_io::clock::nanos_to_ticks(n * 1000)
+}
+
+#[test]
+fn the_first_message_of_a_lull_is_written_at_once() {
+    let mut rule = FlushRule::default();
+    assert!(rule.count());
+    assert_eq!(rule.decide(us(1000), 66, 64, false), Decision::Flush);
+}
+
+#[test]
+fn a_stream_waits_for_its_gap_or_for_64_kib() {
+    let mut rule = FlushRule::default();
+    let mut now = us(1000);
+    rule.count();
+    rule.decide(now, 66, 64, false);
+    rule.flushed(now, now, true);
+    for k in 1..=4 {
+        rule.count();
+        assert_ne!(rule.decide(now + 1, 66 * k, 64, false), Decision::Flush);
+    }
+    rule.count();
+    assert_eq!(rule.decide(now + 1, FULL_BYTES, 64, false), Decision::Flush);
+    now += us(1);
+    rule.flushed(now, now, true);
+    rule.count();
+    assert_eq!(rule.decide(now + us(9), 66, 64, false), Decision::Flush);
+}
+
+#[test]
+fn the_gap_grows_with_bursts_and_is_bounded() {
+    let mut rule = FlushRule::default();
+    for _ in 0..20 {
+        for _ in 0..4 {
+            rule.count();
+        }
+        rule.flushed(us(1), us(2), true);
+    }
+    assert_eq!(rule.gap, times().gap_max);
+    rule.count();
+    rule.flushed(us(3), us(4), true);
+    assert_eq!(rule.gap, times().gap_max / 2);
+}
+
+/// Sends a burst at `start`, a message every 100 ns; the numbers of the messages after which it was written.
+fn burst(rule: &mut FlushRule, start: u64, messages: u64) -> Vec<u64> {
+    let mut written = Vec::new();
+    for number in 1..=messages {
+        let now = start + tautline_io::clock::nanos_to_ticks(number * 100);
+        // What is left of the burst before, others have written: they give a hint with which the first message is looked at.
+        if (rule.count() || number == 1) && rule.decide(now, 66, 64, false) == Decision::Flush {
+            rule.flushed(now, now + 1, true);
+            written.push(number);
+        }
+    }
+    written
+}
+
+#[test]
+fn the_end_of_a_burst_as_long_as_the_last_ones_is_written_at_once() {
+    let mut rule = FlushRule::default();
+    assert_eq!(burst(&mut rule, us(1000), 3), [1]);
+    assert_eq!(burst(&mut rule, us(2000), 3), [1, 3], "the length of the first one is known now");
+    assert_eq!(burst(&mut rule, us(3000), 4), [1, 3], "a longer one: the rest waits");
+    assert_eq!(burst(&mut rule, us(4000), 3), [1, 3]);
+}
+
+#[test]
+fn the_end_of_a_long_burst_is_foreseen_without_looking_at_every_message() {
+    let mut rule = FlushRule::default();
+    for (round, length) in [1000, 77, 300, 300, 1000, 77].into_iter().enumerate() {
+        let written = burst(&mut rule, us(1000 * (1 + round as u64)), length);
+        assert_eq!(written.last() == Some(&length), round >= 3, "round {round}: {written:?}");
+    }
+    assert!(rule.next == 1, "and the next one begins with a look");
+}
+
+#[test]
+fn what_no_burst_before_foretells_is_somebodys_to_write() {
+    let mut rule = FlushRule::default();
+    let mut burst = |at: u64, messages: u64| {
+        let decisions = (0..messages).map(|n| {
+            rule.count();
+            let now = us(at) + n;
+            let decision = rule.decide(now, 66, 64, false);
+            if decision == Decision::Flush {
+                rule.flushed(now, now, true);
+            }
+            decision
+        });
+        decisions.collect::<Vec<_>>()
+    };
+    let (flush, told) = (Decision::Flush, Decision::Later(Rest::Told));
+    let (unforeseen, foreseen) = (Decision::Later(Rest::Unforeseen), Decision::Later(Rest::Foreseen));
+    assert_eq!(burst(1000, 4), [flush, unforeseen, told, told]);
+    for round in 2..2 + u64::from(SURE) {
+        assert_eq!(burst(1000 * round, 4), [flush, unforeseen, told, flush], "round {round}");
+    }
+    assert_eq!(burst(30_000, 4), [flush, foreseen, foreseen, flush]);
+    assert_eq!(
+        burst(31_000, 6),
+        [flush, foreseen, foreseen, flush, unforeseen, told],
+        "longer than foreseen"
+    );
+    assert_eq!(burst(32_000, 4), [flush, unforeseen, told, flush], "no more to be relied upon");
+}
+
+#[test]
+fn an_interruption_is_neither_the_end_of_a_burst_nor_a_reason_to_tell_somebody() {
+    let mut rule = FlushRule::default();
+    for round in 1..20 {
+        let _ = burst(&mut rule, us(1000 * round), 10);
+    }
+    assert_eq!(rule.bursts.lengths, [10; 4]);
+    // Six messages, somebody else for 50 us, the other four.
+    let decisions: Vec<_> = (0..10u64)
+        .map(|n| {
+            rule.count();
+            let now = us(20_000) + if n < 6 { n } else { us(50) + n };
+            let decision = rule.decide(now, 66, 64, false);
+            if decision == Decision::Flush {
+                rule.flushed(now, now, true);
+            }
+            decision
+        })
+        .collect();
+    let written: Vec<_> = (1..=10).filter(|&n| decisions[n - 1] == Decision::Flush).collect();
+    assert_eq!(written, [1, 7, 10], "at once, when the sender is back, and at the end");
+    assert!(!decisions.contains(&Decision::Later(Rest::Unforeseen)));
+    assert_eq!(rule.bursts.lengths, [10; 4]);
+    assert_eq!(burst(&mut rule, us(21_000), 10).last(), Some(&10));
+    assert_eq!(
+        burst(&mut rule, us(21_050), 10).last(),
+        Some(&10),
+        "after a whole burst a short pause is one"
+    );
+}
+
+#[test]
+fn interruptions_that_come_often_are_no_longer_taken_for_such() {
+    let mut rule = FlushRule::default();
+    for round in 1..20 {
+        let _ = burst(&mut rule, us(1000 * round), 10);
+    }
+    let mut rounds = 0;
+    while rule.bursts.sure >= SURE {
+        rounds += 1;
+        let _ = burst(&mut rule, us(20_000 + 50 * rounds), 4);
+    }
+    assert!(rounds <= 5, "{rounds}");
+    for round in 1..20 {
+        let _ = burst(&mut rule, us(21_000 + 50 * round), 4);
+    }
+    assert_eq!(burst(&mut rule, us(22_000), 4).last(), Some(&4));
+}
+
+/// Sends bursts of `messages`, one every `work` ns, until it is foreseen how long they are; a write takes 10 us. Then one at `start`
+/// and which messages of it were written.
+fn held(work: u64, messages: u64, pause: u64, reply: bool) -> Vec<u64> {
+    let ticks = tautline_io::clock::nanos_to_ticks;
+    let mut rule = FlushRule::default();
+    let (mut now, mut written) = (us(1000), Vec::new());
+    for round in 0..40 {
+        written.clear();
+        now += us(if round == 39 { pause } else { 1000 });
+        for number in 1..=messages {
+            now += ticks(work);
+            if rule.count() && rule.decide(now, 66, 64, reply) == Decision::Flush {
+                rule.flushed(now, now + us(10), true);
+                now += us(10);
+                written.push(number);
+            }
+        }
+    }
+    written
+}
+
+#[test]
+fn a_burst_that_is_foreseen_and_short_is_written_at_once_when_it_is_whole() {
+    assert_eq!(held(100, 10, 1000, false), [10]);
+    assert_eq!(held(100, 2, 1000, false), [2]);
+    assert_eq!(held(100, 10, 1000, true).first(), Some(&1), "a peer waits for it");
+    assert_eq!(held(100, 10, 20_000, false), [1, 10], "after a long time nobody looks");
+    assert_eq!(held(100, 1, 1000, false), [1]);
+    assert_eq!(held(1_500, 10, 1000, false).first(), Some(&1), "too long to be held");
+}
+
+#[test]
+fn what_is_held_is_written_when_it_takes_longer_than_foreseen() {
+    let mut rule = FlushRule { cost: us(8), ..FlushRule::default() };
+    rule.bursts.flushed = 10;
+    rule.bursts.lengths = [10; 4];
+    rule.bursts.sure = SURE;
+    let mut decide = |at: u64| {
+        rule.count();
+        rule.decide(at, 66, 64, false)
+    };
+    let foreseen = Decision::Later(Rest::Foreseen);
+    let first = us(5000);
+    assert_eq!([first, first + us(2), first + us(7)].map(&mut decide), [foreseen; 3]);
+    assert_eq!(decide(first + us(9)), Decision::Flush);
+    rule.flushed(first + us(9), first + us(10), true);
+    assert!(!rule.bursts.holds(us(1000), rule.cost), "and the next burst is not held");
+}
+
+#[test]
+fn a_reply_does_not_wait_for_what_singles_do() {
+    let decide = |reply| {
+        let mut rule = FlushRule { cost: us(12), ..FlushRule::default() };
+        rule.count();
+        rule.flushed(us(1000), us(1010), true);
+        rule.count();
+        rule.decide(us(1012), 66, 64, reply)
+    };
+    assert_eq!(decide(true), Decision::Flush);
+    assert_ne!(decide(false), Decision::Flush);
+}
+
+#[test]
+fn time_that_others_took_is_no_lull() {
+    let mut rule = FlushRule::default();
+    for round in 1..4 {
+        assert_eq!(burst(&mut rule, us(1000 * round), 1), [1]);
+    }
+    rule.count();
+    rule.decide(us(5000), 66, 64, false);
+    rule.flushed(us(5000), us(5000), true);
+    rule.count();
+    assert_ne!(rule.decide(us(5000) + 1, 66, 64, false), Decision::Flush);
+    rule.resume(us(5050));
+    rule.count();
+    rule.decide(us(5051), 66, 64, false);
+    assert_eq!(rule.bursts.began, us(5000));
+}
+
+/// Sends `messages` as a program does that works `work` ns on each, or, if it is `paced`, has one due every `work` ns; a write takes 3 µs
+/// of its time. How many writes there were.
+fn stream(rule: &mut FlushRule, messages: u64, work: u64, paced: bool) -> u64 {
+    let ticks = tautline_io::clock::nanos_to_ticks;
+    let (mut now, mut due, mut writes) = (rule.last + ticks(work), rule.last, 0);
+    for _ in 0..messages {
+        due += ticks(work);
+        now = if paced { due.max(now + ticks(50)) } else { now + ticks(work) };
+        if rule.count() && rule.decide(now, 66, 64, false) == Decision::Flush {
+            rule.flushed(now, now + ticks(3_000), true);
+            now += ticks(3_000);
+            writes += 1;
+        }
+    }
+    writes
+}
+
+#[test]
+fn the_messages_of_a_saturated_sender_are_written_many_at_a_time() {
+    let mut rule = FlushRule::default();
+    stream(&mut rule, 500, 1_000, false);
+    let writes = stream(&mut rule, 10_000, 1_000, false);
+    assert!((100..250).contains(&writes), "{writes} writes, one in 64 us");
+    let later = rule.last + us(1_000);
+    assert_eq!(burst(&mut rule, later, 1), [1], "after a lull, at once");
+}
+
+#[test]
+fn the_messages_of_a_paced_sender_hardly_wait() {
+    for interval in [4_000, 5_000, 8_000, 12_000, 100_000] {
+        let mut rule = FlushRule::default();
+        stream(&mut rule, 1_000, interval, true);
+        let writes = stream(&mut rule, 10_000, interval, true);
+        assert!(writes > 9_900, "{writes} writes of a message every {interval} ns");
+    }
+}
+
+#[test]
+fn who_must_catch_up_is_not_taken_for_saturated() {
+    let mut rule = FlushRule::default();
+    stream(&mut rule, 1_000, 1_000, true);
+    let writes = stream(&mut rule, 10_000, 1_000, true);
+    assert!(writes > 700, "{writes} writes: the usual gap of 8 us, and 3 for the write");
+}
+
+#[test]
+fn a_batch_is_written_as_it_ends_unless_batches_make_a_stream() {
+    let mut rule = FlushRule::default();
+    let mut batch = |at: u64| {
+        (0..100).for_each(|_| assert!(rule.count() || rule.since < rule.next));
+        let decision = rule.end_batch(at);
+        if decision == Decision::Flush {
+            rule.flushed(at, at, true);
+        }
+        decision
+    };
+    let (flush, told) = (Decision::Flush, Decision::Later(Rest::Told));
+    let unforeseen = Decision::Later(Rest::Unforeseen);
+    assert_eq!([us(1000), us(1100), us(1200)].map(&mut batch), [flush; 3], "each in a lull");
+    assert_eq!([us(1300), us(1350), us(1400), us(1450)].map(&mut batch), [flush; 4], "the gap is 8 us now");
+    let stream = [us(1451), us(1452), us(1453), us(1458), us(1459), us(1460)].map(&mut batch);
+    assert_eq!(stream, [unforeseen, told, told, flush, told, told]);
+    assert_eq!(
+        [us(1500), us(1501)].map(&mut batch),
+        [flush, unforeseen],
+        "after a lull somebody must be told anew"
+    );
+}
+
+#[test]
+fn the_end_of_a_batch_that_is_written_in_part_follows_at_once() {
+    let mut rule = FlushRule::default();
+    let mut batch = |at: u64, long: bool, drained: bool| {
+        rule.count();
+        rule.flushed(at, at, drained);
+        if long {
+            rule.begin_long_batch();
+        }
+        rule.count();
+        rule.end_batch(at + 1)
+    };
+    assert_eq!(batch(us(1000), true, true), Decision::Flush);
+    assert_ne!(batch(us(1100), false, true), Decision::Flush, "that was for the one before");
+    assert_eq!(batch(us(1200), true, false), Decision::Later(Rest::Told), "the kernel is full");
+}
+
+#[test]
+fn a_full_kernel_buffer_suspends_the_size_rule() {
+    let mut rule = FlushRule::default();
+    rule.count();
+    rule.flushed(us(99), us(100), false);
+    rule.count();
+    assert_ne!(rule.decide(us(101), FULL_BYTES * 4, 64, false), Decision::Flush);
+    assert_eq!(rule.decide(us(121), FULL_BYTES * 4, 64, false), Decision::Flush);
+}
+
+#[test]
+fn the_clock_is_looked_at_less_often_in_a_stream_but_at_least_every_16() {
+    let mut rule = FlushRule::default();
+    let now = us(1000);
+    rule.flushed(now, now, true);
+    let mut looks = 0;
+    for n in 1..=200u64 {
+        if rule.count() {
+            looks += 1;
+            assert_ne!(rule.decide(now + 1, 66 * n, 64, false), Decision::Flush);
+        }
+    }
+    assert!((200 / 16..60).contains(&looks), "{looks}");
+}
