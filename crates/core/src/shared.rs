@@ -370,7 +370,7 @@ impl SharedSocket {
     pub(crate) fn refresh(&self, wanted: Wanted) -> Result<Wanted, Error> {
         let mut state = self.enter();
         self.inbox.waker().quieten();
-        let result = state.socket().and_then(|socket| socket.refresh(wanted, true));
+        let result = state.socket().and_then(|socket| socket.refresh_and_ask(wanted));
         self.pass_on(&mut state);
         result
     }

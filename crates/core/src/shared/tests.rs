@@ -213,3 +213,35 @@ fn pollers_and_receivers_share_a_socket() {
         });
     });
 }
+
+/// Who waits on descriptors (zmq_poller_fd) is told of room that an inproc peer makes, after a refused send and after a look alike.
+#[test]
+fn room_shows_on_the_descriptor_of_a_poller() {
+    with_watchdog(LIMIT, "room for pollers", || {
+        let context = Context::new();
+        let gather = shared(&context, SocketType::Gather);
+        let scatter = shared(&context, SocketType::Scatter);
+        for socket in [&gather, &scatter] {
+            for option in [23, 24] {
+                socket.with(|socket| socket.set_option(option, &2_i32.to_ne_bytes())).unwrap();
+            }
+        }
+        let endpoint = serve(&gather, "inproc://room-for-pollers");
+        scatter.with(|socket| socket.connect(&endpoint)).unwrap();
+        let watcher = Arc::new(WakeFd::new().unwrap());
+        scatter.watch(&watcher, 2).unwrap();
+        for looks in [false, true, false, true] {
+            while scatter.send(b"x", Flags::DONTWAIT).is_ok() {}
+            if looks {
+                watcher.drain();
+                assert!(!scatter.refresh(WRITE).unwrap().write);
+            }
+            while gather.recv(&mut [0; 8], Flags::DONTWAIT).is_ok() {}
+            let wake = watcher.as_fd().as_raw_fd();
+            let mut fds = [wake, scatter.wake_fd()].map(|fd| PollFd::new(fd, PollFd::IN));
+            poll::poll(&mut fds, None).unwrap();
+            assert!(scatter.refresh(WRITE).unwrap().write);
+        }
+        scatter.unwatch(&watcher);
+    });
+}

@@ -23,9 +23,19 @@ impl Socket {
     /// Sends if that is possible at once.
     pub(crate) fn try_send(&mut self, part: &mut Part<'_>) -> Result<(), Error> {
         self.check_alive()?;
-        let result = self.pattern.send(&mut self.pipes, part);
+        let mut result = self.pattern.send(&mut self.pipes, part);
+        if result == Err(Error::Again) && self.ask_for_room() {
+            result = self.pattern.send(&mut self.pipes, part);
+        }
         self.close_refused();
         result
+    }
+
+    /// As `refresh`, for somebody who is going to wait on a descriptor if there is nothing: it is told of room, too.
+    pub(crate) fn refresh_and_ask(&mut self, wanted: Wanted) -> Result<Wanted, Error> {
+        let mut can = self.refresh(wanted, true)?;
+        can.write = can.write || wanted.write && self.ask_for_room();
+        Ok(can)
     }
 
     /// Receives if that is possible at once; looks at the network.
