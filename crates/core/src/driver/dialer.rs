@@ -133,6 +133,11 @@ impl Dialer {
         lock(&self.state).lingering
     }
 
+    /// Whether there is no limit to that.
+    pub(super) fn lingers_for_ever(&self) -> bool {
+        lock(&self.state).linger_timer == 0
+    }
+
     /// The endpoint was disconnected: as `linger`, from any thread.
     pub(crate) fn disconnect(self: &Arc<Self>, linger: Option<Duration>) {
         let dialer = self.clone();

@@ -12,6 +12,7 @@ mod dialer;
 mod handshake;
 mod heartbeat;
 mod origin;
+mod parting;
 mod relay;
 mod residual;
 mod ringer;
@@ -118,6 +119,7 @@ impl Driver {
             unswept: Work::new(),
             timers: Timers::default(),
             timer_keys: 0,
+            partings: 0,
         };
         let thread = std::thread::Builder::new()
             .name(options.name.clone())
@@ -292,6 +294,8 @@ pub(crate) struct Turn {
     unswept: Work,
     timers: Timers,
     timer_keys: u64,
+    /// Streams without a socket whose last words are on their way: the thread does not end before them.
+    partings: usize,
 }
 
 impl Turn {
@@ -396,7 +400,10 @@ impl Turn {
             self.run_timers();
             sweeping = self.driver.sweep.run(&mut self.unswept);
             wakes::run();
-            if self.driver.stopping.load(Relaxed) && !self.driver.has_tasks.load(Relaxed) {
+            if self.driver.stopping.load(Relaxed)
+                && !self.driver.has_tasks.load(Relaxed)
+                && self.partings == 0
+            {
                 return;
             }
         }

@@ -32,4 +32,12 @@ impl Origin {
         let carrier = carrying.as_ref().map(|make| make()).transpose();
         carrier.map_err(|error| error.raw_os_error().unwrap_or(errno::EIO))
     }
+
+    /// Whether who lingers here has no limit but, of an accepted stream, its own.
+    pub(super) fn lingers_for_ever(&self) -> bool {
+        match self {
+            Origin::Accepted(_) => true,
+            Origin::Dialed(dialer) => dialer.lingers_for_ever(),
+        }
+    }
 }

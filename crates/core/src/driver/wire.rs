@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::handshake::Handshake;
 use super::heartbeat::Heartbeat;
 use super::origin::Origin;
+use super::parting::Parting;
 use super::{Acceptor, Dialer, Resident, Site, Source, Turn};
 use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
 use crate::message::Metadata;
@@ -382,7 +383,11 @@ impl Wire {
             Some(Flushed::Blocked) => {}
             // It has failed before.
             Some(Flushed::NoLink) => self.end(turn, Loss::Stream(errno::EPIPE)),
-            _ if !connection.has_pending() => self.end(turn, Loss::Closed),
+            _ if !connection.has_pending() => {
+                self.end(turn, Loss::Closed);
+                let patient = lock(&self.state).linger_timer == 0 && self.origin.lingers_for_ever();
+                Parting::begin(turn, self.stream.clone(), patient);
+            }
             _ => {}
         }
     }

@@ -175,6 +175,15 @@ impl Stream {
         matches!(poll(&mut fds, Some(Duration::ZERO)), Ok(1..)) && fds[0].revents & PollFd::HUP != 0
     }
 
+    /// TCP: how many bytes were written that the other end's system has not confirmed, one more if writing was
+    /// shut down. 0 where that is not known.
+    pub fn unconfirmed(&self) -> usize {
+        match self.family {
+            Family::V4 | Family::V6 => os::unconfirmed(self.as_fd()),
+            Family::Unix | Family::Vsock => 0,
+        }
+    }
+
     /// Ends one direction or both; the descriptor stays open.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         let how = match how {

@@ -1,11 +1,12 @@
 //! Socket options and peer credentials of Linux.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::address::{Address, RawAddress};
 use super::identity::Credentials;
 use super::option;
+use crate::sys::check;
 
 /// Whether Unix sockets have names outside the file system.
 pub(super) const HAS_ABSTRACT: bool = true;
@@ -59,4 +60,13 @@ pub(super) fn peer_credentials(fd: BorrowedFd<'_>) -> io::Result<Credentials> {
     // SAFETY: SO_PEERCRED's value is a ucred, three integers.
     let raw: libc::ucred = unsafe { option::read_struct(fd, libc::SOL_SOCKET, libc::SO_PEERCRED)? };
     Ok(Credentials { pid: raw.pid, uid: raw.uid, gid: raw.gid })
+}
+
+pub(super) fn unconfirmed(fd: BorrowedFd<'_>) -> usize {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the descriptor is open while borrowed; TIOCOUTQ (SIOCOUTQ) writes one int, which is ours.
+    match check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) }) {
+        Ok(_) => usize::try_from(bytes).unwrap_or(0),
+        Err(_) => 0,
+    }
 }
