@@ -4,10 +4,11 @@
  *   attack [SECONDS]      for each measurement, 3 by default
  *
  * A server(PULL) and a good client(PUSH, messages of 1 KiB as fast as they go) are processes of their own, and so is the attacker,
- * which is made of raw sockets. The attacker needs processor time too, and so takes it from the others on a small machine: therefore
- * an attack takes turns with a process that just burns as much, several times a second, and the two rates are held against each other.
- * Prints a line of tab-separated values for each: name, messages per second, per cent of the quiet rate, per cent of the rate beside a
- * burner, attacks per second, the attacker's share of a core, the server's memory in KiB.
+ * which is made of raw sockets. The attacker, and the system on its behalf, need processor time too, and so take it from the others on a
+ * small machine: therefore an attack takes turns, several times a second, with the same attack on another such server, and with a process
+ * that just burns as much, and the rates are held against each other. Prints a line of tab-separated values for each: name, messages per
+ * second, per cent of the quiet rate, per cent of the rate beside the attack elsewhere, per cent of the rate beside a burner, attacks per
+ * second, the attacker's share of a core, the server's memory in KiB.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,6 +39,8 @@ struct board
 };
 
 static struct board *board;
+/* The port that a process attacks. */
+static int target;
 static char server_public[41], server_secret[41], client_public[41], client_secret[41];
 
 static double now(void)
@@ -144,7 +147,7 @@ static int connected(int flags)
     int fd = socket(AF_INET, SOCK_STREAM | flags, 0), yes = 1;
     struct linger reset = {1, 0};
     address.sin_family = AF_INET;
-    address.sin_port = htons((uint16_t) board->port);
+    address.sin_port = htons((uint16_t) target);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (fd < 0)
         return -1;
@@ -235,13 +238,11 @@ static void burner(void)
     }
 }
 
-/* Adds the messages received and the time it took while one process is at work and the other one is not. */
-static void measure(pid_t works, pid_t rests, double seconds, double *messages, double *time)
+/* Adds the messages received and the time it took while one process of several is at work. */
+static void measure(const pid_t *processes, int count, int works, double seconds, double *messages, double *time)
 {
-    if (rests)
-        kill(rests, SIGSTOP);
-    if (works)
-        kill(works, SIGCONT);
+    for (int i = 0; i < count; i++)
+        kill(processes[i], i == works ? SIGCONT : SIGSTOP);
     uint64_t before = board->received;
     double began = now();
     rest(seconds);
@@ -249,10 +250,20 @@ static void measure(pid_t works, pid_t rests, double seconds, double *messages, 
     *time += now() - began;
 }
 
+static pid_t start_server(int *port)
+{
+    board->port = 0;
+    pid_t serving = start(server);
+    while (board->port == 0)
+        rest(0.01);
+    *port = board->port;
+    return serving;
+}
+
 static double rate(double seconds)
 {
     double messages = 0, time = 0;
-    measure(0, 0, seconds, &messages, &time);
+    measure(NULL, 0, 0, seconds, &messages, &time);
     return messages / time;
 }
 
@@ -274,44 +285,51 @@ int main(int argc, char **argv)
     must(zmq_curve_keypair(server_public, server_secret) == 0, "keys");
     must(zmq_curve_keypair(client_public, client_secret) == 0, "keys");
 
-    pid_t serving = start(server);
-    while (board->port == 0)
-        rest(0.01);
+    int port, elsewhere;
+    pid_t other = start_server(&elsewhere);
+    pid_t serving = start_server(&port);
     pid_t sending = start(client);
     rest(0.5);
     quiet = rate(seconds);
-    printf("quiet\t%.0f\t100\t100\t0\t0\t%ld\n", quiet, memory_of(serving));
+    printf("quiet\t%.0f\t100\t100\t100\t0\t0\t%ld\n", quiet, memory_of(serving));
     fflush(stdout);
     for (unsigned i = 0; i < sizeof attacks / sizeof *attacks; i++) {
         uint64_t before = board->attacks;
-        double began = now(), messages[2] = {0}, time[2] = {0};
-        pid_t attacking = start(attacks[i].body);
+        double began = now(), messages[3] = {0}, time[3] = {0};
+        pid_t works[3];
+        target = port;
+        works[0] = start(attacks[i].body);
         /* Until all connections of the slow ones are there; and to see what it takes. */
         rest(1);
-        double share = used_by(attacking) / (now() - began);
+        double share = used_by(works[0]) / (now() - began);
         double attempts = (board->attacks - before) / (now() - began);
         burn_share = share > 1 ? 1 : share;
-        pid_t burning = start(burner);
+        kill(works[0], SIGSTOP);
+        target = elsewhere;
+        works[1] = start(attacks[i].body);
+        rest(1);
+        works[2] = start(burner);
         long kib = 0;
         for (int round = 0; round < ROUNDS; round++) {
-            measure(attacking, burning, seconds / ROUNDS, &messages[0], &time[0]);
+            for (int work = 0; work < 3; work++)
+                measure(works, 3, work, seconds / ROUNDS, &messages[work], &time[work]);
             if (memory_of(serving) > kib)
                 kib = memory_of(serving);
-            measure(burning, attacking, seconds / ROUNDS, &messages[1], &time[1]);
         }
-        stop(attacking);
-        stop(burning);
+        for (int work = 0; work < 3; work++)
+            stop(works[work]);
         rest(0.2);
-        double under = messages[0] / time[0], beside = messages[1] / time[1];
-        printf("%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f\t%ld\n", attacks[i].name, under, 100 * under / quiet, 100 * under / beside,
-                attempts, share, kib);
+        double under = messages[0] / time[0], away = messages[1] / time[1], beside = messages[2] / time[2];
+        printf("%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f\t%ld\n", attacks[i].name, under, 100 * under / quiet, 100 * under / away,
+                100 * under / beside, attempts, share, kib);
         fflush(stdout);
-        if (under < 0.8 * beside)
+        if (under < 0.8 * away)
             failed++;
     }
     double after = rate(seconds);
-    printf("afterwards\t%.0f\t%.0f\t100\t0\t0\t%ld\n", after, 100 * after / quiet, memory_of(serving));
+    printf("afterwards\t%.0f\t%.0f\t100\t100\t0\t0\t%ld\n", after, 100 * after / quiet, memory_of(serving));
     stop(sending);
     stop(serving);
+    stop(other);
     return failed ? 2 : 0;
 }

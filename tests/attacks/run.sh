@@ -25,7 +25,7 @@ gcc -std=gnu99 -O2 -Wall -Wextra -I "$root/include" "$here/attack.c" "${librarie
 for library in "${libraries[@]}"; do
     echo "$library"
     {
-        printf 'beside\tmessages/s\t%% of quiet\t%% of burner\tattacks/s\tcores\tserver KiB\n'
+        printf 'beside\tmessages/s\t%% of quiet\t%% of elsewhere\t%% of burner\tattacks/s\tcores\tserver KiB\n'
         LD_LIBRARY_PATH=$library "$work/attack" "${SECONDS_EACH:-4}" || true
     } | column -t -s "$(printf '\t')"
 done

@@ -28,7 +28,8 @@ const FLOOD: u32 = 1024;
 /// No more are counted, so that a few peers that shake hands are enough for the flood to be over.
 const MOST_STRANGERS: u32 = 16 * FLOOD;
 /// In a flood: the pause after newcomers were accepted, as a multiple of the time that took, and its bounds. (The time may be long because
-/// somebody else had the processor.) A CURVE server keeps 77 % of a good client's rate beside 30,000 silent connections a second, 69 % with 3.
+/// somebody else had the processor.) A CURVE server keeps 77 % of a good client's rate beside 30,000 silent connections a second, 69 % with 3;
+/// and on two cores no more than that if another process is their target.
 const PAUSE: u32 = 5;
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 const MOST_PAUSE: Duration = Duration::from_millis(20);
