@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The soak: connect, kill, reconnect and terminate for SOAK_SECONDS (1800), beside sockets that wait for each other in all ways, then a
-# leak check under valgrind.
+# The soak: connect, kill, reconnect and terminate for SOAK_SECONDS (1800), beside sockets that wait for each other in all ways, and others
+# whose connections are cut, then a leak check under valgrind.
 #
 #   tests/soak/run.sh           ours: builds and uses target/release/libzmq.so
 #   tests/soak/run.sh LIBDIR    the libzmq.so.5 in LIBDIR, to check the soak itself
@@ -23,12 +23,13 @@ export LD_LIBRARY_PATH=$libdir
 flags=(-std=gnu11 -O2 -g -Wall -Wextra -I"$root/include" -pthread)
 gcc "${flags[@]}" "$here/soak.c" "$here/checked.c" -o "$work/soak" -l:libzmq.so.5 -L"$libdir"
 gcc "${flags[@]}" "$here/leak.c" "$here/checked.c" -o "$work/leak" -l:libzmq.so.5 -L"$libdir"
-
 gcc "${flags[@]}" "$here/waiting.c" "$here/checked.c" -o "$work/waiting" -l:libzmq.so.5 -L"$libdir"
+gcc "${flags[@]}" "$here/cuts.c" "$here/relay.c" "$here/checked.c" -o "$work/cuts" -l:libzmq.so.5 -L"$libdir"
 
-# Two of them on one processor each: what depends on who is interrupted when, shows there.
+# Two of each kind on one processor each: what depends on who is interrupted when, shows there.
 allowed=$(taskset -cp $$ | sed 's/.*: //')
 waiting=()
+cuts=()
 for seed in 1 2 3 4; do
     case $seed in
     1) on=${allowed%%[,-]*} ;;
@@ -37,15 +38,27 @@ for seed in 1 2 3 4; do
     esac
     taskset -c "$on" "$work/waiting" "${SOAK_SECONDS:-1800}" "$seed" &
     waiting+=($!)
+    if [[ $seed -le 2 ]]; then
+        taskset -c "$on" "$work/cuts" "${SOAK_SECONDS:-1800}" "$seed" &
+        cuts+=($!)
+    fi
 done
+
+# joined NAME JOB...: how many of the jobs have passed; false if not all.
+joined() {
+    local name=$1 passed=0 job
+    shift
+    for job in "$@"; do
+        wait "$job" && passed=$((passed + 1)) || true
+    done
+    echo "$name: $passed passed, $(($# - passed)) failed, 0 skipped"
+    [[ $passed -eq $# ]]
+}
 
 code=0
 python3 "$here/soak.py" "$work/soak" "$work" "${SOAK_SECONDS:-1800}" || code=1
-passed=0
-for job in "${waiting[@]}"; do
-    wait "$job" && passed=$((passed + 1)) || code=1
-done
-echo "waiting: $passed passed, $((4 - passed)) failed, 0 skipped"
+joined waiting "${waiting[@]}" || code=1
+joined cuts "${cuts[@]}" || code=1
 
 if timeout 300 "$work/leak" && timeout 600 valgrind --quiet --leak-check=full --show-leak-kinds=definite,indirect \
     --errors-for-leak-kinds=definite,indirect --error-exitcode=9 --fair-sched=yes "$work/leak"; then

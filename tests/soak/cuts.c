@@ -1,0 +1,185 @@
+/* Connections that are cut at any byte, beside heartbeats: cuts SECONDS SEED
+ *
+ * A round takes a pattern, senders, high-water marks, messages of several parts and heartbeats at random. Between the senders and the
+ * receiver stands a relay that reads the frames it passes on, and now and then ends a connection behind some byte, with a FIN or a reset.
+ * It knows what must be: every message leaves its sender once and whole, what was passed on whole arrives, nothing else does, nothing
+ * twice, and in order until the first cut. (Behind a reset what was passed on may be lost. libzmq itself loses messages here: those that a closing
+ * sender has sent last, if a PONG comes then.) */
+
+#include "checked.h"
+#include "relay.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <zmq.h>
+
+enum
+{
+    HANG_SECONDS = 90
+};
+
+static const struct
+{
+    const char *name;
+    int sender, receiver;
+} patterns[] = {{"PUSH/PULL", ZMQ_PUSH, ZMQ_PULL}, {"DEALER/ROUTER", ZMQ_DEALER, ZMQ_ROUTER}, {"DEALER/DEALER", ZMQ_DEALER, ZMQ_DEALER}};
+
+static char shown[256];
+static uint64_t state;
+static relay between;
+static tally received;
+static atomic_uint senders_done;
+
+static unsigned below (uint64_t *random, unsigned limit)
+{
+    return (unsigned) (random_next (random) >> 33) % limit;
+}
+
+static void on_alarm (int signal)
+{
+    (void) signal;
+    (void) !write (2, shown, strlen (shown));
+    abort ();
+}
+
+static void set (void *socket, int option, int value)
+{
+    if (zmq_setsockopt (socket, option, &value, sizeof value) != 0)
+        fail ("an option is refused");
+}
+
+struct sender
+{
+    int type, number, heartbeat, mark;
+    unsigned count;
+    uint64_t random;
+};
+
+static void *send_all (void *argument)
+{
+    struct sender *sender = argument;
+    void *context = zmq_ctx_new (), *socket = zmq_socket (context, sender->type);
+    unsigned number;
+    set (socket, ZMQ_SNDHWM, sender->mark);
+    set (socket, ZMQ_RECONNECT_IVL, 1 + (int) below (&sender->random, 20));
+    set (socket, ZMQ_HEARTBEAT_IVL, sender->heartbeat);
+    /* The relay answers nothing while the receiver is slow. */
+    set (socket, ZMQ_HEARTBEAT_TIMEOUT, HANG_SECONDS * 1000);
+    if (zmq_connect (socket, between.endpoint) != 0)
+        fail ("connect");
+    for (number = 0; number < sender->count; number++) {
+        if (checked_send (socket, (uint64_t) sender->number, number, 0) != 0)
+            fail ("a message is refused");
+        if (below (&sender->random, 100) == 0)
+            usleep (below (&sender->random, 3000));
+    }
+    if (zmq_close (socket) != 0 || zmq_ctx_term (context) != 0)
+        fail ("a sender does not end");
+    atomic_fetch_add (&senders_done, 1);
+    return NULL;
+}
+
+/* Until everything that was passed on is there. */
+static void receive_all (void *socket, int skip, unsigned senders, uint64_t *random)
+{
+    uint64_t next[MOST_SENDERS] = {0};
+    unsigned total = 0, idle = 0;
+    set (socket, ZMQ_RCVTIMEO, 20);
+    for (;;) {
+        checked_header header;
+        /* In this order: nothing is passed on any more when there are neither senders nor connections. */
+        int over = atomic_load (&senders_done) == senders && atomic_load (&between.open) == 0;
+        if (over && (total == atomic_load (&between.passed_total) || (between.resets && idle > 15)))
+            return;
+        if (checked_recv (socket, skip, &header, 0) != 0) {
+            if (zmq_errno () != EAGAIN)
+                fail ("nothing can be received");
+            idle++;
+            continue;
+        }
+        if (header.sender >= senders)
+            fail ("a message has an unknown sender");
+        /* What is left of a connection that was cut is received in turn with the next one's. */
+        if (atomic_load (&between.cuts) == 0 && header.number != next[header.sender])
+            fail ("a message is not the next one");
+        next[header.sender] = header.number + 1;
+        received[header.sender][header.number]++;
+        total++;
+        idle = 0;
+        if (below (random, 200) == 0)
+            usleep (below (random, 3000));
+    }
+}
+
+static void check (const struct sender *senders, unsigned count)
+{
+    unsigned i, number;
+    for (i = 0; i < count; i++)
+        for (number = 0; number < senders[i].count; number++) {
+            if (!between.resets && between.left[i][number] != 1)
+                fail ("a message has never left its sender");
+            if (received[i][number] > between.passed[i][number] || (!between.resets && received[i][number] != between.passed[i][number]))
+                fail ("a message that was passed on is missing, or one is there that was not");
+        }
+}
+
+static void play_round (uint64_t number, uint64_t seed)
+{
+    static const int marks[] = {1, 2, 5, 30, 1000, 0};
+    struct sender senders[MOST_SENDERS];
+    pthread_t threads[MOST_SENDERS];
+    char endpoint[64];
+    size_t size = sizeof endpoint;
+    unsigned pattern = below (&state, 3), count = 1 + below (&state, MOST_SENDERS), i;
+    int heartbeat = below (&state, 3) == 0 ? 0 : 1 + (int) below (&state, 20);
+    void *context = zmq_ctx_new (), *socket = zmq_socket (context, patterns[pattern].receiver);
+
+    memset (received, 0, sizeof received);
+    senders_done = 0;
+    between.random = random_next (&state);
+    between.resets = below (&state, 4) == 0;
+    set (socket, ZMQ_RCVHWM, marks[below (&state, 6)]);
+    set (socket, ZMQ_LINGER, 0);
+    set (socket, ZMQ_HEARTBEAT_IVL, below (&state, 2) ? heartbeat : 0);
+    set (socket, ZMQ_HEARTBEAT_TIMEOUT, HANG_SECONDS * 1000);
+    if (zmq_bind (socket, "tcp://127.0.0.1:*") != 0 || zmq_getsockopt (socket, ZMQ_LAST_ENDPOINT, endpoint, &size) != 0)
+        fail ("bind");
+    between.receiver_port = atoi (strrchr (endpoint, ':') + 1);
+    snprintf (shown, sizeof shown, "cuts: hangs: round %llu of seed %llu: %s, %u senders, heartbeats %d ms%s\n", (unsigned long long) number,
+              (unsigned long long) seed, patterns[pattern].name, count, heartbeat, between.resets ? ", resets" : "");
+    alarm (HANG_SECONDS);
+    relay_start (&between);
+    for (i = 0; i < count; i++) {
+        struct sender sender = {patterns[pattern].sender, (int) i, heartbeat, marks[below (&state, 6)], 1 + below (&state, MOST_MESSAGES), 0};
+        sender.random = random_next (&state);
+        senders[i] = sender;
+        if (pthread_create (&threads[i], NULL, send_all, &senders[i]) != 0)
+            fail ("no thread");
+    }
+    receive_all (socket, patterns[pattern].receiver == ZMQ_ROUTER, count, &state);
+    for (i = 0; i < count; i++)
+        pthread_join (threads[i], NULL);
+    if (zmq_close (socket) != 0 || zmq_ctx_term (context) != 0)
+        fail ("the receiver does not end");
+    relay_stop (&between);
+    check (senders, count);
+}
+
+int main (int argc, char **argv)
+{
+    time_t end = time (NULL) + (argc > 1 ? atoi (argv[1]) : 10);
+    uint64_t seed = argc > 2 ? strtoull (argv[2], NULL, 10) : (uint64_t) getpid (), rounds = 0;
+    signal (SIGALRM, on_alarm);
+    signal (SIGPIPE, SIG_IGN);
+    state = seed * UINT64_C (0x9E3779B97F4A7C15) + 1;
+    while (time (NULL) < end)
+        play_round (rounds++, seed);
+    printf ("%llu rounds of cuts\n", (unsigned long long) rounds);
+    return 0;
+}
