@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The soak: connect, kill, reconnect and terminate for SOAK_SECONDS (1800), beside sockets that wait for each other in all ways, and others
-# whose connections are cut, then a leak check under valgrind.
+# The soak: connect, kill, reconnect and terminate for SOAK_SECONDS (1800), beside sockets that wait for each other in all ways, others
+# whose connections are cut, and publishers with slow subscribers, then a leak check under valgrind.
 #
 #   tests/soak/run.sh           ours: builds and uses target/release/libzmq.so
 #   tests/soak/run.sh LIBDIR    the libzmq.so.5 in LIBDIR, to check the soak itself
@@ -25,11 +25,13 @@ gcc "${flags[@]}" "$here/soak.c" "$here/checked.c" -o "$work/soak" -l:libzmq.so.
 gcc "${flags[@]}" "$here/leak.c" "$here/checked.c" -o "$work/leak" -l:libzmq.so.5 -L"$libdir"
 gcc "${flags[@]}" "$here/waiting.c" "$here/checked.c" -o "$work/waiting" -l:libzmq.so.5 -L"$libdir"
 gcc "${flags[@]}" "$here/cuts.c" "$here/relay.c" "$here/checked.c" -o "$work/cuts" -l:libzmq.so.5 -L"$libdir"
+gcc "${flags[@]}" "$here/crowd.c" "$here/checked.c" -o "$work/crowd" -l:libzmq.so.5 -L"$libdir"
 
-# Two of each kind on one processor each: what depends on who is interrupted when, shows there.
+# Some of them on one processor: what depends on who is interrupted when, shows there.
 allowed=$(taskset -cp $$ | sed 's/.*: //')
 waiting=()
 cuts=()
+crowds=()
 for seed in 1 2 3 4; do
     case $seed in
     1) on=${allowed%%[,-]*} ;;
@@ -41,6 +43,9 @@ for seed in 1 2 3 4; do
     if [[ $seed -le 2 ]]; then
         taskset -c "$on" "$work/cuts" "${SOAK_SECONDS:-1800}" "$seed" &
         cuts+=($!)
+    else
+        taskset -c "$on" "$work/crowd" "${SOAK_SECONDS:-1800}" "$seed" &
+        crowds+=($!)
     fi
 done
 
@@ -59,6 +64,7 @@ code=0
 python3 "$here/soak.py" "$work/soak" "$work" "${SOAK_SECONDS:-1800}" || code=1
 joined waiting "${waiting[@]}" || code=1
 joined cuts "${cuts[@]}" || code=1
+joined crowd "${crowds[@]}" || code=1
 
 if timeout 300 "$work/leak" && timeout 600 valgrind --quiet --leak-check=full --show-leak-kinds=definite,indirect \
     --errors-for-leak-kinds=definite,indirect --error-exitcode=9 --fair-sched=yes "$work/leak"; then

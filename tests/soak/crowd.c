@@ -1,0 +1,244 @@
+/* A publisher and a crowd of subscribers, slow ones among them: crowd SECONDS SEED
+ *
+ * A round takes marks, transports, tastes, heartbeats and ZMQ_XPUB_NODROP at random. Some subscribers are slow, so that they stand at a full
+ * mark, and guests come, take a little, and go. Who has subscribed before the first message gets what it wants whole, in order, and nothing
+ * else; with ZMQ_XPUB_NODROP all of it. Without, it may miss some, but not what is said again until everybody has heard it. (libzmq
+ * hangs here: its subscribers forget subscriptions beyond their ZMQ_SNDHWM.) */
+
+#include "checked.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <zmq.h>
+
+enum
+{
+    HANG_SECONDS = 90,
+    MOST_SUBSCRIBERS = 16,
+    TOPICS = 4
+};
+
+/* Topics by the last bits of a message's number, see checked.c. */
+static const struct
+{
+    const char *topics;
+    unsigned wanted;
+} tastes[] = {{"", 15}, {"A", 1}, {"BD", 10}, {"ABCD", 15}};
+
+struct subscriber
+{
+    const char *endpoint;
+    unsigned taste, slowness; /* microseconds a message, at most */
+    int mark, heartbeat, is_guest;
+    uint64_t random;
+};
+
+static char shown[256];
+static uint64_t state;
+static void *context;
+static int nodrop;
+static unsigned count;
+static atomic_uint done;
+static atomic_int over;
+
+static unsigned below (uint64_t *random, unsigned limit)
+{
+    return (unsigned) (random_next (random) >> 33) % limit;
+}
+
+static void on_alarm (int signal)
+{
+    (void) signal;
+    (void) !write (2, shown, strlen (shown));
+    abort ();
+}
+
+static void set (void *socket, int option, int value)
+{
+    if (zmq_setsockopt (socket, option, &value, sizeof value) != 0)
+        fail ("an option is refused");
+}
+
+static void shape (void *socket, int mark, int heartbeat)
+{
+    set (socket, ZMQ_SNDHWM, mark);
+    set (socket, ZMQ_RCVHWM, mark);
+    set (socket, ZMQ_LINGER, 0);
+    set (socket, ZMQ_HEARTBEAT_IVL, heartbeat);
+    set (socket, ZMQ_HEARTBEAT_TIMEOUT, HANG_SECONDS * 1000);
+}
+
+static void *subscribe (const struct subscriber *subscriber)
+{
+    void *socket = zmq_socket (context, ZMQ_SUB);
+    const char *topic = tastes[subscriber->taste].topics;
+    shape (socket, subscriber->mark, subscriber->heartbeat);
+    set (socket, ZMQ_RCVTIMEO, 5);
+    do
+        if (zmq_setsockopt (socket, ZMQ_SUBSCRIBE, topic, *topic ? 1 : 0) != 0)
+            fail ("a subscription is refused");
+    while (*topic && *++topic);
+    if (zmq_connect (socket, subscriber->endpoint) != 0)
+        fail ("connect");
+    return socket;
+}
+
+/* The next number from `number` on with a wanted topic. */
+static uint64_t next_wanted (const struct subscriber *subscriber, uint64_t number)
+{
+    while ((tastes[subscriber->taste].wanted >> number % TOPICS & 1) == 0)
+        number++;
+    return number;
+}
+
+static void *stay (void *argument)
+{
+    struct subscriber *subscriber = argument;
+    void *socket = subscribe (subscriber);
+    uint64_t next = next_wanted (subscriber, 0);
+    for (;;) {
+        checked_header header;
+        if (checked_recv (socket, 0, &header, 0) != 0) {
+            if (zmq_errno () != EAGAIN)
+                fail ("nothing can be received");
+            continue;
+        }
+        if (header.number < next || header.number != next_wanted (subscriber, header.number))
+            fail ("a message is not wanted, or was there before");
+        if (nodrop && header.number != next)
+            fail ("a message is missing");
+        if (header.number >= count)
+            break;
+        next = next_wanted (subscriber, header.number + 1);
+        if (subscriber->slowness)
+            usleep (below (&subscriber->random, subscriber->slowness));
+    }
+    atomic_fetch_add (&done, 1);
+    if (zmq_close (socket) != 0)
+        fail ("a subscriber can not be closed");
+    return NULL;
+}
+
+static void *come_and_go (void *argument)
+{
+    struct subscriber *subscriber = argument;
+    while (!atomic_load (&over)) {
+        void *socket = subscribe (subscriber);
+        unsigned most = below (&subscriber->random, 30);
+        uint64_t next = 0;
+        int tries = 3;
+        while (most > 0 && tries > 0) {
+            checked_header header;
+            if (checked_recv (socket, 0, &header, 0) != 0) {
+                tries--;
+                continue;
+            }
+            /* The last ones are said again and again. */
+            if (header.number < next && header.number < count)
+                fail ("a guest's message was there before");
+            next = header.number + 1;
+            most--;
+        }
+        usleep (below (&subscriber->random, 2000));
+        if (zmq_close (socket) != 0)
+            fail ("a guest can not be closed");
+    }
+    return NULL;
+}
+
+static void publish (void *publisher, unsigned subscribers)
+{
+    unsigned number;
+    for (number = 0; number < count; number++) {
+        if (checked_send (publisher, 0, number, 0) != 0)
+            fail ("a message is refused");
+        if (below (&state, 100) == 0)
+            usleep (below (&state, 1000));
+    }
+    while (atomic_load (&done) < subscribers) {
+        for (number = count; number < count + TOPICS; number++)
+            if (checked_send (publisher, 0, number, 0) != 0)
+                fail ("a last message is refused");
+        usleep (1000);
+    }
+}
+
+static void play_round (uint64_t number, uint64_t seed)
+{
+    static const int marks[] = {1, 2, 5, 30, 100, 1000, 0};
+    static const char *const places[] = {"tcp://127.0.0.1:*", "ipc://*", "inproc://crowd"};
+    struct subscriber subscribers[MOST_SUBSCRIBERS];
+    pthread_t threads[MOST_SUBSCRIBERS];
+    char endpoints[3][256];
+    unsigned crowd = 1 + below (&state, MOST_SUBSCRIBERS), guests = below (&state, 3), staying, expected = 0, i;
+    int heartbeat = below (&state, 2) ? 1 + (int) below (&state, 20) : 0, mark = marks[below (&state, 7)];
+    void *publisher;
+
+    context = zmq_ctx_new ();
+    publisher = zmq_socket (context, ZMQ_XPUB);
+    nodrop = below (&state, 2) == 0;
+    count = TOPICS * (25 + below (&state, 300));
+    done = 0;
+    over = 0;
+    guests = guests < crowd ? guests : 0;
+    staying = crowd - guests;
+    shape (publisher, mark, heartbeat);
+    set (publisher, ZMQ_XPUB_NODROP, nodrop);
+    set (publisher, ZMQ_XPUB_VERBOSE, 1);
+    for (i = 0; i < 3; i++) {
+        size_t size = sizeof endpoints[i];
+        if (zmq_bind (publisher, places[i]) != 0 || zmq_getsockopt (publisher, ZMQ_LAST_ENDPOINT, endpoints[i], &size) != 0)
+            fail ("bind");
+    }
+    snprintf (shown, sizeof shown, "crowd: hangs: round %llu of seed %llu: %u subscribers and %u guests, %u messages, mark %d, heartbeats %d ms%s\n",
+              (unsigned long long) number, (unsigned long long) seed, staying, guests, count, mark, heartbeat, nodrop ? ", nothing dropped" : "");
+    alarm (HANG_SECONDS);
+    for (i = 0; i < crowd; i++) {
+        struct subscriber *subscriber = &subscribers[i];
+        char notice[2];
+        subscriber->endpoint = endpoints[below (&state, 3)];
+        subscriber->taste = below (&state, 4);
+        subscriber->slowness = below (&state, 3) == 0 ? below (&state, 500) : 0;
+        subscriber->mark = marks[below (&state, 7)];
+        subscriber->heartbeat = heartbeat;
+        subscriber->random = random_next (&state);
+        subscriber->is_guest = i >= staying;
+        if (i == staying)
+            for (; expected > 0; expected--)
+                if (zmq_recv (publisher, notice, sizeof notice, 0) == -1)
+                    fail ("a subscription does not come");
+        if (pthread_create (&threads[i], NULL, subscriber->is_guest ? come_and_go : stay, subscriber) != 0)
+            fail ("no thread");
+        expected += subscriber->is_guest ? 0 : *tastes[subscriber->taste].topics ? (unsigned) strlen (tastes[subscriber->taste].topics) : 1;
+    }
+    for (; guests == 0 && expected > 0; expected--) {
+        char notice[2];
+        if (zmq_recv (publisher, notice, sizeof notice, 0) == -1)
+            fail ("a subscription does not come");
+    }
+    publish (publisher, staying);
+    atomic_store (&over, 1);
+    for (i = 0; i < crowd; i++)
+        pthread_join (threads[i], NULL);
+    if (zmq_close (publisher) != 0 || zmq_ctx_term (context) != 0)
+        fail ("the publisher does not end");
+}
+
+int main (int argc, char **argv)
+{
+    time_t end = time (NULL) + (argc > 1 ? atoi (argv[1]) : 10);
+    uint64_t seed = argc > 2 ? strtoull (argv[2], NULL, 10) : (uint64_t) getpid (), rounds = 0;
+    signal (SIGALRM, on_alarm);
+    state = seed * UINT64_C (0x9E3779B97F4A7C15) + 1;
+    while (time (NULL) < end)
+        play_round (rounds++, seed);
+    printf ("%llu rounds of crowds\n", (unsigned long long) rounds);
+    return 0;
+}
