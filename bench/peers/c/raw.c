@@ -1,10 +1,12 @@
 /* raw-bench: what the system does with the same messages when no messaging library is between; the limit for one.
  *
- *   raw-bench --mode stream|pipe|blocking and the options of zmq-bench (README.md)
+ *   raw-bench --mode stream|pipe|blocking|handover|untouched|malloc and the options of zmq-bench (README.md)
  *
  *   stream     push_pull: bodies one after the other in writes of up to 64 KiB; tcp and ipc (a Unix stream), and for inproc
  *              a copy of each body within one thread. req_rep: both ends spin on non-blocking reads.
  *   pipe       push_pull through a pipe, for ipc
+ *   handover   push_pull over inproc by reference: pointers to bodies in a ring from one thread to another, and back in a second one;
+ *              untouched: the same without stamps and checks; malloc: each body is allocated by one thread and freed by the other
  *   blocking   req_rep with both ends asleep in read; oversubscribed, its pairs of processes and busy loops
  *
  * Bodies carry the same stamps and are checked alike. What a mode has not, it says ("unsupported"). */
@@ -33,6 +35,7 @@ static const char *mode = "stream", *pattern = "", *transport = "";
 static size_t size;
 static uint64_t count, corrupted;
 static int millis, pairs = 1, busy, spinning;
+static int messages = 1; /* bodies of their own; no: buffers */
 static int near_end, far_end;
 
 static void end_with(const char *what, const char *kind)
@@ -198,6 +201,83 @@ static double copy(void)
     return (double) (now_ns() - began) / 1e9;
 }
 
+/* Pointers from one thread to another. What the two write lies on lines of their own, and each looks at the other's only when it must. */
+#define PLACES 1024
+static struct way {
+    _Alignas(128) _Atomic uint64_t given;
+    uint64_t taken_then;
+    _Alignas(128) _Atomic uint64_t taken;
+    uint64_t given_then;
+    _Alignas(128) unsigned char *place[PLACES];
+} there, back;
+
+static void give(struct way *way, unsigned char *body)
+{
+    uint64_t at = atomic_load_explicit(&way->given, memory_order_relaxed);
+    for (uint32_t tries = 1; at - way->taken_then >= PLACES; tries++) {
+        way->taken_then = atomic_load_explicit(&way->taken, memory_order_acquire);
+        if (tries % 4096 == 0)
+            sched_yield();
+    }
+    way->place[at % PLACES] = body;
+    atomic_store_explicit(&way->given, at + 1, memory_order_release);
+}
+
+static unsigned char *take(struct way *way)
+{
+    uint64_t at = atomic_load_explicit(&way->taken, memory_order_relaxed);
+    for (uint32_t tries = 1; at == way->given_then; tries++) {
+        way->given_then = atomic_load_explicit(&way->given, memory_order_acquire);
+        if (tries % 4096 == 0)
+            sched_yield();
+    }
+    unsigned char *body = way->place[at % PLACES];
+    atomic_store_explicit(&way->taken, at + 1, memory_order_release);
+    return body;
+}
+
+static void *hand_away(void *unused)
+{
+    /* As many bodies as are on their way with a blocking sender over inproc, but enough for both to have work. */
+    uint64_t bodies = RING / size > 256 ? 256 : RING / size > 32 ? RING / size : 32;
+    int fresh = strcmp(mode, "malloc") == 0, touched = strcmp(mode, "untouched") != 0;
+
+    (void) unused;
+    for (uint64_t i = 0; i < count; i++) {
+        unsigned char *body = fresh ? malloc(size) : i < bodies ? calloc(1, size) : take(&back);
+        if (body == NULL)
+            die("malloc");
+        if (touched)
+            stamp(body, size, i);
+        give(&there, body);
+    }
+    return NULL;
+}
+
+static double hand_over(void)
+{
+    pthread_t thread;
+    uint64_t first = 0;
+    int fresh = strcmp(mode, "malloc") == 0, touched = strcmp(mode, "untouched") != 0;
+
+    if (pthread_create(&thread, NULL, hand_away, NULL) != 0)
+        die("starting");
+    for (uint64_t i = 0; i < count; i++) {
+        unsigned char *body = take(&there);
+        if (first == 0)
+            first = now_ns();
+        if (touched)
+            corrupted += !intact(body, size, size) || sequence_of(body) != i;
+        if (fresh)
+            free(body);
+        else
+            give(&back, body);
+    }
+    double seconds = (double) (now_ns() - first) / 1e9;
+    pthread_join(thread, NULL);
+    return seconds;
+}
+
 static void *echo(void *unused)
 {
     unsigned char *body = malloc(size);
@@ -361,6 +441,8 @@ int main(int argc, char **argv)
             size = strtoull(value, NULL, 10);
         else if (strcmp(key, "--count") == 0)
             count = strtoull(value, NULL, 10);
+        else if (strcmp(key, "--api") == 0)
+            messages = strcmp(value, "messages") == 0;
         else if (strcmp(key, "--millis") == 0)
             millis = atoi(value);
         else if (strcmp(key, "--pairs") == 0)
@@ -378,11 +460,14 @@ int main(int argc, char **argv)
     if (push_pull && count > 1 && !blocking) {
         char text[64];
         double cpu = cpu_seconds();
-        double seconds = strcmp(mode, "stream") == 0 && strcmp(transport, "inproc") == 0 ? copy() : stream();
+        int by_reference = strcmp(mode, "stream") != 0 && strcmp(mode, "pipe") != 0, inproc = strcmp(transport, "inproc") == 0;
+        if (by_reference && (!inproc || !messages))
+            unsupported();
+        double seconds = by_reference ? hand_over() : inproc && strcmp(mode, "stream") == 0 ? copy() : stream();
         cpu = cpu_seconds() - cpu;
         snprintf(text, sizeof text, "\"messages_per_second\":%.1f", (double) count / seconds);
         print(count, seconds, cpu, text);
-    } else if (strcmp(pattern, "req_rep") == 0 && count > 1 && strcmp(mode, "pipe") != 0) {
+    } else if (strcmp(pattern, "req_rep") == 0 && count > 1 && (blocking || strcmp(mode, "stream") == 0)) {
         spinning = !blocking;
         round_trips();
     } else if (strcmp(pattern, "oversubscribed") == 0 && blocking) {

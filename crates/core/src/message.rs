@@ -12,13 +12,14 @@
 pub(crate) mod blocks;
 mod memory;
 mod metadata;
+mod place;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
 pub(crate) use memory::{copy_words, settle};
 pub use metadata::Metadata;
 
-use crate::sync::Arc;
+use crate::sync::{Arc, prefetch};
 use memory::{ForeignBlock, HeapBlock};
 use std::ffi::{CStr, CString, c_void};
 use std::mem::MaybeUninit;
@@ -128,76 +129,6 @@ impl Message {
         }
     }
 
-    /// Makes an empty message in memory that holds none. Unlike a move it does not touch the room for the body.
-    ///
-    /// # Safety
-    /// `place` is aligned and valid for writes.
-    #[inline]
-    pub unsafe fn write_empty(place: *mut Message) {
-        // SAFETY: the caller's promise. Each field but the body is written, and of an inline body of length 0 nothing is read.
-        unsafe {
-            (&raw mut (*place).tag).write(INLINE);
-            (&raw mut (*place).more).write(false);
-            (&raw mut (*place).shared).write(false);
-            (&raw mut (*place).inline_len).write(0);
-            (&raw mut (*place).routing_id).write(0);
-            (&raw mut (*place).metadata).write(None);
-            (&raw mut (*place).group).write(None);
-        }
-    }
-
-    /// Makes a message of `len` bytes of unspecified content in memory that holds none, as [`Message::with_size`]; false, and nothing is
-    /// made, if memory is exhausted.
-    ///
-    /// # Safety
-    /// As for [`Message::write_empty`].
-    #[inline]
-    pub unsafe fn write_sized(place: *mut Message, len: usize) -> bool {
-        let block = if len <= INLINE_MAX {
-            None
-        } else {
-            let Some(block) = HeapBlock::allocate(len) else { return false };
-            Some(block)
-        };
-        // SAFETY: the caller's promise.
-        unsafe { Message::write_empty(place) };
-        // SAFETY: now there is a message, whose body needs no initialisation.
-        let message = unsafe { &mut *place };
-        match block {
-            None => {
-                message.inline_len = len as u8;
-                message.body.inline = [MaybeUninit::new(0); INLINE_MAX];
-            }
-            Some(block) => {
-                message.body.outside =
-                    Outside { data: HeapBlock::data(block), len, owner: Owner { heap: block } };
-                message.tag = HEAP;
-            }
-        }
-        true
-    }
-
-    /// Ends a message in place: what it holds is released, and its memory is no message any more.
-    ///
-    /// # Safety
-    /// `place` holds a message that nobody else uses.
-    #[inline]
-    pub unsafe fn end(place: *mut Message) {
-        // SAFETY: the caller's promise.
-        let message = unsafe { &mut *place };
-        if message.tag != INLINE {
-            memory::release(message);
-        }
-        // Not the tag of a message: nobody drops it again.
-        message.tag = CLOSED_TAG;
-        if message.metadata.is_some() {
-            message.metadata = None;
-        }
-        if message.group.is_some() {
-            message.group = None;
-        }
-    }
-
     /// A copy of `bytes`.
     #[inline]
     pub fn from_slice(bytes: &[u8]) -> Self {
@@ -292,8 +223,10 @@ impl Message {
         if self.keeps_block(len) {
             self.more = false;
             self.shared = false;
-            self.group = None;
             self.routing_id = 0;
+            if self.group.is_some() {
+                self.group = None;
+            }
         } else {
             self.clear_body();
             let Some(block) = HeapBlock::allocate(len) else { memory::exhausted(len) };
@@ -301,8 +234,8 @@ impl Message {
             self.tag = HEAP;
         }
         self.body.outside.len = len;
-        // SAFETY: the block has room for `len` bytes, and nobody else refers to it.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.body.outside.data, len) };
+        // SAFETY: the block has room for `len` bytes, more than `INLINE_MAX`, and nobody else refers to it.
+        unsafe { memory::copy_outside(bytes.as_ptr(), self.body.outside.data, len) };
     }
 
     /// Whether the memory of the body does for another one of `len` bytes.
@@ -340,29 +273,34 @@ impl Message {
             (mine, theirs) => mine.is_none() && theirs.is_none(),
         };
         if !same {
-            self.metadata = metadata.cloned();
+            self.metadata = metadata.map(metadata::share);
         }
     }
 
     /// Makes this an empty message.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn clear(&mut self) {
         self.clear_body();
-        self.metadata = None;
+        if let Some(metadata) = self.metadata.take() {
+            metadata::give_up(metadata);
+        }
     }
 
     /// Makes this an empty message with metadata.
-    #[inline]
+    #[inline(always)]
     fn clear_body(&mut self) {
         if self.tag != INLINE {
             memory::release(self);
-            self.tag = INLINE;
         }
-        self.inline_len = 0;
+        // One store for all of them.
+        self.tag = INLINE;
         self.more = false;
         self.shared = false;
-        self.group = None;
+        self.inline_len = 0;
         self.routing_id = 0;
+        if self.group.is_some() {
+            self.group = None;
+        }
     }
 
     /// The body's length in bytes.
@@ -475,6 +413,19 @@ impl Message {
         self.tag != INLINE
     }
 
+    /// The body, if it is shorter than `limit` and nobody may be waiting for it to be freed.
+    #[inline(always)]
+    pub(crate) fn shorter_than(&self, limit: usize) -> Option<&[u8]> {
+        let (data, len) = match self.tag {
+            INLINE => ((&raw const self.body).cast::<u8>(), usize::from(self.inline_len)),
+            // SAFETY: the tag says that this view is live.
+            HEAP => unsafe { (self.body.outside.data.cast_const(), self.body.outside.len) },
+            _ => return None,
+        };
+        // SAFETY: as in `as_slice`; the data of a block on the heap is never null.
+        if len < limit { Some(unsafe { std::slice::from_raw_parts(data, len) }) } else { None }
+    }
+
     /// Whether somebody may be waiting for the body to be freed.
     #[inline]
     pub(crate) fn is_foreign(&self) -> bool {
@@ -503,6 +454,13 @@ impl Message {
     #[inline]
     pub fn set_metadata(&mut self, metadata: Option<Arc<Metadata>>) {
         self.metadata = metadata;
+    }
+
+    /// Brings the beginning of a body that may be on the heap into the cache, with what releasing it looks at.
+    #[inline]
+    pub(crate) fn prefetch_body(data: *const u8) {
+        prefetch(data.wrapping_sub(size_of::<HeapBlock>()));
+        prefetch(data);
     }
 
     /// A property of the peer by its name: `zmq_msg_gets`.

@@ -13,6 +13,7 @@ mod notes;
 mod pace;
 mod part;
 mod pipes;
+mod receive;
 mod traffic;
 
 pub(crate) use bells::Bells;
@@ -25,8 +26,8 @@ pub(crate) use traffic::Traffic;
 use crate::conn::flush::FlushRule;
 use crate::conn::inproc::{InprocEnd, Offer};
 use crate::conn::{Connection, NewPipe, PeerInfo, SocketInbox};
-use crate::message::Message;
-use crate::queue::{FrameReader, FrameWriter, Head, Progress, Slot};
+use crate::message::{Message, Metadata};
+use crate::queue::{FrameReader, FrameWriter, Progress, SHORT, Slot};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::atomic::fence;
@@ -94,6 +95,8 @@ pub(crate) struct Pipe {
     left_in: Option<(PipeId, Arc<Left>)>,
     incoming: Incoming,
     peer: Option<Arc<PeerInfo>>,
+    /// What received messages are told of the peer, if there is anything.
+    described: Option<Arc<Metadata>>,
     /// Messages that this pipe has missed since there was room (see `takes_or_misses`).
     missed: u32,
     /// ZMQ_SNDHWM, for inproc, where the peer's part comes on top.
@@ -170,11 +173,11 @@ impl Pipe {
 
     /// Appends one part; with the last part the message is published, and written at once or later by the flush rule. The caller has
     /// asked `can_send` before the first part; later parts are always taken. The part's owned body may be taken or left (see `Part::consume`).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send(&mut self, part: &mut Part<'_>) {
         // As a rule: a last part, and a short one.
         if !part.more
-            && let Some(bytes) = part.copyable()
+            && let Some(bytes) = part.shorter_than(SHORT)
             && let Outgoing::Queue(writer) = &mut self.outgoing
             && writer.append_short(0, bytes)
         {
@@ -182,12 +185,12 @@ impl Pipe {
             writer.publish();
             self.published(bytes.len(), part.patient);
         } else {
-            self.send_part(part);
+            self.send_any(part);
         }
     }
 
     #[inline(never)]
-    fn send_part(&mut self, part: &mut Part<'_>) {
+    fn send_any(&mut self, part: &mut Part<'_>) {
         let flags = if part.more { frame::MORE } else { 0 };
         let len = part.bytes().len();
         if len >= THROUGH_BYTES && flags == 0 && !self.in_message && self.writes_through(part) {
@@ -239,118 +242,6 @@ impl Pipe {
             writer.append(frame::COMMAND, body);
             writer.publish_uncounted();
             self.published(body.len(), false);
-        }
-    }
-
-    /// Whether a whole message can be received.
-    #[inline]
-    pub(crate) fn can_recv(&mut self) -> bool {
-        match &mut self.incoming {
-            Incoming::Queue(reader) => {
-                reader.ready() || {
-                    self.found_empty();
-                    // What was held back at the high-water mark is there at once.
-                    match &mut self.incoming {
-                        Incoming::Queue(reader) => reader.ready() || !self.notes.is_empty(),
-                        Incoming::Slot(_) => false,
-                    }
-                }
-            }
-            Incoming::Slot(slot) => slot.is_full() || !self.notes.is_empty(),
-        }
-    }
-
-    /// Whether `recv_any` would find something, as cheaply as can be, for who asks again and again and mostly in vain. Peers who wait
-    /// for room or credit are not heard here but by `can_recv`.
-    #[inline]
-    pub(crate) fn sees_more(&self) -> bool {
-        match &self.incoming {
-            Incoming::Queue(reader) => reader.sees_more(),
-            Incoming::Slot(_) => false,
-        }
-    }
-
-    /// Receives the next part, passing over commands; `None` if no whole message is there.
-    #[inline]
-    pub(crate) fn recv(&mut self, target: &mut Target<'_>) -> Option<Received> {
-        if !self.can_recv() {
-            return None;
-        }
-        let Incoming::Queue(reader) = &mut self.incoming else { return self.recv_conflated(target) };
-        loop {
-            let head = match target {
-                Target::Buffer(buffer) => match reader.read_into(buffer) {
-                    Some(head) => head,
-                    None => return self.recv_note(target),
-                },
-                Target::Message(message) => {
-                    let Some(head) = reader.read_message(message) else { return self.recv_note(target) };
-                    message.describe(self.peer.as_deref().map(|peer| &peer.metadata));
-                    head
-                }
-            };
-            if head.flags & frame::COMMAND == 0 {
-                if let Link::Inproc(end) = &self.link
-                    && let Some(most) = end.wanted()
-                {
-                    self.make_room_for_peer(most);
-                }
-                self.answering = true;
-                return Some(Received { len: head.len, more: head.flags & frame::MORE != 0 });
-            }
-        }
-    }
-
-    /// Receives the next part if it is a whole message and known to be there; `None` says nothing about whether `recv` finds one.
-    #[inline(always)]
-    pub(crate) fn recv_single(&mut self, target: &mut Target<'_>) -> Option<Received> {
-        let Incoming::Queue(reader) = &mut self.incoming else { return None };
-        let len = match target {
-            Target::Buffer(buffer) => reader.read_single_into(buffer)?,
-            Target::Message(message) => {
-                let len = reader.read_single_message(message)?;
-                message.describe(self.peer.as_deref().map(|peer| &peer.metadata));
-                len
-            }
-        };
-        self.answering = true;
-        if let Link::Inproc(end) = &self.link
-            && let Some(most) = end.wanted()
-        {
-            self.make_room_for_peer(most);
-        }
-        Some(Received { len, more: false })
-    }
-
-    /// Receives the next frame whatever it is: a message part or a SUBSCRIBE or CANCEL command (`Head::flags` tells).
-    pub(crate) fn recv_any(&mut self, message: &mut Message) -> Option<Head> {
-        let Incoming::Queue(reader) = &mut self.incoming else { return None };
-        let Some(head) = reader.read_message(message) else {
-            if self.lean {
-                self.rest_incoming();
-            }
-            return None;
-        };
-        message.describe(self.peer.as_deref().map(|peer| &peer.metadata));
-        Some(head)
-    }
-
-    /// Looks at the next part without consuming it: its head and its body in two slices (the second one mostly empty).
-    pub(crate) fn peek(&mut self) -> Option<(Head, &[u8], &[u8])> {
-        let Incoming::Queue(reader) = &mut self.incoming else { return None };
-        while reader.head()?.flags & frame::COMMAND != 0 {
-            reader.skip();
-        }
-        reader.peek()
-    }
-
-    /// Drops the rest of the message whose next part is at the front: this part and all that follow until the last one.
-    pub(crate) fn skip_message(&mut self) {
-        let Incoming::Queue(reader) = &mut self.incoming else { return };
-        while let Some(head) = reader.skip() {
-            if head.flags & (frame::COMMAND | frame::MORE) == 0 {
-                return;
-            }
         }
     }
 
@@ -425,6 +316,7 @@ impl Pipe {
             quiet: false,
             missed: 0,
             peer: None,
+            described: None,
             left_in: None,
             left: false,
             lean: false,
@@ -463,6 +355,7 @@ impl Pipe {
 
     /// The handshake is done, again maybe.
     pub(crate) fn set_peer(&mut self, peer: Arc<PeerInfo>) {
+        self.described = (!peer.metadata.is_empty()).then(|| peer.metadata.clone());
         self.peer = Some(peer);
         if let (Link::Inproc(end), Outgoing::Queue(writer)) = (&self.link, &mut self.outgoing) {
             writer.set_limit(end.send_limit(self.send_hwm));

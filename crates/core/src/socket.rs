@@ -113,7 +113,7 @@ impl Socket {
     ///
     /// # Errors
     /// As [`Socket::send`].
-    #[inline]
+    #[inline(always)]
     pub fn send_message(&mut self, message: &mut Message, flags: Flags) -> Result<(), Error> {
         let patient = !flags.dontwait();
         self.send_part(Part { body: Body::Owned(message), more: flags.more(), patient }, flags)?;
@@ -122,7 +122,7 @@ impl Socket {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn send_part(&mut self, mut part: Part<'_>, flags: Flags) -> Result<(), Error> {
         if self.inbox.pending() {
             self.process_news()?;
@@ -196,7 +196,7 @@ impl Socket {
         self.recv_part(&mut Target::Message(message), flags)
     }
 
-    #[inline]
+    #[inline(always)]
     fn recv_part(&mut self, target: &mut Target<'_>, flags: Flags) -> Result<usize, Error> {
         if self.inbox.pending() {
             self.process_news()?;

@@ -28,7 +28,7 @@ mod imp {
         }
     }
 
-    pub(crate) use tautline_io::cpu::prefetch;
+    pub(crate) use tautline_io::cpu::{prefetch, prefetch_to_write};
     pub(crate) use tautline_io::thread::at_end;
 
     /// The cheap half of an asymmetric store-load fence; pairs with [`barrier_heavy`].
@@ -58,6 +58,8 @@ mod imp {
     }
 
     pub(crate) fn prefetch<T>(_: *const T) {}
+
+    pub(crate) fn prefetch_to_write<T>(_: *const T) {}
 }
 
 pub(crate) use imp::*;

@@ -28,6 +28,10 @@ const SMALL_MAX: usize = SMALL[SMALL.len() - 1];
 /// The small class of each size, in steps of 32 bytes.
 const SMALL_CLASS: [u8; SMALL_MAX / STEP + 1] = small_classes();
 const STEP: usize = 32;
+/// The large class of each size less `HEADER_ROOM`, in steps of 512 bytes.
+const LARGE_CLASS: [u8; LARGEST / LARGE_STEP] = large_classes();
+const LARGE_STEP: usize = 512;
+const LARGEST: usize = class_size(CLASSES - 1) - HEADER_ROOM;
 
 /// Large sizes per doubling: 1, 1.5, 2, 3, 4, 6 ... KiB, each with room for a header.
 const CLASSES: usize = SMALL.len() + 15;
@@ -46,6 +50,19 @@ const fn small_classes() -> [u8; SMALL_MAX / STEP + 1] {
     classes
 }
 
+const fn large_classes() -> [u8; LARGEST / LARGE_STEP] {
+    let mut classes = [SMALL.len() as u8; LARGEST / LARGE_STEP];
+    let mut step = 1;
+    while step < classes.len() {
+        classes[step] = classes[step - 1];
+        if (step + 1) * LARGE_STEP + HEADER_ROOM > class_size(classes[step] as usize) {
+            classes[step] += 1;
+        }
+        step += 1;
+    }
+    classes
+}
+
 /// Sizes of the classes.
 const fn class_size(class: usize) -> usize {
     if class < SMALL.len() {
@@ -57,24 +74,12 @@ const fn class_size(class: usize) -> usize {
 }
 
 /// The smallest class that holds `size` bytes, or none if the pool does not do this size.
-#[inline]
+#[inline(always)]
 fn class_of(size: usize) -> Option<usize> {
     if size <= SMALL_MAX {
         return Some(SMALL_CLASS[size.saturating_sub(1) / STEP + 1].into());
     }
-    large_class(size)
-}
-
-fn large_class(size: usize) -> Option<usize> {
-    if size > class_size(CLASSES - 1) {
-        return None;
-    }
-    let kib = (size - 1).saturating_sub(HEADER_ROOM).max(1024) / 1024;
-    let mut class = SMALL.len() + 2 * kib.ilog2() as usize;
-    while class_size(class) < size {
-        class += 1;
-    }
-    Some(class)
+    LARGE_CLASS.get((size - HEADER_ROOM - 1) / LARGE_STEP).map(|&class| class.into())
 }
 
 fn layout(size: usize) -> Option<Layout> {
@@ -83,7 +88,7 @@ fn layout(size: usize) -> Option<Layout> {
 }
 
 /// A block of at least `size` bytes of unspecified content; null if memory is exhausted. Freed by `free` with the same size.
-#[inline]
+#[inline(always)]
 pub(crate) fn allocate(size: usize) -> *mut u8 {
     #[cfg(not(loom))]
     if let Some(class) = class_of(size)
@@ -95,6 +100,7 @@ pub(crate) fn allocate(size: usize) -> *mut u8 {
 }
 
 #[cold]
+#[inline(never)]
 fn allocate_anew(size: usize) -> *mut u8 {
     match layout(size.max(1)) {
         // SAFETY: the layout is not empty.
@@ -107,7 +113,7 @@ fn allocate_anew(size: usize) -> *mut u8 {
 ///
 /// # Safety
 /// `block` comes from `allocate` with the same `size`, and nobody uses it.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn free(block: *mut u8, size: usize) {
     #[cfg(not(loom))]
     if let Some(class) = class_of(size)
@@ -122,6 +128,7 @@ pub(crate) unsafe fn free(block: *mut u8, size: usize) {
 /// # Safety
 /// As for [`free`].
 #[cold]
+#[inline(never)]
 unsafe fn free_for_good(block: *mut u8, size: usize) {
     if let Some(layout) = layout(size.max(1)) {
         // SAFETY: allocated with this layout.

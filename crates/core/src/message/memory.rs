@@ -24,7 +24,7 @@ impl HeapBlock {
     }
 
     /// A block with `len` bytes of unspecified content, referred to once; `None` if memory is exhausted.
-    #[inline]
+    #[inline(always)]
     pub(super) fn allocate(len: usize) -> Option<*mut HeapBlock> {
         let size = HeapBlock::size(len)?;
         let block: *mut HeapBlock = blocks::allocate(size).cast();
@@ -96,11 +96,18 @@ fn retain(references: &AtomicUsize) {
 }
 
 /// Gives up one reference; true for the last one. The Release pairs with the Acquire fence of whoever is last.
+#[inline(always)]
 fn forget(references: &AtomicUsize) -> bool {
     // Alone already: nobody else can retain, no read-modify-write is needed. Acquire pairs with the others' Release below.
     if references.load(Ordering::Acquire) == 1 {
         return true;
     }
+    forget_one_of_many(references)
+}
+
+#[cold]
+#[inline(never)]
+fn forget_one_of_many(references: &AtomicUsize) -> bool {
     if references.fetch_sub(1, Ordering::Release) != 1 {
         return false;
     }
@@ -109,13 +116,22 @@ fn forget(references: &AtomicUsize) -> bool {
 }
 
 /// Gives up the reference of a message whose body is not inline. Called by its drop, once.
+#[inline(always)]
 pub(super) fn release(message: &mut Message) {
+    if message.tag == HEAP {
+        // SAFETY: the tag says that there is a block, and its reference is given up.
+        unsafe { release_heap(message.body.outside.owner.heap) };
+    } else {
+        release_other(message);
+    }
+}
+
+#[inline(never)]
+fn release_other(message: &mut Message) {
     let Some(Outside { data, owner, .. }) = message.elsewhere() else { return };
     match message.tag {
-        // SAFETY: here and below, the tag says which owner is live, and its reference is given up.
-        HEAP => unsafe { release_heap(owner.heap) },
         FOREIGN => {
-            // SAFETY: as above.
+            // SAFETY: here and below, the tag says which owner is live, and its reference is given up.
             let (free, hint) = unsafe { owner.foreign };
             // SAFETY: it gets what it was registered with, once.
             unsafe { free(data.cast(), hint) };
@@ -214,26 +230,31 @@ pub(crate) unsafe fn copy_words(from: *const u8, to: *mut u8, n: usize) {
         // SAFETY: within the bounds that the caller promised; a packed struct has no alignment.
         unsafe { to.add(at).cast::<Word<T>>().write(from.add(at).cast::<Word<T>>().read_volatile()) };
     }
-    // SAFETY: every word lies within the `n` bytes; the last one overlaps the one before where `n` is not a multiple.
+    #[inline(always)]
+    unsafe fn four(from: *const u8, to: *mut u8, at: usize) {
+        // SAFETY: as above, for 32 bytes.
+        unsafe {
+            word::<u64>(from, to, at);
+            word::<u64>(from, to, at + 8);
+            word::<u64>(from, to, at + 16);
+            word::<u64>(from, to, at + 24);
+        }
+    }
+    // SAFETY: every word lies within the `n` bytes; the last ones overlap those before where `n` is no multiple.
     unsafe {
-        if n >= 8 {
+        if n >= 32 {
+            let last = n - 32;
             let mut at = 0;
-            while at + 32 < n {
-                word::<u64>(from, to, at);
-                word::<u64>(from, to, at + 8);
-                word::<u64>(from, to, at + 16);
-                word::<u64>(from, to, at + 24);
+            while at < last {
+                four(from, to, at);
                 at += 32;
             }
-            let left = n - at;
-            if left > 8 {
-                word::<u64>(from, to, at);
-            }
-            if left > 16 {
-                word::<u64>(from, to, at + 8);
-            }
-            if left > 24 {
-                word::<u64>(from, to, at + 16);
+            four(from, to, last);
+        } else if n >= 8 {
+            word::<u64>(from, to, 0);
+            if n >= 16 {
+                word::<u64>(from, to, 8);
+                word::<u64>(from, to, n - 16);
             }
             word::<u64>(from, to, n - 8);
         } else if n >= 4 {
@@ -243,6 +264,35 @@ pub(crate) unsafe fn copy_words(from: *const u8, to: *mut u8, n: usize) {
             word::<u8>(from, to, 0);
             word::<u8>(from, to, n / 2);
             word::<u8>(from, to, n - 1);
+        }
+    }
+}
+
+/// Copies a body of 32 bytes and more that was stored long ago, in wide pieces, which its reader may want to load it in.
+///
+/// # Safety
+/// `from` and `to` are valid for `n` bytes and do not overlap; `n` is 32 at least.
+#[inline(always)]
+pub(super) unsafe fn copy_outside(from: *const u8, to: *mut u8, n: usize) {
+    #[inline(always)]
+    unsafe fn wide(from: *const u8, to: *mut u8, at: usize) {
+        // SAFETY: within the bounds that the caller promised.
+        unsafe { std::ptr::copy_nonoverlapping(from.add(at), to.add(at), 32) };
+    }
+    // SAFETY: all pieces lie within the `n` bytes; the last ones overlap those before.
+    unsafe {
+        match n {
+            32..=64 => {
+                wide(from, to, 0);
+                wide(from, to, n - 32);
+            }
+            65..=128 => {
+                wide(from, to, 0);
+                wide(from, to, 32);
+                wide(from, to, n - 64);
+                wide(from, to, n - 32);
+            }
+            _ => std::ptr::copy_nonoverlapping(from, to, n),
         }
     }
 }
@@ -258,6 +308,18 @@ mod tests {
             let mut to = [0xAA; 256 + 16];
             // SAFETY: both have room for `n` bytes from where they begin here.
             unsafe { copy_words(from.as_ptr(), to.as_mut_ptr().add(8), n) };
+            assert_eq!(to[8..8 + n], from[..n]);
+            assert!(to[..8].iter().chain(&to[8 + n..]).all(|&byte| byte == 0xAA), "{n} bytes");
+        }
+    }
+
+    #[test]
+    fn outside_bodies_of_every_length_are_copied_and_nothing_beside_them() {
+        let from: Vec<u8> = (0..=255).collect();
+        for n in 32..256 {
+            let mut to = [0xAA; 256 + 16];
+            // SAFETY: both have room for `n` bytes from where they begin here.
+            unsafe { copy_outside(from.as_ptr(), to.as_mut_ptr().add(8), n) };
             assert_eq!(to[8..8 + n], from[..n]);
             assert!(to[..8].iter().chain(&to[8 + n..]).all(|&byte| byte == 0xAA), "{n} bytes");
         }

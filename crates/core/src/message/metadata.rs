@@ -2,6 +2,7 @@
 //!
 //! One object per connection, made after its handshake and shared by all messages received over it; never changed.
 
+use crate::sync::Arc;
 use std::ffi::CStr;
 
 /// The properties of a peer, by name: those of its READY command, and `Peer-Address` and its like.
@@ -33,6 +34,11 @@ impl Metadata {
         Metadata { text: text.into(), source_fd }
     }
 
+    /// Whether nothing is known.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.source_fd.is_none()
+    }
+
     /// The value of a property.
     pub fn get(&self, name: &str) -> Option<&CStr> {
         self.iter().find(|(other, _)| *other == name).map(|(_, value)| value)
@@ -60,3 +66,67 @@ fn next<'a>(text: &mut &'a [u8]) -> Option<&'a CStr> {
     *text = text.get(string.count_bytes() + 1..)?;
     Some(string)
 }
+
+/// One thread keeps one reference of those that its messages have given up: who receives message after message into fresh objects takes it
+/// out again, and two locked instructions a message are saved.
+#[cfg(not(loom))]
+mod kept {
+    use super::{Arc, Metadata};
+    use crate::sync::at_end;
+    use std::cell::Cell;
+    use std::mem::ManuallyDrop;
+
+    type Reference = Option<Arc<Metadata>>;
+
+    thread_local! {
+        // Without a destructor: see `tautline_io::thread::at_end`.
+        static KEPT: Cell<ManuallyDrop<Reference>> = const { Cell::new(ManuallyDrop::new(None)) };
+        static KEEPS: Cell<Option<bool>> = const { Cell::new(None) };
+    }
+
+    /// Puts `reference` in the place of what was kept.
+    #[inline(always)]
+    fn swap(reference: Reference) -> Reference {
+        ManuallyDrop::into_inner(KEPT.replace(ManuallyDrop::new(reference)))
+    }
+
+    #[inline(never)]
+    pub(in super::super) fn share(metadata: &Arc<Metadata>) -> Arc<Metadata> {
+        match swap(None) {
+            Some(kept) if Arc::ptr_eq(&kept, metadata) => kept,
+            other => {
+                swap(other);
+                metadata.clone()
+            }
+        }
+    }
+
+    #[inline(never)]
+    pub(in super::super) fn give_up(metadata: Arc<Metadata>) {
+        let keeps = KEEPS.get().unwrap_or_else(|| {
+            let keeps = at_end(end);
+            KEEPS.set(Some(keeps));
+            keeps
+        });
+        drop(if keeps { swap(Some(metadata)) } else { Some(metadata) });
+    }
+
+    /// The thread ends.
+    fn end() {
+        KEEPS.set(Some(false));
+        drop(swap(None));
+    }
+}
+
+#[cfg(loom)]
+mod kept {
+    use super::{Arc, Metadata};
+
+    pub(in super::super) fn share(metadata: &Arc<Metadata>) -> Arc<Metadata> {
+        metadata.clone()
+    }
+
+    pub(in super::super) fn give_up(_: Arc<Metadata>) {}
+}
+
+pub(super) use kept::{give_up, share};

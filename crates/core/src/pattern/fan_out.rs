@@ -194,6 +194,7 @@ impl FanOut {
     }
 
     /// A message of one small part.
+    #[inline(never)]
     fn send_to_groups(&mut self, pipes: &mut Pipes, body: &[u8]) {
         for &group in &self.matched_groups {
             if let Some(Some(broadcast)) = self.groups.get_mut(group as usize) {
@@ -219,6 +220,7 @@ impl FanOut {
     }
 
     /// A part of a multi-part message, or a long body: room is asked for once, before the first part.
+    #[inline(never)]
     fn send_part(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) {
         if !self.in_message {
             self.begin_parts(pipes);

@@ -192,7 +192,7 @@ impl Publisher {
     /// Looks at the pipes that do not announce what they get, and at those that were left unfinished.
     #[inline]
     fn poll(&mut self, pipes: &mut Pipes) {
-        if !self.polled.is_empty() {
+        if self.polled.next(&mut 0, pipes).is_some() {
             self.poll_listed(pipes);
         }
     }

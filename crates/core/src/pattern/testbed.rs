@@ -24,7 +24,7 @@ fn pair(ours: &Options, theirs: &Options) -> (Pipe, Pipe) {
     let peers = [theirs, ours].map(|options| {
         Arc::new(PeerInfo {
             routing_id: options.routing_id.clone(),
-            metadata: Arc::new(Metadata::default()),
+            metadata: Arc::new(Metadata::new([("Socket-Type", "PAIR")], None)),
             ..PeerInfo::default()
         })
     });

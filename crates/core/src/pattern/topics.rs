@@ -175,14 +175,19 @@ impl<V> Topics<V> {
     /// Calls `found` with the value of every topic that is a prefix of `subject`, until it returns false.
     #[inline]
     pub(crate) fn each_match(&self, subject: &[u8], mut found: impl FnMut(&V) -> bool) {
-        if self.slots.len() <= FEW {
-            for (topic, value) in self.slots.iter().flatten() {
-                if subject.starts_with(topic) && !found(value) {
-                    return;
-                }
-            }
-            return;
+        if self.slots.len() > FEW {
+            return self.each_match_of_many(subject, found);
         }
+        for (topic, value) in self.slots.iter().flatten() {
+            // Most often it is the empty one.
+            if (topic.is_empty() || subject.starts_with(topic)) && !found(value) {
+                return;
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn each_match_of_many(&self, subject: &[u8], mut found: impl FnMut(&V) -> bool) {
         let mut at_slot = |slot: u32| match self.slots.get(slot as usize) {
             Some(Some((_, value))) => found(value),
             _ => true,

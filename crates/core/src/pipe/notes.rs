@@ -7,7 +7,7 @@ impl Pipe {
     /// Tells the receiver something about the peer, with a message that comes behind all that is there from it.
     pub(crate) fn note(&mut self, body: &[u8]) {
         let mut message = Message::from_slice(body);
-        message.set_metadata(self.peer.as_ref().map(|peer| peer.metadata.clone()));
+        message.set_metadata(self.described.clone());
         self.notes.push_back(message);
     }
 

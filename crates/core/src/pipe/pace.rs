@@ -36,8 +36,8 @@ impl Pipe {
     #[inline]
     pub(super) fn pace_inproc(&mut self, len: usize) {
         if len >= INPROC_PACE_LEN
-            && let Outgoing::Queue(writer) = &self.outgoing
-            && writer.unflushed_bytes() >= INPROC_PACE_BYTES
+            && let Outgoing::Queue(writer) = &mut self.outgoing
+            && writer.has_unflushed(INPROC_PACE_BYTES)
         {
             self.await_inproc_peer();
         }

@@ -35,19 +35,21 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The body's bytes, unless it may have to travel as it is, however short.
-    #[inline]
-    pub(crate) fn copyable(&self) -> Option<&[u8]> {
+    /// The body's bytes, if they are less than `limit` and may be copied.
+    #[inline(always)]
+    pub(crate) fn shorter_than(&self, limit: usize) -> Option<&[u8]> {
         match &self.body {
-            Body::Owned(message) if message.is_foreign() => None,
-            _ => Some(self.bytes()),
+            Body::Borrowed(bytes) => (bytes.len() < limit).then_some(bytes),
+            Body::Owned(message) => message.shorter_than(limit),
         }
     }
 
     /// Empties an owned body: the part was consumed without reaching a pipe (dropped), or was copied everywhere it had to go.
+    #[inline]
     pub(crate) fn consume(&mut self) {
         if let Body::Owned(message) = &mut self.body {
-            drop(std::mem::take(*message));
+            // In place: to move what was just written would wait for the stores.
+            message.clear();
         }
     }
 }

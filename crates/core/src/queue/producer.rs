@@ -7,8 +7,8 @@ use super::chain::{self, Shared};
 use super::consumer::Consumer;
 use super::segment::{self, Buffer, FIRST, LARGE, Node, Position, SMALL};
 use crate::message::Message;
-use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
+use crate::sync::{Arc, prefetch_to_write};
 
 /// The producing end of a chain.
 pub(super) struct Producer {
@@ -335,6 +335,10 @@ impl Producer {
         self.stop = body.end.load(Ordering::Relaxed);
         self.behind = behind;
         self.base = bytes.wrapping_sub(self.at.addr() as u64);
+        // What the next one is written to, and the other side has read before.
+        for line in 3..6 {
+            prefetch_to_write(external.cast::<u8>().wrapping_add(line * 64));
+        }
     }
 
     /// Frees the buffers held ready.

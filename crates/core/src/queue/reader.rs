@@ -339,6 +339,9 @@ impl FrameReader {
         }
         out.set_more(head.flags & frame::MORE != 0);
         self.consume(head, body);
+        let visible = chain::bytes_ahead(self.tail, self.bytes());
+        // SAFETY: `visible` bytes are published behind the position, which is in that node.
+        unsafe { Node::prefetch_behind(self.position.node, visible) };
         Some(head)
     }
 

@@ -15,6 +15,9 @@ use tautline_proto::frame;
 /// Frames up to this length are kept in one piece, at the price of some unused room at the end of a segment.
 const TOGETHER: usize = if cfg!(loom) { 16 } else { 1024 };
 
+/// Frames with shorter bodies have short headers, and are always copied.
+pub(crate) const SHORT: usize = if cfg!(loom) { 64 } else { 256 };
+
 /// The producing end of an outbound or inproc chain.
 pub(crate) struct FrameWriter {
     end: Producer,
@@ -26,6 +29,8 @@ pub(crate) struct FrameWriter {
     beside: u64,
     /// `messages` that the consumer had given credit for when we last looked, in whole steps.
     credited: u64,
+    /// The credit as `has_unflushed` last saw it.
+    seen: u64,
     /// Owned bodies of at least this length travel by reference.
     by_reference: usize,
     /// Other bodies of at least this length are copied to a message first, which then travels by reference.
@@ -35,7 +40,17 @@ pub(crate) struct FrameWriter {
 impl FrameWriter {
     pub(super) fn new(end: Producer, by_reference: usize, copy_by_reference: usize) -> Self {
         let credited = end.messages;
-        FrameWriter { end, limit: u64::MAX, step: 1, beside: 0, credited, by_reference, copy_by_reference }
+        let seen = end.bytes();
+        FrameWriter {
+            end,
+            limit: u64::MAX,
+            step: 1,
+            beside: 0,
+            credited,
+            seen,
+            by_reference,
+            copy_by_reference,
+        }
     }
 
     /// All that is appended is secret: wiped when it has been read. To be called before the first frame; bodies by reference are whose
@@ -112,11 +127,11 @@ impl FrameWriter {
         }
     }
 
-    /// As `append`, if the frame is a short one and there is room for it; false if not.
+    /// As `append` for a body that is short and for which there is room; else false.
     #[inline(always)]
     pub(crate) fn append_short(&mut self, flags: u8, body: &[u8]) -> bool {
         let n = body.len();
-        if n >= 256 || n + 2 > self.end.room() {
+        if n >= SHORT || n + 2 > self.end.room() {
             return false;
         }
         let at = self.end.at;
@@ -257,6 +272,19 @@ impl FrameWriter {
     #[inline]
     pub(crate) fn unflushed_bytes(&self) -> u64 {
         self.end.unconsumed()
+    }
+
+    /// Whether there are so many bytes or more. Looks at the credit only where what it last saw does not tell: the consumer, which writes it
+    /// with every large body, keeps the cache line.
+    #[inline]
+    pub(crate) fn has_unflushed(&mut self, bytes: u64) -> bool {
+        let written = self.end.bytes();
+        if chain::bytes_behind(self.seen, written) < bytes {
+            return false;
+        }
+        // Relaxed: only the number is wanted.
+        self.seen = self.end.shared.head.0.load(Ordering::Relaxed);
+        chain::bytes_behind(self.seen, written) >= bytes
     }
 
     /// What the consumer has given credit for in all: changes whenever it does.

@@ -2,20 +2,28 @@
 
 use super::ring::Ring;
 use super::{CLASSES, class_size, layout};
-use crate::sync::at_end;
-use std::cell::RefCell;
+use crate::sync::{at_end, prefetch_to_write};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// What one thread keeps of one size, at most and in bytes, but two blocks in any case.
-const KEPT_BY_THREAD: usize = 256 * 1024;
-/// More blocks than this of one size are never kept by a thread.
-const KEPT_BLOCKS: usize = 32;
+const KEPT_BY_THREAD: usize = 512 * 1024;
+/// More blocks than this of one size are never kept by a thread. With their number they fill a power of two of bytes.
+const KEPT_BLOCKS: usize = 31;
 /// Blocks and bytes of a batch, at most.
 const BATCH_BLOCKS: usize = KEPT_BLOCKS / 2;
 const BATCH_BYTES: usize = KEPT_BY_THREAD / 2;
 /// Blocks of this size and more stay in the depot until so many bytes of their size are in it.
 const CIRCULATES: usize = 4096;
 pub(super) const CIRCULATION: usize = 2560 * 1024;
+/// The first class of those.
+const FIRST_CIRCULATING: usize = {
+    let mut class = 0;
+    while class_size(class) < CIRCULATES {
+        class += 1;
+    }
+    class
+};
 /// What the depot keeps of one size, in batches, and in bytes.
 const BATCHES: usize = 64;
 const KEPT_BY_DEPOT: usize = 4 * 1024 * 1024;
@@ -35,17 +43,6 @@ const fn kept(class: usize) -> usize {
     between(KEPT_BY_THREAD / class_size(class), 2, KEPT_BLOCKS)
 }
 
-/// `kept` of each class: with every block that is freed it is looked up, not divided for.
-const KEPT: [u8; CLASSES] = {
-    let mut all = [0; CLASSES];
-    let mut class = 0;
-    while class < CLASSES {
-        all[class] = kept(class) as u8;
-        class += 1;
-    }
-    all
-};
-
 /// How many of them make a batch.
 const fn batch(class: usize) -> usize {
     between(BATCH_BYTES / class_size(class), 1, BATCH_BLOCKS)
@@ -64,11 +61,12 @@ const fn kept_by_depot(class: usize) -> usize {
     between(KEPT_BY_DEPOT / (batch(class) * class_size(class)), 1, BATCHES)
 }
 
-/// Free blocks of one class, given up by whoever held them.
+/// Free blocks of one class, given up by whoever held them. The length stands first: with the first blocks on one cache line.
 #[derive(Clone, Copy)]
+#[repr(C)]
 struct Batch {
-    blocks: [*mut u8; BATCH_BLOCKS],
     len: usize,
+    blocks: [*mut u8; BATCH_BLOCKS],
 }
 
 // SAFETY: the blocks in a batch are free memory that belongs to nobody else.
@@ -131,57 +129,89 @@ impl Depots {
     }
 }
 
-/// A thread's free blocks of one class; the last one is the one it gave back last.
-#[derive(Clone, Copy)]
+/// A thread's free blocks of one class; the last one is the one it gave back last. In cells, so that no borrow has to be noted: nothing
+/// calls out while they change.
 struct Stack {
-    blocks: [*mut u8; KEPT_BLOCKS],
-    len: usize,
+    blocks: [Cell<*mut u8>; KEPT_BLOCKS],
+    len: Cell<u32>,
+    /// How many it keeps: none before the thread's cache is in use, and when the thread ends.
+    most: Cell<u32>,
 }
 
 impl Stack {
-    const EMPTY: Stack = Stack { blocks: [std::ptr::null_mut(); KEPT_BLOCKS], len: 0 };
+    const fn new(most: u32) -> Stack {
+        Stack {
+            blocks: [const { Cell::new(std::ptr::null_mut()) }; KEPT_BLOCKS],
+            len: Cell::new(0),
+            most: Cell::new(most),
+        }
+    }
 
-    #[inline]
-    fn pop(&mut self) -> Option<*mut u8> {
-        self.len = self.len.checked_sub(1)?;
-        self.blocks.get(self.len).copied()
+    #[inline(always)]
+    fn pop(&self) -> Option<*mut u8> {
+        let len = self.len.get().checked_sub(1)?;
+        self.len.set(len);
+        self.blocks.get(len as usize).map(Cell::get)
+    }
+
+    /// The next block has been in another core's cache.
+    #[inline(always)]
+    fn prefetch(&self) {
+        if let Some(next) = self.blocks.get((self.len.get() as usize).wrapping_sub(1)) {
+            prefetch_to_write(next.get());
+        }
+    }
+
+    /// False if there is no room.
+    #[inline(always)]
+    fn push(&self, block: *mut u8) -> bool {
+        let len = self.len.get();
+        match self.blocks.get(len as usize) {
+            Some(place) if len < self.most.get() => {
+                place.set(block);
+                self.len.set(len + 1);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// As `push`; makes room if there is none.
+    fn push_with_room(&self, class: usize, block: *mut u8, depots: &Depots) {
+        if self.len.get() >= self.most.get() {
+            self.give_up(class, batch(class), depots);
+        }
+        self.push(block);
     }
 
     /// Takes a batch from the depot, then a block from that.
-    #[cold]
-    #[inline(never)]
-    fn refill(&mut self, class: usize, depots: &Depots) -> Option<*mut u8> {
+    fn refill(&self, class: usize, depots: &Depots) -> Option<*mut u8> {
         let batch = depots.withdraw(class)?;
-        self.blocks[..batch.len].copy_from_slice(&batch.blocks[..batch.len]);
-        self.len = batch.len;
+        for (place, block) in self.blocks.iter().zip(&batch.blocks[..batch.len]) {
+            place.set(*block);
+        }
+        self.len.set(batch.len as u32);
         self.pop()
     }
 
-    #[inline]
-    fn push(&mut self, class: usize, block: *mut u8, depots: &Depots) {
-        if self.len >= usize::from(KEPT[class]) {
-            self.give_up(class, batch(class), depots);
-        }
-        if let Some(place) = self.blocks.get_mut(self.len) {
-            *place = block;
-            self.len += 1;
-        }
-    }
-
     /// Gives the oldest `n` blocks to the depot.
-    #[cold]
-    fn give_up(&mut self, class: usize, n: usize, depots: &Depots) {
-        let mut batch = Batch { blocks: [std::ptr::null_mut(); BATCH_BLOCKS], len: n };
-        batch.blocks[..n].copy_from_slice(&self.blocks[..n]);
-        self.blocks.copy_within(n..self.len, 0);
-        self.len -= n;
+    fn give_up(&self, class: usize, n: usize, depots: &Depots) {
+        let len = self.len.get() as usize;
+        let batch = Batch {
+            blocks: std::array::from_fn(|i| if i < n { self.blocks[i].get() } else { std::ptr::null_mut() }),
+            len: n,
+        };
+        for i in n..len {
+            self.blocks[i - n].set(self.blocks[i].get());
+        }
+        self.len.set((len - n) as u32);
         depots.deposit(class, &batch);
     }
 
     /// Gives all blocks to the depot.
-    fn give_all(&mut self, class: usize, depots: &Depots) {
-        while self.len > 0 {
-            self.give_up(class, self.len.min(batch(class)), depots);
+    fn give_all(&self, class: usize, depots: &Depots) {
+        while self.len.get() > 0 {
+            self.give_up(class, batch(class).min(self.len.get() as usize), depots);
         }
     }
 }
@@ -189,7 +219,7 @@ impl Stack {
 /// The free blocks of one thread.
 struct Cache {
     stacks: [Stack; CLASSES],
-    age: Age,
+    age: Cell<Age>,
 }
 
 /// How far a thread's cache is.
@@ -203,51 +233,75 @@ enum Age {
 }
 
 impl Cache {
-    #[cold]
-    fn begin(&mut self) -> bool {
-        if self.age == Age::New {
-            self.age = if at_end(give_back) { Age::InUse } else { Age::Over };
+    /// Whether it keeps anything; begins to if it is new.
+    fn is_in_use(&self) -> bool {
+        if self.age.get() == Age::New {
+            self.age.set(if at_end(give_back) { Age::InUse } else { Age::Over });
+            if self.age.get() == Age::InUse {
+                for (class, stack) in self.stacks.iter().enumerate() {
+                    stack.most.set(kept(class) as u32);
+                }
+            }
         }
-        self.age == Age::InUse
+        self.age.get() == Age::InUse
     }
 }
 
 /// The thread ends.
 fn give_back() {
     CACHE.with(|cache| {
-        if let Ok(mut cache) = cache.try_borrow_mut() {
-            cache.age = Age::Over;
-            for (class, stack) in cache.stacks.iter_mut().enumerate() {
-                stack.give_all(class, &DEPOTS);
-            }
+        cache.age.set(Age::Over);
+        for (class, stack) in cache.stacks.iter().enumerate() {
+            stack.most.set(0);
+            stack.give_all(class, &DEPOTS);
         }
     });
 }
 
 thread_local! {
     // Without a destructor: see `tautline_io::thread::at_end`.
-    static CACHE: RefCell<Cache> = const { RefCell::new(Cache { stacks: [Stack::EMPTY; CLASSES], age: Age::New }) };
-}
-
-/// Runs `f` on this thread's free blocks of a class; `None` while the thread ends.
-#[inline]
-fn with_stack<R>(class: usize, f: impl FnOnce(&mut Stack) -> R) -> Option<R> {
-    CACHE.with(|cache| {
-        let mut cache = cache.try_borrow_mut().ok()?;
-        (cache.age == Age::InUse || cache.begin()).then(|| f(&mut cache.stacks[class]))
-    })
+    static CACHE: Cache = const { Cache { stacks: [const { Stack::new(0) }; CLASSES], age: Cell::new(Age::New) } };
 }
 
 /// A free block of a class, if there is one for this thread.
-#[inline]
+#[inline(always)]
 pub(super) fn take(class: usize) -> Option<*mut u8> {
-    with_stack(class, |stack| stack.pop().or_else(|| stack.refill(class, &DEPOTS))).flatten()
+    let taken = CACHE.with(|cache| {
+        let stack = &cache.stacks[class];
+        let block = stack.pop();
+        if class >= FIRST_CIRCULATING {
+            stack.prefetch();
+        }
+        block
+    });
+    match taken {
+        None => take_from_depot(class),
+        block => block,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn take_from_depot(class: usize) -> Option<*mut u8> {
+    CACHE.with(|cache| if cache.is_in_use() { cache.stacks[class].refill(class, &DEPOTS) } else { None })
 }
 
 /// Takes a free block of a class; false while the thread ends.
-#[inline]
+#[inline(always)]
 pub(super) fn give(class: usize, block: *mut u8) -> bool {
-    with_stack(class, |stack| stack.push(class, block, &DEPOTS)).is_some()
+    CACHE.with(|cache| cache.stacks[class].push(block)) || give_to_depot(class, block)
+}
+
+#[cold]
+#[inline(never)]
+fn give_to_depot(class: usize, block: *mut u8) -> bool {
+    CACHE.with(|cache| {
+        if !cache.is_in_use() {
+            return false;
+        }
+        cache.stacks[class].push_with_room(class, block, &DEPOTS);
+        true
+    })
 }
 
 #[cfg(test)]
@@ -257,6 +311,10 @@ mod tests {
     fn block(class: usize) -> *mut u8 {
         // SAFETY: not empty.
         unsafe { std::alloc::alloc(layout(class_size(class)).unwrap()) }
+    }
+
+    fn stack(class: usize) -> Stack {
+        Stack::new(kept(class) as u32)
     }
 
     /// Frees what is left, so that Miri sees no leak.
@@ -280,19 +338,21 @@ mod tests {
     fn a_large_block_comes_back_when_enough_others_have_gone_in_behind_it() {
         let depots = Box::new(Depots::new());
         let class = class_of_64k();
-        let (mut giver, mut taker) = (Stack::EMPTY, Stack::EMPTY);
+        let (giver, taker) = (stack(class), stack(class));
         let blocks: Vec<_> = (0..200).map(|_| block(class)).collect();
         let mut given = 0;
         while taker.refill(class, &depots).is_none() {
-            giver.push(class, blocks[given], &depots);
+            giver.push_with_room(class, blocks[given], &depots);
             given += 1;
         }
         assert!(given * class_size(class) >= CIRCULATION, "after {given}");
         // The first ones that were given, and the last of a batch first.
-        taker.len += 1;
-        assert_eq!(taker.blocks[..taker.len], blocks[..batch(class)]);
+        let taken = taker.len.get() as usize + 1;
+        assert_eq!(taken, batch(class));
+        assert!((0..taken).all(|n| taker.blocks[n].get() == blocks[n]));
+        taker.len.set(taken as u32);
         for &block in &blocks[given..] {
-            giver.push(class, block, &depots);
+            giver.push_with_room(class, block, &depots);
         }
         assert_eq!(depots.0[class].batches.len(), kept_by_depot(class), "the others were freed");
         giver.give_all(class, &depots);
@@ -307,10 +367,10 @@ mod tests {
     #[test]
     fn a_thread_takes_what_it_gave_last() {
         let depots = Box::new(Depots::new());
-        let mut stack = Stack::EMPTY;
+        let stack = stack(0);
         let blocks: Vec<_> = (0..KEPT_BLOCKS + 1).map(|_| block(0)).collect();
         for &block in &blocks {
-            stack.push(0, block, &depots);
+            stack.push_with_room(0, block, &depots);
         }
         for &block in blocks[batch(0)..].iter().rev() {
             assert_eq!(stack.pop(), Some(block));
