@@ -226,7 +226,7 @@ impl InprocEnd {
     }
 
     /// If the other side waits for room in the queue that this side reads: the most messages that may still be in it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn wanted(&self) -> Option<u32> {
         self.theirs().wants_room.load(Relaxed).checked_sub(1)
     }

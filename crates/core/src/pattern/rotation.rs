@@ -273,7 +273,7 @@ impl FairQueue {
         if !self.in_message
             && let Some(&id) = self.active.get(self.current)
             && let Some(pipe) = pipes.get(id)
-            && let Some(received) = pipe.recv_single(target)
+            && let Some(received) = pipe.recv_last(target)
         {
             self.advance();
             return Ok(received);
@@ -311,8 +311,17 @@ impl FairQueue {
         Err(Error::Again)
     }
 
-    /// A part of the begun message.
-    fn go_on(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+    /// Receives the next part of the begun message.
+    pub(crate) fn go_on(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+        if self.rest.is_empty()
+            && let Some(&id) = self.active.get(self.current)
+            && let Some(pipe) = pipes.get(id)
+            && let Some(received) = pipe.recv_last(target)
+        {
+            self.in_message = false;
+            self.advance();
+            return Ok(received);
+        }
         if let Some(part) = self.rest.pop_front() {
             self.in_message = part.more();
             return Ok(target.put_message(part));

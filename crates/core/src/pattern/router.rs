@@ -209,7 +209,7 @@ impl Pattern for Router {
 
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
         if self.incoming.in_message() {
-            return self.incoming.recv(pipes, target);
+            return self.incoming.go_on(pipes, target);
         }
         if !self.notices.is_empty()
             && let Some(received) = self.notices.recv(target)

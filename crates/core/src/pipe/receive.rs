@@ -39,14 +39,15 @@ impl Pipe {
         }
     }
 
-    /// Receives the next part if it is a whole message and known to be there; `None` says nothing about whether `recv` finds one.
+    /// Receives the next part if it is the last of its message and known to be there; `None` says nothing about whether `recv` finds
+    /// one.
     #[inline(always)]
-    pub(crate) fn recv_single(&mut self, target: &mut Target<'_>) -> Option<Received> {
+    pub(crate) fn recv_last(&mut self, target: &mut Target<'_>) -> Option<Received> {
         let Incoming::Queue(reader) = &mut self.incoming else { return None };
         let len = match target {
-            Target::Buffer(buffer) => reader.read_single_into(buffer)?,
+            Target::Buffer(buffer) => reader.read_last_into(buffer)?,
             Target::Message(message) => {
-                let len = reader.read_single_message(message)?;
+                let len = reader.read_last(message)?;
                 message.describe(self.described.as_ref());
                 len
             }

@@ -277,9 +277,10 @@ impl FrameReader {
         Some(head)
     }
 
-    /// Reads the next frame into `out` if it is a whole message and known to lie together; what does not fit is dropped. Its length.
+    /// Reads the next frame into `out` if it is the last part of a message and known to lie together; what does not fit is dropped. Its
+    /// length.
     #[inline(always)]
-    pub(crate) fn read_single_into(&mut self, out: &mut [u8]) -> Option<usize> {
+    pub(crate) fn read_last_into(&mut self, out: &mut [u8]) -> Option<usize> {
         let (head, body) = self.together().filter(|(head, _)| head.ends_message())?;
         // SAFETY: as in `read_into`.
         unsafe { copy_body(body, out.as_mut_ptr(), head.len.min(out.len())) };
@@ -287,9 +288,9 @@ impl FrameReader {
         Some(head.len)
     }
 
-    /// As `read_single_into`, into a message (see `read_message`).
+    /// As `read_last_into`, into a message (see `read_message`).
     #[inline(always)]
-    pub(crate) fn read_single_message(&mut self, out: &mut Message) -> Option<usize> {
+    pub(crate) fn read_last(&mut self, out: &mut Message) -> Option<usize> {
         let (head, body) = self.together().filter(|(head, _)| head.ends_message())?;
         // SAFETY: as in `read_message`.
         out.assign(unsafe { std::slice::from_raw_parts(body, head.len) });
