@@ -336,6 +336,14 @@ impl Intake {
         let mut full = room == 0;
         let mut broken = None;
         while !full {
+            if form.is_none() {
+                let count = filler.next_short_messages(room - messages, max_msg_size);
+                if count > 0 {
+                    (messages, in_message) = (messages + count, false);
+                    full = messages == room;
+                    continue;
+                }
+            }
             let scanned = match filler.next_frame(max_msg_size) {
                 Ok(Some(scanned)) => scanned,
                 Ok(None) => break,

@@ -22,7 +22,13 @@ fn fill(filler: &mut ByteFiller, mut bytes: &[u8], chunk: usize) {
 /// Scans what has arrived and publishes it at message boundaries: frames, messages.
 fn scan(filler: &mut ByteFiller) -> Result<(u32, u32), ProtocolError> {
     let (mut frames, mut messages) = (0, 0);
-    while let Some(scanned) = filler.next_frame(None)? {
+    loop {
+        let short = filler.next_short_messages(u32::MAX, None);
+        if short > 0 {
+            (frames, messages) = (frames + short, messages + short);
+            filler.publish_scanned(short);
+        }
+        let Some(scanned) = filler.next_frame(None)? else { break };
         frames += 1;
         if scanned.header.flags & MORE == 0 {
             let counts = u32::from(scanned.header.flags & COMMAND == 0);
@@ -80,6 +86,35 @@ fn a_stream_may_be_split_anywhere() {
         }
         assert!(out == stream, "split {split}");
     }
+}
+
+#[test]
+fn short_messages_are_scanned_together() {
+    let (mut filler, mut reader) = inbound();
+    let parts =
+        [(0, 0), (0, 64), (0, 255), (0, 3), (MORE, 5), (0, 64), (0, 256), (COMMAND, 6), (0, 1), (0, 9)];
+    let stream: Vec<u8> = parts.iter().flat_map(|&(flags, len)| encoded(flags, &body(len, len))).collect();
+    filler.append(&stream[..stream.len() - 1]);
+    assert_eq!(filler.next_short_messages(0, None), 0);
+    assert_eq!(filler.next_short_messages(u32::MAX, Some(254)), 0, "some may be too long");
+    assert_eq!(filler.next_short_messages(2, None), 2);
+    assert_eq!(filler.next_short_messages(u32::MAX, Some(255)), 2);
+    assert_eq!(filler.next_short_messages(u32::MAX, None), 0, "of two parts");
+    assert!(matches!(filler.next_frame(None), Ok(Some(_))));
+    assert_eq!(filler.next_short_messages(u32::MAX, None), 1, "its last part ends a message");
+    assert!(matches!(filler.next_frame(None), Ok(Some(_))), "a long one");
+    assert_eq!(filler.next_short_messages(u32::MAX, None), 0, "a command");
+    assert!(matches!(filler.next_frame(None), Ok(Some(_))));
+    assert_eq!(filler.next_short_messages(u32::MAX, None), 1, "the one behind it is not there whole");
+    filler.publish_scanned(7);
+    assert_eq!((filler.backlog(), filler.unscanned()), (7, 10));
+    filler.append(&stream[stream.len() - 1..]);
+    assert_eq!(filler.next_short_messages(u32::MAX, None), 1);
+    filler.publish_scanned(1);
+    for &(flags, len) in &parts {
+        assert!(read(&mut reader) == Some((flags, body(len, len))), "flags {flags}, length {len}");
+    }
+    assert!(!reader.ready());
 }
 
 #[test]
@@ -200,6 +235,9 @@ fn the_body_of_the_frame_just_scanned() {
 #[test]
 fn publishing_stops_at_the_last_message_boundary() {
     let (mut filler, mut reader) = inbound();
+    // To a segment that has room for all.
+    fill(&mut filler, &encoded(0, &body(5000, 0)), 65536);
+    assert!(read(&mut reader).is_some());
     let parts = [
         encoded(0, b"one"),
         encoded(MORE, b"a"),

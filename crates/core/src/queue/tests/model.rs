@@ -181,6 +181,11 @@ fn arrive(filler: &mut ByteFiller, wire: &mut VecDeque<u8>, random: &mut Random)
         second[..n - split].copy_from_slice(&bytes[split..]);
         filler.filled(n);
     }
+    let most = random.below(20) as u32;
+    let short = filler.next_short_messages(most, None);
+    if short > 0 {
+        filler.publish_scanned(short);
+    }
     while let Some(scanned) = filler.next_frame(None).expect("well formed") {
         if scanned.header.flags & MORE == 0 {
             filler.keep_last();
