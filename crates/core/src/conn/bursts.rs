@@ -4,6 +4,8 @@ use super::flush::{spent, times};
 
 /// Bursts in a row that ended as foreseen, after which the next one is expected to.
 pub(super) const SURE: u8 = 8;
+/// So many that the next one may be held: if that one is shorter for once, even its first message waits for the I/O thread.
+pub(super) const SURE_ENOUGH: u8 = 2 * SURE;
 
 /// How long the last bursts were. Programs often send the same number of messages together, again and again: the last one of a burst as
 /// long as an earlier one is written at once, instead of by the residual timer. Where that can be relied upon, and all of a burst is there
@@ -82,14 +84,14 @@ impl Bursts {
         self.began = now;
         self.spent = spent();
         self.flushed = 1u32.wrapping_sub(since);
-        self.sure = if since == 1 { (self.sure + 1).min(2 * SURE) } else { 0 };
+        self.sure = if since == 1 { (self.sure + 1).min(SURE_ENOUGH) } else { 0 };
         self.overdue = false;
     }
 
     /// Whether a burst that has just begun after a pause may be held.
     pub(super) fn holds(&self, pause: u64, cost: u64) -> bool {
         let equal = self.lengths.iter().all(|&length| length > 1 && length == self.lengths[0]);
-        equal && self.sure >= SURE && self.span < cost / 2 && pause < times().seldom
+        equal && self.sure >= SURE_ENOUGH && self.span < cost / 2 && pause < times().seldom
     }
 
     /// A batch has ended at `now`; the last flush was at `last`. What was foreseen was about single messages.

@@ -1,6 +1,6 @@
 //! The flush rule, with a clock of its own.
 
-use super::super::bursts::SURE;
+use super::super::bursts::{SURE, SURE_ENOUGH};
 use super::*;
 
 fn us(n: u64) -> u64 {
@@ -196,7 +196,7 @@ fn what_is_held_is_written_when_it_takes_longer_than_foreseen() {
     let mut rule = FlushRule { cost: us(8), ..FlushRule::default() };
     rule.bursts.flushed = 10;
     rule.bursts.lengths = [10; 4];
-    rule.bursts.sure = SURE;
+    rule.bursts.sure = SURE_ENOUGH;
     let mut decide = |at: u64| {
         rule.count();
         rule.decide(at, 66, 64, false)
