@@ -184,7 +184,7 @@ pub(crate) unsafe fn transfer<T>(
 /// # Safety
 /// As for [`Entry::new`].
 #[cold]
-unsafe fn transfer_shared<T>(
+pub(crate) unsafe fn transfer_shared<T>(
     handle: *mut c_void,
     many: impl FnOnce(&SharedSocket) -> Result<T, Error>,
 ) -> Result<T, Error> {

@@ -7,8 +7,8 @@ use std::ffi::{c_int, c_void};
 
 use tautline_core::{Error, Flags, Message};
 
-use crate::entry;
-use crate::error::size;
+use crate::entry::{self, Entry};
+use crate::error::{fail, size};
 use crate::guard::guard;
 use crate::msg;
 
@@ -50,6 +50,21 @@ unsafe fn bytes<'a>(buffer: *const c_void, len: usize) -> Result<&'a [u8], Error
     Ok(unsafe { std::slice::from_raw_parts(buffer.cast(), len) })
 }
 
+/// A caller's room. Fault for null with a length.
+///
+/// # Safety
+/// `buffer` is null or `len` writable bytes that nobody else uses during `'a`.
+#[inline(always)]
+unsafe fn room<'a>(buffer: *mut c_void, len: usize) -> Result<&'a mut [u8], Error> {
+    if buffer.is_null() && len > 0 {
+        return Err(Error::Fault);
+    }
+    // Where nothing fits, any address will do.
+    let start = if buffer.is_null() { std::ptr::dangling_mut() } else { buffer.cast() };
+    // SAFETY: not null, of a possible length, and the caller's word for the rest.
+    Ok(unsafe { std::slice::from_raw_parts_mut(start, len.min(isize::MAX as usize)) })
+}
+
 /// Sends a copy of `len` bytes. Gives `len`, or -1; for the errors see zmq_send(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_send(
@@ -58,14 +73,33 @@ pub unsafe extern "C" fn zmq_send(
     len: usize,
     flags: c_int,
 ) -> c_int {
-    guard(-1, || {
-        // SAFETY: the caller gives null or a handle, and null or readable bytes.
-        size(unsafe {
-            on_socket!(socket, |socket| {
-                let body = bytes(buffer, len)?;
-                socket.send(body, Flags(flags)).map(|()| len)
-            })
-        })
+    guard(-1, move || {
+        // SAFETY: the caller gives null or a handle.
+        let Ok(mut entry) = (unsafe { Entry::new(socket) }) else {
+            // SAFETY: the same contract.
+            return unsafe { send_shared(socket, buffer, len, flags) };
+        };
+        // SAFETY: the caller gives null or readable bytes.
+        let sent =
+            entry.socket().and_then(|socket| socket.send(unsafe { bytes(buffer, len) }?, Flags(flags)));
+        drop(entry);
+        match sent {
+            Ok(()) => c_int::try_from(len).unwrap_or(c_int::MAX),
+            Err(error) => fail(error),
+        }
+    })
+}
+
+/// [`zmq_send`] on a socket that several threads may use.
+///
+/// # Safety
+/// As for `zmq_send`.
+#[cold]
+#[inline(never)]
+unsafe fn send_shared(socket: *mut c_void, buffer: *const c_void, len: usize, flags: c_int) -> c_int {
+    // SAFETY: the caller's word, for the handle and the bytes.
+    size(unsafe {
+        entry::transfer_shared(socket, |socket| socket.send(bytes(buffer, len)?, Flags(flags)).map(|()| len))
     })
 }
 
@@ -104,20 +138,32 @@ pub unsafe extern "C" fn zmq_recv(
     len: usize,
     flags: c_int,
 ) -> c_int {
-    guard(-1, || {
-        // SAFETY: the caller gives null or a handle, and null or writable bytes that nobody else uses meanwhile.
-        size(unsafe {
-            on_socket!(socket, |socket| {
-                if buffer.is_null() && len > 0 {
-                    return Err(Error::Fault);
-                }
-                // Where nothing fits, any address will do.
-                let start = if buffer.is_null() { std::ptr::dangling_mut() } else { buffer.cast() };
-                let room = len.min(isize::MAX as usize);
-                socket.recv(std::slice::from_raw_parts_mut(start, room), Flags(flags))
-            })
-        })
+    guard(-1, move || {
+        // SAFETY: the caller gives null or a handle.
+        let Ok(mut entry) = (unsafe { Entry::new(socket) }) else {
+            // SAFETY: the same contract.
+            return unsafe { recv_shared(socket, buffer, len, flags) };
+        };
+        // SAFETY: the caller gives null or writable bytes that nobody else uses meanwhile.
+        let received =
+            entry.socket().and_then(|socket| socket.recv(unsafe { room(buffer, len) }?, Flags(flags)));
+        drop(entry);
+        match received {
+            Ok(len) => c_int::try_from(len).unwrap_or(c_int::MAX),
+            Err(error) => fail(error),
+        }
     })
+}
+
+/// [`zmq_recv`] on a socket that several threads may use.
+///
+/// # Safety
+/// As for `zmq_recv`.
+#[cold]
+#[inline(never)]
+unsafe fn recv_shared(socket: *mut c_void, buffer: *mut c_void, len: usize, flags: c_int) -> c_int {
+    // SAFETY: the caller's word, for the handle and the bytes.
+    size(unsafe { entry::transfer_shared(socket, |socket| socket.recv(room(buffer, len)?, Flags(flags))) })
 }
 
 /// Sends a message object, which is then empty; on failure it stays as it is. Gives its length, or -1; EFAULT if it
