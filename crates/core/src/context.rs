@@ -3,7 +3,7 @@
 mod names;
 mod settings;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::os::fd::AsRawFd;
 use std::sync::Weak;
 use std::thread::JoinHandle;
@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use crate::conn::inproc::Offer;
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
-use crate::driver::{Driver, Site};
+use crate::driver::{Driver, Site, Ticket, Tickets};
 use crate::error::Error;
-use crate::options::{ContextDefaults, Options};
+use crate::options::{Common, ContextDefaults, Options};
 use crate::queue::Inbox;
-use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
-use crate::sync::atomic::{AtomicU64, AtomicUsize};
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use crate::zap::Desk;
 use names::Names;
@@ -29,6 +29,9 @@ use tautline_proto::{SocketType, zap};
 
 /// How long sockets whose linger time is cut have to be gone. Long, for a machine that is short of time; they need no more than a moment.
 const CUTTING: Duration = Duration::from_secs(10);
+
+/// So many different options of sockets that were bound or connected lately are remembered.
+const ALIKE: usize = 8;
 
 /// A ZeroMQ context. Clones are the same context.
 #[derive(Clone)]
@@ -46,6 +49,8 @@ struct Inner {
     next_id: AtomicU64,
     /// The options of the socket that was made last, as they were then.
     fresh: Mutex<Option<(ContextDefaults, Arc<Options>)>>,
+    /// What sockets with options of their own had set when they were bound or connected last, while some still have it.
+    alike: Mutex<VecDeque<(Weak<Options>, Weak<Common>)>>,
 }
 
 #[derive(Default)]
@@ -81,33 +86,6 @@ pub(crate) struct Place {
     pub(crate) lingering: Ticket,
 }
 
-/// Counts what must be gone before a context is.
-pub(crate) struct Tickets {
-    count: AtomicUsize,
-    /// Woken when the count falls to 0; there is none if the process was out of descriptors.
-    gone: Option<WakeFd>,
-}
-
-/// One of what [`Tickets`] counts.
-pub(crate) struct Ticket(Arc<Tickets>);
-
-impl Ticket {
-    fn new(tickets: &Arc<Tickets>) -> Self {
-        tickets.count.fetch_add(1, SeqCst);
-        Ticket(tickets.clone())
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        if self.0.count.fetch_sub(1, SeqCst) == 1
-            && let Some(gone) = &self.0.gone
-        {
-            gone.wake();
-        }
-    }
-}
-
 impl Default for Context {
     fn default() -> Self {
         Self::new()
@@ -128,10 +106,11 @@ impl Context {
             settings: Mutex::default(),
             state: Mutex::default(),
             names: Mutex::default(),
-            tickets: Arc::new(Tickets { count: AtomicUsize::new(0), gone: WakeFd::new().ok() }),
+            tickets: Tickets::new(),
             desk: Arc::default(),
             next_id: AtomicU64::new(1),
             fresh: Mutex::default(),
+            alike: Mutex::default(),
         }))
     }
 
@@ -211,6 +190,28 @@ impl Context {
         let options = Arc::new(Options::new(socket_type, &defaults));
         *fresh = Some((defaults, options.clone()));
         options
+    }
+
+    /// A socket is about to bind or connect: what another one has set alike, they share.
+    pub(crate) fn share_options(&self, options: &mut Arc<Options>) {
+        // A key stands in the options themselves, and would stay in memory when they move away from who only remembers them.
+        if Arc::strong_count(options) > 1 || options.hold_key() {
+            return;
+        }
+        let mut alike = lock(&self.0.alike);
+        alike.retain(|(_, common)| common.strong_count() > 0);
+        for (all, common) in &*alike {
+            let Some(common) = common.upgrade().filter(|common| **common == *options.common) else {
+                continue;
+            };
+            match all.upgrade().filter(|all| **all == **options) {
+                Some(all) => *options = all,
+                None => Arc::make_mut(options).common = common,
+            }
+            return;
+        }
+        alike.truncate(ALIKE - 1);
+        alike.push_front((Arc::downgrade(options), Arc::downgrade(&options.common)));
     }
 
     /// The least loaded I/O thread; starts them all with the first socket. `None` with ZMQ_IO_THREADS 0.
@@ -325,7 +326,7 @@ impl Context {
     /// Waits until nothing is open and nothing lingers; false at `deadline`.
     fn wait_for_tickets(&self, deadline: Option<Instant>) -> Result<bool, Error> {
         let tickets = &self.0.tickets;
-        while tickets.count.load(SeqCst) > 0 {
+        while tickets.any() {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return Ok(false);

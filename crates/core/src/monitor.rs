@@ -6,6 +6,7 @@
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Mutex, lock};
+use std::sync::Arc;
 
 /// The numbers of the events, as in `zmq.h`.
 pub(crate) mod event {
@@ -29,25 +30,25 @@ pub(crate) mod event {
 /// The two ends of a connection, as endpoints; either may be empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Ends {
-    pub(crate) local: String,
-    pub(crate) remote: String,
+    pub(crate) local: Arc<str>,
+    pub(crate) remote: Arc<str>,
     /// The local one is a bound endpoint.
     pub(crate) bound: bool,
 }
 
 impl Ends {
     /// Of a bound endpoint.
-    pub(crate) fn bound(local: impl Into<String>) -> Self {
-        Ends { local: local.into(), remote: String::new(), bound: true }
+    pub(crate) fn bound(local: impl Into<Arc<str>>) -> Self {
+        Ends { local: local.into(), remote: Arc::default(), bound: true }
     }
 
     /// Of an endpoint that we connect to.
-    pub(crate) fn connected(remote: impl Into<String>) -> Self {
-        Ends { local: String::new(), remote: remote.into(), bound: false }
+    pub(crate) fn connected(remote: impl Into<Arc<str>>) -> Self {
+        Ends { local: Arc::default(), remote: remote.into(), bound: false }
     }
 
     /// The one by which the program knows the connection: what it has bound or connected.
-    pub(crate) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &Arc<str> {
         if self.bound { &self.local } else { &self.remote }
     }
 }

@@ -1,6 +1,6 @@
 //! What a socket is configured with, as plain Rust fields, and the ZMQ_* option numbers in front of them.
 //!
-//! The owner of a socket holds one `Options`; a connection gets a clone when it is made, so an option that the man page
+//! The owner of a socket holds one `Options`; a connection shares it as it is when the connection is made, so an option that the man page
 //! calls effective for later binds and connects only is so by construction. The numbers, sizes and ranges of
 //! zmq_setsockopt(3) and zmq_getsockopt(3) live in [`table`]: one row an option, nothing about an option elsewhere.
 //!
@@ -8,11 +8,13 @@
 //! milliseconds are `Duration`, flags are `bool`. What depends on live state (FD, EVENTS, RCVMORE, LAST_ENDPOINT, TYPE,
 //! THREAD_SAFE, TOPICS_COUNT, SUBSCRIBE, UNSUBSCRIBE) has no row; the socket answers it and asks here for the rest.
 
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use tautline_proto::{Secret, SocketType};
 
 use crate::error::Error;
+use std::sync::Arc;
 
 mod filter;
 mod row;
@@ -53,16 +55,62 @@ pub(crate) enum Mechanism {
 }
 
 /// Every option of a socket that is a value; see the module documentation for the conventions.
-#[derive(Debug, Clone)]
+///
+/// Those that are looked at with each message, and those that are often a socket's own, stand here. All others are [`Common`], and as
+/// easily reached.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Options {
     /// The type of the socket: decides which options exist on it.
     pub(crate) socket_type: SocketType,
-
-    // Queues and blocking.
     /// ZMQ_SNDHWM: messages queued to a peer; 0 is unlimited.
     pub(crate) send_hwm: u32,
     /// ZMQ_RCVHWM: messages queued from a peer; 0 is unlimited.
     pub(crate) receive_hwm: u32,
+    /// ZMQ_ROUTING_ID: what ROUTER peers know this socket by; empty lets them choose.
+    pub(crate) routing_id: Vec<u8>,
+    /// ZMQ_CONNECT_ROUTING_ID: the next connect takes it as the name of its peer.
+    #[allow(clippy::box_collection)] // Few have one, and thousands of sockets keep their options.
+    pub(crate) connect_routing_id: Option<Box<Vec<u8>>>,
+    /// ZMQ_ROUTER_MANDATORY: an unroutable message is an error.
+    pub(crate) router_mandatory: bool,
+    /// ZMQ_ROUTER_HANDOVER: a peer with a known routing id takes it over.
+    pub(crate) router_handover: bool,
+    /// ZMQ_ROUTER_RAW: talk to peers that do not speak ZMTP.
+    pub(crate) router_raw: bool,
+    /// ZMQ_ROUTER_NOTIFY: set of ZMQ_NOTIFY_CONNECT (1) and ZMQ_NOTIFY_DISCONNECT (2).
+    pub(crate) router_notify: i32,
+    /// ZMQ_PROBE_ROUTER: greet every peer with an empty message.
+    pub(crate) probe_router: bool,
+    /// ZMQ_REQ_CORRELATE: match replies with requests by an id.
+    pub(crate) req_correlate: bool,
+    /// ZMQ_REQ_RELAXED: allow a new request before the reply.
+    pub(crate) req_relaxed: bool,
+    /// ZMQ_XPUB_VERBOSE and ZMQ_XPUB_VERBOSER, the last one set wins: pass duplicate subscriptions up.
+    pub(crate) xpub_verbose: bool,
+    /// ZMQ_XPUB_VERBOSER: pass duplicate unsubscriptions up too.
+    pub(crate) xpub_verboser: bool,
+    /// ZMQ_XPUB_MANUAL and ZMQ_XPUB_MANUAL_LAST_VALUE: the program decides what a subscription becomes.
+    pub(crate) xpub_manual: bool,
+    /// ZMQ_XPUB_MANUAL_LAST_VALUE: the next message goes to the last subscriber only.
+    pub(crate) xpub_manual_last_value: bool,
+    /// ZMQ_XPUB_NODROP: send reports EAGAIN at the high-water mark instead of dropping.
+    pub(crate) xpub_nodrop: bool,
+    /// ZMQ_ONLY_FIRST_SUBSCRIBE: only the first part of a message may be a subscription.
+    pub(crate) only_first_subscribe: bool,
+    /// ZMQ_XSUB_VERBOSE_UNSUBSCRIBE: pass every unsubscription on.
+    pub(crate) xsub_verbose_unsubscribe: bool,
+    /// ZMQ_INVERT_MATCHING: subscribers get what does not match.
+    pub(crate) invert_matching: bool,
+    /// ZMQ_STREAM_NOTIFY: connects and disconnects arrive as empty messages.
+    pub(crate) stream_notify: bool,
+    /// The others.
+    pub(crate) common: Arc<Common>,
+}
+
+/// The options that many sockets have in common, which share them (`Context::share_options`): a kilobyte.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Common {
+    // Queues and blocking.
     /// ZMQ_SNDTIMEO: how long send waits; `None` is for ever.
     pub(crate) send_timeout: Option<Duration>,
     /// ZMQ_RCVTIMEO: how long receive waits; `None` is for ever.
@@ -161,44 +209,8 @@ pub(crate) struct Options {
     pub(crate) multicast_loop: bool,
 
     // Patterns.
-    /// ZMQ_ROUTING_ID: what ROUTER peers know this socket by; empty lets them choose.
-    pub(crate) routing_id: Vec<u8>,
-    /// ZMQ_CONNECT_ROUTING_ID: the next connect takes it as the name of its peer.
-    pub(crate) connect_routing_id: Option<Vec<u8>>,
-    /// ZMQ_ROUTER_MANDATORY: an unroutable message is an error.
-    pub(crate) router_mandatory: bool,
-    /// ZMQ_ROUTER_HANDOVER: a peer with a known routing id takes it over.
-    pub(crate) router_handover: bool,
-    /// ZMQ_ROUTER_RAW: talk to peers that do not speak ZMTP.
-    pub(crate) router_raw: bool,
-    /// ZMQ_ROUTER_NOTIFY: set of ZMQ_NOTIFY_CONNECT (1) and ZMQ_NOTIFY_DISCONNECT (2).
-    pub(crate) router_notify: i32,
-    /// ZMQ_PROBE_ROUTER: greet every peer with an empty message.
-    pub(crate) probe_router: bool,
-    /// ZMQ_REQ_CORRELATE: match replies with requests by an id.
-    pub(crate) req_correlate: bool,
-    /// ZMQ_REQ_RELAXED: allow a new request before the reply.
-    pub(crate) req_relaxed: bool,
-    /// ZMQ_XPUB_VERBOSE and ZMQ_XPUB_VERBOSER, the last one set wins: pass duplicate subscriptions up.
-    pub(crate) xpub_verbose: bool,
-    /// ZMQ_XPUB_VERBOSER: pass duplicate unsubscriptions up too.
-    pub(crate) xpub_verboser: bool,
-    /// ZMQ_XPUB_MANUAL and ZMQ_XPUB_MANUAL_LAST_VALUE: the program decides what a subscription becomes.
-    pub(crate) xpub_manual: bool,
-    /// ZMQ_XPUB_MANUAL_LAST_VALUE: the next message goes to the last subscriber only.
-    pub(crate) xpub_manual_last_value: bool,
-    /// ZMQ_XPUB_NODROP: send reports EAGAIN at the high-water mark instead of dropping.
-    pub(crate) xpub_nodrop: bool,
     /// ZMQ_XPUB_WELCOME_MSG: sent to each new subscriber; empty sends none.
     pub(crate) xpub_welcome_msg: Vec<u8>,
-    /// ZMQ_ONLY_FIRST_SUBSCRIBE: only the first part of a message may be a subscription.
-    pub(crate) only_first_subscribe: bool,
-    /// ZMQ_XSUB_VERBOSE_UNSUBSCRIBE: pass every unsubscription on.
-    pub(crate) xsub_verbose_unsubscribe: bool,
-    /// ZMQ_INVERT_MATCHING: subscribers get what does not match.
-    pub(crate) invert_matching: bool,
-    /// ZMQ_STREAM_NOTIFY: connects and disconnects arrive as empty messages.
-    pub(crate) stream_notify: bool,
     /// ZMQ_HELLO_MSG: sent to each new peer; empty sends none.
     pub(crate) hello_msg: Vec<u8>,
     /// ZMQ_DISCONNECT_MSG: received when a peer is lost; empty is none.
@@ -247,6 +259,20 @@ pub(crate) struct Options {
     pub(crate) wss_trust_system: bool,
 }
 
+impl Deref for Options {
+    type Target = Common;
+
+    fn deref(&self) -> &Common {
+        &self.common
+    }
+}
+
+impl DerefMut for Options {
+    fn deref_mut(&mut self) -> &mut Common {
+        Arc::make_mut(&mut self.common)
+    }
+}
+
 /// Flag of ZMQ_RECONNECT_STOP: give up when the peer refuses the connection.
 pub(crate) const RECONNECT_STOP_CONN_REFUSED: u32 = 1;
 /// Flag of ZMQ_RECONNECT_STOP: give up when the handshake fails.
@@ -286,6 +312,11 @@ impl Options {
         if matches!(self.socket_type, Dealer | Client | Peer) { &self.hiccup_msg } else { &[] }
     }
 
+    /// Whether a secret key was set.
+    pub(crate) fn hold_key(&self) -> bool {
+        self.curve_secret_key != Secret::default()
+    }
+
     /// The options of a new socket of this type.
     pub(crate) fn new(socket_type: SocketType, context: &ContextDefaults) -> Self {
         let lingers = !matches!(socket_type, SocketType::Sub | SocketType::XSub | SocketType::Dish);
@@ -293,51 +324,6 @@ impl Options {
             socket_type,
             send_hwm: 1000,
             receive_hwm: 1000,
-            send_timeout: None,
-            receive_timeout: None,
-            linger: if context.blocky && lingers { None } else { Some(Duration::ZERO) },
-            immediate: false,
-            conflate: false,
-            max_msg_size: None,
-            affinity: 0,
-            priority: 0,
-            busy_poll: 0,
-            in_batch_size: None,
-            out_batch_size: None,
-            reconnect_interval: Some(Duration::from_millis(100)),
-            reconnect_interval_max: None,
-            reconnect_stop: 0,
-            connect_timeout: None,
-            handshake_interval: Some(Duration::from_secs(30)),
-            heartbeat_interval: None,
-            heartbeat_timeout: None,
-            heartbeat_ttl: None,
-            backlog: 100,
-            use_fd: None,
-            metadata: Vec::new(),
-            ipv6: context.ipv6,
-            send_buffer: None,
-            receive_buffer: None,
-            tos: 0,
-            tcp_keepalive: None,
-            tcp_keepalive_count: None,
-            tcp_keepalive_idle: None,
-            tcp_keepalive_interval: None,
-            tcp_max_retransmit: None,
-            bind_to_device: None,
-            tcp_accept_filters: Vec::new(),
-            ipc_filter_pids: Vec::new(),
-            ipc_filter_uids: Vec::new(),
-            ipc_filter_gids: Vec::new(),
-            socks_proxy: None,
-            socks_username: Vec::new(),
-            socks_password: Secret::default(),
-            loopback_fastpath: false,
-            rate: 100,
-            recovery_interval: Duration::from_secs(10),
-            multicast_hops: 1,
-            multicast_max_tpdu: 1500,
-            multicast_loop: true,
             routing_id: Vec::new(),
             connect_routing_id: None,
             router_mandatory: false,
@@ -352,33 +338,80 @@ impl Options {
             xpub_manual: false,
             xpub_manual_last_value: false,
             xpub_nodrop: false,
-            xpub_welcome_msg: Vec::new(),
             only_first_subscribe: false,
             xsub_verbose_unsubscribe: false,
             invert_matching: false,
             stream_notify: true,
-            hello_msg: Vec::new(),
-            disconnect_msg: Vec::new(),
-            hiccup_msg: Vec::new(),
-            mechanism: Mechanism::Null,
-            as_server: false,
-            plain_username: Vec::new(),
-            plain_password: Secret::default(),
-            curve_public_key: [0; 32],
-            curve_secret_key: Secret::default(),
-            curve_server_key: [0; 32],
-            gssapi_principal: Vec::new(),
-            gssapi_service_principal: Vec::new(),
-            gssapi_plaintext: false,
-            gssapi_principal_nametype: 0,
-            gssapi_service_principal_nametype: 0,
-            zap_domain: Vec::new(),
-            zap_enforce_domain: false,
-            wss_key_pem: Vec::new(),
-            wss_cert_pem: Vec::new(),
-            wss_trust_pem: Vec::new(),
-            wss_hostname: Vec::new(),
-            wss_trust_system: false,
+            common: Arc::new(Common {
+                send_timeout: None,
+                receive_timeout: None,
+                linger: if context.blocky && lingers { None } else { Some(Duration::ZERO) },
+                immediate: false,
+                conflate: false,
+                max_msg_size: None,
+                affinity: 0,
+                priority: 0,
+                busy_poll: 0,
+                in_batch_size: None,
+                out_batch_size: None,
+                reconnect_interval: Some(Duration::from_millis(100)),
+                reconnect_interval_max: None,
+                reconnect_stop: 0,
+                connect_timeout: None,
+                handshake_interval: Some(Duration::from_secs(30)),
+                heartbeat_interval: None,
+                heartbeat_timeout: None,
+                heartbeat_ttl: None,
+                backlog: 100,
+                use_fd: None,
+                metadata: Vec::new(),
+                ipv6: context.ipv6,
+                send_buffer: None,
+                receive_buffer: None,
+                tos: 0,
+                tcp_keepalive: None,
+                tcp_keepalive_count: None,
+                tcp_keepalive_idle: None,
+                tcp_keepalive_interval: None,
+                tcp_max_retransmit: None,
+                bind_to_device: None,
+                tcp_accept_filters: Vec::new(),
+                ipc_filter_pids: Vec::new(),
+                ipc_filter_uids: Vec::new(),
+                ipc_filter_gids: Vec::new(),
+                socks_proxy: None,
+                socks_username: Vec::new(),
+                socks_password: Secret::default(),
+                loopback_fastpath: false,
+                rate: 100,
+                recovery_interval: Duration::from_secs(10),
+                multicast_hops: 1,
+                multicast_max_tpdu: 1500,
+                multicast_loop: true,
+                xpub_welcome_msg: Vec::new(),
+                hello_msg: Vec::new(),
+                disconnect_msg: Vec::new(),
+                hiccup_msg: Vec::new(),
+                mechanism: Mechanism::Null,
+                as_server: false,
+                plain_username: Vec::new(),
+                plain_password: Secret::default(),
+                curve_public_key: [0; 32],
+                curve_secret_key: Secret::default(),
+                curve_server_key: [0; 32],
+                gssapi_principal: Vec::new(),
+                gssapi_service_principal: Vec::new(),
+                gssapi_plaintext: false,
+                gssapi_principal_nametype: 0,
+                gssapi_service_principal_nametype: 0,
+                zap_domain: Vec::new(),
+                zap_enforce_domain: false,
+                wss_key_pem: Vec::new(),
+                wss_cert_pem: Vec::new(),
+                wss_trust_pem: Vec::new(),
+                wss_hostname: Vec::new(),
+                wss_trust_system: false,
+            }),
         }
     }
 

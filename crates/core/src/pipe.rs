@@ -3,6 +3,7 @@
 //! Two queues of ZMTP frames, one each way (`queue`), plus what lies behind them (`Link`). Only the socket's owner touches a pipe;
 //! the I/O side works on the other ends of the queues. Everything a pattern may do with a peer is a method here.
 
+mod aside;
 mod bells;
 mod broadcast;
 mod conflate;
@@ -16,6 +17,7 @@ mod pipes;
 mod receive;
 mod traffic;
 
+use aside::Aside;
 pub(crate) use bells::Bells;
 pub(crate) use broadcast::{Broadcast, LARGE};
 pub use cork::Cork;
@@ -26,13 +28,12 @@ pub(crate) use traffic::Traffic;
 use crate::conn::flush::FlushRule;
 use crate::conn::inproc::{InprocEnd, Offer};
 use crate::conn::{Connection, NewPipe, PeerInfo, SocketInbox};
-use crate::message::{Message, Metadata};
+use crate::message::Metadata;
 use crate::queue::{FrameReader, FrameWriter, Progress, SHORT, Slot};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::atomic::fence;
 use crate::sync::prefetch;
-use std::collections::VecDeque;
 use std::mem::offset_of;
 use tautline_io::clock;
 use tautline_io::net::Stream;
@@ -103,13 +104,12 @@ pub(crate) struct Pipe {
     send_hwm: u32,
     /// The peer took nothing while a sender waited for it: `Connection::writes` then (see `pace`).
     paced_out: Option<u32>,
-    /// Messages and bytes sent and received that no queue has counted, and messages dropped for want of room.
-    uncounted: Traffic,
+    /// Messages dropped for want of room.
     dropped: u64,
     /// When `takes` last looked (clock ticks).
     mark_reached: u64,
-    /// Messages about the peer, which are received when nothing from it is there.
-    notes: VecDeque<Message>,
+    /// What most pipes do without.
+    aside: Option<Box<Aside>>,
     /// The name by which ROUTER and STREAM know this peer; set by the pattern (or by ZMQ_CONNECT_ROUTING_ID before `attach`).
     pub(crate) routing_id: Vec<u8>,
     /// Made by `connect`, not by a peer arriving at a bound endpoint.
@@ -324,12 +324,11 @@ impl Pipe {
             in_message: false,
             answering: false,
             paced_out: None,
-            uncounted: Traffic::default(),
             dropped: 0,
             mark_reached: 0,
             burst_refused: false,
             ended: false,
-            notes: VecDeque::new(),
+            aside: None,
             send_hwm: 0,
             routing_id: Vec::new(),
             connected_here,

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 use crate::conn::SocketInbox;
 use crate::conn::reader::ReadSet;
-use crate::context::{Context, Ticket};
-use crate::driver::Site;
+use crate::context::Context;
+use crate::driver::{Site, Ticket};
 use crate::error::Error;
 use crate::message::Message;
 use crate::monitor::Tap;
@@ -74,7 +74,7 @@ pub struct Socket {
     context: Context,
     socket_type: SocketType,
     endpoints: Vec<Entry>,
-    last_endpoint: String,
+    last_endpoint: Arc<str>,
     tap: Arc<Tap>,
     terminated: bool,
     /// How often peers we connect to were lost and found again.

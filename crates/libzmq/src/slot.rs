@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 /// One slot. Aligned so that slots of different threads never share a cache line, nor the pair that x86 fetches.
@@ -32,18 +32,22 @@ const UNUSED: u32 = 0xDEAD_DEAD;
 
 /// Slots waiting for their next object.
 #[derive(Debug)]
-pub(crate) struct Spare<T: 'static>(Mutex<VecDeque<&'static Slot<T>>>);
+pub(crate) struct Spare<T: 'static> {
+    list: Mutex<VecDeque<&'static Slot<T>>>,
+    /// How many were made in all.
+    made: AtomicUsize,
+}
 
 impl<T> Spare<T> {
     /// No slots yet.
     pub(crate) const fn new() -> Self {
-        Spare(Mutex::new(VecDeque::new()))
+        Spare { list: Mutex::new(VecDeque::new()), made: AtomicUsize::new(0) }
     }
 
     /// The list, unless it stays locked: its holders need some nanoseconds, so then the holder is no more.
     fn list(&self) -> Option<MutexGuard<'_, VecDeque<&'static Slot<T>>>> {
         for _ in 0..1000 {
-            match self.0.try_lock() {
+            match self.list.try_lock() {
                 Ok(list) => return Some(list),
                 Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
                 Err(TryLockError::WouldBlock) => std::thread::yield_now(),
@@ -56,8 +60,21 @@ impl<T> Spare<T> {
 impl<T: Body> Slot<T> {
     /// A slot for a new object. It is no handle yet; see [`Slot::publish`].
     pub(crate) fn claim() -> &'static Self {
-        let spare = T::spare().list().and_then(|mut list| list.pop_front());
-        spare.unwrap_or_else(|| Box::leak(Box::new(Slot { tag: AtomicU32::new(UNUSED), body: T::default() })))
+        let spare = T::spare();
+        let mut list = spare.list();
+        if let Some(slot) = list.as_mut().and_then(|list| list.pop_front()) {
+            return slot;
+        }
+        // The more there are, the more at once: the allocator wastes some room on each alignment.
+        let made = spare.made.load(Ordering::Relaxed);
+        let more = if list.is_some() { (made / 4).clamp(1, 16) } else { 1 };
+        spare.made.store(made + more, Ordering::Relaxed);
+        let fresh = |_| Slot { tag: AtomicU32::new(UNUSED), body: T::default() };
+        let slots: &'static [Self] = Box::leak((0..more).map(fresh).collect());
+        if let Some(list) = &mut list {
+            list.extend(&slots[1..]);
+        }
+        &slots[0]
     }
 
     /// Gives the filled slot to C.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::dirty::Mark;
 use super::flush::Rest;
-use super::intake::{Asked, Intake, Sink, Took};
+use super::intake::{Asked, Intake, Newest, Sink, Took};
 use super::link::{IoSide, NewPipe, News, SharedStage, SocketInbox};
 use super::pump::{Flushed, Pump, Source};
 use crate::options::Options;
@@ -112,10 +112,11 @@ impl Connection {
         let (filler, mut reader) = queue::inbound();
         let (sink, incoming) = if options.conflates_incoming() {
             let slot = Arc::new(Slot::new());
-            (Sink::Slot { slot: slot.clone(), filler, reader }, Err(slot))
+            let newest = Some(Box::new(Newest { slot: slot.clone(), reader }));
+            (Sink { filler, newest }, Err(slot))
         } else {
             reader.set_credit_every(options.receive_hwm);
-            (Sink::Queue(filler), Ok(reader))
+            (Sink { filler, newest: None }, Ok(reader))
         };
         let limit = if options.conflates_incoming() { 0 } else { options.receive_hwm };
         let intake = Intake::new(sink, limit, &options, kind);

@@ -57,14 +57,16 @@ fn with_buffers<R>(work: impl FnOnce(&mut [u8], &mut Vec<u8>) -> R) -> R {
 }
 
 /// Where the messages go.
-pub(super) enum Sink {
-    Queue(ByteFiller),
-    /// ZMQ_CONFLATE: only the newest message is kept. The filler holds what is not a whole message yet, its reader decodes.
-    Slot {
-        slot: Arc<Slot>,
-        filler: ByteFiller,
-        reader: FrameReader,
-    },
+pub(super) struct Sink {
+    pub(super) filler: ByteFiller,
+    /// ZMQ_CONFLATE: only the newest message is kept. The queue holds what is not a whole message yet.
+    pub(super) newest: Option<Box<Newest>>,
+}
+
+/// Where the newest message goes, and what decodes it.
+pub(super) struct Newest {
+    pub(super) slot: Arc<Slot>,
+    pub(super) reader: FrameReader,
 }
 
 /// What one read has come to.
@@ -100,7 +102,8 @@ pub(super) struct Intake {
     limit: u32,
     /// Most bytes of one read.
     batch: usize,
-    max_msg_size: Option<u64>,
+    /// Longest body that is taken.
+    max_msg_size: u64,
     takes_subscriptions: bool,
     /// The form of what comes, where it must have one.
     form: Option<ReplyForm>,
@@ -124,7 +127,7 @@ impl Intake {
             stage: None,
             limit,
             batch: options.in_batch_size.map_or(usize::MAX, |bytes| bytes as usize),
-            max_msg_size: options.max_msg_size,
+            max_msg_size: options.max_msg_size.unwrap_or(u64::MAX),
             takes_subscriptions: kind.takes_subscriptions,
             form: kind.takes_replies.then(ReplyForm::default),
             in_message: false,
@@ -176,15 +179,13 @@ impl Intake {
 
     /// The owner has read everything: gives up the queue's memory, if nothing else is under way. `reader` is the queue's other end.
     pub(super) fn rest(&mut self, reader: &mut FrameReader) {
-        if let Sink::Queue(filler) = &mut self.sink {
-            reader.rest(filler);
+        if self.sink.newest.is_none() {
+            reader.rest(&mut self.sink.filler);
         }
     }
 
     fn filler(&mut self) -> &mut ByteFiller {
-        match &mut self.sink {
-            Sink::Queue(filler) | Sink::Slot { filler, .. } => filler,
-        }
+        &mut self.sink.filler
     }
 
     /// Reads once from the kernel and publishes what has become whole.
@@ -337,14 +338,14 @@ impl Intake {
         let mut broken = None;
         while !full {
             if form.is_none() {
-                let count = filler.next_short_messages(room - messages, max_msg_size);
+                let count = filler.next_short_messages(room - messages, Some(max_msg_size));
                 if count > 0 {
                     (messages, in_message) = (messages + count, false);
                     full = messages == room;
                     continue;
                 }
             }
-            let scanned = match filler.next_frame(max_msg_size) {
+            let scanned = match filler.next_frame(Some(max_msg_size)) {
                 Ok(Some(scanned)) => scanned,
                 Ok(None) => break,
                 Err(error) => {
@@ -397,7 +398,7 @@ impl Intake {
 
     /// ZMQ_CONFLATE: moves the newest message on to the slot.
     fn settle(&mut self) {
-        if let Sink::Slot { slot, reader, .. } = &mut self.sink {
+        if let Some(Newest { slot, reader }) = self.sink.newest.as_deref_mut() {
             loop {
                 let mut message = Message::new();
                 let Some(head) = reader.read_message(&mut message) else { break };
@@ -449,7 +450,7 @@ mod tests {
             forgets_on_reconnect: false,
         };
         let options = Options::new(kind.socket_type, &crate::options::ContextDefaults::default());
-        let mut intake = Intake::new(Sink::Queue(filler), 1000, &options, kind);
+        let mut intake = Intake::new(Sink { filler, newest: None }, 1000, &options, kind);
         let (stream, peer) = Stream::pair().unwrap();
         intake.open(0, Arc::new(stream), None);
         let mut commands = Vec::new();

@@ -20,7 +20,7 @@ pub(crate) struct PeerInfo {
     /// Properties that received messages carry.
     pub(crate) metadata: Arc<Metadata>,
     /// The ends of the connection; empty for inproc.
-    pub(crate) ends: Ends,
+    pub(crate) ends: Arc<Ends>,
 }
 
 /// The owner's queue ends of a connection that has just come to be.
@@ -153,6 +153,8 @@ pub(crate) trait IoSide: Send + Sync {
     fn sweep(&self, herd: Arc<Herd>);
     /// The connection was marked for the sweep: write its queue with the next round, whose number is returned.
     fn write_soon(&self, connection: &Arc<Connection>) -> u32;
+    /// Whether this socket is one of very many.
+    fn serves_many(&self) -> bool;
     /// Whether the sweep has nothing to do just now.
     fn sweeper_is_idle(&self) -> bool;
     /// Messages were published to inproc receivers that may sleep: wake them soon if the owner does not.

@@ -44,7 +44,7 @@ pub(super) struct Pump {
     source: Source,
     /// What goes to many peers alike, while this one keeps up (`pipe::Broadcast`). Comes behind what is in the queue, to which the
     /// owner adds nothing meanwhile.
-    log: Option<LogReader>,
+    log: Option<Box<LogReader>>,
     stream: Option<Arc<Stream>>,
     stage: Option<SharedStage>,
     /// Bytes that go out before anything else: sealed by the stage, control frames, or a conflated message begun.
@@ -132,7 +132,7 @@ impl Pump {
         let Source::Queue(drain) = &mut self.source else { return false };
         let idle = self.log.is_none() && drain.pending() == 0;
         if idle {
-            self.log = Some(log);
+            self.log = Some(Box::new(log));
         }
         idle
     }
@@ -188,7 +188,7 @@ impl Pump {
             let more = match (&mut self.source, self.stage.is_some()) {
                 (Source::Queue(drain), false) => {
                     let queue = write_all(drain, &stream, (most, self.batch), &mut self.writes);
-                    let log = self.log.as_mut().filter(|_| queue.is_ok());
+                    let log = self.log.as_deref_mut().filter(|_| queue.is_ok());
                     match log
                         .map_or(queue, |log| write_all(log, &stream, (most, self.batch), &mut self.writes))
                     {

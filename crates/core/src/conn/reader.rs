@@ -10,8 +10,8 @@ use super::Connection;
 use super::baton::{Baton, Surroundings, Tick};
 use super::intake::Took;
 use super::link::{SetKeeper, SocketInbox};
-use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::{AtomicU32, AtomicU64};
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
@@ -29,7 +29,7 @@ struct Member {
 struct Members {
     slots: Vec<Option<Member>>,
     vacant: Vec<usize>,
-    count: usize,
+    count: u32,
     events: Vec<Event>,
     /// The last look at all of them has found bytes that are no whole message: there may be more.
     partly: bool,
@@ -54,6 +54,8 @@ pub(crate) struct ReadSet {
     keeper: Arc<dyn SetKeeper>,
     /// The driver's name for the registration of this set.
     pub(crate) registration: AtomicU64,
+    /// The baton's epoch at the last tick. Only the I/O thread looks at it.
+    seen: AtomicU32,
 }
 
 /// What the owner sleeps on.
@@ -100,6 +102,7 @@ impl ReadSet {
             inbox,
             keeper,
             registration: AtomicU64::new(0),
+            seen: AtomicU32::new(0),
         })
     }
 
@@ -119,6 +122,10 @@ impl ReadSet {
         connection.place.store(index, Relaxed);
         let member = Some(Member { connection, stream, muted: false });
         if index == members.slots.len() {
+            if index == 0 {
+                // Most sockets have one.
+                members.slots.reserve_exact(1);
+            }
             members.slots.push(member);
         } else {
             members.slots[index] = member;
@@ -313,9 +320,11 @@ impl ReadSet {
         }
     }
 
-    /// Once a tick; `seen` is the driver's memory for this set.
-    pub(crate) fn io_tick(&self, seen: &mut u32) -> Tick {
-        let tick = self.baton.io_tick(seen);
+    /// I/O thread: once a tick.
+    pub(crate) fn io_tick(&self) -> Tick {
+        let mut seen = self.seen.load(Relaxed);
+        let tick = self.baton.io_tick(&mut seen);
+        self.seen.store(seen, Relaxed);
         if tick == Tick::Taken {
             self.io_read();
         }

@@ -5,7 +5,6 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use super::origin::Origin;
-use super::security::Security;
 use super::wire::Wire;
 use super::{Resident, Site, Source, Turn, relay};
 use crate::conn::{Connection, Loss, News};
@@ -17,7 +16,7 @@ use crate::options::{
 };
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
-use crate::transport::{self, Carrying, Hop};
+use crate::transport::{self, Carrying, Hop, Route};
 use std::net::SocketAddr;
 use tautline_io::errno;
 use tautline_io::net::{Address, Stream};
@@ -44,13 +43,10 @@ struct State {
     /// The pipe's connection; with ZMQ_IMMEDIATE there is one only while a session is open.
     connection: Option<Arc<Connection>>,
     sessions: u32,
-    /// Addresses of a name still to be tried.
-    candidates: VecDeque<Address>,
-    source: Option<SocketAddr>,
+    /// How the peer may be reached, until it is.
+    way: Option<Box<Way>>,
     /// The ends of the last stream.
-    ends: Ends,
-    /// What a proxy is asked for, if the candidates are one.
-    request: Option<Request>,
+    ends: Option<Arc<Ends>>,
     /// The interval last waited for.
     interval: Option<Duration>,
     retry_timer: u64,
@@ -59,52 +55,72 @@ struct State {
     lingering: bool,
 }
 
+/// How the peer may be reached.
+#[derive(Default)]
+struct Way {
+    /// Addresses of a name still to be tried.
+    candidates: VecDeque<Address>,
+    source: Option<SocketAddr>,
+    /// What a proxy is asked for, if the candidates are one.
+    request: Option<Request>,
+}
+
 /// A connected endpoint.
 pub(crate) struct Dialer {
     site: Arc<Site>,
     options: Arc<Options>,
-    pub(super) security: Security,
-    endpoint: Endpoint,
-    name: String,
+    /// The text it was given as. It is read anew for each attempt, so that of an endpoint that is connected nothing else is kept.
+    given: Arc<str>,
     /// How streams carry ZMTP, unless as it is.
     pub(super) carrying: Result<Option<Carrying>, Error>,
     state: Mutex<State>,
 }
 
 impl Dialer {
-    /// Has the I/O thread connect to `endpoint`. `connection` is the pipe's, unless ZMQ_IMMEDIATE postpones it.
+    /// Has the I/O thread connect to `endpoint`, which was given as this text. `connection` is the pipe's, unless ZMQ_IMMEDIATE
+    /// postpones it.
     pub(crate) fn start(
         site: &Arc<Site>,
         options: Arc<Options>,
-        endpoint: Endpoint,
+        endpoint: &Endpoint,
+        given: Arc<str>,
         connection: Option<Arc<Connection>>,
     ) -> Arc<Self> {
         let dialer = Arc::new(Dialer {
             site: site.clone(),
-            security: Security::new(&options),
-            carrying: transport::carrying(&endpoint, &options),
+            carrying: transport::carrying(endpoint, &options),
             options,
-            name: endpoint.to_string(),
+            given,
             state: Mutex::new(State {
                 phase: Phase::Waiting,
                 connection,
                 sessions: 0,
-                candidates: VecDeque::new(),
-                source: None,
-                ends: Ends::connected(endpoint.to_string()),
-                request: None,
+                way: None,
+                ends: None,
                 interval: None,
                 retry_timer: 0,
                 connect_timer: 0,
                 linger_timer: 0,
                 lingering: false,
             }),
-            endpoint,
         });
         site.enter(Resident::Dialer(dialer.clone()));
         let newborn = dialer.clone();
         site.driver.post(Box::new(move |turn| newborn.dial(turn)));
         dialer
+    }
+
+    /// The options in force when the endpoint was connected.
+    pub(super) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The canonical text of the endpoint.
+    fn name(&self) -> Arc<str> {
+        match transport::parse(&self.given).map(|endpoint| endpoint.to_string()) {
+            Ok(name) if *name != *self.given => name.into(),
+            _ => self.given.clone(),
+        }
     }
 
     /// The connection of the pipe that waits for this dialer, and whether it had a session before the one that begins.
@@ -176,8 +192,10 @@ impl Dialer {
     }
 
     fn emit(&self, event: u32, value: u32) {
-        let ends = lock(&self.state).ends.clone();
-        self.site.tap.emit(event, value, &ends);
+        if self.site.tap.wants(event) {
+            let ends = lock(&self.state).ends.clone();
+            self.site.tap.emit(event, value, &ends.unwrap_or_else(|| Arc::new(Ends::connected(self.name()))));
+        }
     }
 
     // ---- connecting
@@ -186,20 +204,19 @@ impl Dialer {
         if matches!(lock(&self.state).phase, Phase::Stopped) {
             return;
         }
-        let hop = match transport::route(&self.endpoint, &self.options) {
-            Ok(route) => {
-                let mut state = lock(&self.state);
-                state.source = route.source;
-                state.request = route.beyond;
-                route.hop
-            }
+        let route =
+            transport::parse(&self.given).and_then(|endpoint| transport::route(&endpoint, &self.options));
+        let Route { source, hop, beyond } = match route {
+            Ok(route) => route,
             Err(error) => return self.failed(turn, error.errno(), None),
         };
+        let mut way = Way { candidates: VecDeque::new(), source, request: beyond };
+        if let Hop::Direct(address) = &hop {
+            way.candidates.push_back(address.clone());
+        }
+        lock(&self.state).way = Some(Box::new(way));
         match hop {
-            Hop::Direct(address) => {
-                lock(&self.state).candidates = VecDeque::from([address]);
-                self.try_next(turn);
-            }
+            Hop::Direct(_) => self.try_next(turn),
             Hop::Resolve { host, port, family } => {
                 let dialer = self.clone();
                 let done = move |resolved: std::io::Result<Vec<SocketAddr>>| {
@@ -217,7 +234,9 @@ impl Dialer {
         }
         match resolved {
             Ok(addresses) => {
-                lock(&self.state).candidates = addresses.into_iter().map(Address::from).collect();
+                if let Some(way) = &mut lock(&self.state).way {
+                    way.candidates = addresses.into_iter().map(Address::from).collect();
+                }
                 self.try_next(turn);
             }
             Err(error) => self.failed(turn, error.raw_os_error().unwrap_or(errno::EHOSTUNREACH), None),
@@ -226,11 +245,9 @@ impl Dialer {
 
     /// Tries the next address of the name.
     fn try_next(self: &Arc<Self>, turn: &mut Turn) {
-        let (address, source) = {
-            let mut state = lock(&self.state);
-            (state.candidates.pop_front(), state.source)
-        };
-        let Some(address) = address else { return self.failed(turn, errno::EHOSTUNREACH, None) };
+        let next =
+            lock(&self.state).way.as_mut().and_then(|way| Some((way.candidates.pop_front()?, way.source)));
+        let Some((address, source)) = next else { return self.failed(turn, errno::EHOSTUNREACH, None) };
         match transport::connect(&address, source.as_ref(), &self.options) {
             Ok((stream, true)) => self.arrived(turn, Arc::new(stream)),
             Ok((stream, false)) => self.wait_for(turn, Arc::new(stream)),
@@ -254,7 +271,8 @@ impl Dialer {
 
     /// The peer is reached, or the proxy before it.
     fn arrived(self: &Arc<Self>, turn: &mut Turn, stream: Arc<Stream>) {
-        let Some(request) = lock(&self.state).request.clone() else { return self.connected(turn, stream) };
+        let request = lock(&self.state).way.as_ref().and_then(|way| way.request.clone());
+        let Some(request) = request else { return self.connected(turn, stream) };
         match turn.register(self.clone(), stream.as_fd(), Interest::WRITE, Mode::Level) {
             Ok(token) => {
                 // A proxy that says nothing is not waited for for ever.
@@ -292,13 +310,13 @@ impl Dialer {
         let number = {
             let mut state = lock(&self.state);
             state.phase = Phase::Up;
-            state.candidates.clear();
+            state.way = None;
             state.sessions += 1;
             state.interval = None;
             state.sessions
         };
-        let ends = transport::ends(&stream, &self.name, false);
-        lock(&self.state).ends = ends.clone();
+        let ends = transport::ends(&stream, &self.name(), false);
+        lock(&self.state).ends = Some(ends.clone());
         self.emit(event::CONNECTED, stream.as_fd().as_raw_fd() as u32);
         let origin = Origin::Dialed(self.clone());
         Wire::start(turn, &self.site, origin, self.options.clone(), stream, ends, number);
@@ -309,7 +327,7 @@ impl Dialer {
         if let Some(stream) = stream {
             self.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32);
         }
-        if !lock(&self.state).candidates.is_empty() {
+        if lock(&self.state).way.as_ref().is_some_and(|way| !way.candidates.is_empty()) {
             return self.try_next(turn);
         }
         self.site.failed_connects.fetch_add(1, Relaxed);

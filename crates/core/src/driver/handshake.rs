@@ -2,8 +2,11 @@
 //!
 //! To the wire it looks like a [`Session`], which it otherwise is; only the bytes that go in and out pass the carrier.
 
+use std::io::ErrorKind;
 use std::ops::{Deref, DerefMut};
 
+use crate::conn::Loss;
+use tautline_io::net::Stream;
 use tautline_proto::{Carrier, Established, ProtocolError, Session, SessionConfig, carried};
 
 /// A handshake in progress.
@@ -43,8 +46,20 @@ impl Handshake {
         &out[*written..]
     }
 
+    /// Writes the output to the stream, as far as it goes.
+    pub(super) fn write(&mut self, stream: &Stream) -> Result<(), Loss> {
+        while !self.output().is_empty() {
+            match stream.write(self.output()) {
+                Ok(n) => self.advance_output(n),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => break,
+                Err(error) => return Err(Loss::Stream(error.raw_os_error().unwrap_or(0))),
+            }
+        }
+        Ok(())
+    }
+
     /// Drops the first `n` bytes of the output, which have been written.
-    pub(super) fn advance_output(&mut self, n: usize) {
+    fn advance_output(&mut self, n: usize) {
         match &mut self.carriage {
             None => self.session.advance_output(n),
             Some(Carriage { out, written, .. }) => {

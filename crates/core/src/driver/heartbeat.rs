@@ -14,10 +14,8 @@ use crate::sync::atomic::Ordering::Relaxed;
 use tautline_proto::command;
 
 /// The timers of one session; 0 is no timer.
+#[derive(Default)]
 pub(super) struct Heartbeat {
-    interval: Option<Duration>,
-    timeout: Option<Duration>,
-    ttl_ds: u16,
     ping_timer: u64,
     silence_timer: u64,
     /// What `Connection::arrivals` was when `silence_timer` was set.
@@ -27,24 +25,9 @@ pub(super) struct Heartbeat {
 }
 
 impl Heartbeat {
-    pub(super) fn new(options: &Options) -> Self {
-        let ttl_ds =
-            options.heartbeat_ttl.map_or(0, |ttl| (ttl.as_millis() / 100).min(u16::MAX.into()) as u16);
-        Heartbeat {
-            interval: options.heartbeat_interval,
-            timeout: options.heartbeat_timeout.or(options.heartbeat_interval),
-            ttl_ds,
-            ping_timer: 0,
-            silence_timer: 0,
-            heard: 0,
-            ttl_timer: 0,
-            ttl_heard: 0,
-        }
-    }
-
     /// The session is open.
     pub(super) fn begin(&mut self, turn: &mut Turn, wire: &Arc<Wire>) {
-        if let Some(interval) = self.interval {
+        if let Some(interval) = wire.options().heartbeat_interval {
             self.ping_timer = turn.after(interval, wire);
         }
     }
@@ -69,9 +52,10 @@ impl Heartbeat {
         if key == self.ping_timer {
             self.begin(turn, wire);
             let mut ping = Vec::new();
-            command::put_ping(&mut ping, self.ttl_ds, &[]);
+            command::put_ping(&mut ping, ttl_ds(wire.options()), &[]);
             connection.send_control(&ping);
-            if let (0, Some(timeout)) = (self.silence_timer, self.timeout) {
+            let timeout = wire.options().heartbeat_timeout.or(wire.options().heartbeat_interval);
+            if let (0, Some(timeout)) = (self.silence_timer, timeout) {
                 self.heard = arrivals;
                 self.silence_timer = turn.after(timeout, wire);
             }
@@ -86,4 +70,9 @@ impl Heartbeat {
         }
         None
     }
+}
+
+/// The silence after which the peer shall give us up, in deciseconds; 0 is for ever.
+fn ttl_ds(options: &Options) -> u16 {
+    options.heartbeat_ttl.map_or(0, |ttl| (ttl.as_millis() / 100).min(u16::MAX.into()) as u16)
 }

@@ -9,6 +9,7 @@
 mod acceptor;
 mod datagram;
 mod dialer;
+mod few;
 mod handshake;
 mod heartbeat;
 mod origin;
@@ -20,6 +21,7 @@ mod security;
 mod site;
 mod sweep;
 mod tick;
+mod ticket;
 mod timers;
 mod wire;
 
@@ -28,6 +30,7 @@ pub(crate) use datagram::{DatagramPort, Form};
 pub(crate) use dialer::{Dialer, check as check_dial};
 use site::Resident;
 pub(crate) use site::Site;
+pub(crate) use ticket::{Ticket, Tickets};
 
 use std::sync::Weak;
 use std::time::{Duration, Instant};
@@ -227,12 +230,7 @@ impl Driver {
         self.ticker.add(set.clone());
         self.post(Box::new(move |turn| {
             let fd_owner = set.clone();
-            if let Ok(token) = turn.register(
-                Arc::new(SetSource(set.clone())),
-                fd_owner.as_fd(),
-                Interest::READ,
-                Mode::OneShot,
-            ) {
+            if let Ok(token) = turn.register(set.clone(), fd_owner.as_fd(), Interest::READ, Mode::OneShot) {
                 set.registration.store(token.0, Relaxed);
                 // The set may have been handed over before it had its name.
                 turn.driver.arm(&set);
@@ -268,12 +266,9 @@ impl SetKeeper for Driver {
     }
 }
 
-/// A read set as a source of the reactor.
-struct SetSource(Arc<ReadSet>);
-
-impl Source for SetSource {
+impl Source for ReadSet {
     fn ready(self: Arc<Self>, _turn: &mut Turn, _event: &Event) {
-        self.0.io_ready();
+        self.io_ready();
     }
 
     fn timer(self: Arc<Self>, _turn: &mut Turn, _key: u64) {}

@@ -3,6 +3,7 @@
 use super::security::Security;
 use super::{Acceptor, Dialer};
 use crate::sync::Arc;
+use std::borrow::Cow;
 use tautline_io::errno;
 use tautline_proto::Carrier;
 
@@ -15,11 +16,11 @@ pub(super) enum Origin {
 }
 
 impl Origin {
-    /// What the peer has to show.
-    pub(super) fn security(&self) -> &Security {
+    /// What the peer has to show. A server's keys are prepared once for all peers, a client's are needed once in a connection.
+    pub(super) fn security(&self) -> Cow<'_, Security> {
         match self {
-            Origin::Accepted(acceptor) => &acceptor.security,
-            Origin::Dialed(dialer) => &dialer.security,
+            Origin::Accepted(acceptor) => Cow::Borrowed(&acceptor.security),
+            Origin::Dialed(dialer) => Cow::Owned(Security::new(dialer.options())),
         }
     }
 

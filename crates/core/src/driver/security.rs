@@ -1,9 +1,10 @@
-//! What an endpoint's options say about security, as the protocol needs it. Made once for an endpoint, not for each peer.
+//! What an endpoint's options say about security, as the protocol needs it. Made once for a bound endpoint, not for each peer.
 
 use crate::options::{Mechanism, Options};
 use tautline_proto::{MechanismConfig, ServerKeys};
 
 /// The security of an endpoint.
+#[derive(Clone)]
 pub(super) struct Security {
     /// The mechanism, with its keys.
     pub(super) mechanism: MechanismConfig,

@@ -1,11 +1,10 @@
 //! What the I/O thread knows of a socket: enough to serve its connections, also after the socket itself was closed and lingers.
 
-use std::any::Any;
-use std::collections::HashMap;
 use std::time::Duration;
 
+use super::few::{Few, Named};
 use super::wire::Wire;
-use super::{Acceptor, DatagramPort, Dialer, Driver, Turn};
+use super::{Acceptor, DatagramPort, Dialer, Driver, Ticket, Turn};
 use crate::conn::reader::ReadSet;
 use crate::conn::{Connection, Herd, IoSide, Kind, Loss, NewPipe, SocketInbox, Summons};
 use crate::monitor::Tap;
@@ -17,6 +16,9 @@ use crate::zap::Desk;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
 
+/// An I/O thread with more sockets than these has no memory to spare for those that are idle.
+const MANY: usize = 64;
+
 /// A socket as its I/O thread sees it. Lives until the socket is closed and everything that lingers is gone.
 pub(crate) struct Site {
     pub(crate) kind: Kind,
@@ -24,10 +26,10 @@ pub(crate) struct Site {
     pub(crate) set: Arc<ReadSet>,
     pub(crate) driver: Arc<Driver>,
     pub(crate) tap: Arc<Tap>,
-    /// By their addresses.
-    residents: Mutex<HashMap<usize, Resident>>,
+    /// By their addresses. As with `carriers`, a socket has one or two, or thousands.
+    residents: Mutex<Few<Resident>>,
     /// Which open stream a connection has, by the connection's address.
-    carriers: Mutex<HashMap<usize, Arc<Wire>>>,
+    carriers: Mutex<Few<Carrier>>,
     closed: AtomicBool,
     /// Handshakes and attempts to connect that came to nothing.
     pub(crate) failed_handshakes: AtomicU64,
@@ -35,7 +37,7 @@ pub(crate) struct Site {
     /// Where the context's ZAP handler is found.
     pub(super) desk: Arc<Desk>,
     /// Dropped last: the context counts on it.
-    _ticket: Box<dyn Any + Send + Sync>,
+    _ticket: Ticket,
 }
 
 impl IoSide for Site {
@@ -53,6 +55,10 @@ impl IoSide for Site {
 
     fn write_soon(&self, connection: &Arc<Connection>) -> u32 {
         self.driver.write_soon(connection)
+    }
+
+    fn serves_many(&self) -> bool {
+        self.driver.load.load(Relaxed) > MANY
     }
 
     fn sweeper_is_idle(&self) -> bool {
@@ -125,14 +131,22 @@ pub(crate) enum Resident {
     Datagram(Arc<DatagramPort>),
 }
 
-impl Resident {
-    /// No other resident has the same as long as this one is there.
-    fn address(&self) -> usize {
+impl Named for Resident {
+    fn name(&self) -> usize {
         match self {
             Resident::Wire(wire) => Arc::as_ptr(wire).addr(),
             Resident::Dialer(dialer) => Arc::as_ptr(dialer).addr(),
             Resident::Datagram(port) => Arc::as_ptr(port).addr(),
         }
+    }
+}
+
+/// The address of a connection, and its open stream.
+struct Carrier(usize, Arc<Wire>);
+
+impl Named for Carrier {
+    fn name(&self) -> usize {
+        self.0
     }
 }
 
@@ -151,7 +165,7 @@ impl Site {
         driver: Arc<Driver>,
         tap: Arc<Tap>,
         desk: Arc<Desk>,
-        ticket: Box<dyn Any + Send + Sync>,
+        ticket: Ticket,
     ) -> Self {
         Site {
             kind,
@@ -176,12 +190,13 @@ impl Site {
 
     /// Adds a resident.
     pub(crate) fn enter(&self, resident: Resident) {
-        lock(&self.residents).insert(resident.address(), resident);
+        let former = lock(&self.residents).insert(resident);
+        drop(former);
     }
 
     /// Removes one.
     pub(super) fn leave(&self, resident: &Resident) {
-        let gone = lock(&self.residents).remove(&resident.address());
+        let gone = lock(&self.residents).remove(resident.name());
         // Not with the lock held: what it holds may be the last of its kind.
         drop(gone);
     }
@@ -208,15 +223,15 @@ impl Site {
 
     /// The open stream of a connection.
     fn carrier_of(&self, connection: &Arc<Connection>) -> Option<Arc<Wire>> {
-        lock(&self.carriers).get(&Arc::as_ptr(connection).addr()).cloned()
+        lock(&self.carriers).get(Arc::as_ptr(connection).addr()).map(|carrier| carrier.1.clone())
     }
 
     /// A stream is open, or it ends: what carries `connection` from now on.
     pub(super) fn set_carrier(&self, connection: &Arc<Connection>, wire: Option<&Arc<Wire>>) {
         let address = Arc::as_ptr(connection).addr();
         let former = match wire {
-            Some(wire) => lock(&self.carriers).insert(address, wire.clone()),
-            None => lock(&self.carriers).remove(&address),
+            Some(wire) => lock(&self.carriers).insert(Carrier(address, wire.clone())),
+            None => lock(&self.carriers).remove(address),
         };
         drop(former);
     }

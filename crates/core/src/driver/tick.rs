@@ -7,26 +7,18 @@ use std::time::Duration;
 
 use crate::conn::baton::{self, Tick};
 use crate::conn::reader::ReadSet;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::atomic::{AtomicBool, AtomicU32};
+use crate::sync::atomic::AtomicBool;
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::timer::TimerFd;
 
 /// The longest that a message, a PING or a lost peer waits for an owner that is elsewhere is twice this.
 const PERIOD: Duration = Duration::from_millis(4);
 
-/// A set under watch, and the baton's epoch at the last tick.
-struct Watched {
-    set: Arc<ReadSet>,
-    /// Only the I/O thread looks at it.
-    seen: AtomicU32,
-}
-
 /// The tick of one I/O thread.
 pub(super) struct Ticker {
     timer: TimerFd,
     on: AtomicBool,
-    sets: Mutex<Vec<Arc<Watched>>>,
+    sets: Mutex<Vec<Arc<ReadSet>>>,
 }
 
 impl Ticker {
@@ -49,11 +41,11 @@ impl Ticker {
     }
 
     pub(super) fn add(&self, set: Arc<ReadSet>) {
-        lock(&self.sets).push(Arc::new(Watched { set, seen: AtomicU32::new(0) }));
+        lock(&self.sets).push(set);
     }
 
     pub(super) fn remove(&self, set: &Arc<ReadSet>) {
-        lock(&self.sets).retain(|watched| !Arc::ptr_eq(&watched.set, set));
+        lock(&self.sets).retain(|watched| !Arc::ptr_eq(watched, set));
     }
 
     /// I/O thread: a period is over.
@@ -62,12 +54,10 @@ impl Ticker {
         // Read outside the lock: an owner that opens or closes a socket must not wait for it.
         let sets = lock(&self.sets).clone();
         let mut live = false;
-        for watched in &sets {
-            let mut seen = watched.seen.load(Relaxed);
-            live |= watched.set.io_tick(&mut seen) == Tick::Live;
-            watched.seen.store(seen, Relaxed);
+        for set in &sets {
+            live |= set.io_tick() == Tick::Live;
         }
-        if live || baton::end_tick(&self.on, || sets.iter().any(|watched| watched.set.kept())) {
+        if live || baton::end_tick(&self.on, || sets.iter().any(|set| set.kept())) {
             self.timer.arm(PERIOD);
         }
     }

@@ -7,6 +7,7 @@ use super::handshake::Handshake;
 use super::heartbeat::Heartbeat;
 use super::origin::Origin;
 use super::parting::Parting;
+use super::security::Security;
 use super::{Acceptor, Dialer, Resident, Site, Source, Turn};
 use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
 use crate::message::Metadata;
@@ -43,11 +44,11 @@ struct State {
     handshake_timer: u64,
     linger_timer: u64,
     lingering: bool,
-    heartbeat: Heartbeat,
+    heartbeat: Option<Box<Heartbeat>>,
     /// The question to the ZAP handler about this peer, and the registration of its descriptor.
     inquiry: Option<Box<(Inquiry, Token)>>,
     /// What the handler has said: the peer is in.
-    verdict: Option<Verdict>,
+    verdict: Option<Box<Verdict>>,
     /// The handler said no, which has been reported: the peer is told, and has the last word.
     refused: bool,
 }
@@ -67,7 +68,7 @@ pub(crate) struct Wire {
     options: Arc<Options>,
     stream: Arc<Stream>,
     /// What events and LAST_ENDPOINT call this end.
-    endpoint: Ends,
+    endpoint: Arc<Ends>,
     state: Mutex<State>,
 }
 
@@ -79,14 +80,15 @@ impl Wire {
         origin: Origin,
         options: Arc<Options>,
         stream: Arc<Stream>,
-        endpoint: Ends,
+        endpoint: Arc<Ends>,
         number: u32,
     ) {
+        let Security { mechanism, authenticate, .. } = origin.security().into_owned();
         let config = SessionConfig {
             socket_type: site.kind.socket_type,
             routing_id: options.routing_id.clone(),
-            mechanism: origin.security().mechanism.clone(),
-            authenticate: origin.security().authenticate,
+            mechanism,
+            authenticate,
             max_msg_size: options.max_msg_size,
             properties: options.metadata.clone(),
         };
@@ -102,7 +104,7 @@ impl Wire {
             handshake_timer: 0,
             linger_timer: 0,
             lingering: false,
-            heartbeat: Heartbeat::new(&options),
+            heartbeat: None,
             inquiry: None,
             verdict: None,
             refused: false,
@@ -140,6 +142,11 @@ impl Wire {
         wire.shake_hands(turn);
     }
 
+    /// The options in force when the endpoint was bound or connected.
+    pub(super) fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// No ZMTP: ZMQ_STREAM, and ZMQ_ROUTER_RAW as it was when the endpoint was bound or connected.
     fn is_raw(&self) -> bool {
         self.site.kind.raw || self.options.router_raw
@@ -174,7 +181,7 @@ impl Wire {
             return Ok(Next::Wait);
         };
         loop {
-            write_output(session, &self.stream)?;
+            session.write(&self.stream)?;
             if let Some(credentials) = session.credentials() {
                 return Ok(Next::Judge(credentials));
             }
@@ -191,7 +198,7 @@ impl Wire {
                     Ok(used) => leftover.extend_from_slice(&buffer[used..n]),
                     Err(error) => {
                         // The ERROR command, if there is one to send, tells the peer why.
-                        let _ = write_output(session, &self.stream);
+                        let _ = session.write(&self.stream);
                         return Err(Loss::Protocol(error));
                     }
                 },
@@ -212,8 +219,8 @@ impl Wire {
     /// Asks the ZAP handler about the peer; if there is none, the options decide.
     fn judge(self: &Arc<Self>, turn: &mut Turn, credentials: &Credentials) -> Result<(), Loss> {
         let address = transport::peer_name(&self.stream);
-        let Options { zap_domain, routing_id, .. } = &*self.options;
-        let request = zap::request(zap_domain, address.as_bytes(), routing_id, credentials);
+        let options = &self.options;
+        let request = zap::request(&options.zap_domain, address.as_bytes(), &options.routing_id, credentials);
         match self.site.desk.ask(request) {
             Ok(inquiry) => {
                 let source = Arc::new(Asking(self.clone()));
@@ -230,7 +237,7 @@ impl Wire {
     }
 
     /// The peer may come in.
-    fn admit(&self, verdict: Option<Verdict>) -> Result<(), Loss> {
+    fn admit(&self, verdict: Option<Box<Verdict>>) -> Result<(), Loss> {
         let mut state = lock(&self.state);
         state.verdict = verdict;
         match &mut state.phase {
@@ -254,7 +261,7 @@ impl Wire {
         }
         match answer {
             Answer::Given(Ok(verdict)) if verdict.status == 200 => {
-                if let Err(loss) = self.admit(Some(verdict)) {
+                if let Err(loss) = self.admit(Some(Box::new(verdict))) {
                     return self.end(turn, loss);
                 }
             }
@@ -279,15 +286,16 @@ impl Wire {
         &self,
         routing_id: Vec<u8>,
         properties: Vec<(String, Vec<u8>)>,
-        verdict: Option<Verdict>,
+        verdict: Option<Box<Verdict>>,
     ) -> Arc<PeerInfo> {
         let mut list: Vec<(String, Vec<u8>)> = vec![
             ("Peer-Address".into(), transport::peer_name(&self.stream).into_bytes()),
             ("Routing-Id".into(), routing_id.clone()),
         ];
         if let Some(verdict) = verdict {
-            list.push((USER_ID.into(), verdict.user_id));
-            list.extend(verdict.properties);
+            let Verdict { user_id, properties, .. } = *verdict;
+            list.push((USER_ID.into(), user_id));
+            list.extend(properties);
         }
         // Nobody says of himself who he is.
         list.extend(properties.into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case(USER_ID)));
@@ -328,7 +336,9 @@ impl Wire {
             let mut state = lock(&self.state);
             state.phase = Phase::Open(connection.clone());
             state.handshake_timer = 0;
-            state.heartbeat.begin(turn, self);
+            if self.options.heartbeat_interval.is_some() {
+                state.heartbeat.get_or_insert_default().begin(turn, self);
+            }
             (state.registration, state.number)
         };
         turn.modify(registration, self.stream.as_fd(), connection.idle_interest(), Mode::OneShot);
@@ -489,7 +499,7 @@ impl Wire {
         let mut state = lock(&self.state);
         if let Phase::Open(connection) = &state.phase {
             let connection = connection.clone();
-            state.heartbeat.watch_ttl(turn, self, &connection);
+            state.heartbeat.get_or_insert_default().watch_ttl(turn, self, &connection);
         }
     }
 
@@ -578,7 +588,8 @@ impl Source for Wire {
                 Phase::Handshake(_) => (key == state.handshake_timer).then_some(Loss::Silent),
                 Phase::Open(connection) => {
                     let connection = connection.clone();
-                    state.heartbeat.expired(turn, &self, &connection, key)
+                    let heartbeat = state.heartbeat.as_mut();
+                    heartbeat.and_then(|beat| beat.expired(turn, &self, &connection, key))
                 }
             }
         };
@@ -586,15 +597,4 @@ impl Source for Wire {
             self.end(turn, why);
         }
     }
-}
-
-fn write_output(session: &mut Handshake, stream: &Stream) -> Result<(), Loss> {
-    while !session.output().is_empty() {
-        match stream.write(session.output()) {
-            Ok(n) => session.advance_output(n),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => break,
-            Err(error) => return Err(Loss::Stream(error.raw_os_error().unwrap_or(0))),
-        }
-    }
-    Ok(())
 }

@@ -198,7 +198,7 @@ static TABLE: &[Row] = &[
     write_int(60, "ZMQ_IPC_FILTER_GID", ALL, |o, v| add(&mut o.ipc_filter_gids, v.cast_unsigned()))
         .or_null(|o| o.ipc_filter_gids.clear()),
     write_binary(61, "ZMQ_CONNECT_ROUTING_ID", NAMED_CONNECT, |o, v| {
-        sized(v, 1..=usize::MAX).map(|v| o.connect_routing_id = Some(v))
+        sized(v, 1..=usize::MAX).map(|v| o.connect_routing_id = Some(Box::new(v)))
     }),
     int_row(
         62,

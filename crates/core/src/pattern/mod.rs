@@ -26,6 +26,7 @@ mod rotation;
 mod router;
 mod routing;
 mod server;
+mod short;
 mod stream;
 mod subscriber;
 mod subscriptions;

@@ -2,6 +2,7 @@
 //! from all pipes alike (RFC 28, 30). Both keep a multi-part message together, whatever happens to its pipe meanwhile: of a message
 //! that is being sent the rest is dropped, of one that is being received the rest is put aside.
 
+use super::short::Short;
 use crate::error::Error;
 use crate::message::Message;
 use crate::pipe::{Part, PipeId, Pipes, Received, Target};
@@ -173,11 +174,12 @@ pub(crate) struct FairQueue {
     /// Index in `active` of the pipe whose turn it is.
     current: usize,
     /// By number of the pipe.
-    watch: Vec<Watch>,
+    watch: Short<Watch, 14>,
     /// The next part belongs to a message that has been begun; it is in `rest` or on the current pipe.
     in_message: bool,
     /// The rest of the begun message, when its pipe is gone.
-    rest: VecDeque<Message>,
+    #[allow(clippy::box_collection)] // Few ever have one.
+    rest: Option<Box<VecDeque<Message>>>,
     /// Messages have one part.
     single: bool,
 }
@@ -192,7 +194,7 @@ impl FairQueue {
     pub(crate) fn attach(&mut self, pipe: PipeId) {
         let number = pipe.0 as usize;
         if number >= self.watch.len() {
-            self.watch.resize(number + 1, Watch::Absent);
+            (self.watch.len()..=number).for_each(|_| self.watch.push(Watch::Absent));
         }
         if self.watch[number] != Watch::Active {
             self.watch[number] = Watch::Active;
@@ -215,7 +217,7 @@ impl FairQueue {
             Some(watch) => *watch = Watch::Absent,
         }
         let Some(index) = self.active.iter().position(|&id| id == pipe) else { return };
-        if self.in_message && self.rest.is_empty() && index == self.current {
+        if self.in_message && self.rest.is_none() && index == self.current {
             self.put_rest_aside(pipes, pipe);
         }
         self.active.swap_remove(index);
@@ -229,14 +231,14 @@ impl FairQueue {
         if let Some(pipe) = pipes.get(pipe) {
             let mut part = Message::new();
             while let Some(received) = pipe.recv(&mut Target::Message(&mut part)) {
-                self.rest.push_back(std::mem::take(&mut part));
+                self.rest.get_or_insert_default().push_back(std::mem::take(&mut part));
                 if !received.more {
                     return;
                 }
             }
         }
         // Pipes show whole messages only, so this is not reached; the receiver must see an end all the same.
-        self.rest.push_back(Message::new());
+        self.rest.get_or_insert_default().push_back(Message::new());
     }
 
     #[inline]
@@ -313,7 +315,7 @@ impl FairQueue {
 
     /// Receives the next part of the begun message.
     pub(crate) fn go_on(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
-        if self.rest.is_empty()
+        if self.rest.is_none()
             && let Some(&id) = self.active.get(self.current)
             && let Some(pipe) = pipes.get(id)
             && let Some(received) = pipe.recv_last(target)
@@ -322,7 +324,12 @@ impl FairQueue {
             self.advance();
             return Ok(received);
         }
-        if let Some(part) = self.rest.pop_front() {
+        if let Some(rest) = &mut self.rest
+            && let Some(part) = rest.pop_front()
+        {
+            if rest.is_empty() {
+                self.rest = None;
+            }
             self.in_message = part.more();
             return Ok(target.put_message(part));
         }
@@ -373,7 +380,7 @@ impl FairQueue {
     /// Drops the rest of the begun message, or the whole message of the selected pipe.
     pub(crate) fn skip_message(&mut self, pipes: &mut Pipes) {
         self.in_message = false;
-        if self.rest.is_empty() {
+        if self.rest.take().is_none() {
             if let Some(pipe) = self.active.get(self.current).and_then(|&id| pipes.get(id)) {
                 if pipe.peek().is_some() {
                     pipe.skip_message();
@@ -383,8 +390,6 @@ impl FairQueue {
                 }
             }
             self.advance();
-        } else {
-            self.rest.clear();
         }
     }
 

@@ -11,8 +11,9 @@ impl Pipe {
             Body::Borrowed(bytes) => Message::from_slice(bytes),
             Body::Owned(message) => std::mem::take(*message),
         };
-        self.uncounted.messages_out += 1;
-        self.uncounted.bytes_out += message.len() as u64;
+        let uncounted = &mut self.aside.get_or_insert_default().uncounted;
+        uncounted.messages_out += 1;
+        uncounted.bytes_out += message.len() as u64;
         slot.put(0, message);
         match &self.link {
             Link::Wire(connection) => {
@@ -28,8 +29,9 @@ impl Pipe {
         let Incoming::Slot(slot) = &self.incoming else { return None };
         let Some((_, mut message)) = slot.take() else { return self.recv_note(target) };
         message.set_more(false);
-        self.uncounted.messages_in += 1;
-        self.uncounted.bytes_in += message.len() as u64;
+        let uncounted = &mut self.aside.get_or_insert_default().uncounted;
+        uncounted.messages_in += 1;
+        uncounted.bytes_in += message.len() as u64;
         if let Some(peer) = &self.peer {
             message.set_metadata(Some(peer.metadata.clone()));
         }

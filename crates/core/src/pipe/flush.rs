@@ -258,8 +258,9 @@ impl Pipe {
         });
         if flushed == Some(Flushed::Drained) {
             writer.count_beside();
-            self.uncounted.messages_out += 1;
-            self.uncounted.bytes_out += body.len() as u64;
+            let uncounted = &mut self.aside.get_or_insert_default().uncounted;
+            uncounted.messages_out += 1;
+            uncounted.bytes_out += body.len() as u64;
         }
         if patient && flushed == Some(Flushed::Blocked) {
             self.paced_out = Some(connection.writes());

@@ -92,8 +92,9 @@ impl Pipe {
         self.follows = Some(progress.clone());
         self.leave();
         let (messages, bytes) = progress.published();
-        self.uncounted.messages_out = self.uncounted.messages_out.wrapping_sub(messages);
-        self.uncounted.bytes_out = self.uncounted.bytes_out.wrapping_sub(bytes);
+        let uncounted = &mut self.aside.get_or_insert_default().uncounted;
+        uncounted.messages_out = uncounted.messages_out.wrapping_sub(messages);
+        uncounted.bytes_out = uncounted.bytes_out.wrapping_sub(bytes);
         Some((connection, progress))
     }
 
@@ -106,7 +107,7 @@ impl Pipe {
             connection.unfollow(writer);
             // What was moved is counted by the queue from now on.
             let (after, published) = (writer.written(), progress.published());
-            let uncounted = &mut self.uncounted;
+            let uncounted = &mut self.aside.get_or_insert_default().uncounted;
             uncounted.messages_out =
                 uncounted.messages_out.wrapping_add(published.0).wrapping_sub(after.0 - before.0);
             uncounted.bytes_out =

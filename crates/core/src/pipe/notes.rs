@@ -8,11 +8,16 @@ impl Pipe {
     pub(crate) fn note(&mut self, body: &[u8]) {
         let mut message = Message::from_slice(body);
         message.set_metadata(self.described.clone());
-        self.notes.push_back(message);
+        self.aside.get_or_insert_default().notes.push_back(message);
     }
 
     #[cold]
     pub(super) fn recv_note(&mut self, target: &mut Target<'_>) -> Option<Received> {
-        Some(target.put_message(self.notes.pop_front()?))
+        Some(target.put_message(self.aside.as_mut()?.notes.pop_front()?))
+    }
+
+    /// Whether one is there.
+    pub(super) fn has_notes(&self) -> bool {
+        self.aside.as_ref().is_some_and(|aside| !aside.notes.is_empty())
     }
 }

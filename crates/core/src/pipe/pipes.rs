@@ -7,7 +7,7 @@ use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::net::Stream;
 
-/// A socket with more connections than these keeps no memory ready for those that are idle.
+/// A socket with more connections than these keeps no memory ready for those that are idle; nor does one of many sockets.
 const FEW: usize = 8;
 
 /// The pipes that have something to be done before their owner sleeps, of however many.
@@ -19,21 +19,29 @@ pub(crate) struct Left {
     pub(super) unrested: Mutex<Vec<PipeId>>,
 }
 
+/// What is known of the pipes that are gone.
+#[derive(Default)]
+struct Past {
+    traffic: Traffic,
+    /// Messages dropped by them, and messages lost in them.
+    dropped: u64,
+    lost: u64,
+}
+
 /// All pipes of one socket, and its options.
 pub(crate) struct Pipes {
     slots: Vec<Option<Pipe>>,
     vacant: Vec<u32>,
     closing: Vec<PipeId>,
-    /// Traffic of the pipes that are gone, messages dropped by them, and messages lost in them.
-    past: Traffic,
-    past_dropped: u64,
-    past_lost: u64,
+    past: Option<Box<Past>>,
     /// Messages that had nobody to go to.
     pub(crate) unroutable: u64,
     left: Arc<Left>,
     /// How many are inproc, and how many are not.
     inproc: usize,
     wires: usize,
+    /// There are, or were, pipes whose queues hold no memory while they are empty.
+    lean: bool,
     /// What the I/O thread does for this socket, if there is one.
     pub(crate) io: Option<Arc<dyn IoSide>>,
     /// The socket's options as they are now, shared with its connections until one of them changes.
@@ -50,10 +58,9 @@ impl Pipes {
             left: Arc::default(),
             inproc: 0,
             wires: 0,
+            lean: false,
             io: None,
-            past: Traffic::default(),
-            past_dropped: 0,
-            past_lost: 0,
+            past: None,
             unroutable: 0,
             options,
         }
@@ -118,11 +125,12 @@ impl Pipes {
             self.inproc += 1;
         } else {
             self.wires += 1;
-            if self.wires > FEW {
-                pipe.set_lean();
-            }
             if self.wires == FEW + 1 {
                 self.slots.iter_mut().flatten().for_each(Pipe::set_lean);
+            }
+            if self.wires > FEW || self.io.as_ref().is_some_and(|io| io.serves_many()) {
+                pipe.set_lean();
+                self.lean = true;
             }
         }
         let id = PipeId(self.vacant.pop().unwrap_or(self.slots.len() as u32));
@@ -149,10 +157,11 @@ impl Pipes {
             self.wires -= 1;
         }
         self.vacant.push(id.0);
-        self.past.add(pipe.traffic());
-        self.past_dropped += pipe.dropped();
+        let past = self.past.get_or_insert_default();
+        past.traffic.add(pipe.traffic());
+        past.dropped += pipe.dropped();
         if pipe.has_ended() {
-            self.past_lost += pipe.queued().0;
+            past.lost += pipe.queued().0;
         }
         Some(pipe)
     }
@@ -164,7 +173,7 @@ impl Pipes {
 
     /// Everything that has gone through the pipes, these and former ones.
     pub(crate) fn traffic(&self) -> Traffic {
-        let mut all = self.past;
+        let mut all = self.past.as_ref().map_or_else(Traffic::default, |past| past.traffic);
         self.slots.iter().flatten().for_each(|pipe| all.add(pipe.traffic()));
         all
     }
@@ -172,7 +181,8 @@ impl Pipes {
     /// Messages dropped for want of room, and messages lost with their connections.
     pub(crate) fn dropped(&self) -> (u64, u64) {
         let now: u64 = self.slots.iter().flatten().map(Pipe::dropped).sum();
-        (self.past_dropped + now, self.past_lost)
+        let (dropped, lost) = self.past.as_ref().map_or((0, 0), |past| (past.dropped, past.lost));
+        (dropped + now, lost)
     }
 
     /// How many pipes there are, and how many messages wait in them: outgoing and incoming.
@@ -191,7 +201,7 @@ impl Pipes {
 
     /// Flushes what the flush rule has left.
     pub(crate) fn flush(&mut self) {
-        if self.wires > FEW {
+        if self.lean {
             self.rest();
         }
         self.for_each_left(Pipe::flush);

@@ -20,12 +20,12 @@ impl Pipe {
                     self.found_empty();
                     // What was held back at the high-water mark is there at once.
                     match &mut self.incoming {
-                        Incoming::Queue(reader) => reader.ready() || !self.notes.is_empty(),
+                        Incoming::Queue(reader) => reader.ready() || self.has_notes(),
                         Incoming::Slot(_) => false,
                     }
                 }
             }
-            Incoming::Slot(slot) => slot.is_full() || !self.notes.is_empty(),
+            Incoming::Slot(slot) => slot.is_full() || self.has_notes(),
         }
     }
 

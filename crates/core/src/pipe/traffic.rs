@@ -48,7 +48,7 @@ impl Pipe {
 
     /// What has gone through it so far; bytes are those of whole frames where there is a queue.
     pub(crate) fn traffic(&self) -> Traffic {
-        let mut traffic = self.uncounted;
+        let mut traffic = self.aside.as_ref().map_or_else(Traffic::default, |aside| aside.uncounted);
         if let Outgoing::Queue(writer) = &self.outgoing {
             let (messages, bytes) = writer.written();
             traffic.messages_out = traffic.messages_out.wrapping_add(messages);

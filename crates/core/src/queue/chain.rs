@@ -2,8 +2,10 @@
 
 use super::pool::Ring;
 use super::segment::{self, Node};
-use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use crate::sync::{Arc, Line};
+use crate::sync::Line;
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::ops::Deref;
+use std::ptr::NonNull;
 
 pub(super) const BYTE_BITS: u32 = 36;
 const BYTE_MASK: u64 = (1 << BYTE_BITS) - 1;
@@ -52,21 +54,61 @@ pub(super) struct Shared {
     pub(super) ring: Ring,
     /// Large segments do not come back this way, but circulate through the pool of blocks.
     pub(super) circulates: bool,
+    /// One of the two handles is gone.
+    left: AtomicBool,
     /// Messages and bytes that the consumer is done with. Written by the consumer (Release), read by the producer (Acquire, or
     /// Relaxed where only a number is wanted).
     pub(super) head: Line<AtomicU64>,
 }
 
 impl Shared {
-    /// An empty chain without any segment. With `circulates`, two threads that are both at work use its ends.
-    pub(super) fn new(circulates: bool) -> Arc<Shared> {
-        Arc::new(Shared {
+    /// Both handles of an empty chain without any segment. With `circulates`, two threads that are both at work use its ends.
+    pub(super) fn pair(circulates: bool) -> [Handle; 2] {
+        let shared = NonNull::from(Box::leak(Box::new(Shared {
             tail: Line(AtomicU64::new(START)),
             head: Line(AtomicU64::new(START)),
             first: AtomicPtr::new(std::ptr::null_mut()),
             ring: Ring::new(),
             circulates,
-        })
+            left: AtomicBool::new(false),
+        })));
+        [Handle(shared), Handle(shared)]
+    }
+}
+
+/// One of the two handles on what both ends share. As `Arc`, but an `Arc` would put its counts on a line of their own, and there are
+/// never more than two.
+pub(super) struct Handle(NonNull<Shared>);
+
+// SAFETY: a handle is a shared reference, and what it refers to consists of atomics, and of segments that pass between threads.
+unsafe impl Send for Handle {}
+// SAFETY: as above.
+unsafe impl Sync for Handle {}
+
+impl Handle {
+    /// Whether both belong to the same chain.
+    pub(super) fn same(&self, other: &Handle) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Deref for Handle {
+    type Target = Shared;
+
+    #[inline(always)]
+    fn deref(&self) -> &Shared {
+        // SAFETY: freed with the last handle.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // AcqRel: what either side has done comes before the end. The first one to go may no longer look at it afterwards.
+        if self.left.swap(true, Ordering::AcqRel) {
+            // SAFETY: leaked by `Shared::pair`, and the other handle is gone.
+            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+        }
     }
 }
 
@@ -85,7 +127,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let first = self.first.load(Ordering::Relaxed);
         // SAFETY: the last handle is gone. `first` is the oldest node that the consumer has not given up (null: there never was one),
-        // and all later ones hang on it. The Arc's own ordering made the other thread's writes visible.
+        // and all later ones hang on it. `Handle::drop` made the other thread's writes visible.
         unsafe {
             if !first.is_null() {
                 segment::free_chain(first);

@@ -1,13 +1,12 @@
 //! What the two consumers of a chain (`FrameReader`, `ByteDrain`) have in common: giving up nodes.
 
-use super::chain::Shared;
+use super::chain::Handle;
 use super::segment::{self, Buffer, LARGE, Node, Position};
-use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 
 /// The consuming end of a chain.
 pub(super) struct Consumer {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Handle,
     /// The oldest node that is not given up; null until the first bytes were seen.
     first: *mut Node,
     turn: usize,
@@ -17,7 +16,7 @@ pub(super) struct Consumer {
 unsafe impl Send for Consumer {}
 
 impl Consumer {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Handle) -> Self {
         Consumer { shared, first: std::ptr::null_mut(), turn: 0 }
     }
 

@@ -21,6 +21,9 @@ pub(crate) trait Unpark: Send + Sync {
     fn unpark(&self);
 }
 
+/// Memory for so many news is not kept.
+const LITTLE: usize = 4;
+
 /// The owner sleeps, or is about to.
 const PARKED: u8 = 1;
 /// The wake descriptor was handed to the application (ZMQ_FD): it is woken for everything.
@@ -63,6 +66,11 @@ impl<T, W: Unpark> Inbox<T, W> {
                 drop(all);
                 return;
             }
+            if all.len() == all.capacity() && all.len() < LITTLE {
+                // Those of a socket with one peer come singly.
+                let more = all.len().max(1);
+                all.reserve_exact(more);
+            }
             all.push(news);
         }
         // Release pairs with the Acquire in `pending`; the lock itself guards the news.
@@ -84,7 +92,13 @@ impl<T, W: Unpark> Inbox<T, W> {
         // Cleared before the news are taken: a push in between leaves it set for nothing, never cleared with news inside. A swap, so
         // that the lock below comes after it also for the pusher that set it.
         if self.pending.swap(false, Ordering::AcqRel) {
-            out.append(&mut lock(&self.news));
+            let mut news = lock(&self.news);
+            if out.is_empty() && news.capacity() <= LITTLE {
+                // An idle socket keeps no memory for them.
+                std::mem::swap(out, &mut news);
+            } else {
+                out.append(&mut news);
+            }
         }
     }
 

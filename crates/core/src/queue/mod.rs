@@ -67,24 +67,23 @@ const INPROC_COPY_BY_REFERENCE: usize = 2 * INPROC_BY_REFERENCE;
 
 /// A queue from the owner to the kernel.
 pub(crate) fn outbound() -> (FrameWriter, ByteDrain) {
-    let shared = Shared::new(false);
+    let [producer, consumer] = Shared::pair(false);
     (
-        FrameWriter::new(Producer::new(shared.clone()), BY_REFERENCE, usize::MAX),
-        ByteDrain::new(Consumer::new(shared)),
+        FrameWriter::new(Producer::new(producer), BY_REFERENCE, usize::MAX),
+        ByteDrain::new(Consumer::new(consumer)),
     )
 }
 
 /// A queue from the kernel to the owner.
 pub(crate) fn inbound() -> (ByteFiller, FrameReader) {
-    let shared = Shared::new(false);
-    (ByteFiller::new(Producer::new(shared.clone())), FrameReader::new(Consumer::new(shared)))
+    let [producer, consumer] = Shared::pair(false);
+    (ByteFiller::new(Producer::new(producer)), FrameReader::new(Consumer::new(consumer)))
 }
 
 /// A queue from one socket's owner to another's.
 pub(crate) fn inproc() -> (FrameWriter, FrameReader) {
     // The models look at the ring with these.
-    let shared = Shared::new(!cfg!(loom));
-    let writer =
-        FrameWriter::new(Producer::new(shared.clone()), INPROC_BY_REFERENCE, INPROC_COPY_BY_REFERENCE);
-    (writer, FrameReader::new(Consumer::new(shared)))
+    let [producer, consumer] = Shared::pair(!cfg!(loom));
+    let writer = FrameWriter::new(Producer::new(producer), INPROC_BY_REFERENCE, INPROC_COPY_BY_REFERENCE);
+    (writer, FrameReader::new(Consumer::new(consumer)))
 }

@@ -3,16 +3,16 @@
 //! The producer appends at `at`, inside `node`, and links new nodes. Nothing of it is visible before `publish`; what was appended
 //! since then can be cut off again.
 
-use super::chain::{self, Shared};
+use super::chain::{self, Handle};
 use super::consumer::Consumer;
 use super::segment::{self, Buffer, FIRST, LARGE, Node, Position, SMALL};
 use crate::message::Message;
 use crate::sync::atomic::Ordering;
-use crate::sync::{Arc, prefetch_to_write};
+use crate::sync::prefetch_to_write;
 
 /// The producing end of a chain.
 pub(super) struct Producer {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Handle,
     /// The node that grows; null until the first byte.
     pub(super) node: *mut Node,
     /// Where the next byte goes.
@@ -44,7 +44,7 @@ pub(super) struct Producer {
 unsafe impl Send for Producer {}
 
 impl Producer {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Handle) -> Self {
         let (messages, bytes) = chain::start();
         let nothing = std::ptr::null_mut();
         Producer {
@@ -359,7 +359,7 @@ impl Producer {
         let tail = self.shared.tail.0.load(Ordering::Relaxed);
         let all_published = chain::bytes_behind(tail, bytes) == 0;
         let all_consumed = chain::bytes_ahead(tail, consumed) == 0;
-        if !(all_published && all_consumed && Arc::ptr_eq(&self.shared, &consumer.shared)) {
+        if !(all_published && all_consumed && self.shared.same(&consumer.shared)) {
             return false;
         }
         let first = consumer.give_up_all();

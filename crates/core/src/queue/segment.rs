@@ -17,7 +17,7 @@ use crate::sync::atomic::{AtomicPtr, Ordering};
 use crate::sync::{UnsafeCell, prefetch};
 
 /// Size of a chain's first buffer: a chain over which little goes has no other.
-pub(super) const FIRST: usize = if cfg!(loom) { SMALL } else { 512 };
+pub(super) const FIRST: usize = if cfg!(loom) { SMALL } else { 256 };
 /// Least size of a buffer that is held ready for a read.
 pub(super) const SMALL: usize = if cfg!(loom) { size_of::<Buffer>() + 48 } else { 4096 };
 /// Size of the buffers of a busy chain.

@@ -34,7 +34,6 @@ impl Context {
                     }
                 };
                 driver.watch_set(set.clone());
-                let lingering = Box::new(lingering);
                 let inbox = inbox.clone();
                 Some(Arc::new(Site::new(kind(entry), inbox, set, driver, tap.clone(), desk, lingering)))
             }
@@ -54,7 +53,7 @@ impl Context {
             context: self.clone(),
             socket_type,
             endpoints: Vec::new(),
-            last_endpoint: String::new(),
+            last_endpoint: Arc::default(),
             tap,
             terminated: false,
             reconnects: 0,

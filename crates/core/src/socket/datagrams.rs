@@ -85,8 +85,8 @@ impl Socket {
         let pipe = Pipe::inproc(mine, self.pipes.options.send_hwm, true);
         // DGRAM has one endpoint; the port of another one ends with its pipe.
         let id = self.attach(pipe).ok_or(Error::Invalid)?;
-        self.add_endpoint(given, What::Datagram(id, name.to_owned()));
-        self.last_endpoint = name.to_owned();
+        self.add_endpoint(given, What::Datagram(id, name.into()));
+        self.last_endpoint = name.into();
         Ok((id, port))
     }
 }

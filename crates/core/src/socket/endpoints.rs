@@ -15,7 +15,7 @@ use tautline_proto::SocketType;
 
 /// An endpoint of the socket, by the text it was given as.
 pub(super) struct Entry {
-    given: String,
+    given: Arc<str>,
     what: What,
 }
 
@@ -25,7 +25,7 @@ pub(super) enum What {
     InprocBound,
     InprocConnected(PipeId),
     /// The pipe to an endpoint for datagrams, and the endpoint's own name.
-    Datagram(PipeId, String),
+    Datagram(PipeId, Arc<str>),
 }
 
 impl Socket {
@@ -45,17 +45,18 @@ impl Socket {
             let offers =
                 self.context.bind_inproc(name, self.id, &self.inbox, &self.pipes.options, self.whoami())?;
             self.add_endpoint(endpoint, What::InprocBound);
-            self.last_endpoint = endpoint.to_owned();
+            self.last_endpoint = endpoint.into();
             for offer in offers {
                 self.attach_inproc(offer);
             }
             return Ok(());
         }
         let site = self.site_for_streams()?;
+        self.context.share_options(&mut self.pipes.options);
         let options = self.pipes.options.clone();
         match transport::listen(&parsed, &options) {
             Ok(bound) => {
-                self.last_endpoint = bound.endpoint.clone();
+                self.last_endpoint = bound.endpoint.as_str().into();
                 let acceptor = Acceptor::start(&site, options, bound);
                 self.add_endpoint(endpoint, What::Bound(acceptor));
                 Ok(())
@@ -88,7 +89,7 @@ impl Socket {
         }
         let site = self.site_for_streams()?;
         self.forget_stopped();
-        if self.connects_once() && self.endpoints.iter().any(|entry| entry.given == endpoint) {
+        if self.connects_once() && self.endpoints.iter().any(|entry| *entry.given == *endpoint) {
             // Two connections to one peer make no sense for these types; libzmq overlooks the second call as well.
             return Ok(None);
         }
@@ -98,6 +99,7 @@ impl Socket {
             Err(error) => return Err(error),
         }
         // The options of this endpoint keep the routing id: with ZMQ_IMMEDIATE the pipe that it is for is still to come.
+        self.context.share_options(&mut self.pipes.options);
         let options = self.pipes.options.clone();
         if options.connect_routing_id.is_some() {
             self.pipes.options_mut().connect_routing_id = None;
@@ -110,9 +112,10 @@ impl Socket {
             let Some(id) = self.attach(Pipe::wire(new)) else { return Ok(None) };
             (Some(connection), Some(id))
         };
-        let dialer = Dialer::start(&site, options, parsed, connection);
-        self.add_endpoint(endpoint, What::Connected(dialer));
-        self.last_endpoint = endpoint.to_owned();
+        let given: Arc<str> = endpoint.into();
+        let dialer = Dialer::start(&site, options, &parsed, given.clone(), connection);
+        self.add_endpoint(given.clone(), What::Connected(dialer));
+        self.last_endpoint = given;
         Ok(id)
     }
 
@@ -122,14 +125,14 @@ impl Socket {
         let send_hwm = self.pipes.options.send_hwm;
         let mut pipe = Pipe::inproc(mine, send_hwm, true);
         if self.pipes.options.connect_routing_id.is_some() {
-            pipe.routing_id = self.pipes.options_mut().connect_routing_id.take().unwrap_or_default();
+            pipe.routing_id = *self.pipes.options_mut().connect_routing_id.take().unwrap_or_default();
         }
         let Some(id) = self.attach(pipe) else { return Ok(None) };
         if let Some(peer) = self.context.connect_inproc(name, theirs) {
             self.ready(id, |pipe| pipe.set_peer(peer), false);
         }
         self.add_endpoint(endpoint, What::InprocConnected(id));
-        self.last_endpoint = endpoint.to_owned();
+        self.last_endpoint = endpoint.into();
         Ok(Some(id))
     }
 
@@ -161,8 +164,8 @@ impl Socket {
             What::Bound(acceptor) => {
                 acceptor.endpoint() == endpoint || Some(acceptor.endpoint()) == local.as_deref()
             }
-            What::Datagram(_, name) => entry.given == endpoint || name == endpoint,
-            _ => entry.given == endpoint,
+            What::Datagram(_, name) => *entry.given == *endpoint || **name == *endpoint,
+            _ => *entry.given == *endpoint,
         };
         let (mut ending, staying): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.endpoints).into_iter().partition(is_named);
@@ -243,12 +246,12 @@ impl Socket {
         }
     }
 
-    pub(super) fn add_endpoint(&mut self, given: &str, what: What) {
+    pub(super) fn add_endpoint(&mut self, given: impl Into<Arc<str>>, what: What) {
         if self.endpoints.is_empty() {
             // Most sockets have one.
             self.endpoints.reserve_exact(1);
         }
-        self.endpoints.push(Entry { given: given.to_owned(), what });
+        self.endpoints.push(Entry { given: given.into(), what });
     }
 
     /// Types for which a second connection to the same peer makes no sense.
@@ -268,7 +271,7 @@ impl Socket {
         Arc::new(PeerInfo {
             routing_id: self.pipes.options.routing_id.clone(),
             metadata: Arc::new(Metadata::default()),
-            ends: Ends::default(),
+            ends: Arc::default(),
         })
     }
 

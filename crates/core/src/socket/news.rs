@@ -81,7 +81,7 @@ impl Socket {
         if pipe.connected_here
             && let Some(connection) = pipe.connection()
         {
-            pipe.routing_id = connection.options.connect_routing_id.clone().unwrap_or_default();
+            pipe.routing_id = connection.options.connect_routing_id.as_deref().cloned().unwrap_or_default();
         }
         let id = self.pipes.insert(pipe);
         let receive_hwm = self.pipes.options.receive_hwm;

@@ -26,3 +26,39 @@ fn room_that_is_made_between_two_looks_is_not_overlooked() {
     while pull.recv(&mut [0; 1], Flags::DONTWAIT).is_ok() {}
     assert!(push.ask_for_room());
 }
+
+#[test]
+fn sockets_that_set_the_same_options_share_them() {
+    const ROUTING_ID: i32 = 5;
+    const LINGER: i32 = 17;
+    const CURVE_SECRETKEY: i32 = 49;
+    let context = Context::new();
+    let socket = |settings: &[(i32, &[u8])]| {
+        let mut socket = context.socket(SocketType::Dealer).unwrap();
+        for (code, value) in settings.iter().chain(&[(LINGER, &[0; 4][..])]) {
+            socket.set_option(*code, value).unwrap();
+        }
+        // Nobody needs to be there.
+        socket.connect("tcp://127.0.0.1:9").unwrap();
+        socket
+    };
+    let [first, mut second] = [socket(&[]), socket(&[])];
+    assert!(Arc::ptr_eq(&first.pipes.options, &second.pipes.options));
+
+    let named = socket(&[(ROUTING_ID, b"me")]);
+    assert!(Arc::ptr_eq(&first.pipes.options.common, &named.pipes.options.common));
+    assert_eq!(
+        (&first.pipes.options.routing_id[..], &named.pipes.options.routing_id[..]),
+        (&b""[..], &b"me"[..])
+    );
+
+    second.set_option(LINGER, &(-1_i32).to_ne_bytes()).unwrap();
+    assert_eq!(second.pipes.options.linger, None);
+    assert_eq!(first.pipes.options.linger, Some(Duration::ZERO), "what one sets is its own");
+
+    let [one, other] = [(); 2].map(|()| socket(&[(CURVE_SECRETKEY, &[7; 32])]));
+    assert!(
+        !Arc::ptr_eq(&one.pipes.options.common, &other.pipes.options.common),
+        "keys are not handed around"
+    );
+}

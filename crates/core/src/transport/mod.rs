@@ -192,15 +192,15 @@ pub(crate) fn admit(stream: &Stream, options: &Options) -> bool {
 }
 
 /// The two ends of a stream of the endpoint `name`, which was bound or else connected here.
-pub(crate) fn ends(stream: &Stream, name: &str, bound: bool) -> Ends {
+pub(crate) fn ends(stream: &Stream, name: &std::sync::Arc<str>, bound: bool) -> Arc<Ends> {
     let scheme = name.split_once("://").map_or("", |(scheme, _)| scheme);
     let other = if bound { stream.peer_address() } else { stream.local_address() };
-    let other = other.map_or_else(|_| String::new(), |address| format!("{scheme}://{address}"));
-    let name = name.to_owned();
-    match bound {
+    let other = other.map_or_else(|_| Default::default(), |address| format!("{scheme}://{address}").into());
+    let name = name.clone();
+    Arc::new(match bound {
         true => Ends { local: name, remote: other, bound },
         false => Ends { local: other, remote: name, bound },
-    }
+    })
 }
 
 /// The peer's address as messages show it ("Peer-Address"): without the port; who is behind a local socket.

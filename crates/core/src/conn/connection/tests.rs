@@ -33,6 +33,10 @@ impl IoSide for Asked {
     fn write_soon(&self, _: &Arc<Connection>) -> u32 {
         0
     }
+    fn serves_many(&self) -> bool {
+        false
+    }
+
     fn sweeper_is_idle(&self) -> bool {
         true
     }

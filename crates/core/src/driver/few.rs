@@ -1,0 +1,118 @@
+//! Values by the addresses that name them: of most sockets one or two, of some thousands.
+
+use std::collections::HashMap;
+
+/// With more values than these a list is searched for too long.
+const FEW: usize = 8;
+
+/// Something that has a name no other of its kind has as long as it is there.
+pub(super) trait Named {
+    fn name(&self) -> usize;
+}
+
+/// A map that takes no more memory than its values while they are few, and none of its own for a single one.
+pub(super) enum Few<T> {
+    One(Option<T>),
+    List(Vec<T>),
+    #[allow(clippy::box_collection)] // By itself it is twice as large as what most have.
+    Map(Box<HashMap<usize, T>>),
+}
+
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Few::One(None)
+    }
+}
+
+impl<T: Named> Few<T> {
+    /// Adds a value; the one that had this name.
+    pub(super) fn insert(&mut self, value: T) -> Option<T> {
+        let former = self.remove(value.name());
+        match self {
+            Few::One(one) => match one.take() {
+                None => *one = Some(value),
+                Some(one) => {
+                    let mut list = Vec::with_capacity(2);
+                    list.extend([one, value]);
+                    *self = Few::List(list);
+                }
+            },
+            Few::List(list) if list.len() < FEW => list.push(value),
+            Few::List(list) => {
+                let all = list.drain(..).chain([value]).map(|value| (value.name(), value));
+                *self = Few::Map(Box::new(all.collect()));
+            }
+            Few::Map(map) => {
+                map.insert(value.name(), value);
+            }
+        }
+        former
+    }
+
+    /// Takes a value out.
+    pub(super) fn remove(&mut self, name: usize) -> Option<T> {
+        match self {
+            Few::One(one) => one.take_if(|value| value.name() == name),
+            Few::List(list) => {
+                let index = list.iter().position(|value| value.name() == name)?;
+                Some(list.swap_remove(index))
+            }
+            Few::Map(map) => map.remove(&name),
+        }
+    }
+
+    /// The value of this name.
+    pub(super) fn get(&self, name: usize) -> Option<&T> {
+        match self {
+            Few::Map(map) => map.get(&name),
+            _ => self.values().find(|value| value.name() == name),
+        }
+    }
+
+    /// All values, in no order.
+    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
+        let (list, map) = match self {
+            Few::One(one) => (one.as_slice(), None),
+            Few::List(list) => (&list[..], None),
+            Few::Map(map) => (&[][..], Some(map)),
+        };
+        list.iter().chain(map.into_iter().flat_map(|map| map.values()))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    struct Value(usize, usize);
+
+    impl Named for Value {
+        fn name(&self) -> usize {
+            self.0
+        }
+    }
+
+    /// The same as a `HashMap` whatever happens, also where it changes its form.
+    #[test]
+    fn does_what_a_map_does() {
+        let (mut few, mut map) = (Few::default(), HashMap::new());
+        for step in 0..400_usize {
+            let value = Value(step * 7 % 23, step);
+            if step % 5 == 4 || step > 300 || step < 20 && step % 2 == 1 {
+                assert_eq!(few.remove(value.0), map.remove(&value.0), "step {step}");
+            } else {
+                assert_eq!(few.insert(value), map.insert(value.0, value), "step {step}");
+            }
+            assert_eq!(few.get(value.0), map.get(&value.0), "step {step}");
+            let mut both = [few.values().copied().collect::<Vec<_>>(), map.values().copied().collect()];
+            both.iter_mut().for_each(|values| values.sort_unstable());
+            assert_eq!(both[0], both[1], "step {step}");
+        }
+    }
+
+    #[test]
+    fn is_no_larger_than_a_vec() {
+        assert!(size_of::<Few<(usize, Box<u8>)>>() <= size_of::<Vec<u8>>());
+    }
+}

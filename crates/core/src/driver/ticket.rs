@@ -1,0 +1,45 @@
+//! Tickets: what must be gone before a context is. Each socket holds one, and its site, which may linger, another.
+
+use crate::sync::Arc;
+use crate::sync::atomic::AtomicUsize;
+use crate::sync::atomic::Ordering::SeqCst;
+use tautline_io::wake::WakeFd;
+
+/// Counts the tickets of one context.
+pub(crate) struct Tickets {
+    count: AtomicUsize,
+    /// Woken when the count falls to 0; there is none if the process was out of descriptors.
+    pub(crate) gone: Option<WakeFd>,
+}
+
+impl Tickets {
+    /// None is out.
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Tickets { count: AtomicUsize::new(0), gone: WakeFd::new().ok() })
+    }
+
+    /// Whether some are out.
+    pub(crate) fn any(&self) -> bool {
+        self.count.load(SeqCst) > 0
+    }
+}
+
+/// One of what [`Tickets`] counts.
+pub(crate) struct Ticket(Arc<Tickets>);
+
+impl Ticket {
+    pub(crate) fn new(tickets: &Arc<Tickets>) -> Self {
+        tickets.count.fetch_add(1, SeqCst);
+        Ticket(tickets.clone())
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if self.0.count.fetch_sub(1, SeqCst) == 1
+            && let Some(gone) = &self.0.gone
+        {
+            gone.wake();
+        }
+    }
+}
