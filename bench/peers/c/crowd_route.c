@@ -1,7 +1,8 @@
 /* One ROUTER and a crowd of `--connections` DEALERs, in this order:
  *
  *   connect   from the first connection to the hello of the last
- *   idle      memory that came with the connections; crowd_idle stays here for `--millis` and measures processor use
+ *   idle      memory that came with the connections; crowd_idle stays here for `--millis`, measures processor use, and ends with
+ *   dealers   memory that comes with as many DEALERs of this library, one connection each, beyond the ROUTER's part of it
  *   in turn   one message to each connection in turn, for `--millis`
  *   echo      one message to each and its echo from each, for `--millis`
  *
@@ -83,6 +84,33 @@ static void echoes(void *socket, unsigned char *body, struct crowd *crowd, struc
                   (double) ((rounds - first) * (uint64_t) config->connections) * 1e9 / (double) (now_ns() - began));
 }
 
+/* The other side: DEALERs in this process, in a context of their own. Each has said hello, and been heard. */
+static double dealer_kib(void *router, const char *endpoint, double router_kib)
+{
+    int count = config->connections;
+    void **dealers = calloc((size_t) count, sizeof *dealers), *context = context_open();
+    unsigned char part[CROWD_ID + 8];
+
+    if (dealers == NULL || zmq_ctx_set(context, ZMQ_MAX_SOCKETS, count + 1) != 0)
+        fail("the dealers' context");
+    double before = memory_kib();
+    for (int i = 0; i < count; i++) {
+        dealers[i] = open_and_connect(config, context, ZMQ_DEALER, endpoint);
+        send_all(dealers[i], "hello", 5, 0);
+    }
+    for (int i = 0; i < 2 * count; i++)
+        receive_all(router, part, sizeof part);
+    usleep(200000);
+    double each_kib = (memory_kib() - before) / count - router_kib;
+    for (int i = 0; i < count; i++) {
+        option_int(dealers[i], ZMQ_LINGER, 0, "ZMQ_LINGER");
+        zmq_close(dealers[i]);
+    }
+    zmq_ctx_term(context);
+    free(dealers);
+    return each_kib;
+}
+
 void crowd_route_run(const struct config *of, struct result *result)
 {
     struct crowd crowd;
@@ -120,6 +148,7 @@ void crowd_route_run(const struct config *of, struct result *result)
         result->cpu_seconds = cpu_seconds() - cpu;
         result->messages = (uint64_t) config->connections;
         result_metric(result, "cpu_percent", 100 * result->cpu_seconds / result->seconds);
+        result_metric(result, "memory_per_dealer_kib", dealer_kib(socket, endpoint, each_kib));
     } else {
         in_turn(socket, body, &crowd, result, &rounds);
         echoes(socket, body, &crowd, result, rounds);
