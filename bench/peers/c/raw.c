@@ -3,7 +3,8 @@
  *   raw-bench --mode stream|pipe|blocking|handover|untouched|malloc and the options of zmq-bench (README.md)
  *
  *   stream     push_pull: bodies one after the other in writes of up to 64 KiB; tcp and ipc (a Unix stream), and for inproc
- *              a copy of each body within one thread. req_rep: both ends spin on non-blocking reads.
+ *              a copy of each body within one thread. req_rep: both ends spin on non-blocking reads. crowd_route: echoes only, one
+ *              write and one read for each, by epoll
  *   pipe       push_pull through a pipe, for ipc
  *   handover   push_pull over inproc by reference: pointers to bodies in a ring from one thread to another, and back in a second one;
  *              untouched: the same without stamps and checks; malloc: each body is allocated by one thread and freed by the other
@@ -20,8 +21,10 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,7 +37,7 @@
 static const char *mode = "stream", *pattern = "", *transport = "";
 static size_t size;
 static uint64_t count, corrupted;
-static int millis, pairs = 1, busy, spinning;
+static int millis, pairs = 1, busy, connections, spinning;
 static int messages = 1; /* bodies of their own; no: buffers */
 static int near_end, far_end;
 
@@ -426,6 +429,79 @@ static void oversubscribed(void)
     print(atomic_load(&shared->trips), millis / 1e3, (double) atomic_load(&shared->cpu_us) / 1e6, text);
 }
 
+/* ---- a crowd ---- */
+
+static int watch(const int *ends)
+{
+    int set = epoll_create1(0);
+    for (int i = 0; i < connections; i++) {
+        struct epoll_event event = {.events = EPOLLIN, .data.fd = ends[i]};
+        if (epoll_ctl(set, EPOLL_CTL_ADD, ends[i], &event) != 0)
+            die("epoll_ctl");
+    }
+    return set;
+}
+
+/* Takes a body from each end that has one; how many there were. */
+static int take_ready(int set, unsigned char *body, int send_back, uint64_t expected)
+{
+    struct epoll_event events[256];
+    int ready = epoll_wait(set, events, sizeof events / sizeof *events, -1);
+    for (int i = 0; i < ready; i++) {
+        int end = events[i].data.fd;
+        if (!read_body(end, body))
+            _exit(0);
+        if (send_back)
+            write_all(end, body, size);
+        else
+            corrupted += !intact(body, size, size) || sequence_of(body) != expected;
+    }
+    return ready > 0 ? ready : 0;
+}
+
+static void crowd(void)
+{
+    int *here = calloc((size_t) connections, sizeof *here), *there = calloc((size_t) connections, sizeof *there);
+    unsigned char *body = calloc(1, size);
+    uint64_t rounds = 0;
+    struct rlimit files;
+    char text[64];
+
+    if (here == NULL || there == NULL || body == NULL || getrlimit(RLIMIT_NOFILE, &files) != 0)
+        die("starting");
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    for (int i = 0; i < connections; i++) {
+        connect_ends();
+        here[i] = near_end;
+        there[i] = far_end;
+    }
+    pid_t peers = fork();
+    if (peers < 0)
+        die("fork");
+    if (peers == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (int set = watch(there);;)
+            take_ready(set, body, 1, 0);
+    }
+    int set = watch(here);
+    double cpu = cpu_seconds();
+    uint64_t began = now_ns(), end = began + (uint64_t) millis * 1000000u;
+    for (; now_ns() < end; rounds++) {
+        stamp(body, size, rounds);
+        for (int i = 0; i < connections; i++)
+            write_all(here[i], body, size);
+        for (int left = connections; left > 0;)
+            left -= take_ready(set, body, 0, rounds);
+    }
+    double seconds = (double) (now_ns() - began) / 1e9;
+    cpu = cpu_seconds() - cpu;
+    kill(peers, SIGKILL);
+    waitpid(peers, NULL, 0);
+    snprintf(text, sizeof text, "\"echoes_per_second\":%.1f", (double) rounds * connections / seconds);
+    print(rounds * (uint64_t) connections, seconds, cpu, text);
+}
+
 int main(int argc, char **argv)
 {
     int timeout = 20;
@@ -449,6 +525,8 @@ int main(int argc, char **argv)
             pairs = atoi(value);
         else if (strcmp(key, "--busy") == 0)
             busy = atoi(value);
+        else if (strcmp(key, "--connections") == 0)
+            connections = atoi(value);
         else if (strcmp(key, "--timeout") == 0)
             timeout = atoi(value);
     }
@@ -472,6 +550,8 @@ int main(int argc, char **argv)
         round_trips();
     } else if (strcmp(pattern, "oversubscribed") == 0 && blocking) {
         oversubscribed();
+    } else if (strcmp(pattern, "crowd_route") == 0 && connections > 0 && millis > 0 && strcmp(mode, "stream") == 0) {
+        crowd();
     } else {
         unsupported();
     }
