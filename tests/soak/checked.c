@@ -1,5 +1,6 @@
 #include "checked.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,4 +142,29 @@ int checked_recv (void *socket, int skip, checked_header *header, int flags)
     if (part != header->parts)
         fail ("a message has too few parts");
     return 0;
+}
+
+unsigned random_below (uint64_t *state, unsigned limit)
+{
+    return (unsigned) (random_next (state) >> 33) % limit;
+}
+
+void set_option (void *socket, int option, int value)
+{
+    if (zmq_setsockopt (socket, option, &value, sizeof value) != 0)
+        fail ("an option is refused");
+}
+
+char shown[512];
+
+static void on_alarm (int signal)
+{
+    (void) signal;
+    (void) !write (STDERR_FILENO, shown, strlen (shown));
+    abort ();
+}
+
+void show_on_alarm (void)
+{
+    signal (SIGALRM, on_alarm);
 }

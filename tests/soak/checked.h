@@ -21,6 +21,16 @@ typedef struct
 /* A random number; the state is one word. */
 uint64_t random_next (uint64_t *state);
 
+/* A random number below `limit`. */
+unsigned random_below (uint64_t *state, unsigned limit);
+
+/* Sets an option whose value is an int; ends the process if it is refused. */
+void set_option (void *socket, int option, int value);
+
+/* What is written before SIGALRM ends the process, once that is asked for. */
+extern char shown[512];
+void show_on_alarm (void);
+
 /* Sends message `number` of `sender`; `flags` (0 or ZMQ_DONTWAIT) are those of the first part.
  * Returns 0, or -1 with zmq_errno(). EAGAIN is possible before the first part only. */
 int checked_send (void *socket, uint64_t sender, uint64_t number, int flags);

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +39,6 @@ struct subscriber
     uint64_t random;
 };
 
-static char shown[256];
 static uint64_t state;
 static void *context;
 static int nodrop;
@@ -48,31 +46,13 @@ static unsigned count;
 static atomic_uint done;
 static atomic_int over;
 
-static unsigned below (uint64_t *random, unsigned limit)
-{
-    return (unsigned) (random_next (random) >> 33) % limit;
-}
-
-static void on_alarm (int signal)
-{
-    (void) signal;
-    (void) !write (2, shown, strlen (shown));
-    abort ();
-}
-
-static void set (void *socket, int option, int value)
-{
-    if (zmq_setsockopt (socket, option, &value, sizeof value) != 0)
-        fail ("an option is refused");
-}
-
 static void shape (void *socket, int mark, int heartbeat)
 {
-    set (socket, ZMQ_SNDHWM, mark);
-    set (socket, ZMQ_RCVHWM, mark);
-    set (socket, ZMQ_LINGER, 0);
-    set (socket, ZMQ_HEARTBEAT_IVL, heartbeat);
-    set (socket, ZMQ_HEARTBEAT_TIMEOUT, HANG_SECONDS * 1000);
+    set_option (socket, ZMQ_SNDHWM, mark);
+    set_option (socket, ZMQ_RCVHWM, mark);
+    set_option (socket, ZMQ_LINGER, 0);
+    set_option (socket, ZMQ_HEARTBEAT_IVL, heartbeat);
+    set_option (socket, ZMQ_HEARTBEAT_TIMEOUT, HANG_SECONDS * 1000);
 }
 
 static void *subscribe (const struct subscriber *subscriber)
@@ -80,7 +60,7 @@ static void *subscribe (const struct subscriber *subscriber)
     void *socket = zmq_socket (context, ZMQ_SUB);
     const char *topic = tastes[subscriber->taste].topics;
     shape (socket, subscriber->mark, subscriber->heartbeat);
-    set (socket, ZMQ_RCVTIMEO, 5);
+    set_option (socket, ZMQ_RCVTIMEO, 5);
     do
         if (zmq_setsockopt (socket, ZMQ_SUBSCRIBE, topic, *topic ? 1 : 0) != 0)
             fail ("a subscription is refused");
@@ -118,7 +98,7 @@ static void *stay (void *argument)
             break;
         next = next_wanted (subscriber, header.number + 1);
         if (subscriber->slowness)
-            usleep (below (&subscriber->random, subscriber->slowness));
+            usleep (random_below (&subscriber->random, subscriber->slowness));
     }
     atomic_fetch_add (&done, 1);
     if (zmq_close (socket) != 0)
@@ -131,7 +111,7 @@ static void *come_and_go (void *argument)
     struct subscriber *subscriber = argument;
     while (!atomic_load (&over)) {
         void *socket = subscribe (subscriber);
-        unsigned most = below (&subscriber->random, 30);
+        unsigned most = random_below (&subscriber->random, 30);
         uint64_t next = 0;
         int tries = 3;
         while (most > 0 && tries > 0) {
@@ -146,7 +126,7 @@ static void *come_and_go (void *argument)
             next = header.number + 1;
             most--;
         }
-        usleep (below (&subscriber->random, 2000));
+        usleep (random_below (&subscriber->random, 2000));
         if (zmq_close (socket) != 0)
             fail ("a guest can not be closed");
     }
@@ -159,8 +139,8 @@ static void publish (void *publisher, unsigned subscribers)
     for (number = 0; number < count; number++) {
         if (checked_send (publisher, 0, number, 0) != 0)
             fail ("a message is refused");
-        if (below (&state, 100) == 0)
-            usleep (below (&state, 1000));
+        if (random_below (&state, 100) == 0)
+            usleep (random_below (&state, 1000));
     }
     while (atomic_load (&done) < subscribers) {
         for (number = count; number < count + TOPICS; number++)
@@ -177,21 +157,21 @@ static void play_round (uint64_t number, uint64_t seed)
     struct subscriber subscribers[MOST_SUBSCRIBERS];
     pthread_t threads[MOST_SUBSCRIBERS];
     char endpoints[3][256];
-    unsigned crowd = 1 + below (&state, MOST_SUBSCRIBERS), guests = below (&state, 3), staying, expected = 0, i;
-    int heartbeat = below (&state, 2) ? 1 + (int) below (&state, 20) : 0, mark = marks[below (&state, 7)];
+    unsigned crowd = 1 + random_below (&state, MOST_SUBSCRIBERS), guests = random_below (&state, 3), staying, expected = 0, i;
+    int heartbeat = random_below (&state, 2) ? 1 + (int) random_below (&state, 20) : 0, mark = marks[random_below (&state, 7)];
     void *publisher;
 
     context = zmq_ctx_new ();
     publisher = zmq_socket (context, ZMQ_XPUB);
-    nodrop = below (&state, 2) == 0;
-    count = TOPICS * (25 + below (&state, 300));
+    nodrop = random_below (&state, 2) == 0;
+    count = TOPICS * (25 + random_below (&state, 300));
     done = 0;
     over = 0;
     guests = guests < crowd ? guests : 0;
     staying = crowd - guests;
     shape (publisher, mark, heartbeat);
-    set (publisher, ZMQ_XPUB_NODROP, nodrop);
-    set (publisher, ZMQ_XPUB_VERBOSE, 1);
+    set_option (publisher, ZMQ_XPUB_NODROP, nodrop);
+    set_option (publisher, ZMQ_XPUB_VERBOSE, 1);
     for (i = 0; i < 3; i++) {
         size_t size = sizeof endpoints[i];
         if (zmq_bind (publisher, places[i]) != 0 || zmq_getsockopt (publisher, ZMQ_LAST_ENDPOINT, endpoints[i], &size) != 0)
@@ -203,10 +183,10 @@ static void play_round (uint64_t number, uint64_t seed)
     for (i = 0; i < crowd; i++) {
         struct subscriber *subscriber = &subscribers[i];
         char notice[2];
-        subscriber->endpoint = endpoints[below (&state, 3)];
-        subscriber->taste = below (&state, 4);
-        subscriber->slowness = below (&state, 3) == 0 ? below (&state, 500) : 0;
-        subscriber->mark = marks[below (&state, 7)];
+        subscriber->endpoint = endpoints[random_below (&state, 3)];
+        subscriber->taste = random_below (&state, 4);
+        subscriber->slowness = random_below (&state, 3) == 0 ? random_below (&state, 500) : 0;
+        subscriber->mark = marks[random_below (&state, 7)];
         subscriber->heartbeat = heartbeat;
         subscriber->random = random_next (&state);
         subscriber->is_guest = i >= staying;
@@ -235,7 +215,7 @@ int main (int argc, char **argv)
 {
     time_t end = time (NULL) + (argc > 1 ? atoi (argv[1]) : 10);
     uint64_t seed = argc > 2 ? strtoull (argv[2], NULL, 10) : (uint64_t) getpid (), rounds = 0;
-    signal (SIGALRM, on_alarm);
+    show_on_alarm ();
     state = seed * UINT64_C (0x9E3779B97F4A7C15) + 1;
     while (time (NULL) < end)
         play_round (rounds++, seed);

@@ -30,29 +30,10 @@ static const struct
     int sender, receiver;
 } patterns[] = {{"PUSH/PULL", ZMQ_PUSH, ZMQ_PULL}, {"DEALER/ROUTER", ZMQ_DEALER, ZMQ_ROUTER}, {"DEALER/DEALER", ZMQ_DEALER, ZMQ_DEALER}};
 
-static char shown[256];
 static uint64_t state;
 static relay between;
 static tally received;
 static atomic_uint senders_done;
-
-static unsigned below (uint64_t *random, unsigned limit)
-{
-    return (unsigned) (random_next (random) >> 33) % limit;
-}
-
-static void on_alarm (int signal)
-{
-    (void) signal;
-    (void) !write (2, shown, strlen (shown));
-    abort ();
-}
-
-static void set (void *socket, int option, int value)
-{
-    if (zmq_setsockopt (socket, option, &value, sizeof value) != 0)
-        fail ("an option is refused");
-}
 
 struct sender
 {
@@ -66,18 +47,18 @@ static void *send_all (void *argument)
     struct sender *sender = argument;
     void *context = zmq_ctx_new (), *socket = zmq_socket (context, sender->type);
     unsigned number;
-    set (socket, ZMQ_SNDHWM, sender->mark);
-    set (socket, ZMQ_RECONNECT_IVL, 1 + (int) below (&sender->random, 20));
-    set (socket, ZMQ_HEARTBEAT_IVL, sender->heartbeat);
+    set_option (socket, ZMQ_SNDHWM, sender->mark);
+    set_option (socket, ZMQ_RECONNECT_IVL, 1 + (int) random_below (&sender->random, 20));
+    set_option (socket, ZMQ_HEARTBEAT_IVL, sender->heartbeat);
     /* The relay answers nothing while the receiver is slow. */
-    set (socket, ZMQ_HEARTBEAT_TIMEOUT, HANG_SECONDS * 1000);
+    set_option (socket, ZMQ_HEARTBEAT_TIMEOUT, HANG_SECONDS * 1000);
     if (zmq_connect (socket, between.endpoint) != 0)
         fail ("connect");
     for (number = 0; number < sender->count; number++) {
         if (checked_send (socket, (uint64_t) sender->number, number, 0) != 0)
             fail ("a message is refused");
-        if (below (&sender->random, 100) == 0)
-            usleep (below (&sender->random, 3000));
+        if (random_below (&sender->random, 100) == 0)
+            usleep (random_below (&sender->random, 3000));
     }
     if (zmq_close (socket) != 0 || zmq_ctx_term (context) != 0)
         fail ("a sender does not end");
@@ -90,7 +71,7 @@ static void receive_all (void *socket, int skip, unsigned senders, uint64_t *ran
 {
     uint64_t next[MOST_SENDERS] = {0};
     unsigned total = 0, idle = 0;
-    set (socket, ZMQ_RCVTIMEO, 20);
+    set_option (socket, ZMQ_RCVTIMEO, 20);
     for (;;) {
         checked_header header;
         /* In this order: nothing is passed on any more when there are neither senders nor connections. */
@@ -112,8 +93,8 @@ static void receive_all (void *socket, int skip, unsigned senders, uint64_t *ran
         received[header.sender][header.number]++;
         total++;
         idle = 0;
-        if (below (random, 200) == 0)
-            usleep (below (random, 3000));
+        if (random_below (random, 200) == 0)
+            usleep (random_below (random, 3000));
     }
 }
 
@@ -136,18 +117,18 @@ static void play_round (uint64_t number, uint64_t seed)
     pthread_t threads[MOST_SENDERS];
     char endpoint[64];
     size_t size = sizeof endpoint;
-    unsigned pattern = below (&state, 3), count = 1 + below (&state, MOST_SENDERS), i;
-    int heartbeat = below (&state, 3) == 0 ? 0 : 1 + (int) below (&state, 20);
+    unsigned pattern = random_below (&state, 3), count = 1 + random_below (&state, MOST_SENDERS), i;
+    int heartbeat = random_below (&state, 3) == 0 ? 0 : 1 + (int) random_below (&state, 20);
     void *context = zmq_ctx_new (), *socket = zmq_socket (context, patterns[pattern].receiver);
 
     memset (received, 0, sizeof received);
     senders_done = 0;
     between.random = random_next (&state);
-    between.resets = below (&state, 4) == 0;
-    set (socket, ZMQ_RCVHWM, marks[below (&state, 6)]);
-    set (socket, ZMQ_LINGER, 0);
-    set (socket, ZMQ_HEARTBEAT_IVL, below (&state, 2) ? heartbeat : 0);
-    set (socket, ZMQ_HEARTBEAT_TIMEOUT, HANG_SECONDS * 1000);
+    between.resets = random_below (&state, 4) == 0;
+    set_option (socket, ZMQ_RCVHWM, marks[random_below (&state, 6)]);
+    set_option (socket, ZMQ_LINGER, 0);
+    set_option (socket, ZMQ_HEARTBEAT_IVL, random_below (&state, 2) ? heartbeat : 0);
+    set_option (socket, ZMQ_HEARTBEAT_TIMEOUT, HANG_SECONDS * 1000);
     if (zmq_bind (socket, "tcp://127.0.0.1:*") != 0 || zmq_getsockopt (socket, ZMQ_LAST_ENDPOINT, endpoint, &size) != 0)
         fail ("bind");
     between.receiver_port = atoi (strrchr (endpoint, ':') + 1);
@@ -156,7 +137,7 @@ static void play_round (uint64_t number, uint64_t seed)
     alarm (HANG_SECONDS);
     relay_start (&between);
     for (i = 0; i < count; i++) {
-        struct sender sender = {patterns[pattern].sender, (int) i, heartbeat, marks[below (&state, 6)], 1 + below (&state, MOST_MESSAGES), 0};
+        struct sender sender = {patterns[pattern].sender, (int) i, heartbeat, marks[random_below (&state, 6)], 1 + random_below (&state, MOST_MESSAGES), 0};
         sender.random = random_next (&state);
         senders[i] = sender;
         if (pthread_create (&threads[i], NULL, send_all, &senders[i]) != 0)
@@ -175,7 +156,7 @@ int main (int argc, char **argv)
 {
     time_t end = time (NULL) + (argc > 1 ? atoi (argv[1]) : 10);
     uint64_t seed = argc > 2 ? strtoull (argv[2], NULL, 10) : (uint64_t) getpid (), rounds = 0;
-    signal (SIGALRM, on_alarm);
+    show_on_alarm ();
     signal (SIGPIPE, SIG_IGN);
     state = seed * UINT64_C (0x9E3779B97F4A7C15) + 1;
     while (time (NULL) < end)

@@ -45,11 +45,6 @@ struct link
     int resets, is_cut;
 };
 
-static unsigned below (uint64_t *random, unsigned limit)
-{
-    return (unsigned) (random_next (random) >> 33) % limit;
-}
-
 static void count (const unsigned char *first, tally seen)
 {
     checked_header header;
@@ -123,8 +118,8 @@ static struct link *greet (relay *relay)
     fcntl (fd, F_SETFL, O_NONBLOCK);
     link->there.from = link->back.to = fd;
     link->there.to = link->back.from = dial (relay->receiver_port);
-    link->resets = relay->resets && below (&relay->random, 2) == 0;
-    link->cut_after = below (&relay->random, 3) == 0 ? (long) below (&relay->random, below (&relay->random, 2) == 0 ? 300 : 300000) : -1;
+    link->resets = relay->resets && random_below (&relay->random, 2) == 0;
+    link->cut_after = random_below (&relay->random, 3) == 0 ? (long) random_below (&relay->random, random_below (&relay->random, 2) == 0 ? 300 : 300000) : -1;
     /* A sender that never gets through would end no round. */
     if (atomic_load (&relay->cuts) > 30)
         link->cut_after = -1;

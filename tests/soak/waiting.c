@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,22 +87,7 @@ struct end
     uint64_t state;
 };
 
-static char shown[512];
 static uint64_t state;
-
-static unsigned below (uint64_t *random, unsigned limit)
-{
-    return (unsigned) (random_next (random) >> 33) % limit;
-}
-
-static void on_alarm (int signal)
-{
-    static const char text[] = "waiting: hangs: ";
-    (void) signal;
-    (void) !write (2, text, sizeof text - 1);
-    (void) !write (2, shown, strlen (shown));
-    abort ();
-}
 
 static void set (void *socket, int option, int value)
 {
@@ -123,9 +107,9 @@ static int get (void *socket, int option)
 /* Something else takes this thread's time. */
 static void stray (uint64_t *random)
 {
-    unsigned chance = below (random, 128);
+    unsigned chance = random_below (random, 128);
     if (chance == 0)
-        usleep (below (random, 300));
+        usleep (random_below (random, 300));
     else if (chance < 4)
         sched_yield ();
 }
@@ -310,7 +294,7 @@ static void subscribe (struct end *subscriber, const char *topics)
 static void describe (uint64_t number, uint64_t seed, const struct end *one, const struct end *others, unsigned count, const char *rest)
 {
     unsigned i;
-    int at = snprintf (shown, sizeof shown, "round %llu of seed %llu: %s, %u messages, %s: %s%s with", (unsigned long long) number,
+    int at = snprintf (shown, sizeof shown, "waiting: hangs: round %llu of seed %llu: %s, %u messages, %s: %s%s with", (unsigned long long) number,
                        (unsigned long long) seed, patterns[one->pattern].name, one->count, rest, way_names[one->way],
                        one->single ? " for each" : "");
     for (i = 0; i < count; i++)
@@ -327,27 +311,27 @@ static void play_round (uint64_t number, uint64_t seed)
     pthread_t threads[MOST_PEERS];
     char rest[128];
     void *context = zmq_ctx_new ();
-    enum pattern pattern = below (&state, PATTERNS);
-    int transport = (int) below (&state, 3), publishes = pattern == FAN_OUT;
-    unsigned count = patterns[pattern].several ? 1 + below (&state, MOST_PEERS) : 1, i;
-    int own_mark = marks[below (&state, 7)], other_mark = marks[below (&state, 7)];
-    int small = below (&state, 2) == 0, curve = transport != 2 && count == 1 && below (&state, 8) == 0;
-    int other_binds = count == 1 && below (&state, 2) == 0;
+    enum pattern pattern = random_below (&state, PATTERNS);
+    int transport = (int) random_below (&state, 3), publishes = pattern == FAN_OUT;
+    unsigned count = patterns[pattern].several ? 1 + random_below (&state, MOST_PEERS) : 1, i;
+    int own_mark = marks[random_below (&state, 7)], other_mark = marks[random_below (&state, 7)];
+    int small = random_below (&state, 2) == 0, curve = transport != 2 && count == 1 && random_below (&state, 8) == 0;
+    int other_binds = count == 1 && random_below (&state, 2) == 0;
 
     memset (&one, 0, sizeof one);
     one.pattern = pattern;
-    one.count = 50 + below (&state, below (&state, 4) == 0 ? 3000 : 500);
+    one.count = 50 + random_below (&state, random_below (&state, 4) == 0 ? 3000 : 500);
     one.wanted = 15;
-    one.way = below (&state, WAYS);
-    one.single = below (&state, 2) == 0;
+    one.way = random_below (&state, WAYS);
+    one.single = random_below (&state, 2) == 0;
     one.state = random_next (&state);
     one.socket = zmq_socket (context, publishes ? patterns[pattern].sender : patterns[pattern].receiver);
     shape (one.socket, own_mark, small);
     for (i = 0; i < count; i++) {
         others[i] = one;
         others[i].number = (int) i;
-        others[i].way = below (&state, WAYS);
-        others[i].single = below (&state, 2) == 0;
+        others[i].way = random_below (&state, WAYS);
+        others[i].single = random_below (&state, 2) == 0;
         others[i].state = random_next (&state);
         /* No more than fit without anybody reading. */
         others[i].window = pattern == REQ_REP || own_mark == 1 || other_mark == 1 ? 1 : 2;
@@ -356,7 +340,7 @@ static void play_round (uint64_t number, uint64_t seed)
     }
     for (i = 0; i < count && (pattern == XPUB_SUB || pattern == FAN_OUT); i++) {
         struct end *publisher = publishes ? &one : &others[i], *subscriber = publishes ? &others[i] : &one;
-        unsigned taste = publishes ? below (&state, 3) : 0;
+        unsigned taste = publishes ? random_below (&state, 3) : 0;
         subscriber->wanted = tastes[taste].wanted;
         if (publishes || i == 0)
             subscribe (subscriber, tastes[taste].topics);
@@ -392,7 +376,7 @@ int main (int argc, char **argv)
 {
     time_t end = time (NULL) + (argc > 1 ? atoi (argv[1]) : 10);
     uint64_t seed = argc > 2 ? strtoull (argv[2], NULL, 10) : (uint64_t) getpid (), rounds = 0;
-    signal (SIGALRM, on_alarm);
+    show_on_alarm ();
     state = seed * UINT64_C (0x9E3779B97F4A7C15) + 1;
     while (time (NULL) < end)
         play_round (rounds++, seed);
