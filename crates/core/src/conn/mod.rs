@@ -28,6 +28,7 @@ mod link;
 mod pump;
 #[cfg(not(loom))]
 pub(crate) mod reader;
+pub(crate) mod registration;
 #[cfg(not(loom))]
 mod room;
 mod rounds;

@@ -10,8 +10,9 @@ use super::Connection;
 use super::baton::{Baton, Surroundings, Tick};
 use super::intake::Took;
 use super::link::{SetKeeper, SocketInbox};
+use super::registration::Registration;
+use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::atomic::{AtomicU32, AtomicU64};
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
@@ -52,8 +53,8 @@ pub(crate) struct ReadSet {
     members: Mutex<Members>,
     inbox: Arc<SocketInbox>,
     keeper: Arc<dyn SetKeeper>,
-    /// The driver's name for the registration of this set.
-    pub(crate) registration: AtomicU64,
+    /// In the I/O thread's reactor.
+    pub(crate) registration: Registration,
     /// The baton's epoch at the last tick. Only the I/O thread looks at it.
     seen: AtomicU32,
 }
@@ -101,7 +102,7 @@ impl ReadSet {
             members: Mutex::default(),
             inbox,
             keeper,
-            registration: AtomicU64::new(0),
+            registration: Registration::unnamed(),
             seen: AtomicU32::new(0),
         })
     }
@@ -343,9 +344,9 @@ impl ReadSet {
         self.baton.io_leave(self);
     }
 
-    /// The driver's name for this set.
-    pub(crate) fn token(&self) -> Token {
-        Token(self.registration.load(Relaxed))
+    /// The driver's name for this set, once it has one.
+    pub(crate) fn token(&self) -> Option<Token> {
+        self.registration.name().map(Token)
     }
 
     /// The raw descriptor to sleep on when [`Sleep::Set`] was said.

@@ -231,8 +231,8 @@ impl Driver {
         self.post(Box::new(move |turn| {
             let fd_owner = set.clone();
             if let Ok(token) = turn.register(set.clone(), fd_owner.as_fd(), Interest::READ, Mode::OneShot) {
-                set.registration.store(token.0, Relaxed);
-                // The set may have been handed over before it had its name.
+                set.registration.set_name(token.0);
+                // The set may have been handed over before it had its name, which arms nothing.
                 turn.driver.arm(&set);
             }
         }));
@@ -242,19 +242,24 @@ impl Driver {
     pub(crate) fn unwatch_set(&self, set: Arc<ReadSet>) {
         self.ticker.remove(&set);
         self.post(Box::new(move |turn| {
-            let token = set.token();
-            turn.unregister(token, set.as_fd());
+            if let Some(token) = set.token() {
+                turn.unregister(token, set.as_fd());
+            }
         }));
     }
 }
 
 impl SetKeeper for Driver {
     fn arm(&self, set: &ReadSet) {
-        let _ = self.reactor.modify(set.as_fd(), set.token(), Interest::READ, Mode::OneShot);
+        if let Some(token) = set.token() {
+            let _ = self.reactor.modify(set.as_fd(), token, Interest::READ, Mode::OneShot);
+        }
     }
 
     fn disarm(&self, set: &ReadSet) {
-        let _ = self.reactor.modify(set.as_fd(), set.token(), Interest::NONE, Mode::OneShot);
+        if let Some(token) = set.token() {
+            let _ = self.reactor.modify(set.as_fd(), token, Interest::NONE, Mode::OneShot);
+        }
     }
 
     fn start_tick(&self) {

@@ -1,6 +1,8 @@
-//! Loom model of the hand-over: a peer that sends, an I/O thread, an owner that receives some messages and then stays away.
+//! Loom model of the hand-over: a peer that sends, an I/O thread, an owner that receives some messages and then stays away. The set gets
+//! its name in the reactor while all this goes on.
 
 use super::{Baton, Surroundings, Tick, end_tick};
+use crate::conn::registration::Registration;
 use crate::sync::atomic::Ordering::{Acquire, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::{Arc, Condvar, Mutex, UnsafeCell};
@@ -8,14 +10,19 @@ use crate::sync::{Arc, Condvar, Mutex, UnsafeCell};
 /// The kernel's side: bytes on the connection, the registration, the timer, the owner's wake descriptor.
 struct Kernel {
     data: u32,
-    armed: bool,
+    /// Live, and under which name.
+    armed: Option<u64>,
     timer: bool,
     woken: bool,
     stop: bool,
 }
 
+/// The name of the set. The events of other names are somebody else's.
+const NAME: u64 = 1;
+
 struct Model {
     baton: Baton,
+    registration: Registration,
     tick_on: AtomicBool,
     tail: AtomicU32,
     /// The producer's half of the inbound queue: loom checks that only the holder of the baton touches it.
@@ -27,11 +34,15 @@ struct Model {
 
 impl Surroundings for Model {
     fn arm(&self) {
-        self.kernel.lock().unwrap().armed = true;
-        self.io.notify_all();
+        if let Some(name) = self.registration.name() {
+            self.kernel.lock().unwrap().armed = Some(name);
+            self.io.notify_all();
+        }
     }
     fn disarm(&self) {
-        self.kernel.lock().unwrap().armed = false;
+        if self.registration.name().is_some() {
+            self.kernel.lock().unwrap().armed = None;
+        }
     }
     fn start_tick(&self) {
         self.kernel.lock().unwrap().timer = true;
@@ -54,10 +65,11 @@ impl Model {
     fn new() -> Self {
         Model {
             baton: Baton::armed(),
+            registration: Registration::unnamed(),
             tick_on: AtomicBool::new(false),
             tail: AtomicU32::new(0),
             producer: UnsafeCell::new(0),
-            kernel: Mutex::new(Kernel { data: 0, armed: true, timer: false, woken: false, stop: false }),
+            kernel: Mutex::new(Kernel { data: 0, armed: None, timer: false, woken: false, stop: false }),
             io: Condvar::new(),
             owner: Condvar::new(),
         }
@@ -85,6 +97,8 @@ impl Model {
 
     fn io_thread(&self) {
         let mut seen = u32::MAX;
+        self.registration.set_name(NAME);
+        self.arm();
         loop {
             let tick = {
                 let mut kernel = self.kernel.lock().unwrap();
@@ -92,8 +106,7 @@ impl Model {
                     if kernel.stop {
                         return;
                     }
-                    if kernel.armed && kernel.data > 0 {
-                        kernel.armed = false;
+                    if kernel.data > 0 && kernel.armed.take_if(|name| *name == NAME).is_some() {
                         break false;
                     }
                     if kernel.timer {
@@ -162,6 +175,14 @@ fn model(messages: u32, away: u32) {
     });
 }
 
+/// An owner that hands the reading over, like one that begins to wait on ZMQ_FD.
+fn handing_over_model(messages: u32) {
+    run(messages, |model| {
+        model.baton.acquire(model);
+        model.baton.release_armed(model);
+    });
+}
+
 /// After `owner` has come and gone, all messages are read.
 fn run(messages: u32, owner: impl Fn(&Model) + Copy + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -209,4 +230,9 @@ fn loom_io_thread_reads_ahead_for_an_absent_owner() {
 #[test]
 fn loom_a_glance_hides_nothing_from_the_io_thread() {
     glancing_model(2, 2);
+}
+
+#[test]
+fn loom_what_is_handed_over_before_it_has_a_name_is_read() {
+    handing_over_model(1);
 }
