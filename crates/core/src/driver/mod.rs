@@ -67,6 +67,8 @@ const WAKE: Token = Token(u64::MAX);
 const RESIDUAL: Token = Token(u64::MAX - 1);
 const TICK: Token = Token(u64::MAX - 2);
 const RINGER: Token = Token(u64::MAX - 3);
+/// What is not registered: no source has this place.
+const NOWHERE: Token = Token(u64::MAX >> 1);
 
 /// The part of an I/O thread that others see.
 pub(crate) struct Driver {
@@ -437,5 +439,39 @@ impl Turn {
                 source.timer(self, timer.key);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    struct Told(mpsc::Sender<()>);
+
+    impl Source for Told {
+        fn ready(self: Arc<Self>, _turn: &mut Turn, _event: &Event) {
+            self.0.send(()).unwrap();
+        }
+
+        fn timer(self: Arc<Self>, _turn: &mut Turn, _key: u64) {}
+    }
+
+    /// The reactor refuses a stream when the system has no more watches; what the stream then gives back is not the place of the first source.
+    #[test]
+    fn what_could_not_be_registered_takes_nobodys_place() {
+        let (driver, thread) = Driver::start(ThreadOptions::default()).unwrap();
+        let (sender, told) = mpsc::channel();
+        let wake = Arc::new(WakeFd::new().unwrap());
+        let watched = wake.clone();
+        driver.post(Box::new(move |turn| {
+            let first = Arc::new(Told(sender));
+            turn.register(first, watched.as_fd(), Interest::READ, Mode::OneShot).unwrap();
+            assert!(!turn.forget(NOWHERE));
+            watched.wake();
+        }));
+        told.recv().unwrap();
+        driver.stop();
+        thread.join().unwrap();
     }
 }

@@ -8,7 +8,7 @@ use super::heartbeat::Heartbeat;
 use super::origin::Origin;
 use super::parting::Parting;
 use super::security::Security;
-use super::{Acceptor, Dialer, Resident, Site, Source, Turn};
+use super::{Acceptor, Dialer, NOWHERE, Resident, Site, Source, Turn};
 use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
 use crate::message::Metadata;
 use crate::monitor::{Ends, event};
@@ -98,7 +98,7 @@ impl Wire {
         };
         let state = State {
             phase: Phase::Handshake(Box::new(Handshake::new(config, carrier))),
-            registration: Token(0),
+            registration: NOWHERE,
             armed: Interest::NONE,
             number,
             handshake_timer: 0,
