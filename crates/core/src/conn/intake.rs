@@ -190,7 +190,14 @@ impl Intake {
 
     /// Reads once from the kernel and publishes what has become whole.
     pub(super) fn read(&mut self, asked: &mut Asked) -> Took {
-        let Some(stream) = self.stream.clone() else { return Took::Nothing };
+        // Taken out and put back, which is cheaper than one more owner.
+        let Some(stream) = self.stream.take() else { return Took::Nothing };
+        let took = self.read_from(&stream, asked);
+        self.stream = Some(stream);
+        took
+    }
+
+    fn read_from(&mut self, stream: &Stream, asked: &mut Asked) -> Took {
         if self.filler().unscanned() > 0 {
             // Left over from a time at the high-water mark.
             match self.scan(asked) {
@@ -208,11 +215,14 @@ impl Intake {
         }
         let little = self.lean && self.last_read < LITTLE && !self.filler().expects_body();
         let read = match self.stage {
-            None if little => self.read_little(&stream),
+            None if little => self.read_little(stream),
             None => {
-                let batch = self.batch;
+                let (batch, little) = (self.batch, self.last_read < LITTLE);
                 let filler = self.filler();
-                let [first, second] = filler.space(READ_BYTES.min(batch));
+                // A second place is taken from the pool and given back, and costs the kernel more, also while there is nothing to read: a third
+                // of a look at a Unix stream.
+                let least = if little && filler.room() >= LITTLE { LITTLE } else { READ_BYTES };
+                let [first, second] = filler.space(least.min(batch));
                 let read = if second.is_empty() || batch <= first.len() {
                     let most = batch.min(first.len());
                     stream.read(&mut first[..most])
@@ -225,7 +235,7 @@ impl Intake {
                 filler.filled(*read.as_ref().unwrap_or(&0));
                 read
             }
-            Some(_) => match self.read_staged(&stream, asked) {
+            Some(_) => match self.read_staged(stream, asked) {
                 Ok(read) => read,
                 Err(error) => return self.broken(error, asked),
             },

@@ -113,6 +113,11 @@ impl ByteFiller {
         [unsafe { std::slice::from_raw_parts_mut(self.end.at, room) }, second]
     }
 
+    /// How much of that there is in the current segment.
+    pub(crate) fn room(&self) -> usize {
+        self.end.room()
+    }
+
     /// Whether what comes next is read straight to where it stays.
     pub(crate) fn expects_body(&self) -> bool {
         self.end.behind().is_some() || self.in_body()
