@@ -1,10 +1,12 @@
 /* raw-bench: what the system does with the same messages when no messaging library is between; the limit for one.
  *
- *   raw-bench --mode stream|pipe|blocking|handover|untouched|malloc and the options of zmq-bench (README.md)
+ *   raw-bench --mode stream|copied|pipe|blocking|handover|untouched|malloc and the options of zmq-bench (README.md)
  *
  *   stream     push_pull: bodies one after the other in writes of up to 64 KiB; tcp and ipc (a Unix stream), and for inproc
- *              a copy of each body within one thread. req_rep: both ends spin on non-blocking reads. crowd_route: echoes only, one
- *              write and one read for each, by epoll
+ *              a copy of each body within one thread. req_rep: both ends spin on non-blocking reads. crowd_publish, crowd_route:
+ *              raw_crowd.c
+ *   copied     push_pull as stream, but each body is copied out of the sender's memory into a frame and out of it into the
+ *              receiver's, by one function call at either end: what an interface with a call for each message has to do at least
  *   pipe       push_pull through a pipe, for ipc
  *   handover   push_pull over inproc by reference: pointers to bodies in a ring from one thread to another, and back in a second one;
  *              untouched: the same without stamps and checks; malloc: each body is allocated by one thread and freed by the other
@@ -21,25 +23,28 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#define WITHOUT_ZMQ
-#include "bench.h"
+#include "raw.h"
 
-#define CHUNK 65536
 #define RING (2u << 20)
 
-static const char *mode = "stream", *pattern = "", *transport = "";
-static size_t size;
-static uint64_t count, corrupted;
-static int millis, pairs = 1, busy, connections, spinning;
+const char *transport = "";
+size_t size;
+uint64_t corrupted;
+int millis, connections, near_end, far_end;
+
+/* The head of a short frame. */
+#define FRAME 2
+
+static const char *mode = "stream", *pattern = "";
+static uint64_t count;
+static int pairs = 1, busy, spinning, copied;
 static int messages = 1; /* bodies of their own; no: buffers */
-static int near_end, far_end;
 
 static void end_with(const char *what, const char *kind)
 {
@@ -48,12 +53,12 @@ static void end_with(const char *what, const char *kind)
     _exit(2);
 }
 
-static void die(const char *what)
+void fail(const char *what)
 {
     end_with(what, "");
 }
 
-static void unsupported(void)
+void unsupported(void)
 {
     errno = 0;
     end_with("this mode has no such pattern or transport", "\"unsupported\":true,");
@@ -66,21 +71,21 @@ static void expired(int signal_number)
     _exit(write(STDOUT_FILENO, line, sizeof line - 1) > 0 ? 3 : 4);
 }
 
-static void connect_ends(void)
+void connect_ends(void)
 {
     if (strcmp(mode, "pipe") == 0) {
         int ends[2];
         if (strcmp(transport, "ipc") != 0)
             unsupported();
         if (pipe(ends) != 0)
-            die("pipe");
+            fail("pipe");
         fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
         far_end = ends[0];
         near_end = ends[1];
     } else if (strcmp(transport, "ipc") == 0) {
         int ends[2];
         if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
-            die("socketpair");
+            fail("socketpair");
         near_end = ends[0];
         far_end = ends[1];
     } else if (strcmp(transport, "tcp") == 0) {
@@ -89,13 +94,13 @@ static void connect_ends(void)
         int one = 1, listener = socket(AF_INET, SOCK_STREAM, 0);
         if (listener < 0 || bind(listener, (struct sockaddr *) &address, sizeof address) != 0
             || listen(listener, 1) != 0 || getsockname(listener, (struct sockaddr *) &address, &length) != 0)
-            die("listen");
+            fail("listen");
         near_end = socket(AF_INET, SOCK_STREAM, 0);
         if (near_end < 0 || connect(near_end, (struct sockaddr *) &address, sizeof address) != 0)
-            die("connect");
+            fail("connect");
         far_end = accept(listener, NULL, NULL);
         if (far_end < 0)
-            die("accept");
+            fail("accept");
         close(listener);
         setsockopt(near_end, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         setsockopt(far_end, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -104,19 +109,18 @@ static void connect_ends(void)
     }
 }
 
-static void write_all(int descriptor, const unsigned char *from, size_t length)
+void write_all(int descriptor, const unsigned char *from, size_t length)
 {
     while (length > 0) {
         ssize_t n = write(descriptor, from, length);
         if (n <= 0)
-            die("write");
+            fail("write");
         from += n;
         length -= (size_t) n;
     }
 }
 
-/* One body; spinning or asleep. 0 at the end of the stream. */
-static int read_body(int descriptor, unsigned char *into)
+int read_body(int descriptor, unsigned char *into)
 {
     size_t have = 0;
     uint32_t tries = 0;
@@ -129,28 +133,49 @@ static int read_body(int descriptor, unsigned char *into)
         else if (n == 0)
             return 0;
         else if (errno != EAGAIN && errno != EINTR)
-            die("read");
+            fail("read");
         else if (++tries % 256 == 0)
             sched_yield();
     }
     return 1;
 }
 
+/* Calls that the compiler does not see through, as those of a library. */
+__attribute__((noinline)) static void put_copy(unsigned char *at, const unsigned char *body)
+{
+    at[0] = 0;
+    at[1] = (unsigned char) size;
+    memcpy(at + FRAME, body, size);
+    __asm__ volatile("" ::: "memory");
+}
+
+__attribute__((noinline)) static size_t take_copy(const unsigned char *at, unsigned char *body)
+{
+    size_t length = at[1];
+    memcpy(body, at + FRAME, length);
+    __asm__ volatile("" ::: "memory");
+    return length;
+}
+
 static void *stream_away(void *unused)
 {
-    size_t batch = CHUNK / size > 0 ? CHUNK / size : 1;
-    unsigned char *chunk = calloc(batch, size);
+    size_t head = copied ? FRAME : 0, each = size + head, batch = CHUNK / each > 0 ? CHUNK / each : 1;
+    unsigned char *chunk = calloc(batch, each), *body = calloc(1, size);
 
     (void) unused;
-    if (chunk == NULL)
-        die("calloc");
+    if (chunk == NULL || body == NULL)
+        fail("calloc");
     for (uint64_t sent = 0; sent < count;) {
         size_t now = count - sent < batch ? (size_t) (count - sent) : batch;
-        for (size_t i = 0; i < now; i++)
-            stamp(chunk + i * size, size, sent + i);
-        write_all(near_end, chunk, now * size);
+        for (size_t i = 0; i < now; i++) {
+            stamp(copied ? body : chunk + i * each, size, sent + i);
+            if (copied)
+                put_copy(chunk + i * each, body);
+        }
+        write_all(near_end, chunk, now * each);
         sent += now;
     }
+    free(body);
     free(chunk);
     return NULL;
 }
@@ -158,28 +183,32 @@ static void *stream_away(void *unused)
 static double stream(void)
 {
     pthread_t thread;
-    size_t room = CHUNK + size, have = 0;
-    unsigned char *buffer = malloc(room);
+    size_t each = size + (copied ? FRAME : 0), room = CHUNK + each, have = 0;
+    unsigned char *buffer = malloc(room), *body = malloc(size);
     uint64_t expected = 0, first = 0;
 
     connect_ends();
-    if (buffer == NULL || pthread_create(&thread, NULL, stream_away, NULL) != 0)
-        die("starting");
+    if (buffer == NULL || body == NULL || pthread_create(&thread, NULL, stream_away, NULL) != 0)
+        fail("starting");
     while (expected < count) {
         ssize_t n = read(far_end, buffer + have, room - have);
         if (n <= 0)
-            die("read");
+            fail("read");
         have += (size_t) n;
         if (first == 0)
             first = now_ns();
         size_t at = 0;
-        for (; have - at >= size; at += size, expected++)
-            corrupted += !intact(buffer + at, size, size) || sequence_of(buffer + at) != expected;
+        for (; have - at >= each; at += each, expected++) {
+            const unsigned char *came = copied ? body : buffer + at;
+            size_t length = copied ? take_copy(buffer + at, body) : size;
+            corrupted += !intact(came, length, size) || sequence_of(came) != expected;
+        }
         have -= at;
         memmove(buffer, buffer + at, have);
     }
     double seconds = (double) (now_ns() - first) / 1e9;
     pthread_join(thread, NULL);
+    free(body);
     free(buffer);
     return seconds;
 }
@@ -191,7 +220,7 @@ static double copy(void)
     size_t at = 0;
 
     if (ring == NULL || body == NULL || out == NULL)
-        die("calloc");
+        fail("calloc");
     uint64_t began = now_ns();
     for (uint64_t i = 0; i < count; i++) {
         stamp(body, size, i);
@@ -249,7 +278,7 @@ static void *hand_away(void *unused)
     for (uint64_t i = 0; i < count; i++) {
         unsigned char *body = fresh ? malloc(size) : i < bodies ? calloc(1, size) : take(&back);
         if (body == NULL)
-            die("malloc");
+            fail("malloc");
         if (touched)
             stamp(body, size, i);
         give(&there, body);
@@ -264,7 +293,7 @@ static double hand_over(void)
     int fresh = strcmp(mode, "malloc") == 0, touched = strcmp(mode, "untouched") != 0;
 
     if (pthread_create(&thread, NULL, hand_away, NULL) != 0)
-        die("starting");
+        fail("starting");
     for (uint64_t i = 0; i < count; i++) {
         unsigned char *body = take(&there);
         if (first == 0)
@@ -304,7 +333,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void print(uint64_t messages, double seconds, double cpu, const char *metrics)
+void print(uint64_t messages, double seconds, double cpu, const char *metrics)
 {
     printf("{\"ok\":true,\"count\":%llu,\"messages\":%llu,\"seconds\":%.9f,\"cpu_seconds\":%.6f,\"lost\":0,"
            "\"reordered\":0,\"corrupted\":%llu,\"metrics\":{%s}}\n",
@@ -321,7 +350,7 @@ static void round_trips(void)
 
     connect_ends();
     if (body == NULL || samples == NULL || pthread_create(&thread, NULL, echo, NULL) != 0)
-        die("starting");
+        fail("starting");
     for (uint64_t i = 0; i < count / 10; i++)
         trip(body, i);
     double cpu = cpu_seconds();
@@ -355,7 +384,7 @@ static void pair_process(void)
 
     connect_ends();
     if (body == NULL || pthread_create(&thread, NULL, echo, NULL) != 0)
-        die("starting");
+        fail("starting");
     trip(body, HELLO);
     atomic_fetch_add(&shared->ready, 1);
     while (!atomic_load(&shared->go))
@@ -379,7 +408,7 @@ static pid_t start(int works)
 {
     pid_t child = fork();
     if (child < 0)
-        die("fork");
+        fail("fork");
     if (child > 0)
         return child;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -398,7 +427,7 @@ static void oversubscribed(void)
         unsupported();
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
-        die("mmap");
+        fail("mmap");
     for (int i = 0; i < pairs; i++)
         working[i] = start(1);
     while (atomic_load(&shared->ready) < pairs)
@@ -411,7 +440,7 @@ static void oversubscribed(void)
         int status = 0;
         waitpid(working[i], &status, 0);
         if (status != 0)
-            die("a pair failed");
+            fail("a pair failed");
     }
     for (int i = 0; i < busy; i++) {
         kill(idling[i], SIGKILL);
@@ -420,86 +449,13 @@ static void oversubscribed(void)
     uint64_t samples = atomic_load(&shared->samples), most = sizeof shared->sample / sizeof *shared->sample;
     samples = samples < most ? samples : most;
     if (samples == 0)
-        die("no round trip");
+        fail("no round trip");
     qsort(shared->sample, samples, sizeof *shared->sample, ascending);
     corrupted = atomic_load(&shared->bad);
     snprintf(text, sizeof text, "\"messages_per_second\":%.1f,\"p50_us\":%.3f,\"p99_us\":%.3f",
              (double) atomic_load(&shared->trips) * 1e3 / millis, shared->sample[(samples - 1) / 2] / 1e3,
              shared->sample[(uint64_t) ((double) (samples - 1) * 0.99)] / 1e3);
     print(atomic_load(&shared->trips), millis / 1e3, (double) atomic_load(&shared->cpu_us) / 1e6, text);
-}
-
-/* ---- a crowd ---- */
-
-static int watch(const int *ends)
-{
-    int set = epoll_create1(0);
-    for (int i = 0; i < connections; i++) {
-        struct epoll_event event = {.events = EPOLLIN, .data.fd = ends[i]};
-        if (epoll_ctl(set, EPOLL_CTL_ADD, ends[i], &event) != 0)
-            die("epoll_ctl");
-    }
-    return set;
-}
-
-/* Takes a body from each end that has one; how many there were. */
-static int take_ready(int set, unsigned char *body, int send_back, uint64_t expected)
-{
-    struct epoll_event events[256];
-    int ready = epoll_wait(set, events, sizeof events / sizeof *events, -1);
-    for (int i = 0; i < ready; i++) {
-        int end = events[i].data.fd;
-        if (!read_body(end, body))
-            _exit(0);
-        if (send_back)
-            write_all(end, body, size);
-        else
-            corrupted += !intact(body, size, size) || sequence_of(body) != expected;
-    }
-    return ready > 0 ? ready : 0;
-}
-
-static void crowd(void)
-{
-    int *here = calloc((size_t) connections, sizeof *here), *there = calloc((size_t) connections, sizeof *there);
-    unsigned char *body = calloc(1, size);
-    uint64_t rounds = 0;
-    struct rlimit files;
-    char text[64];
-
-    if (here == NULL || there == NULL || body == NULL || getrlimit(RLIMIT_NOFILE, &files) != 0)
-        die("starting");
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-    for (int i = 0; i < connections; i++) {
-        connect_ends();
-        here[i] = near_end;
-        there[i] = far_end;
-    }
-    pid_t peers = fork();
-    if (peers < 0)
-        die("fork");
-    if (peers == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        for (int set = watch(there);;)
-            take_ready(set, body, 1, 0);
-    }
-    int set = watch(here);
-    double cpu = cpu_seconds();
-    uint64_t began = now_ns(), end = began + (uint64_t) millis * 1000000u;
-    for (; now_ns() < end; rounds++) {
-        stamp(body, size, rounds);
-        for (int i = 0; i < connections; i++)
-            write_all(here[i], body, size);
-        for (int left = connections; left > 0;)
-            left -= take_ready(set, body, 0, rounds);
-    }
-    double seconds = (double) (now_ns() - began) / 1e9;
-    cpu = cpu_seconds() - cpu;
-    kill(peers, SIGKILL);
-    waitpid(peers, NULL, 0);
-    snprintf(text, sizeof text, "\"echoes_per_second\":%.1f", (double) rounds * connections / seconds);
-    print(rounds * (uint64_t) connections, seconds, cpu, text);
 }
 
 int main(int argc, char **argv)
@@ -531,15 +487,16 @@ int main(int argc, char **argv)
             timeout = atoi(value);
     }
     if (size < 16)
-        die("--size is 16 bytes or more");
+        fail("--size is 16 bytes or more");
     signal(SIGALRM, expired);
     alarm((unsigned) timeout);
+    copied = strcmp(mode, "copied") == 0;
     int blocking = strcmp(mode, "blocking") == 0, push_pull = strcmp(pattern, "push_pull") == 0;
     if (push_pull && count > 1 && !blocking) {
         char text[64];
         double cpu = cpu_seconds();
-        int by_reference = strcmp(mode, "stream") != 0 && strcmp(mode, "pipe") != 0, inproc = strcmp(transport, "inproc") == 0;
-        if (by_reference && (!inproc || !messages))
+        int by_reference = strcmp(mode, "stream") != 0 && strcmp(mode, "pipe") != 0 && !copied, inproc = strcmp(transport, "inproc") == 0;
+        if ((by_reference && (!inproc || !messages)) || (copied && (inproc || size > 255)))
             unsupported();
         double seconds = by_reference ? hand_over() : inproc && strcmp(mode, "stream") == 0 ? copy() : stream();
         cpu = cpu_seconds() - cpu;
@@ -551,7 +508,9 @@ int main(int argc, char **argv)
     } else if (strcmp(pattern, "oversubscribed") == 0 && blocking) {
         oversubscribed();
     } else if (strcmp(pattern, "crowd_route") == 0 && connections > 0 && millis > 0 && strcmp(mode, "stream") == 0) {
-        crowd();
+        crowd_of_dealers();
+    } else if (strcmp(pattern, "crowd_publish") == 0 && connections > 0 && millis > 0 && strcmp(mode, "stream") == 0) {
+        crowd_of_subscribers();
     } else {
         unsupported();
     }
