@@ -113,6 +113,12 @@ impl FanOut {
         self.in_message
     }
 
+    /// Whether the message just sent went to one pipe, which is in no group and woken by itself.
+    #[inline]
+    pub(crate) fn went_to_one(&self) -> bool {
+        self.matched.len() == 1 && self.matched_groups.is_empty() && self.bells.is_none()
+    }
+
     /// A new message: it goes to nobody yet.
     #[inline]
     pub(crate) fn begin(&mut self) {

@@ -32,6 +32,8 @@ pub(crate) struct Publisher {
     subscriptions: PeerSubscriptions,
     /// With ZMQ_XPUB_MANUAL: what the peers have asked for.
     requested: PeerSubscriptions,
+    /// Everything goes to this pipe and to nobody else, whatever it is. Forgotten whenever a peer, a subscription or an option changes.
+    sole: Option<PipeId>,
     /// The pipe whose subscription the program has just received: ZMQ_SUBSCRIBE and ZMQ_UNSUBSCRIBE apply to it.
     last: Option<PipeId>,
     /// What waits for the program (XPUB).
@@ -50,6 +52,7 @@ impl Publisher {
             grouped: true,
             subscriptions: PeerSubscriptions::default(),
             requested: PeerSubscriptions::default(),
+            sole: None,
             last: None,
             notices: Notices::default(),
             polled: Polled::default(),
@@ -124,6 +127,7 @@ impl Publisher {
 
     /// A peer wants a topic or does not want it any more. `frame` told it.
     fn apply(&mut self, pipes: &mut Pipes, id: PipeId, frame: &Message, subscribe: bool, topic: &[u8]) {
+        self.sole = None;
         if !pipes.options.xpub_manual {
             self.ungroup(pipes, id, subscribe, topic);
         }
@@ -216,6 +220,15 @@ impl Publisher {
         !self.notices.is_empty() || self.notices.refill()
     }
 
+    /// The message that was just sent went to one pipe only: whether all the following ones will.
+    #[inline(never)]
+    fn find_sole(&mut self, pipes: &Pipes) {
+        let options = &pipes.options;
+        if !options.invert_matching && !options.xpub_manual && !self.subscriptions.has_changed() {
+            self.sole = self.subscriptions.sole();
+        }
+    }
+
     /// Marks the pipes that a new message goes to.
     #[inline]
     fn match_subject(&mut self, pipes: &mut Pipes, subject: &[u8]) {
@@ -255,6 +268,7 @@ fn regrouped(distribution: &mut FanOut, pipes: &mut Pipes, change: Regrouped) {
 
 impl Pattern for Publisher {
     fn attach(&mut self, pipes: &mut Pipes, id: PipeId) {
+        self.sole = None;
         self.distribution.attach(id);
         let options = pipes.options.clone();
         let welcome = &options.xpub_welcome_msg;
@@ -277,6 +291,7 @@ impl Pattern for Publisher {
     }
 
     fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {
+        self.sole = None;
         self.polled.forget(id);
         if self.last == Some(id) {
             self.last = None;
@@ -301,6 +316,15 @@ impl Pattern for Publisher {
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
         if !self.distribution.in_message() {
             self.poll(pipes);
+            // As a rule: a message of one part, one peer who gets everything, and room for it there.
+            if let Some(id) = self.sole
+                && !part.more
+                && let Some(pipe) = pipes.get(id)
+                && pipe.has_room_for_sure()
+            {
+                pipe.send(part);
+                return Ok(());
+            }
             self.match_subject(pipes, part.bytes());
             if pipes.options.xpub_nodrop && !self.distribution.has_room(pipes, part.patient) {
                 return Err(Error::Again);
@@ -310,6 +334,9 @@ impl Pattern for Publisher {
             }
         }
         self.distribution.send(pipes, part);
+        if self.sole.is_none() && self.distribution.went_to_one() {
+            self.find_sole(pipes);
+        }
         Ok(())
     }
 
@@ -346,6 +373,7 @@ impl Pattern for Publisher {
         if self.hidden || !pipes.options.xpub_manual {
             return Err(Error::Invalid);
         }
+        self.sole = None;
         if let Some(last) = self.last {
             self.ungroup(pipes, last, subscribe, topic);
             if subscribe {
@@ -355,6 +383,10 @@ impl Pattern for Publisher {
             }
         }
         Ok(())
+    }
+
+    fn option_changed(&mut self, _pipes: &mut Pipes, _code: i32) {
+        self.sole = None;
     }
 
     fn topics_count(&self) -> Option<usize> {

@@ -238,6 +238,16 @@ impl PeerSubscriptions {
         removed
     }
 
+    /// The pipe that gets every message, if it is in no group and no other pipe gets any.
+    pub(crate) fn sole(&mut self) -> Option<PipeId> {
+        let slot = self.topics.slot(b"").filter(|_| self.topics.len() == 1)?;
+        let (_, subscribers) = self.topics.entry(slot)?;
+        match (&subscribers.single[..], subscribers.groups.is_empty()) {
+            (&[id], true) => Some(id),
+            _ => None,
+        }
+    }
+
     /// Calls `found` with the subscribers of each topic that matches; a pipe or group with several such topics comes more than once.
     #[inline]
     pub(crate) fn each_match(&self, subject: &[u8], mut found: impl FnMut(&Subscribers)) {

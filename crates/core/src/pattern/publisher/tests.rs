@@ -384,3 +384,46 @@ fn who_never_receives_has_the_subscriptions_all_the_same() {
     assert_eq!(told[0], b"\x01kept");
     assert_eq!(told[told.len() - 2..], [b"\0kept".to_vec(), b"\x01late".to_vec()]);
 }
+
+#[test]
+fn who_gets_everything_alone_does_so_until_something_changes() {
+    let mut bed = Bed::new(SocketType::XPub);
+    let ids = [bed.join(), bed.join()];
+    bed.peer_subscribes(ids[0], b"", true);
+    for _ in 0..3 {
+        assert_eq!(receivers(&mut bed, ids, b"a"), [true, false]);
+    }
+    bed.send([&b"a"[..], b"b"]).unwrap();
+    assert_eq!(bed.peer_receives(ids[0]), Some(parts([&b"a"[..], b"b"])));
+    bed.peer_subscribes(ids[1], b"a", true);
+    for _ in 0..2 {
+        assert_eq!(receivers(&mut bed, ids, b"a"), [true, true]);
+        assert_eq!(receivers(&mut bed, ids, b"b"), [true, false]);
+    }
+    bed.peer_subscribes(ids[1], b"a", false);
+    assert_eq!(receivers(&mut bed, ids, b"a"), [true, false]);
+    assert_eq!(receivers(&mut bed, ids, b"a"), [true, false]);
+    bed.peer_subscribes(ids[0], b"", false);
+    assert_eq!(receivers(&mut bed, ids, b"a"), [false, false]);
+    bed.peer_subscribes(ids[1], b"", true);
+    assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
+    assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
+    bed.pipes.options_mut().invert_matching = true;
+    bed.pattern.option_changed(&mut bed.pipes, 74);
+    assert_eq!(receivers(&mut bed, ids, b"a"), [true, false]);
+    bed.pipes.options_mut().invert_matching = false;
+    bed.pattern.option_changed(&mut bed.pipes, 74);
+    assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
+    assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
+
+    // Whoever comes in its place gets nothing before it subscribes.
+    bed.leave(ids[1]);
+    let ids = [ids[0], bed.join()];
+    assert_eq!(receivers(&mut bed, ids, b"a"), [false, false]);
+    bed.peer_subscribes(ids[1], b"", true);
+    assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
+    // Two of them are a group.
+    bed.peer_subscribes(ids[0], b"", true);
+    assert_eq!(receivers(&mut bed, ids, b"a"), [true, true]);
+    assert_eq!(receivers(&mut bed, ids, b"a"), [true, true]);
+}
