@@ -125,6 +125,11 @@ void watchdog_start(const struct config *config);
 void watchdog_watch(const struct tally *tally);
 void json_head(char *text, size_t room, const struct config *config);
 
+/* common.c */
+void tally_sequence(struct tally *tally, uint64_t sequence, uint64_t *expected);
+void thread_start(pthread_t *thread, void *(*run)(void *), void *of);
+void *shared_memory(size_t size);
+
 /* setup.c */
 void security_prepare(const struct config *config);
 void *context_open(void);
@@ -135,9 +140,6 @@ size_t receive_all(void *socket, void *data, size_t room);
 void *open_in(const struct config *config, void *context, int type);
 void *open_and_bind(const struct config *config, void *context, int type, int number, char *endpoint);
 void *open_and_connect(const struct config *config, void *context, int type, const char *endpoint);
-void tally_sequence(struct tally *tally, uint64_t sequence, uint64_t *expected);
-void thread_start(pthread_t *thread, void *(*run)(void *), void *of);
-void *shared_memory(size_t size);
 void *socket_open(struct end *end, int type);
 void socket_bind(struct end *end, void *socket, int peers);
 void socket_connect(struct end *end, void *socket);

@@ -48,7 +48,7 @@ static void write_all(int descriptor, const void *data, size_t length)
     }
 }
 
-static void read_all(int descriptor, void *into, size_t length)
+void read_all(int descriptor, void *into, size_t length)
 {
     char *at = into;
     while (length > 0) {

@@ -29,6 +29,8 @@ void crowd_connect(struct crowd *crowd, const char *endpoint);
 /* Waits until so many messages came in all. */
 void crowd_await(const struct crowd *crowd, uint64_t received);
 void crowd_end(struct crowd *crowd, struct result *result);
+/* Reads so many bytes, whichever end of a crowd they come to. */
+void read_all(int descriptor, void *into, size_t length);
 
 /* `d` and the number, as the dealers call themselves. */
 #define CROWD_ID 5

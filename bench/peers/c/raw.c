@@ -23,7 +23,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -425,9 +424,7 @@ static void oversubscribed(void)
 
     if (pairs > MAX_SUBSCRIBERS || busy > MAX_SUBSCRIBERS || millis < 1)
         unsupported();
-    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED)
-        fail("mmap");
+    shared = shared_memory(sizeof *shared);
     for (int i = 0; i < pairs; i++)
         working[i] = start(1);
     while (atomic_load(&shared->ready) < pairs)

@@ -62,16 +62,6 @@ static int listen_for_crowd(char *endpoint, char *directory)
     return listener;
 }
 
-static void read_whole(int descriptor, unsigned char *into, size_t length)
-{
-    for (size_t have = 0; have < length;) {
-        ssize_t n = read(descriptor, into + have, length - have);
-        if (n <= 0)
-            fail("the crowd's greeting");
-        have += (size_t) n;
-    }
-}
-
 /* Greeting and READY both ways, and the frame that every member of a crowd begins with. */
 static void greet(int descriptor, const char *type)
 {
@@ -84,10 +74,10 @@ static void greet(int descriptor, const char *type)
     memcpy(ready + 24, type, length);
     ready[1] = (unsigned char) (22 + length);
     write_all(descriptor, text, 64 + 24 + length);
-    read_whole(descriptor, text, 64);
+    read_all(descriptor, text, 64);
     for (int frame = 0; frame < 2; frame++) {
-        read_whole(descriptor, text, 2);
-        read_whole(descriptor, text + 2, text[1]);
+        read_all(descriptor, text, 2);
+        read_all(descriptor, text + 2, text[1]);
     }
 }
 
