@@ -15,6 +15,7 @@ mod pace;
 mod part;
 mod pipes;
 mod receive;
+mod straight;
 mod traffic;
 
 use aside::Aside;
@@ -176,17 +177,23 @@ impl Pipe {
     #[inline(always)]
     pub(crate) fn send(&mut self, part: &mut Part<'_>) {
         // As a rule: a last part, and a short one.
-        if !part.more
-            && let Some(bytes) = part.shorter_than(SHORT)
-            && let Outgoing::Queue(writer) = &mut self.outgoing
+        if part.more || !part.shorter_than(SHORT).is_some_and(|bytes| self.send_short(bytes, part.patient)) {
+            self.send_any(part);
+        }
+    }
+
+    /// As `send` for the last part of a message, if it is shorter than `SHORT` and there is memory for it; else false.
+    #[inline(always)]
+    pub(crate) fn send_short(&mut self, bytes: &[u8], patient: bool) -> bool {
+        if let Outgoing::Queue(writer) = &mut self.outgoing
             && writer.append_short(0, bytes)
         {
             self.in_message = false;
             writer.publish();
-            self.published(bytes.len(), part.patient);
-        } else {
-            self.send_any(part);
+            self.published(bytes.len(), patient);
+            return true;
         }
+        false
     }
 
     #[inline(never)]

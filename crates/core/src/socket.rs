@@ -27,6 +27,7 @@ use crate::message::Message;
 use crate::monitor::Tap;
 use crate::pattern::Pattern;
 use crate::pipe::{Body, Part, PipeId, Pipes, Received, Target};
+use crate::queue::SHORT;
 use crate::sync::{Arc, barrier_heavy};
 use crate::wait::{self, Pause, Waiter};
 use endpoints::Entry;
@@ -103,8 +104,11 @@ impl Socket {
     /// # Errors
     /// [`Error::Again`] with [`Flags::DONTWAIT`] or after ZMQ_SNDTIMEO; [`Error::NotSupported`] and [`Error::State`] by socket type;
     /// [`Error::HostUnreachable`] for ROUTER with ZMQ_ROUTER_MANDATORY; [`Error::Terminated`]; [`Error::Interrupted`].
-    #[inline]
+    #[inline(always)]
     pub fn send(&mut self, body: &[u8], flags: Flags) -> Result<(), Error> {
+        if self.send_straight(body, flags) {
+            return Ok(());
+        }
         let patient = !flags.dontwait();
         self.send_part(Part { body: Body::Borrowed(body), more: flags.more(), patient }, flags)
     }
@@ -115,18 +119,36 @@ impl Socket {
     /// As [`Socket::send`].
     #[inline(always)]
     pub fn send_message(&mut self, message: &mut Message, flags: Flags) -> Result<(), Error> {
-        let patient = !flags.dontwait();
-        self.send_part(Part { body: Body::Owned(message), more: flags.more(), patient }, flags)?;
+        if !message.shorter_than(SHORT).is_some_and(|bytes| self.send_straight(bytes, flags)) {
+            let patient = !flags.dontwait();
+            self.send_part(Part { body: Body::Owned(message), more: flags.more(), patient }, flags)?;
+        }
         // What was copied, not taken, is released here.
         message.clear();
         Ok(())
     }
 
+    /// Sends a short last part, if that needs no decision.
     #[inline(always)]
+    fn send_straight(&mut self, bytes: &[u8], flags: Flags) -> bool {
+        let sent = !flags.more()
+            && !self.inbox.pending()
+            && self.pipes.send_straight_short(bytes, !flags.dontwait());
+        if sent {
+            self.sent = self.sent.wrapping_add(1);
+        }
+        sent
+    }
+
+    #[inline(never)]
     fn send_part(&mut self, mut part: Part<'_>, flags: Flags) -> Result<(), Error> {
         if self.inbox.pending() {
             self.process_news()?;
+        } else if self.pipes.send_straight(&mut part) {
+            self.sent = self.sent.wrapping_add(1);
+            return Ok(());
         }
+        self.pipes.ask_where_to();
         let mut result = self.pattern.send(&mut self.pipes, &mut part);
         if result == Err(Error::Again) {
             result = self.send_waiting(&mut part, flags);
@@ -184,7 +206,7 @@ impl Socket {
     /// [`Error::Terminated`]; [`Error::Interrupted`].
     #[inline]
     pub fn recv(&mut self, buffer: &mut [u8], flags: Flags) -> Result<usize, Error> {
-        self.recv_part(&mut Target::Buffer(buffer), flags)
+        self.recv_part(Target::Buffer(buffer), flags)
     }
 
     /// Receives a message part, zmq_msg_recv(3); the former content of `message` is released. Returns its length.
@@ -193,14 +215,28 @@ impl Socket {
     /// As [`Socket::recv`].
     #[inline]
     pub fn recv_message(&mut self, message: &mut Message, flags: Flags) -> Result<usize, Error> {
-        self.recv_part(&mut Target::Message(message), flags)
+        self.recv_part(Target::Message(message), flags)
     }
 
     #[inline(always)]
-    fn recv_part(&mut self, target: &mut Target<'_>, flags: Flags) -> Result<usize, Error> {
+    fn recv_part(&mut self, mut target: Target<'_>, flags: Flags) -> Result<usize, Error> {
+        if !self.inbox.pending()
+            && let Some(received) = self.pipes.receive_straight(&mut target)
+        {
+            self.receive_more = received.more;
+            self.received = self.received.wrapping_add(1);
+            return Ok(received.len);
+        }
+        self.recv_by_pattern(target, flags)
+    }
+
+    #[inline(never)]
+    fn recv_by_pattern(&mut self, mut target: Target<'_>, flags: Flags) -> Result<usize, Error> {
+        let target = &mut target;
         if self.inbox.pending() {
             self.process_news()?;
         }
+        self.pipes.ask_where_from();
         let mut result = self.pattern.recv(&mut self.pipes, target);
         if result == Err(Error::Again) {
             result = self.recv_waiting(target, flags);
@@ -208,6 +244,7 @@ impl Socket {
         if self.pipes.has_closing() || !self.ending.is_empty() {
             self.close_refused();
             self.detach_ended();
+            self.pipes.ask_where_from();
         }
         let Received { len, more } = result?;
         self.receive_more = more;

@@ -22,7 +22,7 @@ pub(super) struct Bursts {
     slot: u8,
     /// How many bursts in a row have left nothing behind.
     pub(super) sure: u8,
-    /// Of the current burst something was left queued.
+    /// Of the current burst something was left queued, or it goes on a stream that somebody watches.
     left: bool,
     /// It is longer than any of the last ones.
     overdue: bool,
@@ -46,13 +46,14 @@ impl Bursts {
             let usual = self.pause;
             self.pause = (usual * 7 + pause.min(times().pause_max)) / 8;
             let whole = self.lengths.contains(&length) || self.lengths.iter().all(|&known| known <= length);
+            let streamed = self.seen.saturating_sub(self.began) > times().stream && pause < times().stream;
             if whole || pause > usual / 4 {
                 self.begin(now, since, length, cost);
                 self.held = self.holds(pause, cost);
             } else if since > 1 {
                 self.sure /= 2;
             }
-            self.left = false;
+            self.left = streamed;
         }
         self.seen = now;
         let count = self.flushed.wrapping_add(since);

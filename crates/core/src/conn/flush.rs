@@ -23,12 +23,16 @@ pub(super) struct Times {
     /// The same for a saturated sender whose messages come no faster than one in `slow`.
     gap_saturated: u64,
     slow: u64,
+    /// Time between two looks at the clock in a stream.
+    look: u64,
     /// How long the kernel's "full" is believed.
     blocked: u64,
     /// Longest cost of one write that is averaged; above it the thread was descheduled.
     pub(super) cost_max: u64,
     /// So long without a message, and the next one begins a burst.
     pub(super) quiet: u64,
+    /// What has gone on for so long, with no longer pauses, is a stream: its end may wait for the residual timer.
+    pub(super) stream: u64,
     /// Pauses between bursts count as no longer than this.
     pub(super) pause_max: u64,
     /// After a longer one nothing is held: it may be that nobody looks after it.
@@ -46,9 +50,11 @@ pub(super) fn times() -> &'static Times {
             gap_max: ticks(8_000),
             gap_saturated: ticks(64_000),
             slow: ticks(150),
+            look: ticks(1_000),
             blocked: ticks(20_000),
             cost_max: ticks(15_000),
             quiet: ticks(10_000),
+            stream: ticks(200_000),
             pause_max: ticks(1_000_000),
             seldom: ticks(10_000_000),
             crowd: ticks(50_000),
@@ -131,13 +137,19 @@ impl FlushRule {
         let step = if self.since < 4 {
             1
         } else {
-            let room = (FULL_BYTES.saturating_sub(pending) / (len as u64 + 2)).clamp(1, 16) as u32;
+            let room = (FULL_BYTES.saturating_sub(pending) / (len as u64 + 2)) as u32;
             let near = self.saturation.within(times.quiet / 2);
-            (self.since / 4).min(room).min(ahead).min(near).max(1)
+            (self.since / 4).min(self.soon(now)).min(room).min(ahead).min(near).max(1)
         };
         self.next = self.since + step;
         // The I/O thread knows of a full kernel.
         Decision::Later(if self.blocked { Rest::Told } else { self.bursts.leave() })
+    }
+
+    /// After how many more messages of a stream the clock is looked at.
+    fn soon(&self, now: u64) -> u32 {
+        let elapsed = now.saturating_sub(self.last).max(1);
+        (u64::from(self.since) * times().look / elapsed).clamp(16, 64) as u32
     }
 
     /// The gap by the size of the last flushes, or what is good for a saturated sender.

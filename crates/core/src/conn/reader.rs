@@ -22,7 +22,11 @@ use tautline_io::reactor::{Epoll, Event, Interest, Mode, Token};
 struct Member {
     connection: Arc<Connection>,
     stream: Arc<Stream>,
+    /// Not to be read before it has been resumed.
     muted: bool,
+    /// Its registration listens to nothing. One that is muted has that only once it has come to matter: mostly the owner has made room
+    /// before anybody waits.
+    silent: bool,
 }
 
 /// The members, by their token in the set.
@@ -121,7 +125,7 @@ impl ReadSet {
         let index = members.vacant.last().copied().unwrap_or(members.slots.len());
         self.reactor.add(stream.as_fd(), Token(index as u64), Interest::READ, Mode::Level)?;
         connection.place.store(index, Relaxed);
-        let member = Some(Member { connection, stream, muted: false });
+        let member = Some(Member { connection, stream, muted: false, silent: false });
         if index == members.slots.len() {
             if index == 0 {
                 // Most sockets have one.
@@ -172,8 +176,8 @@ impl ReadSet {
         if let Some(index) = members.find(connection)
             && let Some(member) = members.slots[index].as_mut()
         {
-            if member.muted {
-                member.muted = false;
+            member.muted = false;
+            if std::mem::take(&mut member.silent) {
                 let token = Token(index as u64);
                 let _ = self.reactor.modify(member.stream.as_fd(), token, Interest::READ, Mode::Level);
             }
@@ -236,7 +240,7 @@ impl ReadSet {
             return false;
         }
         if members.count == 1 && members.slots.len() == 1 {
-            return !members.slots[0].as_ref().is_some_and(|m| m.muted) && self.read_member(&mut members, 0);
+            return self.read_unless_muted(&mut members, 0);
         }
         let mut events = std::mem::take(&mut members.events);
         let mut news = false;
@@ -245,12 +249,25 @@ impl ReadSet {
             for event in &events {
                 let index = event.token.0 as usize;
                 if members.slots.get(index).is_some_and(|slot| slot.is_some()) {
-                    news |= self.read_member(&mut members, index);
+                    news |= self.read_unless_muted(&mut members, index);
                 }
             }
         }
         members.events = events;
         news
+    }
+
+    fn read_unless_muted(&self, members: &mut Members, index: usize) -> bool {
+        match members.slots[index].as_mut() {
+            Some(member) if member.muted => {
+                if !std::mem::replace(&mut member.silent, true) {
+                    let token = Token(index as u64);
+                    let _ = self.reactor.modify(member.stream.as_fd(), token, Interest::NONE, Mode::Level);
+                }
+                false
+            }
+            _ => self.read_member(members, index),
+        }
     }
 
     fn read_member(&self, members: &mut Members, index: usize) -> bool {
@@ -261,15 +278,7 @@ impl ReadSet {
                 true
             }
             std::ops::ControlFlow::Continue(Took::Full { published }) => {
-                if !member.muted {
-                    member.muted = true;
-                    let _ = self.reactor.modify(
-                        member.stream.as_fd(),
-                        Token(index as u64),
-                        Interest::NONE,
-                        Mode::Level,
-                    );
-                }
+                member.muted = true;
                 published
             }
             std::ops::ControlFlow::Continue(took) => {

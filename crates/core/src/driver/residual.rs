@@ -3,8 +3,9 @@
 //! A sender that leaves bytes behind, and does not know that it will write them itself in a moment, wakes this thread with the first of
 //! them. (To set a timer takes as long, on a virtual machine: it makes the processor's clock interrupt anew.) A sender that goes on
 //! looks at the clock again soon and flushes itself; one that has not for [`QUIET_NS`] has stopped, and what it left is written here.
-//! Otherwise this thread looks again after 10 µs, and less and less often, up to every 200 µs, as long as the sender is at work: at the end
-//! of a stream the last messages wait no longer than the stream took. Two rounds that find nothing to do are the end of it, but for
+//! Otherwise this thread looks again after 10 µs, and less and less often, up to every 500 µs, as long as the sender is at work: at the end
+//! of a stream the last messages wait no longer than the stream took. (Each look takes one of the two ends off its processor where there
+//! are but two.) Two rounds that find nothing to do are the end of it, but for
 //! those who foresee the ends of their bursts: they are looked at every 500 µs until they have sent nothing for 20 ms, in case that they
 //! are wrong once.
 
@@ -19,7 +20,10 @@ use tautline_io::clock;
 use tautline_io::timer::TimerFd;
 
 const FIRST: Duration = Duration::from_micros(10);
-const SLOWEST: Duration = Duration::from_micros(200);
+/// While a stream goes on, at most.
+const SLOWEST: Duration = Duration::from_micros(500);
+/// Where somebody may have stopped.
+const LATER: Duration = Duration::from_micros(200);
 /// Where all foresee what they do.
 const SLOW: Duration = Duration::from_micros(500);
 /// A sender that has looked at the clock or written so recently is at work. As long as the usual gap of the flush rule; whoever has a longer one looks more often than that.
@@ -60,7 +64,7 @@ impl State {
                 self.interval = (before * 2).clamp(FIRST, SLOWEST);
                 self.interval
             }
-            Found { unsure: true, .. } => SLOWEST,
+            Found { unsure: true, .. } => LATER,
             _ => SLOW,
         }
     }
@@ -93,7 +97,7 @@ impl Residual {
     pub(super) fn start(&self) {
         let mut state = lock(&self.state);
         if !std::mem::replace(&mut state.running, true) {
-            self.timer.arm(SLOWEST);
+            self.timer.arm(LATER);
         }
     }
 
@@ -184,8 +188,8 @@ mod tests {
     fn rounds_become_rare_while_the_sender_is_at_work() {
         let mut state = State { watched: Vec::new(), running: true, interval: Duration::ZERO };
         let mut micros = |at_work, unsure| state.next_interval(Found { at_work, unsure }).as_micros();
-        let all: Vec<_> = (0..7).map(|_| micros(true, false)).collect();
-        assert_eq!(all, [10, 20, 40, 80, 160, 200, 200]);
+        let all: Vec<_> = (0..8).map(|_| micros(true, false)).collect();
+        assert_eq!(all, [10, 20, 40, 80, 160, 320, 500, 500]);
         assert_eq!(micros(false, true), 200, "to see whether that is the end");
         assert_eq!(micros(true, true), 10);
         assert_eq!(micros(false, false), 500, "whoever foresees what he does is looked at rarely");

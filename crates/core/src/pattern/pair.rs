@@ -49,12 +49,16 @@ impl Pattern for Pair {
 
     #[inline]
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
-        self.outgoing.send(pipes, part)
+        let sent = self.outgoing.send(pipes, part);
+        pipes.send_straight_to(self.outgoing.sole());
+        sent
     }
 
     #[inline]
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
-        self.incoming.recv(pipes, target)
+        let received = self.incoming.recv(pipes, target);
+        pipes.receive_straight_from(self.incoming.sole());
+        received
     }
 
     fn can_send(&mut self, pipes: &mut Pipes) -> bool {

@@ -25,6 +25,12 @@ impl Polled {
         self.entries.is_empty()
     }
 
+    /// Whether there is this pipe, read to the end, and no other.
+    #[inline]
+    pub(super) fn is_only(&self, id: PipeId) -> bool {
+        matches!(self.entries[..], [Entry { id: only, unfinished: false, .. }] if only == id)
+    }
+
     /// A pipe that does not announce what it gets.
     pub(super) fn watch(&mut self, id: PipeId) {
         self.entries.push(Entry { id, announces: false, unfinished: false });

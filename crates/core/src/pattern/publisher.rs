@@ -323,6 +323,11 @@ impl Pattern for Publisher {
                 && pipe.has_room_for_sure()
             {
                 pipe.send(part);
+                if self.polled.is_empty() {
+                    pipes.send_straight_to(Some(id));
+                } else if self.polled.is_only(id) {
+                    pipes.send_straight_while_silent(id);
+                }
                 return Ok(());
             }
             self.match_subject(pipes, part.bytes());

@@ -42,7 +42,7 @@ impl Rep {
             let with_reply = pipe.takes_or_drops();
             if return_envelope(pipe, with_reply) {
                 self.reply_to = with_reply.then_some(id);
-                self.incoming.hold();
+                pipes.receiving = true;
                 self.state = State::Receiving;
                 return true;
             }

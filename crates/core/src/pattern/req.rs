@@ -88,7 +88,7 @@ impl Req {
                 && (!self.correlated || take_part(pipe, &self.request_id.to_ne_bytes()))
                 && take_part(pipe, b"")
             {
-                self.incoming.hold();
+                pipes.receiving = true;
                 self.state = State::Receiving;
                 return true;
             }
@@ -138,7 +138,7 @@ impl Pattern for Req {
             if !pipes.options.req_relaxed {
                 return Err(Error::State);
             }
-            if self.incoming.in_message() {
+            if pipes.receiving {
                 self.incoming.skip_message(pipes);
             }
             self.state = State::Idle;

@@ -137,6 +137,15 @@ impl Rotation {
         None
     }
 
+    /// The pipe to which all messages go. `None`: there are more, or a message has been begun.
+    #[inline]
+    pub(crate) fn sole(&self) -> Option<PipeId> {
+        match self.pipes[..] {
+            [id] if !self.in_message && !self.dropping => Some(id),
+            _ => None,
+        }
+    }
+
     /// Whether `send` would take a part now.
     pub(crate) fn can_send(&mut self, pipes: &mut Pipes) -> bool {
         if self.in_message || self.dropping {
@@ -175,9 +184,8 @@ pub(crate) struct FairQueue {
     current: usize,
     /// By number of the pipe.
     watch: Short<Watch, 14>,
-    /// The next part belongs to a message that has been begun; it is in `rest` or on the current pipe.
-    in_message: bool,
-    /// The rest of the begun message, when its pipe is gone.
+    /// The rest of the begun message, when its pipe is gone. (That a message has been begun stands in `Pipes::receiving`; else its rest is
+    /// on the current pipe.)
     #[allow(clippy::box_collection)] // Few ever have one.
     rest: Option<Box<VecDeque<Message>>>,
     /// Messages have one part.
@@ -217,7 +225,7 @@ impl FairQueue {
             Some(watch) => *watch = Watch::Absent,
         }
         let Some(index) = self.active.iter().position(|&id| id == pipe) else { return };
-        if self.in_message && self.rest.is_none() && index == self.current {
+        if pipes.receiving && self.rest.is_none() && index == self.current {
             self.put_rest_aside(pipes, pipe);
         }
         self.active.swap_remove(index);
@@ -262,17 +270,20 @@ impl FairQueue {
         }
     }
 
-    /// Whether a message has been begun and not yet received to its end.
+    /// The pipe from which all parts come, until another one has news. `None`: there are more.
     #[inline]
-    pub(crate) fn in_message(&self) -> bool {
-        self.in_message
+    pub(crate) fn sole(&self) -> Option<PipeId> {
+        match self.active[..] {
+            [id] if self.rest.is_none() => Some(id),
+            _ => None,
+        }
     }
 
     /// Receives the next part, of the begun message if there is one.
     #[inline]
     pub(crate) fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
         // As a rule: a message of one part, at hand where it is to come from.
-        if !self.in_message
+        if !pipes.receiving
             && let Some(&id) = self.active.get(self.current)
             && let Some(pipe) = pipes.get(id)
             && let Some(received) = pipe.recv_last(target)
@@ -285,7 +296,7 @@ impl FairQueue {
 
     #[inline(never)]
     fn recv_by_turns(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
-        if self.in_message {
+        if pipes.receiving {
             return self.go_on(pipes, target);
         }
         let mut untried = self.active.len();
@@ -303,7 +314,7 @@ impl FairQueue {
                     untried = self.active.len();
                     continue;
                 } else {
-                    self.in_message = true;
+                    pipes.receiving = true;
                 }
                 return Ok(received);
             }
@@ -320,7 +331,7 @@ impl FairQueue {
             && let Some(pipe) = pipes.get(id)
             && let Some(received) = pipe.recv_last(target)
         {
-            self.in_message = false;
+            pipes.receiving = false;
             self.advance();
             return Ok(received);
         }
@@ -330,16 +341,16 @@ impl FairQueue {
             if rest.is_empty() {
                 self.rest = None;
             }
-            self.in_message = part.more();
+            pipes.receiving = part.more();
             return Ok(target.put_message(part));
         }
         let pipe = self.active.get(self.current).and_then(|&id| pipes.get(id));
         let Some(received) = pipe.and_then(|pipe| pipe.recv(target)) else {
-            self.in_message = false;
+            pipes.receiving = false;
             return Err(Error::Again);
         };
         if !received.more {
-            self.in_message = false;
+            pipes.receiving = false;
             self.advance();
         }
         Ok(received)
@@ -370,16 +381,9 @@ impl FairQueue {
         None
     }
 
-    /// Begins the message of the selected pipe: whatever is received next belongs to it. For patterns that have put a part in front of
-    /// it or have taken its first parts themselves.
-    #[inline]
-    pub(crate) fn hold(&mut self) {
-        self.in_message = true;
-    }
-
     /// Drops the rest of the begun message, or the whole message of the selected pipe.
     pub(crate) fn skip_message(&mut self, pipes: &mut Pipes) {
-        self.in_message = false;
+        pipes.receiving = false;
         if self.rest.take().is_none() {
             if let Some(pipe) = self.active.get(self.current).and_then(|&id| pipes.get(id)) {
                 if pipe.peek().is_some() {
@@ -395,7 +399,7 @@ impl FairQueue {
 
     /// Whether `recv` would deliver a part now.
     pub(crate) fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
-        self.in_message || self.select(pipes).is_some()
+        pipes.receiving || self.select(pipes).is_some()
     }
 }
 

@@ -27,10 +27,6 @@ pub(crate) struct Router {
     notices: Notices,
     /// Pipes whose routing id another one has; the id they want is in `Pipe::routing_id`.
     ignored: Vec<PipeId>,
-    /// The routing id of a message was sent; its other parts are due.
-    sending: bool,
-    /// Where those parts go; `None`: they are dropped.
-    sending_to: Option<PipeId>,
     /// The peer without room that a message was refused for (ZMQ_ROUTER_MANDATORY).
     refused: Option<PipeId>,
 }
@@ -62,8 +58,8 @@ impl Router {
 
     /// Ends all that is under way with an addressable pipe; its former routing id.
     fn forget(&mut self, pipes: &mut Pipes, id: PipeId) -> Option<Vec<u8>> {
-        if self.sending_to == Some(id) {
-            self.sending_to = None;
+        if pipes.begun() == Some(Some(id)) {
+            pipes.begin(None);
             if let Some(pipe) = pipes.get(id) {
                 pipe.rollback();
             }
@@ -88,15 +84,18 @@ impl Router {
             true => pipe.takes(part.patient),
             false => pipe.takes(true) || pipe.has_room_after_others(),
         };
-        self.sending_to = id.filter(|&id| pipes.get(id).is_some_and(takes));
-        if mandatory && self.sending_to.is_none() {
+        let to = id.filter(|&id| pipes.get(id).is_some_and(takes));
+        if mandatory && to.is_none() {
             self.refused = id.filter(|&id| pipes.get(id).is_some_and(|pipe| !pipe.has_ended()));
             return Err(if self.refused.is_some() { Error::Again } else { Error::HostUnreachable });
         }
-        if self.sending_to.is_none() {
+        if to.is_none() {
             pipes.unroutable += 1;
         }
-        self.sending = true;
+        pipes.begin(to);
+        if !pipes.options.router_raw {
+            pipes.send_straight_to(to);
+        }
         Ok(())
     }
 
@@ -177,20 +176,23 @@ impl Pattern for Router {
     }
 
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
-        if !self.sending {
+        let Some(id) = pipes.begun() else {
             // A routing id with nothing behind it is no message.
             if part.more {
                 self.address(pipes, part)?;
             }
             part.consume();
             return Ok(());
-        }
+        };
         let raw = pipes.options.router_raw;
         if raw {
             part.more = false;
         }
-        self.sending = part.more;
-        let id = if part.more { self.sending_to } else { self.sending_to.take() };
+        if !part.more {
+            pipes.finish();
+        } else if !raw {
+            pipes.send_straight_to(id);
+        }
         let Some(pipe) = id.and_then(|id| pipes.get(id)) else {
             part.consume();
             return Ok(());
@@ -208,7 +210,7 @@ impl Pattern for Router {
     }
 
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
-        if self.incoming.in_message() {
+        if pipes.receiving {
             return self.incoming.go_on(pipes, target);
         }
         if !self.notices.is_empty()
@@ -223,13 +225,14 @@ impl Pattern for Router {
         let Some(pipe) = pipes.get(id) else { return Err(Error::Again) };
         let received = put_routing_id(&self.ids, pipe, id, target);
         self.ids.used(id);
-        self.incoming.hold();
+        pipes.receiving = true;
+        pipes.receive_straight_from(self.incoming.sole());
         Ok(received)
     }
 
     fn can_send(&mut self, pipes: &mut Pipes) -> bool {
         // Without ZMQ_ROUTER_MANDATORY a message that has nowhere to go is dropped, so sending never blocks.
-        self.sending
+        pipes.begun().is_some()
             || !pipes.options.router_mandatory
             || self.ids.iter().any(|id| pipes.get(id).is_some_and(|pipe| pipe.can_send()))
     }

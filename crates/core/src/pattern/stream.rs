@@ -119,7 +119,7 @@ impl Pattern for Stream {
     }
 
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
-        if self.incoming.in_message() {
+        if pipes.receiving {
             return self.incoming.recv(pipes, target);
         }
         if !self.notices.is_empty()
@@ -131,7 +131,7 @@ impl Pattern for Stream {
         let Some(pipe) = pipes.get(id) else { return Err(Error::Again) };
         let received = put_routing_id(&self.ids, pipe, id, target);
         self.ids.used(id);
-        self.incoming.hold();
+        pipes.receiving = true;
         Ok(received)
     }
 

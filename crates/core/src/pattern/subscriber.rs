@@ -165,8 +165,12 @@ impl Pattern for Subscriber {
 
     #[inline]
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
-        if self.passed.is_none() && (self.incoming.in_message() || self.passes_all(pipes)) {
-            return self.incoming.recv(pipes, target);
+        if self.passed.is_none() && (pipes.receiving || self.passes_all(pipes)) {
+            let received = self.incoming.recv(pipes, target);
+            if self.passes_all(pipes) {
+                pipes.receive_straight_from(self.incoming.sole());
+            }
+            return received;
         }
         if self.passed.is_none() && !self.find(pipes) {
             return Err(Error::Again);
@@ -183,7 +187,7 @@ impl Pattern for Subscriber {
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
-        if self.passed.is_some() || self.incoming.in_message() {
+        if self.passed.is_some() || pipes.receiving {
             return true;
         }
         if self.passes_all(pipes) { self.incoming.can_recv(pipes) } else { self.find(pipes) }

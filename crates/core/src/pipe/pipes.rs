@@ -1,6 +1,7 @@
 //! The pipes of one socket, by their names: the half of a socket that its pattern works on.
 
 use super::cork::Cork;
+use super::straight::Straight;
 use super::{Part, Pipe, PipeId, Traffic};
 use crate::conn::IoSide;
 use crate::options::Options;
@@ -30,7 +31,10 @@ struct Past {
 
 /// All pipes of one socket, and its options.
 pub(crate) struct Pipes {
-    slots: Vec<Option<Pipe>>,
+    pub(super) slots: Vec<Option<Pipe>>,
+    pub(super) straight: Straight,
+    /// A message has been begun to be received: the next part is of it.
+    pub(crate) receiving: bool,
     vacant: Vec<u32>,
     closing: Vec<PipeId>,
     past: Option<Box<Past>>,
@@ -53,6 +57,8 @@ impl Pipes {
     pub(crate) fn new(options: Arc<Options>) -> Self {
         Pipes {
             slots: Vec::new(),
+            straight: Straight::default(),
+            receiving: false,
             vacant: Vec::new(),
             closing: Vec::new(),
             left: Arc::default(),
@@ -121,6 +127,7 @@ impl Pipes {
 
     /// Adds a pipe.
     pub(crate) fn insert(&mut self, mut pipe: Pipe) -> PipeId {
+        self.ask();
         if pipe.inproc_end().is_some() {
             self.inproc += 1;
         } else {
@@ -151,6 +158,7 @@ impl Pipes {
     /// Takes a pipe out.
     pub(crate) fn remove(&mut self, id: PipeId) -> Option<Pipe> {
         let mut pipe = self.slots.get_mut(id.0 as usize)?.take()?;
+        self.ask();
         if pipe.inproc_end().is_some() {
             self.inproc -= 1;
         } else {

@@ -12,6 +12,7 @@ impl Socket {
     /// Takes note of all news. `Error::Terminated` once the context is.
     #[cold]
     pub(super) fn process_news(&mut self) -> Result<(), Error> {
+        self.pipes.ask();
         let mut news = Vec::new();
         self.inbox.drain(&mut news);
         for item in news {

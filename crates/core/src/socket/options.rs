@@ -29,6 +29,7 @@ impl Socket {
     /// [`Error::Terminated`].
     pub fn set_option(&mut self, code: i32, value: &[u8]) -> Result<(), Error> {
         self.check_settable(code)?;
+        self.pipes.ask();
         match code {
             SUBSCRIBE | UNSUBSCRIBE => {
                 let result = self.pattern.subscribe(&mut self.pipes, value, code == SUBSCRIBE);
@@ -50,6 +51,7 @@ impl Socket {
         if matches!(code, SUBSCRIBE | UNSUBSCRIBE) {
             return self.set_option(code, &[]);
         }
+        self.pipes.ask();
         self.pipes.options_mut().set_null(code)?;
         self.option_set(code);
         Ok(())

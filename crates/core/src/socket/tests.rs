@@ -1,6 +1,8 @@
 use super::*;
 use crate::Context;
 
+mod straight;
+
 /// ZMQ_SNDHWM and ZMQ_RCVHWM.
 const MARKS: [i32; 2] = [23, 24];
 const FD: i32 = 14;

@@ -349,3 +349,24 @@ fn the_clock_is_looked_at_less_often_in_a_stream_but_at_least_every_16() {
     }
     assert!((200 / 16..60).contains(&looks), "{looks}");
 }
+
+#[test]
+fn an_interrupted_stream_wakes_nobody() {
+    let mut rule = FlushRule::default();
+    let mut send = |now: u64| {
+        let looked = rule.count();
+        let decision = looked.then(|| rule.decide(now, 66, 64, false));
+        if decision == Some(Decision::Flush) {
+            rule.flushed(now, now + us(1), true);
+        }
+        decision
+    };
+    let mut stream = |start: u64, messages: u64| -> Vec<_> {
+        (0..messages).filter_map(|n| send(us(start) + us(n) / 2)).collect()
+    };
+    let unforeseen = Decision::Later(Rest::Unforeseen);
+    assert!(stream(1000, 50).contains(&unforeseen), "somebody must look after it");
+    assert!(stream(1100, 500).contains(&unforeseen), "a burst after a burst of 25 us");
+    assert!(!stream(1400, 500).contains(&unforeseen), "50 us after a stream of 250");
+    assert!(stream(5000, 500).contains(&unforeseen), "after a lull");
+}

@@ -1,0 +1,240 @@
+//! The straight way (`pipe/straight.rs`) as programs see it: not at all. Each test has a socket take it, and then lets something happen
+//! that the pattern must decide.
+
+use super::*;
+
+const ROUTING_ID: i32 = 5;
+const SUBSCRIBE: i32 = 6;
+const UNSUBSCRIBE: i32 = 7;
+const EVENTS: i32 = 15;
+const ROUTER_MANDATORY: i32 = 33;
+const POLLIN: i32 = 1;
+
+struct Bench {
+    context: Context,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Bench { context: Context::new() }
+    }
+
+    /// A bound socket, and another one that is connected to it.
+    fn pair(&self, bound: SocketType, connected: SocketType) -> (Socket, Socket) {
+        let mut bound = self.context.socket(bound).unwrap();
+        bound.bind("inproc://straight").unwrap();
+        let connected = self.connect(connected);
+        (bound, connected)
+    }
+
+    fn connect(&self, kind: SocketType) -> Socket {
+        let mut socket = self.context.socket(kind).unwrap();
+        socket.connect("inproc://straight").unwrap();
+        socket
+    }
+}
+
+fn send(socket: &mut Socket, parts: &[&[u8]]) {
+    for (index, part) in parts.iter().enumerate() {
+        let more = if index + 1 < parts.len() { Flags::MORE } else { Flags::NONE };
+        socket.send(part, Flags(Flags::DONTWAIT.0 | more.0)).unwrap();
+    }
+}
+
+/// Receives one part, with a `+` behind it if more follow; empty if none is there.
+fn part(socket: &mut Socket) -> String {
+    let mut buffer = [0; 32];
+    let Ok(len) = socket.recv(&mut buffer, Flags::DONTWAIT) else { return String::new() };
+    let more = if socket.receive_more { "+" } else { "" };
+    format!("{}{more}", std::str::from_utf8(&buffer[..len]).unwrap())
+}
+
+fn parts(socket: &mut Socket) -> Vec<String> {
+    std::iter::from_fn(|| Some(part(socket)).filter(|part| !part.is_empty())).collect()
+}
+
+fn events(socket: &mut Socket) -> i32 {
+    let mut value = [0; 4];
+    socket.option(EVENTS, &mut value).unwrap();
+    i32::from_ne_bytes(value)
+}
+
+fn goes_straight(socket: &mut Socket) -> bool {
+    socket.pipes.send_straight(&mut Part::copied(b"straight", false))
+}
+
+#[test]
+fn a_second_peer_has_its_turn() {
+    let bench = Bench::new();
+    let (mut push, mut first) = bench.pair(SocketType::Push, SocketType::Pull);
+    send(&mut push, &[b"a"]);
+    assert!(goes_straight(&mut push));
+    let mut second = bench.connect(SocketType::Pull);
+    (0..4).for_each(|_| send(&mut push, &[b"x"]));
+    assert_eq!((parts(&mut first).len(), parts(&mut second).len()), (4, 2));
+
+    drop(first);
+    (0..3).for_each(|_| send(&mut push, &[b"y"]));
+    assert_eq!(parts(&mut second), ["y"; 3]);
+    assert!(goes_straight(&mut push), "there is only one again");
+}
+
+#[test]
+fn a_second_sender_is_heard_fairly() {
+    let bench = Bench::new();
+    let (mut pull, mut first) = bench.pair(SocketType::Pull, SocketType::Push);
+    (0..3).for_each(|_| send(&mut first, &[b"a"]));
+    assert_eq!([part(&mut pull), part(&mut pull)], ["a", "a"]);
+    let mut second = bench.connect(SocketType::Push);
+    (0..2).for_each(|_| send(&mut second, &[b"b"]));
+    send(&mut first, &[b"a"]);
+    let mut rest = parts(&mut pull);
+    assert_eq!(rest.len(), 4);
+    assert_ne!(rest[0], rest[1], "they take turns: {rest:?}");
+    rest.sort();
+    assert_eq!(rest, ["a", "a", "b", "b"]);
+}
+
+#[test]
+fn the_parts_of_a_message_stay_together() {
+    let bench = Bench::new();
+    let (mut pull, mut push) = bench.pair(SocketType::Pull, SocketType::Push);
+    send(&mut push, &[b"whole"]);
+    send(&mut push, &[b"a", b"b", b"c"]);
+    send(&mut push, &[b"whole"]);
+    assert_eq!(parts(&mut pull), ["whole", "a+", "b+", "c", "whole"]);
+
+    send(&mut push, &[b"a", b"b"]);
+    assert_eq!(part(&mut pull), "a+");
+    let mut other = bench.connect(SocketType::Push);
+    send(&mut other, &[b"x"]);
+    drop(push);
+    assert_eq!(
+        parts(&mut pull),
+        ["b", "x"],
+        "the rest comes before another's message, and after the end of its sender"
+    );
+}
+
+#[test]
+fn the_high_water_mark_holds() {
+    let bench = Bench::new();
+    let sockets = [SocketType::Pull, SocketType::Push].map(|kind| {
+        let mut socket = bench.context.socket(kind).unwrap();
+        MARKS.iter().for_each(|&mark| socket.set_option(mark, &5_i32.to_ne_bytes()).unwrap());
+        socket
+    });
+    let [mut pull, mut push] = sockets;
+    pull.bind("inproc://mark").unwrap();
+    push.connect("inproc://mark").unwrap();
+    let mut taken =
+        || std::iter::repeat_with(|| push.send(b"x", Flags::DONTWAIT)).take_while(Result::is_ok).count();
+    assert_eq!(taken(), 10);
+    assert_eq!(parts(&mut pull).len(), 10);
+    assert_eq!(taken(), 10);
+}
+
+#[test]
+fn a_router_asks_for_an_address_after_each_message() {
+    let bench = Bench::new();
+    let mut router = bench.context.socket(SocketType::Router).unwrap();
+    router.set_option(ROUTER_MANDATORY, &1_i32.to_ne_bytes()).unwrap();
+    router.bind("inproc://straight").unwrap();
+    let mut dealer = bench.context.socket(SocketType::Dealer).unwrap();
+    dealer.set_option(ROUTING_ID, b"peer").unwrap();
+    dealer.connect("inproc://straight").unwrap();
+    for _ in 0..3 {
+        send(&mut router, &[b"peer", b"body"]);
+        send(&mut router, &[b"peer", b"", b"body", b"end"]);
+    }
+    let unknown = router.send(b"body", Flags::MORE);
+    assert_eq!(unknown, Err(Error::HostUnreachable), "it is an address again");
+    assert_eq!(parts(&mut dealer), ["body", "+", "body+", "end"].repeat(3));
+
+    for _ in 0..2 {
+        send(&mut dealer, &[b"one"]);
+        send(&mut dealer, &[b"two", b"three"]);
+    }
+    assert_eq!(part(&mut router), "peer+");
+    assert_eq!(part(&mut router), "one");
+    assert_ne!(events(&mut router) & POLLIN, 0);
+    assert_eq!(parts(&mut router), ["peer+", "two+", "three", "peer+", "one", "peer+", "two+", "three"]);
+    assert_eq!(events(&mut router) & POLLIN, 0, "no message is half received");
+}
+
+#[test]
+fn what_a_router_has_begun_is_dropped_with_its_peer() {
+    let bench = Bench::new();
+    let mut router = bench.context.socket(SocketType::Router).unwrap();
+    router.bind("inproc://straight").unwrap();
+    let mut dealer = bench.context.socket(SocketType::Dealer).unwrap();
+    dealer.set_option(ROUTING_ID, b"gone").unwrap();
+    dealer.connect("inproc://straight").unwrap();
+    send(&mut router, &[b"gone", b"a"]);
+    router.send(b"gone", Flags::MORE).unwrap();
+    drop(dealer);
+    send(&mut router, &[b"lost"]);
+    assert_eq!(router.pipes.unroutable, 0, "it had somewhere to go when it was begun");
+    send(&mut router, &[b"gone", b"lost"]);
+    assert_eq!(router.pipes.unroutable, 1, "an address again, and nobody's");
+}
+
+#[test]
+fn a_filter_that_changes_applies_to_the_next_message() {
+    let bench = Bench::new();
+    let (mut publisher, mut subscriber) = bench.pair(SocketType::Pub, SocketType::Sub);
+    subscriber.set_option(SUBSCRIBE, b"").unwrap();
+    (0..4).for_each(|_| send(&mut publisher, &[b"a"]));
+    assert!(goes_straight(&mut publisher));
+    assert_eq!([part(&mut subscriber), part(&mut subscriber)], ["a", "a"]);
+    subscriber.set_option(SUBSCRIBE, b"b").unwrap();
+    subscriber.set_option(UNSUBSCRIBE, b"").unwrap();
+    assert_eq!(part(&mut subscriber), "", "what is underway is filtered");
+    assert!(!goes_straight(&mut publisher), "the subscriber has something to say");
+    send(&mut publisher, &[b"a"]);
+    send(&mut publisher, &[b"b"]);
+    assert_eq!(parts(&mut subscriber), ["b"]);
+}
+
+#[test]
+fn a_second_subscriber_gets_everything_too() {
+    let bench = Bench::new();
+    let (mut publisher, mut first) = bench.pair(SocketType::Pub, SocketType::Sub);
+    first.set_option(SUBSCRIBE, b"").unwrap();
+    (0..2).for_each(|_| send(&mut publisher, &[b"a"]));
+    assert!(goes_straight(&mut publisher));
+    let mut second = bench.connect(SocketType::Sub);
+    second.set_option(SUBSCRIBE, b"").unwrap();
+    (0..2).for_each(|_| send(&mut publisher, &[b"b"]));
+    assert_eq!(parts(&mut first), ["a", "a", "straight", "b", "b"]);
+    assert_eq!(parts(&mut second), ["b", "b"]);
+}
+
+#[test]
+fn large_and_owned_parts_go_straight_too() {
+    let bench = Bench::new();
+    let (mut push, mut pull) = bench.pair(SocketType::Push, SocketType::Pull);
+    let bodies: Vec<Vec<u8>> = [0, 1, 255, 256, 5000, 70_000].iter().map(|&len| vec![7; len]).collect();
+    for round in 0..3 {
+        for body in &bodies {
+            let mut message = Message::from_slice(body);
+            if round == 0 {
+                push.send(body, Flags::DONTWAIT).unwrap();
+            } else {
+                push.send_message(&mut message, Flags::DONTWAIT).unwrap();
+                assert!(message.is_empty());
+            }
+            let mut got = Message::new();
+            if round == 2 {
+                let mut buffer = vec![0; body.len() / 2];
+                assert_eq!(pull.recv(&mut buffer, Flags::DONTWAIT), Ok(body.len()), "the rest is cut");
+                assert_eq!(buffer, body[..body.len() / 2]);
+            } else {
+                assert_eq!(pull.recv_message(&mut got, Flags::DONTWAIT), Ok(body.len()));
+                assert_eq!(got.as_slice(), body);
+            }
+        }
+    }
+    let (sent, received) = (push.sent, pull.received);
+    assert_eq!((sent, received), (18, 18));
+}
