@@ -1,6 +1,6 @@
 /* hot: what a message costs when nobody waits: one thread sends a batch over inproc and receives it, again and again.
  *
- *   hot push_pull|pub_sub|router_dealer[_monitored] buffers|messages SIZE ROUNDS
+ *   hot push_pull|pub_sub|router_dealer|dealer_router[_monitored] buffers|messages SIZE ROUNDS
  *
  * scripts/budget.sh counts the instructions of send_batch and receive_batch under callgrind. */
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #define BATCH 500 /* below the high-water mark */
 
 static size_t size;
-static int messages, routed;
+static int messages, routed, named;
 static char body[65536];
 
 static void check(int good)
@@ -41,6 +41,8 @@ __attribute__((noinline)) void send_batch(void *socket)
 __attribute__((noinline)) void receive_batch(void *socket)
 {
     for (int i = 0; i < BATCH; i++) {
+        if (named)
+            check(zmq_recv(socket, body, sizeof body, 0) == 2);
         if (messages) {
             zmq_msg_t message;
             check(zmq_msg_init(&message) == 0);
@@ -73,6 +75,8 @@ int main(int argc, char **argv)
         to = ZMQ_XPUB, from = ZMQ_SUB;
     else if (strncmp(argv[1], "router_dealer", 13) == 0)
         to = ZMQ_ROUTER, from = ZMQ_DEALER, routed = 1;
+    else if (strncmp(argv[1], "dealer_router", 13) == 0)
+        to = ZMQ_DEALER, from = ZMQ_ROUTER, named = 1;
     messages = strcmp(argv[2], "messages") == 0;
     size = strtoul(argv[3], NULL, 10);
     rounds = atoi(argv[4]);
@@ -83,11 +87,12 @@ int main(int argc, char **argv)
         listeners[0] = monitor(context, sender, "inproc://events-of-sender");
         listeners[1] = monitor(context, receiver, "inproc://events-of-receiver");
     }
-    check(sender != NULL && receiver != NULL && zmq_bind(sender, "inproc://hot") == 0);
+    check(sender != NULL && receiver != NULL);
+    if (routed || named)
+        check(zmq_setsockopt(routed ? receiver : sender, ZMQ_ROUTING_ID, "id", 2) == 0);
+    check(zmq_bind(sender, "inproc://hot") == 0);
     if (from == ZMQ_SUB)
         check(zmq_setsockopt(receiver, ZMQ_SUBSCRIBE, "", 0) == 0);
-    if (from == ZMQ_DEALER)
-        check(zmq_setsockopt(receiver, ZMQ_ROUTING_ID, "id", 2) == 0);
     check(zmq_connect(receiver, "inproc://hot") == 0);
     if (to == ZMQ_XPUB)
         check(zmq_recv(sender, subscription, sizeof subscription, 0) == 1);

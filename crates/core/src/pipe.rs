@@ -30,7 +30,7 @@ use crate::conn::flush::FlushRule;
 use crate::conn::inproc::{InprocEnd, Offer};
 use crate::conn::{Connection, NewPipe, PeerInfo, SocketInbox};
 use crate::message::Metadata;
-use crate::queue::{FrameReader, FrameWriter, Progress, SHORT, Slot};
+use crate::queue::{COPIED, FrameReader, FrameWriter, Progress, SHORT, Slot};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::atomic::fence;
@@ -177,23 +177,44 @@ impl Pipe {
     #[inline(always)]
     pub(crate) fn send(&mut self, part: &mut Part<'_>) {
         // As a rule: a last part, and a short one.
-        if part.more || !part.shorter_than(SHORT).is_some_and(|bytes| self.send_short(bytes, part.patient)) {
+        let copied = if part.more { None } else { part.shorter_than(COPIED) };
+        if !copied.is_some_and(|bytes| self.send_at_once(bytes, part.patient)) {
             self.send_any(part);
         }
     }
 
-    /// As `send` for the last part of a message, if it is shorter than `SHORT` and there is memory for it; else false.
+    /// As `send` for the last part of a message, if it is shorter than `COPIED` and there is memory for it in one piece; else false.
     #[inline(always)]
-    pub(crate) fn send_short(&mut self, bytes: &[u8], patient: bool) -> bool {
-        if let Outgoing::Queue(writer) = &mut self.outgoing
-            && writer.append_short(0, bytes)
-        {
-            self.in_message = false;
-            writer.publish();
-            self.published(bytes.len(), patient);
-            return true;
+    pub(crate) fn send_at_once(&mut self, bytes: &[u8], patient: bool) -> bool {
+        if bytes.len() >= SHORT {
+            return self.send_medium(bytes, patient);
         }
-        false
+        let Outgoing::Queue(writer) = &mut self.outgoing else { return false };
+        let appended = writer.append_short(0, bytes);
+        if appended {
+            self.appended(bytes.len(), patient);
+        }
+        appended
+    }
+
+    #[inline(never)]
+    fn send_medium(&mut self, bytes: &[u8], patient: bool) -> bool {
+        let Outgoing::Queue(writer) = &mut self.outgoing else { return false };
+        let appended = writer.append_medium(0, bytes);
+        if appended {
+            self.appended(bytes.len(), patient);
+        }
+        appended
+    }
+
+    /// The last part of a message, of `len` bytes, was appended.
+    #[inline(always)]
+    fn appended(&mut self, len: usize, patient: bool) {
+        self.in_message = false;
+        if let Outgoing::Queue(writer) = &mut self.outgoing {
+            writer.publish();
+        }
+        self.published(len, patient);
     }
 
     #[inline(never)]

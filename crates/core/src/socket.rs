@@ -26,8 +26,8 @@ use crate::error::Error;
 use crate::message::Message;
 use crate::monitor::Tap;
 use crate::pattern::Pattern;
-use crate::pipe::{Body, Part, PipeId, Pipes, Received, Target};
-use crate::queue::SHORT;
+use crate::pipe::{Body, Part, Pipe, PipeId, Pipes, Received, Target};
+use crate::queue::COPIED;
 use crate::sync::{Arc, barrier_heavy};
 use crate::wait::{self, Pause, Waiter};
 use endpoints::Entry;
@@ -119,7 +119,7 @@ impl Socket {
     /// As [`Socket::send`].
     #[inline(always)]
     pub fn send_message(&mut self, message: &mut Message, flags: Flags) -> Result<(), Error> {
-        if !message.shorter_than(SHORT).is_some_and(|bytes| self.send_straight(bytes, flags)) {
+        if !message.shorter_than(COPIED).is_some_and(|bytes| self.send_straight(bytes, flags)) {
             let patient = !flags.dontwait();
             self.send_part(Part { body: Body::Owned(message), more: flags.more(), patient }, flags)?;
         }
@@ -128,12 +128,15 @@ impl Socket {
         Ok(())
     }
 
-    /// Sends a short last part, if that needs no decision.
+    /// Sends a last part that is not long, or an address, if that needs no decision.
     #[inline(always)]
     fn send_straight(&mut self, bytes: &[u8], flags: Flags) -> bool {
-        let sent = !flags.more()
-            && !self.inbox.pending()
-            && self.pipes.send_straight_short(bytes, !flags.dontwait());
+        let sent = !self.inbox.pending()
+            && if flags.more() {
+                self.pipes.begin_straight(bytes)
+            } else {
+                self.pipes.send_straight_at_once(bytes, !flags.dontwait())
+            };
         if sent {
             self.sent = self.sent.wrapping_add(1);
         }
@@ -204,37 +207,47 @@ impl Socket {
     /// # Errors
     /// [`Error::Again`] with [`Flags::DONTWAIT`] or after ZMQ_RCVTIMEO; [`Error::NotSupported`] and [`Error::State`] by socket type;
     /// [`Error::Terminated`]; [`Error::Interrupted`].
-    #[inline]
+    #[inline(always)]
     pub fn recv(&mut self, buffer: &mut [u8], flags: Flags) -> Result<usize, Error> {
-        self.recv_part(Target::Buffer(buffer), flags)
+        match self.recv_straight(|pipe| pipe.recv_last_into(buffer)) {
+            Some(len) => Ok(len),
+            None => self.recv_part(Target::Buffer(buffer), flags),
+        }
     }
 
     /// Receives a message part, zmq_msg_recv(3); the former content of `message` is released. Returns its length.
     ///
     /// # Errors
     /// As [`Socket::recv`].
-    #[inline]
+    #[inline(always)]
     pub fn recv_message(&mut self, message: &mut Message, flags: Flags) -> Result<usize, Error> {
-        self.recv_part(Target::Message(message), flags)
+        match self.recv_straight(|pipe| pipe.recv_last_message(message)) {
+            Some(len) => Ok(len),
+            None => self.recv_part(Target::Message(message), flags),
+        }
     }
 
+    /// Receives the last part of a message, if that needs no decision and it is at hand.
     #[inline(always)]
-    fn recv_part(&mut self, mut target: Target<'_>, flags: Flags) -> Result<usize, Error> {
-        if !self.inbox.pending()
-            && let Some(received) = self.pipes.receive_straight(&mut target)
-        {
-            self.receive_more = received.more;
-            self.received = self.received.wrapping_add(1);
-            return Ok(received.len);
+    fn recv_straight(&mut self, take: impl FnOnce(&mut Pipe) -> Option<usize>) -> Option<usize> {
+        if self.inbox.pending() {
+            return None;
         }
-        self.recv_by_pattern(target, flags)
+        let len = self.pipes.receive_straight(take)?;
+        self.receive_more = false;
+        self.received = self.received.wrapping_add(1);
+        Some(len)
     }
 
     #[inline(never)]
-    fn recv_by_pattern(&mut self, mut target: Target<'_>, flags: Flags) -> Result<usize, Error> {
+    fn recv_part(&mut self, mut target: Target<'_>, flags: Flags) -> Result<usize, Error> {
         let target = &mut target;
         if self.inbox.pending() {
             self.process_news()?;
+        } else if let Some(received) = self.pipes.receive_name(target) {
+            self.receive_more = received.more;
+            self.received = self.received.wrapping_add(1);
+            return Ok(received.len);
         }
         self.pipes.ask_where_from();
         let mut result = self.pattern.recv(&mut self.pipes, target);

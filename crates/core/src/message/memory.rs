@@ -273,7 +273,7 @@ pub(crate) unsafe fn copy_words(from: *const u8, to: *mut u8, n: usize) {
 /// # Safety
 /// `from` and `to` are valid for `n` bytes and do not overlap; `n` is 32 at least.
 #[inline(always)]
-pub(super) unsafe fn copy_outside(from: *const u8, to: *mut u8, n: usize) {
+pub(crate) unsafe fn copy_outside(from: *const u8, to: *mut u8, n: usize) {
     #[inline(always)]
     unsafe fn wide(from: *const u8, to: *mut u8, at: usize) {
         // SAFETY: within the bounds that the caller promised.

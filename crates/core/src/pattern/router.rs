@@ -7,7 +7,7 @@
 use super::Pattern;
 use super::dealer::probe;
 use super::rotation::{FairQueue, discard};
-use super::routing::{Notices, RoutingIds, put_routing_id};
+use super::routing::{Found, Notices, RoutingIds, put_routing_id};
 use crate::error::Error;
 use crate::pipe::{Part, Pipe, PipeId, Pipes, Received, Target};
 
@@ -95,6 +95,9 @@ impl Router {
         pipes.begin(to);
         if !pipes.options.router_raw {
             pipes.send_straight_to(to);
+            if let (Some(to), Some(Found { again: true, .. })) = (to, found) {
+                pipes.address_straight(part.bytes(), to);
+            }
         }
         Ok(())
     }
@@ -226,7 +229,9 @@ impl Pattern for Router {
         let received = put_routing_id(&self.ids, pipe, id, target);
         self.ids.used(id);
         pipes.receiving = true;
-        pipes.receive_straight_from(self.incoming.sole());
+        let sole = self.incoming.sole();
+        pipes.receive_straight_from(sole);
+        pipes.introduce_straight(sole.filter(|_| self.notices.is_empty()));
         Ok(received)
     }
 

@@ -53,6 +53,8 @@ pub(crate) struct Found {
     pub(crate) pipe: PipeId,
     /// Who is likely to be addressed next, and after that.
     pub(crate) upcoming: Option<[PipeId; 2]>,
+    /// It was the last one before, too.
+    pub(crate) again: bool,
 }
 
 impl Default for RoutingIds {
@@ -83,7 +85,7 @@ impl RoutingIds {
         let place = self.last.and_then(|last| self.places.get(last.0 as usize));
         if let (Some(place), Some(pipe)) = (place, self.last) {
             if place.name() == routing_id && !routing_id.is_empty() {
-                return Some(Found { pipe, upcoming: None });
+                return Some(Found { pipe, upcoming: None, again: true });
             }
             let pipe = place.next;
             if let Some(found) = self.places.get(pipe.0 as usize)
@@ -92,7 +94,7 @@ impl RoutingIds {
             {
                 self.last = Some(pipe);
                 let after = self.places.get(found.next.0 as usize).map(|next| [found.next, next.next]);
-                return Some(Found { pipe, upcoming: after });
+                return Some(Found { pipe, upcoming: after, again: false });
             }
         }
         self.look_up(routing_id)
@@ -106,7 +108,7 @@ impl RoutingIds {
             place.next = pipe;
         }
         self.last = Some(pipe);
-        Some(Found { pipe, upcoming: None })
+        Some(Found { pipe, upcoming: None, again: false })
     }
 
     /// The routing id of a pipe, if it has a short one.
@@ -167,11 +169,7 @@ impl RoutingIds {
 /// Delivers the routing id of `pipe`, which is `id`, as a first part, with the properties of its peer.
 #[inline]
 pub(crate) fn put_routing_id(ids: &RoutingIds, pipe: &Pipe, id: PipeId, target: &mut Target<'_>) -> Received {
-    let received = target.put(ids.short_name(id).unwrap_or(&pipe.routing_id), true);
-    if let Target::Message(message) = target {
-        message.set_metadata(pipe.peer().map(|peer| Arc::clone(&peer.metadata)));
-    }
-    received
+    pipe.introduce(ids.short_name(id).unwrap_or(&pipe.routing_id), target)
 }
 
 /// Notifications that peers have come or gone, in order.

@@ -43,17 +43,30 @@ impl Pipe {
     /// one.
     #[inline(always)]
     pub(crate) fn recv_last(&mut self, target: &mut Target<'_>) -> Option<Received> {
-        let Incoming::Queue(reader) = &mut self.incoming else { return None };
         let len = match target {
-            Target::Buffer(buffer) => reader.read_last_into(buffer)?,
-            Target::Message(message) => {
-                let len = reader.read_last(message)?;
-                message.describe(self.described.as_ref());
-                len
-            }
+            Target::Buffer(buffer) => self.recv_last_into(buffer)?,
+            Target::Message(message) => self.recv_last_message(message)?,
         };
-        self.was_received();
         Some(Received { len, more: false })
+    }
+
+    /// As `recv_last`; its length.
+    #[inline(always)]
+    pub(crate) fn recv_last_into(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        let Incoming::Queue(reader) = &mut self.incoming else { return None };
+        let len = reader.read_last_into(buffer)?;
+        self.was_received();
+        Some(len)
+    }
+
+    /// The same.
+    #[inline(always)]
+    pub(crate) fn recv_last_message(&mut self, message: &mut Message) -> Option<usize> {
+        let Incoming::Queue(reader) = &mut self.incoming else { return None };
+        let len = reader.read_last(message)?;
+        message.describe(self.described.as_ref());
+        self.was_received();
+        Some(len)
     }
 
     /// A part was read.

@@ -6,12 +6,16 @@
 //! so again or not. What a pattern must know of a message that ends this way therefore stands here: whether one has been begun, and
 //! where it goes.
 
-use super::{Part, Pipe, PipeId, Pipes, Received, Target};
+use super::{Incoming, Part, Pipe, PipeId, Pipes, Received, Target};
+use crate::sync::Arc;
 
 /// The name of no pipe.
 const NOBODY: PipeId = PipeId(u32::MAX);
 /// Where parts go that are dropped.
 const NOWHERE: PipeId = PipeId(u32::MAX - 1);
+
+/// Longest name of a peer that is addressed straight.
+const NAME: usize = 16;
 
 /// The pipes that are sent to and received from straight.
 pub(super) struct Straight {
@@ -19,13 +23,28 @@ pub(super) struct Straight {
     incoming: PipeId,
     /// The destination of a message of which some parts were sent.
     begun: PipeId,
+    /// The pipe of the peer with this name.
+    addressed: PipeId,
+    name: [u8; NAME],
+    name_len: u8,
+    /// Before a message of this pipe comes the name of its peer.
+    introduced: PipeId,
     /// What the pipe that is sent to has to say comes first.
     listens: bool,
 }
 
 impl Default for Straight {
     fn default() -> Self {
-        Straight { out: NOBODY, incoming: NOBODY, begun: NOBODY, listens: false }
+        Straight {
+            out: NOBODY,
+            incoming: NOBODY,
+            begun: NOBODY,
+            addressed: NOBODY,
+            name: [0; NAME],
+            name_len: 0,
+            introduced: NOBODY,
+            listens: false,
+        }
     }
 }
 
@@ -52,6 +71,24 @@ impl Pipes {
         self.straight.incoming = pipe.unwrap_or(NOBODY);
     }
 
+    /// For a pattern that is sending a message to the peer of this name, again: this is its pipe. A message that begins with the same name
+    /// goes there, too, if there is room for sure.
+    #[inline]
+    pub(crate) fn address_straight(&mut self, name: &[u8], pipe: PipeId) {
+        if let Some(room) = self.straight.name.get_mut(..name.len()).filter(|room| !room.is_empty()) {
+            room.copy_from_slice(name);
+            self.straight.name_len = name.len() as u8;
+            self.straight.addressed = pipe;
+        }
+    }
+
+    /// For a pattern that has just delivered the name of this pipe's peer, and will do so before each message of it: also before the next
+    /// one, if one is at hand and no news have come.
+    #[inline]
+    pub(crate) fn introduce_straight(&mut self, pipe: Option<PipeId>) {
+        self.straight.introduced = pipe.unwrap_or(NOBODY);
+    }
+
     /// The pattern must be asked what the next part to be sent means.
     #[inline(always)]
     pub(crate) fn ask_where_to(&mut self) {
@@ -68,6 +105,8 @@ impl Pipes {
     pub(crate) fn ask(&mut self) {
         self.ask_where_to();
         self.ask_where_from();
+        self.straight.addressed = NOBODY;
+        self.straight.introduced = NOBODY;
     }
 
     /// A message has been begun whose other parts go to this pipe; `None`: they are dropped.
@@ -108,10 +147,23 @@ impl Pipes {
         }
     }
 
-    /// Sends the last part of a message, a short one as a rule, if the pattern need not be asked and there is room.
+    /// Begins a message with a name, if the pattern need not be asked whose that is.
     #[inline(always)]
-    pub(crate) fn send_straight_short(&mut self, bytes: &[u8], patient: bool) -> bool {
-        let sent = self.straight_out().is_some_and(|pipe| pipe.send_short(bytes, patient));
+    pub(crate) fn begin_straight(&mut self, name: &[u8]) -> bool {
+        let Straight { addressed, begun, .. } = self.straight;
+        let Some(Some(pipe)) = self.slots.get(addressed.0 as usize) else { return false };
+        let known = begun == NOBODY && pipe.has_room_for_sure() && self.straight.is_named(name);
+        if known {
+            self.begin(Some(addressed));
+            self.send_straight_to(Some(addressed));
+        }
+        known
+    }
+
+    /// Sends the last part of a message, not a long one, if the pattern need not be asked and there is room.
+    #[inline(always)]
+    pub(crate) fn send_straight_at_once(&mut self, bytes: &[u8], patient: bool) -> bool {
+        let sent = self.straight_out().is_some_and(|pipe| pipe.send_at_once(bytes, patient));
         if sent {
             self.sent_straight();
         }
@@ -129,15 +181,62 @@ impl Pipes {
         true
     }
 
-    /// Receives the last part of a message, if the pattern need not be asked and it is at hand.
+    /// Receives the last part of a message by `take`, if the pattern need not be asked and the part is at hand; its length.
     #[inline(always)]
-    pub(crate) fn receive_straight(&mut self, target: &mut Target<'_>) -> Option<Received> {
+    pub(crate) fn receive_straight(
+        &mut self,
+        take: impl FnOnce(&mut Pipe) -> Option<usize>,
+    ) -> Option<usize> {
         let pipe = self.slots.get_mut(self.straight.incoming.0 as usize)?.as_mut()?;
-        let received = pipe.recv_last(target)?;
+        let len = take(pipe)?;
         if self.receiving {
             self.receiving = false;
             self.ask_where_from();
         }
+        Some(len)
+    }
+
+    /// Receives the name that comes before a message, if the pattern need not be asked and the message is at hand.
+    #[inline]
+    pub(crate) fn receive_name(&mut self, target: &mut Target<'_>) -> Option<Received> {
+        let introduced = self.straight.introduced;
+        let pipe = self.slots.get(introduced.0 as usize)?.as_ref()?;
+        if self.receiving || !matches!(&pipe.incoming, Incoming::Queue(reader) if reader.has_more()) {
+            return None;
+        }
+        let received = pipe.introduce(&pipe.routing_id, target);
+        self.receiving = true;
+        self.straight.incoming = introduced;
         Some(received)
+    }
+}
+
+impl Straight {
+    /// Whether this is the name of the addressed peer: a few loads for what would be a call of `memcmp`.
+    #[inline(always)]
+    fn is_named(&self, name: &[u8]) -> bool {
+        let len = usize::from(self.name_len);
+        let Some(mine) = self.name.get(..len).filter(|_| name.len() == len) else { return false };
+        match len {
+            8.. => {
+                mine.first_chunk::<8>() == name.first_chunk() && mine.last_chunk::<8>() == name.last_chunk()
+            }
+            4.. => {
+                mine.first_chunk::<4>() == name.first_chunk() && mine.last_chunk::<4>() == name.last_chunk()
+            }
+            _ => mine == name,
+        }
+    }
+}
+
+impl Pipe {
+    /// Delivers the name of the peer as a first part, with the properties of the peer.
+    #[inline]
+    pub(crate) fn introduce(&self, name: &[u8], target: &mut Target<'_>) -> Received {
+        let received = target.put(name, true);
+        if let Target::Message(message) = target {
+            message.set_metadata(self.peer().map(|peer| Arc::clone(&peer.metadata)));
+        }
+        received
     }
 }

@@ -47,7 +47,7 @@ pub(crate) use log::{LONGEST as LONGEST_IN_LOG, Log, LogLength, LogReader, Progr
 pub(crate) use reader::{FrameReader, Head};
 pub(crate) use signal::{Descriptor, Signal};
 pub(crate) use slot::Slot;
-pub(crate) use writer::{FrameWriter, SHORT};
+pub(crate) use writer::{COPIED, FrameWriter, SHORT};
 
 use chain::Shared;
 use consumer::Consumer;

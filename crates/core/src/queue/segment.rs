@@ -12,7 +12,7 @@
 //! So a buffer is finished when the consumer goes from one of its nodes to a node of another buffer. An external node holds exactly
 //! one frame body. `end` is null while the producer may still append to the node.
 
-use crate::message::{Message, blocks, copy_words, settle};
+use crate::message::{Message, blocks, copy_outside, copy_words, settle};
 use crate::sync::atomic::{AtomicPtr, Ordering};
 use crate::sync::{UnsafeCell, prefetch};
 
@@ -366,18 +366,18 @@ impl Position {
     }
 }
 
-/// Copies a body in the way that is fastest for its length.
+/// Copies a body that was stored long ago in the way that is fastest for its length.
 ///
 /// # Safety
 /// `from` and `to` are valid for `n` bytes and do not overlap.
 #[inline(always)]
 pub(super) unsafe fn copy_body(from: *const u8, to: *mut u8, n: usize) {
-    if n < 256 {
+    if n < 32 {
         // SAFETY: the caller's promise.
         unsafe { copy_words(from, to, n) };
     } else {
         // SAFETY: the caller's promise.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, n) };
+        unsafe { copy_outside(from, to, n) };
     }
 }
 

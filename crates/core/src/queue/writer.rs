@@ -15,8 +15,11 @@ use tautline_proto::frame;
 /// Frames up to this length are kept in one piece, at the price of some unused room at the end of a segment.
 const TOGETHER: usize = if cfg!(loom) { 16 } else { 1024 };
 
-/// Frames with shorter bodies have short headers, and are always copied.
+/// Frames with shorter bodies have short headers.
 pub(crate) const SHORT: usize = if cfg!(loom) { 64 } else { 256 };
+
+/// Shorter bodies are always copied.
+pub(crate) const COPIED: usize = if cfg!(loom) { SHORT } else { 8 * 1024 };
 
 /// The producing end of an outbound or inproc chain.
 pub(crate) struct FrameWriter {
@@ -122,12 +125,12 @@ impl FrameWriter {
     /// Appends one frame with a copy of `body`; `flags` are `frame::MORE` and `frame::COMMAND`. Not visible before `publish`.
     #[inline]
     pub(crate) fn append(&mut self, flags: u8, body: &[u8]) {
-        if !self.append_short(flags, body) {
+        if !self.append_short(flags, body) && !self.append_medium(flags, body) {
             self.append_long(flags, body);
         }
     }
 
-    /// As `append` for a body that is short and for which there is room; else false.
+    /// As `append` for a body shorter than `SHORT` for which there is room; else false.
     #[inline(always)]
     pub(crate) fn append_short(&mut self, flags: u8, body: &[u8]) -> bool {
         let n = body.len();
@@ -144,17 +147,25 @@ impl FrameWriter {
         true
     }
 
+    /// As `append` for a body shorter than `COPIED`, but not short, for which there is room in one piece; else false.
+    #[inline]
+    pub(crate) fn append_medium(&mut self, flags: u8, body: &[u8]) -> bool {
+        let n = body.len();
+        let medium = (256..COPIED).contains(&n) && self.end.room() >= frame::MAX_HEADER + n;
+        if medium {
+            let mut header = [0; frame::MAX_HEADER];
+            frame::encode_header(flags, n as u64, &mut header);
+            self.put_piece(&header);
+            self.put_piece(body);
+        }
+        medium
+    }
+
     #[inline(never)]
     fn append_long(&mut self, flags: u8, body: &[u8]) {
         let n = body.len();
         if n >= self.copy_by_reference {
             return self.append_reference(flags, Message::from_slice(body));
-        }
-        if n >= 256 && self.end.room() > n + frame::MAX_HEADER {
-            let mut header = [0; frame::MAX_HEADER];
-            frame::encode_header(flags, n as u64, &mut header);
-            self.put_piece(&header);
-            return self.put_piece(body);
         }
         let mut header = [0; frame::MAX_HEADER];
         let header_len = frame::encode_header(flags, n as u64, &mut header);

@@ -8,6 +8,7 @@ const SUBSCRIBE: i32 = 6;
 const UNSUBSCRIBE: i32 = 7;
 const EVENTS: i32 = 15;
 const ROUTER_MANDATORY: i32 = 33;
+const ROUTER_HANDOVER: i32 = 56;
 const POLLIN: i32 = 1;
 
 struct Bench {
@@ -28,7 +29,14 @@ impl Bench {
     }
 
     fn connect(&self, kind: SocketType) -> Socket {
+        self.connect_as(kind, b"")
+    }
+
+    fn connect_as(&self, kind: SocketType, name: &[u8]) -> Socket {
         let mut socket = self.context.socket(kind).unwrap();
+        if !name.is_empty() {
+            socket.set_option(ROUTING_ID, name).unwrap();
+        }
         socket.connect("inproc://straight").unwrap();
         socket
     }
@@ -140,9 +148,7 @@ fn a_router_asks_for_an_address_after_each_message() {
     let mut router = bench.context.socket(SocketType::Router).unwrap();
     router.set_option(ROUTER_MANDATORY, &1_i32.to_ne_bytes()).unwrap();
     router.bind("inproc://straight").unwrap();
-    let mut dealer = bench.context.socket(SocketType::Dealer).unwrap();
-    dealer.set_option(ROUTING_ID, b"peer").unwrap();
-    dealer.connect("inproc://straight").unwrap();
+    let mut dealer = bench.connect_as(SocketType::Dealer, b"peer");
     for _ in 0..3 {
         send(&mut router, &[b"peer", b"body"]);
         send(&mut router, &[b"peer", b"", b"body", b"end"]);
@@ -163,13 +169,59 @@ fn a_router_asks_for_an_address_after_each_message() {
 }
 
 #[test]
+fn a_name_means_whoever_has_it() {
+    let bench = Bench::new();
+    let mut router = bench.context.socket(SocketType::Router).unwrap();
+    router.set_option(ROUTER_HANDOVER, &1_i32.to_ne_bytes()).unwrap();
+    router.bind("inproc://straight").unwrap();
+    for name in ["n", "four", "eight888", "exactly-sixteen!", "longer than sixteen bytes"] {
+        let other = format!("{}~", &name[..name.len() - 1]);
+        let mut first = bench.connect_as(SocketType::Dealer, name.as_bytes());
+        let mut another = bench.connect_as(SocketType::Dealer, other.as_bytes());
+        for _ in 0..3 {
+            send(&mut router, &[name.as_bytes(), b"a"]);
+        }
+        send(&mut router, &[other.as_bytes(), b"b"]);
+        send(&mut router, &[name.as_bytes(), b"c"]);
+        let mut heir = bench.connect_as(SocketType::Dealer, name.as_bytes());
+        send(&mut router, &[name.as_bytes(), b"d"]);
+        assert_eq!(parts(&mut heir), ["d"], "{name}");
+        assert_eq!(
+            (parts(&mut first), parts(&mut another)),
+            (["a", "a", "a", "c"].map(String::from).to_vec(), vec!["b".into()])
+        );
+        drop(heir);
+        let before = router.pipes.unroutable;
+        send(&mut router, &[name.as_bytes(), b"e"]);
+        assert_eq!(router.pipes.unroutable, before + 1, "nobody has it");
+    }
+}
+
+#[test]
+fn a_router_tells_whose_each_message_is() {
+    let bench = Bench::new();
+    let mut router = bench.context.socket(SocketType::Router).unwrap();
+    router.bind("inproc://straight").unwrap();
+    let mut first = bench.connect_as(SocketType::Dealer, b"one");
+    (0..3).for_each(|_| send(&mut first, &[b"a"]));
+    assert_eq!((0..5).map(|_| part(&mut router)).collect::<Vec<_>>(), ["one+", "a", "one+", "a", "one+"]);
+    let mut second = bench.connect_as(SocketType::Dealer, b"two");
+    send(&mut second, &[b"b"]);
+    assert_eq!(parts(&mut router), ["a", "two+", "b"], "a message that was begun is ended first");
+    send(&mut first, &[b"a"]);
+    let mut message = Message::new();
+    router.recv_message(&mut message, Flags::DONTWAIT).unwrap();
+    assert_eq!((message.as_slice(), message.more()), (&b"one"[..], true));
+    assert_eq!(parts(&mut router), ["a"]);
+    assert_eq!(parts(&mut router).len(), 0);
+}
+
+#[test]
 fn what_a_router_has_begun_is_dropped_with_its_peer() {
     let bench = Bench::new();
     let mut router = bench.context.socket(SocketType::Router).unwrap();
     router.bind("inproc://straight").unwrap();
-    let mut dealer = bench.context.socket(SocketType::Dealer).unwrap();
-    dealer.set_option(ROUTING_ID, b"gone").unwrap();
-    dealer.connect("inproc://straight").unwrap();
+    let dealer = bench.connect_as(SocketType::Dealer, b"gone");
     send(&mut router, &[b"gone", b"a"]);
     router.send(b"gone", Flags::MORE).unwrap();
     drop(dealer);
