@@ -257,7 +257,8 @@ impl Socket {
         if self.pipes.has_closing() || !self.ending.is_empty() {
             self.close_refused();
             self.detach_ended();
-            self.pipes.ask_where_from();
+            // Who reads the last of what a peer has left learns of its end at once.
+            self.pipes.ask();
         }
         let Received { len, more } = result?;
         self.receive_more = more;

@@ -290,3 +290,22 @@ fn large_and_owned_parts_go_straight_too() {
     let (sent, received) = (push.sent, pull.received);
     assert_eq!((sent, received), (18, 18));
 }
+
+#[test]
+fn a_peer_that_is_gone_is_forgotten_with_its_last_message() {
+    for kind in [SocketType::Router, SocketType::Pull] {
+        let bench = Bench::new();
+        let sender = if kind == SocketType::Router { SocketType::Dealer } else { SocketType::Push };
+        let (mut receiver, mut sender) = bench.pair(kind, sender);
+        let message = if kind == SocketType::Router { 2 } else { 1 };
+        (0..4).for_each(|_| send(&mut sender, &[b"x"]));
+        let mut buffer = [0; 16];
+        let mut take = |parts: usize| {
+            (0..parts).for_each(|_| assert!(receiver.recv(&mut buffer, Flags::DONTWAIT).is_ok()))
+        };
+        take(message);
+        drop(sender);
+        take(3 * message);
+        assert_eq!(receiver.pipes.ids().count(), 0, "{kind:?}");
+    }
+}
