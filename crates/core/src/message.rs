@@ -16,7 +16,7 @@ mod place;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub(crate) use memory::{copy_outside, copy_words, settle};
+pub(crate) use memory::{copy_wide, copy_words, settle};
 pub use metadata::Metadata;
 
 use crate::sync::{Arc, prefetch};
@@ -235,7 +235,7 @@ impl Message {
         }
         self.body.outside.len = len;
         // SAFETY: the block has room for `len` bytes, more than `INLINE_MAX`, and nobody else refers to it.
-        unsafe { copy_outside(bytes.as_ptr(), self.body.outside.data, len) };
+        unsafe { copy_wide(bytes.as_ptr(), self.body.outside.data, len) };
     }
 
     /// Whether the memory of the body does for another one of `len` bytes.

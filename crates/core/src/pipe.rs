@@ -192,29 +192,24 @@ impl Pipe {
         let Outgoing::Queue(writer) = &mut self.outgoing else { return false };
         let appended = writer.append_short(0, bytes);
         if appended {
-            self.appended(bytes.len(), patient);
+            writer.publish();
+            self.in_message = false;
+            self.published(bytes.len(), patient);
         }
         appended
     }
 
+    /// The rest of `send_at_once`, apart from it so that short bodies need fewer registers.
     #[inline(never)]
     fn send_medium(&mut self, bytes: &[u8], patient: bool) -> bool {
         let Outgoing::Queue(writer) = &mut self.outgoing else { return false };
         let appended = writer.append_medium(0, bytes);
         if appended {
-            self.appended(bytes.len(), patient);
+            writer.publish();
+            self.in_message = false;
+            self.published(bytes.len(), patient);
         }
         appended
-    }
-
-    /// The last part of a message, of `len` bytes, was appended.
-    #[inline(always)]
-    fn appended(&mut self, len: usize, patient: bool) {
-        self.in_message = false;
-        if let Outgoing::Queue(writer) = &mut self.outgoing {
-            writer.publish();
-        }
-        self.published(len, patient);
     }
 
     #[inline(never)]

@@ -143,6 +143,7 @@ impl Socket {
         sent
     }
 
+    /// Sends what [`Socket::send_straight`] has not: long parts, and all that the pattern must be asked about.
     #[inline(never)]
     fn send_part(&mut self, mut part: Part<'_>, flags: Flags) -> Result<(), Error> {
         if self.inbox.pending() {
@@ -239,6 +240,7 @@ impl Socket {
         Some(len)
     }
 
+    /// Receives what [`Socket::recv_straight`] has not: names, and all that the pattern must be asked about.
     #[inline(never)]
     fn recv_part(&mut self, mut target: Target<'_>, flags: Flags) -> Result<usize, Error> {
         let target = &mut target;

@@ -257,6 +257,7 @@ impl ReadSet {
         news
     }
 
+    /// Reads a member that is ready. One that is muted is silenced instead, so that the set does not report it again.
     fn read_unless_muted(&self, members: &mut Members, index: usize) -> bool {
         match members.slots[index].as_mut() {
             Some(member) if member.muted => {

@@ -273,7 +273,7 @@ pub(crate) unsafe fn copy_words(from: *const u8, to: *mut u8, n: usize) {
 /// # Safety
 /// `from` and `to` are valid for `n` bytes and do not overlap; `n` is 32 at least.
 #[inline(always)]
-pub(crate) unsafe fn copy_outside(from: *const u8, to: *mut u8, n: usize) {
+pub(crate) unsafe fn copy_wide(from: *const u8, to: *mut u8, n: usize) {
     #[inline(always)]
     unsafe fn wide(from: *const u8, to: *mut u8, at: usize) {
         // SAFETY: within the bounds that the caller promised.
@@ -314,12 +314,12 @@ mod tests {
     }
 
     #[test]
-    fn outside_bodies_of_every_length_are_copied_and_nothing_beside_them() {
+    fn wide_pieces_of_every_length_are_copied_and_nothing_beside_them() {
         let from: Vec<u8> = (0..=255).collect();
         for n in 32..256 {
             let mut to = [0xAA; 256 + 16];
             // SAFETY: both have room for `n` bytes from where they begin here.
-            unsafe { copy_outside(from.as_ptr(), to.as_mut_ptr().add(8), n) };
+            unsafe { copy_wide(from.as_ptr(), to.as_mut_ptr().add(8), n) };
             assert_eq!(to[8..8 + n], from[..n]);
             assert!(to[..8].iter().chain(&to[8 + n..]).all(|&byte| byte == 0xAA), "{n} bytes");
         }

@@ -127,7 +127,7 @@ impl Publisher {
 
     /// A peer wants a topic or does not want it any more. `frame` told it.
     fn apply(&mut self, pipes: &mut Pipes, id: PipeId, frame: &Message, subscribe: bool, topic: &[u8]) {
-        self.sole = None;
+        self.forget_sole(pipes);
         if !pipes.options.xpub_manual {
             self.ungroup(pipes, id, subscribe, topic);
         }
@@ -229,6 +229,12 @@ impl Publisher {
         }
     }
 
+    /// Whom the next message goes to must be found out, in whatever call that has come to light.
+    fn forget_sole(&mut self, pipes: &mut Pipes) {
+        self.sole = None;
+        pipes.ask_where_to();
+    }
+
     /// Marks the pipes that a new message goes to.
     #[inline]
     fn match_subject(&mut self, pipes: &mut Pipes, subject: &[u8]) {
@@ -268,7 +274,7 @@ fn regrouped(distribution: &mut FanOut, pipes: &mut Pipes, change: Regrouped) {
 
 impl Pattern for Publisher {
     fn attach(&mut self, pipes: &mut Pipes, id: PipeId) {
-        self.sole = None;
+        self.forget_sole(pipes);
         self.distribution.attach(id);
         let options = pipes.options.clone();
         let welcome = &options.xpub_welcome_msg;
@@ -291,7 +297,7 @@ impl Pattern for Publisher {
     }
 
     fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {
-        self.sole = None;
+        self.forget_sole(pipes);
         self.polled.forget(id);
         if self.last == Some(id) {
             self.last = None;
@@ -378,7 +384,7 @@ impl Pattern for Publisher {
         if self.hidden || !pipes.options.xpub_manual {
             return Err(Error::Invalid);
         }
-        self.sole = None;
+        self.forget_sole(pipes);
         if let Some(last) = self.last {
             self.ungroup(pipes, last, subscribe, topic);
             if subscribe {
@@ -390,8 +396,8 @@ impl Pattern for Publisher {
         Ok(())
     }
 
-    fn option_changed(&mut self, _pipes: &mut Pipes, _code: i32) {
-        self.sole = None;
+    fn option_changed(&mut self, pipes: &mut Pipes, _code: i32) {
+        self.forget_sole(pipes);
     }
 
     fn topics_count(&self) -> Option<usize> {

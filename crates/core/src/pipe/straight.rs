@@ -3,7 +3,7 @@
 //! Most sockets have one peer. A pattern that has just sent or received something can say that what comes next goes the same way, if it
 //! is the last part of a message; the socket then takes it there without asking. That holds until anything else happens: a pipe comes or
 //! goes, news or an option come in, a part with more to follow, or one that the pipe has no room for. Then the pattern is asked, and says
-//! so again or not. What a pattern must know of a message that ends this way therefore stands here: whether one has been begun, and
+//! so again or not. A pattern that changes its mind in any other call takes its word back (`ask_where_to`). What a pattern must know of a message that ends this way therefore stands here: whether one has been begun, and
 //! where it goes.
 
 use super::{Incoming, Part, Pipe, PipeId, Pipes, Received, Target};

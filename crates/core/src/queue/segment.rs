@@ -12,7 +12,7 @@
 //! So a buffer is finished when the consumer goes from one of its nodes to a node of another buffer. An external node holds exactly
 //! one frame body. `end` is null while the producer may still append to the node.
 
-use crate::message::{Message, blocks, copy_outside, copy_words, settle};
+use crate::message::{Message, blocks, copy_wide, copy_words, settle};
 use crate::sync::atomic::{AtomicPtr, Ordering};
 use crate::sync::{UnsafeCell, prefetch};
 
@@ -377,7 +377,7 @@ pub(super) unsafe fn copy_body(from: *const u8, to: *mut u8, n: usize) {
         unsafe { copy_words(from, to, n) };
     } else {
         // SAFETY: the caller's promise.
-        unsafe { copy_outside(from, to, n) };
+        unsafe { copy_wide(from, to, n) };
     }
 }
 

@@ -3,22 +3,22 @@
 use super::{Socket, Wanted};
 use crate::error::Error;
 
-const SUBSCRIBE: i32 = 6;
-const UNSUBSCRIBE: i32 = 7;
+pub(super) const SUBSCRIBE: i32 = 6;
+pub(super) const UNSUBSCRIBE: i32 = 7;
 const RCVMORE: i32 = 13;
-const FD: i32 = 14;
-const EVENTS: i32 = 15;
+pub(super) const FD: i32 = 14;
+pub(super) const EVENTS: i32 = 15;
 const TYPE: i32 = 16;
-const LINGER: i32 = 17;
-const SNDHWM: i32 = 23;
-const RCVHWM: i32 = 24;
+pub(super) const LINGER: i32 = 17;
+pub(super) const SNDHWM: i32 = 23;
+pub(super) const RCVHWM: i32 = 24;
 const LAST_ENDPOINT: i32 = 32;
 const THREAD_SAFE: i32 = 81;
 const TOPICS_COUNT: i32 = 116;
 /// Of our own, far from libzmq's numbers.
 const STATISTICS: i32 = 0x5441_0001;
 
-const POLLIN: i32 = 1;
+pub(super) const POLLIN: i32 = 1;
 const POLLOUT: i32 = 2;
 
 impl Socket {

@@ -1,11 +1,10 @@
+use super::options::{FD, LINGER, RCVHWM, SNDHWM};
 use super::*;
 use crate::Context;
 
 mod straight;
 
-/// ZMQ_SNDHWM and ZMQ_RCVHWM.
-const MARKS: [i32; 2] = [23, 24];
-const FD: i32 = 14;
+const MARKS: [i32; 2] = [SNDHWM, RCVHWM];
 
 #[test]
 fn room_that_is_made_between_two_looks_is_not_overlooked() {
@@ -32,7 +31,6 @@ fn room_that_is_made_between_two_looks_is_not_overlooked() {
 #[test]
 fn sockets_that_set_the_same_options_share_them() {
     const ROUTING_ID: i32 = 5;
-    const LINGER: i32 = 17;
     const CURVE_SECRETKEY: i32 = 49;
     let context = Context::new();
     let socket = |settings: &[(i32, &[u8])]| {

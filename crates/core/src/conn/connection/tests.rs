@@ -1,11 +1,12 @@
 use super::{Connection, Kind, Session};
 use crate::conn::intake::Took;
-use crate::conn::link::SharedStage;
+use crate::conn::link::{SetKeeper, SharedStage};
+use crate::conn::reader::ReadSet;
 use crate::conn::{Flushed, Herd, IoSide, Loss, NewPipe, News, SocketInbox, Summons, Waker};
 use crate::options::{ContextDefaults, Options};
 use crate::queue::FrameWriter;
-use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::{Arc, lock};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -217,4 +218,43 @@ fn an_owner_that_waits_for_room_is_told_whoever_writes() {
     assert!(told());
     assert_eq!(connection.pump_now(), Some(Flushed::Drained));
     assert!(!told(), "once");
+}
+
+/// Nobody but the test listens to the set.
+#[derive(Default)]
+struct Alone(AtomicBool);
+
+impl SetKeeper for Alone {
+    fn arm(&self, _: &ReadSet) {}
+    fn disarm(&self, _: &ReadSet) {}
+    fn start_tick(&self) {}
+    fn tick_on(&self) -> &AtomicBool {
+        &self.0
+    }
+}
+
+/// At the mark the set reports a connection once more at the most: whoever waits for the set must not be woken again and again.
+#[test]
+fn a_connection_at_the_mark_falls_silent_and_is_heard_again_when_there_is_room() {
+    let asked = Arc::<Asked>::default();
+    let (connection, _writer, peer) = open(&asked, |options| options.receive_hwm = 1);
+    let inbox: Arc<SocketInbox> = Arc::new(SocketInbox::new(Waker::new(WakeFd::new().unwrap())));
+    let set = ReadSet::new(inbox, Arc::<Alone>::default()).unwrap();
+    set.add(connection.clone()).unwrap();
+    let is_reported =
+        || poll::poll(&mut [PollFd::new(set.raw_fd(), PollFd::IN)], Some(Duration::ZERO)).unwrap() > 0;
+    let message = [0, 1, 7];
+    for _ in 0..2 {
+        peer.write(&message.repeat(4)).unwrap();
+        assert!(is_reported());
+        set.read_ready();
+        assert!(connection.is_paused());
+        peer.write(&message).unwrap();
+        assert!(!set.read_ready(), "nothing is read beyond the mark");
+        assert!(!is_reported());
+        connection.set_receive_limit(0);
+        set.resume(&connection);
+        assert!(!connection.is_paused());
+        connection.set_receive_limit(1);
+    }
 }

@@ -2,14 +2,11 @@
 //! that the pattern must decide.
 
 use super::*;
+use crate::socket::options::{EVENTS, POLLIN, SUBSCRIBE, UNSUBSCRIBE};
 
 const ROUTING_ID: i32 = 5;
-const SUBSCRIBE: i32 = 6;
-const UNSUBSCRIBE: i32 = 7;
-const EVENTS: i32 = 15;
 const ROUTER_MANDATORY: i32 = 33;
 const ROUTER_HANDOVER: i32 = 56;
-const POLLIN: i32 = 1;
 
 struct Bench {
     context: Context,
@@ -307,5 +304,28 @@ fn a_peer_that_is_gone_is_forgotten_with_its_last_message() {
         drop(sender);
         take(3 * message);
         assert_eq!(receiver.pipes.ids().count(), 0, "{kind:?}");
+    }
+}
+
+#[test]
+fn who_has_cancelled_a_subscription_in_any_call_gets_nothing_more() {
+    type Look = fn(&mut Socket);
+    let looks: [Look; 3] = [
+        |publisher| assert_eq!(publisher.recv(&mut [0; 8], Flags::DONTWAIT), Ok(1)),
+        |publisher| assert_ne!(events(publisher) & POLLIN, 0),
+        |_| (),
+    ];
+    for look in looks {
+        let bench = Bench::new();
+        // An XSUB does not filter what comes.
+        let (mut publisher, mut subscriber) = bench.pair(SocketType::XPub, SocketType::XSub);
+        send(&mut subscriber, &[&[1]]);
+        assert_eq!(publisher.recv(&mut [0; 8], Flags::DONTWAIT), Ok(1));
+        (0..3).for_each(|_| send(&mut publisher, &[b"a"]));
+        assert!(goes_straight(&mut publisher));
+        send(&mut subscriber, &[&[0]]);
+        look(&mut publisher);
+        send(&mut publisher, &[b"b"]);
+        assert_eq!(parts(&mut subscriber), ["a", "a", "a", "straight"]);
     }
 }
