@@ -152,6 +152,9 @@ impl Socket {
             self.sent = self.sent.wrapping_add(1);
             return Ok(());
         }
+        if self.pipes.listens() {
+            self.listen()?;
+        }
         self.pipes.ask_where_to();
         let mut result = self.pattern.send(&mut self.pipes, &mut part);
         if result == Err(Error::Again) {
@@ -162,6 +165,20 @@ impl Socket {
         }
         self.sent = self.sent.wrapping_add(1);
         result
+    }
+
+    /// Takes note of what peers have said, without waiting for the I/O thread to read it.
+    #[cold]
+    fn listen(&mut self) -> Result<(), Error> {
+        self.pipes.listened();
+        match &self.site {
+            Some(site) if site.set.kept() => self.pull(),
+            Some(site) => {
+                site.set.glance();
+                if self.inbox.pending() { self.process_news() } else { Ok(()) }
+            }
+            None => Ok(()),
+        }
     }
 
     #[cold]

@@ -290,6 +290,12 @@ impl Pattern for Publisher {
         self.readable(pipes, id);
     }
 
+    fn ready(&mut self, pipes: &mut Pipes, id: PipeId, _reconnected: bool) {
+        if pipes.get(id).is_some_and(|pipe| pipe.announces()) {
+            pipes.listen();
+        }
+    }
+
     fn readable(&mut self, pipes: &mut Pipes, id: PipeId) {
         if !self.take(pipes, id) {
             self.polled.leave_unfinished(id);
@@ -329,6 +335,9 @@ impl Pattern for Publisher {
                 && pipe.has_room_for_sure()
             {
                 pipe.send(part);
+                if pipes.listens() {
+                    return Ok(());
+                }
                 if self.polled.is_empty() {
                     pipes.send_straight_to(Some(id));
                 } else if self.polled.is_only(id) {

@@ -11,6 +11,9 @@ use tautline_io::net::Stream;
 /// A socket with more connections than these keeps no memory ready for those that are idle; nor does one of many sockets.
 const FEW: usize = 8;
 
+/// Messages for which it costs little to look at the network first.
+const LOOKS: u32 = 32;
+
 /// The pipes that have something to be done before their owner sleeps, of however many.
 #[derive(Debug, Default)]
 pub(crate) struct Left {
@@ -48,6 +51,8 @@ pub(crate) struct Pipes {
     lean: bool,
     /// What the I/O thread does for this socket, if there is one.
     pub(crate) io: Option<Arc<dyn IoSide>>,
+    /// Before so many more messages the owner listens to what peers have to say (see `Pipes::listen`).
+    looks: u32,
     /// The socket's options as they are now, shared with its connections until one of them changes.
     pub(crate) options: Arc<Options>,
 }
@@ -67,6 +72,7 @@ impl Pipes {
             lean: false,
             io: None,
             past: None,
+            looks: 0,
             unroutable: 0,
             options,
         }
@@ -123,6 +129,24 @@ impl Pipes {
         {
             pipe.send(&mut Part::copied(hello, false));
         }
+    }
+
+    /// A peer has come that is about to say what it wants: the next messages are not sent before the owner itself has looked at what is
+    /// there. It may lie in the kernel, with an I/O thread to read it that has no processor yet, when the owner is given a message
+    /// that the peer sent after it.
+    pub(crate) fn listen(&mut self) {
+        self.looks = LOOKS;
+    }
+
+    /// Whether the owner listens before messages are sent.
+    #[inline]
+    pub(crate) fn listens(&self) -> bool {
+        self.looks > 0
+    }
+
+    /// It has, before one message.
+    pub(crate) fn listened(&mut self) {
+        self.looks = self.looks.saturating_sub(1);
     }
 
     /// Adds a pipe.

@@ -2,6 +2,7 @@ use super::options::{FD, LINGER, RCVHWM, SNDHWM};
 use super::*;
 use crate::Context;
 
+mod hearing;
 mod straight;
 
 const MARKS: [i32; 2] = [SNDHWM, RCVHWM];
