@@ -44,6 +44,8 @@ use tautline_proto::frame;
 const THROUGH_BYTES: usize = 32 * 1024;
 /// Messages beyond the high-water mark within this time are a burst.
 const BURST_TIME_NS: u64 = 10_000_000;
+/// So long does an owner that sleeps until the kernel takes more count as at work: it writes by itself as soon as that is so.
+const WAITED_FOR_NS: u64 = 1_000_000;
 
 /// Names a pipe of one socket, from `attach` to `detach`. Reused afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -451,7 +453,10 @@ impl Pipe {
     /// Before the owner sleeps until it can send: what to poll for room (inproc peers wake the owner instead).
     pub(crate) fn wait_for_room(&mut self) -> Option<Arc<Stream>> {
         match &self.link {
-            Link::Wire(connection) => connection.writable_stream(),
+            Link::Wire(connection) => {
+                connection.note_work(clock::ticks() + clock::nanos_to_ticks(WAITED_FOR_NS));
+                connection.writable_stream()
+            }
             Link::Inproc(end) => {
                 if let Outgoing::Queue(writer) = &self.outgoing {
                     end.want_room(writer.limit());

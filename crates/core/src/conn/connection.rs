@@ -303,7 +303,7 @@ impl Connection {
 
     /// Waits for whoever is writing; false if nobody is. That is never long: nobody waits for the kernel while he holds the pump.
     pub(crate) fn await_others(&self) -> bool {
-        let others = self.pump.try_lock().is_err();
+        let others = self.is_being_written();
         if others {
             drop(lock(&self.pump));
         }
@@ -452,6 +452,11 @@ impl Connection {
                 Ok(mut pump) => pump.pending(),
                 Err(_) => true,
             }
+    }
+
+    /// Whether somebody is writing just now.
+    pub(crate) fn is_being_written(&self) -> bool {
+        self.pump.try_lock().is_err()
     }
 
     /// Grows with every write that the kernel has taken.

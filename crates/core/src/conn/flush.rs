@@ -99,6 +99,8 @@ pub(crate) struct FlushRule {
     cost: u64,
     /// Current gap between flushes of a stream.
     gap: u64,
+    /// What the last flush of a stream took.
+    took: u64,
     /// The kernel's buffer was full at the last flush.
     blocked: bool,
     /// Of the batch that is being queued a part is written already.
@@ -131,6 +133,7 @@ impl FlushRule {
         }
         let (ends, ahead) = self.bursts.look(now, self.since, self.last, self.cost);
         self.bursts.held &= !self.blocked && !reply;
+        let due = due && !self.fills_soon(now, pending);
         if due && !self.bursts.held || !self.blocked && (ends || pending >= FULL_BYTES) {
             return Decision::Flush;
         }
@@ -150,6 +153,17 @@ impl FlushRule {
     fn soon(&self, now: u64) -> u32 {
         let elapsed = now.saturating_sub(self.last).max(1);
         (u64::from(self.since) * times().look / elapsed).clamp(16, 64) as u32
+    }
+
+    /// Whether a stream, at its present pace, has enough for a full write before it could have written what there is now: about as long as
+    /// its last flush took, and no longer than twice that. A flush to several peers takes that of all of them.
+    fn fills_soon(&self, now: u64, pending: u64) -> bool {
+        let elapsed = now.saturating_sub(self.last);
+        let longest = self.took.saturating_mul(2);
+        let missing = FULL_BYTES.saturating_sub(pending);
+        !self.blocked
+            && elapsed < longest
+            && missing.saturating_mul(elapsed) < pending.saturating_mul(longest)
     }
 
     /// The gap by the size of the last flushes, or what is good for a saturated sender.
@@ -219,12 +233,19 @@ impl FlushRule {
                 self.cost = (self.cost * 7 + end.saturating_sub(start).min(times.cost_max)) / 8;
             }
         }
-        self.spent = SPENT.get().wrapping_add(end.saturating_sub(start));
+        let took = end.saturating_sub(start);
+        self.took = if self.since >= 4 { took } else { 0 };
+        self.spent = SPENT.get().wrapping_add(took);
         SPENT.set(self.spent);
         self.thread = this_thread();
         self.blocked = !drained;
         self.last = end;
         self.restart(1);
+    }
+
+    /// What the last flush of a stream took, in ticks; 0 if it was none.
+    pub(crate) fn last_took(&self) -> u64 {
+        self.took
     }
 
     /// Counts anew, and looks at the clock with the message of number `next`.

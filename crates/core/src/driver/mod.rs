@@ -122,6 +122,7 @@ impl Driver {
             sources: Vec::new(),
             vacant: Vec::new(),
             unswept: Work::new(),
+            herds: Vec::new(),
             timers: Timers::default(),
             timer_keys: 0,
             partings: 0,
@@ -177,10 +178,10 @@ impl Driver {
 
     /// Makes rounds over a herd as long as there is something to do, with everything else in between.
     pub(crate) fn sweep(&self, herd: Arc<Herd>) {
-        self.post(Box::new(move |turn| {
-            if herd.round() {
-                turn.driver.sweep(herd);
-            }
+        self.post(Box::new(move |turn| match herd.round() {
+            None => {}
+            Some(Duration::ZERO) => turn.driver.sweep(herd),
+            Some(pause) => turn.herds.push((Instant::now() + pause, herd)),
         }));
     }
 
@@ -294,6 +295,8 @@ pub(crate) struct Turn {
     vacant: Vec<u32>,
     /// What the sweep has still to write.
     unswept: Work,
+    /// Herds that wait for their next round, and until when.
+    herds: Vec<(Instant, Arc<Herd>)>,
     timers: Timers,
     timer_keys: u64,
     /// Streams without a socket whose last words are on their way: the thread does not end before them.
@@ -374,7 +377,8 @@ impl Turn {
         let mut events = Vec::new();
         let mut sweeping = false;
         loop {
-            let timeout = match self.timers.next() {
+            let next = self.timers.next().into_iter().chain(self.herds.iter().map(|&(at, _)| at)).min();
+            let timeout = match next {
                 _ if sweeping => Some(Duration::ZERO),
                 Some(at) => Some(at.saturating_duration_since(Instant::now())),
                 None => None,
@@ -398,6 +402,7 @@ impl Turn {
                 wakes::run();
             }
             residual.run_if_hurried();
+            self.run_herds();
             self.run_tasks();
             self.run_timers();
             sweeping = self.driver.sweep.run(&mut self.unswept);
@@ -426,6 +431,17 @@ impl Turn {
             for task in tasks {
                 task(self);
             }
+        }
+    }
+
+    /// Makes the rounds that are due.
+    fn run_herds(&mut self) {
+        if self.herds.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        for (_, herd) in self.herds.extract_if(.., |(at, _)| *at <= now) {
+            self.driver.sweep(herd);
         }
     }
 

@@ -28,6 +28,8 @@ const LATER: Duration = Duration::from_micros(200);
 const SLOW: Duration = Duration::from_micros(500);
 /// A sender that has looked at the clock or written so recently is at work. As long as the usual gap of the flush rule; whoever has a longer one looks more often than that.
 const QUIET_NS: u64 = 8_000;
+/// In a stream it is at work for this part of the time between two rounds, too: it may have lost its processor to this very thread.
+const PATIENCE: u32 = 8;
 /// Rounds without anything to flush before a connection is let go.
 const IDLE_ROUNDS: u32 = 2;
 /// So long after its last message a connection is let go even if it foresees what it does.
@@ -56,6 +58,11 @@ struct Found {
 }
 
 impl State {
+    /// So long after it was seen at work a sender still counts as such.
+    fn quiet_ns(&self) -> u64 {
+        QUIET_NS.max((self.interval / PATIENCE).as_nanos() as u64)
+    }
+
     /// The time to the next round.
     fn next_interval(&mut self, found: Found) -> Duration {
         let before = std::mem::take(&mut self.interval);
@@ -123,19 +130,20 @@ impl Residual {
     }
 
     fn round(&self) {
-        let mut round = {
+        let (mut round, quiet) = {
             let mut state = lock(&self.state);
             state.running = true;
-            std::mem::take(&mut state.watched)
+            (std::mem::take(&mut state.watched), clock::nanos_to_ticks(state.quiet_ns()))
         };
         let now = clock::ticks();
-        let (quiet, gone) = (clock::nanos_to_ticks(QUIET_NS), clock::nanos_to_ticks(GONE_NS));
+        let gone = clock::nanos_to_ticks(GONE_NS);
         let mut found = Found::default();
         round.retain_mut(|watched| {
             let connection = &watched.connection;
             let (worked_at, foreseen) = connection.worked_at();
             let silent = now.saturating_sub(worked_at);
-            let at_work = silent < quiet;
+            // Whoever has written for longer than that just now is at it still.
+            let at_work = silent < quiet || connection.is_being_written();
             found.at_work |= at_work && !foreseen;
             found.unsure |= !at_work && !foreseen;
             // What is marked the sweep writes.
@@ -193,6 +201,16 @@ mod tests {
         assert_eq!(micros(false, true), 200, "to see whether that is the end");
         assert_eq!(micros(true, true), 10);
         assert_eq!(micros(false, false), 500, "whoever foresees what he does is looked at rarely");
+    }
+
+    #[test]
+    fn the_longer_a_stream_goes_on_the_more_it_may_be_interrupted() {
+        let mut state = State { watched: Vec::new(), running: true, interval: Duration::ZERO };
+        let found = Found { at_work: true, unsure: false };
+        let quiet: Vec<_> = (0..8).map(|_| (state.next_interval(found), state.quiet_ns() / 1000).1).collect();
+        assert_eq!(quiet, [8, 8, 8, 10, 20, 40, 62, 62]);
+        state.next_interval(Found { at_work: false, unsure: true });
+        assert_eq!(state.quiet_ns(), QUIET_NS);
     }
 
     #[test]

@@ -323,6 +323,9 @@ impl Broadcast {
     /// The owner writes to all followers.
     fn flush(&mut self, start: u64) {
         let mut drained = false;
+        // Until the turn has come to the last of them, too, nobody else need look after them.
+        let end = start + self.rule.last_took();
+        self.followers.iter().for_each(|follower| follower.connection.note_work(end));
         for Follower { connection, .. } in &self.followers {
             match connection.try_flush() {
                 Some(Flushed::Drained) => drained = true,

@@ -76,7 +76,9 @@ impl Pipe {
             Link::Wire(connection) => {
                 let start = clock::ticks();
                 if let Some(flushed) = connection.try_flush() {
-                    self.flush.flushed(start, clock::ticks(), flushed == Flushed::Drained);
+                    let end = clock::ticks();
+                    connection.note_work(end);
+                    self.flush.flushed(start, end, flushed == Flushed::Drained);
                 }
                 if !writer.has_room() {
                     connection.want_room();
@@ -213,6 +215,12 @@ impl Pipe {
         {
             connection.flush_and_rest(writer);
         }
+    }
+
+    /// Whether the kernel has all that was sent.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn is_written(&self) -> bool {
+        matches!(&self.link, Link::Wire(connection) if !connection.has_pending())
     }
 
     /// A flush of the owner's has come to this.

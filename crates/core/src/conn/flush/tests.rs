@@ -370,3 +370,47 @@ fn an_interrupted_stream_wakes_nobody() {
     assert!(!stream(1400, 500).contains(&unforeseen), "50 us after a stream of 250");
     assert!(stream(5000, 500).contains(&unforeseen), "after a lull");
 }
+
+/// Sends `messages`, one every `work` ns, as fast as a program can that has nothing else to do; a write takes `write` us of its time. The
+/// messages of each write, but for the first ones.
+fn batches(work: u64, write: u64, messages: u64) -> Vec<u64> {
+    let mut rule = FlushRule::default();
+    let (mut now, mut pending, mut batches) = (us(1000), 0, Vec::new());
+    for _ in 0..messages {
+        now += tautline_io::clock::nanos_to_ticks(work);
+        pending += 1;
+        if rule.count() && rule.decide(now, 66 * pending, 64, false) == Decision::Flush {
+            rule.flushed(now, now + us(write), true);
+            now += us(write);
+            batches.push(std::mem::take(&mut pending));
+        }
+    }
+    batches.split_off(10)
+}
+
+#[test]
+fn a_stream_waits_for_a_full_write_if_that_is_there_before_it_could_have_written_the_rest() {
+    let full = FULL_BYTES / 66;
+    let all = |batches: Vec<u64>, least: u64, most: u64| {
+        assert!(batches.iter().all(|n| (least..=most).contains(n)), "{batches:?}");
+    };
+    all(batches(20, 12, 50_000), full, full + 64);
+    all(batches(20, 100, 50_000), full, full + 64);
+    // 8 us are 400 messages.
+    all(batches(20, 2, 50_000), 390, 464);
+}
+
+#[test]
+fn the_end_of_a_stream_does_not_count_as_its_pace() {
+    let mut rule = FlushRule::default();
+    let now = us(1000);
+    (0..600).for_each(|_| assert!(rule.count() || rule.since < rule.next));
+    rule.flushed(now, now + us(100), true);
+    let decide = |rule: &mut FlushRule, after: u64| {
+        rule.count();
+        rule.next = 1;
+        rule.decide(now + us(100 + after), 66 * 400, 64, false)
+    };
+    assert_ne!(decide(&mut rule, 9), Decision::Flush, "a full write is there in a moment");
+    assert_eq!(decide(&mut rule, 201), Decision::Flush, "it is not");
+}

@@ -33,6 +33,9 @@ fn a_new_peers_subscription_that_is_in_the_kernel_counts() {
             publisher.pull().unwrap();
         }
         subscriber.send(b"\x01", Flags::NONE).unwrap();
+        await_news(&mut subscriber, |socket| {
+            socket.pipes.get(PipeId(0)).is_some_and(|pipe| pipe.is_written())
+        });
         publisher.send(b"first", Flags::NONE).unwrap();
         assert_eq!(subscriber.recv(&mut [0; 8], Flags::NONE), Ok(5), "kept: {kept}");
     }
