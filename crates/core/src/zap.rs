@@ -129,9 +129,7 @@ impl Inquiry {
         self.inbox.waker().quieten();
         self.inbox.finish_park();
         loop {
-            let mut news = Vec::new();
-            self.inbox.drain(&mut news);
-            self.gone |= news.iter().any(|news| matches!(news, News::Left(_)));
+            self.gone |= self.inbox.drain().into_iter().any(|news| matches!(news, News::Left(_)));
             if self.reader.ready() {
                 return Answer::Given(self.read());
             }

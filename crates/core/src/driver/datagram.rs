@@ -287,9 +287,8 @@ impl Source for DatagramPort {
         let woken = lock(&self.tokens).is_some_and(|(_, wake)| wake == event.token);
         if woken {
             self.inbox.waker().quieten();
-            let mut news = Vec::new();
-            self.inbox.drain(&mut news);
-            if news.iter().any(|news| matches!(news, News::Left(_))) {
+            let mut news = self.inbox.drain().into_iter();
+            if news.any(|news| matches!(news, News::Left(_))) {
                 return self.end(turn);
             }
         }

@@ -226,7 +226,7 @@ impl ByteFiller {
         Ok(Some(Scanned { header }))
     }
 
-    /// Scans the short messages of one part that come next, at most `most`: as many calls of `next_frame` would, but quicker. Returns
+    /// Scans the messages of short parts that come next, at most `most`: as calls of `next_frame` would, but quicker. Returns
     /// how many there were. What comes behind them is for `next_frame`, as is one that does not lie together.
     #[inline]
     pub(crate) fn next_short_messages(&mut self, most: u32, max_msg_size: Option<u64>) -> u32 {
@@ -238,24 +238,28 @@ impl ByteFiller {
         let mut start = self.scan;
         // SAFETY: `arrived` bytes lie behind the scan position.
         let mut left = unsafe { start.run(arrived) };
-        let (mut at, mut count, mut body_len) = (start.at, 0, 0);
+        // Of a message whose last part has not come nothing counts.
+        let (mut at, mut end, mut count, mut last_len) = (start.at, start.at, 0, 0);
         while count < most && left >= 2 {
             // SAFETY: `left` bytes lie together behind `at`.
             let [flags, len] = unsafe { at.cast::<[u8; 2]>().read() };
             let total = usize::from(len) + 2;
-            if flags != 0 || total > left {
+            if flags & !frame::MORE != 0 || total > left {
                 break;
             }
-            (at, left, body_len) = (at.wrapping_add(total), left - total, usize::from(len));
-            count += 1;
+            (at, left) = (at.wrapping_add(total), left - total);
+            if flags == 0 {
+                (end, last_len) = (at, usize::from(len));
+                count += 1;
+            }
         }
         if count > 0 {
-            self.scan = Position { at, ..start };
-            self.scan_bytes = self.scan_bytes.wrapping_add((at.addr() - start.at.addr()) as u64);
+            self.scan = Position { at: end, ..start };
+            self.scan_bytes = self.scan_bytes.wrapping_add((end.addr() - start.at.addr()) as u64);
             self.begun = None;
             self.keep_last();
-            let body = Position { at: at.wrapping_sub(body_len), ..start };
-            self.last = Some((body, body_len as u64));
+            let body = Position { at: end.wrapping_sub(last_len), ..start };
+            self.last = Some((body, last_len as u64));
         }
         count
     }

@@ -24,6 +24,48 @@ pub(crate) trait Unpark: Send + Sync {
 /// Memory for so many news is not kept.
 const LITTLE: usize = 4;
 
+/// What is in an inbox, or was. The news of a socket with one peer come singly, and take no memory but this.
+#[derive(Debug)]
+pub(crate) struct Items<T> {
+    first: Option<T>,
+    more: Vec<T>,
+}
+
+impl<T> Items<T> {
+    const fn new() -> Self {
+        Items { first: None, more: Vec::new() }
+    }
+
+    fn push(&mut self, item: T) {
+        if self.first.is_none() {
+            self.first = Some(item);
+        } else {
+            self.more.push(item);
+        }
+    }
+
+    /// Takes all of them out.
+    fn take(&mut self) -> Items<T> {
+        let first = self.first.take();
+        let more = match self.more.capacity() {
+            0..=LITTLE => std::mem::take(&mut self.more),
+            // A socket with many peers will need the memory again.
+            _ => self.more.drain(..).collect(),
+        };
+        Items { first, more }
+    }
+}
+
+impl<T> IntoIterator for Items<T> {
+    type Item = T;
+    type IntoIter = std::iter::Chain<std::option::IntoIter<T>, std::vec::IntoIter<T>>;
+
+    /// The oldest first.
+    fn into_iter(self) -> Self::IntoIter {
+        self.first.into_iter().chain(self.more)
+    }
+}
+
 /// The owner sleeps, or is about to.
 const PARKED: u8 = 1;
 /// The wake descriptor was handed to the application (ZMQ_FD): it is woken for everything.
@@ -34,7 +76,7 @@ const CLOSED: u8 = 4;
 /// News for one owner. Alone on its cache lines: every call of the owner looks at it, and every message of an inproc peer.
 #[repr(align(128))]
 pub(crate) struct Inbox<T, W> {
-    news: Mutex<Vec<T>>,
+    news: Mutex<Items<T>>,
     /// Something may be in `news`.
     pending: AtomicBool,
     /// PARKED, EXPOSED.
@@ -46,7 +88,7 @@ impl<T, W: Unpark> Inbox<T, W> {
     /// An empty inbox, whose owner is awake.
     pub(crate) fn new(waker: W) -> Self {
         Inbox {
-            news: Mutex::new(Vec::new()),
+            news: Mutex::new(Items::new()),
             pending: AtomicBool::new(false),
             state: AtomicU8::new(0),
             waker,
@@ -67,11 +109,6 @@ impl<T, W: Unpark> Inbox<T, W> {
                 drop(all);
                 return;
             }
-            if all.len() == all.capacity() && all.len() < LITTLE {
-                // Those of a socket with one peer come singly.
-                let more = all.len().max(1);
-                all.reserve_exact(more);
-            }
             all.push(news);
         }
         // Release pairs with the Acquire in `pending`; the lock itself guards the news.
@@ -88,19 +125,11 @@ impl<T, W: Unpark> Inbox<T, W> {
         self.pending.load(Ordering::Acquire)
     }
 
-    /// Moves all news to `out`.
-    pub(crate) fn drain(&self, out: &mut Vec<T>) {
+    /// Takes all news out.
+    pub(crate) fn drain(&self) -> Items<T> {
         // Cleared before the news are taken: a push in between leaves it set for nothing, never cleared with news inside. A swap, so
         // that the lock below comes after it also for the pusher that set it.
-        if self.pending.swap(false, Ordering::AcqRel) {
-            let mut news = lock(&self.news);
-            if out.is_empty() && news.capacity() <= LITTLE {
-                // An idle socket keeps no memory for them.
-                std::mem::swap(out, &mut news);
-            } else {
-                out.append(&mut news);
-            }
-        }
+        if self.pending.swap(false, Ordering::AcqRel) { lock(&self.news).take() } else { Items::new() }
     }
 
     /// The owner is going to sleep. False: there are news, do not sleep (and `finish_park` is not needed). After true, the owner looks
@@ -151,7 +180,7 @@ impl<T, W: Unpark> Inbox<T, W> {
         let news = {
             let mut all = lock(&self.news);
             self.state.store(CLOSED, Ordering::Relaxed);
-            std::mem::take(&mut *all)
+            all.take()
         };
         drop(news);
     }

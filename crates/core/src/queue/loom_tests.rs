@@ -347,7 +347,7 @@ fn loom_no_news_are_lost() {
         let mut news = Vec::new();
         while news.len() < 2 {
             if inbox.pending() {
-                inbox.drain(&mut news);
+                news.extend(inbox.drain());
             } else if inbox.prepare_park() {
                 inbox.waker().wait();
                 inbox.finish_park();

@@ -13,9 +13,7 @@ impl Socket {
     #[cold]
     pub(super) fn process_news(&mut self) -> Result<(), Error> {
         self.pipes.ask();
-        let mut news = Vec::new();
-        self.inbox.drain(&mut news);
-        for item in news {
+        for item in self.inbox.drain() {
             self.process(item);
             self.close_refused();
         }

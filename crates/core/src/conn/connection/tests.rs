@@ -144,11 +144,10 @@ fn what_comes_with_the_end_is_announced() {
         let (connection, _writer, peer) = open_with(&Arc::default(), stage, |_| ());
         connection.set_token(7);
         connection.heard();
-        connection.inbox.drain(&mut Vec::new());
+        drop(connection.inbox.drain());
         peer.write(last_words).unwrap();
         assert!(connection.read().is_break());
-        let mut news = Vec::new();
-        connection.inbox.drain(&mut news);
+        let news: Vec<_> = connection.inbox.drain().into_iter().collect();
         assert!(matches!(news[..], [News::Readable(7)]), "{} news", news.len());
     }
 }
