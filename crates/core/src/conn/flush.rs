@@ -156,10 +156,11 @@ impl FlushRule {
     }
 
     /// Whether a stream, at its present pace, has enough for a full write before it could have written what there is now: about as long as
-    /// its last flush took, and no longer than twice that. A flush to several peers takes that of all of them.
+    /// its last flush took, and no longer than twice that. A flush to several peers takes that of all of them; one that took even longer
+    /// was interrupted.
     fn fills_soon(&self, now: u64, pending: u64) -> bool {
         let elapsed = now.saturating_sub(self.last);
-        let longest = self.took.saturating_mul(2);
+        let longest = self.took.min(times().gap_saturated) * 2;
         let missing = FULL_BYTES.saturating_sub(pending);
         !self.blocked
             && elapsed < longest

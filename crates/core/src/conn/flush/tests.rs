@@ -412,5 +412,15 @@ fn the_end_of_a_stream_does_not_count_as_its_pace() {
         rule.decide(now + us(100 + after), 66 * 400, 64, false)
     };
     assert_ne!(decide(&mut rule, 9), Decision::Flush, "a full write is there in a moment");
-    assert_eq!(decide(&mut rule, 201), Decision::Flush, "it is not");
+    assert_eq!(decide(&mut rule, 129), Decision::Flush, "it is not");
+}
+
+#[test]
+fn after_a_flush_that_was_interrupted_nobody_waits_as_long_as_that_took() {
+    let mut rule = FlushRule::default();
+    (0..600).for_each(|_| assert!(rule.count() || rule.since < rule.next));
+    rule.flushed(us(1000), us(11_000), true);
+    // 330 messages in 100 us: 20 KiB.
+    (0..330).for_each(|_| assert!(rule.count() || rule.since < rule.next));
+    assert_eq!(rule.decide(us(11_100), 66 * 330, 64, false), Decision::Flush);
 }
