@@ -244,6 +244,11 @@ impl FlushRule {
         self.restart(1);
     }
 
+    /// Whether messages were published since the last flush.
+    pub(crate) fn has_some(&self) -> bool {
+        self.since > 0
+    }
+
     /// What the last flush of a stream took, in ticks; 0 if it was none.
     pub(crate) fn last_took(&self) -> u64 {
         self.took

@@ -45,6 +45,10 @@ impl Follower {
     fn tight_at(&self) -> u64 {
         (self.limit - self.limit.div_ceil(4)).saturating_add(1)
     }
+
+    fn is_tight(&self) -> bool {
+        self.progress.behind() >= self.tight_at()
+    }
 }
 
 /// The pipes that get the same messages.
@@ -231,6 +235,10 @@ impl Broadcast {
     /// dropped they stay, and there is no room at the mark.
     #[cold]
     fn check(&mut self, pipes: &mut Pipes, lossless: bool, patient: bool) -> bool {
+        if self.rule.has_some() && self.followers.iter().any(Follower::is_tight) {
+            // To all of them, since it would be their turn next.
+            self.flush(clock::ticks());
+        }
         let mut all_have_room = true;
         let mut least = FAR;
         // From the end, since the I/O thread begins at the beginning.
@@ -257,6 +265,8 @@ impl Broadcast {
             least = least.min(far.saturating_sub(behind));
         }
         self.check_at = self.log.messages().wrapping_add(least);
+        // The time that this took, or that was waited for room, is no pause of the sender's.
+        self.rule.resume(clock::ticks());
         all_have_room
     }
 
