@@ -133,7 +133,7 @@ impl FlushRule {
         }
         let (ends, ahead) = self.bursts.look(now, self.since, self.last, self.cost);
         self.bursts.held &= !self.blocked && !reply;
-        let due = due && !self.fills_soon(now, pending);
+        let due = due && (reply || !self.fills_soon(now, pending));
         if due && !self.bursts.held || !self.blocked && (ends || pending >= FULL_BYTES) {
             return Decision::Flush;
         }
@@ -162,9 +162,8 @@ impl FlushRule {
         let elapsed = now.saturating_sub(self.last);
         let longest = self.took.min(times().gap_saturated) * 2;
         let missing = FULL_BYTES.saturating_sub(pending);
-        !self.blocked
-            && elapsed < longest
-            && missing.saturating_mul(elapsed) < pending.saturating_mul(longest)
+        let streams = self.since >= 4 && !self.blocked;
+        streams && elapsed < longest && missing.saturating_mul(elapsed) < pending.saturating_mul(longest)
     }
 
     /// The gap by the size of the last flushes, or what is good for a saturated sender.

@@ -406,11 +406,8 @@ fn the_end_of_a_stream_does_not_count_as_its_pace() {
     let now = us(1000);
     (0..600).for_each(|_| assert!(rule.count() || rule.since < rule.next));
     rule.flushed(now, now + us(100), true);
-    let decide = |rule: &mut FlushRule, after: u64| {
-        rule.count();
-        rule.next = 1;
-        rule.decide(now + us(100 + after), 66 * 400, 64, false)
-    };
+    (0..400).for_each(|_| assert!(rule.count() || rule.since < rule.next));
+    let decide = |rule: &mut FlushRule, after: u64| rule.decide(now + us(100 + after), 66 * 400, 64, false);
     assert_ne!(decide(&mut rule, 9), Decision::Flush, "a full write is there in a moment");
     assert_eq!(decide(&mut rule, 129), Decision::Flush, "it is not");
 }
@@ -420,7 +417,21 @@ fn after_a_flush_that_was_interrupted_nobody_waits_as_long_as_that_took() {
     let mut rule = FlushRule::default();
     (0..600).for_each(|_| assert!(rule.count() || rule.since < rule.next));
     rule.flushed(us(1000), us(11_000), true);
-    // 330 messages in 100 us: 20 KiB.
+    // 330 messages in 100 us: 21 KiB.
     (0..330).for_each(|_| assert!(rule.count() || rule.since < rule.next));
     assert_eq!(rule.decide(us(11_100), 66 * 330, 64, false), Decision::Flush);
+}
+
+#[test]
+fn replies_and_a_few_large_messages_do_not_wait_for_a_full_write() {
+    let decide = |messages: u64, reply: bool| {
+        let mut rule = FlushRule::default();
+        (0..600).for_each(|_| assert!(rule.count() || rule.since < rule.next));
+        rule.flushed(us(1000), us(1030), true);
+        (0..messages).for_each(|_| assert!(rule.count() || rule.since < rule.next));
+        rule.decide(us(1040), 10_000 * messages, 10_000, reply)
+    };
+    assert_eq!(decide(3, false), Decision::Flush);
+    assert_eq!(decide(4, true), Decision::Flush);
+    assert_ne!(decide(4, false), Decision::Flush);
 }
