@@ -347,7 +347,8 @@ impl Intake {
         let mut full = room == 0;
         let mut broken = None;
         while !full {
-            if form.is_none() {
+            // Within a message it would go over all the rest of an unfinished one for each part.
+            if form.is_none() && !in_message {
                 let count = filler.next_short_messages(room - messages, Some(max_msg_size));
                 if count > 0 {
                     (messages, in_message) = (messages + count, false);
