@@ -67,12 +67,10 @@ impl Herd {
             || {
                 // The list is short-lived: the owner, who adds and removes, must not wait for a round.
                 let connections = lock(&self.connections).clone();
-                let mut missed = false;
                 for connection in connections {
-                    missed |= connection.pump_now().is_none();
+                    owner_writes |= connection.pump_now().is_none();
                 }
-                owner_writes = missed;
-                missed
+                owner_writes
             },
         );
         let took = clock::ticks_to_nanos(clock::ticks().saturating_sub(start));

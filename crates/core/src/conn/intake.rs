@@ -446,8 +446,34 @@ fn heed(
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use std::time::Duration;
     use tautline_proto::SocketType;
     use tautline_proto::command::put_subscribe;
+    use tautline_testkit::with_watchdog;
+
+    /// It takes less than a second; if each part made it look at those behind it again, it would be hours.
+    #[test]
+    fn a_message_of_millions_of_parts_is_scanned_once() {
+        with_watchdog(Duration::from_secs(300), "parts", || {
+            let (filler, mut reader) = crate::queue::inbound();
+            let kind = Kind {
+                socket_type: SocketType::Pull,
+                takes_subscriptions: false,
+                takes_replies: false,
+                raw: false,
+                forgets_on_reconnect: false,
+            };
+            let options = Options::new(kind.socket_type, &crate::options::ContextDefaults::default());
+            let mut intake = Intake::new(Sink { filler, newest: None }, 1000, &options, kind);
+            let (stream, _peer) = Stream::pair().unwrap();
+            let mut asked = Asked::default();
+            intake.open(0, Arc::new(stream), None);
+            let parts = [frame::MORE, 0].repeat(8 << 20);
+            assert!(matches!(intake.feed(&parts, &[], &mut asked), Took::Bytes { published: false }));
+            assert!(matches!(intake.feed(&[0, 0], &[], &mut asked), Took::Bytes { published: true }));
+            assert_eq!(std::iter::from_fn(|| reader.skip()).count(), (8 << 20) + 1);
+        });
+    }
 
     /// They do not count as messages, but they are not read without end while the owner is elsewhere.
     #[test]
