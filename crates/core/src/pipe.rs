@@ -10,6 +10,7 @@ mod conflate;
 mod cork;
 mod flush;
 mod follow;
+mod names;
 mod notes;
 mod pace;
 mod part;
@@ -22,6 +23,7 @@ use aside::Aside;
 pub(crate) use bells::Bells;
 pub(crate) use broadcast::{Broadcast, LARGE};
 pub use cork::Cork;
+pub(crate) use names::Found;
 pub(crate) use part::{Body, Part, Received, Target};
 pub(crate) use pipes::{Left, Pipes};
 pub(crate) use traffic::Traffic;
@@ -71,14 +73,11 @@ enum Link {
     Inproc(InprocEnd),
 }
 
-/// The owner's end of the way to one peer. What sending touches comes first (`prefetch`).
+/// The owner's end of the way to one peer. What sending touches comes first (`prefetch`), up to the beginning of the flush rule.
 #[repr(C)]
 pub(crate) struct Pipe {
     outgoing: Outgoing,
     link: Link,
-    flush: FlushRule,
-    /// The connection reads a log, and what is to be sent goes there: this is how far it has come (see `Broadcast`).
-    follows: Option<Arc<Progress>>,
     /// The peer is gone: nothing can be sent, what was received can still be read.
     ended: bool,
     /// Some parts of a message were appended, the last one not yet.
@@ -95,6 +94,9 @@ pub(crate) struct Pipe {
     left: bool,
     /// `takes` has refused a burst.
     burst_refused: bool,
+    flush: FlushRule,
+    /// The connection reads a log, and what is to be sent goes there: this is how far it has come (see `Broadcast`).
+    follows: Option<Arc<Progress>>,
     /// The pipe's name, and where it tells what is to be done before the owner sleeps.
     left_in: Option<(PipeId, Arc<Left>)>,
     incoming: Incoming,
@@ -286,7 +288,7 @@ impl Pipe {
     fn prefetch(slot: &Option<Pipe>) {
         let start = std::ptr::from_ref(slot).cast::<u8>();
         // Also where the slot does not begin with a line.
-        for line in (0..offset_of!(Pipe, incoming) + 63).step_by(64) {
+        for line in (0..offset_of!(Pipe, flush) + 64).step_by(64) {
             prefetch(start.wrapping_add(line));
         }
     }

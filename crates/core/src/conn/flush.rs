@@ -86,8 +86,9 @@ pub(crate) enum Decision {
     Later(Rest),
 }
 
-/// The state of the rule for one pipe.
+/// The state of the rule for one pipe. What each message touches comes first.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(crate) struct FlushRule {
     /// Messages since the last flush.
     since: u32,
@@ -118,6 +119,12 @@ impl FlushRule {
     pub(crate) fn count(&mut self) -> bool {
         self.since += 1;
         self.since >= self.next
+    }
+
+    /// Messages since the last flush, or since the sweep was last left some.
+    #[inline]
+    pub(crate) fn count_so_far(&self) -> u32 {
+        self.since
     }
 
     /// Decides at time `now` (ticks) with `pending` bytes queued, the last message being `len` bytes long. For a `reply` a peer waits.

@@ -7,9 +7,9 @@
 use super::Pattern;
 use super::dealer::probe;
 use super::rotation::{FairQueue, discard};
-use super::routing::{Found, Notices, RoutingIds, put_routing_id};
+use super::routing::{Notices, RoutingIds};
 use crate::error::Error;
-use crate::pipe::{Part, Pipe, PipeId, Pipes, Received, Target};
+use crate::pipe::{Found, Part, Pipe, PipeId, Pipes, Received, Target};
 
 #[cfg(test)]
 mod tests;
@@ -47,8 +47,8 @@ impl Router {
             pipes.close(holder);
         }
         let notify = pipes.options.router_notify;
+        self.ids.insert(pipes, id, routing_id);
         let Some(pipe) = pipes.get(id) else { return };
-        self.ids.insert(pipe, id, routing_id);
         if notify & NOTIFY_CONNECT != 0 && pipe.announces() {
             let routing_id = pipe.routing_id.clone();
             self.notices.push(pipe, &routing_id);
@@ -74,10 +74,7 @@ impl Router {
     /// The first part of a message: finds the peer. The part is not sent on.
     fn address(&mut self, pipes: &mut Pipes, part: &Part<'_>) -> Result<(), Error> {
         let mandatory = pipes.options.router_mandatory;
-        let found = self.ids.find(part.bytes());
-        if let Some(upcoming) = found.and_then(|found| found.upcoming) {
-            pipes.prefetch(upcoming);
-        }
+        let found = self.ids.find(pipes, part.bytes());
         let id = found.map(|found| found.pipe);
         // A message that is not refused but dropped must have every chance.
         let takes = |pipe: &mut Pipe| match mandatory {
@@ -95,6 +92,7 @@ impl Router {
         pipes.begin(to);
         if !pipes.options.router_raw {
             pipes.send_straight_to(to);
+            pipes.begin_as_expected();
             if let (Some(to), Some(Found { again: true, .. })) = (to, found) {
                 pipes.address_straight(part.bytes(), to);
             }
@@ -225,9 +223,8 @@ impl Pattern for Router {
             self.discard_ignored(pipes);
             return Err(Error::Again);
         };
-        let Some(pipe) = pipes.get(id) else { return Err(Error::Again) };
-        let received = put_routing_id(&self.ids, pipe, id, target);
-        self.ids.used(id);
+        let Some(received) = pipes.introduce(id, target) else { return Err(Error::Again) };
+        pipes.names.heard(id);
         pipes.receiving = true;
         let sole = self.incoming.sole();
         pipes.receive_straight_from(sole);

@@ -1,60 +1,22 @@
 //! Peers by name: what ROUTER and STREAM have in common (RFC 28).
 //!
-//! [`RoutingIds`] finds the pipe of a routing id and makes ids for peers that bring none. Programs that have something for each of many
-//! peers mostly have it in the same order every time, so it remembers who came after whom: then a message costs no look at the hash
-//! table, and the next peers' memory is on its way to the cache while this one's message is written. [`Notices`] holds the notifications that
-//! a peer has come or gone, each two parts: the routing id and an empty one.
+//! [`RoutingIds`] finds the pipe of a routing id, in the table only if it is not the expected one (`pipe::names`), and makes ids for
+//! peers that bring none. [`Notices`] holds the notifications that a peer has come or gone, each two parts: the routing id and an empty
+//! one.
 
 use super::hash::SeededHash;
 use crate::message::{Message, Metadata};
-use crate::pipe::{Pipe, PipeId, Pipes, Received, Target};
+use crate::pipe::{Found, Pipe, PipeId, Pipes, Received, Target};
 use crate::sync::Arc;
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 
-/// The names of the pipes that can be addressed. `Pipe::routing_id` holds the name of each.
+/// The names of the pipes that can be addressed. `Pipe::routing_id` holds the name of each, and `Pipes::names` the short ones.
 #[derive(Debug)]
 pub(crate) struct RoutingIds {
     pipes: HashMap<Vec<u8>, PipeId, SeededHash>,
-    /// By number of the pipe.
-    places: Vec<Place>,
-    /// The pipe last used: most messages go where the one before went, or came from.
-    last: Option<PipeId>,
     /// Number of the next id to make.
     next: u32,
-}
-
-/// Longest routing id that is compared in place.
-const SHORT: usize = 27;
-
-/// What is known of a pipe without a look at it: half a cache line.
-#[derive(Debug, Clone, Copy)]
-#[repr(align(32))]
-struct Place {
-    /// Its routing id; empty if it has none, or a long one.
-    name: [u8; SHORT],
-    length: u8,
-    /// The pipe that was addressed after it.
-    next: PipeId,
-}
-
-impl Place {
-    const NOBODY: Place = Place { name: [0; SHORT], length: 0, next: PipeId(u32::MAX) };
-
-    fn name(&self) -> &[u8] {
-        &self.name[..usize::from(self.length)]
-    }
-}
-
-/// A pipe that was found.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Found {
-    /// The pipe.
-    pub(crate) pipe: PipeId,
-    /// Who is likely to be addressed next, and after that.
-    pub(crate) upcoming: Option<[PipeId; 2]>,
-    /// It was the last one before, too.
-    pub(crate) again: bool,
 }
 
 impl Default for RoutingIds {
@@ -62,7 +24,7 @@ impl Default for RoutingIds {
         let hash = SeededHash::default();
         // Ids start anywhere, so that one that outlives this socket does not name a peer of the next.
         let next = hash.hash_one(0_u32) as u32;
-        RoutingIds { pipes: HashMap::with_hasher(hash), places: Vec::new(), last: None, next }
+        RoutingIds { pipes: HashMap::with_hasher(hash), next }
     }
 }
 
@@ -79,48 +41,14 @@ impl RoutingIds {
         }
     }
 
-    /// The pipe of this routing id.
+    /// The pipe of this routing id, to which a message goes.
     #[inline]
-    pub(crate) fn find(&mut self, routing_id: &[u8]) -> Option<Found> {
-        let place = self.last.and_then(|last| self.places.get(last.0 as usize));
-        if let (Some(place), Some(pipe)) = (place, self.last) {
-            if place.name() == routing_id && !routing_id.is_empty() {
-                return Some(Found { pipe, upcoming: None, again: true });
-            }
-            let pipe = place.next;
-            if let Some(found) = self.places.get(pipe.0 as usize)
-                && found.name() == routing_id
-                && !routing_id.is_empty()
-            {
-                self.last = Some(pipe);
-                let after = self.places.get(found.next.0 as usize).map(|next| [found.next, next.next]);
-                return Some(Found { pipe, upcoming: after, again: false });
-            }
-        }
-        self.look_up(routing_id)
-    }
-
-    fn look_up(&mut self, routing_id: &[u8]) -> Option<Found> {
-        let pipe = *self.pipes.get(routing_id)?;
-        if let Some(last) = self.last
-            && let Some(place) = self.places.get_mut(last.0 as usize)
-        {
-            place.next = pipe;
-        }
-        self.last = Some(pipe);
-        Some(Found { pipe, upcoming: None, again: false })
-    }
-
-    /// The routing id of a pipe, if it has a short one.
-    #[inline]
-    pub(crate) fn short_name(&self, pipe: PipeId) -> Option<&[u8]> {
-        self.places.get(pipe.0 as usize).map(Place::name).filter(|name| !name.is_empty())
-    }
-
-    /// Something came from this pipe, which has a name: the next message is likely to go there.
-    #[inline]
-    pub(crate) fn used(&mut self, pipe: PipeId) {
-        self.last = Some(pipe);
+    pub(crate) fn find(&self, pipes: &mut Pipes, routing_id: &[u8]) -> Option<Found> {
+        pipes.find_expected(routing_id).or_else(|| {
+            let pipe = self.holder(routing_id)?;
+            pipes.names.addressed(pipe);
+            Some(Found { pipe, again: false })
+        })
     }
 
     /// The pipe of this routing id, looked up without remembering it.
@@ -129,34 +57,21 @@ impl RoutingIds {
     }
 
     /// Names a pipe. The name must be free.
-    pub(crate) fn insert(&mut self, pipe: &mut Pipe, id: PipeId, routing_id: Vec<u8>) {
-        let number = id.0 as usize;
-        if number >= self.places.len() {
-            self.places.resize(number + 1, Place::NOBODY);
-        }
-        let mut place = Place::NOBODY;
-        if let Some(name) = place.name.get_mut(..routing_id.len()) {
-            name.copy_from_slice(&routing_id);
-            place.length = routing_id.len() as u8;
-        }
-        self.places[number] = place;
+    pub(crate) fn insert(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: Vec<u8>) {
+        let Some(pipe) = pipes.get(id) else { return };
         pipe.routing_id.clone_from(&routing_id);
+        pipes.names.insert(id, &routing_id);
         self.pipes.insert(routing_id, id);
     }
 
     /// Takes the name of a pipe back, if it has one.
     pub(crate) fn remove(&mut self, pipes: &mut Pipes, id: PipeId) -> Option<Vec<u8>> {
-        if self.last == Some(id) {
-            self.last = None;
-        }
         let routing_id = std::mem::take(&mut pipes.get(id)?.routing_id);
         if self.holder(&routing_id) != Some(id) {
             return None;
         }
         self.pipes.remove(&routing_id);
-        if let Some(place) = self.places.get_mut(id.0 as usize) {
-            *place = Place::NOBODY;
-        }
+        pipes.names.remove(id);
         Some(routing_id)
     }
 
@@ -164,12 +79,6 @@ impl RoutingIds {
     pub(crate) fn iter(&self) -> impl Iterator<Item = PipeId> {
         self.pipes.values().copied()
     }
-}
-
-/// Delivers the routing id of `pipe`, which is `id`, as a first part, with the properties of its peer.
-#[inline]
-pub(crate) fn put_routing_id(ids: &RoutingIds, pipe: &Pipe, id: PipeId, target: &mut Target<'_>) -> Received {
-    pipe.introduce(ids.short_name(id).unwrap_or(&pipe.routing_id), target)
 }
 
 /// Notifications that peers have come or gone, in order.

@@ -5,7 +5,7 @@
 
 use super::Pattern;
 use super::rotation::FairQueue;
-use super::routing::{Notices, RoutingIds, put_routing_id};
+use super::routing::{Notices, RoutingIds};
 use crate::error::Error;
 use crate::pipe::{Part, PipeId, Pipes, Received, Target};
 
@@ -53,11 +53,11 @@ impl Pattern for Stream {
         let chosen = std::mem::take(&mut pipe.routing_id);
         if chosen.is_empty() || self.ids.holder(&chosen).is_some() {
             let made = self.ids.make();
-            self.ids.insert(pipe, id, made.clone());
+            self.ids.insert(pipes, id, made.clone());
             // How a program learns the id of the peer it has just connected to: ZMQ_ROUTING_ID tells it.
             pipes.options_mut().routing_id = made;
         } else {
-            self.ids.insert(pipe, id, chosen);
+            self.ids.insert(pipes, id, chosen);
         }
         self.incoming.attach(id);
     }
@@ -87,7 +87,7 @@ impl Pattern for Stream {
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
         if !self.sending {
             if part.more {
-                let id = self.ids.find(part.bytes()).ok_or(Error::HostUnreachable)?.pipe;
+                let id = self.ids.find(pipes, part.bytes()).ok_or(Error::HostUnreachable)?.pipe;
                 let Some(pipe) = pipes.get(id) else { return Err(Error::HostUnreachable) };
                 if !pipe.can_send() {
                     // Nobody reads what is sent to a peer that has gone, so waiting for room would never end.
@@ -128,9 +128,8 @@ impl Pattern for Stream {
             return Ok(received);
         }
         let id = self.incoming.select(pipes).ok_or(Error::Again)?;
-        let Some(pipe) = pipes.get(id) else { return Err(Error::Again) };
-        let received = put_routing_id(&self.ids, pipe, id, target);
-        self.ids.used(id);
+        let Some(received) = pipes.introduce(id, target) else { return Err(Error::Again) };
+        pipes.names.heard(id);
         pipes.receiving = true;
         Ok(received)
     }

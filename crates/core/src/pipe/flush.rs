@@ -9,6 +9,9 @@ use crate::conn::{Connection, Flushed};
 use crate::sync::{Arc, lock};
 use tautline_io::clock;
 
+/// As many messages are left to a sweep that is about to come by without a look at anything else.
+const SWEPT_UNSEEN: u32 = 16;
+
 /// Writes what is queued, if nobody else is writing; a lean queue that is empty then gives up its memory.
 fn write_out(connection: &Arc<Connection>, outgoing: &mut Outgoing, lean: bool) -> Option<Flushed> {
     match outgoing {
@@ -130,6 +133,9 @@ impl Pipe {
 
     #[inline(never)]
     fn flush_by_rule(&mut self, len: usize, patient: bool) {
+        if self.is_left_to_sweep() {
+            return;
+        }
         if self.is_corked() {
             if !self.has_full_write() {
                 self.leave();
@@ -180,6 +186,15 @@ impl Pipe {
     /// Whether the peer waits for the message just sent: it had sent something, and nothing more than that.
     fn is_reply(&self) -> bool {
         self.answering && matches!(&self.incoming, Incoming::Queue(reader) if !reader.has_more())
+    }
+
+    /// Whether the sweep that will come by takes what was published, too. How much that is, only the other way finds out, every few messages.
+    #[inline]
+    fn is_left_to_sweep(&self) -> bool {
+        !self.answering
+            && self.flush.count_so_far() < SWEPT_UNSEEN
+            && (self.unrested || !self.lean)
+            && matches!(&self.link, Link::Wire(connection) if connection.swept.is_set())
     }
 
     /// In a crowd: the sweep writes what is queued. False: it is enough for a write of its own, or the crowd is over.

@@ -1,8 +1,9 @@
 //! The pipes of one socket, by their names: the half of a socket that its pattern works on.
 
 use super::cork::Cork;
+use super::names::{self, Found, Key, Names};
 use super::straight::Straight;
-use super::{Part, Pipe, PipeId, Traffic};
+use super::{Part, Pipe, PipeId, Received, Target, Traffic};
 use crate::conn::IoSide;
 use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
@@ -36,6 +37,8 @@ struct Past {
 pub(crate) struct Pipes {
     pub(super) slots: Vec<Option<Pipe>>,
     pub(super) straight: Straight,
+    /// The names of the pipes that a pattern addresses by name.
+    pub(crate) names: Names,
     /// A message has been begun to be received: the next part is of it.
     pub(crate) receiving: bool,
     vacant: Vec<u32>,
@@ -63,6 +66,7 @@ impl Pipes {
         Pipes {
             slots: Vec::new(),
             straight: Straight::default(),
+            names: Names::new(),
             receiving: false,
             vacant: Vec::new(),
             closing: Vec::new(),
@@ -84,16 +88,41 @@ impl Pipes {
         self.slots.get_mut(id.0 as usize)?.as_mut()
     }
 
-    /// Messages for these pipes are likely to come, for the first one at once: brings what they will touch into the cache. (A message to
-    /// one of thousands of pipes costs little more than the time that memory takes.)
+    /// The pipe of this name, if it is the expected one. Those likely to be addressed after it are brought into the cache, as far as a
+    /// message will touch them. (One to one of thousands of pipes costs little more than the time that memory takes.)
     #[inline]
-    pub(crate) fn prefetch(&self, [next, after]: [PipeId; 2]) {
-        if let Some(slot) = self.slots.get(after.0 as usize) {
-            Pipe::prefetch(slot);
+    pub(crate) fn find_expected(&mut self, name: &[u8]) -> Option<Found> {
+        self.find_by_key(Key::of(name), name)
+    }
+
+    #[inline(always)]
+    pub(super) fn find_by_key(&mut self, key: Key, name: &[u8]) -> Option<Found> {
+        if name.is_empty() {
+            return None;
         }
-        if let Some(Some(pipe)) = self.slots.get(next.0 as usize) {
-            pipe.prefetch_queue();
+        let found = self.names.find(key)?;
+        if !key.is_whole() && self.get(found.pipe)?.routing_id != name {
+            return None;
         }
+        if !found.again
+            && let Some([second, third]) = self.names.upcoming(found.pipe)
+        {
+            if let Some(slot) = self.slots.get(third.0 as usize) {
+                Pipe::prefetch(slot);
+            }
+            if let Some(Some(pipe)) = self.slots.get(second.0 as usize) {
+                pipe.prefetch_queue();
+            }
+        }
+        Some(found)
+    }
+
+    /// Delivers the name of this pipe's peer as a first part, with the properties of the peer, if the pipe is there.
+    #[inline]
+    pub(crate) fn introduce(&self, id: PipeId, target: &mut Target<'_>) -> Option<Received> {
+        let pipe = self.slots.get(id.0 as usize)?.as_ref()?;
+        let mut room = [0; names::WHOLE];
+        Some(pipe.introduce(self.names.get(id, &mut room).unwrap_or(&pipe.routing_id), target))
     }
 
     /// The socket's options, to change one.

@@ -6,6 +6,7 @@
 //! so again or not. A pattern that changes its mind in any other call takes its word back (`ask_where_to`). What a pattern must know of a message that ends this way therefore stands here: whether one has been begun, and
 //! where it goes.
 
+use super::names::{Found, Key};
 use super::{Incoming, Part, Pipe, PipeId, Pipes, Received, Target};
 use crate::sync::Arc;
 
@@ -14,19 +15,17 @@ const NOBODY: PipeId = PipeId(u32::MAX);
 /// Where parts go that are dropped.
 const NOWHERE: PipeId = PipeId(u32::MAX - 1);
 
-/// Longest name of a peer that is addressed straight.
-const NAME: usize = 16;
-
 /// The pipes that are sent to and received from straight.
 pub(super) struct Straight {
     out: PipeId,
     incoming: PipeId,
     /// The destination of a message of which some parts were sent.
     begun: PipeId,
-    /// The pipe of the peer with this name.
+    /// The pipe of the peer with this name, which its key tells from all others.
     addressed: PipeId,
-    name: [u8; NAME],
-    name_len: u8,
+    name: Key,
+    /// A message that begins with the expected name goes to its pipe.
+    as_expected: bool,
     /// Before a message of this pipe comes the name of its peer.
     introduced: PipeId,
     /// What the pipe that is sent to has to say comes first.
@@ -40,8 +39,8 @@ impl Default for Straight {
             incoming: NOBODY,
             begun: NOBODY,
             addressed: NOBODY,
-            name: [0; NAME],
-            name_len: 0,
+            name: Key::NONE,
+            as_expected: false,
             introduced: NOBODY,
             listens: false,
         }
@@ -75,11 +74,22 @@ impl Pipes {
     /// goes there, too, if there is room for sure.
     #[inline]
     pub(crate) fn address_straight(&mut self, name: &[u8], pipe: PipeId) {
-        if let Some(room) = self.straight.name.get_mut(..name.len()).filter(|room| !room.is_empty()) {
-            room.copy_from_slice(name);
-            self.straight.name_len = name.len() as u8;
+        self.address_by_key(Key::of(name), pipe);
+    }
+
+    #[inline]
+    fn address_by_key(&mut self, name: Key, pipe: PipeId) {
+        if name.is_whole() {
+            self.straight.name = name;
             self.straight.addressed = pipe;
         }
+    }
+
+    /// For a pattern that is sending a message to a peer by name: the next one begins with the name of one, too, and goes there, if the name
+    /// is the expected one and there is room for sure.
+    #[inline]
+    pub(crate) fn begin_as_expected(&mut self) {
+        self.straight.as_expected = true;
     }
 
     /// For a pattern that has just delivered the name of this pipe's peer, and will do so before each message of it: also before the next
@@ -106,6 +116,7 @@ impl Pipes {
         self.ask_where_to();
         self.ask_where_from();
         self.straight.addressed = NOBODY;
+        self.straight.as_expected = false;
         self.straight.introduced = NOBODY;
     }
 
@@ -150,14 +161,35 @@ impl Pipes {
     /// Begins a message with a name, if the pattern need not be asked whose that is.
     #[inline(always)]
     pub(crate) fn begin_straight(&mut self, name: &[u8]) -> bool {
-        let Straight { addressed, begun, .. } = self.straight;
-        let Some(Some(pipe)) = self.slots.get(addressed.0 as usize) else { return false };
-        let known = begun == NOBODY && pipe.has_room_for_sure() && self.straight.is_named(name);
-        if known {
+        let Straight { addressed, begun, as_expected, .. } = self.straight;
+        if begun != NOBODY {
+            return false;
+        }
+        let key = Key::of(name);
+        if key == self.straight.name
+            && let Some(Some(pipe)) = self.slots.get(addressed.0 as usize)
+            && pipe.has_room_for_sure()
+        {
             self.begin(Some(addressed));
             self.send_straight_to(Some(addressed));
+            return true;
         }
-        known
+        as_expected && self.begin_expected(key, name)
+    }
+
+    /// The same, if the name is the expected one. Apart, so that it costs the others no registers.
+    #[inline(never)]
+    fn begin_expected(&mut self, key: Key, name: &[u8]) -> bool {
+        let Some(Found { pipe: id, again }) = self.find_by_key(key, name) else { return false };
+        let takes = self.get(id).is_some_and(|pipe| pipe.has_room_for_sure());
+        if takes {
+            if again {
+                self.address_by_key(key, id);
+            }
+            self.begin(Some(id));
+            self.send_straight_to(Some(id));
+        }
+        takes
     }
 
     /// Sends the last part of a message, not a long one, if the pattern need not be asked and there is room.
@@ -208,24 +240,6 @@ impl Pipes {
         self.receiving = true;
         self.straight.incoming = introduced;
         Some(received)
-    }
-}
-
-impl Straight {
-    /// Whether this is the name of the addressed peer: a few loads for what would be a call of `memcmp`.
-    #[inline(always)]
-    fn is_named(&self, name: &[u8]) -> bool {
-        let len = usize::from(self.name_len);
-        let Some(mine) = self.name.get(..len).filter(|_| name.len() == len) else { return false };
-        match len {
-            8.. => {
-                mine.first_chunk::<8>() == name.first_chunk() && mine.last_chunk::<8>() == name.last_chunk()
-            }
-            4.. => {
-                mine.first_chunk::<4>() == name.first_chunk() && mine.last_chunk::<4>() == name.last_chunk()
-            }
-            _ => mine == name,
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::producer::Producer;
 use super::segment::trace;
 use crate::message::{Message, copy_words};
 use crate::sync::atomic::Ordering;
-use crate::sync::prefetch;
+use crate::sync::{prefetch, prefetch_to_write};
 use tautline_proto::frame;
 
 /// Frames up to this length are kept in one piece, at the price of some unused room at the end of a segment.
@@ -269,8 +269,10 @@ impl FrameWriter {
     /// Brings what the next message writes to into the cache.
     #[inline]
     pub(crate) fn prefetch(&self) {
-        prefetch(self.end.at);
-        prefetch(&raw const self.end.shared.tail);
+        // A short message; it may lie across the end of a line.
+        prefetch_to_write(self.end.at);
+        prefetch_to_write(self.end.at.wrapping_add(64));
+        prefetch_to_write(&raw const self.end.shared.tail);
         prefetch(&raw const self.end.shared.head);
     }
 

@@ -194,6 +194,107 @@ fn a_name_means_whoever_has_it() {
     }
 }
 
+/// Names that are told apart in different ways; the last ones begin and end alike.
+const NAMES: [&str; 8] = [
+    "a",
+    "b",
+    "seven77",
+    "eight888",
+    "exactly-sixteen!",
+    "all begin 1 and end alike",
+    "all begin 2 and end alike",
+    "all begin 3 and end alike",
+];
+
+#[test]
+fn who_is_addressed_in_the_usual_order_is_found_without_the_pattern() {
+    let bench = Bench::new();
+    let mut router = bench.context.socket(SocketType::Router).unwrap();
+    router.bind("inproc://straight").unwrap();
+    let mut dealers = NAMES.map(|name| bench.connect_as(SocketType::Dealer, name.as_bytes()));
+    let whole = |name: &&&str| name.len() <= 16;
+    for _ in 0..2 {
+        for name in &NAMES {
+            send(&mut router, &[name.as_bytes(), b"x"]);
+        }
+    }
+    for name in NAMES.iter().filter(whole) {
+        assert!(router.pipes.begin_straight(name.as_bytes()), "{name}");
+        send(&mut router, &[b"y"]);
+    }
+    assert!(!router.pipes.begin_straight(NAMES[0].as_bytes()), "not the next one");
+    assert!(!router.pipes.begin_straight(b""));
+    // Whom it has just heard a router answers.
+    send(&mut dealers[2], &[b"question"]);
+    assert_eq!(parts(&mut router), ["seven77+", "question"]);
+    assert!(router.pipes.begin_straight(NAMES[2].as_bytes()));
+    assert!(!router.pipes.begin_straight(NAMES[2].as_bytes()), "that is a part of the message");
+    send(&mut router, &[b"answer"]);
+    for (dealer, name) in dealers.iter_mut().zip(&NAMES) {
+        let expected = match name.len() {
+            7 => &["x", "x", "y", "answer"][..],
+            ..=16 => &["x", "x", "y"],
+            _ => &["x", "x"],
+        };
+        assert_eq!(parts(dealer), expected, "{name}");
+    }
+}
+
+#[test]
+fn in_whatever_order_each_peer_gets_what_it_is_sent() {
+    for seed in 0..20 {
+        let mut random = tautline_testkit::XorShift::new(seed);
+        let bench = Bench::new();
+        let mut router = bench.context.socket(SocketType::Router).unwrap();
+        router.set_option(ROUTER_MANDATORY, &1_i32.to_ne_bytes()).unwrap();
+        router.set_option(MARKS[0], &3_i32.to_ne_bytes()).unwrap();
+        router.bind("inproc://straight").unwrap();
+        let connect = |name: &str| {
+            let mut dealer = bench.context.socket(SocketType::Dealer).unwrap();
+            dealer.set_option(ROUTING_ID, name.as_bytes()).unwrap();
+            dealer.set_option(MARKS[1], &3_i32.to_ne_bytes()).unwrap();
+            dealer.connect("inproc://straight").unwrap();
+            dealer
+        };
+        let mut dealers = NAMES.map(|name| Some(connect(name)));
+        let mut sent = NAMES.map(|_| Vec::new());
+        let mut next = 0;
+        for number in 0..2000 {
+            let step = random.below(40);
+            // Mostly in order.
+            next = if step < 30 { next + 1 } else { random.below(100) } % NAMES.len();
+            let name = NAMES[next].as_bytes();
+            match step {
+                0 => dealers[next] = None,
+                1 if dealers[next].is_none() => {
+                    (dealers[next], sent[next]) = (Some(connect(NAMES[next])), Vec::new());
+                }
+                2..8 => {
+                    let Some(dealer) = &mut dealers[next] else { continue };
+                    assert_eq!(parts(dealer), std::mem::take(&mut sent[next]));
+                }
+                8..10 => {
+                    let Some(dealer) = &mut dealers[next] else { continue };
+                    send(dealer, &[b"question"]);
+                    assert_eq!(parts(&mut router), [format!("{}+", NAMES[next]), "question".into()]);
+                }
+                _ => match router.send(name, Flags(Flags::DONTWAIT.0 | Flags::MORE.0)) {
+                    Ok(()) => {
+                        let body = format!("{number}");
+                        send(&mut router, &[body.as_bytes()]);
+                        assert!(dealers[next].is_some());
+                        sent[next].push(body);
+                    }
+                    Err(Error::Again) => assert!(sent[next].len() >= 5, "{} messages wait", sent[next].len()),
+                    Err(error) => {
+                        assert_eq!((error, dealers[next].is_none()), (Error::HostUnreachable, true));
+                    }
+                },
+            }
+        }
+    }
+}
+
 #[test]
 fn a_router_tells_whose_each_message_is() {
     let bench = Bench::new();

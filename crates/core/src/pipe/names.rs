@@ -1,0 +1,223 @@
+//! The short names of a socket's peers, and the order in which they are addressed.
+//!
+//! Programs that have something for each of many peers mostly have it in the same order every time, and a server answers whom it has
+//! just heard. So who came after whom is remembered: then a message costs no look at a hash table, and the next peers' memory is on
+//! its way to the cache while this one's message is written.
+
+use super::PipeId;
+
+/// Longest name that its key says everything about.
+pub(super) const WHOLE: usize = 16;
+
+/// What is compared of a name: two words, which lie over each other in a short one, or one, and the length. 0 for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Key {
+    first: u64,
+    last: u64,
+    length: u32,
+}
+
+impl Key {
+    pub(super) const NONE: Key = Key { first: 0, last: 0, length: 0 };
+
+    /// A few loads, for what would be a call of `memcmp` for each name that it is compared with.
+    ///
+    /// The short ones, byte by byte: a program has often just put such a name together of a byte and a number, and to load both at once would
+    /// have to wait until all that was stored before is in the cache.
+    #[inline(always)]
+    pub(super) fn of(name: &[u8]) -> Key {
+        let (first, last) = match (name.first_chunk(), name.last_chunk()) {
+            (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+            _ => (name.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)), 0),
+        };
+        Key { first, last, length: name.len() as u32 }
+    }
+
+    /// Whether there is only one name with this key.
+    #[inline(always)]
+    pub(super) fn is_whole(&self) -> bool {
+        self.length as usize <= WHOLE
+    }
+
+    /// The name, if the key says everything about it: `room` is for that.
+    #[inline]
+    fn name<'a>(&self, room: &'a mut [u8; WHOLE]) -> Option<&'a [u8]> {
+        let length = self.length as usize;
+        match length {
+            1..8 => {
+                room[..8].copy_from_slice(&self.first.to_be_bytes());
+                room.get(8 - length..8)
+            }
+            8..=WHOLE => {
+                room[..8].copy_from_slice(&self.first.to_le_bytes());
+                room[length - 8..length].copy_from_slice(&self.last.to_le_bytes());
+                room.get(..length)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What is known of a pipe without a look at it.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// Of its name, if it has one.
+    key: Key,
+    /// The pipe that was addressed after it.
+    next: PipeId,
+}
+
+impl Place {
+    const NOBODY: Place = Place { key: Key::NONE, next: PipeId(u32::MAX) };
+}
+
+/// The names of some pipes.
+#[derive(Debug)]
+pub(crate) struct Names {
+    /// By number of the pipe.
+    places: Vec<Place>,
+    /// The pipe last used: most messages go where the one before went, or came from.
+    last: PipeId,
+}
+
+/// A pipe that was found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    /// The pipe.
+    pub(crate) pipe: PipeId,
+    /// It was the last one before, too.
+    pub(crate) again: bool,
+}
+
+impl Names {
+    /// No names yet.
+    pub(super) fn new() -> Self {
+        Names { places: Vec::new(), last: Place::NOBODY.next }
+    }
+
+    #[inline]
+    fn place(&self, pipe: PipeId) -> Option<&Place> {
+        self.places.get(pipe.0 as usize)
+    }
+
+    /// The pipe of a name with this key, if it is the one last used, or the one that was addressed after that the time before.
+    #[inline(always)]
+    pub(super) fn find(&mut self, key: Key) -> Option<Found> {
+        let last = self.place(self.last)?;
+        if last.key == key {
+            return Some(Found { pipe: self.last, again: true });
+        }
+        let pipe = last.next;
+        let found = self.place(pipe)?.key == key;
+        found.then(|| {
+            self.last = pipe;
+            Found { pipe, again: false }
+        })
+    }
+
+    /// The second and the third pipe that are likely to be addressed after this one.
+    #[inline]
+    pub(super) fn upcoming(&self, pipe: PipeId) -> Option<[PipeId; 2]> {
+        let second = self.place(self.place(pipe)?.next)?.next;
+        Some([second, self.place(second)?.next])
+    }
+
+    /// This pipe is addressed now: the next time it is expected after the same one as now.
+    pub(crate) fn addressed(&mut self, pipe: PipeId) {
+        if let Some(place) = self.places.get_mut(self.last.0 as usize) {
+            place.next = pipe;
+        }
+        self.last = pipe;
+    }
+
+    /// Something came from this pipe, which has a name: the next message is likely to go there.
+    #[inline]
+    pub(crate) fn heard(&mut self, pipe: PipeId) {
+        self.last = pipe;
+    }
+
+    /// The name of a pipe, without a look at the pipe, if it has a short one.
+    #[inline]
+    pub(super) fn get<'a>(&self, pipe: PipeId, room: &'a mut [u8; WHOLE]) -> Option<&'a [u8]> {
+        self.place(pipe)?.key.name(room)
+    }
+
+    /// Names a pipe.
+    pub(crate) fn insert(&mut self, pipe: PipeId, name: &[u8]) {
+        let number = pipe.0 as usize;
+        if number >= self.places.len() {
+            self.places.resize(number + 1, Place::NOBODY);
+        }
+        self.places[number] = Place { key: Key::of(name), ..Place::NOBODY };
+    }
+
+    /// Takes the name of a pipe back.
+    pub(crate) fn remove(&mut self, pipe: PipeId) {
+        if self.last == pipe {
+            self.last = Place::NOBODY.next;
+        }
+        if let Some(place) = self.places.get_mut(pipe.0 as usize) {
+            *place = Place::NOBODY;
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn found(names: &mut Names, name: &[u8]) -> Option<(u32, bool)> {
+        names.find(Key::of(name)).map(|found| (found.pipe.0, found.again))
+    }
+
+    #[test]
+    fn who_was_addressed_after_whom_is_remembered() {
+        let mut names = Names::new();
+        let name = |number: u32| vec![b'a'; number as usize];
+        for number in 1..=27 {
+            names.insert(PipeId(number), &name(number));
+        }
+        assert_eq!(found(&mut names, &name(1)), None, "the first time nobody knows");
+        for number in (1..=27).chain([1]) {
+            names.addressed(PipeId(number));
+        }
+        for number in 2..=27 {
+            assert_eq!(found(&mut names, &name(number)), Some((number, false)));
+            assert_eq!(found(&mut names, &name(number)), Some((number, true)));
+        }
+        assert_eq!(found(&mut names, &name(2)), None, "out of order");
+        assert_eq!(names.upcoming(PipeId(25)), Some([PipeId(27), PipeId(1)]));
+        names.heard(PipeId(7));
+        assert_eq!(found(&mut names, &name(7)), Some((7, true)));
+    }
+
+    #[test]
+    fn the_keys_of_short_names_tell_them_apart() {
+        for length in 1..=WHOLE {
+            let name: Vec<u8> = (1..=length as u8).collect();
+            assert!(Key::of(&name).is_whole());
+            assert_eq!(Key::of(&name[..]).name(&mut [0; WHOLE]), Some(&name[..]));
+            for place in 0..length {
+                let mut other = name.clone();
+                other[place] = 0;
+                assert_ne!(Key::of(&name), Key::of(&other), "place {place} of {length}");
+            }
+            assert_ne!(Key::of(&vec![0; length]), Key::of(&vec![0; length + 1]));
+        }
+        assert!(!Key::of(&[0; WHOLE + 1]).is_whole());
+    }
+
+    #[test]
+    fn a_name_that_was_taken_back_names_nobody() {
+        let mut names = Names::new();
+        names.insert(PipeId(0), b"zero");
+        names.insert(PipeId(3), b"three");
+        names.addressed(PipeId(0));
+        names.addressed(PipeId(3));
+        names.heard(PipeId(0));
+        names.remove(PipeId(3));
+        assert_eq!(found(&mut names, b"three"), None);
+        names.remove(PipeId(0));
+        assert_eq!(found(&mut names, b"zero"), None);
+    }
+}
