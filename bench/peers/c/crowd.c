@@ -75,6 +75,8 @@ static int connect_to(const char *endpoint)
         if (descriptor < 0 || connect(descriptor, (struct sockaddr *) &address, sizeof address) != 0)
             fail("crowd: connect");
         setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        /* Who comes by the thousand leaves without TIME-WAIT: else there would soon be no port to listen at. */
+        setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
         return descriptor;
     }
     struct sockaddr_un address = {.sun_family = AF_UNIX};
