@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::dirty::Mark;
-use super::flush::Rest;
 use super::intake::{Asked, Intake, Newest, Sink, Took};
 use super::link::{IoSide, NewPipe, News, SharedStage, SocketInbox};
 use super::pump::{Flushed, Pump, Source};
@@ -17,6 +16,7 @@ use tautline_io::net::{Family, Stream};
 use tautline_io::reactor::Token;
 use tautline_proto::{SocketType, command};
 
+mod later;
 mod pause;
 
 /// What a connection must know of the socket type it works for.
@@ -260,25 +260,33 @@ impl Connection {
 
     /// Writes what is queued, if nobody else is writing (`None`). Does not arm write interest.
     pub(crate) fn try_flush(self: &Arc<Self>) -> Option<Flushed> {
-        self.flush_some(u64::MAX)
+        self.flush_with(u64::MAX, None, &mut 0)
     }
 
-    /// As `try_flush`, but not much more than `most` bytes of the queue: then `Flushed::Partly`.
-    pub(crate) fn flush_some(self: &Arc<Self>, most: u64) -> Option<Flushed> {
-        self.flush_with(most, None)
+    /// As `try_flush`, but not much more than `most` bytes of the queue: then `Flushed::Partly`. What the kernel has taken is added to
+    /// `taken`.
+    pub(crate) fn flush_some(self: &Arc<Self>, most: u64, taken: &mut u64) -> Option<Flushed> {
+        self.flush_with(most, None, taken)
     }
 
     /// Owner: as `try_flush`. If all is written the queue, whose other end is `writer`, gives up its memory: nobody else has a hold of it now.
     pub(crate) fn flush_and_rest(self: &Arc<Self>, writer: &mut FrameWriter) -> Option<Flushed> {
-        self.flush_with(u64::MAX, Some(writer))
+        self.flush_with(u64::MAX, Some(writer), &mut 0)
     }
 
-    fn flush_with(self: &Arc<Self>, most: u64, mut writer: Option<&mut FrameWriter>) -> Option<Flushed> {
+    fn flush_with(
+        self: &Arc<Self>,
+        most: u64,
+        mut writer: Option<&mut FrameWriter>,
+        taken: &mut u64,
+    ) -> Option<Flushed> {
         let mut result = None;
         loop {
             let (flushed, session) = match self.pump.try_lock() {
                 Ok(mut pump) => {
+                    let before = pump.taken.bytes;
                     let flushed = pump.flush(most, &mut |out| self.take_control(out));
+                    *taken += pump.taken.bytes.wrapping_sub(before);
                     if let (Flushed::Drained, Some(writer)) = (flushed, writer.as_deref_mut()) {
                         pump.rest(writer);
                     }
@@ -394,57 +402,6 @@ impl Connection {
         }
     }
 
-    /// Has the I/O thread look after what stays queued. One load if it does already.
-    #[inline]
-    pub(crate) fn watch_residual(self: &Arc<Self>) {
-        // Pairs with the fence in the timer's disarming: it clears the flag and then looks at the queue's tail once more.
-        fence(SeqCst);
-        if !self.residual_armed.load(Relaxed) && !self.residual_armed.swap(true, AcqRel) {
-            self.io.watch_residual(self, true);
-        }
-    }
-
-    /// Owner: the same, at `now` (ticks). True if that took longer than a few nanoseconds.
-    #[inline]
-    pub(crate) fn leave_to_residual(self: &Arc<Self>, now: u64, rest: Rest) -> bool {
-        // Relaxed: a guess at what the owner does; whoever acts on a stale one writes a little early or late.
-        self.worked_at.store((now & !1) | u64::from(rest == Rest::Foreseen), Relaxed);
-        fence(SeqCst);
-        let watched = self.residual_armed.load(Relaxed) || self.residual_armed.swap(true, AcqRel);
-        let soon = rest == Rest::Unforeseen;
-        if !watched {
-            self.io.watch_residual(self, soon);
-        } else if soon {
-            self.io.hurry_residual();
-        }
-        !watched || soon
-    }
-
-    /// Owner: has written all that was queued, at `now` (ticks), and may go on.
-    #[inline]
-    pub(crate) fn note_work(&self, now: u64) {
-        if self.residual_armed.load(Relaxed) {
-            let foreseen = self.worked_at.load(Relaxed) & 1;
-            self.worked_at.store((now & !1) | foreseen, Relaxed);
-        }
-    }
-
-    /// When the owner was last at work, in clock ticks, and whether it foresaw when it would write what it left queued.
-    pub(crate) fn worked_at(&self) -> (u64, bool) {
-        let worked_at = self.worked_at.load(Relaxed);
-        (worked_at & !1, worked_at & 1 != 0)
-    }
-
-    /// Owner: leaves what is queued to the sweep, if it is not already; the round of the sweep.
-    pub(crate) fn leave_to_sweep(self: &Arc<Self>) -> Option<u32> {
-        self.swept.set().then(|| self.io.write_soon(self))
-    }
-
-    /// Whether the sweep has nothing to do just now.
-    pub(crate) fn sweeper_is_idle(&self) -> bool {
-        self.io.sweeper_is_idle()
-    }
-
     /// Whether something is queued that the kernel does not have, or a control frame waits. Takes the pump's lock; true if it is held.
     pub(crate) fn has_pending(&self) -> bool {
         self.has_control.load(Acquire)
@@ -461,7 +418,7 @@ impl Connection {
 
     /// Grows with every write that the kernel has taken.
     pub(crate) fn writes(&self) -> u32 {
-        lock(&self.pump).writes
+        lock(&self.pump).taken.writes
     }
 
     /// The stream to wait on for room, if a session is open.

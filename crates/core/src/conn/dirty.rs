@@ -75,6 +75,11 @@ impl<T> DirtyList<T> {
         !lock(&self.0).awake
     }
 
+    /// How many wait for the next round.
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.0).items.len()
+    }
+
     /// Sweeper: moves the list to `out`, which is empty, and clears the marks. Whatever is published before a sender sees its mark
     /// cleared is visible to the caller afterwards. False: there was nothing, the sweeper may sleep until it is woken.
     pub(crate) fn take(&self, out: &mut Vec<T>, mark: impl Fn(&T) -> &Mark) -> bool {

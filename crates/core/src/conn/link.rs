@@ -157,6 +157,8 @@ pub(crate) trait IoSide: Send + Sync {
     fn serves_many(&self) -> bool;
     /// Whether the sweep has nothing to do just now.
     fn sweeper_is_idle(&self) -> bool;
+    /// The owner is going to sleep: what it has left to the sweep is written now.
+    fn hurry_sweep(&self);
     /// Messages were published to inproc receivers that may sleep: wake them soon if the owner does not.
     fn ring_later(&self, summons: &Arc<Summons>);
     /// The kernel's buffer is full: pump when it is writable again. `idle` is what the reactor has to tell besides.

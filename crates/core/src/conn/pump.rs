@@ -57,8 +57,21 @@ pub(super) struct Pump {
     pub(super) session: u32,
     /// The driver's name for the stream's registration.
     registration: Token,
-    /// Grows with every write that the kernel has taken.
+    pub(super) taken: Taken,
+}
+
+/// What the kernel has taken, with every write that it took.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Taken {
     pub(super) writes: u32,
+    pub(super) bytes: u64,
+}
+
+impl Taken {
+    fn add(&mut self, bytes: usize) {
+        self.writes = self.writes.wrapping_add(1);
+        self.bytes = self.bytes.wrapping_add(bytes as u64);
+    }
 }
 
 impl Pump {
@@ -73,7 +86,7 @@ impl Pump {
             batch: batch.map_or(usize::MAX, |bytes| bytes as usize),
             session: 0,
             registration: Token(0),
-            writes: 0,
+            taken: Taken::default(),
         }
     }
 
@@ -187,10 +200,10 @@ impl Pump {
             }
             let more = match (&mut self.source, self.stage.is_some()) {
                 (Source::Queue(drain), false) => {
-                    let queue = write_all(drain, &stream, (most, self.batch), &mut self.writes);
+                    let queue = write_all(drain, &stream, (most, self.batch), &mut self.taken);
                     let log = self.log.as_deref_mut().filter(|_| queue.is_ok());
                     match log
-                        .map_or(queue, |log| write_all(log, &stream, (most, self.batch), &mut self.writes))
+                        .map_or(queue, |log| write_all(log, &stream, (most, self.batch), &mut self.taken))
                     {
                         Ok(()) => false,
                         Err(flushed) => return flushed,
@@ -252,7 +265,7 @@ impl Pump {
             match result {
                 Ok(n) => {
                     written += n;
-                    self.writes = self.writes.wrapping_add(1);
+                    self.taken.add(n);
                     if written == header_len + body.len() {
                         return Some(Flushed::Drained);
                     }
@@ -309,7 +322,7 @@ impl Pump {
             match stream.write(&self.staged[self.written..][..most]) {
                 Ok(n) => {
                     self.written += n;
-                    self.writes = self.writes.wrapping_add(1);
+                    self.taken.add(n);
                 }
                 Err(error) => return Err(refused(&error)),
             }
@@ -384,7 +397,7 @@ fn write_all(
     frames: &mut impl Frames,
     stream: &Stream,
     (most, batch): (u64, usize),
-    writes: &mut u32,
+    taken: &mut Taken,
 ) -> Result<(), Flushed> {
     let mut total = 0;
     loop {
@@ -403,7 +416,7 @@ fn write_all(
         };
         match result {
             Ok(written) => {
-                *writes = writes.wrapping_add(1);
+                taken.add(written);
                 frames.advance(written as u64);
                 if (written as u64) < bytes {
                     return Err(Flushed::Blocked);

@@ -45,7 +45,7 @@ use crate::sync::{Arc, Mutex, lock};
 use residual::Residual;
 use ringer::Ringer;
 use std::os::fd::BorrowedFd;
-use sweep::{Sweep, Work};
+use sweep::{Next, Sweep, Work};
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Epoll, Event, Interest, Mode, Token};
 use tautline_io::resolve::Resolver;
@@ -192,6 +192,13 @@ impl Driver {
             self.wake.wake();
         }
         added.round
+    }
+
+    /// Writes what was left to the sweep now: its sender is going to sleep.
+    pub(crate) fn hurry_sweep(&self) {
+        if self.sweep.hurry() {
+            self.wake.wake();
+        }
     }
 
     /// Whether the sweep has nothing to do just now.
@@ -375,11 +382,16 @@ impl Turn {
 
     fn run(&mut self) {
         let mut events = Vec::new();
-        let mut sweeping = false;
+        let mut sweep = Next::Idle;
         loop {
-            let next = self.timers.next().into_iter().chain(self.herds.iter().map(|&(at, _)| at)).min();
+            let rested = match sweep {
+                Next::Rest(until) => Some(until),
+                _ => None,
+            };
+            let herds = self.herds.iter().map(|&(at, _)| at);
+            let next = self.timers.next().into_iter().chain(herds).chain(rested).min();
             let timeout = match next {
-                _ if sweeping => Some(Duration::ZERO),
+                _ if sweep == Next::Go => Some(Duration::ZERO),
                 Some(at) => Some(at.saturating_duration_since(Instant::now())),
                 None => None,
             };
@@ -405,7 +417,7 @@ impl Turn {
             self.run_herds();
             self.run_tasks();
             self.run_timers();
-            sweeping = self.driver.sweep.run(&mut self.unswept);
+            sweep = self.driver.sweep.run(&mut self.unswept);
             wakes::run();
             if self.driver.stopping.load(Relaxed)
                 && !self.driver.has_tasks.load(Relaxed)

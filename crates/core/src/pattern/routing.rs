@@ -11,7 +11,7 @@ use crate::sync::Arc;
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 
-/// The names of the pipes that can be addressed. `Pipe::routing_id` holds the name of each, and `Pipes::names` the short ones.
+/// The names of the pipes that can be addressed. `Pipe::routing_id` holds the name of each, `Pipes::names` what is compared of it.
 #[derive(Debug)]
 pub(crate) struct RoutingIds {
     pipes: HashMap<Vec<u8>, PipeId, SeededHash>,

@@ -1,4 +1,4 @@
-//! The short names of a socket's peers, and the order in which they are addressed.
+//! The names of a socket's peers, and the order in which they are addressed.
 //!
 //! Programs that have something for each of many peers mostly have it in the same order every time, and a server answers whom it has
 //! just heard. So who came after whom is remembered: then a message costs no look at a hash table, and the next peers' memory is on
@@ -14,7 +14,7 @@ pub(super) const WHOLE: usize = 16;
 pub(super) struct Key {
     first: u64,
     last: u64,
-    length: u32,
+    length: usize,
 }
 
 impl Key {
@@ -30,19 +30,19 @@ impl Key {
             (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
             _ => (name.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)), 0),
         };
-        Key { first, last, length: name.len() as u32 }
+        Key { first, last, length: name.len() }
     }
 
     /// Whether there is only one name with this key.
     #[inline(always)]
     pub(super) fn is_whole(&self) -> bool {
-        self.length as usize <= WHOLE
+        self.length <= WHOLE
     }
 
     /// The name, if the key says everything about it: `room` is for that.
     #[inline]
     fn name<'a>(&self, room: &'a mut [u8; WHOLE]) -> Option<&'a [u8]> {
-        let length = self.length as usize;
+        let length = self.length;
         match length {
             1..8 => {
                 room[..8].copy_from_slice(&self.first.to_be_bytes());

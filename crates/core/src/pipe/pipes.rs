@@ -4,7 +4,7 @@ use super::cork::Cork;
 use super::names::{self, Found, Key, Names};
 use super::straight::Straight;
 use super::{Part, Pipe, PipeId, Received, Target, Traffic};
-use crate::conn::IoSide;
+use crate::conn::{IoSide, crowd};
 use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::net::Stream;
@@ -264,6 +264,12 @@ impl Pipes {
     pub(crate) fn flush(&mut self) {
         if self.lean {
             self.rest();
+        }
+        if self.wires > 1
+            && crowd::is_on()
+            && let Some(io) = &self.io
+        {
+            io.hurry_sweep();
         }
         self.for_each_left(Pipe::flush);
     }

@@ -41,6 +41,8 @@ impl IoSide for Asked {
     fn sweeper_is_idle(&self) -> bool {
         true
     }
+    fn hurry_sweep(&self) {}
+
     fn ring_later(&self, _: &Arc<Summons>) {}
     fn want_write(&self, _: &Stream, _: Token, _: Interest) {
         self.write.fetch_add(1, Relaxed);
@@ -177,14 +179,14 @@ fn no_read_or_write_is_larger_than_the_program_wants() {
         options.out_batch_size = Some(1000);
         options.in_batch_size = Some(100);
     });
-    let before = lock(&connection.pump).writes;
+    let before = lock(&connection.pump).taken.writes;
     for body in [[1; 1200], [2; 1200], [3; 1200]] {
         writer.append(0, &body);
     }
     writer.publish();
     assert_eq!(connection.pump_now(), Some(Flushed::Drained));
     // Three frames with headers of 9 bytes.
-    assert_eq!(lock(&connection.pump).writes.wrapping_sub(before), 4);
+    assert_eq!(lock(&connection.pump).taken.writes.wrapping_sub(before), 4);
 
     assert_eq!(peer.write(&[&[0, 248][..], &[7; 248]].concat()).unwrap(), 250);
     let mut intake = lock(&connection.intake);
