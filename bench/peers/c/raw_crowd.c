@@ -239,6 +239,9 @@ static double echoes(void)
         fail("calloc");
     for (int i = 0; i < connections; i++) {
         connect_ends();
+        /* All that was sent has been read in the end, and no TIME-WAIT is to be left behind. */
+        setsockopt(near_end, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
+        setsockopt(far_end, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
         here[i] = near_end;
         there[i] = far_end;
     }
