@@ -1,6 +1,6 @@
 /* hot: what a message costs when nobody waits: one thread sends a batch over inproc and receives it, again and again.
  *
- *   hot push_pull|pub_sub|router_dealer|dealer_router[_monitored] buffers|messages SIZE ROUNDS
+ *   hot push_pull|pub_sub|router_dealer|router_in_turn|dealer_router[_monitored] buffers|messages SIZE ROUNDS
  *
  * scripts/budget.sh counts the instructions of send_batch and receive_batch under callgrind. */
 #include <stdio.h>
@@ -9,9 +9,12 @@
 #include <zmq.h>
 
 #define BATCH 500 /* below the high-water mark */
+#define PEERS 4 /* of router_in_turn */
 
 static size_t size;
-static int messages, routed, named;
+static int messages, routed, named, in_turn;
+static void *peers[PEERS];
+static const char *const names[PEERS] = {"id", "id1", "id2", "id3"};
 static char body[65536];
 
 static void check(int good)
@@ -22,8 +25,26 @@ static void check(int good)
     }
 }
 
+static void send_in_turn(void *socket)
+{
+    for (int i = 0; i < BATCH; i++) {
+        check(zmq_send(socket, names[i % PEERS], i % PEERS == 0 ? 2 : 3, ZMQ_SNDMORE) >= 2);
+        check(zmq_send(socket, body, size, 0) == (int) size);
+    }
+}
+
+static void receive_in_turn(void)
+{
+    for (int i = 0; i < BATCH; i++)
+        check(zmq_recv(peers[i % PEERS], body, sizeof body, 0) == (int) size);
+}
+
 __attribute__((noinline)) void send_batch(void *socket)
 {
+    if (in_turn) {
+        send_in_turn(socket);
+        return;
+    }
     for (int i = 0; i < BATCH; i++) {
         if (routed)
             check(zmq_send(socket, "id", 2, ZMQ_SNDMORE) == 2);
@@ -40,6 +61,10 @@ __attribute__((noinline)) void send_batch(void *socket)
 
 __attribute__((noinline)) void receive_batch(void *socket)
 {
+    if (in_turn) {
+        receive_in_turn();
+        return;
+    }
     for (int i = 0; i < BATCH; i++) {
         if (named)
             check(zmq_recv(socket, body, sizeof body, 0) == 2);
@@ -75,6 +100,8 @@ int main(int argc, char **argv)
         to = ZMQ_XPUB, from = ZMQ_SUB;
     else if (strncmp(argv[1], "router_dealer", 13) == 0)
         to = ZMQ_ROUTER, from = ZMQ_DEALER, routed = 1;
+    else if (strcmp(argv[1], "router_in_turn") == 0)
+        to = ZMQ_ROUTER, from = ZMQ_DEALER, routed = in_turn = 1;
     else if (strncmp(argv[1], "dealer_router", 13) == 0)
         to = ZMQ_DEALER, from = ZMQ_ROUTER, named = 1;
     messages = strcmp(argv[2], "messages") == 0;
@@ -94,18 +121,27 @@ int main(int argc, char **argv)
     if (from == ZMQ_SUB)
         check(zmq_setsockopt(receiver, ZMQ_SUBSCRIBE, "", 0) == 0);
     check(zmq_connect(receiver, "inproc://hot") == 0);
+    peers[0] = receiver;
+    for (int i = 1; in_turn && i < PEERS; i++) {
+        peers[i] = zmq_socket(context, from);
+        check(peers[i] != NULL && zmq_setsockopt(peers[i], ZMQ_ROUTING_ID, names[i], 3) == 0);
+        check(zmq_connect(peers[i], "inproc://hot") == 0);
+    }
     if (to == ZMQ_XPUB)
         check(zmq_recv(sender, subscription, sizeof subscription, 0) == 1);
-    if (routed) { /* so that the ROUTER knows it */
-        check(zmq_send(receiver, "hello", 5, 0) == 5);
-        check(zmq_recv(sender, body, sizeof body, 0) == 2 && zmq_recv(sender, body, sizeof body, 0) == 5);
+    for (int i = 0; routed && i < PEERS && peers[i] != NULL; i++) { /* so that the ROUTER knows it */
+        check(zmq_send(peers[i], "hello", 5, 0) == 5);
+        check(zmq_recv(sender, body, sizeof body, 0) >= 2 && zmq_recv(sender, body, sizeof body, 0) == 5);
     }
     for (int i = 0; i < rounds; i++) {
         send_batch(sender);
         receive_batch(receiver);
     }
     zmq_close(sender);
-    zmq_close(receiver);
+    for (int i = 0; i < PEERS; i++) {
+        if (peers[i] != NULL)
+            zmq_close(peers[i]);
+    }
     for (int i = 0; i < 2; i++) {
         if (listeners[i] != NULL)
             zmq_close(listeners[i]);
