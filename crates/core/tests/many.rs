@@ -52,9 +52,13 @@ fn bound(context: &Context, socket_type: SocketType) -> (Socket, String) {
 
 /// A ROUTER and its peers, all of which have said hello; and the names that it has for them.
 fn crowd(context: &Context) -> (Socket, Vec<Socket>, Vec<Vec<u8>>) {
+    crowd_of(context, PEERS)
+}
+
+fn crowd_of(context: &Context, size: usize) -> (Socket, Vec<Socket>, Vec<Vec<u8>>) {
     let (mut router, endpoint) = bound(context, SocketType::Router);
     set(&mut router, ROUTER_MANDATORY, 1);
-    let peers: Vec<Socket> = (0..PEERS)
+    let peers: Vec<Socket> = (0..size)
         .map(|n| {
             let mut peer = context.socket(SocketType::Dealer).unwrap();
             peer.connect(&endpoint).unwrap();
@@ -62,8 +66,8 @@ fn crowd(context: &Context) -> (Socket, Vec<Socket>, Vec<Vec<u8>>) {
             peer
         })
         .collect();
-    let mut names = vec![Vec::new(); PEERS];
-    for _ in 0..PEERS {
+    let mut names = vec![Vec::new(); size];
+    for _ in 0..size {
         let name = recv(&mut router);
         names[usize::from(recv(&mut router)[0])] = name;
     }
@@ -101,6 +105,29 @@ fn rounds_to_many_peers_and_back_arrive_whole_and_in_order() {
                 heard[peer] += 1;
             }
             assert!(heard.iter().all(|&n| n == at_once));
+        }
+    });
+}
+
+/// The sweep rests between its rounds; nothing waits for the sender to come back.
+#[test]
+fn a_stream_in_turn_comes_whole_and_in_order_without_another_call() {
+    test("in turn", |context| {
+        const ROUNDS: u32 = 900;
+        let (mut router, mut peers, names) = crowd_of(context, 60);
+        for pause in [false, true] {
+            for round in 0..ROUNDS {
+                names.iter().for_each(|name| send(&mut router, &[name, &round.to_le_bytes()]));
+                if pause && round % 100 == 50 {
+                    // The owner sleeps, and ends a rest by that.
+                    send(&mut peers[0], &[b"wake up"]);
+                    recv(&mut router);
+                    assert_eq!(recv(&mut router), b"wake up");
+                }
+            }
+            for peer in &mut peers {
+                (0..ROUNDS).for_each(|round| assert_eq!(recv(peer), round.to_le_bytes()));
+            }
         }
     });
 }
