@@ -9,7 +9,8 @@ use crate::conn::{Connection, Flushed};
 use crate::sync::{Arc, lock};
 use tautline_io::clock;
 
-/// As many messages are left to a sweep that is about to come by without a look at anything else.
+/// So many messages are left to a sweep that is about to come by, without a look at anything else, if together they are less than a full
+/// write.
 const SWEPT_UNSEEN: u32 = 16;
 
 /// Writes what is queued, if nobody else is writing; a lean queue that is empty then gives up its memory.
@@ -133,7 +134,7 @@ impl Pipe {
 
     #[inline(never)]
     fn flush_by_rule(&mut self, len: usize, patient: bool) {
-        if self.is_left_to_sweep() {
+        if (len as u64) < FULL_BYTES / u64::from(SWEPT_UNSEEN) && self.is_left_to_sweep() {
             return;
         }
         if self.is_corked() {
