@@ -4,7 +4,7 @@
 //! or come later, a TCP stack sends a reset and forgets what it had still to send. So a stream that lingered is only half-closed, and what
 //! comes is read and forgotten, until the peer's system has confirmed everything or the peer has closed its end. It holds nothing of its
 //! socket any more; just the I/O thread does not end before it. That takes [`LONGEST`] at most, unless the program wants to linger for ever
-//! and the peer has indeed said something: then it may take as long as something is confirmed now and then.
+//! and the peer is one that talks: then it may take as long as something is confirmed now and then.
 
 use std::time::{Duration, Instant};
 
@@ -18,8 +18,10 @@ use tautline_io::reactor::{Event, Interest, Mode, Token};
 
 /// What `zmq_ctx_term` may wait for a peer that confirms nothing. The system itself waits for up to 40 ms with some confirmations.
 const LONGEST: Duration = Duration::from_millis(200);
-/// Without anything confirmed, for a peer that talks. One that reads slowly lets its system make room in large steps.
-const LONGEST_STALL: Duration = Duration::from_secs(1);
+/// Without anything confirmed, for a peer that talks. One that reads slowly lets its system make room in large steps, and on a machine with
+/// fifty times more to do than it can a peer gets no processor for longer than one would think. (With 200 ms before the first
+/// confirmation and 1 s after, the last messages of a closing sender were lost there within minutes.)
+const LONGEST_STALL: Duration = Duration::from_secs(5);
 /// Nobody tells when the peer has confirmed something: it is looked at after this time, and then after twice as long each time.
 const FIRST_LOOK: Duration = Duration::from_micros(500);
 const SLOWEST_LOOK: Duration = Duration::from_millis(20);
@@ -32,11 +34,22 @@ struct State {
     registration: Option<Token>,
     timer: u64,
     look: Duration,
-    until: Instant,
     /// The program waits as long as it takes.
     patient: bool,
-    /// How many bytes were not confirmed when they were last fewer than before.
+    /// How many bytes were not confirmed when they were last fewer than before, and when that was: at the beginning, if not since.
     unconfirmed: usize,
+    since: Instant,
+    began: Instant,
+}
+
+impl State {
+    fn is_vain(&mut self, unconfirmed: usize, heard: bool, now: Instant) -> bool {
+        if unconfirmed < self.unconfirmed {
+            (self.unconfirmed, self.since) = (unconfirmed, now);
+        }
+        let until = if self.patient && heard { self.since + LONGEST_STALL } else { self.began + LONGEST };
+        unconfirmed <= END || now >= until
+    }
 }
 
 /// A stream of nobody.
@@ -49,12 +62,19 @@ pub(super) struct Parting {
 
 impl Parting {
     /// Looks after `stream`, which was shut down for writing and is out of the reactor, if it has to be. `patient`: without a limit of
-    /// its own.
-    pub(super) fn begin(turn: &mut Turn, stream: Arc<Stream>, patient: bool) {
-        let unconfirmed = stream.unconfirmed();
-        let until = Instant::now() + LONGEST;
-        let state = State { registration: None, timer: 0, look: FIRST_LOOK, until, patient, unconfirmed };
-        let parting = Arc::new(Parting { stream, heard: AtomicBool::new(false), state: Mutex::new(state) });
+    /// its own. `heard`: the peer has said something before.
+    pub(super) fn begin(turn: &mut Turn, stream: Arc<Stream>, patient: bool, heard: bool) {
+        let (unconfirmed, began) = (stream.unconfirmed(), Instant::now());
+        let state = State {
+            registration: None,
+            timer: 0,
+            look: FIRST_LOOK,
+            patient,
+            unconfirmed,
+            since: began,
+            began,
+        };
+        let parting = Arc::new(Parting { stream, heard: AtomicBool::new(heard), state: Mutex::new(state) });
         if parting.is_over() || unconfirmed <= END {
             return;
         }
@@ -84,12 +104,8 @@ impl Parting {
 
     /// Whether there is nothing left to wait for.
     fn is_vain(&self) -> bool {
-        let (unconfirmed, now) = (self.stream.unconfirmed(), Instant::now());
-        let mut state = lock(&self.state);
-        if unconfirmed < state.unconfirmed && state.patient && self.heard.load(Relaxed) {
-            (state.unconfirmed, state.until) = (unconfirmed, now + LONGEST_STALL);
-        }
-        unconfirmed <= END || now >= state.until
+        let heard = self.heard.load(Relaxed);
+        lock(&self.state).is_vain(self.stream.unconfirmed(), heard, Instant::now())
     }
 
     fn look_later(self: &Arc<Self>, turn: &mut Turn) {
@@ -133,6 +149,30 @@ mod tests {
     use std::net::{Shutdown, TcpListener, TcpStream};
     use tautline_io::net::{Address, StreamOptions};
 
+    #[test]
+    fn a_peer_that_talks_has_as_long_as_something_is_confirmed_now_and_then() {
+        let began = Instant::now();
+        let state = |patient| State {
+            registration: None,
+            timer: 0,
+            look: FIRST_LOOK,
+            patient,
+            unconfirmed: 1000,
+            since: began,
+            began,
+        };
+        let later = |times: u32| began + LONGEST_STALL * times;
+        let mut talks = state(true);
+        assert!(!talks.is_vain(1000, true, began + 10 * LONGEST));
+        for step in 1..100 {
+            assert!(!talks.is_vain(1000 - step, true, later(step as u32) - LONGEST));
+        }
+        assert!(talks.is_vain(901, true, later(100)));
+        assert!(state(true).is_vain(END, true, began), "it has everything");
+        assert!(state(true).is_vain(999, false, began + LONGEST), "nothing will come that could spoil it");
+        assert!(state(false).is_vain(999, true, began + LONGEST), "the program has set a limit");
+    }
+
     /// The peer has said things that nobody has read, and goes on talking: it gets everything all the same.
     #[test]
     fn a_talkative_peer_gets_the_last_words() {
@@ -153,7 +193,7 @@ mod tests {
         let (driver, thread) = Driver::start(ThreadOptions::default()).unwrap();
         let (begun, has_begun) = std::sync::mpsc::channel();
         driver.post(Box::new(move |turn| {
-            Parting::begin(turn, Arc::new(stream), true);
+            Parting::begin(turn, Arc::new(stream), true, false);
             assert_eq!(turn.partings, 1);
             begun.send(()).unwrap();
         }));

@@ -396,7 +396,7 @@ impl Wire {
             _ if !connection.has_pending() => {
                 self.end(turn, Loss::Closed);
                 let patient = lock(&self.state).linger_timer == 0 && self.origin.lingers_for_ever();
-                Parting::begin(turn, self.stream.clone(), patient);
+                Parting::begin(turn, self.stream.clone(), patient, connection.arrivals.load(Relaxed) > 0);
             }
             _ => {}
         }
