@@ -446,28 +446,35 @@ fn heed(
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::queue::FrameReader;
     use std::time::Duration;
     use tautline_proto::SocketType;
     use tautline_proto::command::put_subscribe;
     use tautline_testkit::with_watchdog;
 
+    /// An intake that reads from a peer, and the owner's end of its queue.
+    fn open_intake(socket_type: SocketType, takes_subscriptions: bool) -> (Intake, FrameReader, Stream) {
+        let (filler, reader) = crate::queue::inbound();
+        let kind = Kind {
+            socket_type,
+            takes_subscriptions,
+            takes_replies: false,
+            raw: false,
+            forgets_on_reconnect: false,
+        };
+        let options = Options::new(kind.socket_type, &crate::options::ContextDefaults::default());
+        let mut intake = Intake::new(Sink { filler, newest: None }, 1000, &options, kind);
+        let (stream, peer) = Stream::pair().unwrap();
+        intake.open(0, Arc::new(stream), None);
+        (intake, reader, peer)
+    }
+
     /// It takes less than a second; if each part made it look at those behind it again, it would be hours.
     #[test]
     fn a_message_of_millions_of_parts_is_scanned_once() {
         with_watchdog(Duration::from_secs(300), "parts", || {
-            let (filler, mut reader) = crate::queue::inbound();
-            let kind = Kind {
-                socket_type: SocketType::Pull,
-                takes_subscriptions: false,
-                takes_replies: false,
-                raw: false,
-                forgets_on_reconnect: false,
-            };
-            let options = Options::new(kind.socket_type, &crate::options::ContextDefaults::default());
-            let mut intake = Intake::new(Sink { filler, newest: None }, 1000, &options, kind);
-            let (stream, _peer) = Stream::pair().unwrap();
+            let (mut intake, mut reader, _peer) = open_intake(SocketType::Pull, false);
             let mut asked = Asked::default();
-            intake.open(0, Arc::new(stream), None);
             let parts = [frame::MORE, 0].repeat(8 << 20);
             assert!(matches!(intake.feed(&parts, &[], &mut asked), Took::Bytes { published: false }));
             assert!(matches!(intake.feed(&[0, 0], &[], &mut asked), Took::Bytes { published: true }));
@@ -478,18 +485,7 @@ mod tests {
     /// They do not count as messages, but they are not read without end while the owner is elsewhere.
     #[test]
     fn subscriptions_wait_for_an_owner_who_is_elsewhere() {
-        let (filler, mut reader) = crate::queue::inbound();
-        let kind = Kind {
-            socket_type: SocketType::Pub,
-            takes_subscriptions: true,
-            takes_replies: false,
-            raw: false,
-            forgets_on_reconnect: false,
-        };
-        let options = Options::new(kind.socket_type, &crate::options::ContextDefaults::default());
-        let mut intake = Intake::new(Sink { filler, newest: None }, 1000, &options, kind);
-        let (stream, peer) = Stream::pair().unwrap();
-        intake.open(0, Arc::new(stream), None);
+        let (mut intake, mut reader, peer) = open_intake(SocketType::Pub, true);
         let mut commands = Vec::new();
         (0..1000_u32).for_each(|number| put_subscribe(&mut commands, &number.to_be_bytes().repeat(50)));
         let (mut sent, mut asked) = (0, Asked::default());
