@@ -268,6 +268,11 @@ impl FlushRule {
         self.next = next;
     }
 
+    /// Asks again after so many messages, for what was last decided is not true of them.
+    pub(crate) fn ask_after(&mut self, messages: u32) {
+        self.next = self.since.saturating_add(messages);
+    }
+
     /// Notes that the sweep looks after what is queued: the next message asks again.
     pub(crate) fn swept(&mut self) {
         self.saturation.forget();

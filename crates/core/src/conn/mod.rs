@@ -36,6 +36,8 @@ mod rounds;
 mod saturation;
 #[cfg(not(loom))]
 mod summons;
+#[cfg(all(test, not(loom)))]
+pub(crate) mod testbed;
 #[cfg(not(loom))]
 pub(crate) mod wakes;
 

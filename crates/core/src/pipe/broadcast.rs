@@ -216,6 +216,8 @@ impl Broadcast {
             false
         });
         if followers.len() > before {
+            // Nobody looks after the new ones yet. (If they are too many now for the owner, this is remembered until they are not.)
+            self.rule.ask_after(1);
             self.take_limits(pipes);
         }
     }
@@ -352,3 +354,6 @@ impl Broadcast {
         self.rule.flushed(start, end, drained);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -134,6 +134,8 @@ impl Pipe {
 
     #[inline(never)]
     fn flush_by_rule(&mut self, len: usize, patient: bool) {
+        // What made this one ask, a hint most likely, is used up: the next one must ask, too, unless something is decided for both.
+        self.flush.ask_after(1);
         if (len as u64) < FULL_BYTES / u64::from(SWEPT_UNSEEN) && self.is_left_to_sweep() {
             return;
         }
@@ -295,3 +297,6 @@ impl Pipe {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

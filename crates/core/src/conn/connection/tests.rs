@@ -1,92 +1,19 @@
-use super::{Connection, Kind, Session};
+use super::Session;
 use crate::conn::intake::Took;
 use crate::conn::link::{SetKeeper, SharedStage};
 use crate::conn::reader::ReadSet;
-use crate::conn::{Flushed, Herd, IoSide, Loss, NewPipe, News, SocketInbox, Summons, Waker};
-use crate::options::{ContextDefaults, Options};
-use crate::queue::FrameWriter;
+use crate::conn::testbed::{Asked, open, open_with};
+use crate::conn::{Flushed, News, SocketInbox, Waker};
+use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::{Arc, lock};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
-use tautline_io::reactor::{Interest, Token};
+use tautline_io::reactor::Token;
 use tautline_io::wake::WakeFd;
-use tautline_proto::{ProtocolError, SocketType};
-
-/// Counts what the connection asks for.
-#[derive(Default)]
-struct Asked {
-    residual: AtomicU32,
-    write: AtomicU32,
-    unwritable: AtomicU32,
-    lost: AtomicU32,
-}
-
-impl IoSide for Asked {
-    fn hurry_residual(&self) {}
-    fn watch_residual(&self, _: &Arc<Connection>, _: bool) {
-        self.residual.fetch_add(1, Relaxed);
-    }
-    fn sweep(&self, _: Arc<Herd>) {}
-    fn write_soon(&self, _: &Arc<Connection>) -> u32 {
-        0
-    }
-    fn serves_many(&self) -> bool {
-        false
-    }
-
-    fn sweeper_is_idle(&self) -> bool {
-        true
-    }
-    fn hurry_sweep(&self) {}
-
-    fn ring_later(&self, _: &Arc<Summons>) {}
-    fn want_write(&self, _: &Stream, _: Token, _: Interest) {
-        self.write.fetch_add(1, Relaxed);
-    }
-    fn resume(&self, _: &Arc<Connection>) {}
-    fn unwritable(self: Arc<Self>, _: Arc<Connection>, _: u32, _: i32) {
-        self.unwritable.fetch_add(1, Relaxed);
-    }
-    fn lost(self: Arc<Self>, _: Arc<Connection>, _: u32, _: Loss) {
-        self.lost.fetch_add(1, Relaxed);
-    }
-    fn give_up(self: Arc<Self>, _: Arc<Connection>) {}
-    fn granted_ttl(self: Arc<Self>, _: Arc<Connection>, _: u32) {}
-}
-
-/// A connection with a session, the writer of its queue and the peer's end of its stream.
-fn open(asked: &Arc<Asked>, set: impl FnOnce(&mut Options)) -> (Arc<Connection>, FrameWriter, Stream) {
-    open_with(asked, None, set)
-}
-
-/// The same with a stage.
-fn open_with(
-    asked: &Arc<Asked>,
-    stage: Option<SharedStage>,
-    set: impl FnOnce(&mut Options),
-) -> (Arc<Connection>, FrameWriter, Stream) {
-    let kind = Kind {
-        socket_type: SocketType::Pair,
-        takes_subscriptions: false,
-        takes_replies: false,
-        raw: false,
-        forgets_on_reconnect: false,
-    };
-    let inbox: Arc<SocketInbox> = Arc::new(SocketInbox::new(Waker::new(WakeFd::new().unwrap())));
-    let mut options = Options::new(SocketType::Pair, &ContextDefaults::default());
-    set(&mut options);
-    let (connection, pipe) = Connection::new(kind, Arc::new(options), inbox, asked.clone());
-    let NewPipe { outgoing: Ok(writer), .. } = pipe else { panic!("no queue") };
-    let (stream, peer) = Stream::pair().unwrap();
-    let (stream, registration) = (Arc::new(stream), Token(0));
-    let session = Session { stream, registration, stage, inbound: Vec::new(), leftover: Vec::new() };
-    connection.open(0, session, News::Terminated);
-    (connection, writer, peer)
-}
+use tautline_proto::ProtocolError;
 
 /// The peer says goodbye with everything it says.
 struct Farewell;

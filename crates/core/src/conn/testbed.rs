@@ -1,0 +1,99 @@
+//! A connection without a driver, for tests: its requests to the I/O thread are counted, and the peer's end of its stream is in the hands of
+//! the test.
+
+use super::link::SharedStage;
+use super::{Connection, Herd, IoSide, Kind, Loss, NewPipe, News, Session, SocketInbox, Summons, Waker};
+use crate::options::{ContextDefaults, Options};
+use crate::queue::FrameWriter;
+use crate::sync::Arc;
+use crate::sync::atomic::AtomicU32;
+use crate::sync::atomic::Ordering::Relaxed;
+use tautline_io::net::Stream;
+use tautline_io::reactor::{Interest, Token};
+use tautline_io::wake::WakeFd;
+use tautline_proto::SocketType;
+
+/// Counts what the connection asks for.
+#[derive(Default)]
+pub(crate) struct Asked {
+    pub(crate) residual: AtomicU32,
+    pub(crate) write: AtomicU32,
+    pub(crate) unwritable: AtomicU32,
+    pub(crate) lost: AtomicU32,
+}
+
+impl IoSide for Asked {
+    fn hurry_residual(&self) {}
+    fn watch_residual(&self, _: &Arc<Connection>, _: bool) {
+        self.residual.fetch_add(1, Relaxed);
+    }
+    fn sweep(&self, _: Arc<Herd>) {}
+    fn write_soon(&self, _: &Arc<Connection>) -> u32 {
+        0
+    }
+    fn serves_many(&self) -> bool {
+        false
+    }
+
+    fn sweeper_is_idle(&self) -> bool {
+        true
+    }
+    fn hurry_sweep(&self) {}
+
+    fn ring_later(&self, _: &Arc<Summons>) {}
+    fn want_write(&self, _: &Stream, _: Token, _: Interest) {
+        self.write.fetch_add(1, Relaxed);
+    }
+    fn resume(&self, _: &Arc<Connection>) {}
+    fn unwritable(self: Arc<Self>, _: Arc<Connection>, _: u32, _: i32) {
+        self.unwritable.fetch_add(1, Relaxed);
+    }
+    fn lost(self: Arc<Self>, _: Arc<Connection>, _: u32, _: Loss) {
+        self.lost.fetch_add(1, Relaxed);
+    }
+    fn give_up(self: Arc<Self>, _: Arc<Connection>) {}
+    fn granted_ttl(self: Arc<Self>, _: Arc<Connection>, _: u32) {}
+}
+
+/// A connection with a session, the writer of its queue and the peer's end of its stream.
+pub(crate) fn open(
+    asked: &Arc<Asked>,
+    set: impl FnOnce(&mut Options),
+) -> (Arc<Connection>, FrameWriter, Stream) {
+    open_with(asked, None, set)
+}
+
+/// The same with a stage.
+pub(crate) fn open_with(
+    asked: &Arc<Asked>,
+    stage: Option<SharedStage>,
+    set: impl FnOnce(&mut Options),
+) -> (Arc<Connection>, FrameWriter, Stream) {
+    let (pipe, peer) = open_pipe(asked, stage, set);
+    let NewPipe { connection, outgoing: Ok(writer), .. } = pipe else { panic!("no queue") };
+    (connection, writer, peer)
+}
+
+/// The same with all that the owner gets.
+pub(crate) fn open_pipe(
+    asked: &Arc<Asked>,
+    stage: Option<SharedStage>,
+    set: impl FnOnce(&mut Options),
+) -> (NewPipe, Stream) {
+    let kind = Kind {
+        socket_type: SocketType::Pair,
+        takes_subscriptions: false,
+        takes_replies: false,
+        raw: false,
+        forgets_on_reconnect: false,
+    };
+    let inbox: Arc<SocketInbox> = Arc::new(SocketInbox::new(Waker::new(WakeFd::new().unwrap())));
+    let mut options = Options::new(SocketType::Pair, &ContextDefaults::default());
+    set(&mut options);
+    let (connection, pipe) = Connection::new(kind, Arc::new(options), inbox, asked.clone());
+    let (stream, peer) = Stream::pair().unwrap();
+    let (stream, registration) = (Arc::new(stream), Token(0));
+    let session = Session { stream, registration, stage, inbound: Vec::new(), leftover: Vec::new() };
+    connection.open(0, session, News::Terminated);
+    (pipe, peer)
+}

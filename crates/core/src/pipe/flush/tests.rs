@@ -1,0 +1,24 @@
+use super::*;
+use crate::conn::dirty::DirtyList;
+use crate::conn::testbed::{Asked, open_pipe};
+use crate::sync::atomic::Ordering::Relaxed;
+
+/// A hint is used up by the message that sees it. If that one is left to the sweep, nothing is decided for those that come after the sweep.
+#[test]
+fn what_comes_after_the_sweep_is_looked_after_whoever_gave_a_hint_before() {
+    let (new, _peer) = open_pipe(&Arc::<Asked>::default(), None, |_| ());
+    let connection = new.connection.clone();
+    let mut pipe = Pipe::wire(new);
+    // Somebody else was writing when the last message came. Now he has done so, and has let go.
+    pipe.flush.contended();
+    connection.give_hint();
+    assert!(connection.swept.set());
+    pipe.send(&mut Part::copied(b"left to the sweep", false));
+    assert!(connection.has_pending() && !connection.residual_armed.load(Relaxed));
+    let dirty = DirtyList::new();
+    dirty.add(connection.clone());
+    assert!(dirty.take(&mut Vec::new(), |connection| &connection.swept));
+    assert_eq!(connection.try_flush(), Some(Flushed::Drained));
+    pipe.send(&mut Part::copied(b"after it", false));
+    assert!(!connection.has_pending() || connection.residual_armed.load(Relaxed));
+}
