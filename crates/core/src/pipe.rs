@@ -6,6 +6,7 @@
 mod aside;
 mod bells;
 mod broadcast;
+mod broadcasts;
 mod conflate;
 mod cork;
 mod flush;

@@ -7,7 +7,7 @@
 //! for all of them (`pipe::Broadcast`).
 
 use crate::message::Message;
-use crate::pipe::{Bells, Body, Broadcast, LARGE, Part, PipeId, Pipes};
+use crate::pipe::{Bells, Body, LARGE, Part, PipeId, Pipes};
 use tautline_proto::frame;
 
 #[cfg(test)]
@@ -28,8 +28,6 @@ pub(crate) struct FanOut {
     message: u32,
     /// The current message is not finished.
     in_message: bool,
-    /// By number of the group.
-    groups: Vec<Option<Box<Broadcast>>>,
     /// The groups of the current message, each once.
     matched_groups: Vec<u32>,
     /// `Broadcast::prepare` was called for them.
@@ -67,27 +65,16 @@ impl FanOut {
         }
     }
 
-    /// The pipe gets its messages by a group from the next message on. `Pipe::may_follow` is true of it.
-    pub(crate) fn join(&mut self, group: u32, pipe: PipeId) {
-        if group as usize >= self.groups.len() {
-            self.groups.resize_with(group as usize + 1, || None);
-        }
-        self.groups[group as usize].get_or_insert_with(|| Box::new(Broadcast::new())).join(pipe);
-    }
-
     /// The pipe gets its messages by itself again. Of a message that is not finished it has got all or nothing.
     pub(crate) fn leave(&mut self, pipes: &mut Pipes, group: u32, pipe: PipeId) {
-        let Some(place) = self.groups.get_mut(group as usize) else { return };
-        if let Some(broadcast) = place {
-            let takes =
-                self.in_message && self.matched_groups.contains(&group) && broadcast.is_follower(pipe);
+        let within = self.in_message && self.matched_groups.contains(&group);
+        let followed = pipes.with_broadcast(group, |broadcast, pipes| {
+            let followed = broadcast.is_follower(pipe);
             broadcast.leave(pipes, pipe);
-            if takes && begin_promised(pipes, pipe, &self.parts) {
-                self.matched.push(pipe);
-            }
-            if broadcast.is_empty() {
-                *place = None;
-            }
+            followed
+        });
+        if within && followed == Some(true) && begin_promised(pipes, pipe, &self.parts) {
+            self.matched.push(pipe);
         }
     }
 
@@ -117,6 +104,12 @@ impl FanOut {
     #[inline]
     pub(crate) fn went_to_one(&self) -> bool {
         self.matched.len() == 1 && self.matched_groups.is_empty() && self.bells.is_none()
+    }
+
+    /// Whether the message just sent went to one group, and nobody else is woken by `Bells`.
+    #[inline]
+    pub(crate) fn went_to_one_group(&self) -> bool {
+        self.matched.is_empty() && self.matched_groups.len() == 1 && self.bells.is_none()
     }
 
     /// A new message: it goes to nobody yet.
@@ -165,16 +158,16 @@ impl FanOut {
 
     /// Whether every pipe of this message has room for it (see `Pipe::takes`).
     pub(crate) fn has_room(&mut self, pipes: &mut Pipes, patient: bool) -> bool {
-        let FanOut { groups, matched_groups, matched, .. } = self;
         let mut room = true;
         self.prepared = true;
-        for &group in &*matched_groups {
-            if let Some(Some(broadcast)) = groups.get_mut(group as usize) {
-                room &= broadcast.prepare(pipes, true, patient);
-                room &= broadcast.others().iter().all(|&id| takes(pipes, id, patient));
-            }
+        for &group in &self.matched_groups {
+            let has_room = pipes.with_broadcast(group, |broadcast, pipes| {
+                let followers = broadcast.prepare(pipes, true, patient);
+                followers & broadcast.others().iter().all(|&id| takes(pipes, id, patient))
+            });
+            room &= has_room != Some(false);
         }
-        room && matched.iter().all(|&id| takes(pipes, id, patient))
+        room && self.matched.iter().all(|&id| takes(pipes, id, patient))
     }
 
     /// Sends one part of the message to the pipes it goes to; the body is consumed.
@@ -203,7 +196,7 @@ impl FanOut {
     #[inline(never)]
     fn send_to_groups(&mut self, pipes: &mut Pipes, body: &[u8]) {
         for &group in &self.matched_groups {
-            if let Some(Some(broadcast)) = self.groups.get_mut(group as usize) {
+            pipes.with_broadcast(group, |broadcast, pipes| {
                 if !self.prepared {
                     broadcast.prepare(pipes, false, true);
                 }
@@ -220,7 +213,7 @@ impl FanOut {
                         pipe.send(&mut Part::copied(body, false));
                     }
                 }
-            }
+            });
         }
         send_copies(pipes, &self.matched, body);
     }
@@ -254,15 +247,17 @@ impl FanOut {
 
     /// The pipes that have no room miss the message; `matched` gets also the members of groups that do not follow.
     fn begin_parts(&mut self, pipes: &mut Pipes) {
-        let FanOut { groups, matched_groups, matched, parts, prepared, .. } = self;
+        let FanOut { matched_groups, matched, parts, prepared, .. } = self;
         parts.clear();
         matched_groups.retain(|&group| {
-            let Some(Some(broadcast)) = groups.get_mut(group as usize) else { return false };
-            if !*prepared {
-                broadcast.prepare(pipes, false, true);
-            }
-            matched.extend_from_slice(broadcast.others());
-            broadcast.has_followers()
+            let followed = pipes.with_broadcast(group, |broadcast, pipes| {
+                if !*prepared {
+                    broadcast.prepare(pipes, false, true);
+                }
+                matched.extend_from_slice(broadcast.others());
+                broadcast.has_followers()
+            });
+            followed == Some(true)
         });
         let alone = matched.len() == 1;
         matched.retain(|&id| takes_or_misses(pipes, id, alone));
@@ -270,7 +265,7 @@ impl FanOut {
 
     /// A part for those who follow: kept until the message is whole, unless it becomes a large one.
     fn part_to_groups(&mut self, pipes: &mut Pipes, part: &Part<'_>) {
-        let FanOut { groups, matched_groups, matched, parts, .. } = self;
+        let FanOut { matched_groups, matched, parts, .. } = self;
         let body = part.bytes();
         let len = parts.len() + body.len() + frame::MAX_HEADER;
         let large = len > LARGE;
@@ -278,13 +273,13 @@ impl FanOut {
             if !part.more {
                 // Who has to be parted with now gets the last part, too, behind those that are here already.
                 for &group in &*matched_groups {
-                    if let Some(Some(broadcast)) = groups.get_mut(group as usize) {
+                    pipes.with_broadcast(group, |broadcast, pipes| {
                         broadcast.make_room(pipes, len, |pipes, id| {
                             if begin_promised(pipes, id, parts) {
                                 matched.push(id);
                             }
                         });
-                    }
+                    });
                 }
             }
             let mut header = [0; frame::MAX_HEADER];
@@ -297,17 +292,18 @@ impl FanOut {
             }
         }
         for group in matched_groups.drain(..) {
-            let Some(Some(broadcast)) = groups.get_mut(group as usize) else { continue };
-            if large {
-                // This part and those that follow go to each of them, behind what is here already.
-                broadcast.part_ways(pipes, |pipes, id| {
-                    if begin_promised(pipes, id, parts) {
-                        matched.push(id);
-                    }
-                });
-            } else if broadcast.has_followers() {
-                broadcast.send_encoded(parts);
-            }
+            pipes.with_broadcast(group, |broadcast, pipes| {
+                if large {
+                    // This part and those that follow go to each of them, behind what is here already.
+                    broadcast.part_ways(pipes, |pipes, id| {
+                        if begin_promised(pipes, id, parts) {
+                            matched.push(id);
+                        }
+                    });
+                } else if broadcast.has_followers() {
+                    broadcast.send_encoded(parts);
+                }
+            });
         }
     }
 

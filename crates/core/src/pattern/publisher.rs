@@ -8,7 +8,7 @@ use super::Pattern;
 use super::fan_out::FanOut;
 use super::notices::{Change, Notices, Origin};
 use super::polled::Polled;
-use super::subscriptions::{PeerSubscriptions, Regrouped, Removed};
+use super::subscriptions::{PeerSubscriptions, Regrouped, Removed, Sole};
 use crate::error::Error;
 use crate::message::Message;
 use crate::pipe::{Body, Part, PipeId, Pipes, Received, Target};
@@ -32,8 +32,8 @@ pub(crate) struct Publisher {
     subscriptions: PeerSubscriptions,
     /// With ZMQ_XPUB_MANUAL: what the peers have asked for.
     requested: PeerSubscriptions,
-    /// Everything goes to this pipe and to nobody else, whatever it is. Forgotten whenever a peer, a subscription or an option changes.
-    sole: Option<PipeId>,
+    /// Who gets everything. Forgotten whenever a peer, a subscription or an option changes.
+    sole: Sole,
     /// The pipe whose subscription the program has just received: ZMQ_SUBSCRIBE and ZMQ_UNSUBSCRIBE apply to it.
     last: Option<PipeId>,
     /// What waits for the program (XPUB).
@@ -52,7 +52,7 @@ impl Publisher {
             grouped: true,
             subscriptions: PeerSubscriptions::default(),
             requested: PeerSubscriptions::default(),
-            sole: None,
+            sole: Sole::Unknown,
             last: None,
             notices: Notices::default(),
             polled: Polled::default(),
@@ -220,7 +220,7 @@ impl Publisher {
         !self.notices.is_empty() || self.notices.refill()
     }
 
-    /// The message that was just sent went to one pipe only: whether all the following ones will.
+    /// The message that was just sent went to one pipe or group only: whether all the following ones will.
     #[inline(never)]
     fn find_sole(&mut self, pipes: &Pipes) {
         let options = &pipes.options;
@@ -229,9 +229,40 @@ impl Publisher {
         }
     }
 
+    /// Sends a message of one part where everything goes, if that is known and there is room for sure.
+    #[inline]
+    fn send_to_sole(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> bool {
+        match self.sole {
+            Sole::Pipe(id) => {
+                let Some(pipe) = pipes.get(id).filter(|pipe| pipe.has_room_for_sure()) else { return false };
+                pipe.send(part);
+                if pipes.listens() {
+                    return true;
+                }
+                if self.polled.is_empty() {
+                    pipes.send_straight_to(Some(id));
+                } else if self.polled.is_only(id) {
+                    pipes.send_straight_while_silent(id);
+                }
+                true
+            }
+            Sole::Group(group) => {
+                if !pipes.publish_at_once(group, part.bytes()) {
+                    return false;
+                }
+                part.consume();
+                if !pipes.listens() && self.polled.is_empty() {
+                    pipes.publish_straight_to(group);
+                }
+                true
+            }
+            Sole::Unknown | Sole::Nobody => false,
+        }
+    }
+
     /// Whom the next message goes to must be found out, in whatever call that has come to light.
     fn forget_sole(&mut self, pipes: &mut Pipes) {
-        self.sole = None;
+        self.sole = Sole::Unknown;
         pipes.ask_where_to();
     }
 
@@ -267,7 +298,7 @@ fn may_group(pipes: &Pipes) -> bool {
 
 fn regrouped(distribution: &mut FanOut, pipes: &mut Pipes, change: Regrouped) {
     match change {
-        Regrouped::Joined(group, pipe) => distribution.join(group, pipe),
+        Regrouped::Joined(group, pipe) => pipes.join_broadcast(group, pipe),
         Regrouped::Left(group, pipe) => distribution.leave(pipes, group, pipe),
     }
 }
@@ -328,21 +359,7 @@ impl Pattern for Publisher {
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
         if !self.distribution.in_message() {
             self.poll(pipes);
-            // As a rule: a message of one part, one peer who gets everything, and room for it there.
-            if let Some(id) = self.sole
-                && !part.more
-                && let Some(pipe) = pipes.get(id)
-                && pipe.has_room_for_sure()
-            {
-                pipe.send(part);
-                if pipes.listens() {
-                    return Ok(());
-                }
-                if self.polled.is_empty() {
-                    pipes.send_straight_to(Some(id));
-                } else if self.polled.is_only(id) {
-                    pipes.send_straight_while_silent(id);
-                }
+            if !part.more && self.send_to_sole(pipes, part) {
                 return Ok(());
             }
             self.match_subject(pipes, part.bytes());
@@ -354,7 +371,9 @@ impl Pattern for Publisher {
             }
         }
         self.distribution.send(pipes, part);
-        if self.sole.is_none() && self.distribution.went_to_one() {
+        if self.sole == Sole::Unknown
+            && (self.distribution.went_to_one() || self.distribution.went_to_one_group())
+        {
             self.find_sole(pipes);
         }
         Ok(())

@@ -60,6 +60,19 @@ fn remove_sorted(pipes: &mut Vec<PipeId>, pipe: PipeId) {
     }
 }
 
+/// Whom every message goes to, whatever it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sole {
+    /// That has not been found out.
+    Unknown,
+    /// It depends.
+    Nobody,
+    /// To this pipe alone, which is in no group.
+    Pipe(PipeId),
+    /// To the members of this group alone.
+    Group(u32),
+}
+
 /// What a removal meant for a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Removed {
@@ -238,13 +251,16 @@ impl PeerSubscriptions {
         removed
     }
 
-    /// The pipe that gets every message, if it is in no group and no other pipe gets any.
-    pub(crate) fn sole(&mut self) -> Option<PipeId> {
-        let slot = self.topics.slot(b"").filter(|_| self.topics.len() == 1)?;
-        let (_, subscribers) = self.topics.entry(slot)?;
-        match (&subscribers.single[..], subscribers.groups.is_empty()) {
-            (&[id], true) => Some(id),
-            _ => None,
+    /// The pipe or group that gets every message, if nobody else gets any.
+    pub(crate) fn sole(&mut self) -> Sole {
+        let everything = self.topics.slot(b"").filter(|_| self.topics.len() == 1);
+        let Some((_, subscribers)) = everything.and_then(|slot| self.topics.entry(slot)) else {
+            return Sole::Nobody;
+        };
+        match (&subscribers.single[..], &subscribers.groups[..]) {
+            (&[id], []) => Sole::Pipe(id),
+            ([], &[group]) => Sole::Group(group),
+            _ => Sole::Nobody,
         }
     }
 

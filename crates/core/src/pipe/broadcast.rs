@@ -158,6 +158,22 @@ impl Broadcast {
         self.published(body.len());
     }
 
+    /// As `prepare` and `send`, if neither has anything to decide; false: the followers have not got the message.
+    #[inline(always)]
+    pub(super) fn send_at_once(&mut self, body: &[u8], send_hwm: u32) -> bool {
+        let sure = body.len() < LARGE
+            && self.log.messages() < self.check_at
+            && self.log.fits(body.len() + frame::MAX_HEADER)
+            && self.others.is_empty()
+            && self.send_hwm == send_hwm
+            && !self.followers.is_empty();
+        if sure {
+            self.log.append(body);
+            self.published(body.len());
+        }
+        sure
+    }
+
     /// Makes room for a message of `len` bytes, headers included. `each` is told of those who must be parted with for it.
     pub(crate) fn make_room(&mut self, pipes: &mut Pipes, len: usize, each: impl FnMut(&mut Pipes, PipeId)) {
         if self.has_followers() && !self.log.fits(len) {

@@ -1,5 +1,6 @@
 //! The pipes of one socket, by their names: the half of a socket that its pattern works on.
 
+use super::broadcasts::Broadcasts;
 use super::cork::Cork;
 use super::names::{self, Found, Key, Names};
 use super::straight::Straight;
@@ -37,6 +38,7 @@ struct Past {
 pub(crate) struct Pipes {
     pub(super) slots: Vec<Option<Pipe>>,
     pub(super) straight: Straight,
+    pub(super) broadcasts: Broadcasts,
     /// The names of the pipes that a pattern addresses by name.
     pub(crate) names: Names,
     /// A message has been begun to be received: the next part is of it.
@@ -66,6 +68,7 @@ impl Pipes {
         Pipes {
             slots: Vec::new(),
             straight: Straight::default(),
+            broadcasts: Vec::new(),
             names: Names::new(),
             receiving: false,
             vacant: Vec::new(),

@@ -15,9 +15,14 @@ const NOBODY: PipeId = PipeId(u32::MAX);
 /// Where parts go that are dropped.
 const NOWHERE: PipeId = PipeId(u32::MAX - 1);
 
+/// The number of no broadcast.
+const NO_BROADCAST: u32 = u32::MAX;
+
 /// The pipes that are sent to and received from straight.
 pub(super) struct Straight {
     out: PipeId,
+    /// The broadcast that messages of one part go to, if there is no such pipe.
+    broadcast: u32,
     incoming: PipeId,
     /// The destination of a message of which some parts were sent.
     begun: PipeId,
@@ -36,6 +41,7 @@ impl Default for Straight {
     fn default() -> Self {
         Straight {
             out: NOBODY,
+            broadcast: NO_BROADCAST,
             incoming: NOBODY,
             begun: NOBODY,
             addressed: NOBODY,
@@ -61,6 +67,13 @@ impl Pipes {
     pub(crate) fn send_straight_while_silent(&mut self, pipe: PipeId) {
         self.straight.out = pipe;
         self.straight.listens = true;
+    }
+
+    /// For a pattern that is sending: the next message goes to this broadcast and nowhere else, if it is a short one of one part and all
+    /// members have room for sure.
+    #[inline]
+    pub(crate) fn publish_straight_to(&mut self, broadcast: u32) {
+        self.straight.broadcast = broadcast;
     }
 
     /// For a pattern that is receiving: the next part is the next one of this pipe, if one is there, it is the last one of its message, and
@@ -103,6 +116,7 @@ impl Pipes {
     #[inline(always)]
     pub(crate) fn ask_where_to(&mut self) {
         self.straight.out = NOBODY;
+        self.straight.broadcast = NO_BROADCAST;
     }
 
     /// The pattern must be asked for the next part to be received.
@@ -195,7 +209,13 @@ impl Pipes {
     /// Sends the last part of a message, not a long one, if the pattern need not be asked and there is room.
     #[inline(always)]
     pub(crate) fn send_straight_at_once(&mut self, bytes: &[u8], patient: bool) -> bool {
-        let sent = self.straight_out().is_some_and(|pipe| pipe.send_at_once(bytes, patient));
+        let sent = match self.straight_out() {
+            Some(pipe) => pipe.send_at_once(bytes, patient),
+            None => {
+                let broadcast = self.straight.broadcast;
+                return broadcast != NO_BROADCAST && self.publish_at_once(broadcast, bytes);
+            }
+        };
         if sent {
             self.sent_straight();
         }

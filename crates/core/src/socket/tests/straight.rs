@@ -430,3 +430,77 @@ fn who_has_cancelled_a_subscription_in_any_call_gets_nothing_more() {
         assert_eq!(parts(&mut subscriber), ["a", "a", "a", "straight"]);
     }
 }
+
+/// Sends numbers, until one goes the straight way. Notes them.
+fn send_until_straight(publisher: &mut Socket, notes: &mut [&mut Vec<String>]) {
+    for number in 0..500 {
+        let body = number.to_string();
+        let straight = publisher.pipes.send_straight_at_once(body.as_bytes(), true);
+        if !straight {
+            publisher.send(body.as_bytes(), Flags::NONE).unwrap();
+            // Whose queue is empty follows.
+            publisher.pipes.flush();
+        }
+        notes.iter_mut().for_each(|notes| notes.push(body.clone()));
+        if straight {
+            return;
+        }
+    }
+    panic!("500 messages to one group, and each was a matter for the pattern");
+}
+
+/// Over connections, so that the two are a group, which gets its messages by a broadcast.
+#[test]
+fn a_group_gets_everything_until_something_changes() {
+    const RCVTIMEO: i32 = 27;
+    const XPUB_VERBOSER: i32 = 78;
+    let context = Context::new();
+    let kinds = [SocketType::XPub, SocketType::XSub, SocketType::XSub];
+    let [mut publisher, mut first, mut second] = kinds.map(|kind| context.socket(kind).unwrap());
+    publisher.set_option(XPUB_VERBOSER, &1_i32.to_ne_bytes()).unwrap();
+    publisher.bind("ipc://*").unwrap();
+    for socket in [&mut publisher, &mut first, &mut second] {
+        // Instead of hanging.
+        socket.set_option(RCVTIMEO, &20_000_i32.to_ne_bytes()).unwrap();
+    }
+    let heard = |publisher: &mut Socket, len| assert_eq!(publisher.recv(&mut [0; 8], Flags::NONE), Ok(len));
+    for subscriber in [&mut first, &mut second] {
+        subscriber.connect(&publisher.last_endpoint.clone()).unwrap();
+        subscriber.send(b"\x01", Flags::NONE).unwrap();
+        heard(&mut publisher, 1);
+    }
+    let (mut to_first, mut to_second) = (Vec::new(), Vec::new());
+    send_until_straight(&mut publisher, &mut [&mut to_first, &mut to_second]);
+
+    send(&mut publisher, &[b"two", b"parts"]);
+    for notes in [&mut to_first, &mut to_second] {
+        notes.extend(["two+", "parts"].map(String::from));
+    }
+    send_until_straight(&mut publisher, &mut [&mut to_first, &mut to_second]);
+
+    first.send(b"\0", Flags::NONE).unwrap();
+    heard(&mut publisher, 1);
+    send(&mut publisher, &[b"to the second"]);
+    first.send(b"\x01t", Flags::NONE).unwrap();
+    heard(&mut publisher, 2);
+    send(&mut publisher, &[b"to both"]);
+    send(&mut publisher, &[b"not to the first"]);
+    to_first.push("to both".into());
+    to_second.extend(["to the second", "to both", "not to the first"].map(String::from));
+
+    first.send(b"\0t", Flags::NONE).unwrap();
+    heard(&mut publisher, 2);
+    first.send(b"\x01", Flags::NONE).unwrap();
+    heard(&mut publisher, 1);
+    send_until_straight(&mut publisher, &mut [&mut to_first, &mut to_second]);
+    for (socket, notes) in [(&mut first, to_first), (&mut second, to_second)] {
+        let part = |socket: &mut Socket| {
+            let mut buffer = [0; 32];
+            let len = socket.recv(&mut buffer, Flags::NONE).unwrap();
+            let more = if socket.receive_more { "+" } else { "" };
+            format!("{}{more}", std::str::from_utf8(&buffer[..len]).unwrap())
+        };
+        let got: Vec<String> = notes.iter().map(|_| part(socket)).collect();
+        assert_eq!(got, notes);
+    }
+}

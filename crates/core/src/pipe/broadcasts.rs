@@ -1,0 +1,41 @@
+//! The broadcasts of a socket, by their numbers, and the straight way to one of them.
+
+use super::{Broadcast, PipeId, Pipes};
+
+/// The broadcasts of a socket, by number. One is there as long as it has members.
+pub(super) type Broadcasts = Vec<Option<Box<Broadcast>>>;
+
+impl Pipes {
+    /// A pipe gets its messages by this broadcast from the next one on. `Pipe::may_follow` is true of it.
+    pub(crate) fn join_broadcast(&mut self, number: u32, pipe: PipeId) {
+        let number = number as usize;
+        if number >= self.broadcasts.len() {
+            self.broadcasts.resize_with(number + 1, || None);
+        }
+        self.broadcasts[number].get_or_insert_with(|| Box::new(Broadcast::new())).join(pipe);
+    }
+
+    /// Lets `f` work on a broadcast, if it is there, and on the pipes.
+    pub(crate) fn with_broadcast<T>(
+        &mut self,
+        number: u32,
+        f: impl FnOnce(&mut Broadcast, &mut Pipes) -> T,
+    ) -> Option<T> {
+        let mut broadcast = self.broadcasts.get_mut(number as usize)?.take()?;
+        let result = f(&mut broadcast, self);
+        if let Some(place) = self.broadcasts.get_mut(number as usize)
+            && !broadcast.is_empty()
+        {
+            *place = Some(broadcast);
+        }
+        Some(result)
+    }
+
+    /// Sends a message of one part to the members of this broadcast, if all of them follow and have room for sure; false: nobody has
+    /// got it.
+    #[inline(never)]
+    pub(crate) fn publish_at_once(&mut self, number: u32, body: &[u8]) -> bool {
+        let Some(Some(broadcast)) = self.broadcasts.get_mut(number as usize) else { return false };
+        broadcast.send_at_once(body, self.options.send_hwm)
+    }
+}
