@@ -39,16 +39,17 @@ pub const CLOSED_TAG: u8 = 0;
 /// The longest group name (ZMQ_GROUP_MAX_LENGTH).
 pub const GROUP_MAX: usize = 255;
 
+// Next to each other, so that one comparison tells them from the others.
 const INLINE: u8 = 0xB1;
-const HEAP: u8 = 0xB3;
-const FOREIGN: u8 = 0xB5;
-const FOREIGN_SHARED: u8 = 0xB7;
-const CONSTANT: u8 = 0xB9;
+const HEAP: u8 = 0xB2;
+const FOREIGN: u8 = 0xB3;
+const FOREIGN_SHARED: u8 = 0xB4;
+const CONSTANT: u8 = 0xB5;
 
 /// Whether a tag byte is that of an initialised, not closed message.
 #[inline]
 pub fn is_valid_tag(tag: u8) -> bool {
-    matches!(tag, INLINE | HEAP | FOREIGN | FOREIGN_SHARED | CONSTANT)
+    matches!(tag, INLINE..=CONSTANT)
 }
 
 /// One message part.
@@ -69,6 +70,7 @@ pub struct Message {
 // loom's Arc is larger than std's.
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Message>() <= 64 && align_of::<Message>() == 8 && TAG_OFFSET == 0);
+const _: () = assert!(std::mem::offset_of!(Message, metadata) == 8, "`write_head` writes what is before");
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -147,7 +149,7 @@ impl Message {
             message.body = Body { inline: [MaybeUninit::new(0); INLINE_MAX] };
             return Some(message);
         }
-        let block = HeapBlock::allocate(len)?;
+        let block = HeapBlock::allocate(len)?.as_ptr();
         Some(Message::outside(HEAP, HeapBlock::data(block), len, Owner { heap: block }))
     }
 
@@ -230,6 +232,7 @@ impl Message {
         } else {
             self.clear_body();
             let Some(block) = HeapBlock::allocate(len) else { memory::exhausted(len) };
+            let block = block.as_ptr();
             self.body.outside = Outside { data: HeapBlock::data(block), len, owner: Owner { heap: block } };
             self.tag = HEAP;
         }
@@ -292,12 +295,8 @@ impl Message {
         if self.tag != INLINE {
             memory::release(self);
         }
-        // One store for all of them.
-        self.tag = INLINE;
-        self.more = false;
-        self.shared = false;
-        self.inline_len = 0;
-        self.routing_id = 0;
+        // SAFETY: an inline body of length 0 needs no initialisation.
+        unsafe { Message::write_head(self, INLINE) };
         if self.group.is_some() {
             self.group = None;
         }

@@ -170,14 +170,39 @@ unsafe fn recv_shared(socket: *mut c_void, buffer: *mut c_void, len: usize, flag
 /// is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_send(message: *mut Message, socket: *mut c_void, flags: c_int) -> c_int {
-    guard(-1, || {
-        // SAFETY: the caller gives null or a handle, and null or 64 bytes that nobody else uses meanwhile.
-        size(unsafe {
-            on_socket!(socket, |socket| {
-                let message = msg::at(message)?;
-                let len = message.len();
-                socket.send_message(message, Flags(flags)).map(|()| len)
-            })
+    guard(-1, move || {
+        // SAFETY: the caller gives null or a handle.
+        let Ok(mut entry) = (unsafe { Entry::new(socket) }) else {
+            // SAFETY: the same contract.
+            return unsafe { send_message_shared(message, socket, flags) };
+        };
+        let sent = entry.socket().and_then(|socket| {
+            // SAFETY: the caller gives null or 64 bytes that nobody else uses meanwhile.
+            let message = unsafe { msg::at(message) }?;
+            let len = message.len();
+            socket.send_message(message, Flags(flags)).map(|()| len)
+        });
+        drop(entry);
+        match sent {
+            Ok(len) => c_int::try_from(len).unwrap_or(c_int::MAX),
+            Err(error) => fail(error),
+        }
+    })
+}
+
+/// [`zmq_msg_send`] on a socket that several threads may use.
+///
+/// # Safety
+/// As for `zmq_msg_send`.
+#[cold]
+#[inline(never)]
+unsafe fn send_message_shared(message: *mut Message, socket: *mut c_void, flags: c_int) -> c_int {
+    // SAFETY: the caller's word, for the handle and the message.
+    size(unsafe {
+        entry::transfer_shared(socket, |socket| {
+            let message = msg::at(message)?;
+            let len = message.len();
+            socket.send_message(message, Flags(flags)).map(|()| len)
         })
     })
 }
@@ -186,9 +211,33 @@ pub unsafe extern "C" fn zmq_msg_send(message: *mut Message, socket: *mut c_void
 /// if the object is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_recv(message: *mut Message, socket: *mut c_void, flags: c_int) -> c_int {
-    guard(-1, || {
-        // SAFETY: the caller gives null or a handle, and null or 64 bytes that nobody else uses meanwhile.
-        size(unsafe { on_socket!(socket, |socket| socket.recv_message(msg::at(message)?, Flags(flags))) })
+    guard(-1, move || {
+        // SAFETY: the caller gives null or a handle.
+        let Ok(mut entry) = (unsafe { Entry::new(socket) }) else {
+            // SAFETY: the same contract.
+            return unsafe { recv_message_shared(message, socket, flags) };
+        };
+        // SAFETY: the caller gives null or 64 bytes that nobody else uses meanwhile.
+        let received =
+            entry.socket().and_then(|socket| socket.recv_message(unsafe { msg::at(message) }?, Flags(flags)));
+        drop(entry);
+        match received {
+            Ok(len) => c_int::try_from(len).unwrap_or(c_int::MAX),
+            Err(error) => fail(error),
+        }
+    })
+}
+
+/// [`zmq_msg_recv`] on a socket that several threads may use.
+///
+/// # Safety
+/// As for `zmq_msg_recv`.
+#[cold]
+#[inline(never)]
+unsafe fn recv_message_shared(message: *mut Message, socket: *mut c_void, flags: c_int) -> c_int {
+    // SAFETY: the caller's word, for the handle and the message.
+    size(unsafe {
+        entry::transfer_shared(socket, |socket| socket.recv_message(msg::at(message)?, Flags(flags)))
     })
 }
 

@@ -18,15 +18,16 @@ mod cache;
 mod ring;
 
 use std::alloc::Layout;
+use std::ptr::NonNull;
 
 /// All blocks are aligned to this.
 pub(crate) const ALIGN: usize = 16;
 
 /// The sizes of the small classes.
 const SMALL: [usize; 7] = [96, 128, 192, 256, 384, 512, 768];
-const SMALL_MAX: usize = SMALL[SMALL.len() - 1];
-/// The small class of each size, in steps of 32 bytes.
-const SMALL_CLASS: [u8; SMALL_MAX / STEP + 1] = small_classes();
+pub(crate) const SMALL_MAX: usize = SMALL[SMALL.len() - 1];
+/// The small class of each size less one, in steps of 32 bytes.
+const SMALL_CLASS: [u8; SMALL_MAX / STEP] = small_classes();
 const STEP: usize = 32;
 /// The large class of each size less `HEADER_ROOM`, in steps of 512 bytes.
 const LARGE_CLASS: [u8; LARGEST / LARGE_STEP] = large_classes();
@@ -37,12 +38,12 @@ const LARGEST: usize = class_size(CLASSES - 1) - HEADER_ROOM;
 const CLASSES: usize = SMALL.len() + 15;
 const HEADER_ROOM: usize = 64;
 
-const fn small_classes() -> [u8; SMALL_MAX / STEP + 1] {
-    let mut classes = [0; SMALL_MAX / STEP + 1];
+const fn small_classes() -> [u8; SMALL_MAX / STEP] {
+    let mut classes = [0; SMALL_MAX / STEP];
     let mut step = 1;
     while step < classes.len() {
         classes[step] = classes[step - 1];
-        if step * STEP > SMALL[classes[step] as usize] {
+        if (step + 1) * STEP > SMALL[classes[step] as usize] {
             classes[step] += 1;
         }
         step += 1;
@@ -73,40 +74,73 @@ const fn class_size(class: usize) -> usize {
     base + (large % 2) * (base / 2) + HEADER_ROOM
 }
 
-/// The smallest class that holds `size` bytes, or none if the pool does not do this size.
-#[inline(always)]
-fn class_of(size: usize) -> Option<usize> {
-    if size <= SMALL_MAX {
-        return Some(SMALL_CLASS[size.saturating_sub(1) / STEP + 1].into());
+/// A size of blocks, by its number; [`NONE`] is that of the sizes that the pool does not do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Class(u8);
+
+const NONE: Class = Class(CLASSES as u8);
+
+impl Class {
+    /// The smallest that holds `size` bytes.
+    #[inline(always)]
+    pub(crate) fn of(size: usize) -> Class {
+        Class::small(size).unwrap_or_else(|| {
+            LARGE_CLASS.get((size - HEADER_ROOM - 1) / LARGE_STEP).map_or(NONE, |&class| Class(class))
+        })
     }
-    LARGE_CLASS.get((size - HEADER_ROOM - 1) / LARGE_STEP).map(|&class| class.into())
+
+    /// The same if it is a small one.
+    #[inline(always)]
+    pub(crate) fn small(size: usize) -> Option<Class> {
+        SMALL_CLASS.get(size.saturating_sub(1) / STEP).map(|&class| Class(class))
+    }
+
+    #[inline(always)]
+    fn index(self) -> usize {
+        self.0.into()
+    }
+
+    /// As a byte, for those who keep it with other things.
+    #[inline(always)]
+    pub(crate) fn byte(self) -> u8 {
+        self.0
+    }
+
+    /// From what `byte` has given.
+    #[inline(always)]
+    pub(crate) fn from_byte(byte: u8) -> Class {
+        Class(byte)
+    }
 }
 
 fn layout(size: usize) -> Option<Layout> {
-    let size = class_of(size).map_or(size, class_size);
+    let class = Class::of(size);
+    let size = if class == NONE { size } else { class_size(class.index()) };
     Layout::from_size_align(size, ALIGN).ok()
 }
 
 /// A block of at least `size` bytes of unspecified content; null if memory is exhausted. Freed by `free` with the same size.
 #[inline(always)]
 pub(crate) fn allocate(size: usize) -> *mut u8 {
+    allocate_of(Class::of(size), size).map_or(std::ptr::null_mut(), NonNull::as_ptr)
+}
+
+/// As `allocate`, by the class of `size`.
+#[inline(always)]
+pub(crate) fn allocate_of(class: Class, size: usize) -> Option<NonNull<u8>> {
     #[cfg(not(loom))]
-    if let Some(class) = class_of(size)
-        && let Some(block) = cache::take(class)
-    {
-        return block;
+    if let Some(block) = cache::take(class.index()) {
+        return Some(block);
     }
+    let _ = class;
     allocate_anew(size)
 }
 
 #[cold]
 #[inline(never)]
-fn allocate_anew(size: usize) -> *mut u8 {
-    match layout(size.max(1)) {
-        // SAFETY: the layout is not empty.
-        Some(layout) => unsafe { std::alloc::alloc(layout) },
-        None => std::ptr::null_mut(),
-    }
+fn allocate_anew(size: usize) -> Option<NonNull<u8>> {
+    // SAFETY: the layout is not empty.
+    NonNull::new(unsafe { std::alloc::alloc(layout(size.max(1))?) })
 }
 
 /// Gives a block back.
@@ -115,12 +149,21 @@ fn allocate_anew(size: usize) -> *mut u8 {
 /// `block` comes from `allocate` with the same `size`, and nobody uses it.
 #[inline(always)]
 pub(crate) unsafe fn free(block: *mut u8, size: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { free_of(Class::of(size), block, size) };
+}
+
+/// As `free`, by the class of `size`.
+///
+/// # Safety
+/// As for [`free`], and `class` is that of `size`.
+#[inline(always)]
+pub(crate) unsafe fn free_of(class: Class, block: *mut u8, size: usize) {
     #[cfg(not(loom))]
-    if let Some(class) = class_of(size)
-        && cache::give(class, block)
-    {
+    if cache::give(class.index(), block) {
         return;
     }
+    let _ = class;
     // SAFETY: the caller's promise.
     unsafe { free_for_good(block, size) };
 }
@@ -143,11 +186,11 @@ mod tests {
     #[test]
     fn every_size_has_the_smallest_class_that_holds_it() {
         for size in 0..200_000 {
-            match class_of(size) {
-                None => assert!(size > class_size(CLASSES - 1), "size {size}"),
-                Some(class) => {
-                    assert!(class_size(class) >= size, "size {size}");
-                    assert!(class == 0 || class_size(class - 1) < size, "size {size}");
+            match Class::of(size) {
+                NONE => assert!(size > class_size(CLASSES - 1), "size {size}"),
+                Class(class) => {
+                    assert!(class_size(class.into()) >= size, "size {size}");
+                    assert!(class == 0 || class_size(usize::from(class) - 1) < size, "size {size}");
                 }
             }
         }

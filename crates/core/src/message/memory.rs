@@ -2,39 +2,75 @@
 //!
 //! Called by `Message` only. A count starts at 1 for the message that made the block; every `share` adds one.
 
-use super::blocks;
+use super::blocks::{self, Class};
 use super::{FOREIGN, FOREIGN_SHARED, FreeFn, HEAP, Message, Outside};
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::alloc::Layout;
 use std::ffi::c_void;
+use std::ptr::NonNull;
 
 /// The count in front of a heap body, and how many bytes there is room for. They follow at once, aligned to 16.
 #[repr(C, align(16))]
 pub(super) struct HeapBlock {
     references: AtomicUsize,
-    capacity: usize,
+    room: Room,
 }
 
-const _: () = assert!(align_of::<HeapBlock>() <= blocks::ALIGN);
+const _: () = assert!(align_of::<HeapBlock>() <= blocks::ALIGN && size_of::<HeapBlock>() == 16);
 
-impl HeapBlock {
-    /// Size of the whole block for a body of `len` bytes.
-    fn size(len: usize) -> Option<usize> {
-        size_of::<HeapBlock>().checked_add(len)
+/// Bodies up to this length are in small blocks.
+const SMALL_BODY: usize = blocks::SMALL_MAX - size_of::<HeapBlock>();
+
+/// The room for the body, in bytes, and below it the class of the whole block.
+#[derive(Clone, Copy)]
+struct Room(u64);
+
+impl Room {
+    fn new(bytes: usize, class: Class) -> Room {
+        Room((bytes as u64) << 8 | u64::from(class.byte()))
     }
 
+    #[inline]
+    fn bytes(self) -> usize {
+        (self.0 >> 8) as usize
+    }
+
+    #[inline]
+    fn class(self) -> Class {
+        Class::from_byte(self.0 as u8)
+    }
+}
+
+impl HeapBlock {
     /// A block with `len` bytes of unspecified content, referred to once; `None` if memory is exhausted.
     #[inline(always)]
-    pub(super) fn allocate(len: usize) -> Option<*mut HeapBlock> {
-        let size = HeapBlock::size(len)?;
-        let block: *mut HeapBlock = blocks::allocate(size).cast();
-        if block.is_null() {
+    pub(super) fn allocate(len: usize) -> Option<NonNull<HeapBlock>> {
+        if len <= SMALL_BODY
+            && let Some(class) = Class::small(size_of::<HeapBlock>() + len)
+        {
+            return HeapBlock::allocate_of(class, len);
+        }
+        HeapBlock::allocate_large(len)
+    }
+
+    #[inline(never)]
+    fn allocate_large(len: usize) -> Option<NonNull<HeapBlock>> {
+        // No memory has more than that, and `Room` not, either.
+        if len > usize::MAX >> 9 {
             return None;
         }
+        HeapBlock::allocate_of(Class::of(size_of::<HeapBlock>() + len), len)
+    }
+
+    /// As `allocate`, by the class of the whole block.
+    #[inline(always)]
+    fn allocate_of(class: Class, len: usize) -> Option<NonNull<HeapBlock>> {
+        let block: NonNull<HeapBlock> = blocks::allocate_of(class, size_of::<HeapBlock>() + len)?.cast();
+        let head = HeapBlock { references: AtomicUsize::new(1), room: Room::new(len, class) };
         // SAFETY: the new memory has room for the header and `len` bytes, and is aligned as every block is.
-        unsafe { block.write(HeapBlock { references: AtomicUsize::new(1), capacity: len }) };
+        unsafe { block.write(head) };
         // SAFETY: as above.
-        unsafe { settle(HeapBlock::data(block), len) };
+        unsafe { settle(HeapBlock::data(block.as_ptr()), len) };
         Some(block)
     }
 
@@ -51,7 +87,8 @@ impl HeapBlock {
     /// Whether a body of `len` bytes fits without much waste.
     #[inline]
     pub(super) fn suits(&self, len: usize) -> bool {
-        len <= self.capacity && len >= self.capacity / 2
+        let room = self.room.bytes();
+        len <= room && len >= room / 2
     }
 
     pub(super) fn retain(&self) {
@@ -149,11 +186,11 @@ unsafe fn release_heap(block: *mut HeapBlock) {
     // SAFETY: the caller holds a reference.
     let head = unsafe { &*block };
     if forget(&head.references) {
-        let size = size_of::<HeapBlock>() + head.capacity;
+        let (class, size) = (head.room.class(), size_of::<HeapBlock>() + head.room.bytes());
         // SAFETY: that was the last reference.
         unsafe { block.drop_in_place() };
         // SAFETY: and this is the size of the allocation.
-        unsafe { blocks::free(block.cast(), size) };
+        unsafe { blocks::free_of(class, block.cast(), size) };
     }
 }
 

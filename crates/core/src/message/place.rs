@@ -12,15 +12,31 @@ impl Message {
     #[inline]
     pub unsafe fn write_empty(place: *mut Message) {
         // SAFETY: the caller's promise. Each field but the body is written, and of an inline body of length 0 nothing is read.
+        unsafe { Message::write_bare(place, INLINE) };
+    }
+
+    /// Writes this tag and nothing in all other fields but the body.
+    ///
+    /// # Safety
+    /// As for [`Message::write_empty`]; a body that the tag asks for is written afterwards.
+    #[inline(always)]
+    unsafe fn write_bare(place: *mut Message, tag: u8) {
+        // SAFETY: the caller's promise.
         unsafe {
-            (&raw mut (*place).tag).write(INLINE);
-            (&raw mut (*place).more).write(false);
-            (&raw mut (*place).shared).write(false);
-            (&raw mut (*place).inline_len).write(0);
-            (&raw mut (*place).routing_id).write(0);
+            Message::write_head(place, tag);
             (&raw mut (*place).metadata).write(None);
             (&raw mut (*place).group).write(None);
         }
+    }
+
+    /// Writes this tag and zero in the four fields behind it: the eight bytes before the metadata, in one store.
+    ///
+    /// # Safety
+    /// As for `write_bare`.
+    #[inline(always)]
+    pub(super) unsafe fn write_head(place: *mut Message, tag: u8) {
+        // SAFETY: the caller's promise; a message begins with these bytes, and is aligned to their number. `more` and `shared` may be zero.
+        unsafe { place.cast::<u64>().write(u64::from_ne_bytes([tag, 0, 0, 0, 0, 0, 0, 0])) };
     }
 
     /// Makes a message of `len` bytes of unspecified content in memory that holds none, as [`Message::with_size`]; false, and nothing is
@@ -30,26 +46,22 @@ impl Message {
     /// As for [`Message::write_empty`].
     #[inline]
     pub unsafe fn write_sized(place: *mut Message, len: usize) -> bool {
-        let block = if len <= INLINE_MAX {
-            None
-        } else {
-            let Some(block) = HeapBlock::allocate(len) else { return false };
-            Some(block)
-        };
-        // SAFETY: the caller's promise.
-        unsafe { Message::write_empty(place) };
-        // SAFETY: now there is a message, whose body needs no initialisation.
-        let message = unsafe { &mut *place };
-        match block {
-            None => {
-                message.inline_len = len as u8;
-                message.body.inline = [MaybeUninit::new(0); INLINE_MAX];
-            }
-            Some(block) => {
-                message.body.outside =
-                    Outside { data: HeapBlock::data(block), len, owner: Owner { heap: block } };
-                message.tag = HEAP;
-            }
+        if len <= INLINE_MAX {
+            // SAFETY: the caller's promise.
+            unsafe { Message::write_empty(place) };
+            // SAFETY: now there is a message.
+            let message = unsafe { &mut *place };
+            message.inline_len = len as u8;
+            message.body.inline = [MaybeUninit::new(0); INLINE_MAX];
+            return true;
+        }
+        let Some(block) = HeapBlock::allocate(len) else { return false };
+        let block = block.as_ptr();
+        let outside = Outside { data: HeapBlock::data(block), len, owner: Owner { heap: block } };
+        // SAFETY: the caller's promise, and the body that the tag asks for.
+        unsafe {
+            Message::write_bare(place, HEAP);
+            (&raw mut (*place).body.outside).write(outside);
         }
         true
     }

@@ -4,6 +4,7 @@ use super::ring::Ring;
 use super::{CLASSES, class_size, layout};
 use crate::sync::{at_end, prefetch_to_write};
 use std::cell::Cell;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// What one thread keeps of one size, at most and in bytes, but two blocks in any case.
@@ -148,10 +149,10 @@ impl Stack {
     }
 
     #[inline(always)]
-    fn pop(&self) -> Option<*mut u8> {
+    fn pop(&self) -> Option<NonNull<u8>> {
         let len = self.len.get().checked_sub(1)?;
         self.len.set(len);
-        self.blocks.get(len as usize).map(Cell::get)
+        NonNull::new(self.blocks.get(len as usize)?.get())
     }
 
     /// The next block has been in another core's cache.
@@ -185,7 +186,7 @@ impl Stack {
     }
 
     /// Takes a batch from the depot, then a block from that.
-    fn refill(&self, class: usize, depots: &Depots) -> Option<*mut u8> {
+    fn refill(&self, class: usize, depots: &Depots) -> Option<NonNull<u8>> {
         let batch = depots.withdraw(class)?;
         for (place, block) in self.blocks.iter().zip(&batch.blocks[..batch.len]) {
             place.set(*block);
@@ -263,11 +264,11 @@ thread_local! {
     static CACHE: Cache = const { Cache { stacks: [const { Stack::new(0) }; CLASSES], age: Cell::new(Age::New) } };
 }
 
-/// A free block of a class, if there is one for this thread.
+/// A free block of a class, if there is such a class, and one for this thread.
 #[inline(always)]
-pub(super) fn take(class: usize) -> Option<*mut u8> {
+pub(super) fn take(class: usize) -> Option<NonNull<u8>> {
     let taken = CACHE.with(|cache| {
-        let stack = &cache.stacks[class];
+        let stack = cache.stacks.get(class)?;
         let block = stack.pop();
         if class >= FIRST_CIRCULATING {
             stack.prefetch();
@@ -282,25 +283,29 @@ pub(super) fn take(class: usize) -> Option<*mut u8> {
 
 #[cold]
 #[inline(never)]
-fn take_from_depot(class: usize) -> Option<*mut u8> {
-    CACHE.with(|cache| if cache.is_in_use() { cache.stacks[class].refill(class, &DEPOTS) } else { None })
+fn take_from_depot(class: usize) -> Option<NonNull<u8>> {
+    CACHE.with(|cache| {
+        let stack = cache.stacks.get(class)?;
+        if cache.is_in_use() { stack.refill(class, &DEPOTS) } else { None }
+    })
 }
 
-/// Takes a free block of a class; false while the thread ends.
+/// Takes a free block of a class; false if there is no such class, and while the thread ends.
 #[inline(always)]
 pub(super) fn give(class: usize, block: *mut u8) -> bool {
-    CACHE.with(|cache| cache.stacks[class].push(block)) || give_to_depot(class, block)
+    CACHE.with(|cache| cache.stacks.get(class).is_some_and(|stack| stack.push(block)))
+        || give_to_depot(class, block)
 }
 
 #[cold]
 #[inline(never)]
 fn give_to_depot(class: usize, block: *mut u8) -> bool {
-    CACHE.with(|cache| {
-        if !cache.is_in_use() {
-            return false;
+    CACHE.with(|cache| match cache.stacks.get(class) {
+        Some(stack) if cache.is_in_use() => {
+            stack.push_with_room(class, block, &DEPOTS);
+            true
         }
-        cache.stacks[class].push_with_room(class, block, &DEPOTS);
-        true
+        _ => false,
     })
 }
 
@@ -361,7 +366,7 @@ mod tests {
     }
 
     fn class_of_64k() -> usize {
-        super::super::class_of(64 * 1024).unwrap()
+        super::super::Class::of(64 * 1024).index()
     }
 
     #[test]
@@ -373,7 +378,7 @@ mod tests {
             stack.push_with_room(0, block, &depots);
         }
         for &block in blocks[batch(0)..].iter().rev() {
-            assert_eq!(stack.pop(), Some(block));
+            assert_eq!(stack.pop(), NonNull::new(block));
             // Freed with the others at the end.
             depots.deposit(0, &Batch { blocks: [block; BATCH_BLOCKS], len: 1 });
         }
