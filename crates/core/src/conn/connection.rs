@@ -239,8 +239,25 @@ impl Connection {
 
     /// Owner: it does not any more. What it has not sent goes to its own queue, whose end is `writer`.
     pub(crate) fn unfollow(&self, writer: &mut FrameWriter) {
-        lock(&self.pump).unfollow(writer);
+        {
+            let mut pump = lock(&self.pump);
+            pump.unfollow(writer);
+            pump.keep_little_unsent(false);
+        }
         *lock(&self.shared_hint) = None;
+    }
+
+    /// Owner: whether what the peer does not read is to stay here, for the most part, and not in the kernel. If somebody is writing just now,
+    /// it stays as it is.
+    pub(crate) fn keep_little_unsent(&self, little: bool) {
+        if let Ok(mut pump) = self.pump.try_lock() {
+            pump.keep_little_unsent(little);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn keeps_little_unsent(&self) -> bool {
+        lock(&self.pump).keeps_little_unsent()
     }
 
     /// What the I/O thread does for this connection.

@@ -18,6 +18,9 @@ const SLICES: usize = 8;
 /// Plain bytes sealed by a stage at a time.
 const SEAL_BYTES: usize = 64 * 1024;
 
+/// Of a stream that is to run as little ahead of its reader as may be, so many bytes lie in this end's kernel.
+const LITTLE_UNSENT: u32 = 64 * 1024;
+
 /// Where the frames come from.
 pub(super) enum Source {
     Queue(ByteDrain),
@@ -55,6 +58,8 @@ pub(super) struct Pump {
     batch: usize,
     /// Number of the session the stream belongs to.
     pub(super) session: u32,
+    /// The kernel has been told to take little that the peer has no room for.
+    little_unsent: bool,
     /// The driver's name for the stream's registration.
     registration: Token,
     pub(super) taken: Taken,
@@ -85,6 +90,7 @@ impl Pump {
             written: 0,
             batch: batch.map_or(usize::MAX, |bytes| bytes as usize),
             session: 0,
+            little_unsent: false,
             registration: Token(0),
             taken: Taken::default(),
         }
@@ -100,6 +106,7 @@ impl Pump {
         hello: &[u8],
     ) {
         self.session = session;
+        self.little_unsent = false;
         self.registration = registration;
         self.stream = Some(stream);
         self.stage = stage;
@@ -160,6 +167,22 @@ impl Pump {
                 drain.advance(written);
             }
         }
+    }
+
+    /// Has the kernel take little that the peer has no room for, or all that it is wont to.
+    pub(super) fn keep_little_unsent(&mut self, little: bool) {
+        if self.little_unsent != little
+            && let Some(stream) = &self.stream
+        {
+            self.little_unsent = little;
+            // An optimisation: without it more lies there.
+            let _ = stream.limit_unsent(little.then_some(LITTLE_UNSENT));
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn keeps_little_unsent(&self) -> bool {
+        self.little_unsent
     }
 
     /// If something carries ZMTP here, it may want to end in order. What the kernel does not take at once is not worth more.

@@ -25,6 +25,8 @@ pub(crate) const LARGE: usize = 8 * 1024;
 const _: () = assert!(LARGE + frame::MAX_HEADER <= LONGEST_IN_LOG);
 /// To so many followers the owner writes itself.
 const INLINE: usize = 8;
+/// What the kernel holds of so many is more than the caches do.
+const CROWD: usize = 8;
 /// After a large message so many small ones go through the queues too.
 const SMALL_AGAIN: u32 = 64;
 /// Every so many messages the others are looked at.
@@ -259,11 +261,15 @@ impl Broadcast {
         }
         let mut all_have_room = true;
         let mut least = FAR;
+        // The less runs ahead of a crowd the more of it is still in the caches when it is read. But where messages may be dropped, the kernel
+        // holds what would be.
+        let little = lossless && self.followers.len() >= CROWD;
         // From the end, since the I/O thread begins at the beginning.
         for index in (0..self.followers.len()).rev() {
             let follower = &self.followers[index];
             let mut behind = follower.progress.behind();
             if behind >= follower.tight_at() {
+                follower.connection.keep_little_unsent(little);
                 if lossless {
                     // An owner that waits as a task, or on ZMQ_FD, is told.
                     follower.connection.want_room();

@@ -110,6 +110,16 @@ impl Stream {
         option::set(self.as_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, nodelay.into())
     }
 
+    /// TCP: how many bytes the kernel takes, about, beyond those that the peer has room for; `None` for what the system is set to. Nothing to
+    /// set elsewhere.
+    pub fn limit_unsent(&self, bytes: Option<u32>) -> io::Result<()> {
+        if !matches!(self.family, Family::V4 | Family::V6) {
+            return Ok(());
+        }
+        let bytes = bytes.map_or(0, |bytes| libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX));
+        os::limit_unsent(self.as_fd(), bytes)
+    }
+
     /// Reads what there is, up to `buffer`'s length; 0 at the end of the stream.
     #[inline]
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {

@@ -261,6 +261,11 @@ fn options_are_read_back() {
         assert_eq!(read(libc::SOL_SOCKET, libc::SO_PRIORITY), 5);
         assert_eq!(read(libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT), 6000);
     }
+    for (limit, set) in [(Some(70_000), 70_000), (None, 0)] {
+        client.limit_unsent(limit).unwrap();
+        assert_eq!(option::read(client.as_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT).unwrap(), set);
+        Stream::pair().unwrap().0.limit_unsent(limit).unwrap();
+    }
     client.set_nodelay(false).unwrap();
     assert_eq!(option::read(client.as_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY).unwrap(), 0);
     client.apply(&StreamOptions { keepalive: Some(false), ..StreamOptions::default() }).unwrap();

@@ -4,6 +4,8 @@ use crate::options::{ContextDefaults, Options};
 use tautline_io::net::Stream;
 use tautline_proto::SocketType;
 
+const HWM: u32 = 8;
+
 struct Bed {
     pipes: Pipes,
     connections: Vec<Arc<Connection>>,
@@ -21,7 +23,7 @@ impl Bed {
     /// Adds so many members, who follow from the next message on.
     fn join(&mut self, count: usize) {
         for _ in 0..count {
-            let (new, peer) = open_pipe(&Arc::<Asked>::default(), None, |_| ());
+            let (new, peer) = open_pipe(&Arc::<Asked>::default(), None, |options| options.send_hwm = HWM);
             self.connections.push(new.connection.clone());
             self.peers.push(peer);
             let id = self.pipes.insert(Pipe::wire(new));
@@ -72,4 +74,29 @@ fn those_who_remain_of_many_followers_are_looked_after() {
     bed.broadcast.leave(&mut bed.pipes, last);
     bed.send();
     assert_eq!(bed.neglected(), 0);
+}
+
+/// What lies in the kernels of a crowd is read from memory. Where nothing may be dropped for it, less of it lies there.
+#[test]
+fn a_crowd_that_misses_nothing_has_little_in_the_kernel() {
+    for (count, lossless, little) in
+        [(INLINE + 1, true, true), (INLINE + 1, false, false), (CROWD - 1, true, false)]
+    {
+        let mut bed = Bed::new();
+        bed.join(count);
+        // Nobody but the owner writes: at the mark.
+        for _ in 0..2 * HWM {
+            assert!(bed.broadcast.prepare(&mut bed.pipes, lossless, true));
+            bed.broadcast.send(&mut bed.pipes, b"message");
+        }
+        assert_eq!(bed.broadcast.followers.len(), count);
+        assert!(bed.connections.iter().all(|connection| connection.keeps_little_unsent() == little));
+        assert!(bed.broadcast.prepare(&mut bed.pipes, false, true));
+        let first = bed.broadcast.followers[0].pipe;
+        bed.broadcast.leave(&mut bed.pipes, first);
+        assert!(
+            !bed.connections[0].keeps_little_unsent(),
+            "whoever has a queue of his own is like any other"
+        );
+    }
 }

@@ -41,6 +41,10 @@ pub(super) fn set_user_timeout(fd: BorrowedFd<'_>, millis: libc::c_int) -> io::R
     option::set(fd, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, millis)
 }
 
+pub(super) fn limit_unsent(fd: BorrowedFd<'_>, bytes: libc::c_int) -> io::Result<()> {
+    option::set(fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
+}
+
 pub(super) fn bind_to_device(fd: BorrowedFd<'_>, device: &str) -> io::Result<()> {
     option::set_bytes(fd, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, device.as_bytes())
 }

@@ -38,6 +38,10 @@ pub(super) fn set_user_timeout(_fd: BorrowedFd<'_>, _millis: libc::c_int) -> io:
     Err(unsupported())
 }
 
+pub(super) fn limit_unsent(_fd: BorrowedFd<'_>, _bytes: libc::c_int) -> io::Result<()> {
+    Err(unsupported())
+}
+
 pub(super) fn bind_to_device(_fd: BorrowedFd<'_>, _device: &str) -> io::Result<()> {
     Err(unsupported())
 }
