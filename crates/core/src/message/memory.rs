@@ -21,7 +21,7 @@ const _: () = assert!(align_of::<HeapBlock>() <= blocks::ALIGN && size_of::<Heap
 /// Bodies up to this length are in small blocks.
 const SMALL_BODY: usize = blocks::SMALL_MAX - size_of::<HeapBlock>();
 
-/// The room for the body, in bytes, and below it the class of the whole block.
+/// The room for the body, in bytes, and below it the class of the whole block. (No memory has more than 56 bits of them.)
 #[derive(Clone, Copy)]
 struct Room(u64);
 
@@ -55,11 +55,7 @@ impl HeapBlock {
 
     #[inline(never)]
     fn allocate_large(len: usize) -> Option<NonNull<HeapBlock>> {
-        // No memory has more than that, and `Room` not, either.
-        if len > usize::MAX >> 9 {
-            return None;
-        }
-        HeapBlock::allocate_of(Class::of(size_of::<HeapBlock>() + len), len)
+        HeapBlock::allocate_of(Class::of(size_of::<HeapBlock>().checked_add(len)?), len)
     }
 
     /// As `allocate`, by the class of the whole block.
