@@ -68,6 +68,8 @@ pub struct Socket {
     sent: u64,
     received: u64,
     pause: Pause,
+    /// Pipes that have become readable while the owner itself was reading; empty but for that.
+    arrived: Vec<u32>,
     /// Pipes whose peer is gone and that still have something to read.
     ending: Vec<PipeId>,
     /// The I/O thread's side; `None` in a context without I/O threads.
@@ -301,6 +303,17 @@ impl Socket {
         }
     }
 
+    /// Holder of the baton: reads what is there, and takes note of it. True if something has changed. While nothing is
+    /// there it is tried again, up to so many times.
+    fn read_own(&mut self, times: u32) -> bool {
+        let Socket { site: Some(site), arrived, .. } = self else { return false };
+        let changed = site.set.read_own(arrived, times);
+        if !arrived.is_empty() {
+            self.note_arrived();
+        }
+        changed
+    }
+
     /// Until when a call may block; `None` for ever.
     fn deadline(&self, flags: Flags, timeout: Option<Duration>) -> Option<Instant> {
         if flags.dontwait() {
@@ -323,9 +336,10 @@ impl Socket {
                 }
             });
         } else if let Some(site) = &self.site {
-            site.set.acquire();
-            site.set.read_ready();
-            site.set.release();
+            let set = site.set.clone();
+            set.acquire();
+            self.read_own(1);
+            set.release();
         }
         if self.inbox.pending() { self.process_news() } else { Ok(()) }
     }
@@ -446,6 +460,14 @@ impl Waiter for Waiting<'_> {
 
     fn read_set(&self) -> Option<&ReadSet> {
         self.socket.site.as_deref().filter(|_| self.wanted.read).map(|site| &*site.set)
+    }
+
+    fn read(&mut self, times: u32) -> bool {
+        self.wanted.read && self.socket.read_own(times)
+    }
+
+    fn only_reads(&self) -> bool {
+        self.wanted.read && !self.wanted.write && !self.has_inproc()
     }
 
     fn has_inproc(&self) -> bool {

@@ -32,6 +32,11 @@ pub(crate) trait Waiter {
     fn inbox(&self) -> &SocketInbox;
     /// The connections to read while waiting; `None` if reading is not waited for.
     fn read_set(&self) -> Option<&ReadSet>;
+    /// Holder of the baton: reads what is there, and takes note of it. True if something has changed. Where that is all there is to look
+    /// at, it is tried up to so many times.
+    fn read(&mut self, times: u32) -> bool;
+    /// Whether it waits for nothing but what can be read from the network, and news.
+    fn only_reads(&self) -> bool;
     /// Whether some of the peers are inproc: they announce what they do more cheaply than others, so that a sleep costs more.
     fn has_inproc(&self) -> bool;
     /// Streams to wait on for room to send; those of inproc peers are asked to wake the owner instead.
@@ -47,7 +52,7 @@ pub(crate) fn glance(waiters: &mut [&mut dyn Waiter]) -> Result<(), Error> {
     for set in waiters.iter().filter_map(|waiter| waiter.read_set()) {
         set.acquire();
     }
-    let outcome = look(waiters, &mut []);
+    let outcome = look(waiters, &mut [], 1);
     for set in waiters.iter().filter_map(|waiter| waiter.read_set()) {
         set.release();
     }
@@ -76,13 +81,30 @@ pub(crate) fn wait(
     outcome
 }
 
-/// Looks once, without waiting: reads what is there. True if something has changed.
-fn look(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd]) -> Result<bool, Error> {
+/// Looks up to so many times, without waiting. True if something has changed. One socket that only reads is looked at in one go: what
+/// comes between two looks is found later by the time from one to the next.
+fn look_often(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u32) -> Result<bool, Error> {
+    if raw.is_empty()
+        && let [waiter] = waiters
+        && waiter.only_reads()
+    {
+        return look(waiters, raw, times);
+    }
+    for _ in 0..times {
+        if look(waiters, raw, 1)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Looks, without waiting: reads what is there, trying up to so many times. True if something has changed.
+fn look(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u32) -> Result<bool, Error> {
     let mut changed = false;
     let asked = if waiters.len() > MANY { survey(waiters)? } else { Vec::new() };
     for (index, waiter) in waiters.iter_mut().enumerate() {
         if asked.get(index).is_none_or(|fd| fd.revents != 0) {
-            changed |= waiter.read_set().is_some_and(ReadSet::read_ready);
+            changed |= waiter.read(times);
         }
         changed |= waiter.inbox().pending() || waiter.ready();
     }
@@ -112,7 +134,7 @@ fn wait_holding(
         && deadline.is_none_or(|deadline| deadline > Instant::now());
     let mut has_slept = false;
     loop {
-        if !unseen && look(waiters, raw)? {
+        if !unseen && look(waiters, raw, 1)? {
             if !has_slept {
                 spin::found();
             }
@@ -126,7 +148,7 @@ fn wait_holding(
             return Err(Error::Again);
         }
         let start = clock::ticks();
-        if waiters.len() <= MANY && spin::spin(|| look(waiters, raw))? {
+        if waiters.len() <= MANY && spin::spin(|times| look_often(waiters, raw, times))? {
             return Ok(());
         }
         // Asks inproc peers for room; before the barrier in `park`, so that a peer who makes room later sees it.

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use super::dirty::Mark;
 use super::intake::{Asked, Intake, Newest, Sink, Took};
-use super::link::{IoSide, NewPipe, News, SharedStage, SocketInbox};
+use super::link::{IoSide, Loss, NewPipe, News, SharedStage, SocketInbox};
 use super::pump::{Flushed, Pump, Source};
+use super::reader::By;
 use crate::options::Options;
 use crate::queue::{self, FrameReader, FrameWriter, LogReader, Slot};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
 use crate::sync::{Arc, Mutex, barrier_heavy, barrier_light, lock};
 use tautline_io::net::{Family, Stream};
-use tautline_io::reactor::Token;
+use tautline_io::reactor::{Interest, Token};
 use tautline_proto::{SocketType, command};
 
 mod later;
@@ -171,7 +172,7 @@ impl Connection {
             self.pause_if_full(&mut intake, took, &mut asked)
         };
         // Bytes that came behind the handshake may be all there is, so the owner is told in any case.
-        self.took(number, took, asked);
+        self.took(number, took, asked, None);
         self.announce();
         if self.pump_now() == Some(Flushed::Drained) {
             self.let_go();
@@ -457,7 +458,7 @@ impl Connection {
     }
 
     fn take_control(&self, out: &mut Vec<u8>) {
-        if self.has_control.swap(false, AcqRel) {
+        if self.has_control.load(Relaxed) && self.has_control.swap(false, AcqRel) {
             out.append(&mut lock(&self.control));
         }
     }
@@ -465,47 +466,46 @@ impl Connection {
     // ---- reading
 
     /// Holder of the baton: reads once. `Break` when the session is over: the caller takes the connection out of the read set.
-    pub(super) fn read(self: &Arc<Self>) -> ControlFlow<(), Took> {
+    pub(super) fn read(self: &Arc<Self>, by: By<'_>) -> ControlFlow<(), Took> {
+        let (arrived, times) = match by {
+            By::Any => (None, 1),
+            By::Owner(arrived, times) => (Some(arrived), times),
+        };
         let mut asked = Asked::default();
         let (took, session) = {
             let mut intake = lock(&self.intake);
-            let took = intake.read(&mut asked);
-            let took = self.pause_if_full(&mut intake, took, &mut asked);
+            let mut tries = (1..times).take_while(|_| !self.inbox.pending());
+            let took = match intake.read_patiently(&mut asked, || tries.next().is_some()) {
+                full @ Took::Full { .. } => self.pause_if_full(&mut intake, full, &mut asked),
+                took => took,
+            };
             (took, intake.session)
         };
-        self.took(session, took, asked);
+        match arrived {
+            // As a rule: nothing but messages.
+            Some(arrived) if took == (Took::Bytes { published: true }) && asked.is_nothing() => {
+                self.count_arrival();
+                arrived.extend(self.token());
+            }
+            arrived => self.took(session, took, asked, arrived),
+        }
         if matches!(took, Took::Lost(_)) { ControlFlow::Break(()) } else { ControlFlow::Continue(took) }
     }
 
-    /// At the receive high-water mark: notes the pause, so that the owner resumes when it has caught up. An owner who has done so before
-    /// it could see the note is not relied on.
-    fn pause_if_full(&self, intake: &mut Intake, mut took: Took, asked: &mut Asked) -> Took {
-        let mut any = false;
-        while let Took::Full { published } = took {
-            any |= published;
-            self.paused.store(true, Relaxed);
-            // Store the note, then load the credit; the owner gives credit, then looks for the note (`Pipe::found_empty`).
-            fence(SeqCst);
-            if intake.is_full() {
-                return Took::Full { published: any };
-            }
-            self.paused.store(false, Relaxed);
-            took = intake.read(asked);
-        }
-        match took {
-            Took::Nothing | Took::Bytes { .. } if any => Took::Bytes { published: true },
-            other => {
-                if any {
-                    self.announce();
-                }
-                other
-            }
-        }
+    /// Holder of the baton: the stream can no longer be read.
+    pub(super) fn lose(self: &Arc<Self>, errno: i32) {
+        let session = lock(&self.intake).session;
+        self.took(session, Took::Lost(Loss::Stream(errno)), Asked::default(), None);
     }
 
-    fn took(self: &Arc<Self>, session: u32, took: Took, asked: Asked) {
+    /// Something has come. One at a time reads, and nobody else counts.
+    fn count_arrival(&self) {
+        self.arrivals.store(self.arrivals.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+
+    fn took(self: &Arc<Self>, session: u32, took: Took, asked: Asked, arrived: Option<&mut Vec<u32>>) {
         if took != Took::Nothing {
-            self.arrivals.fetch_add(1, Relaxed);
+            self.count_arrival();
         }
         if asked.ttl_ds != 0 && self.granted_ttl_ds.swap(asked.ttl_ds.into(), Relaxed) == 0 {
             self.io.clone().granted_ttl(self.clone(), session);
@@ -521,8 +521,14 @@ impl Connection {
             // Also if the session is over: the peer may wait for the last word.
             self.pump_now();
         }
+        if matches!(took, Took::Full { .. }) && self.idle_interest() != Interest::NONE {
+            self.want_write();
+        }
         match took {
-            Took::Bytes { published: true } | Took::Full { published: true } => self.announce(),
+            Took::Bytes { published: true } | Took::Full { published: true } => match arrived {
+                Some(arrived) => arrived.extend(self.token()),
+                None => self.announce(),
+            },
             Took::Lost(why) => {
                 // What came whole before the end, maybe with the same read, is there to be received.
                 self.announce();

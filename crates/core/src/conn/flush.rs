@@ -106,6 +106,8 @@ pub(crate) struct FlushRule {
     blocked: bool,
     /// Of the batch that is being queued a part is written already.
     long_batch: bool,
+    /// The message that is being written has not been looked at but for being a reply.
+    unlearned: bool,
     /// What the thread had spent in flushes at the end of the last one, and which thread that was.
     spent: u64,
     thread: usize,
@@ -129,11 +131,16 @@ impl FlushRule {
 
     /// Decides at time `now` (ticks) with `pending` bytes queued, the last message being `len` bytes long. For a `reply` a peer waits.
     pub(crate) fn decide(&mut self, now: u64, pending: u64, len: usize, reply: bool) -> Decision {
+        let due = self.is_due(now, reply);
+        if due && reply && self.since == 1 {
+            // Somebody waits for it, so it goes whatever is foreseen; what is to be learned from it can wait until it is written.
+            self.unlearned = true;
+            return Decision::Flush;
+        }
         let times = times();
         if self.since == 1 {
             self.saturation.begin(now, now.saturating_sub(self.last));
         }
-        let due = self.is_due(now, reply);
         if self.blocked {
             // Whoever waits for the kernel has not come to the end of a burst.
             self.bursts.resume(now);
@@ -154,6 +161,15 @@ impl FlushRule {
         self.next = self.since + step;
         // The I/O thread knows of a full kernel.
         Decision::Later(if self.blocked { Rest::Told } else { self.bursts.leave() })
+    }
+
+    /// Looks at a reply, which was decided to be written at `now`.
+    fn learn(&mut self, now: u64) {
+        self.saturation.begin(now, now.saturating_sub(self.last));
+        if self.blocked {
+            self.bursts.resume(now);
+        }
+        self.bursts.look(now, self.since, self.last, self.cost);
     }
 
     /// After how many more messages of a stream the clock is looked at.
@@ -229,6 +245,9 @@ impl FlushRule {
     /// Notes a flush that began at `start` and ended at `end` (ticks); `drained` unless the kernel would not take all.
     pub(crate) fn flushed(&mut self, start: u64, end: u64, drained: bool) {
         let times = times();
+        if std::mem::take(&mut self.unlearned) {
+            self.learn(start);
+        }
         if drained {
             self.saturation.written(self.since, start, self.cost, times.quiet);
         }

@@ -93,6 +93,14 @@ pub(super) struct Asked {
     pub(super) answer: bool,
 }
 
+impl Asked {
+    /// Whether the peer has asked for nothing.
+    #[inline]
+    pub(super) fn is_nothing(&self) -> bool {
+        self.pongs.is_empty() && self.ttl_ds == 0 && !self.answer
+    }
+}
+
 /// The read half. Behind a lock that only the holder of the baton takes while a session lasts.
 pub(super) struct Intake {
     sink: Sink,
@@ -190,14 +198,19 @@ impl Intake {
 
     /// Reads once from the kernel and publishes what has become whole.
     pub(super) fn read(&mut self, asked: &mut Asked) -> Took {
+        self.read_patiently(asked, || false)
+    }
+
+    /// The same, but if nothing is there it tries again as long as `again` says so.
+    pub(super) fn read_patiently(&mut self, asked: &mut Asked, again: impl FnMut() -> bool) -> Took {
         // Taken out and put back, which is cheaper than one more owner.
         let Some(stream) = self.stream.take() else { return Took::Nothing };
-        let took = self.read_from(&stream, asked);
+        let took = self.read_from(&stream, asked, again);
         self.stream = Some(stream);
         took
     }
 
-    fn read_from(&mut self, stream: &Stream, asked: &mut Asked) -> Took {
+    fn read_from(&mut self, stream: &Stream, asked: &mut Asked, mut again: impl FnMut() -> bool) -> Took {
         if self.filler().unscanned() > 0 {
             // Left over from a time at the high-water mark.
             match self.scan(asked) {
@@ -215,7 +228,7 @@ impl Intake {
         }
         let little = self.lean && self.last_read < LITTLE && !self.filler().expects_body();
         let read = match self.stage {
-            None if little => self.read_little(stream),
+            None if little => self.read_little(stream, again),
             None => {
                 let (batch, little) = (self.batch, self.last_read < LITTLE);
                 let filler = self.filler();
@@ -225,17 +238,19 @@ impl Intake {
                 let [first, second] = filler.space(least.min(batch));
                 let read = if second.is_empty() || batch <= first.len() {
                     let most = batch.min(first.len());
-                    stream.read(&mut first[..most])
+                    let first = &mut first[..most];
+                    patiently(|| stream.read(first), &mut again)
                 } else {
                     let most = (batch - first.len()).min(second.len());
                     let second = &mut second[..most];
-                    stream.readv(&mut [IoSliceMut::new(first), IoSliceMut::new(second)])
+                    let mut both = [IoSliceMut::new(first), IoSliceMut::new(second)];
+                    patiently(|| stream.readv(&mut both), &mut again)
                 };
                 // Also after a failure: it gives the room that was not used back.
                 filler.filled(*read.as_ref().unwrap_or(&0));
                 read
             }
-            Some(_) => match self.read_staged(stream, asked) {
+            Some(_) => match self.read_staged(stream, asked, again) {
                 Ok(read) => read,
                 Err(error) => return self.broken(error, asked),
             },
@@ -305,10 +320,10 @@ impl Intake {
     }
 
     /// Reads to the scratch, so that no memory is held ready, and copies what has come.
-    fn read_little(&mut self, stream: &Stream) -> std::io::Result<usize> {
+    fn read_little(&mut self, stream: &Stream, mut again: impl FnMut() -> bool) -> std::io::Result<usize> {
         let most = SCRATCH.min(self.batch);
         with_buffers(|scratch, _| {
-            let n = stream.read(&mut scratch[..most])?;
+            let n = patiently(|| stream.read(&mut scratch[..most]), &mut again)?;
             self.filler().append(&scratch[..n]);
             Ok(n)
         })
@@ -318,10 +333,11 @@ impl Intake {
         &mut self,
         stream: &Stream,
         asked: &mut Asked,
+        mut again: impl FnMut() -> bool,
     ) -> Result<std::io::Result<usize>, ProtocolError> {
         let most = SCRATCH.min(self.batch);
         with_buffers(|wire, plain| {
-            let read = stream.read(&mut wire[..most]);
+            let read = patiently(|| stream.read(&mut wire[..most]), &mut again);
             if let (Ok(n), Some(stage)) = (&read, &mut self.stage) {
                 let mut stage = lock(stage);
                 let opened = stage.open(&wire[..*n], plain);
@@ -338,24 +354,58 @@ impl Intake {
     /// Goes over the frames that have arrived, answers commands, publishes whole messages. Returns whether something was published,
     /// and whether it stopped at the high-water mark.
     fn scan(&mut self, asked: &mut Asked) -> Result<(bool, bool), ProtocolError> {
-        let (limit, max_msg_size, takes_subscriptions) =
-            (self.most(), self.max_msg_size, self.takes_subscriptions);
-        let (mut in_message, mut form) = (self.in_message, self.form);
+        let limit = self.most();
         let filler = self.filler();
         let room = if limit == 0 { u32::MAX } else { limit.saturating_sub(filler.backlog()) };
-        let (mut messages, mut deliver) = (0, false);
-        let mut full = room == 0;
+        // As a rule: short messages, and nothing else.
+        let messages = if room > 0 { self.scan_short(room) } else { 0 };
+        let filler = self.filler();
+        let full = messages == room;
+        if messages > 0 && (full || filler.unscanned() == 0) {
+            filler.publish_scanned(messages);
+            self.settle();
+            return Ok((true, full));
+        }
+        self.scan_frames(messages, room, asked)
+    }
+
+    /// Goes over the messages of short parts that come next, at most `room`; how many there are.
+    fn scan_short(&mut self, room: u32) -> u32 {
+        if self.in_message {
+            // It would go over all the rest of an unfinished one for each part.
+            return 0;
+        }
+        let most = Some(self.max_msg_size);
+        let takes_replies = self.form.is_some();
+        let filler = self.filler();
+        if takes_replies {
+            let mut form = ReplyForm::default();
+            filler.next_short_messages(room, most, |more, len| form.check(more, len).is_ok())
+        } else {
+            filler.next_short_messages(room, most, |_, _| true)
+        }
+    }
+
+    /// The same as `scan`, where there may be anything. `messages` have been gone over and not been published; `room` is how many may be.
+    #[inline(never)]
+    fn scan_frames(
+        &mut self,
+        mut messages: u32,
+        room: u32,
+        asked: &mut Asked,
+    ) -> Result<(bool, bool), ProtocolError> {
+        let (max_msg_size, takes_subscriptions) = (self.max_msg_size, self.takes_subscriptions);
+        let mut deliver = false;
+        let mut full = messages == room;
         let mut broken = None;
-        while !full {
-            // Within a message it would go over all the rest of an unfinished one for each part.
-            if form.is_none() && !in_message {
-                let count = filler.next_short_messages(room - messages, Some(max_msg_size));
-                if count > 0 {
-                    (messages, in_message) = (messages + count, false);
-                    full = messages == room;
-                    continue;
-                }
+        while !full && self.filler().unscanned() > 0 {
+            let count = self.scan_short(room - messages);
+            if count > 0 {
+                messages += count;
+                full = messages == room;
+                continue;
             }
+            let filler = self.filler();
             let scanned = match filler.next_frame(Some(max_msg_size)) {
                 Ok(Some(scanned)) => scanned,
                 Ok(None) => break,
@@ -380,25 +430,25 @@ impl Intake {
                 }
                 continue;
             }
-            in_message = scanned.header.flags & frame::MORE != 0;
-            if !in_message {
+            self.in_message = scanned.header.flags & frame::MORE != 0;
+            if !self.in_message {
                 messages += 1;
                 full = messages == room;
             }
             // Counted above all the same: the owner sees it, if it is whole, and drops it.
-            if let Some(form) = &mut form
-                && let Err(error) = form.check(in_message, scanned.header.body_len)
+            if let Some(form) = &mut self.form
+                && let Err(error) = form.check(self.in_message, scanned.header.body_len)
             {
                 broken = Some(error);
                 break;
             }
         }
         let published = messages > 0 || deliver;
+        let filler = self.filler();
         if published {
             filler.publish_scanned(messages);
         }
         filler.forget_commands();
-        (self.in_message, self.form) = (in_message, form);
         self.settle();
         // What came whole before the fault was published all the same.
         match broken {
@@ -418,6 +468,20 @@ impl Intake {
                 }
             }
             reader.credit();
+        }
+    }
+}
+
+/// Reads, and if nothing is there once more, as long as `again` says so.
+#[inline]
+fn patiently(
+    mut read: impl FnMut() -> std::io::Result<usize>,
+    again: &mut impl FnMut() -> bool,
+) -> std::io::Result<usize> {
+    loop {
+        match read() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock && again() => {}
+            result => return result,
         }
     }
 }

@@ -215,18 +215,24 @@ impl Pump {
 
     /// Writes what it can, though no more of the queue than `most` bytes and what goes with the last of them. `control` are frames of the connection itself (PING, PONG), taken at a message boundary.
     pub(super) fn flush(&mut self, most: u64, control: &mut dyn FnMut(&mut Vec<u8>)) -> Flushed {
-        let Some(stream) = self.stream.clone() else { return Flushed::NoLink };
+        // Taken out and put back, which is cheaper than one more owner.
+        let Some(stream) = self.stream.take() else { return Flushed::NoLink };
+        let flushed = self.flush_to(&stream, most, control);
+        self.stream = Some(stream);
+        flushed
+    }
+
+    fn flush_to(&mut self, stream: &Stream, most: u64, control: &mut dyn FnMut(&mut Vec<u8>)) -> Flushed {
         loop {
-            match self.write_staged(&stream) {
+            match self.write_staged(stream) {
                 Ok(()) => {}
                 Err(flushed) => return flushed,
             }
             let more = match (&mut self.source, self.stage.is_some()) {
                 (Source::Queue(drain), false) => {
-                    let queue = write_all(drain, &stream, (most, self.batch), &mut self.taken);
+                    let queue = write_all(drain, stream, (most, self.batch), &mut self.taken);
                     let log = self.log.as_deref_mut().filter(|_| queue.is_ok());
-                    match log
-                        .map_or(queue, |log| write_all(log, &stream, (most, self.batch), &mut self.taken))
+                    match log.map_or(queue, |log| write_all(log, stream, (most, self.batch), &mut self.taken))
                     {
                         Ok(()) => false,
                         Err(flushed) => return flushed,

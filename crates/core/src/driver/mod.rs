@@ -46,6 +46,7 @@ use residual::Residual;
 use ringer::Ringer;
 use std::os::fd::BorrowedFd;
 use sweep::{Next, Sweep, Work};
+use tautline_io::errno;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Epoll, Event, Interest, Mode, Token};
 use tautline_io::resolve::Resolver;
@@ -208,9 +209,12 @@ impl Driver {
 
     /// Reports, once, when the stream takes bytes again, or what else it waits for.
     pub(crate) fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) {
-        // ENOENT: the session has just ended.
         let interest = Interest { writable: true, ..idle };
-        let _ = self.reactor.modify(stream.as_fd(), registration, interest, Mode::OneShot);
+        let changed = self.reactor.modify(stream.as_fd(), registration, interest, Mode::OneShot);
+        if changed.is_err_and(|error| error.raw_os_error() == Some(errno::ENOENT)) {
+            // For the first time in this session, which goes on: its end would wait for the pump, under whose lock this is called.
+            let _ = self.reactor.add(stream.as_fd(), registration, interest, Mode::OneShot);
+        }
     }
 
     /// Changes what a registration waits for, from any thread.
@@ -345,6 +349,11 @@ impl Turn {
     /// Changes what a registration waits for.
     pub(crate) fn modify(&self, token: Token, fd: BorrowedFd<'_>, interest: Interest, mode: Mode) {
         let _ = self.driver.reactor.modify(fd, token, interest, mode);
+    }
+
+    /// Takes the descriptor of a registration, which goes on, out of the reactor: it costs whoever uses it something to stand there.
+    pub(crate) fn mute(&self, fd: BorrowedFd<'_>) {
+        self.driver.deregister(fd);
     }
 
     /// Ends a registration.

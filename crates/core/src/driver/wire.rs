@@ -341,7 +341,8 @@ impl Wire {
             }
             (state.registration, state.number)
         };
-        turn.modify(registration, self.stream.as_fd(), connection.idle_interest(), Mode::OneShot);
+        // It comes back when there is something to tell (`Driver::want_write`).
+        turn.mute(self.stream.as_fd());
         self.site.set_carrier(&connection, Some(self));
         let stage = stage.map(|stage| Arc::new(Mutex::new(stage)));
         let session = Session { stream: self.stream.clone(), registration, stage, inbound, leftover };

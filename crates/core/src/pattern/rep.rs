@@ -59,23 +59,23 @@ impl Rep {
 /// Takes the parts up to and including the first empty one; false if the message has none, or ends with it. One part is left then.
 fn return_envelope(pipe: &mut Pipe, with_reply: bool) -> bool {
     let mut label = Message::new();
-    loop {
+    while !pipe.skip_delimiter() {
         let Some((head, ..)) = pipe.peek() else { return false };
         if head.flags & frame::MORE == 0 {
             return false;
         }
-        if head.len == 0 {
-            pipe.recv(&mut Target::Buffer(&mut []));
-            if with_reply {
-                pipe.send(&mut Part::copied(b"", true));
-            }
-            return true;
-        }
         pipe.recv(&mut Target::Message(&mut label));
+        if head.len == 0 {
+            break;
+        }
         if with_reply {
             pipe.send(&mut Part { body: Body::Owned(&mut label), more: true, patient: false });
         }
     }
+    if with_reply {
+        pipe.send(&mut Part::copied(b"", true));
+    }
+    true
 }
 
 impl Pattern for Rep {

@@ -73,7 +73,7 @@ impl Req {
         }
         self.state = State::Sending;
         // What is there already can not be the reply to this request. Kept, it could be taken for the reply to a later one.
-        while self.incoming.select(pipes).is_some() {
+        while !self.incoming.is_silent(pipes) && self.incoming.select(pipes).is_some() {
             self.incoming.skip_message(pipes);
         }
         Ok(())
@@ -86,7 +86,7 @@ impl Req {
             let from_asked = self.asked.is_none_or(|asked| asked == id);
             if from_asked
                 && (!self.correlated || take_part(pipe, &self.request_id.to_ne_bytes()))
-                && take_part(pipe, b"")
+                && (pipe.skip_delimiter() || take_part(pipe, b""))
             {
                 pipes.receiving = true;
                 self.state = State::Receiving;

@@ -128,6 +128,26 @@ impl Pipe {
         reader.peek()
     }
 
+    /// Drops the next part if it is empty, with others behind it, and known to be so at a glance; `false` says nothing.
+    #[inline]
+    pub(crate) fn skip_delimiter(&mut self) -> bool {
+        match &mut self.incoming {
+            Incoming::Queue(reader) => reader.skip_delimiter(),
+            Incoming::Slot(_) => false,
+        }
+    }
+
+    /// Whether nothing has come that `can_recv` would find, as far as one look tells; `false` says nothing.
+    #[inline]
+    pub(crate) fn is_silent(&self) -> bool {
+        match (&self.incoming, &self.link) {
+            (Incoming::Queue(reader), Link::Wire(connection)) => {
+                !reader.sees_more() && !connection.is_paused() && !self.has_notes()
+            }
+            _ => false,
+        }
+    }
+
     /// Drops the rest of the message whose next part is at the front: this part and all that follow until the last one.
     pub(crate) fn skip_message(&mut self) {
         let Incoming::Queue(reader) = &mut self.incoming else { return };

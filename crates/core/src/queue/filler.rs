@@ -227,9 +227,15 @@ impl ByteFiller {
     }
 
     /// Scans the messages of short parts that come next, at most `most`: as calls of `next_frame` would, but quicker. Returns
-    /// how many there were. What comes behind them is for `next_frame`, as is one that does not lie together.
+    /// how many there were. What comes behind them is for `next_frame`, as is one that does not lie together, and one with a part that
+    /// `judge`, who is told whether more parts follow and how long this one is, does not want.
     #[inline]
-    pub(crate) fn next_short_messages(&mut self, most: u32, max_msg_size: Option<u64>) -> u32 {
+    pub(crate) fn next_short_messages(
+        &mut self,
+        most: u32,
+        max_msg_size: Option<u64>,
+        mut judge: impl FnMut(bool, u64) -> bool,
+    ) -> u32 {
         let limited = max_msg_size.is_some_and(|limit| limit < u64::from(u8::MAX));
         let arrived = self.end.bytes().wrapping_sub(self.scan_bytes);
         if self.partial.is_some() || limited || arrived < 2 {
@@ -244,7 +250,7 @@ impl ByteFiller {
             // SAFETY: `left` bytes lie together behind `at`.
             let [flags, len] = unsafe { at.cast::<[u8; 2]>().read() };
             let total = usize::from(len) + 2;
-            if flags & !frame::MORE != 0 || total > left {
+            if flags & !frame::MORE != 0 || total > left || !judge(flags != 0, u64::from(len)) {
                 break;
             }
             (at, left) = (at.wrapping_add(total), left - total);

@@ -257,6 +257,17 @@ impl FrameReader {
 }
 
 impl FrameReader {
+    /// Moves over the next frame if it is an empty part before others, and known to be one at a glance; `false` says nothing.
+    #[inline]
+    pub(crate) fn skip_delimiter(&mut self) -> bool {
+        let found = self.ready()
+            && self.together().is_some_and(|(head, _)| head == Head { flags: frame::MORE, len: 0 });
+        if found {
+            self.position.at = self.position.at.wrapping_add(2);
+        }
+        found
+    }
+
     /// The head of the next frame, which is not consumed.
     #[inline]
     pub(crate) fn head(&mut self) -> Option<Head> {

@@ -48,6 +48,7 @@ impl Context {
             sent: 0,
             received: 0,
             pause: Pause::new(),
+            arrived: Vec::new(),
             ending: Vec::new(),
             site,
             context: self.clone(),

@@ -26,6 +26,22 @@ impl Socket {
         Ok(())
     }
 
+    /// Takes note of what the owner itself has read.
+    pub(super) fn note_arrived(&mut self) {
+        self.pipes.ask();
+        // The pattern is not called with the list borrowed, and the list keeps its memory.
+        let mut arrived = std::mem::take(&mut self.arrived);
+        if self.inbox.pending() {
+            // That a peer is there comes before what it says.
+            arrived.drain(..).for_each(|token| self.inbox.push(News::Readable(token)));
+        }
+        for token in arrived.drain(..) {
+            self.pattern.readable(&mut self.pipes, PipeId(token));
+            self.close_refused();
+        }
+        self.arrived = arrived;
+    }
+
     fn process(&mut self, news: News) {
         match news {
             News::Attached(new, peer) => {

@@ -94,7 +94,7 @@ impl Socket {
             patience.0 = Spin::begin().map_or_else(|| State::Resting(clock::ticks()), State::Spinning);
         }
         if let State::Spinning(spin) = &patience.0 {
-            match spin.turn(&mut || Ok(self.look(wanted, set)))? {
+            match spin.turn(&mut |times| Ok((0..times).any(|_| self.look(wanted, set))))? {
                 Turn::Found => {
                     patience.0 = State::New;
                     return Ok(Poll::Ready(()));
@@ -136,8 +136,7 @@ impl Socket {
 
     /// Reads what is there; true if something has changed.
     fn look(&mut self, wanted: Wanted, set: Option<&ReadSet>) -> bool {
-        let read = set.is_some_and(ReadSet::read_ready);
-        read || self.inbox.pending() || self.is_there(wanted)
+        set.is_some() && self.read_own(1) || self.inbox.pending() || self.is_there(wanted)
     }
 
     fn is_there(&mut self, wanted: Wanted) -> bool {
@@ -193,7 +192,7 @@ impl Socket {
     pub fn descriptors(&self) -> io::Result<Vec<OwnedFd>> {
         let mut all = vec![self.inbox.waker().as_fd().try_clone_to_owned()?];
         if let Some(site) = &self.site {
-            all.push(site.set.as_fd().try_clone_to_owned()?);
+            all.push(site.set.watched_fd().try_clone_to_owned()?);
         }
         Ok(all)
     }

@@ -156,8 +156,8 @@ fn may_spin(now: u64, limits: &Limits) -> Option<bool> {
     }
 }
 
-/// Looks until `look` says true, for as long as the rule allows. False: time to sleep.
-pub(super) fn spin(mut look: impl FnMut() -> Result<bool, Error>) -> Result<bool, Error> {
+/// Looks until `look`, which is told how many times to look at most, says true, for as long as the rule allows. False: time to sleep.
+pub(super) fn spin(mut look: impl FnMut(u32) -> Result<bool, Error>) -> Result<bool, Error> {
     let Some(spin) = Spin::begin() else { return Ok(false) };
     loop {
         match spin.turn(&mut look)? {
@@ -201,19 +201,18 @@ impl Spin {
         self.start
     }
 
-    /// Looks a few times, and yields the core once. After anything but [`Turn::Again`] the spin is over.
-    pub(crate) fn turn(&self, look: &mut impl FnMut() -> Result<bool, Error>) -> Result<Turn, Error> {
+    /// Looks a few times, and yields the core once. After anything but [`Turn::Again`] the spin is over. `look` is told how many times
+    /// to look at most.
+    pub(crate) fn turn(&self, look: &mut impl FnMut(u32) -> Result<bool, Error>) -> Result<Turn, Error> {
         let limits = limits();
         let elapsed = || clock::ticks().wrapping_sub(self.start);
-        for _ in 0..LOOKS {
-            if look()? {
-                won(self.on_probation, elapsed());
-                return Ok(Turn::Found);
-            }
+        if look(LOOKS)? {
+            won(self.on_probation, elapsed());
+            return Ok(Turn::Found);
         }
         let away = thread::yield_now_timed();
         if away > limits.pressed {
-            let found = look()?;
+            let found = look(1)?;
             if self.is_pressed(away, limits) {
                 pressed(limits);
             } else if found {

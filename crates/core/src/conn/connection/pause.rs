@@ -5,7 +5,9 @@
 //! that a peer of it has ended. What such a peer has left in the kernel is finite, and is read to its end.
 
 use super::Connection;
-use crate::sync::atomic::Ordering::Relaxed;
+use crate::conn::intake::{Asked, Intake, Took};
+use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
+use crate::sync::atomic::fence;
 use crate::sync::{Arc, lock};
 use tautline_io::reactor::Interest;
 
@@ -14,6 +16,32 @@ impl Connection {
     #[inline]
     pub(crate) fn is_paused(&self) -> bool {
         self.paused.load(Relaxed)
+    }
+
+    /// At the receive high-water mark: notes the pause, so that the owner resumes when it has caught up. An owner who has done so before
+    /// it could see the note is not relied on.
+    pub(super) fn pause_if_full(&self, intake: &mut Intake, mut took: Took, asked: &mut Asked) -> Took {
+        let mut any = false;
+        while let Took::Full { published } = took {
+            any |= published;
+            self.paused.store(true, Relaxed);
+            // Store the note, then load the credit; the owner gives credit, then looks for the note (`Pipe::found_empty`).
+            fence(SeqCst);
+            if intake.is_full() {
+                return Took::Full { published: any };
+            }
+            self.paused.store(false, Relaxed);
+            took = intake.read(asked);
+        }
+        match took {
+            Took::Nothing | Took::Bytes { .. } if any => Took::Bytes { published: true },
+            other => {
+                if any {
+                    self.announce();
+                }
+                other
+            }
+        }
     }
 
     /// Owner: there is room again; reading goes on.
@@ -28,8 +56,9 @@ impl Connection {
 
     /// What the reactor is to tell of the open stream while nobody waits to write to it.
     pub(crate) fn idle_interest(&self) -> Interest {
-        // Once, or it would be told again and again.
-        if self.kind.takes_replies && !self.ended.load(Relaxed) { Interest::END } else { Interest::NONE }
+        // Else the end is found by reading. And once, or it would be told again and again.
+        let unread = self.kind.takes_replies && self.is_paused() && !self.ended.load(Relaxed);
+        if unread { Interest::END } else { Interest::NONE }
     }
 
     /// I/O thread: the peer sends nothing more; the mark does not count from now on.

@@ -1,7 +1,7 @@
 use super::Session;
 use crate::conn::intake::Took;
 use crate::conn::link::{SetKeeper, SharedStage};
-use crate::conn::reader::ReadSet;
+use crate::conn::reader::{By, ReadSet};
 use crate::conn::testbed::{Asked, open, open_with};
 use crate::conn::{Flushed, News, SocketInbox, Waker};
 use crate::sync::atomic::AtomicBool;
@@ -50,7 +50,7 @@ fn what_was_sent_before_a_peer_went_is_read_though_writing_fails() {
     assert_eq!((asked.unwritable.load(Relaxed), asked.lost.load(Relaxed)), (1, 0));
     assert!(connection.writable_stream().is_none());
     let mut reads = 0;
-    while connection.read().is_continue() {
+    while connection.read(By::Any).is_continue() {
         reads += 1;
     }
     assert!(reads > 1);
@@ -75,7 +75,7 @@ fn what_comes_with_the_end_is_announced() {
         connection.heard();
         drop(connection.inbox.drain());
         peer.write(last_words).unwrap();
-        assert!(connection.read().is_break());
+        assert!(connection.read(By::Any).is_break());
         let news: Vec<_> = connection.inbox.drain().into_iter().collect();
         assert!(matches!(news[..], [News::Readable(7)]), "{} news", news.len());
     }
@@ -185,4 +185,97 @@ fn a_connection_at_the_mark_falls_silent_and_is_heard_again_when_there_is_room()
         assert!(!connection.is_paused());
         connection.set_receive_limit(1);
     }
+}
+
+/// A set with these members, which only the test reads.
+fn set_of(connections: &[&Arc<super::Connection>]) -> ReadSet {
+    let inbox: Arc<SocketInbox> = Arc::new(SocketInbox::new(Waker::new(WakeFd::new().unwrap())));
+    let set = ReadSet::new(inbox, Arc::<Alone>::default()).unwrap();
+    for connection in connections {
+        set.add((*connection).clone()).unwrap();
+    }
+    set
+}
+
+/// Whether whoever listens to the set hears something.
+fn is_heard(set: &ReadSet) -> bool {
+    poll::poll(&mut [PollFd::new(set.raw_fd(), PollFd::IN)], Some(Duration::ZERO)).unwrap() > 0
+}
+
+/// Has the owner read its only connection until that stands apart.
+fn read_until_apart(set: &ReadSet, peer: &Stream) {
+    for round in 0.. {
+        assert!(round < 1000, "it never stands apart");
+        peer.write(&[0, 1, 7]).unwrap();
+        let apart = !is_heard(set);
+        let mut arrived = Vec::new();
+        assert!(set.read_own(&mut arrived, 1));
+        assert_eq!(arrived, [0]);
+        if apart {
+            return;
+        }
+    }
+}
+
+#[test]
+fn the_only_connection_of_an_owner_who_reads_stands_apart_until_somebody_else_is_to_listen() {
+    let asked = Arc::<Asked>::default();
+    let (connection, _writer, peer) = open(&asked, |options| options.receive_hwm = 0);
+    connection.set_token(0);
+    let set = set_of(&[&connection]);
+    let (other, ..) = open(&asked, |_| ());
+    let hand_over = || set.hand_over();
+    let add_another = || set.add(other.clone()).unwrap();
+    for listen in [&hand_over as &dyn Fn(), &add_another] {
+        set.acquire();
+        read_until_apart(&set, &peer);
+        peer.write(&[0, 1, 7]).unwrap();
+        assert!(!is_heard(&set));
+        listen();
+        assert!(is_heard(&set), "also what has come before");
+        assert!(set.read_ready());
+    }
+}
+
+#[test]
+fn a_set_that_somebody_watches_keeps_its_only_connection() {
+    let asked = Arc::<Asked>::default();
+    let (connection, _writer, peer) = open(&asked, |options| options.receive_hwm = 0);
+    connection.set_token(0);
+    let set = set_of(&[&connection]);
+    set.acquire();
+    read_until_apart(&set, &peer);
+    set.watched_fd();
+    for _ in 0..1000 {
+        peer.write(&[0, 1, 7]).unwrap();
+        assert!(is_heard(&set));
+        assert!(set.read_own(&mut Vec::new(), 1));
+    }
+}
+
+#[test]
+fn what_the_owner_reads_is_told_to_it_and_not_announced() {
+    let asked = Arc::<Asked>::default();
+    let (connections, peers): (Vec<_>, Vec<_>) = (0..2)
+        .map(|token| {
+            let (connection, _writer, peer) = open(&asked, |_| ());
+            connection.set_token(token);
+            drop(connection.inbox.drain());
+            connection.heard();
+            (connection, peer)
+        })
+        .unzip();
+    let set = set_of(&connections.iter().collect::<Vec<_>>());
+    let mut arrived = Vec::new();
+    assert!(!set.read_own(&mut arrived, 3), "nothing is there, however often it looks");
+    peers[1].write(&[0, 1, 7]).unwrap();
+    assert!(set.read_own(&mut arrived, 3));
+    assert_eq!(arrived, [1]);
+    peers[0].write(&[1, 1]).unwrap();
+    assert!(!set.read_own(&mut arrived, 3), "no whole message");
+    assert_eq!(arrived, [1]);
+    assert!(connections.iter().all(|connection| !connection.inbox.pending()));
+    peers[0].write(&[7, 0, 0]).unwrap();
+    assert!(set.read_ready());
+    assert!(connections[0].inbox.pending(), "whoever else reads announces it");
 }

@@ -435,3 +435,22 @@ fn replies_and_a_few_large_messages_do_not_wait_for_a_full_write() {
     assert_eq!(decide(4, true), Decision::Flush);
     assert_ne!(decide(4, false), Decision::Flush);
 }
+
+/// A reply that is followed by as many messages each time: the last one is written with what the rule knows of the first one, though
+/// that was written before it was looked at.
+#[test]
+fn what_a_reply_teaches_is_learned_when_it_is_written() {
+    let mut rule = FlushRule::default();
+    let tick = tautline_io::clock::nanos_to_ticks(100);
+    let mut written = Vec::new();
+    for start in [us(1000), us(2000), us(3000)] {
+        for number in 1..=3 {
+            let now = start + number * tick;
+            if (rule.count() || number == 1) && rule.decide(now, 66, 64, number == 1) == Decision::Flush {
+                rule.flushed(now, now + 1, true);
+                written.push(number);
+            }
+        }
+    }
+    assert_eq!(written, [1, 1, 3, 1, 3]);
+}

@@ -23,7 +23,7 @@ fn fill(filler: &mut ByteFiller, mut bytes: &[u8], chunk: usize) {
 fn scan(filler: &mut ByteFiller) -> Result<u32, ProtocolError> {
     let mut messages = 0;
     loop {
-        let short = filler.next_short_messages(u32::MAX, None);
+        let short = filler.next_short_messages(u32::MAX, None, |_, _| true);
         if short > 0 {
             messages += short;
             filler.publish_scanned(short);
@@ -113,23 +113,27 @@ fn short_messages_are_scanned_together() {
     assert_eq!(scan(&mut filler), Ok(1));
     assert!(read(&mut reader).is_some() && !reader.ready());
     filler.append(&stream[..stream.len() - 1]);
-    assert_eq!(filler.next_short_messages(0, None), 0);
-    assert_eq!(filler.next_short_messages(u32::MAX, Some(254)), 0, "some may be too long");
-    assert_eq!(filler.next_short_messages(2, None), 2);
-    assert_eq!(filler.next_short_messages(u32::MAX, Some(255)), 3, "one of them of two parts");
-    assert_eq!(filler.next_short_messages(u32::MAX, None), 0, "a long part");
+    assert_eq!(filler.next_short_messages(0, None, |_, _| true), 0);
+    assert_eq!(filler.next_short_messages(u32::MAX, Some(254), |_, _| true), 0, "some may be too long");
+    assert_eq!(filler.next_short_messages(2, None, |_, _| true), 2);
+    assert_eq!(filler.next_short_messages(u32::MAX, Some(255), |_, _| true), 3, "one of them of two parts");
+    assert_eq!(filler.next_short_messages(u32::MAX, None, |_, _| true), 0, "a long part");
     assert!(matches!(filler.next_frame(None), Ok(Some(_))));
     assert!(matches!(filler.next_frame(None), Ok(Some(_))), "the long one");
-    assert_eq!(filler.next_short_messages(u32::MAX, None), 1, "its last part ends a message");
+    assert_eq!(filler.next_short_messages(u32::MAX, None, |_, _| true), 1, "its last part ends a message");
     assert!(matches!(filler.next_frame(None), Ok(Some(_))), "a long message");
-    assert_eq!(filler.next_short_messages(u32::MAX, None), 0, "a command");
+    assert_eq!(filler.next_short_messages(u32::MAX, None, |_, _| true), 0, "a command");
     assert!(matches!(filler.next_frame(None), Ok(Some(_))));
-    assert_eq!(filler.next_short_messages(u32::MAX, None), 1, "the one behind it is not there whole");
+    assert_eq!(
+        filler.next_short_messages(u32::MAX, None, |_, _| true),
+        1,
+        "the one behind it is not there whole"
+    );
     filler.publish_scanned(8);
     assert_eq!((filler.backlog(), filler.unscanned()), (8, 14));
     assert!(matches!(filler.next_frame(None), Ok(Some(_))), "its first part is");
     filler.append(&stream[stream.len() - 1..]);
-    assert_eq!(filler.next_short_messages(u32::MAX, None), 1);
+    assert_eq!(filler.next_short_messages(u32::MAX, None, |_, _| true), 1);
     filler.publish_scanned(1);
     for &(flags, len) in &parts {
         assert!(read(&mut reader) == Some((flags, body(len, len))), "flags {flags}, length {len}");
@@ -493,4 +497,35 @@ fn no_queue_gives_up_the_memory_of_another() {
     assert!(!reader.rest(&mut other));
     fill(&mut filler, &encoded(0, b"again"), 100);
     assert_eq!(read(&mut reader), Some((0, b"again".to_vec())));
+}
+
+#[test]
+fn short_messages_are_scanned_up_to_the_first_that_is_not_wanted() {
+    let (mut filler, mut reader) = inbound();
+    for (flags, len) in [(MORE, 0), (0, 3), (MORE, 0), (0, 5), (0, 3)] {
+        filler.append(&encoded(flags, &body(len, len)));
+    }
+    let mut told = Vec::new();
+    let count = filler.next_short_messages(u32::MAX, None, |more, len| {
+        told.push((more, len));
+        len != 5
+    });
+    assert_eq!((count, told), (1, vec![(true, 0), (false, 3), (true, 0), (false, 5)]));
+    filler.publish_scanned(count);
+    assert!(reader.skip_delimiter());
+    assert!(!reader.skip_delimiter(), "a part with a body");
+    assert!(read(&mut reader) == Some((0, body(3, 3))));
+    assert!(!reader.skip_delimiter(), "nothing is there");
+    assert_eq!(filler.next_short_messages(u32::MAX, None, |_, _| true), 2, "the whole of the refused one");
+    filler.publish_scanned(2);
+    assert!(reader.skip_delimiter());
+}
+
+#[test]
+fn an_empty_last_part_is_no_delimiter() {
+    let (mut filler, mut reader) = inbound();
+    filler.append(&encoded(0, b""));
+    assert_eq!(scan(&mut filler), Ok(1));
+    assert!(!reader.skip_delimiter());
+    assert!(read(&mut reader) == Some((0, Vec::new())));
 }

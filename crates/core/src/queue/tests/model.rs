@@ -182,7 +182,7 @@ fn arrive(filler: &mut ByteFiller, wire: &mut VecDeque<u8>, random: &mut Random)
         filler.filled(n);
     }
     let most = random.below(20) as u32;
-    let short = filler.next_short_messages(most, None);
+    let short = filler.next_short_messages(most, None, |_, _| true);
     if short > 0 {
         filler.publish_scanned(short);
     }

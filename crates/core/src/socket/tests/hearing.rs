@@ -1,6 +1,7 @@
 //! What a publisher has heard when it sends.
 
 use super::*;
+use crate::conn::News;
 
 const RCVTIMEO: i32 = 27;
 
@@ -39,4 +40,20 @@ fn a_new_peers_subscription_that_is_in_the_kernel_counts() {
         publisher.send(b"first", Flags::NONE).unwrap();
         assert_eq!(subscriber.recv(&mut [0; 8], Flags::NONE), Ok(5), "kept: {kept}");
     }
+}
+
+/// What the owner reads from a peer whose coming it has not taken note of yet waits behind that.
+#[test]
+fn what_a_peer_says_comes_after_the_news_of_it() {
+    let context = Context::new();
+    let mut socket = context.socket(SocketType::Pull).unwrap();
+    socket.arrived = vec![0];
+    socket.note_arrived();
+    assert!(!socket.inbox.pending(), "taken note of at once");
+    socket.inbox.push(News::Knock);
+    socket.arrived = vec![7, 8];
+    socket.note_arrived();
+    assert!(socket.arrived.is_empty());
+    let news: Vec<_> = socket.inbox.drain().into_iter().collect();
+    assert!(matches!(news[..], [News::Knock, News::Readable(7), News::Readable(8)]));
 }
