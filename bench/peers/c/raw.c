@@ -1,12 +1,14 @@
 /* raw-bench: what the system does with the same messages when no messaging library is between; the limit for one.
  *
- *   raw-bench --mode stream|copied|pipe|blocking|handover|untouched|malloc and the options of zmq-bench (README.md)
+ *   raw-bench --mode stream|copied|objects|pipe|blocking|handover|untouched|malloc and the options of zmq-bench (README.md)
  *
  *   stream     push_pull: bodies one after the other in writes of up to 64 KiB; tcp and ipc (a Unix stream), and for inproc
  *              a copy of each body within one thread. req_rep: both ends spin on non-blocking reads. crowd_publish, crowd_route:
  *              raw_crowd.c
  *   copied     push_pull as stream, but each body is copied out of the sender's memory into a frame and out of it into the
  *              receiver's, by one function call at either end: what an interface with a call for each message has to do at least
+ *   objects    the same with memory of its own for each body, allocated and freed at either end: what an interface of message
+ *              objects has to do at least
  *   pipe       push_pull through a pipe, for ipc
  *   handover   push_pull over inproc by reference: pointers to bodies in a ring from one thread to another, and back in a second one;
  *              untouched: the same without stamps and checks; malloc: each body is allocated by one thread and freed by the other
@@ -42,7 +44,7 @@ int millis, connections, near_end, far_end;
 
 static const char *mode = "stream", *pattern = "";
 static uint64_t count;
-static int pairs = 1, busy, spinning, copied;
+static int pairs = 1, busy, spinning, copied, objects; /* objects are copied, too */
 static int messages = 1; /* bodies of their own; no: buffers */
 
 static void end_with(const char *what, const char *kind)
@@ -156,6 +158,21 @@ __attribute__((noinline)) static size_t take_copy(const unsigned char *at, unsig
     return length;
 }
 
+/* Memory for one body, and its end: of each, or of all. */
+static unsigned char *open_body(unsigned char *common)
+{
+    unsigned char *body = objects ? malloc(size) : common;
+    if (body == NULL)
+        fail("malloc");
+    return body;
+}
+
+static void close_body(unsigned char *body)
+{
+    if (objects)
+        free(body);
+}
+
 static void *stream_away(void *unused)
 {
     size_t head = copied ? FRAME : 0, each = size + head, batch = CHUNK / each > 0 ? CHUNK / each : 1;
@@ -167,9 +184,12 @@ static void *stream_away(void *unused)
     for (uint64_t sent = 0; sent < count;) {
         size_t now = count - sent < batch ? (size_t) (count - sent) : batch;
         for (size_t i = 0; i < now; i++) {
-            stamp(copied ? body : chunk + i * each, size, sent + i);
-            if (copied)
-                put_copy(chunk + i * each, body);
+            unsigned char *from = copied ? open_body(body) : chunk + i * each;
+            stamp(from, size, sent + i);
+            if (copied) {
+                put_copy(chunk + i * each, from);
+                close_body(from);
+            }
         }
         write_all(near_end, chunk, now * each);
         sent += now;
@@ -198,9 +218,11 @@ static double stream(void)
             first = now_ns();
         size_t at = 0;
         for (; have - at >= each; at += each, expected++) {
-            const unsigned char *came = copied ? body : buffer + at;
-            size_t length = copied ? take_copy(buffer + at, body) : size;
+            unsigned char *came = copied ? open_body(body) : buffer + at;
+            size_t length = copied ? take_copy(buffer + at, came) : size;
             corrupted += !intact(came, length, size) || sequence_of(came) != expected;
+            if (copied)
+                close_body(came);
         }
         have -= at;
         memmove(buffer, buffer + at, have);
@@ -487,13 +509,14 @@ int main(int argc, char **argv)
         fail("--size is 16 bytes or more");
     signal(SIGALRM, expired);
     alarm((unsigned) timeout);
-    copied = strcmp(mode, "copied") == 0;
+    objects = strcmp(mode, "objects") == 0;
+    copied = objects || strcmp(mode, "copied") == 0;
     int blocking = strcmp(mode, "blocking") == 0, push_pull = strcmp(pattern, "push_pull") == 0;
     if (push_pull && count > 1 && !blocking) {
         char text[64];
         double cpu = cpu_seconds();
         int by_reference = strcmp(mode, "stream") != 0 && strcmp(mode, "pipe") != 0 && !copied, inproc = strcmp(transport, "inproc") == 0;
-        if ((by_reference && (!inproc || !messages)) || (copied && (inproc || size > 255)))
+        if ((by_reference && (!inproc || !messages)) || (copied && (inproc || size > 255 || (objects && !messages))))
             unsupported();
         double seconds = by_reference ? hand_over() : inproc && strcmp(mode, "stream") == 0 ? copy() : stream();
         cpu = cpu_seconds() - cpu;

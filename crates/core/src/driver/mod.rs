@@ -351,7 +351,8 @@ impl Turn {
         let _ = self.driver.reactor.modify(fd, token, interest, mode);
     }
 
-    /// Takes the descriptor of a registration, which goes on, out of the reactor: it costs whoever uses it something to stand there.
+    /// Takes the descriptor of a registration, which goes on, out of the reactor until there is something to tell (`Driver::want_write`): it costs
+    /// whoever uses it something to stand there.
     pub(crate) fn mute(&self, fd: BorrowedFd<'_>) {
         self.driver.deregister(fd);
     }

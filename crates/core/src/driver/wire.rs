@@ -341,7 +341,6 @@ impl Wire {
             }
             (state.registration, state.number)
         };
-        // It comes back when there is something to tell (`Driver::want_write`).
         turn.mute(self.stream.as_fd());
         self.site.set_carrier(&connection, Some(self));
         let stage = stage.map(|stage| Arc::new(Mutex::new(stage)));
