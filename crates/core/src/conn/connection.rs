@@ -378,10 +378,11 @@ impl Connection {
     }
 
     /// Flushes for an owner that may be away: arms write interest if the kernel is full, and tells the owner of the room it waits for.
+    /// `None`: somebody else writes, or the residual timer will.
     pub(crate) fn pump_now(self: &Arc<Self>) -> Option<Flushed> {
         let flushed = self.try_flush();
         match flushed {
-            Some(Flushed::Blocked) => self.want_write(),
+            Some(Flushed::Blocked) if !self.want_write() => return None,
             Some(Flushed::Drained) => self.tell_room(),
             _ => {}
         }
@@ -413,11 +414,16 @@ impl Connection {
         flushed
     }
 
-    /// Has the I/O thread pump when the kernel takes bytes again.
-    pub(crate) fn want_write(self: &Arc<Self>) {
-        if let Some((stream, registration)) = lock(&self.pump).stream() {
-            self.io.want_write(stream, registration, self.idle_interest());
+    /// Has the I/O thread pump when the kernel takes bytes again. False: the system would not, and the residual timer tries again.
+    pub(crate) fn want_write(self: &Arc<Self>) -> bool {
+        let wanted = match lock(&self.pump).stream() {
+            Some((stream, registration)) => self.io.want_write(stream, registration, self.idle_interest()),
+            None => true,
+        };
+        if !wanted {
+            self.watch_residual();
         }
+        wanted
     }
 
     /// Whether something is queued that the kernel does not have, or a control frame waits. Takes the pump's lock; true if it is held.

@@ -161,8 +161,9 @@ pub(crate) trait IoSide: Send + Sync {
     fn hurry_sweep(&self);
     /// Messages were published to inproc receivers that may sleep: wake them soon if the owner does not.
     fn ring_later(&self, summons: &Arc<Summons>);
-    /// The kernel's buffer is full: pump when it is writable again. `idle` is what the reactor has to tell besides.
-    fn want_write(&self, stream: &Stream, registration: Token, idle: Interest);
+    /// The kernel's buffer is full: pump when it is writable again. `idle` is what the reactor has to tell besides. Called under the pump's
+    /// lock. False: the system has no memory for that.
+    fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) -> bool;
     /// Reading was paused at the receive high-water mark and may go on. Called by the owner.
     fn resume(&self, connection: &Arc<Connection>);
     /// The session's stream takes nothing more. What the peer sent before it went is read all the same.

@@ -6,8 +6,8 @@ use super::{Connection, Herd, IoSide, Kind, Loss, NewPipe, News, Session, Socket
 use crate::options::{ContextDefaults, Options};
 use crate::queue::FrameWriter;
 use crate::sync::Arc;
-use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::{AtomicBool, AtomicU32};
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
 use tautline_io::wake::WakeFd;
@@ -20,6 +20,8 @@ pub(crate) struct Asked {
     pub(crate) write: AtomicU32,
     pub(crate) unwritable: AtomicU32,
     pub(crate) lost: AtomicU32,
+    /// There is no memory to wait for room.
+    pub(crate) refuses: AtomicBool,
 }
 
 impl IoSide for Asked {
@@ -41,8 +43,9 @@ impl IoSide for Asked {
     fn hurry_sweep(&self) {}
 
     fn ring_later(&self, _: &Arc<Summons>) {}
-    fn want_write(&self, _: &Stream, _: Token, _: Interest) {
+    fn want_write(&self, _: &Stream, _: Token, _: Interest) -> bool {
         self.write.fetch_add(1, Relaxed);
+        !self.refuses.load(Relaxed)
     }
     fn resume(&self, _: &Arc<Connection>) {}
     fn unwritable(self: Arc<Self>, _: Arc<Connection>, _: u32, _: i32) {

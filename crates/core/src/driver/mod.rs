@@ -207,13 +207,15 @@ impl Driver {
         self.sweep.is_idle()
     }
 
-    /// Reports, once, when the stream takes bytes again, or what else it waits for.
-    pub(crate) fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) {
+    /// Reports, once, when the stream takes bytes again, or what else it waits for. False: the system would not have it.
+    pub(crate) fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) -> bool {
         let interest = Interest { writable: true, ..idle };
-        let changed = self.reactor.modify(stream.as_fd(), registration, interest, Mode::OneShot);
-        if changed.is_err_and(|error| error.raw_os_error() == Some(errno::ENOENT)) {
+        match self.reactor.modify(stream.as_fd(), registration, interest, Mode::OneShot) {
             // For the first time in this session, which goes on: its end would wait for the pump, under whose lock this is called.
-            let _ = self.reactor.add(stream.as_fd(), registration, interest, Mode::OneShot);
+            Err(error) if error.raw_os_error() == Some(errno::ENOENT) => {
+                self.reactor.add(stream.as_fd(), registration, interest, Mode::OneShot).is_ok()
+            }
+            changed => changed.is_ok(),
         }
     }
 

@@ -73,8 +73,8 @@ impl IoSide for Site {
         self.driver.ring_later(summons);
     }
 
-    fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) {
-        self.driver.want_write(stream, registration, idle);
+    fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) -> bool {
+        self.driver.want_write(stream, registration, idle)
     }
 
     fn resume(&self, connection: &Arc<Connection>) {

@@ -157,7 +157,9 @@ impl Sweep {
             match connection.flush_some(MOST_BYTES, &mut bytes) {
                 Some(Flushed::Drained) => connection.tell_room(),
                 Some(Flushed::NoLink | Flushed::Lost(_)) => {}
-                Some(Flushed::Blocked) => connection.want_write(),
+                Some(Flushed::Blocked) => {
+                    connection.want_write();
+                }
                 Some(Flushed::Partly) => {
                     if connection.swept.set() {
                         self.add(&connection);

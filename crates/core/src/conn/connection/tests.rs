@@ -148,6 +148,21 @@ fn an_owner_that_waits_for_room_is_told_whoever_writes() {
     assert!(!told(), "once");
 }
 
+#[test]
+fn where_room_cannot_be_waited_for_the_residual_timer_tries_again() {
+    let asked = Arc::<Asked>::default();
+    let (connection, mut writer, _peer) = open(&asked, |_| ());
+    for refuses in [false, true] {
+        asked.refuses.store(refuses, Relaxed);
+        // More than a socket's buffers hold.
+        writer.append(0, &vec![0; 16 << 20]);
+        writer.publish();
+        let watched = asked.residual.load(Relaxed);
+        assert_eq!(connection.pump_now(), (!refuses).then_some(Flushed::Blocked));
+        assert_eq!(asked.residual.load(Relaxed) - watched, u32::from(refuses));
+    }
+}
+
 /// Nobody but the test listens to the set.
 #[derive(Default)]
 struct Alone(AtomicBool);
