@@ -40,6 +40,10 @@ impl<T> Items<T> {
         if self.first.is_none() {
             self.first = Some(item);
         } else {
+            if self.more.capacity() == 0 {
+                // A peer is there and has said something: an owner that does not care for it has these two for long.
+                self.more.reserve_exact(1);
+            }
             self.more.push(item);
         }
     }
