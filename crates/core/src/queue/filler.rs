@@ -11,7 +11,7 @@ use super::BY_REFERENCE;
 use super::chain;
 use super::consumer::Consumer;
 use super::producer::Producer;
-use super::segment::{Buffer, LARGE, Position, SMALL, trace};
+use super::segment::{Buffer, FIRST, LARGE, Position, SMALL, trace};
 use crate::message::Message;
 use crate::sync::atomic::Ordering;
 use tautline_proto::ProtocolError;
@@ -83,7 +83,8 @@ impl ByteFiller {
     /// queue only if bytes land in it. The content is unspecified. Followed by `filled`, also when nothing came.
     pub(crate) fn space(&mut self, min_total: usize) -> [&mut [u8]; 2] {
         if self.end.behind().is_none() && self.end.room() < LEAST_ROOM.min(min_total) && !self.in_body() {
-            self.end.grow(1);
+            // More than a small message: it is worth a system call.
+            self.end.grow(FIRST - size_of::<Buffer>());
             self.start_scan();
         }
         let room = self.end.room();

@@ -5,7 +5,7 @@
 
 use super::chain::{self, Handle};
 use super::consumer::Consumer;
-use super::segment::{self, Buffer, FIRST, LARGE, Node, Position, SMALL};
+use super::segment::{self, Buffer, FIRST, LARGE, LEAST, Node, Position, SMALL};
 use crate::message::Message;
 use crate::sync::atomic::Ordering;
 use crate::sync::prefetch_to_write;
@@ -192,7 +192,10 @@ impl Producer {
             }
         }
         self.grow_by_use();
-        let buffer = self.buffer(self.next_size.max(need + size_of::<Buffer>()));
+        // Whoever has rested was at work, and may be again.
+        let first_ever = self.lean && self.node.is_null() && self.bytes() == chain::start().1;
+        let size = if first_ever { LEAST } else { self.next_size };
+        let buffer = self.buffer(size.max(need + size_of::<Buffer>()));
         // SAFETY: `buffer` is fresh.
         unsafe { self.link(Buffer::node(buffer)) };
     }

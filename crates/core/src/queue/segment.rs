@@ -18,6 +18,8 @@ use crate::sync::{UnsafeCell, prefetch};
 
 /// Size of a chain's first buffer: a chain over which little goes has no other.
 pub(super) const FIRST: usize = if cfg!(loom) { SMALL } else { 256 };
+/// Least size of the very first buffer of one chain of many: most of these never carry more than a greeting.
+pub(super) const LEAST: usize = if cfg!(loom) { SMALL } else { 96 };
 /// Least size of a buffer that is held ready for a read.
 pub(super) const SMALL: usize = if cfg!(loom) { size_of::<Buffer>() + 48 } else { 4096 };
 /// Size of the buffers of a busy chain.

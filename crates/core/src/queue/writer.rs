@@ -318,6 +318,12 @@ impl FrameWriter {
         self.end.next_size
     }
 
+    /// Room left in the current segment.
+    #[cfg(test)]
+    pub(crate) fn room(&self) -> usize {
+        self.end.room()
+    }
+
     /// Whether frames were appended and not published.
     #[cfg(test)]
     pub(crate) fn unpublished(&self) -> bool {

@@ -382,3 +382,25 @@ fn segments_of_a_lean_queue_stay_small_while_it_is_drained() {
         );
     }
 }
+
+#[test]
+fn the_very_first_segment_of_a_lean_queue_holds_little() {
+    for lean in [false, true] {
+        for len in [0, 5, 40, 100, 1000, 3000] {
+            let (mut writer, mut drain) = outbound();
+            if lean {
+                writer.set_lean();
+            }
+            let mut rooms = Vec::new();
+            for n in 0..3 {
+                writer.append(0, &body(len, n));
+                rooms.push(writer.room());
+                writer.publish();
+                assert!(drained(&mut drain, 20) == encoded(0, &body(len, n)));
+                assert!(writer.rest(&mut drain));
+            }
+            assert_eq!(rooms[1], rooms[2]);
+            assert_eq!(rooms[0] < rooms[1], lean && len <= 100, "length {len}");
+        }
+    }
+}
