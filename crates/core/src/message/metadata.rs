@@ -5,31 +5,38 @@
 use crate::sync::Arc;
 use std::ffi::CStr;
 
+/// Names that nearly every peer has a property of. In the text they are one byte, this one and their place here: no other name begins
+/// with a control character.
+const KNOWN: [&str; 6] = ["Peer-Address", "Routing-Id", "Socket-Type", "Identity", "User-Id", "Resource"];
+const FIRST_KNOWN: u8 = 1;
+
 /// The properties of a peer, by name: those of its READY command, and `Peer-Address` and its like.
 #[derive(Debug, Default)]
 pub struct Metadata {
-    /// Names and values in turn, each with a NUL behind it: all in one piece, as there may be thousands of peers.
+    /// Names and values in turn, each with a NUL behind it unless it is a known name: all in one piece, as there may be thousands of
+    /// peers.
     text: Box<[u8]>,
     source_fd: Option<i32>,
 }
 
 impl Metadata {
     /// Collects the properties; the first one of a name counts. A value ends at its first NUL, as a C caller sees it; a name with a NUL
-    /// is one that no C caller can ask for, and is left out.
-    pub fn new<N, V>(properties: impl IntoIterator<Item = (N, V)>, source_fd: Option<i32>) -> Self
+    /// is one that no C caller can ask for, and is left out. So is one that begins with a control character, which no peer can have.
+    pub fn new<N, V>(
+        properties: impl IntoIterator<Item = (N, V), IntoIter: Clone>,
+        source_fd: Option<i32>,
+    ) -> Self
     where
         N: AsRef<str>,
         V: AsRef<[u8]>,
     {
-        let mut text = Vec::new();
+        let properties = properties.into_iter();
+        let length: usize =
+            properties.clone().map(|(name, value)| put(name.as_ref(), value.as_ref(), |_| ())).sum();
+        // At once, so that no memory is left over.
+        let mut text = Vec::with_capacity(length);
         for (name, value) in properties {
-            let (name, value) = (name.as_ref(), value.as_ref());
-            if !name.contains('\0') {
-                text.extend_from_slice(name.as_bytes());
-                text.push(0);
-                text.extend(value.iter().take_while(|&&byte| byte != 0));
-                text.push(0);
-            }
+            put(name.as_ref(), value.as_ref(), |bytes| text.extend_from_slice(bytes));
         }
         Metadata { text: text.into(), source_fd }
     }
@@ -48,9 +55,14 @@ impl Metadata {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &CStr)> {
         let mut rest = &*self.text;
         std::iter::from_fn(move || {
-            let name = next(&mut rest)?;
-            let value = next(&mut rest)?;
-            Some((name.to_str().unwrap_or_default(), value))
+            let name = match rest.split_first().and_then(|(&code, rest)| Some((known(code)?, rest))) {
+                Some((name, behind)) => {
+                    rest = behind;
+                    name
+                }
+                None => next(&mut rest)?.to_str().unwrap_or_default(),
+            };
+            Some((name, next(&mut rest)?))
         })
     }
 
@@ -58,6 +70,26 @@ impl Metadata {
     pub fn source_fd(&self) -> Option<i32> {
         self.source_fd
     }
+}
+
+/// Hands the parts of a property's text to `out`, if its name may be one; how many bytes they have.
+fn put(name: &str, value: &[u8], mut out: impl FnMut(&[u8])) -> usize {
+    if name.contains('\0') || name.starts_with(|first: char| first < ' ') {
+        return 0;
+    }
+    let value = value.split(|&byte| byte == 0).next().unwrap_or_default();
+    let code = KNOWN.iter().zip(FIRST_KNOWN..).find(|(known, _)| **known == name).map(|(_, code)| [code]);
+    let parts = match &code {
+        Some(code) => [&code[..], &[], value, &[0]],
+        None => [name.as_bytes(), &[0], value, &[0]],
+    };
+    parts.iter().for_each(|part| out(part));
+    parts.iter().map(|part| part.len()).sum()
+}
+
+/// The name that this byte of the text stands for.
+fn known(code: u8) -> Option<&'static str> {
+    KNOWN.get(usize::from(code.checked_sub(FIRST_KNOWN)?)).copied()
 }
 
 /// Takes the first string.
@@ -130,3 +162,53 @@ mod kept {
 }
 
 pub(super) use kept::{give_up, share};
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back_as_they_were_given() {
+        let mut names: Vec<String> = KNOWN.map(String::from).to_vec();
+        for (code, name) in (0..32).map(char::from).zip(KNOWN.iter().cycle()) {
+            // Like a known name's byte, in every place but the first; and other ways to write a known name.
+            names.extend([
+                format!("a{code}b"),
+                format!("{name}{code}"),
+                name.to_lowercase(),
+                format!("{name}s"),
+            ]);
+        }
+        names.retain(|name| !name.contains('\0'));
+        names.push(String::new());
+        let value = |name: &str| format!("of {name}").into_bytes();
+        let metadata = Metadata::new(names.iter().map(|name| (name, value(name))), None);
+        for name in &names {
+            assert_eq!(
+                metadata.get(name).map(|found| found.to_bytes().to_vec()),
+                Some(value(name)),
+                "{name:?}"
+            );
+        }
+        assert!(metadata.iter().map(|(name, _)| name).eq(names.iter().map(String::as_str)), "in their order");
+    }
+
+    #[test]
+    fn the_first_one_of_a_name_counts() {
+        let metadata =
+            Metadata::new([("Identity", "me"), ("X", "1"), ("Identity", "not me"), ("X", "2")], None);
+        assert_eq!((metadata.get("Identity"), metadata.get("X")), (Some(c"me"), Some(c"1")));
+    }
+
+    #[test]
+    fn no_name_passes_for_another() {
+        let looks_known = ["\u{3}", "\u{3}DEALER", "\u{4}\0", "a\0b", "\u{1f}"];
+        let metadata = Metadata::new(looks_known.map(|name| (name, "forged")), None);
+        assert_eq!(metadata.iter().count(), 0);
+        assert!(metadata.is_empty() && metadata.get("Socket-Type").is_none());
+        let metadata =
+            Metadata::new([("\u{3}", "forged"), ("Socket-Type", "PUSH"), ("Odd", "\u{3}a\0b")], Some(3));
+        assert_eq!((metadata.get("Socket-Type"), metadata.get("Odd")), (Some(c"PUSH"), Some(c"\u{3}a")));
+        assert_eq!(metadata.iter().count(), 2);
+    }
+}
