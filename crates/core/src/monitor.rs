@@ -30,26 +30,42 @@ pub(crate) mod event {
 /// The two ends of a connection, as endpoints; either may be empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Ends {
-    pub(crate) local: Arc<str>,
-    pub(crate) remote: Arc<str>,
+    /// The one by which the program knows the connection: what it has bound or connected.
+    name: Arc<str>,
+    other: Box<str>,
     /// The local one is a bound endpoint.
-    pub(crate) bound: bool,
+    bound: bool,
 }
 
 impl Ends {
     /// Of a bound endpoint.
     pub(crate) fn bound(local: impl Into<Arc<str>>) -> Self {
-        Ends { local: local.into(), remote: Arc::default(), bound: true }
+        Ends { name: local.into(), other: Box::default(), bound: true }
     }
 
     /// Of an endpoint that we connect to.
     pub(crate) fn connected(remote: impl Into<Arc<str>>) -> Self {
-        Ends { local: Arc::default(), remote: remote.into(), bound: false }
+        Ends { name: remote.into(), other: Box::default(), bound: false }
+    }
+
+    /// With the other end, which the program has not named.
+    pub(crate) fn with_other(self, other: impl Into<Box<str>>) -> Self {
+        Ends { other: other.into(), ..self }
     }
 
     /// The one by which the program knows the connection: what it has bound or connected.
     pub(crate) fn name(&self) -> &Arc<str> {
-        if self.bound { &self.local } else { &self.remote }
+        &self.name
+    }
+
+    /// Ours.
+    pub(crate) fn local(&self) -> &str {
+        if self.bound { &self.name } else { &self.other }
+    }
+
+    /// The peer's.
+    pub(crate) fn remote(&self) -> &str {
+        if self.bound { &self.other } else { &self.name }
     }
 }
 
@@ -63,7 +79,8 @@ pub(crate) trait EventSink: Send {
 #[derive(Default)]
 pub(crate) struct Tap {
     mask: AtomicU32,
-    sink: Mutex<Option<Box<dyn EventSink>>>,
+    /// Of few sockets there is one, so it takes one word of the others.
+    sink: Mutex<Option<Box<Box<dyn EventSink>>>>,
 }
 
 impl Tap {
@@ -92,7 +109,7 @@ impl Tap {
             let mut place = lock(&self.sink);
             let former = place.take();
             let wanted = self.mask.swap(if sink.is_some() { mask } else { 0 }, Relaxed);
-            *place = sink;
+            *place = sink.map(Box::new);
             former.map(|sink| (sink, wanted))
         };
         if let Some((mut sink, wanted)) = former

@@ -32,7 +32,7 @@ impl EventSink for SecondVersion {
             .map(|number| number.to_ne_bytes())
             .collect();
         let mut parts: Vec<&[u8]> = numbers.iter().map(<[u8; 8]>::as_slice).collect();
-        parts.extend([ends.local.as_bytes(), ends.remote.as_bytes()]);
+        parts.extend([ends.local().as_bytes(), ends.remote().as_bytes()]);
         tell(&mut self.0, &parts);
     }
 }

@@ -195,12 +195,10 @@ pub(crate) fn admit(stream: &Stream, options: &Options) -> bool {
 pub(crate) fn ends(stream: &Stream, name: &std::sync::Arc<str>, bound: bool) -> Arc<Ends> {
     let scheme = name.split_once("://").map_or("", |(scheme, _)| scheme);
     let other = if bound { stream.peer_address() } else { stream.local_address() };
-    let other = other.map_or_else(|_| Default::default(), |address| format!("{scheme}://{address}").into());
-    let name = name.clone();
-    Arc::new(match bound {
-        true => Ends { local: name, remote: other, bound },
-        false => Ends { local: other, remote: name, bound },
-    })
+    let other = other.map_or_else(|_| String::new(), |address| format!("{scheme}://{address}"));
+    let named = if bound { Ends::bound(name.clone()) } else { Ends::connected(name.clone()) };
+    // Copied: it has grown piece by piece, into more memory than it needs.
+    Arc::new(named.with_other(&*other))
 }
 
 /// The peer's address as messages show it ("Peer-Address"): without the port; who is behind a local socket.
