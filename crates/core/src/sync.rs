@@ -76,8 +76,3 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[repr(align(128))]
 #[derive(Debug, Default)]
 pub(crate) struct Padded<T>(pub(crate) T);
-
-/// A value on a cache line of its own.
-#[repr(align(64))]
-#[derive(Debug, Default)]
-pub(crate) struct Line<T>(pub(crate) T);

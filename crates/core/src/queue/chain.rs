@@ -2,8 +2,8 @@
 
 use super::pool::Ring;
 use super::segment::{self, Node};
-use crate::sync::Line;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ops::Deref;
 use std::ptr::NonNull;
 
@@ -43,11 +43,12 @@ pub(super) fn messages_behind(word: u64, of: u64) -> u64 {
 }
 
 /// The part of a chain that both handles hold. What is seldom touched lies where it keeps the two words apart, as the prefetcher of
-/// x86 fetches lines in pairs; a socket with many peers has two of these for each.
+/// x86 fetches lines in pairs; a socket with many peers has two of these for each. So each takes just three lines: it begins with one by
+/// the way it is allocated, and ends a word before the end of one, where the allocator has its own word about the next block.
 #[repr(C)]
 pub(super) struct Shared {
     /// Published messages and bytes. Written by the producer (Release), read by the consumer (Acquire).
-    pub(super) tail: Line<AtomicU64>,
+    pub(super) tail: Word<56>,
     /// The first node; null while there is none. Set by the producer before the first publication, moved on by a consumer that ends.
     pub(super) first: AtomicPtr<Node>,
     /// Finished segments on their way back to the producer.
@@ -56,23 +57,56 @@ pub(super) struct Shared {
     pub(super) circulates: bool,
     /// One of the two handles is gone.
     left: AtomicBool,
+    _apart: [u8; APART],
     /// Messages and bytes that the consumer is done with. Written by the consumer (Release), read by the producer (Acquire, or
     /// Relaxed where only a number is wanted).
-    pub(super) head: Line<AtomicU64>,
+    pub(super) head: Word<48>,
 }
+
+/// A counter word, with nothing else so many bytes behind it.
+#[repr(C)]
+pub(super) struct Word<const APART: usize>(pub(super) AtomicU64, [u8; APART]);
+
+impl<const APART: usize> Word<APART> {
+    fn new(word: u64) -> Self {
+        Word(AtomicU64::new(word), [0; APART])
+    }
+}
+
+const LINE: usize = 64;
+/// Size of what is seldom touched.
+const SELDOM: usize =
+    size_of::<AtomicPtr<Node>>() + size_of::<Ring>() + size_of::<bool>() + size_of::<AtomicBool>();
+/// What its line has left. (The model's types are larger.)
+const APART: usize = LINE.saturating_sub(SELDOM);
+#[cfg(not(loom))]
+const _: () = assert!(std::mem::offset_of!(Shared, head) == 2 * LINE && size_of::<Shared>() == 3 * LINE - 8);
 
 impl Shared {
     /// Both handles of an empty chain without any segment. With `circulates`, two threads that are both at work use its ends.
     pub(super) fn pair(circulates: bool) -> [Handle; 2] {
-        let shared = NonNull::from(Box::leak(Box::new(Shared {
-            tail: Line(AtomicU64::new(START)),
-            head: Line(AtomicU64::new(START)),
+        let shared = Shared {
+            tail: Word::new(START),
             first: AtomicPtr::new(std::ptr::null_mut()),
             ring: Ring::new(),
             circulates,
             left: AtomicBool::new(false),
-        })));
-        [Handle(shared), Handle(shared)]
+            _apart: [0; APART],
+            head: Word::new(START),
+        };
+        let layout = Shared::layout();
+        // SAFETY: the layout is not empty.
+        let place = unsafe { alloc(layout) }.cast::<Shared>();
+        let Some(place) = NonNull::new(place) else { handle_alloc_error(layout) };
+        // SAFETY: just allocated for it.
+        unsafe { place.write(shared) };
+        [Handle(place), Handle(place)]
+    }
+
+    /// At the beginning of a line.
+    fn layout() -> Layout {
+        let own = Layout::new::<Shared>();
+        own.align_to(LINE).unwrap_or(own)
     }
 }
 
@@ -106,8 +140,10 @@ impl Drop for Handle {
     fn drop(&mut self) {
         // AcqRel: what either side has done comes before the end. The first one to go may no longer look at it afterwards.
         if self.left.swap(true, Ordering::AcqRel) {
-            // SAFETY: leaked by `Shared::pair`, and the other handle is gone.
-            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+            // SAFETY: written by `Shared::pair`, and the other handle is gone.
+            unsafe { self.0.drop_in_place() };
+            // SAFETY: allocated there with this layout.
+            unsafe { dealloc(self.0.as_ptr().cast(), Shared::layout()) };
         }
     }
 }
