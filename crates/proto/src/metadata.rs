@@ -10,6 +10,9 @@ use crate::error::{Clause, ProtocolError};
 /// The longest value a property can have: 2^31-1 bytes.
 const MAX_VALUE: u32 = i32::MAX as u32;
 
+/// So many properties are compared one by one.
+const FEW: usize = 8;
+
 /// Iterates over an encoded property list without copying. Ends after the first error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Properties<'a> {
@@ -82,12 +85,19 @@ pub(crate) struct Metadata(pub Vec<(String, Vec<u8>)>);
 impl Metadata {
     /// Collects a whole encoded list; names are case-insensitive, and one that occurs twice is an error.
     pub fn collect(bytes: &[u8]) -> Result<Self, ProtocolError> {
-        // A set rather than a scan: 64 KiB of tiny properties must not cost the square of their number.
+        let mut list: Vec<(String, Vec<u8>)> = Vec::new();
         let mut seen = HashSet::new();
-        let mut list = Vec::new();
         for property in Properties::new(bytes) {
             let (name, value) = property?;
-            if !seen.insert(name.to_ascii_lowercase()) {
+            // A set rather than a scan if there are many: 64 KiB of tiny properties must not cost the square of their number.
+            if list.len() == FEW {
+                seen.extend(list.iter().map(|(known, _)| known.to_ascii_lowercase()));
+            }
+            let fresh = match list.len() {
+                ..FEW => list.iter().all(|(known, _)| !known.eq_ignore_ascii_case(name)),
+                _ => seen.insert(name.to_ascii_lowercase()),
+            };
+            if !fresh {
                 return Err(Clause::PropertyDuplicate.into());
             }
             list.push((name.to_owned(), value.to_owned()));
@@ -133,7 +143,13 @@ mod tests {
 
     #[test]
     fn names_are_checked() {
-        for bad in [&b"\0\0\0\0\0"[..], b"\x01 \0\0\0\0", b"\x01\x80\0\0\0\0", b"\x02\xc3\xa9\0\0\0\0"] {
+        for bad in [
+            &b"\0\0\0\0\0"[..],
+            b"\x01 \0\0\0\0",
+            b"\x02\x01a\0\0\0\0",
+            b"\x01\x80\0\0\0\0",
+            b"\x02\xc3\xa9\0\0\0\0",
+        ] {
             assert_eq!(Metadata::collect(bad), Err(Clause::PropertyName.into()));
         }
         assert!(is_name("X-a_b.C+9") && is_name(&"a".repeat(255)));
@@ -151,6 +167,20 @@ mod tests {
     fn a_name_may_occur_once_whatever_its_case() {
         let list = b"\x01a\0\0\0\0\x01b\0\0\0\0\x01A\0\0\0\0";
         assert_eq!(Metadata::collect(list), Err(Clause::PropertyDuplicate.into()));
+        for count in 1..3 * FEW {
+            let mut list = Vec::new();
+            (0..count).for_each(|n| put_property(&mut list, &format!("Name-{n}"), b""));
+            assert_eq!(Metadata::collect(&list).map(|list| list.0.len()), Ok(count));
+            for n in [0, count / 2, count - 1] {
+                let mut again = list.clone();
+                put_property(&mut again, &format!("nAME-{n}"), b"");
+                assert_eq!(
+                    Metadata::collect(&again),
+                    Err(Clause::PropertyDuplicate.into()),
+                    "{n} of {count}"
+                );
+            }
+        }
     }
 
     #[test]

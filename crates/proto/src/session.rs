@@ -5,9 +5,9 @@
 //! greeting, identity frame, command), so any split of the input gives the same result, and it never takes
 //! a byte beyond the handshake. It keeps at most one item, bounded by the largest handshake command.
 
-use std::mem;
+mod item;
 
-use zeroize::Zeroize;
+use std::mem;
 
 use crate::command::{put_error, put_subscribe};
 use crate::error::{AuthFailure, Mismatch, ProtocolError};
@@ -20,6 +20,7 @@ use crate::secret::Secret;
 use crate::socket_type::SocketType;
 use crate::stage::{self, Stage};
 use crate::zap::Credentials;
+use item::Item;
 
 /// What our end of a connection announces.
 #[derive(Clone, Debug)]
@@ -52,24 +53,28 @@ pub struct Established {
     pub inbound: Vec<u8>,
 }
 
-/// For items of at most this length there is room from the beginning: more than a HELLO of PLAIN has. Room for others grows with them.
-const WHOLE: usize = 600;
-
-/// A handshake in progress.
+/// A handshake in progress. There may be thousands at a time, so what most of them do without is apart, and those that wait for the
+/// peer hold no buffers.
 pub struct Session {
-    config: SessionConfig,
+    socket_type: SocketType,
+    authenticate: bool,
+    started: bool,
+    max_msg_size: Option<u64>,
+    routing_id: Vec<u8>,
+    properties: Vec<(String, Vec<u8>)>,
+    /// `None` is NULL.
+    mechanism: Option<Box<MechanismConfig>>,
     state: State,
     /// The item being gathered. Never longer than `wanted`.
-    pending: Secret<Vec<u8>>,
+    pending: Item,
     /// Length at which `pending` is looked at again.
     wanted: usize,
     /// PLAIN's password passes here and, at the other end, in `pending`.
     out: Secret<Vec<u8>>,
     written: usize,
-    started: bool,
     refusal: Vec<u8>,
     /// The peer's, until they are fetched.
-    credentials: Option<Credentials>,
+    credentials: Option<Box<Credentials>>,
 }
 
 enum State {
@@ -90,17 +95,26 @@ enum State {
 
 impl Session {
     /// Starts a handshake: the signature is ready to be written.
-    pub fn new(mut config: SessionConfig) -> Self {
-        config.routing_id.truncate(handshake::MAX_ROUTING_ID);
-        let out = greeting::signature(config.routing_id.len()).to_vec().into();
+    pub fn new(config: SessionConfig) -> Self {
+        let SessionConfig { mut routing_id, mechanism, .. } = config;
+        routing_id.truncate(handshake::MAX_ROUTING_ID);
+        let out = greeting::signature(routing_id.len()).to_vec().into();
         Self {
-            config,
+            socket_type: config.socket_type,
+            authenticate: config.authenticate,
+            started: false,
+            max_msg_size: config.max_msg_size,
+            routing_id,
+            properties: config.properties,
+            mechanism: match mechanism {
+                MechanismConfig::Null => None,
+                other => Some(Box::new(other)),
+            },
             state: State::Signature,
-            pending: Secret::default(),
+            pending: Item::new(),
             wanted: 1,
             out,
             written: 0,
-            started: false,
             refusal: Vec::new(),
             credentials: None,
         }
@@ -120,19 +134,14 @@ impl Session {
                 _ => {}
             }
             let take = (self.wanted - self.pending.len()).min(bytes.len() - used);
-            if self.wanted <= WHOLE {
-                // Or growing would leave parts of it behind.
-                let missing = self.wanted - self.pending.len();
-                self.pending.reserve_exact(missing);
-            }
-            self.pending.extend_from_slice(&bytes[used..used + take]);
+            self.pending.add(&bytes[used..used + take], self.wanted);
             used += take;
             if self.pending.len() < self.wanted {
                 return Ok(used);
             }
             if let Err(error) = self.step() {
                 self.state = State::Failed(error);
-                self.pending = Secret::default();
+                self.pending.clear();
             }
         }
     }
@@ -146,7 +155,7 @@ impl Session {
     pub fn advance_output(&mut self, n: usize) {
         self.written = (self.written + n).min(self.out.len());
         if self.written == self.out.len() {
-            self.out.zeroize();
+            self.out = Secret::default();
             self.written = 0;
         }
     }
@@ -163,7 +172,7 @@ impl Session {
     /// What the peer has shown to be let in, once: the caller has it judged and goes on with [`admit`](Self::admit) or
     /// [`refuse`](Self::refuse). Input is still taken meanwhile.
     pub fn credentials(&mut self) -> Option<Credentials> {
-        self.credentials.take()
+        self.credentials.take().map(|credentials| *credentials)
     }
 
     /// The peer's credentials are good: the handshake goes on.
@@ -177,7 +186,7 @@ impl Session {
         let result = progress.and_then(|progress| self.follow(version, progress));
         if let Err(error) = result {
             self.state = State::Failed(error);
-            self.pending = Secret::default();
+            self.pending.clear();
         }
         result
     }
@@ -189,7 +198,7 @@ impl Session {
             put_error(&mut self.out, status.to_string().as_bytes());
         }
         self.state = State::Failed(AuthFailure::Denied { status }.into());
-        self.pending = Secret::default();
+        self.pending.clear();
     }
 
     /// Whether the peer has sent a valid signature, or the start of a 1.0 identity frame: it seems to speak ZMTP.
@@ -210,7 +219,7 @@ impl Session {
             State::OlderGreeting(version) => {
                 let version = *version;
                 let code = self.pending[greeting::V2_GREETING_LEN - 1];
-                let peer_type = handshake::peer_type(self.config.socket_type, code)?;
+                let peer_type = handshake::peer_type(self.socket_type, code)?;
                 self.await_item(State::Identity(version, Some(peer_type)), 1);
                 Ok(())
             }
@@ -229,6 +238,7 @@ impl Session {
             self.wanted = greeting::SIGNATURE_LEN;
         } else if greeting::is_signature(&self.pending) {
             self.started = true;
+            self.out.reserve_exact(greeting::GREETING_LEN - greeting::SIGNATURE_LEN);
             self.out.push(greeting::MAJOR);
             self.state = State::Revision;
             self.wanted = greeting::SIGNATURE_LEN + 1;
@@ -238,7 +248,7 @@ impl Session {
             self.require_plain()?;
             handshake::identity_v1_len(&self.pending)?;
             self.started = true;
-            self.out.extend_from_slice(&self.config.routing_id);
+            self.out.extend_from_slice(&self.routing_id);
             self.state = State::Identity(Version::V1, None);
         }
         Ok(())
@@ -253,8 +263,8 @@ impl Session {
             return Ok(());
         };
         self.require_plain()?;
-        self.out.push(handshake::legacy_code(self.config.socket_type));
-        let routing_id = &self.config.routing_id;
+        self.out.push(handshake::legacy_code(self.socket_type));
+        let routing_id = &self.routing_id;
         match version {
             Version::V1 => stage::put_v1_header(&mut self.out, 0, routing_id.len() as u64),
             _ => put_header(&mut self.out, 0, routing_id.len() as u64),
@@ -269,7 +279,7 @@ impl Session {
         let entry = self.mechanism();
         let Some(bytes) = self.pending.first_chunk() else { return Ok(()) };
         let version = greeting::judge(bytes, entry.name)?;
-        let mut mechanism = (entry.start)(&self.config.mechanism);
+        let mut mechanism = (entry.start)(self.mechanism_config());
         let progress = mechanism.begin(self.metadata(), &mut self.out)?;
         self.await_item(State::Commands(version, mechanism), 1);
         self.follow(version, progress)
@@ -307,7 +317,7 @@ impl Session {
         let body = &self.pending[header.header_len..];
         let progress = handshake::command(&mut **mechanism, body, &mut self.out, &mut self.refusal)?;
         let version = *version;
-        self.pending.zeroize();
+        self.pending.clear();
         self.wanted = 1;
         self.follow(version, progress)
     }
@@ -317,8 +327,8 @@ impl Session {
         loop {
             match progress {
                 Progress::Pending => return Ok(()),
-                Progress::Judge(credentials) if self.config.authenticate => {
-                    self.credentials = Some(credentials);
+                Progress::Judge(credentials) if self.authenticate => {
+                    self.credentials = Some(Box::new(credentials));
                     return Ok(());
                 }
                 Progress::Judge(_) => {
@@ -331,7 +341,7 @@ impl Session {
     }
 
     fn complete(&mut self, version: Version, metadata: Metadata) -> Result<(), ProtocolError> {
-        match Peer::from_metadata(self.config.socket_type, metadata) {
+        match Peer::from_metadata(self.socket_type, metadata) {
             Ok(peer) => {
                 self.finish(version, peer);
                 Ok(())
@@ -346,44 +356,48 @@ impl Session {
     }
 
     fn finish(&mut self, version: Version, peer: Peer) {
-        let ours = self.config.socket_type;
+        let ours = self.socket_type;
         let mut inbound = Vec::new();
         if version == Version::V1 && peer.socket_type.is_none() && ours.takes_subscriptions() {
             put_subscribe(&mut inbound, b"");
         }
         let sealing = match &mut self.state {
-            State::Commands(_, mechanism) => mechanism.stage(self.config.max_msg_size),
+            State::Commands(_, mechanism) => mechanism.stage(self.max_msg_size),
             _ => None,
         };
         let stage = stage::chain(stage::for_peer(version, ours), sealing);
-        self.pending = Secret::default();
+        self.pending.clear();
         self.state = State::Done(Some(Box::new(Established { version, peer, stage, inbound })));
     }
 
     /// Starts to gather the next item.
     fn await_item(&mut self, state: State, wanted: usize) {
         self.state = state;
-        self.pending.zeroize();
+        self.pending.clear();
         self.wanted = wanted;
     }
 
     fn mechanism(&self) -> &'static Entry {
-        self.config.mechanism.entry()
+        self.mechanism_config().entry()
+    }
+
+    fn mechanism_config(&self) -> &MechanismConfig {
+        self.mechanism.as_deref().unwrap_or(&MechanismConfig::Null)
     }
 
     /// Refuses a peer before 3.0 unless we ask for no protection.
     fn require_plain(&self) -> Result<(), ProtocolError> {
-        let unprotected = self.mechanism().allows_older_peers && !self.config.authenticate;
+        let unprotected = self.mechanism().allows_older_peers && !self.authenticate;
         if unprotected { Ok(()) } else { Err(Mismatch::Version.into()) }
     }
 
     fn metadata(&mut self) -> Vec<u8> {
-        let mut list = Vec::new();
-        put_property(&mut list, "Socket-Type", self.config.socket_type.name().as_bytes());
-        if self.config.socket_type.has_routing_id() {
-            put_property(&mut list, "Identity", &self.config.routing_id);
+        let mut list = Vec::with_capacity(greeting::GREETING_LEN);
+        put_property(&mut list, "Socket-Type", self.socket_type.name().as_bytes());
+        if self.socket_type.has_routing_id() {
+            put_property(&mut list, "Identity", &self.routing_id);
         }
-        for (name, value) in mem::take(&mut self.config.properties) {
+        for (name, value) in mem::take(&mut self.properties) {
             put_property(&mut list, &name, &value);
         }
         list

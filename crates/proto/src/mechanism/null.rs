@@ -16,7 +16,7 @@ struct Null {
     /// Ours, until it is sent.
     ours: Option<Vec<u8>>,
     /// The peer's, if it comes before we may answer.
-    theirs: Option<Metadata>,
+    theirs: Option<Box<Metadata>>,
     heard: bool,
 }
 
@@ -35,7 +35,7 @@ impl Mechanism for Null {
         if self.ours.is_none() {
             return Ok(Progress::Complete(metadata));
         }
-        self.theirs = Some(metadata);
+        self.theirs = Some(Box::new(metadata));
         Ok(Progress::Pending)
     }
 
@@ -43,7 +43,7 @@ impl Mechanism for Null {
         if let Some(metadata) = self.ours.take() {
             put_frame(out, b"\x05READY", &[&metadata]);
         }
-        Ok(self.theirs.take().map_or(Progress::Pending, Progress::Complete))
+        Ok(self.theirs.take().map_or(Progress::Pending, |metadata| Progress::Complete(*metadata)))
     }
 }
 

@@ -1,0 +1,86 @@
+//! The item of a handshake that is being gathered.
+//!
+//! Most are short, and have their place in the session itself: of thousands of handshakes at a time none has memory apart. What was in
+//! an item is wiped, as it may be a password.
+
+use std::ops::Deref;
+
+use zeroize::Zeroize;
+
+use crate::greeting::GREETING_LEN;
+use crate::secret::Secret;
+
+/// For items of at most this length there is room from the beginning: more than a HELLO of PLAIN has. Room for others grows with them.
+const WHOLE: usize = 600;
+
+/// Bytes of an item.
+pub(super) struct Item {
+    short: Secret<[u8; GREETING_LEN]>,
+    /// How many bytes are in `short`; they are in `long` instead if there is anything.
+    len: usize,
+    long: Secret<Vec<u8>>,
+}
+
+impl Item {
+    pub(super) fn new() -> Self {
+        Self { short: [0; GREETING_LEN].into(), len: 0, long: Secret::default() }
+    }
+
+    /// Adds bytes. There will be `wanted` in all, as far as is known.
+    pub(super) fn add(&mut self, bytes: &[u8], wanted: usize) {
+        let len = self.len + bytes.len();
+        if self.long.is_empty()
+            && let Some(place) = self.short.get_mut(self.len..len)
+        {
+            place.copy_from_slice(bytes);
+            self.len = len;
+            return;
+        }
+        if wanted <= WHOLE {
+            // Or growing would leave parts of it behind.
+            let missing = wanted - self.long.len();
+            self.long.reserve_exact(missing);
+        }
+        self.long.extend_from_slice(&self.short[..self.len]);
+        self.long.extend_from_slice(bytes);
+        self.short.zeroize();
+        self.len = 0;
+    }
+
+    /// Begins with the next item.
+    pub(super) fn clear(&mut self) {
+        self.short.zeroize();
+        self.len = 0;
+        self.long = Secret::default();
+    }
+}
+
+impl Deref for Item {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        if self.long.is_empty() { &self.short[..self.len] } else { &self.long }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_of_every_length_in_pieces_of_every_length() {
+        let all: Vec<u8> = (0..=255).cycle().take(WHOLE + 100).collect();
+        let mut item = Item::new();
+        for len in (0..=2 * GREETING_LEN).chain([WHOLE, WHOLE + 1, all.len()]) {
+            for piece in [1, 7, GREETING_LEN, len.max(1)] {
+                for bytes in all[..len].chunks(piece) {
+                    let wanted = (item.len() + 10).max(item.len() + bytes.len());
+                    item.add(bytes, wanted);
+                }
+                assert!(*item == all[..len], "{len} in pieces of {piece}");
+                item.clear();
+                assert!(item.is_empty() && *item.short == [0; GREETING_LEN]);
+            }
+        }
+    }
+}
