@@ -51,6 +51,8 @@ struct Inner {
     fresh: Mutex<Option<(ContextDefaults, Arc<Options>)>>,
     /// What sockets with options of their own had set when they were bound or connected last, while some still have it.
     alike: Mutex<VecDeque<(Weak<Options>, Weak<Common>)>>,
+    /// The endpoint that was connected last.
+    connected: Mutex<Arc<str>>,
 }
 
 #[derive(Default)]
@@ -111,6 +113,7 @@ impl Context {
             next_id: AtomicU64::new(1),
             fresh: Mutex::default(),
             alike: Mutex::default(),
+            connected: Mutex::default(),
         }))
     }
 
@@ -212,6 +215,15 @@ impl Context {
         }
         alike.truncate(ALIKE - 1);
         alike.push_front((Arc::downgrade(options), Arc::downgrade(&options.common)));
+    }
+
+    /// The text of an endpoint that a socket connects to. Where thousands connect to the same one, one after the other, they share it.
+    pub(crate) fn share_endpoint(&self, endpoint: &str) -> Arc<str> {
+        let mut last = lock(&self.0.connected);
+        if **last != *endpoint {
+            *last = endpoint.into();
+        }
+        last.clone()
     }
 
     /// The least loaded I/O thread; starts them all with the first socket. `None` with ZMQ_IO_THREADS 0.
@@ -358,7 +370,7 @@ impl Context {
         id: u64,
         inbox: &Arc<SocketInbox>,
         options: &Options,
-        whoami: Arc<PeerInfo>,
+        whoami: Box<PeerInfo>,
     ) -> Result<Vec<Offer>, Error> {
         let mut names = lock(&self.0.names);
         let offers = names.bind(name, id, inbox, options, whoami)?;
@@ -368,7 +380,7 @@ impl Context {
         Ok(offers)
     }
 
-    pub(crate) fn connect_inproc(&self, name: &str, offer: Offer) -> Option<Arc<PeerInfo>> {
+    pub(crate) fn connect_inproc(&self, name: &str, offer: Offer) -> Option<Box<PeerInfo>> {
         lock(&self.0.names).connect(name, offer)
     }
 

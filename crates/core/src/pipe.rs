@@ -101,7 +101,7 @@ pub(crate) struct Pipe {
     /// The pipe's name, and where it tells what is to be done before the owner sleeps.
     left_in: Option<(PipeId, Arc<Left>)>,
     incoming: Incoming,
-    peer: Option<Arc<PeerInfo>>,
+    peer: Option<Box<PeerInfo>>,
     /// What received messages are told of the peer, if there is anything.
     described: Option<Arc<Metadata>>,
     /// Messages that this pipe has missed since there was room (see `takes_or_misses`).
@@ -381,7 +381,7 @@ impl Pipe {
     }
 
     /// The handshake is done, again maybe.
-    pub(crate) fn set_peer(&mut self, peer: Arc<PeerInfo>) {
+    pub(crate) fn set_peer(&mut self, peer: Box<PeerInfo>) {
         self.described = (!peer.metadata.is_empty()).then(|| peer.metadata.clone());
         self.peer = Some(peer);
         if let (Link::Inproc(end), Outgoing::Queue(writer)) = (&self.link, &mut self.outgoing) {

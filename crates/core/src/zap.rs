@@ -71,7 +71,7 @@ impl Desk {
             WakeFd::new().map_err(|error| Unasked::Failed(error.raw_os_error().unwrap_or(errno::EMFILE)))?;
         let inbox = Arc::new(Inbox::new(Waker::new(wake)));
         let options = Options::new(SocketType::Req, &ContextDefaults::default());
-        let nobody = Arc::new(PeerInfo::default());
+        let nobody = Box::new(PeerInfo::default());
         let (mine, theirs) = inproc::pair(&options, [nobody.clone(), nobody]);
         let (Ok(mut writer), Ok(reader)) = (mine.outgoing, mine.incoming) else {
             return Err(Unasked::Failed(errno::EFAULT));

@@ -63,8 +63,9 @@ pub(crate) struct Connection {
     announced: AtomicBool,
     pump: Mutex<Pump>,
     intake: Mutex<Intake>,
-    /// PING and PONG frames waiting for the pump.
-    control: Mutex<Vec<u8>>,
+    /// PING and PONG frames waiting for the pump, which is seldom.
+    #[allow(clippy::box_collection)] // Thousands of connections have none.
+    control: Mutex<Option<Box<Vec<u8>>>>,
     has_control: AtomicBool,
     /// The I/O thread has flushed: the owner's next message looks at the clock.
     hint: AtomicBool,
@@ -131,7 +132,7 @@ impl Connection {
             announced: AtomicBool::new(false),
             pump: Mutex::new(pump),
             intake: Mutex::new(intake),
-            control: Mutex::new(Vec::new()),
+            control: Mutex::default(),
             has_control: AtomicBool::new(false),
             hint: AtomicBool::new(false),
             wants_room: AtomicBool::new(false),
@@ -184,7 +185,7 @@ impl Connection {
         self.linked.store(false, Relaxed);
         lock(&self.pump).close(self.kind.forgets_on_reconnect);
         lock(&self.intake).close();
-        lock(&self.control).clear();
+        *lock(&self.control) = None;
         self.has_control.store(false, Release);
         self.paused.store(false, Relaxed);
         self.ended.store(false, Relaxed);
@@ -457,7 +458,7 @@ impl Connection {
 
     /// Sends frames of the connection's own (PING, PONG) at the next message boundary.
     pub(crate) fn send_control(self: &Arc<Self>, frames: &[u8]) {
-        lock(&self.control).extend_from_slice(frames);
+        lock(&self.control).get_or_insert_default().extend_from_slice(frames);
         self.has_control.store(true, Release);
         fence(SeqCst);
         self.pump_now();
@@ -465,7 +466,7 @@ impl Connection {
 
     fn take_control(&self, out: &mut Vec<u8>) {
         if self.has_control.load(Relaxed) && self.has_control.swap(false, AcqRel) {
-            out.append(&mut lock(&self.control));
+            out.append(&mut lock(&self.control).take().unwrap_or_default());
         }
     }
 

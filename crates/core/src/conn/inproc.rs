@@ -81,12 +81,12 @@ pub(crate) struct Offer {
     pub(crate) outgoing: Result<FrameWriter, Arc<Slot>>,
     pub(crate) incoming: Result<FrameReader, Arc<Slot>>,
     /// The other side.
-    pub(crate) peer: Arc<PeerInfo>,
+    pub(crate) peer: Box<PeerInfo>,
 }
 
 /// The two ends of a new pipe: for the socket that connects and for the one that is bound. `peers` are what each of them is told about
 /// the other.
-pub(crate) fn pair(connecting: &Options, peers: [Arc<PeerInfo>; 2]) -> (Offer, Offer) {
+pub(crate) fn pair(connecting: &Options, peers: [Box<PeerInfo>; 2]) -> (Offer, Offer) {
     let shared = Arc::new(Shared::default());
     let ends = [0, 1].map(|side| InprocEnd { shared: shared.clone(), side });
     let way = |conflates: bool| {

@@ -13,7 +13,7 @@ use tautline_io::wake::WakeFd;
 use tautline_proto::{ProtocolError, Stage};
 
 /// What a handshake told about the peer, and what is known of the stream it came over.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct PeerInfo {
     /// The peer's own routing id; empty if it has none.
     pub(crate) routing_id: Vec<u8>,
@@ -41,13 +41,13 @@ pub(crate) type SharedStage = Arc<Mutex<Box<dyn Stage>>>;
 /// What the I/O side tells a socket's owner.
 pub(crate) enum News {
     /// A peer has arrived at a bound endpoint (or, with ZMQ_IMMEDIATE, was reached): a new pipe, with its peer known.
-    Attached(Box<NewPipe>, Arc<PeerInfo>),
+    Attached(Box<NewPipe>, Box<PeerInfo>),
     /// The peer of a pipe made by `connect` has finished its handshake.
     Ready {
         /// Which one.
         connection: Arc<Connection>,
         /// The peer.
-        peer: Arc<PeerInfo>,
+        peer: Box<PeerInfo>,
         /// Not the first time.
         reconnected: bool,
     },
@@ -62,7 +62,7 @@ pub(crate) enum News {
     /// Another socket of the context has connected to an inproc endpoint of this one.
     Inproc(Box<super::inproc::Offer>),
     /// The other side of an inproc pipe has bound at last (or told who it is).
-    Met(u32, Arc<PeerInfo>),
+    Met(u32, Box<PeerInfo>),
     /// The other side of an inproc pipe is gone.
     Left(u32),
     /// The context was terminated.

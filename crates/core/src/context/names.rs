@@ -12,7 +12,7 @@ struct Binding {
     socket: u64,
     inbox: Arc<SocketInbox>,
     receive_hwm: u32,
-    whoami: Arc<PeerInfo>,
+    whoami: Box<PeerInfo>,
     /// What new peers are sent first; empty for nothing.
     hello: Vec<u8>,
 }
@@ -32,7 +32,7 @@ impl Names {
         socket: u64,
         inbox: &Arc<SocketInbox>,
         options: &Options,
-        whoami: Arc<PeerInfo>,
+        whoami: Box<PeerInfo>,
     ) -> Result<Vec<Offer>, Error> {
         if self.bound.contains_key(name) {
             return Err(Error::AddressInUse);
@@ -59,7 +59,7 @@ impl Names {
     }
 
     /// Gives `offer` to the socket bound to `name` and returns who that is, or keeps it until somebody binds.
-    pub(super) fn connect(&mut self, name: &str, mut offer: Offer) -> Option<Arc<PeerInfo>> {
+    pub(super) fn connect(&mut self, name: &str, mut offer: Offer) -> Option<Box<PeerInfo>> {
         let Some(binding) = self.bound.get(name) else {
             self.pending.push((name.to_owned(), offer));
             return None;

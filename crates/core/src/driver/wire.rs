@@ -287,7 +287,7 @@ impl Wire {
         routing_id: Vec<u8>,
         properties: Vec<(String, Vec<u8>)>,
         verdict: Option<Box<Verdict>>,
-    ) -> Arc<PeerInfo> {
+    ) -> Box<PeerInfo> {
         let mut list: Vec<(String, Vec<u8>)> = vec![
             ("Peer-Address".into(), transport::peer_name(&self.stream).into_bytes()),
             ("Routing-Id".into(), routing_id.clone()),
@@ -300,14 +300,14 @@ impl Wire {
         // Nobody says of himself who he is.
         list.extend(properties.into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case(USER_ID)));
         let metadata = Arc::new(Metadata::new(list, Some(self.stream.as_fd().as_raw_fd())));
-        Arc::new(PeerInfo { routing_id, metadata, ends: self.endpoint.clone() })
+        Box::new(PeerInfo { routing_id, metadata, ends: self.endpoint.clone() })
     }
 
     /// The handshake is done: messages may flow.
     fn open(
         self: &Arc<Self>,
         turn: &mut Turn,
-        peer: Arc<PeerInfo>,
+        peer: Box<PeerInfo>,
         stage: Option<Box<dyn tautline_proto::Stage>>,
         inbound: Vec<u8>,
         leftover: Vec<u8>,
@@ -321,7 +321,7 @@ impl Wire {
         };
         let (connection, news) = match dialed {
             Some((connection, reconnected)) => {
-                (connection.clone(), News::Ready { connection, peer: peer.clone(), reconnected })
+                (connection.clone(), News::Ready { connection, peer, reconnected })
             }
             None => {
                 let (connection, mut pipe) = self.site.new_connection(self.options.clone());
@@ -329,7 +329,7 @@ impl Wire {
                 if let Origin::Dialed(dialer) = &self.origin {
                     dialer.adopt(connection.clone());
                 }
-                (connection, News::Attached(Box::new(pipe), peer.clone()))
+                (connection, News::Attached(Box::new(pipe), peer))
             }
         };
         let (registration, number) = {

@@ -22,7 +22,7 @@ pub(super) fn parts<const N: usize>(bodies: [&[u8]; N]) -> Parts {
 /// Both ends of an inproc pipe between sockets with these options, each with the other as its peer.
 fn pair(ours: &Options, theirs: &Options) -> (Pipe, Pipe) {
     let peers = [theirs, ours].map(|options| {
-        Arc::new(PeerInfo {
+        Box::new(PeerInfo {
             routing_id: options.routing_id.clone(),
             metadata: Arc::new(Metadata::new([("Socket-Type", "PAIR")], None)),
             ..PeerInfo::default()

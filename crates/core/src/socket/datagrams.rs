@@ -78,7 +78,7 @@ impl Socket {
         destination: Option<SocketAddr>,
     ) -> Result<(PipeId, Arc<DatagramPort>), Error> {
         let site = self.site.clone().ok_or(Error::NoThread)?;
-        let nobody = Arc::new(PeerInfo::default());
+        let nobody = Box::new(PeerInfo::default());
         let (mine, far) = inproc::pair(&self.pipes.options, [nobody.clone(), nobody]);
         mine.end.meet();
         let port = DatagramPort::start(&site, socket, far, form, receives, destination)?;

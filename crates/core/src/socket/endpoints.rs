@@ -112,7 +112,7 @@ impl Socket {
             let Some(id) = self.attach(Pipe::wire(new)) else { return Ok(None) };
             (Some(connection), Some(id))
         };
-        let given: Arc<str> = endpoint.into();
+        let given = self.context.share_endpoint(endpoint);
         let dialer = Dialer::start(&site, options, &parsed, given.clone(), connection);
         self.add_endpoint(given.clone(), What::Connected(dialer));
         self.last_endpoint = given;
@@ -120,7 +120,7 @@ impl Socket {
     }
 
     fn connect_inproc(&mut self, endpoint: &str, name: &str) -> Result<Option<PipeId>, Error> {
-        let nobody = Arc::new(PeerInfo::default());
+        let nobody = Box::new(PeerInfo::default());
         let (mine, theirs) = inproc::pair(&self.pipes.options, [nobody, self.whoami()]);
         let send_hwm = self.pipes.options.send_hwm;
         let mut pipe = Pipe::inproc(mine, send_hwm, true);
@@ -267,8 +267,8 @@ impl Socket {
         self.site.clone().ok_or(Error::NoThread)
     }
 
-    fn whoami(&self) -> Arc<PeerInfo> {
-        Arc::new(PeerInfo {
+    fn whoami(&self) -> Box<PeerInfo> {
+        Box::new(PeerInfo {
             routing_id: self.pipes.options.routing_id.clone(),
             metadata: Arc::new(Metadata::default()),
             ends: Arc::default(),
