@@ -76,6 +76,16 @@ impl Acceptor {
         acceptor
     }
 
+    /// The options in force when the endpoint was bound.
+    pub(super) fn options(&self) -> &Arc<Options> {
+        &self.options
+    }
+
+    /// The socket that it belongs to.
+    pub(super) fn site(&self) -> &Arc<Site> {
+        &self.site
+    }
+
     /// The endpoint as LAST_ENDPOINT shows it.
     pub(crate) fn endpoint(&self) -> &str {
         self.endpoint.name()
@@ -165,8 +175,7 @@ impl Acceptor {
         self.strangers.store((self.strangers.load(Relaxed) + 1).min(MOST_STRANGERS), Relaxed);
         let ends = transport::ends(&stream, self.endpoint.name(), true);
         self.site.tap.emit(event::ACCEPTED, stream.as_fd().as_raw_fd() as u32, &ends);
-        let origin = Origin::Accepted(self.clone());
-        Wire::start(turn, &self.site, origin, self.options.clone(), stream, ends, 1);
+        Wire::start(turn, Origin::Accepted(self.clone()), stream, ends, 1);
     }
 
     /// Listens again a little later.

@@ -1,6 +1,5 @@
 //! A connected endpoint: finds the peer, and finds it again.
 
-use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
@@ -23,13 +22,10 @@ use tautline_io::net::{Address, Stream};
 use tautline_io::reactor::{Event, Interest, Mode, Token};
 use tautline_proto::socks::{Request, Socks};
 
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Waiting: for the first turn, for the resolver, or for the time to try again.
-    Waiting,
-    /// The system is connecting.
-    Connecting(Arc<Stream>, Token),
-    /// A proxy was reached; it is to lead to the peer.
-    Asking(Arc<Stream>, Token, Box<Socks>),
+    /// On the way: what it is doing about that is in [`Way`].
+    Away,
     /// A stream is there; it looks after itself.
     Up,
     /// Nobody was there, and there is no second try. As in libzmq, messages are still taken.
@@ -43,26 +39,54 @@ struct State {
     /// The pipe's connection; with ZMQ_IMMEDIATE there is one only while a session is open.
     connection: Option<Arc<Connection>>,
     sessions: u32,
-    /// How the peer may be reached, until it is.
+    /// How the peer may be reached, from the first attempt until it is.
     way: Option<Box<Way>>,
+    /// The stream, from its handshake to its end.
+    wire: Option<Arc<Wire>>,
+    linger_timer: u64,
+    lingering: bool,
+}
+
+impl State {
+    /// Whether it is on the way, and nothing but time or the resolver can bring it further.
+    fn is_waiting(&self) -> bool {
+        let attempt = self.way.as_ref().map(|way| &way.attempt);
+        self.phase == Phase::Away && matches!(attempt, None | Some(Attempt::Waiting))
+    }
+
+    /// The attempt under way, which is over now.
+    fn end_attempt(&mut self) -> Attempt {
+        self.way.as_mut().map(|way| std::mem::take(&mut way.attempt)).unwrap_or_default()
+    }
+}
+
+/// How the peer may be reached. What is connected does without.
+#[derive(Default)]
+struct Way {
+    attempt: Attempt,
     /// The ends of the last stream.
     ends: Option<Arc<Ends>>,
     /// The interval last waited for.
     interval: Option<Duration>,
     retry_timer: u64,
     connect_timer: u64,
-    linger_timer: u64,
-    lingering: bool,
+    /// Addresses of a name still to be tried, the last one first.
+    candidates: Vec<Address>,
+    source: Option<Box<SocketAddr>>,
+    /// What a proxy is asked for, if the candidates are one.
+    request: Option<Box<Request>>,
 }
 
-/// How the peer may be reached.
+/// How far an attempt to connect has come.
 #[derive(Default)]
-struct Way {
-    /// Addresses of a name still to be tried.
-    candidates: VecDeque<Address>,
-    source: Option<SocketAddr>,
-    /// What a proxy is asked for, if the candidates are one.
-    request: Option<Request>,
+enum Attempt {
+    /// Waiting: for the first turn, for the resolver, or for the time to try again.
+    #[default]
+    Waiting,
+    /// The system is connecting.
+    Connecting(Arc<Stream>, Token),
+    /// A proxy was reached; it is to lead to the peer.
+    Asking(Arc<Stream>, Token, Box<Socks>),
 }
 
 /// A connected endpoint.
@@ -71,8 +95,8 @@ pub(crate) struct Dialer {
     options: Arc<Options>,
     /// The text it was given as. It is read anew for each attempt, so that of an endpoint that is connected nothing else is kept.
     given: Arc<str>,
-    /// How streams carry ZMTP, unless as it is.
-    pub(super) carrying: Result<Option<Carrying>, Error>,
+    /// How streams carry ZMTP, unless as it is, which they mostly do.
+    carrying: Option<Box<Result<Carrying, Error>>>,
     state: Mutex<State>,
 }
 
@@ -88,18 +112,15 @@ impl Dialer {
     ) -> Arc<Self> {
         let dialer = Arc::new(Dialer {
             site: site.clone(),
-            carrying: transport::carrying(endpoint, &options),
+            carrying: transport::carrying(endpoint, &options).transpose().map(Box::new),
             options,
             given,
             state: Mutex::new(State {
-                phase: Phase::Waiting,
+                phase: Phase::Away,
                 connection,
                 sessions: 0,
                 way: None,
-                ends: None,
-                interval: None,
-                retry_timer: 0,
-                connect_timer: 0,
+                wire: None,
                 linger_timer: 0,
                 lingering: false,
             }),
@@ -111,8 +132,18 @@ impl Dialer {
     }
 
     /// The options in force when the endpoint was connected.
-    pub(super) fn options(&self) -> &Options {
+    pub(super) fn options(&self) -> &Arc<Options> {
         &self.options
+    }
+
+    /// The socket that it belongs to.
+    pub(super) fn site(&self) -> &Arc<Site> {
+        &self.site
+    }
+
+    /// How streams carry ZMTP, unless as it is.
+    pub(super) fn carrying(&self) -> Result<Option<&Carrying>, &Error> {
+        self.carrying.as_deref().map(Result::as_ref).transpose()
     }
 
     /// The canonical text of the endpoint.
@@ -141,7 +172,7 @@ impl Dialer {
 
     /// Whether it has given up for good: as if it had never been connected.
     pub(crate) fn is_stopped(&self) -> bool {
-        matches!(lock(&self.state).phase, Phase::Stopped)
+        lock(&self.state).phase == Phase::Stopped
     }
 
     /// Whether the endpoint was given up and only sends what is queued.
@@ -165,11 +196,11 @@ impl Dialer {
         let mut pending = self.current().is_some_and(|connection| connection.has_pending());
         {
             let mut state = lock(&self.state);
-            if matches!(state.phase, Phase::Stopped) || state.lingering {
+            if state.phase == Phase::Stopped || state.lingering {
                 return;
             }
             // What nobody will ever take is not worth waiting for.
-            pending &= !matches!(state.phase, Phase::Resting);
+            pending &= state.phase != Phase::Resting;
             state.lingering = true;
             if let Some(time) = linger {
                 state.linger_timer = turn.after(time, self);
@@ -187,13 +218,32 @@ impl Dialer {
         }
     }
 
-    fn wire(self: &Arc<Self>) -> Option<Arc<Wire>> {
-        self.site.wire_by(self)
+    /// The stream that it has made, if there is one now.
+    fn wire(&self) -> Option<Arc<Wire>> {
+        lock(&self.state).wire.clone()
     }
 
+    /// A stream begins its handshake.
+    pub(super) fn begun(&self, wire: &Arc<Wire>) {
+        lock(&self.state).wire = Some(wire.clone());
+    }
+
+    /// It has come to its end; `lost` follows.
+    pub(super) fn ended(&self, ends: &Arc<Ends>) {
+        let mut state = lock(&self.state);
+        if state.phase != Phase::Stopped {
+            state.way.get_or_insert_default().ends = Some(ends.clone());
+        }
+        let gone = state.wire.take();
+        drop(state);
+        // Not with the lock held: what it holds may be the last of its kind.
+        drop(gone);
+    }
+
+    /// Tells of an attempt. There is no stream then.
     fn emit(&self, event: u32, value: u32) {
         if self.site.tap.wants(event) {
-            let ends = lock(&self.state).ends.clone();
+            let ends = lock(&self.state).way.as_ref().and_then(|way| way.ends.clone());
             self.site.tap.emit(event, value, &ends.unwrap_or_else(|| Arc::new(Ends::connected(self.name()))));
         }
     }
@@ -201,7 +251,7 @@ impl Dialer {
     // ---- connecting
 
     fn dial(self: &Arc<Self>, turn: &mut Turn) {
-        if matches!(lock(&self.state).phase, Phase::Stopped) {
+        if lock(&self.state).phase == Phase::Stopped {
             return;
         }
         let route =
@@ -210,13 +260,14 @@ impl Dialer {
             Ok(route) => route,
             Err(error) => return self.failed(turn, error.errno(), None),
         };
-        let mut way = Way { candidates: VecDeque::new(), source, request: beyond };
-        if let Hop::Direct(address) = &hop {
-            way.candidates.push_back(address.clone());
+        {
+            let mut state = lock(&self.state);
+            let way = state.way.get_or_insert_default();
+            (way.source, way.request) = (source.map(Box::new), beyond.map(Box::new));
+            way.candidates.clear();
         }
-        lock(&self.state).way = Some(Box::new(way));
         match hop {
-            Hop::Direct(_) => self.try_next(turn),
+            Hop::Direct(address) => self.try_address(turn, &address, source.as_ref()),
             Hop::Resolve { host, port, family } => {
                 let dialer = self.clone();
                 let done = move |resolved: std::io::Result<Vec<SocketAddr>>| {
@@ -229,13 +280,13 @@ impl Dialer {
     }
 
     fn resolved(self: &Arc<Self>, turn: &mut Turn, resolved: std::io::Result<Vec<SocketAddr>>) {
-        if !matches!(lock(&self.state).phase, Phase::Waiting) {
+        if !lock(&self.state).is_waiting() {
             return;
         }
         match resolved {
             Ok(addresses) => {
                 if let Some(way) = &mut lock(&self.state).way {
-                    way.candidates = addresses.into_iter().map(Address::from).collect();
+                    way.candidates = addresses.into_iter().rev().map(Address::from).collect();
                 }
                 self.try_next(turn);
             }
@@ -245,10 +296,18 @@ impl Dialer {
 
     /// Tries the next address of the name.
     fn try_next(self: &Arc<Self>, turn: &mut Turn) {
-        let next =
-            lock(&self.state).way.as_mut().and_then(|way| Some((way.candidates.pop_front()?, way.source)));
-        let Some((address, source)) = next else { return self.failed(turn, errno::EHOSTUNREACH, None) };
-        match transport::connect(&address, source.as_ref(), &self.options) {
+        let next = lock(&self.state)
+            .way
+            .as_mut()
+            .and_then(|way| Some((way.candidates.pop()?, way.source.as_deref().copied())));
+        match next {
+            Some((address, source)) => self.try_address(turn, &address, source.as_ref()),
+            None => self.failed(turn, errno::EHOSTUNREACH, None),
+        }
+    }
+
+    fn try_address(self: &Arc<Self>, turn: &mut Turn, address: &Address, source: Option<&SocketAddr>) {
+        match transport::connect(address, source, &self.options) {
             Ok((stream, true)) => self.arrived(turn, Arc::new(stream)),
             Ok((stream, false)) => self.wait_for(turn, Arc::new(stream)),
             Err(error) => self.failed(turn, error.raw_os_error().unwrap_or(0), None),
@@ -259,10 +318,7 @@ impl Dialer {
         match turn.register(self.clone(), stream.as_fd(), Interest::WRITE, Mode::Level) {
             Ok(token) => {
                 let timer = self.options.connect_timeout.map_or(0, |time| turn.after(time, self));
-                let mut state = lock(&self.state);
-                state.connect_timer = timer;
-                state.phase = Phase::Connecting(stream, token);
-                drop(state);
+                self.attempt(timer, Attempt::Connecting(stream, token));
                 self.emit(event::CONNECT_DELAYED, errno::EINPROGRESS as u32);
             }
             Err(error) => self.failed(turn, error.raw_os_error().unwrap_or(0), Some(stream)),
@@ -278,25 +334,33 @@ impl Dialer {
                 // A proxy that says nothing is not waited for for ever.
                 let patience = self.options.connect_timeout.or(self.options.handshake_interval);
                 let timer = patience.map_or(0, |time| turn.after(time, self));
-                let mut state = lock(&self.state);
-                state.connect_timer = timer;
-                state.phase = Phase::Asking(stream, token, Box::new(Socks::new(request)));
+                self.attempt(timer, Attempt::Asking(stream, token, Box::new(Socks::new(*request))));
             }
             Err(error) => self.failed(turn, error.raw_os_error().unwrap_or(0), Some(stream)),
         }
+    }
+
+    /// Notes what is being tried, and the timer that ends it.
+    fn attempt(&self, timer: u64, attempt: Attempt) {
+        let mut state = lock(&self.state);
+        let way = state.way.get_or_insert_default();
+        (way.connect_timer, way.attempt) = (timer, attempt);
     }
 
     /// Goes on asking the proxy.
     fn ask(self: &Arc<Self>, turn: &mut Turn) {
         let (stream, token, outcome) = {
             let mut state = lock(&self.state);
-            let Phase::Asking(stream, token, socks) = &mut state.phase else { return };
+            let Some(Attempt::Asking(stream, token, socks)) = state.way.as_mut().map(|way| &mut way.attempt)
+            else {
+                return;
+            };
             let outcome = relay::advance(socks, stream);
             if let Ok(Some(interest)) = outcome {
                 return turn.modify(*token, stream.as_fd(), interest, Mode::Level);
             }
             let over = (stream.clone(), *token, outcome);
-            state.phase = Phase::Waiting;
+            state.end_attempt();
             over
         };
         turn.unregister(token, stream.as_fd());
@@ -312,14 +376,11 @@ impl Dialer {
             state.phase = Phase::Up;
             state.way = None;
             state.sessions += 1;
-            state.interval = None;
             state.sessions
         };
         let ends = transport::ends(&stream, &self.name(), false);
-        lock(&self.state).ends = Some(ends.clone());
-        self.emit(event::CONNECTED, stream.as_fd().as_raw_fd() as u32);
-        let origin = Origin::Dialed(self.clone());
-        Wire::start(turn, &self.site, origin, self.options.clone(), stream, ends, number);
+        self.site.tap.emit(event::CONNECTED, stream.as_fd().as_raw_fd() as u32, &ends);
+        Wire::start(turn, Origin::Dialed(self.clone()), stream, ends, number);
     }
 
     /// An attempt to connect has failed.
@@ -354,7 +415,7 @@ impl Dialer {
         }
         let gone = {
             let mut state = lock(&self.state);
-            state.phase = Phase::Waiting;
+            state.phase = Phase::Away;
             if self.options.immediate { state.connection.take() } else { None }
         };
         if let Some(connection) = gone {
@@ -379,17 +440,19 @@ impl Dialer {
         };
         let wait = {
             let mut state = lock(&self.state);
+            state.phase = Phase::Away;
+            let way = state.way.get_or_insert_default();
             let wait = match self.options.reconnect_interval_max {
-                Some(max) => state.interval.map_or(base, |last| last * 2).min(max),
+                Some(max) => way.interval.map_or(base, |last| last * 2).min(max),
                 None => base + jitter(base),
             };
-            state.interval = Some(wait);
-            state.phase = Phase::Waiting;
+            way.interval = Some(wait);
+            way.attempt = Attempt::Waiting;
             wait
         };
         self.emit(event::CONNECT_RETRIED, wait.as_millis() as u32);
         let key = turn.after(wait, self);
-        lock(&self.state).retry_timer = key;
+        lock(&self.state).way.get_or_insert_default().retry_timer = key;
     }
 
     /// Does not try again.
@@ -409,17 +472,16 @@ impl Dialer {
 
     /// Gives up for good.
     pub(super) fn stop(self: &Arc<Self>, turn: &mut Turn) {
-        let (phase, connection) = {
+        let (attempt, connection) = {
             let mut state = lock(&self.state);
-            (std::mem::replace(&mut state.phase, Phase::Stopped), state.connection.take())
-        };
-        match phase {
-            Phase::Stopped => return,
-            Phase::Connecting(stream, token) | Phase::Asking(stream, token, _) => {
-                turn.unregister(token, stream.as_fd());
-                self.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32);
+            if std::mem::replace(&mut state.phase, Phase::Stopped) == Phase::Stopped {
+                return;
             }
-            Phase::Waiting | Phase::Up | Phase::Resting => {}
+            (state.end_attempt(), state.connection.take())
+        };
+        if let Attempt::Connecting(stream, token) | Attempt::Asking(stream, token, _) = attempt {
+            turn.unregister(token, stream.as_fd());
+            self.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32);
         }
         if let Some(wire) = self.wire() {
             wire.end(turn, Loss::Closed);
@@ -442,9 +504,9 @@ fn jitter(base: Duration) -> Duration {
 
 impl Source for Dialer {
     fn ready(self: Arc<Self>, turn: &mut Turn, _event: &Event) {
-        let stream = {
-            let state = lock(&self.state);
-            let Phase::Connecting(stream, token) = &state.phase else {
+        let (stream, token, outcome) = {
+            let mut state = lock(&self.state);
+            let Some(Attempt::Connecting(stream, token)) = state.way.as_ref().map(|way| &way.attempt) else {
                 drop(state);
                 return self.ask(turn);
             };
@@ -452,11 +514,11 @@ impl Source for Dialer {
             if matches!(outcome, Ok(false)) {
                 return;
             }
-            (stream.clone(), *token, outcome)
+            let over = (stream.clone(), *token, outcome);
+            state.end_attempt();
+            over
         };
-        let (stream, token, outcome) = stream;
         turn.unregister(token, stream.as_fd());
-        lock(&self.state).phase = Phase::Waiting;
         match outcome {
             Ok(_) => self.arrived(turn, stream),
             Err(error) => self.failed(turn, error.raw_os_error().unwrap_or(0), Some(stream)),
@@ -470,19 +532,18 @@ impl Source for Dialer {
             GiveUpConnecting(Arc<Stream>, Token),
         }
         let due = {
-            let mut state = lock(&self.state);
-            if key == state.linger_timer {
-                Due::Stop
-            } else if key == state.retry_timer && matches!(state.phase, Phase::Waiting) {
-                Due::Retry
-            } else if let (true, Phase::Connecting(stream, token) | Phase::Asking(stream, token, _)) =
-                (key == state.connect_timer, &state.phase)
-            {
-                let due = Due::GiveUpConnecting(stream.clone(), *token);
-                state.phase = Phase::Waiting;
-                due
-            } else {
-                return;
+            let state = &mut *lock(&self.state);
+            let waiting = state.is_waiting();
+            match &mut state.way {
+                _ if key == state.linger_timer => Due::Stop,
+                Some(way) if key == way.retry_timer && waiting => Due::Retry,
+                Some(way) if key == way.connect_timer => match std::mem::take(&mut way.attempt) {
+                    Attempt::Connecting(stream, token) | Attempt::Asking(stream, token, _) => {
+                        Due::GiveUpConnecting(stream, token)
+                    }
+                    Attempt::Waiting => return,
+                },
+                _ => return,
             }
         };
         match due {

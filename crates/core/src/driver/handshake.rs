@@ -6,13 +6,26 @@ use std::io::ErrorKind;
 use std::ops::{Deref, DerefMut};
 
 use crate::conn::Loss;
+use crate::zap::Inquiry;
 use tautline_io::net::Stream;
+use tautline_io::reactor::{Interest, Token};
+use tautline_proto::zap::Verdict;
 use tautline_proto::{Carrier, Established, ProtocolError, Session, SessionConfig, carried};
 
-/// A handshake in progress.
+/// A handshake in progress. What the wire notes about it stands here, too: of an open stream nothing of it is kept.
 pub(super) struct Handshake {
     session: Session,
-    carriage: Option<Carriage>,
+    carriage: Option<Box<Carriage>>,
+    /// What the stream's registration waits for.
+    pub(super) armed: Interest,
+    /// When this runs out the peer has been silent for too long; 0 is no timer.
+    pub(super) timer: u64,
+    /// The question to the ZAP handler about this peer, and the registration of its descriptor.
+    pub(super) inquiry: Option<Box<(Inquiry, Token)>>,
+    /// What the handler has said: the peer is in.
+    pub(super) verdict: Option<Box<Verdict>>,
+    /// The handler said no, which has been reported: the peer is told, and has the last word.
+    pub(super) refused: bool,
 }
 
 /// A carrier and the bytes on both sides of it.
@@ -26,16 +39,24 @@ struct Carriage {
 }
 
 impl Handshake {
-    /// Starts.
-    pub(super) fn new(config: SessionConfig, carrier: Option<Box<dyn Carrier>>) -> Self {
-        let carriage =
-            carrier.map(|carrier| Carriage { carrier, out: Vec::new(), written: 0, early: Vec::new() });
-        Handshake { session: Session::new(config), carriage }
+    /// Starts, on a stream whose registration waits for `armed`.
+    pub(super) fn new(config: SessionConfig, carrier: Option<Box<dyn Carrier>>, armed: Interest) -> Self {
+        let carriage = carrier
+            .map(|carrier| Box::new(Carriage { carrier, out: Vec::new(), written: 0, early: Vec::new() }));
+        Handshake {
+            session: Session::new(config),
+            carriage,
+            armed,
+            timer: 0,
+            inquiry: None,
+            verdict: None,
+            refused: false,
+        }
     }
 
     /// The bytes to write to the stream now.
     pub(super) fn output(&mut self) -> &[u8] {
-        let Some(Carriage { carrier, out, written, .. }) = &mut self.carriage else {
+        let Some(Carriage { carrier, out, written, .. }) = self.carriage.as_deref_mut() else {
             return self.session.output();
         };
         let zmtp = self.session.output();
@@ -60,7 +81,7 @@ impl Handshake {
 
     /// Drops the first `n` bytes of the output, which have been written.
     fn advance_output(&mut self, n: usize) {
-        match &mut self.carriage {
+        match self.carriage.as_deref_mut() {
             None => self.session.advance_output(n),
             Some(Carriage { out, written, .. }) => {
                 *written = (*written + n).min(out.len());
@@ -74,7 +95,7 @@ impl Handshake {
 
     /// Takes bytes from the stream and returns how many are dealt with: fewer than given when the handshake is complete.
     pub(super) fn input(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
-        let Some(Carriage { carrier, early, .. }) = &mut self.carriage else {
+        let Some(Carriage { carrier, early, .. }) = self.carriage.as_deref_mut() else {
             return self.session.input(bytes);
         };
         let mut zmtp = Vec::new();
@@ -87,7 +108,7 @@ impl Handshake {
     /// The result, once, as soon as the handshake is complete.
     pub(super) fn established(&mut self) -> Option<Established> {
         let established = self.session.established()?;
-        Some(match self.carriage.take() {
+        Some(match self.carriage.take().map(|carriage| *carriage) {
             None => established,
             Some(Carriage { carrier, early, .. }) => carried(carrier, established, early),
         })

@@ -1,7 +1,8 @@
 //! Where a stream came from, and what its handshake takes from there.
 
 use super::security::Security;
-use super::{Acceptor, Dialer};
+use super::{Acceptor, Dialer, Site};
+use crate::options::Options;
 use crate::sync::Arc;
 use std::borrow::Cow;
 use tautline_io::errno;
@@ -16,6 +17,22 @@ pub(super) enum Origin {
 }
 
 impl Origin {
+    /// The socket that it belongs to.
+    pub(super) fn site(&self) -> &Arc<Site> {
+        match self {
+            Origin::Accepted(acceptor) => acceptor.site(),
+            Origin::Dialed(dialer) => dialer.site(),
+        }
+    }
+
+    /// The options in force when the endpoint was bound or connected.
+    pub(super) fn options(&self) -> &Arc<Options> {
+        match self {
+            Origin::Accepted(acceptor) => acceptor.options(),
+            Origin::Dialed(dialer) => dialer.options(),
+        }
+    }
+
     /// What the peer has to show. A server's keys are prepared once for all peers, a client's are needed once in a connection.
     pub(super) fn security(&self) -> Cow<'_, Security> {
         match self {
@@ -27,10 +44,10 @@ impl Origin {
     /// What carries ZMTP on a new stream, unless nothing does.
     pub(super) fn carrier(&self) -> Result<Option<Box<dyn Carrier>>, i32> {
         let carrying = match self {
-            Origin::Accepted(acceptor) => &acceptor.carrying,
-            Origin::Dialed(dialer) => dialer.carrying.as_ref().map_err(|error| error.errno())?,
+            Origin::Accepted(acceptor) => acceptor.carrying.as_ref(),
+            Origin::Dialed(dialer) => dialer.carrying().map_err(|error| error.errno())?,
         };
-        let carrier = carrying.as_ref().map(|make| make()).transpose();
+        let carrier = carrying.map(|make| make()).transpose();
         carrier.map_err(|error| error.raw_os_error().unwrap_or(errno::EIO))
     }
 

@@ -127,7 +127,7 @@ impl IoSide for Site {
 /// Something of a socket that lives on the I/O thread by itself.
 #[derive(Clone)]
 pub(crate) enum Resident {
-    /// A stream, from its handshake to its end.
+    /// A stream that came to a bound endpoint, from its handshake to its end. Others are their dialers'.
     Wire(Arc<Wire>),
     /// An endpoint that is connected, again and again.
     Dialer(Arc<Dialer>),
@@ -252,14 +252,6 @@ impl Site {
         })
     }
 
-    /// The stream that a dialer has made.
-    pub(super) fn wire_by(&self, dialer: &Arc<Dialer>) -> Option<Arc<Wire>> {
-        lock(&self.residents).values().find_map(|resident| match resident {
-            Resident::Wire(wire) if wire.dialed_by(dialer) => Some(wire.clone()),
-            _ => None,
-        })
-    }
-
     /// Whether the socket is closed: nobody receives any more.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Acquire)
@@ -273,7 +265,7 @@ impl Site {
             for resident in site.residents() {
                 match resident {
                     Resident::Dialer(dialer) => dialer.linger(turn, linger),
-                    Resident::Wire(wire) => wire.linger_unless_dialed(turn, linger),
+                    Resident::Wire(wire) => wire.linger(turn, linger),
                     // Its pipe is closed, and that ends it.
                     Resident::Datagram(_) => {}
                 }

@@ -8,7 +8,7 @@ use super::heartbeat::Heartbeat;
 use super::origin::Origin;
 use super::parting::Parting;
 use super::security::Security;
-use super::{Acceptor, Dialer, NOWHERE, Resident, Site, Source, Turn};
+use super::{Acceptor, NOWHERE, Resident, Site, Source, Turn};
 use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
 use crate::message::Metadata;
 use crate::monitor::{Ends, event};
@@ -16,7 +16,7 @@ use crate::options::Options;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
-use crate::zap::{Answer, Inquiry, Unasked};
+use crate::zap::{Answer, Unasked};
 use std::io::ErrorKind;
 use tautline_io::errno;
 use tautline_io::net::Stream;
@@ -38,19 +38,19 @@ enum Phase {
 struct State {
     phase: Phase,
     registration: Token,
-    /// What the registration waits for, during the handshake.
-    armed: Interest,
     number: u32,
-    handshake_timer: u64,
     linger_timer: u64,
     lingering: bool,
     heartbeat: Option<Box<Heartbeat>>,
-    /// The question to the ZAP handler about this peer, and the registration of its descriptor.
-    inquiry: Option<Box<(Inquiry, Token)>>,
-    /// What the handler has said: the peer is in.
-    verdict: Option<Box<Verdict>>,
-    /// The handler said no, which has been reported: the peer is told, and has the last word.
-    refused: bool,
+}
+
+impl State {
+    fn handshake(&mut self) -> Option<&mut Handshake> {
+        match &mut self.phase {
+            Phase::Handshake(handshake) => Some(handshake),
+            _ => None,
+        }
+    }
 }
 
 /// What the handshake needs next.
@@ -63,9 +63,7 @@ enum Next {
 
 /// One stream.
 pub(crate) struct Wire {
-    site: Arc<Site>,
     origin: Origin,
-    options: Arc<Options>,
     stream: Arc<Stream>,
     /// What events and LAST_ENDPOINT call this end.
     endpoint: Arc<Ends>,
@@ -76,13 +74,12 @@ impl Wire {
     /// Begins with a stream that is connected. `number` tells the sessions of one connection apart.
     pub(super) fn start(
         turn: &mut Turn,
-        site: &Arc<Site>,
         origin: Origin,
-        options: Arc<Options>,
         stream: Arc<Stream>,
         endpoint: Arc<Ends>,
         number: u32,
     ) {
+        let (site, options) = (origin.site(), origin.options());
         let Security { mechanism, authenticate, .. } = origin.security().into_owned();
         let config = SessionConfig {
             socket_type: site.kind.socket_type,
@@ -96,35 +93,24 @@ impl Wire {
             Ok(carrier) => (carrier, None),
             Err(errno) => (None, Some(errno)),
         };
+        // No ZMTP: ZMQ_STREAM, and ZMQ_ROUTER_RAW as it was when the endpoint was bound or connected.
+        let raw = site.kind.raw || options.router_raw;
+        let interest = if raw { Interest::NONE } else { Interest::READ };
         let state = State {
-            phase: Phase::Handshake(Box::new(Handshake::new(config, carrier))),
+            phase: Phase::Handshake(Box::new(Handshake::new(config, carrier, interest))),
             registration: NOWHERE,
-            armed: Interest::NONE,
             number,
-            handshake_timer: 0,
             linger_timer: 0,
             lingering: false,
             heartbeat: None,
-            inquiry: None,
-            verdict: None,
-            refused: false,
         };
-        let wire = Arc::new(Wire {
-            site: site.clone(),
-            endpoint,
-            origin,
-            options,
-            stream,
-            state: Mutex::new(state),
-        });
-        wire.site.enter(Resident::Wire(wire.clone()));
-        let raw = wire.is_raw();
-        let interest = if raw { Interest::NONE } else { Interest::READ };
+        let wire = Arc::new(Wire { endpoint, origin, stream, state: Mutex::new(state) });
+        match &wire.origin {
+            Origin::Accepted(_) => wire.site().enter(Resident::Wire(wire.clone())),
+            Origin::Dialed(dialer) => dialer.begun(&wire),
+        }
         match turn.register(wire.clone(), wire.stream.as_fd(), interest, Mode::OneShot) {
-            Ok(token) => {
-                let mut state = lock(&wire.state);
-                (state.registration, state.armed) = (token, interest);
-            }
+            Ok(token) => lock(&wire.state).registration = token,
             Err(error) => return wire.end(turn, Loss::Stream(error.raw_os_error().unwrap_or(0))),
         }
         if let Some(errno) = broken {
@@ -135,21 +121,22 @@ impl Wire {
             let peer = wire.peer_info(Vec::new(), Vec::new(), None);
             return wire.open(turn, peer, Some(stage), Vec::new(), Vec::new());
         }
-        if let Some(deadline) = wire.options.handshake_interval {
+        if let Some(deadline) = wire.options().handshake_interval {
             let key = turn.after(deadline, &wire);
-            lock(&wire.state).handshake_timer = key;
+            if let Some(handshake) = lock(&wire.state).handshake() {
+                handshake.timer = key;
+            }
         }
         wire.shake_hands(turn);
     }
 
     /// The options in force when the endpoint was bound or connected.
-    pub(super) fn options(&self) -> &Options {
-        &self.options
+    pub(super) fn options(&self) -> &Arc<Options> {
+        self.origin.options()
     }
 
-    /// No ZMTP: ZMQ_STREAM, and ZMQ_ROUTER_RAW as it was when the endpoint was bound or connected.
-    fn is_raw(&self) -> bool {
-        self.site.kind.raw || self.options.router_raw
+    fn site(&self) -> &Arc<Site> {
+        self.origin.site()
     }
 
     /// Goes on with the handshake as far as the stream and the handler let it.
@@ -166,9 +153,9 @@ impl Wire {
                 Err(loss) => return self.end(turn, loss),
             };
             let Established { peer, stage, inbound, .. } = *established;
-            let verdict = lock(&self.state).verdict.take();
+            let verdict = lock(&self.state).handshake().and_then(|handshake| handshake.verdict.take());
             let peer = self.peer_info(peer.routing_id, peer.properties, verdict);
-            self.site.tap.emit(event::HANDSHAKE_SUCCEEDED, 0, &self.endpoint);
+            self.site().tap.emit(event::HANDSHAKE_SUCCEEDED, 0, &self.endpoint);
             return self.open(turn, peer, stage, inbound, leftover);
         }
     }
@@ -177,7 +164,7 @@ impl Wire {
     fn next(&self, turn: &Turn, leftover: &mut Vec<u8>) -> Result<Next, Loss> {
         let mut buffer = [0; 4096];
         let mut state = lock(&self.state);
-        let State { phase: Phase::Handshake(session), registration, armed, refused, .. } = &mut *state else {
+        let State { phase: Phase::Handshake(session), registration, .. } = &mut *state else {
             return Ok(Next::Wait);
         };
         loop {
@@ -192,7 +179,7 @@ impl Wire {
             }
             match self.stream.read(&mut buffer) {
                 Ok(0) => return Err(Loss::Stream(errno::EPIPE)),
-                Ok(_) if *refused => {}
+                Ok(_) if session.refused => {}
                 Ok(n) => match session.input(&buffer[..n]) {
                     // Only the end of the handshake leaves something.
                     Ok(used) => leftover.extend_from_slice(&buffer[used..n]),
@@ -204,9 +191,9 @@ impl Wire {
                 },
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     let interest = if session.output().is_empty() { Interest::READ } else { Interest::BOTH };
-                    if *armed != interest {
+                    if session.armed != interest {
                         turn.modify(*registration, self.stream.as_fd(), interest, Mode::OneShot);
-                        *armed = interest;
+                        session.armed = interest;
                     }
                     return Ok(Next::Wait);
                 }
@@ -219,15 +206,17 @@ impl Wire {
     /// Asks the ZAP handler about the peer; if there is none, the options decide.
     fn judge(self: &Arc<Self>, turn: &mut Turn, credentials: &Credentials) -> Result<(), Loss> {
         let address = transport::peer_name(&self.stream);
-        let options = &self.options;
+        let options = self.options();
         let request = zap::request(&options.zap_domain, address.as_bytes(), &options.routing_id, credentials);
-        match self.site.desk.ask(request) {
+        match self.site().desk.ask(request) {
             Ok(inquiry) => {
                 let source = Arc::new(Asking(self.clone()));
                 let token = turn
                     .register(source, inquiry.as_fd(), Interest::READ, Mode::Level)
                     .map_err(|error| Loss::Stream(error.raw_os_error().unwrap_or(errno::EFAULT)))?;
-                lock(&self.state).inquiry = Some(Box::new((inquiry, token)));
+                if let Some(handshake) = lock(&self.state).handshake() {
+                    handshake.inquiry = Some(Box::new((inquiry, token)));
+                }
                 Ok(())
             }
             Err(Unasked::Nobody) if self.origin.security().handler_optional => self.admit(None),
@@ -239,21 +228,20 @@ impl Wire {
     /// The peer may come in.
     fn admit(&self, verdict: Option<Box<Verdict>>) -> Result<(), Loss> {
         let mut state = lock(&self.state);
-        state.verdict = verdict;
-        match &mut state.phase {
-            Phase::Handshake(session) => session.admit().map_err(Loss::Protocol),
-            _ => Ok(()),
-        }
+        let Some(handshake) = state.handshake() else { return Ok(()) };
+        handshake.verdict = verdict;
+        handshake.admit().map_err(Loss::Protocol)
     }
 
     /// The ZAP handler may have answered.
     fn answered(self: &Arc<Self>, turn: &mut Turn) {
         let (answer, inquiry) = {
             let mut state = lock(&self.state);
-            let Some(inquiry) = &mut state.inquiry else { return };
+            let Some(handshake) = state.handshake() else { return };
+            let Some(inquiry) = &mut handshake.inquiry else { return };
             match inquiry.0.answer() {
                 Answer::Pending => return,
-                answer => (answer, state.inquiry.take()),
+                answer => (answer, handshake.inquiry.take()),
             }
         };
         if let Some(inquiry) = inquiry {
@@ -267,10 +255,9 @@ impl Wire {
             }
             Answer::Given(Ok(Verdict { status, .. })) => {
                 self.report_failed_handshake(Loss::Protocol(AuthFailure::Denied { status }.into()));
-                let mut state = lock(&self.state);
-                state.refused = true;
-                if let Phase::Handshake(session) = &mut state.phase {
-                    session.refuse(status);
+                if let Some(handshake) = lock(&self.state).handshake() {
+                    handshake.refused = true;
+                    handshake.refuse(status);
                 }
             }
             Answer::Given(Err(error)) => return self.end(turn, Loss::Protocol(error)),
@@ -288,18 +275,18 @@ impl Wire {
         properties: Vec<(String, Vec<u8>)>,
         verdict: Option<Box<Verdict>>,
     ) -> Box<PeerInfo> {
-        let mut list: Vec<(String, Vec<u8>)> = vec![
-            ("Peer-Address".into(), transport::peer_name(&self.stream).into_bytes()),
-            ("Routing-Id".into(), routing_id.clone()),
-        ];
-        if let Some(verdict) = verdict {
-            let Verdict { user_id, properties, .. } = *verdict;
-            list.push((USER_ID.into(), user_id));
-            list.extend(properties);
+        fn borrowed((name, value): &(String, Vec<u8>)) -> (&str, &[u8]) {
+            (name, value)
         }
+        let address = transport::peer_name(&self.stream);
+        let known = [("Peer-Address", address.as_bytes()), ("Routing-Id", &routing_id)];
+        let judged = verdict.iter().flat_map(|verdict| {
+            [(USER_ID, &verdict.user_id[..])].into_iter().chain(verdict.properties.iter().map(borrowed))
+        });
         // Nobody says of himself who he is.
-        list.extend(properties.into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case(USER_ID)));
-        let metadata = Arc::new(Metadata::new(list, Some(self.stream.as_fd().as_raw_fd())));
+        let told = properties.iter().filter(|(name, _)| !name.eq_ignore_ascii_case(USER_ID)).map(borrowed);
+        let all = known.into_iter().chain(judged).chain(told);
+        let metadata = Arc::new(Metadata::new(all, Some(self.stream.as_fd().as_raw_fd())));
         Box::new(PeerInfo { routing_id, metadata, ends: self.endpoint.clone() })
     }
 
@@ -324,7 +311,7 @@ impl Wire {
                 (connection.clone(), News::Ready { connection, peer, reconnected })
             }
             None => {
-                let (connection, mut pipe) = self.site.new_connection(self.options.clone());
+                let (connection, mut pipe) = self.site().new_connection(self.options().clone());
                 pipe.connected_here = matches!(self.origin, Origin::Dialed(_));
                 if let Origin::Dialed(dialer) = &self.origin {
                     dialer.adopt(connection.clone());
@@ -335,23 +322,22 @@ impl Wire {
         let (registration, number) = {
             let mut state = lock(&self.state);
             state.phase = Phase::Open(connection.clone());
-            state.handshake_timer = 0;
-            if self.options.heartbeat_interval.is_some() {
+            if self.options().heartbeat_interval.is_some() {
                 state.heartbeat.get_or_insert_default().begin(turn, self);
             }
             (state.registration, state.number)
         };
         turn.mute(self.stream.as_fd());
-        self.site.set_carrier(&connection, Some(self));
+        self.site().set_carrier(&connection, Some(self));
         let stage = stage.map(|stage| Arc::new(Mutex::new(stage)));
         let session = Session { stream: self.stream.clone(), registration, stage, inbound, leftover };
         connection.open(number, session, news);
         let given_up = matches!(&self.origin, Origin::Dialed(dialer) if dialer.is_lingering());
-        if self.site.is_closed() || given_up {
+        if self.site().is_closed() || given_up {
             lock(&self.state).lingering = true;
             return self.drained(turn);
         }
-        if let Err(error) = self.site.set.add(connection) {
+        if let Err(error) = self.site().set.add(connection) {
             self.end(turn, Loss::Stream(error.raw_os_error().unwrap_or(0)));
         }
     }
@@ -359,7 +345,7 @@ impl Wire {
     /// The socket is closed, or this endpoint was given up: send what is queued, for at most `linger`.
     pub(super) fn linger(self: &Arc<Self>, turn: &mut Turn, linger: Option<Duration>) {
         if let Some(connection) = self.connection() {
-            self.site.set.remove(&connection);
+            self.site().set.remove(&connection);
         }
         if linger == Some(Duration::ZERO) {
             return self.end(turn, Loss::Closed);
@@ -372,13 +358,6 @@ impl Wire {
             }
         }
         self.drained(turn);
-    }
-
-    /// As `linger`, unless a dialer looks after this stream.
-    pub(super) fn linger_unless_dialed(self: &Arc<Self>, turn: &mut Turn, linger: Option<Duration>) {
-        if self.is_accepted() {
-            self.linger(turn, linger);
-        }
     }
 
     /// Ends a lingering stream that has nothing left to send.
@@ -408,12 +387,12 @@ impl Wire {
         let state = lock(&self.state);
         let Phase::Open(connection) = &state.phase else { return };
         let connection = connection.clone();
-        let lingering = state.lingering || self.site.is_closed();
+        let lingering = state.lingering || self.site().is_closed();
         drop(state);
         if lingering || !self.stream.has_hung_up() {
             return self.end(turn, Loss::Stream(errno));
         }
-        self.site.set.take_rest(&connection);
+        self.site().set.take_rest(&connection);
     }
 
     fn end_later(self: &Arc<Self>, turn: &Turn) {
@@ -423,19 +402,18 @@ impl Wire {
 
     /// The stream is over, for this reason.
     pub(super) fn end(self: &Arc<Self>, turn: &mut Turn, why: Loss) {
-        let (phase, registration, inquiry, refused) = {
+        let (phase, registration) = {
             let mut state = lock(&self.state);
-            let phase = std::mem::replace(&mut state.phase, Phase::Closed);
-            (phase, state.registration, state.inquiry.take(), state.refused)
+            (std::mem::replace(&mut state.phase, Phase::Closed), state.registration)
         };
-        if let Some(inquiry) = inquiry {
-            turn.unregister(inquiry.1, inquiry.0.as_fd());
-        }
         let fd = self.stream.as_fd().as_raw_fd() as u32;
         let opened = match phase {
             Phase::Closed => return,
-            Phase::Handshake(_) => {
-                if !refused {
+            Phase::Handshake(handshake) => {
+                if let Some(inquiry) = handshake.inquiry {
+                    turn.unregister(inquiry.1, inquiry.0.as_fd());
+                }
+                if !handshake.refused {
                     self.report_failed_handshake(why);
                 }
                 None
@@ -444,10 +422,10 @@ impl Wire {
                 if let Loss::Protocol(error @ ProtocolError::PeerMisbehaved(clause)) = why
                     && clause.is_of_the_cipher()
                 {
-                    self.site.tap.emit(event::HANDSHAKE_FAILED_PROTOCOL, error.zmq_code(), &self.endpoint);
+                    self.site().tap.emit(event::HANDSHAKE_FAILED_PROTOCOL, error.zmq_code(), &self.endpoint);
                 }
-                self.site.set_carrier(&connection, None);
-                self.site.set.remove(&connection);
+                self.site().set_carrier(&connection, None);
+                self.site().set.remove(&connection);
                 connection.close();
                 Some(connection)
             }
@@ -456,20 +434,26 @@ impl Wire {
         if why == Loss::Closed {
             let _ = self.stream.shutdown(std::net::Shutdown::Write);
         } else {
-            self.site.tap.emit(event::DISCONNECTED, fd, &self.endpoint);
+            self.site().tap.emit(event::DISCONNECTED, fd, &self.endpoint);
         }
-        self.site.leave(&Resident::Wire(self.clone()));
-        match (&self.origin, opened) {
-            (Origin::Accepted(_), Some(connection)) => connection.push_news(News::Ended(connection.clone())),
-            (Origin::Accepted(_), None) => {}
-            (Origin::Dialed(dialer), opened) => dialer.clone().lost(turn, opened.is_some(), why),
+        match &self.origin {
+            Origin::Accepted(_) => {
+                self.site().leave(&Resident::Wire(self.clone()));
+                if let Some(connection) = opened {
+                    connection.push_news(News::Ended(connection.clone()));
+                }
+            }
+            Origin::Dialed(dialer) => {
+                dialer.ended(&self.endpoint);
+                dialer.clone().lost(turn, opened.is_some(), why);
+            }
         }
     }
 
     fn report_failed_handshake(&self, why: Loss) {
-        let tap = &self.site.tap;
+        let tap = &self.site().tap;
         if why != Loss::Closed {
-            self.site.failed_handshakes.fetch_add(1, Relaxed);
+            self.site().failed_handshakes.fetch_add(1, Relaxed);
         }
         match why {
             Loss::Protocol(ProtocolError::Auth(
@@ -513,11 +497,6 @@ impl Wire {
         matches!(&self.origin, Origin::Accepted(_))
     }
 
-    /// Whether this dialer made it.
-    pub(super) fn dialed_by(&self, dialer: &Arc<Dialer>) -> bool {
-        matches!(&self.origin, Origin::Dialed(mine) if Arc::ptr_eq(mine, dialer))
-    }
-
     /// The connection of an open stream.
     pub(super) fn connection(&self) -> Option<Arc<Connection>> {
         match &lock(&self.state).phase {
@@ -542,13 +521,14 @@ impl Source for Wire {
     fn ready(self: Arc<Self>, turn: &mut Turn, event: &Event) {
         let (open, lingering) = {
             let mut state = lock(&self.state);
-            // Once, and then no more.
-            state.armed = Interest::NONE;
-            match &state.phase {
-                Phase::Handshake(_) => (None, false),
-                Phase::Open(connection) => {
-                    (Some(connection.clone()), state.lingering || self.site.is_closed())
+            let lingering = state.lingering || self.site().is_closed();
+            match &mut state.phase {
+                Phase::Handshake(handshake) => {
+                    // Once, and then no more.
+                    handshake.armed = Interest::NONE;
+                    (None, false)
                 }
+                Phase::Open(connection) => (Some(connection.clone()), lingering),
                 Phase::Closed => return,
             }
         };
@@ -563,7 +543,7 @@ impl Source for Wire {
             }
             Some(connection) if event.writable || event.ended => {
                 if event.ended {
-                    self.site.set.take_rest(&connection);
+                    self.site().set.take_rest(&connection);
                 } else if connection.idle_interest() != Interest::NONE {
                     // Before the pump is tried: it may ask to be called again.
                     let registration = lock(&self.state).registration;
@@ -585,7 +565,7 @@ impl Source for Wire {
             match &state.phase {
                 Phase::Closed => return,
                 _ if key == state.linger_timer => Some(Loss::Closed),
-                Phase::Handshake(_) => (key == state.handshake_timer).then_some(Loss::Silent),
+                Phase::Handshake(handshake) => (key == handshake.timer).then_some(Loss::Silent),
                 Phase::Open(connection) => {
                     let connection = connection.clone();
                     let heartbeat = state.heartbeat.as_mut();
