@@ -305,6 +305,7 @@ impl FlushRule {
 
     /// Notes that somebody else holds the pump: look again after a few messages.
     pub(crate) fn contended(&mut self) {
+        self.unlearned = false;
         self.saturation.forget();
         self.restart(8);
     }

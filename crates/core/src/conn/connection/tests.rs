@@ -181,20 +181,16 @@ impl SetKeeper for Alone {
 fn a_connection_at_the_mark_falls_silent_and_is_heard_again_when_there_is_room() {
     let asked = Arc::<Asked>::default();
     let (connection, _writer, peer) = open(&asked, |options| options.receive_hwm = 1);
-    let inbox: Arc<SocketInbox> = Arc::new(SocketInbox::new(Waker::new(WakeFd::new().unwrap())));
-    let set = ReadSet::new(inbox, Arc::<Alone>::default()).unwrap();
-    set.add(connection.clone()).unwrap();
-    let is_reported =
-        || poll::poll(&mut [PollFd::new(set.raw_fd(), PollFd::IN)], Some(Duration::ZERO)).unwrap() > 0;
+    let set = set_of(&[&connection]);
     let message = [0, 1, 7];
     for _ in 0..2 {
         peer.write(&message.repeat(4)).unwrap();
-        assert!(is_reported());
+        assert!(is_heard(&set));
         set.read_ready();
         assert!(connection.is_paused());
         peer.write(&message).unwrap();
         assert!(!set.read_ready(), "nothing is read beyond the mark");
-        assert!(!is_reported());
+        assert!(!is_heard(&set));
         connection.set_receive_limit(0);
         set.resume(&connection);
         assert!(!connection.is_paused());
