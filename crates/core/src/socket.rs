@@ -293,7 +293,7 @@ impl Socket {
         loop {
             if flags.dontwait() {
                 self.pull()?;
-            } else if !self.pipes.has_inproc() || !self.pause.before_wait(self.received, self.sent) {
+            } else if !self.pauses() {
                 self.wait(Wanted { read: true, write: false }, deadline)?;
             }
             match self.pattern.recv(&mut self.pipes, target) {
@@ -301,6 +301,12 @@ impl Socket {
                 result => return result,
             }
         }
+    }
+
+    /// Before a wait for messages of inproc peers: stays away for a moment if that brings more of them. True: it has.
+    fn pauses(&mut self) -> bool {
+        let Socket { pause, pipes, received, sent, .. } = self;
+        pipes.has_inproc() && pause.before_wait(*received, *sent, || pipes.arrived())
     }
 
     /// Holder of the baton: reads what is there, and takes note of it. True if something has changed. While nothing is

@@ -249,6 +249,12 @@ impl Pipes {
         (dropped + now, lost)
     }
 
+    /// A number that changes with each message that comes, where there are few pipes.
+    pub(crate) fn arrived(&self) -> u64 {
+        let few = self.slots.iter().take(FEW);
+        few.flatten().map(Pipe::arrived).fold(0, u64::wrapping_add)
+    }
+
     /// How many pipes there are, and how many messages wait in them: outgoing and incoming.
     pub(crate) fn depths(&mut self) -> (u64, u64, u64) {
         self.slots.iter_mut().flatten().fold((0, 0, 0), |(pipes, out, incoming), pipe| {

@@ -50,6 +50,14 @@ impl Pipe {
         Some(Received { len, more: false })
     }
 
+    /// A number that changes with each message that comes.
+    pub(super) fn arrived(&self) -> u64 {
+        match &self.incoming {
+            Incoming::Queue(reader) => reader.arrived(),
+            Incoming::Slot(_) => 0,
+        }
+    }
+
     /// As `recv_last`; its length.
     #[inline(always)]
     pub(crate) fn recv_last_into(&mut self, buffer: &mut [u8]) -> Option<usize> {

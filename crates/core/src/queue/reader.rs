@@ -112,6 +112,12 @@ impl FrameReader {
         chain::bytes_ahead(self.start.shared.tail.0.load(Ordering::Relaxed), self.bytes()) != 0
     }
 
+    /// A number that changes with each publication.
+    pub(crate) fn arrived(&self) -> u64 {
+        // Relaxed: only the number is wanted.
+        self.start.shared.tail.0.load(Ordering::Relaxed)
+    }
+
     /// Looks for bytes beyond `stop`: whether there are any. Gives credit if that is due, or if there is nothing.
     #[inline(never)]
     fn look(&mut self) -> bool {
