@@ -127,6 +127,8 @@ void json_head(char *text, size_t room, const struct config *config);
 
 /* common.c */
 void tally_sequence(struct tally *tally, uint64_t sequence, uint64_t *expected);
+void sort_samples(uint32_t *samples_ns, uint64_t count);
+double quantile_us(const uint32_t *sorted_ns, uint64_t count, double q);
 void thread_start(pthread_t *thread, void *(*run)(void *), void *of);
 void *shared_memory(size_t size);
 

@@ -1,4 +1,4 @@
-/* What the programs with and without libzmq share: counting what came out of order, threads, memory of several processes. */
+/* What the programs with and without libzmq share: counting what came out of order, quantiles, threads, memory of several processes. */
 #include "bench.h"
 #include <sys/mman.h>
 
@@ -13,6 +13,23 @@ void tally_sequence(struct tally *tally, uint64_t sequence, uint64_t *expected)
         if (tally->lost > 0)
             tally->lost--;
     }
+}
+
+static int ascending(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *) a, y = *(const uint32_t *) b;
+    return (x > y) - (x < y);
+}
+
+void sort_samples(uint32_t *samples_ns, uint64_t count)
+{
+    qsort(samples_ns, count, sizeof *samples_ns, ascending);
+}
+
+double quantile_us(const uint32_t *sorted_ns, uint64_t count, double q)
+{
+    uint64_t at = (uint64_t) (q * (double) (count - 1) + 0.5);
+    return sorted_ns[at] / 1e3;
 }
 
 void thread_start(pthread_t *thread, void *(*run)(void *), void *of)

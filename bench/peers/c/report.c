@@ -6,18 +6,6 @@
 #include <limits.h>
 #include <stdio.h>
 
-static int ascending(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *) a, y = *(const uint32_t *) b;
-    return (x > y) - (x < y);
-}
-
-static double quantile_us(const uint32_t *sorted, uint64_t count, double q)
-{
-    uint64_t at = (uint64_t) (q * (double) (count - 1) + 0.5);
-    return sorted[at] / 1e3;
-}
-
 /* Path of the library that zmq_version() comes from: proof of which one this run measured. */
 static const char *library_path(void)
 {
@@ -45,7 +33,7 @@ void result_quantiles(struct result *result, uint32_t *samples_ns, uint64_t coun
         errno = 0;
         fail("no samples");
     }
-    qsort(samples_ns, count, sizeof *samples_ns, ascending);
+    sort_samples(samples_ns, count);
     result_metric(result, "p50_us", quantile_us(samples_ns, count, 0.5));
     result_metric(result, "p99_us", quantile_us(samples_ns, count, 0.99));
 }

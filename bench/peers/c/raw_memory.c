@@ -1,0 +1,103 @@
+/* push_pull that stays in memory: a copy of each body, or its pointer from one thread to the other. */
+#include <sched.h>
+#include <stdatomic.h>
+#include "raw.h"
+
+#define RING (2u << 20)
+
+/* Into one place after the other, so that it does not all happen in the nearest cache. */
+double copy(void)
+{
+    unsigned char *ring = calloc(1, RING + size), *body = calloc(1, size), *out = calloc(1, size);
+    size_t at = 0;
+
+    if (ring == NULL || body == NULL || out == NULL)
+        fail("calloc");
+    uint64_t began = now_ns();
+    for (uint64_t i = 0; i < count; i++) {
+        stamp(body, size, i);
+        memcpy(ring + at, body, size);
+        __asm__ volatile("" ::: "memory");
+        memcpy(out, ring + at, size);
+        corrupted += !intact(out, size, size);
+        at = at + size < RING ? at + size : 0;
+    }
+    return (double) (now_ns() - began) / 1e9;
+}
+
+/* Pointers from one thread to another. What the two write lies on lines of their own, and each looks at the other's only when it must. */
+#define PLACES 1024
+static struct way {
+    _Alignas(128) _Atomic uint64_t given;
+    uint64_t taken_then;
+    _Alignas(128) _Atomic uint64_t taken;
+    uint64_t given_then;
+    _Alignas(128) unsigned char *place[PLACES];
+} there, back;
+
+static void give(struct way *way, unsigned char *body)
+{
+    uint64_t at = atomic_load_explicit(&way->given, memory_order_relaxed);
+    for (uint32_t tries = 1; at - way->taken_then >= PLACES; tries++) {
+        way->taken_then = atomic_load_explicit(&way->taken, memory_order_acquire);
+        if (tries % 4096 == 0)
+            sched_yield();
+    }
+    way->place[at % PLACES] = body;
+    atomic_store_explicit(&way->given, at + 1, memory_order_release);
+}
+
+static unsigned char *take(struct way *way)
+{
+    uint64_t at = atomic_load_explicit(&way->taken, memory_order_relaxed);
+    for (uint32_t tries = 1; at == way->given_then; tries++) {
+        way->given_then = atomic_load_explicit(&way->given, memory_order_acquire);
+        if (tries % 4096 == 0)
+            sched_yield();
+    }
+    unsigned char *body = way->place[at % PLACES];
+    atomic_store_explicit(&way->taken, at + 1, memory_order_release);
+    return body;
+}
+
+static void *hand_away(void *unused)
+{
+    /* As many bodies as are on their way with a blocking sender over inproc, but enough for both to have work. */
+    uint64_t bodies = RING / size > 256 ? 256 : RING / size > 32 ? RING / size : 32;
+    int fresh = mode == MALLOC, touched = mode != UNTOUCHED;
+
+    (void) unused;
+    for (uint64_t i = 0; i < count; i++) {
+        unsigned char *body = fresh ? malloc(size) : i < bodies ? calloc(1, size) : take(&back);
+        if (body == NULL)
+            fail("malloc");
+        if (touched)
+            stamp(body, size, i);
+        give(&there, body);
+    }
+    return NULL;
+}
+
+double hand_over(void)
+{
+    pthread_t thread;
+    uint64_t first = 0;
+    int fresh = mode == MALLOC, touched = mode != UNTOUCHED;
+
+    if (pthread_create(&thread, NULL, hand_away, NULL) != 0)
+        fail("starting");
+    for (uint64_t i = 0; i < count; i++) {
+        unsigned char *body = take(&there);
+        if (first == 0)
+            first = now_ns();
+        if (touched)
+            corrupted += !intact(body, size, size) || sequence_of(body) != i;
+        if (fresh)
+            free(body);
+        else
+            give(&back, body);
+    }
+    double seconds = (double) (now_ns() - first) / 1e9;
+    pthread_join(thread, NULL);
+    return seconds;
+}
