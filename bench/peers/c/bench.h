@@ -127,6 +127,7 @@ void json_head(char *text, size_t room, const struct config *config);
 
 /* common.c */
 void tally_sequence(struct tally *tally, uint64_t sequence, uint64_t *expected);
+void wait_until(uint64_t due_ns);
 void sort_samples(uint32_t *samples_ns, uint64_t count);
 double quantile_us(const uint32_t *sorted_ns, uint64_t count, double q);
 void thread_start(pthread_t *thread, void *(*run)(void *), void *of);
@@ -155,12 +156,17 @@ static inline uint64_t now_ns(void)
     return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
 }
 
-static inline double cpu_seconds(void)
+static inline double cpu_of(int whom)
 {
     struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
+    getrusage(whom, &u);
     return (double) (u.ru_utime.tv_sec + u.ru_stime.tv_sec)
            + (double) (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+static inline double cpu_seconds(void)
+{
+    return cpu_of(RUSAGE_SELF);
 }
 
 static inline uint64_t tail_of(uint64_t sequence)

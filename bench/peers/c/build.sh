@@ -13,4 +13,5 @@ ${CC:-cc} "${flags[@]}" -I"$include" -o "$out/zmq-bench" \
     "$library/libzmq.so.5" -ldl -Wl,--allow-shlib-undefined
 ${CC:-cc} "${flags[@]}" -o "$out/calibrate" "$here"/calibrate.c
 
-${CC:-cc} "${flags[@]}" -DWITHOUT_ZMQ -o "$out/raw-bench" "$here"/{raw,raw_stream,raw_memory,raw_round_trip,raw_oversubscribed,raw_crowd,crowd,common}.c
+${CC:-cc} "${flags[@]}" -DWITHOUT_ZMQ -o "$out/raw-bench" \
+    "$here"/raw{,_calls,_stream,_memory,_round_trip,_latency,_oversubscribed,_crowd}.c "$here"/{crowd,common}.c

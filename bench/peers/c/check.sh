@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Does zmq-bench notice? (Suite `peers` of .ci/test.) Injects faults under it and looks at what it reports.
+# Does zmq-bench notice? (Suite `peers` of .ci/test.) Injects faults under it and looks at what it reports. raw-bench only has to run clean.
 #
 #   bench/peers/c/check.sh LIBRARY_DIR PROGRAMS_DIR
 set -euo pipefail
@@ -10,6 +10,15 @@ trap 'rm -rf "$work"' EXIT
 ${CC:-cc} -std=gnu11 -O2 -Wall -Wextra -shared -fPIC -o "$work/faults.so" "$here/faults.c" -ldl
 
 passed=0 failed=0
+# holds TEXT LINE WHAT: counts whether the line has the text.
+holds() {
+    if [[ $2 == *"$1"* ]]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "check: $3: expected $1 in: $2"
+    fi
+}
 # expect FAULT PATTERN TEXT [OPTION VALUE]: the JSON line of a run with that fault holds the text.
 expect() {
     local line limit=30
@@ -17,12 +26,14 @@ expect() {
     [[ $3 != *hung* ]] || limit=2
     line=$(FAULT=$1 LD_PRELOAD=$work/faults.so LD_LIBRARY_PATH=$library \
         "$programs/zmq-bench" --pattern "$2" --transport tcp --size 64 --count 1000 --timeout $limit "${@:4}") || true
-    if [[ $line == *"$3"* ]]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "check: $1 in $2: expected $3 in: $line"
-    fi
+    holds "$3" "$line" "$1 in $2"
+}
+# raw MODE PATTERN TRANSPORT TEXT [OPTION VALUE]
+raw() {
+    local line
+    line=$("$programs/raw-bench" --mode "$1" --pattern "$2" --transport "$3" --size 64 --count 10000 --api messages \
+        --timeout 30 "${@:5}") || true
+    holds "$4" "$line" "$1 $2 over $3"
 }
 for pattern in push_pull pub_sub; do
     expect none "$pattern" '"lost":0,"reordered":0,"corrupted":0'
@@ -53,5 +64,15 @@ expect none push_pull '"lost":0,"reordered":0,"corrupted":0' --curve 1
 expect none req_rep '"lost":0,"reordered":0,"corrupted":0' --curve 1
 expect none handshakes '"lost":0,"reordered":0,"corrupted":0' --curve 1 --millis 200 --window 5
 expect none crowd_route '"lost":0,"reordered":0,"corrupted":0' --millis 200 --connections 200
+for mode in copied objects; do
+    for pattern in push_pull router_router; do
+        raw $mode $pattern inproc '"corrupted":0'
+        raw $mode $pattern inproc '"unsupported":true' --two-processes
+        raw $mode $pattern tcp '"corrupted":0'
+        raw $mode $pattern ipc '"corrupted":0' --two-processes
+    done
+done
+raw stream latency tcp '"corrupted":0' --millis 100 --rate 10000
+raw blocking latency ipc '"corrupted":0' --millis 100 --rate 1000 --burst 10
 echo "peers: $passed passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]

@@ -1,4 +1,4 @@
-/* What the programs with and without libzmq share: counting what came out of order, quantiles, threads, memory of several processes. */
+/* What the programs with and without libzmq share: counting what came out of order, waiting, quantiles, threads, memory of several processes. */
 #include "bench.h"
 #include <sys/mman.h>
 
@@ -12,6 +12,20 @@ void tally_sequence(struct tally *tally, uint64_t sequence, uint64_t *expected)
         tally->reordered++;
         if (tally->lost > 0)
             tally->lost--;
+    }
+}
+
+/* Sleeps while that is far, and then spins. */
+void wait_until(uint64_t due)
+{
+    uint64_t now = now_ns();
+
+    if (due > now + 250000) {
+        uint64_t at = due - 100000;
+        struct timespec t = {.tv_sec = (time_t) (at / 1000000000u), .tv_nsec = (long) (at % 1000000000u)};
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+    }
+    while (now_ns() < due) {
     }
 }
 

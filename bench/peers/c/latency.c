@@ -14,19 +14,6 @@ static struct tally tally;
 static uint32_t *samples_ns;
 static int greeted[2];
 
-static void wait_until(uint64_t due)
-{
-    uint64_t now = now_ns();
-
-    if (due > now + 250000) {
-        uint64_t at = due - 100000;
-        struct timespec t = {.tv_sec = (time_t) (at / 1000000000u), .tv_nsec = (long) (at % 1000000000u)};
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
-    }
-    while (now_ns() < due) {
-    }
-}
-
 static void put(void *socket, unsigned char *body, uint64_t sequence, uint64_t due)
 {
     stamp(body, config->size, sequence);

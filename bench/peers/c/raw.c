@@ -2,18 +2,21 @@
  *
  *   raw-bench --mode stream|copied|objects|pipe|blocking|handover|untouched|malloc and the options of zmq-bench (README.md)
  *
- *   stream     push_pull: bodies one after the other in writes of up to 64 KiB; tcp and ipc (a Unix stream), and for inproc
- *              a copy of each body within one thread. req_rep: both ends spin on non-blocking reads. crowd_publish, crowd_route:
- *              raw_crowd.c
+ *   stream     push_pull, router_router: bodies one after the other in writes of up to 64 KiB; tcp and ipc (a Unix stream), and for
+ *              push_pull over inproc a copy of each body within one thread. req_rep: both ends spin on non-blocking reads. latency: the
+ *              receiver does (raw_latency.c). crowd_publish, crowd_route: raw_crowd.c
  *   copied     push_pull as stream, but each body is copied out of the sender's memory into a frame and out of it into the
- *              receiver's, by one function call at either end: what an interface with a call for each message has to do at least
- *   objects    the same with memory of its own for each body, allocated and freed at either end: what an interface of message
- *              objects has to do at least
+ *              receiver's, by one function call at either end: what an interface with a call for each message has to do at least.
+ *              inproc: into a ring in memory, where the other thread sees it when the call returns. router_router: one call more at either
+ *              end, which looks the receiver's name up, and hands the sender's out
+ *   objects    the same with memory of its own for each body (no name), allocated and freed at either end: what an interface of
+ *              message objects has to do at least
  *   pipe       push_pull through a pipe, for ipc
  *   handover   push_pull over inproc by reference: pointers to bodies in a ring from one thread to another, and back in a second one;
  *              untouched: the same without stamps and checks; malloc: each body is allocated by one thread and freed by the other
- *   blocking   req_rep with both ends asleep in read; oversubscribed, its pairs of processes and busy loops
+ *   blocking   req_rep with both ends asleep in read; latency with the receiver; oversubscribed, its pairs of processes and busy loops
  *
+ * In stream, copied, objects and pipe the sender can be a process of its own (--two-processes), but for inproc.
  * Bodies carry the same stamps and are checked alike. What a mode has not, it says ("unsupported"). */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -23,7 +26,9 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "raw.h"
 
@@ -31,11 +36,20 @@ enum mode mode = STREAM;
 const char *transport = "";
 size_t size;
 uint64_t count, corrupted;
-int millis, connections, pairs = 1, busy, spinning, copied, near_end, far_end;
+int millis, connections, pairs = 1, busy, rate, burst = 1, spinning, copied, named, near_end, far_end;
 
 static const char *const modes[] = {"stream", "copied", "objects", "pipe", "blocking", "handover", "untouched", "malloc"};
 static const char *pattern = "";
 static int messages = 1; /* bodies of their own; no: buffers */
+static int two_processes, timeout_s = 20;
+
+static const struct {
+    const char *name;
+    int *value;
+} numbers[] = {
+    {"--millis", &millis}, {"--connections", &connections}, {"--pairs", &pairs}, {"--busy", &busy},
+    {"--rate", &rate}, {"--burst", &burst}, {"--timeout", &timeout_s},
+};
 
 static void end_with(const char *what, const char *kind)
 {
@@ -52,7 +66,7 @@ void fail(const char *what)
 void unsupported(void)
 {
     errno = 0;
-    end_with("this mode has no such pattern or transport", "\"unsupported\":true,");
+    end_with("this mode has no such pattern, transport or option", "\"unsupported\":true,");
 }
 
 static void expired(int signal_number)
@@ -100,6 +114,37 @@ void connect_ends(void)
     }
 }
 
+static pthread_t sending_thread;
+static pid_t sending_process;
+
+void start_sender(void *(*run)(void *))
+{
+    if (!two_processes) {
+        thread_start(&sending_thread, run, NULL);
+        return;
+    }
+    sending_process = fork();
+    if (sending_process < 0)
+        fail("fork");
+    if (sending_process == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(far_end);
+        run(NULL);
+        _exit(0);
+    }
+    close(near_end);
+}
+
+void await_sender(void)
+{
+    int status = 0;
+
+    if (!two_processes)
+        pthread_join(sending_thread, NULL);
+    else if (waitpid(sending_process, &status, 0) != sending_process || status != 0)
+        fail("the sending process");
+}
+
 void write_all(int descriptor, const unsigned char *from, size_t length)
 {
     while (length > 0) {
@@ -111,22 +156,25 @@ void write_all(int descriptor, const unsigned char *from, size_t length)
     }
 }
 
+size_t read_some(int descriptor, unsigned char *into, size_t room)
+{
+    for (uint32_t tries = 1;; tries++) {
+        ssize_t n = spinning ? recv(descriptor, into, room, MSG_DONTWAIT) : read(descriptor, into, room);
+        if (n >= 0)
+            return (size_t) n;
+        if (errno != EAGAIN && errno != EINTR)
+            fail("read");
+        if (tries % 256 == 0)
+            sched_yield();
+    }
+}
+
 int read_body(int descriptor, unsigned char *into)
 {
-    size_t have = 0;
-    uint32_t tries = 0;
-
-    while (have < size) {
-        ssize_t n = spinning ? recv(descriptor, into + have, size - have, MSG_DONTWAIT)
-                             : read(descriptor, into + have, size - have);
-        if (n > 0)
-            have += (size_t) n;
-        else if (n == 0)
+    for (size_t have = 0, n; have < size; have += n) {
+        n = read_some(descriptor, into + have, size - have);
+        if (n == 0)
             return 0;
-        else if (errno != EAGAIN && errno != EINTR)
-            fail("read");
-        else if (++tries % 256 == 0)
-            sched_yield();
     }
     return 1;
 }
@@ -141,6 +189,8 @@ void print(uint64_t messages, double seconds, double cpu, const char *metrics)
 
 void put_quantiles(char *text, size_t room, uint32_t *samples_ns, uint64_t samples)
 {
+    if (samples == 0)
+        fail("no samples");
     sort_samples(samples_ns, samples);
     snprintf(text, room, "\"p50_us\":%.3f,\"p99_us\":%.3f", quantile_us(samples_ns, samples, 0.5),
              quantile_us(samples_ns, samples, 0.99));
@@ -156,11 +206,28 @@ static enum mode mode_of(const char *name)
     return STREAM;
 }
 
-int main(int argc, char **argv)
+static int set_number(const char *key, const char *value)
 {
-    int timeout = 20;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        const char *key = argv[i], *value = argv[i + 1];
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (strcmp(key, numbers[i].name) == 0) {
+            *numbers[i].value = atoi(value);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void parse(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *key = argv[i], *value;
+        if (strcmp(key, "--two-processes") == 0) {
+            two_processes = 1;
+            continue;
+        }
+        if (i + 1 == argc)
+            fail("an option lacks its value");
+        value = argv[++i];
         if (strcmp(key, "--mode") == 0)
             mode = mode_of(value);
         else if (strcmp(key, "--pattern") == 0)
@@ -173,35 +240,52 @@ int main(int argc, char **argv)
             count = strtoull(value, NULL, 10);
         else if (strcmp(key, "--api") == 0)
             messages = strcmp(value, "messages") == 0;
-        else if (strcmp(key, "--millis") == 0)
-            millis = atoi(value);
-        else if (strcmp(key, "--pairs") == 0)
-            pairs = atoi(value);
-        else if (strcmp(key, "--busy") == 0)
-            busy = atoi(value);
-        else if (strcmp(key, "--connections") == 0)
-            connections = atoi(value);
-        else if (strcmp(key, "--timeout") == 0)
-            timeout = atoi(value);
+        else if (!set_number(key, value))
+            unsupported();
     }
     if (size < 16)
         fail("--size is 16 bytes or more");
+}
+
+/* push_pull and router_router. */
+static void one_way(int router)
+{
+    int by_reference = mode >= HANDOVER, inproc = strcmp(transport, "inproc") == 0;
+    char text[64];
+
+    if (by_reference && (!inproc || !messages))
+        unsupported();
+    if ((mode == OBJECTS && !messages) || (inproc && two_processes))
+        unsupported();
+    if (router && !copied && (inproc || mode != STREAM))
+        unsupported();
+    named = router && copied;
+    name_ends(RECEIVER, SENDER);
+    double cpu = cpu_seconds();
+    double seconds = by_reference ? hand_over() : !inproc || mode == PIPE ? stream() : copied ? copy_across() : copy();
+    /* The sender's process has ended. */
+    cpu = cpu_seconds() + cpu_of(RUSAGE_CHILDREN) - cpu;
+    snprintf(text, sizeof text, "\"messages_per_second\":%.1f", (double) count / seconds);
+    print(count, seconds, cpu, text);
+}
+
+int main(int argc, char **argv)
+{
+    parse(argc, argv);
     signal(SIGALRM, expired);
-    alarm((unsigned) timeout);
+    alarm((unsigned) timeout_s);
     copied = mode == COPIED || mode == OBJECTS;
-    if (strcmp(pattern, "push_pull") == 0 && count > 1 && mode != BLOCKING) {
-        char text[64];
-        double cpu = cpu_seconds();
-        int by_reference = mode >= HANDOVER, inproc = strcmp(transport, "inproc") == 0;
-        if ((by_reference && (!inproc || !messages)) || (copied && (inproc || size > 255)) || (mode == OBJECTS && !messages))
-            unsupported();
-        double seconds = by_reference ? hand_over() : inproc && mode == STREAM ? copy() : stream();
-        cpu = cpu_seconds() - cpu;
-        snprintf(text, sizeof text, "\"messages_per_second\":%.1f", (double) count / seconds);
-        print(count, seconds, cpu, text);
-    } else if (strcmp(pattern, "req_rep") == 0 && count > 1 && (mode == BLOCKING || mode == STREAM)) {
+    int router = strcmp(pattern, "router_router") == 0, awake_or_asleep = mode == STREAM || mode == BLOCKING;
+    if ((router || strcmp(pattern, "push_pull") == 0) && count > 1 && mode != BLOCKING) {
+        one_way(router);
+    } else if (two_processes) {
+        unsupported();
+    } else if (strcmp(pattern, "req_rep") == 0 && count > 1 && awake_or_asleep) {
         spinning = mode == STREAM;
         round_trips();
+    } else if (strcmp(pattern, "latency") == 0 && rate > 0 && burst > 0 && awake_or_asleep) {
+        spinning = mode == STREAM;
+        latency();
     } else if (strcmp(pattern, "oversubscribed") == 0 && mode == BLOCKING) {
         oversubscribed();
     } else if (strcmp(pattern, "crowd_route") == 0 && connections > 0 && millis > 0 && mode == STREAM) {

@@ -1,9 +1,11 @@
-/* push_pull that stays in memory: a copy of each body, or its pointer from one thread to the other. */
+/* push_pull and router_router that stay in memory: copies of each body, or its pointer from one thread to another. */
 #include <sched.h>
 #include <stdatomic.h>
 #include "raw.h"
 
 #define RING (2u << 20)
+/* libzmq's two high-water marks, of which a connection over inproc has the sum. */
+#define BOTH_MARKS 2000
 
 /* Into one place after the other, so that it does not all happen in the nearest cache. */
 double copy(void)
@@ -22,7 +24,65 @@ double copy(void)
         corrupted += !intact(out, size, size);
         at = at + size < RING ? at + size : 0;
     }
-    return (double) (now_ns() - began) / 1e9;
+    double seconds = (double) (now_ns() - began) / 1e9;
+    free(out);
+    free(body);
+    free(ring);
+    return seconds;
+}
+
+/* How many messages are on their way at most: as with a blocking sender over inproc, but enough for both to have work. */
+static uint64_t under_way(size_t each, uint64_t most)
+{
+    uint64_t fit = RING / each;
+    return fit > most ? most : fit > 32 ? fit : 32;
+}
+
+static void *copy_away(void *unused)
+{
+    unsigned char *common = calloc(1, size);
+
+    (void) unused;
+    if (common == NULL)
+        fail("calloc");
+    for (uint64_t i = 0; i < count; i++) {
+        if (named)
+            put_name(RECEIVER, sizeof RECEIVER - 1);
+        unsigned char *body = open_body(common);
+        stamp(body, size, i);
+        ring_send(body, size);
+        close_body(body);
+    }
+    free(common);
+    return NULL;
+}
+
+double copy_across(void)
+{
+    unsigned char *common = calloc(1, size);
+    uint64_t first = 0;
+
+    if (common == NULL)
+        fail("calloc");
+    ring_open(under_way(head_of(size) + size, BOTH_MARKS));
+    start_sender(copy_away);
+    for (uint64_t i = 0; i < count; i++) {
+        if (named) {
+            char name[NAME];
+            expect_sender(name, ring_name(name, sizeof name));
+        }
+        unsigned char *body = open_body(common);
+        size_t length = ring_receive(body, size);
+        if (first == 0)
+            first = now_ns();
+        corrupted += !intact(body, length, size) || sequence_of(body) != i;
+        close_body(body);
+    }
+    double seconds = (double) (now_ns() - first) / 1e9;
+    await_sender();
+    ring_close();
+    free(common);
+    return seconds;
 }
 
 /* Pointers from one thread to another. What the two write lies on lines of their own, and each looks at the other's only when it must. */
@@ -62,8 +122,7 @@ static unsigned char *take(struct way *way)
 
 static void *hand_away(void *unused)
 {
-    /* As many bodies as are on their way with a blocking sender over inproc, but enough for both to have work. */
-    uint64_t bodies = RING / size > 256 ? 256 : RING / size > 32 ? RING / size : 32;
+    uint64_t bodies = under_way(size, 256);
     int fresh = mode == MALLOC, touched = mode != UNTOUCHED;
 
     (void) unused;
@@ -80,12 +139,10 @@ static void *hand_away(void *unused)
 
 double hand_over(void)
 {
-    pthread_t thread;
     uint64_t first = 0;
     int fresh = mode == MALLOC, touched = mode != UNTOUCHED;
 
-    if (pthread_create(&thread, NULL, hand_away, NULL) != 0)
-        fail("starting");
+    start_sender(hand_away);
     for (uint64_t i = 0; i < count; i++) {
         unsigned char *body = take(&there);
         if (first == 0)
@@ -98,6 +155,6 @@ double hand_over(void)
             give(&back, body);
     }
     double seconds = (double) (now_ns() - first) / 1e9;
-    pthread_join(thread, NULL);
+    await_sender();
     return seconds;
 }

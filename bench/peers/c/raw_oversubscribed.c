@@ -83,8 +83,6 @@ void oversubscribed(void)
     }
     uint64_t samples = atomic_load(&shared->samples), most = sizeof shared->sample / sizeof *shared->sample;
     samples = samples < most ? samples : most;
-    if (samples == 0)
-        fail("no round trip");
     corrupted = atomic_load(&shared->bad);
     int length = snprintf(text, sizeof text, "\"messages_per_second\":%.1f,", (double) atomic_load(&shared->trips) * 1e3 / millis);
     put_quantiles(text + length, sizeof text - (size_t) length, shared->sample, samples);

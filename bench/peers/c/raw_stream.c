@@ -1,45 +1,10 @@
-/* push_pull as bytes in a stream: bodies one after the other, or each copied into a frame and out of it. */
-#include <unistd.h>
+/* push_pull and router_router as bytes in a stream: bodies one after the other, or each copied into a frame and out of it. A ROUTER's
+ * names do not go on the wire, so its stream is the same, with one call more at either end. */
 #include "raw.h"
-
-/* The head of a short frame. */
-#define FRAME 2
-
-/* Calls that the compiler does not see through, as those of a library. */
-__attribute__((noinline)) static void put_copy(unsigned char *at, const unsigned char *body)
-{
-    at[0] = 0;
-    at[1] = (unsigned char) size;
-    memcpy(at + FRAME, body, size);
-    __asm__ volatile("" ::: "memory");
-}
-
-__attribute__((noinline)) static size_t take_copy(const unsigned char *at, unsigned char *body)
-{
-    size_t length = at[1];
-    memcpy(body, at + FRAME, length);
-    __asm__ volatile("" ::: "memory");
-    return length;
-}
-
-/* Memory for one body, and its end: of each, or of all. */
-static unsigned char *open_body(unsigned char *common)
-{
-    unsigned char *body = mode == OBJECTS ? malloc(size) : common;
-    if (body == NULL)
-        fail("malloc");
-    return body;
-}
-
-static void close_body(unsigned char *body)
-{
-    if (mode == OBJECTS)
-        free(body);
-}
 
 static void *stream_away(void *unused)
 {
-    size_t head = copied ? FRAME : 0, each = size + head, batch = CHUNK / each > 0 ? CHUNK / each : 1;
+    size_t each = size + (copied ? head_of(size) : 0), batch = CHUNK / each > 0 ? CHUNK / each : 1;
     unsigned char *chunk = calloc(batch, each), *body = calloc(1, size);
 
     (void) unused;
@@ -48,10 +13,12 @@ static void *stream_away(void *unused)
     for (uint64_t sent = 0; sent < count;) {
         size_t now = count - sent < batch ? (size_t) (count - sent) : batch;
         for (size_t i = 0; i < now; i++) {
+            if (named)
+                put_name(RECEIVER, sizeof RECEIVER - 1);
             unsigned char *from = copied ? open_body(body) : chunk + i * each;
             stamp(from, size, sent + i);
             if (copied) {
-                put_copy(chunk + i * each, from);
+                put_copy(chunk + i * each, from, size);
                 close_body(from);
             }
         }
@@ -65,25 +32,29 @@ static void *stream_away(void *unused)
 
 double stream(void)
 {
-    pthread_t thread;
-    size_t each = size + (copied ? FRAME : 0), room = CHUNK + each, have = 0;
+    size_t each = size + (copied ? head_of(size) : 0), room = CHUNK + each, have = 0;
     unsigned char *buffer = malloc(room), *body = malloc(size);
     uint64_t expected = 0, first = 0;
 
+    if (buffer == NULL || body == NULL)
+        fail("malloc");
     connect_ends();
-    if (buffer == NULL || body == NULL || pthread_create(&thread, NULL, stream_away, NULL) != 0)
-        fail("starting");
+    start_sender(stream_away);
     while (expected < count) {
-        ssize_t n = read(far_end, buffer + have, room - have);
-        if (n <= 0)
-            fail("read");
-        have += (size_t) n;
+        size_t n = read_some(far_end, buffer + have, room - have);
+        if (n == 0)
+            fail("the sender ended early");
+        have += n;
         if (first == 0)
             first = now_ns();
         size_t at = 0;
         for (; have - at >= each; at += each, expected++) {
+            if (named) {
+                char name[NAME];
+                expect_sender(name, take_name(name, sizeof name));
+            }
             unsigned char *came = copied ? open_body(body) : buffer + at;
-            size_t length = copied ? take_copy(buffer + at, came) : size;
+            size_t length = copied ? take_copy(buffer + at, came, size) : size;
             corrupted += !intact(came, length, size) || sequence_of(came) != expected;
             if (copied)
                 close_body(came);
@@ -92,7 +63,7 @@ double stream(void)
         memmove(buffer, buffer + at, have);
     }
     double seconds = (double) (now_ns() - first) / 1e9;
-    pthread_join(thread, NULL);
+    await_sender();
     free(body);
     free(buffer);
     return seconds;

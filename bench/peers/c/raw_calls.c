@@ -1,0 +1,146 @@
+/* The calls of an interface that has one for each frame, with no library behind them. They are in a file of their own because
+ * the compiler is to see through them no more than through a library's. */
+#include <sched.h>
+#include <stdatomic.h>
+#include "raw.h"
+
+/* ---- frames, wherever they lie ---- */
+
+void put_copy(unsigned char *at, const unsigned char *body, size_t length)
+{
+    size_t head = head_of(length);
+    uint64_t long_length = __builtin_bswap64(length);
+
+    at[0] = length > SHORT ? 2 : 0;
+    if (length > SHORT)
+        memcpy(at + 1, &long_length, sizeof long_length);
+    else
+        at[1] = (unsigned char) length;
+    memcpy(at + head, body, length);
+}
+
+size_t take_copy(const unsigned char *at, unsigned char *body, size_t room)
+{
+    uint64_t length = at[1];
+
+    if (at[0] != 0) {
+        memcpy(&length, at + 1, sizeof length);
+        length = __builtin_bswap64(length);
+    }
+    memcpy(body, at + head_of(length), length < room ? length : room);
+    return length;
+}
+
+/* ---- the names of a ROUTER's one connection ---- */
+
+static struct name {
+    size_t length;
+    char text[NAME];
+} there, here;
+
+static void set_name(struct name *name, const char *text)
+{
+    name->length = strlen(text);
+    memcpy(name->text, text, name->length);
+}
+
+void name_ends(const char *receiver, const char *sender)
+{
+    set_name(&there, receiver);
+    set_name(&here, sender);
+}
+
+void put_name(const char *name, size_t length)
+{
+    if (length != there.length || memcmp(name, there.text, length) != 0)
+        fail("nobody has that name");
+}
+
+size_t take_name(char *name, size_t room)
+{
+    memcpy(name, here.text, here.length < room ? here.length : room);
+    return here.length;
+}
+
+/* ---- a ring of frames from one thread to another ---- */
+
+/* Two things that double the rate of 64 bytes. The ring is longer than what is on its way: a line is dearer to write while the receiver's cache
+ * still has it from the last time round. And a receiver that found nothing lets the sender get ahead for so many nanoseconds,
+ * instead of taking from it, time and again, the lines that it is about to write. */
+#define ROUND (4u << 20)
+#define AHEAD_NS 10000
+
+/* What the two write lies on lines of their own, and each looks at the other's only when it must. The counts are of messages; those taken are
+ * told when they are half of what can be on its way. All frames are as long, so the ring ends where one does. */
+static struct ring {
+    _Alignas(128) _Atomic uint64_t given;
+    uint64_t taken_then;
+    unsigned char *put_at;
+    _Alignas(128) _Atomic uint64_t told;
+    uint64_t taken, given_then;
+    unsigned char *take_at;
+    _Alignas(128) unsigned char *frames, *end;
+    uint64_t ahead; /* how many messages are on their way at most */
+} ring;
+
+void ring_open(uint64_t ahead)
+{
+    size_t frame = head_of(size) + size, places = ROUND / frame > ahead ? ROUND / frame : ahead;
+
+    ring.frames = calloc(places, frame);
+    if (ring.frames == NULL)
+        fail("calloc");
+    ring.put_at = ring.take_at = ring.frames;
+    ring.end = ring.frames + places * frame;
+    ring.ahead = ahead;
+}
+
+void ring_close(void)
+{
+    free(ring.frames);
+}
+
+void ring_send(const unsigned char *body, size_t length)
+{
+    uint64_t at = atomic_load_explicit(&ring.given, memory_order_relaxed);
+
+    if (at - ring.taken_then >= ring.ahead) {
+        while (at - (ring.taken_then = atomic_load_explicit(&ring.told, memory_order_acquire)) >= ring.ahead)
+            sched_yield();
+    }
+    put_copy(ring.put_at, body, length);
+    ring.put_at += head_of(length) + length;
+    if (ring.put_at == ring.end)
+        ring.put_at = ring.frames;
+    atomic_store_explicit(&ring.given, at + 1, memory_order_release);
+}
+
+static void await_message(void)
+{
+    if (ring.taken == ring.given_then) {
+        while (ring.taken == (ring.given_then = atomic_load_explicit(&ring.given, memory_order_acquire))) {
+            uint64_t end = now_ns() + AHEAD_NS;
+            do
+                sched_yield();
+            while (now_ns() < end);
+        }
+    }
+}
+
+size_t ring_name(char *name, size_t room)
+{
+    await_message();
+    return take_name(name, room);
+}
+
+size_t ring_receive(unsigned char *body, size_t room)
+{
+    await_message();
+    size_t length = take_copy(ring.take_at, body, room);
+    ring.take_at += head_of(length) + length;
+    if (ring.take_at == ring.end)
+        ring.take_at = ring.frames;
+    if (++ring.taken - atomic_load_explicit(&ring.told, memory_order_relaxed) >= ring.ahead / 2)
+        atomic_store_explicit(&ring.told, ring.taken, memory_order_release);
+    return length;
+}
