@@ -18,7 +18,7 @@ const STEP_NS: u64 = 2500;
 /// A wait within this time for each message received since the last one, and once more, is in a stream.
 const STREAM_NS: u64 = 300;
 /// A pause of no more than this for each message that came in it may become a long one.
-const DENSE_NS: u64 = 120;
+const DENSE_NS: u64 = 60;
 /// Messages found after a pause that make it worth while.
 const WORTH: u64 = 3;
 /// Waits in a stream before the first pause; doubled each time that one was in vain, up to the second value.
@@ -53,7 +53,9 @@ impl Pause {
         if self.ticks == 0 {
             return false;
         }
-        let (end, step, mut before) = (now + self.ticks, clock::nanos_to_ticks(STEP_NS), arrived());
+        let long = self.ticks > clock::nanos_to_ticks(LONG_NS);
+        let step = if long { clock::nanos_to_ticks(STEP_NS) } else { self.ticks };
+        let (end, mut before) = (now + self.ticks, if long { arrived() } else { 0 });
         loop {
             self.last = end.min(self.last + step);
             while clock::ticks() < self.last {
