@@ -154,7 +154,12 @@ impl FlushRule {
         let step = if self.since < 4 {
             1
         } else {
-            let room = (FULL_BYTES.saturating_sub(pending) / (len as u64 + 2)) as u32;
+            let room = if self.blocked {
+                // It is the time that counts then.
+                u32::MAX
+            } else {
+                (FULL_BYTES.saturating_sub(pending) / (len as u64 + 2)) as u32
+            };
             let near = self.saturation.within(times.quiet / 2);
             (self.since / 4).min(self.soon(now)).min(room).min(ahead).min(near).max(1)
         };

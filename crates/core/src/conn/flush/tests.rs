@@ -336,6 +336,21 @@ fn a_full_kernel_buffer_suspends_the_size_rule() {
 }
 
 #[test]
+fn the_clock_is_looked_at_less_often_however_much_waits_for_the_kernel() {
+    let mut rule = FlushRule::default();
+    rule.count();
+    rule.flushed(us(1000), us(1001), false);
+    // A message every 250 ns.
+    let looks = (1..=64_u64).filter(|number| {
+        let now = us(1001) + tautline_io::clock::nanos_to_ticks(number * 250);
+        let looks = rule.count();
+        assert!(!looks || rule.decide(now, 2 * FULL_BYTES, 1024, false) == Decision::Later(Rest::Told));
+        looks
+    });
+    assert!(looks.count() < 20);
+}
+
+#[test]
 fn the_clock_is_looked_at_less_often_in_a_stream_but_at_least_every_16() {
     let mut rule = FlushRule::default();
     let now = us(1000);
