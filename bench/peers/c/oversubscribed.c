@@ -1,11 +1,8 @@
 /* REQ and REP in `--pairs` processes of two threads each, beside `--busy` processes that do nothing but use a core: what
  * a library's waiting costs others, and others' work it. Counts round trips of all pairs together in `--millis`. */
 #include "bench.h"
-#include <errno.h>
-#include <signal.h>
+#include "pairs.h"
 #include <stdatomic.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* Sixteen buckets for each power of two of nanoseconds. */
@@ -15,7 +12,7 @@ static const struct config *config;
 static char endpoint[ENDPOINT_SIZE];
 
 static struct shared {
-    _Atomic int ready, go;
+    struct gate gate;
     _Atomic uint64_t trips, bad, cpu_us;
     _Atomic uint64_t histogram[BUCKETS];
 } *shared;
@@ -71,9 +68,7 @@ static void pair_process(int number)
     thread_start(&thread, reply, server);
     void *socket = open_and_connect(config, context, ZMQ_REQ, endpoint);
     trip(socket, body, HELLO);
-    atomic_fetch_add(&shared->ready, 1);
-    while (!atomic_load(&shared->go))
-        usleep(200);
+    gate_pass(&shared->gate);
     cpu = cpu_seconds();
     before = now_ns();
     end = before + (uint64_t) config->millis * 1000000u;
@@ -97,21 +92,6 @@ static void pair_process(int number)
     _exit(0);
 }
 
-/* A process that ends with this one; `number` is -1 for a busy loop. */
-static pid_t start(int number)
-{
-    pid_t child = fork();
-    if (child < 0)
-        fail("fork");
-    if (child > 0)
-        return child;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (number >= 0)
-        pair_process(number);
-    for (volatile uint64_t turns = 0;; turns++) {
-    }
-}
-
 static double quantile(uint64_t total, double q)
 {
     uint64_t seen = 0;
@@ -125,31 +105,11 @@ static double quantile(uint64_t total, double q)
 
 void oversubscribed_run(const struct config *of, struct result *result)
 {
-    pid_t pairs[MAX_SUBSCRIBERS], busy[64];
     uint64_t trips;
 
     config = of;
     shared = shared_memory(sizeof *shared);
-    for (int i = 0; i < config->pairs; i++)
-        pairs[i] = start(i);
-    while (atomic_load(&shared->ready) < config->pairs)
-        usleep(1000);
-    for (int i = 0; i < config->busy; i++)
-        busy[i] = start(-1);
-    usleep(20000);
-    atomic_store(&shared->go, 1);
-    for (int i = 0; i < config->pairs; i++) {
-        int status = 0;
-        waitpid(pairs[i], &status, 0);
-        if (status != 0) {
-            errno = 0;
-            fail("a pair failed");
-        }
-    }
-    for (int i = 0; i < config->busy; i++) {
-        kill(busy[i], SIGKILL);
-        waitpid(busy[i], NULL, 0);
-    }
+    pairs_run(config->pairs, config->busy, pair_process, &shared->gate);
     trips = atomic_load(&shared->trips);
     result->messages = trips;
     result->seconds = config->millis / 1e3;

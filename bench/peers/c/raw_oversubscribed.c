@@ -1,31 +1,28 @@
 /* oversubscribed: pairs of processes with their ends asleep in read, beside processes that only use a core. */
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
+#include "pairs.h"
 #include "raw.h"
 
 static struct shared {
-    _Atomic int ready, go;
+    struct gate gate;
     _Atomic uint64_t trips, bad, cpu_us, samples;
     uint32_t sample[1 << 22];
 } *shared;
 
-static void pair_process(void)
+static void pair_process(int number)
 {
     pthread_t thread;
     unsigned char *body = calloc(1, size);
     uint64_t trips = 0, bad = 0;
 
+    (void) number;
     connect_ends();
     if (body == NULL || pthread_create(&thread, NULL, echo, NULL) != 0)
         fail("starting");
     trip(body, HELLO);
-    atomic_fetch_add(&shared->ready, 1);
-    while (!atomic_load(&shared->go))
-        usleep(200);
+    gate_pass(&shared->gate);
     double cpu = cpu_seconds();
     uint64_t before = now_ns(), end = before + (uint64_t) millis * 1000000u;
     while (before < end) {
@@ -41,46 +38,14 @@ static void pair_process(void)
     _exit(0);
 }
 
-static pid_t start(int works)
-{
-    pid_t child = fork();
-    if (child < 0)
-        fail("fork");
-    if (child > 0)
-        return child;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (works)
-        pair_process();
-    for (volatile uint64_t turns = 0;; turns++) {
-    }
-}
-
 void oversubscribed(void)
 {
-    pid_t working[MAX_SUBSCRIBERS], idling[MAX_SUBSCRIBERS];
     char text[160];
 
     if (pairs > MAX_SUBSCRIBERS || busy > MAX_SUBSCRIBERS || millis < 1)
         unsupported();
     shared = shared_memory(sizeof *shared);
-    for (int i = 0; i < pairs; i++)
-        working[i] = start(1);
-    while (atomic_load(&shared->ready) < pairs)
-        usleep(1000);
-    for (int i = 0; i < busy; i++)
-        idling[i] = start(0);
-    usleep(20000);
-    atomic_store(&shared->go, 1);
-    for (int i = 0; i < pairs; i++) {
-        int status = 0;
-        waitpid(working[i], &status, 0);
-        if (status != 0)
-            fail("a pair failed");
-    }
-    for (int i = 0; i < busy; i++) {
-        kill(idling[i], SIGKILL);
-        waitpid(idling[i], NULL, 0);
-    }
+    pairs_run(pairs, busy, pair_process, &shared->gate);
     uint64_t samples = atomic_load(&shared->samples), most = sizeof shared->sample / sizeof *shared->sample;
     samples = samples < most ? samples : most;
     corrupted = atomic_load(&shared->bad);
