@@ -37,7 +37,7 @@ passed=0 failed=0
     echo "# Instructions for one message, by pattern, API, size and direction: scripts/budget.sh --write."
     for case in "push_pull buffers 64" "push_pull messages 64" "pub_sub buffers 64" "router_dealer buffers 64" "router_in_turn buffers 64" \
         "dealer_router buffers 64" \
-        "push_pull buffers 1024" "push_pull_monitored buffers 64" "router_dealer_monitored buffers 64"; do
+        "push_pull buffers 1024" "push_pull messages 1024" "push_pull_monitored buffers 64" "router_dealer_monitored buffers 64"; do
         for function in send_batch receive_batch; do
             # shellcheck disable=SC2086 # the case is three arguments
             few=$(instructions $function $short $case)

@@ -12,6 +12,7 @@
 pub(crate) mod blocks;
 mod memory;
 mod metadata;
+pub(crate) mod packed;
 mod place;
 #[cfg(all(test, not(loom)))]
 mod tests;

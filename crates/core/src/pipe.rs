@@ -32,7 +32,7 @@ pub(crate) use traffic::Traffic;
 use crate::conn::flush::FlushRule;
 use crate::conn::inproc::{InprocEnd, Offer};
 use crate::conn::{Connection, NewPipe, PeerInfo, SocketInbox};
-use crate::message::Metadata;
+use crate::message::{Message, Metadata};
 use crate::queue::{COPIED, FrameReader, FrameWriter, Progress, SHORT, Slot};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering::SeqCst;
@@ -213,6 +213,21 @@ impl Pipe {
             writer.publish();
             self.in_message = false;
             self.published(bytes.len(), patient);
+        }
+        appended
+    }
+
+    /// As `send_at_once`, for a body that goes by reference to an inproc peer.
+    #[inline(always)]
+    pub(crate) fn send_owned_at_once(&mut self, message: &mut Message, patient: bool) -> bool {
+        let Outgoing::Queue(writer) = &mut self.outgoing else { return false };
+        let len = message.len();
+        let appended = writer.append_parcel(0, message)
+            || message.shorter_than(COPIED).is_some_and(|bytes| writer.append_medium(0, bytes));
+        if appended {
+            writer.publish();
+            self.in_message = false;
+            self.published(len, patient);
         }
         appended
     }

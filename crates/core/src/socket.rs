@@ -27,7 +27,7 @@ use crate::message::Message;
 use crate::monitor::Tap;
 use crate::pattern::Pattern;
 use crate::pipe::{Body, Part, Pipe, PipeId, Pipes, Received, Target};
-use crate::queue::COPIED;
+use crate::queue::INPROC_BY_REFERENCE;
 use crate::sync::{Arc, barrier_heavy};
 use crate::wait::{self, Pause, Waiter};
 use endpoints::Entry;
@@ -121,7 +121,11 @@ impl Socket {
     /// As [`Socket::send`].
     #[inline(always)]
     pub fn send_message(&mut self, message: &mut Message, flags: Flags) -> Result<(), Error> {
-        if !message.shorter_than(COPIED).is_some_and(|bytes| self.send_straight(bytes, flags)) {
+        let sent = match message.shorter_than(INPROC_BY_REFERENCE) {
+            Some(bytes) => self.send_straight(bytes, flags),
+            None => self.send_straight_owned(message, flags),
+        };
+        if !sent {
             let patient = !flags.dontwait();
             self.send_part(Part { body: Body::Owned(message), more: flags.more(), patient }, flags)?;
         }
@@ -139,6 +143,18 @@ impl Socket {
             } else {
                 self.pipes.send_straight_at_once(bytes, !flags.dontwait())
             };
+        if sent {
+            self.sent = self.sent.wrapping_add(1);
+        }
+        sent
+    }
+
+    /// The same for a body that goes by reference to an inproc peer.
+    #[inline(never)]
+    fn send_straight_owned(&mut self, message: &mut Message, flags: Flags) -> bool {
+        let sent = !flags.more()
+            && !self.inbox.pending()
+            && self.pipes.send_straight_owned(message, !flags.dontwait());
         if sent {
             self.sent = self.sent.wrapping_add(1);
         }

@@ -37,7 +37,7 @@ impl Pipe {
     pub(super) fn pace_inproc(&mut self, len: usize) {
         if len >= INPROC_PACE_LEN
             && let Outgoing::Queue(writer) = &mut self.outgoing
-            && writer.has_unflushed(INPROC_PACE_BYTES)
+            && writer.is_ahead(INPROC_PACE_BYTES)
         {
             self.await_inproc_peer();
         }
@@ -49,7 +49,7 @@ impl Pipe {
         let Outgoing::Queue(writer) = &self.outgoing else { return };
         let limit = clock::nanos_to_ticks(INPROC_PATIENCE_NS);
         let (mut consumed, mut since) = (writer.consumed(), clock::ticks());
-        while writer.unflushed_bytes() >= INPROC_PACE_BYTES && self.paced_out != Some(consumed) {
+        while writer.ahead() >= INPROC_PACE_BYTES && self.paced_out != Some(consumed) {
             std::hint::spin_loop();
             let (before, now) = (std::mem::replace(&mut consumed, writer.consumed()), clock::ticks());
             if before != consumed {

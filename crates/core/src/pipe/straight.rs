@@ -8,6 +8,8 @@
 
 use super::names::{Found, Key};
 use super::{Incoming, Part, Pipe, PipeId, Pipes, Received, Target};
+use crate::message::Message;
+use crate::queue::COPIED;
 use crate::sync::Arc;
 
 /// The name of no pipe.
@@ -214,6 +216,23 @@ impl Pipes {
             None => {
                 let broadcast = self.straight.broadcast;
                 return broadcast != NO_BROADCAST && self.publish_at_once(broadcast, bytes);
+            }
+        };
+        if sent {
+            self.sent_straight();
+        }
+        sent
+    }
+
+    /// The same for one that goes by reference to an inproc peer.
+    #[inline(always)]
+    pub(crate) fn send_straight_owned(&mut self, message: &mut Message, patient: bool) -> bool {
+        let sent = match self.straight_out() {
+            Some(pipe) => pipe.send_owned_at_once(message, patient),
+            None => {
+                let (broadcast, bytes) = (self.straight.broadcast, message.shorter_than(COPIED));
+                return broadcast != NO_BROADCAST
+                    && bytes.is_some_and(|bytes| self.publish_at_once(broadcast, bytes));
             }
         };
         if sent {

@@ -1,7 +1,8 @@
-//! What both ends of a chain share: the two counter words, the first node, and the ring of finished segments.
+//! What both ends of a chain share: the counters, the first node, and the ring of finished segments.
 
+use super::parcel;
 use super::pool::Ring;
-use super::segment::{self, Node};
+use super::segment::{self, Node, Position};
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ops::Deref;
@@ -51,16 +52,42 @@ pub(super) struct Shared {
     pub(super) tail: Word<56>,
     /// The first node; null while there is none. Set by the producer before the first publication, moved on by a consumer that ends.
     pub(super) first: AtomicPtr<Node>,
+    /// Where a consumer that has ended stopped in that node; null if it had not begun.
+    pub(super) stopped: AtomicPtr<u8>,
     /// Finished segments on their way back to the producer.
     pub(super) ring: Ring,
-    /// Large segments do not come back this way, but circulate through the pool of blocks.
-    pub(super) circulates: bool,
+    /// What the chain is between.
+    pub(super) kind: Kind,
     /// One of the two handles is gone.
     left: AtomicBool,
     _apart: [u8; APART],
     /// Messages and bytes that the consumer is done with. Written by the consumer (Release), read by the producer (Acquire, or
     /// Relaxed where only a number is wanted).
-    pub(super) head: Word<48>,
+    pub(super) head: Word<0>,
+    /// What the bodies of the parcels among them have beyond their bytes here, see `parcel`. Written before `head`; only a number.
+    pub(super) extra: Word<40>,
+}
+
+/// What a chain is between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A socket and the network.
+    Wire,
+    /// Two sockets of one process: two threads that are both at work use its ends, and it has parcels.
+    Inproc,
+}
+
+impl Kind {
+    /// Whether frames may be parcels.
+    #[inline]
+    pub(super) fn has_parcels(self) -> bool {
+        self == Kind::Inproc
+    }
+
+    /// Whether large segments do not come back through the ring, but circulate through the pool of blocks. (The models look at the ring.)
+    pub(super) fn circulates(self) -> bool {
+        self == Kind::Inproc && !cfg!(loom)
+    }
 }
 
 /// A counter word, with nothing else so many bytes behind it.
@@ -76,23 +103,25 @@ impl<const APART: usize> Word<APART> {
 const LINE: usize = 64;
 /// Size of what is seldom touched.
 const SELDOM: usize =
-    size_of::<AtomicPtr<Node>>() + size_of::<Ring>() + size_of::<bool>() + size_of::<AtomicBool>();
+    2 * size_of::<AtomicPtr<Node>>() + size_of::<Ring>() + size_of::<Kind>() + size_of::<AtomicBool>();
 /// What its line has left. (The model's types are larger.)
 const APART: usize = LINE.saturating_sub(SELDOM);
 #[cfg(not(loom))]
 const _: () = assert!(std::mem::offset_of!(Shared, head) == 2 * LINE && size_of::<Shared>() == 3 * LINE - 8);
 
 impl Shared {
-    /// Both handles of an empty chain without any segment. With `circulates`, two threads that are both at work use its ends.
-    pub(super) fn pair(circulates: bool) -> [Handle; 2] {
+    /// Both handles of an empty chain without any segment.
+    pub(super) fn pair(kind: Kind) -> [Handle; 2] {
         let shared = Shared {
             tail: Word::new(START),
             first: AtomicPtr::new(std::ptr::null_mut()),
+            stopped: AtomicPtr::new(std::ptr::null_mut()),
             ring: Ring::new(),
-            circulates,
+            kind,
             left: AtomicBool::new(false),
             _apart: [0; APART],
             head: Word::new(START),
+            extra: Word::new(0),
         };
         let layout = Shared::layout();
         // SAFETY: the layout is not empty.
@@ -159,9 +188,28 @@ pub(super) fn start() -> (u64, u64) {
     (START >> BYTE_BITS, START & BYTE_MASK)
 }
 
+impl Shared {
+    /// Drops the messages of the parcels that were published and not read; all that is in the nodes from `first` on is.
+    ///
+    /// # Safety
+    /// Both ends are gone, and `first` is a node.
+    unsafe fn drop_parcels(&self, first: *mut Node) {
+        let unread = bytes_ahead(self.tail.0.load(Ordering::Relaxed), self.head.0.load(Ordering::Relaxed));
+        let stopped = self.stopped.load(Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        let at = if stopped.is_null() { unsafe { (*first).start } } else { stopped };
+        // SAFETY: that many bytes are published behind the place where the consumer stopped, which it has told with exact credit.
+        unsafe { parcel::drop_all(Position { node: first, at }, unread) };
+    }
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
         let first = self.first.load(Ordering::Relaxed);
+        if !first.is_null() && self.kind.has_parcels() {
+            // SAFETY: the last handle is gone.
+            unsafe { self.drop_parcels(first) };
+        }
         // SAFETY: the last handle is gone. `first` is the oldest node that the consumer has not given up (null: there never was one),
         // and all later ones hang on it. `Handle::drop` made the other thread's writes visible.
         unsafe {

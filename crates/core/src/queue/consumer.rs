@@ -79,7 +79,7 @@ impl Consumer {
     /// Nobody uses the buffer any more.
     unsafe fn finish(&mut self, buffer: *mut Buffer) {
         // SAFETY: the caller's promise.
-        if self.shared.circulates && unsafe { Buffer::size(buffer) } == LARGE {
+        if self.shared.kind.circulates() && unsafe { Buffer::size(buffer) } == LARGE {
             // SAFETY: the caller's promise.
             unsafe { segment::free(buffer) };
         } else {
@@ -95,5 +95,14 @@ impl Drop for Consumer {
             // Relaxed: the Arc's own ordering passes it on to whoever frees the chain.
             self.shared.first.store(self.first, Ordering::Relaxed);
         }
+    }
+}
+
+impl Consumer {
+    /// The consumer ends and has read everything before `position`, as the head word says.
+    pub(super) fn stop(&mut self, position: Position) {
+        debug_assert!(self.first == position.node);
+        // Relaxed: as for `first`.
+        self.shared.stopped.store(position.at, Ordering::Relaxed);
     }
 }

@@ -10,7 +10,8 @@
 //!
 //! The producer makes whole messages visible with one Release store of `tail`; the consumer gives credit for what it is done with by
 //! a store of `head`. Both words count messages and bytes together (`chain`). Finished segments travel back through a small ring
-//! (`pool`). Small bodies are copied into the segments, large owned ones become a node of the chain themselves (`segment`).
+//! (`pool`). Small bodies are copied into the segments; large owned ones become a node of the chain themselves (`segment`), or
+//! between two sockets travel as a pointer in the midst of the other frames (`parcel`).
 //!
 //! Invariants, on which all `unsafe` in this folder rests:
 //! - bytes and nodes before the published tail are read by the consumer only and never written again before they are recycled;
@@ -30,6 +31,7 @@ mod inbox;
 mod log;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod parcel;
 mod pool;
 mod producer;
 mod reader;
@@ -49,7 +51,7 @@ pub(crate) use signal::{Descriptor, Signal};
 pub(crate) use slot::Slot;
 pub(crate) use writer::{COPIED, FrameWriter, SHORT};
 
-use chain::Shared;
+use chain::{Kind, Shared};
 use consumer::Consumer;
 use producer::Producer;
 
@@ -60,14 +62,14 @@ pub(crate) const BY_REFERENCE: usize = 32 * 1024;
 pub(crate) const BY_REFERENCE: usize = 64;
 
 /// The same for owned bodies between two sockets of one process, where nothing copies them afterwards.
-pub(crate) const INPROC_BY_REFERENCE: usize = if cfg!(loom) { 64 } else { 8 * 1024 };
+pub(crate) const INPROC_BY_REFERENCE: usize = if cfg!(loom) { 64 } else { 1024 };
 
 /// And for copied ones: the receiver may take such a body as it is. Into a caller's buffer this is no slower.
-const INPROC_COPY_BY_REFERENCE: usize = 2 * INPROC_BY_REFERENCE;
+const INPROC_COPY_BY_REFERENCE: usize = if cfg!(loom) { 128 } else { 16 * 1024 };
 
 /// A queue from the owner to the kernel.
 pub(crate) fn outbound() -> (FrameWriter, ByteDrain) {
-    let [producer, consumer] = Shared::pair(false);
+    let [producer, consumer] = Shared::pair(Kind::Wire);
     (
         FrameWriter::new(Producer::new(producer), BY_REFERENCE, usize::MAX),
         ByteDrain::new(Consumer::new(consumer)),
@@ -76,14 +78,13 @@ pub(crate) fn outbound() -> (FrameWriter, ByteDrain) {
 
 /// A queue from the kernel to the owner.
 pub(crate) fn inbound() -> (ByteFiller, FrameReader) {
-    let [producer, consumer] = Shared::pair(false);
+    let [producer, consumer] = Shared::pair(Kind::Wire);
     (ByteFiller::new(Producer::new(producer)), FrameReader::new(Consumer::new(consumer)))
 }
 
 /// A queue from one socket's owner to another's.
 pub(crate) fn inproc() -> (FrameWriter, FrameReader) {
-    // The models look at the ring with these.
-    let [producer, consumer] = Shared::pair(!cfg!(loom));
+    let [producer, consumer] = Shared::pair(Kind::Inproc);
     let writer = FrameWriter::new(Producer::new(producer), INPROC_BY_REFERENCE, INPROC_COPY_BY_REFERENCE);
     (writer, FrameReader::new(Consumer::new(consumer)))
 }

@@ -5,10 +5,10 @@
 
 use super::chain::{self, Handle};
 use super::consumer::Consumer;
-use super::segment::{self, Buffer, FIRST, LARGE, LEAST, Node, Position, SMALL};
+use super::parcel;
+use super::segment::{self, Buffer, FIRST, LARGE, LEAST, Node, Position, SMALL, trace};
 use crate::message::Message;
 use crate::sync::atomic::Ordering;
-use crate::sync::prefetch_to_write;
 
 /// The producing end of a chain.
 pub(super) struct Producer {
@@ -23,6 +23,8 @@ pub(super) struct Producer {
     base: u64,
     /// Count of all messages published.
     pub(super) messages: u64,
+    /// What the bodies of all parcels have beyond their bytes here.
+    pub(super) extra: u64,
     /// The place up to which everything is published.
     mark: Position,
     /// The node that stands behind an external `node` in the same buffer, not yet linked.
@@ -54,6 +56,7 @@ impl Producer {
             stop: nothing,
             base: bytes,
             messages,
+            extra: 0,
             mark: Position::NOWHERE,
             behind: std::ptr::null_mut(),
             spare: std::ptr::null_mut(),
@@ -123,8 +126,37 @@ impl Producer {
         chain::bytes_behind(self.shared.head.0.load(Ordering::Relaxed), tail)
     }
 
+    /// Appends a parcel.
+    #[inline(always)]
+    pub(super) fn append_parcel(&mut self, flags: u8, message: &mut Message) {
+        debug_assert!(message.is_movable() && self.shared.kind.has_parcels());
+        if self.room() < parcel::FRAME {
+            self.grow(parcel::FRAME);
+        }
+        let at = self.at;
+        self.extra = self.extra.wrapping_add(parcel::extra(message.len()));
+        trace::wrote(self.node, at, parcel::FRAME);
+        // SAFETY: there is room for it, and the callers have asked the message.
+        unsafe { parcel::put(at, flags, message) };
+        self.at = at.wrapping_add(parcel::FRAME);
+    }
+
+    /// Bytes of published frames that the consumer has not given credit for, as they would be on the wire. Only a number.
+    pub(super) fn ahead(&self) -> u64 {
+        let extra = self.extra.wrapping_sub(self.shared.extra.0.load(Ordering::Relaxed));
+        self.unconsumed().saturating_add_signed(extra.cast_signed())
+    }
+
     /// Cuts off everything that was appended since the last publication.
     pub(super) fn cut_to_mark(&mut self) {
+        if self.shared.kind.has_parcels() && !self.mark.node.is_null() {
+            // Relaxed: our own store.
+            let published = self.shared.tail.0.load(Ordering::Relaxed);
+            let unpublished = chain::bytes_behind(published, self.bytes());
+            // SAFETY: what lies behind the mark is the producer's own, and is cut off below.
+            let dropped = unsafe { parcel::drop_all(self.mark, unpublished) };
+            self.extra = self.extra.wrapping_sub(dropped);
+        }
         if self.node == self.mark.node {
             self.at = self.mark.at;
         } else if !self.mark.node.is_null() {
@@ -338,10 +370,6 @@ impl Producer {
         self.stop = body.end.load(Ordering::Relaxed);
         self.behind = behind;
         self.base = bytes.wrapping_sub(self.at.addr() as u64);
-        // What the next one is written to, and the other side has read before.
-        for line in 3..6 {
-            prefetch_to_write(external.cast::<u8>().wrapping_add(line * 64));
-        }
     }
 
     /// Frees the buffers held ready.

@@ -6,6 +6,7 @@
 use super::chain;
 use super::consumer::Consumer;
 use super::filler::ByteFiller;
+use super::parcel::{self, BODY, PARCEL};
 use super::segment::{Node, Position, copy_body, trace};
 use crate::message::Message;
 use crate::sync::atomic::Ordering;
@@ -15,6 +16,8 @@ use tautline_proto::frame;
 const CREDIT_MESSAGES: u32 = 64;
 /// Credit is given after so many bytes at the latest (by the next look for more).
 const CREDIT_BYTES: u64 = 32 * 1024;
+/// The same for what is not copied.
+const CREDIT_EXTRA: u64 = 64 * 1024;
 
 /// What the header of a frame says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +37,23 @@ impl Head {
     #[inline(always)]
     fn ends_message(self) -> bool {
         self.flags & (frame::MORE | frame::COMMAND) == 0
+    }
+
+    /// Whether this is the last part of a message, with its body behind it.
+    #[inline(always)]
+    fn is_plain_end(self) -> bool {
+        self.flags & (frame::MORE | frame::COMMAND | PARCEL) == 0
+    }
+
+    #[inline(always)]
+    fn is_parcel(self) -> bool {
+        self.flags & PARCEL != 0
+    }
+
+    /// What is told of a parcel: what its message's frame would have.
+    fn of_parcel(self, len: usize) -> Head {
+        let long = if len < 256 { 0 } else { frame::LONG };
+        Head { flags: self.flags & !PARCEL | long, len }
     }
 }
 
@@ -55,6 +75,11 @@ pub(crate) struct FrameReader {
     credit_every: u64,
     /// The head word as last stored.
     head: u64,
+    /// Frames may be parcels.
+    parcels: bool,
+    /// What the bodies of all parcels read had beyond their bytes here, and how much of that was told.
+    extra: u64,
+    extra_told: u64,
     /// A body that lay in more than two pieces, for `peek`.
     scratch: Vec<u8>,
 }
@@ -68,6 +93,7 @@ impl FrameReader {
         let word = chain::pack(messages, bytes);
         let credit_every = u64::from(CREDIT_MESSAGES);
         FrameReader {
+            parcels: start.shared.kind.has_parcels(),
             start,
             position: Position::NOWHERE,
             stop: std::ptr::null_mut(),
@@ -77,6 +103,8 @@ impl FrameReader {
             credit_due: messages + credit_every,
             credit_every,
             head: word,
+            extra: 0,
+            extra_told: 0,
             scratch: Vec::new(),
         }
     }
@@ -179,6 +207,10 @@ impl FrameReader {
         let word = chain::pack(self.messages, self.bytes());
         if word != self.head {
             self.head = word;
+            if self.extra != self.extra_told {
+                self.extra_told = self.extra;
+                self.start.shared.extra.0.store(self.extra, Ordering::Relaxed);
+            }
             // Release pairs with the producer's loads of the head.
             self.start.shared.head.0.store(word, Ordering::Release);
         }
@@ -195,7 +227,13 @@ impl FrameReader {
         }
     }
 
-    /// The next frame if it lies together: its head and its body.
+    /// The next frame if it lies together and is no parcel: its head and its body.
+    #[inline(always)]
+    fn plain(&mut self) -> Option<(Head, *const u8)> {
+        self.together().filter(|(head, _)| !head.is_parcel())
+    }
+
+    /// The next frame if it lies together: its head and its body. Of a parcel, as it lies there.
     #[inline(always)]
     fn together(&mut self) -> Option<(Head, *const u8)> {
         let left = self.stop.addr() - self.position.at.addr();
@@ -229,7 +267,7 @@ impl FrameReader {
         self.count(head);
     }
 
-    /// The head of the next frame wherever it lies, and the position of its body.
+    /// The head of the next frame wherever it lies, and the position of its body. Of a parcel, as it lies there.
     fn find(&mut self) -> Option<(Head, Position)> {
         if !self.ready() {
             return None;
@@ -240,12 +278,19 @@ impl FrameReader {
         let mut body = self.position;
         // SAFETY: `visible` bytes are published behind the position.
         unsafe { body.copy(&mut bytes[..n]) };
+        let parcel = if self.parcels { bytes[0] & PARCEL } else { 0 };
+        bytes[0] ^= parcel;
         // The producer publishes only what it encoded or scanned itself, so this decodes.
         let header = frame::decode_header(&bytes[..n]).ok().flatten()?;
         body = self.position;
         // SAFETY: whole frames are published.
         unsafe { body.skip(header.header_len as u64) };
-        Some((Head { flags: header.flags, len: header.body_len as usize }, body))
+        if parcel != 0 {
+            // SAFETY: the same, and a parcel lies in one piece.
+            unsafe { body.run(header.body_len) };
+            trace::read(body.node, body.at, header.body_len as usize);
+        }
+        Some((Head { flags: header.flags | parcel, len: header.body_len as usize }, body))
     }
 
     /// Moves over a frame; `end` is the position behind its body.
@@ -277,16 +322,22 @@ impl FrameReader {
     /// The head of the next frame, which is not consumed.
     #[inline]
     pub(crate) fn head(&mut self) -> Option<Head> {
-        match self.together() {
-            Some((head, _)) => Some(head),
-            None => self.find().map(|(head, _)| head),
+        if let Some((head, _)) = self.plain() {
+            return Some(head);
         }
+        let (head, body) = self.find()?;
+        if !head.is_parcel() {
+            return Some(head);
+        }
+        // SAFETY: published, and not taken out here.
+        let bytes = unsafe { Message::packed_body(body.at) };
+        Some(head.of_parcel(bytes.len()))
     }
 
     /// Reads the next frame into `out`; what does not fit is dropped. The head has the whole length.
     #[inline]
     pub(crate) fn read_into(&mut self, out: &mut [u8]) -> Option<Head> {
-        let Some((head, body)) = self.together() else { return self.read_into_slow(out) };
+        let Some((head, body)) = self.plain() else { return self.read_into_slow(out) };
         let n = head.len.min(out.len());
         // SAFETY: the body's bytes are published and lie together; `out` lies elsewhere.
         unsafe { copy_body(body, out.as_mut_ptr(), n) };
@@ -298,7 +349,7 @@ impl FrameReader {
     /// length.
     #[inline(always)]
     pub(crate) fn read_last_into(&mut self, out: &mut [u8]) -> Option<usize> {
-        let (head, body) = self.together().filter(|(head, _)| head.ends_message())?;
+        let (head, body) = self.together().filter(|(head, _)| head.is_plain_end())?;
         // SAFETY: as in `read_into`.
         unsafe { copy_body(body, out.as_mut_ptr(), head.len.min(out.len())) };
         self.consume_together(head);
@@ -308,7 +359,14 @@ impl FrameReader {
     /// As `read_last_into`, into a message (see `read_message`).
     #[inline(always)]
     pub(crate) fn read_last(&mut self, out: &mut Message) -> Option<usize> {
-        let (head, body) = self.together().filter(|(head, _)| head.ends_message())?;
+        let (head, body) = self.together()?;
+        if !head.is_plain_end() {
+            return if head.flags == PARCEL && self.parcels {
+                self.read_last_parcel(body, out)
+            } else {
+                None
+            };
+        }
         // SAFETY: as in `read_message`.
         out.assign(unsafe { std::slice::from_raw_parts(body, head.len) });
         out.set_more(false);
@@ -316,9 +374,50 @@ impl FrameReader {
         Some(head.len)
     }
 
+    /// As `read_last`, for a parcel that lies together.
+    #[inline(never)]
+    fn read_last_parcel(&mut self, body: *const u8, out: &mut Message) -> Option<usize> {
+        // SAFETY: a parcel, published, and passed over just now.
+        unsafe { out.unpack(body) };
+        let len = out.len();
+        self.extra = self.extra.wrapping_add(parcel::extra(len));
+        self.consume_together(Head { flags: PARCEL, len: BODY });
+        self.took_parcel();
+        Some(len)
+    }
+
+    /// Moves over a parcel, whose message replaces `out`, save for the metadata: what is told of it.
+    fn take_parcel(&mut self, head: Head, mut body: Position, out: &mut Message) -> Head {
+        // SAFETY: a parcel, published, and passed over just now.
+        unsafe { out.unpack(body.at) };
+        body.at = body.at.wrapping_add(head.len);
+        self.extra = self.extra.wrapping_add(parcel::extra(out.len()));
+        self.consume(head, body);
+        self.took_parcel();
+        out.set_more(head.flags & frame::MORE != 0);
+        head.of_parcel(out.len())
+    }
+
+    /// A parcel was read: gives credit if that is due, and looks for the next one.
+    #[inline]
+    fn took_parcel(&mut self) {
+        if self.extra.wrapping_sub(self.extra_told).cast_signed() >= CREDIT_EXTRA as i64 {
+            self.credit();
+        }
+        // SAFETY: up to `stop` all is published.
+        unsafe { parcel::prefetch(self.position.at, self.stop.addr() - self.position.at.addr()) };
+    }
+
     #[inline(never)]
     fn read_into_slow(&mut self, out: &mut [u8]) -> Option<Head> {
         let (head, mut body) = self.find()?;
+        if head.is_parcel() {
+            let mut message = Message::new();
+            let head = self.take_parcel(head, body, &mut message);
+            let n = head.len.min(out.len());
+            out[..n].copy_from_slice(&message.as_slice()[..n]);
+            return Some(head);
+        }
         let n = head.len.min(out.len());
         // SAFETY: the whole frame is published.
         unsafe { body.copy(&mut out[..n]) };
@@ -332,7 +431,7 @@ impl FrameReader {
     /// reference is taken over, not copied.
     #[inline]
     pub(crate) fn read_message(&mut self, out: &mut Message) -> Option<Head> {
-        let Some((head, body)) = self.together() else { return self.read_message_slow(out) };
+        let Some((head, body)) = self.plain() else { return self.read_message_slow(out) };
         // SAFETY: the body's bytes are published and lie together.
         out.assign(unsafe { std::slice::from_raw_parts(body, head.len) });
         out.set_more(head.flags & frame::MORE != 0);
@@ -343,6 +442,9 @@ impl FrameReader {
     #[inline(never)]
     fn read_message_slow(&mut self, out: &mut Message) -> Option<Head> {
         let (head, mut body) = self.find()?;
+        if head.is_parcel() {
+            return Some(self.take_parcel(head, body, out));
+        }
         // SAFETY: the whole frame is published.
         let together = head.len > 0 && unsafe { body.run(head.len as u64) } == head.len;
         // SAFETY: a valid node.
@@ -357,15 +459,17 @@ impl FrameReader {
         }
         out.set_more(head.flags & frame::MORE != 0);
         self.consume(head, body);
-        let visible = chain::bytes_ahead(self.tail, self.bytes());
-        // SAFETY: `visible` bytes are published behind the position, which is in that node.
-        unsafe { Node::prefetch_behind(self.position.node, visible) };
         Some(head)
     }
 
     /// The next frame without consuming it: its head and its body in two slices.
     pub(crate) fn peek(&mut self) -> Option<(Head, &[u8], &[u8])> {
         let (head, mut body) = self.find()?;
+        if head.is_parcel() {
+            // SAFETY: published, and not taken out while `self` is borrowed.
+            let bytes = unsafe { Message::packed_body(body.at) };
+            return Some((head.of_parcel(bytes.len()), bytes, &[]));
+        }
         let (mut slices, mut count) = ([&[][..]; 2], 0);
         let mut again = body;
         let note = |piece| {
@@ -389,11 +493,14 @@ impl FrameReader {
     /// Drops the next frame.
     #[inline]
     pub(crate) fn skip(&mut self) -> Option<Head> {
-        if let Some((head, _)) = self.together() {
+        if let Some((head, _)) = self.plain() {
             self.consume_together(head);
             return Some(head);
         }
         let (head, mut body) = self.find()?;
+        if head.is_parcel() {
+            return Some(self.take_parcel(head, body, &mut Message::new()));
+        }
         // SAFETY: the whole frame is published.
         unsafe { body.skip(head.len as u64) };
         self.consume(head, body);
@@ -403,7 +510,8 @@ impl FrameReader {
     /// Messages and bytes of frames read so far.
     pub(crate) fn read(&self) -> (u64, u64) {
         let (messages, bytes) = chain::start();
-        (self.messages.wrapping_sub(messages), self.bytes().wrapping_sub(bytes))
+        let all = self.bytes().wrapping_add(self.extra);
+        (self.messages.wrapping_sub(messages), all.wrapping_sub(bytes))
     }
 
     /// Messages that are published and not read.
@@ -411,5 +519,15 @@ impl FrameReader {
         // Acquire pairs with the Release in the producer's `publish`.
         self.tail = self.start.shared.tail.0.load(Ordering::Acquire);
         chain::messages_ahead(self.tail, self.messages)
+    }
+}
+
+impl Drop for FrameReader {
+    fn drop(&mut self) {
+        if self.parcels {
+            // What was not read, the last handle drops; from where on, these two say.
+            self.credit();
+            self.start.stop(self.position);
+        }
     }
 }

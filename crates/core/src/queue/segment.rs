@@ -13,8 +13,8 @@
 //! one frame body. `end` is null while the producer may still append to the node.
 
 use crate::message::{Message, blocks, copy_wide, copy_words, settle};
+use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicPtr, Ordering};
-use crate::sync::{UnsafeCell, prefetch};
 
 /// Size of a chain's first buffer: a chain over which little goes has no other.
 pub(super) const FIRST: usize = if cfg!(loom) { SMALL } else { 256 };
@@ -176,30 +176,6 @@ impl Node {
         // SAFETY: the caller's promise.
         let stays = !next.is_null() && unsafe { (*next).buffer } == this.buffer;
         (next, (!stays).then_some(this.buffer))
-    }
-
-    /// The body of an external node was read: if another one follows, it is on its way into the cache when its turn comes.
-    ///
-    /// # Safety
-    /// `node` is valid, and `visible` bytes behind it are published to the caller.
-    #[inline]
-    pub(super) unsafe fn prefetch_behind(node: *mut Node, visible: u64) {
-        // SAFETY: the caller's promise.
-        let node = unsafe { &*node };
-        if !node.external || visible == 0 {
-            return;
-        }
-        // SAFETY: bytes behind it are published, so the node that holds them is linked.
-        let header = unsafe { &*node.next.load(Ordering::Relaxed) };
-        let end = header.end.load(Ordering::Relaxed);
-        if !end.is_null() && visible > (end.addr() - header.start.addr()) as u64 {
-            // SAFETY: bytes behind that one are published, too.
-            let next = unsafe { &*header.next.load(Ordering::Relaxed) };
-            if next.external {
-                Message::prefetch_body(next.start);
-                prefetch(next.end.load(Ordering::Relaxed).wrapping_sub(1));
-            }
-        }
     }
 
     /// Takes the message of an external node, leaving an empty one.

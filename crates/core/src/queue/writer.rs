@@ -32,8 +32,10 @@ pub(crate) struct FrameWriter {
     beside: u64,
     /// `messages` that the consumer had given credit for when we last looked, in whole steps.
     credited: u64,
-    /// The credit as `has_unflushed` last saw it.
+    /// The credit as `is_ahead` last saw it, in bytes.
     seen: u64,
+    /// The chain has parcels.
+    parcels: bool,
     /// Owned bodies of at least this length travel by reference.
     by_reference: usize,
     /// Other bodies of at least this length are copied to a message first, which then travels by reference.
@@ -45,6 +47,7 @@ impl FrameWriter {
         let credited = end.messages;
         let seen = end.bytes();
         FrameWriter {
+            parcels: end.shared.kind.has_parcels(),
             end,
             limit: u64::MAX,
             step: 1,
@@ -119,7 +122,8 @@ impl FrameWriter {
     /// Messages and bytes of frames published so far.
     pub(crate) fn written(&self) -> (u64, u64) {
         let (messages, bytes) = chain::start();
-        (self.end.messages.wrapping_sub(messages), self.end.bytes().wrapping_sub(bytes))
+        let all = self.end.bytes().wrapping_add(self.end.extra);
+        (self.end.messages.wrapping_sub(messages), all.wrapping_sub(bytes))
     }
 
     /// Appends one frame with a copy of `body`; `flags` are `frame::MORE` and `frame::COMMAND`. Not visible before `publish`.
@@ -165,7 +169,7 @@ impl FrameWriter {
     fn append_long(&mut self, flags: u8, body: &[u8]) {
         let n = body.len();
         if n >= self.copy_by_reference {
-            return self.append_reference(flags, Message::from_slice(body));
+            return self.append_reference(flags, &mut Message::from_slice(body));
         }
         let mut header = [0; frame::MAX_HEADER];
         let header_len = frame::encode_header(flags, n as u64, &mut header);
@@ -207,24 +211,39 @@ impl FrameWriter {
         if body.len() < self.by_reference || !body.is_movable() {
             self.append(flags, body.as_slice());
         } else {
-            self.append_reference(flags, std::mem::take(body));
+            self.append_reference(flags, body);
         }
+    }
+
+    /// As `append_message`, for a large owned body between two sockets, which leaves `body` empty; else false.
+    #[inline(always)]
+    pub(crate) fn append_parcel(&mut self, flags: u8, body: &mut Message) -> bool {
+        let fits = self.parcels && body.len() >= self.by_reference && body.is_movable();
+        if fits {
+            self.end.append_parcel(flags, body);
+        }
+        fits
     }
 
     /// As `append_message`, for a body that is not copied, however short.
     #[cold]
     pub(crate) fn append_kept(&mut self, flags: u8, body: &mut Message) {
-        self.append_reference(flags, std::mem::take(body));
+        self.append_reference(flags, body);
     }
 
-    fn append_reference(&mut self, flags: u8, mut body: Message) {
+    /// Takes a body that is movable.
+    fn append_reference(&mut self, flags: u8, body: &mut Message) {
+        if self.parcels {
+            return self.end.append_parcel(flags, body);
+        }
+        let mut body = std::mem::take(body);
+        body.clear_properties();
         let mut header = [0; frame::MAX_HEADER];
         let header_len = frame::encode_header(flags, body.len() as u64, &mut header);
         if self.end.room() < header_len {
             self.end.grow(header_len);
         }
         self.put(&header[..header_len]);
-        body.clear_properties();
         let len = body.len();
         self.end.enter_external(body, len);
     }
@@ -287,17 +306,22 @@ impl FrameWriter {
         self.end.unconsumed()
     }
 
-    /// Whether there are so many bytes or more. Looks at the credit only where what it last saw does not tell: the consumer, which writes it
-    /// with every large body, keeps the cache line.
+    /// Whether there are so many bytes or more, bodies by reference included. Looks at the credit only where what it last saw does not
+    /// tell: the consumer, which writes it with every large body, keeps the cache line.
     #[inline]
-    pub(crate) fn has_unflushed(&mut self, bytes: u64) -> bool {
-        let written = self.end.bytes();
-        if chain::bytes_behind(self.seen, written) < bytes {
+    pub(crate) fn is_ahead(&mut self, bytes: u64) -> bool {
+        let written = self.end.bytes().wrapping_add(self.end.extra);
+        if written.wrapping_sub(self.seen) < bytes {
             return false;
         }
-        // Relaxed: only the number is wanted.
-        self.seen = self.end.shared.head.0.load(Ordering::Relaxed);
-        chain::bytes_behind(self.seen, written) >= bytes
+        let ahead = self.end.ahead();
+        self.seen = written.wrapping_sub(ahead);
+        ahead >= bytes
+    }
+
+    /// Bytes that are published and that the consumer has not given credit for, bodies by reference included. Only a number.
+    pub(crate) fn ahead(&self) -> u64 {
+        self.end.ahead()
     }
 
     /// What the consumer has given credit for in all: changes whenever it does.

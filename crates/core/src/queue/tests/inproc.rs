@@ -222,3 +222,57 @@ fn nothing_of_a_rolled_back_message_is_read() {
         assert_eq!(read(&mut reader), Some((0, vec![round as u8; 60])));
     }
 }
+
+#[test]
+fn bodies_by_reference_count_as_they_would_on_the_wire() {
+    let (mut writer, mut reader) = inproc();
+    let freed = AtomicUsize::new(0);
+    let mut all = 0;
+    for (round, len) in [INPROC_BY_REFERENCE, 100, 20_000, 255, 256, 9000].into_iter().enumerate() {
+        let bytes = body(len, 1);
+        writer.append(MORE, b"beside");
+        // However short, where it must not be copied.
+        writer.append_kept(0, &mut foreign(&bytes, &freed));
+        writer.publish();
+        all += (encoded(MORE, b"beside").len() + encoded(0, &bytes).len()) as u64;
+        assert_eq!(writer.written(), (round as u64 + 1, all));
+        assert!(writer.ahead() <= all && writer.is_ahead(writer.ahead()) && !writer.is_ahead(all + 1));
+    }
+    assert_eq!(writer.ahead(), all);
+    writer.append_kept(MORE, &mut foreign(&body(5000, 1), &freed));
+    writer.rollback();
+    assert_eq!((freed.load(Ordering::SeqCst), writer.ahead()), (1, all));
+    while let Some(head) = reader.head() {
+        assert_eq!(reader.skip(), Some(head));
+    }
+    assert_eq!((reader.read(), writer.written()), ((6, all), (6, all)));
+    assert!(!reader.ready());
+    assert_eq!((writer.ahead(), writer.is_ahead(1)), (0, false));
+}
+
+#[test]
+fn credit_for_bodies_by_reference_comes_by_their_bytes() {
+    let (mut writer, mut reader) = inproc();
+    let each = (9 + 20_000) as u64;
+    for _ in 0..100 {
+        writer.append_message(0, &mut Message::from_slice(&body(20_000, 1)));
+        writer.publish();
+    }
+    assert_eq!(writer.ahead(), 100 * each);
+    for read in 1..=40 {
+        assert!(reader.skip().is_some());
+        // Every fourth one makes 64 KiB full.
+        assert_eq!(writer.ahead(), (100 - read / 4 * 4) * each);
+    }
+}
+
+#[test]
+fn the_bit_of_a_parcel_means_nothing_in_what_came_from_the_network() {
+    let (mut filler, mut reader) = inbound();
+    let mut frame = encoded(0, &[7; 40]);
+    frame[0] |= 0x80;
+    filler.append(&frame);
+    assert!(filler.next_frame(None).is_err());
+    filler.append(&encoded(0, b"x"));
+    assert!(reader.read_message(&mut Message::new()).is_none());
+}
