@@ -11,7 +11,7 @@ const PACE_BYTES: u64 = 512 * 1024;
 /// How long it waits at most for a peer that takes nothing.
 pub(super) const PACE_TIME: Duration = Duration::from_millis(5);
 /// The same over inproc, for bodies of some length: more than this would be written and read outside of the caches.
-const INPROC_PACE_LEN: usize = 16 * 1024;
+const INPROC_PACE_LEN: usize = 8 * 1024;
 const INPROC_PACE_BYTES: u64 = 2 * 1024 * 1024;
 /// An inproc peer that has taken nothing for so long is not at work.
 const INPROC_PATIENCE_NS: u64 = 20_000;
