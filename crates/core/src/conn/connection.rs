@@ -12,7 +12,7 @@ use crate::options::Options;
 use crate::queue::{self, FrameReader, FrameWriter, LogReader, Slot};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
-use crate::sync::{Arc, Mutex, barrier_heavy, barrier_light, lock};
+use crate::sync::{Arc, Mutex, barrier_light, lock};
 use tautline_io::net::{Family, Stream};
 use tautline_io::reactor::{Interest, Token};
 use tautline_proto::{SocketType, command};
@@ -152,9 +152,9 @@ impl Connection {
         (connection, pipe)
     }
 
-    /// Driver: a session begins. `news` tells the owner; it is pushed before anything can be read. Then flushes what is queued.
-    /// The caller adds the connection to the read set afterwards.
-    pub(crate) fn open(self: &Arc<Self>, number: u32, session: Session, news: News) {
+    /// Driver: a session begins. `news` tells the owner; it is pushed before anything can be read. Then flushes what is queued;
+    /// true: all of it is written, so the caller lets go of the connection. It adds it to the read set in any case.
+    pub(crate) fn open(self: &Arc<Self>, number: u32, session: Session, news: News) -> bool {
         let mut asked = Asked::default();
         self.shallow.store(session.stream.family() == Family::Unix, Relaxed);
         lock(&self.pump).open(
@@ -175,9 +175,7 @@ impl Connection {
         // Bytes that came behind the handshake may be all there is, so the owner is told in any case.
         self.took(number, took, asked, None);
         self.announce();
-        if self.pump_now() == Some(Flushed::Drained) {
-            self.let_go();
-        }
+        self.pump_now() == Some(Flushed::Drained)
     }
 
     /// Driver: the session has ended (after the connection was taken out of the read set).
@@ -217,7 +215,7 @@ impl Connection {
     /// The I/O thread has flushed a residual since the owner last asked. One load; clears the hint.
     #[inline]
     pub(crate) fn take_hint(&self) -> bool {
-        // Store (the queue's tail), then load: pairs with the heavy barrier in `let_go`.
+        // Store (the queue's tail), then load: pairs with the heavy barrier of whoever gives the hint and lets go.
         barrier_light();
         self.hint.load(Relaxed) && self.hint.swap(false, Relaxed)
     }
@@ -267,11 +265,9 @@ impl Connection {
         self.io.clone()
     }
 
-    /// I/O thread: nobody looks after this queue from now on but its owner, who looks at the clock with its next message. What the owner
-    /// has published and not looked at, because it could not see the hint yet, is written here.
-    pub(crate) fn let_go(self: &Arc<Self>) {
-        self.give_hint();
-        barrier_heavy();
+    /// I/O thread, which has given the hint to let go of this queue, and passed a heavy barrier since: from now on nobody looks after it but its
+    /// owner, with its next message. What the owner has published and not looked at, because it could not see the hint yet, is written here.
+    pub(crate) fn write_what_slipped(self: &Arc<Self>) {
         if self.has_pending() {
             self.pump_now();
         }

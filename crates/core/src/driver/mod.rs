@@ -41,7 +41,7 @@ use crate::conn::{Connection, Herd, SetKeeper, Summons, wakes};
 use crate::error::Error;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
-use crate::sync::{Arc, Mutex, lock};
+use crate::sync::{Arc, Mutex, barrier_heavy, lock};
 use residual::Residual;
 use ringer::Ringer;
 use std::os::fd::BorrowedFd;
@@ -123,6 +123,7 @@ impl Driver {
             sources: Vec::new(),
             vacant: Vec::new(),
             unswept: Work::new(),
+            let_go: Vec::new(),
             herds: Vec::new(),
             timers: Timers::default(),
             timer_keys: 0,
@@ -308,6 +309,8 @@ pub(crate) struct Turn {
     vacant: Vec<u32>,
     /// What the sweep has still to write.
     unswept: Work,
+    /// Connections that this thread lets go of at the end of its turn, all behind one barrier.
+    let_go: Vec<Arc<Connection>>,
     /// Herds that wait for their next round, and until when.
     herds: Vec<(Instant, Arc<Herd>)>,
     timers: Timers,
@@ -381,6 +384,23 @@ impl Turn {
         false
     }
 
+    /// Nobody looks after the connection's queue any more but its owner, who looks at the clock with its next message.
+    pub(crate) fn let_go(&mut self, connection: Arc<Connection>) {
+        connection.give_hint();
+        self.let_go.push(connection);
+    }
+
+    /// Looks once more at what it has let go of. A barrier takes longer than much of a handshake: all that were let go of in a turn share one.
+    fn look_back(&mut self) {
+        if self.let_go.is_empty() {
+            return;
+        }
+        barrier_heavy();
+        for connection in self.let_go.drain(..) {
+            connection.write_what_slipped();
+        }
+    }
+
     /// Calls `source.timer` after this time; returns the timer's key.
     pub(crate) fn after<S: Source + 'static>(&mut self, delay: Duration, source: &Arc<S>) -> u64 {
         let weak: Weak<S> = Arc::downgrade(source);
@@ -429,6 +449,7 @@ impl Turn {
             self.run_herds();
             self.run_tasks();
             self.run_timers();
+            self.look_back();
             sweep = self.driver.sweep.run(&mut self.unswept);
             wakes::run();
             if self.driver.stopping.load(Relaxed)

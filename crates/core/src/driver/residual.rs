@@ -138,6 +138,7 @@ impl Residual {
         let now = clock::ticks();
         let gone = clock::nanos_to_ticks(GONE_NS);
         let mut found = Found::default();
+        let mut let_go = Vec::new();
         round.retain_mut(|watched| {
             let connection = &watched.connection;
             let (worked_at, foreseen) = connection.worked_at();
@@ -162,20 +163,23 @@ impl Residual {
             if !blocked && watched.idle < IDLE_ROUNDS {
                 return true;
             }
-            // Let go, unless a message has slipped in: pairs with the fence in `Connection::watch_residual` and the light
-            // barrier in `take_hint`.
             connection.give_hint();
             connection.residual_armed.store(false, SeqCst);
-            if blocked {
-                return false;
+            if !blocked {
+                let_go.push(connection.clone());
             }
-            barrier_heavy();
-            let slipped = !connection.swept.is_set()
-                && connection.has_pending()
-                && !connection.residual_armed.swap(true, SeqCst);
-            watched.idle = 0;
-            slipped
+            false
         });
+        if !let_go.is_empty() {
+            // Pairs with the fence in `Connection::watch_residual` and the light barrier in `take_hint`. One for all, as it takes its time.
+            barrier_heavy();
+        }
+        let slipped = let_go.into_iter().filter(|connection| {
+            !connection.swept.is_set()
+                && connection.has_pending()
+                && !connection.residual_armed.swap(true, SeqCst)
+        });
+        round.extend(slipped.map(|connection| Watched { connection, idle: 0 }));
         let mut state = lock(&self.state);
         state.watched.append(&mut round);
         state.running = !state.watched.is_empty();

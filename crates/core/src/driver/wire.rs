@@ -331,7 +331,9 @@ impl Wire {
         self.site().set_carrier(&connection, Some(self));
         let stage = stage.map(|stage| Arc::new(Mutex::new(stage)));
         let session = Session { stream: self.stream.clone(), registration, stage, inbound, leftover };
-        connection.open(number, session, news);
+        if connection.open(number, session, news) {
+            turn.let_go(connection.clone());
+        }
         let given_up = matches!(&self.origin, Origin::Dialed(dialer) if dialer.is_lingering());
         if self.site().is_closed() || given_up {
             lock(&self.state).lingering = true;
@@ -551,7 +553,7 @@ impl Source for Wire {
                 }
                 // Also at the end: somebody may have waited to write.
                 if connection.pump_writable() == Some(Flushed::Drained) {
-                    connection.let_go();
+                    turn.let_go(connection);
                 }
             }
             // A hang-up: the holder of the baton finds it behind the data that is still there.
