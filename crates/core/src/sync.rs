@@ -28,7 +28,7 @@ mod imp {
         }
     }
 
-    pub(crate) use tautline_io::cpu::{prefetch, prefetch_to_write};
+    pub(crate) use tautline_io::cpu::{prefetch, prefetch_to_write, thread_number};
     pub(crate) use tautline_io::thread::at_end;
 
     /// The cheap half of an asymmetric store-load fence; pairs with [`barrier_heavy`].

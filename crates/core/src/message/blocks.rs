@@ -15,6 +15,8 @@
 
 #[cfg(not(loom))]
 mod cache;
+#[cfg(not(loom))]
+mod near;
 mod ring;
 
 use std::alloc::Layout;

@@ -1,5 +1,6 @@
 //! The free blocks: a few of each size with every thread, the others in the depot.
 
+use super::near;
 use super::ring::Ring;
 use super::{CLASSES, class_size, layout};
 use crate::sync::{at_end, prefetch_to_write};
@@ -239,6 +240,7 @@ impl Cache {
         if self.age.get() == Age::New {
             self.age.set(if at_end(give_back) { Age::InUse } else { Age::Over });
             if self.age.get() == Age::InUse {
+                near::claim();
                 for (class, stack) in self.stacks.iter().enumerate() {
                     stack.most.set(kept(class) as u32);
                 }
@@ -252,6 +254,11 @@ impl Cache {
 fn give_back() {
     CACHE.with(|cache| {
         cache.age.set(Age::Over);
+        near::give_up(|class, block| {
+            if let Some(stack) = cache.stacks.get(class) {
+                stack.push_with_room(class, block, &DEPOTS);
+            }
+        });
         for (class, stack) in cache.stacks.iter().enumerate() {
             stack.most.set(0);
             stack.give_all(class, &DEPOTS);
@@ -267,6 +274,9 @@ thread_local! {
 /// A free block of a class, if there is such a class, and one for this thread.
 #[inline(always)]
 pub(super) fn take(class: usize) -> Option<NonNull<u8>> {
+    if let Some(block) = near::take(class) {
+        return Some(block);
+    }
     let taken = CACHE.with(|cache| {
         let stack = cache.stacks.get(class)?;
         let block = stack.pop();
@@ -293,7 +303,8 @@ fn take_from_depot(class: usize) -> Option<NonNull<u8>> {
 /// Takes a free block of a class; false if there is no such class, and while the thread ends.
 #[inline(always)]
 pub(super) fn give(class: usize, block: *mut u8) -> bool {
-    CACHE.with(|cache| cache.stacks.get(class).is_some_and(|stack| stack.push(block)))
+    near::give(class, block)
+        || CACHE.with(|cache| cache.stacks.get(class).is_some_and(|stack| stack.push(block)))
         || give_to_depot(class, block)
 }
 
