@@ -33,8 +33,9 @@ static void *listen_to_events(void *pair)
         uint16_t event = 0;
         if (zmq_msg_size(&part) >= sizeof event)
             memcpy(&event, zmq_msg_data(&part), sizeof event);
-        while (zmq_msg_more(&part))
-            zmq_msg_recv(&part, pair, 0);
+        /* The context may end between two parts. */
+        while (zmq_msg_more(&part) && zmq_msg_recv(&part, pair, 0) >= 0) {
+        }
         if (event == ZMQ_EVENT_MONITOR_STOPPED)
             break;
     }
