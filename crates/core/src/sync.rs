@@ -28,7 +28,7 @@ mod imp {
         }
     }
 
-    pub(crate) use tautline_io::cpu::{prefetch, prefetch_to_write, thread_number};
+    pub(crate) use tautline_io::cpu::{prefetch, prefetch_to_write, thread_pointer};
     pub(crate) use tautline_io::thread::at_end;
 
     /// The cheap half of an asymmetric store-load fence; pairs with [`barrier_heavy`].
@@ -48,6 +48,7 @@ mod imp {
     pub(crate) use loom::cell::UnsafeCell;
     pub(crate) use loom::sync::atomic;
     pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
+    pub(crate) use tautline_io::cpu::thread_pointer;
 
     pub(crate) fn barrier_light() {
         atomic::fence(atomic::Ordering::SeqCst);

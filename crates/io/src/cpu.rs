@@ -1,4 +1,4 @@
-//! Hints to the processor, and what it knows.
+//! Hints to the processor, and the thread that it runs.
 
 /// Asks for the cache line at this address, whatever the address is: nothing is read, and nothing but time depends on it.
 #[inline(always)]
@@ -34,46 +34,50 @@ pub fn prefetch_to_write<T>(at: *const T) {
     let _ = at;
 }
 
-/// A number that no other running thread of the process has, never 0, where one instruction tells it; elsewhere 0. It is where the system
-/// keeps what is thread-local, and falls to another thread when this one is gone.
+/// The thread pointer: an address that no other running thread of the process has. It falls to another thread when this one is gone. One
+/// instruction; where there is none for it, the address of something thread-local.
 #[inline(always)]
-pub fn thread_number() -> usize {
+pub fn thread_pointer() -> usize {
     #[cfg(all(target_arch = "x86_64", any(target_os = "linux", target_os = "android"), not(miri)))]
     {
-        let number: usize;
+        let pointer: usize;
         // SAFETY: by the ABI of thread-local storage the word at this address is there, and holds its own address.
         unsafe {
-            std::arch::asm!("mov {0}, qword ptr fs:[0]", out(reg) number, options(nostack, preserves_flags, readonly));
+            std::arch::asm!("mov {0}, qword ptr fs:[0]", out(reg) pointer, options(nostack, preserves_flags, readonly));
         }
-        number
+        pointer
     }
     #[cfg(all(target_arch = "aarch64", any(target_os = "linux", target_os = "android"), not(miri)))]
     {
-        let number: usize;
+        let pointer: usize;
         // SAFETY: a register that every program may read.
         unsafe {
-            std::arch::asm!("mrs {0}, tpidr_el0", out(reg) number, options(nostack, preserves_flags, nomem));
+            std::arch::asm!("mrs {0}, tpidr_el0", out(reg) pointer, options(nostack, preserves_flags, nomem));
         }
-        number
+        pointer
     }
     #[cfg(not(all(
         any(target_arch = "x86_64", target_arch = "aarch64"),
         any(target_os = "linux", target_os = "android"),
         not(miri)
     )))]
-    0
+    {
+        thread_local! {
+            static HERE: std::cell::Cell<u8> = const { std::cell::Cell::new(0) };
+        }
+        HERE.with(|here| std::ptr::from_ref(here).addr())
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{prefetch, prefetch_to_write, thread_number};
+    use super::{prefetch, prefetch_to_write, thread_pointer};
 
     #[test]
-    fn threads_that_run_at_the_same_time_have_different_numbers() {
-        let mine = thread_number();
-        assert_eq!(thread_number(), mine);
-        let other = std::thread::spawn(thread_number).join().unwrap();
-        assert!(other != mine || mine == 0);
+    fn threads_that_run_at_the_same_time_have_different_pointers() {
+        let mine = thread_pointer();
+        assert_eq!(thread_pointer(), mine);
+        assert_ne!(std::thread::spawn(thread_pointer).join().unwrap(), mine);
     }
 
     #[test]

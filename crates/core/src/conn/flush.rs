@@ -7,6 +7,7 @@
 use super::bursts::Bursts;
 pub(crate) use super::bursts::Rest;
 use super::saturation::Saturation;
+use crate::sync::thread_pointer;
 use std::cell::Cell;
 use std::sync::OnceLock;
 
@@ -72,11 +73,6 @@ pub(super) fn spent() -> u64 {
     SPENT.get()
 }
 
-/// Tells threads apart: a socket may be handed from one to another, whose account is its own.
-fn this_thread() -> usize {
-    SPENT.with(|spent| std::ptr::from_ref(spent).addr())
-}
-
 /// What to do after a message was published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decision {
@@ -108,7 +104,8 @@ pub(crate) struct FlushRule {
     long_batch: bool,
     /// The message that is being written has not been looked at but for being a reply.
     unlearned: bool,
-    /// What the thread had spent in flushes at the end of the last one, and which thread that was.
+    /// What the thread had spent in flushes at the end of the last one, and which thread that was: a socket may be handed from one to another,
+    /// whose account is its own.
     spent: u64,
     thread: usize,
     bursts: Bursts,
@@ -215,7 +212,7 @@ impl FlushRule {
             self.gap
         } else {
             // With many peers the flushes of the others make each one's gap pass: half of the time must be left for messages.
-            let here = self.thread == this_thread();
+            let here = self.thread == thread_pointer();
             let others = if here { SPENT.get().saturating_sub(self.spent) } else { 0 };
             self.stream_gap().max(self.cost / 4).max(others.saturating_mul(2))
         };
@@ -268,7 +265,7 @@ impl FlushRule {
         self.took = if self.since >= 4 { took } else { 0 };
         self.spent = SPENT.get().wrapping_add(took);
         SPENT.set(self.spent);
-        self.thread = this_thread();
+        self.thread = thread_pointer();
         self.blocked = !drained;
         self.last = end;
         self.restart(1);
