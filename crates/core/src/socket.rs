@@ -496,6 +496,11 @@ impl Waiter for Waiting<'_> {
         self.socket.pipes.has_inproc()
     }
 
+    fn is_watched(&self) -> bool {
+        // Who makes room does so by a look.
+        if self.wanted.write { self.has_inproc() } else { self.socket.pipes.is_watched() }
+    }
+
     fn full_streams(&mut self) -> Vec<Arc<Stream>> {
         if self.wanted.write { self.socket.pipes.full_streams() } else { Vec::new() }
     }

@@ -39,6 +39,8 @@ pub(crate) trait Waiter {
     fn only_reads(&self) -> bool;
     /// Whether some of the peers are inproc: they announce what they do more cheaply than others, so that a sleep costs more.
     fn has_inproc(&self) -> bool;
+    /// Whether an inproc peer may wake it by a look alone, which costs the peer nothing and a sleep a heavy barrier.
+    fn is_watched(&self) -> bool;
     /// Streams to wait on for room to send; those of inproc peers are asked to wake the owner instead.
     fn full_streams(&mut self) -> Vec<Arc<Stream>>;
 }
@@ -170,7 +172,7 @@ fn wait_holding(
 
 /// Announces the sleep. False, with nothing announced, if there is no reason to sleep.
 fn park(waiters: &mut [&mut dyn Waiter]) -> bool {
-    let mut parked = waiters.iter().all(|waiter| match waiter.has_inproc() {
+    let mut parked = waiters.iter().all(|waiter| match waiter.is_watched() {
         true => waiter.inbox().prepare_park(),
         false => waiter.inbox().prepare_park_alone(),
     });

@@ -121,9 +121,7 @@ mod tests {
 
     impl Model {
         fn ring(&self) {
-            if self.receiver.parked_hint() {
-                self.receiver.nudge();
-            }
+            self.receiver.nudge();
         }
 
         fn publish(&self, message: u32, thought: Thought) {
@@ -165,7 +163,7 @@ mod tests {
         fn receive(&self, last: u32) {
             // A message that nobody wakes for is a deadlock here.
             while self.tail.load(Acquire) != last {
-                if self.receiver.prepare_park() {
+                if self.receiver.prepare_park_alone() {
                     if self.tail.load(Acquire) != last {
                         self.receiver.waker().sleep();
                     }

@@ -8,8 +8,8 @@ use std::sync::{OnceLock, Weak};
 use crate::message::Message;
 use crate::options::Options;
 use crate::queue::{self, FrameReader, FrameWriter, Slot};
-use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use crate::sync::atomic::{AtomicBool, AtomicU32};
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use crate::sync::atomic::{AtomicBool, AtomicU32, fence};
 use crate::sync::{Arc, Padded, barrier_light};
 
 use super::{News, PeerInfo, SocketInbox};
@@ -29,6 +29,8 @@ struct Side {
     wants_room: AtomicU32,
     /// It has no use for subscriptions.
     refuses_commands: AtomicBool,
+    /// It wakes the other side behind a full fence, and not with each message.
+    rings: AtomicBool,
     /// What serves this side, if it is not a socket.
     device: OnceLock<Weak<dyn Device>>,
 }
@@ -65,11 +67,9 @@ impl Doorbell {
         self.shared.sides.iter().any(|side| side.0.closed.load(Acquire))
     }
 
-    /// As `InprocEnd::notify`.
+    /// Something was published, by this thread or before a heavy barrier of it: wakes the other side's owner if that sleeps.
     pub(crate) fn ring(&self) {
-        if let Some(inbox) = self.shared.sides[1 - self.side].0.inbox.get()
-            && inbox.parked_hint()
-        {
+        if let Some(inbox) = self.shared.sides[1 - self.side].0.inbox.get() {
             inbox.nudge();
         }
     }
@@ -209,6 +209,24 @@ impl InprocEnd {
             Some(device) => device.serve(),
             None => inbox.nudge(),
         }
+    }
+
+    /// Owner: from the next message on it is not `notify` that wakes the other side, but `ring`.
+    pub(crate) fn use_ring(&self) {
+        // Release: who sees this sees all that was published with `notify`.
+        self.mine().rings.store(true, Release);
+    }
+
+    /// Something was published since `use_ring`: wakes the other side's owner if that sleeps.
+    pub(crate) fn ring(&self) {
+        // Store (the queue's tail), then load: pairs with the fence of an owner that has found `rings`.
+        fence(SeqCst);
+        self.notify();
+    }
+
+    /// Whether the other side never wakes this one but behind a full fence: then a sleep need not be paid for by a heavy barrier.
+    pub(crate) fn is_rung(&self) -> bool {
+        self.theirs().rings.load(Acquire)
     }
 
     /// Tells the other side something.

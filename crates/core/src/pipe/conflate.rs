@@ -21,6 +21,7 @@ impl Pipe {
                     connection.watch_residual();
                 }
             }
+            Link::Inproc(_) if self.quiet => self.ring(),
             Link::Inproc(end) => end.notify(),
         }
     }

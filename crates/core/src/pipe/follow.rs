@@ -46,6 +46,7 @@ impl Pipe {
     /// An inproc peer is not woken with each message from now on: `Summons` does it.
     pub(crate) fn keep_quiet(&mut self) -> Option<Doorbell> {
         let Link::Inproc(end) = &self.link else { return None };
+        end.use_ring();
         let bell = (!std::mem::replace(&mut self.quiet, true)).then(|| end.doorbell());
         self.leave();
         bell
@@ -54,7 +55,7 @@ impl Pipe {
     /// Wakes an inproc peer that `send` has not woken.
     pub(super) fn ring(&self) {
         if let (Link::Inproc(end), true) = (&self.link, self.quiet) {
-            end.notify();
+            end.ring();
         }
     }
 

@@ -5,6 +5,7 @@ use super::cork::Cork;
 use super::names::{self, Found, Key, Names};
 use super::straight::Straight;
 use super::{Part, Pipe, PipeId, Received, Target, Traffic};
+use crate::conn::inproc::InprocEnd;
 use crate::conn::{IoSide, crowd};
 use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
@@ -348,6 +349,13 @@ impl Pipes {
     /// Whether a pipe is inproc.
     pub(crate) fn has_inproc(&self) -> bool {
         self.inproc > 0
+    }
+
+    /// Whether some inproc peer may wake this socket by a look alone, for which a sleep must be announced with the heavy barrier. Not
+    /// so if all of them are publishers with other receivers, too, who ring.
+    pub(crate) fn is_watched(&self) -> bool {
+        let rung = |pipe: &Pipe| pipe.inproc_end().is_none_or(InprocEnd::is_rung);
+        self.inproc > 0 && (self.slots.len() > FEW || !self.slots.iter().flatten().all(rung))
     }
 
     /// Whether a message was refused only because it was one too many in a burst. Tells it once.

@@ -8,6 +8,8 @@
 //! producer: publish to an inproc chain;  parked_hint()  [light barrier; parked or exposed?] -> nudge()
 //! ```
 //!
+//! An owner whose inproc producers all call `nudge` itself, which has a full fence, parks by `prepare_park_alone`.
+//!
 //! No wake-up is lost: of the two stores (`parked` here, `pending` or a chain's tail there) and the two loads that follow them behind
 //! a barrier, at least one load sees the other side's store. The light barrier of `parked_hint` costs nothing on the sending path
 //! because `prepare_park` pays for both with the heavy one.
@@ -142,7 +144,8 @@ impl<T, W: Unpark> Inbox<T, W> {
         self.prepare(barrier_heavy)
     }
 
-    /// As `prepare_park`, for an owner without inproc chains: nobody asks `parked_hint`, so no other thread need be disturbed.
+    /// As `prepare_park`, for an owner without inproc chains, or who is rung for them: nobody asks `parked_hint`, so no other thread need
+    /// be disturbed.
     pub(crate) fn prepare_park_alone(&self) -> bool {
         // Pairs with the fences in `push` and `nudge`.
         self.prepare(|| fence(Ordering::SeqCst))

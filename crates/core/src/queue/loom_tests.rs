@@ -389,6 +389,46 @@ fn loom_a_sleeping_owner_hears_of_inproc_messages() {
     });
 }
 
+/// The first message is announced by a look, and the others behind a full fence, from when the owner is told.
+#[test]
+fn loom_an_owner_that_is_rung_sleeps_without_the_heavy_barrier() {
+    model(3, || {
+        let inbox = Arc::new(Inbox::<(), _>::new(Bell::new()));
+        let rings = Arc::new(loom::sync::atomic::AtomicBool::new(false));
+        let (mut writer, mut reader) = inproc();
+        let sender = thread::spawn({
+            let (inbox, rings) = (inbox.clone(), rings.clone());
+            move || {
+                for n in 0..3 {
+                    writer.append(0, &[n]);
+                    writer.publish();
+                    if n > 0 {
+                        inbox.nudge();
+                    } else if inbox.parked_hint() {
+                        inbox.nudge();
+                    }
+                    rings.store(true, Ordering::Release);
+                }
+            }
+        });
+        let mut received = 0;
+        while received < 3 {
+            if reader.skip().is_some() {
+                received += 1;
+                continue;
+            }
+            let rung = rings.load(Ordering::Acquire);
+            if if rung { inbox.prepare_park_alone() } else { inbox.prepare_park() } {
+                if !reader.ready() {
+                    inbox.waker().wait();
+                }
+                inbox.finish_park();
+            }
+        }
+        sender.join().unwrap();
+    });
+}
+
 /// Takes what is pending, checks that it goes on with message `*next`, and counts; `lost`: only a part of it, then the connection is lost.
 fn drain_log(reader: &mut LogReader, next: &mut u8, lost: &mut bool) {
     let mut out = Vec::new();

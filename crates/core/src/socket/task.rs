@@ -123,8 +123,8 @@ impl Socket {
             // Asks inproc peers to tell of room; before the barrier in `prepare_park`.
             self.pipes.full_streams();
         }
-        let parked =
-            if self.pipes.has_inproc() { self.inbox.prepare_park() } else { self.inbox.prepare_park_alone() };
+        let watched = if wanted.write { self.pipes.has_inproc() } else { self.pipes.is_watched() };
+        let parked = if watched { self.inbox.prepare_park() } else { self.inbox.prepare_park_alone() };
         // What inproc peers did before they could see that we rest.
         if !parked || self.is_there(wanted) {
             self.wake_up();

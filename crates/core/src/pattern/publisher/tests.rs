@@ -1,7 +1,9 @@
+use crate::conn::testbed::Asked;
 use crate::error::Error;
 use crate::message::Message;
 use crate::pattern::testbed::{Bed, Parts, parts};
 use crate::pipe::{Part, PipeId, Target};
+use crate::sync::Arc;
 use tautline_proto::{SocketType, command};
 
 /// All that can be received, each message one part long.
@@ -426,4 +428,20 @@ fn who_gets_everything_alone_does_so_until_something_changes() {
     bed.peer_subscribes(ids[0], b"", true);
     assert_eq!(receivers(&mut bed, ids, b"a"), [true, true]);
     assert_eq!(receivers(&mut bed, ids, b"a"), [true, true]);
+}
+
+#[test]
+fn several_inproc_subscribers_are_rung_and_told_so_and_a_single_one_is_looked_at() {
+    let mut bed = Bed::new(SocketType::Pub);
+    let rung = |bed: &mut Bed, id| bed.peer(id).inproc_end().unwrap().is_rung();
+    let ids = [bed.join(), bed.join()];
+    assert!(ids.iter().all(|&id| !rung(&mut bed, id)), "nothing wakes them here but their own look");
+    bed.pipes.io = Some(Arc::new(Asked::default()));
+    let third = bed.join();
+    assert!([ids[0], ids[1], third].iter().all(|&id| rung(&mut bed, id)));
+    assert!(bed.pipes.is_watched(), "subscribers wake a publisher by a look");
+    for id in [ids[0], ids[1], third] {
+        bed.leave(id);
+    }
+    assert!(!bed.pipes.is_watched(), "nobody is left who could");
 }
