@@ -14,4 +14,4 @@ ${CC:-cc} "${flags[@]}" -I"$include" -o "$out/zmq-bench" \
 ${CC:-cc} "${flags[@]}" -o "$out/calibrate" "$here"/calibrate.c
 
 ${CC:-cc} "${flags[@]}" -DWITHOUT_ZMQ -o "$out/raw-bench" \
-    "$here"/raw{,_calls,_stream,_memory,_round_trip,_latency,_oversubscribed,_crowd}.c "$here"/{crowd,pairs,common}.c
+    "$here"/raw{,_calls,_stream,_memory,_fan_out,_round_trip,_latency,_oversubscribed,_crowd}.c "$here"/{crowd,pairs,common}.c

@@ -72,6 +72,9 @@ for mode in copied objects; do
         raw $mode $pattern ipc '"corrupted":0' --two-processes
     done
 done
+raw stream fan_out tcp '"corrupted":0' --subscribers 3
+raw copied fan_out inproc '"corrupted":0' --subscribers 3
+raw copied crowd_route ipc '"corrupted":0' --millis 200 --connections 200
 raw stream latency tcp '"corrupted":0' --millis 100 --rate 10000
 raw blocking latency ipc '"corrupted":0' --millis 100 --rate 1000 --burst 10
 echo "peers: $passed passed, $failed failed, 0 skipped"

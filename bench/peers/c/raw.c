@@ -4,11 +4,12 @@
  *
  *   stream     push_pull, router_router: bodies one after the other in writes of up to 64 KiB; tcp and ipc (a Unix stream), and for
  *              push_pull over inproc a copy of each body within one thread. req_rep: both ends spin on non-blocking reads. latency: the
- *              receiver does (raw_latency.c). crowd_publish, crowd_route: raw_crowd.c
+ *              receiver does (raw_latency.c). fan_out: raw_fan_out.c. crowd_publish, crowd_route: raw_crowd.c
  *   copied     push_pull as stream, but each body is copied out of the sender's memory into a frame and out of it into the
  *              receiver's, by one function call at either end: what an interface with a call for each message has to do at least.
  *              inproc: into a ring in memory, where the other thread sees it when the call returns. router_router: one call more at either
- *              end, which looks the receiver's name up, and hands the sender's out
+ *              end, which looks the receiver's name up, and hands the sender's out. fan_out, inproc: one such ring, out of which each
+ *              receiver copies. crowd_route: each name is looked up among those of the crowd
  *   objects    the same with memory of its own for each body (no name), allocated and freed at either end: what an interface of
  *              message objects has to do at least
  *   pipe       push_pull through a pipe, for ipc
@@ -36,7 +37,7 @@ enum mode mode = STREAM;
 const char *transport = "";
 size_t size;
 uint64_t count, corrupted;
-int millis, connections, pairs = 1, busy, rate, burst = 1, spinning, copied, named, near_end, far_end;
+int millis, connections, subscribers = 1, pairs = 1, busy, rate, burst = 1, spinning, copied, named, near_end, far_end;
 
 static const char *const modes[] = {"stream", "copied", "objects", "pipe", "blocking", "handover", "untouched", "malloc"};
 static const char *pattern = "";
@@ -47,8 +48,8 @@ static const struct {
     const char *name;
     int *value;
 } numbers[] = {
-    {"--millis", &millis}, {"--connections", &connections}, {"--pairs", &pairs}, {"--busy", &busy},
-    {"--rate", &rate}, {"--burst", &burst}, {"--timeout", &timeout_s},
+    {"--millis", &millis}, {"--connections", &connections}, {"--subscribers", &subscribers}, {"--pairs", &pairs},
+    {"--busy", &busy}, {"--rate", &rate}, {"--burst", &burst}, {"--timeout", &timeout_s},
 };
 
 static void end_with(const char *what, const char *kind)
@@ -280,6 +281,8 @@ int main(int argc, char **argv)
         one_way(router);
     } else if (two_processes) {
         unsupported();
+    } else if (strcmp(pattern, "fan_out") == 0 && count > 1 && subscribers > 0 && (mode == STREAM || mode == COPIED)) {
+        fan_out();
     } else if (strcmp(pattern, "req_rep") == 0 && count > 1 && awake_or_asleep) {
         spinning = mode == STREAM;
         round_trips();
@@ -288,7 +291,7 @@ int main(int argc, char **argv)
         latency();
     } else if (strcmp(pattern, "oversubscribed") == 0 && mode == BLOCKING) {
         oversubscribed();
-    } else if (strcmp(pattern, "crowd_route") == 0 && connections > 0 && millis > 0 && mode == STREAM) {
+    } else if (strcmp(pattern, "crowd_route") == 0 && connections > 0 && millis > 0 && (mode == STREAM || mode == COPIED)) {
         crowd_of_dealers();
     } else if (strcmp(pattern, "crowd_publish") == 0 && connections > 0 && millis > 0 && mode == STREAM) {
         crowd_of_subscribers();

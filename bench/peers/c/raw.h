@@ -14,7 +14,7 @@ extern enum mode mode;
 extern const char *transport;
 extern size_t size;
 extern uint64_t count, corrupted;
-extern int millis, connections, pairs, busy, rate, burst;
+extern int millis, connections, subscribers, pairs, busy, rate, burst;
 extern int spinning; /* reads that find nothing */
 extern int copied;   /* COPIED or OBJECTS */
 extern int named;    /* as ROUTERs have it, a call with the name of the other end goes before each body */
@@ -49,11 +49,16 @@ void name_ends(const char *receiver, const char *sender);
 void put_name(const char *name, size_t length);
 /* Whom the next body comes from; returns the name's length. */
 size_t take_name(char *name, size_t room);
-void ring_open(uint64_t ahead);
+/* Who is who in a crowd: by name the number. */
+void names_open(int crowd);
+int find_name(const unsigned char *name);
+void names_close(void);
+#define MOST_TAKERS 64
+void ring_open(uint64_t ahead, int receivers);
 void ring_close(void);
 void ring_send(const unsigned char *body, size_t length);
 size_t ring_name(char *name, size_t room);
-size_t ring_receive(unsigned char *body, size_t room);
+size_t ring_receive(int number, unsigned char *body, size_t room);
 
 /* Of a frame. */
 static inline size_t head_of(size_t length)
@@ -88,6 +93,9 @@ double stream(void);
 double copy(void);
 double copy_across(void);
 double hand_over(void);
+uint64_t ring_bodies(void);
+/* raw_fan_out.c */
+void fan_out(void);
 /* raw_round_trip.c */
 void *echo(void *unused);
 int trip(unsigned char *body, uint64_t sequence);

@@ -2,6 +2,7 @@
  * the compiler is to see through them no more than through a library's. */
 #include <sched.h>
 #include <stdatomic.h>
+#include "crowd.h"
 #include "raw.h"
 
 /* ---- frames, wherever they lie ---- */
@@ -62,7 +63,58 @@ size_t take_name(char *name, size_t room)
     return here.length;
 }
 
-/* ---- a ring of frames from one thread to another ---- */
+/* ---- the names of a crowd ---- */
+
+static struct member {
+    unsigned char name[CROWD_ID];
+    int number;
+} *members;
+static uint64_t places;
+
+/* Multiplied, and the upper bits: as good as a table of that size needs it. */
+static uint64_t place_of(const unsigned char *name)
+{
+    uint32_t number;
+
+    memcpy(&number, name + CROWD_ID - sizeof number, sizeof number);
+    return ((uint64_t) (number ^ name[0]) * 0x9e3779b97f4a7c15u) >> 32 & (places - 1);
+}
+
+void names_open(int crowd)
+{
+    unsigned char name[CROWD_ID];
+
+    for (places = 1; places < 2 * (uint64_t) crowd; places *= 2)
+        ;
+    members = calloc(places, sizeof *members);
+    if (members == NULL)
+        fail("calloc");
+    for (int i = 0; i < crowd; i++) {
+        crowd_id(name, (uint32_t) i);
+        uint64_t at = place_of(name);
+        while (members[at].name[0] != 0)
+            at = (at + 1) & (places - 1);
+        memcpy(members[at].name, name, sizeof name);
+        members[at].number = i;
+    }
+}
+
+int find_name(const unsigned char *name)
+{
+    for (uint64_t at = place_of(name); members[at].name[0] != 0; at = (at + 1) & (places - 1)) {
+        if (memcmp(members[at].name, name, CROWD_ID) == 0)
+            return members[at].number;
+    }
+    fail("nobody has that name");
+    return -1;
+}
+
+void names_close(void)
+{
+    free(members);
+}
+
+/* ---- a ring of frames from one thread to others ---- */
 
 /* Two things that double the rate of 64 bytes. The ring is longer than what is on its way: a line is dearer to write while the receiver's cache
  * still has it from the last time round. And a receiver that found nothing lets the sender get ahead for so many nanoseconds,
@@ -70,27 +122,33 @@ size_t take_name(char *name, size_t room)
 #define ROUND (4u << 20)
 #define AHEAD_NS 10000
 
-/* What the two write lies on lines of their own, and each looks at the other's only when it must. The counts are of messages; those taken are
+/* What each writes lies on lines of its own, and each looks at the others' only when it must. The counts are of messages; those taken are
  * told when they are half of what can be on its way. All frames are as long, so the ring ends where one does. */
 static struct ring {
     _Alignas(128) _Atomic uint64_t given;
     uint64_t taken_then;
     unsigned char *put_at;
-    _Alignas(128) _Atomic uint64_t told;
-    uint64_t taken, given_then;
-    unsigned char *take_at;
     _Alignas(128) unsigned char *frames, *end;
     uint64_t ahead; /* how many messages are on their way at most */
+    int takers;     /* each takes all of them */
 } ring;
+static struct taker {
+    _Alignas(128) _Atomic uint64_t told;
+    uint64_t taken, given_then;
+    unsigned char *at;
+} takers[MOST_TAKERS];
 
-void ring_open(uint64_t ahead)
+void ring_open(uint64_t ahead, int receivers)
 {
     size_t frame = head_of(size) + size, places = ROUND / frame > ahead ? ROUND / frame : ahead;
 
     ring.frames = calloc(places, frame);
     if (ring.frames == NULL)
         fail("calloc");
-    ring.put_at = ring.take_at = ring.frames;
+    ring.put_at = ring.frames;
+    ring.takers = receivers;
+    for (int i = 0; i < receivers; i++)
+        takers[i].at = ring.frames;
     ring.end = ring.frames + places * frame;
     ring.ahead = ahead;
 }
@@ -100,12 +158,24 @@ void ring_close(void)
     free(ring.frames);
 }
 
+/* What all have taken. */
+static uint64_t taken_by_all(void)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (int i = 0; i < ring.takers; i++) {
+        uint64_t told = atomic_load_explicit(&takers[i].told, memory_order_acquire);
+        least = told < least ? told : least;
+    }
+    return least;
+}
+
 void ring_send(const unsigned char *body, size_t length)
 {
     uint64_t at = atomic_load_explicit(&ring.given, memory_order_relaxed);
 
     if (at - ring.taken_then >= ring.ahead) {
-        while (at - (ring.taken_then = atomic_load_explicit(&ring.told, memory_order_acquire)) >= ring.ahead)
+        while (at - (ring.taken_then = taken_by_all()) >= ring.ahead)
             sched_yield();
     }
     put_copy(ring.put_at, body, length);
@@ -115,10 +185,10 @@ void ring_send(const unsigned char *body, size_t length)
     atomic_store_explicit(&ring.given, at + 1, memory_order_release);
 }
 
-static void await_message(void)
+static void await_message(struct taker *taker)
 {
-    if (ring.taken == ring.given_then) {
-        while (ring.taken == (ring.given_then = atomic_load_explicit(&ring.given, memory_order_acquire))) {
+    if (taker->taken == taker->given_then) {
+        while (taker->taken == (taker->given_then = atomic_load_explicit(&ring.given, memory_order_acquire))) {
             uint64_t end = now_ns() + AHEAD_NS;
             do
                 sched_yield();
@@ -129,18 +199,20 @@ static void await_message(void)
 
 size_t ring_name(char *name, size_t room)
 {
-    await_message();
+    await_message(&takers[0]);
     return take_name(name, room);
 }
 
-size_t ring_receive(unsigned char *body, size_t room)
+size_t ring_receive(int number, unsigned char *body, size_t room)
 {
-    await_message();
-    size_t length = take_copy(ring.take_at, body, room);
-    ring.take_at += head_of(length) + length;
-    if (ring.take_at == ring.end)
-        ring.take_at = ring.frames;
-    if (++ring.taken - atomic_load_explicit(&ring.told, memory_order_relaxed) >= ring.ahead / 2)
-        atomic_store_explicit(&ring.told, ring.taken, memory_order_release);
+    struct taker *taker = &takers[number];
+
+    await_message(taker);
+    size_t length = take_copy(taker->at, body, room);
+    taker->at += head_of(length) + length;
+    if (taker->at == ring.end)
+        taker->at = ring.frames;
+    if (++taker->taken - atomic_load_explicit(&taker->told, memory_order_relaxed) >= ring.ahead / 2)
+        atomic_store_explicit(&taker->told, taker->taken, memory_order_release);
     return length;
 }

@@ -2,6 +2,7 @@
  *
  *   publish   the same messages to each: formed once, written to one connection after the other, 64 KiB at a time
  *   in turn   one message to each connection in turn; what a connection has to get is written when 4 KiB of it lie there
+ *             copied: each by two calls, one that looks the connection's name up, and one that copies the message into its frame
  *   echo      one write for each message, and one read for its echo, by epoll; the other end answers message by message, too
  *
  * In the first two the other end is the same process as beside a library: it takes the frames apart and checks each message. */
@@ -147,20 +148,32 @@ static uint64_t publish(const int *ends, uint64_t end)
 static uint64_t in_turn(const int *ends, uint64_t end)
 {
     size_t frame = frame_length(), batch = IN_TURN / frame > 0 ? IN_TURN / frame : 1;
-    unsigned char *chunks = calloc((size_t) connections * batch, frame);
+    unsigned char *chunks = calloc((size_t) connections * batch, frame), *body = calloc(1, size), name[CROWD_ID];
     uint64_t sent = 0;
 
-    if (chunks == NULL)
+    if (chunks == NULL || body == NULL)
         fail("calloc");
+    names_open(connections);
     do {
         size_t place = (size_t) (sent++ % batch);
+        stamp(body, size, sent - 1);
         for (int i = 0; i < connections; i++) {
-            unsigned char *chunk = chunks + (size_t) i * batch * frame;
-            put_frame(chunk + place * frame, sent - 1);
+            int to = i;
+            if (copied) {
+                crowd_id(name, (uint32_t) i);
+                to = find_name(name);
+            }
+            unsigned char *chunk = chunks + (size_t) to * batch * frame;
+            if (copied)
+                put_copy(chunk + place * frame, body, size);
+            else
+                put_frame(chunk + place * frame, sent - 1);
             if (place + 1 == batch)
-                write_all(ends[i], chunk, batch * frame);
+                write_all(ends[to], chunk, batch * frame);
         }
     } while (now_ns() < end || sent % batch != 0);
+    names_close();
+    free(body);
     free(chunks);
     return sent;
 }

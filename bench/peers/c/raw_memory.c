@@ -38,6 +38,12 @@ static uint64_t under_way(size_t each, uint64_t most)
     return fit > most ? most : fit > 32 ? fit : 32;
 }
 
+/* The same, of frames in a ring. */
+uint64_t ring_bodies(void)
+{
+    return under_way(head_of(size) + size, BOTH_MARKS);
+}
+
 static void *copy_away(void *unused)
 {
     unsigned char *common = calloc(1, size);
@@ -64,7 +70,7 @@ double copy_across(void)
 
     if (common == NULL)
         fail("calloc");
-    ring_open(under_way(head_of(size) + size, BOTH_MARKS));
+    ring_open(ring_bodies(), 1);
     start_sender(copy_away);
     for (uint64_t i = 0; i < count; i++) {
         if (named) {
@@ -72,7 +78,7 @@ double copy_across(void)
             expect_sender(name, ring_name(name, sizeof name));
         }
         unsigned char *body = open_body(common);
-        size_t length = ring_receive(body, size);
+        size_t length = ring_receive(0, body, size);
         if (first == 0)
             first = now_ns();
         corrupted += !intact(body, length, size) || sequence_of(body) != i;
