@@ -4,7 +4,7 @@
 use super::pace::PACE_TIME;
 use super::{Incoming, Link, Outgoing, Part, Pipe, cork};
 use crate::conn::crowd;
-use crate::conn::flush::{Decision, FULL_BYTES, Rest};
+use crate::conn::flush::{Decision, FULL_BYTES, Rest, is_full_write};
 use crate::conn::{Connection, Flushed};
 use crate::sync::{Arc, lock};
 use tautline_io::clock;
@@ -140,7 +140,7 @@ impl Pipe {
             return;
         }
         if self.is_corked() {
-            if !self.has_full_write() {
+            if !self.has_full_write(len) {
                 self.leave();
                 return;
             }
@@ -181,9 +181,9 @@ impl Pipe {
         cork::holds(self.left_in.as_ref().map(|(_, left)| left))
     }
 
-    /// Whether what is queued is enough for a write of its own.
-    fn has_full_write(&self) -> bool {
-        matches!(&self.outgoing, Outgoing::Queue(writer) if writer.unflushed_bytes() >= FULL_BYTES)
+    /// Whether what is queued is enough for a write of its own, the last message being `len` bytes long.
+    fn has_full_write(&self, len: usize) -> bool {
+        matches!(&self.outgoing, Outgoing::Queue(writer) if is_full_write(writer.unflushed_bytes(), len))
     }
 
     /// Whether the peer waits for the message just sent: it had sent something, and nothing more than that.

@@ -15,7 +15,7 @@ fn the_first_message_of_a_lull_is_written_at_once() {
 }
 
 #[test]
-fn a_stream_waits_for_its_gap_or_for_64_kib() {
+fn a_stream_waits_for_its_gap_or_for_a_full_write() {
     let mut rule = FlushRule::default();
     let mut now = us(1000);
     rule.count();
@@ -31,6 +31,35 @@ fn a_stream_waits_for_its_gap_or_for_64_kib() {
     rule.flushed(now, now, true);
     rule.count();
     assert_eq!(rule.decide(now + us(9), 66, 64, false), Decision::Flush);
+}
+
+#[test]
+fn a_full_write_is_all_that_goes_into_one_segment() {
+    // With the header of each frame; 65,483 bytes are a segment over loopback.
+    for (len, messages) in
+        [(64, 989), (255, 254), (256, 246), (1024, 63), (8192, 7), (16_384, 3), (40_000, 1), (65_536, 1)]
+    {
+        let each = framed(len);
+        let full = (1..).find(|n| is_full_write(n * each, len)).unwrap();
+        assert_eq!(full, messages, "of {len} bytes");
+    }
+}
+
+#[test]
+fn the_next_look_of_a_stream_is_where_its_write_is_full() {
+    let mut rule = FlushRule::default();
+    (0..600).for_each(|_| assert!(rule.count() || rule.since < rule.next));
+    rule.flushed(us(1000), us(1020), true);
+    let mut pending = 0;
+    loop {
+        pending += framed(1024);
+        if rule.count()
+            && rule.decide(us(1020) + pending / framed(1024), pending, 1024, false) == Decision::Flush
+        {
+            break;
+        }
+    }
+    assert_eq!(pending, 63 * framed(1024));
 }
 
 #[test]
