@@ -31,7 +31,7 @@ pub(crate) use traffic::Traffic;
 
 use crate::conn::flush::FlushRule;
 use crate::conn::inproc::{InprocEnd, Offer};
-use crate::conn::{Connection, NewPipe, PeerInfo, SocketInbox};
+use crate::conn::{Connection, NewPipe, PeerInfo, SocketInbox, THROUGH_LEAST};
 use crate::message::{Message, Metadata};
 use crate::queue::{COPIED, FrameReader, FrameWriter, Progress, SHORT, Slot};
 use crate::sync::Arc;
@@ -43,8 +43,6 @@ use tautline_io::clock;
 use tautline_io::net::Stream;
 use tautline_proto::frame;
 
-/// Bodies in the caller's buffer from this length on are written from there, if nothing is queued.
-const THROUGH_BYTES: usize = 32 * 1024;
 /// Messages beyond the high-water mark within this time are a burst.
 const BURST_TIME_NS: u64 = 10_000_000;
 /// So long does an owner that sleeps until the kernel takes more count as at work: it writes by itself as soon as that is so.
@@ -236,7 +234,7 @@ impl Pipe {
     fn send_any(&mut self, part: &mut Part<'_>) {
         let flags = if part.more { frame::MORE } else { 0 };
         let len = part.bytes().len();
-        if len >= THROUGH_BYTES && flags == 0 && !self.in_message && self.writes_through(part) {
+        if len >= THROUGH_LEAST && flags == 0 && !self.in_message && self.writes_through(part) {
             return self.send_through(part);
         }
         match &mut self.outgoing {
@@ -265,7 +263,7 @@ impl Pipe {
         else {
             return false;
         };
-        connection.is_shallow()
+        connection.writes_through(part.bytes().len())
     }
 
     /// Forgets the appended parts of an unfinished message.

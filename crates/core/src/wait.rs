@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use crate::conn::SocketInbox;
 use crate::conn::reader::{ReadSet, Sleep};
+use crate::conn::room_fd;
 use crate::error::Error;
 use crate::sync::Arc;
 use std::io::ErrorKind;
@@ -195,7 +196,8 @@ fn sleep(
     let mut fds: Vec<PollFd> = raw.to_vec();
     // Keeps the streams' descriptors open while they are polled.
     let mut streams = full;
-    fds.extend(streams.iter().map(|stream| PollFd::new(stream.as_fd().as_raw_fd(), PollFd::OUT)));
+    fds.extend(streams.iter().map(|stream| room_fd(stream)));
+    let mut ready = false;
     for waiter in waiters.iter_mut() {
         fds.push(PollFd::new(waiter.inbox().waker().as_fd().as_raw_fd(), PollFd::IN));
         match waiter.read_set().map(|set| (set.sleep_on(), set.raw_fd())) {
@@ -204,10 +206,14 @@ fn sleep(
                 streams.push(stream);
             }
             Some((Sleep::Set, set)) => fds.push(PollFd::new(set, PollFd::IN)),
+            Some((Sleep::NotNow, _)) => ready = true,
             Some((Sleep::Nothing, _)) | None => {}
         }
     }
-    let patience = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    let patience = match ready {
+        true => Some(Duration::ZERO),
+        false => deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
+    };
     poll_for(&mut fds, patience)?;
     for waiter in waiters.iter() {
         waiter.inbox().waker().quieten();

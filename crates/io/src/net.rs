@@ -13,7 +13,10 @@ mod identity;
 mod listener;
 mod option;
 mod options;
+#[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "net/shared/none.rs")]
+mod shared;
 mod stream;
+mod transfer;
 mod unix_path;
 
 #[cfg_attr(any(target_os = "linux", target_os = "android"), path = "net/os/linux.rs")]

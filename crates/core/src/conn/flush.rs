@@ -227,7 +227,9 @@ impl FlushRule {
             let others = if here { SPENT.get().saturating_sub(self.spent) } else { 0 };
             self.stream_gap().max(self.cost / 4).max(others.saturating_mul(2))
         };
-        let gap = gap.max(times.floor);
+        // Or what a write costs, where that is known and less: in shared memory.
+        let floor = if self.cost == 0 { times.floor } else { times.floor.min(self.cost) };
+        let gap = gap.max(floor);
         elapsed >= if self.blocked { gap.max(times.blocked) } else { gap }
     }
 

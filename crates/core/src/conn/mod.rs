@@ -42,7 +42,7 @@ pub(crate) mod testbed;
 pub(crate) mod wakes;
 
 #[cfg(not(loom))]
-pub(crate) use connection::{Connection, Kind, Session};
+pub(crate) use connection::{Connection, Kind, Session, THROUGH_LEAST};
 #[cfg(not(loom))]
 pub(crate) use herd::Herd;
 #[cfg(not(loom))]
@@ -50,7 +50,7 @@ pub(crate) use link::{IoSide, Loss, NewPipe, News, PeerInfo, SetKeeper, SocketIn
 #[cfg(not(loom))]
 pub(crate) use pump::Flushed;
 #[cfg(not(loom))]
-pub(crate) use room::{patience_us, wait_for_room};
+pub(crate) use room::{patience_us, room_fd, wait_for_room};
 #[cfg(not(loom))]
 pub(crate) use summons::Summons;
 

@@ -198,6 +198,11 @@ impl Pump {
         }
     }
 
+    /// Whether what is written goes to shared memory.
+    pub(super) fn has_memory(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.room().1)
+    }
+
     /// The stream of the open session and the name of its registration.
     pub(super) fn stream(&self) -> Option<(&Arc<Stream>, Token)> {
         self.stream.as_ref().map(|stream| (stream, self.registration))

@@ -30,6 +30,19 @@ struct Member {
     /// Its registration listens to nothing. One that is muted has that only once it has come to matter: mostly the owner has made room
     /// before anybody waits.
     silent: bool,
+    /// There is something to read that its descriptor does not tell of, so it stands in the set as one that can be written, which it can.
+    eager: bool,
+}
+
+impl Member {
+    /// What it stands in the set for.
+    fn interest(&self) -> Interest {
+        match (self.silent, self.eager) {
+            (true, _) => Interest::NONE,
+            (false, true) => Interest::BOTH,
+            (false, false) => Interest::READ,
+        }
+    }
 }
 
 /// So many reads of an owner's own set its only connection apart: what it takes to do so, and to undo it, is little then.
@@ -108,6 +121,8 @@ pub(crate) enum Sleep {
     Stream(Arc<Stream>),
     /// Several: the set.
     Set,
+    /// Nothing: there is something to read now.
+    NotNow,
 }
 
 impl Surroundings for ReadSet {
@@ -170,9 +185,11 @@ impl ReadSet {
         let mut members = lock(&self.members);
         self.gather(&mut members);
         let index = members.vacant.last().copied().unwrap_or(members.slots.len());
-        self.reactor.add(stream.as_fd(), Token(index as u64), Interest::READ, Mode::Level)?;
-        connection.place.store(index, Relaxed);
-        let member = Some(Member { connection, stream, muted: false, silent: false });
+        let eager = !stream.listen();
+        let member = Member { connection, stream, muted: false, silent: false, eager };
+        self.reactor.add(member.stream.as_fd(), Token(index as u64), member.interest(), Mode::Level)?;
+        member.connection.place.store(index, Relaxed);
+        let member = Some(member);
         if index == members.slots.len() {
             if index == 0 {
                 // Most sockets have one.
@@ -234,9 +251,10 @@ impl ReadSet {
         if !std::mem::take(&mut members.apart) {
             return;
         }
-        let Some(Some(member)) = members.slots.first() else { return };
-        let interest = if member.silent { Interest::NONE } else { Interest::READ };
-        if let Err(error) = self.reactor.add(member.stream.as_fd(), Token(0), interest, Mode::Level) {
+        let Some(Some(member)) = members.slots.first_mut() else { return };
+        member.eager = !member.stream.listen();
+        if let Err(error) = self.reactor.add(member.stream.as_fd(), Token(0), member.interest(), Mode::Level)
+        {
             // As one that could not be added in the first place.
             member.connection.lose(error.raw_os_error().unwrap_or(0));
             self.drop_member(members, 0);
@@ -254,8 +272,7 @@ impl ReadSet {
         {
             member.muted = false;
             if std::mem::take(&mut member.silent) {
-                let token = Token(index as u64);
-                let _ = self.reactor.modify(member.stream.as_fd(), token, Interest::READ, Mode::Level);
+                self.rearm(member, index);
             }
             // What lies unpublished in user space raises no event of the kernel.
             self.read_member(&mut members, index, By::Any);
@@ -359,8 +376,7 @@ impl ReadSet {
         match members.slots[index].as_mut() {
             Some(member) if member.muted => {
                 if !std::mem::replace(&mut member.silent, true) {
-                    let token = Token(index as u64);
-                    let _ = self.reactor.modify(member.stream.as_fd(), token, Interest::NONE, Mode::Level);
+                    self.rearm(member, index);
                 }
                 false
             }
@@ -369,6 +385,7 @@ impl ReadSet {
     }
 
     fn read_member(&self, members: &mut Members, index: usize, by: By<'_>) -> bool {
+        let apart = members.apart;
         let Some(member) = members.slots[index].as_mut() else { return false };
         match member.connection.read(by) {
             std::ops::ControlFlow::Break(()) => {
@@ -380,10 +397,31 @@ impl ReadSet {
                 published
             }
             std::ops::ControlFlow::Continue(took) => {
+                if !apart && member.stream.reads_from_memory() {
+                    self.listen_on(member, index, took);
+                }
                 members.partly |= took == Took::Bytes { published: false };
                 took == Took::Bytes { published: true }
             }
         }
+    }
+
+    /// The member, which was read, goes on to stand in the set: its descriptor tells of what comes, or of what is there still.
+    fn listen_on(&self, member: &mut Member, index: usize, took: Took) {
+        let listens = match took {
+            // It was told of in vain: by a bell rung late, or the end.
+            Took::Nothing => member.stream.listen(),
+            _ => member.stream.listen_on(),
+        };
+        if listens == member.eager {
+            member.eager = !listens;
+            self.rearm(member, index);
+        }
+    }
+
+    fn rearm(&self, member: &Member, index: usize) {
+        let _ =
+            self.reactor.modify(member.stream.as_fd(), Token(index as u64), member.interest(), Mode::Level);
     }
 
     /// Holder, when `read_ready` has found nothing: whether another look may find something at once.
@@ -397,10 +435,14 @@ impl ReadSet {
         match (members.count, members.slots.first()) {
             (0, _) => Sleep::Nothing,
             (1, Some(Some(member))) if members.slots.len() == 1 => {
+                // One that stands in the set does already: to ask it again would take away the bell that the set is to tell of.
+                let listens = if members.apart { member.stream.listen() } else { !member.eager };
                 if member.muted {
                     Sleep::Nothing
-                } else {
+                } else if listens {
                     Sleep::Stream(member.stream.clone())
+                } else {
+                    Sleep::NotNow
                 }
             }
             _ => Sleep::Set,
@@ -409,7 +451,16 @@ impl ReadSet {
 
     /// Holder: the descriptor that is readable when `read_ready` would find something.
     pub(crate) fn fd_to_ask(&self) -> Option<RawFd> {
-        let members = lock(&self.members);
+        let mut members = lock(&self.members);
+        if members
+            .slots
+            .first()
+            .is_some_and(|member| member.as_ref().is_some_and(|member| member.stream.reads_from_memory()))
+        {
+            // Its descriptor alone does not tell.
+            self.gather(&mut members);
+            return (members.count > 0).then(|| self.raw_fd());
+        }
         match (members.count, members.slots.first()) {
             (0, _) => None,
             (1, Some(Some(member))) if members.slots.len() == 1 => {

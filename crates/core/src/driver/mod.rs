@@ -210,11 +210,19 @@ impl Driver {
 
     /// Reports, once, when the stream takes bytes again, or what else it waits for. False: the system would not have it.
     pub(crate) fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) -> bool {
-        let interest = Interest { writable: true, ..idle };
-        match self.reactor.modify(stream.as_fd(), registration, interest, Mode::OneShot) {
+        let (fd, readable) = stream.room();
+        if readable {
+            return self.report_once(fd, registration, Interest::READ)
+                && (idle == Interest::NONE || self.report_once(stream.as_fd(), registration, idle));
+        }
+        self.report_once(fd, registration, Interest { writable: true, ..idle })
+    }
+
+    fn report_once(&self, fd: BorrowedFd<'_>, registration: Token, interest: Interest) -> bool {
+        match self.reactor.modify(fd, registration, interest, Mode::OneShot) {
             // For the first time in this session, which goes on: its end would wait for the pump, under whose lock this is called.
             Err(error) if error.raw_os_error() == Some(errno::ENOENT) => {
-                self.reactor.add(stream.as_fd(), registration, interest, Mode::OneShot).is_ok()
+                self.reactor.add(fd, registration, interest, Mode::OneShot).is_ok()
             }
             changed => changed.is_ok(),
         }

@@ -433,6 +433,9 @@ impl Wire {
             }
         };
         turn.unregister(registration, self.stream.as_fd());
+        if let (room, true) = self.stream.room() {
+            turn.mute(room);
+        }
         if why == Loss::Closed {
             let _ = self.stream.shutdown(std::net::Shutdown::Write);
         } else {
@@ -543,7 +546,8 @@ impl Source for Wire {
                 }
                 self.drained(turn);
             }
-            Some(connection) if event.writable || event.ended => {
+            // Readable: a socket of its own tells of room in shared memory.
+            Some(connection) if event.writable || event.readable || event.ended => {
                 if event.ended {
                     self.site().set.take_rest(&connection);
                 } else if connection.idle_interest() != Interest::NONE {

@@ -1,6 +1,7 @@
 //! `ipc://`, zmq_ipc(7): Unix domain sockets.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use super::tcp::stream_options;
 use super::{Bound, Hop, Leftover, Route};
@@ -75,5 +76,20 @@ pub(super) fn admit(stream: &Stream, family: StreamFamily, options: &Options) ->
                 || uids.contains(&who.uid)
                 || gids.iter().any(|gid| *gid == who.gid || net::user_in_group(who.uid, *gid))
         });
+    share(stream, options);
     Some(wanted && stream.apply(&stream_options(options)).is_ok())
+}
+
+/// Bytes go through memory that both processes map, where both can and the kernel's buffers were not given a size.
+pub(super) fn share(stream: &Stream, options: &Options) {
+    if options.send_buffer.is_none() && options.receive_buffer.is_none() && !options.router_raw && is_wanted()
+    {
+        stream.share_memory();
+    }
+}
+
+/// `TAUT_IPC_MEMORY=0` in the environment: no memory is shared.
+fn is_wanted() -> bool {
+    static WANTED: OnceLock<bool> = OnceLock::new();
+    *WANTED.get_or_init(|| std::env::var_os("TAUT_IPC_MEMORY").is_none_or(|value| value != "0"))
 }

@@ -183,7 +183,9 @@ pub(crate) fn connect(
     source: Option<&SocketAddr>,
     options: &Options,
 ) -> std::io::Result<(Stream, bool)> {
-    Stream::connect(address, source, &tcp::stream_options(options))
+    let connected = Stream::connect(address, source, &tcp::stream_options(options))?;
+    ipc::share(&connected.0, options);
+    Ok(connected)
 }
 
 /// Whether a peer that has come may stay, by the socket's filters; sets the stream's options.

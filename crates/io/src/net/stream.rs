@@ -4,12 +4,15 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::address::{RawAddress, local_address, peer_address};
+use super::shared::Link;
+use super::transfer::{self, Sources, Targets};
 use super::{Address, Credentials, Family, StreamOptions, adopt, option, os};
 use crate::poll::{PollFd, poll};
-use crate::sys::{self, NO_SIGNAL, check, check_length, retry};
+use crate::sys::{self, check};
 
 pub use std::net::Shutdown;
 
@@ -19,11 +22,13 @@ pub use std::net::Shutdown;
 pub struct Stream {
     fd: OwnedFd,
     family: Family,
+    /// Memory shared with the other end.
+    link: OnceLock<Box<Link>>,
 }
 
 impl Stream {
     pub(super) fn new(fd: OwnedFd, family: Family) -> Self {
-        Stream { fd, family }
+        Stream { fd, family, link: OnceLock::new() }
     }
 
     /// Starts to connect, from `source` if given (its port may be 0). True if the connection stands already;
@@ -79,6 +84,48 @@ impl Stream {
         Ok((Stream::new(first, Family::Unix), Stream::new(second, Family::Unix)))
     }
 
+    /// Unix domain: lets the bytes take the way through memory that both ends map, if the other end can do that, too. To be called before
+    /// anything is written or read. Nothing to do elsewhere, or where the system has no such memory.
+    pub fn share_memory(&self) {
+        if self.family == Family::Unix
+            && let Some(link) = Link::new()
+        {
+            let _ = self.link.set(Box::new(link));
+        }
+    }
+
+    /// Whether what comes takes that way, so that to look for it takes no system call.
+    #[inline]
+    pub fn reads_from_memory(&self) -> bool {
+        self.link.get().is_some_and(|link| link.takes_from_memory())
+    }
+
+    /// To be called by the reader before it waits for the descriptor to become readable. False if there is something to read now, for which
+    /// the descriptor need not be.
+    pub fn listen(&self) -> bool {
+        self.link.get().is_none_or(|link| link.listen(self.as_fd()))
+    }
+
+    /// The same after a read by somebody who keeps listening.
+    pub fn listen_on(&self) -> bool {
+        self.link.get().is_none_or(|link| link.listen_on(self.as_fd()))
+    }
+
+    /// The descriptor to wait on for room, and whether it becomes readable then, or else writable.
+    pub fn room(&self) -> (BorrowedFd<'_>, bool) {
+        match self.link.get().and_then(|link| link.room()) {
+            Some(room) => (room, true),
+            None => (self.as_fd(), false),
+        }
+    }
+
+    /// Where that can be told without a system call: whether there is room to write, and whether there is something to read.
+    pub fn looks_like(&self) -> Option<(bool, bool)> {
+        let link = self.link.get()?;
+        link.room()?;
+        Some((link.has_room(), link.has_bytes()))
+    }
+
     /// The error that the kernel noted on the socket since it was last asked, such as that of a connect.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         let number = option::read(self.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR)?;
@@ -123,60 +170,46 @@ impl Stream {
     /// Reads what there is, up to `buffer`'s length; 0 at the end of the stream.
     #[inline]
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        // SAFETY: the kernel writes at most the slice's length into the exclusive slice.
-        unsafe { self.receive(buffer.as_mut_ptr(), buffer.len()) }
+        self.receive(Targets::one(transfer::uninit(buffer)))
     }
 
     /// As [`read`](Stream::read), into memory that need not be initialised: the first bytes, as many as the
     /// result says, are afterwards.
     #[inline]
     pub fn read_uninit(&self, buffer: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
-        // SAFETY: the kernel writes at most the slice's length into the exclusive slice, and reads none of it.
-        unsafe { self.receive(buffer.as_mut_ptr().cast(), buffer.len()) }
-    }
-
-    /// # Safety
-    /// `buffer` must be valid for writes of `length` bytes.
-    #[inline]
-    unsafe fn receive(&self, buffer: *mut u8, length: usize) -> io::Result<usize> {
-        // SAFETY: the descriptor is open; the memory is the caller's promise.
-        retry(|| unsafe {
-            check_length(libc::recv(self.fd.as_raw_fd(), buffer.cast(), length, libc::MSG_DONTWAIT))
-        })
+        self.receive(Targets::one(buffer))
     }
 
     /// Reads into several buffers in turn; of very many, the first 1024.
     pub fn readv(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        let mut message = message(buffers.as_mut_ptr().cast(), buffers.len());
-        // SAFETY: IoSliceMut has the layout of iovec (documented); each describes an exclusive slice, and the
-        // header outlives the call.
-        retry(|| unsafe {
-            check_length(libc::recvmsg(self.fd.as_raw_fd(), &mut message, libc::MSG_DONTWAIT))
-        })
+        self.receive(Targets::several(buffers))
+    }
+
+    #[inline]
+    fn receive(&self, targets: Targets<'_>) -> io::Result<usize> {
+        match self.link.get() {
+            Some(link) => link.read(self.as_fd(), &targets),
+            None => transfer::receive(self.as_fd(), &targets),
+        }
     }
 
     /// Writes as much of `bytes` as there is room for.
     #[inline]
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        // SAFETY: the descriptor is open; pointer and length describe the slice.
-        retry(|| unsafe {
-            check_length(libc::send(
-                self.fd.as_raw_fd(),
-                bytes.as_ptr().cast(),
-                bytes.len(),
-                libc::MSG_DONTWAIT | NO_SIGNAL,
-            ))
-        })
+        self.send(Sources::one(bytes))
     }
 
     /// Writes from several buffers in turn; of very many, the first 1024.
     pub fn writev(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
-        let message = message(buffers.as_ptr().cast_mut().cast(), buffers.len());
-        // SAFETY: IoSlice has the layout of iovec (documented), and the kernel only reads what they describe;
-        // the header outlives the call.
-        retry(|| unsafe {
-            check_length(libc::sendmsg(self.fd.as_raw_fd(), &message, libc::MSG_DONTWAIT | NO_SIGNAL))
-        })
+        self.send(Sources::several(buffers))
+    }
+
+    #[inline]
+    fn send(&self, sources: Sources<'_>) -> io::Result<usize> {
+        match self.link.get() {
+            Some(link) => link.write(self.as_fd(), &sources),
+            None => transfer::send(self.as_fd(), &sources),
+        }
     }
 
     /// Whether the other end is gone, so that what there is to read is finite.
@@ -246,16 +279,3 @@ impl AsFd for Stream {
         self.fd.as_fd()
     }
 }
-
-/// A message header for `count` buffers and nothing else.
-fn message(buffers: *mut libc::iovec, count: usize) -> libc::msghdr {
-    // SAFETY: msghdr is a struct of integers and pointers (with padding in some C libraries), for which all
-    // zeroes means "nothing".
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = buffers;
-    message.msg_iovlen = count.min(MAX_BUFFERS) as _;
-    message
-}
-
-/// More in one call is EMSGSIZE.
-const MAX_BUFFERS: usize = 1024;

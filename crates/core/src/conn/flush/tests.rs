@@ -33,6 +33,27 @@ fn a_stream_waits_for_its_gap_or_for_a_full_write() {
     assert_eq!(rule.decide(now + us(9), 66, 64, false), Decision::Flush);
 }
 
+/// A ping-pong through shared memory is quicker than the least time between two writes to a kernel.
+#[test]
+fn replies_may_follow_each_other_as_fast_as_they_can_be_written() {
+    let written = |cost: u64| {
+        let mut rule = FlushRule::default();
+        let (mut now, mut flushes) = (us(1000), 0);
+        for _ in 0..100 {
+            rule.count();
+            if rule.decide(now, 66, 64, true) == Decision::Flush {
+                rule.flushed(now, now + cost, true);
+                now += cost;
+                flushes += 1;
+            }
+            now += us(1) / 4;
+        }
+        flushes
+    };
+    assert!(written(us(1) / 10) > 90);
+    assert!(written(us(3)) < 60);
+}
+
 #[test]
 fn a_full_write_is_all_that_goes_into_one_segment() {
     // With the header of each frame; 65,483 bytes are a segment over loopback.

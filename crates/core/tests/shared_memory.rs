@@ -1,0 +1,261 @@
+//! ipc between sockets that have exchanged enough to do so through shared memory: whatever way an owner waits, and whoever else reads for
+//! it, every message arrives, once and in order; high-water marks hold; and the end of a peer is noticed.
+
+// A model has no sockets.
+#![cfg(not(loom))]
+
+use std::thread;
+use std::time::Duration;
+
+use tautline_core::poller::{self, Item, POLLIN, Watched};
+use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
+use tautline_testkit::with_watchdog;
+
+const SNDHWM: i32 = 23;
+const RCVHWM: i32 = 24;
+const FD: i32 = 14;
+const EVENTS: i32 = 15;
+const LINGER: i32 = 17;
+const LAST_ENDPOINT: i32 = 32;
+const HEARTBEAT_IVL: i32 = 75;
+const DISCONNECTED: u16 = 0x200;
+
+/// Writes after which both ends surely use shared memory, if the system has any.
+const ENOUGH: u32 = 200;
+
+fn test(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
+    with_watchdog(Duration::from_secs(120), name, move || {
+        let context = Context::new();
+        body(&context);
+        context.terminate().unwrap();
+    });
+}
+
+fn set(socket: &mut Socket, option: i32, value: i32) {
+    socket.set_option(option, &value.to_ne_bytes()).unwrap();
+}
+
+fn get(socket: &mut Socket, option: i32) -> i32 {
+    let mut value = [0; 4];
+    socket.option(option, &mut value).unwrap();
+    i32::from_ne_bytes(value)
+}
+
+fn bound(context: &Context, socket_type: SocketType) -> (Socket, String) {
+    let mut socket = context.socket(socket_type).unwrap();
+    socket.bind("ipc://*").unwrap();
+    let mut buffer = [0; 256];
+    let n = socket.option(LAST_ENDPOINT, &mut buffer).unwrap();
+    (socket, String::from_utf8(buffer[..n - 1].to_vec()).unwrap())
+}
+
+fn connected(context: &Context, socket_type: SocketType, endpoint: &str) -> Socket {
+    let mut socket = context.socket(socket_type).unwrap();
+    socket.connect(endpoint).unwrap();
+    socket
+}
+
+fn recv(socket: &mut Socket) -> Vec<u8> {
+    let mut message = Message::new();
+    socket.recv_message(&mut message, Flags::NONE).unwrap();
+    message.as_slice().to_vec()
+}
+
+/// A request there and a reply back, so many times.
+fn warm(asking: &mut Socket, answering: &mut Socket) {
+    for number in 0..ENOUGH {
+        asking.send(&number.to_le_bytes(), Flags::NONE).unwrap();
+        let request = recv(answering);
+        answering.send(&request, Flags::NONE).unwrap();
+        assert_eq!(recv(asking), number.to_le_bytes());
+    }
+}
+
+/// Two PAIRs that use it already.
+fn warm_pair(context: &Context) -> (Socket, Socket) {
+    let (mut near, endpoint) = bound(context, SocketType::Pair);
+    let mut far = connected(context, SocketType::Pair, &endpoint);
+    warm(&mut far, &mut near);
+    (near, far)
+}
+
+fn body(number: u32) -> Vec<u8> {
+    let len = [4, 70, 300, 5000, 4, 40_000, 9, 200_000][number as usize % 8];
+    let mut body = vec![number as u8; len];
+    body[..4].copy_from_slice(&number.to_le_bytes());
+    body
+}
+
+#[test]
+fn messages_of_all_sizes_arrive_in_order() {
+    test("sizes", |context| {
+        let (mut near, mut far) = warm_pair(context);
+        let sender = thread::spawn(move || {
+            (0..5_000).for_each(|number| far.send(&body(number), Flags::NONE).unwrap());
+            far
+        });
+        (0..5_000).for_each(|number| assert!(recv(&mut near) == body(number), "message {number}"));
+        sender.join().unwrap();
+    });
+}
+
+/// More than are looked at one by one.
+#[test]
+fn many_sockets_in_one_poll() {
+    test("poll", |context| {
+        const SOCKETS: usize = 12;
+        let (mut near, mut far): (Vec<_>, Vec<_>) = (0..SOCKETS).map(|_| warm_pair(context)).unzip();
+        let sender = thread::spawn(move || {
+            for round in 0..300_u32 {
+                for (index, socket) in far.iter_mut().enumerate() {
+                    // Some are silent for long, so that they are slept for.
+                    if (round as usize).is_multiple_of(index + 1) {
+                        socket.send(&round.to_le_bytes(), Flags::NONE).unwrap();
+                        recv(socket);
+                    }
+                }
+            }
+            far
+        });
+        let mut missing: usize = (0..SOCKETS).map(|index| 300_usize.div_ceil(index + 1)).sum();
+        while missing > 0 {
+            let mut items: Vec<_> = near
+                .iter_mut()
+                .map(|socket| Item { watched: Watched::Socket(socket), events: POLLIN, revents: 0 })
+                .collect();
+            assert!(poller::poll(&mut items, None).unwrap() > 0);
+            let ready: Vec<_> = items.iter().map(|item| item.revents & POLLIN != 0).collect();
+            for (socket, _) in near.iter_mut().zip(ready).filter(|(_, ready)| *ready) {
+                recv(socket);
+                socket.send(b"", Flags::NONE).unwrap();
+                missing -= 1;
+            }
+        }
+        sender.join().unwrap();
+    });
+}
+
+/// Several connections stand in one set, which tells which of them have something.
+#[test]
+fn one_socket_with_several_peers() {
+    test("peers", |context| {
+        let (mut pull, endpoint) = bound(context, SocketType::Pull);
+        let senders: Vec<_> = (0..5_u32)
+            .map(|index| {
+                let mut push = connected(context, SocketType::Push, &endpoint);
+                thread::spawn(move || {
+                    for number in 0..20_000_u32 {
+                        push.send(&[index.to_le_bytes(), number.to_le_bytes()].concat(), Flags::NONE)
+                            .unwrap();
+                    }
+                })
+            })
+            .collect();
+        let mut next = [0_u32; 5];
+        for _ in 0..100_000 {
+            let message = recv(&mut pull);
+            let number = |at: usize| u32::from_le_bytes(message[at..at + 4].try_into().unwrap());
+            let next = &mut next[number(0) as usize];
+            assert_eq!(number(4), *next);
+            *next += 1;
+        }
+        senders.into_iter().for_each(|sender| sender.join().unwrap());
+    });
+}
+
+/// The I/O thread reads, and an event loop sleeps on the descriptor.
+#[test]
+fn an_owner_who_waits_on_the_descriptor() {
+    test("descriptor", |context| {
+        let (mut near, mut far) = warm_pair(context);
+        let fd = get(&mut near, FD);
+        let sender = thread::spawn(move || {
+            for number in 0..2_000_u32 {
+                far.send(&number.to_le_bytes(), Flags::NONE).unwrap();
+                assert_eq!(recv(&mut far), number.to_le_bytes());
+            }
+            far
+        });
+        for number in 0..2_000_u32 {
+            while get(&mut near, EVENTS) & i32::from(POLLIN) == 0 {
+                let item = Item { watched: Watched::Descriptor(fd), events: POLLIN, revents: 0 };
+                poller::poll(&mut [item], None).unwrap();
+            }
+            assert_eq!(recv(&mut near), number.to_le_bytes());
+            near.send(&number.to_le_bytes(), Flags::NONE).unwrap();
+        }
+        sender.join().unwrap();
+    });
+}
+
+/// Nobody who owns a socket is there: the I/O thread answers PINGs and reads ahead, up to the mark.
+#[test]
+fn marks_hold_while_the_owner_is_elsewhere() {
+    test("marks", |context| {
+        let (mut near, endpoint) = bound(context, SocketType::Pull);
+        set(&mut near, RCVHWM, 10);
+        let mut far = context.socket(SocketType::Push).unwrap();
+        set(&mut far, SNDHWM, 10);
+        set(&mut far, LINGER, 0);
+        set(&mut far, HEARTBEAT_IVL, 1);
+        far.connect(&endpoint).unwrap();
+        for number in 0..ENOUGH {
+            far.send(&number.to_le_bytes(), Flags::NONE).unwrap();
+            assert_eq!(recv(&mut near), number.to_le_bytes());
+        }
+        // What the memory between them holds, and no more.
+        let large = vec![1; 100_000];
+        let mut sent = 0;
+        while far.send(&large, Flags::DONTWAIT).is_ok() {
+            sent += 1;
+            assert!(sent < 100);
+        }
+        assert_eq!(far.send(&large, Flags::DONTWAIT), Err(Error::Again));
+        for _ in 0..sent {
+            assert!(recv(&mut near) == large);
+        }
+        assert_eq!(near.recv(&mut [0], Flags::DONTWAIT), Err(Error::Again));
+        far.send(b"room", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut near), b"room");
+    });
+}
+
+#[test]
+fn the_end_of_a_peer_comes_behind_its_last_message() {
+    test("end", |context| {
+        let (mut near, mut far) = warm_pair(context);
+        near.monitor(Some("inproc://events"), DISCONNECTED.into(), 1, SocketType::Pair).unwrap();
+        let mut events = connected(context, SocketType::Pair, "inproc://events");
+        (0..100_u32).for_each(|number| far.send(&number.to_le_bytes(), Flags::NONE).unwrap());
+        far.close();
+        let event = recv(&mut events);
+        assert_eq!(u16::from_ne_bytes([event[0], event[1]]), DISCONNECTED);
+        (0..100_u32).for_each(|number| assert_eq!(recv(&mut near), number.to_le_bytes()));
+        near.monitor(None, 0, 1, SocketType::Pair).unwrap();
+    });
+}
+
+/// Each try looks at memory only.
+#[test]
+fn an_owner_who_only_tries_and_never_waits_sees_its_peer_go() {
+    test("go", |context| {
+        let (mut near, endpoint) = bound(context, SocketType::Pull);
+        near.monitor(Some("inproc://events"), DISCONNECTED.into(), 1, SocketType::Pair).unwrap();
+        let mut events = connected(context, SocketType::Pair, "inproc://events");
+        for _ in 0..3 {
+            let mut far = connected(context, SocketType::Push, &endpoint);
+            for number in 0..ENOUGH {
+                far.send(&number.to_le_bytes(), Flags::NONE).unwrap();
+                let mut got = [0; 4];
+                while near.recv(&mut got, Flags::DONTWAIT) == Err(Error::Again) {}
+                assert_eq!(got, number.to_le_bytes());
+            }
+            far.close();
+            while events.recv(&mut [0; 8], Flags::DONTWAIT) == Err(Error::Again) {
+                assert_eq!(near.recv(&mut [0; 4], Flags::DONTWAIT), Err(Error::Again));
+            }
+            recv(&mut events);
+        }
+        near.monitor(None, 0, 1, SocketType::Pair).unwrap();
+    });
+}

@@ -1,0 +1,365 @@
+//! Memory in place of the kernel's buffers, between the two ends of a Unix domain socket.
+//!
+//! The socket carries bytes as any does, and what libzmq's end sees is no more than that. But with the first of them travels a *card*, a
+//! descriptor that means nothing but that this end can share memory; who does not look for descriptors never knows. An end that was shown
+//! one, and has written a few times, makes a region of memory, and sends its descriptor along with the next bytes. The other one maps it and
+//! says so in it; from then on the writer puts its bytes there, and says behind how many bytes of the socket they come. Both directions do
+//! that each for itself. The socket then carries *bells*: single bytes that mean "look again".
+//!
+//! * A reader that found nothing may look as often as it likes, without a system call. Before it waits for the descriptor to become
+//!   readable it says so ([`Link::listen`]), and the writer rings with its next bytes.
+//! * A writer that found no room is rung at a socket of its own, which came with the offer ([`Link::room`]): its peer's may be full of
+//!   other things, and is the reader's to empty.
+//!
+//! The socket's end is the stream's, behind what lies in the region. What a peer may do with the region is in `region.rs` and `ring.rs`.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::transfer::{self, Sources, Targets};
+use crate::sys;
+use crate::wake::WakeFd;
+
+mod bell;
+mod region;
+mod ring;
+
+use region::Region;
+use ring::{Consumer, Producer};
+
+/// Writes before a region is offered: connections that are never busy do without.
+const WRITES: u32 = 64;
+/// Writes after it until it is given up: the other end has no room for it.
+const PATIENCE: u32 = 1024;
+/// Looks that find nothing before the socket is looked at, which alone tells that the peer is gone.
+const LOOKS: u32 = 1024;
+
+/// What lies beside the socket.
+pub(super) struct Link {
+    incoming: Mutex<Incoming>,
+    outgoing: Mutex<Outgoing>,
+    /// Where the reader of what is written here rings.
+    room: OnceLock<OwnedFd>,
+    /// The other end has shown its card.
+    able: AtomicBool,
+    /// Bytes are put into the region.
+    puts: AtomicBool,
+    /// Bytes are taken from the region.
+    takes: AtomicBool,
+}
+
+#[derive(Default)]
+struct Incoming {
+    /// Bytes of the socket that were read.
+    received: u64,
+    /// The region, and where to ring for its writer.
+    ring: Option<Box<(Consumer, OwnedFd)>>,
+    /// All that the socket had is read, and the rest is in the region.
+    switched: bool,
+    /// The socket has ended.
+    ended: bool,
+    /// Looks in a row that have found nothing.
+    idle: u32,
+}
+
+#[derive(Default)]
+struct Outgoing {
+    /// Bytes that went to the socket, and in how many writes.
+    sent: u64,
+    writes: u32,
+    ring: Option<Box<Producer>>,
+    /// Where the reader is going to ring, until it takes part.
+    bell: Option<OwnedFd>,
+    /// The reader takes part: all goes into the region.
+    switched: bool,
+    /// The reader is gone.
+    widowed: bool,
+    /// One has been made, and what is to be sent of it with the next bytes.
+    offered: bool,
+    offer: Option<[OwnedFd; 2]>,
+}
+
+/// What is shown: the same for all, so that it costs no descriptor of its own. `None`: none is to be had.
+fn card() -> Option<BorrowedFd<'static>> {
+    static CARD: OnceLock<Option<WakeFd>> = OnceLock::new();
+    CARD.get_or_init(|| WakeFd::new().ok()).as_ref().map(WakeFd::as_fd)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link").field("puts", &self.puts).field("takes", &self.takes).finish_non_exhaustive()
+    }
+}
+
+impl Link {
+    /// Beside a socket that nothing was sent to or received from.
+    pub(super) fn new() -> Option<Self> {
+        Some(Link {
+            incoming: Mutex::default(),
+            outgoing: Mutex::default(),
+            room: OnceLock::new(),
+            able: AtomicBool::new(false),
+            puts: AtomicBool::new(false),
+            takes: AtomicBool::new(false),
+        })
+    }
+
+    // ---- reading
+
+    /// Reads what there is into the buffers.
+    pub(super) fn read(&self, socket: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
+        let mut incoming = lock(&self.incoming);
+        if !self.has_switched(&mut incoming) {
+            let n = incoming.receive(socket, targets, &self.able)?;
+            // Asked also if there is something: with it a bell may have been taken, and the reader must know that it has to listen again.
+            if !self.has_switched(&mut incoming) || n > 0 {
+                return Ok(n);
+            }
+        }
+        incoming.take(socket, targets)
+    }
+
+    /// Whether what comes lies in a region, so that looking for it takes no system call.
+    pub(super) fn takes_from_memory(&self) -> bool {
+        self.takes.load(Acquire)
+    }
+
+    /// Whether all that the socket had is read, and the rest lies in the region.
+    fn has_switched(&self, incoming: &mut Incoming) -> bool {
+        if !incoming.switched
+            && incoming
+                .ring
+                .as_ref()
+                .and_then(|ring| ring.0.switched_at())
+                .is_some_and(|at| at <= incoming.received)
+        {
+            incoming.switched = true;
+            self.takes.store(true, Release);
+        }
+        incoming.switched
+    }
+
+    /// For the reader: from now on the socket becomes readable when there is something to read. False if there is something now.
+    pub(super) fn listen(&self, socket: BorrowedFd<'_>) -> bool {
+        let mut incoming = lock(&self.incoming);
+        !self.has_switched(&mut incoming) || incoming.listen(socket)
+    }
+
+    /// The same, if nothing has changed but that the reader has read: cheaper where it has never stopped listening.
+    pub(super) fn listen_on(&self, socket: BorrowedFd<'_>) -> bool {
+        let mut incoming = lock(&self.incoming);
+        !self.has_switched(&mut incoming) || incoming.still_listens() || incoming.listen(socket)
+    }
+
+    /// Whether there is something in the region.
+    pub(super) fn has_bytes(&self) -> bool {
+        let mut incoming = lock(&self.incoming);
+        incoming.switched && incoming.ring.as_mut().is_some_and(|ring| ring.0.has_bytes().unwrap_or(true))
+    }
+
+    // ---- writing
+
+    /// Writes as much of the buffers as there is room for.
+    pub(super) fn write(&self, socket: BorrowedFd<'_>, sources: &Sources<'_>) -> io::Result<usize> {
+        let mut outgoing = lock(&self.outgoing);
+        if !outgoing.switched {
+            let Some(bell) = outgoing.switch() else {
+                return outgoing.send(socket, sources, self.able.load(Relaxed));
+            };
+            let _ = self.room.set(bell);
+            self.puts.store(true, Release);
+        }
+        outgoing.put(socket, sources, self.room.get())
+    }
+
+    /// The socket that becomes readable when there is room again, after a write that found none. `None`: it is the stream's own, which
+    /// becomes writable.
+    pub(super) fn room(&self) -> Option<BorrowedFd<'_>> {
+        self.room.get().filter(|_| self.puts.load(Acquire)).map(AsFd::as_fd)
+    }
+
+    /// Whether there is room in the region.
+    pub(super) fn has_room(&self) -> bool {
+        lock(&self.outgoing).ring.as_mut().is_some_and(|ring| ring.has_room())
+    }
+}
+
+impl Incoming {
+    /// Reads from the socket. 0: it has ended, or all that it had for us is read.
+    fn receive(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        targets: &Targets<'_>,
+        able: &AtomicBool,
+    ) -> io::Result<usize> {
+        let is_first = self.received == 0;
+        let n = if self.ring.is_some() {
+            // The last time or two; and then not beyond what the writer has switched at, if that is known.
+            transfer::receive(socket, &targets.beginning(self.expected()))?
+        } else if is_first || able.load(Relaxed) {
+            let (n, mut rights) = transfer::receive_with_rights(socket, targets)?;
+            match (rights.pop(), rights.pop()) {
+                // Whatever it is: the card is not looked at.
+                (Some(_), None) if is_first => able.store(true, Relaxed),
+                (Some(bell), Some(memory)) if !is_first => {
+                    if let Ok(region) = Region::accept(&memory) {
+                        self.ring = Some(Box::new((Consumer::new(region), bell)));
+                    }
+                }
+                _ => {}
+            }
+            n
+        } else {
+            transfer::receive(socket, targets)?
+        };
+        // What is more are bells, if the writer has switched meanwhile.
+        let n = n.min(self.expected());
+        self.received += n as u64;
+        Ok(n)
+    }
+
+    /// How many bytes of the socket are still to come, as far as that is known.
+    fn expected(&self) -> usize {
+        let at = self.ring.as_ref().and_then(|ring| ring.0.switched_at()).unwrap_or(u64::MAX);
+        usize::try_from(at.saturating_sub(self.received)).unwrap_or(usize::MAX)
+    }
+
+    /// Takes from the region.
+    fn take(&mut self, socket: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
+        let Some((ring, bell)) = self.ring.as_deref_mut() else { return Ok(0) };
+        let n = ring.take(targets)?;
+        if n > 0 {
+            self.idle = 0;
+            if ring.take_blocked() {
+                // Who is gone needs no room.
+                let _ = ring_bell(bell.as_fd());
+            }
+            return Ok(n);
+        }
+        if self.ended {
+            return Ok(0);
+        }
+        self.idle += 1;
+        if self.idle >= LOOKS {
+            self.idle = 0;
+            self.empty(socket);
+        }
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    fn still_listens(&mut self) -> bool {
+        self.ring.as_mut().is_some_and(|ring| ring.0.is_asleep() && !ring.0.has_bytes().unwrap_or(true))
+    }
+
+    fn listen(&mut self, socket: BorrowedFd<'_>) -> bool {
+        // Before the bell is asked for: this one must not be taken away.
+        self.empty(socket);
+        let Some(ring) = self.ring.as_mut().filter(|_| !self.ended) else { return false };
+        ring.0.sleep().unwrap_or(false)
+    }
+
+    /// Takes the bells that were rung, and notes the socket's end.
+    fn empty(&mut self, socket: BorrowedFd<'_>) {
+        self.ended = self.ended || !take_bells(socket);
+    }
+}
+
+impl Outgoing {
+    /// If the reader takes part: all that is written from now on goes into the region, and here is where the reader rings.
+    fn switch(&mut self) -> Option<OwnedFd> {
+        let ring = self.ring.as_ref().filter(|ring| ring.is_accepted())?;
+        ring.switch(self.sent);
+        self.switched = true;
+        self.bell.take()
+    }
+
+    /// Writes to the socket, the first time with the card, later maybe with the offer of a region to an end that is able to take it.
+    fn send(&mut self, socket: BorrowedFd<'_>, sources: &Sources<'_>, able: bool) -> io::Result<usize> {
+        self.writes = self.writes.saturating_add(1);
+        if able && self.writes > WRITES && !self.offered && region::within_budget() {
+            self.offered = true;
+            self.offer = self.make_offer().ok();
+        }
+        let n = match (&self.offer, card().filter(|_| self.sent == 0)) {
+            (_, Some(card)) => transfer::send_with_rights(socket, sources, &[card])?,
+            (Some(offer), None) => {
+                let rights = offer.each_ref().map(AsFd::as_fd);
+                let n = transfer::send_with_rights(socket, sources, &rights)?;
+                self.offer = None;
+                n
+            }
+            (None, None) => transfer::send(socket, sources)?,
+        };
+        if self.writes > WRITES + PATIENCE {
+            (self.ring, self.bell) = (None, None);
+        }
+        self.sent += n as u64;
+        Ok(n)
+    }
+
+    /// Makes a region. What the other end needs of it: the memory, and where to ring.
+    fn make_offer(&mut self) -> io::Result<[OwnedFd; 2]> {
+        let (region, memory) = Region::create()?;
+        let (mine, yours) = sys::socket_pair()?;
+        self.ring = Some(Box::new(Producer::new(region)));
+        self.bell = Some(mine);
+        Ok([memory, yours])
+    }
+
+    fn put(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        sources: &Sources<'_>,
+        room: Option<&OwnedFd>,
+    ) -> io::Result<usize> {
+        let Some(ring) = self.ring.as_mut().filter(|_| !self.widowed) else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        let n = ring.put(sources, || {
+            // Before the next bell is asked for: it must not be taken away.
+            room.is_some_and(|room| take_bells(room.as_fd()))
+        })?;
+        if n > 0 && ring.take_sleeper() {
+            // What was shown may have been read before: as with a socket, the next write fails.
+            self.widowed = ring_bell(socket).is_err();
+        }
+        if n == 0 && sources.raw().iter().any(|raw| raw.iov_len > 0) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(n)
+    }
+}
+
+/// Wakes whoever waits for the other end of this socket. If it is full of bells already, that is as good.
+fn ring_bell(socket: BorrowedFd<'_>) -> io::Result<()> {
+    match transfer::send(socket, &Sources::one(&[0])) {
+        Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Takes all bells that were rung. False: the other end is gone.
+fn take_bells(socket: BorrowedFd<'_>) -> bool {
+    let mut bells = [MaybeUninit::uninit(); 64];
+    for _ in 0..16 {
+        match transfer::receive(socket, &Targets::one(&mut bells)) {
+            Ok(0) => return false,
+            Ok(n) if n < bells.len() => return true,
+            // Nobody rings twice before he was heard: a peer who does is not worth many system calls.
+            Ok(_) => {}
+            Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+        }
+    }
+    true
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,103 @@
+//! Asking for a bell before a sleep, and ringing it.
+//!
+//! Who has to wait raises a flag and looks once more; whoever makes what it waits for looks at the flag afterwards, takes it down and
+//! rings. One of the two sees the other's store, so nobody sleeps beside what it waits for:
+//!
+//! ```text
+//! reader:  asleep = 1;  [fence]  tail?  -> sleep         writer:  blocked = 1;  [fence]  head?  -> sleep
+//! writer:  tail;        [fence]  asleep?  -> ring        reader:  head;         [fence]  blocked?  -> ring
+//! ```
+
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, SeqCst};
+
+#[cfg(all(test, loom))]
+use loom::sync::atomic::fence;
+#[cfg(not(all(test, loom)))]
+use std::sync::atomic::fence;
+
+/// A word that both ends write to: 1 while a bell is asked for.
+pub(super) trait Flag {
+    fn load(&self) -> u32;
+    fn raise(&self);
+    /// Takes it down; what it was.
+    fn take_down(&self) -> u32;
+}
+
+impl Flag for std::sync::atomic::AtomicU32 {
+    fn load(&self) -> u32 {
+        Self::load(self, Relaxed)
+    }
+
+    fn raise(&self) {
+        self.store(1, Relaxed);
+    }
+
+    fn take_down(&self) -> u32 {
+        self.swap(0, AcqRel)
+    }
+}
+
+/// Before a sleep: asks for a bell. The caller then looks once more for what it waits for.
+pub(super) fn ask(flag: &impl Flag) {
+    flag.raise();
+    fence(SeqCst);
+}
+
+/// After what the other end may wait for was made: whether it is to be rung, if `enough` says so. Once for each time that it has asked.
+pub(super) fn is_asked_for(flag: &impl Flag, enough: impl FnOnce() -> bool) -> bool {
+    fence(SeqCst);
+    flag.load() != 0 && enough() && flag.take_down() != 0
+}
+
+#[cfg(all(test, loom))]
+mod tests {
+    use super::*;
+    use loom::sync::Arc;
+    use loom::sync::atomic::AtomicU32;
+    use std::sync::atomic::Ordering::{Acquire, Release};
+
+    impl Flag for AtomicU32 {
+        fn load(&self) -> u32 {
+            Self::load(self, Relaxed)
+        }
+
+        fn raise(&self) {
+            self.store(1, Relaxed);
+        }
+
+        fn take_down(&self) -> u32 {
+            self.swap(0, AcqRel)
+        }
+    }
+
+    #[derive(Default)]
+    struct Shared {
+        asleep: AtomicU32,
+        tail: AtomicU32,
+        bells: AtomicU32,
+    }
+
+    #[test]
+    fn loom_nobody_sleeps_beside_what_it_waits_for() {
+        loom::model(|| {
+            let shared = Arc::new(Shared::default());
+            let writer = {
+                let shared = shared.clone();
+                loom::thread::spawn(move || {
+                    for n in 1..=2 {
+                        shared.tail.store(n, Release);
+                        if is_asked_for(&shared.asleep, || true) {
+                            shared.bells.fetch_add(1, AcqRel);
+                        }
+                    }
+                })
+            };
+            ask(&shared.asleep);
+            let seen = shared.tail.load(Acquire);
+            writer.join().unwrap();
+            let bells = shared.bells.load(Acquire);
+            assert!(seen > 0 || bells > 0, "asleep for ever");
+            assert!(bells <= 1, "one bell for each time that it was asked for");
+        });
+    }
+}

@@ -1,0 +1,457 @@
+use std::fs::File;
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::Ordering::SeqCst;
+use std::thread;
+
+use super::WRITES;
+use super::region::Region;
+use super::ring::{Consumer, Producer};
+use crate::net::Stream;
+use crate::net::transfer::{Sources, Targets, send_with_rights, uninit};
+use crate::poll::{PollFd, poll};
+use tautline_testkit::with_watchdog;
+
+fn watched(name: &str, work: impl FnOnce() + Send + 'static) {
+    with_watchdog(std::time::Duration::from_secs(300), name, work);
+}
+
+/// Two ends that may share memory.
+fn pair() -> (Stream, Stream) {
+    let (near, far) = Stream::pair().unwrap();
+    near.share_memory();
+    far.share_memory();
+    (near, far)
+}
+
+/// Two ends of which the near one writes into memory already.
+fn switched_pair() -> (Stream, Stream) {
+    let (near, far) = pair();
+    assert_eq!(far.write(&[7]).unwrap(), 1);
+    assert_eq!(read_some(&near, 10), [7]);
+    for _ in 0..=WRITES + 1 {
+        assert_eq!(near.write(&[7]).unwrap(), 1);
+        assert_eq!(read_some(&far, 10), [7]);
+    }
+    assert!(far.reads_from_memory());
+    (near, far)
+}
+
+fn read_some(stream: &Stream, most: usize) -> Vec<u8> {
+    let mut bytes = vec![0; most];
+    let n = read_waiting(stream, &mut bytes);
+    bytes.truncate(n);
+    bytes
+}
+
+/// Sleeps, by the rules, until there is something.
+fn read_waiting(stream: &Stream, buffer: &mut [u8]) -> usize {
+    loop {
+        match stream.read(buffer) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            result => return result.unwrap(),
+        }
+        if stream.listen() {
+            poll(&mut [PollFd::new(stream.as_fd().as_raw_fd(), PollFd::IN)], None).unwrap();
+        }
+    }
+}
+
+fn write_waiting(stream: &Stream, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        match stream.write(bytes) {
+            Ok(n) => bytes = &bytes[n..],
+            Err(error) if error.kind() == ErrorKind::WouldBlock => await_room(stream),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn await_room(stream: &Stream) {
+    let (fd, readable) = stream.room();
+    let events = if readable { PollFd::IN } else { PollFd::OUT };
+    poll(&mut [PollFd::new(fd.as_raw_fd(), events)], None).unwrap();
+}
+
+fn is_ready(fd: impl AsFd, events: i16) -> bool {
+    let mut fds = [PollFd::new(fd.as_fd().as_raw_fd(), events)];
+    poll(&mut fds, Some(std::time::Duration::ZERO)).unwrap() > 0
+}
+
+fn would_block<T: std::fmt::Debug>(result: io::Result<T>) -> bool {
+    result.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+}
+
+/// The byte at this place of a long stream.
+fn byte(at: usize) -> u8 {
+    (at ^ at >> 8 ^ at >> 16) as u8
+}
+
+/// Sizes from 1 to some hundred thousand, small ones as a rule.
+fn sizes(mut seed: u64) -> impl FnMut() -> usize {
+    move || {
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        1 + (seed >> 40) as usize % (1 << (4 + (seed >> 33) % 15))
+    }
+}
+
+#[test]
+fn all_bytes_come_in_order_whatever_the_pieces() {
+    watched("bytes", || {
+        const BYTES: usize = 64 << 20;
+        let (near, far) = pair();
+        assert_eq!(far.write(b"my card").unwrap(), 7);
+        assert_eq!(read_some(&near, 10), b"my card");
+        let stream: Vec<u8> = (0..BYTES).map(byte).collect();
+        let writer = thread::spawn(move || {
+            let (mut size, mut at) = (sizes(1), 0);
+            while at < BYTES {
+                let piece = &stream[at..BYTES.min(at + size())];
+                let (first, second) = piece.split_at(piece.len() / 3);
+                match near.writev(&[IoSlice::new(first), IoSlice::new(second)]) {
+                    Ok(n) => at += n,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => await_room(&near),
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            near
+        });
+        let (mut size, mut at, mut buffer) = (sizes(2), 0, vec![0; 1 << 20]);
+        while at < BYTES {
+            let n = read_waiting(&far, &mut buffer[..size()]);
+            assert!(buffer[..n].iter().enumerate().all(|(i, got)| *got == byte(at + i)), "at {at}");
+            at += n;
+        }
+        assert!(far.reads_from_memory());
+        assert!(would_block(far.read(&mut buffer)));
+        drop(writer.join().unwrap());
+        assert_eq!(read_waiting(&far, &mut buffer), 0, "the end");
+    });
+}
+
+/// Each sleeps until the other one has written: a bell that is lost is a hang.
+#[test]
+fn both_ends_wake_each_other() {
+    watched("ping-pong", || {
+        let (near, far) = pair();
+        let echo = thread::spawn(move || {
+            let mut buffer = [0; 100];
+            loop {
+                match read_waiting(&far, &mut buffer) {
+                    0 => return,
+                    n => write_waiting(&far, &buffer[..n]),
+                }
+            }
+        });
+        for round in 0..20_000_u32 {
+            write_waiting(&near, &round.to_le_bytes());
+            let mut answer = [0; 4];
+            let mut got = 0;
+            while got < 4 {
+                got += read_waiting(&near, &mut answer[got..]);
+            }
+            assert_eq!(answer, round.to_le_bytes());
+        }
+        assert!(near.reads_from_memory());
+        drop(near);
+        echo.join().unwrap();
+    });
+}
+
+/// The rule of those who sleep on the descriptor alone, as an epoll set does: after each read they listen on, if there is memory to listen to.
+#[test]
+fn a_reader_who_listens_after_each_read_misses_nothing_as_the_writer_switches() {
+    watched("switch", || {
+        for round in 0..300_usize {
+            let (near, far) = pair();
+            far.write(&[0]).unwrap();
+            read_some(&near, 1);
+            let total = (WRITES as usize + 20) * (1 + round % 7);
+            let writer = thread::spawn(move || {
+                (0..WRITES + 20).for_each(|_| write_waiting(&near, &vec![1; 1 + round % 7]));
+                near
+            });
+            let (mut got, mut listens, mut buffer) = (0, true, [0; 64]);
+            while got < total {
+                if listens {
+                    poll(&mut [PollFd::new(far.as_fd().as_raw_fd(), PollFd::IN)], None).unwrap();
+                }
+                let read = far.read(&mut buffer);
+                listens = match &read {
+                    _ if !far.reads_from_memory() => true,
+                    Ok(_) => far.listen_on(),
+                    Err(_) => far.listen(),
+                };
+                got += read.unwrap_or(0);
+            }
+            drop(writer.join().unwrap());
+        }
+    });
+}
+
+/// With the last bytes of the socket a bell may be taken, so whoever has read them must be told to listen.
+#[test]
+fn the_last_bytes_of_the_socket_say_that_there_is_memory() {
+    let (near, far) = pair();
+    far.write(&[0]).unwrap();
+    read_some(&near, 1);
+    (0..=WRITES).for_each(|_| write_waiting(&near, &[1]));
+    write_waiting(&near, b"the rest");
+    (0..=WRITES).for_each(|_| assert_eq!(read_some(&far, 1), [1]));
+    assert_eq!(near.write(b"memory").unwrap(), 6);
+    assert_eq!(read_some(&far, 100), b"the rest");
+    assert!(far.reads_from_memory());
+    assert!(!far.listen_on());
+    assert_eq!(read_some(&far, 100), b"memory");
+}
+
+#[test]
+fn an_end_that_knows_nothing_of_it_gets_the_bytes_and_nothing_else() {
+    watched("plain", || {
+        let (near, far) = UnixStream::pair().unwrap();
+        let near = Stream::from_fd(near.into()).unwrap();
+        near.share_memory();
+        let sent: Vec<u8> = (0..10_000).map(byte).collect();
+        let writer = thread::spawn(move || {
+            sent.chunks(3).for_each(|piece| write_waiting(&near, piece));
+            assert_eq!(near.looks_like(), None);
+            sent
+        });
+        let mut got = Vec::new();
+        io::Read::read_to_end(&mut &far, &mut got).unwrap();
+        assert_eq!(got, writer.join().unwrap());
+    });
+}
+
+#[test]
+fn what_lies_in_memory_is_read_before_the_end() {
+    let (near, far) = switched_pair();
+    assert_eq!(near.write(b"the last words").unwrap(), 14);
+    drop(near);
+    assert_eq!(read_some(&far, 100), b"the last words");
+    assert!(read_some(&far, 100).is_empty());
+    assert!(read_some(&far, 100).is_empty(), "and so it stays");
+}
+
+#[test]
+fn a_reader_that_only_looks_notices_the_end_too() {
+    let (near, far) = switched_pair();
+    drop(near);
+    let mut looks = 0;
+    while would_block(far.read(&mut [0; 10])) {
+        looks += 1;
+        assert!(looks < 100_000);
+    }
+    assert_eq!(far.read(&mut [0; 10]).unwrap(), 0);
+}
+
+#[test]
+fn a_writer_notices_that_its_reader_is_gone() {
+    let (near, far) = switched_pair();
+    drop(far);
+    let mut writes = 0;
+    let error = loop {
+        match near.write(&[0; 65536]) {
+            Ok(_) => writes += 1,
+            Err(error) => break error,
+        }
+        assert!(writes < 1000);
+    };
+    assert_eq!(error.raw_os_error().unwrap_or(libc::EPIPE), libc::EPIPE, "{error}");
+}
+
+/// What was shown to it, it may have read; who takes that for unwritten sends it twice.
+#[test]
+fn what_a_reader_could_read_before_it_went_counts_as_written() {
+    let (near, far) = switched_pair();
+    assert!(far.listen());
+    drop(far);
+    assert_eq!(near.write(&[1; 100]).unwrap(), 100, "though nobody hears the bell");
+    assert!(near.write(&[1; 100]).is_err());
+
+    let (near, far) = switched_pair();
+    let mut room = 0;
+    while let Ok(n @ 1..) = near.write(&[1; 100_000]) {
+        room += n;
+    }
+    assert_eq!(far.read(&mut vec![0; 50_000]).unwrap(), 50_000);
+    drop(far);
+    assert_eq!(near.write(&[1; 100_000]).unwrap(), 50_000, "of {room}");
+    assert!(near.write(&[1; 100_000]).is_err());
+}
+
+#[test]
+fn room_is_told_of_when_there_is_some() {
+    let (near, far) = switched_pair();
+    let mut written = 0;
+    while let Ok(n) = near.write(&[1; 10_000]) {
+        written += n;
+    }
+    assert!(would_block(near.write(&[1])));
+    let (room, readable) = near.room();
+    assert!(readable);
+    assert!(!is_ready(room, PollFd::IN));
+    assert_eq!(near.looks_like(), Some((false, false)));
+    assert_eq!(far.read(&mut [0; 100]).unwrap(), 100);
+    assert!(!is_ready(room, PollFd::IN), "not for every bit of it");
+    assert_eq!(near.looks_like(), Some((true, false)), "but who looks sees it");
+    assert_eq!(far.read(&mut vec![0; written / 2]).unwrap(), written / 2);
+    assert!(is_ready(room, PollFd::IN));
+    assert_eq!(near.write(&[2; 10]).unwrap(), 10);
+    // The bell that was rung is not heard again.
+    while near.write(&[3; 10_000]).is_ok() {}
+    assert!(!is_ready(room, PollFd::IN));
+}
+
+#[test]
+fn the_descriptor_tells_of_bytes_to_those_who_listen() {
+    let (near, far) = switched_pair();
+    let readable = || is_ready(&far, PollFd::IN);
+    assert!(far.listen());
+    assert!(far.listen_on(), "still");
+    assert!(!readable());
+    near.write(b"one").unwrap();
+    assert!(readable());
+    near.write(b"two").unwrap();
+    assert_eq!(read_some(&far, 4), b"onet");
+    assert!(!far.listen_on(), "there is something now");
+    assert_eq!(read_some(&far, 4), b"wo");
+    // Nobody has asked for a bell.
+    assert!(would_block(far.read(&mut [0])));
+    near.write(b"three").unwrap();
+    assert!(!far.listen());
+    assert_eq!(read_some(&far, 10), b"three");
+    assert!(far.listen_on());
+    assert!(!readable());
+    let _room = near.room();
+    drop(near);
+    assert!(readable());
+    assert!(!far.listen(), "the end is something to read");
+}
+
+#[test]
+fn several_buffers_are_filled_in_turn() {
+    let (near, far) = switched_pair();
+    near.writev(&[IoSlice::new(b""), IoSlice::new(b"abc"), IoSlice::new(b"defg")]).unwrap();
+    let (mut none, mut first, mut second) = ([], [0; 2], [0; 9]);
+    let mut buffers = [&mut none[..], &mut first, &mut second].map(IoSliceMut::new);
+    assert_eq!(far.readv(&mut buffers).unwrap(), 7);
+    assert_eq!((&first, &second[..5]), (b"ab", &b"cdefg"[..]));
+}
+
+// ---- a peer who means harm
+
+/// Shows a card, and has it seen.
+fn introduce(near: &UnixStream, far: &Stream) {
+    let card = File::open("/dev/null").unwrap();
+    assert_eq!(send_with_rights(near.as_fd(), &Sources::one(&[0]), &[card.as_fd()]).unwrap(), 1);
+    assert_eq!(read_some(far, 10), [0]);
+}
+
+fn memory(size: usize, seals: libc::c_int) -> OwnedFd {
+    // SAFETY: the name is a C string; the descriptor is ours alone, and the other calls take integers.
+    unsafe {
+        let fd = OwnedFd::from_raw_fd(libc::memfd_create(c"test".as_ptr(), libc::MFD_ALLOW_SEALING));
+        assert_eq!(libc::ftruncate(fd.as_raw_fd(), size as libc::off_t), 0);
+        assert_eq!(libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals), 0);
+        fd
+    }
+}
+
+#[test]
+fn only_memory_that_cannot_shrink_is_mapped() {
+    let (_region, good) = Region::create().unwrap();
+    assert!(Region::accept(&good).is_ok());
+    let size = |capacity: usize| 4096 + capacity;
+    let bad = [
+        ("may shrink", memory(size(65536), 0)),
+        ("no power of two", memory(size(65535), libc::F_SEAL_SHRINK)),
+        ("too small", memory(size(2048), libc::F_SEAL_SHRINK)),
+        ("less than its header", memory(100, libc::F_SEAL_SHRINK)),
+        ("too large", memory(size(64 << 20), libc::F_SEAL_SHRINK)),
+        ("does not say what it is", memory(size(65536), libc::F_SEAL_SHRINK)),
+        ("a file", File::open("/proc/self/exe").unwrap().into()),
+        ("a socket", UnixStream::pair().unwrap().0.into()),
+    ];
+    for (what, fd) in bad {
+        assert!(Region::accept(&fd).is_err(), "{what}");
+    }
+}
+
+/// A region, seen from both ends.
+fn ring() -> (Producer, Consumer, Region) {
+    let (region, fd) = Region::create().unwrap();
+    let twice = || Region::accept(&fd).unwrap();
+    (Producer::new(twice()), Consumer::new(twice()), region)
+}
+
+#[test]
+fn positions_that_cannot_be_are_an_error() {
+    let (mut producer, mut consumer, region) = ring();
+    let mut bytes = [1; 100];
+    let capacity = region.capacity() as u64;
+    let mut take = |consumer: &mut Consumer| consumer.take(&Targets::one(uninit(&mut bytes)));
+    for tail in [capacity + 1, u64::MAX, u64::MAX - 50] {
+        region.header().tail.0.store(tail, SeqCst);
+        assert_eq!(take(&mut consumer).unwrap_err().raw_os_error(), Some(libc::EPROTO), "{tail}");
+    }
+    region.header().tail.0.store(capacity, SeqCst);
+    assert_eq!(take(&mut consumer).unwrap(), 100, "whatever is there");
+    let put = |producer: &mut Producer| producer.put(&Sources::one(&[2; 5000]), || true);
+    while put(&mut producer).unwrap() > 0 {}
+    for head in [capacity + 101, u64::MAX] {
+        region.header().head.0.store(head, SeqCst);
+        assert_eq!(put(&mut producer).unwrap_err().raw_os_error(), Some(libc::EPROTO), "{head}");
+    }
+}
+
+/// Whatever it says of where the socket's bytes end and whatever bells it rings, the reader gets bytes or an error, and does not hang.
+#[test]
+fn a_peer_may_say_what_it_likes_in_the_region() {
+    watched("lies", || {
+        for switch_at in [0, 1, 6, 7, 1000, u64::MAX] {
+            let (near, far) = UnixStream::pair().unwrap();
+            let far = Stream::from_fd(far.into()).unwrap();
+            far.share_memory();
+            let (region, memory) = Region::create().unwrap();
+            let (_mine, yours) = UnixStream::pair().unwrap();
+            introduce(&near, &far);
+            let sent =
+                send_with_rights(near.as_fd(), &Sources::one(b"hello"), &[memory.as_fd(), yours.as_fd()]);
+            assert_eq!(sent.unwrap(), 5);
+            region.header().switch_at.0.store(switch_at, SeqCst);
+            region.header().switched.store(1, SeqCst);
+            region.header().tail.0.store(10, SeqCst);
+            (&near).write_all(&[0; 300]).unwrap();
+            drop(near);
+            let (mut total, mut buffer) = (0, [0; 64]);
+            while let n @ 1.. = read_waiting(&far, &mut buffer) {
+                total += n;
+            }
+            assert!(total <= 316, "{total}");
+        }
+    });
+}
+
+#[test]
+fn descriptors_that_are_no_offer_are_closed() {
+    let (near, far) = UnixStream::pair().unwrap();
+    let junk: OwnedFd = File::open("/dev/null").unwrap().into();
+    let far = Stream::from_fd(far.into()).unwrap();
+    far.share_memory();
+    // Of a pipe whose only writing end travels, the reading end tells that it was closed.
+    let mut ends = [0; 2];
+    // SAFETY: the kernel writes two descriptors, both ours alone.
+    let (reading, writing) = unsafe {
+        assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
+        (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))
+    };
+    introduce(&near, &far);
+    let sent = send_with_rights(near.as_fd(), &Sources::one(&[5]), &[junk.as_fd(), writing.as_fd()]);
+    assert_eq!(sent.unwrap(), 1);
+    drop(writing);
+    assert_eq!(read_some(&far, 10), [5]);
+    assert!(is_ready(&reading, 0), "hung up");
+    assert!(!far.reads_from_memory());
+}
