@@ -23,7 +23,7 @@ build: ## the library: target/release/libzmq.so and libzmq.a
 run: ## the benchmark beside libzmq 4.3.5 (FULL=1 every cell with more repeats; SCENARIO=file)
 	@$(if $(FULL),FULL=$(FULL)) $(if $(SCENARIO),SCENARIO=$(SCENARIO)) scripts/run.sh
 
-bench: ## a longer scenario: SCENARIO=matrix, fanout, topics, roundtrip, latency, crowd, ... (bench/scenarios)
+bench: ## a longer scenario: SCENARIO=matrix, fanout, topics, roundtrip, latency, crowd, memory, ... (bench/scenarios)
 	@SCENARIO=$(or $(SCENARIO),matrix) scripts/run.sh $(ARGS)
 
 languages: ## each language on libzmq and on Tautline, into docs/results: ONLY=node,python; QUICK=1 to try it out
@@ -49,7 +49,7 @@ lint: ## formatting, clippy, rustdoc, layers, sizes, unsafe
 
 loom: ## the concurrent parts under every interleaving
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom CARGO_PROFILE_RELEASE_LTO=off \
-	    CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true $(CARGO) test --release -p tautline-core --lib loom_
+	    CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true $(CARGO) test --release -p tautline-io -p tautline-core --lib loom_
 
 upstream: ## libzmq's own behaviour tests on our library
 	@tests/upstream/run.sh
