@@ -111,6 +111,8 @@ pub(crate) struct FlushRule {
     took: u64,
     /// The kernel's buffer was full at the last flush.
     blocked: bool,
+    /// The last flush took less than a system call: there is nothing to be saved by waiting for more.
+    cheap: bool,
     /// Of the batch that is being queued a part is written already.
     long_batch: bool,
     /// The message that is being written has not been looked at but for being a reply.
@@ -205,7 +207,7 @@ impl FlushRule {
     /// The gap by the size of the last flushes, or what is good for a saturated sender.
     fn stream_gap(&self) -> u64 {
         let times = times();
-        if self.saturation.is_sure(times.slow) {
+        if self.saturation.is_sure(times.slow) && !self.cheap {
             self.gap.max(times.gap_saturated)
         } else if self.saturation.is_tried() {
             self.gap.max(times.gap_max)
@@ -276,6 +278,7 @@ impl FlushRule {
         }
         let took = end.saturating_sub(start);
         self.took = if self.since >= 4 { took } else { 0 };
+        self.cheap = took > 0 && took < times.floor;
         self.spent = SPENT.get().wrapping_add(took);
         SPENT.set(self.spent);
         self.thread = thread_pointer();

@@ -292,14 +292,19 @@ fn time_that_others_took_is_no_lull() {
 /// Sends `messages` as a program does that works `work` ns on each, or, if it is `paced`, has one due every `work` ns; a write takes 3 µs
 /// of its time. How many writes there were.
 fn stream(rule: &mut FlushRule, messages: u64, work: u64, paced: bool) -> u64 {
+    stream_over(rule, 3_000, messages, work, paced)
+}
+
+/// The same where a write takes `write` ns.
+fn stream_over(rule: &mut FlushRule, write: u64, messages: u64, work: u64, paced: bool) -> u64 {
     let ticks = tautline_io::clock::nanos_to_ticks;
     let (mut now, mut due, mut writes) = (rule.last + ticks(work), rule.last, 0);
     for _ in 0..messages {
         due += ticks(work);
         now = if paced { due.max(now + ticks(50)) } else { now + ticks(work) };
         if rule.count() && rule.decide(now, 66, 64, false) == Decision::Flush {
-            rule.flushed(now, now + ticks(3_000), true);
-            now += ticks(3_000);
+            rule.flushed(now, now + ticks(write), true);
+            now += ticks(write);
             writes += 1;
         }
     }
@@ -314,6 +319,15 @@ fn the_messages_of_a_saturated_sender_are_written_many_at_a_time() {
     assert!((100..250).contains(&writes), "{writes} writes, one in 64 us");
     let later = rule.last + us(1_000);
     assert_eq!(burst(&mut rule, later, 1), [1], "after a lull, at once");
+}
+
+#[test]
+fn nobody_waits_for_more_where_a_write_costs_next_to_nothing() {
+    let mut rule = FlushRule::default();
+    // Saturated, as long as it went through a socket.
+    stream_over(&mut rule, 3_000, 500, 1_000, false);
+    let writes = stream_over(&mut rule, 200, 10_000, 1_000, true);
+    assert!(writes > 900, "{writes} writes, one in 10 us");
 }
 
 #[test]
