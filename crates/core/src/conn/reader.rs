@@ -435,15 +435,12 @@ impl ReadSet {
         match (members.count, members.slots.first()) {
             (0, _) => Sleep::Nothing,
             (1, Some(Some(member))) if members.slots.len() == 1 => {
-                // One that stands in the set does already: to ask it again would take away the bell that the set is to tell of.
-                let listens = if members.apart { member.stream.listen() } else { !member.eager };
                 if member.muted {
-                    Sleep::Nothing
-                } else if listens {
-                    Sleep::Stream(member.stream.clone())
-                } else {
-                    Sleep::NotNow
+                    return Sleep::Nothing;
                 }
+                // One that stands in the set listens already: to ask it again would take away the bell that the set is to tell of.
+                let listens = if members.apart { member.stream.listen() } else { !member.eager };
+                if listens { Sleep::Stream(member.stream.clone()) } else { Sleep::NotNow }
             }
             _ => Sleep::Set,
         }

@@ -68,8 +68,9 @@ struct Incoming {
 
 #[derive(Default)]
 struct Outgoing {
-    /// Bytes that went to the socket, and in how many writes.
+    /// Bytes that went to the socket.
     sent: u64,
+    /// Writes to it, from the offer on beyond `WRITES`.
     writes: u32,
     ring: Option<Box<Producer>>,
     /// Where the reader is going to ring, until it takes part.
@@ -287,6 +288,8 @@ impl Outgoing {
         if able && self.writes > WRITES && !self.offered && region::within_budget() {
             self.offered = true;
             self.offer = self.make_offer().ok();
+            // Patience begins now, however long there was no room for a region.
+            self.writes = WRITES;
         }
         let n = match (&self.offer, card().filter(|_| self.sent == 0)) {
             (_, Some(card)) => transfer::send_with_rights(socket, sources, &[card])?,
