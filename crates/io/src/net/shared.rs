@@ -1,8 +1,8 @@
 //! Memory in place of the kernel's buffers, between the two ends of a Unix domain socket.
 //!
-//! The socket carries bytes as any does, and what libzmq's end sees is no more than that. But with the first of them travels a *card*, a
-//! descriptor that means nothing but that this end can share memory; who does not look for descriptors never knows. An end that was shown
-//! one, and has written a few times, makes a region of memory, and sends its descriptor along with the next bytes. The other one maps it and
+//! The socket carries bytes as any does, and what libzmq's end sees is no more than that. But an end that has written some times sends a
+//! *question* along: a socket of its own. One who can share memory rings there; with one who does not look for descriptors it is closed, which
+//! is an answer too. Then the writer makes a region of memory, and sends its descriptor along with the next bytes. The other end maps it and
 //! says so in it; from then on the writer puts its bytes there, and says behind how many bytes of the socket they come. Both directions do
 //! that each for itself. The socket then carries *bells*: single bytes that mean "look again".
 //!
@@ -17,12 +17,11 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::transfer::{self, Sources, Targets};
 use crate::sys;
-use crate::wake::WakeFd;
 
 mod bell;
 mod region;
@@ -31,7 +30,9 @@ mod ring;
 use region::Region;
 use ring::{Consumer, Producer};
 
-/// Writes before a region is offered: connections that are never busy do without.
+/// Writes before the other end is asked: connections that are never busy do without. So often its answer is looked for.
+const ASK: u32 = 32;
+/// Writes before a region is offered.
 const WRITES: u32 = 64;
 /// Writes after it until it is given up: the other end has no room for it.
 const PATIENCE: u32 = 1024;
@@ -44,8 +45,6 @@ pub(super) struct Link {
     outgoing: Mutex<Outgoing>,
     /// Where the reader of what is written here rings.
     room: OnceLock<OwnedFd>,
-    /// The other end has shown its card.
-    able: AtomicBool,
     /// Bytes are put into the region.
     puts: AtomicBool,
     /// Bytes are taken from the region.
@@ -73,21 +72,26 @@ struct Outgoing {
     /// Writes to it, from the offer on beyond `WRITES`.
     writes: u32,
     ring: Option<Box<Producer>>,
-    /// Where the reader is going to ring, until it takes part.
+    /// Where the reader is going to ring, until it takes part: to answer, and then for room.
     bell: Option<OwnedFd>,
+    stage: Stage,
     /// The reader takes part: all goes into the region.
     switched: bool,
     /// The reader is gone.
     widowed: bool,
-    /// One has been made, and what is to be sent of it with the next bytes.
-    offered: bool,
-    offer: Option<[OwnedFd; 2]>,
+    /// What goes along with the next bytes: the question's socket, or a region and another one.
+    enclosed: [Option<OwnedFd>; 2],
 }
 
-/// What is shown: the same for all, so that it costs no descriptor of its own. `None`: none is to be had.
-fn card() -> Option<BorrowedFd<'static>> {
-    static CARD: OnceLock<Option<WakeFd>> = OnceLock::new();
-    CARD.get_or_init(|| WakeFd::new().ok()).as_ref().map(WakeFd::as_fd)
+/// What the other end is known to be able to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Stage {
+    #[default]
+    Unknown,
+    Asked,
+    Able,
+    /// A region has been made; or none will be.
+    Decided,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -107,7 +111,6 @@ impl Link {
             incoming: Mutex::default(),
             outgoing: Mutex::default(),
             room: OnceLock::new(),
-            able: AtomicBool::new(false),
             puts: AtomicBool::new(false),
             takes: AtomicBool::new(false),
         })
@@ -119,7 +122,7 @@ impl Link {
     pub(super) fn read(&self, socket: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
         let mut incoming = lock(&self.incoming);
         if !self.has_switched(&mut incoming) {
-            let n = incoming.receive(socket, targets, &self.able)?;
+            let n = incoming.receive(socket, targets)?;
             // Asked also if there is something: with it a bell may have been taken, and the reader must know that it has to listen again.
             if !self.has_switched(&mut incoming) || n > 0 {
                 return Ok(n);
@@ -173,7 +176,7 @@ impl Link {
         let mut outgoing = lock(&self.outgoing);
         if !outgoing.switched {
             let Some(bell) = outgoing.switch() else {
-                return outgoing.send(socket, sources, self.able.load(Relaxed));
+                return outgoing.send(socket, sources);
             };
             let _ = self.room.set(bell);
             self.puts.store(true, Release);
@@ -195,22 +198,16 @@ impl Link {
 
 impl Incoming {
     /// Reads from the socket. 0: it has ended, or all that it had for us is read.
-    fn receive(
-        &mut self,
-        socket: BorrowedFd<'_>,
-        targets: &Targets<'_>,
-        able: &AtomicBool,
-    ) -> io::Result<usize> {
-        let is_first = self.received == 0;
+    fn receive(&mut self, socket: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
         let n = if self.ring.is_some() {
             // The last time or two; and then not beyond what the writer has switched at, if that is known.
             transfer::receive(socket, &targets.beginning(self.expected()))?
-        } else if is_first || able.load(Relaxed) {
+        } else {
             let (n, mut rights) = transfer::receive_with_rights(socket, targets)?;
             match (rights.pop(), rights.pop()) {
-                // Whatever it is: the card is not looked at.
-                (Some(_), None) if is_first => able.store(true, Relaxed),
-                (Some(bell), Some(memory)) if !is_first => {
+                // Whatever it is: only a socket can be rung at, and that does not block. Who does not hear it will not offer anything.
+                (Some(question), None) => drop(ring_bell(question.as_fd())),
+                (Some(bell), Some(memory)) => {
                     if let Ok(region) = Region::accept(&memory) {
                         self.ring = Some(Box::new((Consumer::new(region), bell)));
                     }
@@ -218,8 +215,6 @@ impl Incoming {
                 _ => {}
             }
             n
-        } else {
-            transfer::receive(socket, targets)?
         };
         // What is more are bells, if the writer has switched meanwhile.
         let n = n.min(self.expected());
@@ -282,30 +277,64 @@ impl Outgoing {
         self.bell.take()
     }
 
-    /// Writes to the socket, the first time with the card, later maybe with the offer of a region to an end that is able to take it.
-    fn send(&mut self, socket: BorrowedFd<'_>, sources: &Sources<'_>, able: bool) -> io::Result<usize> {
+    /// Writes to the socket, and maybe encloses the question whether the reader can share memory, or a region for one that can.
+    fn send(&mut self, socket: BorrowedFd<'_>, sources: &Sources<'_>) -> io::Result<usize> {
         self.writes = self.writes.saturating_add(1);
-        if able && self.writes > WRITES && !self.offered && region::within_budget() {
-            self.offered = true;
-            self.offer = self.make_offer().ok();
-            // Patience begins now, however long there was no room for a region.
-            self.writes = WRITES;
+        if self.stage != Stage::Decided {
+            self.advance();
         }
-        let n = match (&self.offer, card().filter(|_| self.sent == 0)) {
-            (_, Some(card)) => transfer::send_with_rights(socket, sources, &[card])?,
-            (Some(offer), None) => {
-                let rights = offer.each_ref().map(AsFd::as_fd);
-                let n = transfer::send_with_rights(socket, sources, &rights)?;
-                self.offer = None;
+        let n = match &self.enclosed {
+            [None, _] => transfer::send(socket, sources)?,
+            [Some(first), second] => {
+                let rights = [first.as_fd(), second.as_ref().unwrap_or(first).as_fd()];
+                let n = transfer::send_with_rights(
+                    socket,
+                    sources,
+                    &rights[..1 + usize::from(second.is_some())],
+                )?;
+                self.enclosed = [None, None];
                 n
             }
-            (None, None) => transfer::send(socket, sources)?,
         };
-        if self.writes > WRITES + PATIENCE {
+        if self.writes > WRITES + PATIENCE && self.ring.is_some() {
             (self.ring, self.bell) = (None, None);
         }
         self.sent += n as u64;
         Ok(n)
+    }
+
+    /// Asks, looks for the answer, or makes a region, if it is time to.
+    fn advance(&mut self) {
+        match self.stage {
+            Stage::Unknown if self.writes >= ASK => {
+                self.stage = Stage::Decided;
+                if let Ok((mine, yours)) = sys::socket_pair() {
+                    self.bell = Some(mine);
+                    self.enclosed = [Some(yours), None];
+                    self.stage = Stage::Asked;
+                }
+            }
+            Stage::Asked if self.writes.is_multiple_of(ASK) => {
+                let answer = self.bell.as_ref().map_or(Ok(0), |bell| {
+                    transfer::receive(bell.as_fd(), &Targets::one(&mut [MaybeUninit::uninit()]))
+                });
+                self.stage = match answer {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                    Ok(1) => Stage::Able,
+                    _ => Stage::Decided,
+                };
+                self.bell = None;
+            }
+            _ => {}
+        }
+        if self.stage == Stage::Able && self.writes > WRITES && region::within_budget() {
+            self.stage = Stage::Decided;
+            // Patience begins now, however long there was no room for a region.
+            self.writes = WRITES;
+            if let Ok(offer) = self.make_offer() {
+                self.enclosed = offer.map(Some);
+            }
+        }
     }
 
     /// Makes a region. What the other end needs of it: the memory, and where to ring.

@@ -5,11 +5,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 
-use super::WRITES;
 use super::region::Region;
 use super::ring::{Consumer, Producer};
+use super::{ASK, PATIENCE, WRITES, take_bells};
 use crate::net::Stream;
-use crate::net::transfer::{Sources, Targets, send_with_rights, uninit};
+use crate::net::transfer::{Sources, Targets, receive_with_rights, send_with_rights, uninit};
 use crate::poll::{PollFd, poll};
 use tautline_testkit::with_watchdog;
 
@@ -28,8 +28,6 @@ fn pair() -> (Stream, Stream) {
 /// Two ends of which the near one writes into memory already.
 fn switched_pair() -> (Stream, Stream) {
     let (near, far) = pair();
-    assert_eq!(far.write(&[7]).unwrap(), 1);
-    assert_eq!(read_some(&near, 10), [7]);
     for _ in 0..=WRITES + 1 {
         assert_eq!(near.write(&[7]).unwrap(), 1);
         assert_eq!(read_some(&far, 10), [7]);
@@ -101,8 +99,6 @@ fn all_bytes_come_in_order_whatever_the_pieces() {
     watched("bytes", || {
         const BYTES: usize = 64 << 20;
         let (near, far) = pair();
-        assert_eq!(far.write(b"my card").unwrap(), 7);
-        assert_eq!(read_some(&near, 10), b"my card");
         let stream: Vec<u8> = (0..BYTES).map(byte).collect();
         let writer = thread::spawn(move || {
             let (mut size, mut at) = (sizes(1), 0);
@@ -165,8 +161,6 @@ fn a_reader_who_listens_after_each_read_misses_nothing_as_the_writer_switches() 
     watched("switch", || {
         for round in 0..300_usize {
             let (near, far) = pair();
-            far.write(&[0]).unwrap();
-            read_some(&near, 1);
             let total = (WRITES as usize + 20) * (1 + round % 7);
             let writer = thread::spawn(move || {
                 (0..WRITES + 20).for_each(|_| write_waiting(&near, &vec![1; 1 + round % 7]));
@@ -194,11 +188,11 @@ fn a_reader_who_listens_after_each_read_misses_nothing_as_the_writer_switches() 
 #[test]
 fn the_last_bytes_of_the_socket_say_that_there_is_memory() {
     let (near, far) = pair();
-    far.write(&[0]).unwrap();
-    read_some(&near, 1);
-    (0..=WRITES).for_each(|_| write_waiting(&near, &[1]));
+    (0..ASK).for_each(|_| write_waiting(&near, &[1]));
+    (0..ASK).for_each(|_| assert_eq!(read_some(&far, 1), [1]));
+    (ASK..=WRITES).for_each(|_| write_waiting(&near, &[1]));
     write_waiting(&near, b"the rest");
-    (0..=WRITES).for_each(|_| assert_eq!(read_some(&far, 1), [1]));
+    (ASK..=WRITES).for_each(|_| assert_eq!(read_some(&far, 1), [1]));
     assert_eq!(near.write(b"memory").unwrap(), 6);
     assert_eq!(read_some(&far, 100), b"the rest");
     assert!(far.reads_from_memory());
@@ -222,6 +216,59 @@ fn an_end_that_knows_nothing_of_it_gets_the_bytes_and_nothing_else() {
         io::Read::read_to_end(&mut &far, &mut got).unwrap();
         assert_eq!(got, writer.join().unwrap());
     });
+}
+
+/// A descriptor that comes with the next byte, and the byte is read.
+fn enclosed(far: &UnixStream) -> Vec<OwnedFd> {
+    let mut byte = [0];
+    let (n, rights) = receive_with_rights(far.as_fd(), &Targets::one(uninit(&mut byte))).unwrap();
+    assert_eq!(n, 1);
+    rights
+}
+
+#[test]
+fn a_connection_that_is_not_busy_carries_no_descriptors() {
+    let (near, far) = UnixStream::pair().unwrap();
+    let near = Stream::from_fd(near.into()).unwrap();
+    near.share_memory();
+    for _ in 1..ASK {
+        near.write(&[1]).unwrap();
+        assert!(enclosed(&far).is_empty());
+    }
+    near.write(&[1]).unwrap();
+    assert_eq!(enclosed(&far).len(), 1, "the question");
+}
+
+#[test]
+fn who_closes_the_question_is_offered_nothing() {
+    let (near, far) = UnixStream::pair().unwrap();
+    let near = Stream::from_fd(near.into()).unwrap();
+    near.share_memory();
+    for _ in 0..WRITES {
+        near.write(&[1]).unwrap();
+        io::Read::read_exact(&mut &far, &mut [0]).unwrap();
+    }
+    for _ in 0..2 * PATIENCE {
+        near.write(&[1]).unwrap();
+        assert!(enclosed(&far).is_empty());
+    }
+}
+
+#[test]
+fn who_does_not_answer_yet_is_offered_memory_when_it_does() {
+    let (near, far) = UnixStream::pair().unwrap();
+    let near = Stream::from_fd(near.into()).unwrap();
+    near.share_memory();
+    (0..2 * WRITES).for_each(|_| write_waiting(&near, &[1]));
+    let mut questions: Vec<OwnedFd> = (0..2 * WRITES).flat_map(|_| enclosed(&far)).collect();
+    let question = questions.pop().unwrap();
+    assert!(questions.is_empty(), "it is asked once");
+    assert_eq!(send_with_rights(question.as_fd(), &Sources::one(&[0]), &[far.as_fd()]).unwrap(), 1);
+    (0..2 * ASK).for_each(|_| write_waiting(&near, &[1]));
+    let offer: Vec<OwnedFd> = (0..2 * ASK).flat_map(|_| enclosed(&far)).collect();
+    assert_eq!(offer.len(), 2);
+    assert!(Region::accept(&offer[0]).is_ok());
+    assert!(!take_bells(question.as_fd()), "it is closed when it is answered");
 }
 
 #[test]
@@ -342,13 +389,6 @@ fn several_buffers_are_filled_in_turn() {
 
 // ---- a peer who means harm
 
-/// Shows a card, and has it seen.
-fn introduce(near: &UnixStream, far: &Stream) {
-    let card = File::open("/dev/null").unwrap();
-    assert_eq!(send_with_rights(near.as_fd(), &Sources::one(&[0]), &[card.as_fd()]).unwrap(), 1);
-    assert_eq!(read_some(far, 10), [0]);
-}
-
 fn memory(size: usize, seals: libc::c_int) -> OwnedFd {
     // SAFETY: the name is a C string; the descriptor is ours alone, and the other calls take integers.
     unsafe {
@@ -416,7 +456,6 @@ fn a_peer_may_say_what_it_likes_in_the_region() {
             far.share_memory();
             let (region, memory) = Region::create().unwrap();
             let (_mine, yours) = UnixStream::pair().unwrap();
-            introduce(&near, &far);
             let sent =
                 send_with_rights(near.as_fd(), &Sources::one(b"hello"), &[memory.as_fd(), yours.as_fd()]);
             assert_eq!(sent.unwrap(), 5);
@@ -436,22 +475,23 @@ fn a_peer_may_say_what_it_likes_in_the_region() {
 
 #[test]
 fn descriptors_that_are_no_offer_are_closed() {
-    let (near, far) = UnixStream::pair().unwrap();
-    let junk: OwnedFd = File::open("/dev/null").unwrap().into();
-    let far = Stream::from_fd(far.into()).unwrap();
-    far.share_memory();
-    // Of a pipe whose only writing end travels, the reading end tells that it was closed.
-    let mut ends = [0; 2];
-    // SAFETY: the kernel writes two descriptors, both ours alone.
-    let (reading, writing) = unsafe {
-        assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
-        (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))
-    };
-    introduce(&near, &far);
-    let sent = send_with_rights(near.as_fd(), &Sources::one(&[5]), &[junk.as_fd(), writing.as_fd()]);
-    assert_eq!(sent.unwrap(), 1);
-    drop(writing);
-    assert_eq!(read_some(&far, 10), [5]);
-    assert!(is_ready(&reading, 0), "hung up");
-    assert!(!far.reads_from_memory());
+    let null: OwnedFd = File::open("/dev/null").unwrap().into();
+    for company in [None, Some(null)] {
+        let (near, far) = UnixStream::pair().unwrap();
+        let far = Stream::from_fd(far.into()).unwrap();
+        far.share_memory();
+        // Of a pipe whose only writing end travels, the reading end tells that it was closed.
+        let mut ends = [0; 2];
+        // SAFETY: the kernel writes two descriptors, both ours alone.
+        let (reading, writing) = unsafe {
+            assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
+            (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))
+        };
+        let rights: Vec<_> = company.iter().map(AsFd::as_fd).chain([writing.as_fd()]).collect();
+        assert_eq!(send_with_rights(near.as_fd(), &Sources::one(&[5]), &rights).unwrap(), 1);
+        drop(writing);
+        assert_eq!(read_some(&far, 10), [5]);
+        assert!(is_ready(&reading, 0), "hung up");
+        assert!(!far.reads_from_memory());
+    }
 }
