@@ -48,4 +48,5 @@ targets! {
     messages: 5_000,
     keys: 2_000,
     connection: 1_000,
+    memory: 5_000,
 }

@@ -25,7 +25,7 @@ macro_rules! targets {
     };
 }
 
-targets! { frame command greeting null plain curve older websocket socks zap endpoint options messages keys connection }
+targets! { frame command greeting null plain curve older websocket socks zap endpoint options messages keys connection memory }
 
 fn smoke(name: &str) {
     let target = TARGETS.iter().find(|target| target.name == name).unwrap();

@@ -8,6 +8,7 @@ pub mod frame;
 pub mod greeting;
 mod handshake;
 pub mod keys;
+pub mod memory;
 pub mod messages;
 pub mod null;
 pub mod older;
