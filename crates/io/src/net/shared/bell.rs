@@ -23,19 +23,26 @@ pub(super) trait Flag {
     fn take_down(&self) -> u32;
 }
 
-impl Flag for std::sync::atomic::AtomicU32 {
-    fn load(&self) -> u32 {
-        Self::load(self, Relaxed)
-    }
+/// One for the standard library's atomic, and the same for that of the model.
+macro_rules! flag {
+    ($atomic:ty) => {
+        impl Flag for $atomic {
+            fn load(&self) -> u32 {
+                Self::load(self, Relaxed)
+            }
 
-    fn raise(&self) {
-        self.store(1, Relaxed);
-    }
+            fn raise(&self) {
+                self.store(1, Relaxed);
+            }
 
-    fn take_down(&self) -> u32 {
-        self.swap(0, AcqRel)
-    }
+            fn take_down(&self) -> u32 {
+                self.swap(0, AcqRel)
+            }
+        }
+    };
 }
+
+flag!(std::sync::atomic::AtomicU32);
 
 /// Before a sleep: asks for a bell. The caller then looks once more for what it waits for.
 pub(super) fn ask(flag: &impl Flag) {
@@ -56,19 +63,7 @@ mod tests {
     use loom::sync::atomic::AtomicU32;
     use std::sync::atomic::Ordering::{Acquire, Release};
 
-    impl Flag for AtomicU32 {
-        fn load(&self) -> u32 {
-            Self::load(self, Relaxed)
-        }
-
-        fn raise(&self) {
-            self.store(1, Relaxed);
-        }
-
-        fn take_down(&self) -> u32 {
-            self.swap(0, AcqRel)
-        }
-    }
+    flag!(AtomicU32);
 
     #[derive(Default)]
     struct Shared {

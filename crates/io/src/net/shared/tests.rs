@@ -25,6 +25,14 @@ fn pair() -> (Stream, Stream) {
     (near, far)
 }
 
+/// One that may, and a socket in the hands of the test.
+fn with_plain_end() -> (Stream, UnixStream) {
+    let (near, far) = UnixStream::pair().unwrap();
+    let near = Stream::from_fd(near.into()).unwrap();
+    near.share_memory();
+    (near, far)
+}
+
 /// Two ends of which the near one writes into memory already.
 fn switched_pair() -> (Stream, Stream) {
     let (near, far) = pair();
@@ -203,9 +211,7 @@ fn the_last_bytes_of_the_socket_say_that_there_is_memory() {
 #[test]
 fn an_end_that_knows_nothing_of_it_gets_the_bytes_and_nothing_else() {
     watched("plain", || {
-        let (near, far) = UnixStream::pair().unwrap();
-        let near = Stream::from_fd(near.into()).unwrap();
-        near.share_memory();
+        let (near, far) = with_plain_end();
         let sent: Vec<u8> = (0..10_000).map(byte).collect();
         let writer = thread::spawn(move || {
             sent.chunks(3).for_each(|piece| write_waiting(&near, piece));
@@ -218,7 +224,7 @@ fn an_end_that_knows_nothing_of_it_gets_the_bytes_and_nothing_else() {
     });
 }
 
-/// A descriptor that comes with the next byte, and the byte is read.
+/// The descriptors that come with the next byte, which is read.
 fn enclosed(far: &UnixStream) -> Vec<OwnedFd> {
     let mut byte = [0];
     let (n, rights) = receive_with_rights(far.as_fd(), &Targets::one(uninit(&mut byte))).unwrap();
@@ -228,9 +234,7 @@ fn enclosed(far: &UnixStream) -> Vec<OwnedFd> {
 
 #[test]
 fn a_connection_that_is_not_busy_carries_no_descriptors() {
-    let (near, far) = UnixStream::pair().unwrap();
-    let near = Stream::from_fd(near.into()).unwrap();
-    near.share_memory();
+    let (near, far) = with_plain_end();
     for _ in 1..ASK {
         near.write(&[1]).unwrap();
         assert!(enclosed(&far).is_empty());
@@ -241,9 +245,7 @@ fn a_connection_that_is_not_busy_carries_no_descriptors() {
 
 #[test]
 fn who_closes_the_question_is_offered_nothing() {
-    let (near, far) = UnixStream::pair().unwrap();
-    let near = Stream::from_fd(near.into()).unwrap();
-    near.share_memory();
+    let (near, far) = with_plain_end();
     for _ in 0..WRITES {
         near.write(&[1]).unwrap();
         io::Read::read_exact(&mut &far, &mut [0]).unwrap();
@@ -256,9 +258,7 @@ fn who_closes_the_question_is_offered_nothing() {
 
 #[test]
 fn who_does_not_answer_yet_is_offered_memory_when_it_does() {
-    let (near, far) = UnixStream::pair().unwrap();
-    let near = Stream::from_fd(near.into()).unwrap();
-    near.share_memory();
+    let (near, far) = with_plain_end();
     (0..2 * WRITES).for_each(|_| write_waiting(&near, &[1]));
     let mut questions: Vec<OwnedFd> = (0..2 * WRITES).flat_map(|_| enclosed(&far)).collect();
     let question = questions.pop().unwrap();
@@ -451,9 +451,7 @@ fn positions_that_cannot_be_are_an_error() {
 fn a_peer_may_say_what_it_likes_in_the_region() {
     watched("lies", || {
         for switch_at in [0, 1, 6, 7, 1000, u64::MAX] {
-            let (near, far) = UnixStream::pair().unwrap();
-            let far = Stream::from_fd(far.into()).unwrap();
-            far.share_memory();
+            let (far, near) = with_plain_end();
             let (region, memory) = Region::create().unwrap();
             let (_mine, yours) = UnixStream::pair().unwrap();
             let sent =
@@ -477,9 +475,7 @@ fn a_peer_may_say_what_it_likes_in_the_region() {
 fn descriptors_that_are_no_offer_are_closed() {
     let null: OwnedFd = File::open("/dev/null").unwrap().into();
     for company in [None, Some(null)] {
-        let (near, far) = UnixStream::pair().unwrap();
-        let far = Stream::from_fd(far.into()).unwrap();
-        far.share_memory();
+        let (far, near) = with_plain_end();
         // Of a pipe whose only writing end travels, the reading end tells that it was closed.
         let mut ends = [0; 2];
         // SAFETY: the kernel writes two descriptors, both ours alone.
