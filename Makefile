@@ -38,14 +38,17 @@ budget: ## instructions of a send and a receive, against bench/budget/budget.txt
 test: ## every test suite
 	@.ci/test
 
+lint := scripts/progress.sh "lint: $$step of 8, $$what" $(TARGET)/lint/$$step.log
 lint: ## formatting, clippy, rustdoc, layers, sizes, unsafe
-	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
-	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --all --check
-	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --no-default-features --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps --document-private-items
-	cd bindings/node && $(CARGO) fmt --check && CARGO_TARGET_DIR=$(abspath $(TARGET))/node $(CARGO) clippy -- -D warnings
-	$(CARGO) run --quiet -p xtask -- check
+	@step=1 what=formatting; $(lint) $(CARGO) fmt --all --check
+	@step=2 what=clippy; $(lint) $(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
+	@step=3 what='formatting of fuzz'; $(lint) $(CARGO) fmt --manifest-path fuzz/Cargo.toml --all --check
+	@step=4 what='clippy of fuzz'; $(lint) $(CARGO) clippy --manifest-path fuzz/Cargo.toml --no-default-features --all-targets -- -D warnings
+	@step=5 what=documentation; $(lint) env RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps --document-private-items
+	@step=6 what='formatting of the Node.js addon'; $(lint) $(CARGO) fmt --manifest-path bindings/node/Cargo.toml --check
+	@step=7 what='clippy of the Node.js addon'; $(lint) env CARGO_TARGET_DIR=$(abspath $(TARGET))/node \
+	    $(CARGO) clippy --manifest-path bindings/node/Cargo.toml -- -D warnings
+	@step=8 what='layers, sizes, unsafe'; $(lint) $(CARGO) run -p xtask -- check
 
 loom: ## the concurrent parts under every interleaving
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom CARGO_PROFILE_RELEASE_LTO=off \

@@ -13,6 +13,7 @@ passed=0 failed=0
 check() { # check NAME COMMAND...
     local name=$1
     shift
+    echo "install: $name"
     if "$@" >"$work/log" 2>&1; then
         passed=$((passed + 1))
     else

@@ -14,7 +14,7 @@ margin_percent=8
 short=10 long=50 batch=500 # rounds, and messages in one
 
 scripts/need.sh cargo:cargo cc:gcc valgrind:valgrind
-cargo build --release --quiet -p tautline-libzmq
+cargo build --release -p tautline-libzmq
 target=${CARGO_TARGET_DIR:-$root/target}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -39,6 +39,7 @@ passed=0 failed=0
         "dealer_router buffers 64" \
         "push_pull buffers 1024" "push_pull messages 1024" "push_pull_monitored buffers 64" "router_dealer_monitored buffers 64"; do
         for function in send_batch receive_batch; do
+            echo "budget: counting $case ${function%_batch}" >&2
             # shellcheck disable=SC2086 # the case is three arguments
             few=$(instructions $function $short $case)
             # shellcheck disable=SC2086

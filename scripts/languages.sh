@@ -33,21 +33,23 @@ else
 fi
 
 scripts/need.sh cargo:cargo g++:g++ make:make
-echo "languages: building Tautline and the harness"
-cargo build --release --quiet -p tautline-libzmq
-cargo build --quiet -p tautline-bench # not the speed of this one is measured
-scripts/libzmq-baseline.sh "$target/baseline"
+. scripts/progress.sh
 mkdir -p "$out/tautline"
+step "languages: 1 of 5, building Tautline" "$out/library.log" cargo build --release -p tautline-libzmq
+# Not the speed of this one is measured.
+step "languages: 2 of 5, building the harness" "$out/harness.log" cargo build -p tautline-bench
+step "languages: 3 of 5, libzmq 4.3.5" "$out/baseline.log" scripts/libzmq-baseline.sh "$target/baseline"
 # A copy, so that a build during the run does not change what is measured.
 cp "$target/release/libzmq.so" "$out/tautline/libzmq.so.5"
 
 build=(cpp)
 for name in "${names[@]}"; do [[ $name == cpp ]] || build+=("$name"); done
-bench/languages/build.sh "$out" "$target/baseline/libzmq" "${build[@]}"
+step "languages: 4 of 5, the programs" "$out/programs.log" bench/languages/build.sh "$out" "$target/baseline/libzmq" "${build[@]}"
+grep ': skipping' "$out/programs.log" || true
 
 arguments=(--programs "$out" --libzmq "$target/baseline/libzmq/lib/libzmq.so.5" --tautline "$out/tautline/libzmq.so.5")
 arguments+=(--only "$(IFS=,; echo "${names[*]}")")
 if [[ ${QUICK:-0} == 1 ]]; then arguments+=(--quick --out "$out/quick"); fi
 read -r load _ </proc/loadavg || load=0
-echo "languages: load average $load; anything else that runs now will show in the figures"
+echo "languages: 5 of 5, measuring; load average $load; anything else that runs now will show in the figures"
 exec "$target/debug/tautline-bench" languages "${arguments[@]}" "$@"

@@ -26,6 +26,7 @@ recipe="zeromq-src $crate_version cmake Release shared sodium curve$variant"
 features=(-DENABLE_DRAFTS=OFF)
 [ -z "$variant" ] || features=(-DENABLE_DRAFTS=ON -DENABLE_WS=ON -DWITH_TLS=ON)
 
+. "$root/scripts/progress.sh"
 say() { printf 'baseline: %s\n' "$*"; }
 
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$recipe" ] && [ -e "$prefix/lib/libzmq.so.5" ]; then
@@ -36,8 +37,7 @@ fi
 # One build at a time: the test suite and the benchmark may both ask for it.
 exec 9>"$dest/.lock"
 if ! flock -n 9; then
-    say "another build is running, waiting for it"
-    flock 9
+    progress "baseline: waiting for another build of it, whose log is $build.log" /dev/null flock 9
     if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$recipe" ]; then
         say "libzmq 4.3.5 is ready in $prefix"
         exit 0
@@ -49,7 +49,6 @@ fi
 
 source_dir=$dest/src/vendor/zeromq-src/vendor
 if [ ! -f "$source_dir/CMakeLists.txt" ]; then
-    say "fetching the source (crate zeromq-src $crate_version) into $dest/src"
     rm -rf "$dest/src"
     mkdir -p "$dest/src/src"
     : >"$dest/src/src/lib.rs"
@@ -65,13 +64,12 @@ edition = "2021"
 [dependencies]
 zeromq-src = "=$crate_version"
 TOML
-    (cd "$dest/src" && cargo vendor --quiet vendor >cargo-vendor.log 2>&1) ||
-        { say "cargo vendor failed:"; tail -5 "$dest/src/cargo-vendor.log"; exit 1; }
+    step "baseline: fetching the source (crate zeromq-src $crate_version)" "$dest/src/cargo-vendor.log" \
+        cargo vendor --manifest-path "$dest/src/Cargo.toml" "$dest/src/vendor"
 fi
 
-say "building libzmq 4.3.5 (about a minute; log in $build.log)"
 rm -rf "$build" "$prefix"
-{
+build() {
     cmake -S "$source_dir" -B "$build" -DCMAKE_BUILD_TYPE=Release \
         -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib \
         -DBUILD_SHARED=ON -DBUILD_STATIC=OFF -DBUILD_TESTS=OFF "${features[@]}" \
@@ -79,7 +77,13 @@ rm -rf "$build" "$prefix"
         -DCMAKE_POLICY_VERSION_MINIMUM=3.5 &&
         cmake --build "$build" --parallel 2 &&
         cmake --install "$build"
-} >"$build.log" 2>&1 || { say "the build failed:"; tail -20 "$build.log"; exit 1; }
+}
+progress "baseline: building libzmq 4.3.5$variant" "$build.log" build || {
+    say "the build failed:"
+    tail -20 "$build.log"
+    say "again: scripts/libzmq-baseline.sh${variant:+ --ws} $dest"
+    exit 1
+}
 
 [ -e "$prefix/lib/libzmq.so.5" ] || { say "no libzmq.so.5 came out of the build"; exit 1; }
 printf '%s\n' "$recipe" >"$stamp"

@@ -18,7 +18,8 @@ mkdir -p "$work/peers" "$work/bin"
 host=$(rustc -vV | sed -n 's/^host: //p')
 
 scripts/need.sh cargo:cargo cc:gcc
-cargo build --quiet -p tautline-bench
+. scripts/progress.sh
+step "profiles: building the harness" "$work/harness.log" cargo build -p tautline-bench
 scripts/libzmq-baseline.sh "$target/baseline"
 bench/peers/c/build.sh include "$target/baseline/libzmq/lib" "$work/bin"
 
@@ -27,10 +28,10 @@ names=()
 variant() {
     local name=$1 title=$2 lto=$3 units=$4 panic=$5
     shift 5
-    echo "profiles: building $name ($title)"
     # With a target named, the flags do not reach build scripts.
-    RUSTFLAGS="$*" CARGO_PROFILE_RELEASE_LTO=$lto CARGO_PROFILE_RELEASE_CODEGEN_UNITS=$units \
-        CARGO_PROFILE_RELEASE_PANIC=$panic cargo build --release --quiet -p tautline-libzmq --target "$host" \
+    step "profiles: building $name ($title)" "$work/$name.log" \
+        env RUSTFLAGS="$*" CARGO_PROFILE_RELEASE_LTO="$lto" CARGO_PROFILE_RELEASE_CODEGEN_UNITS="$units" \
+        CARGO_PROFILE_RELEASE_PANIC="$panic" cargo build --release -p tautline-libzmq --target "$host" \
         --target-dir "$work/build-$name"
     mkdir -p "$work/$name"
     cp "$work/build-$name/$host/release/libzmq.so" "$work/$name/libzmq.so.5"

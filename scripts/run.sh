@@ -25,24 +25,24 @@ result=$out
 [ "$scenario" = quick ] || result=$out/$(basename "$file" .toml)
 
 scripts/need.sh cargo:cargo cc:gcc make:make
-echo "run: building Tautline"
-cargo build --release --quiet -p tautline-libzmq
-echo "run: building the harness"
-cargo build --quiet -p tautline-bench # not the speed of this one is measured
-scripts/libzmq-baseline.sh "$target/baseline"
-
+. scripts/progress.sh
 mkdir -p "$out/ours" "$result"
+step "run: 1 of 5, building Tautline" "$out/library.log" cargo build --release -p tautline-libzmq
+# Not the speed of this one is measured.
+step "run: 2 of 5, building the harness" "$out/harness.log" cargo build -p tautline-bench
+step "run: 3 of 5, libzmq 4.3.5" "$out/baseline.log" scripts/libzmq-baseline.sh "$target/baseline"
+
 ln -sfn "$target/release/libzmq.so" "$out/ours/libzmq.so.5"
 
 # Compiled once against the public header; which library they run on is the loader's choice.
-bench/peers/c/build.sh "$root/include" "$target/baseline/libzmq/lib" "$out/bin"
+step "run: 4 of 5, the C programs" "$out/programs.log" bench/peers/c/build.sh "$root/include" "$target/baseline/libzmq/lib" "$out/bin"
 
 # The peers that are crates, where the scenario has any; each libzmq of theirs is a folder of the programs' directory.
 mapfile -t peers < <(sed -n '/^peers *=/,/\]/p' "$file" | grep -o '"[^"]*"' | tr -d '"')
 crates=() libraries=()
 for peer in "${peers[@]}"; do
     if [ "$peer" = libzmq-ws ]; then
-        scripts/libzmq-baseline.sh --ws "$target/baseline"
+        step "run: 4 of 5, libzmq with WebSocket" "$out/baseline-ws.log" scripts/libzmq-baseline.sh --ws "$target/baseline"
         libraries+=(--library "ws=$target/baseline/libzmq-ws/lib")
     fi
     grep -q '^build *=' "bench/peers/$peer.toml" || continue
@@ -50,10 +50,13 @@ for peer in "${peers[@]}"; do
     library=$(sed -n 's/^library *= *"\(.*\)"/\1/p' "bench/peers/$peer.toml")
     [ -z "$library" ] || libraries+=(--library "$library=$out/bin/$library")
 done
-[ ${#crates[@]} -eq 0 ] || bench/peers/build.sh "$out/bin" "${crates[@]}"
+if [ ${#crates[@]} -gt 0 ]; then
+    step "run: 4 of 5, the peers in Rust" "$out/peers.log" bench/peers/build.sh "$out/bin" "${crates[@]}"
+    grep -B1 'could not be built' "$out/peers.log" || true
+fi
 
 # A machine that compiles something else at the same time measures that.
 read -r load _ </proc/loadavg || load=0
-echo "run: load average $load; anything else that runs now will show in the figures"
+echo "run: 5 of 5, measuring; load average $load: anything else that runs now will show in the figures"
 exec "$target/debug/tautline-bench" run --scenario "$file" --ours "$out/ours" \
     --baseline "$target/baseline/libzmq/lib" "${libraries[@]}" --programs "$out/bin" --out "$result" "$@"

@@ -21,6 +21,7 @@ passed=0 failed=0 skipped=0
 check() {
     local name=$1
     shift
+    echo "  $name"
     if "$@" >"$log" 2>&1; then
         passed=$((passed + 1))
     else

@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 
 libraries=("$@")
 if [ ${#libraries[@]} -eq 0 ]; then
-    (cd "$root" && cargo build --release --quiet -p tautline-libzmq)
+    (cd "$root" && cargo build --release -p tautline-libzmq)
     mkdir "$work/tautline"
     ln -s "$(realpath "${CARGO_TARGET_DIR:-$root/target}/release/libzmq.so")" "$work/tautline/libzmq.so.5"
     "$root/scripts/libzmq-baseline.sh" >&2

@@ -30,7 +30,7 @@ end() {
 ours=${1:-}
 if [[ -z $ours ]]; then
     target=${CARGO_TARGET_DIR:-$root/target}
-    (cd "$root" && cargo build --quiet --release -p tautline-libzmq)
+    (cd "$root" && cargo build --release -p tautline-libzmq)
     ours=$work/tautline
     mkdir -p "$ours"
     cp "$target/release/libzmq.so" "$ours/libzmq.so.5"
@@ -48,6 +48,7 @@ fi
 run() {
     local what=$1 directory=$2 expected=$3 log=$work/$1.log code=0 line
     shift 3
+    echo "  $what: running"
     # To be killed is to hang: the tests' own watchdog is sooner.
     LD_LIBRARY_PATH=$directory timeout -k 5 300 "$@" "$expected" >"$log" 2>&1 || code=$?
     line=$(grep -E '^dotnet: [0-9]+ passed' "$log" | tail -n 1 || true)

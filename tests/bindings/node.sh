@@ -39,8 +39,8 @@ node "$binding/scripts/build.mjs"
 work=$(mktemp -d "${TMPDIR:-/tmp}/node-binding.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 code=0
-(cd "$binding" && node --test --test-reporter=tap test/) >"$work/tap" 2>&1 || code=$?
-grep -vE '^ *ok |^ *# Subtest|duration_ms|^ *(---|\.\.\.)$' "$work/tap" || true
+(cd "$binding" && node --test --test-reporter=tap test/) 2>&1 | tee "$work/tap" |
+    grep --line-buffered -vE '^ *# Subtest|duration_ms|^ *(---|\.\.\.)$' || code=$?
 sum() { sed -n "s/^# $1 \([0-9]*\)$/\1/p" "$work/tap"; }
 passed=$(sum pass) failed=$(($(sum fail) + $(sum cancelled))) skipped=$(sum skipped)
 

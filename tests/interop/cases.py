@@ -15,9 +15,9 @@ class Skip(Exception):
     """The case is about something that the library at hand, or the machine, has not."""
 
 
-def run(suite, cases, library, parts, skipped=0, tries=1):
-    """Runs the cases whose name contains one of `parts` (all, if there are none); returns the exit code. A case may be tried
-    more than once where the peer is known to fail now and then."""
+def run(suite, script, cases, library, parts, skipped=0, tries=1):
+    """Runs the cases whose name contains one of `parts` (all, if there are none); returns the exit code. `script` is the one of
+    this folder that was run. A case may be tried more than once where the peer is known to fail now and then."""
     chosen = [(name, body) for name, body in cases if not parts or any(part in name for part in parts)]
     print(f"{suite}: {len(chosen)} cases with {library}", flush=True)
     passed = failed = 0
@@ -32,11 +32,10 @@ def run(suite, cases, library, parts, skipped=0, tries=1):
             print(f"skipped {name}: {output.strip()}", flush=True)
         elif status:
             failed += 1
-            print(f"FAILED {name}\n{output}", flush=True)
+            print(f"FAILED {name}\n{output}\nagain: tests/interop/{script} '' '{name}'", flush=True)
         else:
             passed += 1
-            if parts:
-                print(f"passed {name}", flush=True)
+            print(f"passed {name}", flush=True)
     print(f"{suite}: {passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed or not chosen else 0
 

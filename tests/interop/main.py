@@ -14,4 +14,4 @@ from cases import run
 if __name__ == "__main__":
     modules = (patterns, old_peers, bad_peers, proxies, security, zws, wss)
     cases = [case for module in modules for case in module.cases()]
-    sys.exit(run("interop", cases, sys.argv[1], sys.argv[2:]))
+    sys.exit(run("interop", "run.sh", cases, sys.argv[1], sys.argv[2:]))

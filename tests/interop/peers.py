@@ -178,4 +178,4 @@ if __name__ == "__main__":
     # Two peers fail now and then, with libzmq 4.3.5 in our place, too, where the machine is busy: from a DEALER of JeroMQ nothing
     # comes in time, once in thirty; a SUB of zmq.rs that binds does not tell a subscription to the connection that it is taking
     # meanwhile (it reads its subscriptions before it adds the connection to those that are told).
-    sys.exit(cases.run("peers", chosen, library, parts, len(lacking), tries=3 if peer in ("JeroMQ", "zmq.rs") else 1))
+    sys.exit(cases.run("peers", "peers.sh", chosen, library, parts, len(lacking), tries=3 if peer in ("JeroMQ", "zmq.rs") else 1))

@@ -15,7 +15,7 @@ root=$(cd "$here/../.." && pwd)
 cache=$root/target/interop
 library=${1:-}
 if [[ -z $library ]]; then
-    (cd "$root" && cargo build --release --quiet -p tautline-libzmq)
+    (cd "$root" && cargo build --release -p tautline-libzmq)
     library=${CARGO_TARGET_DIR:-$root/target}/release/libzmq.so
 fi
 library=$(readlink -f "$library")
@@ -50,7 +50,9 @@ mkdir -p "$cache/peers"
 # peer NAME BUILD COMMAND
 peer() {
     local log=$cache/peers/$1.log
+    echo "  $1: building"
     if "$2" >"$log" 2>&1; then
+        echo "  $1: running"
         PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" "$here/peers.py" "$library" "$1" "$3" "${parts[@]}" >"$log" 2>&1 || true
         grep -qE '^peers: [0-9]' "$log" || echo 'peers: 0 passed, 1 failed, 0 skipped' >>"$log"
     else
@@ -68,7 +70,7 @@ wait
 
 for name in JeroMQ go-zeromq omq-tokio zmq.rs; do
     echo "--- $name"
-    grep -v '^peers:' "$cache/peers/$name.log" || true
+    grep -vE '^(peers:|passed )' "$cache/peers/$name.log" || true
     grep '^peers:' "$cache/peers/$name.log" | tail -n 1 | sed "s/^peers/  $name/"
 done
 cat "$cache"/peers/*.log | awk '

@@ -12,7 +12,7 @@ root=$(cd "$here/../.." && pwd)
 
 library=${1:-}
 if [[ -z $library ]]; then
-    (cd "$root" && cargo build --release --quiet -p tautline-libzmq --features wss)
+    (cd "$root" && cargo build --release -p tautline-libzmq --features wss)
     library=${CARGO_TARGET_DIR:-$root/target}/release/libzmq.so
 fi
 PYTHONDONTWRITEBYTECODE=1 exec "$venv/bin/python" "$here/main.py" "$(readlink -f "$library")" "${@:2}"

@@ -45,6 +45,7 @@ skip_section() {
 try() {
     local expected=$1 log=$work/$slug.log code=0
     rm -rf "$work/loader" && mkdir "$work/loader"
+    echo "  $section: running"
     commands "$section" >"$work/$slug.sh"
     (cd "$work/$slug" && witness bash -euo pipefail "$work/$slug.sh") >"$log" 2>&1 || code=$?
     local said loaded
@@ -58,6 +59,7 @@ try() {
     else
         echo "FAILED $section: exit code $code, $said of $expected programs said ok, the loader took: ${loaded:-no libzmq}"
         tail -n 30 "$log"
+        echo "again: tests/languages/run.sh '' '$section'"
         count 0 1 0
     fi
 }

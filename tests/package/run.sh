@@ -27,6 +27,7 @@ passed=0 failed=0 skipped=0
 step() {
     local name=$1
     shift
+    echo "package: $name"
     if "$@" >"$work/log" 2>&1; then
         echo "package: $name: ok"
         passed=$((passed + 1))

@@ -20,17 +20,20 @@ export here logs=$root/target/programs/log prefix=${PREFIX:-$root/target/program
 rm -rf "$logs"
 mkdir -p "$logs"
 if [[ -z ${PREFIX:-} ]]; then
-    make --no-print-directory -C "$root" install PREFIX="$prefix" >"$logs/install.log" 2>&1 || { cat "$logs/install.log"; exit 1; }
+    "$root/scripts/progress.sh" 'programs: installing the library' "$logs/install.log" \
+        make --no-print-directory -C "$root" install PREFIX="$prefix"
 elif [[ $PREFIX == baseline ]]; then
     "$root/scripts/libzmq-baseline.sh"
 fi
 
 program() {
     local code=0 start=$SECONDS
+    echo "  $1: running"
     "$here/$1.sh" "$prefix" >"$logs/$1.log" 2>&1 || code=$?
     if [[ $code -ne 0 ]]; then
         echo "--- $1"
         tail -n 60 "$logs/$1.log" | sed "s/^/    /"
+        echo "again: tests/programs/$1.sh${PREFIX:+ $PREFIX}"
         echo ---
     else
         grep '^skipped ' "$logs/$1.log" || true

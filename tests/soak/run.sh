@@ -14,7 +14,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/soak.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 libdir=${1:-}
 if [[ -z $libdir ]]; then
-    (cd "$root" && cargo build --release --quiet -p tautline-libzmq)
+    (cd "$root" && cargo build --release -p tautline-libzmq)
     ln -s "$(readlink -f "${CARGO_TARGET_DIR:-$root/target}/release/libzmq.so")" "$work/libzmq.so.5"
     libdir=$work
 fi

@@ -41,24 +41,26 @@ TOML
     (cd "$out/source" && cargo vendor >/dev/null 2>vendor.log) || { cat "$out/source/vendor.log" >&2; exit 1; }
 fi
 
-for set in "${missing[@]}"; do
-    echo "upstream: building libzmq 4.3.5 and its $set tests (about a minute)" >&2
-    drafts=OFF
-    [[ $set == stable ]] || drafts=ON
+# build SET
+build() {
+    local set=$1 drafts=OFF define=()
+    [[ $set == stable ]] || drafts=ON define=(-DZMQ_BUILD_DRAFT_API)
     rm -rf "${out:?}/$set"
-    log=$out/$set.log
     # Without TIPC: the tests ask of zmq_has("tipc") what this build has, and hardly a kernel lets the programs for it do more than skip.
     cmake -S "$source" -B "$out/$set" -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED=ON -DBUILD_STATIC=OFF \
         -DBUILD_TESTS=ON -DZMQ_HAVE_TIPC=0 -DENABLE_DRAFTS=$drafts -DWITH_LIBSODIUM=ON -DENABLE_CURVE=ON -DWITH_DOCS=OFF \
-        -DWITH_PERF_TOOL=OFF -DCMAKE_SKIP_RPATH=ON >"$log" 2>&1 || { tail -20 "$log" >&2; exit 1; }
-    cmake --build "$out/$set" -j "${BUILD_JOBS:-2}" >>"$log" 2>&1 || { tail -20 "$log" >&2; exit 1; }
+        -DWITH_PERF_TOOL=OFF -DCMAKE_SKIP_RPATH=ON &&
+        cmake --build "$out/$set" -j "${BUILD_JOBS:-2}" || return
     # Its CMake leaves this one out on Linux.
-    define=()
-    [[ $set == stable ]] || define=(-DZMQ_BUILD_DRAFT_API)
     g++ -std=c++11 -w -O1 -DZMQ_CUSTOM_PLATFORM_HPP -D_GNU_SOURCE -DUNITY_EXCLUDE_FLOAT "${define[@]}" -I"$out/$set" \
         -I"$source"/{include,src,external/unity,tests} -o "$out/$set/bin/test_security_curve" \
         "$source"/tests/test_security_curve.cpp "$source"/src/{err,ip,random,clock}.cpp \
-        "$out/$set"/lib/lib{testutil,unity}.a -L"$out/$set/lib" -lzmq -lsodium -lpthread -lrt \
-        >>"$log" 2>&1 || { tail -20 "$log" >&2; exit 1; }
+        "$out/$set"/lib/lib{testutil,unity}.a -L"$out/$set/lib" -lzmq -lsodium -lpthread -lrt || return
     touch "$out/$set/$complete"
+}
+
+. "$root/scripts/progress.sh"
+for set in "${missing[@]}"; do
+    log=$out/$set.log
+    progress "upstream: building libzmq 4.3.5 and its $set tests" "$log" build "$set" || { tail -20 "$log" >&2; exit 1; }
 done

@@ -14,7 +14,6 @@
 # Results go to target/upstream/results.tsv (program, status, seconds, last assertion). The exit code is 0 when every
 # program that failed is listed, with its reason, in expected.tsv.
 #
-# VERBOSE=1 shows each result when it comes, too.
 # JOBS=4 programs at a time, LIMIT=60 seconds each; RETRY=5: up to so many failures are run once more, each alone
 # ("flaky" if it passes then).
 set -euo pipefail
@@ -32,7 +31,7 @@ jobs=${JOBS:-4}
 library_dir() { # prints the directory in which libzmq.so.5 is the wanted library
     case ${1:-} in
         '')
-            (cd "$root" && cargo build --release --quiet -p tautline-libzmq --features wss) || return 1
+            (cd "$root" && cargo build --release -p tautline-libzmq --features wss) || return 1
             set -- "${CARGO_TARGET_DIR:-$root/target}/release" ;;
     esac
     local dir
@@ -47,9 +46,9 @@ library_dir() { # prints the directory in which libzmq.so.5 is the wanted librar
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/upstream.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-BASELINE='' LIBDIR=''
+BASELINE='' LIBDIR='' GIVEN=${1:-}
 if [[ ${1:-} == baseline ]]; then BASELINE=yes; else LIBDIR=$(library_dir "${1:-}"); fi
-export BASELINE LIBDIR
+export BASELINE LIBDIR GIVEN
 shift || true
 
 # The directory of the library for the programs of a set.
@@ -112,7 +111,8 @@ row() {
         why=$(sed -E 's#/[^ ]*/(tests|src)/##g; s/\t/ /g' <<<"$why" | cut -c1-160)
     fi
     printf '%s\t%s\t%s\t%s\n' "$name" "$status" "$seconds" "$why" >"$WORK/${name/\//.}.row"
-    [[ -z ${VERBOSE:-} ]] || echo "$status $name $seconds s $why" >&2
+    echo "$status $name $seconds s $why" >&2
+    [[ $status != fail && $status != timeout ]] || echo "again: tests/upstream/run.sh '$GIVEN' $name" >&2
 }
 
 all_ignored() {

@@ -22,6 +22,7 @@ holds() {
 # expect FAULT PATTERN TEXT [OPTION VALUE]: the JSON line of a run with that fault holds the text.
 expect() {
     local line limit=30
+    echo "check: $1 in $2"
     # Only what is to hang has little time for it.
     [[ $3 != *hung* ]] || limit=2
     line=$(FAULT=$1 LD_PRELOAD=$work/faults.so LD_LIBRARY_PATH=$library \
@@ -31,6 +32,7 @@ expect() {
 # raw MODE PATTERN TRANSPORT TEXT [OPTION VALUE]
 raw() {
     local line
+    echo "check: $1 $2 over $3"
     line=$("$programs/raw-bench" --mode "$1" --pattern "$2" --transport "$3" --size 64 --count 10000 --api messages \
         --timeout 30 "${@:5}") || true
     holds "$4" "$line" "$1 $2 over $3"
