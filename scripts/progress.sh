@@ -21,15 +21,15 @@ progress() {
     shift 2
     printf -v clock '%(%T)T' -1
     : >"$log"
-    # A process group of its own keeps ctrl-C away from it: below, its processes can still be found by their parents.
-    set -m
-    ("$@") </dev/null >"$log" 2>&1 &
-    pid=$!
-    set +m
     for signal in INT TERM HUP; do
         # shellcheck disable=SC2064 # the signal's name
         trap "progress_stop $signal" "$signal"
     done
+    # A process group of its own keeps ctrl-C away from it: its processes can then still be found by their parents.
+    set -m
+    ("$@") </dev/null >"$log" 2>&1 &
+    set +m
+    pid=$!
     while kill -0 "$pid" 2>/dev/null; do
         if ((SECONDS - began >= next)); then
             progress_show
@@ -68,7 +68,7 @@ progress_below() {
 }
 
 progress_stop() {
-    local processes tries=50
+    local pid=$! processes tries=50 # the signal may have come before `progress` knew it
     trap - INT TERM HUP
     set +e # the terminal may be gone
     progress_clear
