@@ -72,7 +72,7 @@ for process in "${processes[@]}"; do
     fi
 done
 echo "code $code; ${#processes[@]} processes" >>"$work/shown"
-holds 'stopped: every process has ended' $'\nendless: stopped; what it said is in '"$work/log"$'\ncode 143; 5 processes'
+holds 'stopped: every process has ended' $'endless: stopped; what it said is in '"$work/log"$'\ncode 143; 5 processes'
 
 echo "progress: $passed passed, $failed failed, $skipped skipped"
 [[ $failed -eq 0 ]]
