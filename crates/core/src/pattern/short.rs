@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-/// A `Vec` that begins in place: with `N` such that it is no larger than one.
+/// A `Vec` that begins in place: with `N` such that it is no larger than one where addresses have 64 bits.
 #[derive(Debug)]
 pub(super) enum Short<T, const N: usize> {
     /// The first so many.
@@ -73,6 +73,7 @@ mod tests {
         }
     }
 
+    #[cfg(target_pointer_width = "64")]
     #[test]
     fn is_no_larger_than_a_vec() {
         assert!(size_of::<Short<u8, 14>>() <= size_of::<Vec<u8>>());

@@ -4,10 +4,13 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tautline_testkit::with_watchdog;
+
 use super::*;
 use crate::net::Stream;
 use crate::wake::WakeFd;
 
+const LIMIT: Duration = Duration::from_secs(60);
 const NOW: Option<Duration> = Some(Duration::ZERO);
 
 fn wait(reactor: &dyn Reactor, timeout: Option<Duration>) -> Vec<Event> {
@@ -126,9 +129,15 @@ fn hang_up(reactor: &dyn Reactor) {
     reactor.remove(near.as_fd()).unwrap();
 }
 
-/// That nothing more will come is reported to who asks for it, with data left or without.
-fn end(reactor: &dyn Reactor) {
+/// That nothing more will come is reported to the one that asks for it, with data left or without; if the reactor tells.
+fn end(reactor: &dyn Reactor, tells: bool) {
     let (near, far) = Stream::pair().unwrap();
+    if !tells {
+        reactor.add(near.as_fd(), Token(1), Interest::END, Mode::OneShot).unwrap();
+        far.shutdown(std::net::Shutdown::Write).unwrap();
+        assert_eq!(wait(reactor, NOW), []);
+        return reactor.remove(near.as_fd()).unwrap();
+    }
     reactor.add(near.as_fd(), Token(1), Interest::END, Mode::OneShot).unwrap();
     far.write(b"last words").unwrap();
     assert_eq!(wait(reactor, NOW), []);
@@ -217,32 +226,34 @@ fn nested(inner: &dyn Reactor, outer: &dyn Reactor) {
 }
 
 macro_rules! conformance {
-    ($name:ident, $reactor:ident) => {
+    ($name:ident, $reactor:ident, $tells_of_the_end:expr) => {
         mod $name {
             use super::*;
 
             #[test]
             fn conforms() {
-                let reactor = $reactor::new().unwrap();
-                level(&reactor);
-                one_shot(&reactor);
-                modify(&reactor);
-                full_and_drained(&reactor);
-                remove(&reactor);
-                hang_up(&reactor);
-                end(&reactor);
-                timeout(&reactor);
-                many(&reactor);
-                nested(&$reactor::new().unwrap(), &reactor);
-                changed_while_waiting(Arc::new(reactor));
+                with_watchdog(LIMIT, stringify!($name), || {
+                    let reactor = $reactor::new().unwrap();
+                    level(&reactor);
+                    one_shot(&reactor);
+                    modify(&reactor);
+                    full_and_drained(&reactor);
+                    remove(&reactor);
+                    hang_up(&reactor);
+                    end(&reactor, $tells_of_the_end);
+                    timeout(&reactor);
+                    many(&reactor);
+                    nested(&$reactor::new().unwrap(), &reactor);
+                    changed_while_waiting(Arc::new(reactor));
+                });
             }
         }
     };
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-conformance!(epoll, Epoll);
-conformance!(poll, PollReactor);
+conformance!(epoll, Epoll, true);
+conformance!(poll, PollReactor, crate::poll::PollFd::ENDED != 0);
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[test]
