@@ -114,18 +114,11 @@ witness() {
     env "${witnessing[@]}" "$@"
 }
 
-# witnessed: true if the libzmq under test was loaded, and no other one by any process.
+# witnessed [PID]: true if the libzmq under test was loaded, and no other one; by that process, or by all together.
 witnessed() {
     local loaded
-    loaded=$(cat "$work"/loader/process.* | sed -n 's/.*calling init: \(.*\/libzmq[^/]*\)$/\1/p' | sort -u | xargs -r realpath | sort -u)
+    loaded=$(cat "$work"/loader/process.${1:-*} | sed -n 's/.*calling init: \(.*\/libzmq[^/]*\)$/\1/p' | sort -u | xargs -r realpath | sort -u)
     [[ $loaded == "$library" ]] || { echo "the loader took: ${loaded:-no libzmq}; wanted: $library"; return 1; }
-}
-
-# maps PID: true if that process has the libzmq under test in its memory, and no other.
-maps() {
-    local mapped
-    mapped=$(awk '$6 ~ /\/[^\/]*libzmq[^\/]*$/ {print $6}' "/proc/$1/maps" | sort -u)
-    [[ $mapped == "$library" ]] || { echo "process $1 has ${mapped:-no libzmq}; wanted: $library"; return 1; }
 }
 
 # pytest_counts LOG: adds up the closing line of pytest.

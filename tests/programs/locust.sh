@@ -10,22 +10,17 @@ cd "$work"
 "$python" -u "$here/locust/server.py" >port 2>server.log &
 processes+=($!)
 until [[ -s port ]]; do sleep 0.05; done
-master_port=$("$python" -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
-
-common=(-m locust -f "$here/locust/locustfile.py" --headless --host "http://127.0.0.1:$(<port)")
-"$python" "${common[@]}" --master --master-bind-host 127.0.0.1 --master-bind-port "$master_port" --expect-workers 2 -u 6 -r 6 -t 4s \
-    --csv result --exit-code-on-error 1 >master.log 2>&1 &
+common=("$python" -m locust -f "$here/locust/locustfile.py" --headless --host "http://127.0.0.1:$(<port)")
+env "${witnessing[@]}" "${common[@]}" --master --master-bind-host 127.0.0.1 --master-bind-port 0 --expect-workers 2 -u 6 -r 6 \
+    --json-file result --exit-code-on-error 1 >master.log 2>&1 &
 master=$!
-"$python" "${common[@]}" --worker --master-host 127.0.0.1 --master-port "$master_port" >first.log 2>&1 &
+processes+=("$master")
+until [[ -s master_port ]]; do kill -0 "$master" || { cat master.log; exit 1; }; sleep 0.05; done
+env "${witnessing[@]}" "${common[@]}" --worker --master-host 127.0.0.1 --master-port "$(<master_port)" >first.log 2>&1 &
 first=$!
-"$python" "${common[@]}" --worker --master-host 127.0.0.1 --master-port "$master_port" >second.log 2>&1 &
+env "${witnessing[@]}" "${common[@]}" --worker --master-host 127.0.0.1 --master-port "$(<master_port)" >second.log 2>&1 &
 second=$!
-processes+=("$master" "$first" "$second")
-
-until grep -q 'All users spawned' master.log || ! kill -0 "$master" 2>/dev/null; do sleep 0.1; done
-check "the master has this library in its memory, and no other" maps "$master"
-check "so has the first worker" maps "$first"
-check "so has the second one" maps "$second"
+processes+=("$first" "$second")
 
 ended() { # ended PID LOG
     local code=0
@@ -35,10 +30,16 @@ ended() { # ended PID LOG
 check "the master ends well" ended "$master" master.log
 check "so does the first worker" ended "$first" first.log
 check "so does the second one" ended "$second" second.log
-# Of the closing row: requests, failures.
+check "the master has loaded this library, and no other" witnessed "$master"
+check "so has the first worker" witnessed "$first"
+check "so has the second one" witnessed "$second"
 all_answered() {
-    awk -F, '$2 == "Aggregated" {print $3 " requests, " $4 " failures"; exit !($3 > 0 && $4 == 0)}' result_stats.csv
+    "$python" -c 'import json, sys
+rows = json.load(open("result.json"))
+requests, failures = (sum(row[key] for row in rows) for key in ("num_requests", "num_failures"))
+print(requests, "requests,", failures, "failures")
+sys.exit(requests == 0 or failures > 0)'
 }
 check "requests of both workers were counted, none failed" all_answered
-tail -n 1 result_stats.csv | cut -d, -f2-4
+all_answered
 finish

@@ -46,7 +46,6 @@ arrived() {
     [[ $code -eq 0 ]] && diff <(tail -n +2 received) input.log
 }
 check "10,000 lines arrive, in order and unchanged" arrived
-check "rsyslogd has this library in its memory, and no other" maps "$daemon_pid"
 ends() {
     local code=0
     kill -TERM "$daemon_pid"
