@@ -5,7 +5,7 @@ mod settings;
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::AsRawFd;
-use std::sync::Weak;
+use std::sync::{PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -86,6 +86,17 @@ pub(crate) struct Place {
     pub(crate) ticket: Ticket,
     /// Held until nothing of it lingers any more.
     pub(crate) lingering: Ticket,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // In a forked child there are no such threads. Their handles may be those of threads that the child has started since, which
+        // would be detached.
+        if self.process != thread::process_id() {
+            let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(state.drivers.take());
+        }
+    }
 }
 
 impl Default for Context {
