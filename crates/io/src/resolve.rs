@@ -2,18 +2,21 @@
 //! one name after the other, and calls back.
 //!
 //! The thread starts with the first question, and ends when it has had none for a while or when the
-//! resolver is dropped. A question in the hands of the system cannot be called back: after a drop its answer,
-//! and with it the callback, is thrown away.
+//! resolver is dropped. A question in the hands of the system cannot be called back, and may stay there for
+//! long. So a question keeps its asker alive only while it is answered: the answer to an asker that is gone is
+//! thrown away, and what such an asker has still to ask is not asked.
 
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::{interfaces, thread};
 
 mod lookup;
+
+pub use lookup::addresses;
 
 /// Which addresses are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +40,8 @@ impl Family {
     }
 }
 
-/// Called with the addresses of a name, at least one, or the reason for none.
-pub type Done = Box<dyn FnOnce(io::Result<Vec<SocketAddr>>) + Send>;
+/// The addresses of a name, at least one, or the reason for none.
+pub type Outcome = io::Result<Vec<SocketAddr>>;
 
 /// Resolves host names on a background thread.
 #[derive(Debug)]
@@ -64,11 +67,52 @@ struct State {
     dropped: bool,
 }
 
+impl State {
+    /// Adds a question. Before the list grows, those go that nobody waits for; they are returned.
+    fn add(&mut self, question: Question) -> VecDeque<Question> {
+        let mut unwanted = VecDeque::new();
+        if self.questions.len() == self.questions.capacity() {
+            let wanted;
+            (wanted, unwanted) =
+                std::mem::take(&mut self.questions).into_iter().partition(|question| question.asker.waits());
+            self.questions = wanted;
+        }
+        self.questions.push_back(question);
+        unwanted
+    }
+}
+
 struct Question {
     host: String,
     port: u16,
     family: Family,
-    done: Done,
+    asker: Box<dyn Asker>,
+}
+
+/// What waits for an answer.
+trait Asker: Send {
+    /// Whether it still does.
+    fn waits(&self) -> bool;
+    /// This is the answer.
+    fn answer(self: Box<Self>, outcome: Outcome);
+}
+
+/// An asker that may go before the answer comes.
+struct Waiting<T, F> {
+    asker: Weak<T>,
+    done: F,
+}
+
+impl<T: Send + Sync, F: FnOnce(Arc<T>, Outcome) + Send> Asker for Waiting<T, F> {
+    fn waits(&self) -> bool {
+        self.asker.strong_count() > 0
+    }
+
+    fn answer(self: Box<Self>, outcome: Outcome) {
+        if let Some(asker) = self.asker.upgrade() {
+            (self.done)(asker, outcome);
+        }
+    }
 }
 
 impl Resolver {
@@ -88,26 +132,33 @@ impl Resolver {
         Resolver { shared: Arc::new(shared) }
     }
 
-    /// Asks for the addresses of `host`, and returns at once. `done` is called on the resolver's thread,
-    /// unless no thread can be started: then here, with that error.
-    pub fn resolve(&self, host: String, port: u16, family: Family, done: Done) {
+    /// Asks for the addresses of `host`, and returns at once. `done` is called on the resolver's thread, with
+    /// the asker, which is held no longer than that takes; never if the asker is gone by then.
+    ///
+    /// # Errors
+    /// No thread can be started. `done` is not called.
+    pub fn resolve<T: Send + Sync + 'static>(
+        &self,
+        host: String,
+        port: u16,
+        family: Family,
+        asker: &Arc<T>,
+        done: impl FnOnce(Arc<T>, Outcome) + Send + 'static,
+    ) -> io::Result<()> {
+        let asker = Box::new(Waiting { asker: Arc::downgrade(asker), done });
+        let question = Question { host, port, family, asker };
         let mut state = self.shared.state();
-        state.questions.push_back(Question { host, port, family, done });
-        if state.running {
-            self.shared.changed.notify_one();
-            return;
+        if !state.running {
+            let shared = self.shared.clone();
+            std::thread::Builder::new().stack_size(STACK).spawn(move || shared.work())?;
+            state.running = true;
         }
-        let shared = self.shared.clone();
-        match std::thread::Builder::new().stack_size(STACK).spawn(move || shared.work()) {
-            Ok(_) => state.running = true,
-            Err(error) => {
-                let question = state.questions.pop_back();
-                drop(state);
-                if let Some(question) = question {
-                    (question.done)(Err(error));
-                }
-            }
-        }
+        let unwanted = state.add(question);
+        self.shared.changed.notify_one();
+        drop(state);
+        // What askers have left to be dropped may be anything, so it goes outside the lock.
+        drop(unwanted);
+        Ok(())
     }
 }
 
@@ -140,11 +191,10 @@ impl Shared {
         thread::block_all_signals();
         thread::set_name(&self.name);
         while let Some(question) = self.next() {
-            let outcome = lookup::addresses(&question.host, question.port, question.family);
-            if self.state().dropped {
-                return;
+            if question.asker.waits() {
+                let outcome = lookup::addresses(&question.host, question.port, question.family);
+                question.asker.answer(outcome);
             }
-            (question.done)(outcome);
         }
     }
 

@@ -9,6 +9,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Weak;
+use std::time::Duration;
 
 use super::{Resident, Site, Source, Turn};
 use crate::conn::inproc::{Device, Offer};
@@ -49,11 +50,18 @@ struct Far {
     to: Option<SocketAddr>,
     incoming: Vec<u8>,
     closed: bool,
+    /// The owner has let go of its side, and what it has sent waits for the destination.
+    lingers: bool,
+    /// For how long it may (ZMQ_LINGER).
+    linger: Option<Duration>,
+    linger_timer: u64,
 }
 
 /// A `udp` endpoint.
 pub(crate) struct DatagramPort {
     site: Arc<Site>,
+    /// Its canonical text.
+    name: Box<str>,
     form: Form,
     /// Whether it receives at all.
     receives: bool,
@@ -71,6 +79,7 @@ impl DatagramPort {
     /// tells it later, or the messages do.
     pub(crate) fn start(
         site: &Arc<Site>,
+        name: &str,
         socket: Datagram,
         offer: Offer,
         form: Form,
@@ -84,6 +93,7 @@ impl DatagramPort {
         offer.end.refuse_commands();
         let port = Arc::new(DatagramPort {
             site: site.clone(),
+            name: name.into(),
             form,
             receives,
             socket,
@@ -95,6 +105,9 @@ impl DatagramPort {
                 to: None,
                 incoming: Vec::new(),
                 closed: false,
+                lingers: false,
+                linger: None,
+                linger_timer: 0,
             }),
             tokens: Mutex::new(None),
             interest: AtomicU8::new(receives.into()),
@@ -107,18 +120,51 @@ impl DatagramPort {
         Ok(port)
     }
 
+    /// The canonical text of the endpoint.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The owner is going to let go of its side: how long what it has sent may wait for the destination.
+    pub(crate) fn set_linger(&self, linger: Option<Duration>) {
+        lock(&self.far).linger = linger;
+    }
+
     /// The destination was found. `None`: there is none, and what is sent is dropped.
-    pub(crate) fn aim(&self, destination: Option<SocketAddr>) {
-        {
+    pub(crate) fn aim(self: &Arc<Self>, destination: Option<SocketAddr>) {
+        let lingers = {
             let mut far = lock(&self.far);
             far.destination = destination;
             far.closed |= destination.is_none();
-        }
+            far.lingers
+        };
         self.serve();
+        if lingers {
+            let port = self.clone();
+            self.site.driver.post(Box::new(move |turn| port.end(turn)));
+        }
     }
 
-    /// The owner has let go of its side: sends what the kernel takes of what is left, and goes.
-    fn end(self: &Arc<Self>, turn: &mut Turn) {
+    /// The owner has let go of its side. What it has sent waits for the destination, but not longer than ZMQ_LINGER.
+    fn linger(self: &Arc<Self>, turn: &mut Turn) {
+        let waits = {
+            let mut far = lock(&self.far);
+            let Far { offer, destination, closed, lingers, linger, linger_timer, .. } = &mut *far;
+            let unsent = offer.incoming.as_mut().is_ok_and(|reader| reader.ready());
+            let aimless = self.form == Form::Groups && destination.is_none() && !*closed;
+            *lingers = aimless && unsent && *linger != Some(Duration::ZERO);
+            if let (true, Some(time)) = (*lingers, *linger) {
+                *linger_timer = turn.after(time, self);
+            }
+            *lingers
+        };
+        if !waits {
+            self.end(turn);
+        }
+    }
+
+    /// Sends what the kernel takes of what is left, and goes.
+    pub(super) fn end(self: &Arc<Self>, turn: &mut Turn) {
         self.serve();
         if let Some((socket, wake)) = lock(&self.tokens).take() {
             turn.unregister(socket, self.socket.as_fd());
@@ -289,7 +335,7 @@ impl Source for DatagramPort {
             self.inbox.waker().quieten();
             let mut news = self.inbox.drain().into_iter();
             if news.any(|news| matches!(news, News::Left(_))) {
-                return self.end(turn);
+                return self.linger(turn);
             }
         }
         let taken = self.flush();
@@ -297,5 +343,10 @@ impl Source for DatagramPort {
         self.listen_for(read, !taken);
     }
 
-    fn timer(self: Arc<Self>, _turn: &mut Turn, _key: u64) {}
+    fn timer(self: Arc<Self>, turn: &mut Turn, key: u64) {
+        let due = lock(&self.far).linger_timer == key;
+        if due {
+            self.end(turn);
+        }
+    }
 }

@@ -20,6 +20,7 @@ use std::net::SocketAddr;
 use tautline_io::errno;
 use tautline_io::net::{Address, Stream};
 use tautline_io::reactor::{Event, Interest, Mode, Token};
+use tautline_io::resolve;
 use tautline_proto::socks::{Request, Socks};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -269,17 +270,20 @@ impl Dialer {
         match hop {
             Hop::Direct(address) => self.try_address(turn, &address, source.as_ref()),
             Hop::Resolve { host, port, family } => {
-                let dialer = self.clone();
-                let done = move |resolved: std::io::Result<Vec<SocketAddr>>| {
+                // The system may take long. An endpoint that is given up meanwhile is gone at once, and with it its hold on the context.
+                let done = |dialer: Arc<Self>, resolved: resolve::Outcome| {
                     let driver = dialer.site.driver.clone();
                     driver.post(Box::new(move |turn| dialer.resolved(turn, resolved)));
                 };
-                turn.driver().clone().resolver().resolve(host, port, family, Box::new(done));
+                let asked = turn.driver().resolver().resolve(host, port, family, self, done);
+                if let Err(error) = asked {
+                    self.failed(turn, error.raw_os_error().unwrap_or(0), None);
+                }
             }
         }
     }
 
-    fn resolved(self: &Arc<Self>, turn: &mut Turn, resolved: std::io::Result<Vec<SocketAddr>>) {
+    fn resolved(self: &Arc<Self>, turn: &mut Turn, resolved: resolve::Outcome) {
         if !lock(&self.state).is_waiting() {
             return;
         }

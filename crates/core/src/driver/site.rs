@@ -282,7 +282,7 @@ impl Site {
                 match resident {
                     Resident::Dialer(dialer) => dialer.stop(turn),
                     Resident::Wire(wire) => wire.end(turn, Loss::Closed),
-                    Resident::Datagram(_) => {}
+                    Resident::Datagram(port) => port.end(turn),
                 }
             }
         }));

@@ -14,6 +14,7 @@ use crate::sync::Arc;
 use crate::transport::udp::{self, Destination};
 use std::net::SocketAddr;
 use tautline_io::net::Datagram;
+use tautline_io::resolve;
 
 impl Socket {
     fn use_of_datagrams(&self) -> Datagrams {
@@ -52,18 +53,19 @@ impl Socket {
         }
         let udp = read(endpoint)?;
         let (socket, destination) = udp::sender(&udp, &self.pipes.options)?;
-        let (id, port) = match destination {
-            Destination::Known(address) => {
-                return Ok(self.open_port(given, given, socket, Form::Groups, false, Some(address))?.0);
-            }
-            Destination::Named { .. } => self.open_port(given, given, socket, Form::Groups, false, None)?,
-        };
-        if let (Destination::Named { host, port: number, family }, Some(site)) = (destination, &self.site) {
+        let address = match &destination {
+            Destination::Known(address) => Some(*address),
             // What is sent meanwhile waits.
-            let found = move |addresses: std::io::Result<Vec<SocketAddr>>| {
-                port.aim(addresses.ok().and_then(|addresses| addresses.into_iter().next()));
-            };
-            site.driver.resolver().resolve(host, number, family, Box::new(found));
+            Destination::Named { .. } => None,
+        };
+        let (id, port) = self.open_port(given, given, socket, Form::Groups, false, address)?;
+        if let (Destination::Named { host, port: number, family }, Some(site)) = (destination, &self.site) {
+            let first = |found: resolve::Outcome| found.ok().and_then(|found| found.into_iter().next());
+            let found = move |port: Arc<DatagramPort>, found| port.aim(first(found));
+            if site.driver.resolver().resolve(host.clone(), number, family, &port, found).is_err() {
+                // Without a thread for it, this one waits for the system, as libzmq's callers always do.
+                port.aim(first(resolve::addresses(&host, number, family)));
+            }
         }
         Ok(id)
     }
@@ -81,11 +83,11 @@ impl Socket {
         let nobody = Box::new(PeerInfo::default());
         let (mine, far) = inproc::pair(&self.pipes.options, [nobody.clone(), nobody]);
         mine.end.meet();
-        let port = DatagramPort::start(&site, socket, far, form, receives, destination)?;
+        let port = DatagramPort::start(&site, name, socket, far, form, receives, destination)?;
         let pipe = Pipe::inproc(mine, self.pipes.options.send_hwm, true);
         // DGRAM has one endpoint; the port of another one ends with its pipe.
         let id = self.attach(pipe).ok_or(Error::Invalid)?;
-        self.add_endpoint(given, What::Datagram(id, name.into()));
+        self.add_endpoint(given, What::Datagram(id, port.clone()));
         self.last_endpoint = name.into();
         Ok((id, port))
     }

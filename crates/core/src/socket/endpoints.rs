@@ -2,7 +2,7 @@
 
 use super::Socket;
 use crate::conn::{PeerInfo, inproc};
-use crate::driver::{Acceptor, Dialer, Site, check_dial};
+use crate::driver::{Acceptor, DatagramPort, Dialer, Site, check_dial};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::message::Metadata;
@@ -24,8 +24,8 @@ pub(super) enum What {
     Connected(Arc<Dialer>),
     InprocBound,
     InprocConnected(PipeId),
-    /// The pipe to an endpoint for datagrams, and the endpoint's own name.
-    Datagram(PipeId, Arc<str>),
+    /// The pipe to an endpoint for datagrams, and the endpoint.
+    Datagram(PipeId, Arc<DatagramPort>),
 }
 
 impl Socket {
@@ -164,7 +164,7 @@ impl Socket {
             What::Bound(acceptor) => {
                 acceptor.endpoint() == endpoint || Some(acceptor.endpoint()) == local.as_deref()
             }
-            What::Datagram(_, name) => *entry.given == *endpoint || **name == *endpoint,
+            What::Datagram(_, port) => *entry.given == *endpoint || port.name() == endpoint,
             _ => *entry.given == *endpoint,
         };
         let (mut ending, staying): (Vec<_>, Vec<_>) =
@@ -195,7 +195,11 @@ impl Socket {
                 self.let_go(acceptor);
             }
             What::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
-            What::InprocConnected(id) | What::Datagram(id, _) => {
+            What::InprocConnected(id) => {
+                self.detach(*id);
+            }
+            What::Datagram(id, port) => {
+                port.set_linger(linger);
                 self.detach(*id);
             }
             What::Connected(dialer) => {
@@ -237,12 +241,13 @@ impl Socket {
         );
     }
 
-    /// The socket is closed: frees the addresses it is bound to.
+    /// The socket is closed: frees the addresses it is bound to, and says how long the rest may linger.
     pub(super) fn close_bound(&self, entry: &Entry) {
         match &entry.what {
             What::Bound(acceptor) => acceptor.stop(None),
             What::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
-            What::Connected(_) | What::InprocConnected(_) | What::Datagram(..) => {}
+            What::Datagram(_, port) => port.set_linger(self.pipes.options.linger),
+            What::Connected(_) | What::InprocConnected(_) => {}
         }
     }
 

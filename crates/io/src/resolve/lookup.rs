@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use super::Family;
 
-/// The addresses of `host`, at least one. Blocks. An unknown name is NotFound.
-pub(super) fn addresses(host: &str, port: u16, family: Family) -> io::Result<Vec<SocketAddr>> {
+/// The addresses of `host`, at least one. Blocks for as long as the system's resolver does. An unknown name is NotFound.
+pub fn addresses(host: &str, port: u16, family: Family) -> io::Result<Vec<SocketAddr>> {
     let host = CString::new(host)?;
     // SAFETY: addrinfo is a struct of integers and pointers; zero and null mean "not asked for".
     let mut hints: libc::addrinfo = unsafe { std::mem::zeroed() };

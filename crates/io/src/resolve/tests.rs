@@ -4,8 +4,24 @@ use super::*;
 
 fn ask(resolver: &Resolver, host: &str, family: Family) -> io::Result<Vec<SocketAddr>> {
     let (sender, receiver) = mpsc::channel();
-    resolver.resolve(host.to_owned(), 5555, family, Box::new(move |outcome| sender.send(outcome).unwrap()));
+    let asker = Arc::new(());
+    let done = move |_, outcome| sender.send(outcome).unwrap();
+    resolver.resolve(host.to_owned(), 5555, family, &asker, done).unwrap();
     receiver.recv().unwrap()
+}
+
+/// Holds the resolver's thread in a callback until the sender is dropped.
+fn hold(resolver: &Resolver) -> mpsc::Sender<()> {
+    let (started, wait_started) = mpsc::channel();
+    let (go_on, wait_go_on) = mpsc::channel::<()>();
+    let asker = Arc::new(());
+    let done = move |_, _| {
+        started.send(()).unwrap();
+        let _ = wait_go_on.recv();
+    };
+    resolver.resolve("127.0.0.1".into(), 1, Family::Any, &asker, done).unwrap();
+    wait_started.recv().unwrap();
+    go_on
 }
 
 #[test]
@@ -50,19 +66,43 @@ fn thread_ends_when_idle_and_comes_back() {
 #[test]
 fn drop_discards_what_was_not_answered() {
     let resolver = Resolver::new();
-    let (started, wait_started) = mpsc::channel();
-    let (go_on, wait_go_on) = mpsc::channel::<()>();
-    // The first question holds the thread in its callback; the second is dropped unanswered.
-    let hold = move |_| {
-        started.send(()).unwrap();
-        let _ = wait_go_on.recv();
-    };
-    resolver.resolve("127.0.0.1".into(), 1, Family::Any, Box::new(hold));
-    wait_started.recv().unwrap();
+    let go_on = hold(&resolver);
     let (sender, receiver) = mpsc::channel();
-    resolver.resolve("127.0.0.1".into(), 1, Family::Any, Box::new(move |_| sender.send(()).unwrap()));
+    let asker = Arc::new(());
+    resolver
+        .resolve("127.0.0.1".into(), 1, Family::Any, &asker, move |_, _| sender.send(()).unwrap())
+        .unwrap();
     drop(resolver);
     assert!(receiver.recv().is_err());
+    drop(go_on);
+}
+
+#[test]
+fn an_asker_is_not_kept_and_its_answer_is_thrown_away() {
+    let resolver = Resolver::new();
+    let go_on = hold(&resolver);
+    let (sender, receiver) = mpsc::channel();
+    let asker = Arc::new(());
+    let done = move |_, _| sender.send(()).unwrap();
+    resolver.resolve("127.0.0.1".into(), 1, Family::Any, &asker, done).unwrap();
+    assert_eq!(Arc::strong_count(&asker), 1);
+    drop(asker);
+    drop(go_on);
+    assert!(receiver.recv().is_err());
+    assert!(ask(&resolver, "127.0.0.1", Family::Any).is_ok());
+}
+
+#[test]
+fn what_nobody_waits_for_does_not_pile_up() {
+    let resolver = Resolver::new();
+    let go_on = hold(&resolver);
+    let kept = Arc::new(());
+    for n in 0..1000 {
+        let asker = if n == 0 { kept.clone() } else { Arc::new(()) };
+        resolver.resolve("127.0.0.1".into(), n, Family::Any, &asker, |_, _| ()).unwrap();
+    }
+    let waiting = resolver.shared.state().questions.len();
+    assert!(waiting < 100, "{waiting}");
     drop(go_on);
 }
 
