@@ -41,7 +41,7 @@ struct Inner {
     process: u32,
     settings: Mutex<Settings>,
     state: Mutex<State>,
-    names: Mutex<Names>,
+    names: Arc<Mutex<Names>>,
     /// Open sockets, and closed ones that linger.
     tickets: Arc<Tickets>,
     /// Where the ZAP handler is found.
@@ -118,7 +118,7 @@ impl Context {
             process: thread::process_id(),
             settings: Mutex::default(),
             state: Mutex::default(),
-            names: Mutex::default(),
+            names: Arc::default(),
             tickets: Tickets::new(),
             desk: Arc::default(),
             next_id: AtomicU64::new(1),
@@ -392,7 +392,8 @@ impl Context {
     }
 
     pub(crate) fn connect_inproc(&self, name: &str, offer: Offer) -> Option<Box<PeerInfo>> {
-        lock(&self.0.names).connect(name, offer)
+        let names: Weak<Mutex<Names>> = Arc::downgrade(&self.0.names);
+        lock(&self.0.names).connect(name, offer, names)
     }
 
     pub(crate) fn unbind_inproc(&self, endpoint: &str, id: u64) {

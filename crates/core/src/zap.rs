@@ -4,7 +4,7 @@
 //! inproc pipe of its own, sends one request and waits for one reply, all from the I/O thread: the handler's owner wakes it through a
 //! descriptor. What the frames say is `tautline_proto::zap`'s business.
 
-use crate::conn::inproc::{self, InprocEnd};
+use crate::conn::inproc::{self, InprocEnd, Keep};
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
 use crate::message::Message;
 use crate::options::{ContextDefaults, Options};
@@ -72,7 +72,9 @@ impl Desk {
         let inbox = Arc::new(Inbox::new(Waker::new(wake)));
         let options = Options::new(SocketType::Req, &ContextDefaults::default());
         let nobody = Box::new(PeerInfo::default());
-        let (mine, theirs) = inproc::pair(&options, [nobody.clone(), nobody]);
+        let (mine, mut theirs) = inproc::pair(&options, [nobody.clone(), nobody]);
+        // A peer that has gone, or has waited for too long, needs no answer. Whoever can connect can make any number of such requests.
+        theirs.keep = Keep::Nothing;
         let (Ok(mut writer), Ok(reader)) = (mine.outgoing, mine.incoming) else {
             return Err(Unasked::Failed(errno::EFAULT));
         };
@@ -86,6 +88,7 @@ impl Desk {
         writer.publish();
         theirs.end.set_receive_hwm(receive_hwm);
         theirs.end.meet();
+        theirs.end.lies_in(handler_inbox);
         // Still under the lock: the handler cannot leave before it has this.
         handler_inbox.push(News::Inproc(Box::new(theirs)));
         let mut inquiry = Inquiry { reader, _writer: writer, _end: mine.end, inbox, gone: false };
@@ -166,5 +169,28 @@ impl Inquiry {
 impl Drop for Inquiry {
     fn drop(&mut self) {
         self.inbox.close();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_that_were_taken_back_do_not_pile_up() {
+        let desk = Desk::default();
+        let inbox = Arc::new(Inbox::new(Waker::new(WakeFd::new().unwrap())));
+        desk.open(SocketType::Rep, &inbox, 1000);
+        let ask =
+            || desk.ask([&b"1.0"[..], b"1"].into_iter()).unwrap_or_else(|_| panic!("there is a handler"));
+        let kept = ask();
+        for _ in 0..100 {
+            drop(ask());
+            assert!(inbox.len() <= 2, "{}", inbox.len());
+        }
+        let requests = inbox.drain().into_iter();
+        let waiting = requests.filter(|news| matches!(news, News::Inproc(offer) if !offer.end.is_closed()));
+        assert_eq!(waiting.count(), 1);
+        drop(kept);
     }
 }

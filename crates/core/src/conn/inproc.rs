@@ -13,6 +13,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, fence};
 use crate::sync::{Arc, Padded, barrier_light};
 
 use super::{News, PeerInfo, SocketInbox};
+use tautline_proto::frame;
 
 /// One side's half of what both see.
 #[derive(Default)]
@@ -33,6 +34,14 @@ struct Side {
     rings: AtomicBool,
     /// What serves this side, if it is not a socket.
     device: OnceLock<Weak<dyn Device>>,
+    /// Where this side lies until its owner is found.
+    shelf: OnceLock<Weak<dyn Shelf>>,
+}
+
+/// Where offers lie until somebody binds their name.
+pub(crate) trait Shelf: Send + Sync {
+    /// The socket that made one of them has given it up. Called by that socket's owner.
+    fn given_up(&self);
 }
 
 /// Something that is no socket and has a pipe to one.
@@ -82,6 +91,19 @@ pub(crate) struct Offer {
     pub(crate) incoming: Result<FrameReader, Arc<Slot>>,
     /// The other side.
     pub(crate) peer: Box<PeerInfo>,
+    /// What is worth keeping of it if the other side goes before the owner takes it.
+    pub(crate) keep: Keep,
+}
+
+/// What is kept of an end whose other side is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// Its whole messages.
+    Messages,
+    /// That the peer was there, also without a message: the owner wants to be told of each.
+    Peer,
+    /// Nothing: only the other side had a use for what would come of its messages.
+    Nothing,
 }
 
 /// The two ends of a new pipe: for the socket that connects and for the one that is bound. `peers` are what each of them is told about
@@ -102,12 +124,28 @@ pub(crate) fn pair(connecting: &Options, peers: [Box<PeerInfo>; 2]) -> (Offer, O
     let (out_1, in_0) = way(connecting.conflates_incoming());
     let ([end_0, end_1], [peer_0, peer_1]) = (ends, peers);
     (
-        Offer { end: end_0, outgoing: out_0, incoming: in_0, peer: peer_0 },
-        Offer { end: end_1, outgoing: out_1, incoming: in_1, peer: peer_1 },
+        Offer { end: end_0, outgoing: out_0, incoming: in_0, peer: peer_0, keep: Keep::Messages },
+        Offer { end: end_1, outgoing: out_1, incoming: in_1, peer: peer_1, keep: Keep::Messages },
     )
 }
 
 impl Offer {
+    /// Whether nothing would come of it: the other side is gone and has left no message. What it had subscribed to is dropped.
+    pub(crate) fn is_void(&mut self) -> bool {
+        match &mut self.incoming {
+            _ if !self.end.is_closed() || self.keep == Keep::Peer => false,
+            _ if self.keep == Keep::Nothing => true,
+            Ok(reader) => loop {
+                match reader.head() {
+                    None => return true,
+                    Some(head) if head.flags & frame::COMMAND == 0 => return false,
+                    Some(_) => drop(reader.skip()),
+                }
+            },
+            Err(slot) => !slot.is_full(),
+        }
+    }
+
     /// The side that this end is for sends a message before its owner knows of the pipe (ZMQ_HELLO_MSG).
     pub(crate) fn greet(&mut self, hello: &[u8]) {
         if hello.is_empty() {
@@ -141,6 +179,18 @@ impl InprocEnd {
         let _ = mine.inbox.set(inbox.clone());
         mine.receive_hwm.store(receive_hwm, Relaxed);
         mine.token.store(token + 1, Release);
+        // Store the token, then look whether the other side is gone: the other way round in `drop`.
+        fence(SeqCst);
+    }
+
+    /// Before the owner takes it: in whose inbox it lies.
+    pub(crate) fn lies_in(&self, inbox: &Arc<SocketInbox>) {
+        let _ = self.mine().inbox.set(inbox.clone());
+    }
+
+    /// Before an owner is found: where it lies.
+    pub(crate) fn lies_on(&self, shelf: Weak<dyn Shelf>) {
+        let _ = self.mine().shelf.set(shelf);
     }
 
     /// Before the owner takes it: what it will receive at most.
@@ -267,6 +317,19 @@ impl InprocEnd {
 impl Drop for InprocEnd {
     fn drop(&mut self) {
         self.mine().closed.store(true, Release);
-        self.tell(News::Left);
+        fence(SeqCst);
+        let theirs = self.theirs();
+        if theirs.closed.load(Acquire) {
+            return;
+        }
+        if theirs.token.load(Acquire) != 0 {
+            return self.tell(News::Left);
+        }
+        // Nobody has taken the other side, which may never be of use now.
+        match (theirs.inbox.get(), theirs.shelf.get().and_then(Weak::upgrade)) {
+            (Some(inbox), _) => inbox.discard(News::is_void),
+            (None, Some(shelf)) => shelf.given_up(),
+            (None, None) => {}
+        }
     }
 }

@@ -69,6 +69,16 @@ pub(crate) enum News {
     Terminated,
 }
 
+impl News {
+    /// Whether nothing would come of it if the owner looked now.
+    pub(super) fn is_void(&mut self) -> bool {
+        match self {
+            News::Inproc(offer) => offer.is_void(),
+            _ => false,
+        }
+    }
+}
+
 /// Wakes a socket's owner: through its descriptor, and the task that waits for the socket, if one does.
 pub(crate) struct Waker(Signal<WakeFd>, Mutex<Option<std::task::Waker>>);
 

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use crate::conn::inproc::Offer;
+use crate::conn::inproc::{Keep, Offer, Shelf};
 use crate::conn::{News, PeerInfo, SocketInbox};
 use crate::error::Error;
 use crate::options::Options;
-use crate::sync::Arc;
+use crate::sync::{Arc, Mutex, lock};
+use std::sync::Weak;
 
 struct Binding {
     socket: u64,
@@ -15,6 +16,18 @@ struct Binding {
     whoami: Box<PeerInfo>,
     /// What new peers are sent first; empty for nothing.
     hello: Vec<u8>,
+    /// What is kept of peers that are gone before the socket takes note of them.
+    keep: Keep,
+}
+
+impl Binding {
+    /// The socket is found for which this end is meant.
+    fn take(&self, offer: &mut Offer) {
+        offer.keep = self.keep;
+        offer.end.set_receive_hwm(self.receive_hwm);
+        offer.end.meet();
+        offer.greet(&self.hello);
+    }
 }
 
 /// The names of one context.
@@ -22,6 +35,8 @@ struct Binding {
 pub(super) struct Names {
     bound: HashMap<String, Binding>,
     pending: Vec<(String, Offer)>,
+    /// So many of those were given up by the socket that has connected.
+    given_up: usize,
 }
 
 impl Names {
@@ -43,30 +58,35 @@ impl Names {
             receive_hwm: options.receive_hwm,
             whoami,
             hello: options.hello().to_vec(),
+            keep: if options.farewell().is_empty() { Keep::Messages } else { Keep::Peer },
         };
         let (waiting, pending): (Vec<_>, Vec<_>) =
             self.pending.drain(..).partition(|(wanted, _)| wanted == name);
         self.pending = pending;
         let mut offers: Vec<Offer> = waiting.into_iter().map(|(_, offer)| offer).collect();
         for offer in &mut offers {
-            offer.end.set_receive_hwm(binding.receive_hwm);
-            offer.end.meet();
-            offer.greet(&binding.hello);
+            binding.take(offer);
             offer.end.tell(|token| News::Met(token, binding.whoami.clone()));
         }
         self.bound.insert(name.to_owned(), binding);
         Ok(offers)
     }
 
-    /// Gives `offer` to the socket bound to `name` and returns who that is, or keeps it until somebody binds.
-    pub(super) fn connect(&mut self, name: &str, mut offer: Offer) -> Option<Box<PeerInfo>> {
+    /// Gives `offer` to the socket bound to `name` and returns who that is, or keeps it until somebody binds or it is given up, which `shelf`
+    /// is told.
+    pub(super) fn connect(
+        &mut self,
+        name: &str,
+        mut offer: Offer,
+        shelf: Weak<dyn Shelf>,
+    ) -> Option<Box<PeerInfo>> {
         let Some(binding) = self.bound.get(name) else {
+            offer.end.lies_on(shelf);
             self.pending.push((name.to_owned(), offer));
             return None;
         };
-        offer.end.set_receive_hwm(binding.receive_hwm);
-        offer.end.meet();
-        offer.greet(&binding.hello);
+        binding.take(&mut offer);
+        offer.end.lies_in(&binding.inbox);
         binding.inbox.push(News::Inproc(Box::new(offer)));
         Some(binding.whoami.clone())
     }
@@ -83,8 +103,31 @@ impl Names {
         self.bound.contains_key(name)
     }
 
+    /// One of the ends that nobody has bound for was given up. Once that is so for half of them, those of which nothing would come are taken
+    /// out: they are returned, to be dropped without a lock.
+    fn note_given_up(&mut self) -> Vec<(String, Offer)> {
+        self.given_up += 1;
+        if self.given_up * 2 < self.pending.len() {
+            return Vec::new();
+        }
+        self.given_up = 0;
+        let void = self.pending.extract_if(.., |(_, offer)| offer.is_void()).collect();
+        self.pending.shrink_to(self.pending.len() * 2);
+        void
+    }
+
     /// The ends that nobody has bound for, at the end of the context.
     pub(super) fn take_pending(&mut self) -> Vec<(String, Offer)> {
         std::mem::take(&mut self.pending)
     }
 }
+
+impl Shelf for Mutex<Names> {
+    fn given_up(&self) {
+        let void = lock(self).note_given_up();
+        drop(void);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -31,11 +31,13 @@ const LITTLE: usize = 4;
 pub(crate) struct Items<T> {
     first: Option<T>,
     more: Vec<T>,
+    /// So many of them have lost their meaning.
+    void: usize,
 }
 
 impl<T> Items<T> {
     const fn new() -> Self {
-        Items { first: None, more: Vec::new() }
+        Items { first: None, more: Vec::new(), void: 0 }
     }
 
     fn push(&mut self, item: T) {
@@ -58,7 +60,24 @@ impl<T> Items<T> {
             // A socket with many peers will need the memory again.
             _ => self.more.drain(..).collect(),
         };
-        Items { first, more }
+        self.void = 0;
+        Items { first, more, void: 0 }
+    }
+
+    /// One more has lost its meaning. Once that is so for half of them, those for which `is_void` says so are taken out.
+    fn discard(&mut self, mut is_void: impl FnMut(&mut T) -> bool) -> Vec<T> {
+        self.void += 1;
+        if self.void * 2 < usize::from(self.first.is_some()) + self.more.len() {
+            return Vec::new();
+        }
+        self.void = 0;
+        let mut void: Vec<T> = self.first.take_if(&mut is_void).into_iter().collect();
+        void.extend(self.more.extract_if(.., is_void));
+        if self.first.is_none() && !self.more.is_empty() {
+            self.first = Some(self.more.remove(0));
+        }
+        self.more.shrink_to(self.more.len() * 2);
+        void
     }
 }
 
@@ -129,6 +148,21 @@ impl<T, W: Unpark> Inbox<T, W> {
     pub(crate) fn pending(&self) -> bool {
         // Acquire pairs with the Release in `push`.
         self.pending.load(Ordering::Acquire)
+    }
+
+    /// Some news have lost their meaning to an owner that has not looked since: those for which `is_void` says so go. They are looked for
+    /// once there are as many of them as of others.
+    pub(crate) fn discard(&self, is_void: impl FnMut(&mut T) -> bool) {
+        let void = lock(&self.news).discard(is_void);
+        // Outside of the lock: what goes may tell others so.
+        drop(void);
+    }
+
+    /// How many news are there.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        let all = lock(&self.news);
+        usize::from(all.first.is_some()) + all.more.len()
     }
 
     /// Takes all news out.
