@@ -21,6 +21,11 @@ pub(crate) fn check_length(value: libc::ssize_t) -> io::Result<usize> {
     usize::try_from(value).map_err(|_| io::Error::last_os_error())
 }
 
+/// Whether the system does not have a call, or a sandbox does not allow it.
+pub(crate) fn is_refused(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM))
+}
+
 /// Repeats `call` while a signal interrupts it.
 #[inline]
 pub(crate) fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {

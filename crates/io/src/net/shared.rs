@@ -287,20 +287,36 @@ impl Outgoing {
             [None, _] => transfer::send(socket, sources)?,
             [Some(first), second] => {
                 let rights = [first.as_fd(), second.as_ref().unwrap_or(first).as_fd()];
-                let n = transfer::send_with_rights(
-                    socket,
-                    sources,
-                    &rights[..1 + usize::from(second.is_some())],
-                )?;
-                self.enclosed = [None, None];
-                n
+                let rights = &rights[..1 + usize::from(second.is_some())];
+                match transfer::send_with_rights(socket, sources, rights) {
+                    Ok(n) => {
+                        // They go with the first byte.
+                        if n > 0 {
+                            self.enclosed = [None, None];
+                        }
+                        n
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
+                    // Descriptors may be refused where bytes are not: too many are in flight (ETOOMANYREFS), there is no memory for them, a
+                    // sandbox does not allow it. The bytes go without them; an error of the stream itself comes again.
+                    Err(_) => {
+                        self.give_up();
+                        transfer::send(socket, sources)?
+                    }
+                }
             }
         };
         if self.writes > WRITES + PATIENCE && self.ring.is_some() {
-            (self.ring, self.bell) = (None, None);
+            self.give_up();
         }
         self.sent += n as u64;
         Ok(n)
+    }
+
+    /// The stream stays with the socket.
+    fn give_up(&mut self) {
+        (self.ring, self.bell, self.enclosed) = (None, None, [None, None]);
+        self.stage = Stage::Decided;
     }
 
     /// Asks, looks for the answer, or makes a region, if it is time to.

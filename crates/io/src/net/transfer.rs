@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use crate::sys::{NO_SIGNAL, check_length, retry};
+use crate::sys::{NO_SIGNAL, check_length, is_refused, retry};
 
 /// More buffers in one call are EMSGSIZE.
 const MAX_BUFFERS: usize = 1024;
@@ -95,26 +95,58 @@ pub(super) fn uninit(buffer: &mut [u8]) -> &mut [MaybeUninit<u8>] {
 #[inline]
 pub(super) fn send(fd: BorrowedFd<'_>, sources: &Sources<'_>) -> io::Result<usize> {
     if let [one] = sources.raw() {
-        let flags = libc::MSG_DONTWAIT | NO_SIGNAL;
-        return retry(|| {
-            // SAFETY: the descriptor is open; pointer and length describe memory that may be read.
-            check_length(unsafe { libc::send(fd.as_raw_fd(), one.iov_base, one.iov_len, flags) })
-        });
+        return send_one(fd, one);
     }
-    send_message(fd, &message(sources.raw(), None))
+    match send_message(fd, &message(sources.raw(), None)) {
+        Err(error) if is_refused(&error) => one_by_one(sources.raw(), |one| send_one(fd, one)),
+        outcome => outcome,
+    }
+}
+
+/// Sends from one of the sources.
+#[inline]
+fn send_one(fd: BorrowedFd<'_>, one: &libc::iovec) -> io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT | NO_SIGNAL;
+    // SAFETY: the descriptor is open; pointer and length describe memory that may be read.
+    retry(|| check_length(unsafe { libc::send(fd.as_raw_fd(), one.iov_base, one.iov_len, flags) }))
 }
 
 /// Receives what there is, 0 at the end of the stream: as many first bytes of the targets, as the result says, are initialised then.
 #[inline]
 pub(super) fn receive(fd: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
     if let [one] = targets.raw() {
-        let flags = libc::MSG_DONTWAIT;
-        return retry(|| {
-            // SAFETY: the descriptor is open; pointer and length describe memory that may be written.
-            check_length(unsafe { libc::recv(fd.as_raw_fd(), one.iov_base, one.iov_len, flags) })
-        });
+        return receive_one(fd, one);
     }
-    receive_message(fd, &mut message(targets.raw(), None))
+    match receive_message(fd, &mut message(targets.raw(), None)) {
+        Err(error) if is_refused(&error) => one_by_one(targets.raw(), |one| receive_one(fd, one)),
+        outcome => outcome,
+    }
+}
+
+/// Receives to one of the targets.
+#[inline]
+fn receive_one(fd: BorrowedFd<'_>, one: &libc::iovec) -> io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT;
+    // SAFETY: the descriptor is open; pointer and length describe memory that may be written.
+    retry(|| check_length(unsafe { libc::recv(fd.as_raw_fd(), one.iov_base, one.iov_len, flags) }))
+}
+
+/// For a sandbox that refuses sendmsg or recvmsg: moves the buffers with a call each, up to the first one that is not moved whole. An error
+/// behind bytes that were moved comes again with the next call.
+#[cold]
+fn one_by_one(
+    buffers: &[libc::iovec],
+    mut transfer: impl FnMut(&libc::iovec) -> io::Result<usize>,
+) -> io::Result<usize> {
+    let mut total = 0;
+    for buffer in buffers.iter().filter(|buffer| buffer.iov_len > 0) {
+        match transfer(buffer) {
+            Ok(n) if n == buffer.iov_len => total += n,
+            Ok(n) => return Ok(total + n),
+            Err(error) => return if total > 0 { Ok(total) } else { Err(error) },
+        }
+    }
+    Ok(total)
 }
 
 fn send_message(fd: BorrowedFd<'_>, message: &libc::msghdr) -> io::Result<usize> {
@@ -187,26 +219,159 @@ pub(super) fn send_with_rights(
     send_message(fd, &message)
 }
 
-/// Receives as `receive`, and the descriptors that come with it.
+/// Receives as `receive`, and the descriptors that come with it. None if the process had no room for all of them.
 pub(super) fn receive_with_rights(
     fd: BorrowedFd<'_>,
     targets: &Targets<'_>,
 ) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut control = Control([0; 64]);
     let mut message = message(targets.raw(), Some(&mut control));
-    let n = receive_message(fd, &mut message)?;
-    let mut rights = Vec::new();
-    if message.msg_controllen != 0 {
-        // SAFETY: the kernel has filled in the control buffer, and the macros stay within the length that it gave; the descriptors are
-        // open, and ours alone.
-        unsafe {
-            let header = libc::CMSG_FIRSTHDR(&message);
-            if !header.is_null() && (*header).cmsg_type == libc::SCM_RIGHTS {
-                let count = ((*header).cmsg_len as usize - libc::CMSG_LEN(0) as usize) / size_of::<RawFd>();
-                let fds = libc::CMSG_DATA(header).cast::<RawFd>();
-                rights.extend((0..count).map(|i| OwnedFd::from_raw_fd(fds.add(i).read_unaligned())));
-            }
+    let n = match receive_message(fd, &mut message) {
+        // Without control data: the kernel closes what came along.
+        Err(error) if is_refused(&error) => {
+            return one_by_one(targets.raw(), |one| receive_one(fd, one)).map(|n| (n, Vec::new()));
         }
+        outcome => outcome?,
+    };
+    if message.msg_controllen == 0 {
+        return Ok((n, Vec::new()));
+    }
+    // SAFETY: the kernel has filled in the control buffer; the descriptors in it are open, and ours alone.
+    let mut rights = unsafe { take_rights(&message) };
+    if message.msg_flags & libc::MSG_CTRUNC != 0 {
+        rights.clear();
     }
     Ok((n, rights))
+}
+
+/// The descriptors in the control messages of type SCM_RIGHTS. Those of other types that carry one are closed.
+///
+/// # Safety
+/// The control messages are those of a receipt, each with its header and as many bytes of data as that says. The descriptors in them are the
+/// caller's.
+#[allow(clippy::unnecessary_cast, reason = "the length of a control message is no usize everywhere")]
+unsafe fn take_rights(message: &libc::msghdr) -> Vec<OwnedFd> {
+    let mut rights = Vec::new();
+    // SAFETY: the macros stay within the control buffer, whose length the kernel has given.
+    let mut header = unsafe { libc::CMSG_FIRSTHDR(message) };
+    // SAFETY: null, or a header in the control buffer.
+    while let Some(head) = unsafe { header.as_ref() } {
+        if head.cmsg_level == libc::SOL_SOCKET && carries_rights(head.cmsg_type) {
+            // SAFETY: arithmetic only.
+            let length = (head.cmsg_len as usize).saturating_sub(unsafe { libc::CMSG_LEN(0) } as usize);
+            // SAFETY: the data follow the header.
+            let data = unsafe { libc::CMSG_DATA(header) }.cast::<RawFd>();
+            for index in 0..length / size_of::<RawFd>() {
+                // SAFETY: within the data; an open descriptor that nobody else has.
+                let fd = unsafe { OwnedFd::from_raw_fd(data.add(index).read_unaligned()) };
+                if head.cmsg_type == libc::SCM_RIGHTS {
+                    rights.push(fd);
+                }
+            }
+        }
+        // SAFETY: as for the first one.
+        header = unsafe { libc::CMSG_NXTHDR(message, header) };
+    }
+    rights
+}
+
+/// Whether control messages of this type are descriptors that the kernel has opened for us.
+fn carries_rights(kind: libc::c_int) -> bool {
+    /// Of a socket with SO_PASSPIDFD, as a program may hand one over with ZMQ_USE_FD. Linux 6.5; the C library's headers may be older.
+    const SCM_PIDFD: libc::c_int = 4;
+    kind == libc::SCM_RIGHTS || cfg!(any(target_os = "linux", target_os = "android")) && kind == SCM_PIDFD
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::{AsFd, IntoRawFd};
+
+    use super::*;
+    use crate::sys::socket_pair;
+
+    /// Whether a descriptor is open.
+    fn is_open(fd: RawFd) -> bool {
+        // SAFETY: fcntl answers for any number.
+        unsafe { libc::fcntl(fd, libc::F_GETFD) != -1 }
+    }
+
+    /// What `take_rights` makes of these control messages: level, type and a descriptor each.
+    fn taken(messages: &[(libc::c_int, libc::c_int, RawFd)]) -> Vec<RawFd> {
+        let mut control = [0_u64; 16];
+        // SAFETY: every header with its data lies in the buffer.
+        unsafe {
+            let mut message = message(&[], None);
+            message.msg_control = control.as_mut_ptr().cast();
+            message.msg_controllen = (messages.len() * Control::length(1)) as _;
+            let mut header = libc::CMSG_FIRSTHDR(&message);
+            for &(level, kind, fd) in messages {
+                ((*header).cmsg_level, (*header).cmsg_type) = (level, kind);
+                (*header).cmsg_len = libc::CMSG_LEN(4) as _;
+                libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(fd);
+                header = libc::CMSG_NXTHDR(&message, header);
+            }
+            take_rights(&message).into_iter().map(IntoRawFd::into_raw_fd).collect()
+        }
+    }
+
+    #[test]
+    fn descriptors_are_those_of_control_messages_of_the_socket_level() {
+        let (first, second) = socket_pair().unwrap();
+        let (first, second) = (first.into_raw_fd(), second.into_raw_fd());
+        // Of another level this type is something else: with IPPROTO_IP it is IP_TOS.
+        assert_eq!(taken(&[(libc::IPPROTO_IP, libc::SCM_RIGHTS, first)]), []);
+        assert!(is_open(first), "a number that is no descriptor of ours");
+        assert_eq!(taken(&[(libc::SOL_SOCKET, libc::SCM_RIGHTS, first)]), [first]);
+        let behind = [(libc::IPPROTO_IP, 1, 7), (libc::SOL_SOCKET, libc::SCM_RIGHTS, second)];
+        assert_eq!(taken(&behind), [second], "behind another one");
+        for fd in [first, second] {
+            // SAFETY: ours, given back by `taken`.
+            drop(unsafe { OwnedFd::from_raw_fd(fd) });
+        }
+    }
+
+    /// A process descriptor comes with every receipt on a socket that asks for it, and is of no use here.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn descriptors_of_other_kinds_are_closed() {
+        const SO_PASSPIDFD: libc::c_int = 76;
+        let (near, far) = socket_pair().unwrap();
+        let on: libc::c_int = 1;
+        // SAFETY: the option's value is an int that outlives the call.
+        let set = unsafe {
+            libc::setsockopt(near.as_raw_fd(), libc::SOL_SOCKET, SO_PASSPIDFD, (&raw const on).cast(), 4)
+        };
+        send(far.as_fd(), &Sources::one(b"hello")).unwrap();
+        let mut buffer = [MaybeUninit::uninit(); 10];
+        let (n, rights) = receive_with_rights(near.as_fd(), &Targets::one(&mut buffer)).unwrap();
+        assert_eq!((n, rights.len()), (5, 0));
+        assert!(set != 0 || count_pidfds() == 0, "nothing stays open");
+    }
+
+    #[cfg(target_os = "linux")]
+    fn count_pidfds() -> usize {
+        let all = std::fs::read_dir("/proc/self/fd").unwrap();
+        let links = all.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+        links.filter(|link| link.to_string_lossy().contains("pidfd")).count()
+    }
+
+    #[test]
+    fn buffers_are_moved_one_by_one_up_to_the_first_that_is_not_moved_whole() {
+        let all = [3, 0, 4, 5].map(|iov_len| libc::iovec { iov_base: std::ptr::null_mut(), iov_len });
+        let moved = |room: usize| {
+            let mut left = room;
+            one_by_one(&all, |one| match one.iov_len.min(left) {
+                0 => Err(io::ErrorKind::WouldBlock.into()),
+                n => {
+                    left -= n;
+                    Ok(n)
+                }
+            })
+        };
+        for room in 1..=12 {
+            assert_eq!(moved(room).unwrap(), room);
+        }
+        assert_eq!(moved(100).unwrap(), 12);
+        assert_eq!(moved(0).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    }
 }

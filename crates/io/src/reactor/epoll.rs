@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::{Event, Interest, Mode, Reactor, Token};
-use crate::sys::{check, milliseconds};
+use crate::sys::{check, is_refused, milliseconds};
 
 /// An epoll set. Its own descriptor is readable while any member is ready.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Epoll {
         {
             match self.collect_fine(ready, timeout) {
                 // ENOSYS before Linux 5.11; EPERM from sandboxes that do not know the call.
-                Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
+                Err(error) if is_refused(&error) => {
                     FINE.store(false, Relaxed);
                 }
                 outcome => return outcome,

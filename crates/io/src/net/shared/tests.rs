@@ -387,6 +387,44 @@ fn several_buffers_are_filled_in_turn() {
     assert_eq!((&first, &second[..5]), (b"ab", &b"cdefg"[..]));
 }
 
+// ---- descriptors that are not taken
+
+/// The receiving end has room for fewer descriptors than an offer has: what it gets of it is closed, and the stream goes on.
+#[test]
+fn an_offer_that_arrives_in_part_is_none() {
+    watched("part of an offer", || {
+        let (far, near) = with_plain_end();
+        let (_region, memory) = Region::create().unwrap();
+        let three = [memory.as_fd(), near.as_fd(), near.as_fd()];
+        // More than there is room for, with which the kernel does as at the limit: it cuts.
+        send_rights(&near, b"hello", &three);
+        assert_eq!(read_some(&far, 10), b"hello");
+        assert!(!far.reads_from_memory());
+        drop(near);
+        assert!(read_some(&far, 10).is_empty(), "no descriptor of the other end was kept");
+    });
+}
+
+/// Sends any number of descriptors along.
+fn send_rights(stream: &UnixStream, bytes: &[u8], rights: &[std::os::fd::BorrowedFd<'_>]) {
+    let mut control = [0_u64; 16];
+    let mut iov = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let length = size_of_val(rights) as u32;
+    // SAFETY: a struct of integers and pointers, with room for a header and the descriptors behind `msg_control`.
+    unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        (message.msg_iov, message.msg_iovlen) = (&mut iov, 1);
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = libc::CMSG_SPACE(length) as _;
+        let header = libc::CMSG_FIRSTHDR(&message);
+        ((*header).cmsg_level, (*header).cmsg_type) = (libc::SOL_SOCKET, libc::SCM_RIGHTS);
+        (*header).cmsg_len = libc::CMSG_LEN(length) as _;
+        let data = libc::CMSG_DATA(header).cast::<i32>();
+        rights.iter().enumerate().for_each(|(i, fd)| data.add(i).write_unaligned(fd.as_raw_fd()));
+        assert_eq!(libc::sendmsg(stream.as_raw_fd(), &message, 0), bytes.len() as isize);
+    }
+}
+
 // ---- a peer who means harm
 
 fn memory(size: usize, seals: libc::c_int) -> OwnedFd {
