@@ -25,6 +25,7 @@ use crate::sys;
 
 mod bell;
 mod region;
+mod resize;
 mod ring;
 
 use region::Region;

@@ -1,11 +1,12 @@
 //! Descriptor primitives of Linux: flags are set by the call that makes the descriptor, so that no other
 //! thread can fork and exec in between.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-use super::{check, check_length, retry, timespec};
+use super::{check, check_length, is_refused, milliseconds, retry, timespec};
 
 /// Send flag that turns SIGPIPE into EPIPE.
 pub(crate) const NO_SIGNAL: libc::c_int = libc::MSG_NOSIGNAL;
@@ -38,23 +39,48 @@ pub(crate) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Waits with nanosecond precision; an interruption is an error.
+/// Waits with nanosecond precision; an interruption is an error. Where a sandbox allows no ppoll, without a mask: with milliseconds.
 pub(crate) fn poll(
     fds: &mut [libc::pollfd],
     timeout: Option<Duration>,
     mask: Option<&libc::sigset_t>,
 ) -> io::Result<usize> {
-    let timeout = timeout.map(timespec);
-    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    let mask = mask.map_or(std::ptr::null(), std::ptr::from_ref);
+    let span = timeout.map(timespec);
+    let span = span.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let raw_mask = mask.map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: pointer and length describe one exclusive slice; time span and mask, if any, outlive the call; a
     // null mask leaves the signal mask alone. Bad descriptors are reported in `revents`, not undefined.
-    let ready = unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout, mask) };
+    let ready = unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, span, raw_mask) };
+    match check(ready) {
+        Err(error) if mask.is_none() && is_refused(&error) => poll_coarsely(fds, timeout),
+        outcome => Ok(outcome? as usize),
+    }
+}
+
+#[cold]
+fn poll_coarsely(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<usize> {
+    // SAFETY: as above.
+    let ready = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, milliseconds(timeout)) };
     Ok(check(ready)? as usize)
 }
 
 /// Fills a prefix of `bytes`, and returns its length.
 pub(crate) fn random(bytes: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the kernel writes at most `len` bytes into the exclusive slice.
-    retry(|| unsafe { check_length(libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0)) })
+    match retry(|| unsafe { check_length(libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0)) }) {
+        // ENOSYS before Linux 3.17.
+        Err(error) if is_refused(&error) => random_by_file(bytes),
+        outcome => outcome,
+    }
+}
+
+/// The same by the generator's device.
+#[cold]
+fn random_by_file(bytes: &mut [u8]) -> io::Result<usize> {
+    // This one gives bytes also before the kernel has gathered entropy; the other one is not readable until then.
+    if let Ok(seeded) = File::open("/dev/random") {
+        let mut fds = [libc::pollfd { fd: seeded.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+        retry(|| poll(&mut fds, None, None))?;
+    }
+    File::open("/dev/urandom")?.read(bytes)
 }

@@ -4,11 +4,12 @@
 //! beyond its end would end the process), of ordinary memory and of a known size; and what it says is checked by whoever reads it.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
+use super::resize::resize;
 use crate::sys::{check, retry};
 
 /// Bytes of a ring.
@@ -67,12 +68,10 @@ impl Region {
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name is a C string; the descriptor returned is ours alone.
         let fd = unsafe { OwnedFd::from_raw_fd(check(libc::memfd_create(c"tautline-ipc".as_ptr(), flags))?) };
+        resize(fd.as_fd(), HEADER + CAPACITY)?;
         let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
         // SAFETY: the descriptor is open; integers only.
-        unsafe {
-            check(libc::ftruncate(fd.as_raw_fd(), (HEADER + CAPACITY) as libc::off_t))?;
-            check(libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals))?;
-        }
+        check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
         let region = Region::map(&fd, CAPACITY)?;
         region.header().magic.store(MAGIC, Relaxed);
         // The reader has not looked yet, so it wants to be told of the first bytes.
