@@ -7,7 +7,7 @@ import sys
 import tempfile
 import traceback
 
-LIMIT_S = 30
+LIMIT_S = 120
 SKIPPED = 77
 
 

@@ -5,7 +5,7 @@ import os
 
 import zmq
 
-TIMEOUT_MS = 5_000
+TIMEOUT_MS = 60_000
 
 
 class Theirs:

@@ -4,7 +4,7 @@ import socket
 import struct
 
 PAIR, PUB, SUB, REQ, REP, DEALER, ROUTER, PULL, PUSH = range(9)  # socket types of the ZMTP 2.0 greeting
-TIMEOUT_S = 5
+TIMEOUT_S = 60
 
 SIGNATURE = b"\xff" + bytes(7) + b"\x01\x7f"
 MORE, LONG, COMMAND = 1, 2, 4

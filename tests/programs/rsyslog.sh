@@ -39,8 +39,8 @@ seq -f 'line %.0f of the log' 10000 >>input.log
 
 arrived() {
     local code=0
-    timeout 60 tail --pid="$receiver" -f /dev/null || true
-    kill -0 "$receiver" 2>/dev/null && { echo "after 60 s: $(wc -l <received) lines"; cat rsyslogd.log; return 1; }
+    timeout 300 tail --pid="$receiver" -f /dev/null || true
+    kill -0 "$receiver" 2>/dev/null && { echo "after 300 s: $(wc -l <received) lines"; cat rsyslogd.log; return 1; }
     wait "$receiver" || code=$?
     cat receive.log
     [[ $code -eq 0 ]] && diff <(tail -n +2 received) input.log
@@ -49,7 +49,7 @@ check "10,000 lines arrive, in order and unchanged" arrived
 ends() {
     local code=0
     kill -TERM "$daemon_pid"
-    timeout 30 tail --pid="$daemon_pid" -f /dev/null || return 1
+    timeout 120 tail --pid="$daemon_pid" -f /dev/null || return 1
     wait "$daemon_pid" || code=$?
     [[ $code -eq 0 ]] || { echo "exit code $code"; cat rsyslogd.log; return 1; }
 }

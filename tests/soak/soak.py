@@ -5,10 +5,13 @@ staying process makes progress and that its descriptors and memory do not grow. 
 error is a failure. Prints one line a minute and `soak: N passed, N failed, 0 skipped`.
 """
 
+import contextlib
+import itertools
 import os
 import pathlib
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -88,12 +91,22 @@ class Role:
         return self.log.read_text(errors="replace")[-300:].strip()
 
 
+def free_ports():
+    """The ports of 127.0.0.1 that nothing is bound to, below those that connecting sockets get: a server that is killed gets its
+    own back."""
+    first = 20_000 + os.getpid() % 12_000
+    for port in itertools.chain(range(first, 32_000), range(20_000, first)):
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            yield port
+
+
 class Soak:
     def __init__(self, program, folder, seconds):
         self.program, self.folder, self.seconds = program, pathlib.Path(folder), seconds
         self.random = random.Random(1)
-        base = 20_000 + os.getpid() % 12_000  # below the ports that connecting sockets get
-        ports = {name: base + offset for offset, name in enumerate(("sink", "restarting-sink", "echo", "publisher"))}
+        ports = dict(zip(("sink", "restarting-sink", "echo", "publisher"), free_ports()))
         self.bound = {
             name: [f"tcp://127.0.0.1:{port}", f"ipc://{self.folder}/{name}.ipc"] for name, port in ports.items()
         }

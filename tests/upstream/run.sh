@@ -14,7 +14,7 @@
 # Results go to target/upstream/results.tsv (program, status, seconds, last assertion). The exit code is 0 when every
 # program that failed is listed, with its reason, in expected.tsv.
 #
-# JOBS=4 programs at a time, LIMIT=60 seconds each; RETRY=5: up to so many failures are run once more, each alone
+# JOBS=4 programs at a time, LIMIT=300 seconds each; RETRY=5: up to so many failures are run once more, each alone
 # ("flaky" if it passes then).
 set -euo pipefail
 
@@ -22,7 +22,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 out=$root/target/upstream
 sets=${SETS:-stable draft}
-export LIMIT=${LIMIT:-60}
+export LIMIT=${LIMIT:-300}
 jobs=${JOBS:-4}
 
 # shellcheck disable=SC2086 # a list of words

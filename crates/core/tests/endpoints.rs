@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
-use tautline_testkit::with_watchdog;
+use tautline_testkit::{endpoint, with_watchdog};
 
 const LINGER: i32 = 17;
 const RECONNECT_IVL: i32 = 18;
@@ -310,7 +310,7 @@ fn no_interval_is_no_second_try() {
 #[test]
 fn a_peer_that_is_lost_for_good_can_be_connected_again() {
     test("again", |context| {
-        let (mut first, endpoint) = bound(context, SocketType::Dealer, "tcp://127.0.0.1:*");
+        let (mut first, endpoint) = bound(context, SocketType::Dealer, &endpoint::tcp());
         let mut socket = context.socket(SocketType::Dealer).unwrap();
         set(&mut socket, RECONNECT_IVL, -1);
         set(&mut socket, SNDHWM, 0);
@@ -336,8 +336,8 @@ fn a_lost_peer_is_found_again_whatever_happens_after_a_disconnect() {
         push.set_option(RECONNECT_IVL, &10_i32.to_ne_bytes()).unwrap();
         push.set_option(LINGER, &0_i32.to_ne_bytes()).unwrap();
         let mut pull = context.socket(SocketType::Pull).unwrap();
-        pull.bind("tcp://127.0.0.1:*").unwrap();
-        let endpoint = last_endpoint(&mut pull);
+        let endpoint = endpoint::tcp();
+        pull.bind(&endpoint).unwrap();
         push.connect(&endpoint).unwrap();
         push.send(b"first", Flags::NONE).unwrap();
         assert_eq!(pull.recv(&mut [0; 8], Flags::NONE), Ok(5));

@@ -86,7 +86,7 @@ fn each_count(
     transports: &'static [&str],
     test: impl Fn(&Context, &str, usize) + Send + Sync + 'static,
 ) {
-    with_watchdog(Duration::from_secs(120), name, move || {
+    with_watchdog(Duration::from_secs(600), name, move || {
         for endpoint in transports {
             // Few: the publisher writes itself. Many: the I/O thread does.
             for count in [1, 2, 8, 20] {
@@ -305,7 +305,7 @@ fn without_a_mark_a_stuck_subscriber_misses_nothing() {
 /// The room that a follower of the log has left is there for a large message, too, which does not go by the log.
 #[test]
 fn a_large_message_that_is_taken_near_the_mark_is_not_dropped() {
-    with_watchdog(Duration::from_secs(120), "large_near_the_mark", || {
+    with_watchdog(Duration::from_secs(600), "large_near_the_mark", || {
         let context = Context::new();
         let (mut publisher, endpoint) = publisher(&context, "tcp://127.0.0.1:*");
         publisher.set_option(SEND_HWM, &int(1000)).unwrap();
@@ -341,7 +341,7 @@ fn a_large_message_that_is_taken_near_the_mark_is_not_dropped() {
 
 #[test]
 fn subscribers_come_and_go() {
-    with_watchdog(Duration::from_secs(120), "come_and_go", || {
+    with_watchdog(Duration::from_secs(600), "come_and_go", || {
         let context = Context::new();
         let (mut publisher, endpoint) = publisher(&context, "tcp://127.0.0.1:*");
         publisher.set_option(SEND_HWM, &int(0)).unwrap();
@@ -373,7 +373,7 @@ fn subscribers_come_and_go() {
 /// A publisher that connects loses a peer within a stream of messages, and finds it again.
 #[test]
 fn a_lost_connection_goes_on_with_a_whole_message() {
-    with_watchdog(Duration::from_secs(120), "lost_connection", || {
+    with_watchdog(Duration::from_secs(600), "lost_connection", || {
         let context = Context::new();
         let mut publisher = context.socket(SocketType::XPub).unwrap();
         publisher.set_option(XPUB_VERBOSER, &int(1)).unwrap();

@@ -4,20 +4,23 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A TCP port of the loopback that was free a moment ago.
+/// An address of the loopback for one test: on Linux, where the loopback has all of 127.0.0.0/8, one that no other test uses.
 ///
-/// Somebody else may take it before it is used: prefer `tcp://127.0.0.1:*` and ZMQ_LAST_ENDPOINT; this is for tests
-/// that connect before anybody binds.
-pub fn free_tcp_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .and_then(|listener| listener.local_addr())
-        .expect("the loopback has a free port")
-        .port()
+/// A port of it that was free a moment ago, or was bound until then, still is: of 127.0.0.1 any other program may have
+/// taken it, and be it for the near end of a connection.
+pub fn loopback() -> Ipv4Addr {
+    if !cfg!(target_os = "linux") {
+        return Ipv4Addr::LOCALHOST;
+    }
+    let [.., high, low] = std::process::id().to_be_bytes();
+    // 127.0.0.1 is not among them, nor is the broadcast address.
+    Ipv4Addr::new(127, (next() % 254 + 1) as u8, high, low)
 }
 
-/// `tcp://127.0.0.1:PORT` with a [`free_tcp_port`].
+/// `tcp://ADDRESS:PORT` with a free port of a [`loopback`], for tests that connect before anything binds.
 pub fn tcp() -> String {
-    format!("tcp://127.0.0.1:{}", free_tcp_port())
+    let free = TcpListener::bind((loopback(), 0)).and_then(|listener| listener.local_addr());
+    format!("tcp://{}", free.expect("the loopback has a free port"))
 }
 
 /// `inproc://NAME-N`, different at each call in this process.
@@ -72,8 +75,16 @@ mod tests {
     #[test]
     fn endpoints_differ() {
         assert_ne!(inproc("a"), inproc("a"));
-        assert_ne!(free_tcp_port(), 0);
-        assert!(tcp().starts_with("tcp://127.0.0.1:"));
+        assert!(tcp().starts_with("tcp://127."));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn loopback_addresses_are_of_this_machine_and_differ() {
+        let (one, other) = (loopback(), loopback());
+        assert_ne!(one, other);
+        let listener = TcpListener::bind((one, 0)).unwrap();
+        TcpListener::bind((other, listener.local_addr().unwrap().port())).unwrap();
     }
 
     #[test]

@@ -15,7 +15,7 @@ import (
 	"github.com/go-zeromq/zmq4/security/plain"
 )
 
-const limit = 5 * time.Second
+const limit = 20 * time.Second
 
 var kinds = map[string]func(context.Context, ...zmq4.Option) zmq4.Socket{
 	"PAIR": zmq4.NewPair, "PUB": zmq4.NewPub, "SUB": zmq4.NewSub, "REQ": zmq4.NewReq, "REP": zmq4.NewRep,

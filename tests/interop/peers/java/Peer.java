@@ -15,7 +15,7 @@ import org.zeromq.ZMQException;
 import org.zeromq.ZMsg;
 
 public class Peer {
-    private static final int LIMIT_MS = 5_000;
+    private static final int LIMIT_MS = 20_000;
     private final ZContext context = new ZContext();
     private final Map<String, ZMQ.Socket> sockets = new HashMap<>();
     /** What the handler lets in, once there is a PLAIN server. */

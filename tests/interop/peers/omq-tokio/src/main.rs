@@ -9,7 +9,7 @@ use omq_tokio::blocking::Socket;
 use omq_tokio::{Context, CurveKeypair, CurvePublicKey, CurveSecretKey, Message, Options, SocketType};
 
 static CONTEXT: LazyLock<Context> = LazyLock::new(Context::new);
-const LIMIT: Duration = Duration::from_secs(5);
+const LIMIT: Duration = Duration::from_secs(20);
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 

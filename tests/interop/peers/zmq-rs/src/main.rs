@@ -10,7 +10,7 @@ use zeromq::prelude::*;
 use zeromq::util::PeerIdentity;
 use zeromq::{SocketOptions, ZmqMessage, ZmqResult};
 
-const LIMIT: Duration = Duration::from_secs(5);
+const LIMIT: Duration = Duration::from_secs(20);
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
