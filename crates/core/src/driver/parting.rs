@@ -185,6 +185,9 @@ mod tests {
         while let Ok(n) = stream.write(&[7; 64 * 1024]) {
             written += n;
         }
+        if !cfg!(any(target_os = "linux", target_os = "android")) {
+            return; // No other system tells what the peer has not confirmed.
+        }
         // The peer's system has not room for all of it.
         assert!(stream.unconfirmed() > END);
         peer.write_all(b"unread").unwrap();
