@@ -39,9 +39,10 @@ export DEBIAN_FRONTEND=noninteractive
 install=(apt-get install -y --no-install-recommends "${packages[@]}")
 # Several scripts may ask at once: wait for the package manager's lock.
 lock=(-o DPkg::Lock::Timeout=300)
-if ! "${install[@]}" "${lock[@]}" >/dev/null 2>&1; then
-    apt-get update "${lock[@]}" >/dev/null
-    "${install[@]}" "${lock[@]}" >/dev/null
+# Not from the terminal, which stops it for good where it is in the background.
+if ! "${install[@]}" "${lock[@]}" </dev/null >/dev/null 2>&1; then
+    apt-get update "${lock[@]}" </dev/null >/dev/null
+    "${install[@]}" "${lock[@]}" </dev/null >/dev/null
 fi
 for what in "${missing[@]}"; do
     present "$what" && continue

@@ -5,7 +5,7 @@ import os
 import tempfile
 
 import zmq
-from sides import Ours, Theirs
+from sides import Ours, Theirs, own_tcp
 
 MIB = 1 << 20
 
@@ -237,7 +237,7 @@ def restart(library):
     push = ours.socket(zmq.PUSH)
     push.set(zmq.RECONNECT_IVL, 10)
     pull = theirs.socket(zmq.PULL)
-    endpoint = pull.bind("tcp://127.0.0.1:*")
+    endpoint = pull.bind(own_tcp())
     push.connect(endpoint)
     for round_number in range(5):
         last = -1

@@ -8,6 +8,12 @@ import zmq
 TIMEOUT_MS = 60_000
 
 
+def own_tcp():
+    """A wildcard of an address of the loopback that no other program uses: what was bound there can be bound again."""
+    high, low = os.getpid() >> 8 & 255, os.getpid() & 255
+    return f"tcp://127.255.{high}.{low % 255}:*"
+
+
 class Theirs:
     """libzmq 4.3.5 as the pyzmq wheel brings it."""
 

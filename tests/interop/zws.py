@@ -19,7 +19,7 @@ import wire
 import zmq
 from bad_peers import BOUND, ENDED, peak_memory
 from security import sneak
-from sides import Ours, wait_for_event
+from sides import Ours, own_tcp, wait_for_event
 from wire import Peer
 
 # libzmq with WebSocket, which the one in the pyzmq wheel has not: tests/upstream builds one.
@@ -244,7 +244,7 @@ def restart(library):
     ours = Ours(library)
     push, pull = ours.socket(zmq.PUSH), ours.socket(zmq.PULL)
     push.set(zmq.RECONNECT_IVL, 10)
-    endpoint = pull.bind(ANY)
+    endpoint = pull.bind(own_tcp().replace("tcp", "ws"))
     push.connect(endpoint)
     push.send(b"one")
     assert pull.recv() == [b"one"]
