@@ -17,7 +17,7 @@ fi
 
 # progress TITLE LOG COMMAND...: the exit code is the command's. It may be a function.
 progress() {
-    local title=$1 log=$2 pid signal code=0 began=$SECONDS next=0 clock
+    local title=$1 log=$2 pid signal code=0 began=$SECONDS next=$progress_every clock
     shift 2
     printf -v clock '%(%T)T' -1
     : >"$log"
@@ -30,6 +30,7 @@ progress() {
     ("$@") </dev/null >"$log" 2>&1 &
     set +m
     pid=$!
+    progress_show
     while kill -0 "$pid" 2>/dev/null; do
         if ((SECONDS - began >= next)); then
             progress_show
@@ -69,8 +70,9 @@ progress_below() {
 
 progress_stop() {
     local pid=$! processes tries=50 # the signal may have come before `progress` knew it
-    trap - INT TERM HUP
-    set +e # the terminal may be gone
+    # The same signal often comes twice: to the process group and from `make` or `timeout`; and the terminal may be gone.
+    trap '' INT TERM HUP
+    set +e
     progress_clear
     echo "$title: stopped; what it said is in $log" >&2
     mapfile -t processes < <(progress_below "$pid")
@@ -78,6 +80,7 @@ progress_stop() {
     # Time to clean up.
     while ((tries-- > 0)) && kill -0 "${processes[@]}" 2>/dev/null; do sleep 0.1; done
     kill -KILL "${processes[@]}" 2>/dev/null
+    trap - INT TERM HUP
     kill -s "$1" "$$"
 }
 

@@ -52,9 +52,15 @@ bash -c "$again" >"$work/shown"
 echo "codes: $code $?" >>"$work/shown"
 holds 'a failure: the command repeats it' $'two words\ncodes: 1 3'
 
-# One that is told to end, and one in a process group of its own.
-"$progress" endless "$work/log" bash -c 'sleep 1000 & timeout 1000 sleep 1001 & echo $! $(jobs -p) $$ >"$0"; wait' "$work/processes" \
-    2>"$work/shown" &
+# With a process group of its own in it, and a process that does not end when it is told to.
+cat >"$work/endless" <<'SH'
+sleep 1000 &
+(trap '' TERM; exec sleep 1001) &
+timeout 1000 sleep 1002 &
+echo $! $(jobs -p) $$ >"$1"
+wait
+SH
+"$progress" endless "$work/log" bash "$work/endless" "$work/processes" 2>"$work/shown" &
 until [[ -s $work/processes ]]; do sleep 0.1; done
 read -ra processes <"$work/processes"
 # The second group's own process starts a little later.
@@ -62,7 +68,9 @@ children=/proc/${processes[0]}/task/${processes[0]}/children
 until grep -q . "$children"; do sleep 0.1; done
 processes+=($(<"$children"))
 kill -TERM $!
-wait $!
+until grep -q stopped "$work/shown"; do sleep 0.1; done
+kill -HUP $! # a second signal, as from a terminal that goes with the program
+wait $! 2>/dev/null
 code=$?
 # The dead may still have an entry.
 for process in "${processes[@]}"; do
@@ -71,8 +79,8 @@ for process in "${processes[@]}"; do
         kill -KILL "$process"
     fi
 done
-echo "code $code; ${#processes[@]} processes" >>"$work/shown"
-holds 'stopped: every process has ended' $'endless: stopped; what it said is in '"$work/log"$'\ncode 143; 5 processes'
+echo "by a signal: $((code > 128)); ${#processes[@]} processes" >>"$work/shown"
+holds 'stopped: every process has ended' $'endless: stopped; what it said is in '"$work/log"$'\nby a signal: 1; 6 processes'
 
 echo "progress: $passed passed, $failed failed, $skipped skipped"
 [[ $failed -eq 0 ]]
