@@ -9,7 +9,7 @@ set -uo pipefail
 rounds=$1
 shift
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT # ctrl-C does not reach jobs in the background
 allowed=$(taskset -cp $$ | sed 's/.*: //')
 first=${allowed%%[,-]*} last=${allowed##*[,-]}
 

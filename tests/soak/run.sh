@@ -11,7 +11,7 @@ root=$(cd "$here/../.." && pwd)
 "$root/scripts/need.sh" gcc:gcc python3:python3 valgrind:valgrind >&2
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/soak.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT # ctrl-C does not reach jobs in the background
 libdir=${1:-}
 if [[ -z $libdir ]]; then
     (cd "$root" && cargo build --release -p tautline-libzmq)

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-STALL_S = 30  # without any progress of a staying process
+STALL_S = 120  # without any progress of a staying process
 FD_LIMIT = 300  # more than all connections of all peers at once can need
 MEMORY_GROWTH = 96 << 20  # after the warm-up: queues fill differently, but nothing piles up
 
@@ -70,6 +70,13 @@ class Role:
 
     def fault(self, warm):
         """What is wrong with this process now, or None."""
+        try:
+            return self.look(warm)
+        except OSError:  # /proc of a process that has ended meanwhile
+            code = self.process.wait(STALL_S)
+            return f"ended by itself with {code}: {self.tail()}"
+
+    def look(self, warm):
         if self.process.poll() is not None:
             return f"ended by itself with {self.process.returncode}: {self.tail()}"
         now, done = time.monotonic(), self.done()
