@@ -70,6 +70,14 @@ struct Running {
     thread: JoinHandle<()>,
 }
 
+impl Running {
+    /// Ends it, once nothing lives on it any more.
+    fn stop(self) {
+        self.driver.stop();
+        let _ = self.thread.join();
+    }
+}
+
 /// What a context gives to a new socket.
 pub(crate) struct Place {
     /// Names the socket in the context; given back by [`Context::forget`].
@@ -245,8 +253,15 @@ impl Context {
             let settings = lock(&self.0.settings);
             let mut drivers = Vec::new();
             for index in 0..settings.io_threads() {
-                let (driver, thread) = Driver::start(settings.thread(index))?;
-                drivers.push(Running { driver, thread });
+                match Driver::start(settings.thread(index)) {
+                    Ok((driver, thread)) => drivers.push(Running { driver, thread }),
+                    Err(error) => {
+                        drop(settings);
+                        // The next socket starts them anew.
+                        drivers.into_iter().for_each(Running::stop);
+                        return Err(error);
+                    }
+                }
             }
             state.drivers = Some(drivers);
         }
@@ -339,10 +354,7 @@ impl Context {
             }
         }
         let drivers = lock(&self.0.state).drivers.take();
-        for Running { driver, thread } in drivers.into_iter().flatten() {
-            driver.stop();
-            let _ = thread.join();
-        }
+        drivers.into_iter().flatten().for_each(Running::stop);
         if all_sent { Ok(()) } else { Err(Error::Again) }
     }
 

@@ -32,10 +32,21 @@ pub use options::StreamOptions;
 pub use stream::{Shutdown, Stream};
 pub use unix_path::{remove_socket_file, temporary_directory};
 
-/// Whether an error says that the process or the system has run out of something, so that trying again
-/// makes sense, but later.
-pub fn is_resource_exhaustion(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
+/// Whether an error of [`Listener::accept`] is about the connection that was to be accepted (accept(2)): the next one may be tried at once.
+/// Any other, such as that the process has run out of descriptors or that a sandbox refuses the call, may come again as long as the
+/// connection waits.
+pub fn concerns_one_connection(error: &io::Error) -> bool {
+    let of_the_network = [
+        libc::ECONNABORTED,
+        libc::EPROTO,
+        libc::ENOPROTOOPT,
+        libc::EHOSTDOWN,
+        libc::EHOSTUNREACH,
+        libc::EOPNOTSUPP,
+        libc::ENETDOWN,
+        libc::ENETUNREACH,
+    ];
+    error.raw_os_error().is_some_and(|number| of_the_network.contains(&number))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::origin::Origin;
 use super::security::Security;
 use super::wire::Wire;
-use super::{Resident, Site, Source, Turn};
+use super::{EXHAUSTED, Resident, Site, Source, Turn};
 use crate::monitor::{Ends, event};
 use crate::options::Options;
 use crate::sync::atomic::AtomicU32;
@@ -33,8 +33,6 @@ const MOST_STRANGERS: u32 = 16 * FLOOD;
 const PAUSE: u32 = 5;
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 const MOST_PAUSE: Duration = Duration::from_millis(20);
-/// How long to wait when the process is out of descriptors or memory.
-const EXHAUSTED: Duration = Duration::from_millis(100);
 
 struct State {
     listener: Option<Listener>,
@@ -160,7 +158,8 @@ impl Acceptor {
                         error.raw_os_error().unwrap_or(0) as u32,
                         &self.endpoint,
                     );
-                    if net::is_resource_exhaustion(&error) {
+                    // The connection that could not be accepted makes the listener readable still.
+                    if !net::concerns_one_connection(&error) {
                         return self.wait(turn, EXHAUSTED);
                     }
                 }

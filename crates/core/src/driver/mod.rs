@@ -71,6 +71,9 @@ const RINGER: Token = Token(u64::MAX - 3);
 /// What is not registered: no source has this place.
 const NOWHERE: Token = Token(u64::MAX >> 1);
 
+/// How long to wait when the process is out of descriptors, watches or memory, or a sandbox refuses what is to be done.
+const EXHAUSTED: Duration = Duration::from_millis(100);
+
 /// The part of an I/O thread that others see.
 pub(crate) struct Driver {
     reactor: Epoll,
@@ -253,14 +256,7 @@ impl Driver {
     /// Puts a socket's read set under this thread's care.
     pub(crate) fn watch_set(self: &Arc<Self>, set: Arc<ReadSet>) {
         self.ticker.add(set.clone());
-        self.post(Box::new(move |turn| {
-            let fd_owner = set.clone();
-            if let Ok(token) = turn.register(set.clone(), fd_owner.as_fd(), Interest::READ, Mode::OneShot) {
-                set.registration.set_name(token.0);
-                // The set may have been handed over before it had its name, which arms nothing.
-                turn.driver.arm(&set);
-            }
-        }));
+        self.post(Box::new(move |turn| turn.register_set(&set)));
     }
 
     /// Ends that.
@@ -301,7 +297,12 @@ impl Source for ReadSet {
         self.io_ready();
     }
 
-    fn timer(self: Arc<Self>, _turn: &mut Turn, _key: u64) {}
+    fn timer(self: Arc<Self>, turn: &mut Turn, _key: u64) {
+        // Unless the socket has been closed meanwhile.
+        if turn.driver.ticker.has(&self) {
+            turn.register_set(&self);
+        }
+    }
 }
 
 /// A registered source, and how often its place was used before: events of a former source are told apart by it.
@@ -355,6 +356,20 @@ impl Turn {
             Err(error) => {
                 self.vacant.push(index);
                 Err(error)
+            }
+        }
+    }
+
+    /// Registers a socket's read set: later, if the system has no more watches just now.
+    fn register_set(&mut self, set: &Arc<ReadSet>) {
+        match self.register(set.clone(), set.as_fd(), Interest::READ, Mode::OneShot) {
+            Ok(token) => {
+                set.registration.set_name(token.0);
+                // The set may have been handed over before it had its name, which arms nothing.
+                self.driver.arm(set);
+            }
+            Err(_) => {
+                self.after(EXHAUSTED, set);
             }
         }
     }

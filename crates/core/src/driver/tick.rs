@@ -48,6 +48,11 @@ impl Ticker {
         lock(&self.sets).retain(|watched| !Arc::ptr_eq(watched, set));
     }
 
+    /// Whether it watches over this set.
+    pub(super) fn has(&self, set: &Arc<ReadSet>) -> bool {
+        lock(&self.sets).iter().any(|watched| Arc::ptr_eq(watched, set))
+    }
+
     /// I/O thread: a period is over.
     pub(super) fn expired(&self) {
         self.timer.drain();

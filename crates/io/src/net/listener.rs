@@ -50,8 +50,7 @@ impl Listener {
     }
 
     /// Takes the next connection. WouldBlock if there is none; other errors concern that connection
-    /// (ECONNABORTED and the like) or the process ([`is_resource_exhaustion`](super::is_resource_exhaustion)),
-    /// never the listener itself.
+    /// ([`concerns_one_connection`](super::concerns_one_connection)) or the process, never the listener itself.
     pub fn accept(&self) -> io::Result<Stream> {
         sys::accept(self.as_fd()).map(|fd| Stream::new(fd, self.family))
     }

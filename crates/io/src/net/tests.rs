@@ -311,10 +311,11 @@ fn foreign_descriptors_are_checked() {
 }
 
 #[test]
-fn exhaustion_is_told_from_other_failures() {
-    let of = |number| is_resource_exhaustion(&io::Error::from_raw_os_error(number));
-    assert!([libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM].into_iter().all(of));
-    assert!(![libc::EAGAIN, libc::ECONNABORTED, libc::EPERM].into_iter().any(of));
+fn what_concerns_one_connection_is_told_from_what_comes_again() {
+    let of = |number| concerns_one_connection(&io::Error::from_raw_os_error(number));
+    assert!([libc::ECONNABORTED, libc::EPROTO, libc::ENETDOWN].into_iter().all(of));
+    let others = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::EPERM, libc::ENOSYS];
+    assert!(!others.into_iter().any(of));
 }
 
 #[cfg(target_os = "linux")]
