@@ -4,6 +4,8 @@
 #[cfg_attr(any(target_os = "linux", target_os = "android"), path = "timer/timerfd.rs")]
 #[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "timer/kqueue.rs")]
 mod os;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod thread;
 
 pub use os::TimerFd;
 
@@ -19,9 +21,19 @@ mod tests {
         poll(&mut [PollFd::new(timer.as_fd().as_raw_fd(), PollFd::IN)], timeout).unwrap() == 1
     }
 
+    /// Runs `test` with a timer of each kind that there is.
+    fn with_each(test: impl Fn(TimerFd)) {
+        test(TimerFd::new().unwrap());
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        test(TimerFd::by_thread().unwrap());
+    }
+
     #[test]
     fn expires_once_and_not_early() {
-        let timer = TimerFd::new().unwrap();
+        with_each(one_that_expires_once_and_not_early);
+    }
+
+    fn one_that_expires_once_and_not_early(timer: TimerFd) {
         assert!(!readable(&timer, Some(Duration::ZERO)));
         assert!(!timer.drain());
 
@@ -36,14 +48,18 @@ mod tests {
 
     #[test]
     fn zero_expires_at_once() {
-        let timer = TimerFd::new().unwrap();
-        timer.arm(Duration::ZERO);
-        assert!(readable(&timer, None));
+        with_each(|timer| {
+            timer.arm(Duration::ZERO);
+            assert!(readable(&timer, None));
+        });
     }
 
     #[test]
     fn disarm_and_arm_again_replace() {
-        let timer = TimerFd::new().unwrap();
+        with_each(one_that_is_armed_and_disarmed);
+    }
+
+    fn one_that_is_armed_and_disarmed(timer: TimerFd) {
         timer.arm(Duration::from_secs(1000));
         timer.disarm();
         assert!(!readable(&timer, Some(Duration::ZERO)));

@@ -1,18 +1,37 @@
-//! [`TimerFd`] as a Linux timerfd on the monotonic clock.
+//! [`TimerFd`] as a Linux timerfd on the monotonic clock, or as a thread that sleeps where a sandbox does not allow that.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-use crate::sys::{check, check_length, retry, timespec};
+use super::thread::ThreadTimer;
+use crate::sys::{check, check_length, is_refused, retry, timespec};
 
 /// A one-shot timer with a descriptor. All methods may be called from any thread.
 #[derive(Debug)]
-pub struct TimerFd(OwnedFd);
+pub struct TimerFd(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Kernel(OwnedFd),
+    /// In a sandbox that does not allow the calls.
+    Thread(ThreadTimer),
+}
 
 impl TimerFd {
     /// A timer that is not armed.
     pub fn new() -> io::Result<Self> {
+        match TimerFd::of_the_kernel() {
+            Err(error) if is_refused(&error) => TimerFd::by_thread(),
+            timer => timer,
+        }
+    }
+
+    pub(super) fn by_thread() -> io::Result<Self> {
+        Ok(TimerFd(Kind::Thread(ThreadTimer::start()?)))
+    }
+
+    fn of_the_kernel() -> io::Result<Self> {
         // SAFETY: integers in, a descriptor of our own out.
         let fd = unsafe {
             OwnedFd::from_raw_fd(check(libc::timerfd_create(
@@ -20,47 +39,65 @@ impl TimerFd {
                 libc::TFD_CLOEXEC | libc::TFD_NONBLOCK,
             ))?)
         };
-        Ok(TimerFd(fd))
+        // Once with a result: that this call is refused must be known now.
+        set(&fd, Duration::ZERO)?;
+        Ok(TimerFd(Kind::Kernel(fd)))
     }
 
     /// Makes the descriptor readable once, `after` from now. Replaces what was armed, and forgets an expiry
     /// that was not drained.
     pub fn arm(&self, after: Duration) {
         // The kernel takes zero for "disarm".
-        self.set(timespec(after.clamp(Duration::from_nanos(1), FAR)));
+        let after = after.clamp(Duration::from_nanos(1), FAR);
+        match &self.0 {
+            // With a valid descriptor and nanoseconds below one second the call has no way to fail.
+            Kind::Kernel(fd) => drop(set(fd, after)),
+            Kind::Thread(timer) => timer.set(Some(after)),
+        }
     }
 
     /// Stops the timer, and forgets an expiry that was not drained.
     pub fn disarm(&self) {
-        self.set(timespec(Duration::ZERO));
+        match &self.0 {
+            Kind::Kernel(fd) => drop(set(fd, Duration::ZERO)),
+            Kind::Thread(timer) => timer.set(None),
+        }
     }
 
     /// Makes the descriptor unreadable again; true if the timer had expired.
     pub fn drain(&self) -> bool {
+        let fd = match &self.0 {
+            Kind::Kernel(fd) => fd,
+            Kind::Thread(timer) => return timer.drain(),
+        };
         let mut count = 0_u64;
         // SAFETY: the kernel writes 8 bytes into a u64.
         retry(|| unsafe {
-            check_length(libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), size_of_val(&count)))
+            check_length(libc::read(fd.as_raw_fd(), (&raw mut count).cast(), size_of_val(&count)))
         })
         .is_ok()
     }
 
     /// The descriptor to wait on.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        match &self.0 {
+            Kind::Kernel(fd) => fd.as_fd(),
+            Kind::Thread(timer) => timer.as_fd(),
+        }
     }
+}
 
-    fn set(&self, value: libc::timespec) {
-        let setting = libc::itimerspec { it_interval: timespec(Duration::ZERO), it_value: value };
-        // SAFETY: the kernel reads one itimerspec that outlives the call; a null old value is not written.
-        // With a valid descriptor and nanoseconds below one second the call has no way to fail.
-        unsafe { libc::timerfd_settime(self.0.as_raw_fd(), 0, &setting, std::ptr::null_mut()) };
-    }
+/// Arms the timer, or disarms it with zero.
+fn set(fd: &OwnedFd, after: Duration) -> io::Result<()> {
+    let setting = libc::itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(after) };
+    // SAFETY: the kernel reads one itimerspec that outlives the call; a null old value is not written.
+    check(unsafe { libc::timerfd_settime(fd.as_raw_fd(), 0, &setting, std::ptr::null_mut()) })?;
+    Ok(())
 }
 
 impl AsFd for TimerFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.as_fd()
     }
 }
 

@@ -1,0 +1,103 @@
+//! A timer without a timerfd: a thread that sleeps until the time has come, and then makes a descriptor readable.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::thread;
+use crate::wake::WakeFd;
+
+/// A one-shot timer.
+#[derive(Debug)]
+pub(super) struct ThreadTimer {
+    shared: Arc<Shared>,
+    /// The thread, and the process that has it: a forked child does not.
+    thread: Option<(JoinHandle<()>, u32)>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// Notified with every change of the state.
+    changed: Condvar,
+    wake: WakeFd,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    due: Option<Instant>,
+    dropped: bool,
+}
+
+impl ThreadTimer {
+    /// A timer that is not armed, and its thread.
+    pub(super) fn start() -> io::Result<Self> {
+        let shared =
+            Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), wake: WakeFd::new()? });
+        let sleeper = shared.clone();
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn(move || sleeper.work())?;
+        Ok(ThreadTimer { shared, thread: Some((thread, thread::process_id())) })
+    }
+
+    /// Arms it, or disarms it; forgets an expiry that was not drained.
+    pub(super) fn set(&self, after: Option<Duration>) {
+        let mut state = self.shared.state();
+        state.due = after.map(|after| Instant::now() + after);
+        self.shared.wake.drain();
+        self.shared.changed.notify_one();
+    }
+
+    pub(super) fn drain(&self) -> bool {
+        self.shared.wake.drain()
+    }
+
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.wake.as_fd()
+    }
+}
+
+impl Drop for ThreadTimer {
+    fn drop(&mut self) {
+        self.shared.state().dropped = true;
+        self.shared.changed.notify_one();
+        if let Some((thread, process)) = self.thread.take()
+            && process == thread::process_id()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        let _own = thread::OwnThread::new();
+        thread::block_all_signals();
+        thread::set_timer_slack_ns(1);
+        thread::set_name("ZMQbg/timer");
+        let mut state = self.state();
+        while !state.dropped {
+            let left = state.due.map(|due| due.saturating_duration_since(Instant::now()));
+            state = match left {
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(Duration::ZERO) => {
+                    // Under the lock: `set` forgets what expired before it.
+                    state.due = None;
+                    self.wake.wake();
+                    state
+                }
+                Some(left) => {
+                    self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+}
+
+/// Enough for a thread that only sleeps.
+const STACK: usize = 64 * 1024;
