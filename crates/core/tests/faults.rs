@@ -21,6 +21,7 @@ const RCVHWM: i32 = 24;
 const LAST_ENDPOINT: i32 = 32;
 const ROUTER_MANDATORY: i32 = 33;
 const REQ_CORRELATE: i32 = 52;
+const CONNECTED: u16 = 0x1;
 const ACCEPT_FAILED: u16 = 0x40;
 const DISCONNECTED: u16 = 0x200;
 const HANDSHAKE_FAILED_PROTOCOL: u16 = 0x2000;
@@ -78,6 +79,31 @@ fn greeting(mechanism: &[u8]) -> Vec<u8> {
     bytes.extend_from_slice(mechanism);
     bytes.resize(64, 0);
     bytes
+}
+
+/// The I/O thread has done what it had to do before: it obeys in turn, and what it is told here shows.
+fn await_io_thread(context: &Context) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut socket = context.socket(SocketType::Dealer).unwrap();
+    set(&mut socket, LINGER, 0);
+    socket.monitor(Some("inproc://connected"), CONNECTED.into(), 1, SocketType::Pair).unwrap();
+    let mut connected = context.socket(SocketType::Pair).unwrap();
+    connected.connect("inproc://connected").unwrap();
+    socket.connect(&format!("tcp://{}", listener.local_addr().unwrap())).unwrap();
+    next_event(&mut connected);
+}
+
+/// A PUSH socket that a peer with another mechanism has refused, which it has not noticed yet.
+fn refused_push(context: &Context, listener: &TcpListener) -> Socket {
+    let mut push = context.socket(SocketType::Push).unwrap();
+    set(&mut push, LINGER, 0);
+    let mut events = monitor(context, &mut push, DISCONNECTED);
+    push.connect(&format!("tcp://{}", listener.local_addr().unwrap())).unwrap();
+    let (mut peer, _) = listener.accept().unwrap();
+    peer.write_all(&greeting(b"CURVE")).unwrap();
+    assert_eq!(next_event(&mut events).0, DISCONNECTED);
+    await_io_thread(context);
+    push
 }
 
 /// A READY command of a peer of this socket type.
@@ -517,5 +543,35 @@ fn a_process_out_of_descriptors_accepts_again_when_it_has_some() {
         push.send(b"at last", Flags::NONE).unwrap();
         assert!(lines.any(|line| line == "received"));
         assert!(child.wait().unwrap().success());
+    });
+}
+
+#[test]
+fn the_first_message_after_a_refusal_is_taken() {
+    test("the first message after a refusal is taken", |context| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut push = refused_push(context, &listener);
+        push.send(b"first part", Flags::MORE).unwrap();
+        push.send(b"last part", Flags::NONE).unwrap();
+        // Those that follow are, too, until the socket has noticed.
+        while push.send(b"another", Flags::DONTWAIT) != Err(Error::Again) {}
+    });
+}
+
+#[test]
+fn a_message_is_not_lost_to_a_peer_that_refused_when_it_is_connected_anew() {
+    test("a message is not lost to a peer that refused when it is connected anew", |context| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut push = refused_push(context, &listener);
+        push.connect(&format!("tcp://{}", listener.local_addr().unwrap())).unwrap();
+        push.send(b"x", Flags::NONE).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        peer.write_all(&[greeting(b"NULL"), ready("PULL")].concat()).unwrap();
+        let mut heard = Vec::new();
+        while !heard.ends_with(b"\0\x01x") {
+            let mut byte = [0];
+            peer.read_exact(&mut byte).unwrap();
+            heard.push(byte[0]);
+        }
     });
 }

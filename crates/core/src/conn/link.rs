@@ -57,6 +57,8 @@ pub(crate) enum News {
     Knock,
     /// The pipe has something to read.
     Readable(u32),
+    /// The peer has refused the connection: the pipe will end, but not before the owner has taken note.
+    Refused(Arc<Connection>),
     /// The pipe will never again send or receive beyond what is queued inbound.
     Ended(Arc<Connection>),
     /// Another socket of the context has connected to an inproc endpoint of this one.

@@ -1,5 +1,7 @@
 //! A connected endpoint: finds the peer, and finds it again.
 
+mod refusal;
+
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
@@ -31,6 +33,8 @@ enum Phase {
     Up,
     /// Nobody was there, and there is no second try. As in libzmq, messages are still taken.
     Resting,
+    /// The peer has refused the connection, and the socket does not act on it yet: messages are still taken.
+    Refused,
     /// Given up.
     Stopped,
 }
@@ -173,7 +177,7 @@ impl Dialer {
 
     /// Whether it has given up for good: as if it had never been connected.
     pub(crate) fn is_stopped(&self) -> bool {
-        lock(&self.state).phase == Phase::Stopped
+        matches!(lock(&self.state).phase, Phase::Refused | Phase::Stopped)
     }
 
     /// Whether the endpoint was given up and only sends what is queued.
@@ -201,7 +205,7 @@ impl Dialer {
                 return;
             }
             // What nobody will ever take is not worth waiting for.
-            pending &= state.phase != Phase::Resting;
+            pending &= !matches!(state.phase, Phase::Resting | Phase::Refused);
             state.lingering = true;
             if let Some(time) = linger {
                 state.linger_timer = turn.after(time, self);
@@ -407,12 +411,16 @@ impl Dialer {
         let stop = match why {
             Loss::Protocol(error) if error.may_pass() => false,
             // What the peer said shows that it will not get better.
-            Loss::Protocol(_) | Loss::Closed => true,
+            Loss::Protocol(_) => return self.refused(turn),
+            Loss::Closed => true,
             // Observed of libzmq: a peer that was lost is no reason, only the program's own disconnect is.
             _ if opened => {
                 self.is_lingering() && self.options.reconnect_stop & RECONNECT_STOP_AFTER_DISCONNECT != 0
             }
-            _ => self.options.reconnect_stop & RECONNECT_STOP_HANDSHAKE_FAILED != 0,
+            _ if self.options.reconnect_stop & RECONNECT_STOP_HANDSHAKE_FAILED != 0 => {
+                return self.refused(turn);
+            }
+            _ => false,
         };
         if stop {
             return self.stop(turn);
@@ -540,6 +548,7 @@ impl Source for Dialer {
             let waiting = state.is_waiting();
             match &mut state.way {
                 _ if key == state.linger_timer => Due::Stop,
+                Some(way) if key == way.retry_timer && state.phase == Phase::Refused => Due::Stop,
                 Some(way) if key == way.retry_timer && waiting => Due::Retry,
                 Some(way) if key == way.connect_timer => match std::mem::take(&mut way.attempt) {
                     Attempt::Connecting(stream, token) | Attempt::Asking(stream, token, _) => {

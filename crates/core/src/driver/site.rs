@@ -252,6 +252,16 @@ impl Site {
         })
     }
 
+    /// The socket has taken note that the peer of this connection has refused it.
+    pub(crate) fn refusal_noted(self: &Arc<Self>, connection: Arc<Connection>) {
+        let site = self.clone();
+        self.driver.post(Box::new(move |turn: &mut Turn| {
+            if let Some(dialer) = site.dialer_of(&connection) {
+                dialer.refusal_noted(turn);
+            }
+        }));
+    }
+
     /// Whether the socket is closed: nobody receives any more.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Acquire)

@@ -88,6 +88,7 @@ impl Socket {
             return self.connect_inproc(endpoint, name);
         }
         let site = self.site_for_streams()?;
+        self.end_refused(endpoint);
         self.forget_stopped();
         if self.connects_once() && self.endpoints.iter().any(|entry| *entry.given == *endpoint) {
             // Two connections to one peer make no sense for these types; libzmq overlooks the second call as well.
@@ -227,6 +228,25 @@ impl Socket {
                 self.ended(id);
             }
         }
+    }
+
+    /// This endpoint is connected anew: what is sent from now on is not for a pipe to it whose peer has refused.
+    fn end_refused(&mut self, endpoint: &str) {
+        let refused: Vec<_> = self
+            .endpoints
+            .iter()
+            .filter(|entry| *entry.given == *endpoint)
+            .filter_map(|entry| match &entry.what {
+                What::Connected(dialer) if dialer.is_stopped() => dialer.current(),
+                _ => None,
+            })
+            .collect();
+        for connection in refused {
+            if let Some(id) = self.pipe_of(&connection) {
+                self.ended(id);
+            }
+        }
+        self.detach_ended();
     }
 
     /// Endpoints that will never be connected again are as if they had been disconnected.

@@ -62,6 +62,11 @@ impl Socket {
                     self.pattern.readable(&mut self.pipes, id);
                 }
             }
+            News::Refused(connection) => {
+                if let Some(site) = &self.site {
+                    site.refusal_noted(connection);
+                }
+            }
             News::Ended(connection) => {
                 if let Some(id) = self.pipe_of(&connection) {
                     self.ended(id);
