@@ -49,7 +49,8 @@ impl Router {
         let notify = pipes.options.router_notify;
         self.ids.insert(pipes, id, routing_id);
         let Some(pipe) = pipes.get(id) else { return };
-        if notify & NOTIFY_CONNECT != 0 && pipe.announces() {
+        // One that we go to has yet to be reached: `ready` tells of it.
+        if notify & NOTIFY_CONNECT != 0 && pipe.announces() && pipe.peer().is_some() {
             let routing_id = pipe.routing_id.clone();
             self.notices.push(pipe, &routing_id);
         }
@@ -132,10 +133,10 @@ impl Pattern for Router {
                 _ => self.ids.make(),
             };
             self.identify(pipes, id, routing_id);
-        } else if reconnected && pipe.announces() && !self.ignored.contains(&id) {
-            // The pipe has outlived its connection, the peer keeps its name.
+        } else if notify != 0 && pipe.announces() && !self.ignored.contains(&id) {
             let routing_id = pipe.routing_id.clone();
-            if notify & NOTIFY_DISCONNECT != 0 {
+            // The pipe has outlived its connection, the peer keeps its name.
+            if reconnected && notify & NOTIFY_DISCONNECT != 0 {
                 self.notices.push(pipe, &routing_id);
             }
             if notify & NOTIFY_CONNECT != 0 {
@@ -163,6 +164,7 @@ impl Pattern for Router {
             && notify
             && pipe.announces()
             && pipe.has_ended()
+            && pipe.peer().is_some()
         {
             self.notices.push(pipe, &routing_id);
         }

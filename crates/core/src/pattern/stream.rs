@@ -78,7 +78,7 @@ impl Pattern for Stream {
 
     fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {
         if let Some(routing_id) = self.forget(pipes, id)
-            && pipes.get(id).is_some_and(|pipe| pipe.has_ended())
+            && pipes.get(id).is_some_and(|pipe| pipe.has_ended() && pipe.peer().is_some())
         {
             self.notify(pipes, id, &routing_id);
         }
