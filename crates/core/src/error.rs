@@ -26,7 +26,7 @@ pub enum Error {
     AddressInUse,
     /// The address is not local (EADDRNOTAVAIL).
     AddressNotAvailable,
-    /// No such device: the interface does not exist (ENODEV).
+    /// No such device: there is no interface or host of this name (ENODEV).
     NoDevice,
     /// Nobody is bound to the inproc address (ECONNREFUSED).
     ConnectionRefused,
@@ -118,7 +118,7 @@ impl std::fmt::Display for Error {
             Error::NotSupported => "operation not supported by this socket",
             Error::AddressInUse => "address in use",
             Error::AddressNotAvailable => "address not available",
-            Error::NoDevice => "no such interface",
+            Error::NoDevice => "no such interface or host",
             Error::ConnectionRefused => "nobody is bound to this address",
             Error::HostUnreachable => "the peer is not known",
             Error::NoEntry => "no such endpoint",

@@ -147,6 +147,27 @@ impl SharedSocket {
         self.until_done(flags, READ, |socket| socket.try_recv(&mut target))
     }
 
+    /// Accepts peers at `endpoint`; see [`Socket::bind`]. Other threads can use the socket while a host's name is looked up.
+    ///
+    /// # Errors
+    /// [`Error::NotSocket`] if it is closed, or as [`Socket::bind`].
+    pub fn bind(&self, endpoint: &str) -> Result<(), Error> {
+        let (parsed, question) = self.with(|socket| socket.prepare_bind(endpoint))?;
+        let at = question.map(|question| question.ask()).transpose();
+        self.with(|socket| socket.bind_at(endpoint, &parsed, at))
+    }
+
+    /// Stops accepting peers at `endpoint`, or ends the connections to it; see [`Socket::unbind`] and [`Socket::disconnect`]. Other threads
+    /// can use the socket while a host's name is looked up.
+    ///
+    /// # Errors
+    /// [`Error::NotSocket`] if it is closed, or as [`Socket::unbind`].
+    pub fn unbind(&self, endpoint: &str) -> Result<(), Error> {
+        let Some(question) = self.with(|socket| socket.end_or_ask(endpoint))? else { return Ok(()) };
+        let at = question.ask().map_err(|_| Error::NoEntry)?;
+        self.with(|socket| socket.end_named(endpoint, Some(at)))
+    }
+
     /// Lets `call` use the socket, alone. It should not block: other threads would have to wait.
     ///
     /// # Errors

@@ -83,6 +83,25 @@ fn every_name_of_a_bound_address_unbinds_it() {
 }
 
 #[test]
+fn the_name_of_a_host_can_be_bound_and_unbound() {
+    test("host_name", |context| {
+        for scheme in ["tcp", "ws"] {
+            let (mut socket, endpoint) = bound(context, SocketType::Pull, &format!("{scheme}://localhost:*"));
+            assert!(endpoint.starts_with(&format!("{scheme}://127.0.0.1:")));
+            let mut push = context.socket(SocketType::Push).unwrap();
+            push.connect(&endpoint).unwrap();
+            push.send(b"hello", Flags::NONE).unwrap();
+            assert_eq!(recv(&mut socket), b"hello");
+            assert_eq!(socket.unbind(&format!("{scheme}://localhost:*")), Err(Error::NoEntry));
+            assert_eq!(socket.unbind(&endpoint.replace("127.0.0.1", "localhost")), Ok(()));
+        }
+        let mut socket = context.socket(SocketType::Pull).unwrap();
+        // Too long for any name server to be asked.
+        assert_eq!(socket.bind(&format!("tcp://{}:*", "x".repeat(64))), Err(Error::NoDevice));
+    });
+}
+
+#[test]
 fn with_ipv6_an_ipv4_address_shows_as_a_mapped_one() {
     test("mapped", |context| {
         let mut socket = context.socket(SocketType::Pull).unwrap();

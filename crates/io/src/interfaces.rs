@@ -2,15 +2,15 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use crate::sys::check;
 
-/// The addresses of an interface, in the system's order; ENODEV if there is no such interface or it has none.
-/// For link-local ones see [`scope_id`].
-pub fn addresses_of(name: &str) -> io::Result<Vec<IpAddr>> {
+/// The addresses of an interface, in the system's order, with port 0 and the zones of link-local ones; ENODEV if there is no such
+/// interface or it has none.
+pub fn addresses_of(name: &str) -> io::Result<Vec<SocketAddr>> {
     let interfaces = Interfaces::query()?;
-    let addresses: Vec<IpAddr> =
+    let addresses: Vec<SocketAddr> =
         interfaces.iter().filter(|entry| entry.is_named(name)).filter_map(Entry::address).collect();
     if addresses.is_empty() { Err(io::Error::from_raw_os_error(libc::ENODEV)) } else { Ok(addresses) }
 }
@@ -21,6 +21,23 @@ pub fn scope_id(name: &str) -> Option<u32> {
     // SAFETY: the name is terminated.
     let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
     (index != 0).then_some(index)
+}
+
+/// No system's IF_NAMESIZE is larger (Linux 16, illumos 32).
+const MOST_BYTES: usize = 32;
+
+/// The name of the interface with this number, if there is one.
+pub fn name_of(scope_id: u32) -> Option<String> {
+    if scope_id == 0 {
+        return None;
+    }
+    let mut name = [0_u8; MOST_BYTES];
+    // SAFETY: the call writes a terminated name of at most IF_NAMESIZE bytes into the exclusive buffer, which has no fewer.
+    let found = unsafe { libc::if_indextoname(scope_id, name.as_mut_ptr().cast()) };
+    if found.is_null() {
+        return None;
+    }
+    Some(CStr::from_bytes_until_nul(&name).ok()?.to_str().ok()?.to_owned())
 }
 
 /// The C library's list, freed on drop.
@@ -61,7 +78,7 @@ impl Entry<'_> {
         !self.0.ifa_name.is_null() && unsafe { CStr::from_ptr(self.0.ifa_name) }.to_bytes() == name.as_bytes()
     }
 
-    fn address(self) -> Option<IpAddr> {
+    fn address(self) -> Option<SocketAddr> {
         // SAFETY: null (an interface without address), or an address that lives as long as the list.
         let family = libc::c_int::from(unsafe { self.0.ifa_addr.as_ref() }?.sa_family);
         match family {
@@ -69,12 +86,13 @@ impl Entry<'_> {
                 // SAFETY: the family says what it is, and such an address is complete; alignment is not
                 // taken for granted.
                 let raw = unsafe { self.0.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned() };
-                Some(IpAddr::V4(Ipv4Addr::from(raw.sin_addr.s_addr.to_ne_bytes())))
+                Some((Ipv4Addr::from(raw.sin_addr.s_addr.to_ne_bytes()), 0).into())
             }
             libc::AF_INET6 => {
                 // SAFETY: as above.
                 let raw = unsafe { self.0.ifa_addr.cast::<libc::sockaddr_in6>().read_unaligned() };
-                Some(IpAddr::V6(Ipv6Addr::from(raw.sin6_addr.s6_addr)))
+                let ip = Ipv6Addr::from(raw.sin6_addr.s6_addr);
+                Some(SocketAddrV6::new(ip, 0, 0, raw.sin6_scope_id).into())
             }
             _ => None,
         }
@@ -93,8 +111,8 @@ mod tests {
     #[test]
     fn loopback_has_its_address() {
         let addresses = addresses_of(LOOPBACK).unwrap();
-        assert!(addresses.contains(&IpAddr::V4(Ipv4Addr::LOCALHOST)));
-        assert!(scope_id(LOOPBACK).is_some());
+        assert!(addresses.contains(&(Ipv4Addr::LOCALHOST, 0).into()));
+        assert_eq!(name_of(scope_id(LOOPBACK).unwrap()).as_deref(), Some(LOOPBACK));
     }
 
     #[test]
@@ -103,5 +121,7 @@ mod tests {
             assert_eq!(addresses_of(name).unwrap_err().raw_os_error(), Some(libc::ENODEV));
             assert_eq!(scope_id(name), None);
         }
+        assert_eq!(name_of(0), None);
+        assert_eq!(name_of(u32::MAX), None);
     }
 }

@@ -27,7 +27,7 @@ pub use address::{Address, VSOCK_ANY};
 pub use adopt::{Family, adopt, duplicate, family_of, is_listening, peer_address_of};
 pub use datagram::{Datagram, DatagramOptions, MAX_DATAGRAM, MulticastInterface};
 pub use identity::{Credentials, group_id, groups_of_user, user_id, user_in_group};
-pub use listener::Listener;
+pub use listener::{Listener, is_ipv6_supported};
 pub use options::StreamOptions;
 pub use stream::{Shutdown, Stream};
 pub use unix_path::{remove_socket_file, temporary_directory};

@@ -1,5 +1,5 @@
-//! Host names to addresses, off the caller's path: one background thread per [`Resolver`] asks the system,
-//! one name after the other, and calls back.
+//! Host names to addresses. [`addresses`] asks the system at once. A [`Resolver`] does so off the caller's path: its one
+//! background thread asks for one name after the other, and calls back.
 //!
 //! The thread starts with the first question, and ends when it has had none for a while or when the
 //! resolver is dropped. A question in the hands of the system cannot be called back, and may stay there for
@@ -16,7 +16,7 @@ use crate::{interfaces, thread};
 
 mod lookup;
 
-pub use lookup::addresses;
+pub use lookup::{addresses, numeric_addresses};
 
 /// Which addresses are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,7 +192,7 @@ impl Shared {
         thread::set_name(&self.name);
         while let Some(question) = self.next() {
             if question.asker.waits() {
-                let outcome = lookup::addresses(&question.host, question.port, question.family);
+                let outcome = addresses(&question.host, question.port, question.family);
                 question.asker.answer(outcome);
             }
         }
@@ -230,8 +230,9 @@ pub fn parse_literal(host: &str, port: u16) -> Option<SocketAddr> {
     Some(SocketAddrV6::new(ip, port, 0, scope).into())
 }
 
-fn parse_scope(scope: &str) -> Option<u32> {
-    interfaces::scope_id(scope).or_else(|| scope.parse().ok())
+/// The zone of an IPv6 address: the name or the number of an interface. Never 0, which would be none.
+pub fn parse_scope(scope: &str) -> Option<u32> {
+    interfaces::scope_id(scope).or_else(|| scope.parse().ok().filter(|number| *number != 0))
 }
 
 impl std::fmt::Debug for State {

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
-use tautline_core::{Error, Socket, SocketType};
+use tautline_core::{Error, SharedSocket, Socket, SocketType};
 
 use crate::context;
 use crate::entry::{self, Entry};
@@ -110,19 +110,20 @@ const MAX_SIZE: usize = isize::MAX as usize;
 unsafe fn with_endpoint(
     socket: *mut c_void,
     endpoint: *const c_char,
-    call: impl FnOnce(&mut Socket, &str) -> Result<(), Error>,
+    one: impl FnOnce(&mut Socket, &str) -> Result<(), Error>,
+    many: impl FnOnce(&SharedSocket, &str) -> Result<(), Error>,
 ) -> c_int {
+    let text = || {
+        if endpoint.is_null() {
+            return Err(Error::Invalid);
+        }
+        // SAFETY: the caller's word.
+        unsafe { CStr::from_ptr(endpoint) }.to_str().map_err(|_| Error::Invalid)
+    };
     guard(-1, || {
         status(
             // SAFETY: the caller's word.
-            unsafe {
-                entry::with(socket, |socket| {
-                    if endpoint.is_null() {
-                        return Err(Error::Invalid);
-                    }
-                    call(socket, CStr::from_ptr(endpoint).to_str().map_err(|_| Error::Invalid)?)
-                })
-            },
+            unsafe { entry::transfer(socket, |socket| one(socket, text()?), |socket| many(socket, text()?)) },
         )
     })
 }
@@ -131,26 +132,30 @@ unsafe fn with_endpoint(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_bind(socket: *mut c_void, endpoint: *const c_char) -> c_int {
     // SAFETY: the caller gives null or a handle, and null or a string.
-    unsafe { with_endpoint(socket, endpoint, Socket::bind) }
+    unsafe { with_endpoint(socket, endpoint, Socket::bind, SharedSocket::bind) }
 }
 
 /// Connects to an endpoint, now and whenever it can be reached again. For the errors see zmq_connect(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_connect(socket: *mut c_void, endpoint: *const c_char) -> c_int {
     // SAFETY: the caller gives null or a handle, and null or a string.
-    unsafe { with_endpoint(socket, endpoint, Socket::connect) }
+    unsafe {
+        with_endpoint(socket, endpoint, Socket::connect, |shared, endpoint| {
+            shared.with(|socket| socket.connect(endpoint))
+        })
+    }
 }
 
 /// Accepts no more connections at an endpoint. -1 with ENOENT if it does not.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_unbind(socket: *mut c_void, endpoint: *const c_char) -> c_int {
     // SAFETY: the caller gives null or a handle, and null or a string.
-    unsafe { with_endpoint(socket, endpoint, Socket::unbind) }
+    unsafe { with_endpoint(socket, endpoint, Socket::unbind, SharedSocket::unbind) }
 }
 
 /// Ends the connection to an endpoint. -1 with ENOENT if there is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_disconnect(socket: *mut c_void, endpoint: *const c_char) -> c_int {
     // SAFETY: the caller gives null or a handle, and null or a string.
-    unsafe { with_endpoint(socket, endpoint, Socket::disconnect) }
+    unsafe { with_endpoint(socket, endpoint, Socket::disconnect, SharedSocket::unbind) }
 }

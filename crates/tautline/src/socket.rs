@@ -63,7 +63,8 @@ impl<K: Kind> Socket<K> {
     }
 
     /// Waits for peers at an endpoint, `zmq_bind(3)`: `tcp://127.0.0.1:5555`, `tcp://*:*`, `ipc:///tmp/name`, `ipc://@abstract`,
-    /// `inproc://name`. Returns the endpoint with everything filled in, the port for example; peers can connect to it.
+    /// `inproc://name`. Returns the endpoint with everything filled in, the port for example; peers can connect to it. In place of an
+    /// address there may be the name of an interface, or of a host, which is looked up first: the call waits for the answer.
     ///
     /// # Errors
     /// [`Error::MalformedEndpoint`], [`Error::UnknownTransport`], [`Error::WrongTransport`], [`Error::AddressInUse`],

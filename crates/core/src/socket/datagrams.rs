@@ -11,6 +11,7 @@ use crate::options::Mechanism;
 use crate::pattern::{self, Datagrams};
 use crate::pipe::{Pipe, PipeId};
 use crate::sync::Arc;
+use crate::transport::Answer;
 use crate::transport::udp::{self, Destination};
 use std::net::SocketAddr;
 use tautline_io::net::Datagram;
@@ -35,14 +36,24 @@ impl Socket {
         }
     }
 
-    pub(super) fn bind_datagrams(&mut self, given: &str, endpoint: &Endpoint) -> Result<(), Error> {
-        let form = match self.use_of_datagrams() {
-            Datagrams::ReceiveGroups => Form::Groups,
-            Datagrams::Raw => Form::Raw,
-            Datagrams::SendGroups | Datagrams::Never => return Err(Error::IncompatibleProtocol),
-        };
+    /// The form of the datagrams that the socket receives. IncompatibleProtocol if it cannot be bound to `udp`.
+    pub(super) fn received_form(&self) -> Result<Form, Error> {
+        match self.use_of_datagrams() {
+            Datagrams::ReceiveGroups => Ok(Form::Groups),
+            Datagrams::Raw => Ok(Form::Raw),
+            Datagrams::SendGroups | Datagrams::Never => Err(Error::IncompatibleProtocol),
+        }
+    }
+
+    pub(super) fn bind_datagrams(
+        &mut self,
+        given: &str,
+        endpoint: &Endpoint,
+        at: Answer,
+    ) -> Result<(), Error> {
+        let form = self.received_form()?;
         let udp = read(endpoint)?;
-        let (socket, name) = udp::receiver(&udp, &self.pipes.options)?;
+        let (socket, name) = udp::receiver(&udp, at, &self.pipes.options)?;
         self.open_port(given, &name, socket, form, true, None)?;
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::monitor::{Ends, event};
 use crate::options::Mechanism;
 use crate::pipe::{Pipe, PipeId};
 use crate::sync::Arc;
-use crate::transport;
+use crate::transport::{self, Answer, Question};
 use tautline_proto::SocketType;
 
 /// An endpoint of the socket, by the text it was given as.
@@ -28,20 +28,47 @@ pub(super) enum What {
     Datagram(PipeId, Arc<DatagramPort>),
 }
 
+impl What {
+    fn is_listener(&self) -> bool {
+        matches!(self, What::Bound(_))
+    }
+}
+
 impl Socket {
-    /// Accepts peers at `endpoint`, zmq_bind(3).
+    /// Accepts peers at `endpoint`, zmq_bind(3). The name of a host is looked up first, and the call waits for that.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::ProtocolNotSupported`], [`Error::IncompatibleProtocol`], [`Error::AddressInUse`],
     /// [`Error::AddressNotAvailable`], [`Error::NoDevice`], [`Error::Terminated`], [`Error::NoThread`], or the system's.
     pub fn bind(&mut self, endpoint: &str) -> Result<(), Error> {
+        let (parsed, question) = self.prepare_bind(endpoint)?;
+        let at = question.map(|question| question.ask()).transpose();
+        self.bind_at(endpoint, &parsed, at)
+    }
+
+    /// The first part of [`Socket::bind`]: what is to be bound, and what the resolver is to be asked before that.
+    pub(crate) fn prepare_bind(&mut self, endpoint: &str) -> Result<(Endpoint, Option<Question>), Error> {
         self.check_alive()?;
         let parsed = transport::parse(endpoint)?;
         parsed.for_bind()?;
         if self.is_for_datagrams(&parsed)? {
-            return self.bind_datagrams(endpoint, &parsed);
+            self.received_form()?;
         }
-        if let Endpoint::Inproc(name) = &parsed {
+        let question = transport::question(&parsed, &self.pipes.options);
+        Ok((parsed, question))
+    }
+
+    /// The second part; `at` is the answer to the question.
+    pub(crate) fn bind_at(
+        &mut self,
+        endpoint: &str,
+        parsed: &Endpoint,
+        at: Result<Answer, Error>,
+    ) -> Result<(), Error> {
+        if let Endpoint::Datagram(_) = parsed {
+            return self.bind_datagrams(endpoint, parsed, at?);
+        }
+        if let Endpoint::Inproc(name) = parsed {
             let offers =
                 self.context.bind_inproc(name, self.id, &self.inbox, &self.pipes.options, self.whoami())?;
             self.add_endpoint(endpoint, What::InprocBound);
@@ -54,7 +81,7 @@ impl Socket {
         let site = self.site_for_streams()?;
         self.context.share_options(&mut self.pipes.options);
         let options = self.pipes.options.clone();
-        match transport::listen(&parsed, &options) {
+        match at.and_then(|at| transport::listen(parsed, at, &options)) {
             Ok(bound) => {
                 self.last_endpoint = bound.endpoint.as_str().into();
                 let acceptor = Acceptor::start(&site, options, bound);
@@ -156,10 +183,28 @@ impl Socket {
 
     /// As in libzmq, everything that goes by this name ends at once, however often it was bound or connected.
     fn end_endpoint(&mut self, endpoint: &str) -> Result<(), Error> {
+        let Some(question) = self.end_or_ask(endpoint)? else { return Ok(()) };
+        let at = question.ask().map_err(|_| Error::NoEntry)?;
+        self.end_named(endpoint, Some(at))
+    }
+
+    /// Ends everything that goes by this name. If nothing does, but a listener may by the address of a host of this name: what the resolver
+    /// is to be asked before [`Socket::end_named`].
+    pub(crate) fn end_or_ask(&mut self, endpoint: &str) -> Result<Option<Question>, Error> {
+        let outcome = self.end_named(endpoint, None).map(|()| None);
+        if outcome != Err(Error::NoEntry) || !self.endpoints.iter().any(|entry| entry.what.is_listener()) {
+            return outcome;
+        }
+        let question = transport::question(&transport::parse(endpoint)?, &self.pipes.options);
+        question.filter(Question::has_port).map(Some).ok_or(Error::NoEntry)
+    }
+
+    /// Ends everything that goes by this name; `at` is the address of the host that it names, if the resolver was asked.
+    pub(crate) fn end_named(&mut self, endpoint: &str, at: Answer) -> Result<(), Error> {
         self.check_alive()?;
         let parsed = transport::parse(endpoint)?;
         self.forget_stopped();
-        let local = transport::local_name(&parsed, &self.pipes.options);
+        let local = transport::local_name(&parsed, at, &self.pipes.options);
         let is_named = |entry: &Entry| match &entry.what {
             // `tcp://*:*` is the name of nothing: the endpoint that it has become is.
             What::Bound(acceptor) => {

@@ -4,6 +4,7 @@
 //! are the same for all of them and live in `proto` and `driver`; where another protocol carries ZMTP, the transport supplies it. `inproc` has no streams: it joins two sockets of a context directly.
 
 mod ipc;
+mod local;
 mod tcp;
 pub(crate) mod udp;
 mod vsock;
@@ -13,6 +14,8 @@ mod wss;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+
+pub(crate) use local::{Answer, Question};
 
 use crate::endpoint::{Endpoint, IpcEndpoint, TcpEndpoint, VsockEndpoint, WsEndpoint};
 use crate::error::Error;
@@ -78,10 +81,13 @@ struct Entry {
     scheme: &'static str,
     /// Reads an address.
     read: fn(&'static str, &str) -> Result<Endpoint, Error>,
-    /// Listens at an endpoint of this transport; `None` if it belongs to another one.
-    listen: fn(&Endpoint, &Options) -> Option<Result<Bound, Error>>,
+    /// Listens at an endpoint of this transport, whose host's address is given if the resolver was asked for it; `None` if it belongs to
+    /// another one.
+    listen: fn(&Endpoint, Answer, &Options) -> Option<Result<Bound, Error>>,
+    /// What the resolver is to be asked before a listener can be there.
+    question: fn(&Endpoint, &Options) -> Option<Question>,
     /// The name that a listener at an endpoint of this transport will have, if it is known before there is one.
-    local_name: fn(&Endpoint, &Options) -> Option<String>,
+    local_name: fn(&Endpoint, Answer, &Options) -> Option<String>,
     /// The way to an endpoint of this transport.
     route: fn(&Endpoint, &Options) -> Option<Result<Route, Error>>,
     /// How streams to an endpoint of this transport carry ZMTP; `None`: as it is, or the endpoint belongs to another one.
@@ -95,6 +101,7 @@ static REGISTRY: &[Entry] = &[
         scheme: "tcp",
         read: Endpoint::stream::<TcpEndpoint>,
         listen: tcp::listen,
+        question: tcp::question,
         local_name: tcp::local_name,
         route: tcp::route,
         carrying: |_, _| None,
@@ -103,8 +110,9 @@ static REGISTRY: &[Entry] = &[
     Entry {
         scheme: "ipc",
         read: Endpoint::stream::<IpcEndpoint>,
-        listen: ipc::listen,
-        local_name: |_, _| None,
+        listen: |endpoint, _, options| ipc::listen(endpoint, options),
+        question: |_, _| None,
+        local_name: |_, _, _| None,
         route: ipc::route,
         carrying: |_, _| None,
         admit: ipc::admit,
@@ -112,8 +120,9 @@ static REGISTRY: &[Entry] = &[
     Entry {
         scheme: "vsock",
         read: Endpoint::stream::<VsockEndpoint>,
-        listen: vsock::listen,
-        local_name: vsock::local_name,
+        listen: |endpoint, _, options| vsock::listen(endpoint, options),
+        question: |_, _| None,
+        local_name: |endpoint, _, options| vsock::local_name(endpoint, options),
         route: vsock::route,
         carrying: |_, _| None,
         admit: vsock::admit,
@@ -122,6 +131,7 @@ static REGISTRY: &[Entry] = &[
         scheme: "ws",
         read: Endpoint::stream::<WsEndpoint>,
         listen: ws::listen,
+        question: ws::question,
         local_name: ws::local_name,
         route: ws::route,
         carrying: ws::carrying,
@@ -133,6 +143,7 @@ static REGISTRY: &[Entry] = &[
         scheme: wss::SCHEME,
         read: Endpoint::stream::<WsEndpoint>,
         listen: wss::listen,
+        question: wss::question,
         local_name: wss::local_name,
         route: wss::route,
         carrying: wss::carrying,
@@ -151,17 +162,26 @@ pub(crate) fn parse(text: &str) -> Result<Endpoint, Error> {
     }
 }
 
-/// Listens at `endpoint`.
-pub(crate) fn listen(endpoint: &Endpoint, options: &Options) -> Result<Bound, Error> {
+/// What the resolver is to be asked before `endpoint` can be bound, if its host is neither a number nor an interface.
+pub(crate) fn question(endpoint: &Endpoint, options: &Options) -> Option<Question> {
+    if let Endpoint::Datagram(address) = endpoint {
+        return udp::question(address, options);
+    }
+    REGISTRY.iter().find_map(|entry| (entry.question)(endpoint, options))
+}
+
+/// Listens at `endpoint`; `at` is the answer to its [`question`].
+pub(crate) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Result<Bound, Error> {
     REGISTRY
         .iter()
-        .find_map(|entry| (entry.listen)(endpoint, options))
+        .find_map(|entry| (entry.listen)(endpoint, at, options))
         .unwrap_or(Err(Error::ProtocolNotSupported))
 }
 
-/// The name that a listener at `endpoint` has, if it is known before there is one (not with a wildcard port).
-pub(crate) fn local_name(endpoint: &Endpoint, options: &Options) -> Option<String> {
-    REGISTRY.iter().find_map(|entry| (entry.local_name)(endpoint, options))
+/// The name that a listener at `endpoint` has, if it is known before there is one (not with a wildcard port). `at` is the answer to its
+/// [`question`]; without one, a host's name is nobody's.
+pub(crate) fn local_name(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<String> {
+    REGISTRY.iter().find_map(|entry| (entry.local_name)(endpoint, at, options))
 }
 
 /// The way to `endpoint`. Does not ask the network.

@@ -1,26 +1,30 @@
 //! `tcp://`, zmq_tcp(7).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, SocketAddr};
 
+use super::local::{Answer, Question, literal, local_address};
 use super::{Bound, Hop, Route};
 use crate::endpoint::{Address as _, Endpoint, Host, HostPort, TcpEndpoint};
 use crate::error::Error;
 use crate::options::Options;
-use tautline_io::interfaces;
 use tautline_io::net::{self, Address, Family as StreamFamily, Listener, Stream, StreamOptions};
 use tautline_io::resolve::{Family, parse_literal};
 use tautline_proto::socks;
 
-pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bound, Error>> {
+pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<Result<Bound, Error>> {
     let tcp = endpoint.address()?;
-    Some(listen_tcp(tcp, options))
+    Some(listen_tcp(tcp, at, options))
 }
 
-pub(super) fn listen_tcp(tcp: &TcpEndpoint, options: &Options) -> Result<Bound, Error> {
+pub(super) fn listen_tcp(tcp: &TcpEndpoint, at: Answer, options: &Options) -> Result<Bound, Error> {
     let listener = match options.use_fd {
         Some(fd) => Listener::from_fd(net::duplicate(fd)?)?,
         None => {
-            let address = listening_address(tcp, options)?;
+            if let Some(HostPort { host, port }) = &tcp.source {
+                // It is for connect, but what is no local address is an error here as well.
+                local_address(host, port.number(), options.ipv6)?;
+            }
+            let address = listening_address(tcp, at, options)?;
             // An IPv6 wildcard serves IPv4 as well.
             Listener::bind(&Address::Inet(address), &stream_options(options), options.backlog, false)?
         }
@@ -29,59 +33,46 @@ pub(super) fn listen_tcp(tcp: &TcpEndpoint, options: &Options) -> Result<Bound, 
     Ok(Bound { listener, endpoint, unlink: None, carrying: None })
 }
 
-/// Where to listen. With ZMQ_IPV6 all listeners are IPv6 ones, so that ZMQ_LAST_ENDPOINT shows `[::ffff:127.0.0.1]`, as in libzmq.
-fn listening_address(tcp: &TcpEndpoint, options: &Options) -> Result<SocketAddr, Error> {
-    let address = local_address(&tcp.host, tcp.port.number(), options.ipv6)?;
+/// Where to listen; `at` is what the resolver has found. With ZMQ_IPV6 all listeners are IPv6 ones, so that ZMQ_LAST_ENDPOINT shows
+/// `[::ffff:127.0.0.1]`, as in libzmq.
+fn listening_address(tcp: &TcpEndpoint, at: Answer, options: &Options) -> Result<SocketAddr, Error> {
+    let ipv6 = listens_with_ipv6(options);
+    let address = match at {
+        Some(address) => address,
+        None => local_address(&tcp.host, tcp.port.number(), ipv6)?,
+    };
     Ok(match address.ip() {
-        IpAddr::V4(v4) if options.ipv6 => (v4.to_ipv6_mapped(), address.port()).into(),
+        IpAddr::V4(v4) if ipv6 => (v4.to_ipv6_mapped(), address.port()).into(),
         _ => address,
     })
 }
 
+/// Whether listeners are IPv6 ones: as ZMQ_IPV6 says, where the system has IPv6.
+fn listens_with_ipv6(options: &Options) -> bool {
+    options.ipv6 && net::is_ipv6_supported()
+}
+
+pub(super) fn question(endpoint: &Endpoint, options: &Options) -> Option<Question> {
+    question_tcp(endpoint.address()?, options)
+}
+
+/// What the resolver must be asked before there can be a listener at `tcp`.
+pub(super) fn question_tcp(tcp: &TcpEndpoint, options: &Options) -> Option<Question> {
+    if options.use_fd.is_some() {
+        return None;
+    }
+    Question::about(&tcp.host, tcp.port.number(), listens_with_ipv6(options))
+}
+
 /// The name of a listener at `tcp`, if it does not depend on the port that the system gives.
-pub(super) fn local_name(endpoint: &Endpoint, options: &Options) -> Option<String> {
-    let address = known_address(endpoint.address()?, options)?;
-    Some(format!("tcp://{address}"))
+pub(super) fn local_name(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<String> {
+    let address = known_address(endpoint.address()?, at, options)?;
+    Some(format!("tcp://{}", Address::Inet(address)))
 }
 
 /// The address of a listener, if it does not depend on the port that the system gives.
-pub(super) fn known_address(tcp: &TcpEndpoint, options: &Options) -> Option<SocketAddr> {
-    listening_address(tcp, options).ok().filter(|address| address.port() != 0)
-}
-
-/// A local address: a wildcard, a literal, an interface's name, or a host name that resolves to an address of ours.
-pub(super) fn local_address(host: &Host, port: u16, ipv6: bool) -> Result<SocketAddr, Error> {
-    match host {
-        Host::Wildcard if ipv6 => Ok((Ipv6Addr::UNSPECIFIED, port).into()),
-        Host::Wildcard => Ok((Ipv4Addr::UNSPECIFIED, port).into()),
-        Host::Literal(address, zone) => {
-            if address.is_ipv6() && !ipv6 {
-                return Err(Error::NoDevice);
-            }
-            literal(*address, zone.as_deref(), port)
-        }
-        Host::Name(name) => {
-            let mut addresses = interfaces::addresses_of(name).map_err(|_| Error::NoDevice)?;
-            addresses.sort_by_key(|address| address.is_ipv6() != ipv6);
-            let usable = addresses.into_iter().find(|address| ipv6 || address.is_ipv4());
-            usable.map(|address| (address, port).into()).ok_or(Error::NoDevice)
-        }
-    }
-}
-
-fn literal(address: IpAddr, zone: Option<&str>, port: u16) -> Result<SocketAddr, Error> {
-    match address {
-        IpAddr::V4(address) => Ok((address, port).into()),
-        IpAddr::V6(address) => {
-            let scope = match zone {
-                None => 0,
-                Some(zone) => {
-                    interfaces::scope_id(zone).or_else(|| zone.parse().ok()).ok_or(Error::Invalid)?
-                }
-            };
-            Ok(SocketAddrV6::new(address, port, 0, scope).into())
-        }
-    }
+pub(super) fn known_address(tcp: &TcpEndpoint, at: Answer, options: &Options) -> Option<SocketAddr> {
+    listening_address(tcp, at, options).ok().filter(|address| address.port() != 0)
 }
 
 pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<Route, Error>> {

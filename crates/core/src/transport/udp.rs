@@ -2,12 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::tcp::local_address;
-use crate::endpoint::{Host, UdpEndpoint};
+use super::local::{Answer, Question, literal, local_address};
+use crate::endpoint::{Host, HostPort, UdpEndpoint};
 use crate::error::Error;
 use crate::options::Options;
 use tautline_io::interfaces;
-use tautline_io::net::{Datagram, DatagramOptions, MulticastInterface};
+use tautline_io::net::{Address, Datagram, DatagramOptions, MulticastInterface};
 use tautline_io::resolve::{Family, parse_literal};
 
 /// Where datagrams go.
@@ -18,29 +18,39 @@ pub(crate) enum Destination {
     Named { host: String, port: u16, family: Family },
 }
 
-/// Receives at `endpoint`; also tells the endpoint as it has come out.
-pub(crate) fn receiver(endpoint: &UdpEndpoint, options: &Options) -> Result<(Datagram, String), Error> {
-    let port = endpoint.target.port.number();
-    let group = match &endpoint.target.host {
-        Host::Literal(address, _) if address.is_multicast() => Some(*address),
-        _ => None,
+/// What the resolver is to be asked before `address` can be received at.
+pub(super) fn question(address: &str, options: &Options) -> Option<Question> {
+    let HostPort { host, port } = UdpEndpoint::parse(address).ok()?.target;
+    Question::about(&host, port.number(), options.ipv6)
+}
+
+/// Receives at `endpoint`, whose host's address is given if the resolver was asked for it; also tells the endpoint as it has come out.
+pub(crate) fn receiver(
+    endpoint: &UdpEndpoint,
+    at: Answer,
+    options: &Options,
+) -> Result<(Datagram, String), Error> {
+    let target = match at {
+        Some(address) => address,
+        None => local_address(&endpoint.target.host, endpoint.target.port.number(), options.ipv6)?,
     };
-    let address = match (group, &endpoint.interface) {
-        (Some(group), _) => any_like(group, port),
-        (None, Some(interface)) => local_address(interface, port, options.ipv6)?,
-        (None, None) => local_address(&endpoint.target.host, port, options.ipv6)?,
-    };
+    check_interface(endpoint, &target)?;
+    let is_group = target.ip().is_multicast();
+    let address = if is_group { any_like(target.ip(), target.port()) } else { target };
     let socket = Datagram::new(&address, &datagram_options(options))?;
-    socket.bind(&address, group.is_some())?;
-    if let Some(group) = group {
-        socket.join(group, interface(endpoint, group.is_ipv4(), options)?)?;
+    socket.bind(&address, is_group)?;
+    let interface = interface(endpoint, &target)?;
+    if is_group {
+        socket.join(target.ip(), interface)?;
     }
-    let shown = match group {
-        Some(group) => SocketAddr::new(group, socket.local_address()?.port()),
-        None => socket.local_address()?,
-    };
-    set_multicast(&socket, endpoint, shown.is_ipv4(), options)?;
-    Ok((socket, format!("udp://{shown}")))
+    set_multicast(&socket, &target, interface, options)?;
+    let mut shown = socket.local_address()?;
+    if is_group {
+        let port = shown.port();
+        shown = target;
+        shown.set_port(port);
+    }
+    Ok((socket, format!("udp://{}", Address::Inet(shown))))
 }
 
 /// Sends to `endpoint`.
@@ -51,7 +61,7 @@ pub(crate) fn sender(endpoint: &UdpEndpoint, options: &Options) -> Result<(Datag
     }
     let destination = match &endpoint.target.host {
         Host::Wildcard => return Err(Error::Invalid),
-        Host::Literal(address, _) => Destination::Known(SocketAddr::new(*address, port)),
+        Host::Literal(address, zone) => Destination::Known(literal(*address, zone.as_deref(), port)?),
         Host::Name(name) => match parse_literal(name, port) {
             Some(address) => Destination::Known(address),
             None => {
@@ -60,24 +70,32 @@ pub(crate) fn sender(endpoint: &UdpEndpoint, options: &Options) -> Result<(Datag
             }
         },
     };
-    let v4 = match destination {
-        Destination::Known(address) => address.is_ipv4(),
-        Destination::Named { .. } => !options.ipv6,
+    let like = match &destination {
+        Destination::Known(address) if address.is_ipv6() && !options.ipv6 => return Err(Error::Invalid),
+        Destination::Known(address) => {
+            check_interface(endpoint, address)?;
+            *address
+        }
+        Destination::Named { .. } if options.ipv6 => SocketAddr::from(([0_u16; 8], 0)),
+        Destination::Named { .. } => SocketAddr::from(([0, 0, 0, 0], 0)),
     };
-    let like = if v4 { any_like(IpAddr::from([0, 0, 0, 0]), 0) } else { any_like(IpAddr::from([0; 16]), 0) };
     let socket = Datagram::new(&like, &datagram_options(options))?;
-    set_multicast(&socket, endpoint, v4, options)?;
+    set_multicast(&socket, &like, interface(endpoint, &like)?, options)?;
     Ok((socket, destination))
+}
+
+/// Only a group has an interface before it; Invalid for a host that has one.
+fn check_interface(endpoint: &UdpEndpoint, target: &SocketAddr) -> Result<(), Error> {
+    if endpoint.interface.is_some() && !target.ip().is_multicast() { Err(Error::Invalid) } else { Ok(()) }
 }
 
 fn set_multicast(
     socket: &Datagram,
-    endpoint: &UdpEndpoint,
-    v4: bool,
+    like: &SocketAddr,
+    interface: MulticastInterface,
     options: &Options,
 ) -> Result<(), Error> {
-    let interface = interface(endpoint, v4, options)?;
-    Ok(socket.set_multicast(v4, options.multicast_hops, options.multicast_loop, interface)?)
+    Ok(socket.set_multicast(like.is_ipv4(), options.multicast_hops, options.multicast_loop, interface)?)
 }
 
 /// All addresses of the family of `address`.
@@ -88,20 +106,21 @@ fn any_like(address: IpAddr, port: u16) -> SocketAddr {
     }
 }
 
-fn interface(endpoint: &UdpEndpoint, v4: bool, options: &Options) -> Result<MulticastInterface, Error> {
-    let Some(host) = &endpoint.interface else { return Ok(MulticastInterface::Any) };
-    if *host == Host::Wildcard {
-        return Ok(MulticastInterface::Any);
-    }
-    if v4 {
-        return match local_address(host, 0, options.ipv6)?.ip() {
+/// The interface for multicast to or from `target`: the one before it, or that of its zone.
+fn interface(endpoint: &UdpEndpoint, target: &SocketAddr) -> Result<MulticastInterface, Error> {
+    match (&endpoint.interface, target) {
+        (None, SocketAddr::V6(target)) if target.scope_id() != 0 => {
+            Ok(MulticastInterface::Index(target.scope_id()))
+        }
+        (None | Some(Host::Wildcard), _) => Ok(MulticastInterface::Any),
+        (Some(host), SocketAddr::V4(_)) => match local_address(host, 0, false)?.ip() {
             IpAddr::V4(address) => Ok(MulticastInterface::Address(address)),
             IpAddr::V6(_) => Err(Error::NoDevice),
-        };
-    }
-    match host {
-        Host::Name(name) => interfaces::scope_id(name).map(MulticastInterface::Index).ok_or(Error::NoDevice),
-        _ => Err(Error::NoDevice),
+        },
+        (Some(Host::Name(name)), SocketAddr::V6(_)) => {
+            interfaces::scope_id(name).map(MulticastInterface::Index).ok_or(Error::NoDevice)
+        }
+        (Some(Host::Literal(..)), SocketAddr::V6(_)) => Err(Error::NoDevice),
     }
 }
 

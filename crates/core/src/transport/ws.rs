@@ -1,10 +1,14 @@
 //! `ws://`: ZMTP in WebSocket messages (RFC 45), over TCP. What is said on the stream is `proto::ws`'s.
 
+use std::net::IpAddr;
+
+use super::local::{Answer, Question};
 use super::{Bound, Carrying, Route, tcp};
-use crate::endpoint::{Endpoint, WsEndpoint};
+use crate::endpoint::{Endpoint, Host, WsEndpoint};
 use crate::error::Error;
 use crate::options::{Mechanism, Options};
 use crate::sync::Arc;
+use tautline_io::net::Address;
 use tautline_proto::ws::{Config, Role, WebSocket};
 use tautline_proto::{Carrier, SocketType};
 
@@ -12,34 +16,44 @@ const SCHEME: &str = "ws";
 /// The port that the Host header leaves out.
 const PORT: u16 = 80;
 
-pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bound, Error>> {
+pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<Result<Bound, Error>> {
     let address = of(endpoint, SCHEME)?;
     let carrying = carry(Role::Server, options);
-    Some(carrying.and_then(|carrying| listen_with(SCHEME, address, carrying, options)))
+    Some(carrying.and_then(|carrying| listen_with(SCHEME, address, at, carrying, options)))
 }
 
 /// Listens as `scheme` does, whose streams carry ZMTP so.
 pub(super) fn listen_with(
     scheme: &str,
     address: &WsEndpoint,
+    at: Answer,
     carrying: Carrying,
     options: &Options,
 ) -> Result<Bound, Error> {
-    let mut bound = tcp::listen_tcp(&address.tcp, options)?;
+    let mut bound = tcp::listen_tcp(&address.tcp, at, options)?;
     bound.endpoint = format!("{scheme}://{}{}", bound.listener.local_address()?, address.path);
     bound.carrying = Some(carrying);
     Ok(bound)
 }
 
-pub(super) fn local_name(endpoint: &Endpoint, options: &Options) -> Option<String> {
-    local_name_with(SCHEME, endpoint, options)
+pub(super) fn question(endpoint: &Endpoint, options: &Options) -> Option<Question> {
+    tcp::question_tcp(&of(endpoint, SCHEME)?.tcp, options)
+}
+
+pub(super) fn local_name(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<String> {
+    local_name_with(SCHEME, endpoint, at, options)
 }
 
 /// The name of a listener at `endpoint`, if it is one of `scheme` and does not depend on the port that the system gives.
-pub(super) fn local_name_with(scheme: &str, endpoint: &Endpoint, options: &Options) -> Option<String> {
+pub(super) fn local_name_with(
+    scheme: &str,
+    endpoint: &Endpoint,
+    at: Answer,
+    options: &Options,
+) -> Option<String> {
     let WsEndpoint { tcp, path } = of(endpoint, scheme)?;
-    let address = tcp::known_address(tcp, options)?;
-    Some(format!("{scheme}://{address}{path}"))
+    let address = tcp::known_address(tcp, at, options)?;
+    Some(format!("{scheme}://{}{path}", Address::Inet(address)))
 }
 
 pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<Route, Error>> {
@@ -59,9 +73,18 @@ pub(super) fn of<'e>(endpoint: &'e Endpoint, scheme: &str) -> Option<&'e WsEndpo
 
 /// The end that asks for `address`.
 pub(super) fn client(address: &WsEndpoint, usual_port: u16) -> Role {
-    let (host, port) = (&address.tcp.host, address.tcp.port);
+    let port = address.tcp.port;
+    let host = host_without_zone(address);
     let host = if port.number() == usual_port { host.to_string() } else { format!("{host}:{port}") };
     Role::Client { host, path: address.path.clone() }
+}
+
+/// The host as the peer is told of it. A zone has a meaning on this machine only.
+pub(super) fn host_without_zone(address: &WsEndpoint) -> String {
+    match &address.tcp.host {
+        Host::Literal(ip @ IpAddr::V6(_), _) => Host::Literal(*ip, None).to_string(),
+        host => host.to_string(),
+    }
 }
 
 fn carry(role: Role, options: &Options) -> Result<Carrying, Error> {

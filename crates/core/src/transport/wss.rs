@@ -1,5 +1,6 @@
 //! `wss://`: as `ws://`, over TLS. What is said on the stream is `proto::tls`'s; certificates come from the ZMQ_WSS_* options.
 
+use super::local::{Answer, Question};
 use super::{Bound, Carrying, Route, tcp, ws};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -13,16 +14,20 @@ pub(super) const SCHEME: &str = "wss";
 /// The port that the Host header leaves out.
 const PORT: u16 = 443;
 
-pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bound, Error>> {
+pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<Result<Bound, Error>> {
     let address = ws::of(endpoint, SCHEME)?;
     let carrying = TlsConfig::server(&options.wss_cert_pem, &options.wss_key_pem)
         .map_err(invalid)
         .and_then(|tls| carry(Role::Server, tls, options));
-    Some(carrying.and_then(|carrying| ws::listen_with(SCHEME, address, carrying, options)))
+    Some(carrying.and_then(|carrying| ws::listen_with(SCHEME, address, at, carrying, options)))
 }
 
-pub(super) fn local_name(endpoint: &Endpoint, options: &Options) -> Option<String> {
-    ws::local_name_with(SCHEME, endpoint, options)
+pub(super) fn question(endpoint: &Endpoint, options: &Options) -> Option<Question> {
+    tcp::question_tcp(&ws::of(endpoint, SCHEME)?.tcp, options)
+}
+
+pub(super) fn local_name(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<String> {
+    ws::local_name_with(SCHEME, endpoint, at, options)
 }
 
 pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<Route, Error>> {
@@ -32,7 +37,7 @@ pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<Rou
 pub(super) fn carrying(endpoint: &Endpoint, options: &Options) -> Option<Result<Carrying, Error>> {
     let address = ws::of(endpoint, SCHEME)?;
     Some(
-        client(&address.tcp.host.to_string(), options)
+        client(&ws::host_without_zone(address), options)
             .and_then(|tls| carry(ws::client(address, PORT), tls, options)),
     )
 }

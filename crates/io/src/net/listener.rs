@@ -66,6 +66,12 @@ impl Listener {
     }
 }
 
+/// Whether the system has IPv6 at all. Where it cannot be found out (no descriptor is left), it has.
+pub fn is_ipv6_supported() -> bool {
+    let missing = |error: io::Error| error.raw_os_error() == Some(libc::EAFNOSUPPORT);
+    !sys::socket(libc::AF_INET6, libc::SOCK_STREAM).is_err_and(missing)
+}
+
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()

@@ -4,14 +4,29 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-use super::Family;
+use super::{Family, parse_scope};
 
-/// The addresses of `host`, at least one. Blocks for as long as the system's resolver does. An unknown name is NotFound.
+/// The addresses of `host`, at least one. Blocks for as long as the system's resolver does. An unknown name is NotFound. There may be a zone
+/// for IPv6 addresses behind it (`host%eth0`); an unknown one is InvalidInput.
 pub fn addresses(host: &str, port: u16, family: Family) -> io::Result<Vec<SocketAddr>> {
+    ask(host, port, family, 0)
+}
+
+/// As [`addresses`], but for numbers only, in all the forms that the C library reads (`127.1`). Does not block.
+pub fn numeric_addresses(host: &str, port: u16, family: Family) -> io::Result<Vec<SocketAddr>> {
+    ask(host, port, family, libc::AI_NUMERICHOST)
+}
+
+fn ask(host: &str, port: u16, family: Family, flags: libc::c_int) -> io::Result<Vec<SocketAddr>> {
+    let (host, scope) = match host.split_once('%') {
+        Some((host, zone)) => (host, parse_scope(zone).ok_or(io::ErrorKind::InvalidInput)?),
+        None => (host, 0),
+    };
     let host = CString::new(host)?;
     // SAFETY: addrinfo is a struct of integers and pointers; zero and null mean "not asked for".
     let mut hints: libc::addrinfo = unsafe { std::mem::zeroed() };
     hints.ai_socktype = libc::SOCK_STREAM;
+    hints.ai_flags = flags;
     hints.ai_family = match family {
         Family::V4 => libc::AF_INET,
         Family::Any => libc::AF_UNSPEC,
@@ -26,7 +41,10 @@ pub fn addresses(host: &str, port: u16, family: Family) -> io::Result<Vec<Socket
     }
     let answer = Answer(first);
     let mut addresses: Vec<SocketAddr> = Vec::new();
-    for address in answer.iter().filter_map(|entry| decode(entry, port)) {
+    for mut address in answer.iter().filter_map(|entry| decode(entry, port)) {
+        if let (SocketAddr::V6(address), 1..) = (&mut address, scope) {
+            address.set_scope_id(scope);
+        }
         if family.admits(&address.ip()) && !addresses.contains(&address) {
             addresses.push(address);
         }

@@ -43,6 +43,21 @@ fn literals_and_their_family() {
 }
 
 #[test]
+fn the_caller_can_ask_by_itself() {
+    assert_eq!(addresses("localhost", 7, Family::V4).unwrap(), ["127.0.0.1:7".parse().unwrap()]);
+    assert!(numeric_addresses("localhost", 7, Family::V4).is_err());
+    for ask in [addresses, numeric_addresses] {
+        assert_eq!(ask("127.1", 7, Family::V4).unwrap(), ["127.0.0.1:7".parse().unwrap()]);
+        let scoped = SocketAddrV6::new("fe80::1".parse().unwrap(), 7, 0, 4);
+        assert_eq!(ask("fe80::1%4", 7, Family::V6).unwrap(), [scoped.into()]);
+        for zone in ["", "0", "no-such-interface"] {
+            let error = ask(&format!("fe80::1%{zone}"), 7, Family::V6).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        }
+    }
+}
+
+#[test]
 fn impossible_names_fail_and_the_next_question_is_answered() {
     let resolver = Resolver::default();
     // Labels longer than 63 characters never reach a name server.
@@ -113,7 +128,18 @@ fn literals_are_parsed_without_asking() {
     assert_eq!(parse("::1"), Some("[::1]:80".parse().unwrap()));
     assert_eq!(parse("[2001:db8::1]"), Some("[2001:db8::1]:80".parse().unwrap()));
     assert_eq!(parse("fe80::1%7"), Some(SocketAddrV6::new("fe80::1".parse().unwrap(), 80, 0, 7).into()));
-    for host in ["", "localhost", "1.2.3", "1.2.3.4.5", "[::1", "::1]", "[1.2.3.4]", "fe80::1%nowhere", "%"] {
+    for host in [
+        "",
+        "localhost",
+        "1.2.3",
+        "1.2.3.4.5",
+        "[::1",
+        "::1]",
+        "[1.2.3.4]",
+        "fe80::1%nowhere",
+        "fe80::1%0",
+        "%",
+    ] {
         assert_eq!(parse(host), None, "{host}");
     }
     #[cfg(target_os = "linux")]

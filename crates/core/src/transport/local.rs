@@ -1,0 +1,105 @@
+//! Local addresses by name: what stands for the host in bind, and for the source in connect.
+//!
+//! A name is that of an interface, or else of a host. Only bind asks the resolver for host names. It may take long to answer, so the
+//! [`Question`] is asked by itself, with nothing locked. A source must be a number or an interface, as in libzmq: it is read anew for each
+//! attempt to connect, by the I/O thread.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+
+use crate::endpoint::Host;
+use crate::error::Error;
+use tautline_io::interfaces;
+use tautline_io::resolve::{self, Family};
+
+/// Which address a host's name stands for on this machine.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    host: String,
+    port: u16,
+    ipv6: bool,
+}
+
+/// The answer to a question, if there was one to be asked.
+pub(crate) type Answer = Option<SocketAddr>;
+
+impl Question {
+    /// Asked about `host`, if only the resolver may know.
+    pub(super) fn about(host: &Host, port: u16, ipv6: bool) -> Option<Question> {
+        match (host, local_address(host, port, ipv6)) {
+            (Host::Name(host), Err(Error::NoDevice)) => Some(Question { host: host.clone(), port, ipv6 }),
+            _ => None,
+        }
+    }
+
+    /// Whether the address will have a port that is known before.
+    pub(crate) fn has_port(&self) -> bool {
+        self.port != 0
+    }
+
+    /// Asks the resolver; the caller waits. The first address that it knows counts, as in libzmq, with ZMQ_IPV6 the first
+    /// IPv6 one if there is any. NoDevice if there is none.
+    pub(crate) fn ask(&self) -> Result<SocketAddr, Error> {
+        by_name(&self.host, self.port, self.ipv6, resolve::addresses)
+    }
+}
+
+/// A local address without asking anybody: a wildcard, a literal, or the first address of an interface. NoDevice for another name.
+pub(super) fn local_address(host: &Host, port: u16, ipv6: bool) -> Result<SocketAddr, Error> {
+    match host {
+        Host::Wildcard if ipv6 => Ok((Ipv6Addr::UNSPECIFIED, port).into()),
+        Host::Wildcard => Ok((Ipv4Addr::UNSPECIFIED, port).into()),
+        Host::Literal(address, zone) => {
+            let address = literal(*address, zone.as_deref(), port)?;
+            if address.is_ipv6() && !ipv6 { Err(Error::NoDevice) } else { Ok(address) }
+        }
+        Host::Name(name) => match of_interface(name, port, ipv6) {
+            Some(address) => Ok(address),
+            None => by_name(name, port, ipv6, resolve::numeric_addresses),
+        },
+    }
+}
+
+/// The address of a literal, with its zone. Invalid for a zone that is no interface's name or number.
+pub(super) fn literal(address: IpAddr, zone: Option<&str>, port: u16) -> Result<SocketAddr, Error> {
+    match address {
+        IpAddr::V4(address) => Ok((address, port).into()),
+        IpAddr::V6(address) => {
+            let scope = zone.map(|zone| resolve::parse_scope(zone).ok_or(Error::Invalid)).transpose()?;
+            Ok(SocketAddrV6::new(address, port, 0, scope.unwrap_or(0)).into())
+        }
+    }
+}
+
+fn of_interface(name: &str, port: u16, ipv6: bool) -> Option<SocketAddr> {
+    let mut addresses = interfaces::addresses_of(name).ok()?;
+    addresses.sort_by_key(|address| address.is_ipv6() != ipv6);
+    let mut usable = addresses.into_iter().find(|address| ipv6 || address.is_ipv4())?;
+    usable.set_port(port);
+    Some(usable)
+}
+
+fn by_name(
+    name: &str,
+    port: u16,
+    ipv6: bool,
+    lookup: fn(&str, u16, Family) -> io::Result<Vec<SocketAddr>>,
+) -> Result<SocketAddr, Error> {
+    let families: &[Family] = if ipv6 { &[Family::V6, Family::V4] } else { &[Family::V4] };
+    let mut outcome = Err(Error::NoDevice);
+    for family in families {
+        match lookup(name, port, *family) {
+            Ok(addresses) => return addresses.into_iter().next().ok_or(Error::NoDevice),
+            Err(error) => outcome = Err(failure(&error)),
+        }
+    }
+    outcome
+}
+
+fn failure(error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::OutOfMemory => Error::NoMemory,
+        io::ErrorKind::InvalidInput => Error::Invalid,
+        _ => Error::NoDevice,
+    }
+}
