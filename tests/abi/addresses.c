@@ -1,7 +1,7 @@
 /*
- * Addresses and what stands behind them: host names. Linked to the built library by run.sh.
+ * Addresses and what stands behind them: host names, files of ipc endpoints. Linked to the built library by run.sh.
  *
- *   addresses names [lenient]     lenient: without what only this library promises, so that the rest can be tried on another libzmq
+ *   addresses names|files [lenient]     lenient: without what only this library promises, so that the rest can be tried on another libzmq
  *
  * A part that cannot be tried here says `skipped NAME: REASON`.
  */
@@ -89,6 +89,8 @@ int main(int argc, char **argv)
     strict = argc < 3 || strcmp(argv[2], "lenient") != 0;
     if (strcmp(part, "names") == 0)
         names();
+    else if (strcmp(part, "files") == 0)
+        files();
     else
         return 2;
     printf("%d checks passed, %d failed\n", passed, failed);

@@ -19,7 +19,8 @@ void *monitor(void *context, void *socket, int events);
 /* The address of the next event; the text stays until the next call. */
 const char *next_event(void *end, int *event);
 
-/* names.c */
+/* names.c, files.c */
 void names(void);
+void files(void);
 
 #endif

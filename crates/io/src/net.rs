@@ -30,7 +30,7 @@ pub use identity::{Credentials, group_id, groups_of_user, user_id, user_in_group
 pub use listener::{Listener, is_ipv6_supported};
 pub use options::StreamOptions;
 pub use stream::{Shutdown, Stream};
-pub use unix_path::{remove_socket_file, temporary_directory};
+pub use unix_path::{SocketFile, clear_path, temporary_directory};
 
 /// Whether an error of [`Listener::accept`] is about the connection that was to be accepted (accept(2)): the next one may be tried at once.
 /// Any other, such as that the process has run out of descriptors or that a sandbox refuses the call, may come again as long as the

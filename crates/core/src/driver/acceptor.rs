@@ -99,10 +99,10 @@ impl Acceptor {
         let Some(listener) = listener else { return };
         let fd = listener.as_fd().as_raw_fd() as u32;
         self.site.driver.deregister(listener.as_fd());
-        drop(listener);
         if let Some(leftover) = &self.unlink {
             leftover.remove();
         }
+        drop(listener);
         self.site.tap.emit(event::CLOSED, fd, &self.endpoint);
         let acceptor = self.clone();
         self.site.driver.post(Box::new(move |turn| {

@@ -1,6 +1,6 @@
 //! `ipc://`, zmq_ipc(7): Unix domain sockets.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::tcp::stream_options;
@@ -8,7 +8,7 @@ use super::{Bound, Hop, Leftover, Route};
 use crate::endpoint::{Endpoint, IpcEndpoint};
 use crate::error::Error;
 use crate::options::Options;
-use tautline_io::net::{self, Address, Family as StreamFamily, Listener, Stream};
+use tautline_io::net::{self, Address, Family as StreamFamily, Listener, SocketFile, Stream};
 
 pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bound, Error>> {
     let ipc = endpoint.address()?;
@@ -21,38 +21,44 @@ fn listen_ipc(ipc: &IpcEndpoint, options: &Options) -> Result<Bound, Error> {
         let endpoint = format!("ipc://{}", listener.local_address()?);
         return Ok(Bound { listener, endpoint, unlink: None, carrying: None });
     }
-    let (address, endpoint, unlink) = match ipc {
-        IpcEndpoint::Abstract(name) => (Address::Abstract(name.clone()), format!("ipc://{ipc}"), None),
+    match ipc {
+        IpcEndpoint::Abstract(name) => {
+            let listener = listen_at(&Address::Abstract(name.clone()), options)?;
+            Ok(Bound { listener, endpoint: format!("ipc://{ipc}"), unlink: None, carrying: None })
+        }
         IpcEndpoint::Path(path) => {
-            let path = PathBuf::from(path);
-            // A file left behind by a process that has died would make every bind fail.
-            let _ = net::remove_socket_file(&path);
-            (
-                Address::Unix { path: path.clone() },
-                format!("ipc://{ipc}"),
-                Some(Leftover { file: path, directory: None }),
-            )
+            // A file left behind by a process that has died would make every bind fail. What stays there, bind itself complains of.
+            let _ = net::clear_path(Path::new(path));
+            listen_in(path.into(), None, options)
         }
         IpcEndpoint::Wildcard => {
             let directory = net::temporary_directory()?;
-            let file = directory.join("socket");
-            let endpoint = format!("ipc://{}", file.display());
-            (
-                Address::Unix { path: file.clone() },
-                endpoint,
-                Some(Leftover { file, directory: Some(directory) }),
-            )
-        }
-    };
-    match Listener::bind(&address, &stream_options(options), options.backlog, false) {
-        Ok(listener) => Ok(Bound { listener, endpoint, unlink, carrying: None }),
-        Err(error) => {
-            if let Some(directory) = unlink.and_then(|leftover| leftover.directory) {
-                let _ = std::fs::remove_dir(directory);
-            }
-            Err(error.into())
+            listen_in(directory.join("socket"), Some(directory), options)
         }
     }
+}
+
+/// Listens at a path, in the directory that was made for it, if any.
+fn listen_in(path: PathBuf, directory: Option<PathBuf>, options: &Options) -> Result<Bound, Error> {
+    let endpoint = format!("ipc://{}", path.display());
+    // The process may change its own by the time that this one is to be removed.
+    let made = directory.map(std::path::absolute).transpose()?;
+    match listen_at(&Address::Unix { path: path.clone() }, options) {
+        Ok(listener) => {
+            let unlink = SocketFile::at(&path).ok().map(|file| Leftover { file, directory: made });
+            Ok(Bound { listener, endpoint, unlink, carrying: None })
+        }
+        Err(error) => {
+            if let Some(directory) = made {
+                let _ = std::fs::remove_dir(directory);
+            }
+            Err(error)
+        }
+    }
+}
+
+fn listen_at(address: &Address, options: &Options) -> Result<Listener, Error> {
+    Ok(Listener::bind(address, &stream_options(options), options.backlog, false)?)
 }
 
 pub(super) fn route(endpoint: &Endpoint, _options: &Options) -> Option<Result<Route, Error>> {

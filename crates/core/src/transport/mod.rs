@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::monitor::Ends;
 use crate::options::Options;
 use crate::sync::Arc;
-use tautline_io::net::{self, Address, Family as StreamFamily, Listener, Stream};
+use tautline_io::net::{Address, Family as StreamFamily, Listener, SocketFile, Stream};
 use tautline_io::resolve::Family;
 use tautline_proto::{Carrier, socks};
 
@@ -41,16 +41,16 @@ pub(crate) type Carrying = Arc<dyn Fn() -> std::io::Result<Box<dyn Carrier>> + S
 
 /// What a bound endpoint leaves in the file system.
 pub(crate) struct Leftover {
-    /// The socket file.
-    pub(crate) file: PathBuf,
+    /// The socket's file.
+    pub(crate) file: SocketFile,
     /// The directory that was made for it (`ipc://*`).
     pub(crate) directory: Option<PathBuf>,
 }
 
 impl Leftover {
-    /// Removes it. The directory stays if somebody else has put something there.
+    /// Removes it, while the socket is open. What is no longer the socket's own file stays, and so does a directory with anything in it.
     pub(crate) fn remove(&self) {
-        let _ = net::remove_socket_file(&self.file);
+        self.file.remove();
         if let Some(directory) = &self.directory {
             let _ = std::fs::remove_dir(directory);
         }

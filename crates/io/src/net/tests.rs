@@ -142,14 +142,52 @@ fn unix_path() {
     client.set_nodelay(true).unwrap();
     exchange(&client, &server);
 
-    // The file outlives its socket, and a file that is no socket is left alone.
+    // The file outlives its socket.
     drop(listener);
     let again = Listener::bind(&address, &options, 10, false);
     assert_eq!(again.unwrap_err().raw_os_error(), Some(libc::EADDRINUSE));
-    remove_socket_file(&path).unwrap();
-    remove_socket_file(&path).unwrap();
-    std::fs::write(&path, "precious").unwrap();
-    assert_eq!(remove_socket_file(&path).unwrap_err().raw_os_error(), Some(libc::EADDRINUSE));
+    clear_path(&path).unwrap();
+    clear_path(&path).unwrap();
+    assert!(!path.exists());
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn only_the_own_file_is_removed() {
+    let directory = temporary_directory().unwrap();
+    let path = directory.join("socket");
+    let listen = || {
+        let address = Address::Unix { path: path.clone() };
+        Listener::bind(&address, &StreamOptions::default(), 10, false).unwrap()
+    };
+    let first = listen();
+    let file = SocketFile::at(&path).unwrap();
+    clear_path(&path).unwrap();
+    assert!(SocketFile::at(&path).is_err());
+    let second = listen();
+    file.remove();
+    assert!(path.exists());
+    SocketFile::at(&path).unwrap().remove();
+    assert!(!path.exists());
+    drop((first, second));
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_path_is_cleared_of_what_holds_nothing() {
+    let directory = temporary_directory().unwrap();
+    let [path, target] = ["path", "target"].map(|name| directory.join(name));
+    std::fs::write(&target, "precious").unwrap();
+    std::os::unix::fs::symlink(&target, &path).unwrap();
+    clear_path(&path).unwrap();
+    std::fs::write(&path, "").unwrap();
+    clear_path(&path).unwrap();
+    assert!(!path.exists());
+    std::fs::create_dir(&path).unwrap();
+    for kept in [&path, &target] {
+        assert_eq!(clear_path(kept).unwrap_err().raw_os_error(), Some(libc::EADDRINUSE));
+    }
+    assert_eq!(std::fs::read(&target).unwrap(), b"precious");
     std::fs::remove_dir_all(directory).unwrap();
 }
 

@@ -3,19 +3,50 @@
 use std::ffi::{CString, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Removes a socket's file, left behind by a process that ended. Nothing there is fine; anything else than
-/// a socket is left alone (EADDRINUSE).
-pub fn remove_socket_file(path: &Path) -> io::Result<()> {
-    match std::fs::symlink_metadata(path) {
-        Ok(metadata) if !metadata.file_type().is_socket() => {
-            return Err(io::Error::from_raw_os_error(libc::EADDRINUSE));
+/// The file that binding a socket has made.
+#[derive(Debug)]
+pub struct SocketFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl SocketFile {
+    /// The file of a socket that was bound to `path` a moment ago. The system does not tell which file a socket has made, so a file that
+    /// another process has put there since is taken for it.
+    pub fn at(path: &Path) -> io::Result<SocketFile> {
+        // The process may change its directory.
+        let path = std::path::absolute(path)?;
+        let metadata = std::fs::symlink_metadata(&path)?;
+        Ok(SocketFile { path, device: metadata.dev(), inode: metadata.ino() })
+    }
+
+    /// Removes it, unless something else is at its path by now. To be called while its socket is open: until then no other file gets its
+    /// number. POSIX has no call that looks and removes in one step, so what is put there between the two is removed.
+    pub fn remove(&self) {
+        let is_it =
+            |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino()) == (self.device, self.inode);
+        if std::fs::symlink_metadata(&self.path).is_ok_and(is_it) {
+            let _ = std::fs::remove_file(&self.path);
         }
-        Ok(_) => {}
+    }
+}
+
+/// Removes what keeps a socket from being bound to `path`, if it holds nothing that anybody could miss: a socket's file, which a process
+/// that was killed leaves behind, an empty file, which reserves a name (mkstemp), a FIFO or a symbolic link. EADDRINUSE for
+/// everything else.
+pub fn clear_path(path: &Path) -> io::Result<()> {
+    let metadata = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
+        outcome => outcome?,
+    };
+    let kind = metadata.file_type();
+    let is_empty = kind.is_file() && metadata.len() == 0;
+    if !(is_empty || kind.is_socket() || kind.is_fifo() || kind.is_symlink()) {
+        return Err(io::Error::from_raw_os_error(libc::EADDRINUSE));
     }
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -23,10 +54,15 @@ pub fn remove_socket_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a new directory that only this user can enter, in the system's place for temporary files
-/// (`TMPDIR`). The caller removes it.
+/// Makes a new directory that only this user can enter, in the system's place for temporary files: what TMPDIR, TEMPDIR or TMP names,
+/// the first that is a directory, else the system's own. The caller removes it.
 pub fn temporary_directory() -> io::Result<PathBuf> {
-    let mut template = std::env::temp_dir();
+    let mut template = ["TMPDIR", "TEMPDIR", "TMP"]
+        .into_iter()
+        .filter_map(std::env::var_os)
+        .map(PathBuf::from)
+        .find(|path| path.is_dir())
+        .unwrap_or_else(std::env::temp_dir);
     template.push("tmpXXXXXX");
     let template = CString::new(template.into_os_string().as_bytes())?;
     let mut template = template.into_bytes_with_nul();
