@@ -1,7 +1,7 @@
 /*
- * Addresses and what stands behind them: host names, files of ipc endpoints. Linked to the built library by run.sh.
+ * Addresses and what stands behind them: host names, files of ipc endpoints, zones. Linked to the built library by run.sh.
  *
- *   addresses names|files [lenient]     lenient: without what only this library promises, so that the rest can be tried on another libzmq
+ *   addresses names|files|zones [lenient]     lenient: without what only this library promises, so that the rest can be tried on another libzmq
  *
  * A part that cannot be tried here says `skipped NAME: REASON`.
  */
@@ -91,6 +91,8 @@ int main(int argc, char **argv)
         names();
     else if (strcmp(part, "files") == 0)
         files();
+    else if (strcmp(part, "zones") == 0)
+        zones();
     else
         return 2;
     printf("%d checks passed, %d failed\n", passed, failed);

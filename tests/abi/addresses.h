@@ -19,8 +19,9 @@ void *monitor(void *context, void *socket, int events);
 /* The address of the next event; the text stays until the next call. */
 const char *next_event(void *end, int *event);
 
-/* names.c, files.c */
+/* names.c, files.c, zones.c */
 void names(void);
 void files(void);
+void zones(void);
 
 #endif

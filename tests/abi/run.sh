@@ -86,7 +86,7 @@ fi
 
 # The header and the library together.
 programs=("$here/runtime.c" "$here/handles.c" "$here/messages.c" "$here/traffic.c" "$here/fork.c" "$here/drafts.c")
-addresses=("$here/addresses.c" "$here/names.c" "$here/files.c")
+addresses=("$here/addresses.c" "$here/names.c" "$here/files.c" "$here/zones.c")
 if [ -e "$libdir/libzmq.so" ]; then
     soname=$(readelf -d "$libdir/libzmq.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
     check soname test "$soname" = libzmq.so.5
@@ -106,7 +106,7 @@ if [ -e "$libdir/libzmq.so" ]; then
     check "unload build" "${CC:-cc}" -std=c99 "${warnings[@]}" "$here/unload.c" -ldl -o "$work/unload"
     check "addresses build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "${addresses[@]}" \
         "$work/libzmq.so.5" -pthread -ldl -Wl,-rpath,"$work" -o "$work/addresses"
-    for part in names files; do
+    for part in names files zones; do
         check "addresses: $part" "$work/addresses" "$part"
         while IFS=: read -r name reason; do skip "${name#skipped }" "${reason# }"; done < <(grep '^skipped ' "$log")
     done

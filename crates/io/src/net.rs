@@ -23,7 +23,7 @@ mod unix_path;
 #[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "net/os/unix.rs")]
 mod os;
 
-pub use address::{Address, VSOCK_ANY};
+pub use address::{Address, VSOCK_ANY, host_of};
 pub use adopt::{Family, adopt, duplicate, family_of, is_listening, peer_address_of};
 pub use datagram::{Datagram, DatagramOptions, MAX_DATAGRAM, MulticastInterface};
 pub use identity::{Credentials, group_id, groups_of_user, user_id, user_in_group};

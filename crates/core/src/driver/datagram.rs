@@ -21,8 +21,9 @@ use crate::sync::atomic::AtomicU8;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use std::io::ErrorKind;
-use tautline_io::net::Datagram;
+use tautline_io::net::{Address, Datagram};
 use tautline_io::reactor::{Event, Interest, Mode, Token};
+use tautline_io::resolve::parse_literal;
 use tautline_io::wake::WakeFd;
 use tautline_proto::frame;
 
@@ -249,7 +250,7 @@ impl DatagramPort {
     fn deliver(&self, writer: &mut FrameWriter, datagram: &[u8], from: SocketAddr) -> bool {
         match self.form {
             Form::Raw => {
-                writer.append(frame::MORE, from.to_string().as_bytes());
+                writer.append(frame::MORE, Address::Inet(from).to_string().as_bytes());
                 writer.append(0, datagram);
             }
             Form::Groups => {
@@ -309,7 +310,7 @@ fn next_datagram(reader: &mut FrameReader, form: Form, out: &mut Vec<u8>) -> Opt
             }
             (Form::Groups, Err(_)) => {}
             (Form::Raw, _) => {
-                address = std::str::from_utf8(name).ok().and_then(|text| text.parse().ok());
+                address = std::str::from_utf8(name).ok().and_then(read_address);
             }
         }
         let mut body = Message::new();
@@ -318,6 +319,15 @@ fn next_datagram(reader: &mut FrameReader, form: Form, out: &mut Vec<u8>) -> Opt
         return Some(address);
     }
     None
+}
+
+/// An address as ZMQ_LAST_ENDPOINT shows it behind the scheme.
+fn read_address(text: &str) -> Option<SocketAddr> {
+    text.parse().ok().or_else(|| {
+        // A zone by its name.
+        let (host, port) = text.rsplit_once(':').filter(|_| text.starts_with('['))?;
+        parse_literal(host, port.parse().ok()?)
+    })
 }
 
 impl Device for DatagramPort {

@@ -12,7 +12,7 @@ mod ws;
 #[cfg(feature = "wss")]
 mod wss;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 pub(crate) use local::{Answer, Question};
@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::monitor::Ends;
 use crate::options::Options;
 use crate::sync::Arc;
-use tautline_io::net::{Address, Family as StreamFamily, Listener, SocketFile, Stream};
+use tautline_io::net::{self, Address, Family as StreamFamily, Listener, SocketFile, Stream};
 use tautline_io::resolve::Family;
 use tautline_proto::{Carrier, socks};
 
@@ -226,7 +226,10 @@ pub(crate) fn ends(stream: &Stream, name: &std::sync::Arc<str>, bound: bool) -> 
 /// The peer's address as messages show it ("Peer-Address"): without the port; who is behind a local socket.
 pub(crate) fn peer_name(stream: &Stream) -> String {
     match stream.peer_address() {
-        Ok(Address::Inet(address)) => address.ip().to_canonical().to_string(),
+        Ok(Address::Inet(address)) => match address.ip().to_canonical() {
+            IpAddr::V4(ip) => ip.to_string(),
+            IpAddr::V6(_) => net::host_of(&address),
+        },
         Ok(Address::Vsock { cid, .. }) => cid.to_string(),
         Ok(Address::Unix { .. } | Address::Abstract(_)) => match stream.peer_credentials() {
             Ok(who) => format!("localhost:{}:{}:{}", who.uid, who.gid, who.pid),

@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use super::{Family, os};
+use crate::interfaces;
 use crate::sys::check;
 
 /// Where a stream socket listens or connects to.
@@ -69,10 +70,14 @@ impl From<SocketAddr> for Address {
     }
 }
 
-/// IP addresses as the standard library writes them, paths as they are, abstract names with a leading `@`.
+/// IP addresses as the standard library writes them, but the zone of a link-local one by the name of its interface; paths as they
+/// are, abstract names with a leading `@`.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Address::Inet(address) if has_zone(address) => {
+                write!(f, "[{}]:{}", host_of(address), address.port())
+            }
             Address::Inet(address) => address.fmt(f),
             Address::Unix { path } => path.display().fmt(f),
             Address::Abstract(name) => write!(f, "@{}", String::from_utf8_lossy(name)),
@@ -86,6 +91,21 @@ impl fmt::Display for Address {
                 Ok(())
             }
         }
+    }
+}
+
+fn has_zone(address: &SocketAddr) -> bool {
+    matches!(address, SocketAddr::V6(address) if address.scope_id() != 0)
+}
+
+/// An address without its port. The zone of a link-local one goes by the name of its interface, or by its number when there is none.
+pub fn host_of(address: &SocketAddr) -> String {
+    match address {
+        SocketAddr::V6(address) if address.scope_id() != 0 => match interfaces::name_of(address.scope_id()) {
+            Some(zone) => format!("{}%{zone}", address.ip()),
+            None => format!("{}%{}", address.ip(), address.scope_id()),
+        },
+        _ => address.ip().to_string(),
     }
 }
 
@@ -304,6 +324,12 @@ mod tests {
     #[test]
     fn addresses_are_written_as_users_write_them() {
         assert_eq!(Address::Inet("[::1]:80".parse().unwrap()).to_string(), "[::1]:80");
+        let in_zone = |scope| {
+            Address::from(SocketAddr::from(SocketAddrV6::new("fe80::1".parse().unwrap(), 80, 0, scope)))
+        };
+        assert_eq!(in_zone(u32::MAX).to_string(), "[fe80::1%4294967295]:80");
+        #[cfg(target_os = "linux")]
+        assert_eq!(in_zone(interfaces::scope_id("lo").unwrap()).to_string(), "[fe80::1%lo]:80");
         assert_eq!(Address::Unix { path: "/tmp/x".into() }.to_string(), "/tmp/x");
         assert_eq!(Address::Abstract(b"x".to_vec()).to_string(), "@x");
         assert_eq!(Address::Vsock { cid: 2, port: 5555 }.to_string(), "2:5555");
