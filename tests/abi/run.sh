@@ -101,6 +101,9 @@ if [ -e "$libdir/libzmq.so" ]; then
     check "resolver build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "$here/resolver.c" "$work/libzmq.so.5" \
         -pthread -ldl -Wl,-rpath,"$work" -o "$work/resolver"
     check "names that are looked up for long" "$work/resolver"
+    check "descriptors build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "$here/descriptors.c" "$work/libzmq.so.5" \
+        -pthread -Wl,-rpath,"$work" -o "$work/descriptors"
+    check "descriptors of sockets over inproc" "$work/descriptors"
     check "module build" "${CC:-cc}" -std=c99 "${warnings[@]}" -fPIC -shared -I "$root/include" "$here/module.c" \
         "$work/libzmq.so.5" -Wl,-rpath,"$work" -o "$work/module.so"
     check "unload build" "${CC:-cc}" -std=c99 "${warnings[@]}" "$here/unload.c" -ldl -o "$work/unload"

@@ -23,7 +23,6 @@ use names::Names;
 use settings::Settings;
 use std::io::ErrorKind;
 use tautline_io::poll::{self, PollFd};
-use tautline_io::wake::WakeFd;
 use tautline_io::{barrier, clock, thread};
 use tautline_proto::{SocketType, zap};
 
@@ -171,13 +170,13 @@ impl Context {
     /// Makes room for one more socket.
     ///
     /// # Errors
-    /// [`Error::TooManyFiles`] at ZMQ_MAX_SOCKETS or without descriptors, [`Error::Terminated`].
+    /// [`Error::TooManyFiles`] at ZMQ_MAX_SOCKETS, or for the first socket without descriptors for the I/O threads; [`Error::Terminated`].
     pub(crate) fn admit(&self) -> Result<Place, Error> {
         let (defaults, max_sockets) = {
             let settings = lock(&self.0.settings);
             (settings.defaults(), settings.max_sockets())
         };
-        let inbox = Arc::new(Inbox::new(Waker::new(WakeFd::new()?)));
+        let inbox = Arc::new(Inbox::new(Waker::new()));
         let id = self.0.next_id.fetch_add(1, Relaxed);
         let mut state = lock(&self.0.state);
         if state.terminating {

@@ -1,6 +1,6 @@
 //! Waiting for several sockets and descriptors at once, zmq_poll(3).
 
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
@@ -45,7 +45,7 @@ pub struct Item<'a> {
 /// Waits until an event of at least one item is there, or for `timeout` (`None`: for ever). Returns the number of items with events.
 ///
 /// # Errors
-/// [`Error::Terminated`], [`Error::Interrupted`].
+/// [`Error::Terminated`], [`Error::Interrupted`], [`Error::TooManyFiles`] without descriptors for shared sockets.
 pub fn poll(items: &mut [Item<'_>], timeout: Option<Duration>) -> Result<usize, Error> {
     let deadline = timeout.and_then(|time| Instant::now().checked_add(time));
     let mut raw: Vec<PollFd> = items.iter().filter_map(descriptor).collect();
@@ -105,7 +105,8 @@ fn waiter<'s>(item: &'s mut Item<'_>) -> Option<crate::socket::Waiting<'s>> {
 struct Watch<'a> {
     wake: Arc<WakeFd>,
     fds: Vec<PollFd>,
-    sockets: Vec<&'a SharedSocket>,
+    /// The sockets, and their descriptors, which stay open meanwhile.
+    sockets: Vec<(&'a SharedSocket, Arc<WakeFd>)>,
 }
 
 impl<'a> Watch<'a> {
@@ -119,12 +120,12 @@ impl<'a> Watch<'a> {
             return Ok(None);
         }
         let wake = Arc::new(WakeFd::new()?);
-        let fds = vec![PollFd::new(std::os::fd::AsRawFd::as_raw_fd(&wake.as_fd()), PollFd::IN)];
+        let fds = vec![PollFd::new(wake.as_fd().as_raw_fd(), PollFd::IN)];
         let mut watch = Watch { wake, fds, sockets: Vec::new() };
         for (socket, events) in items.iter().filter_map(shared) {
-            socket.watch(&watch.wake, events)?;
-            watch.sockets.push(socket);
-            watch.fds.push(PollFd::new(socket.wake_fd(), PollFd::IN));
+            let told = socket.watch(&watch.wake, events)?;
+            watch.fds.push(PollFd::new(told.as_fd().as_raw_fd(), PollFd::IN));
+            watch.sockets.push((socket, told));
         }
         Ok(Some(watch))
     }
@@ -132,7 +133,7 @@ impl<'a> Watch<'a> {
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        self.sockets.iter().for_each(|socket| socket.unwatch(&self.wake));
+        self.sockets.iter().for_each(|(socket, _)| socket.unwatch(&self.wake));
     }
 }
 

@@ -10,8 +10,8 @@
 //! Whoever leaves wakes those for whom there is something now, and if there is no sentinel, somebody to become it: so no wake-up is lost.
 //! Pollers (zmq_poll(3), zmq_poller(3)) watch with a descriptor of their own that is woken the same way.
 
-use std::os::fd::{AsRawFd, RawFd};
-use std::sync::{Condvar, TryLockError};
+use std::os::fd::AsRawFd;
+use std::sync::{Condvar, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
 
 use crate::conn::{News, SocketInbox};
@@ -22,6 +22,7 @@ use crate::socket::{Flags, Socket, Wanted};
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
+use crate::wait::BLIND;
 use std::io::ErrorKind;
 use tautline_io::poll::{self, PollFd};
 use tautline_io::thread;
@@ -49,7 +50,7 @@ pub struct SharedSocket {
     /// A forked child has closed its copy.
     left: AtomicBool,
     /// What the sentinel sleeps on beside the socket's own wake descriptor.
-    door: WakeFd,
+    door: OnceLock<WakeFd>,
 }
 
 struct State {
@@ -101,7 +102,7 @@ impl SharedSocket {
             alone: AtomicBool::new(false),
             process: thread::process_id(),
             left: AtomicBool::new(false),
-            door: WakeFd::new()?,
+            door: OnceLock::new(),
         }))
     }
 
@@ -310,6 +311,30 @@ impl SharedSocket {
         (state, Ok(()))
     }
 
+    /// What the sentinel sleeps on; `None` if there is something already.
+    fn prepare_sentinel(
+        &self,
+        state: &mut State,
+        wanted: Wanted,
+    ) -> Result<Option<(Arc<WakeFd>, &WakeFd)>, Error> {
+        if state.socket()?.rest(wanted)? {
+            return Ok(None);
+        }
+        if self.door.get().is_none() {
+            // Under the lock: nobody else does.
+            let _ = self.door.set(WakeFd::new()?);
+        }
+        let wake = self.inbox.waker().descriptor()?;
+        Ok(self.door.get().map(|door| (wake, door)))
+    }
+
+    fn wake_sentinel(&self) {
+        // The first sentinel has made it.
+        if let Some(door) = self.door.get() {
+            door.wake();
+        }
+    }
+
     /// Sleeps where the I/O thread and inproc peers tell what happens.
     fn be_sentinel<'a>(
         &'a self,
@@ -317,32 +342,30 @@ impl SharedSocket {
         wanted: Wanted,
         patience: Option<Duration>,
     ) -> (Stay<'a>, Result<(), Error>) {
-        let ready = match state.socket() {
-            Ok(socket) => socket.rest(wanted),
-            Err(error) => return (state, Err(error)),
+        let (wake, door) = match self.prepare_sentinel(&mut state, wanted) {
+            Ok(Some(fds)) => fds,
+            Ok(None) => return (state, Ok(())),
+            Err(error @ (Error::NotSocket | Error::Terminated)) => return (state, Err(error)),
+            // Nobody can be the sentinel for now.
+            Err(_) => {
+                drop(state);
+                let slept = poll::poll(&mut [], Some(patience.map_or(BLIND, |patience| patience.min(BLIND))));
+                return (lock(&self.state), waited(slept));
+            }
         };
-        if ready {
-            return (state, Ok(()));
-        }
         state.sentinel = Some(wanted);
         drop(state);
-        let mut fds =
-            [self.inbox.waker().as_fd(), self.door.as_fd()].map(|fd| PollFd::new(fd.as_raw_fd(), PollFd::IN));
+        let mut fds = [wake.as_fd(), door.as_fd()].map(|fd| PollFd::new(fd.as_raw_fd(), PollFd::IN));
         let slept = poll::poll(&mut fds, patience);
         let mut state = lock(&self.state);
         state.sentinel = None;
         self.inbox.waker().quieten();
-        self.door.drain();
+        door.drain();
         if state.writers > 0 {
             // What they were refused for, the pattern may have forgotten.
             self.writable.notify_all();
         }
-        let waited = match slept {
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == ErrorKind::Interrupted => Err(Error::Interrupted),
-            Err(error) => Err(error.into()),
-        };
-        (state, waited)
+        (state, waited(slept))
     }
 
     /// Wakes those for whom something is there now, and somebody to be the sentinel if there is none.
@@ -365,7 +388,7 @@ impl SharedSocket {
             self.writable.notify_one();
         }
         match sentinel {
-            Some(wanted) if serves(wanted) => self.door.wake(),
+            Some(wanted) if serves(wanted) => self.wake_sentinel(),
             Some(_) => {}
             None if *readers > 0 => self.readable.notify_one(),
             None if *writers > 0 => self.writable.notify_one(),
@@ -381,7 +404,7 @@ impl SharedSocket {
     fn wake_all(&self, state: &State) {
         self.readable.notify_all();
         self.writable.notify_all();
-        self.door.wake();
+        self.wake_sentinel();
         state.watchers.iter().for_each(|(watcher, _)| watcher.wake());
     }
 
@@ -396,28 +419,32 @@ impl SharedSocket {
         result
     }
 
-    /// From now on `watcher` is woken when something wanted is there, until [`SharedSocket::unwatch`]. A poller sleeps on that and on
-    /// [`SharedSocket::wake_fd`], and looks again at once after this call.
+    /// From now on `watcher` is woken when something wanted is there, until [`SharedSocket::unwatch`]. A poller sleeps on that and on the
+    /// answer, which is woken for everything while somebody watches, and looks again at once after this call.
     ///
     /// # Errors
-    /// [`Error::NotSocket`] if it is closed.
-    pub fn watch(&self, watcher: &Arc<WakeFd>, events: i16) -> Result<(), Error> {
+    /// [`Error::NotSocket`] if it is closed, [`Error::TooManyFiles`] without descriptors.
+    pub fn watch(&self, watcher: &Arc<WakeFd>, events: i16) -> Result<Arc<WakeFd>, Error> {
         let mut state = self.enter();
         let wanted = Wanted::of(events);
-        state.socket()?.rest(wanted);
+        state.socket()?.rest(wanted)?;
+        let wake = self.inbox.waker().descriptor()?;
         state.watchers.push((watcher.clone(), wanted));
         self.pass_on(&mut state);
-        Ok(())
+        Ok(wake)
     }
 
     /// Ends that.
     pub fn unwatch(&self, watcher: &Arc<WakeFd>) {
         self.enter().watchers.retain(|(other, _)| !Arc::ptr_eq(other, watcher));
     }
+}
 
-    /// The descriptor that is woken for everything while somebody watches.
-    pub fn wake_fd(&self) -> RawFd {
-        self.inbox.waker().as_fd().as_raw_fd()
+fn waited(slept: std::io::Result<usize>) -> Result<(), Error> {
+    match slept {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::Interrupted => Err(Error::Interrupted),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -74,6 +74,8 @@ pub struct Socket {
     ending: Vec<PipeId>,
     /// The I/O thread's side; `None` in a context without I/O threads.
     site: Option<Arc<Site>>,
+    /// The connections to read, from when there may be some.
+    set: Option<Arc<ReadSet>>,
     context: Context,
     socket_type: SocketType,
     endpoints: Vec<Entry>,
@@ -189,10 +191,10 @@ impl Socket {
     #[cold]
     fn listen(&mut self) -> Result<(), Error> {
         self.pipes.listened();
-        match &self.site {
-            Some(site) if site.set.kept() => self.pull(),
-            Some(site) => {
-                site.set.glance();
+        match &self.set {
+            Some(set) if set.kept() => self.pull(),
+            Some(set) => {
+                set.glance();
                 if self.inbox.pending() { self.process_news() } else { Ok(()) }
             }
             None => Ok(()),
@@ -328,8 +330,8 @@ impl Socket {
     /// Holder of the baton: reads what is there, and takes note of it. True if something has changed. While nothing is
     /// there it is tried again, up to so many times.
     fn read_own(&mut self, times: u32) -> bool {
-        let Socket { site: Some(site), arrived, .. } = self else { return false };
-        let changed = site.set.read_own(arrived, times);
+        let Socket { set: Some(set), arrived, .. } = self else { return false };
+        let changed = set.read_own(arrived, times);
         if !arrived.is_empty() {
             self.note_arrived();
         }
@@ -351,14 +353,13 @@ impl Socket {
         if self.inbox.is_exposed() {
             use SocketType::{Pub, Push, Radio, Scatter};
             let sends_only = matches!(self.socket_type, Pub | Push | Radio | Scatter);
-            let set = self.site.as_ref().filter(|_| !sends_only).map(|site| &site.set);
+            let set = self.set.as_ref().filter(|_| !sends_only);
             self.inbox.waker().quietly(|| {
                 if let Some(set) = set {
                     set.glance();
                 }
             });
-        } else if let Some(site) = &self.site {
-            let set = site.set.clone();
+        } else if let Some(set) = self.set.clone() {
             set.acquire();
             self.read_own(1);
             set.release();
@@ -417,9 +418,13 @@ impl Socket {
                 pipe.rollback();
             }
         }
-        if let Some(site) = self.site.take() {
-            site.set.acquire();
-            site.set.clear();
+        if let Some(set) = self.set.take() {
+            set.acquire();
+            set.clear();
+        }
+        if let Some(site) = self.site.take()
+            && site.is_in_use()
+        {
             if linger != Some(Duration::ZERO) {
                 self.context.remember_lingering(&site);
             }
@@ -427,6 +432,8 @@ impl Socket {
         }
         self.context.forget(self.id);
         self.inbox.close();
+        // Peers may hold on to the inbox for long.
+        self.inbox.waker().release();
         self.tap.listen(0, None);
     }
 }
@@ -438,6 +445,7 @@ impl Drop for Socket {
             for id in self.pipes.all() {
                 std::mem::forget(self.pipes.remove(id));
             }
+            std::mem::forget(self.set.take());
             std::mem::forget(self.site.take());
             std::mem::forget(std::mem::take(&mut self.endpoints));
             std::mem::forget(self.inbox.clone());
@@ -481,7 +489,7 @@ impl Waiter for Waiting<'_> {
     }
 
     fn read_set(&self) -> Option<&ReadSet> {
-        self.socket.site.as_deref().filter(|_| self.wanted.read).map(|site| &*site.set)
+        self.socket.set.as_deref().filter(|_| self.wanted.read)
     }
 
     fn read(&mut self, times: u32) -> bool {

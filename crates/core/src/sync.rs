@@ -5,7 +5,7 @@
 #[cfg(not(loom))]
 mod imp {
     pub(crate) use std::sync::atomic;
-    pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
+    pub(crate) use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
     /// `UnsafeCell` with loom's closure interface, free of cost.
     #[derive(Debug)]
@@ -47,7 +47,7 @@ mod imp {
 mod imp {
     pub(crate) use loom::cell::UnsafeCell;
     pub(crate) use loom::sync::atomic;
-    pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
+    pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
     pub(crate) use tautline_io::cpu::thread_pointer;
 
     pub(crate) fn barrier_light() {

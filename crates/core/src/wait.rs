@@ -50,6 +50,9 @@ pub(crate) trait Waiter {
 /// than a wake-up to look at all of them a few times.
 pub(crate) const MANY: usize = 8;
 
+/// A thread for whose sockets the system has no descriptor to sleep on looks this often, until it has.
+pub(crate) const BLIND: Duration = Duration::from_millis(10);
+
 /// Reads, without waiting, what the network has for `waiters`.
 pub(crate) fn glance(waiters: &mut [&mut dyn Waiter]) -> Result<(), Error> {
     for set in waiters.iter().filter_map(|waiter| waiter.read_set()) {
@@ -198,8 +201,12 @@ fn sleep(
     let mut streams = full;
     fds.extend(streams.iter().map(|stream| room_fd(stream)));
     let mut ready = false;
+    let mut blind = false;
     for waiter in waiters.iter_mut() {
-        fds.push(PollFd::new(waiter.inbox().waker().as_fd().as_raw_fd(), PollFd::IN));
+        match waiter.inbox().waker().number() {
+            Ok(number) => fds.push(PollFd::new(number, PollFd::IN)),
+            Err(_) => blind = true,
+        }
         match waiter.read_set().map(|set| (set.sleep_on(), set.raw_fd())) {
             Some((Sleep::Stream(stream), _)) => {
                 fds.push(PollFd::new(stream.as_fd().as_raw_fd(), PollFd::IN));
@@ -210,10 +217,13 @@ fn sleep(
             Some((Sleep::Nothing, _)) | None => {}
         }
     }
-    let patience = match ready {
+    let mut patience = match ready {
         true => Some(Duration::ZERO),
         false => deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
     };
+    if blind {
+        patience = Some(patience.map_or(BLIND, |patience| patience.min(BLIND)));
+    }
     poll_for(&mut fds, patience)?;
     for waiter in waiters.iter() {
         waiter.inbox().waker().quieten();

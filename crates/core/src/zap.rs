@@ -67,9 +67,11 @@ impl Desk {
             Handler::Unfit => return Err(Unasked::Failed(errno::EFAULT)),
             Handler::Bound { inbox, receive_hwm } => (inbox, *receive_hwm),
         };
-        let wake =
-            WakeFd::new().map_err(|error| Unasked::Failed(error.raw_os_error().unwrap_or(errno::EMFILE)))?;
-        let inbox = Arc::new(Inbox::new(Waker::new(wake)));
+        let inbox = Arc::new(Inbox::new(Waker::new()));
+        let wake = inbox
+            .waker()
+            .descriptor()
+            .map_err(|error| Unasked::Failed(error.raw_os_error().unwrap_or(errno::EMFILE)))?;
         let options = Options::new(SocketType::Req, &ContextDefaults::default());
         let nobody = Box::new(PeerInfo::default());
         let (mine, mut theirs) = inproc::pair(&options, [nobody.clone(), nobody]);
@@ -91,7 +93,7 @@ impl Desk {
         theirs.end.lies_in(handler_inbox);
         // Still under the lock: the handler cannot leave before it has this.
         handler_inbox.push(News::Inproc(Box::new(theirs)));
-        let mut inquiry = Inquiry { reader, _writer: writer, _end: mine.end, inbox, gone: false };
+        let mut inquiry = Inquiry { reader, _writer: writer, _end: mine.end, inbox, wake, gone: false };
         // From now on the descriptor tells, also of what has come until now.
         if !inquiry.inbox.prepare_park() || inquiry.reader.ready() {
             inquiry.inbox.waker().ring();
@@ -107,6 +109,7 @@ pub(crate) struct Inquiry {
     _writer: crate::queue::FrameWriter,
     _end: InprocEnd,
     inbox: Arc<SocketInbox>,
+    wake: Arc<WakeFd>,
     gone: bool,
 }
 
@@ -124,7 +127,7 @@ pub(crate) enum Answer {
 impl Inquiry {
     /// Readable when there may be something.
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
-        self.inbox.waker().as_fd()
+        self.wake.as_fd()
     }
 
     /// Looks for the reply.
@@ -169,6 +172,8 @@ impl Inquiry {
 impl Drop for Inquiry {
     fn drop(&mut self) {
         self.inbox.close();
+        // The handler may keep the inbox for long.
+        self.inbox.waker().release();
     }
 }
 
@@ -179,7 +184,7 @@ mod tests {
     #[test]
     fn requests_that_were_taken_back_do_not_pile_up() {
         let desk = Desk::default();
-        let inbox = Arc::new(Inbox::new(Waker::new(WakeFd::new().unwrap())));
+        let inbox = Arc::new(Inbox::new(Waker::new()));
         desk.open(SocketType::Rep, &inbox, 1000);
         let ask =
             || desk.ask([&b"1.0"[..], b"1"].into_iter()).unwrap_or_else(|_| panic!("there is a handler"));

@@ -4,7 +4,7 @@
 //! which is readable whenever it is worth to wait with a timeout of 0.
 
 use std::ffi::{c_int, c_long, c_short, c_void};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -51,7 +51,14 @@ struct Registered {
     user_data: *mut c_void,
     events: c_short,
     /// The socket, if it is one of several threads.
-    shared: Option<Arc<SharedSocket>>,
+    shared: Option<Watched>,
+}
+
+/// A socket of several threads.
+struct Watched {
+    socket: Arc<SharedSocket>,
+    /// What it is watched by, as long as it is registered.
+    told: Option<Arc<WakeFd>>,
 }
 
 // SAFETY: the pointers are handles and a caller's own value, which are only handed on.
@@ -88,36 +95,38 @@ impl Set {
             .position(|known| known.socket == socket && (known.fd == fd || !socket.is_null()))
     }
 
-    fn add(&mut self, new: Registered) -> Result<(), Error> {
+    fn add(&mut self, mut new: Registered) -> Result<(), Error> {
         if self.find(new.socket, new.fd).is_some() {
             return Err(Error::Invalid);
         }
-        if let Some(socket) = &new.shared {
-            self.watch(socket, new.events)?;
+        if let Some(watched) = &mut new.shared {
+            self.watch(watched, new.events)?;
         }
         self.registered.push(new);
         Ok(())
     }
 
     fn modify(&mut self, index: usize, events: c_short) -> Result<(), Error> {
-        if let Some(socket) = self.registered[index].shared.clone() {
-            self.unwatch(&socket);
-            self.watch(&socket, events)?;
+        if let Some(mut watched) = self.registered[index].shared.take() {
+            self.unwatch(&mut watched);
+            let outcome = self.watch(&mut watched, events);
+            self.registered[index].shared = Some(watched);
+            outcome?;
         }
         self.registered[index].events = events;
         Ok(())
     }
 
     fn remove(&mut self, index: usize) {
-        if let Some(socket) = self.registered.remove(index).shared {
-            self.unwatch(&socket);
+        if let Some(mut watched) = self.registered.remove(index).shared {
+            self.unwatch(&mut watched);
         }
         if self.registered.iter().all(|known| known.shared.is_none()) {
             self.signal = None;
         }
     }
 
-    fn watch(&mut self, socket: &Arc<SharedSocket>, events: c_short) -> Result<(), Error> {
+    fn watch(&mut self, watched: &mut Watched, events: c_short) -> Result<(), Error> {
         let signal = match &mut self.signal {
             Some(signal) => signal,
             place => {
@@ -126,17 +135,21 @@ impl Set {
                 place.insert(Signal { epoll, wake })
             }
         };
-        // SAFETY: the socket is alive as long as it is registered, and with it its descriptor.
-        let fd = unsafe { BorrowedFd::borrow_raw(socket.wake_fd()) };
-        signal.epoll.add(fd, Token(1), Interest::READ, Mode::Level)?;
-        socket.watch(&signal.wake, events)
+        let told = watched.socket.watch(&signal.wake, events)?;
+        if let Err(error) = signal.epoll.add(told.as_fd(), Token(1), Interest::READ, Mode::Level) {
+            watched.socket.unwatch(&signal.wake);
+            return Err(error.into());
+        }
+        watched.told = Some(told);
+        Ok(())
     }
 
-    fn unwatch(&mut self, socket: &Arc<SharedSocket>) {
+    fn unwatch(&mut self, watched: &mut Watched) {
         let Some(signal) = &self.signal else { return };
-        socket.unwatch(&signal.wake);
-        // SAFETY: as in `watch`; the caller holds the socket.
-        let _ = signal.epoll.remove(unsafe { BorrowedFd::borrow_raw(socket.wake_fd()) });
+        watched.socket.unwatch(&signal.wake);
+        if let Some(told) = watched.told.take() {
+            let _ = signal.epoll.remove(told.as_fd());
+        }
     }
 
     /// What to wait for, beginning with whose turn it is.
@@ -249,7 +262,7 @@ pub unsafe extern "C" fn zmq_poller_add(
     // SAFETY: the caller gives null or a handle for each.
     unsafe {
         with_set(poller, |set| {
-            let shared = check_socket(socket)?;
+            let shared = check_socket(socket)?.map(|socket| Watched { socket, told: None });
             check_events(events)?;
             set.add(Registered { socket, fd: NO_FD, user_data, events, shared })
         })

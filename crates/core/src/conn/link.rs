@@ -5,8 +5,11 @@ use super::{Connection, Herd, Summons, wakes};
 use crate::message::Metadata;
 use crate::monitor::Ends;
 use crate::queue::{Descriptor, FrameReader, FrameWriter, Inbox, Signal, Slot, Unpark};
+use crate::sync::atomic::AtomicI32;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
-use std::os::fd::BorrowedFd;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
 use tautline_io::wake::WakeFd;
@@ -82,9 +85,21 @@ impl News {
 }
 
 /// Wakes a socket's owner: through its descriptor, and the task that waits for the socket, if one does.
-pub(crate) struct Waker(Signal<WakeFd>, Mutex<Option<std::task::Waker>>);
+pub(crate) struct Waker {
+    signal: Signal<WakeFd>,
+    /// The descriptor's number, for the owner alone; [`NONE`] as long as there is no descriptor.
+    number: AtomicI32,
+    task: Mutex<Option<std::task::Waker>>,
+}
+
+/// What no descriptor is.
+const NONE: RawFd = -1;
 
 impl Descriptor for WakeFd {
+    fn make() -> io::Result<Self> {
+        WakeFd::new()
+    }
+
     fn write(&self) {
         self.wake();
     }
@@ -95,44 +110,61 @@ impl Descriptor for WakeFd {
 }
 
 impl Waker {
-    /// A waker with this descriptor, and no task.
-    pub(crate) fn new(fd: WakeFd) -> Self {
-        Waker(Signal::new(fd), Mutex::default())
+    /// A waker without a descriptor and without a task.
+    pub(crate) fn new() -> Self {
+        Waker { signal: Signal::new(), number: AtomicI32::new(NONE), task: Mutex::default() }
     }
 
-    /// The descriptor to wait on.
-    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.descriptor().as_fd()
+    /// Owner: the descriptor, which is made if it is not there. It stays open as long as the answer is kept, and to the end of the socket.
+    pub(crate) fn descriptor(&self) -> io::Result<Arc<WakeFd>> {
+        let made = self.signal.descriptor()?;
+        // Relaxed: written and read by the owner only.
+        self.number.store(made.as_fd().as_raw_fd(), Relaxed);
+        Ok(made)
+    }
+
+    /// Owner: the number of the descriptor, to be polled; it is made if it is not there.
+    pub(crate) fn number(&self) -> io::Result<RawFd> {
+        match self.number.load(Relaxed) {
+            NONE => self.descriptor().map(|made| made.as_fd().as_raw_fd()),
+            number => Ok(number),
+        }
+    }
+
+    /// Owner: it will never wait again. Others may hold on to the waker for long; the descriptor is closed now.
+    pub(crate) fn release(&self) {
+        self.number.store(NONE, Relaxed);
+        self.signal.release();
     }
 
     /// Makes the descriptor readable.
     pub(crate) fn ring(&self) {
-        self.0.raise();
+        self.signal.raise();
     }
 
     /// Owner: makes the descriptor unreadable and looks at the network by `look`, before it looks at the news.
     pub(crate) fn quietly(&self, look: impl FnOnce()) {
-        self.0.quietly(look);
+        self.signal.quietly(look);
     }
 
     /// Owner: makes the descriptor unreadable, before it looks at the news.
     pub(crate) fn quieten(&self) {
-        self.0.quieten();
+        self.signal.quieten();
     }
 
     /// The task to wake next time, and only once.
     pub(crate) fn set_task(&self, task: Option<&std::task::Waker>) {
         // Dropped in a statement of its own: with the former waker may go the last of its task.
-        let former = std::mem::replace(&mut *lock(&self.1), task.cloned());
+        let former = std::mem::replace(&mut *lock(&self.task), task.cloned());
         drop(former);
     }
 }
 
 impl Unpark for Waker {
     fn unpark(&self) {
-        self.0.raise();
+        self.signal.raise();
         // In a statement of its own: the runtime is not called with the lock held.
-        let task = lock(&self.1).take();
+        let task = lock(&self.task).take();
         if let Some(task) = task {
             wakes::wake(task);
         }

@@ -144,7 +144,8 @@ impl Surroundings for ReadSet {
     }
 
     fn await_wake(&self) {
-        let mut fds = [PollFd::new(self.inbox.waker().as_fd().as_raw_fd(), PollFd::IN)];
+        // Made when the set was.
+        let mut fds = [PollFd::new(self.inbox.waker().number().unwrap_or(-1), PollFd::IN)];
         // The time bound is for a wake-up that was drained by somebody else in between.
         let _ = poll::poll(&mut fds, Some(Duration::from_millis(1)));
     }

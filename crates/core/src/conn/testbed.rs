@@ -10,7 +10,6 @@ use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
-use tautline_io::wake::WakeFd;
 use tautline_proto::SocketType;
 
 /// Counts what the connection asks for.
@@ -90,7 +89,7 @@ pub(crate) fn open_pipe(
         raw: false,
         forgets_on_reconnect: false,
     };
-    let inbox: Arc<SocketInbox> = Arc::new(SocketInbox::new(Waker::new(WakeFd::new().unwrap())));
+    let inbox: Arc<SocketInbox> = Arc::new(SocketInbox::new(Waker::new()));
     let mut options = Options::new(SocketType::Pair, &ContextDefaults::default());
     set(&mut options);
     let (connection, pipe) = Connection::new(kind, Arc::new(options), inbox, asked.clone());

@@ -68,6 +68,7 @@ pub(crate) struct DatagramPort {
     receives: bool,
     socket: Datagram,
     inbox: Arc<SocketInbox>,
+    wake: Arc<WakeFd>,
     far: Mutex<Far>,
     /// The registrations of the socket and of the wake descriptor.
     tokens: Mutex<Option<(Token, Token)>>,
@@ -87,7 +88,8 @@ impl DatagramPort {
         receives: bool,
         destination: Option<SocketAddr>,
     ) -> Result<Arc<Self>, Error> {
-        let inbox = Arc::new(Inbox::new(Waker::new(WakeFd::new()?)));
+        let inbox = Arc::new(Inbox::new(Waker::new()));
+        let wake = inbox.waker().descriptor()?;
         inbox.expose();
         // The owner's high-water mark is its own and this one.
         offer.end.attach(&inbox, 0, 1);
@@ -99,6 +101,7 @@ impl DatagramPort {
             receives,
             socket,
             inbox,
+            wake,
             far: Mutex::new(Far {
                 offer,
                 destination,
@@ -169,7 +172,7 @@ impl DatagramPort {
         self.serve();
         if let Some((socket, wake)) = lock(&self.tokens).take() {
             turn.unregister(socket, self.socket.as_fd());
-            turn.unregister(wake, self.inbox.waker().as_fd());
+            turn.unregister(wake, self.wake.as_fd());
         }
         lock(&self.far).closed = true;
         self.site.leave(&Resident::Datagram(self.clone()));
@@ -180,8 +183,7 @@ impl DatagramPort {
         let Ok(socket) = turn.register(self.clone(), self.socket.as_fd(), interest, Mode::Level) else {
             return self.end(turn);
         };
-        let wake = self.inbox.waker().as_fd();
-        match turn.register(self.clone(), wake, Interest::READ, Mode::Level) {
+        match turn.register(self.clone(), self.wake.as_fd(), Interest::READ, Mode::Level) {
             Ok(wake) => *lock(&self.tokens) = Some((socket, wake)),
             Err(_) => {
                 turn.unregister(socket, self.socket.as_fd());

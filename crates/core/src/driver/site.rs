@@ -1,5 +1,7 @@
 //! What the I/O thread knows of a socket: enough to serve its connections, also after the socket itself was closed and lingers.
 
+use std::io::ErrorKind;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::few::{Few, Named};
@@ -23,7 +25,8 @@ const MANY: usize = 64;
 pub(crate) struct Site {
     pub(crate) kind: Kind,
     pub(crate) inbox: Arc<SocketInbox>,
-    pub(crate) set: Arc<ReadSet>,
+    /// The connections to read, from when there may be some.
+    set: OnceLock<Arc<ReadSet>>,
     pub(crate) driver: Arc<Driver>,
     pub(crate) tap: Arc<Tap>,
     /// By their addresses. As with `carriers`, a socket has one or two, or thousands.
@@ -78,7 +81,9 @@ impl IoSide for Site {
     }
 
     fn resume(&self, connection: &Arc<Connection>) {
-        self.set.resume(connection);
+        if let Some(set) = self.set.get() {
+            set.resume(connection);
+        }
     }
 
     fn lost(self: Arc<Self>, connection: Arc<Connection>, session: u32, why: Loss) {
@@ -165,7 +170,6 @@ impl Site {
     pub(crate) fn new(
         kind: Kind,
         inbox: Arc<SocketInbox>,
-        set: Arc<ReadSet>,
         driver: Arc<Driver>,
         tap: Arc<Tap>,
         desk: Arc<Desk>,
@@ -174,7 +178,7 @@ impl Site {
         Site {
             kind,
             inbox,
-            set,
+            set: OnceLock::new(),
             driver,
             tap,
             residents: Mutex::default(),
@@ -184,6 +188,44 @@ impl Site {
             failed_connects: AtomicU64::new(0),
             desk,
             _ticket: ticket,
+        }
+    }
+
+    /// Owner: makes the set of the connections to read, which the I/O thread watches over from now on.
+    pub(crate) fn open_set(&self) -> std::io::Result<Arc<ReadSet>> {
+        if let Some(set) = self.set.get() {
+            return Ok(set.clone());
+        }
+        let set = Arc::new(ReadSet::new(self.inbox.clone(), self.driver.clone())?);
+        let _ = self.set.set(set.clone());
+        self.driver.watch_set(set.clone());
+        Ok(set)
+    }
+
+    /// Whether the I/O thread has, or may have, anything to do with it.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.set.get().is_some() || lock(&self.residents).values().next().is_some()
+    }
+
+    /// A connection is to be read.
+    pub(super) fn add_to_set(&self, connection: Arc<Connection>) -> std::io::Result<()> {
+        match self.set.get() {
+            Some(set) => set.add(connection),
+            None => Err(ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// A connection is not to be read any more.
+    pub(super) fn remove_from_set(&self, connection: &Arc<Connection>) {
+        if let Some(set) = self.set.get() {
+            set.remove(connection);
+        }
+    }
+
+    /// The peer of a connection sends nothing more.
+    pub(super) fn take_rest(&self, connection: &Arc<Connection>) {
+        if let Some(set) = self.set.get() {
+            set.take_rest(connection);
         }
     }
 
@@ -280,7 +322,9 @@ impl Site {
                     Resident::Datagram(_) => {}
                 }
             }
-            site.driver.unwatch_set(site.set.clone());
+            if let Some(set) = site.set.get() {
+                site.driver.unwatch_set(set.clone());
+            }
         }));
     }
 

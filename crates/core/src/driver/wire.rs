@@ -339,7 +339,7 @@ impl Wire {
             lock(&self.state).lingering = true;
             return self.drained(turn);
         }
-        if let Err(error) = self.site().set.add(connection) {
+        if let Err(error) = self.site().add_to_set(connection) {
             self.end(turn, Loss::Stream(error.raw_os_error().unwrap_or(0)));
         }
     }
@@ -347,7 +347,7 @@ impl Wire {
     /// The socket is closed, or this endpoint was given up: send what is queued, for at most `linger`.
     pub(super) fn linger(self: &Arc<Self>, turn: &mut Turn, linger: Option<Duration>) {
         if let Some(connection) = self.connection() {
-            self.site().set.remove(&connection);
+            self.site().remove_from_set(&connection);
         }
         if linger == Some(Duration::ZERO) {
             return self.end(turn, Loss::Closed);
@@ -394,7 +394,7 @@ impl Wire {
         if lingering || !self.stream.has_hung_up() {
             return self.end(turn, Loss::Stream(errno));
         }
-        self.site().set.take_rest(&connection);
+        self.site().take_rest(&connection);
     }
 
     fn end_later(self: &Arc<Self>, turn: &Turn) {
@@ -427,7 +427,7 @@ impl Wire {
                     self.site().tap.emit(event::HANDSHAKE_FAILED_PROTOCOL, error.zmq_code(), &self.endpoint);
                 }
                 self.site().set_carrier(&connection, None);
-                self.site().set.remove(&connection);
+                self.site().remove_from_set(&connection);
                 connection.close();
                 Some(connection)
             }
@@ -549,7 +549,7 @@ impl Source for Wire {
             // Readable: a socket of its own tells of room in shared memory.
             Some(connection) if event.writable || event.readable || event.ended => {
                 if event.ended {
-                    self.site().set.take_rest(&connection);
+                    self.site().take_rest(&connection);
                 } else if connection.idle_interest() != Interest::NONE {
                     // Before the pump is tried: it may ask to be called again.
                     let registration = lock(&self.state).registration;

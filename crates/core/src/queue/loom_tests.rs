@@ -523,25 +523,43 @@ fn loom_a_log_never_runs_ahead_of_its_reader_by_more_than_the_limit() {
 }
 
 /// An eventfd, as far as it matters.
-#[derive(Default)]
-struct Readable(crate::sync::atomic::AtomicBool);
+struct Readable(Mutex<bool>, Condvar);
 
 impl Descriptor for Readable {
+    fn make() -> std::io::Result<Self> {
+        Ok(Readable(Mutex::new(false), Condvar::new()))
+    }
+
     fn write(&self) {
-        self.0.store(true, crate::sync::atomic::Ordering::SeqCst);
+        let written = std::mem::replace(&mut *self.0.lock().unwrap(), true);
+        assert!(!written, "a write that is spared");
+        self.1.notify_one();
     }
 
     fn read(&self) -> bool {
-        self.0.swap(false, crate::sync::atomic::Ordering::SeqCst)
+        std::mem::take(&mut *self.0.lock().unwrap())
     }
 }
 
-#[test]
-fn loom_a_signal_is_written_for_all_that_is_told() {
+impl Readable {
+    /// Sleeps as long as the descriptor cannot be read: a lost wake-up is a deadlock.
+    fn sleep(&self) {
+        let mut written = self.0.lock().unwrap();
+        while !*written {
+            written = self.1.wait(written).unwrap();
+        }
+    }
+}
+
+/// Two wakers; the owner makes the descriptor at first, or when it sleeps for the first time.
+fn signal_is_written(made_at_first: bool) {
     use crate::sync::atomic::AtomicU32;
-    use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
-    model(3, || {
-        let shared = Arc::new((Signal::new(Readable::default()), AtomicU32::new(0)));
+    use crate::sync::atomic::Ordering::Relaxed;
+    model(3, move || {
+        let shared = Arc::new((Signal::<Readable>::new(), AtomicU32::new(0)));
+        if made_at_first {
+            shared.0.descriptor().unwrap();
+        }
         let wakers: Vec<_> = (0..2)
             .map(|_| {
                 let shared = shared.clone();
@@ -553,16 +571,123 @@ fn loom_a_signal_is_written_for_all_that_is_told() {
             .collect();
         let (signal, told) = &*shared;
         while told.load(Relaxed) < 2 {
-            // Sleeps as long as the descriptor cannot be read: a lost wake-up never gets out of here.
-            while !signal.descriptor().0.load(SeqCst) {
-                thread::yield_now();
-            }
+            signal.descriptor().unwrap().sleep();
             signal.quietly(|| ());
         }
         for waker in wakers {
             waker.join().unwrap();
         }
         signal.quieten();
-        assert!(!signal.descriptor().read(), "nothing told, and not quiet");
+        assert!(!signal.descriptor().unwrap().read(), "nothing told, and not quiet");
+    });
+}
+
+#[test]
+fn loom_a_signal_is_written_for_all_that_is_told() {
+    signal_is_written(true);
+}
+
+#[test]
+fn loom_a_descriptor_that_is_made_late_is_written_for_all_that_was_told() {
+    signal_is_written(false);
+}
+
+/// An owner that has looked without a descriptor makes one, and is woken by what is told afterwards only.
+#[test]
+fn loom_a_signal_without_a_descriptor_is_quietened() {
+    use crate::sync::atomic::AtomicU32;
+    use crate::sync::atomic::Ordering::Relaxed;
+    model(3, || {
+        let shared = Arc::new((Signal::<Readable>::new(), AtomicU32::new(0)));
+        let waker = thread::spawn({
+            let shared = shared.clone();
+            move || {
+                for _ in 0..2 {
+                    shared.1.fetch_add(1, Relaxed);
+                    shared.0.raise();
+                }
+            }
+        });
+        let (signal, told) = &*shared;
+        signal.quieten();
+        let heard = told.load(Relaxed);
+        if heard < 2 {
+            let made = signal.descriptor().unwrap();
+            while told.load(Relaxed) < 2 {
+                made.sleep();
+                signal.quieten();
+            }
+        }
+        waker.join().unwrap();
+        signal.quieten();
+        assert!(!signal.descriptor().unwrap().read(), "nothing told, and not quiet");
+    });
+}
+
+/// A descriptor that was given back is not written, whoever is just waking.
+#[test]
+fn loom_a_descriptor_is_closed_while_others_wake() {
+    model(3, || {
+        let signal = Arc::new(Signal::<Readable>::new());
+        drop(signal.descriptor().unwrap());
+        let wakers: Vec<_> = (0..2)
+            .map(|_| {
+                let signal = signal.clone();
+                thread::spawn(move || signal.raise())
+            })
+            .collect();
+        signal.release();
+        for waker in wakers {
+            waker.join().unwrap();
+        }
+        signal.quieten();
+    });
+}
+
+impl crate::queue::Unpark for Signal<Readable> {
+    fn unpark(&self) {
+        self.raise();
+    }
+}
+
+/// The whole way of a sleep: the owner says that it sleeps, looks once more, makes its descriptor and sleeps; two others tell it something,
+/// one by news and one by a look.
+#[test]
+fn loom_an_owner_that_makes_its_descriptor_to_sleep_is_woken() {
+    model(2, || {
+        let inbox = Arc::new(Inbox::new(Signal::<Readable>::new()));
+        let (mut writer, mut reader) = inproc();
+        let pusher = thread::spawn({
+            let inbox = inbox.clone();
+            move || inbox.push(())
+        });
+        let sender = thread::spawn({
+            let inbox = inbox.clone();
+            move || {
+                writer.append(0, &[1]);
+                writer.publish();
+                if inbox.parked_hint() {
+                    inbox.nudge();
+                }
+            }
+        });
+        let (mut news, mut received) = (0, 0);
+        while news + received < 2 {
+            if inbox.pending() {
+                news += inbox.drain().into_iter().count();
+            } else if reader.skip().is_some() {
+                received += 1;
+            } else if news + received < 2 {
+                if inbox.prepare_park() {
+                    if !reader.ready() {
+                        inbox.waker().descriptor().unwrap().sleep();
+                    }
+                    inbox.finish_park();
+                    inbox.waker().quieten();
+                }
+            }
+        }
+        pusher.join().unwrap();
+        sender.join().unwrap();
     });
 }

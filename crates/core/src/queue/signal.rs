@@ -1,47 +1,84 @@
-//! `Signal`: spares the system calls of a wake descriptor that is readable already, or that is not.
+//! `Signal`: a wake descriptor that is made when its owner first needs it, and spares the system calls of one that is readable already, or
+//! that is not.
 //!
 //! ```text
-//! waker:  [what it has to tell]  raised = true; had it been false: write the descriptor
-//! owner:  quieten()  [raised? read the descriptor; got something: raised = false]   look at what there is to tell
+//! waker:  [what it has to tell]  raised = true; had it been false, and the descriptor made: write it
+//! owner:  descriptor()  [make it; made = true; had it been raised: write it]
+//! owner:  quieten()  [raised? read the descriptor, if made; got something, or not made: raised = false]   look at what there is to tell
 //! ```
 //!
-//! At most one write is under way or waits to be read at any time: the next one comes after `raised` was cleared, and that takes a read that
-//! got it. So a waker that finds `raised` set may rely on the one who set it: either the owner still has that write to read, or it clears
-//! the flag behind it and then sees what this waker has to tell.
+//! `raised` and `made` are one word, so of a waker and an owner that makes the descriptor exactly one sees the other. Thus at most one write
+//! is under way or waits to be read at any time: the next one comes after `raised` was cleared, and once the descriptor is made that takes a
+//! read that got it. So a waker that finds `raised` set may rely on the one who set it: either the owner still has that write to read, or it
+//! clears the flag behind it and then sees what this waker has to tell.
+//!
+//! The owner gives the descriptor back when it goes (`release`), however long others hold on to the signal.
 
-use crate::sync::atomic::AtomicBool;
+use std::io;
+
+use crate::sync::atomic::AtomicU8;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire};
+use crate::sync::{Arc, RwLock};
+use std::sync::PoisonError;
 
 /// What is readable from `write` until `read`: an eventfd.
-pub(crate) trait Descriptor {
+pub(crate) trait Descriptor: Sized {
+    /// A new one, which cannot be read.
+    fn make() -> io::Result<Self>;
     /// Makes it readable.
     fn write(&self);
     /// Makes it unreadable; whether it was readable.
     fn read(&self) -> bool;
 }
 
+/// Somebody has written the descriptor, or would have if there were one.
+const RAISED: u8 = 1;
+/// The descriptor is there. Changed by the owner only.
+const MADE: u8 = 2;
+
 /// A wake descriptor, and whether somebody has written it.
 pub(crate) struct Signal<D> {
-    descriptor: D,
-    raised: AtomicBool,
+    /// RAISED, MADE.
+    state: AtomicU8,
+    /// Changed by the owner only. A waker that writes holds the lock as a reader, and so does an owner that reads: neither waits for the other.
+    descriptor: RwLock<Option<Arc<D>>>,
 }
 
 impl<D: Descriptor> Signal<D> {
-    /// Over a descriptor that nobody has written.
-    pub(crate) fn new(descriptor: D) -> Self {
-        Signal { descriptor, raised: AtomicBool::new(false) }
+    /// Without a descriptor, and raised by nobody.
+    pub(crate) fn new() -> Self {
+        Signal { state: AtomicU8::new(0), descriptor: RwLock::new(None) }
     }
 
-    /// The descriptor to wait on. To be written and read by way of the signal only.
-    pub(crate) fn descriptor(&self) -> &D {
-        &self.descriptor
+    /// Owner: the descriptor to wait on, which is made if it is not there. To be written and read by way of the signal only. Whoever waits on
+    /// it without being the owner keeps it open by this.
+    pub(crate) fn descriptor(&self) -> io::Result<Arc<D>> {
+        if let Some(made) = self.with(Arc::clone) {
+            return Ok(made);
+        }
+        let made = Arc::new(D::make()?);
+        self.put(Some(made.clone()));
+        // AcqRel pairs with `raise`: whoever has raised it before has written nothing, whoever does so from now on sees the descriptor.
+        if self.state.fetch_or(MADE, AcqRel) & RAISED != 0 {
+            made.write();
+        }
+        Ok(made)
     }
 
-    /// Any thread: the descriptor is readable, now or in a moment.
+    /// Owner: it will never wait again, and the descriptor is closed, unless somebody keeps it open.
+    pub(crate) fn release(&self) {
+        self.state.fetch_and(!MADE, AcqRel);
+        // Waits for a waker that is just writing.
+        let made = self.put(None);
+        drop(made);
+    }
+
+    /// Any thread: the descriptor is readable, now or in a moment, or when it is made.
     pub(crate) fn raise(&self) {
         // Release: what the caller has to tell is seen by the owner that clears the flag behind this.
-        if !self.raised.swap(true, AcqRel) {
-            self.descriptor.write();
+        if self.state.fetch_or(RAISED, AcqRel) == MADE {
+            // The lock keeps it open meanwhile.
+            self.with(|made| made.write());
         }
     }
 
@@ -49,10 +86,10 @@ impl<D: Descriptor> Signal<D> {
     /// meanwhile. Makes it unreadable, too: afterwards the owner looks at what there is to tell.
     pub(crate) fn quietly(&self, look: impl FnOnce()) {
         // Nobody writes while the flag is set. Whoever has set it before has written, or is about to.
-        let held = !self.raised.swap(true, AcqRel);
+        let held = self.state.fetch_or(RAISED, AcqRel) & RAISED == 0;
         look();
         if held {
-            self.raised.swap(false, AcqRel);
+            self.state.fetch_and(!RAISED, AcqRel);
         } else {
             self.quieten();
         }
@@ -62,9 +99,26 @@ impl<D: Descriptor> Signal<D> {
     #[inline]
     pub(crate) fn quieten(&self) {
         // Whoever raises it after this load writes the descriptor.
-        if self.raised.load(Acquire) && self.descriptor.read() {
-            // A swap: it must come behind that of a waker that has found the flag set, to see what that one has to tell.
-            self.raised.swap(false, AcqRel);
+        let state = self.state.load(Acquire);
+        if state & RAISED != 0 {
+            self.take(state);
         }
+    }
+
+    #[cold]
+    fn take(&self, state: u8) {
+        if state & MADE == 0 || self.with(|made| made.read()) == Some(true) {
+            // A change of the flag in place: it must come behind that of a waker that has found the flag set, to see what that one has to
+            // tell.
+            self.state.fetch_and(!RAISED, AcqRel);
+        }
+    }
+
+    fn with<T>(&self, f: impl FnOnce(&Arc<D>) -> T) -> Option<T> {
+        self.descriptor.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(f)
+    }
+
+    fn put(&self, new: Option<Arc<D>>) -> Option<Arc<D>> {
+        std::mem::replace(&mut *self.descriptor.write().unwrap_or_else(PoisonError::into_inner), new)
     }
 }

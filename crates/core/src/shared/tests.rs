@@ -229,7 +229,7 @@ fn room_shows_on_the_descriptor_of_a_poller() {
         let endpoint = serve(&gather, "inproc://room-for-pollers");
         scatter.with(|socket| socket.connect(&endpoint)).unwrap();
         let watcher = Arc::new(WakeFd::new().unwrap());
-        scatter.watch(&watcher, 2).unwrap();
+        let told = scatter.watch(&watcher, 2).unwrap();
         for looks in [false, true, false, true] {
             while scatter.send(b"x", Flags::DONTWAIT).is_ok() {}
             if looks {
@@ -237,8 +237,7 @@ fn room_shows_on_the_descriptor_of_a_poller() {
                 assert!(!scatter.refresh(WRITE).unwrap().write);
             }
             while gather.recv(&mut [0; 8], Flags::DONTWAIT).is_ok() {}
-            let wake = watcher.as_fd().as_raw_fd();
-            let mut fds = [wake, scatter.wake_fd()].map(|fd| PollFd::new(fd, PollFd::IN));
+            let mut fds = [watcher.as_fd(), told.as_fd()].map(|fd| PollFd::new(fd.as_raw_fd(), PollFd::IN));
             poll::poll(&mut fds, None).unwrap();
             assert!(scatter.refresh(WRITE).unwrap().write);
         }

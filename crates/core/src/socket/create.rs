@@ -2,7 +2,6 @@
 
 use super::Socket;
 use crate::conn::Kind;
-use crate::conn::reader::ReadSet;
 use crate::context::{Context, Place};
 use crate::driver::Site;
 use crate::error::Error;
@@ -23,21 +22,10 @@ impl Context {
         let entry = pattern::entry(socket_type).ok_or(Error::Invalid)?;
         let Place { id, inbox, driver, defaults, desk, ticket, lingering } = self.admit()?;
         let tap = Arc::new(Tap::default());
-        let site = match driver {
-            None => None,
-            Some(driver) => {
-                let set = match ReadSet::new(inbox.clone(), driver.clone()) {
-                    Ok(set) => Arc::new(set),
-                    Err(error) => {
-                        self.forget(id);
-                        return Err(error.into());
-                    }
-                };
-                driver.watch_set(set.clone());
-                let inbox = inbox.clone();
-                Some(Arc::new(Site::new(kind(entry), inbox, set, driver, tap.clone(), desk, lingering)))
-            }
-        };
+        let site = driver.map(|driver| {
+            let inbox = inbox.clone();
+            Arc::new(Site::new(kind(entry), inbox, driver, tap.clone(), desk, lingering))
+        });
         let mut pipes = Pipes::new(self.options(socket_type, defaults));
         pipes.io = site.clone().map(|site| site as _);
         Ok(Socket {
@@ -51,6 +39,7 @@ impl Context {
             arrived: Vec::new(),
             ending: Vec::new(),
             site,
+            set: None,
             context: self.clone(),
             socket_type,
             endpoints: Vec::new(),

@@ -259,15 +259,15 @@ impl Socket {
 
     /// Ends the pipes of the peers that came to this endpoint. The I/O thread sends what is queued for them.
     fn let_go(&mut self, acceptor: &Arc<Acceptor>) {
-        let Some(site) = self.site.clone() else { return };
-        site.set.acquire();
+        let (Some(site), Some(set)) = (&self.site, &self.set) else { return };
+        set.acquire();
         // What has arrived until now counts, what arrives later does not.
-        site.set.read_ready();
+        set.read_ready();
         let connections = site.accepted_by(acceptor);
         for connection in &connections {
-            site.set.remove(connection);
+            set.remove(connection);
         }
-        site.set.release();
+        set.release();
         for connection in connections {
             if let Some(id) = self.pipe_of(&connection) {
                 self.ended(id);
@@ -329,12 +329,23 @@ impl Socket {
         matches!(self.socket_type, SocketType::Dealer | SocketType::Sub | SocketType::Pub | SocketType::Req)
     }
 
-    fn site_for_streams(&self) -> Result<Arc<Site>, Error> {
+    fn site_for_streams(&mut self) -> Result<Arc<Site>, Error> {
         // Falling back to no security would be worse than to refuse.
         if self.pipes.options.mechanism == Mechanism::Gssapi {
             return Err(Error::NotSupported);
         }
-        self.site.clone().ok_or(Error::NoThread)
+        let site = self.site.clone().ok_or(Error::NoThread)?;
+        self.open_set()?;
+        Ok(site)
+    }
+
+    /// Makes what connections need: until then a socket has no descriptors. From then on it has all that it will ever need to wait.
+    pub(super) fn open_set(&mut self) -> std::io::Result<()> {
+        if let (Some(site), None) = (&self.site, &self.set) {
+            self.inbox.waker().descriptor()?;
+            self.set = Some(site.open_set()?);
+        }
+        Ok(())
     }
 
     fn whoami(&self) -> Box<PeerInfo> {

@@ -72,7 +72,8 @@ impl Socket {
     /// Reads an option into `out`; returns how many bytes it has.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an option that does not exist or cannot be read, or a buffer that is too small; [`Error::Terminated`].
+    /// [`Error::Invalid`] for an option that does not exist or cannot be read, or a buffer that is too small; [`Error::Terminated`];
+    /// [`Error::TooManyFiles`] for ZMQ_FD without descriptors.
     pub fn option(&mut self, code: i32, out: &mut [u8]) -> Result<usize, Error> {
         if self.terminated || (self.inbox.pending() && matches!(code, EVENTS | TOPICS_COUNT)) {
             self.check_alive()?;
@@ -86,8 +87,8 @@ impl Socket {
             // One descriptor can not serve several threads.
             FD if self.is_thread_safe() => return Err(Error::Invalid),
             FD => {
-                self.expose();
-                self.wake_descriptor()
+                self.expose()?;
+                self.inbox.waker().number()?
             }
             TOPICS_COUNT => {
                 // Not all pipes announce what they bring.
@@ -121,21 +122,18 @@ impl Socket {
     }
 
     /// ZMQ_FD is handed out: from now on the I/O thread listens whenever the owner is away, and every change is signalled.
-    pub(super) fn expose(&mut self) {
+    pub(super) fn expose(&mut self) -> Result<(), Error> {
         if self.inbox.is_exposed() {
-            return;
+            return Ok(());
         }
+        self.inbox.waker().descriptor()?;
         self.inbox.expose();
-        if let Some(site) = &self.site {
-            site.set.acquire();
-            site.set.release();
+        if let Some(set) = &self.set {
+            set.acquire();
+            set.release();
         }
         // What came before nobody has signalled.
         self.inbox.nudge();
-    }
-
-    fn wake_descriptor(&self) -> i32 {
-        use std::os::fd::AsRawFd;
-        self.inbox.waker().as_fd().as_raw_fd()
+        Ok(())
     }
 }

@@ -74,15 +74,15 @@ impl Socket {
 
     /// The owner's place is going to be empty: everything wakes from now on, and what is queued is on its way. Whether what is wanted is
     /// there, so that nobody need wait.
-    pub(crate) fn rest(&mut self, wanted: Wanted) -> bool {
-        self.expose();
+    pub(crate) fn rest(&mut self, wanted: Wanted) -> Result<bool, Error> {
+        self.expose()?;
         self.pipes.flush();
         if wanted.write {
             // Asks inproc peers to tell of room.
             self.pipes.full_streams();
         }
         let can = self.can_now();
-        wanted.read && can.read || wanted.write && can.write
+        Ok(wanted.read && can.read || wanted.write && can.write)
     }
 
     /// An owner is back, and alone.

@@ -58,7 +58,7 @@ impl Socket {
         if patience.is_resting() {
             self.wake_up();
         }
-        let set = self.site.as_ref().filter(|_| wanted.read).map(|site| site.set.clone());
+        let set = self.set.as_ref().filter(|_| wanted.read).cloned();
         if let Some(set) = &set {
             set.acquire();
         }
@@ -156,9 +156,9 @@ impl Socket {
             return;
         }
         self.wake_up();
-        if let Some(site) = &self.site {
-            site.set.acquire();
-            site.set.release();
+        if let Some(set) = &self.set {
+            set.acquire();
+            set.release();
         }
     }
 
@@ -189,10 +189,12 @@ impl Socket {
     ///
     /// # Errors
     /// If there are no descriptors left.
-    pub fn descriptors(&self) -> io::Result<Vec<OwnedFd>> {
-        let mut all = vec![self.inbox.waker().as_fd().try_clone_to_owned()?];
-        if let Some(site) = &self.site {
-            all.push(site.set.watched_fd().try_clone_to_owned()?);
+    pub fn descriptors(&mut self) -> io::Result<Vec<OwnedFd>> {
+        // Connections may come later, and the runtime does not ask again.
+        self.open_set()?;
+        let mut all = vec![self.inbox.waker().descriptor()?.as_fd().try_clone_to_owned()?];
+        if let Some(set) = &self.set {
+            all.push(set.watched_fd().try_clone_to_owned()?);
         }
         Ok(all)
     }

@@ -96,7 +96,7 @@ mod tokio_watch {
     impl Watch {
         /// Registers the descriptors with the present runtime if that has not been done. False outside of tokio, or if the system has no
         /// descriptors left.
-        pub(super) fn is_ready_for(&mut self, socket: &core::Socket) -> bool {
+        pub(super) fn is_ready_for(&mut self, socket: &mut core::Socket) -> bool {
             let Ok(handle) = Handle::try_current() else { return false };
             let runtime = Some(handle.id());
             if self.fds.is_empty() || self.runtime != runtime {

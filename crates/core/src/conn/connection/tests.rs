@@ -7,12 +7,10 @@ use crate::conn::{Flushed, News, SocketInbox, Waker};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, lock};
-use std::os::fd::AsRawFd;
 use std::time::Duration;
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
 use tautline_io::reactor::Token;
-use tautline_io::wake::WakeFd;
 use tautline_proto::ProtocolError;
 
 /// The peer says goodbye with everything it says.
@@ -130,7 +128,7 @@ fn an_owner_that_waits_for_room_is_told_whoever_writes() {
     let (connection, mut writer, _peer) = open(&asked, |_| ());
     connection.inbox.expose();
     let told = || {
-        let mut fds = [PollFd::new(connection.inbox.waker().as_fd().as_raw_fd(), PollFd::IN)];
+        let mut fds = [PollFd::new(connection.inbox.waker().number().unwrap(), PollFd::IN)];
         let told = poll::poll(&mut fds, Some(Duration::ZERO)).unwrap() == 1;
         connection.inbox.waker().quieten();
         told
@@ -200,7 +198,7 @@ fn a_connection_at_the_mark_falls_silent_and_is_heard_again_when_there_is_room()
 
 /// A set with these members, which only the test reads.
 fn set_of(connections: &[&Arc<super::Connection>]) -> ReadSet {
-    let inbox: Arc<SocketInbox> = Arc::new(SocketInbox::new(Waker::new(WakeFd::new().unwrap())));
+    let inbox: Arc<SocketInbox> = Arc::new(SocketInbox::new(Waker::new()));
     let set = ReadSet::new(inbox, Arc::<Alone>::default()).unwrap();
     for connection in connections {
         set.add((*connection).clone()).unwrap();
