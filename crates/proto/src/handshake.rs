@@ -84,6 +84,8 @@ pub(crate) fn command(
     let (name, data) = match body.strip_prefix(b"^RROR") {
         // What libzmq's PLAIN server sends: the length of the name and its first letter have become one octet, 5E.
         Some(data) => (&b"ERROR"[..], data),
+        // As in libzmq, only those that do not heed an ERROR, the servers of PLAIN and CURVE, look at the form of the name.
+        None if mechanism.heeds_error() => split_name(body).map_err(|_| Clause::UnexpectedCommand)?,
         None => split_name(body)?,
     };
     if name == b"ERROR" && mechanism.heeds_error() {

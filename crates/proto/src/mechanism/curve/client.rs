@@ -81,6 +81,9 @@ impl Mechanism for Client {
                 self.step = Step::Done(key, counter);
                 Ok(Progress::Complete(metadata))
             }
+            // As in libzmq: READY is looked at whenever it comes, and nothing opens it yet.
+            (Step::Welcome { .. }, b"READY") if data.len() < READY_LEN => Err(Clause::MalformedReady.into()),
+            (Step::Welcome { .. }, b"READY") => Err(Clause::Cryptographic.into()),
             _ => Err(Clause::UnexpectedCommand.into()),
         }
     }
@@ -115,8 +118,9 @@ impl Client {
         key: &BoxKey,
         out: &mut Vec<u8>,
     ) -> Result<BoxKey, ProtocolError> {
+        // As in libzmq, also of the wrong length it is one that does not open.
         if data.len() != WELCOME_LEN {
-            return Err(Clause::MalformedWelcome.into());
+            return Err(Clause::Cryptographic.into());
         }
         let mut rest = data;
         let nonce = take::<16>(&mut rest).ok_or(Clause::MalformedWelcome)?;
