@@ -34,6 +34,8 @@ void messages(void);
 void traffic(void);
 /* fork.c */
 void forks(void);
+/* endings.c */
+void endings(void);
 /* drafts.c */
 void drafts(void);
 

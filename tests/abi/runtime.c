@@ -5,7 +5,7 @@
  *   runtime [lenient]      lenient: without the checks that only this library promises (libzmq itself reads freed
  *                          memory there), so that the checks can be tried on another libzmq
  *
- * Here: what needs no socket. handles.c, messages.c, traffic.c, fork.c and drafts.c have the rest.
+ * Here: what needs no socket. handles.c, messages.c, traffic.c, fork.c, endings.c and drafts.c have the rest.
  */
 #include "check.h"
 
@@ -154,6 +154,7 @@ int main(int argc, char **argv)
     if (strict)
         forks();
     drafts();
+    endings();
     printf("%d checks passed, %d failed\n", passed, failed);
     return failed != 0;
 }

@@ -62,6 +62,73 @@ fn groups_travel_in_datagrams() {
     });
 }
 
+/// The length of a group is an octet without a sign, and the datagram has to be as long as it says.
+#[test]
+fn groups_may_have_255_octets() {
+    with_watchdog(LIMIT, "long groups", || {
+        let context = Context::new();
+        let mut dish = context.socket(SocketType::Dish).unwrap();
+        let mut radio = context.socket(SocketType::Radio).unwrap();
+        dish.bind("udp://127.0.0.1:*").unwrap();
+        let endpoint = last_endpoint(&mut dish);
+        radio.connect(&endpoint).unwrap();
+        let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = endpoint.strip_prefix("udp://").unwrap();
+        for len in [0, 1, 127, 128, 129, 200, 254, 255_u8] {
+            let group = vec![b'g'; len.into()];
+            dish.join(&group).unwrap();
+            let longer = [&[len], &group[..], b"whole"].concat();
+            // Too short for its group by one octet; and with no body.
+            stranger.send_to(&longer[..usize::from(len)], address).unwrap();
+            stranger.send_to(&longer[..=usize::from(len)], address).unwrap();
+            stranger.send_to(&longer, address).unwrap();
+            assert_eq!(recv(&mut dish), (group.clone(), Vec::new()));
+            assert_eq!(recv(&mut dish), (group.clone(), b"whole".to_vec()));
+            send(&mut radio, &group, b"from a radio");
+            assert_eq!(recv(&mut dish), (group, b"from a radio".to_vec()));
+        }
+    });
+}
+
+/// The group takes its part of a datagram's 65,507 octets; what goes beyond is dropped, and what comes behind is not.
+#[test]
+fn what_is_too_long_for_a_datagram_is_dropped() {
+    with_watchdog(LIMIT, "long datagrams", || {
+        let context = Context::new();
+        let mut dish = context.socket(SocketType::Dish).unwrap();
+        let mut radio = context.socket(SocketType::Radio).unwrap();
+        dish.bind("udp://127.0.0.1:*").unwrap();
+        radio.connect(&last_endpoint(&mut dish)).unwrap();
+        for len in [0, 255] {
+            let group = vec![b'g'; len];
+            dish.join(&group).unwrap();
+            let most = 65_507 - 1 - len;
+            for size in [8192, 8193, 32_768, most + 1, 100_000, 1 << 20, most] {
+                send(&mut radio, &group, &vec![7; size]);
+                if size <= most {
+                    assert_eq!(recv(&mut dish), (group.clone(), vec![7; size]));
+                }
+            }
+        }
+        let [mut a, mut b] = [(); 2].map(|()| {
+            let mut socket = context.socket(SocketType::Dgram).unwrap();
+            socket.bind("udp://127.0.0.1:*").unwrap();
+            socket
+        });
+        let at_b = last_endpoint(&mut b).replace("udp://", "");
+        let mut message = Message::new();
+        for size in [8192, 8193, 65_508, 1 << 20, 65_507] {
+            a.send(at_b.as_bytes(), Flags::MORE).unwrap();
+            a.send(&vec![8; size], Flags::NONE).unwrap();
+            if size <= 65_507 {
+                b.recv_message(&mut message, Flags::NONE).unwrap();
+                b.recv_message(&mut message, Flags::NONE).unwrap();
+                assert_eq!(message.as_slice(), vec![8; size]);
+            }
+        }
+    });
+}
+
 #[test]
 fn names_are_resolved_and_messages_wait_for_that() {
     with_watchdog(LIMIT, "host name", || {

@@ -1,0 +1,230 @@
+/*
+ * What ends at both ends at once: a body is freed exactly once whichever end had it, statistics of pipes can be asked for
+ * while they go, and one peer of many can be let go by its routing id.
+ */
+#define _POSIX_C_SOURCE 200809L
+#define ZMQ_BUILD_DRAFT_API
+#include <pthread.h>
+
+#include "check.h"
+
+/* A body of SMALL bytes is packed into the queue, one of LARGE bytes lies beside it. */
+enum { ROUNDS = 10, BODIES = 20, SMALL = 100, LARGE = 40000, VISITS = 100 };
+
+static char body[LARGE];
+
+static void count(void *data, void *counter)
+{
+    (void) data;
+    zmq_atomic_counter_inc(counter);
+}
+
+/* Sends what can be sent at once. Every body has its counter, sent or not. */
+static void send_bodies(void *socket, void **counters)
+{
+    zmq_msg_t message;
+    int i;
+    for (i = 0; i < BODIES; i++) {
+        size_t len = i % 2 ? SMALL : LARGE;
+        CHECK(zmq_msg_init_data(&message, body, len, count, counters[i]) == 0);
+        if (zmq_msg_send(&message, socket, ZMQ_DONTWAIT) < 0)
+            CHECK(errno == EAGAIN && zmq_msg_close(&message) == 0);
+    }
+}
+
+struct end {
+    void *socket;
+    const char *endpoint;
+    int way; /* 0: closes; 1: takes back its endpoint and closes */
+    int bound;
+    pthread_barrier_t *together;
+};
+
+static void *end_it(void *argument)
+{
+    struct end *end = argument;
+    int ok = 1;
+    pthread_barrier_wait(end->together);
+    if (end->way == 1)
+        /* The other end may be gone, and over inproc its endpoint with it. */
+        ok = (end->bound ? zmq_unbind(end->socket, end->endpoint) : zmq_disconnect(end->socket, end->endpoint)) == 0 ||
+             errno == ENOENT;
+    return zmq_close(end->socket) == 0 && ok ? end : NULL;
+}
+
+static void freed_once(const char *at, int ways)
+{
+    void *counters[2][BODIES], *context = zmq_ctx_new(), *result;
+    char endpoint[256], nothing[1];
+    size_t len = sizeof endpoint;
+    struct end ends[2];
+    pthread_t threads[2];
+    pthread_barrier_t together;
+    int i, j, wrong = 0;
+
+    CHECK(pthread_barrier_init(&together, NULL, 2) == 0);
+    for (i = 0; i < 2; i++) {
+        ends[i].socket = zmq_socket(context, ZMQ_DEALER);
+        ends[i].endpoint = endpoint;
+        ends[i].way = ways >> i & 1;
+        ends[i].bound = i == 0;
+        ends[i].together = &together;
+        set_int_option(ends[i].socket, ZMQ_LINGER, 0);
+        for (j = 0; j < BODIES; j++)
+            counters[i][j] = zmq_atomic_counter_new();
+    }
+    CHECK(zmq_bind(ends[0].socket, at) == 0);
+    CHECK(zmq_getsockopt(ends[0].socket, ZMQ_LAST_ENDPOINT, endpoint, &len) == 0);
+    CHECK(zmq_connect(ends[1].socket, endpoint) == 0);
+    /* With one message received there are two ends. */
+    CHECK(zmq_send(ends[1].socket, "", 0, 0) == 0);
+    CHECK(zmq_recv(ends[0].socket, nothing, sizeof nothing, 0) == 0);
+    send_bodies(ends[0].socket, counters[0]);
+    send_bodies(ends[1].socket, counters[1]);
+    for (i = 0; i < 2; i++)
+        CHECK(pthread_create(&threads[i], NULL, end_it, &ends[i]) == 0);
+    for (i = 0; i < 2; i++)
+        CHECK(pthread_join(threads[i], &result) == 0 && result == &ends[i]);
+    CHECK(zmq_ctx_term(context) == 0);
+    for (i = 0; i < 2; i++)
+        for (j = 0; j < BODIES; j++) {
+            wrong += zmq_atomic_counter_value(counters[i][j]) != 1;
+            zmq_atomic_counter_destroy(&counters[i][j]);
+        }
+    CHECK(wrong == 0);
+    CHECK(pthread_barrier_destroy(&together) == 0);
+}
+
+struct guests {
+    void *context;
+    const char *endpoint;
+};
+
+/* Peers that come, say something, are answered and go. */
+static void *come_and_go(void *argument)
+{
+    struct guests *guests = argument;
+    void *dealer;
+    char answer[8];
+    int i;
+    for (i = 0; i < VISITS; i++) {
+        dealer = zmq_socket(guests->context, ZMQ_DEALER);
+        if (!dealer || zmq_connect(dealer, guests->endpoint) != 0 || zmq_send(dealer, "hello", 5, 0) != 5 ||
+            zmq_recv(dealer, answer, sizeof answer, 0) != 3 || zmq_close(dealer) != 0)
+            return NULL;
+    }
+    return guests;
+}
+
+/* Asks about the pipes of a socket while some of them end. */
+static void statistics_meanwhile(const char *at)
+{
+    void *context = zmq_ctx_new(), *router = zmq_socket(context, ZMQ_ROUTER), *events = zmq_socket(context, ZMQ_PULL);
+    char endpoint[256], name[64], data[64];
+    size_t len = sizeof endpoint;
+    struct guests guests;
+    pthread_t threads[2];
+    void *result;
+    int i, told = 0;
+
+    CHECK(zmq_socket_monitor_versioned(router, "inproc://pipes", ZMQ_EVENT_PIPES_STATS, 2, ZMQ_PUSH) == 0);
+    CHECK(zmq_connect(events, "inproc://pipes") == 0);
+    CHECK(zmq_bind(router, at) == 0);
+    CHECK(zmq_getsockopt(router, ZMQ_LAST_ENDPOINT, endpoint, &len) == 0);
+    guests.context = context;
+    guests.endpoint = endpoint;
+    for (i = 0; i < 2; i++)
+        CHECK(pthread_create(&threads[i], NULL, come_and_go, &guests) == 0);
+    for (i = 0; i < 2 * VISITS; i++) {
+        int n = zmq_recv(router, name, sizeof name, 0);
+        CHECK(n > 0 && zmq_recv(router, data, sizeof data, 0) == 5);
+        CHECK(zmq_send(router, name, n, ZMQ_SNDMORE) == n && zmq_send(router, "bye", 3, 0) == 3);
+        CHECK(zmq_socket_monitor_pipes_stats(router) == 0 || errno == EAGAIN);
+        while (zmq_recv(events, data, sizeof data, ZMQ_DONTWAIT) >= 0)
+            told++;
+    }
+    for (i = 0; i < 2; i++)
+        CHECK(pthread_join(threads[i], &result) == 0 && result == &guests);
+    CHECK(told > 0);
+    CHECK(zmq_close(router) == 0 && zmq_close(events) == 0 && zmq_ctx_term(context) == 0);
+}
+
+static uint32_t receive_from(void *socket)
+{
+    zmq_msg_t message;
+    uint32_t id;
+    zmq_msg_init(&message);
+    CHECK(zmq_msg_recv(&message, socket, 0) == 5);
+    id = zmq_msg_routing_id(&message);
+    zmq_msg_close(&message);
+    return id;
+}
+
+static int send_to(void *socket, uint32_t id)
+{
+    zmq_msg_t message;
+    int sent;
+    CHECK(zmq_msg_init_buffer(&message, "hello", 5) == 0 && zmq_msg_set_routing_id(&message, id) == 0);
+    sent = zmq_msg_send(&message, socket, 0);
+    if (sent < 0) {
+        int number = errno;
+        zmq_msg_close(&message);
+        errno = number;
+    }
+    return sent;
+}
+
+/* A SERVER's or PEER's one peer is let go, the other stays, and whoever asked for the connection makes a new one. */
+static void one_peer_is_let_go(int type, int peer_type, const char *at)
+{
+    void *context = zmq_ctx_new(), *bound = zmq_socket(context, type), *peers[2];
+    char endpoint[256];
+    size_t len = sizeof endpoint;
+    uint32_t ids[2], asked[2], again;
+    int i;
+
+    CHECK(zmq_bind(bound, at) == 0);
+    CHECK(zmq_getsockopt(bound, ZMQ_LAST_ENDPOINT, endpoint, &len) == 0);
+    for (i = 0; i < 2; i++) {
+        peers[i] = zmq_socket(context, peer_type);
+        asked[i] = peer_type == ZMQ_PEER ? zmq_connect_peer(peers[i], endpoint) : 0;
+        if (peer_type == ZMQ_PEER)
+            CHECK(asked[i] != 0 && send_to(peers[i], asked[i]) == 5);
+        else
+            CHECK(zmq_connect(peers[i], endpoint) == 0 && zmq_send(peers[i], "hello", 5, 0) == 5);
+        ids[i] = receive_from(bound);
+    }
+    CHECK(ids[0] != ids[1]);
+    CHECK(zmq_disconnect_peer(bound, ids[0]) == 0);
+    CHECK_ERRNO(send_to(bound, ids[0]), -1, EHOSTUNREACH);
+    CHECK_ERRNO(zmq_disconnect_peer(bound, ids[0]), -1, EHOSTUNREACH);
+    CHECK(send_to(bound, ids[1]) == 5 && receive_from(peers[1]) == asked[1]);
+    if (peer_type == ZMQ_CLIENT && strncmp(at, "inproc", 6) != 0) {
+        /* Until the connection is a new one, what is sent is lost with the old one. */
+        do
+            CHECK(zmq_send(peers[0], "hello", 5, 0) == 5);
+        while (zmq_recv(bound, endpoint, sizeof endpoint, ZMQ_DONTWAIT) < 0);
+        CHECK(zmq_send(peers[0], "hello", 5, 0) == 5);
+        again = receive_from(bound);
+        CHECK(again != ids[0] && again != ids[1] && send_to(bound, again) == 5);
+    }
+    for (i = 0; i < 2; i++) {
+        /* What nobody will take is not waited for. */
+        set_int_option(peers[i], ZMQ_LINGER, 0);
+        CHECK(zmq_close(peers[i]) == 0);
+    }
+    CHECK(zmq_close(bound) == 0 && zmq_ctx_term(context) == 0);
+}
+
+void endings(void)
+{
+    static const char *const transports[] = {"inproc://endings", "ipc://*", "tcp://127.0.0.1:*"};
+    int i, round;
+    for (i = 0; i < 3; i++) {
+        for (round = 0; round < ROUNDS; round++)
+            freed_once(transports[i], round % 4);
+        statistics_meanwhile(transports[i]);
+        one_peer_is_let_go(ZMQ_SERVER, ZMQ_CLIENT, transports[i]);
+        one_peer_is_let_go(ZMQ_PEER, ZMQ_PEER, transports[i]);
+    }
+}
