@@ -377,7 +377,7 @@ impl Context {
                 }
                 None => {
                     let pause = Duration::from_millis(10);
-                    std::thread::sleep(left.map_or(pause, |left| left.min(pause)));
+                    thread::sleep(left.map_or(pause, |left| left.min(pause)));
                 }
             }
         }

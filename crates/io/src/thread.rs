@@ -2,9 +2,10 @@
 //! themselves up with these as their first act.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use crate::clock::ticks;
-use crate::sys::check;
+use crate::sys::{self, check};
 
 #[cfg_attr(any(target_os = "linux", target_os = "android"), path = "thread/linux.rs")]
 #[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "thread/unix.rs")]
@@ -21,6 +22,16 @@ pub fn yield_now_timed() -> u64 {
     let before = ticks();
     std::thread::yield_now();
     ticks().saturating_sub(before)
+}
+
+/// Sleeps for `span`, whatever signals come. The standard library's panics in a sandbox that refuses clock_nanosleep.
+pub fn sleep(span: Duration) {
+    let start = Instant::now();
+    while let Some(left) = span.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
+        if sys::poll(&mut [], Some(left), None).is_err() {
+            std::thread::yield_now();
+        }
+    }
 }
 
 /// Names the calling thread, with as much of `name` as the system has room for.

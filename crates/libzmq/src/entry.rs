@@ -206,7 +206,11 @@ fn wait_for_turn(slot: &SocketSlot) -> Result<(), Error> {
             return Err(Error::NotSocket);
         }
         tries = tries.saturating_add(1);
-        if tries < 1000 { std::thread::yield_now() } else { std::thread::sleep(Duration::from_millis(1)) }
+        if tries < 1000 {
+            std::thread::yield_now()
+        } else {
+            tautline_io::thread::sleep(Duration::from_millis(1))
+        }
     }
     // Who was inside may have left by closing.
     if slot.in_use() { Ok(()) } else { Err(Error::NotSocket) }

@@ -36,7 +36,7 @@ fn elapsed_us(start: &Instant) -> c_ulong {
 #[unsafe(no_mangle)]
 pub extern "C" fn zmq_sleep(seconds: c_int) {
     if let Ok(seconds @ 1..) = u64::try_from(seconds) {
-        std::thread::sleep(Duration::from_secs(seconds));
+        tautline_io::thread::sleep(Duration::from_secs(seconds));
     }
 }
 

@@ -452,7 +452,7 @@ impl Turn {
             };
             if self.driver.reactor.wait(&mut events, timeout).is_err() {
                 // Only a broken reactor gets here; do not burn the core.
-                std::thread::sleep(Duration::from_millis(10));
+                tautline_io::thread::sleep(Duration::from_millis(10));
             }
             let driver = self.driver.clone();
             let residual = &driver.residual;

@@ -52,7 +52,7 @@ fn revoked() {
         return;
     }
     MODE.store(SYMMETRIC, SeqCst);
-    std::thread::sleep(Duration::from_millis(1));
+    crate::thread::sleep(Duration::from_millis(1));
 }
 
 const EXPEDITED: libc::c_long = 1 << 3;

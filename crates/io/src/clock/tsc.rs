@@ -26,7 +26,7 @@ pub(super) fn measure() -> Rate {
         return Rate::UNITY;
     }
     let (first_tick, first_nano) = simultaneous();
-    std::thread::sleep(Duration::from_millis(2));
+    crate::thread::sleep(Duration::from_millis(2));
     let (last_tick, last_nano) = simultaneous();
     let ticks = u128::from(last_tick.saturating_sub(first_tick));
     let nanos = u128::from(last_nano.saturating_sub(first_nano));
