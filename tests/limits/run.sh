@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Messages move, or a call gets its errno, under resource limits and in sandboxes: expected.tsv has the cases, limits.c moves the messages.
+#
+#   tests/limits/run.sh [LIBDIR] [WORD]   the libzmq.so in LIBDIR, default target/release; only cases with WORD in them
+#   tests/limits/run.sh baseline [WORD]   what libzmq 4.3.5 does: nothing is counted as failed
+#
+# Ends with `limits: N passed, N failed, N skipped`; exit code 0 if nothing failed.
+set -uo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+libdir=${1:-${CARGO_TARGET_DIR:-$root/target}/release} word=${2:-}
+work=$root/target/limits
+passed=0 failed=0 skipped=0 baseline=
+if [[ $libdir == baseline ]]; then
+    "$root/scripts/libzmq-baseline.sh" >&2 || exit
+    libdir=$root/target/baseline/libzmq/lib baseline=yes
+    [[ ! -e $root/target/baseline/libzmq-ws/lib ]] || libdir=$root/target/baseline/libzmq-ws/lib
+fi
+if [[ $(uname) != Linux ]]; then
+    echo "limits: 0 passed, 0 failed, 1 skipped"
+    exit
+fi
+"$root/scripts/need.sh" gcc:gcc
+mkdir -p "$work"
+ln -sfn "$(realpath "$libdir/libzmq.so")" "$work/libzmq.so.5"
+gcc -std=gnu11 -O1 -g -Wall -Wextra -Wshadow -Werror -pedantic -I "$root/include" "$here/limits.c" "$here/rules.c" \
+    "$work/libzmq.so.5" -pthread -o "$work/limits" || exit
+
+# outcome TRANSPORT RULE...: the first line of what the program says; `said` is the second one.
+outcome() {
+    local out
+    out=$(LD_LIBRARY_PATH=$work timeout -k 5 300 "$work/limits" "$@" ${baseline:+watchdog=5} 2>"$work/log") || out="exit $?"
+    said=${out#*$'\n'}
+    result=${out%%$'\n'*}
+}
+
+# check WANTED TRANSPORT RULE...: WANTED is a regular expression.
+check() {
+    local wanted=$1
+    shift
+    [[ -z $word || "$*" == *"$word"* ]] || return 0
+    outcome "$@"
+    if [[ $result == skipped* ]]; then
+        skipped=$((skipped + 1))
+        echo "skipped $*: ${result#skipped: }"
+    elif [[ $result =~ ^($wanted)$ ]]; then
+        passed=$((passed + 1))
+    elif [[ -n $baseline ]]; then
+        echo "$*: $result, here $wanted"
+    else
+        failed=$((failed + 1))
+        echo "FAILED $*: $result, wanted $wanted"
+        head -n 5 "$work/log"
+    fi
+}
+
+while IFS=$'\t' read -r transports rules wanted _; do
+    [[ $transports != \#* ]] || continue
+    rules=${rules#-}
+    for transport in ${transports//,/ }; do
+        # shellcheck disable=SC2086 # the rules are words
+        check "$wanted" "$transport" $rules
+    done
+done <"$here/expected.tsv"
+
+# With room for so many descriptors more: all moves, or a call says so, or nobody can be accepted. It all moves when there is room again.
+for room in {0..14}; do
+    for end in tcp "ipc on=near" "ipc on=far" "ipc on=both" "curve on=far" inproc; do
+        # shellcheck disable=SC2086
+        check "moves|((far )?zmq_(socket|bind|connect) EMFILE|zmq_recv EAGAIN), then moves" $end "limit=NOFILE:+$room" patience=500 retry
+    done
+done
+
+# One call fails, the first, second, ... one: what is lost by that is made anew, and no descriptor or thread is left over.
+once() {
+    local wanted=$1 call=$2 end=$3 most=${4:-8} number
+    for ((number = 1; number <= most; number++)); do
+        # shellcheck disable=SC2086
+        check "$wanted" $end "refuse=$call:$number" patience=10000
+        [[ $(sed 's/.*calls \([0-9]*\).*/\1/' <<<"$said") -ge $number ]] || return 0
+    done
+}
+for end in "tcp on=near" "tcp on=far" "ipc on=near" "ipc on=far"; do
+    for call in accept4:EMFILE accept4:EPERM connect:EPERM socketpair:EMFILE memfd_create:ENFILE ftruncate:EPERM fallocate:ENOSPC fcntl:EPERM \
+        fstatfs:EPERM getpeername:ENOBUFS getsockopt:ENOBUFS ioctl:EPERM madvise:ENOMEM membarrier:EPERM openat:EMFILE shutdown:EPERM; do
+        once moves "$call" "$end"
+    done
+    # Later ones are those of a connection that is open: it ends, with what was on its way.
+    once "moves|(far )?zmq_socket ENOSPC" epoll_ctl:ENOSPC "$end" 6
+    for call in epoll_create1:EMFILE eventfd2:EMFILE timerfd_create:EMFILE socket:ENOBUFS setsockopt:ENOBUFS getsockname:ENOBUFS \
+        mmap:ENOMEM; do
+        once "moves|(far )?zmq_(socket|bind|connect) (EMFILE|ENOSPC|ENOBUFS|EMTHREAD)" "$call" "$end"
+    done
+done
+# The read set of a socket that waits on ZMQ_FD is registered when the system has a watch again.
+once "moves|zmq_socket ENOSPC" epoll_ctl:ENOSPC "tcp fd" 6
+
+[[ -z $baseline ]] || exit 0
+echo "limits: $passed passed, $failed failed, $skipped skipped"
+[[ $failed -eq 0 ]]
