@@ -256,6 +256,8 @@ static void sources(void *context)
     CHECK(arrives(context, pull, endpoint, 0));
     snprintf(endpoint, sizeof endpoint, "tcp://127.3:0;two.test:%s", strrchr(last_endpoint(pull), ':') + 1);
     CHECK(arrives(context, pull, endpoint, 0));
+    snprintf(endpoint, sizeof endpoint, "tcp://two.test%%lo:%s", strrchr(last_endpoint(pull), ':') + 1);
+    CHECK(arrives(context, pull, endpoint, 0));
     /* A source is no name: it is tried for ever, in vain. */
     events = monitor(context, push, ZMQ_EVENT_CONNECTED | ZMQ_EVENT_CONNECT_RETRIED);
     snprintf(endpoint, sizeof endpoint, "tcp://alias.test:0;%s", last_endpoint(pull) + strlen("tcp://"));

@@ -28,12 +28,6 @@ pub(super) enum What {
     Datagram(PipeId, Arc<DatagramPort>),
 }
 
-impl What {
-    fn is_listener(&self) -> bool {
-        matches!(self, What::Bound(_))
-    }
-}
-
 impl Socket {
     /// Accepts peers at `endpoint`, zmq_bind(3). The name of a host is looked up first, and the call waits for that.
     ///
@@ -192,11 +186,15 @@ impl Socket {
     /// is to be asked before [`Socket::end_named`].
     pub(crate) fn end_or_ask(&mut self, endpoint: &str) -> Result<Option<Question>, Error> {
         let outcome = self.end_named(endpoint, None).map(|()| None);
-        if outcome != Err(Error::NoEntry) || !self.endpoints.iter().any(|entry| entry.what.is_listener()) {
+        if outcome != Err(Error::NoEntry) || !self.has_listener() {
             return outcome;
         }
         let question = transport::question(&transport::parse(endpoint)?, &self.pipes.options);
         question.filter(Question::has_port).map(Some).ok_or(Error::NoEntry)
+    }
+
+    fn has_listener(&self) -> bool {
+        self.endpoints.iter().any(|entry| matches!(entry.what, What::Bound(_)))
     }
 
     /// Ends everything that goes by this name; `at` is the address of the host that it names, if the resolver was asked.
@@ -204,7 +202,8 @@ impl Socket {
         self.check_alive()?;
         let parsed = transport::parse(endpoint)?;
         self.forget_stopped();
-        let local = transport::local_name(&parsed, at, &self.pipes.options);
+        let local =
+            self.has_listener().then(|| transport::local_name(&parsed, at, &self.pipes.options)).flatten();
         let is_named = |entry: &Entry| match &entry.what {
             // `tcp://*:*` is the name of nothing: the endpoint that it has become is.
             What::Bound(acceptor) => {
