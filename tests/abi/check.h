@@ -38,5 +38,7 @@ void forks(void);
 void endings(void);
 /* drafts.c */
 void drafts(void);
+/* routing_ids.c */
+void routing_ids(void);
 
 #endif

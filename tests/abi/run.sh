@@ -86,7 +86,7 @@ fi
 
 # The header and the library together.
 programs=("$here/runtime.c" "$here/handles.c" "$here/messages.c" "$here/traffic.c" "$here/fork.c" "$here/drafts.c"
-    "$here/endings.c")
+    "$here/endings.c" "$here/routing_ids.c")
 addresses=("$here/addresses.c" "$here/names.c" "$here/files.c" "$here/zones.c")
 if [ -e "$libdir/libzmq.so" ]; then
     soname=$(readelf -d "$libdir/libzmq.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')

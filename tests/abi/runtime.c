@@ -5,7 +5,7 @@
  *   runtime [lenient]      lenient: without the checks that only this library promises (libzmq itself reads freed
  *                          memory there), so that the checks can be tried on another libzmq
  *
- * Here: what needs no socket. handles.c, messages.c, traffic.c, fork.c, endings.c and drafts.c have the rest.
+ * Here: what needs no socket. handles.c, messages.c, traffic.c, fork.c, endings.c, routing_ids.c and drafts.c have the rest.
  */
 #include "check.h"
 
@@ -155,6 +155,8 @@ int main(int argc, char **argv)
         forks();
     drafts();
     endings();
+    if (strict)
+        routing_ids();
     printf("%d checks passed, %d failed\n", passed, failed);
     return failed != 0;
 }

@@ -466,6 +466,13 @@ impl Pipe {
         }
     }
 
+    /// At most so many messages of a connection wait for the owner from now on, 0 for any number.
+    pub(crate) fn set_receive_limit(&mut self, limit: u32) {
+        if let Link::Wire(connection) = &self.link {
+            connection.set_receive_limit(limit);
+        }
+    }
+
     /// Before the owner sleeps until it can send: what to poll for room (inproc peers wake the owner instead).
     pub(crate) fn wait_for_room(&mut self) -> Option<Arc<Stream>> {
         match &self.link {

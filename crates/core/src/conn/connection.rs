@@ -198,7 +198,8 @@ impl Connection {
         *lock(&self.control) = None;
         self.has_control.store(false, Release);
         self.paused.store(false, Relaxed);
-        self.ended.store(false, Relaxed);
+        // Release pairs with the Acquire in `is_over`, which then sees that nothing is linked.
+        self.ended.store(false, Release);
         self.granted_ttl_ds.store(0, Relaxed);
     }
 
@@ -549,6 +550,7 @@ impl Connection {
                 None => self.announce(),
             },
             Took::Lost(why) => {
+                self.ended.store(true, Relaxed);
                 // What came whole before the end, maybe with the same read, is there to be received.
                 self.announce();
                 self.io.clone().lost(self.clone(), session, why);

@@ -9,6 +9,7 @@ use crate::sync::atomic::AtomicI32;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, RawFd};
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
@@ -210,6 +211,10 @@ pub(crate) trait IoSide: Send + Sync {
     fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) -> bool;
     /// Reading was paused at the receive high-water mark and may go on. Called by the owner.
     fn resume(&self, connection: &Arc<Connection>);
+    /// Reads once what the peer has sent by now, also if it was not announced yet; beyond the
+    /// high-water mark, if the peer sends nothing more. Called by the owner. Returns whether
+    /// anything came; `Break`: the session is over.
+    fn read_now(&self, connection: &Arc<Connection>) -> ControlFlow<(), bool>;
     /// The session's stream takes nothing more. What the peer sent before it went is read all the same.
     fn unwritable(self: Arc<Self>, connection: Arc<Connection>, session: u32, errno: i32);
     /// The session's stream has failed or ended.

@@ -6,6 +6,7 @@
 //! A descriptor that stands in a set costs each message that comes and each one that is taken a call of the set, a tenth of a round trip. A
 //! connection without others, of an owner who reads it again and again, therefore stands *apart* until somebody else is to listen.
 
+use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
@@ -271,10 +272,7 @@ impl ReadSet {
         if let Some(index) = members.find(connection)
             && let Some(member) = members.slots[index].as_mut()
         {
-            member.muted = false;
-            if std::mem::take(&mut member.silent) {
-                self.rearm(member, index);
-            }
+            self.unmute(member, index);
             // What lies unpublished in user space raises no event of the kernel.
             self.read_member(&mut members, index, By::Any);
             return;
@@ -282,6 +280,30 @@ impl ReadSet {
         drop(members);
         // Not added yet: the session has only just begun.
         let _ = connection.read(By::Any);
+    }
+
+    /// Owner: reads one connection once, whatever the state of the baton: the lock on the members
+    /// keeps others from reading it meanwhile. At the high-water mark it reads on if the peer sends
+    /// nothing more. What comes is announced in the inbox. Returns whether anything came; `Break`:
+    /// the session is over.
+    pub(crate) fn read_one(&self, connection: &Arc<Connection>) -> ControlFlow<(), bool> {
+        let resumed = connection.unpause();
+        let mut members = lock(&self.members);
+        let Some(index) = members.find(connection) else {
+            // Either the I/O thread has seen its end, or the session has only just begun.
+            return if connection.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(false) };
+        };
+        if let (true, Some(member)) = (resumed, members.slots[index].as_mut()) {
+            self.unmute(member, index);
+            if member.stream.has_ended() {
+                connection.take_rest();
+            }
+        }
+        let partly = std::mem::take(&mut members.partly);
+        let news = self.read_member(&mut members, index, By::Any);
+        let came = news | members.partly;
+        members.partly |= partly;
+        if members.find(connection).is_none() { ControlFlow::Break(()) } else { ControlFlow::Continue(came) }
     }
 
     /// I/O thread: the peer of `connection` sends nothing more. If reading has paused it goes on to the end.
@@ -389,15 +411,15 @@ impl ReadSet {
         let apart = members.apart;
         let Some(member) = members.slots[index].as_mut() else { return false };
         match member.connection.read(by) {
-            std::ops::ControlFlow::Break(()) => {
+            ControlFlow::Break(()) => {
                 self.drop_member(members, index);
                 true
             }
-            std::ops::ControlFlow::Continue(Took::Full { published }) => {
+            ControlFlow::Continue(Took::Full { published }) => {
                 member.muted = true;
                 published
             }
-            std::ops::ControlFlow::Continue(took) => {
+            ControlFlow::Continue(took) => {
                 if !apart && member.stream.reads_from_memory() {
                     self.listen_on(member, index, took);
                 }
@@ -416,6 +438,14 @@ impl ReadSet {
         };
         if listens == member.eager {
             member.eager = !listens;
+            self.rearm(member, index);
+        }
+    }
+
+    /// It may be read again.
+    fn unmute(&self, member: &mut Member, index: usize) {
+        member.muted = false;
+        if std::mem::take(&mut member.silent) {
             self.rearm(member, index);
         }
     }

@@ -8,6 +8,7 @@ use crate::queue::FrameWriter;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::atomic::{AtomicBool, AtomicU32};
+use std::ops::ControlFlow;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
 use tautline_proto::SocketType;
@@ -47,6 +48,9 @@ impl IoSide for Asked {
         !self.refuses.load(Relaxed)
     }
     fn resume(&self, _: &Arc<Connection>) {}
+    fn read_now(&self, _: &Arc<Connection>) -> ControlFlow<(), bool> {
+        ControlFlow::Continue(false)
+    }
     fn unwritable(self: Arc<Self>, _: Arc<Connection>, _: u32, _: i32) {
         self.unwritable.fetch_add(1, Relaxed);
     }

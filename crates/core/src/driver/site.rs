@@ -1,6 +1,7 @@
 //! What the I/O thread knows of a socket: enough to serve its connections, also after the socket itself was closed and lingers.
 
 use std::io::ErrorKind;
+use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -84,6 +85,10 @@ impl IoSide for Site {
         if let Some(set) = self.set.get() {
             set.resume(connection);
         }
+    }
+
+    fn read_now(&self, connection: &Arc<Connection>) -> ControlFlow<(), bool> {
+        self.set.get().map_or(ControlFlow::Continue(false), |set| set.read_one(connection))
     }
 
     fn lost(self: Arc<Self>, connection: Arc<Connection>, session: u32, why: Loss) {

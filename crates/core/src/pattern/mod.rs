@@ -14,6 +14,7 @@ mod dish;
 mod fan_out;
 mod groups;
 mod hash;
+mod ignored;
 mod notices;
 mod pair;
 mod pipeline;

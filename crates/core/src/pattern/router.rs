@@ -1,11 +1,15 @@
 //! ROUTER (RFC 28): every peer has a routing id; the first part of a message names the peer it goes to, or has come from.
 //!
-//! A peer is addressable from `ready` on: by the id that it brought, by the one set with ZMQ_CONNECT_ROUTING_ID, or by a made one. A
-//! second peer with an id in use is ignored (what it sends is dropped) until the first one goes, or takes over with
-//! ZMQ_ROUTER_HANDOVER. With ZMQ_ROUTER_RAW the peers are plain byte streams and an empty message closes one.
+//! A peer is addressable from `ready` on: by the id that it brought, by the one set with
+//! ZMQ_CONNECT_ROUTING_ID, or by a made one. A second peer with an id in use is ignored (what it
+//! sends is dropped) until the first one goes. With ZMQ_ROUTER_HANDOVER the second takes over, and
+//! the first is ignored. A peer that has gone has no id, though its messages may still have to be
+//! received. What a peer had sent before it lost its id is received before anything from the next.
+//! With ZMQ_ROUTER_RAW the peers are plain byte streams and an empty message closes one.
 
 use super::Pattern;
 use super::dealer::probe;
+use super::ignored::Ignored;
 use super::rotation::{FairQueue, discard};
 use super::routing::{Notices, RoutingIds};
 use crate::error::Error;
@@ -19,14 +23,18 @@ const NOTIFY_CONNECT: i32 = 1;
 /// ZMQ_ROUTER_NOTIFY: tell of peers that have gone.
 const NOTIFY_DISCONNECT: i32 = 2;
 
+/// A peer that may lose its routing id is read this often, 64 KiB at a time. That is 8 MiB, more
+/// than Linux keeps for one stream by default; a peer that sends faster than it is read must not
+/// hold up the socket.
+const READS: usize = 128;
+
 /// The behaviour of a ROUTER socket.
 #[derive(Debug, Default)]
 pub(crate) struct Router {
     incoming: FairQueue,
     ids: RoutingIds,
     notices: Notices,
-    /// Pipes whose routing id another one has; the id they want is in `Pipe::routing_id`.
-    ignored: Vec<PipeId>,
+    ignored: Ignored,
     /// The peer without room that a message was refused for (ZMQ_ROUTER_MANDATORY).
     refused: Option<PipeId>,
 }
@@ -35,16 +43,15 @@ impl Router {
     /// Makes a pipe addressable by `routing_id`, if nobody else has it or loses it.
     fn identify(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: Vec<u8>) {
         if let Some(holder) = self.ids.holder(&routing_id) {
-            if !pipes.options.router_handover {
-                if let Some(pipe) = pipes.get(id) {
-                    pipe.routing_id = routing_id;
-                }
-                self.ignored.push(id);
-                discard(pipes, id);
+            // What it sent before this one came counts, and so does its end: they may not have been
+            // read yet.
+            let _ = (0..READS).find(|_| !pipes.read_now(holder));
+            let gone = pipes.get(holder).is_none_or(|pipe| pipe.has_ended());
+            if !gone && !pipes.options.router_handover {
+                self.ignore(pipes, id, routing_id);
                 return;
             }
-            self.forget(pipes, holder);
-            pipes.close(holder);
+            self.replace(pipes, holder);
         }
         let notify = pipes.options.router_notify;
         self.ids.insert(pipes, id, routing_id);
@@ -55,6 +62,67 @@ impl Router {
             self.notices.push(pipe, &routing_id);
         }
         self.incoming.attach(id);
+    }
+
+    /// Drops what this pipe sends until the name that it wants is free.
+    fn ignore(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: Vec<u8>) {
+        let Some(pipe) = pipes.get(id) else { return };
+        pipe.routing_id = routing_id;
+        self.ignored.insert(id, pipe);
+        discard(pipes, id);
+    }
+
+    /// Takes the name of an addressable pipe for another one. What it has sent is received first.
+    fn replace(&mut self, pipes: &mut Pipes, id: PipeId) {
+        let Some(routing_id) = self.forget(pipes, id) else { return };
+        // What lies behind the high-water mark, too.
+        if let Some(pipe) = pipes.get(id) {
+            pipe.set_receive_limit(0);
+        }
+        let _ = (0..READS).find(|_| !(self.keep(pipes, id, &routing_id) || pipes.read_now(id)));
+        let receive_hwm = pipes.options.receive_hwm;
+        let Some(pipe) = pipes.get(id) else { return };
+        pipe.set_receive_limit(receive_hwm);
+        if !pipe.has_ended() {
+            self.ignore(pipes, id, routing_id);
+            return;
+        }
+        pipes.end(id);
+        self.keep(pipes, id, &routing_id);
+        self.notify_gone(pipes, id, &routing_id);
+        pipes.close(id);
+    }
+
+    /// Keeps the messages of a pipe that are there. Whether there are more by then.
+    fn keep(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: &[u8]) -> bool {
+        let Some(pipe) = pipes.get(id) else { return false };
+        // Of a peer that goes on sending, only what is there now.
+        let whole = if pipe.has_ended() { u64::MAX } else { pipe.queued().1 };
+        (0..whole).all(|_| self.notices.take(pipe, routing_id)) && pipe.can_recv()
+    }
+
+    /// ZMQ_ROUTER_NOTIFY: this pipe had `routing_id`.
+    fn notify_gone(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: &[u8]) {
+        if pipes.options.router_notify & NOTIFY_DISCONNECT != 0
+            && let Some(pipe) = pipes.get(id)
+            && pipe.announces()
+            && pipe.has_ended()
+            && pipe.peer().is_some()
+        {
+            self.notices.push(pipe, routing_id);
+        }
+    }
+
+    /// Gives a name to the pipe that is to have it next, if one waits for it.
+    fn pass_on(&mut self, pipes: &mut Pipes, routing_id: &[u8]) {
+        // With ZMQ_ROUTER_HANDOVER the one that came last.
+        let heir = self.ignored.heir(routing_id, pipes.options.router_handover);
+        if let Some(id) = heir
+            && let Some(pipe) = pipes.get(id)
+        {
+            self.ignored.remove(id, pipe);
+            self.identify(pipes, id, routing_id.to_vec());
+        }
     }
 
     /// Ends all that is under way with an addressable pipe; its former routing id.
@@ -103,7 +171,7 @@ impl Router {
 
     /// What the ignored pipes have sent is dropped; those that do not announce it are looked at here.
     fn discard_ignored(&mut self, pipes: &mut Pipes) {
-        for &id in &self.ignored {
+        for &id in self.ignored.unannounced() {
             discard(pipes, id);
         }
     }
@@ -133,7 +201,7 @@ impl Pattern for Router {
                 _ => self.ids.make(),
             };
             self.identify(pipes, id, routing_id);
-        } else if notify != 0 && pipe.announces() && !self.ignored.contains(&id) {
+        } else if notify != 0 && pipe.announces() && !self.ignored.contains(id) {
             let routing_id = pipe.routing_id.clone();
             // The pipe has outlived its connection, the peer keeps its name.
             if reconnected && notify & NOTIFY_DISCONNECT != 0 {
@@ -146,36 +214,31 @@ impl Pattern for Router {
     }
 
     fn readable(&mut self, pipes: &mut Pipes, id: PipeId) {
-        if !self.ignored.is_empty() && self.ignored.contains(&id) {
-            discard(pipes, id);
-        } else {
-            self.incoming.readable(id);
+        if !self.ignored.is_empty() {
+            if self.ignored.contains(id) {
+                discard(pipes, id);
+                return;
+            }
+            if let Some(pipe) = pipes.get(id)
+                && pipe.has_ended()
+            {
+                // Its name is free, though there may be something of it to be received.
+                let routing_id = pipe.routing_id.clone();
+                self.pass_on(pipes, &routing_id);
+            }
         }
+        self.incoming.readable(id);
     }
 
     fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {
-        if let Some(position) = self.ignored.iter().position(|&ignored| ignored == id) {
-            self.ignored.remove(position);
+        if let Some(pipe) = pipes.get(id)
+            && self.ignored.remove(id, pipe)
+        {
             return;
         }
         let Some(routing_id) = self.forget(pipes, id) else { return };
-        let notify = pipes.options.router_notify & NOTIFY_DISCONNECT != 0;
-        if let Some(pipe) = pipes.get(id)
-            && notify
-            && pipe.announces()
-            && pipe.has_ended()
-            && pipe.peer().is_some()
-        {
-            self.notices.push(pipe, &routing_id);
-        }
-        let heir = self
-            .ignored
-            .iter()
-            .position(|&id| pipes.get(id).is_some_and(|pipe| pipe.routing_id == routing_id));
-        if let Some(position) = heir {
-            let heir = self.ignored.remove(position);
-            self.identify(pipes, heir, routing_id);
-        }
+        self.notify_gone(pipes, id, &routing_id);
+        self.pass_on(pipes, &routing_id);
     }
 
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {

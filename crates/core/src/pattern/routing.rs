@@ -1,11 +1,12 @@
 //! Peers by name: what ROUTER and STREAM have in common (RFC 28).
 //!
-//! [`RoutingIds`] finds the pipe of a routing id, in the table only if it is not the expected one (`pipe::names`), and makes ids for
-//! peers that bring none. [`Notices`] holds the notifications that a peer has come or gone, each two parts: the routing id and an empty
-//! one.
+//! [`RoutingIds`] finds the pipe of a routing id, in the table only if it is not the expected one
+//! (`pipe::names`), and makes ids for peers that bring none. [`Notices`] holds what is received
+//! before anything from the peers: notifications that a peer has come or gone, and the messages of
+//! peers that have lost their names.
 
 use super::hash::SeededHash;
-use crate::message::{Message, Metadata};
+use crate::message::Message;
 use crate::pipe::{Found, Pipe, PipeId, Pipes, Received, Target};
 use crate::sync::Arc;
 use std::collections::{HashMap, VecDeque};
@@ -81,37 +82,57 @@ impl RoutingIds {
     }
 }
 
-/// Notifications that peers have come or gone, in order.
+/// What is received before anything from the peers, in order: notifications that a peer has come or
+/// gone (a routing id and an empty part), and messages of peers that have lost their names.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
-    queue: VecDeque<(Vec<u8>, Option<Arc<Metadata>>)>,
-    /// The routing id of the first one was delivered, its empty part was not.
-    in_message: bool,
+    parts: VecDeque<Message>,
 }
 
 impl Notices {
     /// A notification about `pipe`, whose name is `routing_id`.
     pub(crate) fn push(&mut self, pipe: &Pipe, routing_id: &[u8]) {
-        let metadata = pipe.peer().map(|peer| Arc::clone(&peer.metadata));
-        self.queue.push_back((routing_id.to_vec(), metadata));
+        self.introduce(pipe, routing_id);
+        let mut part = Message::new();
+        part.set_metadata(pipe.peer().map(|peer| Arc::clone(&peer.metadata)));
+        self.parts.push_back(part);
+    }
+
+    fn introduce(&mut self, pipe: &Pipe, routing_id: &[u8]) {
+        let mut part = Message::from_slice(routing_id);
+        part.set_more(true);
+        part.set_metadata(pipe.peer().map(|peer| Arc::clone(&peer.metadata)));
+        self.parts.push_back(part);
+    }
+
+    /// Moves the next message of `pipe` here, under the name `routing_id`. False: there is none.
+    pub(crate) fn take(&mut self, pipe: &mut Pipe, routing_id: &[u8]) -> bool {
+        let mut part = Message::new();
+        let Some(mut received) = pipe.recv(&mut Target::Message(&mut part)) else { return false };
+        self.introduce(pipe, routing_id);
+        loop {
+            self.parts.push_back(std::mem::take(&mut part));
+            if !received.more {
+                return true;
+            }
+            let Some(next) = pipe.recv(&mut Target::Message(&mut part)) else {
+                // Pipes show whole messages only, so this is not reached. The receiver must see an
+                // end in any case.
+                self.parts.back_mut().into_iter().for_each(|last| last.set_more(false));
+                return true;
+            };
+            received = next;
+        }
     }
 
     /// Whether there is none.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+        self.parts.is_empty()
     }
 
     /// Delivers the next part.
     pub(crate) fn recv(&mut self, target: &mut Target<'_>) -> Option<Received> {
-        let (routing_id, metadata) = self.queue.front()?;
-        let mut part = if self.in_message { Message::new() } else { Message::from_slice(routing_id) };
-        part.set_more(!self.in_message);
-        part.set_metadata(metadata.clone());
-        if self.in_message {
-            self.queue.pop_front();
-        }
-        self.in_message = !self.in_message;
-        Some(target.put_message(part))
+        self.parts.pop_front().map(|part| target.put_message(part))
     }
 }

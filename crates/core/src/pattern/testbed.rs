@@ -95,7 +95,7 @@ impl Bed {
     /// The peer goes; what it has sent can still be read.
     pub(super) fn vanish(&mut self, id: PipeId) {
         self.peers.remove(&id);
-        self.pipes.get(id).unwrap().end();
+        self.pipes.end(id);
     }
 
     /// The pipe is removed.

@@ -9,6 +9,7 @@ use crate::conn::inproc::InprocEnd;
 use crate::conn::{IoSide, crowd};
 use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
+use std::ops::ControlFlow;
 use tautline_io::net::Stream;
 
 /// A socket with more connections than these keeps no memory ready for those that are idle; nor does one of many sockets.
@@ -229,6 +230,37 @@ impl Pipes {
             past.lost += pipe.queued().0;
         }
         Some(pipe)
+    }
+
+    /// The peer is gone. What was received stays readable, and behind it comes ZMQ_DISCONNECT_MSG,
+    /// unless this socket has connected to the peer.
+    pub(crate) fn end(&mut self, id: PipeId) {
+        let Some(pipe) = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut) else { return };
+        if pipe.ended {
+            return;
+        }
+        pipe.end();
+        let farewell = self.options.farewell();
+        if !farewell.is_empty() && !pipe.connected_here {
+            pipe.note(farewell);
+        }
+    }
+
+    /// Reads once what the peer of this pipe has sent by now, also if it was not announced yet. A
+    /// pipe whose peer is found to have gone ends. Returns whether anything came.
+    pub(crate) fn read_now(&mut self, id: PipeId) -> bool {
+        let Some(pipe) = self.get(id).filter(|pipe| !pipe.ended) else { return false };
+        let Some(connection) = pipe.connection().cloned() else { return false };
+        match connection.read_now() {
+            ControlFlow::Continue(came) => came,
+            ControlFlow::Break(()) => {
+                // A peer that this socket has connected to may come back.
+                if !pipe.connected_here {
+                    self.end(id);
+                }
+                true
+            }
+        }
     }
 
     /// The names of all pipes, apart from the pipes.

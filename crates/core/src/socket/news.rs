@@ -145,13 +145,7 @@ impl Socket {
 
     /// The peer is gone. The pipe goes when it is read empty.
     pub(super) fn ended(&mut self, id: PipeId) {
-        let farewell = self.pipes.options.farewell().to_vec();
-        let Some(pipe) = self.pipes.get(id) else { return };
-        pipe.end();
-        // Whom we went to, we have left.
-        if !farewell.is_empty() && !pipe.connected_here {
-            pipe.note(&farewell);
-        }
+        self.pipes.end(id);
         self.ending.push(id);
         self.pattern.readable(&mut self.pipes, id);
     }

@@ -218,6 +218,14 @@ impl Stream {
         matches!(poll(&mut fds, Some(Duration::ZERO)), Ok(1..)) && fds[0].revents & PollFd::HUP != 0
     }
 
+    /// Whether the other end has said that it sends nothing more, so that what there is to read is
+    /// finite. Where the system does not tell (`PollFd::ENDED`), this is `has_hung_up`.
+    pub fn has_ended(&self) -> bool {
+        let mut fds = [PollFd::new(self.fd.as_raw_fd(), PollFd::ENDED)];
+        let ended = PollFd::ENDED | PollFd::HUP;
+        matches!(poll(&mut fds, Some(Duration::ZERO)), Ok(1..)) && fds[0].revents & ended != 0
+    }
+
     /// TCP: how many bytes were written that the other end's system has not confirmed, one more if writing was
     /// shut down. 0 where that is not known.
     pub fn unconfirmed(&self) -> usize {

@@ -6,9 +6,10 @@
 
 use super::Connection;
 use crate::conn::intake::{Asked, Intake, Took};
-use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
+use crate::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use crate::sync::atomic::fence;
 use crate::sync::{Arc, lock};
+use std::ops::ControlFlow;
 use tautline_io::reactor::Interest;
 
 impl Connection {
@@ -49,6 +50,12 @@ impl Connection {
         self.io.resume(self);
     }
 
+    /// Owner: reads once what the peer has sent by now. Returns whether anything came; `Break`: the
+    /// session is over.
+    pub(crate) fn read_now(self: &Arc<Self>) -> ControlFlow<(), bool> {
+        self.io.read_now(self)
+    }
+
     /// Read set: takes the pause off. True if reading may go on (the caller tells the read set).
     pub(crate) fn unpause(&self) -> bool {
         self.paused.swap(false, Relaxed)
@@ -59,6 +66,12 @@ impl Connection {
         // Else the end is found by reading. And once, or it would be told again and again.
         let unread = self.kind.takes_replies && self.is_paused() && !self.ended.load(Relaxed);
         if unread { Interest::END } else { Interest::NONE }
+    }
+
+    /// Whether the session is over. Asked where the owner knows of the connection and the read set
+    /// does not.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended.load(Acquire) || !self.is_linked()
     }
 
     /// I/O thread: the peer sends nothing more; the mark does not count from now on.

@@ -149,15 +149,103 @@ fn handover_gives_the_name_to_the_new_peer() {
     let mut bed = Bed::with(SocketType::Router, |options| options.router_handover = true);
     let first = bed.join_as(b"A");
     bed.peer_sends(first, [b"1", b"2"]);
+    bed.peer_sends(first, [b"3"]);
     assert_eq!(bed.recv_part(), Ok((b"A".to_vec(), true)));
     let second = bed.join_as(b"A");
-    assert_eq!(bed.closed(), [first]);
-    // What has been begun is finished.
+    assert_eq!(bed.closed(), []);
+    bed.peer_sends(second, [b"5"]);
+    bed.peer_sends(first, [b"too late"]);
+    // What has been begun is finished, and what was there is received first.
     assert_eq!(bed.recv(), Ok(parts([b"1", b"2"])));
+    assert_eq!(bed.recv(), Ok(parts([b"A", b"3"])));
+    assert_eq!(bed.recv(), Ok(parts([b"A", b"5"])));
+    assert_eq!(bed.recv(), Err(Error::Again));
     bed.send([b"A", b"x"]).unwrap();
     assert_eq!(bed.peer_receives(second), Some(parts([b"x"])));
-    bed.peer_sends(second, [b"3"]);
-    assert_eq!(bed.recv(), Ok(parts([b"A", b"3"])));
+    assert_eq!(bed.peer_receives(first), None);
+}
+
+#[test]
+fn the_last_peer_that_lost_the_name_gets_it_back_when_it_is_free() {
+    let mut bed = Bed::with(SocketType::Router, |options| options.router_handover = true);
+    let [first, second, third] = [(); 3].map(|()| bed.join_as(b"A"));
+    bed.leave(third);
+    bed.peer_sends(first, [b"unheard"]);
+    bed.peer_sends(second, [b"1"]);
+    assert_eq!(bed.recv(), Ok(parts([b"A", b"1"])));
+    bed.send([b"A", b"x"]).unwrap();
+    assert_eq!(bed.peer_receives(second), Some(parts([b"x"])));
+    bed.leave(first);
+    bed.leave(second);
+    assert_eq!(bed.pattern.addressed(b"A"), Ok(None));
+}
+
+#[test]
+fn a_message_that_is_being_sent_does_not_go_on_to_the_new_peer() {
+    let mut bed = Bed::with(SocketType::Router, |options| options.router_handover = true);
+    let first = bed.join_as(b"A");
+    bed.send_part(b"A", true).unwrap();
+    bed.send_part(b"1", true).unwrap();
+    let second = bed.join_as(b"A");
+    bed.send_part(b"2", false).unwrap();
+    bed.send([b"A", b"3"]).unwrap();
+    assert_eq!(bed.peer_receives(first), None);
+    assert_eq!(bed.peer_receives(second), Some(parts([b"3"])));
+}
+
+#[test]
+fn a_peer_that_has_gone_does_not_stand_in_the_way() {
+    for handover in [false, true] {
+        let mut bed = Bed::with(SocketType::Router, |options| options.router_handover = handover);
+        let mut expected = Vec::new();
+        for number in [b"1", b"2", b"3"] {
+            let id = bed.join_as(b"A");
+            bed.peer_sends(id, [number, b"part"]);
+            bed.peer_sends(id, [number]);
+            bed.vanish(id);
+            expected.extend([parts([b"A", number, b"part"]), parts([b"A", number])]);
+        }
+        let last = bed.join_as(b"A");
+        assert_eq!(bed.closed().len(), 3, "nothing holds them");
+        bed.peer_sends(last, [b"4"]);
+        expected.push(parts([b"A", b"4"]));
+        bed.send([b"A", b"x"]).unwrap();
+        assert_eq!(bed.peer_receives(last), Some(parts([b"x"])));
+        for message in expected {
+            assert_eq!(bed.recv(), Ok(message));
+        }
+        assert_eq!(bed.recv(), Err(Error::Again));
+    }
+}
+
+#[test]
+fn the_name_of_a_peer_that_has_gone_is_free_before_its_messages_are_received() {
+    let mut bed = bed();
+    let [first, second] = [(); 2].map(|()| bed.join_as(b"A"));
+    bed.peer_sends(first, [b"1"]);
+    bed.peer_sends(second, [b"unheard"]);
+    bed.vanish(first);
+    // The socket tells that it has gone.
+    bed.pattern.readable(&mut bed.pipes, first);
+    assert_eq!(bed.closed(), [first]);
+    bed.peer_sends(second, [b"2"]);
+    assert_eq!(bed.recv(), Ok(parts([b"A", b"1"])));
+    assert_eq!(bed.recv(), Ok(parts([b"A", b"2"])));
+}
+
+#[test]
+fn what_is_said_of_a_peer_that_has_gone_comes_before_the_next_one() {
+    let mut bed = Bed::with(SocketType::Router, |options| options.set(111, b"gone").unwrap());
+    for _ in 0..2 {
+        let id = bed.join_as(b"A");
+        bed.peer_sends(id, [b"1"]);
+        bed.vanish(id);
+    }
+    let last = bed.join_as(b"A");
+    bed.peer_sends(last, [b"2"]);
+    for body in [b"1", &b"gone"[..], b"1", b"gone", b"2"] {
+        assert_eq!(bed.recv(), Ok(parts([b"A", body])));
+    }
 }
 
 #[test]

@@ -188,8 +188,11 @@ fn a_name_means_whoever_has_it() {
             (["a", "a", "a", "c"].map(String::from).to_vec(), vec!["b".into()])
         );
         drop(heir);
-        let before = router.pipes.unroutable;
         send(&mut router, &[name.as_bytes(), b"e"]);
+        assert_eq!(parts(&mut first), ["e"], "it is still there");
+        drop(first);
+        let before = router.pipes.unroutable;
+        send(&mut router, &[name.as_bytes(), b"f"]);
         assert_eq!(router.pipes.unroutable, before + 1, "nobody has it");
     }
 }

@@ -1,0 +1,99 @@
+//! Peers of a ROUTER that want a routing id which another peer has.
+//!
+//! What they send is dropped until the name is free. Any number of peers may want the same name, so
+//! nothing here takes longer the more there are, but for inproc peers, which must be looked at.
+//! `Pipe::routing_id` holds the name that each wants.
+
+use super::hash::SeededHash;
+use crate::pipe::{Pipe, PipeId};
+use std::collections::{BTreeMap, HashMap};
+
+/// The pipes whose routing id another one has.
+#[derive(Debug, Default)]
+pub(super) struct Ignored {
+    /// By the name that they want, in the order in which they came.
+    by_name: BTreeMap<(Vec<u8>, u64), PipeId>,
+    /// When each of them came.
+    since: HashMap<PipeId, u64, SeededHash>,
+    /// Those that do not announce what they send.
+    unannounced: Vec<PipeId>,
+    /// How many have come.
+    count: u64,
+}
+
+impl Ignored {
+    /// Whether there is none.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.since.is_empty()
+    }
+
+    /// Whether this pipe is one of them.
+    pub(super) fn contains(&self, id: PipeId) -> bool {
+        self.since.contains_key(&id)
+    }
+
+    /// Adds a pipe, whose name is `pipe.routing_id`.
+    pub(super) fn insert(&mut self, id: PipeId, pipe: &Pipe) {
+        self.count += 1;
+        self.since.insert(id, self.count);
+        self.by_name.insert((pipe.routing_id.clone(), self.count), id);
+        if !pipe.announces() {
+            self.unannounced.push(id);
+        }
+    }
+
+    /// Takes a pipe out, if it is one of them; whether it was.
+    pub(super) fn remove(&mut self, id: PipeId, pipe: &Pipe) -> bool {
+        let Some(since) = self.since.remove(&id) else { return false };
+        self.by_name.remove(&(pipe.routing_id.clone(), since));
+        self.unannounced.retain(|&other| other != id);
+        true
+    }
+
+    /// The pipe that gets this name next: the first that has come, or the last.
+    pub(super) fn heir(&self, name: &[u8], last: bool) -> Option<PipeId> {
+        let mut heirs = self.by_name.range((name.to_vec(), 0)..=(name.to_vec(), u64::MAX));
+        let heir = if last { heirs.next_back() } else { heirs.next() };
+        heir.map(|(_, &id)| id)
+    }
+
+    /// Those that must be looked at, as they do not announce what they send.
+    pub(super) fn unannounced(&self) -> &[PipeId] {
+        &self.unannounced
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::testbed::Bed;
+    use tautline_proto::SocketType;
+
+    #[test]
+    fn a_name_goes_to_the_first_or_the_last_of_those_that_want_it() {
+        let mut bed = Bed::new(SocketType::Router);
+        let mut ignored = Ignored::default();
+        let ids = [&b"A"[..], b"AA", b"A", b"B", b"A"].map(|name| {
+            let id = bed.insert(b"", name);
+            ignored.insert(id, bed.pipes.get(id).unwrap());
+            id
+        });
+        let heirs = |ignored: &Ignored, name: &[u8]| [false, true].map(|last| ignored.heir(name, last));
+        assert_eq!(heirs(&ignored, b"A"), [Some(ids[0]), Some(ids[4])]);
+        assert_eq!(heirs(&ignored, b"AA"), [Some(ids[1]); 2]);
+        assert_eq!(heirs(&ignored, b""), [None; 2]);
+        assert_eq!(ignored.unannounced(), ids);
+        for (id, rest) in [(ids[0], [ids[2], ids[4]]), (ids[4], [ids[2]; 2])] {
+            assert!(ignored.remove(id, bed.pipes.get(id).unwrap()));
+            assert!(!ignored.remove(id, bed.pipes.get(id).unwrap()) && !ignored.contains(id));
+            assert_eq!(heirs(&ignored, b"A"), rest.map(Some));
+        }
+        for id in &ids[1..4] {
+            assert!(!ignored.is_empty() && ignored.contains(*id));
+            ignored.remove(*id, bed.pipes.get(*id).unwrap());
+        }
+        assert!(ignored.is_empty() && ignored.unannounced().is_empty());
+        assert_eq!(heirs(&ignored, b"A"), [None; 2]);
+    }
+}
