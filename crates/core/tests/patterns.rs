@@ -169,6 +169,33 @@ fn pairs_talk_both_ways() {
     });
 }
 
+/// One after the other, before the one that is bound is called: what each has sent is received.
+#[test]
+fn pairs_come_one_after_the_other() {
+    each_transport("one_after_the_other", |context, endpoint| {
+        let mut bound = context.socket(SocketType::Pair).unwrap();
+        bound.bind(endpoint).unwrap();
+        let endpoint = last_endpoint(&mut bound);
+        for round in 0..2_u8 {
+            for number in 0..3 {
+                let own = if endpoint.starts_with("inproc") { context.clone() } else { Context::new() };
+                let mut peer = own.socket(SocketType::Pair).unwrap();
+                peer.connect(&endpoint).unwrap();
+                peer.send(&[round, number], Flags::NONE).unwrap();
+                peer.send(&[round, number], Flags::NONE).unwrap();
+                peer.close();
+                if !endpoint.starts_with("inproc") {
+                    // Then the system has everything, and the end behind it.
+                    own.terminate().unwrap();
+                }
+            }
+            for number in [0, 0, 1, 1, 2, 2] {
+                assert_eq!(recv(&mut bound), [round, number], "{endpoint}");
+            }
+        }
+    });
+}
+
 #[test]
 fn termination_wakes_a_blocked_receiver() {
     each_transport("termination", |context, endpoint| {

@@ -1,8 +1,9 @@
-//! PAIR (RFC 31) and CHANNEL (RFC 52): exactly one peer at a time, messages both ways. Further peers are refused while there is one. The
-//! messages of a CHANNEL, which several threads may use, have one part.
+//! PAIR (RFC 31) and CHANNEL (RFC 52): exactly one peer at a time, messages both ways. Further peers
+//! are refused while there is one. A peer that has gone makes room for the next; what it had sent is
+//! received first. The messages of a CHANNEL, which several threads may use, have one part.
 
 use super::Pattern;
-use super::rotation::{FairQueue, Rotation};
+use super::rotation::{FairQueue, READS, Rotation};
 use crate::error::Error;
 use crate::pipe::{Part, PipeId, Pipes, Received, Target};
 
@@ -13,6 +14,8 @@ mod tests;
 #[derive(Debug, Default)]
 pub(crate) struct Pair {
     peer: Option<PipeId>,
+    /// Those before it that have gone, of which something may have to be received.
+    former: Vec<PipeId>,
     outgoing: Rotation,
     incoming: FairQueue,
 }
@@ -20,19 +23,27 @@ pub(crate) struct Pair {
 impl Pair {
     /// A CHANNEL.
     pub(crate) fn channel() -> Self {
-        Pair { peer: None, outgoing: Rotation::single(), incoming: FairQueue::single() }
+        Pair { outgoing: Rotation::single(), incoming: FairQueue::single(), ..Pair::default() }
     }
 }
 
 impl Pattern for Pair {
     fn attach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
-        if self.peer.is_some() {
-            pipes.close(pipe);
-            return;
+        if let Some(peer) = self.peer {
+            // Its end may not have been read yet.
+            let _ = (0..READS).find(|_| !pipes.read_now(peer));
+            if pipes.get(peer).is_some_and(|pipe| !pipe.has_ended()) {
+                pipes.close(pipe);
+                return;
+            }
+            self.outgoing.detach(peer);
+            self.former.push(peer);
         }
         self.peer = Some(pipe);
         self.outgoing.attach(pipe);
-        self.incoming.attach(pipe);
+        if self.former.is_empty() {
+            self.incoming.attach(pipe);
+        }
     }
 
     fn readable(&mut self, _pipes: &mut Pipes, pipe: PipeId) {
@@ -43,7 +54,11 @@ impl Pattern for Pair {
         if self.peer == Some(pipe) {
             self.peer = None;
             self.outgoing.detach(pipe);
-            self.incoming.detach(pipes, pipe);
+        }
+        self.former.retain(|&former| former != pipe);
+        self.incoming.detach(pipes, pipe);
+        if let Some(next) = self.former.first().copied().or(self.peer) {
+            self.incoming.attach(next);
         }
     }
 

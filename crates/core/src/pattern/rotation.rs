@@ -12,6 +12,11 @@ use tautline_proto::frame;
 #[cfg(test)]
 mod tests;
 
+/// A peer whose place another one wants is read this often, 64 KiB at a time, to see whether it has
+/// gone. That is 8 MiB, more than Linux keeps for one stream by default; a peer that sends faster
+/// than it is read must not hold up the socket.
+pub(super) const READS: usize = 128;
+
 /// Round robin over the pipes that can take a message.
 #[derive(Debug, Default)]
 pub(crate) struct Rotation {

@@ -10,7 +10,7 @@
 use super::Pattern;
 use super::dealer::probe;
 use super::ignored::Ignored;
-use super::rotation::{FairQueue, discard};
+use super::rotation::{FairQueue, READS, discard};
 use super::routing::{Notices, RoutingIds};
 use crate::error::Error;
 use crate::pipe::{Found, Part, Pipe, PipeId, Pipes, Received, Target};
@@ -22,11 +22,6 @@ mod tests;
 const NOTIFY_CONNECT: i32 = 1;
 /// ZMQ_ROUTER_NOTIFY: tell of peers that have gone.
 const NOTIFY_DISCONNECT: i32 = 2;
-
-/// A peer that may lose its routing id is read this often, 64 KiB at a time. That is 8 MiB, more
-/// than Linux keeps for one stream by default; a peer that sends faster than it is read must not
-/// hold up the socket.
-const READS: usize = 128;
 
 /// The behaviour of a ROUTER socket.
 #[derive(Debug, Default)]

@@ -70,6 +70,7 @@ impl Socket {
             News::Ended(connection) => {
                 if let Some(id) = self.pipe_of(&connection) {
                     self.ended(id);
+                    self.detach_if_read(id);
                 }
             }
             News::Interrupted(connection) => {
@@ -90,6 +91,7 @@ impl Socket {
                 if self.pipes.get(id).is_some_and(|pipe| pipe.inproc_end().is_some_and(|end| end.is_closed()))
                 {
                     self.ended(id);
+                    self.detach_if_read(id);
                 }
             }
             News::Terminated => self.terminated = true,
@@ -154,16 +156,33 @@ impl Socket {
     pub(super) fn detach_ended(&mut self) {
         let mut index = 0;
         while let Some(&id) = self.ending.get(index) {
-            let unread = self.pipes.get(id).is_some_and(|pipe| pipe.has_ended() && pipe.can_recv());
-            if unread {
+            if self.is_unread(id) {
                 index += 1;
                 continue;
             }
             self.ending.swap_remove(index);
-            // An ended pipe's id may meanwhile be another pipe's, if the pattern has closed it.
-            if self.pipes.get(id).is_some_and(|pipe| pipe.has_ended()) {
-                self.detach(id);
-            }
+            self.detach_one(id);
+        }
+    }
+
+    /// The same for a pipe that has just ended, before the next news: a peer that comes may need
+    /// its place.
+    fn detach_if_read(&mut self, id: PipeId) {
+        if !self.pipes.is_closing(id) && !self.is_unread(id) {
+            self.ending.retain(|other| *other != id);
+            self.detach_one(id);
+        }
+    }
+
+    /// Whether something of an ended pipe is still to be received.
+    fn is_unread(&mut self, id: PipeId) -> bool {
+        self.pipes.get(id).is_some_and(|pipe| pipe.has_ended() && pipe.can_recv())
+    }
+
+    fn detach_one(&mut self, id: PipeId) {
+        // An ended pipe's id may meanwhile be another pipe's, if the pattern has closed it.
+        if self.pipes.get(id).is_some_and(|pipe| pipe.has_ended()) {
+            self.detach(id);
         }
     }
 

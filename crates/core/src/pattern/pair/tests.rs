@@ -65,3 +65,31 @@ fn a_new_peer_never_gets_half_a_message() {
     bed.send([b"whole"]).unwrap();
     assert_eq!(bed.peer_receives(second), Some(parts([b"whole"])));
 }
+
+#[test]
+fn a_peer_that_has_gone_makes_room_for_the_next() {
+    for socket_type in [SocketType::Pair, SocketType::Channel] {
+        let mut bed = Bed::new(socket_type);
+        for number in [b"1", b"2", b"3"] {
+            let id = bed.join();
+            bed.peer_sends(id, [number]);
+            bed.peer_sends(id, [number]);
+            bed.vanish(id);
+        }
+        let last = bed.join();
+        assert_eq!(bed.closed(), []);
+        bed.peer_sends(last, [b"4"]);
+        bed.send([b"x"]).unwrap();
+        assert_eq!(bed.peer_receives(last), Some(parts([b"x"])));
+        let other = bed.join();
+        assert_eq!(bed.closed(), [other], "there is one");
+        for number in [b"1", b"2", b"3"] {
+            assert_eq!(bed.recv(), Ok(parts([number])));
+            assert_eq!(bed.recv(), Ok(parts([number])));
+            // The socket does so when all was received.
+            let gone = bed.pipes.all().into_iter().find(|&id| bed.pipes.get(id).unwrap().has_ended());
+            bed.detach(gone.unwrap());
+        }
+        assert_eq!(bed.recv(), Ok(parts([b"4"])));
+    }
+}
