@@ -181,6 +181,7 @@ static void other_names_wait_their_turn(void)
     void *context = zmq_ctx_new();
     void *pull = socket_of(context, ZMQ_PULL, 0);
     void *push = socket_of(context, ZMQ_PUSH, 0);
+    void *other = socket_of(context, ZMQ_PUSH, 0);
     char endpoint[64], name[64], body[8] = "";
     size_t size = sizeof endpoint;
     int i;
@@ -197,9 +198,14 @@ static void other_names_wait_their_turn(void)
     sprintf(name, "tcp://quick:%s", strrchr(endpoint, ':') + 1);
     CHECK(zmq_connect(push, name) == 0);
     CHECK(zmq_send(push, "kept", 4, 0) == 4);
+    /* The I/O thread connects this one when it has disconnected those before it. */
+    CHECK(zmq_connect(other, endpoint) == 0);
+    CHECK(zmq_send(other, "now", 3, 0) == 3);
+    CHECK(zmq_recv(pull, body, sizeof body, 0) == 3);
     sem_post(&let_go);
     CHECK(zmq_recv(pull, body, sizeof body, 0) == 4);
     CHECK(asked_slow == 0);
+    CHECK(zmq_close(other) == 0);
     CHECK(zmq_close(push) == 0);
     CHECK(zmq_close(pull) == 0);
     CHECK(zmq_ctx_term(context) == 0);
