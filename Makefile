@@ -86,10 +86,14 @@ attack: ## how fast a CURVE server still serves a good client under attack, besi
 
 lib := $(DESTDIR)$(PREFIX)/$(LIBDIR)
 include := $(DESTDIR)$(PREFIX)/include
+# The draft interface is in every build. With DRAFTS=1 pkg-config and CMake tell every program so, as those of a libzmq that was
+# configured with its drafts do; without, only those that ask for it.
+announced := $(filter 1,$(DRAFTS))
 fill = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@VERSION@|$(VERSION)|g' \
+	-e 's|@DRAFT_FLAG@|$(if $(announced), -DZMQ_BUILD_DRAFT_API=1)|g' -e 's|@DRAFTS@|$(if $(announced),TRUE,FALSE)|g' \
 	-e "s|@INCLUDE_FROM_PACKAGE@|$$(realpath -ms --relative-to=$(PREFIX)/$(LIBDIR)/cmake/ZeroMQ $(PREFIX)/include)|g"
 
-install: build ## library, header, pkg-config and CMake files to PREFIX (/usr/local), LIBDIR (lib), DESTDIR
+install: build ## library, header, pkg-config and CMake files to PREFIX (/usr/local), LIBDIR (lib), DESTDIR; DRAFTS=1 announces drafts
 	install -d $(lib)/pkgconfig $(lib)/cmake/ZeroMQ $(include)
 	install -m 755 $(TARGET)/release/libzmq.so $(lib)/libzmq.so.$(SO_VERSION)
 	ln -sf libzmq.so.$(SO_VERSION) $(lib)/libzmq.so.5
@@ -97,13 +101,14 @@ install: build ## library, header, pkg-config and CMake files to PREFIX (/usr/lo
 	install -m 644 $(TARGET)/release/libzmq.a $(lib)/libzmq.a
 	install -m 644 include/*.h $(include)
 	$(fill) packaging/libzmq.pc.in > $(lib)/pkgconfig/libzmq.pc
+	$(fill) packaging/libzmq-drafts.pc.in > $(lib)/pkgconfig/libzmq-drafts.pc
 	$(fill) packaging/ZeroMQConfig.cmake.in > $(lib)/cmake/ZeroMQ/ZeroMQConfig.cmake
 	$(fill) packaging/ZeroMQConfigVersion.cmake.in > $(lib)/cmake/ZeroMQ/ZeroMQConfigVersion.cmake
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then ldconfig; fi
 
 uninstall: ## remove what `make install` put there
 	rm -f $(lib)/libzmq.so.$(SO_VERSION) $(lib)/libzmq.so.5 $(lib)/libzmq.so $(lib)/libzmq.a
-	rm -f $(lib)/pkgconfig/libzmq.pc $(patsubst include/%,$(include)/%,$(wildcard include/*.h))
+	rm -f $(lib)/pkgconfig/libzmq.pc $(lib)/pkgconfig/libzmq-drafts.pc $(patsubst include/%,$(include)/%,$(wildcard include/*.h))
 	rm -rf $(lib)/cmake/ZeroMQ
 
 clean: ## remove everything built, the libzmq for comparison too

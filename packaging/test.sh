@@ -9,6 +9,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/packaging.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 prefix=$work/usr
 passed=0 failed=0
+unset DRAFTS # the default is what is tried first
 
 check() { # check NAME COMMAND...
     local name=$1
@@ -36,6 +37,20 @@ int main(void)
     zmq_version(&major, &minor, &patch);
     printf("%d.%d.%d\n", major, minor, patch);
     return context == NULL || zmq_ctx_term(context) != 0;
+}
+C
+
+# A program that needs the draft interface, and says so when it does not see it.
+cat >"$work/drafts.c" <<'C'
+#include <zmq.h>
+#ifndef ZMQ_BUILD_DRAFT_API
+#error "the draft interface is not announced"
+#endif
+int main(void)
+{
+    void *context = zmq_ctx_new(), *server = zmq_socket(context, ZMQ_SERVER);
+    int bad = zmq_has("draft") != 1 || zmq_disconnect_peer(server, 1) != -1 || zmq_errno() != EHOSTUNREACH;
+    return zmq_close(server) != 0 || zmq_ctx_term(context) != 0 || bad;
 }
 C
 
@@ -73,6 +88,57 @@ CMAKE
         cmake --build "$work/cmake/build" &&
         for program in with_shared with_static with_variables; do "$work/cmake/build/$program" || return 1; done
 }
+# builds_drafts OPTION...: compiles drafts.c with these and runs it: 1 if it does not compile, 2 if it does not run.
+builds_drafts() {
+    gcc "$work/drafts.c" -o "$work/drafts" "$@" || return 1
+    LD_LIBRARY_PATH=$prefix/lib "$work/drafts" || return 2
+}
+refused() { # refused COMMAND...: it must end with 1
+    local code=0
+    "$@" || code=$?
+    [[ $code -eq 1 ]]
+}
+drafts_by_pkg_config() { # the module of its own; that of everybody announces nothing
+    refused builds_drafts $(pkg-config --cflags --libs libzmq) && builds_drafts $(pkg-config --cflags --libs libzmq-drafts) &&
+        builds_drafts -DZMQ_BUILD_DRAFT_API=1 $(pkg-config --cflags --libs libzmq)
+}
+# cmake_drafts FIND_PACKAGE PREFIX: drafts.c on both targets, found like that: 1 if neither builds, 2 if only one does or what
+# was built does not run.
+cmake_drafts() {
+    rm -rf "$work/cmake-drafts" && mkdir -p "$work/cmake-drafts" && cp "$work/drafts.c" "$work/cmake-drafts/"
+    cat >"$work/cmake-drafts/CMakeLists.txt" <<CMAKE
+cmake_minimum_required(VERSION 3.10)
+project(user C)
+find_package($1)
+add_executable(with_shared drafts.c)
+target_link_libraries(with_shared libzmq)
+add_executable(with_static drafts.c)
+target_link_libraries(with_static libzmq-static)
+CMAKE
+    cmake -S "$work/cmake-drafts" -B "$work/cmake-drafts/build" -DCMAKE_PREFIX_PATH="$2" || return 1
+    local code=0 program
+    cmake --build "$work/cmake-drafts/build" -- -k || code=1
+    for program in with_shared with_static; do
+        if [[ $code -ne 0 ]]; then
+            [[ ! -e $work/cmake-drafts/build/$program ]] || return 2
+        else
+            "$work/cmake-drafts/build/$program" || return 2
+        fi
+    done
+    return "$code"
+}
+drafts_by_cmake() { # the component; without it nothing is announced, and others mean nothing
+    refused cmake_drafts 'ZeroMQ 4.3 REQUIRED' "$prefix" && cmake_drafts 'ZeroMQ 4.3 REQUIRED COMPONENTS drafts' "$prefix" &&
+        cmake_drafts 'ZeroMQ 4.3 REQUIRED COMPONENTS others OPTIONAL_COMPONENTS drafts' "$prefix" &&
+        refused cmake_drafts 'ZeroMQ 4.3 REQUIRED COMPONENTS others' "$prefix"
+}
+drafts_for_everybody() { # an installation that announces them, as libzmq's does when it is built with them
+    local announced=$work/drafts-usr
+    make --no-print-directory install PREFIX="$announced" DRAFTS=1 &&
+        builds_drafts $(PKG_CONFIG_PATH=$announced/lib/pkgconfig pkg-config --cflags --libs libzmq) &&
+        cmake_drafts 'ZeroMQ 4.3 REQUIRED' "$announced" &&
+        make --no-print-directory uninstall PREFIX="$announced" && [[ -z $(find "$announced" ! -type d) ]]
+}
 newer_is_refused() {
     sed -i 's/ZeroMQ 4.3 REQUIRED/ZeroMQ 4.4 REQUIRED/' "$work/cmake/CMakeLists.txt"
     ! cmake -S "$work/cmake" -B "$work/cmake/build2" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null 2>&1
@@ -90,6 +156,9 @@ check "the README's program" readme
 check 'static' static
 check 'find_package(ZeroMQ)' with_cmake
 check 'find_package refuses a newer version' newer_is_refused
+check 'drafts by pkg-config' drafts_by_pkg_config
+check 'drafts by find_package' drafts_by_cmake
+check 'drafts announced to everybody' drafts_for_everybody
 check 'make uninstall leaves no file' uninstalled
 echo "install: $passed passed, $failed failed, 0 skipped"
 [[ $failed -eq 0 ]]

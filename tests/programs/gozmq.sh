@@ -16,12 +16,25 @@ cd "$work/source"
 # Not the user's: it is blind to what pkg-config says, so the library's place could be that of an earlier build.
 export GOCACHE=$work/go-build
 # Its module file asks for nothing else, so nothing is fetched here.
-PKG_CONFIG_PATH=$prefix/lib/pkgconfig GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local go test -c -o tests .
-# Its ports are fixed, and others' are the same.
-witness flock "$cache/fixed-ports" timeout 300 ./tests -test.v >"$work/tests.log" 2>&1 || echo "the test program's exit code: $?"
-grep -E '^ *--- (FAIL|SKIP)' -A 12 "$work/tests.log" || tail -n 3 "$work/tests.log"
-count "$(grep -cE '^--- PASS' "$work/tests.log" || true)" "$(grep -cE '^--- FAIL' "$work/tests.log" || true)" \
-    "$(grep -cE '^--- SKIP' "$work/tests.log" || true)"
-check "it came to its end" grep -qE '^(PASS|FAIL)$' "$work/tests.log"
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local
+
+# run NAME: the tests of what was built as ./NAME. Its ports are fixed, and others' are the same.
+run() {
+    witness flock "$cache/fixed-ports" timeout 300 "./$1" -test.v >"$work/$1.log" 2>&1 || echo "the exit code of $1: $?"
+    grep -E '^ *--- (FAIL|SKIP)' -A 12 "$work/$1.log" || tail -n 3 "$work/$1.log"
+    count "$(grep -cE '^--- PASS' "$work/$1.log" || true)" "$(grep -cE '^--- FAIL' "$work/$1.log" || true)" \
+        "$(grep -cE '^--- SKIP' "$work/$1.log" || true)"
+    check "$1 came to its end" grep -qE '^(PASS|FAIL)$' "$work/$1.log"
+}
+go test -c -o tests .
+run tests
+# The package with the draft interface, which asks pkg-config for the same module. A libzmq without drafts has nothing for it.
+if nm -D "$library" | grep ' zmq_join$' >/dev/null; then
+    CGO_CFLAGS="-g -O2 -DZMQ_BUILD_DRAFT_API=1" go test -c -o draft-tests ./draft
+    run draft-tests
+else
+    echo "skipped: this libzmq has no draft interface for the package draft"
+    count 0 0 1
+fi
 check "it ran on this library and no other" witnessed
 finish
