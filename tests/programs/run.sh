@@ -13,7 +13,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 # The longest first.
-all=(pyzmq wheel gozmq goczmq rustzmq jupyter locust rsyslog cppzmq php node)
+all=(pyzmq wheel gozmq goczmq rustzmq jupyter locust rsyslog cppzmq pmacct php node)
 [[ $# -gt 0 ]] || set -- "${all[@]}"
 
 export here logs=$root/target/programs/log prefix=${PREFIX:-$root/target/programs/prefix}
