@@ -17,7 +17,7 @@ mod place;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub(crate) use memory::{copy_wide, copy_words, settle};
+pub(crate) use memory::{copy_wide, copy_words};
 pub use metadata::Metadata;
 
 use crate::sync::{Arc, prefetch};
@@ -135,31 +135,41 @@ impl Message {
     /// A copy of `bytes`.
     #[inline]
     pub fn from_slice(bytes: &[u8]) -> Self {
-        let mut message = Message::with_size_or_abort(bytes.len());
-        // SAFETY: a fresh message of exactly this length; its body is its own.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), message.data_ptr(), bytes.len()) };
-        message
+        match Message::try_from_slice(bytes) {
+            Some(message) => message,
+            None => Message::exhausted(bytes.len()),
+        }
     }
 
-    /// A message of `len` bytes of unspecified content, or `None` if memory is exhausted.
+    /// Ends the process, where a message of `len` bytes cannot be done without.
+    #[cold]
+    pub(crate) fn exhausted(len: usize) -> ! {
+        memory::exhausted(len)
+    }
+
+    /// A copy of `bytes`, or `None` if memory is exhausted.
     #[inline]
-    pub fn with_size(len: usize) -> Option<Self> {
+    pub fn try_from_slice(bytes: &[u8]) -> Option<Self> {
+        // SAFETY: all of the body is written below.
+        let mut message = unsafe { Message::uninit(bytes.len()) }?;
+        // SAFETY: a fresh message of exactly this length; its body is its own.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), message.data_ptr(), bytes.len()) };
+        Some(message)
+    }
+
+    /// A message of `len` bytes that are not initialised, or `None` if memory is exhausted.
+    ///
+    /// # Safety
+    /// Every byte of the body is written, through [`Message::data_ptr`], before anything reads it.
+    #[inline]
+    pub(crate) unsafe fn uninit(len: usize) -> Option<Self> {
         if len <= INLINE_MAX {
             let mut message = Message::new();
             message.inline_len = len as u8;
-            message.body = Body { inline: [MaybeUninit::new(0); INLINE_MAX] };
             return Some(message);
         }
         let block = HeapBlock::allocate(len)?.as_ptr();
         Some(Message::outside(HEAP, HeapBlock::data(block), len, Owner { heap: block }))
-    }
-
-    /// `with_size` for callers that cannot go on without memory.
-    pub(crate) fn with_size_or_abort(len: usize) -> Self {
-        match Message::with_size(len) {
-            Some(message) => message,
-            None => memory::exhausted(len),
-        }
     }
 
     /// Takes over the bytes of a vector, without copying large ones.

@@ -8,7 +8,7 @@ use crate::options::Options;
 use crate::queue::{ByteFiller, FrameReader, Slot};
 use crate::sync::{Arc, at_end, lock};
 use std::cell::Cell;
-use std::io::{ErrorKind, IoSliceMut};
+use std::io::ErrorKind;
 use std::mem::ManuallyDrop;
 use tautline_io::net::Stream;
 use tautline_proto::command::{self, Command};
@@ -215,7 +215,7 @@ impl Intake {
         took
     }
 
-    fn read_from(&mut self, stream: &Stream, asked: &mut Asked, mut again: impl FnMut() -> bool) -> Took {
+    fn read_from(&mut self, stream: &Stream, asked: &mut Asked, again: impl FnMut() -> bool) -> Took {
         if self.filler().unscanned() > 0 {
             // Left over from a time at the high-water mark.
             match self.scan(asked) {
@@ -240,20 +240,7 @@ impl Intake {
                 // A second place is taken from the pool and given back, and costs the kernel more, also while there is nothing to read: a third
                 // of a look at a Unix stream.
                 let least = if little && filler.room() >= LITTLE { LITTLE } else { READ_BYTES };
-                let [first, second] = filler.space(least.min(batch));
-                let read = if second.is_empty() || batch <= first.len() {
-                    let most = batch.min(first.len());
-                    let first = &mut first[..most];
-                    patiently(|| stream.read(first), &mut again)
-                } else {
-                    let most = (batch - first.len()).min(second.len());
-                    let second = &mut second[..most];
-                    let mut both = [IoSliceMut::new(first), IoSliceMut::new(second)];
-                    patiently(|| stream.readv(&mut both), &mut again)
-                };
-                // Also after a failure: it gives the room that was not used back.
-                filler.filled(*read.as_ref().unwrap_or(&0));
-                read
+                filler.fill(least.min(batch), batch, |room| stream.read_uninit(room), again)
             }
             Some(_) => match self.read_staged(stream, asked, again) {
                 Ok(read) => read,

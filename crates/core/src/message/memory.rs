@@ -42,7 +42,7 @@ impl Room {
 }
 
 impl HeapBlock {
-    /// A block with `len` bytes of unspecified content, referred to once; `None` if memory is exhausted.
+    /// A block with room for `len` bytes, which are not initialised, referred to once; `None` if memory is exhausted.
     #[inline(always)]
     pub(super) fn allocate(len: usize) -> Option<NonNull<HeapBlock>> {
         if len <= SMALL_BODY
@@ -65,8 +65,6 @@ impl HeapBlock {
         let head = HeapBlock { references: AtomicUsize::new(1), room: Room::new(len, class) };
         // SAFETY: the new memory has room for the header and `len` bytes, and is aligned as every block is.
         unsafe { block.write(head) };
-        // SAFETY: as above.
-        unsafe { settle(HeapBlock::data(block.as_ptr()), len) };
         Some(block)
     }
 
@@ -219,31 +217,6 @@ pub(super) unsafe extern "C" fn free_owner<T>(_data: *mut c_void, hint: *mut c_v
 pub(super) fn exhausted(len: usize) -> ! {
     let layout = Layout::from_size_align(len, align_of::<HeapBlock>());
     std::alloc::handle_alloc_error(layout.unwrap_or(Layout::new::<HeapBlock>()))
-}
-
-/// Gives fresh memory a definite content without the cost of writing it, so that it can be lent out as `&mut [u8]`.
-///
-/// The compiler must assume that the assembler block wrote every byte; that the block wrote just what was there is one of the
-/// possibilities. Where there is no such block, zeroes are written.
-///
-/// # Safety
-/// `data` is valid for writes of `len` bytes.
-#[inline(always)]
-pub(crate) unsafe fn settle(data: *mut u8, len: usize) {
-    #[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-    {
-        let _ = len;
-        // SAFETY: no instruction at all.
-        unsafe { std::arch::asm!("/* {0} */", in(reg) data, options(nostack, preserves_flags)) };
-    }
-    #[cfg(not(all(
-        not(miri),
-        any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
-    )))]
-    // SAFETY: the caller's promise.
-    unsafe {
-        std::ptr::write_bytes(data, 0, len);
-    }
 }
 
 /// Copies a body of fewer than 256 bytes by 8-byte words, whatever its alignment.

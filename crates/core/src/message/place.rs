@@ -39,11 +39,11 @@ impl Message {
         unsafe { place.cast::<u64>().write(u64::from_ne_bytes([tag, 0, 0, 0, 0, 0, 0, 0])) };
     }
 
-    /// Makes a message of `len` bytes of unspecified content in memory that holds none, as [`Message::with_size`]; false, and nothing is
-    /// made, if memory is exhausted.
+    /// Makes a message of `len` bytes that are not initialised in memory that holds none; false, and nothing is made, if memory is
+    /// exhausted.
     ///
     /// # Safety
-    /// As for [`Message::write_empty`].
+    /// As for [`Message::write_empty`], and every byte of the body is written, through [`Message::data_ptr`], before anything reads it.
     #[inline]
     pub unsafe fn write_sized(place: *mut Message, len: usize) -> bool {
         if len <= INLINE_MAX {

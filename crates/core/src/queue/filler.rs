@@ -14,6 +14,8 @@ use super::producer::Producer;
 use super::segment::{Buffer, FIRST, LARGE, Position, SMALL, trace};
 use crate::message::Message;
 use crate::sync::atomic::Ordering;
+use std::io;
+use std::mem::MaybeUninit;
 use tautline_proto::ProtocolError;
 use tautline_proto::frame::{self, Header};
 
@@ -29,6 +31,22 @@ const FORETASTE: u64 = 16;
 const BEHIND_BODY: usize = 4096;
 /// Less room than this at the end of a segment is not worth a system call.
 const LEAST_ROOM: usize = if cfg!(loom) { 4 } else { 128 };
+
+/// Room for bytes that arrive: two runs of memory that need not be initialised, to be written in turn.
+pub(crate) type Room<'a> = [&'a mut [MaybeUninit<u8>]; 2];
+
+/// Copies as many of the bytes as there is room for; what was written.
+pub(super) fn copy<'a>(bytes: &[u8], room: Room<'a>) -> [&'a mut [u8]; 2] {
+    let mut rest = bytes;
+    room.map(|to| {
+        let (head, tail) = rest.split_at(rest.len().min(to.len()));
+        rest = tail;
+        let to = &mut to[..head.len()];
+        to.iter_mut().zip(head).for_each(|(to, from)| _ = to.write(*from));
+        // SAFETY: all of it is initialised now.
+        unsafe { &mut *(std::ptr::from_mut(to) as *mut [u8]) }
+    })
+}
 
 /// A frame that the scan went over.
 #[derive(Debug, Clone, Copy)]
@@ -79,9 +97,45 @@ impl ByteFiller {
         self.end.lean = true;
     }
 
-    /// Room for bytes: the rest of the current segment, and, if that is less than `min_total`, a further one that becomes part of the
-    /// queue only if bytes land in it. The content is unspecified. Followed by `filled`, also when nothing came.
-    pub(crate) fn space(&mut self, min_total: usize) -> [&mut [u8]; 2] {
+    /// Has `read` put bytes into room for them, at most `most`, and again if it would block, as long as `again` says so. The room is
+    /// the rest of the current segment, and, if that is less than `least`, a further one that becomes part of the queue only if bytes land
+    /// in it. `read` returns what it has written, which is the beginning of the first, or all of it and the beginning of the second. How
+    /// many bytes these are.
+    pub(crate) fn fill(
+        &mut self,
+        least: usize,
+        most: usize,
+        mut read: impl for<'a> FnMut(Room<'a>) -> io::Result<[&'a mut [u8]; 2]>,
+        mut again: impl FnMut() -> bool,
+    ) -> io::Result<usize> {
+        let [mut first, mut second] = self.space(least);
+        if first.len() + second.len() > most {
+            let in_first = most.min(first.len());
+            first = &mut first[..in_first];
+            second = &mut second[..most - in_first];
+        }
+        let room = first.len();
+        let begin = [first.as_ptr(), second.as_ptr()].map(<*const MaybeUninit<u8>>::cast);
+        let result = loop {
+            match read([&mut *first, &mut *second]) {
+                Ok(written) => {
+                    let in_order = written[1].is_empty() || written[0].len() == room;
+                    let is_there = written.iter().zip(begin).all(|(w, at)| w.is_empty() || w.as_ptr() == at);
+                    assert!(in_order && is_there, "bytes elsewhere than in the room for them");
+                    break Ok(written[0].len() + written[1].len());
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && again() => {}
+                Err(error) => break Err(error),
+            }
+        };
+        // Also after a failure: it gives the room that was not used back.
+        // SAFETY: as many bytes are initialised, from the beginning on.
+        unsafe { self.filled(*result.as_ref().unwrap_or(&0)) };
+        result
+    }
+
+    /// The room that `fill` lends. Followed by `filled`, also when nothing came.
+    pub(super) fn space(&mut self, min_total: usize) -> Room<'_> {
         if self.end.behind().is_none() && self.end.room() < LEAST_ROOM.min(min_total) && !self.in_body() {
             // More than a small message: it is worth a system call.
             self.end.grow(FIRST - size_of::<Buffer>());
@@ -104,14 +158,13 @@ impl ByteFiller {
             (start, limit.addr() - start.addr())
         };
         self.lent = len;
-        // SAFETY: both runs of memory are the producer's alone, apart from each other, allocated and of definite content (buffers and
-        // message bodies are settled when they are made). They are lent out as long as `self` is.
-        let second = unsafe { std::slice::from_raw_parts_mut(next, len) };
+        // SAFETY: both runs of memory are the producer's alone, apart from each other and allocated. They are lent out as long as `self` is.
+        let second = unsafe { std::slice::from_raw_parts_mut(next.cast(), len) };
         if room == 0 {
             return [&mut [], second];
         }
         // SAFETY: as above.
-        [unsafe { std::slice::from_raw_parts_mut(self.end.at, room) }, second]
+        [unsafe { std::slice::from_raw_parts_mut(self.end.at.cast(), room) }, second]
     }
 
     /// How much of that there is in the current segment.
@@ -131,7 +184,10 @@ impl ByteFiller {
 
     /// `n` bytes have arrived in the slices of the last `space`, the first one before the second. Gives the further segment back if it
     /// was not needed, so that an idle connection holds none.
-    pub(crate) fn filled(&mut self, n: usize) {
+    ///
+    /// # Safety
+    /// As many bytes of them are initialised.
+    pub(super) unsafe fn filled(&mut self, n: usize) {
         let room = self.end.room();
         assert!(n <= room + self.lent, "more bytes than there was space for");
         self.lent = 0;
@@ -164,14 +220,9 @@ impl ByteFiller {
     /// Adds bytes that arrived elsewhere.
     pub(crate) fn append(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            let [first, second] = self.space(bytes.len().min(SMALL));
-            let (head, rest) = bytes.split_at(bytes.len().min(first.len()));
-            first[..head.len()].copy_from_slice(head);
-            let (middle, rest) = rest.split_at(rest.len().min(second.len()));
-            second[..middle.len()].copy_from_slice(middle);
-            let n = head.len() + middle.len();
-            self.filled(n);
-            bytes = rest;
+            let copied =
+                self.fill(bytes.len().min(SMALL), bytes.len(), |room| Ok(copy(bytes, room)), || false);
+            bytes = &bytes[copied.unwrap_or(0)..];
         }
     }
 
@@ -295,13 +346,14 @@ impl ByteFiller {
         if header.body_len < BY_REFERENCE as u64 || header.body_len > most {
             return;
         }
-        let Some(mut message) = Message::with_size(header.body_len as usize) else { return };
+        // SAFETY: the node is published only when all of the body has arrived.
+        let Some(mut message) = (unsafe { Message::uninit(header.body_len as usize) }) else { return };
         let mut body = self.scan;
         // SAFETY: the header has arrived.
         unsafe { body.skip(header.header_len as u64) };
         let cut = body;
-        // SAFETY: so have `arrived` bytes of the body.
-        unsafe { body.copy(&mut message.as_mut_slice()[..arrived as usize]) };
+        // SAFETY: so have `arrived` bytes of the body, which is longer.
+        unsafe { body.copy_to(message.data_ptr(), arrived as usize) };
         let bytes = self.scan_bytes.wrapping_add(header.header_len as u64);
         // SAFETY: nothing of it is published, and the header's last byte lies in a node that is not external.
         unsafe { self.end.cut(cut, bytes) };

@@ -19,7 +19,7 @@
 //! - a message lies in one chunk.
 
 use super::chain;
-use crate::message::{copy_words, settle};
+use crate::message::copy_words;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU64, AtomicUsize};
 use crate::sync::{Arc, Padded, UnsafeCell};
@@ -59,11 +59,8 @@ unsafe impl Sync for Chunk {}
 impl Chunk {
     fn new() -> Arc<Chunk> {
         let memory: Box<[MaybeUninit<u8>]> = Box::new_uninit_slice(CHUNK);
-        let bytes: *mut u8 = Box::into_raw(memory).cast();
-        // SAFETY: freshly allocated, `CHUNK` bytes.
-        unsafe { settle(bytes, CHUNK) };
         Arc::new(Chunk {
-            bytes,
+            bytes: Box::into_raw(memory).cast(),
             end: AtomicUsize::new(OPEN),
             next: UnsafeCell::new(None),
             #[cfg(loom)]

@@ -453,9 +453,10 @@ impl FrameReader {
             // SAFETY: an external node holds exactly one body, and it is ours once it is published.
             *out = unsafe { Node::take_message(body.node) };
         } else {
-            *out = Message::with_size_or_abort(head.len);
-            // SAFETY: the whole frame is published.
-            unsafe { body.copy(out.as_mut_slice()) };
+            // SAFETY: all of the body is written below.
+            *out = unsafe { Message::uninit(head.len) }.unwrap_or_else(|| Message::exhausted(head.len));
+            // SAFETY: the whole frame is published, and the new message has room for its body.
+            unsafe { body.copy_to(out.data_ptr(), head.len) };
         }
         out.set_more(head.flags & frame::MORE != 0);
         self.consume(head, body);

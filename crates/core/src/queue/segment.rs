@@ -12,7 +12,7 @@
 //! So a buffer is finished when the consumer goes from one of its nodes to a node of another buffer. An external node holds exactly
 //! one frame body. `end` is null while the producer may still append to the node.
 
-use crate::message::{Message, blocks, copy_wide, copy_words, settle};
+use crate::message::{Message, blocks, copy_wide, copy_words};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
@@ -65,15 +65,13 @@ struct External {
 }
 
 impl Buffer {
-    /// A new buffer of `size` bytes in all, with its node open and empty.
+    /// A new buffer of `size` bytes in all, with its node open and empty. The bytes behind the head are not initialised.
     pub(super) fn allocate(size: usize) -> *mut Buffer {
         let buffer: *mut Buffer = blocks::allocate(size).cast();
         if buffer.is_null() {
             std::alloc::handle_alloc_error(std::alloc::Layout::new::<Buffer>());
         }
         let start: *mut u8 = buffer.wrapping_add(1).cast();
-        // SAFETY: `size` is larger than a `Buffer`: this is the rest of the allocation.
-        unsafe { settle(start, size - size_of::<Buffer>()) };
         let head = Buffer {
             size,
             #[cfg(loom)]
@@ -334,13 +332,22 @@ impl Position {
     /// # Safety
     /// As for `run`, for `out.len()` bytes.
     pub(super) unsafe fn copy(&mut self, out: &mut [u8]) {
-        let (mut done, n) = (0, out.len() as u64);
+        // SAFETY: the caller's promise.
+        unsafe { self.copy_to(out.as_mut_ptr(), out.len()) };
+    }
+
+    /// Copies the next `n` bytes to `out`, which need not be initialised, and moves over them.
+    ///
+    /// # Safety
+    /// As for `run`, for `n` bytes; `out` is valid for writes of as many, and lies elsewhere.
+    pub(super) unsafe fn copy_to(&mut self, mut out: *mut u8, n: usize) {
         let put = |piece: &[u8]| {
-            out[done..done + piece.len()].copy_from_slice(piece);
-            done += piece.len();
+            // SAFETY: the pieces are `n` bytes in all.
+            unsafe { out.copy_from_nonoverlapping(piece.as_ptr(), piece.len()) };
+            out = out.wrapping_add(piece.len());
         };
         // SAFETY: the caller's promise.
-        unsafe { self.pieces(n, put) };
+        unsafe { self.pieces(n as u64, put) };
     }
 }
 

@@ -8,6 +8,7 @@ mod model;
 mod news;
 mod outbound;
 
+use super::filler::copy;
 use super::*;
 use crate::message::Message;
 use std::ffi::c_void;

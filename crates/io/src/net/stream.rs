@@ -173,11 +173,19 @@ impl Stream {
         self.receive(Targets::one(transfer::uninit(buffer)))
     }
 
-    /// As [`read`](Stream::read), into memory that need not be initialised: the first bytes, as many as the
-    /// result says, are afterwards.
+    /// As [`read`](Stream::read), into two buffers in turn that need not be initialised. The result is what was written to each.
     #[inline]
-    pub fn read_uninit(&self, buffer: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
-        self.receive(Targets::one(buffer))
+    pub fn read_uninit<'a>(
+        &self,
+        [first, second]: [&'a mut [MaybeUninit<u8>]; 2],
+    ) -> io::Result<[&'a mut [u8]; 2]> {
+        let n = match second.is_empty() {
+            true => self.receive(Targets::one(first))?,
+            false => self.receive(Targets::two(first, second))?,
+        };
+        let in_first = n.min(first.len());
+        // SAFETY: as many bytes were written, to the first buffer first.
+        Ok(unsafe { [initialised(&mut first[..in_first]), initialised(&mut second[..n - in_first])] })
     }
 
     /// Reads into several buffers in turn; of very many, the first 1024.
@@ -280,6 +288,15 @@ impl Stream {
     pub fn into_fd(self) -> OwnedFd {
         self.fd
     }
+}
+
+/// Bytes that were written.
+///
+/// # Safety
+/// All of them are initialised.
+unsafe fn initialised(bytes: &mut [MaybeUninit<u8>]) -> &mut [u8] {
+    // SAFETY: the caller's promise; the layout is the same.
+    unsafe { &mut *(std::ptr::from_mut(bytes) as *mut [u8]) }
 }
 
 impl AsFd for Stream {

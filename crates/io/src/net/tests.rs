@@ -68,7 +68,11 @@ fn exchange(client: &Stream, server: &Stream) {
     client.write(b"x").unwrap();
     ready(server, PollFd::IN);
     let mut byte = [MaybeUninit::uninit(); 4];
-    assert_eq!(server.read_uninit(&mut byte).unwrap(), 1);
+    let mut more = [MaybeUninit::uninit(); 4];
+    assert_eq!(server.read_uninit([&mut byte, &mut more]).unwrap(), [b"x", &b""[..]]);
+    client.write(b"first").unwrap();
+    ready(server, PollFd::IN);
+    assert_eq!(server.read_uninit([&mut byte, &mut more]).unwrap(), [b"firs", &b"t"[..]]);
 
     // More buffers than the system takes at once are written in part.
     let many = vec![IoSlice::new(b"y"); 5000];

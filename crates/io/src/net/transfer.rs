@@ -26,6 +26,7 @@ pub(super) struct Targets<'a> {
 #[derive(Clone, Copy)]
 enum List<'a> {
     One([libc::iovec; 1]),
+    Two([libc::iovec; 2]),
     Several(&'a [libc::iovec]),
 }
 
@@ -33,6 +34,7 @@ impl List<'_> {
     fn raw(&self) -> &[libc::iovec] {
         match self {
             List::One(one) => one,
+            List::Two(two) => two,
             List::Several(several) => &several[..several.len().min(MAX_BUFFERS)],
         }
     }
@@ -59,8 +61,15 @@ impl<'a> Sources<'a> {
 
 impl<'a> Targets<'a> {
     pub(super) fn one(buffer: &'a mut [MaybeUninit<u8>]) -> Self {
-        let raw = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-        Targets { list: List::One([raw]), bytes: PhantomData }
+        Targets { list: List::One([Self::raw_of(buffer)]), bytes: PhantomData }
+    }
+
+    pub(super) fn two(first: &'a mut [MaybeUninit<u8>], second: &'a mut [MaybeUninit<u8>]) -> Self {
+        Targets { list: List::Two([Self::raw_of(first), Self::raw_of(second)]), bytes: PhantomData }
+    }
+
+    fn raw_of(buffer: &mut [MaybeUninit<u8>]) -> libc::iovec {
+        libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() }
     }
 
     /// Of very many, the first 1024.

@@ -6,17 +6,17 @@ use tautline_proto::ProtocolError;
 /// Puts bytes in as reads from a kernel would, at most `chunk` at a time.
 fn fill(filler: &mut ByteFiller, mut bytes: &[u8], chunk: usize) {
     while !bytes.is_empty() {
-        let mut n = chunk.min(bytes.len());
-        let [first, second] = filler.space(64 * 1024);
-        assert!(!first.is_empty() || !second.is_empty());
-        n = n.min(first.len() + second.len());
-        let split = n.min(first.len());
-        first[..split].copy_from_slice(&bytes[..split]);
-        second[..n - split].copy_from_slice(&bytes[split..n]);
-        filler.filled(n);
+        let n = filler.fill(64 * 1024, chunk, |room| Ok(copy(bytes, room)), || false).unwrap();
+        assert!(n > 0);
         bytes = &bytes[n..];
         scan(filler).expect("well formed");
     }
+}
+
+/// Puts all of the bytes in with one read.
+fn fill_once(filler: &mut ByteFiller, bytes: &[u8]) {
+    let n = filler.fill(64 * 1024, usize::MAX, |room| Ok(copy(bytes, room)), || false).unwrap();
+    assert_eq!(n, bytes.len());
 }
 
 /// Scans what has arrived and publishes it at message boundaries; the number of messages.
@@ -152,9 +152,8 @@ fn a_large_body_is_read_to_where_it_stays() {
         let [first, second] = filler.space(64 * 1024);
         assert_eq!(first.len(), rest, "the rest of the body, round {round}");
         assert!(second.is_empty());
-        let at = first.as_mut_ptr();
-        first.copy_from_slice(&stream[5000..]);
-        filler.filled(rest);
+        let at = first.as_mut_ptr().cast();
+        fill_once(&mut filler, &stream[5000..]);
         assert_eq!(scan(&mut filler), Ok(1));
         let mut message = Message::new();
         assert!(reader.read_message(&mut message).is_some());
@@ -179,7 +178,7 @@ fn a_longer_body_gets_its_place_when_part_of_it_has_arrived() {
         let rest = stream.len() - 200_000;
         let [first, second] = filler.space(64 * 1024);
         assert_eq!((first.len(), second.len()), (rest, 0), "the rest of the body, round {round}");
-        let at = first.as_mut_ptr();
+        let at = first.as_mut_ptr().cast();
         fill(&mut filler, &stream[200_000..], chunk);
         assert_eq!(filler.backlog(), 1);
         let mut message = Message::new();
@@ -369,8 +368,7 @@ fn an_idle_filler_lends_small_segments_first() {
     let (mut filler, mut reader) = inbound();
     let [first, second] = filler.space(64 * 1024);
     assert!(first.len() < 512 && second.len() > 60_000);
-    first[..3].copy_from_slice(&encoded(0, b"a"));
-    filler.filled(3);
+    fill_once(&mut filler, &encoded(0, b"a"));
     filler.release_spare();
     assert_eq!(scan(&mut filler), Ok(1));
     assert_eq!(read(&mut reader), Some((0, b"a".to_vec())));
@@ -397,11 +395,40 @@ fn either_end_may_go_first() {
 }
 
 #[test]
-#[should_panic(expected = "more bytes than there was space for")]
-fn more_than_the_space_is_refused() {
+#[should_panic(expected = "bytes elsewhere than in the room for them")]
+fn bytes_that_are_not_in_the_room_are_refused() {
     let (mut filler, _reader) = inbound();
-    let n: usize = filler.space(1000).iter().map(|s| s.len()).sum();
-    filler.filled(n + 1);
+    let _ = filler.fill(1000, 1000, |_| Ok([vec![0; 10].leak(), &mut []]), || false);
+}
+
+#[test]
+fn no_more_is_taken_than_asked_for_and_what_would_block_is_tried_again() {
+    let (mut filler, mut reader) = inbound();
+    let bytes = encoded(0, &body(1000, 1));
+    let mut tries = 0;
+    let mut at = 0;
+    while at < bytes.len() {
+        let n = filler.fill(
+            4096,
+            100,
+            |room| {
+                tries += 1;
+                if tries % 3 == 0 {
+                    Ok(copy(&bytes[at..], room))
+                } else {
+                    Err(std::io::ErrorKind::WouldBlock.into())
+                }
+            },
+            || true,
+        );
+        let n = n.unwrap();
+        assert_eq!(n, 100.min(bytes.len() - at));
+        at += n;
+    }
+    let refused = filler.fill(4096, 100, |_| Err(std::io::ErrorKind::WouldBlock.into()), || false);
+    assert!(refused.is_err());
+    assert_eq!(scan(&mut filler), Ok(1));
+    assert!(read(&mut reader) == Some((0, body(1000, 1))));
 }
 
 #[test]
@@ -480,8 +507,7 @@ fn a_queue_that_is_read_gives_up_its_memory() {
         assert!(reader.holds_memory());
         assert!(reader.rest(&mut filler) && !reader.holds_memory(), "message {n}");
         assert_eq!((filler.backlog(), reader.queued(), reader.ready()), (0, 0, false));
-        filler.space(1000);
-        filler.filled(0);
+        fill_once(&mut filler, b"");
         filler.truncate_to_published();
         filler.forget_commands();
         assert!(reader.rest(&mut filler));

@@ -173,13 +173,10 @@ fn arrive(filler: &mut ByteFiller, wire: &mut VecDeque<u8>, random: &mut Random)
     if random.below(4) == 0 {
         filler.append(&wire.drain(..n).collect::<Vec<u8>>());
     } else {
-        let [first, second] = filler.space(random.below(70_000) as usize);
-        let n = n.min(first.len() + second.len());
-        let bytes: Vec<u8> = wire.drain(..n).collect();
-        let split = n.min(first.len());
-        first[..split].copy_from_slice(&bytes[..split]);
-        second[..n - split].copy_from_slice(&bytes[split..]);
-        filler.filled(n);
+        let bytes: Vec<u8> = wire.iter().take(n).copied().collect();
+        let least = random.below(70_000) as usize;
+        let n = filler.fill(least, usize::MAX, |room| Ok(copy(&bytes, room)), || false).unwrap();
+        wire.drain(..n);
     }
     let most = random.below(20) as u32;
     let short = filler.next_short_messages(most, None, |_, _| true);
