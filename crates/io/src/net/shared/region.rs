@@ -3,6 +3,7 @@
 //! It comes from a peer who may mean harm, so nothing in it is believed: the descriptor must be one that cannot shrink (to touch what is
 //! beyond its end would end the process), of ordinary memory and of a known size; and what it says is checked by whoever reads it.
 
+use std::ffi::c_void;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -141,8 +142,8 @@ impl Region {
         let ring = self.ring();
         // SAFETY: both pieces lie in the ring, which is no part of the caller's memory; nothing in this process refers to it.
         unsafe {
-            ring.add(self.offset(at)).copy_from_nonoverlapping(from, first);
-            ring.copy_from_nonoverlapping(from.add(first), rest);
+            copy_opaquely(from, ring.add(self.offset(at)), first);
+            copy_opaquely(from.add(first), ring, rest);
         }
     }
 
@@ -154,10 +155,10 @@ impl Region {
         let (first, rest) = self.parts(at, length);
         let ring = self.ring();
         // SAFETY: both pieces lie in the ring, which is no part of the caller's memory. The peer may write to it meanwhile: then what is
-        // copied is what it makes of that, bytes in any case, and they are looked at only in the copy.
+        // copied is what it makes of that, and it is looked at only in the copy.
         unsafe {
-            to.copy_from_nonoverlapping(ring.add(self.offset(at)), first);
-            to.add(first).copy_from_nonoverlapping(ring, rest);
+            copy_opaquely(ring.add(self.offset(at)), to, first);
+            copy_opaquely(ring, to.add(first), rest);
         }
     }
 
@@ -184,6 +185,22 @@ impl Drop for Region {
     }
 }
 
+/// Copies between memory of this process and memory that another process may write to at the same time.
+///
+/// The C library's machine code does it, called through a pointer that is read as volatile. So the compiler cannot know that it is a copy:
+/// it can neither do it twice nor read the shared bytes again in place of the copied ones. Words that are copied as volatile would be as good
+/// an argument, and take three times as long.
+///
+/// # Safety
+/// `from` and `to` are valid for `n` bytes and do not overlap.
+unsafe fn copy_opaquely(from: *const u8, to: *mut u8, n: usize) {
+    static COPY: unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> *mut c_void = libc::memcpy;
+    // SAFETY: an initialised static.
+    let copy = unsafe { (&raw const COPY).read_volatile() };
+    // SAFETY: the caller's promise.
+    unsafe { copy(to.cast(), from.cast(), n) };
+}
+
 /// So many bytes of what the process may map.
 struct Share(usize);
 
@@ -206,4 +223,22 @@ impl Drop for Share {
 /// Whether this process may map one more.
 pub(super) fn within_budget() -> bool {
     MAPPED.load(Relaxed) + HEADER + CAPACITY <= BUDGET
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_every_length_and_place_are_copied_and_nothing_beside_them() {
+        let from: Vec<u8> = (0..=255).collect();
+        for (n, skip) in (0..200).flat_map(|n| (0..8).map(move |skip| (n, skip))) {
+            let mut to = [0xAA; 256];
+            // SAFETY: both have room for `n` bytes from where they begin here.
+            unsafe { copy_opaquely(from.as_ptr().add(skip), to.as_mut_ptr().add(16 + skip / 2), n) };
+            let (before, copied) = to.split_at(16 + skip / 2);
+            assert_eq!(copied[..n], from[skip..skip + n]);
+            assert!(before.iter().chain(&copied[n..]).all(|&byte| byte == 0xAA), "{n} bytes at {skip}");
+        }
+    }
 }
