@@ -12,7 +12,7 @@ use super::shared::Link;
 use super::transfer::{self, Sources, Targets};
 use super::{Address, Credentials, Family, StreamOptions, adopt, option, os};
 use crate::poll::{PollFd, poll};
-use crate::sys::{self, check};
+use crate::sys::{self, check, is_refused};
 
 pub use std::net::Shutdown;
 
@@ -140,6 +140,8 @@ impl Stream {
         match RawAddress::ask(self.as_fd(), libc::getpeername) {
             Ok(_) => Ok(true),
             Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => Ok(false),
+            // It was asked when the socket had become writable, and has no error.
+            Err(error) if is_refused(&error) => Ok(true),
             Err(error) => Err(error),
         }
     }
