@@ -1,6 +1,6 @@
 /* Moves messages both ways between two ends while one of them, or both, are denied something; says how that ended.
  *
- *   limits TRANSPORT [on=near|far|both] [patience=MS] [watchdog=S] [threads=N] [affinity] [fd] [retry] [RULE...]
+ *   limits TRANSPORT [on=near|far|both] [patience=MS] [watchdog=S] [threads=N] [affinity] [huge] [fd] [retry] [RULE...]
  *                                                                                                    rules: rules.h
  *
  * TRANSPORT: tcp, ipc, ws, curve (over tcp), interface (tcp, bound by its name), inproc. The ends are two processes but for inproc: `near` binds a ROUTER, `far` connects a
@@ -13,7 +13,7 @@
  *   wrong                another message came than the next one
  *   signal N, hang       an end was killed; one did not end in time, or not all of its threads
  *
- * With `fd`, messages are waited for on ZMQ_FD. With `retry`, what failed is tried again in the same processes, without the limits: ", then OUTCOME". A second line says whether memory
+ * With `huge`, the first message has 128 MiB. With `fd`, messages are waited for on ZMQ_FD. With `retry`, what failed is tried again in the same processes, without the limits: ", then OUTCOME". A second line says whether memory
  * was shared, and how often a call that is refused once was made. */
 #define _GNU_SOURCE
 #include "rules.h"
@@ -33,7 +33,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
-enum { ROUNDS = 300, STREAM = 4000, SMALL = 64, LARGE = 40000, WATCHDOG = 60 };
+enum { ROUNDS = 300, STREAM = 4000, SMALL = 64, LARGE = 40000, HUGE_ONE = 128 << 20, WATCHDOG = 60 };
 
 /* What one end has to say, in memory that all processes share. */
 struct end {
@@ -46,7 +46,7 @@ struct end {
 static struct shared { struct end end[2]; } *shared;
 static const char *const names[] = { "near", "far" };
 static const char *transport;
-static int patience = -1, maps = -1, by_fd, io_threads, affinity;
+static int patience = -1, maps = -1, by_fd, io_threads, affinity, huge;
 static int endpoint_pipe[2];
 /* Seconds until what has not ended counts as hanging. */
 static int watchdog = WATCHDOG;
@@ -191,9 +191,30 @@ static void note_memory(struct side *side)
     }
 }
 
+/* A message that is larger than all others together. */
+static int move_huge(struct side *side, int near)
+{
+    char *bytes;
+    int status;
+    if (near) {
+        /* Cut to the size of the buffer. */
+        if (receive(side, side->identity, sizeof side->identity) < 0)
+            return -1;
+        status = receive(side, buffer, sizeof buffer);
+        return status < 0 ? -1 : status == HUGE_ONE ? 0 : say(side, "wrong");
+    }
+    if (!(bytes = calloc(1, HUGE_ONE)))
+        return say(side, "calloc");
+    status = transmit(side, bytes, HUGE_ONE, 0);
+    free(bytes);
+    return status;
+}
+
 static int move(struct side *side)
 {
     int near = side->mine == &shared->end[0];
+    if (huge && move_huge(side, near))
+        return -1;
     for (unsigned i = 0; i < ROUNDS; i++)
         if (near ? take(side, i) || give(side, i) : give(side, i) || take(side, i))
             return -1;
@@ -455,6 +476,8 @@ int main(int count, char **arguments)
             io_threads = atoi(arguments[i] + 8);
         else if (strcmp(arguments[i], "affinity") == 0)
             affinity = 1;
+        else if (strcmp(arguments[i], "huge") == 0)
+            huge = 1;
         else if (strcmp(arguments[i], "fd") == 0)
             by_fd = 1;
         else if (strcmp(arguments[i], "retry") == 0)

@@ -256,15 +256,21 @@ impl Intake {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                 Took::Nothing
             }
-            Err(error) => Took::Lost(Loss::Stream(error.raw_os_error().unwrap_or(tautline_io::errno::EIO))),
+            Err(error) => Took::Lost(why(&error)),
         }
     }
 
     /// Takes plain frames and wire bytes that came with the handshake.
     pub(super) fn feed(&mut self, inbound: &[u8], bytes: &[u8], asked: &mut Asked) -> Took {
-        self.filler().append(inbound);
+        if let Err(error) = self.filler().append(inbound) {
+            return Took::Lost(why(&error));
+        }
         match &mut self.stage {
-            None => self.filler().append(bytes),
+            None => {
+                if let Err(error) = self.filler().append(bytes) {
+                    return Took::Lost(why(&error));
+                }
+            }
             Some(stage) => {
                 let mut plain = Vec::new();
                 let mut stage = lock(stage);
@@ -272,7 +278,9 @@ impl Intake {
                 asked.answer |= stage.has_output();
                 self.over = stage.ended();
                 drop(stage);
-                self.filler().append(&plain);
+                if let Err(error) = self.filler().append(&plain) {
+                    return Took::Lost(why(&error));
+                }
                 if let Err(error) = opened {
                     return self.broken(error, asked);
                 }
@@ -316,7 +324,7 @@ impl Intake {
         let most = SCRATCH.min(self.batch);
         with_buffers(|scratch, _| {
             let n = patiently(|| stream.read(&mut scratch[..most]), &mut again)?;
-            self.filler().append(&scratch[..n]);
+            self.filler().append(&scratch[..n])?;
             Ok(n)
         })
     }
@@ -336,7 +344,9 @@ impl Intake {
                 asked.answer |= stage.has_output();
                 self.over = stage.ended();
                 drop(stage);
-                self.filler().append(plain);
+                if let Err(error) = self.filler().append(plain) {
+                    return Ok(Err(error));
+                }
                 opened?;
             }
             Ok(read)
@@ -462,6 +472,14 @@ impl Intake {
             reader.credit();
         }
     }
+}
+
+/// Why a stream that could not be read is lost.
+fn why(error: &std::io::Error) -> Loss {
+    Loss::Stream(match error.kind() {
+        ErrorKind::OutOfMemory => tautline_io::errno::ENOMEM,
+        _ => error.raw_os_error().unwrap_or(tautline_io::errno::EIO),
+    })
 }
 
 /// Reads, and if nothing is there once more, as long as `again` says so.

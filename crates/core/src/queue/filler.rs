@@ -100,7 +100,7 @@ impl ByteFiller {
     /// Has `read` put bytes into room for them, at most `most`, and again if it would block, as long as `again` says so. The room is
     /// the rest of the current segment, and, if that is less than `least`, a further one that becomes part of the queue only if bytes land
     /// in it. `read` returns what it has written, which is the beginning of the first, or all of it and the beginning of the second. How
-    /// many bytes these are.
+    /// many bytes these are. OutOfMemory if there is no room to be had.
     pub(crate) fn fill(
         &mut self,
         least: usize,
@@ -108,7 +108,7 @@ impl ByteFiller {
         mut read: impl for<'a> FnMut(Room<'a>) -> io::Result<[&'a mut [u8]; 2]>,
         mut again: impl FnMut() -> bool,
     ) -> io::Result<usize> {
-        let [mut first, mut second] = self.space(least);
+        let [mut first, mut second] = self.space(least).ok_or(io::ErrorKind::OutOfMemory)?;
         if first.len() + second.len() > most {
             let in_first = most.min(first.len());
             first = &mut first[..in_first];
@@ -134,11 +134,11 @@ impl ByteFiller {
         result
     }
 
-    /// The room that `fill` lends. Followed by `filled`, also when nothing came.
-    pub(super) fn space(&mut self, min_total: usize) -> Room<'_> {
+    /// The room that `fill` lends, or `None` if memory is exhausted. Followed by `filled`, also when nothing came.
+    pub(super) fn space(&mut self, min_total: usize) -> Option<Room<'_>> {
         if self.end.behind().is_none() && self.end.room() < LEAST_ROOM.min(min_total) && !self.in_body() {
             // More than a small message: it is worth a system call.
-            self.end.grow(FIRST - size_of::<Buffer>());
+            self.end.try_grow(FIRST - size_of::<Buffer>())?;
             self.start_scan();
         }
         let room = self.end.room();
@@ -152,7 +152,7 @@ impl ByteFiller {
             (behind.start, (limit.addr() - behind.start.addr()).min(BEHIND_BODY))
         } else {
             let size = if min_total - room > SMALL { LARGE } else { SMALL };
-            let buffer = self.end.spare(size);
+            let buffer = self.end.spare(size)?;
             // SAFETY: the spare buffer is ours and empty.
             let (start, limit) = unsafe { ((*Buffer::node(buffer)).start, Buffer::limit(buffer)) };
             (start, limit.addr() - start.addr())
@@ -161,10 +161,10 @@ impl ByteFiller {
         // SAFETY: both runs of memory are the producer's alone, apart from each other and allocated. They are lent out as long as `self` is.
         let second = unsafe { std::slice::from_raw_parts_mut(next.cast(), len) };
         if room == 0 {
-            return [&mut [], second];
+            return Some([&mut [], second]);
         }
         // SAFETY: as above.
-        [unsafe { std::slice::from_raw_parts_mut(self.end.at.cast(), room) }, second]
+        Some([unsafe { std::slice::from_raw_parts_mut(self.end.at.cast(), room) }, second])
     }
 
     /// How much of that there is in the current segment.
@@ -217,13 +217,14 @@ impl ByteFiller {
         }
     }
 
-    /// Adds bytes that arrived elsewhere.
-    pub(crate) fn append(&mut self, mut bytes: &[u8]) {
+    /// Adds bytes that arrived elsewhere. After an error, which is OutOfMemory, a part of them.
+    pub(crate) fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            let copied =
-                self.fill(bytes.len().min(SMALL), bytes.len(), |room| Ok(copy(bytes, room)), || false);
-            bytes = &bytes[copied.unwrap_or(0)..];
+            let least = bytes.len().min(SMALL);
+            let copied = self.fill(least, bytes.len(), |room| Ok(copy(bytes, room)), || false)?;
+            bytes = &bytes[copied..];
         }
+        Ok(())
     }
 
     /// Bytes that arrived and that the scan has not gone over.
@@ -406,7 +407,9 @@ impl ByteFiller {
         self.scan_bytes = kept_bytes;
         self.partial = None;
         self.last = None;
-        self.append(&copy);
+        if self.append(&copy).is_err() {
+            Message::exhausted(copy.len());
+        }
     }
 
     /// Gives up all memory if the consumer, which has read `read` bytes, is done with everything that has arrived.

@@ -207,13 +207,13 @@ fn loom_scanned_frames_are_read() {
             stream.extend([0, 5]);
             stream.extend([3; 5]);
             for chunk in stream.chunks(37) {
-                filler.append(chunk);
+                filler.append(chunk).unwrap();
                 while let Some(scanned) = filler.next_frame(None).unwrap() {
                     assert_eq!(scanned.header.flags & frame::MORE, 0);
                     filler.publish_scanned(1);
                 }
             }
-            filler.append(&[0, 9, 9]);
+            filler.append(&[0, 9, 9]).unwrap();
             filler.truncate_to_published();
         });
         assert_eq!(read(&mut reader), [1; 10]);
@@ -284,9 +284,9 @@ fn loom_a_queue_that_is_read_gives_up_its_memory_under_the_lock_of_the_intake() 
             for n in 0..2 {
                 let mut filler = arriving.lock().unwrap();
                 // In two pieces.
-                filler.append(&[0, 5, n]);
+                filler.append(&[0, 5, n]).unwrap();
                 assert!(filler.next_frame(None).unwrap().is_none());
-                filler.append(&[n; 4]);
+                filler.append(&[n; 4]).unwrap();
                 assert!(filler.next_frame(None).unwrap().is_some());
                 filler.publish_scanned(1);
             }

@@ -214,22 +214,32 @@ impl Producer {
         }
     }
 
-    /// Goes on in a node with room for `need` bytes at least.
+    /// Goes on in a node with room for `need` bytes at least. Ends the process if memory is exhausted.
     #[cold]
     pub(super) fn grow(&mut self, need: usize) {
+        if self.try_grow(need).is_none() {
+            Message::exhausted(need);
+        }
+    }
+
+    /// The same; `None`, and nothing has changed but that the node behind an external one was entered, if memory is exhausted.
+    #[cold]
+    pub(super) fn try_grow(&mut self, need: usize) -> Option<()> {
         if !self.behind.is_null() {
             self.enter_behind();
             if self.room() >= need {
-                return;
+                return Some(());
             }
         }
         self.grow_by_use();
         // Whoever has rested was at work, and may be again.
         let first_ever = self.lean && self.node.is_null() && self.bytes() == chain::start().1;
         let size = if first_ever { LEAST } else { self.next_size };
-        let buffer = self.buffer(size.max(need + size_of::<Buffer>()));
+        let least = need + size_of::<Buffer>();
+        let buffer = self.buffer(size.max(least)).or_else(|| self.buffer(least))?;
         // SAFETY: `buffer` is fresh.
         unsafe { self.link(Buffer::node(buffer)) };
+        Some(())
     }
 
     /// A node that was well filled with bytes is followed by a larger buffer. In a lean chain only if the consumer is behind by that
@@ -247,17 +257,17 @@ impl Producer {
         }
     }
 
-    /// A buffer of at least `size` bytes: the spare one, a finished one, or a new one.
-    pub(super) fn buffer(&mut self, size: usize) -> *mut Buffer {
-        let buffer = self.any_buffer(size);
+    /// A buffer of at least `size` bytes: the spare one, a finished one, or a new one. `None` if memory is exhausted.
+    pub(super) fn buffer(&mut self, size: usize) -> Option<*mut Buffer> {
+        let buffer = self.any_buffer(size)?;
         if self.secret {
             // SAFETY: not linked yet, so ours alone.
             unsafe { Buffer::keep_secret(buffer) };
         }
-        buffer
+        Some(buffer)
     }
 
-    fn any_buffer(&mut self, size: usize) -> *mut Buffer {
+    fn any_buffer(&mut self, size: usize) -> Option<*mut Buffer> {
         let spare = std::mem::replace(&mut self.spare, std::ptr::null_mut());
         let used = if spare.is_null() { self.shared.ring.take(&mut self.turn) } else { Some(spare) };
         if let Some(buffer) = used {
@@ -265,7 +275,7 @@ impl Producer {
             if unsafe { Buffer::size(buffer) } >= size {
                 // SAFETY: as above.
                 unsafe { Buffer::reset(buffer) };
-                return buffer;
+                return Some(buffer);
             }
             // SAFETY: as above.
             unsafe { segment::free(buffer) };
@@ -274,10 +284,10 @@ impl Producer {
     }
 
     /// The buffer held ready: `size` bytes at least, made if there is none.
-    pub(super) fn spare(&mut self, size: usize) -> *mut Buffer {
-        let buffer = self.buffer(size);
+    pub(super) fn spare(&mut self, size: usize) -> Option<*mut Buffer> {
+        let buffer = self.buffer(size)?;
         self.spare = buffer;
-        buffer
+        Some(buffer)
     }
 
     /// Frees the buffer held ready.
@@ -354,7 +364,8 @@ impl Producer {
                 Some(nodes) => break nodes,
                 None => {
                     self.grow_by_use();
-                    let buffer = self.buffer(SMALL.max(size_of::<Buffer>() + segment::EXTERNAL_ROOM));
+                    let size = SMALL.max(size_of::<Buffer>() + segment::EXTERNAL_ROOM);
+                    let Some(buffer) = self.buffer(size) else { Message::exhausted(size) };
                     // SAFETY: fresh, and large enough for the next attempt.
                     unsafe { self.link(Buffer::node(buffer)) };
                 }

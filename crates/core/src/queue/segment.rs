@@ -65,11 +65,12 @@ struct External {
 }
 
 impl Buffer {
-    /// A new buffer of `size` bytes in all, with its node open and empty. The bytes behind the head are not initialised.
-    pub(super) fn allocate(size: usize) -> *mut Buffer {
+    /// A new buffer of `size` bytes in all, with its node open and empty, or `None` if memory is exhausted. The bytes behind the head are not
+    /// initialised.
+    pub(super) fn allocate(size: usize) -> Option<*mut Buffer> {
         let buffer: *mut Buffer = blocks::allocate(size).cast();
         if buffer.is_null() {
-            std::alloc::handle_alloc_error(std::alloc::Layout::new::<Buffer>());
+            return None;
         }
         let start: *mut u8 = buffer.wrapping_add(1).cast();
         let head = Buffer {
@@ -80,7 +81,7 @@ impl Buffer {
         };
         // SAFETY: the beginning of the allocation, which is aligned as every block is.
         unsafe { buffer.write(head) };
-        buffer
+        Some(buffer)
     }
 
     /// The first node.
@@ -408,7 +409,7 @@ mod tests {
 
     #[test]
     fn secrets_are_wiped() {
-        let buffer = Buffer::allocate(SMALL);
+        let buffer = Buffer::allocate(SMALL).unwrap();
         // SAFETY: nobody else has the buffer.
         unsafe {
             Buffer::keep_secret(buffer);

@@ -75,7 +75,7 @@ fn a_stream_may_be_split_anywhere() {
     for split in (0..=stream.len()).step_by(if cfg!(miri) { 501 } else { 1 }) {
         let (mut filler, mut reader) = inbound();
         for half in [&stream[..split], &stream[split..]] {
-            filler.append(half);
+            filler.append(half).unwrap();
             scan(&mut filler).expect("well formed");
         }
         assert_eq!(filler.unscanned(), 0);
@@ -109,10 +109,10 @@ fn short_messages_are_scanned_together() {
     ];
     let stream: Vec<u8> = parts.iter().flat_map(|&(flags, len)| encoded(flags, &body(len, len))).collect();
     // Behind a first segment that is full comes one that holds all of them.
-    filler.append(&encoded(0, &body(206, 1)));
+    filler.append(&encoded(0, &body(206, 1))).unwrap();
     assert_eq!(scan(&mut filler), Ok(1));
     assert!(read(&mut reader).is_some() && !reader.ready());
-    filler.append(&stream[..stream.len() - 1]);
+    filler.append(&stream[..stream.len() - 1]).unwrap();
     assert_eq!(filler.next_short_messages(0, None, |_, _| true), 0);
     assert_eq!(filler.next_short_messages(u32::MAX, Some(254), |_, _| true), 0, "some may be too long");
     assert_eq!(filler.next_short_messages(2, None, |_, _| true), 2);
@@ -132,7 +132,7 @@ fn short_messages_are_scanned_together() {
     filler.publish_scanned(8);
     assert_eq!((filler.backlog(), filler.unscanned()), (8, 14));
     assert!(matches!(filler.next_frame(None), Ok(Some(_))), "its first part is");
-    filler.append(&stream[stream.len() - 1..]);
+    filler.append(&stream[stream.len() - 1..]).unwrap();
     assert_eq!(filler.next_short_messages(u32::MAX, None, |_, _| true), 1);
     filler.publish_scanned(1);
     for &(flags, len) in &parts {
@@ -149,7 +149,7 @@ fn a_large_body_is_read_to_where_it_stays() {
     for round in 0..10 {
         fill(&mut filler, &stream[..5000], 3000);
         let rest = stream.len() - 5000;
-        let [first, second] = filler.space(64 * 1024);
+        let [first, second] = filler.space(64 * 1024).unwrap();
         assert_eq!(first.len(), rest, "the rest of the body, round {round}");
         assert!(second.is_empty());
         let at = first.as_mut_ptr().cast();
@@ -176,7 +176,7 @@ fn a_longer_body_gets_its_place_when_part_of_it_has_arrived() {
         }
         fill(&mut filler, &stream[..200_000], chunk);
         let rest = stream.len() - 200_000;
-        let [first, second] = filler.space(64 * 1024);
+        let [first, second] = filler.space(64 * 1024).unwrap();
         assert_eq!((first.len(), second.len()), (rest, 0), "the rest of the body, round {round}");
         let at = first.as_mut_ptr().cast();
         fill(&mut filler, &stream[200_000..], chunk);
@@ -192,16 +192,16 @@ fn a_longer_body_gets_its_place_when_part_of_it_has_arrived() {
 #[test]
 fn the_size_limit_holds_as_soon_as_the_header_is_there() {
     let (mut filler, _reader) = inbound();
-    filler.append(&encoded(0, &[1; 100])[..2]);
+    filler.append(&encoded(0, &[1; 100])[..2]).unwrap();
     assert!(matches!(filler.next_frame(Some(100)), Ok(None)));
-    filler.append(&[1; 100]);
+    filler.append(&[1; 100]).unwrap();
     assert!(matches!(filler.next_frame(Some(100)), Ok(Some(_))));
-    filler.append(&encoded(0, &[1; 101])[..2]);
+    filler.append(&encoded(0, &[1; 101])[..2]).unwrap();
     assert!(filler.next_frame(Some(100)).is_err());
     let (mut filler, _reader) = inbound();
-    filler.append(&[frame::LONG, 0, 0, 1, 0, 0, 0, 0]);
+    filler.append(&[frame::LONG, 0, 0, 1, 0, 0, 0, 0]).unwrap();
     assert!(matches!(filler.next_frame(Some(1 << 20)), Ok(None)));
-    filler.append(&[0]);
+    filler.append(&[0]).unwrap();
     assert!(filler.next_frame(Some(1 << 20)).is_err());
 }
 
@@ -211,10 +211,10 @@ fn a_body_that_never_comes_costs_nothing() {
         let (mut filler, mut reader) = inbound();
         let mut header = [0; frame::MAX_HEADER];
         frame::encode_header(0, 1 << shift, &mut header);
-        filler.append(&header);
+        filler.append(&header).unwrap();
         for _ in 0..10 {
             assert!(matches!(filler.next_frame(None), Ok(None)));
-            filler.append(&[1; 1000]);
+            filler.append(&[1; 1000]).unwrap();
         }
         assert!(!reader.ready());
         filler.truncate_to_published();
@@ -226,11 +226,11 @@ fn a_body_that_never_comes_costs_nothing() {
 fn malformed_headers_are_errors() {
     for first in [0x08, 0x10, 0x80, 0xFF, MORE | COMMAND] {
         let (mut filler, _reader) = inbound();
-        filler.append(&[first, 0, 0, 0, 0, 0, 0, 0, 0]);
+        filler.append(&[first, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap();
         assert!(filler.next_frame(None).is_err(), "flags {first}");
     }
     let (mut filler, _reader) = inbound();
-    filler.append(&[frame::LONG, 0x80, 0, 0, 0, 0, 0, 0, 0]);
+    filler.append(&[frame::LONG, 0x80, 0, 0, 0, 0, 0, 0, 0]).unwrap();
     assert!(filler.next_frame(None).is_err());
 }
 
@@ -241,7 +241,7 @@ fn the_body_of_the_frame_just_scanned() {
     filler.body_of_last(&mut out);
     assert!(out.is_empty());
     for (i, len) in [0, 5, 3000, 3000, 40_000].into_iter().enumerate() {
-        filler.append(&encoded(COMMAND, &body(len, i)));
+        filler.append(&encoded(COMMAND, &body(len, i))).unwrap();
         assert!(matches!(filler.next_frame(None), Ok(Some(_))));
         out.clear();
         filler.body_of_last(&mut out);
@@ -268,23 +268,23 @@ fn publishing_stops_at_the_last_message_boundary() {
         encoded(MORE, b"b"),
         encoded(0, b"c"),
     ];
-    filler.append(&parts[..4].concat());
+    filler.append(&parts[..4].concat()).unwrap();
     while let Ok(Some(_)) = filler.next_frame(None) {}
     filler.publish_scanned(1);
     assert_eq!(read(&mut reader), Some((0, b"one".to_vec())));
     assert!(!reader.ready() && filler.backlog() == 0);
-    filler.append(&parts[4]);
+    filler.append(&parts[4]).unwrap();
     assert!(matches!(filler.next_frame(None), Ok(Some(_))));
     filler.publish_scanned(1);
     for body in [&b"a"[..], b"\x04PING", b"b", b"c"] {
         assert_eq!(read(&mut reader).map(|(_, read)| read), Some(body.to_vec()));
     }
     assert!(!reader.ready() && filler.backlog() == 0);
-    filler.append(&encoded(MORE, b"lost"));
+    filler.append(&encoded(MORE, b"lost")).unwrap();
     assert!(matches!(filler.next_frame(None), Ok(Some(_))));
     filler.publish_scanned(0);
     filler.truncate_to_published();
-    filler.append(&encoded(0, b"after"));
+    filler.append(&encoded(0, b"after")).unwrap();
     assert_eq!(scan(&mut filler), Ok(1));
     assert_eq!(read(&mut reader), Some((0, b"after".to_vec())));
 }
@@ -297,7 +297,7 @@ fn a_command_for_nobody_is_not_seen_without_a_message_behind_it() {
         let whole = [encoded(MORE, &body(part, 1)), encoded(0, &body(part, 2))].concat();
         let first = encoded(MORE, &body(begun, 3));
         for _ in 0..3 {
-            filler.append(&[&ping[..], &whole, &ping, &ping, &first].concat());
+            filler.append(&[&ping[..], &whole, &ping, &ping, &first].concat()).unwrap();
             while filler.next_frame(None).expect("well formed").is_some() {}
             filler.publish_scanned(1);
             filler.forget_commands();
@@ -305,7 +305,7 @@ fn a_command_for_nobody_is_not_seen_without_a_message_behind_it() {
             assert!(read(&mut reader) == Some((MORE, body(part, 1))) && reader.ready());
             assert!(read(&mut reader) == Some((0, body(part, 2))));
             assert!(!reader.ready(), "nothing but commands, and a message that has only begun");
-            filler.append(&[encoded(0, b"end"), ping.clone()].concat());
+            filler.append(&[encoded(0, b"end"), ping.clone()].concat()).unwrap();
             while filler.next_frame(None).expect("well formed").is_some() {}
             filler.publish_scanned(1);
             filler.forget_commands();
@@ -366,13 +366,13 @@ fn truncation_after_a_large_body() {
 #[test]
 fn an_idle_filler_lends_small_segments_first() {
     let (mut filler, mut reader) = inbound();
-    let [first, second] = filler.space(64 * 1024);
+    let [first, second] = filler.space(64 * 1024).unwrap();
     assert!(first.len() < 512 && second.len() > 60_000);
     fill_once(&mut filler, &encoded(0, b"a"));
     filler.release_spare();
     assert_eq!(scan(&mut filler), Ok(1));
     assert_eq!(read(&mut reader), Some((0, b"a".to_vec())));
-    let [first, second] = filler.space(100);
+    let [first, second] = filler.space(100).unwrap();
     assert!(first.len() > 150 && second.is_empty(), "there is enough room in the first segment");
 }
 
@@ -382,7 +382,7 @@ fn either_end_may_go_first() {
         let (mut filler, mut reader) = inbound();
         fill(&mut filler, &encoded(0, &body(50_000, 0)), 4000);
         fill(&mut filler, &encoded(0, &body(50_000, 0))[..30_000], 4000);
-        filler.space(64 * 1024);
+        filler.space(64 * 1024).unwrap();
         if reader_first {
             reader.head();
             drop(reader);
@@ -437,7 +437,7 @@ fn commands_alone_take_no_memory() {
     let ping = encoded(COMMAND, b"\x04PING\0\0");
     for n in 0..5 {
         for _ in 0..20_000 / ping.len() {
-            filler.append(&ping);
+            filler.append(&ping).unwrap();
             while filler.next_frame(None).expect("well formed").is_some() {}
             filler.forget_commands();
             assert!(filler.pending() == 0);
@@ -445,11 +445,11 @@ fn commands_alone_take_no_memory() {
         let frame = encoded(0, &body(2000, n));
         // Commands, then a piece of a frame.
         let many = [ping.repeat(1000), frame[..1500].to_vec()].concat();
-        filler.append(&many);
+        filler.append(&many).unwrap();
         while filler.next_frame(None).expect("well formed").is_some() {}
         filler.forget_commands();
         assert_eq!(filler.pending(), 1500);
-        filler.append(&frame[1500..]);
+        filler.append(&frame[1500..]).unwrap();
         assert_eq!(scan(&mut filler), Ok(1));
         assert!(read(&mut reader) == Some((0, body(2000, n))));
         assert!(!reader.ready());
@@ -465,18 +465,18 @@ fn commands_between_the_parts_of_a_message_take_no_memory() {
             fill(&mut filler, &encoded(MORE, &body(part, n)), 5000);
             assert!(!reader.ready());
             for _ in 0..20_000 / ping.len() {
-                filler.append(&ping);
+                filler.append(&ping).unwrap();
                 while filler.next_frame(None).expect("well formed").is_some() {}
                 filler.forget_commands();
                 assert!(filler.pending() < part as u64 + 20);
             }
             // Commands, then the first piece of a part.
             let end = encoded(0, &body(2000, n));
-            filler.append(&[ping.repeat(1000), end[..1500].to_vec()].concat());
+            filler.append(&[ping.repeat(1000), end[..1500].to_vec()].concat()).unwrap();
             while filler.next_frame(None).expect("well formed").is_some() {}
             filler.forget_commands();
             assert!(filler.pending() < part as u64 + 1520);
-            filler.append(&end[1500..]);
+            filler.append(&end[1500..]).unwrap();
             assert_eq!(scan(&mut filler), Ok(1));
             assert!(read(&mut reader) == Some((MORE, body(part, n))));
             assert!(read(&mut reader) == Some((0, body(2000, n))));
@@ -501,7 +501,7 @@ fn a_queue_that_is_read_gives_up_its_memory() {
         assert!(!reader.rest(&mut filler));
         assert!(read(&mut reader) == Some((0, body(len, n + 1))));
         // A frame that is not whole, and is then lost with its connection.
-        filler.append(&[0, 9, 1]);
+        filler.append(&[0, 9, 1]).unwrap();
         assert!(!reader.rest(&mut filler));
         filler.truncate_to_published();
         assert!(reader.holds_memory());
@@ -529,7 +529,7 @@ fn no_queue_gives_up_the_memory_of_another() {
 fn short_messages_are_scanned_up_to_the_first_that_is_not_wanted() {
     let (mut filler, mut reader) = inbound();
     for (flags, len) in [(MORE, 0), (0, 3), (MORE, 0), (0, 5), (0, 3)] {
-        filler.append(&encoded(flags, &body(len, len)));
+        filler.append(&encoded(flags, &body(len, len))).unwrap();
     }
     let mut told = Vec::new();
     let count = filler.next_short_messages(u32::MAX, None, |more, len| {
@@ -550,7 +550,7 @@ fn short_messages_are_scanned_up_to_the_first_that_is_not_wanted() {
 #[test]
 fn an_empty_last_part_is_no_delimiter() {
     let (mut filler, mut reader) = inbound();
-    filler.append(&encoded(0, b""));
+    filler.append(&encoded(0, b"")).unwrap();
     assert_eq!(scan(&mut filler), Ok(1));
     assert!(!reader.skip_delimiter());
     assert!(read(&mut reader) == Some((0, Vec::new())));

@@ -271,8 +271,8 @@ fn the_bit_of_a_parcel_means_nothing_in_what_came_from_the_network() {
     let (mut filler, mut reader) = inbound();
     let mut frame = encoded(0, &[7; 40]);
     frame[0] |= 0x80;
-    filler.append(&frame);
+    filler.append(&frame).unwrap();
     assert!(filler.next_frame(None).is_err());
-    filler.append(&encoded(0, b"x"));
+    filler.append(&encoded(0, b"x")).unwrap();
     assert!(reader.read_message(&mut Message::new()).is_none());
 }

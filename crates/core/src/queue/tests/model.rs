@@ -171,7 +171,7 @@ fn arrive(filler: &mut ByteFiller, wire: &mut VecDeque<u8>, random: &mut Random)
         filler.release_spare();
     }
     if random.below(4) == 0 {
-        filler.append(&wire.drain(..n).collect::<Vec<u8>>());
+        filler.append(&wire.drain(..n).collect::<Vec<u8>>()).unwrap();
     } else {
         let bytes: Vec<u8> = wire.iter().take(n).copied().collect();
         let least = random.below(70_000) as usize;
@@ -193,7 +193,7 @@ fn arrive(filler: &mut ByteFiller, wire: &mut VecDeque<u8>, random: &mut Random)
 
 /// Everything under way is delivered, then the connection breaks within a message, on both sides.
 fn reconnect(drain: &mut ByteDrain, filler: &mut ByteFiller, wire: &mut VecDeque<u8>) {
-    filler.append(&wire.drain(..).collect::<Vec<u8>>());
+    filler.append(&wire.drain(..).collect::<Vec<u8>>()).unwrap();
     while let Some(scanned) = filler.next_frame(None).expect("well formed") {
         if scanned.header.flags & MORE == 0 {
             filler.keep_last();
