@@ -256,19 +256,19 @@ impl Intake {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                 Took::Nothing
             }
-            Err(error) => Took::Lost(why(&error)),
+            Err(error) => self.failed(&error),
         }
     }
 
     /// Takes plain frames and wire bytes that came with the handshake.
     pub(super) fn feed(&mut self, inbound: &[u8], bytes: &[u8], asked: &mut Asked) -> Took {
         if let Err(error) = self.filler().append(inbound) {
-            return Took::Lost(why(&error));
+            return self.failed(&error);
         }
         match &mut self.stage {
             None => {
                 if let Err(error) = self.filler().append(bytes) {
-                    return Took::Lost(why(&error));
+                    return self.failed(&error);
                 }
             }
             Some(stage) => {
@@ -279,7 +279,7 @@ impl Intake {
                 self.over = stage.ended();
                 drop(stage);
                 if let Err(error) = self.filler().append(&plain) {
-                    return Took::Lost(why(&error));
+                    return self.failed(&error);
                 }
                 if let Err(error) = opened {
                     return self.broken(error, asked);
@@ -287,6 +287,18 @@ impl Intake {
             }
         }
         self.scanned(asked)
+    }
+
+    /// The stream cannot be read, or there is no memory for what it has: then what is no whole message is given up at once, so that there
+    /// is some for what follows.
+    #[cold]
+    fn failed(&mut self, error: &std::io::Error) -> Took {
+        if error.kind() == ErrorKind::OutOfMemory {
+            self.filler().truncate_to_published();
+            self.filler().release_spare();
+            return Took::Lost(Loss::Stream(tautline_io::errno::ENOMEM));
+        }
+        Took::Lost(Loss::Stream(error.raw_os_error().unwrap_or(tautline_io::errno::EIO)))
     }
 
     /// The stage has found a fault: what came whole before it is published all the same.
@@ -472,14 +484,6 @@ impl Intake {
             reader.credit();
         }
     }
-}
-
-/// Why a stream that could not be read is lost.
-fn why(error: &std::io::Error) -> Loss {
-    Loss::Stream(match error.kind() {
-        ErrorKind::OutOfMemory => tautline_io::errno::ENOMEM,
-        _ => error.raw_os_error().unwrap_or(tautline_io::errno::EIO),
-    })
 }
 
 /// Reads, and if nothing is there once more, as long as `again` says so.
