@@ -23,10 +23,12 @@ const LAST_ENDPOINT: i32 = 32;
 const IMMEDIATE: i32 = 39;
 const ROUTER_RAW: i32 = 41;
 const IPV6: i32 = 42;
+const PLAIN_SERVER: i32 = 44;
 const CONNECT_ROUTING_ID: i32 = 61;
 const RECONNECT_STOP: i32 = 109;
 const POLLIN: i32 = 1;
 const CONNECT_RETRIED: u16 = 0x4;
+const ACCEPTED: u16 = 0x20;
 const CLOSED: u16 = 0x80;
 const MONITOR_STOPPED: u16 = 0x400;
 
@@ -128,6 +130,31 @@ fn unbinding_lets_the_peers_go_at_once() {
         // The peer may not know yet.
         let _ = connected.send(b"lost", Flags::DONTWAIT);
         assert_eq!(bound.recv(&mut [0; 8], Flags::DONTWAIT), Err(Error::Again));
+    });
+}
+
+#[test]
+fn what_was_unbound_is_bound_again_at_once() {
+    test("rebind", |context| {
+        let file = std::env::temp_dir().join(format!("tautline-rebind-{}", std::process::id()));
+        let path = format!("ipc://{}", file.display());
+        for given in
+            ["tcp://127.0.0.1:*", "ws://127.0.0.1:*", "ipc://*", &path, "ipc://@rebind", "inproc://here"]
+        {
+            let (mut bound, endpoint) = bound(context, SocketType::Pull, given);
+            let mut connected = context.socket(SocketType::Push).unwrap();
+            set(&mut connected, RECONNECT_IVL, 1);
+            connected.connect(&endpoint).unwrap();
+            connected.send(b"hello", Flags::NONE).unwrap();
+            assert_eq!(recv(&mut bound), b"hello", "{given}");
+            // With the peer still there, and while it looks for us again. (The directory of a temporary path is gone.)
+            for _ in 0..if given == "ipc://*" { 0 } else { 10 } {
+                assert_eq!(bound.unbind(&endpoint), Ok(()), "{given}");
+                assert_eq!(bound.bind(&endpoint), Ok(()), "{given}");
+            }
+            assert_eq!(bound.unbind(&endpoint), Ok(()), "{given}");
+            assert_eq!(bound.bind(given), Ok(()), "{given}");
+        }
     });
 }
 
@@ -282,6 +309,29 @@ fn a_body_of_the_applications_is_freed_when_it_is_sent() {
         while alive.load(SeqCst) > 0 {
             std::thread::yield_now();
         }
+    });
+}
+
+#[test]
+fn an_endpoint_that_was_given_up_can_still_be_disconnected() {
+    test("given_up", |context| {
+        let mut server = context.socket(SocketType::Dealer).unwrap();
+        set(&mut server, PLAIN_SERVER, 1);
+        server.bind("tcp://127.0.0.1:*").unwrap();
+        let endpoint = last_endpoint(&mut server);
+        server.monitor(Some("inproc://events"), ACCEPTED.into(), 1, SocketType::Pair).unwrap();
+        let mut accepted = context.socket(SocketType::Pair).unwrap();
+        accepted.connect("inproc://events").unwrap();
+        let mut socket = context.socket(SocketType::Dealer).unwrap();
+        set(&mut socket, SNDHWM, 0);
+        for _ in 0..2 {
+            // Without a mechanism: it is refused, and does not try again. To connect it again is a new beginning.
+            socket.connect(&endpoint).unwrap();
+            assert_eq!(next_event(&mut accepted).0, ACCEPTED);
+            while socket.send(b"x", Flags::DONTWAIT) == Ok(()) {}
+        }
+        assert_eq!(socket.disconnect(&endpoint), Ok(()));
+        assert_eq!(socket.disconnect(&endpoint), Err(Error::NoEntry));
     });
 }
 

@@ -35,8 +35,10 @@ enum Phase {
     Resting,
     /// The peer has refused the connection, and the socket does not act on it yet: messages are still taken.
     Refused,
-    /// Given up.
+    /// Given up. The program may still disconnect it.
     Stopped,
+    /// Given up, and as if it had been disconnected.
+    Gone,
 }
 
 struct State {
@@ -53,6 +55,10 @@ struct State {
 }
 
 impl State {
+    fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Stopped | Phase::Gone)
+    }
+
     /// Whether it is on the way, and nothing but time or the resolver can bring it further.
     fn is_waiting(&self) -> bool {
         let attempt = self.way.as_ref().map(|way| &way.attempt);
@@ -175,9 +181,15 @@ impl Dialer {
         lock(&self.state).connection = Some(connection);
     }
 
-    /// Whether it has given up for good: as if it had never been connected.
+    /// Whether it has given up for good.
     pub(crate) fn is_stopped(&self) -> bool {
-        matches!(lock(&self.state).phase, Phase::Refused | Phase::Stopped)
+        let state = lock(&self.state);
+        state.is_over() || state.phase == Phase::Refused
+    }
+
+    /// Whether it is also as if it had been disconnected.
+    pub(crate) fn has_left(&self) -> bool {
+        lock(&self.state).phase == Phase::Gone
     }
 
     /// Whether the endpoint was given up and only sends what is queued.
@@ -201,7 +213,7 @@ impl Dialer {
         let mut pending = self.current().is_some_and(|connection| connection.has_pending());
         {
             let mut state = lock(&self.state);
-            if state.phase == Phase::Stopped || state.lingering {
+            if state.is_over() || state.lingering {
                 return;
             }
             // What nobody will ever take is not worth waiting for.
@@ -256,7 +268,7 @@ impl Dialer {
     // ---- connecting
 
     fn dial(self: &Arc<Self>, turn: &mut Turn) {
-        if lock(&self.state).phase == Phase::Stopped {
+        if lock(&self.state).is_over() {
             return;
         }
         let route =
@@ -401,7 +413,7 @@ impl Dialer {
         }
         self.site.failed_connects.fetch_add(1, Relaxed);
         if errno == errno::ECONNREFUSED && self.options.reconnect_stop & RECONNECT_STOP_CONN_REFUSED != 0 {
-            return self.stop(turn);
+            return self.leave(turn);
         }
         self.retry(turn);
     }
@@ -478,17 +490,27 @@ impl Dialer {
             hopeless
         };
         if hopeless {
-            self.stop(turn);
+            self.leave(turn);
         }
     }
 
-    /// Gives up for good.
+    /// Gives up for good. The endpoint keeps its name, as in libzmq: to disconnect it is no mistake.
     pub(super) fn stop(self: &Arc<Self>, turn: &mut Turn) {
+        self.give_up(turn, Phase::Stopped);
+    }
+
+    /// Gives up for good, as if the program had disconnected it.
+    fn leave(self: &Arc<Self>, turn: &mut Turn) {
+        self.give_up(turn, Phase::Gone);
+    }
+
+    fn give_up(self: &Arc<Self>, turn: &mut Turn, phase: Phase) {
         let (attempt, connection) = {
             let mut state = lock(&self.state);
-            if std::mem::replace(&mut state.phase, Phase::Stopped) == Phase::Stopped {
+            if state.is_over() {
                 return;
             }
+            state.phase = phase;
             (state.end_attempt(), state.connection.take())
         };
         if let Attempt::Connecting(stream, token) | Attempt::Asking(stream, token, _) = attempt {

@@ -28,6 +28,13 @@ pub(super) enum What {
     Datagram(PipeId, Arc<DatagramPort>),
 }
 
+impl Entry {
+    /// Whether it is a connected one that will never be tried again.
+    fn is_stopped(&self) -> bool {
+        matches!(&self.what, What::Connected(dialer) if dialer.is_stopped())
+    }
+}
+
 impl Socket {
     /// Accepts peers at `endpoint`, zmq_bind(3). The name of a host is looked up first, and the call waits for that.
     ///
@@ -110,7 +117,8 @@ impl Socket {
         }
         let site = self.site_for_streams()?;
         self.end_refused(endpoint);
-        self.forget_stopped();
+        // What was given up is connected anew.
+        self.endpoints.retain(|entry| *entry.given != *endpoint || !entry.is_stopped());
         if self.connects_once() && self.endpoints.iter().any(|entry| *entry.given == *endpoint) {
             // Two connections to one peer make no sense for these types; libzmq overlooks the second call as well.
             return Ok(None);
@@ -201,7 +209,7 @@ impl Socket {
     pub(crate) fn end_named(&mut self, endpoint: &str, at: Answer) -> Result<(), Error> {
         self.check_alive()?;
         let parsed = transport::parse(endpoint)?;
-        self.forget_stopped();
+        self.forget_ended();
         let local =
             self.has_listener().then(|| transport::local_name(&parsed, at, &self.pipes.options)).flatten();
         let is_named = |entry: &Entry| match &entry.what {
@@ -293,9 +301,9 @@ impl Socket {
         self.detach_ended();
     }
 
-    /// Endpoints that will never be connected again are as if they had been disconnected.
-    fn forget_stopped(&mut self) {
-        self.endpoints.retain(|entry| !matches!(&entry.what, What::Connected(dialer) if dialer.is_stopped()));
+    /// Endpoints that have ended themselves are as if they had been disconnected.
+    fn forget_ended(&mut self) {
+        self.endpoints.retain(|entry| !matches!(&entry.what, What::Connected(dialer) if dialer.has_left()));
     }
 
     /// An inproc pipe is gone: what was connected with it can no longer be disconnected.
