@@ -73,6 +73,9 @@ impl Ends {
 pub(crate) trait EventSink: Send {
     /// `event` with its values (a descriptor, an errno, an interval in milliseconds, numbers of messages), on this connection.
     fn event(&mut self, event: u32, values: &[u64], ends: &Ends);
+
+    /// The socket is closed. Events may still come; the name that they were found by is free.
+    fn release(&mut self);
 }
 
 /// Where a socket's events can be tapped.
@@ -100,6 +103,13 @@ impl Tap {
             && let Some(sink) = &mut *lock(&self.sink)
         {
             sink.event(event, values, ends);
+        }
+    }
+
+    /// The socket is closed. What lingers of it may still emit.
+    pub(crate) fn release(&self) {
+        if let Some(sink) = &mut *lock(&self.sink) {
+            sink.release();
         }
     }
 

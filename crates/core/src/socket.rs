@@ -422,7 +422,13 @@ impl Socket {
             set.acquire();
             set.clear();
         }
-        if let Some(site) = self.site.take()
+        // A monitor ends with the site: what lingers still has something to tell.
+        self.tap.release();
+        let site = self.site.take();
+        if site.is_none() {
+            self.tap.listen(0, None);
+        }
+        if let Some(site) = site
             && site.is_in_use()
         {
             if linger != Some(Duration::ZERO) {
@@ -434,7 +440,6 @@ impl Socket {
         self.inbox.close();
         // Peers may hold on to the inbox for long.
         self.inbox.waker().release();
-        self.tap.listen(0, None);
     }
 }
 

@@ -377,6 +377,23 @@ fn no_interval_is_no_second_try() {
 }
 
 #[test]
+fn what_lingers_still_tells_its_monitor() {
+    test("lingering", |context| {
+        let (mut socket, mut monitor) = lonely(context, 1, 0, CONNECT_RETRIED | MONITOR_STOPPED);
+        socket.send(b"never", Flags::NONE).unwrap();
+        socket.close();
+        for _ in 0..100 {
+            assert_eq!(next_event(&mut monitor).0, CONNECT_RETRIED);
+        }
+        // The name is free, and what lingers is cut although it has a monitor.
+        let mut other = context.socket(SocketType::Pair).unwrap();
+        other.bind("inproc://events").unwrap();
+        drop((other, monitor));
+        assert_eq!(context.terminate_within(Some(Duration::ZERO)), Err(Error::Again), "dropped");
+    });
+}
+
+#[test]
 fn a_peer_that_is_lost_for_good_can_be_connected_again() {
     test("again", |context| {
         let (mut first, endpoint) = bound(context, SocketType::Dealer, &endpoint::tcp());

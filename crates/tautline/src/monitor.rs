@@ -49,7 +49,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// The events of one socket, from [`Socket::monitor`](crate::Socket::monitor).
 ///
-/// As an iterator it waits for each event, and ends when the socket is closed, gets another monitor, or the context ends. Who reads too
+/// As an iterator it waits for each event, and ends when the socket is closed and has sent what it lingers for, gets another monitor, or the context ends. Who reads too
 /// slowly misses events: a thousand are kept.
 #[derive(Debug)]
 pub struct Monitor {

@@ -18,6 +18,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport::{self, Bound, Carrying, Leftover};
 use std::io::ErrorKind;
+use tautline_io::errno;
 use tautline_io::net::{self, Listener};
 use tautline_io::reactor::{Event, Interest, Mode, Token};
 
@@ -169,6 +170,7 @@ impl Acceptor {
 
     fn accepted(self: &Arc<Self>, turn: &mut Turn, stream: Arc<tautline_io::net::Stream>) {
         if !transport::admit(&stream, &self.options) {
+            self.site.tap.emit(event::ACCEPT_FAILED, errno::EACCES as u32, &self.endpoint);
             return;
         }
         self.strangers.store((self.strangers.load(Relaxed) + 1).min(MOST_STRANGERS), Relaxed);

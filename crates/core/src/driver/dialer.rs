@@ -20,7 +20,7 @@ use crate::sync::{Arc, Mutex, lock};
 use crate::transport::{self, Carrying, Hop, Route};
 use std::net::SocketAddr;
 use tautline_io::errno;
-use tautline_io::net::{Address, Stream};
+use tautline_io::net::{Address, Failure, Stream};
 use tautline_io::reactor::{Event, Interest, Mode, Token};
 use tautline_io::resolve;
 use tautline_proto::socks::{Request, Socks};
@@ -75,8 +75,6 @@ impl State {
 #[derive(Default)]
 struct Way {
     attempt: Attempt,
-    /// The ends of the last stream.
-    ends: Option<Arc<Ends>>,
     /// The interval last waited for.
     interval: Option<Duration>,
     retry_timer: u64,
@@ -246,13 +244,8 @@ impl Dialer {
     }
 
     /// It has come to its end; `lost` follows.
-    pub(super) fn ended(&self, ends: &Arc<Ends>) {
-        let mut state = lock(&self.state);
-        if state.phase != Phase::Stopped {
-            state.way.get_or_insert_default().ends = Some(ends.clone());
-        }
-        let gone = state.wire.take();
-        drop(state);
+    pub(super) fn ended(&self) {
+        let gone = lock(&self.state).wire.take();
         // Not with the lock held: what it holds may be the last of its kind.
         drop(gone);
     }
@@ -260,8 +253,7 @@ impl Dialer {
     /// Tells of an attempt. There is no stream then.
     fn emit(&self, event: u32, value: u32) {
         if self.site.tap.wants(event) {
-            let ends = lock(&self.state).way.as_ref().and_then(|way| way.ends.clone());
-            self.site.tap.emit(event, value, &ends.unwrap_or_else(|| Arc::new(Ends::connected(self.name()))));
+            self.site.tap.emit(event, value, &Ends::connected(self.name()));
         }
     }
 
@@ -330,7 +322,12 @@ impl Dialer {
         match transport::connect(address, source, &self.options) {
             Ok((stream, true)) => self.arrived(turn, Arc::new(stream)),
             Ok((stream, false)) => self.wait_for(turn, Arc::new(stream)),
-            Err(error) => self.failed(turn, error.raw_os_error().unwrap_or(0), None),
+            Err(Failure { error, fd }) => {
+                if let Some(fd) = fd {
+                    self.emit(event::CLOSED, fd as u32);
+                }
+                self.failed(turn, error.raw_os_error().unwrap_or(0), None);
+            }
         }
     }
 

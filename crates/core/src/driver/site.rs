@@ -166,6 +166,7 @@ impl Named for Carrier {
 
 impl Drop for Site {
     fn drop(&mut self) {
+        self.tap.listen(0, None);
         self.driver.load.fetch_sub(1, Relaxed);
     }
 }

@@ -449,7 +449,7 @@ impl Wire {
                 }
             }
             Origin::Dialed(dialer) => {
-                dialer.ended(&self.endpoint);
+                dialer.ended();
                 dialer.clone().lost(turn, opened.is_some(), why);
             }
         }

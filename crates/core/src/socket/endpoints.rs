@@ -10,7 +10,7 @@ use crate::monitor::{Ends, event};
 use crate::options::Mechanism;
 use crate::pipe::{Pipe, PipeId};
 use crate::sync::Arc;
-use crate::transport::{self, Answer, Question};
+use crate::transport::{self, Answer, Failed, Question};
 use tautline_proto::SocketType;
 
 /// An endpoint of the socket, by the text it was given as.
@@ -50,8 +50,9 @@ impl Socket {
     /// The first part of [`Socket::bind`]: what is to be bound, and what the resolver is to be asked before that.
     pub(crate) fn prepare_bind(&mut self, endpoint: &str) -> Result<(Endpoint, Option<Question>), Error> {
         self.check_alive()?;
-        let parsed = transport::parse(endpoint)?;
-        parsed.for_bind()?;
+        let parsed = transport::parse(endpoint)
+            .and_then(|parsed| parsed.for_bind().map(|()| parsed))
+            .inspect_err(|error| self.bind_failed(endpoint, *error))?;
         if self.is_for_datagrams(&parsed)? {
             self.received_form()?;
         }
@@ -82,17 +83,28 @@ impl Socket {
         let site = self.site_for_streams()?;
         self.context.share_options(&mut self.pipes.options);
         let options = self.pipes.options.clone();
-        match at.and_then(|at| transport::listen(parsed, at, &options)) {
+        match at.map_err(Failed::from).and_then(|at| transport::listen(parsed, at, &options)) {
             Ok(bound) => {
                 self.last_endpoint = bound.endpoint.as_str().into();
                 let acceptor = Acceptor::start(&site, options, bound);
                 self.add_endpoint(endpoint, What::Bound(acceptor));
                 Ok(())
             }
-            Err(error) => {
-                self.tap.emit(event::BIND_FAILED, error.errno() as u32, &Ends::bound(endpoint));
+            Err(Failed { error, fd }) => {
+                if let Some(fd) = fd {
+                    let name = transport::unheard_name(parsed, endpoint);
+                    self.tap.emit(event::CLOSED, fd as u32, &Ends::bound(name));
+                }
+                self.bind_failed(endpoint, error);
                 Err(error)
             }
+        }
+    }
+
+    /// Tells that nothing listens at an endpoint for streams. As in libzmq, without the transport.
+    fn bind_failed(&self, endpoint: &str, error: Error) {
+        if let Some(address) = transport::stream_address(endpoint) {
+            self.tap.emit(event::BIND_FAILED, error.errno() as u32, &Ends::bound(address));
         }
     }
 

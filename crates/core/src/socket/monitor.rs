@@ -19,6 +19,10 @@ impl EventSink for FirstVersion {
         head[2..].copy_from_slice(&(value as u32).to_ne_bytes());
         tell(&mut self.0, &[&head, ends.name().as_bytes()]);
     }
+
+    fn release(&mut self) {
+        release(&mut self.0);
+    }
 }
 
 /// Events of version 2: number, count of values, the values (64 bits each), the local and the remote endpoint.
@@ -35,6 +39,10 @@ impl EventSink for SecondVersion {
         parts.extend([ends.local().as_bytes(), ends.remote().as_bytes()]);
         tell(&mut self.0, &parts);
     }
+
+    fn release(&mut self) {
+        release(&mut self.0);
+    }
 }
 
 /// A monitor that nobody reads must not stop the connections it watches: at the high-water mark events are lost.
@@ -45,6 +53,15 @@ fn tell(socket: &mut Socket, parts: &[&[u8]]) {
             return;
         }
     }
+}
+
+/// Gives up the endpoint. A reader that is connected stays so. It no longer counts as a socket of the program's: it goes when what
+/// lingers has gone.
+fn release(socket: &mut Socket) {
+    let endpoint = socket.last_endpoint.clone();
+    // In a context that ends there is nothing to give up.
+    let _ = socket.unbind(&endpoint);
+    socket.context.forget(socket.id);
 }
 
 impl Socket {

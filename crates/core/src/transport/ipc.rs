@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::tcp::stream_options;
-use super::{Bound, Hop, Leftover, Route};
+use super::{Bound, Failed, Hop, Leftover, Route};
 use crate::endpoint::{Endpoint, IpcEndpoint};
 use crate::error::Error;
 use crate::options::Options;
 use tautline_io::net::{self, Address, Family as StreamFamily, Listener, SocketFile, Stream};
 
-pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bound, Error>> {
+pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bound, Failed>> {
     let ipc = endpoint.address()?;
     Some(listen_ipc(ipc, options))
 }
 
-fn listen_ipc(ipc: &IpcEndpoint, options: &Options) -> Result<Bound, Error> {
+fn listen_ipc(ipc: &IpcEndpoint, options: &Options) -> Result<Bound, Failed> {
     if let Some(fd) = options.use_fd {
         let listener = Listener::from_fd(net::duplicate(fd)?)?;
         let endpoint = format!("ipc://{}", listener.local_address()?);
@@ -39,7 +39,7 @@ fn listen_ipc(ipc: &IpcEndpoint, options: &Options) -> Result<Bound, Error> {
 }
 
 /// Listens at a path, in the directory that was made for it, if any.
-fn listen_in(path: PathBuf, directory: Option<PathBuf>, options: &Options) -> Result<Bound, Error> {
+fn listen_in(path: PathBuf, directory: Option<PathBuf>, options: &Options) -> Result<Bound, Failed> {
     let endpoint = format!("ipc://{}", path.display());
     // The process may change its own by the time that this one is to be removed.
     let made = directory.map(std::path::absolute).transpose()?;
@@ -57,7 +57,7 @@ fn listen_in(path: PathBuf, directory: Option<PathBuf>, options: &Options) -> Re
     }
 }
 
-fn listen_at(address: &Address, options: &Options) -> Result<Listener, Error> {
+fn listen_at(address: &Address, options: &Options) -> Result<Listener, Failed> {
     Ok(Listener::bind(address, &stream_options(options), options.backlog, false)?)
 }
 

@@ -13,6 +13,7 @@ mod ws;
 mod wss;
 
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 
 pub(crate) use local::{Answer, Question};
@@ -34,6 +35,31 @@ pub(crate) struct Bound {
     pub(crate) unlink: Option<Leftover>,
     /// How its streams carry ZMTP, unless as it is.
     pub(crate) carrying: Option<Carrying>,
+}
+
+/// Why there is no listener.
+pub(crate) struct Failed {
+    pub(crate) error: Error,
+    /// The descriptor that it was tried with, which is closed by now.
+    pub(crate) fd: Option<RawFd>,
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Failed { error, fd: None }
+    }
+}
+
+impl From<std::io::Error> for Failed {
+    fn from(error: std::io::Error) -> Self {
+        Failed { error: error.into(), fd: None }
+    }
+}
+
+impl From<net::Failure> for Failed {
+    fn from(failure: net::Failure) -> Self {
+        Failed { error: failure.error.into(), fd: failure.fd }
+    }
 }
 
 /// Makes what carries ZMTP over one stream.
@@ -79,11 +105,13 @@ pub(crate) enum Hop {
 struct Entry {
     /// What stands before `://`.
     scheme: &'static str,
+    /// What stands behind the address of a peer that has come, in events.
+    peer_path: &'static str,
     /// Reads an address.
     read: fn(&'static str, &str) -> Result<Endpoint, Error>,
     /// Listens at an endpoint of this transport, whose host's address is given if the resolver was asked for it; `None` if it belongs to
     /// another one.
-    listen: fn(&Endpoint, Answer, &Options) -> Option<Result<Bound, Error>>,
+    listen: fn(&Endpoint, Answer, &Options) -> Option<Result<Bound, Failed>>,
     /// What the resolver is to be asked before a listener can be there.
     question: fn(&Endpoint, &Options) -> Option<Question>,
     /// The name that a listener at an endpoint of this transport will have, if it is known before there is one.
@@ -99,6 +127,7 @@ struct Entry {
 static REGISTRY: &[Entry] = &[
     Entry {
         scheme: "tcp",
+        peer_path: "",
         read: Endpoint::stream::<TcpEndpoint>,
         listen: tcp::listen,
         question: tcp::question,
@@ -109,6 +138,7 @@ static REGISTRY: &[Entry] = &[
     },
     Entry {
         scheme: "ipc",
+        peer_path: "",
         read: Endpoint::stream::<IpcEndpoint>,
         listen: |endpoint, _, options| ipc::listen(endpoint, options),
         question: |_, _| None,
@@ -119,6 +149,7 @@ static REGISTRY: &[Entry] = &[
     },
     Entry {
         scheme: "vsock",
+        peer_path: "",
         read: Endpoint::stream::<VsockEndpoint>,
         listen: |endpoint, _, options| vsock::listen(endpoint, options),
         question: |_, _| None,
@@ -129,6 +160,7 @@ static REGISTRY: &[Entry] = &[
     },
     Entry {
         scheme: "ws",
+        peer_path: "/",
         read: Endpoint::stream::<WsEndpoint>,
         listen: ws::listen,
         question: ws::question,
@@ -141,6 +173,7 @@ static REGISTRY: &[Entry] = &[
     #[cfg(feature = "wss")]
     Entry {
         scheme: wss::SCHEME,
+        peer_path: "/",
         read: Endpoint::stream::<WsEndpoint>,
         listen: wss::listen,
         question: wss::question,
@@ -162,6 +195,18 @@ pub(crate) fn parse(text: &str) -> Result<Endpoint, Error> {
     }
 }
 
+/// What stands behind `://`, if the transport is one of streams.
+pub(crate) fn stream_address(text: &str) -> Option<&str> {
+    let (scheme, address) = text.split_once("://")?;
+    REGISTRY.iter().any(|entry| entry.scheme == scheme).then_some(address)
+}
+
+/// What events call a listener that could not be had at `endpoint`, which was given as `text`. As in libzmq, a path is its name, and
+/// an address is none yet.
+pub(crate) fn unheard_name<'t>(endpoint: &Endpoint, text: &'t str) -> &'t str {
+    if endpoint.address::<IpcEndpoint>().is_some() { text } else { "" }
+}
+
 /// What the resolver is to be asked before `endpoint` can be bound, if its host is neither a number nor an interface.
 pub(crate) fn question(endpoint: &Endpoint, options: &Options) -> Option<Question> {
     if let Endpoint::Datagram(address) = endpoint {
@@ -171,11 +216,11 @@ pub(crate) fn question(endpoint: &Endpoint, options: &Options) -> Option<Questio
 }
 
 /// Listens at `endpoint`; `at` is the answer to its [`question`].
-pub(crate) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Result<Bound, Error> {
+pub(crate) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Result<Bound, Failed> {
     REGISTRY
         .iter()
         .find_map(|entry| (entry.listen)(endpoint, at, options))
-        .unwrap_or(Err(Error::ProtocolNotSupported))
+        .unwrap_or(Err(Error::ProtocolNotSupported.into()))
 }
 
 /// The name that a listener at `endpoint` has, if it is known before there is one (not with a wildcard port). `at` is the answer to its
@@ -202,7 +247,7 @@ pub(crate) fn connect(
     address: &Address,
     source: Option<&SocketAddr>,
     options: &Options,
-) -> std::io::Result<(Stream, bool)> {
+) -> Result<(Stream, bool), net::Failure> {
     let connected = Stream::connect(address, source, &tcp::stream_options(options))?;
     ipc::share(&connected.0, options);
     Ok(connected)
@@ -216,8 +261,13 @@ pub(crate) fn admit(stream: &Stream, options: &Options) -> bool {
 /// The two ends of a stream of the endpoint `name`, which was bound or else connected here.
 pub(crate) fn ends(stream: &Stream, name: &std::sync::Arc<str>, bound: bool) -> Arc<Ends> {
     let scheme = name.split_once("://").map_or("", |(scheme, _)| scheme);
-    let other = if bound { stream.peer_address() } else { stream.local_address() };
-    let other = other.map_or_else(|_| String::new(), |address| format!("{scheme}://{address}"));
+    let (other, path) = if bound {
+        let entry = REGISTRY.iter().find(|entry| entry.scheme == scheme);
+        (stream.peer_address(), entry.map_or("", |entry| entry.peer_path))
+    } else {
+        (stream.local_address(), "")
+    };
+    let other = other.map_or_else(|_| String::new(), |address| format!("{scheme}://{address}{path}"));
     let named = if bound { Ends::bound(name.clone()) } else { Ends::connected(name.clone()) };
     // Copied: it has grown piece by piece, into more memory than it needs.
     Arc::new(named.with_other(&*other))

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::local::{Answer, Question, literal, local_address};
-use super::{Bound, Hop, Route};
+use super::{Bound, Failed, Hop, Route};
 use crate::endpoint::{Address as _, Endpoint, Host, HostPort, TcpEndpoint};
 use crate::error::Error;
 use crate::options::Options;
@@ -11,12 +11,12 @@ use tautline_io::net::{self, Address, Family as StreamFamily, Listener, Stream, 
 use tautline_io::resolve::{Family, parse_literal};
 use tautline_proto::socks;
 
-pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<Result<Bound, Error>> {
+pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<Result<Bound, Failed>> {
     let tcp = endpoint.address()?;
     Some(listen_tcp(tcp, at, options))
 }
 
-pub(super) fn listen_tcp(tcp: &TcpEndpoint, at: Answer, options: &Options) -> Result<Bound, Error> {
+pub(super) fn listen_tcp(tcp: &TcpEndpoint, at: Answer, options: &Options) -> Result<Bound, Failed> {
     let listener = match options.use_fd {
         Some(fd) => Listener::from_fd(net::duplicate(fd)?)?,
         None => {

@@ -1,18 +1,18 @@
 //! `vsock://`, zmq_vsock(7): between virtual machines and their host, where the kernel has it.
 
 use super::tcp::stream_options;
-use super::{Bound, Hop, Route};
+use super::{Bound, Failed, Hop, Route};
 use crate::endpoint::{Endpoint, VsockEndpoint};
 use crate::error::Error;
 use crate::options::Options;
 use tautline_io::net::{self, Address, Family as StreamFamily, Listener, Stream, VSOCK_ANY};
 
-pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bound, Error>> {
+pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bound, Failed>> {
     let vsock = endpoint.address()?;
     Some(listen_vsock(vsock, options))
 }
 
-fn listen_vsock(vsock: &VsockEndpoint, options: &Options) -> Result<Bound, Error> {
+fn listen_vsock(vsock: &VsockEndpoint, options: &Options) -> Result<Bound, Failed> {
     let listener = match options.use_fd {
         Some(fd) => Listener::from_fd(net::duplicate(fd)?)?,
         None => Listener::bind(&address(vsock), &stream_options(options), options.backlog, false)?,

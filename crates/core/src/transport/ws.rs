@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::local::{Answer, Question};
-use super::{Bound, Carrying, Route, tcp};
+use super::{Bound, Carrying, Failed, Route, tcp};
 use crate::endpoint::{Endpoint, Host, WsEndpoint};
 use crate::error::Error;
 use crate::options::{Mechanism, Options};
@@ -16,10 +16,14 @@ const SCHEME: &str = "ws";
 /// The port that the Host header leaves out.
 const PORT: u16 = 80;
 
-pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<Result<Bound, Error>> {
+pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<Result<Bound, Failed>> {
     let address = of(endpoint, SCHEME)?;
     let carrying = carry(Role::Server, options);
-    Some(carrying.and_then(|carrying| listen_with(SCHEME, address, at, carrying, options)))
+    Some(
+        carrying
+            .map_err(Failed::from)
+            .and_then(|carrying| listen_with(SCHEME, address, at, carrying, options)),
+    )
 }
 
 /// Listens as `scheme` does, whose streams carry ZMTP so.
@@ -29,7 +33,7 @@ pub(super) fn listen_with(
     at: Answer,
     carrying: Carrying,
     options: &Options,
-) -> Result<Bound, Error> {
+) -> Result<Bound, Failed> {
     let mut bound = tcp::listen_tcp(&address.tcp, at, options)?;
     bound.endpoint = format!("{scheme}://{}{}", bound.listener.local_address()?, address.path);
     bound.carrying = Some(carrying);

@@ -1,7 +1,7 @@
 //! `wss://`: as `ws://`, over TLS. What is said on the stream is `proto::tls`'s; certificates come from the ZMQ_WSS_* options.
 
 use super::local::{Answer, Question};
-use super::{Bound, Carrying, Route, tcp, ws};
+use super::{Bound, Carrying, Failed, Route, tcp, ws};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::options::Options;
@@ -14,12 +14,16 @@ pub(super) const SCHEME: &str = "wss";
 /// The port that the Host header leaves out.
 const PORT: u16 = 443;
 
-pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<Result<Bound, Error>> {
+pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<Result<Bound, Failed>> {
     let address = ws::of(endpoint, SCHEME)?;
     let carrying = TlsConfig::server(&options.wss_cert_pem, &options.wss_key_pem)
         .map_err(invalid)
         .and_then(|tls| carry(Role::Server, tls, options));
-    Some(carrying.and_then(|carrying| ws::listen_with(SCHEME, address, at, carrying, options)))
+    Some(
+        carrying
+            .map_err(Failed::from)
+            .and_then(|carrying| ws::listen_with(SCHEME, address, at, carrying, options)),
+    )
 }
 
 pub(super) fn question(endpoint: &Endpoint, options: &Options) -> Option<Question> {

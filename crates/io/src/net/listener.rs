@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::address::{RawAddress, local_address};
-use super::{Address, Family, Stream, StreamOptions, adopt, option};
+use super::{Address, Failure, Family, Stream, StreamOptions, adopt, option};
 use crate::sys::{self, check};
 
 /// A socket that accepts connections. The file of a Unix domain one is its maker's to remove.
@@ -23,23 +23,37 @@ impl Listener {
         options: &StreamOptions,
         backlog: i32,
         v6only: bool,
-    ) -> io::Result<Listener> {
+    ) -> Result<Listener, Failure> {
         let raw = RawAddress::new(address)?;
-        let family = address.family();
-        let listener = Listener { fd: sys::socket(address.domain(), libc::SOCK_STREAM)?, family };
-        let fd = listener.as_fd();
+        let listener =
+            Listener { fd: sys::socket(address.domain(), libc::SOCK_STREAM)?, family: address.family() };
+        match listener.start(address, &raw, options, backlog, v6only) {
+            Ok(()) => Ok(listener),
+            Err(error) => Err(Failure { error, fd: Some(listener.fd.as_raw_fd()) }),
+        }
+    }
+
+    fn start(
+        &self,
+        address: &Address,
+        raw: &RawAddress,
+        options: &StreamOptions,
+        backlog: i32,
+        v6only: bool,
+    ) -> io::Result<()> {
+        let fd = self.as_fd();
         if address.is_inet() {
             option::set(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
         }
         if address.domain() == libc::AF_INET6 {
             option::set(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, v6only.into())?;
         }
-        options.apply(fd, family)?;
+        options.apply(fd, self.family)?;
         // SAFETY: the descriptor is open; the address outlives the call and its length is its own.
         check(unsafe { libc::bind(fd.as_raw_fd(), raw.as_ptr(), raw.length()) })?;
         // SAFETY: integers only.
         check(unsafe { libc::listen(fd.as_raw_fd(), backlog) })?;
-        Ok(listener)
+        Ok(())
     }
 
     /// Takes over a socket that listens already: ENOTSOCK, EPROTOTYPE, EAFNOSUPPORT or EINVAL for one that

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::address::{RawAddress, local_address, peer_address};
 use super::shared::Link;
 use super::transfer::{self, Sources, Targets};
-use super::{Address, Credentials, Family, StreamOptions, adopt, option, os};
+use super::{Address, Credentials, Failure, Family, StreamOptions, adopt, option, os};
 use crate::poll::{PollFd, poll};
 use crate::sys::{self, check, is_refused};
 
@@ -38,25 +38,32 @@ impl Stream {
         address: &Address,
         source: Option<&SocketAddr>,
         options: &StreamOptions,
-    ) -> io::Result<(Stream, bool)> {
+    ) -> Result<(Stream, bool), Failure> {
         let raw = RawAddress::new(address)?;
         let stream = Stream::new(sys::socket(address.domain(), libc::SOCK_STREAM)?, address.family());
-        stream.apply(options)?;
-        if let Some(source) = source
-            && address.is_inet()
-        {
-            stream.bind(source)?;
-        }
-        // SAFETY: the descriptor is open; the address outlives the call and its length is its own.
-        let outcome = check(unsafe { libc::connect(stream.fd.as_raw_fd(), raw.as_ptr(), raw.length()) });
-        match outcome {
-            Ok(_) => Ok((stream, true)),
+        match stream.start(&raw, source.filter(|_| address.is_inet()), options) {
+            Ok(()) => Ok((stream, true)),
             // An interrupted connect goes on by itself, and must not be called again.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => {
                 Ok((stream, false))
             }
-            Err(error) => Err(error),
+            Err(error) => Err(Failure { error, fd: Some(stream.fd.as_raw_fd()) }),
         }
+    }
+
+    fn start(
+        &self,
+        address: &RawAddress,
+        source: Option<&SocketAddr>,
+        options: &StreamOptions,
+    ) -> io::Result<()> {
+        self.apply(options)?;
+        if let Some(source) = source {
+            self.bind(source)?;
+        }
+        // SAFETY: the descriptor is open; the address outlives the call and its length is its own.
+        check(unsafe { libc::connect(self.fd.as_raw_fd(), address.as_ptr(), address.length()) })?;
+        Ok(())
     }
 
     fn bind(&self, source: &SocketAddr) -> io::Result<()> {

@@ -149,7 +149,7 @@ fn unix_path() {
     // The file outlives its socket.
     drop(listener);
     let again = Listener::bind(&address, &options, 10, false);
-    assert_eq!(again.unwrap_err().raw_os_error(), Some(libc::EADDRINUSE));
+    assert_eq!(again.unwrap_err().error.raw_os_error(), Some(libc::EADDRINUSE));
     clear_path(&path).unwrap();
     clear_path(&path).unwrap();
     assert!(!path.exists());
@@ -236,7 +236,7 @@ fn source_address_is_used() {
     let foreign = "192.0.2.1:0".parse().unwrap();
     let address = listener.local_address().unwrap();
     let refused = Stream::connect(&address, Some(&foreign), &StreamOptions::default());
-    assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::EADDRNOTAVAIL));
+    assert_eq!(refused.unwrap_err().error.raw_os_error(), Some(libc::EADDRNOTAVAIL));
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn a_port_is_taken_once_and_free_after_use() {
     let address = listener.local_address().unwrap();
     let options = StreamOptions::default();
     let twice = Listener::bind(&address, &options, 10, false);
-    assert_eq!(twice.unwrap_err().raw_os_error(), Some(libc::EADDRINUSE));
+    assert_eq!(twice.unwrap_err().error.raw_os_error(), Some(libc::EADDRINUSE));
     let (client, server) = connect(&listener);
     // The listening side closes first, so its end lingers in TIME_WAIT.
     drop((server, listener));
@@ -267,12 +267,12 @@ fn refused_connection_is_told() {
             assert!(client.take_error().unwrap().is_none(), "told once");
             error
         }
-        Err(error) => error,
+        Err(failure) => failure.error,
     };
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
     let nowhere = Address::Unix { path: "/nonexistent/socket".into() };
     let missing = Stream::connect(&nowhere, None, &StreamOptions::default());
-    assert_eq!(missing.unwrap_err().raw_os_error(), Some(libc::ENOENT));
+    assert_eq!(missing.unwrap_err().error.raw_os_error(), Some(libc::ENOENT));
 }
 
 #[cfg(target_os = "linux")]
@@ -400,6 +400,6 @@ fn a_device_is_kept_to() {
     let (client, server) = connect_with(&listener, None, &device);
     exchange(&client, &server);
     let nowhere = StreamOptions { bind_to_device: Some("no-such-if".into()), ..StreamOptions::default() };
-    let error = Listener::bind(&address, &nowhere, 10, false).unwrap_err();
+    let error = Listener::bind(&address, &nowhere, 10, false).unwrap_err().error;
     assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
 }

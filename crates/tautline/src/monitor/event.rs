@@ -25,7 +25,7 @@ use crate::message::{Message, Multipart};
 pub struct Event {
     /// What.
     pub kind: EventKind,
-    /// This end, as an endpoint; empty if it is not known (yet).
+    /// This end, as an endpoint; empty if it is not known (yet). Of [`EventKind::BindFailed`] without the transport.
     pub local: String,
     /// The peer's end; empty if there is none, or it is not known.
     pub remote: String,
@@ -52,7 +52,7 @@ pub enum EventKind {
     Accepted,
     /// A peer could not be accepted, by the errno.
     AcceptFailed(i32),
-    /// A connection, or a bound endpoint, was closed from here.
+    /// A connection, or a bound endpoint, was closed from here; or an attempt to make one was.
     Closed,
     /// Closing failed, by the errno.
     CloseFailed(i32),

@@ -1,0 +1,115 @@
+/* What the situations are made of. A situation creates sockets, watches them, acts on them and says until when it reads
+ * their events. Every call and every event becomes one line of the table. */
+#ifndef PLAY_H
+#define PLAY_H
+
+#ifndef ZMQ_BUILD_DRAFT_API
+#define ZMQ_BUILD_DRAFT_API 1
+#endif
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "zmq.h"
+
+/* An hour, for an interval that a situation does not wait for. */
+#define LONG 3600000
+
+/* A socket with its monitor. */
+struct watched {
+    const char *name;
+    void *socket;
+    void *monitor;
+    /* What the last event about a descriptor said of it. */
+    struct {
+        int fd;
+        const char *origin;
+    } open[16];
+    int opens;
+    int stopped;
+};
+
+struct situation {
+    const char *name;
+    /* The transport, unless it is part of the name. */
+    const char *transport;
+    void (*play)(const char *transport);
+    /* Which versions of the events it is played for. The second needs the draft interface. */
+    enum { SECOND, BOTH_VERSIONS, FIRST } versions;
+};
+
+/* binds.c, connects.c, losses.c, refusals.c, broken.c, unbinds.c: lists that end with an empty name. */
+extern const struct situation bind_situations[];
+extern const struct situation connect_situations[];
+extern const struct situation loss_situations[];
+extern const struct situation refusal_situations[];
+extern const struct situation broken_situations[];
+extern const struct situation unbind_situations[];
+
+/* The context of the situation at hand. */
+extern void *context;
+/* Version of the events. */
+extern int version;
+/* A directory of this situation's own, in TMPDIR. */
+extern const char *directory;
+
+/* Creates a socket with a ZMQ_LINGER of 0, and watches it. A table knows it by this name. */
+struct watched *watch(const char *name, int type);
+/* The same without a monitor: its calls are in the table, its events are not. */
+struct watched *unwatched(const char *name, int type);
+void set(struct watched *watched, int option, int value);
+void set_text(struct watched *watched, int option, const char *value);
+
+/* Calls, each a line of the table with its result. */
+int do_bind(struct watched *watched, const char *endpoint);
+int do_connect(struct watched *watched, const char *endpoint);
+int do_unbind(struct watched *watched, const char *endpoint);
+int do_disconnect(struct watched *watched, const char *endpoint);
+int do_send(struct watched *watched, const char *text);
+/* Waits for a peer or for room; not in the table. */
+int send_waiting(struct watched *watched, const char *text);
+int do_recv(struct watched *watched, int flags);
+/* Closes the socket and reads its events to the end. */
+void do_close(struct watched *watched);
+/* The same, but what it still reports is left out. */
+void close_unread(struct watched *watched);
+/* Binds the first, connects the second with it and waits until both know. */
+const char *meet(struct watched *bound, struct watched *connected, const char *transport);
+/* Any other call. */
+void note(const struct watched *watched, const char *what, int result);
+
+/* What ZMQ_LAST_ENDPOINT says. Later it is called by `alias` in the table, if that is not null. */
+const char *endpoint_of(struct watched *watched, const char *alias);
+/* A new endpoint of this transport for zmq_bind, and one where nobody is. */
+const char *fresh(const char *transport);
+const char *nobody(const char *transport);
+/* From now on the table shows `text` as `alias`. */
+void call(const char *text, const char *alias);
+
+/* Reads events into the table up to the next one of this kind. */
+void until(struct watched *watched, int event);
+/* As `until`, but the event and those before it are left out: their order or their number is the system's. */
+void pass(struct watched *watched, int event);
+/* Lets everything that has begun come to its end, then reads the events that there are. */
+void settle(void);
+/* As `settle`, but what has come is not read. */
+void fence(void);
+
+/* Plain sockets, as peers that do not speak ZMTP or speak it badly. Addresses are endpoints. */
+int raw_listen(const char *transport, const char **endpoint);
+int raw_accept(int listener);
+int raw_connect(const char *endpoint);
+void raw_write(int fd, const void *bytes, size_t length);
+void raw_read(int fd, void *bytes, size_t length);
+/* Reads until the other side has closed. */
+void raw_drain(int fd);
+/* Greets as ZMTP 3.1 with this mechanism, and takes the other's greeting. */
+void raw_greet(int fd, const char *mechanism, int as_server);
+/* Sends one frame. */
+void raw_frame(int fd, int flags, const void *body, size_t length);
+
+/* A thread that answers ZAP requests with this status, or wrongly. `zap_stop` ends it. */
+enum { ZAP_BAD_VERSION = 1, ZAP_BAD_ID = 2, ZAP_SHORT = 3 };
+void zap_start(int status);
+
+#endif
