@@ -363,6 +363,30 @@ fn a_curve_client_reconnects_and_what_it_sends_stays_sealed() {
     });
 }
 
+/// What it says would have to be read for as long as it likes.
+#[test]
+fn a_refused_peer_that_goes_on_is_let_go() {
+    test("talkative", |context| {
+        let mut handler = handler(context, SocketType::Rep);
+        let (mut server, _) = ends(context, Plain);
+        // No time limit ends it.
+        set(&mut server, HANDSHAKE_IVL, 0);
+        let mut events = monitor(context, &mut server, "server", HANDSHAKES | DISCONNECTED);
+        let endpoint = bind(&mut server);
+        for status in [b"300", b"400"] {
+            let mut stream = TcpStream::connect(&endpoint["tcp://".len()..]).unwrap();
+            let mut greeting = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01PLAIN".to_vec();
+            greeting.resize(64, 0);
+            stream.write_all(&[&greeting[..], b"\x04\x0d\x05HELLO\x03joe\x02no"].concat()).unwrap();
+            recv_all(&mut handler);
+            send_all(&mut handler, &[b"1.0", b"1", status, b"no", b"", b""]);
+            assert_eq!(next_event(&mut events).0, FAILED_AUTH);
+            while stream.write_all(&[0; 4096]).is_ok() {}
+            assert_eq!(next_event(&mut events).0, DISCONNECTED);
+        }
+    });
+}
+
 #[test]
 fn strangers_do_not_get_past_the_greeting() {
     test("strangers", |context| {

@@ -15,7 +15,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
 use crate::sync::{Arc, Mutex, barrier_light, lock};
 use tautline_io::net::{Family, Stream};
 use tautline_io::reactor::{Interest, Token};
-use tautline_proto::{SocketType, command};
+use tautline_proto::SocketType;
 
 mod later;
 mod pause;
@@ -59,6 +59,16 @@ pub(crate) struct Session {
     pub(crate) leftover: Vec<u8>,
 }
 
+/// Frames of the connection's own. A newer one takes the place of one that waits, so a peer that sends PINGs and reads nothing
+/// makes nothing grow.
+#[derive(Debug, Default)]
+pub(super) struct Control {
+    /// A PING of ours.
+    pub(super) ping: Vec<u8>,
+    /// The PONGs that answer the PINGs of one read.
+    pub(super) pongs: Vec<u8>,
+}
+
 /// The I/O half of a pipe.
 pub(crate) struct Connection {
     /// The socket type's traits.
@@ -73,9 +83,8 @@ pub(crate) struct Connection {
     announced: AtomicBool,
     pump: Mutex<Pump>,
     intake: Mutex<Intake>,
-    /// PING and PONG frames waiting for the pump, which is seldom.
-    #[allow(clippy::box_collection)] // Thousands of connections have none.
-    control: Mutex<Option<Box<Vec<u8>>>>,
+    /// PING and PONG frames that wait for the pump. Boxed: thousands of connections have none.
+    control: Mutex<Option<Box<Control>>>,
     has_control: AtomicBool,
     /// The I/O thread has flushed: the owner's next message looks at the clock.
     hint: AtomicBool,
@@ -468,9 +477,13 @@ impl Connection {
         self.linked.load(Relaxed)
     }
 
-    /// Sends frames of the connection's own (PING, PONG) at the next message boundary.
-    pub(crate) fn send_control(self: &Arc<Self>, frames: &[u8]) {
-        lock(&self.control).get_or_insert_default().extend_from_slice(frames);
+    /// Sends a PING at the next message boundary.
+    pub(crate) fn send_ping(self: &Arc<Self>, frame: Vec<u8>) {
+        self.send_control(|control| control.ping = frame);
+    }
+
+    fn send_control(self: &Arc<Self>, put: impl FnOnce(&mut Control)) {
+        put(lock(&self.control).get_or_insert_default());
         self.has_control.store(true, Release);
         fence(SeqCst);
         self.pump_now();
@@ -478,7 +491,8 @@ impl Connection {
 
     fn take_control(&self, out: &mut Vec<u8>) {
         if self.has_control.load(Relaxed) && self.has_control.swap(false, AcqRel) {
-            out.append(&mut lock(&self.control).take().unwrap_or_default());
+            let control = lock(&self.control).take().unwrap_or_default();
+            out.extend([control.ping, control.pongs].concat());
         }
     }
 
@@ -531,11 +545,7 @@ impl Connection {
             self.io.clone().granted_ttl(self.clone(), session);
         }
         if !asked.pongs.is_empty() {
-            let mut frames = Vec::new();
-            for context in &asked.pongs {
-                command::put_pong(&mut frames, context);
-            }
-            self.send_control(&frames);
+            self.send_control(|control| control.pongs = asked.pongs);
         }
         if asked.answer {
             // Also if the session is over: the peer may wait for the last word.

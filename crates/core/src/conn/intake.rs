@@ -85,8 +85,8 @@ pub(crate) enum Took {
 /// What the peer's commands ask of the connection; filled by a read.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
-    /// Contexts of PINGs to answer.
-    pub(super) pongs: Vec<Vec<u8>>,
+    /// PONG frames that answer the PINGs of this read. None is longer than its PING.
+    pub(super) pongs: Vec<u8>,
     /// A PONG or PING came: the peer is alive; and what time it grants us (deciseconds, 0: none).
     pub(super) ttl_ds: u16,
     /// The stage has something to say in answer: to be flushed.
@@ -510,7 +510,7 @@ fn heed(
     filler.body_of_last(&mut body);
     Ok(match command::parse(&body)? {
         Command::Ping { ttl_ds, context } => {
-            asked.pongs.push(context.to_vec());
+            command::put_pong(&mut asked.pongs, context);
             asked.ttl_ds = ttl_ds;
             false
         }

@@ -105,6 +105,11 @@ impl Handshake {
         opened.map(|()| bytes.len())
     }
 
+    /// Whether the peer has closed what carries ZMTP.
+    pub(super) fn has_ended(&self) -> bool {
+        self.carriage.as_ref().is_some_and(|carriage| carriage.carrier.ended())
+    }
+
     /// The result, once, as soon as the handshake is complete.
     pub(super) fn established(&mut self) -> Option<Established> {
         let established = self.session.established()?;

@@ -24,6 +24,9 @@ use tautline_io::reactor::{Event, Interest, Mode, Token};
 use tautline_proto::zap::{self, Credentials, Verdict};
 use tautline_proto::{AuthFailure, Established, ProtocolError, SessionConfig, stage};
 
+/// Reads of one handshake in a row, of 4 KiB each: together the longest command of a handshake.
+const READS: usize = 16;
+
 /// The property that tells who a peer is to the authenticator.
 const USER_ID: &str = "User-Id";
 
@@ -167,20 +170,41 @@ impl Wire {
         let State { phase: Phase::Handshake(session), registration, .. } = &mut *state else {
             return Ok(Next::Wait);
         };
+        let wait = |session: &mut Handshake, interest| {
+            if session.armed != interest {
+                turn.modify(*registration, self.stream.as_fd(), interest, Mode::OneShot);
+                session.armed = interest;
+            }
+            Ok(Next::Wait)
+        };
+        let mut reads = 0;
         loop {
             session.write(&self.stream)?;
             if let Some(credentials) = session.credentials() {
                 return Ok(Next::Judge(credentials));
             }
-            if session.output().is_empty()
-                && let Some(established) = session.established()
-            {
+            // What the peer says meanwhile stays with the system: all that it makes us say or keep is bounded by that.
+            if !session.output().is_empty() {
+                return wait(session, Interest::WRITE);
+            }
+            if let Some(established) = session.established() {
                 return Ok(Next::Open(Box::new(established)));
             }
+            if reads == READS {
+                // There may be more to read, but other connections come first.
+                return wait(session, Interest::READ);
+            }
+            reads += 1;
             match self.stream.read(&mut buffer) {
                 Ok(0) => return Err(Loss::Stream(errno::EPIPE)),
-                Ok(_) if session.refused => {}
+                // As in libzmq: the peer was refused and has nothing more to say.
+                Ok(_) if session.refused => return Err(Loss::Stream(errno::EPROTO)),
                 Ok(n) => match session.input(&buffer[..n]) {
+                    // The peer has closed what carries ZMTP.
+                    Ok(_) if session.has_ended() => {
+                        let _ = session.write(&self.stream);
+                        return Err(Loss::Stream(errno::EPIPE));
+                    }
                     // Only the end of the handshake leaves something.
                     Ok(used) => leftover.extend_from_slice(&buffer[used..n]),
                     Err(error) => {
@@ -190,12 +214,7 @@ impl Wire {
                     }
                 },
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    let interest = if session.output().is_empty() { Interest::READ } else { Interest::BOTH };
-                    if session.armed != interest {
-                        turn.modify(*registration, self.stream.as_fd(), interest, Mode::OneShot);
-                        session.armed = interest;
-                    }
-                    return Ok(Next::Wait);
+                    return wait(session, Interest::READ);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(Loss::Stream(error.raw_os_error().unwrap_or(0))),

@@ -7,11 +7,12 @@ use crate::conn::{Flushed, News, SocketInbox, Waker};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, lock};
+use std::ops::ControlFlow::Continue;
 use std::time::Duration;
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
 use tautline_io::reactor::Token;
-use tautline_proto::ProtocolError;
+use tautline_proto::{ProtocolError, command};
 
 /// The peer says goodbye with everything it says.
 struct Farewell;
@@ -95,6 +96,33 @@ fn a_report_of_room_is_not_lost_while_somebody_writes() {
     assert_eq!(connection.pump_writable(), None);
     drop(writing);
     assert_eq!((asked.write.load(Relaxed), asked.residual.load(Relaxed)), (1, 1));
+}
+
+/// A peer that sends PINGs and reads nothing gets the answers to its newest ones, once it reads.
+#[test]
+fn pongs_that_nobody_reads_do_not_pile_up() {
+    let (connection, mut writer, peer) = open(&Arc::default(), |_| ());
+    writer.append(0, &vec![0; 16 << 20]);
+    writer.publish();
+    assert_eq!(connection.pump_now(), Some(Flushed::Blocked));
+    let ping = |number: u32| {
+        let mut frame = Vec::new();
+        command::put_ping(&mut frame, 0, &number.to_be_bytes());
+        frame
+    };
+    let mut most = 0;
+    for number in 0..100_u32 {
+        peer.write(&ping(number).repeat(1000)).unwrap();
+        while let Continue(Took::Bytes { .. }) = connection.read(By::Any) {
+            most = most.max(lock(&connection.control).as_ref().map_or(0, |control| control.pongs.len()));
+        }
+    }
+    assert!((1..=64 * 1024).contains(&most), "{most} bytes");
+    // Our own PINGs are no more than one, either.
+    for number in 0..100_u32 {
+        connection.send_ping(ping(number));
+    }
+    assert_eq!(lock(&connection.control).as_ref().unwrap().ping, ping(99));
 }
 
 #[test]
