@@ -28,7 +28,7 @@ export GOCACHE=$work/go-build
 GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local go test -c -o tests .
 # Its ports are fixed, and others' are the same.
 witness flock "$cache/fixed-ports" timeout 300 ./tests -test.v >"$work/tests.log" 2>&1 || echo "the test program's exit code: $?"
-grep -E '^ *--- (FAIL|SKIP)' -A 12 "$work/tests.log" || tail -n 3 "$work/tests.log"
+grep -E '^ *--- (FAIL|SKIP)' -B 12 "$work/tests.log" || tail -n 3 "$work/tests.log"
 count "$(grep -cE '^--- PASS' "$work/tests.log" || true)" "$(grep -cE '^--- FAIL' "$work/tests.log" || true)" \
     "$(grep -cE '^--- SKIP' "$work/tests.log" || true)"
 check "it came to its end" grep -qE '^(PASS|FAIL)$' "$work/tests.log"

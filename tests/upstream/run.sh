@@ -14,8 +14,8 @@
 # Results go to target/upstream/results.tsv (program, status, seconds, last assertion). The exit code is 0 when every
 # program that failed is listed, with its reason, in expected.tsv.
 #
-# JOBS=4 programs at a time, LIMIT=300 seconds each; RETRY=5: up to so many failures are run once more, each alone
-# ("flaky" if it passes then).
+# JOBS=4 programs at a time, LIMIT=300 seconds each; RETRY=5: up to so many failures are run up to three times
+# more, each alone ("flaky" if it passes then).
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -148,14 +148,18 @@ fi
 echo "upstream: $(wc -w <<<"$names") programs on $(readlink -f "$loaded"), $jobs at a time, $LIMIT s each"
 xargs -P "$jobs" -I{} bash -c 'row {}' <<<"$names"
 
-# A machine under load makes a few fail by chance; when there are many, a second try tells nothing.
+# A machine under load makes a few fail by chance: test_security_zap attaches its client's monitor after zmq_connect, when what it
+# waits for may be over. When there are many, another try tells nothing.
 failures=$(awk -F'\t' '$2 == "fail" || $2 == "timeout" {print $1}' "$work"/*.row |
     grep -vxFf <(grep -v '^#' "$here/expected.tsv" | cut -f1) || true)
 if [[ $(wc -w <<<"$failures") -le ${RETRY:-5} ]]; then
     for name in $failures; do
         file=$work/${name/\//.}.row
         first=$(cut -f4 "$file")
-        row "$name"
+        for _ in 1 2 3; do
+            row "$name"
+            if [[ $(cut -f2 "$file") == pass ]]; then break; fi
+        done
         if [[ $(cut -f2 "$file") == pass ]]; then
             sed -i -E "s#\tpass\t([^\t]*)\t.*#\tflaky\t\1\t#" "$file"
             printf '%s\n' "$(cat "$file")$first" >"$file"
