@@ -190,6 +190,9 @@ impl Wire {
             if let Some(established) = session.established() {
                 return Ok(Next::Open(Box::new(established)));
             }
+            if session.has_ended() {
+                return Err(Loss::Stream(errno::EPIPE));
+            }
             if reads == READS {
                 // There may be more to read, but other connections come first.
                 return wait(session, Interest::READ);
@@ -200,11 +203,6 @@ impl Wire {
                 // As in libzmq: the peer was refused and has nothing more to say.
                 Ok(_) if session.refused => return Err(Loss::Stream(errno::EPROTO)),
                 Ok(n) => match session.input(&buffer[..n]) {
-                    // The peer has closed what carries ZMTP.
-                    Ok(_) if session.has_ended() => {
-                        let _ = session.write(&self.stream);
-                        return Err(Loss::Stream(errno::EPIPE));
-                    }
                     // Only the end of the handshake leaves something.
                     Ok(used) => leftover.extend_from_slice(&buffer[used..n]),
                     Err(error) => {
