@@ -17,8 +17,11 @@ use tautline_io::net::{Family, Stream};
 use tautline_io::reactor::{Interest, Token};
 use tautline_proto::SocketType;
 
+mod control;
 mod later;
 mod pause;
+
+use control::Control;
 
 /// Bodies from so many bytes on are written from where they are, if nothing is queued: to a Unix domain socket, and to shared memory, where a
 /// write costs little (4, 8 and 16 KiB 1.2 times the rate).
@@ -57,16 +60,6 @@ pub(crate) struct Session {
     pub(crate) inbound: Vec<u8>,
     /// Wire bytes that came behind the handshake.
     pub(crate) leftover: Vec<u8>,
-}
-
-/// Frames of the connection's own. A newer one takes the place of one that waits, so a peer that sends PINGs and reads nothing
-/// makes nothing grow.
-#[derive(Debug, Default)]
-pub(super) struct Control {
-    /// A PING of ours.
-    pub(super) ping: Vec<u8>,
-    /// The PONGs that answer the PINGs of one read.
-    pub(super) pongs: Vec<u8>,
 }
 
 /// The I/O half of a pipe.
@@ -477,25 +470,6 @@ impl Connection {
         self.linked.load(Relaxed)
     }
 
-    /// Sends a PING at the next message boundary.
-    pub(crate) fn send_ping(self: &Arc<Self>, frame: Vec<u8>) {
-        self.send_control(|control| control.ping = frame);
-    }
-
-    fn send_control(self: &Arc<Self>, put: impl FnOnce(&mut Control)) {
-        put(lock(&self.control).get_or_insert_default());
-        self.has_control.store(true, Release);
-        fence(SeqCst);
-        self.pump_now();
-    }
-
-    fn take_control(&self, out: &mut Vec<u8>) {
-        if self.has_control.load(Relaxed) && self.has_control.swap(false, AcqRel) {
-            let control = lock(&self.control).take().unwrap_or_default();
-            out.extend([control.ping, control.pongs].concat());
-        }
-    }
-
     // ---- reading
 
     /// Holder of the baton: reads once. `Break` when the session is over: the caller takes the connection out of the read set.
@@ -545,7 +519,7 @@ impl Connection {
             self.io.clone().granted_ttl(self.clone(), session);
         }
         if !asked.pongs.is_empty() {
-            self.send_control(|control| control.pongs = asked.pongs);
+            self.send_pongs(asked.pongs);
         }
         if asked.answer {
             // Also if the session is over: the peer may wait for the last word.

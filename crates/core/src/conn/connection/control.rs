@@ -1,0 +1,43 @@
+//! Frames of the connection's own: PING and PONG (RFC 37).
+
+use super::Connection;
+use crate::sync::atomic::Ordering::{AcqRel, Relaxed, Release, SeqCst};
+use crate::sync::atomic::fence;
+use crate::sync::{Arc, lock};
+
+/// Frames of the connection's own. A newer one takes the place of one that waits, so a peer that sends PINGs and reads nothing
+/// makes nothing grow.
+#[derive(Debug, Default)]
+pub(super) struct Control {
+    /// A PING of ours.
+    pub(super) ping: Vec<u8>,
+    /// The PONGs that answer the PINGs of one read.
+    pub(super) pongs: Vec<u8>,
+}
+
+impl Connection {
+    /// Sends a PING at the next message boundary.
+    pub(crate) fn send_ping(self: &Arc<Self>, frame: Vec<u8>) {
+        self.send_control(|control| control.ping = frame);
+    }
+
+    /// Sends the PONGs that answer one read at the next message boundary.
+    pub(super) fn send_pongs(self: &Arc<Self>, frames: Vec<u8>) {
+        self.send_control(|control| control.pongs = frames);
+    }
+
+    fn send_control(self: &Arc<Self>, put: impl FnOnce(&mut Control)) {
+        put(lock(&self.control).get_or_insert_default());
+        self.has_control.store(true, Release);
+        fence(SeqCst);
+        self.pump_now();
+    }
+
+    /// Pump, at a message boundary: takes what waits.
+    pub(super) fn take_control(&self, out: &mut Vec<u8>) {
+        if self.has_control.load(Relaxed) && self.has_control.swap(false, AcqRel) {
+            let control = lock(&self.control).take().unwrap_or_default();
+            out.extend([control.ping, control.pongs].concat());
+        }
+    }
+}
