@@ -8,20 +8,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "addresses.h"
 
-int passed;
-int failed;
-int strict = 1;
-
-void check(int ok, const char *what, const char *file, int line)
-{
-    if (ok) {
-        passed++;
-        return;
-    }
-    failed++;
-    printf("%s:%d: %s (errno %d: %s)\n", file, line, what, errno, zmq_strerror(errno));
-}
-
 void skip(const char *what, const char *reason)
 {
     printf("skipped %s: %s\n", what, reason);

@@ -16,21 +16,6 @@
 
 enum { SOCKETS = 15000, LIMIT = 1024, ROUNDS = 2000 };
 
-int passed;
-int failed;
-int strict = 1;
-
-void check(int ok, const char *what, const char *file, int line)
-{
-    if (ok) {
-        passed++;
-        return;
-    }
-    failed++;
-    if (failed < 20)
-        printf("%s:%d: %s (errno %d: %s)\n", file, line, what, errno, zmq_strerror(errno));
-}
-
 static int descriptors(void)
 {
     struct dirent *entry;

@@ -20,20 +20,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-int passed;
-int failed;
-int strict = 1;
-
-void check(int ok, const char *what, const char *file, int line)
-{
-    if (ok) {
-        passed++;
-        return;
-    }
-    failed++;
-    printf("%s:%d: %s (errno %d: %s)\n", file, line, what, errno, zmq_strerror(errno));
-}
-
 /* Posted when a slow lookup begins, and for each that may end. */
 static sem_t begun, let_go;
 /* How many slow names were asked for. */

@@ -85,9 +85,9 @@ else
 fi
 
 # The header and the library together.
-programs=("$here/runtime.c" "$here/handles.c" "$here/messages.c" "$here/traffic.c" "$here/fork.c" "$here/drafts.c"
+programs=("$here/check.c" "$here/runtime.c" "$here/handles.c" "$here/messages.c" "$here/traffic.c" "$here/fork.c" "$here/drafts.c"
     "$here/endings.c" "$here/routing_ids.c")
-addresses=("$here/addresses.c" "$here/names.c" "$here/files.c" "$here/zones.c")
+addresses=("$here/check.c" "$here/addresses.c" "$here/names.c" "$here/files.c" "$here/zones.c")
 if [ -e "$libdir/libzmq.so" ]; then
     soname=$(readelf -d "$libdir/libzmq.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
     check soname test "$soname" = libzmq.so.5
@@ -99,10 +99,10 @@ if [ -e "$libdir/libzmq.so" ]; then
         "$work/libzmq.so.5" -pthread -Wl,-rpath,"$work" -o "$work/runtime"
     check runtime "$work/runtime"
     check "runtime, crowded" "$here/crowded.sh" "${ABI_ROUNDS:-20}" "$work/runtime"
-    check "resolver build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "$here/resolver.c" "$work/libzmq.so.5" \
+    check "resolver build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "$here/check.c" "$here/resolver.c" "$work/libzmq.so.5" \
         -pthread -ldl -Wl,-rpath,"$work" -o "$work/resolver"
     check "names that are looked up for long" "$work/resolver"
-    check "descriptors build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "$here/descriptors.c" "$work/libzmq.so.5" \
+    check "descriptors build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "$here/check.c" "$here/descriptors.c" "$work/libzmq.so.5" \
         -pthread -Wl,-rpath,"$work" -o "$work/descriptors"
     check "descriptors of sockets over inproc" "$work/descriptors"
     check "module build" "${CC:-cc}" -std=c99 "${warnings[@]}" -fPIC -shared -I "$root/include" "$here/module.c" \

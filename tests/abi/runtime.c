@@ -9,20 +9,6 @@
  */
 #include "check.h"
 
-int passed;
-int failed;
-int strict = 1;
-
-void check(int ok, const char *what, const char *file, int line)
-{
-    if (ok) {
-        passed++;
-        return;
-    }
-    failed++;
-    printf("%s:%d: %s (errno %d: %s)\n", file, line, what, errno, zmq_strerror(errno));
-}
-
 static void errors(void)
 {
     int major = 0, minor = 0, patch = 0;
