@@ -18,9 +18,11 @@ const RECONNECT_IVL: i32 = 18;
 const BACKLOG: i32 = 19;
 const SNDHWM: i32 = 23;
 const RCVHWM: i32 = 24;
+const SNDBUF: i32 = 11;
 const LAST_ENDPOINT: i32 = 32;
 const ROUTER_MANDATORY: i32 = 33;
 const REQ_CORRELATE: i32 = 52;
+const HANDSHAKE_IVL: i32 = 66;
 const CONNECTED: u16 = 0x1;
 const ACCEPT_FAILED: u16 = 0x40;
 const DISCONNECTED: u16 = 0x200;
@@ -366,6 +368,34 @@ fn a_peer_of_the_wrong_type_is_refused_and_reported() {
         wrong.connect(&format!("tcp://{address}")).unwrap();
         assert_eq!(next_event(&mut monitor), (HANDSHAKE_FAILED_PROTOCOL, 0x1000_0018));
         check_alive(context, &mut pull, &address);
+    });
+}
+
+/// Each PING makes us say something, and what is said waits here. Until the handshake is over or its time has run out, such a peer is not
+/// read: what it sends fills the kernel's buffers and nothing else.
+#[test]
+fn a_peer_that_does_not_take_our_answers_is_not_read_during_its_handshake() {
+    test("a peer that does not take our answers is not read during its handshake", |context| {
+        let mut pull = context.socket(SocketType::Pull).unwrap();
+        set(&mut pull, SNDBUF, 4096);
+        set(&mut pull, HANDSHAKE_IVL, 1000);
+        pull.bind("ws://127.0.0.1:*").unwrap();
+        let mut buffer = [0; 256];
+        let n = pull.option(LAST_ENDPOINT, &mut buffer).unwrap();
+        let endpoint = String::from_utf8(buffer[..n - 1].to_vec()).unwrap();
+        let mut peer = TcpStream::connect(endpoint["ws://".len()..].trim_end_matches('/')).unwrap();
+        let request = "GET / HTTP/1.1\r\nHost: here\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+            Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
+            Sec-WebSocket-Protocol: ZWS2.0/NULL\r\n\r\n";
+        peer.write_all(request.as_bytes()).unwrap();
+        // Masked, with zeroes.
+        let ping = [&[0x89, 0x80 | 125][..], &[0; 4 + 125]].concat();
+        let pings = ping.repeat(500);
+        let mut sent = 0;
+        while let Ok(n) = peer.write(&pings[sent % ping.len()..]) {
+            sent += n;
+        }
+        assert!(sent < 32 << 20, "{sent} bytes");
     });
 }
 
