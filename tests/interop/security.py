@@ -442,8 +442,8 @@ def garbage_server(library):
     monitor = push.monitor()
     for data, code in (
         (command("WELCOME", bytes(160)), CRYPTOGRAPHIC),
-        (command("WELCOME", bytes(159)), 0x10000017),
-        (command("READY", bytes(100)), 0x10000001),
+        (command("WELCOME", bytes(159)), CRYPTOGRAPHIC),
+        (command("READY", bytes(100)), CRYPTOGRAPHIC),
         (command("HELLO", HELLO), 0x10000001),
         (command("WELCOME", bytes(60_000)), UNSPECIFIED),
     ):
