@@ -26,6 +26,9 @@ elif [[ $PREFIX == baseline ]]; then
     "$root/scripts/libzmq-baseline.sh"
 fi
 
+# The shell may report a process that was killed at the end behind the result.
+result() { grep -E "^$1: [0-9]+ passed" "$logs/$1.log" | tail -n 1; }
+
 program() {
     local code=0 start=$SECONDS
     echo "  $1: running"
@@ -39,12 +42,12 @@ program() {
         grep '^skipped ' "$logs/$1.log" || true
     fi
     # A script that broke before its last line has failed.
-    grep -qE "^$1: [0-9]+ passed" "$logs/$1.log" || echo "$1: 0 passed, 1 failed, 0 skipped" >>"$logs/$1.log"
-    echo "  $(tail -n 1 "$logs/$1.log") ($((SECONDS - start)) s)"
+    result "$1" >/dev/null || echo "$1: 0 passed, 1 failed, 0 skipped" >>"$logs/$1.log"
+    echo "  $(result "$1") ($((SECONDS - start)) s)"
 }
-export -f program
+export -f program result
 printf '%s\n' "$@" | xargs -P "${JOBS:-2}" -I{} bash -c 'program {}'
 
-for name in "$@"; do tail -n 1 "$logs/$name.log"; done | awk '
+for name in "$@"; do result "$name"; done | awk '
     { passed += $2; failed += $4; skipped += $6 }
     END { printf "programs: %d passed, %d failed, %d skipped\n", passed, failed, skipped; exit failed > 0 }'
