@@ -4,7 +4,7 @@
 #   tests/states/run.sh            our library; tautline.tsv has the rows where it differs, with the reasons
 #   tests/states/run.sh baseline   libzmq itself, with its draft interface
 #   tests/states/run.sh record     prints libzmq's table anew
-#   ONLY="silent 0" ...            only the cases whose name, STATE IMMEDIATE TYPE, contains that
+#   CASES="silent 0" ...           only the cases whose name, STATE IMMEDIATE TYPE, contains that
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

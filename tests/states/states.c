@@ -4,7 +4,7 @@
  *   states TABLE...       compares with what the tables say; what a later one says counts
  *   states --racy TABLE   the same on libzmq, whose answers in some states depend on which of two threads is faster
  *   states --record       prints the table of the library that it runs on
- *   ONLY=WORD ...         only cases whose name (STATE IMMEDIATE TYPE) contains it; PROGRESS=1 names each as it begins
+ *   CASES=WORD ...        only cases whose name (STATE IMMEDIATE TYPE) contains it; PROGRESS=1 names each as it begins
  *
  * The peer is a TCP socket of this program that speaks just enough ZMTP to bring a state about. Nothing is waited for by time: a state is
  * there when the monitor has told the event that comes with it and the I/O thread has done what it had to do before.
@@ -590,7 +590,7 @@ static int compare(size_t s, int immediate, size_t t, int racy, const char *name
 }
 
 int main(int argc, char **argv) {
-    const char *only = getenv("ONLY");
+    const char *only = getenv("CASES");
     int recording = argc == 2 && strcmp(argv[1], "--record") == 0, racy = argc > 1 && strcmp(argv[1], "--racy") == 0;
     int passed = 0, failed = 0, skipped = 0;
     if (argc < 2 + racy) {
