@@ -287,13 +287,14 @@ impl ReadSet {
     /// nothing more. What comes is announced in the inbox. Returns whether anything came; `Break`:
     /// the session is over.
     pub(crate) fn read_one(&self, connection: &Arc<Connection>) -> ControlFlow<(), bool> {
-        let resumed = connection.unpause();
         let mut members = lock(&self.members);
+        // In the set, each member is asked after a read whether its descriptor tells of what is there.
+        self.gather(&mut members);
         let Some(index) = members.find(connection) else {
             // Either the I/O thread has seen its end, or the session has only just begun.
             return if connection.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(false) };
         };
-        if let (true, Some(member)) = (resumed, members.slots[index].as_mut()) {
+        if let (true, Some(member)) = (connection.unpause(), members.slots[index].as_mut()) {
             self.unmute(member, index);
             if member.stream.has_ended() {
                 connection.take_rest();
@@ -303,7 +304,11 @@ impl ReadSet {
         let news = self.read_member(&mut members, index, By::Any);
         let came = news | members.partly;
         members.partly |= partly;
-        if members.find(connection).is_none() { ControlFlow::Break(()) } else { ControlFlow::Continue(came) }
+        match &members.slots[index] {
+            None => ControlFlow::Break(()),
+            // Behind what lay in shared memory the end of the stream is found by a second look.
+            Some(member) => ControlFlow::Continue(came || member.eager && !member.muted),
+        }
     }
 
     /// I/O thread: the peer of `connection` sends nothing more. If reading has paused it goes on to the end.

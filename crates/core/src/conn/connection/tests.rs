@@ -7,7 +7,7 @@ use crate::conn::{Flushed, News, SocketInbox, Waker};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, lock};
-use std::ops::ControlFlow::Continue;
+use std::ops::ControlFlow::{Break, Continue};
 use std::time::Duration;
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
@@ -287,6 +287,34 @@ fn a_set_that_somebody_watches_keeps_its_only_connection() {
         peer.write(&[0, 1, 7]).unwrap();
         assert!(is_heard(&set));
         assert!(set.read_own(&mut Vec::new(), 1));
+    }
+}
+
+/// What lies in shared memory is read without a look at the socket, which alone tells that the peer has gone.
+#[test]
+fn the_end_behind_shared_memory_is_found_before_nothing_comes() {
+    // A few reads, and so many that the connection stands apart.
+    for rounds in [0, 200] {
+        let (connection, _writer, peer) = open(&Arc::default(), |options| options.receive_hwm = 0);
+        connection.set_token(0);
+        let stream = connection.readable_stream().unwrap();
+        stream.share_memory();
+        peer.share_memory();
+        let set = set_of(&[&connection]);
+        set.acquire();
+        let talk = || {
+            peer.write(&[0, 1, 7]).unwrap();
+            while !set.read_own(&mut Vec::new(), 1) {}
+        };
+        while !stream.reads_from_memory() {
+            talk();
+        }
+        (0..rounds).for_each(|_| talk());
+        peer.write(&[0, 1, 7]).unwrap();
+        drop(peer);
+        let reads: Vec<_> = (0..10).map(|_| set.read_one(&connection)).collect();
+        let end = reads.iter().position(|read| *read != Continue(true));
+        assert_eq!(end.map(|end| reads[end]), Some(Break(())), "{rounds} {reads:?}");
     }
 }
 
