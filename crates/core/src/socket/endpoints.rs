@@ -310,6 +310,7 @@ impl Socket {
                 self.ended(id);
             }
         }
+        self.close_refused();
         self.detach_ended();
     }
 
