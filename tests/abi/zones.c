@@ -153,7 +153,7 @@ static void sources(void *context, int by_name)
 
 static void datagrams(void *context, int by_name)
 {
-    char data[256];
+    char data[256], digits[16];
     int length;
     void *dish = new_socket(context, ZMQ_DISH, 1), *radio = new_socket(context, ZMQ_RADIO, 1);
     void *one = new_socket(context, ZMQ_DGRAM, 1), *other = new_socket(context, ZMQ_DGRAM, 1);
@@ -167,7 +167,8 @@ static void datagrams(void *context, int by_name)
     CHECK(zmq_recv(dish, data, sizeof data, 0) == 1);
     CHECK(zmq_unbind(dish, last_endpoint(dish)) == 0);
     /* A group of this zone, which is its interface. */
-    snprintf(data, sizeof data, "udp://[ff02::77%%%s]:*", by_name ? zone : "1");
+    snprintf(digits, sizeof digits, "%u", number);
+    snprintf(data, sizeof data, "udp://[ff02::77%%%s]:*", by_name ? zone : digits);
     if (zmq_bind(dish, data) == 0) {
         snprintf(data, sizeof data, "udp://[ff02::77%%%s]:", zone);
         check(strncmp(last_endpoint(dish), data, strlen(data)) == 0, last_endpoint(dish), __FILE__, __LINE__);
