@@ -188,7 +188,6 @@ impl Shared {
 
     fn work(&self) {
         let _own = thread::OwnThread::new();
-        thread::block_all_signals();
         thread::set_name(&self.name);
         while let Some(question) = self.next() {
             if question.asker.waits() {

@@ -136,7 +136,6 @@ impl Driver {
             .name(options.name.clone())
             .spawn(move || {
                 let _own = tautline_io::thread::OwnThread::new();
-                tautline_io::thread::block_all_signals();
                 tautline_io::thread::set_timer_slack_ns(1);
                 if let Some((policy, priority)) = options.scheduling {
                     let _ = tautline_io::thread::set_scheduling(policy, priority);
