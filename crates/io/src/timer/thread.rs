@@ -60,13 +60,14 @@ impl ThreadTimer {
 
 impl Drop for ThreadTimer {
     fn drop(&mut self) {
+        let Some((sleeper, process)) = self.thread.take() else { return };
+        if process != thread::process_id() {
+            // The state may be locked, and nobody is there to unlock it. The handle may be that of a thread of the child's own.
+            return std::mem::forget(sleeper);
+        }
         self.shared.state().dropped = true;
         self.shared.changed.notify_one();
-        if let Some((thread, process)) = self.thread.take()
-            && process == thread::process_id()
-        {
-            let _ = thread.join();
-        }
+        let _ = sleeper.join();
     }
 }
 
@@ -77,7 +78,6 @@ impl Shared {
 
     fn work(&self) {
         let _own = thread::OwnThread::new();
-        thread::block_all_signals();
         thread::set_timer_slack_ns(1);
         thread::set_name("ZMQbg/timer");
         let mut state = self.state();
