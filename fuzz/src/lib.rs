@@ -5,7 +5,11 @@
 //! (`make fuzz`) and, over their seeds and some thousand mutations of them, in `cargo test`.
 
 pub mod abi;
+pub mod live;
+pub mod meter;
+mod parts;
 pub mod pieces;
+pub mod smoke;
 pub mod targets;
 
 /// One target.
@@ -49,4 +53,7 @@ targets! {
     keys: 2_000,
     connection: 1_000,
     memory: 5_000,
+    peers: 300,
+    admission: 300,
+    dialer: 300,
 }

@@ -1,15 +1,6 @@
-//! Every target over its seeds, what once broke it (`regressions/TARGET`), and mutations of both that are the same on every run: no nightly compiler, no instrumentation.
+//! Every target for a moment. Those that count memory are in `tests/live.rs`: nothing else runs beside them.
 
-use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::Path;
-use std::time::Duration;
-
-use tautline_fuzz::{TARGETS, Target};
-use tautline_testkit::{XorShift, with_watchdog};
-
-/// The longest input that a mutation makes.
-const LONGEST: usize = 2048;
+use tautline_fuzz::smoke::smoke;
 
 macro_rules! targets {
     ($($name:ident)*) => {
@@ -17,65 +8,7 @@ macro_rules! targets {
         fn $name() {
             smoke(stringify!($name));
         })*
-
-        #[test]
-        fn all_targets_are_tried() {
-            assert_eq!(TARGETS.iter().map(|target| target.name).collect::<Vec<_>>(), [$(stringify!($name)),*]);
-        }
     };
 }
 
-targets! { frame command greeting null plain curve older websocket socks zap endpoint options messages keys connection memory }
-
-fn smoke(name: &str) {
-    let target = TARGETS.iter().find(|target| target.name == name).unwrap();
-    with_watchdog(Duration::from_secs(600), name, || {
-        let mut corpus = (target.seeds)();
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("regressions").join(name);
-        let mut files: Vec<_> =
-            fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-        files.sort();
-        corpus.extend(files.iter().filter_map(|file| fs::read(file).ok()));
-        corpus.iter().for_each(|input| run(target, input));
-        let mut random = XorShift::new(name.len() as u64);
-        for _ in 0..target.mutations {
-            let mut input = corpus[random.below(corpus.len())].clone();
-            for _ in 0..=random.below(4) {
-                let other = &corpus[random.below(corpus.len())];
-                mutate(&mut input, other, &mut random);
-            }
-            run(target, &input);
-        }
-    });
-}
-
-fn run(target: &Target, input: &[u8]) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (target.run)(input))) {
-        eprintln!("{}: broken by the input {}", target.name, input.escape_ascii());
-        resume_unwind(panic);
-    }
-}
-
-/// Changes an input in one of the ways that find things.
-fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut XorShift) {
-    let at = random.below(input.len() + 1);
-    match random.below(8) {
-        0 if at < input.len() => input[at] ^= 1 << random.below(8),
-        1 if at < input.len() => input[at] = random.next_u64() as u8,
-        2 if at < input.len() => input[at] = [0, 1, 0x7F, 0x80, 0xFF][random.below(5)],
-        3 => input.insert(at, random.next_u64() as u8),
-        4 if at < input.len() => drop(input.drain(at..(at + 1 + random.below(8)).min(input.len()))),
-        5 => input.truncate(at),
-        6 => {
-            let from = random.below(other.len() + 1);
-            let piece = other[from..(from + random.below(64)).min(other.len())].to_vec();
-            drop(input.splice(at..at, piece));
-        }
-        _ => {
-            let len = random.below(40);
-            let piece = random.bytes(len);
-            drop(input.splice(at..at, piece));
-        }
-    }
-    input.truncate(LONGEST);
-}
+targets! { frame command greeting null plain curve older websocket socks zap endpoint options messages keys memory }

@@ -3,8 +3,10 @@
 use super::handshake;
 use tautline_proto::{MechanismConfig, ServerKeys, public_key};
 
-const SERVER_SECRET: [u8; 32] = [0x51; 32];
-const CLIENT_SECRET: [u8; 32] = [0xC1; 32];
+/// Of the server.
+pub const SERVER_SECRET: [u8; 32] = [0x51; 32];
+/// Of the client.
+pub const CLIENT_SECRET: [u8; 32] = [0xC1; 32];
 
 /// One handshake.
 pub fn run(input: &[u8]) {
@@ -16,7 +18,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
     handshake::seeds(configs)
 }
 
-fn configs() -> [MechanismConfig; 2] {
+/// The client and the server.
+pub fn configs() -> [MechanismConfig; 2] {
     let client = MechanismConfig::CurveClient {
         public: public_key(&CLIENT_SECRET),
         secret: CLIENT_SECRET.into(),

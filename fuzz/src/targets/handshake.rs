@@ -118,14 +118,7 @@ pub fn between(client: MechanismConfig, server: MechanismConfig, mut reader: Rea
     };
     let (cut, flags) = (reader.byte(), reader.byte());
     let (authenticate, admit) = (flags & 1 != 0, flags & 2 != 0);
-    let edits: Vec<_> = (0..flags >> 4 & 7)
-        .map(|_| Edit {
-            from_client: reader.byte(),
-            at: reader.word(),
-            how: reader.byte(),
-            with: reader.byte(),
-        })
-        .collect();
+    let edits = edits(usize::from(flags >> 4 & 7), &mut reader);
     let mut ends = [session(ours, client, false), session(theirs, server, authenticate)];
     let mut said = [0, 0];
     let mut over = false;
@@ -173,8 +166,15 @@ pub fn between(client: MechanismConfig, server: MechanismConfig, mut reader: Rea
     assert!((forged.is_empty() || !ciphers) && seals.buffered() <= rest.len() + frames.len());
 }
 
+/// So many edits.
+pub fn edits(count: usize, reader: &mut Reader<'_>) -> Vec<Edit> {
+    let edit =
+        |_| Edit { from_client: reader.byte(), at: reader.word(), how: reader.byte(), with: reader.byte() };
+    (0..count).map(edit).collect()
+}
+
 /// Something done to what one end says.
-struct Edit {
+pub struct Edit {
     from_client: u8,
     at: u16,
     how: u8,
@@ -183,7 +183,7 @@ struct Edit {
 
 impl Edit {
     /// To `bytes`, which begin at `start` of all that this end says.
-    fn apply(&self, start: usize, bytes: &mut Vec<u8>) {
+    pub fn apply(&self, start: usize, bytes: &mut Vec<u8>) {
         let Some(at) = usize::from(self.at).checked_sub(start).filter(|at| *at < bytes.len()) else { return };
         match self.how % 4 {
             0 => bytes[at] ^= self.with.max(1),

@@ -1,8 +1,10 @@
 //! The targets, one file each.
 
+pub mod admission;
 pub mod command;
 pub mod connection;
 pub mod curve;
+pub mod dialer;
 pub mod endpoint;
 pub mod frame;
 pub mod greeting;
@@ -13,6 +15,7 @@ pub mod messages;
 pub mod null;
 pub mod older;
 pub mod options;
+pub mod peers;
 pub mod plain;
 pub mod socks;
 pub mod websocket;

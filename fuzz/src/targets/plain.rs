@@ -15,7 +15,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-fn configs() -> [MechanismConfig; 2] {
+/// The client and the server.
+pub fn configs() -> [MechanismConfig; 2] {
     let client =
         MechanismConfig::PlainClient { username: b"admin".to_vec(), password: b"s3cret".to_vec().into() };
     [client, MechanismConfig::PlainServer]

@@ -19,6 +19,9 @@ mod cache;
 mod near;
 mod ring;
 
+#[cfg(all(feature = "fuzzing", not(loom)))]
+pub(crate) use cache::keep_nothing;
+
 use std::alloc::Layout;
 use std::ptr::NonNull;
 

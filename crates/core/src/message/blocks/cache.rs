@@ -238,7 +238,7 @@ impl Cache {
     /// Whether it keeps anything; begins to if it is new.
     fn is_in_use(&self) -> bool {
         if self.age.get() == Age::New {
-            self.age.set(if at_end(give_back) { Age::InUse } else { Age::Over });
+            self.age.set(if keeps_blocks() && at_end(give_back) { Age::InUse } else { Age::Over });
             if self.age.get() == Age::InUse {
                 near::claim();
                 for (class, stack) in self.stacks.iter().enumerate() {
@@ -248,6 +248,26 @@ impl Cache {
         }
         self.age.get() == Age::InUse
     }
+}
+
+/// Whether threads keep free blocks at all.
+#[cfg(not(feature = "fuzzing"))]
+fn keeps_blocks() -> bool {
+    true
+}
+
+#[cfg(feature = "fuzzing")]
+static KEEPS_NOTHING: AtomicUsize = AtomicUsize::new(0);
+
+#[cfg(feature = "fuzzing")]
+fn keeps_blocks() -> bool {
+    KEEPS_NOTHING.load(Relaxed) == 0
+}
+
+/// Threads that have kept no free block until now never will.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn keep_nothing() {
+    KEEPS_NOTHING.store(1, Relaxed);
 }
 
 /// The thread ends.

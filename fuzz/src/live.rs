@@ -1,0 +1,332 @@
+//! Sockets of the library that live as long as the process, and raw peers that talk to them.
+
+use crate::abi::*;
+use crate::parts::Parts;
+use std::ffi::{CStr, c_int, c_void};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+
+/// `ZMQ_MAXMSGSIZE` and the high-water marks of the listeners.
+pub const MAX_MESSAGE: i64 = 1 << 14;
+pub const HWM: i32 = 10;
+/// Looks of a millisecond each after which something that should happen never will: a minute of them.
+pub const NEVER: usize = 60_000;
+
+const MAXMSGSIZE: c_int = 22;
+const SNDHWM: c_int = 23;
+const RCVHWM: c_int = 24;
+
+/// Where a socket listens.
+#[derive(Clone)]
+pub enum Address {
+    /// An abstract name.
+    Unix(Vec<u8>),
+    /// A port of this machine.
+    Tcp(u16),
+}
+
+/// A socket that listens, or will connect.
+pub struct Socket(pub *mut c_void);
+
+// SAFETY: the targets use a socket under a lock.
+unsafe impl Send for Socket {}
+
+impl Socket {
+    /// A socket with small high-water marks, a limit for messages, and no lingering.
+    pub fn new(kind: u8) -> Socket {
+        Socket::within(context(), kind)
+    }
+
+    /// The same in another context.
+    pub fn within(context: *mut c_void, kind: u8) -> Socket {
+        tautline_core::fuzzing::keep_no_blocks();
+        // SAFETY: a context; what comes of it is looked at.
+        let socket = Socket(unsafe { zmq_socket(context, c_int::from(kind)) });
+        assert!(!socket.0.is_null(), "{}", failed());
+        socket.set(MAXMSGSIZE, &MAX_MESSAGE.to_ne_bytes());
+        for option in [SNDHWM, RCVHWM] {
+            socket.set_int(option, HWM);
+        }
+        socket.set_int(LINGER, 0);
+        if kind == 2 {
+            socket.set(6, b"");
+        }
+        socket
+    }
+
+    /// Sets an option, which must be taken.
+    pub fn set(&self, option: c_int, value: &[u8]) {
+        // SAFETY: a socket, and a value of the length that is told.
+        let set = unsafe { zmq_setsockopt(self.0, option, value.as_ptr().cast(), value.len()) };
+        assert_eq!(set, 0, "option {option}: {}", failed());
+    }
+
+    /// The same for a number.
+    pub fn set_int(&self, option: c_int, value: i32) {
+        self.set(option, &value.to_ne_bytes());
+    }
+
+    /// Binds to an address of its own of this scheme: `ipc` to an abstract name, others to a port.
+    pub fn bind(&self, scheme: &str, name: &str) -> Address {
+        let name = format!("tautline-fuzz-{}-{name}", std::process::id());
+        let endpoint =
+            if scheme == "ipc" { format!("ipc://@{name}") } else { format!("{scheme}://127.0.0.1:*") };
+        assert!(self.bind_to(&endpoint), "{endpoint}: {}", failed());
+        if scheme == "ipc" { Address::Unix(name.into_bytes()) } else { Address::Tcp(self.port()) }
+    }
+
+    /// Binds to an endpoint; whether that was possible.
+    pub fn bind_to(&self, endpoint: &str) -> bool {
+        // SAFETY: a socket and a C string.
+        unsafe { zmq_bind(self.0, text(endpoint.as_bytes()).as_ptr()) == 0 }
+    }
+
+    /// The port of its last endpoint.
+    fn port(&self) -> u16 {
+        // SAFETY: a socket of this thread.
+        let bound = unsafe { get(self.0, LAST_ENDPOINT, 256) }.unwrap();
+        let bound = CStr::from_bytes_until_nul(&bound).unwrap().to_str().unwrap();
+        let port = bound.trim_end_matches('/').rsplit(':').next().unwrap();
+        port.parse().unwrap_or_else(|_| panic!("{bound}"))
+    }
+
+    /// Receives one part, of which the first `room` bytes are given: the bytes, and whether more follow.
+    pub fn receive(&self, room: usize) -> Option<(Vec<u8>, bool)> {
+        let mut bytes = vec![0; room];
+        // SAFETY: a socket, and a buffer of the length that is told.
+        let len = unsafe { zmq_recv(self.0, bytes.as_mut_ptr().cast(), room, DONTWAIT) };
+        bytes.truncate(usize::try_from(len).ok()?);
+        let (mut more, mut size) = (0_i32, size_of::<c_int>());
+        // SAFETY: a socket, and room for a number.
+        unsafe { zmq_getsockopt(self.0, 13, (&raw mut more).cast(), &mut size) };
+        Some((bytes, more != 0))
+    }
+
+    /// Receives all that is there, at most so many parts.
+    pub fn drain(&self, parts: usize) {
+        let mut bytes = [0_u8; 256];
+        for _ in 0..parts {
+            // SAFETY: a socket, and a buffer of the length that is told.
+            if unsafe { zmq_recv(self.0, bytes.as_mut_ptr().cast(), bytes.len(), DONTWAIT) } < 0 {
+                return;
+            }
+        }
+    }
+
+    /// Sends a part if the socket takes it at once.
+    pub fn send(&self, body: &[u8], flags: c_int) -> bool {
+        // SAFETY: a socket, and bytes of the length that is told.
+        unsafe { zmq_send(self.0, body.as_ptr().cast(), body.len(), DONTWAIT | flags) >= 0 }
+    }
+
+    /// Connects; whether the endpoint was taken.
+    pub fn connect(&self, endpoint: &str) -> bool {
+        // SAFETY: a socket and a C string.
+        unsafe { zmq_connect(self.0, text(endpoint.as_bytes()).as_ptr()) == 0 }
+    }
+
+    /// Takes an endpoint back that it was connected to.
+    pub fn disconnect(&self, endpoint: &str) -> bool {
+        // SAFETY: a socket and a C string.
+        unsafe { zmq_disconnect(self.0, text(endpoint.as_bytes()).as_ptr()) == 0 }
+    }
+}
+
+/// A stream that does not wait.
+enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+/// The raw other end of a connection.
+pub struct Peer {
+    stream: Stream,
+    /// How many bytes the library's side has taken, or the system for it.
+    pub taken: usize,
+    /// The stream has ended, by either side.
+    pub over: bool,
+    parts: Option<Parts>,
+}
+
+impl Peer {
+    /// Connects to a listener.
+    pub fn connect(address: &Address) -> Peer {
+        match address {
+            Address::Unix(name) => {
+                let address = SocketAddr::from_abstract_name(name).unwrap();
+                Peer::from_unix(UnixStream::connect_addr(&address).unwrap())
+            }
+            Address::Tcp(port) => Peer::from_tcp(TcpStream::connect(("127.0.0.1", *port)).unwrap()),
+        }
+    }
+
+    /// The end of a Unix domain stream.
+    pub fn from_unix(stream: UnixStream) -> Peer {
+        stream.set_nonblocking(true).unwrap();
+        Peer { stream: Stream::Unix(stream), taken: 0, over: false, parts: None }
+    }
+
+    /// The end of a TCP stream.
+    pub fn from_tcp(stream: TcpStream) -> Peer {
+        stream.set_nonblocking(true).unwrap();
+        Peer { stream: Stream::Tcp(stream), taken: 0, over: false, parts: None }
+    }
+
+    /// From the beginning, counts what belongs to unfinished messages.
+    pub fn count_parts(&mut self, websocket: bool) {
+        self.parts = Some(Parts::new(websocket));
+    }
+
+    /// Bytes that it has sent of a message that is not finished.
+    pub fn unfinished(&self) -> usize {
+        self.parts.as_ref().map_or(0, |parts| parts.unfinished(self.taken))
+    }
+
+    /// Sends what is taken at once: how many bytes.
+    pub fn say(&mut self, bytes: &[u8]) -> usize {
+        if self.over || bytes.is_empty() {
+            return 0;
+        }
+        let sent = match &mut self.stream {
+            Stream::Unix(stream) => stream.write(bytes),
+            Stream::Tcp(stream) => stream.write(bytes),
+        };
+        match sent {
+            Ok(n) => {
+                self.taken += n;
+                if let Some(parts) = &mut self.parts {
+                    parts.hear(&bytes[..n]);
+                }
+                n
+            }
+            Err(error) => {
+                self.over |= !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
+                0
+            }
+        }
+    }
+
+    /// Sends all of it, as long as the other side takes something within `patience` milliseconds. Whether it was all.
+    pub fn say_all(&mut self, mut bytes: &[u8], patience: c_int) -> bool {
+        while !bytes.is_empty() && !self.over {
+            match self.say(bytes) {
+                0 if !wait(self.fd(), libc::POLLOUT, patience) => return false,
+                n => bytes = &bytes[n..],
+            }
+        }
+        bytes.is_empty()
+    }
+
+    /// Sends `bytes` again and again until `most` have gone, or the other side takes no more. A flood that it takes reads nothing.
+    pub fn flood(&mut self, bytes: &[u8], most: usize) {
+        if bytes.is_empty() {
+            return;
+        }
+        let piece = bytes.repeat((16 * 1024 / bytes.len()).max(1));
+        let until = self.taken + most;
+        while self.taken < until && self.say_all(&piece, 10) {}
+    }
+
+    /// What the other side has said, at most `most` bytes; empty if there is nothing.
+    pub fn hear(&mut self, most: usize) -> Vec<u8> {
+        let mut bytes = vec![0; most];
+        let heard = match &mut self.stream {
+            Stream::Unix(stream) => stream.read(&mut bytes),
+            Stream::Tcp(stream) => stream.read(&mut bytes),
+        };
+        let len = match heard {
+            Ok(0) => {
+                self.over = true;
+                0
+            }
+            Ok(n) => n,
+            Err(error) => {
+                self.over |= !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
+                0
+            }
+        };
+        bytes.truncate(len);
+        bytes
+    }
+
+    /// Says no more.
+    pub fn shut(&mut self) {
+        let _ = match &self.stream {
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
+        };
+    }
+
+    /// Says and hears no more.
+    pub fn end_at_once(&mut self) {
+        self.over = true;
+        let _ = match &self.stream {
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Both),
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),
+        };
+    }
+
+    /// Its descriptor.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        match &self.stream {
+            Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tcp(stream) => stream.as_fd(),
+        }
+    }
+
+    /// Says no more and hears the other side out, which closes; `meanwhile` is what the program does.
+    pub fn end(mut self, mut meanwhile: impl FnMut()) {
+        self.shut();
+        for look in 0.. {
+            assert!(look < NEVER, "the connection does not end");
+            while !self.over && !self.hear(4096).is_empty() {}
+            if self.over {
+                return;
+            }
+            meanwhile();
+            wait(self.fd(), libc::POLLIN, 1);
+        }
+    }
+}
+
+/// Waits for one of the events, for so many milliseconds at most; whether there is one.
+pub fn wait(fd: BorrowedFd<'_>, events: i16, milliseconds: c_int) -> bool {
+    let mut item = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
+    // SAFETY: one item.
+    unsafe { libc::poll(&mut item, 1, milliseconds) > 0 }
+}
+
+/// What a good peer of a socket of this type begins with, over WebSocket or not.
+pub fn beginning(kind: u8, websocket: bool) -> Vec<u8> {
+    let names = [
+        "PAIR", "SUB", "PUB", "REP", "REQ", "DEALER", "DEALER", "PUSH", "PULL", "SUB", "PUB", "", "CLIENT",
+        "SERVER", "DISH", "RADIO", "SCATTER", "", "", "PEER",
+    ];
+    let mut ready = b"\x04\0\x05READY".to_vec();
+    tautline_proto::metadata::put_property(&mut ready, "Socket-Type", names[usize::from(kind)].as_bytes());
+    ready[1] = ready.len() as u8 - 2;
+    if websocket {
+        let mut stream = upgrade("NULL");
+        // The mask is all zeros.
+        stream.extend([0x82, 0x80 | (ready.len() as u8 - 1), 0, 0, 0, 0, 2]);
+        stream.extend_from_slice(&ready[2..]);
+        return stream;
+    }
+    let mut stream = vec![0; 64];
+    stream[..16].copy_from_slice(b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL");
+    stream.extend_from_slice(&ready);
+    stream
+}
+
+/// A client's request for a WebSocket that carries ZMTP with this mechanism.
+pub fn upgrade(mechanism: &str) -> Vec<u8> {
+    format!(
+        "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
+         Sec-WebSocket-Protocol: ZWS2.0/{mechanism}\r\n\r\n"
+    )
+    .into_bytes()
+}

@@ -1,0 +1,236 @@
+//! Who is let in: peers of listening sockets with NULL, PLAIN and CURVE, whom a ZAP handler judges, over live connections.
+//!
+//! Nobody comes in whom the handler does not let in, whatever it and the peer say; and little is read of those who are not in.
+
+use super::handshake::{Edit, edits, session};
+use super::{curve, plain};
+use crate::abi::*;
+use crate::live::*;
+use crate::meter::{CONNECTION, Meter};
+use crate::pieces::{Reader, pieces};
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use tautline_proto::{MechanismConfig, SocketType, Stage};
+
+const PULL: u8 = 7;
+const DEALER: u8 = 5;
+const SCHEMES: [&str; 2] = ["ipc", "tcp"];
+/// What a flood tries to send, and what is taken at most of a peer that is not let in: what is sent before the judgement stays with the
+/// system, whose buffers over TCP hold some MiB.
+const FLOOD: usize = 16 << 20;
+const MOST_TAKEN: [usize; 2] = [1 << 20, 12 << 20];
+/// Looks of a millisecond without any news after which the peer goes on.
+const PATIENCE: usize = 3;
+const USER: &str = "joe";
+
+struct Hall {
+    handler: Socket,
+    listeners: BTreeMap<(usize, u8, usize), (Socket, Address)>,
+}
+
+static HALL: Mutex<Option<Hall>> = Mutex::new(None);
+
+/// A context of its own, as its handler judges all of it.
+fn hall_context() -> *mut c_void {
+    static CONTEXT: OnceLock<usize> = OnceLock::new();
+    // SAFETY: takes nothing.
+    *CONTEXT.get_or_init(|| unsafe { zmq_ctx_new() } as usize) as *mut c_void
+}
+
+fn mechanism(number: usize) -> [MechanismConfig; 2] {
+    match number {
+        0 => [MechanismConfig::Null, MechanismConfig::Null],
+        1 => plain::configs(),
+        _ => curve::configs(),
+    }
+}
+
+impl Hall {
+    fn open() -> Hall {
+        // ROUTER: one that gives no answer takes the next question all the same.
+        let handler = Socket::within(hall_context(), 6);
+        assert!(handler.bind_to("inproc://zeromq.zap.01"), "{}", failed());
+        Hall { handler, listeners: BTreeMap::new() }
+    }
+}
+
+fn listen(mechanism: usize, kind: u8, scheme: usize) -> (Socket, Address) {
+    let socket = Socket::within(hall_context(), kind);
+    // The domain, and the ends of PLAIN and CURVE.
+    socket.set(55, b"fuzz");
+    match mechanism {
+        0 => {}
+        1 => socket.set_int(44, 1),
+        _ => {
+            socket.set_int(47, 1);
+            socket.set(49, &curve::SERVER_SECRET);
+        }
+    }
+    let address = socket.bind(SCHEMES[scheme], &format!("admission-{mechanism}-{kind}"));
+    (socket, address)
+}
+
+/// What the handler answers, and whether it has let somebody in.
+struct Judge<'a> {
+    handler: &'a Socket,
+    status: &'a [u8],
+    extra: &'a [u8],
+    silent: bool,
+    asked: bool,
+    admitted: bool,
+}
+
+impl Judge<'_> {
+    /// Answers a question, if there is one.
+    fn judge(&mut self) -> bool {
+        let mut question = Vec::new();
+        while let Some((part, more)) = self.handler.receive(256) {
+            question.push(part);
+            if !more {
+                break;
+            }
+        }
+        let [name, delimiter, version, id, domain, _address, _routing_id, mechanism, credentials @ ..] =
+            &question[..]
+        else {
+            assert!(question.is_empty(), "a question without its frames");
+            return false;
+        };
+        self.asked = true;
+        assert_eq!((&delimiter[..], &version[..], &domain[..]), (&b""[..], &b"1.0"[..], &b"fuzz"[..]));
+        let frames = match &mechanism[..] {
+            b"NULL" => 0,
+            b"PLAIN" => 2,
+            b"CURVE" => 1,
+            _ => panic!("an unknown mechanism"),
+        };
+        assert_eq!(credentials.len(), frames);
+        if self.silent {
+            return true;
+        }
+        let parts = [&name[..], b"", b"1.0", &id[..], self.status, b"", USER.as_bytes(), self.extra];
+        for (number, part) in parts.iter().enumerate() {
+            self.handler.send(part, if number + 1 < parts.len() { SNDMORE } else { 0 });
+        }
+        self.admitted |= self.status == b"200";
+        true
+    }
+}
+
+/// The mechanism, the type and the transport, what the handler says; how the peer's handshake is changed; then what it sends.
+pub fn run(input: &[u8]) {
+    let mut reader = Reader::new(input);
+    let (number, flags, cut) = (usize::from(reader.byte()) % 3, reader.byte(), reader.byte());
+    let kind = if flags & 1 == 0 { PULL } else { DEALER };
+    let (scheme, raw, floods) = (usize::from(flags >> 1 & 1), flags & 4 != 0, flags & 8 != 0);
+    let answers: [&[u8]; 8] = [b"200", b"200", b"200", b"300", b"400", b"500", b"20", b"2000"];
+    let status = answers[usize::from(flags >> 4 & 7)];
+    let mut hall = HALL.lock().unwrap_or_else(PoisonError::into_inner);
+    let Hall { handler, listeners } = hall.get_or_insert_with(Hall::open);
+    let (socket, address) =
+        listeners.entry((number, kind, scheme)).or_insert_with(|| listen(number, kind, scheme));
+    let meter = Meter::begin();
+    let extra = usize::from(reader.byte() % 32);
+    let extra = reader.bytes(extra);
+    let mut judge =
+        Judge { handler, status, extra, silent: flags & 0x80 != 0, asked: false, admitted: false };
+    let mut peer = Peer::connect(address);
+    let theirs = if kind == PULL { SocketType::Push } else { SocketType::Dealer };
+    let mut client = session(theirs, mechanism(number)[0].clone(), false);
+    let edits = edits(usize::from(reader.byte() % 4), &mut reader);
+    let rest = reader.rest();
+    let mut stage: Option<Box<dyn Stage>> = None;
+    if raw {
+        peer.say_all(&client.output().to_vec(), 1);
+        for piece in pieces(rest, cut) {
+            peer.say_all(piece, 1);
+            see(socket, &judge);
+            judge.judge();
+        }
+    } else {
+        let (mut said, mut idle, mut in_now) = (0, 0, false);
+        while idle < PATIENCE && !peer.over && !in_now {
+            let mut bytes = client.output().to_vec();
+            client.advance_output(bytes.len());
+            let start = said;
+            said += bytes.len();
+            edits.iter().for_each(|edit: &Edit| edit.apply(start, &mut bytes));
+            let mut moved = !bytes.is_empty();
+            for piece in pieces(&bytes, cut) {
+                peer.say_all(piece, 1);
+            }
+            let heard = peer.hear(4096);
+            moved |= !heard.is_empty() | judge.judge();
+            if client.input(&heard).is_err() {
+                break;
+            }
+            if let Some(established) = client.established() {
+                assert!(judge.admitted || !edits.is_empty(), "a peer is in whom nobody has let in");
+                stage = established.stage;
+                in_now = true;
+            }
+            if !moved {
+                wait(peer.fd(), libc::POLLIN, 1);
+                idle += 1;
+            }
+        }
+        let frames = super::handshake::frames_of(rest);
+        let mut wire = Vec::new();
+        match &mut stage {
+            Some(stage) => pieces(&frames, cut).for_each(|piece| stage.seal(piece, &mut wire)),
+            None => wire = frames,
+        }
+        peer.say_all(&wire, 1);
+    }
+    if floods {
+        let piece = if rest.is_empty() { b"\0\x05Hello" } else { rest };
+        // The judgement falls in the midst of it.
+        peer.flood(piece, FLOOD / 2);
+        judge.judge();
+        peer.flood(piece, FLOOD / 2);
+    }
+    see(socket, &judge);
+    if !judge.admitted {
+        assert!(peer.taken <= MOST_TAKEN[scheme], "{} bytes of one who is not let in", peer.taken);
+    }
+    meter.check(2 * CONNECTION + HWM as usize * MAX_MESSAGE as usize, peer.taken);
+    peer.end(|| {
+        judge.judge();
+        see(socket, &judge);
+    });
+    see(socket, &judge);
+}
+
+/// Receives what is there, which only those have sent who were let in.
+fn see(socket: &Socket, judge: &Judge<'_>) {
+    let mut msg = Msg([0; 64]);
+    // SAFETY: a message that was initialized, a socket of this thread, a C string.
+    unsafe {
+        zmq_msg_init(&mut msg);
+        while zmq_msg_recv(&mut msg, socket.0, DONTWAIT) >= 0 {
+            assert!(judge.admitted, "a message of one who was not let in");
+            let user = zmq_msg_gets(&msg, c"User-Id".as_ptr());
+            assert!(!user.is_null() && std::ffi::CStr::from_ptr(user).to_bytes() == USER.as_bytes());
+        }
+        zmq_msg_close(&mut msg);
+    }
+}
+
+/// Each mechanism with each answer, with and without a flood, and raw commands.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for mechanism in 0..3 {
+        for answer in [0, 3, 4, 6] {
+            seeds.push(
+                [&[mechanism, answer << 4, 0, 0, 0][..], b"\0\0\x05Hello\x01\0\x03abc\0\0\x01d"].concat(),
+            );
+            seeds.push([&[mechanism, answer << 4 | 9, 3, 0, 0][..], b"\0\0\x05Hello"].concat());
+        }
+        seeds.push([&[mechanism, 2, 3, 0, 1, 0, 70, 0, 1][..], b"\0\0\x05Hello"].concat());
+        seeds.push([&[mechanism, 0x88, 3, 5, b'a', b'b', 0, 0, 0, 0][..], b"\0\0\x05Hello"].concat());
+        seeds.push([&[mechanism, 12, 7, 0, 0][..], b"\x04\x06\x05READY\x04\x04\x04PING"].concat());
+    }
+    seeds.push([&[1, 12, 0, 0, 0][..], b"\x04\x13\x05HELLO\x05admin\x06s3cret"].concat());
+    seeds
+}
