@@ -12,10 +12,14 @@ use std::os::unix::net::{SocketAddr, UnixStream};
 /// `ZMQ_MAXMSGSIZE` and the high-water marks of the listeners.
 pub const MAX_MESSAGE: i64 = 1 << 14;
 pub const HWM: i32 = 10;
+/// What the system may hold for an end of a connection, in bytes: little, so that what is not read soon has to be kept, or left.
+const BUFFER: i32 = 1 << 14;
 /// Looks of a millisecond each after which something that should happen never will: a minute of them.
 pub const NEVER: usize = 60_000;
 
 const MAXMSGSIZE: c_int = 22;
+const SNDBUF: c_int = 11;
+const RCVBUF: c_int = 12;
 const SNDHWM: c_int = 23;
 const RCVHWM: c_int = 24;
 
@@ -47,8 +51,8 @@ impl Socket {
         let socket = Socket(unsafe { zmq_socket(context, c_int::from(kind)) });
         assert!(!socket.0.is_null(), "{}", failed());
         socket.set(MAXMSGSIZE, &MAX_MESSAGE.to_ne_bytes());
-        for option in [SNDHWM, RCVHWM] {
-            socket.set_int(option, HWM);
+        for (option, value) in [(SNDHWM, HWM), (RCVHWM, HWM), (SNDBUF, BUFFER), (RCVBUF, BUFFER)] {
+            socket.set_int(option, value);
         }
         socket.set_int(LINGER, 0);
         if kind == 2 {
@@ -171,6 +175,12 @@ impl Peer {
 
     /// The end of a TCP stream.
     pub fn from_tcp(stream: TcpStream) -> Peer {
+        let (buffer, len) = (BUFFER, size_of::<c_int>() as libc::socklen_t);
+        for option in [libc::SO_SNDBUF, libc::SO_RCVBUF] {
+            let value = (&raw const buffer).cast();
+            // SAFETY: a descriptor, and a number of the length that is told.
+            unsafe { libc::setsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, option, value, len) };
+        }
         stream.set_nonblocking(true).unwrap();
         Peer { stream: Stream::Tcp(stream), taken: 0, over: false, parts: None }
     }

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes that a connection may cost, whatever its peer sends: the longest command of a handshake twice, what is read ahead, and what
 /// belongs to the connection.
-pub const CONNECTION: usize = 512 * 1024;
+pub const CONNECTION: usize = 256 * 1024;
 /// Of the bytes that a peer sends, one in so many may be in memory beyond that.
 const PART: usize = 4;
 /// Bytes that inputs may leave behind, all together: tables that keep their size.

@@ -17,9 +17,9 @@ const PULL: u8 = 7;
 const DEALER: u8 = 5;
 const SCHEMES: [&str; 2] = ["ipc", "tcp"];
 /// What a flood tries to send, and what is taken at most of a peer that is not let in: what is sent before the judgement stays with the
-/// system, whose buffers over TCP hold some MiB.
-const FLOOD: usize = 16 << 20;
-const MOST_TAKEN: [usize; 2] = [1 << 20, 12 << 20];
+/// system.
+const FLOOD: usize = 4 << 20;
+const MOST_TAKEN: usize = 1 << 20;
 /// Looks of a millisecond without any news after which the peer goes on.
 const PATIENCE: usize = 3;
 const USER: &str = "joe";
@@ -136,6 +136,7 @@ pub fn run(input: &[u8]) {
     let mut judge =
         Judge { handler, status, extra, silent: flags & 0x80 != 0, asked: false, admitted: false };
     let mut peer = Peer::connect(address);
+    peer.count_parts(false);
     let theirs = if kind == PULL { SocketType::Push } else { SocketType::Dealer };
     let mut client = session(theirs, mechanism(number)[0].clone(), false);
     let edits = edits(usize::from(reader.byte() % 4), &mut reader);
@@ -192,9 +193,10 @@ pub fn run(input: &[u8]) {
     }
     see(socket, &judge);
     if !judge.admitted {
-        assert!(peer.taken <= MOST_TAKEN[scheme], "{} bytes of one who is not let in", peer.taken);
+        assert!(peer.taken <= MOST_TAKEN, "{} bytes of one who is not let in", peer.taken);
     }
-    meter.check(2 * CONNECTION + HWM as usize * MAX_MESSAGE as usize, peer.taken);
+    let kept = HWM as usize * MAX_MESSAGE as usize + peer.unfinished() * 3 / 2;
+    meter.check(2 * CONNECTION + kept, peer.taken);
     peer.end(|| {
         judge.judge();
         see(socket, &judge);

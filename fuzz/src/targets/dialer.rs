@@ -19,7 +19,7 @@ const KINDS: [u8; 18] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 1
 const WAYS: [&str; 4] = ["ipc", "tcp", "ws", "socks"];
 /// Streams of one input, and what is flooded in all of them together.
 const MOST_STREAMS: usize = 3;
-const FLOOD: usize = 4 << 20;
+const FLOOD: usize = 2 << 20;
 /// Milliseconds in which a client that comes again does so, and looks without news after which the server goes on.
 const AGAIN: i32 = 20;
 const PATIENCE: usize = 3;

@@ -18,7 +18,7 @@ const KEPT: usize = 128;
 const SCHEMES: [&str; 3] = ["ipc", "tcp", "ws"];
 /// Connections and bytes of floods for one input.
 const MOST_PEERS: usize = 4;
-const FLOOD: usize = 4 << 20;
+const FLOOD: usize = 2 << 20;
 /// Bytes that may be taken of strangers before a good peer is answered: what a thousand reads take.
 const UNFAIR: usize = 64 << 20;
 
