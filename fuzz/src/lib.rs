@@ -56,4 +56,6 @@ targets! {
     peers: 300,
     admission: 300,
     dialer: 300,
+    datagram: 1_000,
+    publisher: 300,
 }

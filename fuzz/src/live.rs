@@ -8,6 +8,7 @@ use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
+use std::sync::OnceLock;
 
 /// `ZMQ_MAXMSGSIZE` and the high-water marks of the listeners.
 pub const MAX_MESSAGE: i64 = 1 << 14;
@@ -44,8 +45,14 @@ impl Socket {
         Socket::within(context(), kind)
     }
 
-    /// The same in another context.
-    pub fn within(context: *mut c_void, kind: u8) -> Socket {
+    /// The same in another context, which lives as long as the process, too.
+    pub fn apart(kind: u8) -> Socket {
+        static CONTEXT: OnceLock<usize> = OnceLock::new();
+        // SAFETY: takes nothing.
+        Socket::within(*CONTEXT.get_or_init(|| unsafe { zmq_ctx_new() } as usize) as *mut c_void, kind)
+    }
+
+    fn within(context: *mut c_void, kind: u8) -> Socket {
         tautline_core::fuzzing::keep_no_blocks();
         // SAFETY: a context; what comes of it is looked at.
         let socket = Socket(unsafe { zmq_socket(context, c_int::from(kind)) });
@@ -59,6 +66,25 @@ impl Socket {
             socket.set(6, b"");
         }
         socket
+    }
+
+    /// A socket for datagrams, whose buffers and high-water marks are the system's and the library's own.
+    pub fn datagrams(kind: u8) -> Socket {
+        tautline_core::fuzzing::keep_no_blocks();
+        // SAFETY: a context; what comes of it is looked at.
+        let socket = Socket(unsafe { zmq_socket(context(), c_int::from(kind)) });
+        assert!(!socket.0.is_null(), "{}", failed());
+        socket.set_int(LINGER, 0);
+        socket
+    }
+
+    /// ZMQ_FD, readable when there is news.
+    pub fn wakes(&self) -> BorrowedFd<'static> {
+        // SAFETY: a socket of this thread, which is never closed, and neither is its descriptor.
+        unsafe {
+            let fd = get(self.0, 14, 4).unwrap();
+            BorrowedFd::borrow_raw(c_int::from_ne_bytes(fd[..4].try_into().unwrap()))
+        }
     }
 
     /// Sets an option, which must be taken.

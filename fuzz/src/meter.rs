@@ -20,6 +20,8 @@ const LEFT_BEHIND: usize = 32 << 20;
 /// Bytes in use, the most of them since the last [`Meter::begin`], and calls to the allocator.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
+/// Bytes in use when the first input began.
+static FIRST: AtomicUsize = AtomicUsize::new(0);
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 /// The system's allocator, and a count of what it gives.
@@ -74,7 +76,6 @@ impl Meter {
     /// Begins to count, as soon as nobody else does.
     pub fn begin() -> Meter {
         static ALONE: Mutex<()> = Mutex::new(());
-        static FIRST: AtomicUsize = AtomicUsize::new(0);
         tautline_core::fuzzing::keep_no_blocks();
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let live = LIVE.load(Relaxed);
@@ -101,5 +102,14 @@ impl Meter {
     pub fn check(&self, fixed: usize, taken: usize) {
         let (peak, most) = (self.peak(), fixed + taken / PART);
         assert!(peak <= most, "{peak} bytes in use for {taken} from peers, {most} are allowed");
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        // What a failure leaves behind, and what it takes to tell of it, is not held against the inputs that follow.
+        if std::thread::panicking() {
+            FIRST.store(0, Relaxed);
+        }
     }
 }

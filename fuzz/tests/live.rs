@@ -20,4 +20,4 @@ macro_rules! targets {
     };
 }
 
-targets! { connection peers admission dialer }
+targets! { connection peers admission dialer datagram publisher }

@@ -9,8 +9,7 @@ use crate::live::*;
 use crate::meter::{CONNECTION, Meter};
 use crate::pieces::{Reader, pieces};
 use std::collections::BTreeMap;
-use std::ffi::c_void;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use tautline_proto::{MechanismConfig, SocketType, Stage};
 
 const PULL: u8 = 7;
@@ -31,13 +30,6 @@ struct Hall {
 
 static HALL: Mutex<Option<Hall>> = Mutex::new(None);
 
-/// A context of its own, as its handler judges all of it.
-fn hall_context() -> *mut c_void {
-    static CONTEXT: OnceLock<usize> = OnceLock::new();
-    // SAFETY: takes nothing.
-    *CONTEXT.get_or_init(|| unsafe { zmq_ctx_new() } as usize) as *mut c_void
-}
-
 fn mechanism(number: usize) -> [MechanismConfig; 2] {
     match number {
         0 => [MechanismConfig::Null, MechanismConfig::Null],
@@ -48,15 +40,15 @@ fn mechanism(number: usize) -> [MechanismConfig; 2] {
 
 impl Hall {
     fn open() -> Hall {
-        // ROUTER: one that gives no answer takes the next question all the same.
-        let handler = Socket::within(hall_context(), 6);
+        // In a context of its own, all of which it judges. ROUTER: one that gives no answer takes the next question all the same.
+        let handler = Socket::apart(6);
         assert!(handler.bind_to("inproc://zeromq.zap.01"), "{}", failed());
         Hall { handler, listeners: BTreeMap::new() }
     }
 }
 
 fn listen(mechanism: usize, kind: u8, scheme: usize) -> (Socket, Address) {
-    let socket = Socket::within(hall_context(), kind);
+    let socket = Socket::apart(kind);
     // The domain, and the ends of PLAIN and CURVE.
     socket.set(55, b"fuzz");
     match mechanism {
@@ -143,7 +135,7 @@ pub fn run(input: &[u8]) {
     let rest = reader.rest();
     let mut stage: Option<Box<dyn Stage>> = None;
     if raw {
-        peer.say_all(&client.output().to_vec(), 1);
+        peer.say_all(client.output(), 1);
         for piece in pieces(rest, cut) {
             peer.say_all(piece, 1);
             see(socket, &judge);
