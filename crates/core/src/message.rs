@@ -19,6 +19,7 @@ mod tests;
 
 pub(crate) use memory::{copy_wide, copy_words};
 pub use metadata::Metadata;
+pub(crate) use metadata::kept_of;
 
 use crate::sync::{Arc, prefetch};
 use memory::{ForeignBlock, HeapBlock};

@@ -306,6 +306,14 @@ impl Options {
         if matches!(self.socket_type, Router | Server | Peer) { &self.disconnect_msg } else { &[] }
     }
 
+    /// Whether the program is told of each peer that comes or goes, also of one that sends nothing.
+    pub(crate) fn announces_peers(&self) -> bool {
+        match self.socket_type {
+            SocketType::Stream => self.stream_notify,
+            _ => self.router_notify != 0 || !self.farewell().is_empty(),
+        }
+    }
+
     /// ZMQ_HICCUP_MSG, for the types that have it; empty for none.
     pub(crate) fn hiccup(&self) -> &[u8] {
         use SocketType::{Client, Dealer, Peer};

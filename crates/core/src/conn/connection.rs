@@ -20,8 +20,11 @@ use tautline_proto::SocketType;
 mod control;
 mod later;
 mod pause;
+mod unseen;
 
 use control::Control;
+pub(crate) use unseen::Meeting;
+use unseen::Unseen;
 
 /// Bodies from so many bytes on are written from where they are, if nothing is queued: to a Unix domain socket, and to shared memory, where a
 /// write costs little (4, 8 and 16 KiB 1.2 times the rate).
@@ -46,6 +49,8 @@ pub(crate) struct Kind {
     pub(crate) raw: bool,
     /// Drop what is queued when the peer is lost.
     pub(crate) forgets_on_reconnect: bool,
+    /// Messages of peers are received; else they are dropped.
+    pub(crate) receives: bool,
 }
 
 /// A session as the driver hands it over after the handshake.
@@ -102,6 +107,7 @@ pub(crate) struct Connection {
     through_from: AtomicU32,
     /// There is a session that could send. A hint: others may change it at any time.
     linked: AtomicBool,
+    unseen: Unseen,
     /// Grows whenever something arrives: heartbeats compare it.
     pub(crate) arrivals: AtomicU32,
     /// Time to live that the peer's last PING granted, in deciseconds.
@@ -158,6 +164,7 @@ impl Connection {
             ended: AtomicBool::new(false),
             through_from: AtomicU32::new(u32::MAX),
             linked: AtomicBool::new(false),
+            unseen: Unseen::default(),
             arrivals: AtomicU32::new(0),
             granted_ttl_ds: AtomicU32::new(0),
         });
@@ -165,9 +172,9 @@ impl Connection {
         (connection, pipe)
     }
 
-    /// Driver: a session begins. `news` tells the owner; it is pushed before anything can be read. Then flushes what is queued;
+    /// Driver: a session begins. `news`, if any, tells the owner; it is pushed before anything can be read. Then flushes what is queued;
     /// true: all of it is written, so the caller lets go of the connection. It adds it to the read set in any case.
-    pub(crate) fn open(self: &Arc<Self>, number: u32, session: Session, news: News) -> bool {
+    pub(crate) fn open(self: &Arc<Self>, number: u32, session: Session, news: Option<News>) -> bool {
         let mut asked = Asked::default();
         let is_shallow = session.stream.family() == Family::Unix;
         self.through_from.store(if is_shallow { THROUGH_SHALLOW } else { u32::MAX }, Relaxed);
@@ -182,7 +189,7 @@ impl Connection {
         let took = {
             let mut intake = lock(&self.intake);
             intake.open(number, session.stream, session.stage);
-            self.inbox.push(news);
+            news.into_iter().for_each(|news| self.inbox.push(news));
             let took = intake.feed(&session.inbound, &session.leftover, &mut asked);
             self.pause_if_full(&mut intake, took, &mut asked)
         };

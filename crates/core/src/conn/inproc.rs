@@ -327,7 +327,7 @@ impl Drop for InprocEnd {
         }
         // Nobody has taken the other side, which may never be of use now.
         match (theirs.inbox.get(), theirs.shelf.get().and_then(Weak::upgrade)) {
-            (Some(inbox), _) => inbox.discard(News::is_void),
+            (Some(inbox), _) => inbox.discard(1, News::is_void),
             (None, Some(shelf)) => shelf.given_up(),
             (None, None) => {}
         }

@@ -539,6 +539,7 @@ mod tests {
             takes_replies: false,
             raw: false,
             forgets_on_reconnect: false,
+            receives: true,
         };
         let options = Options::new(kind.socket_type, &crate::options::ContextDefaults::default());
         let mut intake = Intake::new(Sink { filler, newest: None }, 1000, &options, kind);

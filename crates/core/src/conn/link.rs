@@ -46,15 +46,8 @@ pub(crate) type SharedStage = Arc<Mutex<Box<dyn Stage>>>;
 pub(crate) enum News {
     /// A peer has arrived at a bound endpoint (or, with ZMQ_IMMEDIATE, was reached): a new pipe, with its peer known.
     Attached(Box<NewPipe>, Box<PeerInfo>),
-    /// The peer of a pipe made by `connect` has finished its handshake.
-    Ready {
-        /// Which one.
-        connection: Arc<Connection>,
-        /// The peer.
-        peer: Box<PeerInfo>,
-        /// Not the first time.
-        reconnected: bool,
-    },
+    /// The peer of a pipe made by `connect` has finished its handshake: `Connection::take_meeting` tells the rest.
+    Ready(Arc<Connection>),
     /// The session of a pipe made by `connect` is over; the next one may come (for ZMQ_HICCUP_MSG only).
     Interrupted(Arc<Connection>),
     /// Somebody else wants to use the socket: a sleeping owner shall make room.
@@ -80,6 +73,8 @@ impl News {
     pub(super) fn is_void(&mut self) -> bool {
         match self {
             News::Inproc(offer) => offer.is_void(),
+            News::Attached(pipe, _) => pipe.is_void(),
+            News::Ended(connection) => connection.went_unseen(),
             _ => false,
         }
     }
@@ -198,6 +193,8 @@ pub(crate) trait IoSide: Send + Sync {
     fn sweep(&self, herd: Arc<Herd>);
     /// The connection was marked for the sweep: write its queue with the next round, whose number is returned.
     fn write_soon(&self, connection: &Arc<Connection>) -> u32;
+    /// Whether the program wants to be told of each peer that comes or goes, also if it has sent nothing.
+    fn announces_peers(&self) -> bool;
     /// Whether this socket is one of very many.
     fn serves_many(&self) -> bool;
     /// Whether the sweep has nothing to do just now.

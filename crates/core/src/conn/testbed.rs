@@ -22,6 +22,8 @@ pub(crate) struct Asked {
     pub(crate) lost: AtomicU32,
     /// There is no memory to wait for room.
     pub(crate) refuses: AtomicBool,
+    /// The program is told of each peer.
+    pub(crate) announces: AtomicBool,
 }
 
 impl IoSide for Asked {
@@ -32,6 +34,9 @@ impl IoSide for Asked {
     fn sweep(&self, _: Arc<Herd>) {}
     fn write_soon(&self, _: &Arc<Connection>) -> u32 {
         0
+    }
+    fn announces_peers(&self) -> bool {
+        self.announces.load(Relaxed)
     }
     fn serves_many(&self) -> bool {
         false
@@ -92,6 +97,7 @@ pub(crate) fn open_pipe(
         takes_replies: false,
         raw: false,
         forgets_on_reconnect: false,
+        receives: true,
     };
     let inbox: Arc<SocketInbox> = Arc::new(SocketInbox::new(Waker::new()));
     let mut options = Options::new(SocketType::Pair, &ContextDefaults::default());
@@ -100,6 +106,6 @@ pub(crate) fn open_pipe(
     let (stream, peer) = Stream::pair().unwrap();
     let (stream, registration) = (Arc::new(stream), Token(0));
     let session = Session { stream, registration, stage, inbound: Vec::new(), leftover: Vec::new() };
-    connection.open(0, session, News::Terminated);
+    connection.open(0, session, Some(News::Terminated));
     (pipe, peer)
 }

@@ -440,7 +440,7 @@ impl Dialer {
             if self.options.immediate { state.connection.take() } else { None }
         };
         if let Some(connection) = gone {
-            connection.push_news(News::Ended(connection.clone()));
+            connection.finish();
         } else if opened
             && !self.options.hiccup().is_empty()
             && let Some(connection) = self.current()
@@ -518,7 +518,7 @@ impl Dialer {
             wire.end(turn, Loss::Closed);
         }
         if let Some(connection) = connection {
-            connection.push_news(News::Ended(connection.clone()));
+            connection.finish();
         }
         self.site.leave(&Resident::Dialer(self.clone()));
     }

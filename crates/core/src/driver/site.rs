@@ -35,6 +35,8 @@ pub(crate) struct Site {
     /// Which open stream a connection has, by the connection's address.
     carriers: Mutex<Few<Carrier>>,
     closed: AtomicBool,
+    /// The program wants to be told of each peer that comes or goes.
+    announces_peers: AtomicBool,
     /// Handshakes and attempts to connect that came to nothing.
     pub(crate) failed_handshakes: AtomicU64,
     pub(crate) failed_connects: AtomicU64,
@@ -59,6 +61,11 @@ impl IoSide for Site {
 
     fn write_soon(&self, connection: &Arc<Connection>) -> u32 {
         self.driver.write_soon(connection)
+    }
+
+    fn announces_peers(&self) -> bool {
+        // Relaxed: an option that is set while a peer goes counts for this one or the next.
+        self.announces_peers.load(Relaxed)
     }
 
     fn serves_many(&self) -> bool {
@@ -190,6 +197,7 @@ impl Site {
             residents: Mutex::default(),
             carriers: Mutex::default(),
             closed: AtomicBool::new(false),
+            announces_peers: AtomicBool::new(false),
             failed_handshakes: AtomicU64::new(0),
             failed_connects: AtomicU64::new(0),
             desk,
@@ -206,6 +214,11 @@ impl Site {
         let _ = self.set.set(set.clone());
         self.driver.watch_set(set.clone());
         Ok(set)
+    }
+
+    /// Owner: whether the program wants to be told of each peer that comes or goes.
+    pub(crate) fn set_announces_peers(&self, announces: bool) {
+        self.announces_peers.store(announces, Relaxed);
     }
 
     /// Whether the I/O thread has, or may have, anything to do with it.

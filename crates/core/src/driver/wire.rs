@@ -12,7 +12,7 @@ use super::parting::Parting;
 use super::security::Security;
 use super::{Acceptor, NOWHERE, Resident, Site, Source, Turn};
 use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
-use crate::message::Metadata;
+use crate::message::{Metadata, kept_of};
 use crate::monitor::{Ends, event};
 use crate::options::Options;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -239,7 +239,7 @@ impl Wire {
         });
         // Nobody says of himself who he is.
         let told = properties.iter().filter(|(name, _)| !name.eq_ignore_ascii_case(USER_ID)).map(borrowed);
-        let all = known.into_iter().chain(judged).chain(told);
+        let all = known.into_iter().chain(judged).chain(kept_of(told));
         let metadata = Arc::new(Metadata::new(all, Some(self.stream.as_fd().as_raw_fd())));
         Box::new(PeerInfo { routing_id, metadata, ends: self.endpoint.clone() })
     }
@@ -262,7 +262,8 @@ impl Wire {
         };
         let (connection, news) = match dialed {
             Some((connection, reconnected)) => {
-                (connection.clone(), News::Ready { connection, peer, reconnected })
+                let news = connection.meet(peer, reconnected);
+                (connection, news)
             }
             None => {
                 let (connection, mut pipe) = self.site().new_connection(self.options().clone());
@@ -270,7 +271,7 @@ impl Wire {
                 if let Origin::Dialed(dialer) = &self.origin {
                     dialer.adopt(connection.clone());
                 }
-                (connection, News::Attached(Box::new(pipe), peer))
+                (connection, Some(News::Attached(Box::new(pipe), peer)))
             }
         };
         let (registration, number) = {
@@ -399,7 +400,7 @@ impl Wire {
             Origin::Accepted(_) => {
                 self.site().leave(&Resident::Wire(self.clone()));
                 if let Some(connection) = opened {
-                    connection.push_news(News::Ended(connection.clone()));
+                    connection.finish();
                 }
             }
             Origin::Dialed(dialer) => {

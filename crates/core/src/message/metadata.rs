@@ -72,6 +72,23 @@ impl Metadata {
     }
 }
 
+/// Most bytes of names and values that are kept of what a peer says of itself: as much as HTTP servers usually take of a header. Whoever can
+/// connect can say anything, and what it said is kept as long as a message of it.
+const MOST_TOLD: usize = 8 * 1024;
+
+/// Of the properties that a peer tells of itself, those that are kept. One that there is no room for is left out whole.
+pub(crate) fn kept_of<'a, I>(told: I) -> impl Iterator<Item = (&'a str, &'a [u8])> + Clone
+where
+    I: Iterator<Item = (&'a str, &'a [u8])> + Clone,
+{
+    told.scan(MOST_TOLD, |room, property| {
+        let left = room.checked_sub(property.0.len() + property.1.len());
+        *room = left.unwrap_or(*room);
+        Some(left.map(|_| property))
+    })
+    .flatten()
+}
+
 /// Hands the parts of a property's text to `out`, if its name may be one; how many bytes they have.
 fn put(name: &str, value: &[u8], mut out: impl FnMut(&[u8])) -> usize {
     if name.contains('\0') || name.starts_with(|first: char| first < ' ') {
@@ -198,6 +215,16 @@ mod tests {
         let metadata =
             Metadata::new([("Identity", "me"), ("X", "1"), ("Identity", "not me"), ("X", "2")], None);
         assert_eq!((metadata.get("Identity"), metadata.get("X")), (Some(c"me"), Some(c"1")));
+    }
+
+    #[test]
+    fn a_peer_is_believed_but_not_at_any_length() {
+        let (long, most) = ([b'v'; MOST_TOLD], [b'v'; MOST_TOLD - 14]);
+        let told = [("Socket-Type", &b"REQ"[..]), ("Long", &long), ("X", &[]), ("Y", &most[1..]), ("Z", b"")];
+        let kept: Vec<_> = kept_of(told.into_iter()).map(|(name, _)| name).collect();
+        assert_eq!(kept, ["Socket-Type", "X", "Z"], "Y has one byte too many");
+        let told = [("Socket-Type", &b"REQ"[..]), ("Y", &most[1..]), ("Z", b"")];
+        assert_eq!(kept_of(told.into_iter()).map(|(name, _)| name).collect::<Vec<_>>(), ["Socket-Type", "Y"]);
     }
 
     #[test]

@@ -121,6 +121,8 @@ pub(crate) struct Entry {
     pub(crate) raw: bool,
     /// What was queued for a peer is dropped, not kept, when its connection is lost (SUB, XSUB and DISH tell anew what they want).
     pub(crate) forgets_on_reconnect: bool,
+    /// Messages of peers are received. Else the pattern drops them.
+    pub(crate) receives: bool,
     /// Several threads may call a socket at once.
     pub(crate) thread_safe: bool,
     /// What a `udp` endpoint is good for.
@@ -149,6 +151,7 @@ const fn plain(socket_type: SocketType, create: fn() -> Box<dyn Pattern>) -> Ent
         takes_replies: false,
         raw: false,
         forgets_on_reconnect: false,
+        receives: true,
         thread_safe: false,
         datagrams: Datagrams::Never,
     }
@@ -164,6 +167,7 @@ pub(crate) static REGISTRY: &[Entry] = &[
     plain(SocketType::Pair, || Box::<pair::Pair>::default()),
     Entry {
         takes_subscriptions: true,
+        receives: false,
         ..plain(SocketType::Pub, || Box::new(publisher::Publisher::new(true)))
     },
     Entry {
@@ -178,7 +182,7 @@ pub(crate) static REGISTRY: &[Entry] = &[
         forgets_on_reconnect: true,
         ..plain(SocketType::XSub, || Box::new(subscriber::Subscriber::new(false)))
     },
-    plain(SocketType::Push, || Box::<pipeline::Push>::default()),
+    Entry { receives: false, ..plain(SocketType::Push, || Box::<pipeline::Push>::default()) },
     plain(SocketType::Pull, || Box::<pipeline::Pull>::default()),
     Entry { takes_replies: true, ..plain(SocketType::Req, || Box::<req::Req>::default()) },
     plain(SocketType::Rep, || Box::<rep::Rep>::default()),
@@ -189,6 +193,7 @@ pub(crate) static REGISTRY: &[Entry] = &[
     thread_safe(SocketType::Client, || Box::new(dealer::Dealer::client())),
     Entry {
         takes_subscriptions: true,
+        receives: false,
         datagrams: Datagrams::SendGroups,
         ..thread_safe(SocketType::Radio, || Box::<radio::Radio>::default())
     },
@@ -198,7 +203,7 @@ pub(crate) static REGISTRY: &[Entry] = &[
         ..thread_safe(SocketType::Dish, || Box::<dish::Dish>::default())
     },
     thread_safe(SocketType::Gather, || Box::new(pipeline::Pull::gather())),
-    thread_safe(SocketType::Scatter, || Box::new(pipeline::Push::scatter())),
+    Entry { receives: false, ..thread_safe(SocketType::Scatter, || Box::new(pipeline::Push::scatter())) },
     Entry { datagrams: Datagrams::Raw, ..plain(SocketType::Dgram, || Box::<dgram::Dgram>::default()) },
     thread_safe(SocketType::Peer, || Box::<server::Server>::default()),
     thread_safe(SocketType::Channel, || Box::new(pair::Pair::channel())),

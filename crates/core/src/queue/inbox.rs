@@ -64,9 +64,9 @@ impl<T> Items<T> {
         Items { first, more, void: 0 }
     }
 
-    /// One more has lost its meaning. Once that is so for half of them, those for which `is_void` says so are taken out.
-    fn discard(&mut self, mut is_void: impl FnMut(&mut T) -> bool) -> Vec<T> {
-        self.void += 1;
+    /// `more` of them have lost their meaning. Once that is so for half of all, those for which `is_void` says so are taken out.
+    fn discard(&mut self, more: usize, mut is_void: impl FnMut(&mut T) -> bool) -> Vec<T> {
+        self.void += more;
         if self.void * 2 < usize::from(self.first.is_some()) + self.more.len() {
             return Vec::new();
         }
@@ -150,10 +150,10 @@ impl<T, W: Unpark> Inbox<T, W> {
         self.pending.load(Ordering::Acquire)
     }
 
-    /// Some news have lost their meaning to an owner that has not looked since: those for which `is_void` says so go. They are looked for
-    /// once there are as many of them as of others.
-    pub(crate) fn discard(&self, is_void: impl FnMut(&mut T) -> bool) {
-        let void = lock(&self.news).discard(is_void);
+    /// `count` news may have lost their meaning to an owner that has not looked since: those for which `is_void` says so go. They are
+    /// looked for, from the oldest to the newest, once there are as many of them as of others.
+    pub(crate) fn discard(&self, count: usize, is_void: impl FnMut(&mut T) -> bool) {
+        let void = lock(&self.news).discard(count, is_void);
         // Outside of the lock: what goes may tell others so.
         drop(void);
     }

@@ -27,6 +27,9 @@ impl Context {
             Arc::new(Site::new(kind(entry), inbox, driver, tap.clone(), desk, lingering))
         });
         let mut pipes = Pipes::new(self.options(socket_type, defaults));
+        if let Some(site) = &site {
+            site.set_announces_peers(pipes.options.announces_peers());
+        }
         pipes.io = site.clone().map(|site| site as _);
         Ok(Socket {
             inbox,
@@ -60,5 +63,6 @@ fn kind(entry: &Entry) -> Kind {
         takes_replies: entry.takes_replies,
         raw: entry.raw,
         forgets_on_reconnect: entry.forgets_on_reconnect,
+        receives: entry.receives,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Socket;
 use crate::conn::inproc::Offer;
-use crate::conn::{Connection, News};
+use crate::conn::{Connection, Meeting, News};
 use crate::error::Error;
 use crate::pattern;
 use crate::pipe::{Pipe, PipeId};
@@ -49,10 +49,11 @@ impl Socket {
                     self.ready(id, |pipe| pipe.set_peer(peer), false);
                 }
             }
-            News::Ready { connection, peer, reconnected } => {
-                if let Some(id) = self.pipe_of(&connection) {
-                    self.reconnects += u64::from(reconnected);
-                    self.ready(id, |pipe| pipe.set_peer(peer), reconnected);
+            News::Ready(connection) => {
+                if let Some(meeting) = connection.take_meeting()
+                    && let Some(id) = self.pipe_of(&connection)
+                {
+                    self.met(id, *meeting);
                 }
             }
             News::Readable(token) => {
@@ -130,6 +131,16 @@ impl Socket {
             if self.pipes.get(id).is_some_and(|pipe| pipe.has_ended()) {
                 self.ended(id);
             }
+        }
+    }
+
+    /// The peer of a pipe made by `connect` is there. What came and went in between is told as one end.
+    fn met(&mut self, id: PipeId, Meeting { peer, first, reconnects }: Meeting) {
+        self.reconnects += reconnects;
+        let again = (reconnects > 0 && first).then(|| peer.clone());
+        self.ready(id, |pipe| pipe.set_peer(peer), !first);
+        if let Some(peer) = again {
+            self.ready(id, |pipe| pipe.set_peer(peer), true);
         }
     }
 

@@ -66,6 +66,9 @@ impl Socket {
         if matches!(code, SNDHWM | RCVHWM) {
             self.pipes.apply_limits();
         }
+        if let Some(site) = &self.site {
+            site.set_announces_peers(self.pipes.options.announces_peers());
+        }
         self.pattern.option_changed(&mut self.pipes, code);
     }
 

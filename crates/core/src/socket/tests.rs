@@ -4,6 +4,7 @@ use crate::Context;
 
 mod hearing;
 mod straight;
+mod unseen;
 
 const MARKS: [i32; 2] = [SNDHWM, RCVHWM];
 

@@ -58,7 +58,7 @@ fn what_was_sent_before_a_peer_went_is_read_though_writing_fails() {
     connection.close();
     let (stream, registration) = (Arc::new(stream), Token(0));
     let session = Session { stream, registration, stage: None, inbound: Vec::new(), leftover: Vec::new() };
-    connection.open(1, session, News::Terminated);
+    connection.open(1, session, Some(News::Terminated));
     assert_eq!(connection.try_flush(), Some(Flushed::Drained), "what was not sent goes to the next one");
     assert_eq!(peer.read(&mut [0; 100]).unwrap(), 19);
 }
