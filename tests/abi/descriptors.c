@@ -1,5 +1,5 @@
 /*
- * Descriptors that sockets over inproc take, and when. Linked to the built library by run.sh.
+ * Descriptors that sockets over inproc take, and when, and what a peer takes that waits to be let in. Linked to the built library by run.sh.
  *
  *   descriptors [lenient]     lenient: only what libzmq does, too
  */
@@ -7,14 +7,17 @@
 #define ZMQ_BUILD_DRAFT_API
 #include "check.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
-enum { SOCKETS = 15000, LIMIT = 1024, ROUNDS = 2000 };
+enum { SOCKETS = 15000, LIMIT = 1024, ROUNDS = 2000, STRANGERS = 100 };
 
 static int descriptors(void)
 {
@@ -266,6 +269,44 @@ static void come_and_go(const char *name, int with_message)
     CHECK(zmq_ctx_term(context) == 0);
 }
 
+/* A stranger that a ZAP handler has not answered yet takes the descriptor of its connection. */
+static void wait_for_the_handler(void)
+{
+    static const char greeting[64] = "\xff\0\0\0\0\0\0\0\1\x7f\3\0PLAIN", hello[] = "\4\16\5HELLO\3who\3how";
+    char endpoint[64], part[256];
+    size_t length = sizeof endpoint;
+    int strangers[STRANGERS], one = 1, before;
+    void *context = new_context(), *handler = new_socket(context, ZMQ_ROUTER), *server = new_socket(context, ZMQ_PULL);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+    CHECK(zmq_bind(handler, "inproc://zeromq.zap.01") == 0);
+    CHECK(zmq_setsockopt(server, ZMQ_PLAIN_SERVER, &one, sizeof one) == 0);
+    CHECK(zmq_setsockopt(server, ZMQ_ZAP_DOMAIN, "test", 4) == 0);
+    CHECK(zmq_bind(server, "tcp://127.0.0.1:*") == 0);
+    CHECK(zmq_getsockopt(server, ZMQ_LAST_ENDPOINT, endpoint, &length) == 0);
+    address.sin_port = htons((unsigned short) atoi(strrchr(endpoint, ':') + 1));
+    /* The handler's own, before it has to sleep. */
+    CHECK(zmq_getsockopt(handler, ZMQ_FD, part, (length = sizeof(int), &length)) == 0);
+    before = descriptors();
+    for (int i = 0; i < STRANGERS; i++) {
+        strangers[i] = socket(AF_INET, SOCK_STREAM, 0);
+        CHECK(connect(strangers[i], (struct sockaddr *) &address, sizeof address) == 0);
+        CHECK(send(strangers[i], greeting, sizeof greeting, MSG_NOSIGNAL) == sizeof greeting);
+        CHECK(send(strangers[i], hello, sizeof hello - 1, MSG_NOSIGNAL) == sizeof hello - 1);
+    }
+    for (int asked = 0, more = 1; asked < STRANGERS; asked += !more) {
+        CHECK(zmq_recv(handler, part, sizeof part, 0) >= 0);
+        CHECK(zmq_getsockopt(handler, ZMQ_RCVMORE, &more, (length = sizeof more, &length)) == 0);
+    }
+    /* Both ends of each connection are this process's. */
+    CHECK(descriptors() - before == 2 * STRANGERS);
+    for (int i = 0; i < STRANGERS; i++)
+        close(strangers[i]);
+    zmq_close(server);
+    zmq_close(handler);
+    CHECK(zmq_ctx_term(context) == 0);
+}
+
 int main(int argc, char **argv)
 {
     struct rlimit limit = {LIMIT, LIMIT};
@@ -274,6 +315,7 @@ int main(int argc, char **argv)
     alarm(300);
     CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
     told_before();
+    wait_for_the_handler();
     if (strict) {
         when_needed();
         without_descriptors();

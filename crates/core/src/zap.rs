@@ -1,8 +1,8 @@
 //! Asking the application's ZAP handler (RFC 27) whether a peer may come in.
 //!
 //! The handler is a REP, ROUTER or SERVER socket that is bound to `inproc://zeromq.zap.01`. A handshake that needs it makes one
-//! inproc pipe of its own, sends one request and waits for one reply, all from the I/O thread: the handler's owner wakes it through a
-//! descriptor. What the frames say is `tautline_proto::zap`'s business.
+//! inproc pipe of its own, sends one request and waits for one reply, all from the I/O thread: the handler's owner wakes it by a task's waker, so
+//! that a question takes no descriptor. What the frames say is `tautline_proto::zap`'s business.
 
 use crate::conn::inproc::{self, InprocEnd, Keep};
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
@@ -10,9 +10,8 @@ use crate::message::Message;
 use crate::options::{ContextDefaults, Options};
 use crate::queue::{FrameReader, Inbox};
 use crate::sync::{Arc, Mutex, lock};
-use std::os::fd::BorrowedFd;
+use std::task;
 use tautline_io::errno;
-use tautline_io::wake::WakeFd;
 use tautline_proto::zap::{self, REPLY_FRAMES, Verdict};
 use tautline_proto::{ProtocolError, SocketType, frame};
 
@@ -59,8 +58,12 @@ impl Desk {
         *lock(&self.handler) = Handler::Nobody;
     }
 
-    /// Sends a request of these frames, the delimiter included.
-    pub(crate) fn ask<'a>(&self, frames: impl Iterator<Item = &'a [u8]>) -> Result<Inquiry, Unasked> {
+    /// Sends a request of these frames, the delimiter included. `waker` tells when to look for the reply.
+    pub(crate) fn ask<'a>(
+        &self,
+        frames: impl Iterator<Item = &'a [u8]>,
+        waker: task::Waker,
+    ) -> Result<Inquiry, Unasked> {
         let handler = lock(&self.handler);
         let (handler_inbox, receive_hwm) = match &*handler {
             Handler::Nobody => return Err(Unasked::Nobody),
@@ -68,10 +71,6 @@ impl Desk {
             Handler::Bound { inbox, receive_hwm } => (inbox, *receive_hwm),
         };
         let inbox = Arc::new(Inbox::new(Waker::new()));
-        let wake = inbox
-            .waker()
-            .descriptor()
-            .map_err(|error| Unasked::Failed(error.raw_os_error().unwrap_or(errno::EMFILE)))?;
         let options = Options::new(SocketType::Req, &ContextDefaults::default());
         let nobody = Box::new(PeerInfo::default());
         let (mine, mut theirs) = inproc::pair(&options, [nobody.clone(), nobody]);
@@ -93,10 +92,9 @@ impl Desk {
         theirs.end.lies_in(handler_inbox);
         // Still under the lock: the handler cannot leave before it has this.
         handler_inbox.push(News::Inproc(Box::new(theirs)));
-        let mut inquiry = Inquiry { reader, _writer: writer, _end: mine.end, inbox, wake, gone: false };
-        // From now on the descriptor tells, also of what has come until now.
-        if !inquiry.inbox.prepare_park() || inquiry.reader.ready() {
-            inquiry.inbox.waker().ring();
+        let mut inquiry = Inquiry { reader, _writer: writer, _end: mine.end, inbox, waker, gone: false };
+        if !inquiry.waits() {
+            inquiry.waker.wake_by_ref();
         }
         Ok(inquiry)
     }
@@ -109,14 +107,14 @@ pub(crate) struct Inquiry {
     _writer: crate::queue::FrameWriter,
     _end: InprocEnd,
     inbox: Arc<SocketInbox>,
-    wake: Arc<WakeFd>,
+    waker: task::Waker,
     gone: bool,
 }
 
 /// What has come of a request until now.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// Nothing: the descriptor tells when to look again.
+    /// Nothing: the waker tells when to look again.
     Pending,
     /// The reply, or what is wrong with it.
     Given(Result<Verdict, ProtocolError>),
@@ -125,14 +123,14 @@ pub(crate) enum Answer {
 }
 
 impl Inquiry {
-    /// Readable when there may be something.
-    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
-        self.wake.as_fd()
+    /// From now on the waker tells of what comes, once. False: something has come.
+    fn waits(&mut self) -> bool {
+        self.inbox.waker().set_task(Some(&self.waker));
+        self.inbox.prepare_park() && !self.reader.ready()
     }
 
     /// Looks for the reply.
     pub(crate) fn answer(&mut self) -> Answer {
-        self.inbox.waker().quieten();
         self.inbox.finish_park();
         loop {
             self.gone |= self.inbox.drain().into_iter().any(|news| matches!(news, News::Left(_)));
@@ -142,12 +140,10 @@ impl Inquiry {
             if self.gone {
                 return Answer::Lost;
             }
-            if self.inbox.prepare_park() {
-                if !self.reader.ready() {
-                    return Answer::Pending;
-                }
-                self.inbox.finish_park();
+            if self.waits() {
+                return Answer::Pending;
             }
+            self.inbox.finish_park();
         }
     }
 
@@ -173,7 +169,7 @@ impl Drop for Inquiry {
     fn drop(&mut self) {
         self.inbox.close();
         // The handler may keep the inbox for long.
-        self.inbox.waker().release();
+        self.inbox.waker().set_task(None);
     }
 }
 
@@ -186,8 +182,10 @@ mod tests {
         let desk = Desk::default();
         let inbox = Arc::new(Inbox::new(Waker::new()));
         desk.open(SocketType::Rep, &inbox, 1000);
-        let ask =
-            || desk.ask([&b"1.0"[..], b"1"].into_iter()).unwrap_or_else(|_| panic!("there is a handler"));
+        let ask = || {
+            let frames = [&b"1.0"[..], b"1"].into_iter();
+            desk.ask(frames, task::Waker::noop().clone()).unwrap_or_else(|_| panic!("there is a handler"))
+        };
         let kept = ask();
         for _ in 0..100 {
             drop(ask());

@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut};
 use crate::conn::Loss;
 use crate::zap::Inquiry;
 use tautline_io::net::Stream;
-use tautline_io::reactor::{Interest, Token};
+use tautline_io::reactor::Interest;
 use tautline_proto::zap::Verdict;
 use tautline_proto::{Carrier, Established, ProtocolError, Session, SessionConfig, carried};
 
@@ -20,8 +20,8 @@ pub(super) struct Handshake {
     pub(super) armed: Interest,
     /// When this runs out the peer has been silent for too long; 0 is no timer.
     pub(super) timer: u64,
-    /// The question to the ZAP handler about this peer, and the registration of its descriptor.
-    pub(super) inquiry: Option<Box<(Inquiry, Token)>>,
+    /// The question to the ZAP handler about this peer.
+    pub(super) inquiry: Option<Box<Inquiry>>,
     /// What the handler has said: the peer is in.
     pub(super) verdict: Option<Box<Verdict>>,
     /// The handler said no, which has been reported: the peer is told, and has the last word.

@@ -149,7 +149,7 @@ impl Wire {
         loop {
             let established = match self.next(turn, &mut leftover) {
                 Ok(Next::Wait) => return,
-                Ok(Next::Judge(credentials)) => match self.judge(turn, &credentials) {
+                Ok(Next::Judge(credentials)) => match self.judge(&credentials) {
                     Ok(()) => continue,
                     Err(loss) => return self.end(turn, loss),
                 },
@@ -367,9 +367,6 @@ impl Wire {
         let opened = match phase {
             Phase::Closed => return,
             Phase::Handshake(handshake) => {
-                if let Some(inquiry) = handshake.inquiry {
-                    turn.unregister(inquiry.1, inquiry.0.as_fd());
-                }
                 if !handshake.refused {
                     self.report_failed_handshake(why);
                 }

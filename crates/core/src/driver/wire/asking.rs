@@ -2,29 +2,27 @@
 
 use super::Wire;
 use crate::conn::Loss;
-use crate::driver::{Source, Turn};
+use crate::driver::Turn;
 use crate::sync::{Arc, lock};
 use crate::transport;
 use crate::zap::{Answer, Unasked};
+use std::sync::Weak;
+use std::task::{Wake, Waker};
 use tautline_io::errno;
-use tautline_io::reactor::{Event, Interest, Mode};
 use tautline_proto::AuthFailure;
 use tautline_proto::zap::{self, Credentials, Verdict};
 
 impl Wire {
     /// Asks the ZAP handler about the peer; if there is none, the options decide.
-    pub(super) fn judge(self: &Arc<Self>, turn: &mut Turn, credentials: &Credentials) -> Result<(), Loss> {
+    pub(super) fn judge(self: &Arc<Self>, credentials: &Credentials) -> Result<(), Loss> {
         let address = transport::peer_name(&self.stream);
         let options = self.options();
         let request = zap::request(&options.zap_domain, address.as_bytes(), &options.routing_id, credentials);
-        match self.site().desk.ask(request) {
+        let waker = Waker::from(Arc::new(Asking(Arc::downgrade(self))));
+        match self.site().desk.ask(request, waker) {
             Ok(inquiry) => {
-                let source = Arc::new(Asking(self.clone()));
-                let token = turn
-                    .register(source, inquiry.as_fd(), Interest::READ, Mode::Level)
-                    .map_err(|error| Loss::Stream(error.raw_os_error().unwrap_or(errno::EFAULT)))?;
                 if let Some(handshake) = lock(&self.state).handshake() {
-                    handshake.inquiry = Some(Box::new((inquiry, token)));
+                    handshake.inquiry = Some(Box::new(inquiry));
                 }
                 Ok(())
             }
@@ -48,14 +46,13 @@ impl Wire {
             let mut state = lock(&self.state);
             let Some(handshake) = state.handshake() else { return };
             let Some(inquiry) = &mut handshake.inquiry else { return };
-            match inquiry.0.answer() {
+            match inquiry.answer() {
                 Answer::Pending => return,
                 answer => (answer, handshake.inquiry.take()),
             }
         };
-        if let Some(inquiry) = inquiry {
-            turn.unregister(inquiry.1, inquiry.0.as_fd());
-        }
+        // Without the lock: the handler is told.
+        drop(inquiry);
         match answer {
             Answer::Given(Ok(verdict)) if verdict.status == 200 => {
                 if let Err(loss) = self.admit(Some(Box::new(verdict))) {
@@ -77,13 +74,14 @@ impl Wire {
     }
 }
 
-/// The descriptor of a question to the ZAP handler, as a source of the reactor.
-struct Asking(Arc<Wire>);
+/// What the handler's answer wakes. Any number of questions waits with the one descriptor by which others reach the I/O thread.
+struct Asking(Weak<Wire>);
 
-impl Source for Asking {
-    fn ready(self: Arc<Self>, turn: &mut Turn, _event: &Event) {
-        self.0.answered(turn);
+impl Wake for Asking {
+    fn wake(self: Arc<Self>) {
+        if let Some(wire) = self.0.upgrade() {
+            let driver = wire.site().driver.clone();
+            driver.post(Box::new(move |turn| wire.answered(turn)));
+        }
     }
-
-    fn timer(self: Arc<Self>, _turn: &mut Turn, _key: u64) {}
 }
