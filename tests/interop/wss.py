@@ -180,6 +180,8 @@ def trust(library):
     assert not arrives(TRUST_PEM=root, HOSTNAME=b"other.example.org")
     assert not arrives(TRUST_PEM=stranger)
     assert not arrives(TRUST_SYSTEM=1)
+    assert not arrives(TRUST_PEM=root, TRUST_SYSTEM=1), "beside the system's the name is that of the endpoint"
+    assert arrives(TRUST_PEM=root, TRUST_SYSTEM=1, HOSTNAME=b"server.example.org")
     assert not arrives()
     assert not pull.readable(0)
 

@@ -47,13 +47,20 @@ pub(super) fn carrying(endpoint: &Endpoint, options: &Options) -> Option<Result<
 }
 
 fn client(host: &str, options: &Options) -> Result<TlsConfig, Error> {
-    let hostname = std::str::from_utf8(&options.wss_hostname).map_err(|_| Error::Invalid)?;
     let system =
         if options.wss_trust_system { rustls_native_certs::load_native_certs().certs } else { Vec::new() };
     let further = system.into_iter().map(|certificate| certificate.to_vec());
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    let name = Some(hostname).filter(|name| !name.is_empty());
-    TlsConfig::client(&options.wss_trust_pem, further, name, host).map_err(invalid)
+    TlsConfig::client(&options.wss_trust_pem, further, asked(host, options)?, host).map_err(invalid)
+}
+
+/// The name that a server found at `host` has to prove. Whoever has a name at all has a certificate that the system trusts, so there the chain
+/// alone says nothing.
+fn asked<'a>(host: &'a str, options: &'a Options) -> Result<Option<&'a str>, Error> {
+    match std::str::from_utf8(&options.wss_hostname).map_err(|_| Error::Invalid)? {
+        "" => Ok(options.wss_trust_system.then_some(host)),
+        name => Ok(Some(name)),
+    }
 }
 
 fn carry(role: Role, tls: TlsConfig, options: &Options) -> Result<Carrying, Error> {
@@ -68,4 +75,24 @@ fn carry(role: Role, tls: TlsConfig, options: &Options) -> Result<Carrying, Erro
 
 fn invalid(_: BadCredentials) -> Error {
     Error::Invalid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::ContextDefaults;
+    use tautline_proto::SocketType;
+
+    #[test]
+    fn whom_the_system_trusts_has_to_be_who_was_looked_for() {
+        let mut options = Options::new(SocketType::Push, &ContextDefaults::default());
+        assert_eq!(asked("host", &options), Ok(None), "as in libzmq");
+        options.wss_trust_system = true;
+        assert_eq!(asked("host", &options), Ok(Some("host")));
+        assert_eq!(asked("127.0.0.1", &options), Ok(Some("127.0.0.1")));
+        options.wss_hostname = b"name".to_vec();
+        assert_eq!(asked("host", &options), Ok(Some("name")));
+        options.wss_trust_system = false;
+        assert_eq!(asked("host", &options), Ok(Some("name")));
+    }
 }
