@@ -1,12 +1,20 @@
 //! NaCl's boxes as CURVE uses them: X25519 for agreeing on a key, XSalsa20-Poly1305 for sealing with it.
 //!
-//! The only file that names the library. Secrets are wiped, tags are compared by the library in constant time, and a public key that
-//! would make the shared key known to everybody is refused.
+//! Only this file and the two below it name a library of ciphers; both are compiled into the tests, which compare them. Secrets are
+//! wiped, tags are compared in constant time, and a public key that would make the shared key known to everybody is refused.
 
-use dryoc::classic::crypto_box::{
-    crypto_box_beforenm, crypto_box_detached_afternm_inplace, crypto_box_open_detached_afternm_inplace,
-};
-use dryoc::classic::crypto_core::crypto_scalarmult_base;
+#[cfg(any(feature = "curve-dryoc", test))]
+mod dryoc;
+#[cfg(any(not(feature = "curve-dryoc"), test))]
+mod rustcrypto;
+#[cfg(test)]
+mod tests;
+
+#[cfg(feature = "curve-dryoc")]
+use self::dryoc as cipher;
+#[cfg(not(feature = "curve-dryoc"))]
+use self::rustcrypto as cipher;
+
 use zeroize::Zeroizing;
 
 use super::Random;
@@ -16,29 +24,28 @@ use crate::secret::Secret;
 /// Bytes that a box is longer than its content.
 pub(super) const TAG: usize = 16;
 
-/// A nonce of 24 bytes: a prefix, and what makes it different from all others with that prefix.
-pub(super) type Nonce = [u8; 24];
+/// A nonce of 24 bytes: what XSalsa20 makes a subkey with, and what is left for the stream of that subkey.
+pub(super) struct Nonce {
+    prefix: [u8; 16],
+    rest: [u8; 8],
+}
 
 /// The public key of a secret one.
 pub fn public_key(secret: &[u8; 32]) -> [u8; 32] {
-    let mut public = [0; 32];
-    crypto_scalarmult_base(&mut public, secret);
-    public
+    cipher::public_key(secret)
 }
 
 /// A nonce that counts.
 pub(super) fn short_nonce(prefix: &[u8; 16], counter: u64) -> Nonce {
-    let mut nonce = [0; 24];
-    nonce[..16].copy_from_slice(prefix);
-    nonce[16..].copy_from_slice(&counter.to_be_bytes());
-    nonce
+    Nonce { prefix: *prefix, rest: counter.to_be_bytes() }
 }
 
 /// A nonce that is random.
 pub(super) fn long_nonce(prefix: &[u8; 8], random: &[u8; 16]) -> Nonce {
-    let mut nonce = [0; 24];
-    nonce[..8].copy_from_slice(prefix);
-    nonce[8..].copy_from_slice(random);
+    let mut nonce = Nonce { prefix: [0; 16], rest: [0; 8] };
+    nonce.prefix[..8].copy_from_slice(prefix);
+    nonce.prefix[8..].copy_from_slice(&random[..8]);
+    nonce.rest.copy_from_slice(&random[8..]);
     nonce
 }
 
@@ -54,9 +61,7 @@ pub(super) struct BoxKey(Secret<[u8; 32]>);
 impl BoxKey {
     /// What two ends agree on, each with its own secret key and the other's public one.
     pub fn agreed(theirs: &[u8; 32], ours: &Secret<[u8; 32]>) -> Result<Self, ProtocolError> {
-        crypto_box_beforenm(theirs, ours)
-            .map(|key| Self(key.into()))
-            .map_err(|_| Clause::Cryptographic.into())
+        cipher::agree(theirs, ours).map(Self).ok_or(Clause::Cryptographic.into())
     }
 
     /// A key of our own.
@@ -64,22 +69,9 @@ impl BoxKey {
         Self(key)
     }
 
-    /// Encrypts `body` where it is, and returns its tag, which belongs in front of it.
-    pub fn seal_in_place(&self, nonce: &Nonce, body: &mut [u8]) -> [u8; TAG] {
-        let mut tag = [0; TAG];
-        crypto_box_detached_afternm_inplace(body, &mut tag, nonce, &self.0);
-        tag
-    }
-
-    /// Decrypts `body` where it is, if the tag says that it is genuine.
-    pub fn open_in_place(
-        &self,
-        nonce: &Nonce,
-        tag: &[u8; TAG],
-        body: &mut [u8],
-    ) -> Result<(), ProtocolError> {
-        crypto_box_open_detached_afternm_inplace(body, tag, nonce, &self.0)
-            .map_err(|_| Clause::Cryptographic.into())
+    /// This key for all nonces with this prefix.
+    pub fn with_prefix(&self, prefix: &[u8; 16]) -> PrefixKey {
+        PrefixKey(cipher::PrefixKey::new(&self.0, prefix))
     }
 
     /// Appends a box that holds `content`.
@@ -87,15 +79,31 @@ impl BoxKey {
         let start = out.len();
         out.extend_from_slice(&[0; TAG]);
         content.iter().for_each(|piece| out.extend_from_slice(piece));
-        let (head, body) = out[start..].split_at_mut(TAG);
-        head.copy_from_slice(&self.seal_in_place(nonce, body));
+        let (tag, body) = out[start..].split_at_mut(TAG);
+        tag.copy_from_slice(&cipher::PrefixKey::new(&self.0, &nonce.prefix).seal(&nonce.rest, body));
     }
 
     /// The content of a box.
     pub fn open(&self, nonce: &Nonce, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, ProtocolError> {
         let (tag, body) = sealed.split_first_chunk::<TAG>().ok_or(Clause::Cryptographic)?;
         let mut content = Zeroizing::new(body.to_vec());
-        self.open_in_place(nonce, tag, &mut content)?;
-        Ok(content)
+        let genuine = cipher::PrefixKey::new(&self.0, &nonce.prefix).open(&nonce.rest, tag, &mut content);
+        if genuine { Ok(content) } else { Err(Clause::Cryptographic.into()) }
+    }
+}
+
+/// A key that seals or opens one direction of a connection, whose nonces differ in their counter only.
+pub(super) struct PrefixKey(cipher::PrefixKey);
+
+impl PrefixKey {
+    /// Encrypts `body` where it is, and returns its tag, which belongs in front of it.
+    pub fn seal_in_place(&self, counter: u64, body: &mut [u8]) -> [u8; TAG] {
+        self.0.seal(&counter.to_be_bytes(), body)
+    }
+
+    /// Decrypts `body` where it is, if the tag says that it is genuine.
+    pub fn open_in_place(&self, counter: u64, tag: &[u8; TAG], body: &mut [u8]) -> Result<(), ProtocolError> {
+        let genuine = self.0.open(&counter.to_be_bytes(), tag, body);
+        if genuine { Ok(()) } else { Err(Clause::Cryptographic.into()) }
     }
 }

@@ -4,7 +4,7 @@
 //! body of the plain frame. A frame is opened only when it is there as a whole, so it has to be kept until then: what is kept grows
 //! with what has arrived, never with what was announced, and sizes are judged at the header.
 
-use super::nacl::{BoxKey, TAG, short_nonce};
+use super::nacl::{BoxKey, PrefixKey, TAG};
 use crate::error::{Clause, ProtocolError};
 use crate::frame::{self, COMMAND, Header, MAX_HEADER, MORE};
 use crate::stage::Stage;
@@ -25,12 +25,11 @@ const KEPT: usize = 128 * 1024;
 
 /// The stage of a CURVE connection.
 pub(super) struct Traffic {
-    key: BoxKey,
-    seal_prefix: &'static [u8; 16],
+    seal_key: PrefixKey,
     /// The number last used; never used again. At the end of the numbers nothing more is sent.
     sent: u64,
     outward: Gather,
-    open_prefix: &'static [u8; 16],
+    open_key: PrefixKey,
     /// The number last heard; only greater ones are taken.
     heard: u64,
     inward: Gather,
@@ -41,12 +40,13 @@ impl Traffic {
     /// With the prefixes of both directions and the number last used in each.
     pub fn new(
         key: BoxKey,
-        (seal_prefix, sent): (&'static [u8; 16], u64),
-        (open_prefix, heard): (&'static [u8; 16], u64),
+        (seal_prefix, sent): (&[u8; 16], u64),
+        (open_prefix, heard): (&[u8; 16], u64),
         max_msg_size: Option<u64>,
     ) -> Self {
         let (outward, inward) = (Gather::default(), Gather::default());
-        Self { key, seal_prefix, sent, outward, open_prefix, heard, inward, max_msg_size }
+        let (seal_key, open_key) = (key.with_prefix(seal_prefix), key.with_prefix(open_prefix));
+        Self { seal_key, sent, outward, open_key, heard, inward, max_msg_size }
     }
 }
 
@@ -56,7 +56,7 @@ impl Stage for Traffic {
         while let Ok(Some((header, body))) = self.outward.next(&mut plain, |_| Ok(())) {
             let Some(number) = self.sent.checked_add(1) else { return };
             self.sent = number;
-            seal_frame(&self.key, short_nonce(self.seal_prefix, number), number, &header, body, out);
+            seal_frame(&self.seal_key, number, &header, body, out);
         }
     }
 
@@ -75,8 +75,7 @@ impl Stage for Traffic {
             if number <= self.heard {
                 return Err(Clause::NonceOrder.into());
             }
-            let nonce = short_nonce(self.open_prefix, number);
-            open_frame(&self.key, &nonce, tag, rest, out)?;
+            open_frame(&self.open_key, number, tag, rest, out)?;
             self.heard = number;
         }
         Ok(())
@@ -87,7 +86,7 @@ impl Stage for Traffic {
     }
 }
 
-fn seal_frame(key: &BoxKey, nonce: [u8; 24], number: u64, header: &Header, body: &[u8], out: &mut Vec<u8>) {
+fn seal_frame(key: &PrefixKey, number: u64, header: &Header, body: &[u8], out: &mut Vec<u8>) {
     let more = if header.more() { BOXED_MORE } else { 0 };
     let command = if header.is_command() { BOXED_COMMAND } else { 0 };
     out.reserve(MAX_HEADER + OVERHEAD + body.len());
@@ -99,14 +98,14 @@ fn seal_frame(key: &BoxKey, nonce: [u8; 24], number: u64, header: &Header, body:
     out.push(more | command);
     out.extend_from_slice(body);
     let (tag, content) = out[start..].split_at_mut(TAG);
-    tag.copy_from_slice(&key.seal_in_place(&nonce, content));
+    tag.copy_from_slice(&key.seal_in_place(number, content));
 }
 
 /// Appends the plain frame. The box is opened in its final place: the flags octet comes to lie where the header ends, and is
 /// overwritten by it.
 fn open_frame(
-    key: &BoxKey,
-    nonce: &[u8; 24],
+    key: &PrefixKey,
+    number: u64,
     tag: &[u8; TAG],
     sealed: &[u8],
     out: &mut Vec<u8>,
@@ -119,7 +118,7 @@ fn open_frame(
     out.extend_from_slice(&header[..header_len - 1]);
     out.extend_from_slice(sealed);
     let flags_at = start + header_len - 1;
-    if let Err(error) = key.open_in_place(nonce, tag, &mut out[flags_at..]) {
+    if let Err(error) = key.open_in_place(number, tag, &mut out[flags_at..]) {
         out.truncate(start);
         return Err(error);
     }

@@ -1,0 +1,67 @@
+//! Boxes of the crates of dalek and RustCrypto, the default.
+//!
+//! crypto_box of these crates would do the same, but copies its input and brings versions that nobody else uses any more; the few
+//! lines that join the three primitives are here, and the tests compare them with what other libraries make.
+
+use poly1305::Poly1305;
+use poly1305::universal_hash::NewUniversalHash;
+use salsa20::cipher::consts::U10;
+use salsa20::cipher::{KeyIvInit, StreamCipher};
+use salsa20::{Salsa20, hsalsa};
+use subtle::ConstantTimeEq;
+use x25519_dalek::{PublicKey, StaticSecret};
+use zeroize::Zeroizing;
+
+use super::TAG;
+use crate::secret::Secret;
+
+/// The public key of a secret one.
+pub fn public_key(secret: &[u8; 32]) -> [u8; 32] {
+    PublicKey::from(&StaticSecret::from(*secret)).to_bytes()
+}
+
+/// What two ends agree on; None if the other one's public key makes that known to everybody.
+pub fn agree(theirs: &[u8; 32], ours: &[u8; 32]) -> Option<Secret<[u8; 32]>> {
+    let shared = StaticSecret::from(*ours).diffie_hellman(&PublicKey::from(*theirs));
+    shared.was_contributory().then(|| subkey(shared.as_bytes(), &[0; 16]))
+}
+
+/// A key for all nonces that begin with the same 16 octets: XSalsa20's first half, done once.
+pub struct PrefixKey(Secret<[u8; 32]>);
+
+impl PrefixKey {
+    pub fn new(key: &[u8; 32], prefix: &[u8; 16]) -> Self {
+        Self(subkey(key, prefix))
+    }
+
+    /// Encrypts `body` where it is, and returns its tag.
+    pub fn seal(&self, rest: &[u8; 8], body: &mut [u8]) -> [u8; TAG] {
+        let (mut stream, authenticator) = self.start(rest);
+        stream.apply_keystream(body);
+        authenticator.compute_unpadded(body).into_bytes().into()
+    }
+
+    /// Decrypts `body` where it is; false if the tag is not its own, and then nothing is changed.
+    pub fn open(&self, rest: &[u8; 8], tag: &[u8; TAG], body: &mut [u8]) -> bool {
+        let (mut stream, authenticator) = self.start(rest);
+        let expected: [u8; TAG] = authenticator.compute_unpadded(body).into_bytes().into();
+        let genuine = expected.ct_eq(tag).into();
+        if genuine {
+            stream.apply_keystream(body);
+        }
+        genuine
+    }
+
+    /// The key stream behind its first 32 octets, which are the key of the tag.
+    fn start(&self, rest: &[u8; 8]) -> (Salsa20, Poly1305) {
+        let mut stream = Salsa20::new((&*self.0).into(), rest.into());
+        let mut key = Zeroizing::new([0; 32]);
+        stream.apply_keystream(&mut key[..]);
+        (stream, Poly1305::new((&*key).into()))
+    }
+}
+
+pub(super) fn subkey(key: &[u8; 32], input: &[u8; 16]) -> Secret<[u8; 32]> {
+    let bytes: [u8; 32] = hsalsa::<U10>(key.into(), input.into()).into();
+    bytes.into()
+}
