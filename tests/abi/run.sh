@@ -105,6 +105,9 @@ if [ -e "$libdir/libzmq.so" ]; then
     check "descriptors build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "$here/check.c" "$here/descriptors.c" "$work/libzmq.so.5" \
         -pthread -Wl,-rpath,"$work" -o "$work/descriptors"
     check "descriptors of sockets over inproc" "$work/descriptors"
+    check "amounts build" "${CC:-cc}" -std=gnu99 "${warnings[@]}" -I "$root/include" "$here/check.c" "$here/handles.c" "$here/amounts.c" \
+        "$work/libzmq.so.5" -pthread -Wl,-rpath,"$work" -o "$work/amounts"
+    check "more than 64 GiB in one queue" "$work/amounts"
     check "module build" "${CC:-cc}" -std=c99 "${warnings[@]}" -fPIC -shared -I "$root/include" "$here/module.c" \
         "$work/libzmq.so.5" -Wl,-rpath,"$work" -o "$work/module.so"
     check "unload build" "${CC:-cc}" -std=c99 "${warnings[@]}" "$here/unload.c" -ldl -o "$work/unload"

@@ -50,6 +50,16 @@ pub enum Error {
     Os(i32),
 }
 
+/// There is no memory for what is to be queued, or the queue holds all that it can count. Nothing was queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NoMemory;
+
+impl From<NoMemory> for Error {
+    fn from(_: NoMemory) -> Self {
+        Error::NoMemory
+    }
+}
+
 /// First of ZeroMQ's own errno numbers, beyond every platform's.
 const ZMQ_HAUSNUMERO: i32 = 156_384_712;
 

@@ -32,6 +32,7 @@ pub(crate) use traffic::Traffic;
 use crate::conn::flush::FlushRule;
 use crate::conn::inproc::{InprocEnd, Offer};
 use crate::conn::{Connection, NewPipe, PeerInfo, SocketInbox, THROUGH_LEAST};
+use crate::error::NoMemory;
 use crate::message::{Message, Metadata};
 use crate::queue::{COPIED, FrameReader, FrameWriter, Progress, SHORT, Slot};
 use crate::sync::Arc;
@@ -176,14 +177,33 @@ impl Pipe {
     }
 
     /// Appends one part; with the last part the message is published, and written at once or later by the flush rule. The caller has
-    /// asked `can_send` before the first part; later parts are always taken. The part's owned body may be taken or left (see `Part::consume`).
+    /// asked `can_send` before the first part; later parts are always taken if there is memory. The part's owned body may be taken or left
+    /// (see `Part::consume`). After an error nothing has changed: the same part may be sent again.
     #[inline(always)]
-    pub(crate) fn send(&mut self, part: &mut Part<'_>) {
+    pub(crate) fn send(&mut self, part: &mut Part<'_>) -> Result<(), NoMemory> {
         // As a rule: a last part, and a short one.
         let copied = if part.more { None } else { part.shorter_than(COPIED) };
-        if !copied.is_some_and(|bytes| self.send_at_once(bytes, part.patient)) {
-            self.send_any(part);
+        if copied.is_some_and(|bytes| self.send_at_once(bytes, part.patient)) {
+            return Ok(());
         }
+        self.send_any(part)
+    }
+
+    /// As `send`, for a message that is dropped if there is no memory for it: that is counted. Whether it was sent.
+    #[inline]
+    pub(crate) fn send_or_drop(&mut self, part: &mut Part<'_>) -> bool {
+        let sent = self.send(part).is_ok();
+        if !sent {
+            self.drop_message();
+        }
+        sent
+    }
+
+    /// There is no memory for a message: what was appended of it is forgotten.
+    #[cold]
+    pub(crate) fn drop_message(&mut self) {
+        self.rollback();
+        self.dropped += 1;
     }
 
     /// As `send` for the last part of a message, if it is shorter than `COPIED` and there is memory for it in one piece; else false.
@@ -231,7 +251,7 @@ impl Pipe {
     }
 
     #[inline(never)]
-    fn send_any(&mut self, part: &mut Part<'_>) {
+    fn send_any(&mut self, part: &mut Part<'_>) -> Result<(), NoMemory> {
         let flags = if part.more { frame::MORE } else { 0 };
         let len = part.bytes().len();
         if len >= THROUGH_LEAST && flags == 0 && !self.in_message && self.writes_through(part) {
@@ -240,18 +260,19 @@ impl Pipe {
         match &mut self.outgoing {
             Outgoing::Queue(writer) => {
                 match &mut part.body {
-                    Body::Borrowed(bytes) => writer.append(flags, bytes),
+                    Body::Borrowed(bytes) => writer.append(flags, bytes)?,
                     // What cannot be sent for now stays in the application's memory, which is freed when it is sent: programs watch that.
                     Body::Owned(message) if message.is_foreign() && is_unlinked(&self.link) => {
-                        writer.append_kept(flags, message);
+                        writer.append_kept(flags, message)?;
                     }
-                    Body::Owned(message) => writer.append_message(flags, message),
+                    Body::Owned(message) => writer.append_message(flags, message)?,
                 }
                 self.in_message = part.more;
                 if !part.more {
                     writer.publish();
                     self.published(len, part.patient);
                 }
+                Ok(())
             }
             Outgoing::Slot(_) => self.send_conflated(part),
         }
@@ -274,15 +295,21 @@ impl Pipe {
         self.in_message = false;
     }
 
-    /// Sends a command frame (a subscription), which does not count against the high-water mark. Not within a message.
+    /// Sends a command frame (a subscription), which does not count against the high-water mark. Not within a message. Without memory for
+    /// it a connection ends: the next session begins with all that the peer must know.
     pub(crate) fn send_command(&mut self, body: &[u8]) {
         if self.inproc_end().is_some_and(InprocEnd::refuses_commands) {
             return;
         }
         if let (Outgoing::Queue(writer), false) = (&mut self.outgoing, self.ended) {
-            writer.append(frame::COMMAND, body);
-            writer.publish_uncounted();
-            self.published(body.len(), false);
+            match (writer.append(frame::COMMAND, body), &self.link) {
+                (Ok(()), _) => {
+                    writer.publish_uncounted();
+                    self.published(body.len(), false);
+                }
+                (Err(_), Link::Wire(connection)) => connection.lose_unsendable(),
+                (Err(_), Link::Inproc(_)) => self.dropped += 1,
+            }
         }
     }
 

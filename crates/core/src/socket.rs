@@ -168,7 +168,7 @@ impl Socket {
     fn send_part(&mut self, mut part: Part<'_>, flags: Flags) -> Result<(), Error> {
         if self.inbox.pending() {
             self.process_news()?;
-        } else if self.pipes.send_straight(&mut part) {
+        } else if self.pipes.send_straight(&mut part)? {
             self.sent = self.sent.wrapping_add(1);
             return Ok(());
         }

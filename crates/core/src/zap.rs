@@ -84,7 +84,8 @@ impl Desk {
         writer.keep_secret();
         let mut frames = frames.peekable();
         while let Some(body) = frames.next() {
-            writer.append(if frames.peek().is_some() { frame::MORE } else { 0 }, body);
+            let flags = if frames.peek().is_some() { frame::MORE } else { 0 };
+            writer.append(flags, body).map_err(|_| Unasked::Failed(errno::ENOMEM))?;
         }
         writer.publish();
         theirs.end.set_receive_hwm(receive_hwm);

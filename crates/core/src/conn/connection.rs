@@ -260,13 +260,24 @@ impl Connection {
     }
 
     /// Owner: it does not any more. What it has not sent goes to its own queue, whose end is `writer`.
-    pub(crate) fn unfollow(&self, writer: &mut FrameWriter) {
-        {
+    pub(crate) fn unfollow(self: &Arc<Self>, writer: &mut FrameWriter) {
+        let moved = {
             let mut pump = lock(&self.pump);
-            pump.unfollow(writer);
+            let moved = pump.unfollow(writer);
             pump.keep_little_unsent(false);
-        }
+            moved
+        };
         *lock(&self.shared_hint) = None;
+        if !moved {
+            self.lose_unsendable();
+        }
+    }
+
+    /// Owner: there is no memory for what must be sent. The session ends.
+    #[cold]
+    pub(crate) fn lose_unsendable(self: &Arc<Self>) {
+        let session = lock(&self.pump).session;
+        self.has_more(Flushed::Lost(tautline_io::errno::ENOMEM), session);
     }
 
     /// Owner: whether what the peer does not read is to stay here, for the most part, and not in the kernel. If somebody is writing just now,
@@ -370,7 +381,7 @@ impl Connection {
         flags: u8,
         body: &[u8],
         patience: Option<Duration>,
-        append: impl FnOnce(),
+        append: impl FnOnce() -> bool,
     ) -> Option<Flushed> {
         let (flushed, session) = match self.pump.try_lock() {
             Ok(mut pump) => (pump.write_through(flags, body, patience, append), pump.session),

@@ -153,8 +153,9 @@ impl Offer {
         }
         match &mut self.outgoing {
             Ok(writer) => {
-                writer.append(0, hello);
-                writer.publish();
+                if writer.append(0, hello).is_ok() {
+                    writer.publish();
+                }
             }
             Err(slot) => slot.put(0, Message::from_slice(hello)),
         }

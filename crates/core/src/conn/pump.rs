@@ -158,15 +158,24 @@ impl Pump {
     }
 
     /// Reads the log no more: what was not sent of it goes to the queue, whose other end is `writer`.
-    pub(super) fn unfollow(&mut self, writer: &mut FrameWriter) {
+    /// False: there was no memory, and what the peer has of a message has no end.
+    pub(super) fn unfollow(&mut self, writer: &mut FrameWriter) -> bool {
         if let (Some(log), Source::Queue(drain)) = (self.log.take(), &mut self.source) {
-            let (messages, written) = log.unsent(|frames| writer.append_encoded(frames));
+            let mut moved = true;
+            let (messages, written) = log.unsent(|frames| {
+                moved = moved && writer.append_encoded(frames).is_ok();
+            });
+            if !moved {
+                writer.rollback();
+                return written == 0;
+            }
             if messages > 0 {
                 writer.publish_many(messages);
                 drain.pending();
                 drain.advance(written);
             }
         }
+        true
     }
 
     /// Has the kernel take little that the peer has no room for, or all that it is wont to.
@@ -280,7 +289,7 @@ impl Pump {
         flags: u8,
         body: &[u8],
         patience: Option<Duration>,
-        append: impl FnOnce(),
+        append: impl FnOnce() -> bool,
     ) -> Option<Flushed> {
         let direct = self.stage.is_none() && self.stream.is_some() && !self.pending();
         let (Some(stream), Source::Queue(drain), true) = (&self.stream, &mut self.source, direct) else {
@@ -310,7 +319,10 @@ impl Pump {
                 },
             }
         };
-        append();
+        if !append() {
+            // The peer waits for the rest of a frame that there is no memory for.
+            return Some(if written > 0 { Flushed::Lost(tautline_io::errno::ENOMEM) } else { flushed });
+        }
         drain.pending();
         drain.advance(written as u64);
         Some(flushed)

@@ -250,21 +250,27 @@ impl DatagramPort {
     }
 
     fn deliver(&self, writer: &mut FrameWriter, datagram: &[u8], from: SocketAddr) -> bool {
-        match self.form {
+        let name;
+        let (first, second) = match self.form {
             Form::Raw => {
-                writer.append(frame::MORE, Address::Inet(from).to_string().as_bytes());
-                writer.append(0, datagram);
+                name = Address::Inet(from).to_string();
+                (name.as_bytes(), datagram)
             }
             Form::Groups => {
                 let split = datagram.split_first().and_then(|(&len, rest)| rest.split_at_checked(len.into()));
                 // Not from a RADIO.
                 let Some((group, body)) = split else { return false };
-                writer.append(frame::MORE, group);
-                writer.append(0, body);
+                (group, body)
             }
+        };
+        // A datagram that there is no memory for is lost, as any may be.
+        let queued = writer.append(frame::MORE, first).and_then(|()| writer.append(0, second)).is_ok();
+        if queued {
+            writer.publish()
+        } else {
+            writer.rollback()
         }
-        writer.publish();
-        true
+        queued
     }
 
     /// Sends what is queued. False if the kernel takes no more for now.

@@ -29,7 +29,7 @@ pub(crate) fn probe(pipes: &mut Pipes, id: PipeId) {
         && let Some(pipe) = pipes.get(id)
         && pipe.can_send()
     {
-        pipe.send(&mut Part::copied(b"", false));
+        pipe.send_or_drop(&mut Part::copied(b"", false));
     }
 }
 

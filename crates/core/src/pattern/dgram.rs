@@ -49,7 +49,7 @@ impl Pattern for Dgram {
                 if part.more && !pipe.can_send() {
                     return Err(Error::Again);
                 }
-                pipe.send(part);
+                pipe.send(part)?;
             }
             _ => {
                 part.consume();

@@ -181,7 +181,7 @@ impl FanOut {
             if let Some(pipe) = pipes.get(id)
                 && pipe.takes_or_drops()
             {
-                pipe.send(part);
+                pipe.send_or_drop(part);
             }
         } else {
             send_copies(pipes, &self.matched, part.bytes());
@@ -210,7 +210,7 @@ impl FanOut {
                     if begin_promised(pipes, id, b"")
                         && let Some(pipe) = pipes.get(id)
                     {
-                        pipe.send(&mut Part::copied(body, false));
+                        pipe.send_or_drop(&mut Part::copied(body, false));
                     }
                 }
             });
@@ -231,18 +231,17 @@ impl FanOut {
         if part.bytes().len() >= SHARE_FROM && self.matched.len() > 1 {
             return self.send_shared(pipes, part);
         }
-        if let &[id] = &self.matched[..] {
-            // A body of its own goes as it is.
-            if let Some(pipe) = pipes.get(id) {
-                pipe.send(part);
-            }
-            return;
-        }
-        for &id in &self.matched {
-            if let Some(pipe) = pipes.get(id) {
-                pipe.send(&mut Part::copied(part.bytes(), part.more));
-            }
-        }
+        let alone = self.matched.len() == 1;
+        self.matched.retain(|&id| {
+            pipes.get(id).is_some_and(|pipe| {
+                // A body of its own goes as it is.
+                if alone {
+                    pipe.send_or_drop(part)
+                } else {
+                    pipe.send_or_drop(&mut Part::copied(part.bytes(), part.more))
+                }
+            })
+        });
     }
 
     /// The pipes that have no room miss the message; `matched` gets also the members of groups that do not follow.
@@ -308,24 +307,30 @@ impl FanOut {
     }
 
     /// Sends a long body to several pipes as references to one copy.
-    fn send_shared(&self, pipes: &mut Pipes, part: &mut Part<'_>) {
+    fn send_shared(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) {
         let mut copy;
         let body = match &mut part.body {
-            Body::Owned(message) => &mut **message,
+            Body::Owned(message) => Some(&mut **message),
             Body::Borrowed(bytes) => {
-                copy = Message::from_slice(bytes);
-                &mut copy
+                copy = Message::try_from_slice(bytes);
+                copy.as_mut()
             }
         };
-        for &id in &self.matched {
-            if let Some(pipe) = pipes.get(id) {
-                pipe.send(&mut Part {
-                    body: Body::Owned(&mut body.share()),
-                    more: part.more,
-                    patient: false,
-                });
+        let Some(body) = body else {
+            // For nobody there is memory.
+            for id in self.matched.drain(..) {
+                if let Some(pipe) = pipes.get(id) {
+                    pipe.drop_message();
+                }
             }
-        }
+            return;
+        };
+        self.matched.retain(|&id| {
+            pipes.get(id).is_some_and(|pipe| {
+                let body = Body::Owned(&mut body.share());
+                pipe.send_or_drop(&mut Part { body, more: part.more, patient: false })
+            })
+        });
     }
 }
 
@@ -341,10 +346,7 @@ fn takes_or_misses(pipes: &mut Pipes, id: PipeId, alone: bool) -> bool {
 /// room: as a follower it had some, but its own queue, which now holds all that it has not sent, gives credit in steps.
 fn begin_promised(pipes: &mut Pipes, id: PipeId, parts: &[u8]) -> bool {
     let Some(pipe) = pipes.get(id).filter(|pipe| !pipe.has_ended()) else { return false };
-    if !parts.is_empty() {
-        pipe.begin_encoded(parts);
-    }
-    true
+    parts.is_empty() || pipe.begin_encoded(parts)
 }
 
 /// Sends a message of one part to each of these pipes that has room.
@@ -354,7 +356,7 @@ fn send_copies(pipes: &mut Pipes, ids: &[PipeId], body: &[u8]) {
         if let Some(pipe) = pipes.get(id)
             && pipe.takes_or_misses()
         {
-            pipe.send(&mut Part::copied(body, false));
+            pipe.send_or_drop(&mut Part::copied(body, false));
         }
     }
 }

@@ -235,7 +235,7 @@ impl Publisher {
         match self.sole {
             Sole::Pipe(id) => {
                 let Some(pipe) = pipes.get(id).filter(|pipe| pipe.has_room_for_sure()) else { return false };
-                pipe.send(part);
+                pipe.send_or_drop(part);
                 if pipes.listens() {
                     return true;
                 }
@@ -311,7 +311,7 @@ impl Pattern for Publisher {
         let welcome = &options.xpub_welcome_msg;
         if let Some(pipe) = pipes.get(id) {
             if !welcome.is_empty() && pipe.can_send() {
-                pipe.send(&mut Part { body: Body::Borrowed(welcome), more: false, patient: false });
+                pipe.send_or_drop(&mut Part { body: Body::Borrowed(welcome), more: false, patient: false });
             }
             if !pipe.announces() {
                 self.polled.watch(id);

@@ -46,7 +46,7 @@ impl Rep {
                 self.state = State::Receiving;
                 return true;
             }
-            // No delimiter, or nothing behind it: not a request.
+            // No delimiter, or nothing behind it: not a request; or one that cannot be answered.
             if with_reply {
                 pipe.rollback();
             }
@@ -56,7 +56,8 @@ impl Rep {
     }
 }
 
-/// Takes the parts up to and including the first empty one; false if the message has none, or ends with it. One part is left then.
+/// Takes the parts up to and including the first empty one; false if the message has none, or ends with it, or there is no memory for them
+/// before the reply. A part is left then.
 fn return_envelope(pipe: &mut Pipe, with_reply: bool) -> bool {
     let mut label = Message::new();
     while !pipe.skip_delimiter() {
@@ -68,14 +69,13 @@ fn return_envelope(pipe: &mut Pipe, with_reply: bool) -> bool {
         if head.len == 0 {
             break;
         }
-        if with_reply {
-            pipe.send(&mut Part { body: Body::Owned(&mut label), more: true, patient: false });
+        if with_reply
+            && pipe.send(&mut Part { body: Body::Owned(&mut label), more: true, patient: false }).is_err()
+        {
+            return false;
         }
     }
-    if with_reply {
-        pipe.send(&mut Part::copied(b"", true));
-    }
-    true
+    !with_reply || pipe.send(&mut Part::copied(b"", true)).is_ok()
 }
 
 impl Pattern for Rep {
@@ -99,7 +99,7 @@ impl Pattern for Rep {
             return Err(Error::State);
         }
         match self.reply_to.and_then(|id| pipes.get(id)) {
-            Some(pipe) => pipe.send(part),
+            Some(pipe) => pipe.send(part)?,
             None => part.consume(),
         }
         if !part.more {

@@ -9,7 +9,7 @@ use super::Pattern;
 use super::dealer::probe;
 use super::hash::SeededHash;
 use super::rotation::{FairQueue, Rotation, discard};
-use crate::error::Error;
+use crate::error::{Error, NoMemory};
 use crate::pipe::{Part, Pipe, PipeId, Pipes, Received, Target};
 use std::hash::BuildHasher;
 use tautline_proto::frame;
@@ -59,17 +59,27 @@ impl Default for Req {
 }
 
 impl Req {
+    /// The parts in front of the request.
+    fn begin_request(&mut self, pipe: &mut Pipe) -> Result<(), NoMemory> {
+        if self.correlated {
+            self.request_id = self.request_id.wrapping_add(1);
+            pipe.send(&mut Part::copied(&self.request_id.to_ne_bytes(), true))?;
+        }
+        pipe.send(&mut Part::copied(b"", true))
+    }
+
     /// Chooses a peer and puts the parts in front of the request.
     fn start_request(&mut self, pipes: &mut Pipes) -> Result<(), Error> {
         let id = self.outgoing.start(pipes).ok_or(Error::Again)?;
         self.asked = Some(id);
         self.correlated = pipes.options.req_correlate;
-        if let Some(pipe) = pipes.get(id) {
-            if self.correlated {
-                self.request_id = self.request_id.wrapping_add(1);
-                pipe.send(&mut Part::copied(&self.request_id.to_ne_bytes(), true));
-            }
-            pipe.send(&mut Part::copied(b"", true));
+        if let Some(pipe) = pipes.get(id)
+            && let Err(error) = self.begin_request(pipe)
+        {
+            pipe.rollback();
+            self.outgoing.cancel();
+            self.asked = None;
+            return Err(error.into());
         }
         self.state = State::Sending;
         // What is there already can not be the reply to this request. Kept, it could be taken for the reply to a later one.

@@ -75,8 +75,8 @@ impl Rotation {
             && let Some(pipe) = pipes.get(id)
             && pipe.has_room_for_sure()
         {
+            pipe.send(part)?;
             self.advance();
-            pipe.send(part);
             return Ok(());
         }
         self.send_by_turns(pipes, part)
@@ -88,14 +88,13 @@ impl Rotation {
             return Err(Error::Invalid);
         }
         if self.in_message || self.dropping {
-            self.go_on(pipes, part);
-            return Ok(());
+            return self.go_on(pipes, part);
         }
         for _ in 0..self.pipes.len() {
             if let Some(pipe) = pipes.get(self.pipes[self.current])
                 && pipe.can_send()
             {
-                pipe.send(part);
+                pipe.send(part)?;
                 if part.more {
                     self.in_message = true;
                 } else {
@@ -109,7 +108,7 @@ impl Rotation {
     }
 
     /// A part that is not the first one of its message.
-    fn go_on(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) {
+    fn go_on(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
         let pipe = match self.pipes.get(self.current) {
             Some(&id) if !self.dropping => pipes.get(id),
             _ => None,
@@ -118,13 +117,14 @@ impl Rotation {
             self.in_message = false;
             self.dropping = part.more;
             part.consume();
-            return;
+            return Ok(());
         };
-        pipe.send(part);
+        pipe.send(part)?;
         if !part.more {
             self.in_message = false;
             self.advance();
         }
+        Ok(())
     }
 
     /// Chooses the pipe of the next message before it is sent, so that the caller can put parts of its own in front (with more to
@@ -140,6 +140,11 @@ impl Rotation {
             self.advance();
         }
         None
+    }
+
+    /// Takes a `start` back: nothing is there of the message.
+    pub(crate) fn cancel(&mut self) {
+        self.in_message = false;
     }
 
     /// The pipe to which all messages go. `None`: there are more, or a message has been begun.

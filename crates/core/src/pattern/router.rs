@@ -249,7 +249,8 @@ impl Pattern for Router {
         if raw {
             part.more = false;
         }
-        if !part.more {
+        let last = !part.more;
+        if last {
             pipes.finish();
         } else if !raw {
             pipes.send_straight_to(id);
@@ -266,8 +267,11 @@ impl Pattern for Router {
             part.consume();
             return Ok(());
         }
-        pipe.send(part);
-        Ok(())
+        let sent = pipe.send(part);
+        if sent.is_err() && last {
+            pipes.begin(id);
+        }
+        Ok(sent?)
     }
 
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {

@@ -118,8 +118,7 @@ impl Pattern for Server {
             self.refused = Some(id);
             return Err(Error::Again);
         }
-        pipe.send(part);
-        Ok(())
+        Ok(pipe.send(part)?)
     }
 
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {

@@ -108,8 +108,11 @@ impl Pattern for Stream {
                 pipes.close(id);
             }
             Some(id) => {
-                if let Some(pipe) = pipes.get(id) {
-                    pipe.send(part);
+                if let Some(pipe) = pipes.get(id)
+                    && let Err(error) = pipe.send(part)
+                {
+                    (self.sending, self.sending_to) = (true, Some(id));
+                    return Err(error.into());
                 }
             }
             None => {}

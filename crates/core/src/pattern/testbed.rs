@@ -129,7 +129,7 @@ impl Bed {
     pub(super) fn peer_sends<const N: usize>(&mut self, id: PipeId, bodies: [&[u8]; N]) {
         let peer = self.peer(id);
         for (index, body) in bodies.iter().enumerate() {
-            peer.send(&mut Part::copied(body, index + 1 < N));
+            peer.send(&mut Part::copied(body, index + 1 < N)).unwrap();
         }
         self.pattern.readable(&mut self.pipes, id);
     }
@@ -239,7 +239,7 @@ impl Bed {
         let pipe = self.pipes.get(id).unwrap();
         let mut sent = 0;
         while pipe.can_send() {
-            pipe.send(&mut Part::copied(b"filler", false));
+            pipe.send(&mut Part::copied(b"filler", false)).unwrap();
             sent += 1;
         }
         sent

@@ -1,14 +1,15 @@
 //! ZMQ_CONFLATE: a pipe whose queues are slots for the newest message.
 
 use super::{Body, Incoming, Link, Outgoing, Part, Pipe, Received, Target};
+use crate::error::NoMemory;
 use crate::message::Message;
 
 impl Pipe {
     /// Replaces what is waiting. Multipart messages are not supported, as the option's documentation says.
-    pub(super) fn send_conflated(&mut self, part: &mut Part<'_>) {
-        let Outgoing::Slot(slot) = &self.outgoing else { return };
+    pub(super) fn send_conflated(&mut self, part: &mut Part<'_>) -> Result<(), NoMemory> {
+        let Outgoing::Slot(slot) = &self.outgoing else { return Ok(()) };
         let message = match &mut part.body {
-            Body::Borrowed(bytes) => Message::from_slice(bytes),
+            Body::Borrowed(bytes) => Message::try_from_slice(bytes).ok_or(NoMemory)?,
             Body::Owned(message) => std::mem::take(*message),
         };
         let uncounted = &mut self.aside.get_or_insert_default().uncounted;
@@ -24,6 +25,7 @@ impl Pipe {
             Link::Inproc(_) if self.quiet => self.ring(),
             Link::Inproc(end) => end.notify(),
         }
+        Ok(())
     }
 
     pub(super) fn recv_conflated(&mut self, target: &mut Target<'_>) -> Option<Received> {

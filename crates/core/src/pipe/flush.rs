@@ -6,6 +6,7 @@ use super::{Incoming, Link, Outgoing, Part, Pipe, cork};
 use crate::conn::crowd;
 use crate::conn::flush::{Decision, FULL_BYTES, Rest, is_full_write};
 use crate::conn::{Connection, Flushed};
+use crate::error::NoMemory;
 use crate::sync::{Arc, lock};
 use tautline_io::clock;
 
@@ -270,18 +271,23 @@ impl Pipe {
 
     /// Sends a large message from the caller's own buffer, without a copy if the kernel takes it.
     #[cold]
-    pub(super) fn send_through(&mut self, part: &mut Part<'_>) {
+    pub(super) fn send_through(&mut self, part: &mut Part<'_>) -> Result<(), NoMemory> {
         let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &mut self.outgoing) else {
-            return;
+            return Ok(());
         };
         let body = part.bytes();
         let start = clock::ticks();
         self.flush.count();
         let patient = part.patient && self.paced_out.is_none_or(|writes| writes != connection.writes());
+        let mut queued = Ok(());
         let flushed = connection.write_through(0, body, patient.then_some(PACE_TIME), || {
-            writer.append(0, body);
-            writer.publish();
+            queued = writer.append(0, body);
+            if queued.is_ok() {
+                writer.publish();
+            }
+            queued.is_ok()
         });
+        queued?;
         if flushed == Some(Flushed::Drained) {
             writer.count_beside();
             let uncounted = &mut self.aside.get_or_insert_default().uncounted;
@@ -295,6 +301,7 @@ impl Pipe {
             Some(flushed) => self.flushed(start, Some(flushed), part.patient),
             None => self.flush_by_rule(body.len(), part.patient),
         }
+        Ok(())
     }
 }
 

@@ -118,11 +118,12 @@ impl Pipe {
         }
     }
 
-    /// Appends the first parts of a message, encoded. `can_send` was asked; the other parts follow with `send`.
-    pub(crate) fn begin_encoded(&mut self, parts: &[u8]) {
-        if let Outgoing::Queue(writer) = &mut self.outgoing {
-            writer.append_encoded(parts);
-            self.in_message = true;
-        }
+    /// Appends the first parts of a message, encoded; false if there is no memory for them. `can_send` was asked; the other parts follow
+    /// with `send`.
+    pub(crate) fn begin_encoded(&mut self, parts: &[u8]) -> bool {
+        let Outgoing::Queue(writer) = &mut self.outgoing else { return true };
+        self.in_message = writer.append_encoded(parts).is_ok();
+        self.dropped += u64::from(!self.in_message);
+        self.in_message
     }
 }

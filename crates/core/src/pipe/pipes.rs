@@ -161,7 +161,7 @@ impl Pipes {
             && pipe.inproc_end().is_some()
             && pipe.can_send()
         {
-            pipe.send(&mut Part::copied(hello, false));
+            pipe.send_or_drop(&mut Part::copied(hello, false));
         }
     }
 

@@ -8,6 +8,7 @@
 
 use super::names::{Found, Key};
 use super::{Incoming, Part, Pipe, PipeId, Pipes, Received, Target};
+use crate::error::NoMemory;
 use crate::message::Message;
 use crate::queue::COPIED;
 use crate::sync::Arc;
@@ -242,14 +243,14 @@ impl Pipes {
     }
 
     /// The same for any part.
-    pub(crate) fn send_straight(&mut self, part: &mut Part<'_>) -> bool {
+    pub(crate) fn send_straight(&mut self, part: &mut Part<'_>) -> Result<bool, NoMemory> {
         if part.more {
-            return false;
+            return Ok(false);
         }
-        let Some(pipe) = self.straight_out() else { return false };
-        pipe.send(part);
+        let Some(pipe) = self.straight_out() else { return Ok(false) };
+        pipe.send(part)?;
         self.sent_straight();
-        true
+        Ok(true)
     }
 
     /// Receives the last part of a message by `take`, if the pattern need not be asked and the part is at hand; its length.

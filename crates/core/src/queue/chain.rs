@@ -8,12 +8,18 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-pub(super) const BYTE_BITS: u32 = 36;
+pub(super) const BYTE_BITS: u32 = 44;
 const BYTE_MASK: u64 = (1 << BYTE_BITS) - 1;
 const MESSAGE_MASK: u64 = (1 << (64 - BYTE_BITS)) - 1;
 
-/// Both counts of a tail or head word. They grow for ever in 64 bits; the word holds them modulo 2^28 messages and 2^36 bytes, so
-/// only distances mean something, and at most 2^36 bytes may be in flight.
+/// Most bytes between the head and what was appended: half of what the tail word tells apart. Producers refuse what would be more.
+pub(super) const MOST_BYTES: u64 = 1 << (BYTE_BITS - 1);
+
+/// Among fewer bytes than this are fewer messages than the tail word can count, as each takes two at least.
+pub(super) const COUNTABLE: u64 = 2 << (64 - BYTE_BITS);
+
+/// Both counts of a tail word. They grow for ever in 64 bits; the word holds them modulo 2^20 messages and 2^44 bytes, so only distances
+/// mean something: those in bytes up to `MOST_BYTES`, those in messages within `COUNTABLE` bytes.
 #[inline(always)]
 pub(super) fn pack(messages: u64, bytes: u64) -> u64 {
     (messages << BYTE_BITS) | (bytes & BYTE_MASK)
@@ -48,8 +54,10 @@ pub(super) fn messages_behind(word: u64, of: u64) -> u64 {
 /// the way it is allocated, and ends a word before the end of one, where the allocator has its own word about the next block.
 #[repr(C)]
 pub(super) struct Shared {
-    /// Published messages and bytes. Written by the producer (Release), read by the consumer (Acquire).
-    pub(super) tail: Word<56>,
+    /// Published messages and bytes, packed. Written by the producer (Release), read by the consumer (Acquire).
+    pub(super) tail: Word<0>,
+    /// Published messages. Written before `tail`; only a number.
+    pub(super) published: Word<48>,
     /// The first node; null while there is none. Set by the producer before the first publication, moved on by a consumer that ends.
     pub(super) first: AtomicPtr<Node>,
     /// Where a consumer that has ended stopped in that node; null if it had not begun.
@@ -61,11 +69,12 @@ pub(super) struct Shared {
     /// One of the two handles is gone.
     left: AtomicBool,
     _apart: [u8; APART],
-    /// Messages and bytes that the consumer is done with. Written by the consumer (Release), read by the producer (Acquire, or
-    /// Relaxed where only a number is wanted).
+    /// Bytes that the consumer is done with. Written by the consumer (Release), read by the producer where only a number is wanted.
     pub(super) head: Word<0>,
+    /// Messages that it is done with. Written by the consumer (Release), read by the producer (Acquire).
+    pub(super) credited: Word<0>,
     /// What the bodies of the parcels among them have beyond their bytes here, see `parcel`. Written before `head`; only a number.
-    pub(super) extra: Word<40>,
+    pub(super) extra: Word<32>,
 }
 
 /// What a chain is between.
@@ -112,15 +121,18 @@ const _: () = assert!(std::mem::offset_of!(Shared, head) == 2 * LINE && size_of:
 impl Shared {
     /// Both handles of an empty chain without any segment.
     pub(super) fn pair(kind: Kind) -> [Handle; 2] {
+        let (messages, bytes) = start();
         let shared = Shared {
-            tail: Word::new(START),
+            tail: Word::new(pack(messages, bytes)),
+            published: Word::new(messages),
             first: AtomicPtr::new(std::ptr::null_mut()),
             stopped: AtomicPtr::new(std::ptr::null_mut()),
             ring: Ring::new(),
             kind,
             left: AtomicBool::new(false),
             _apart: [0; APART],
-            head: Word::new(START),
+            head: Word::new(bytes),
+            credited: Word::new(messages),
             extra: Word::new(0),
         };
         let layout = Shared::layout();
@@ -177,15 +189,9 @@ impl Drop for Handle {
     }
 }
 
-/// Where the counters begin: tests start just below the wrap-around.
-#[cfg(not(test))]
-const START: u64 = 0;
-#[cfg(test)]
-const START: u64 = (MESSAGE_MASK - 40) << BYTE_BITS | (BYTE_MASK - 1500);
-
-/// The counts that a fresh handle starts from: messages, bytes.
+/// The counts that a fresh handle starts from: messages, bytes. Tests start just below the wrap-around of the tail word.
 pub(super) fn start() -> (u64, u64) {
-    (START >> BYTE_BITS, START & BYTE_MASK)
+    if cfg!(test) { (MESSAGE_MASK - 40, BYTE_MASK - 1500) } else { (0, 0) }
 }
 
 impl Shared {

@@ -45,6 +45,14 @@ impl Consumer {
         }
     }
 
+    /// Tells the producer how many messages and bytes the consumer is done with.
+    #[inline]
+    pub(super) fn credit(&self, messages: u64, bytes: u64) {
+        // Release, both: pairs with the producer's loads of them.
+        self.shared.credited.0.store(messages, Ordering::Release);
+        self.shared.head.0.store(bytes, Ordering::Release);
+    }
+
     unsafe fn release_nodes(&mut self, position: &Position) {
         while self.first != position.node {
             // SAFETY: the nodes up to `position` are linked and ours.

@@ -120,8 +120,8 @@ impl ByteDrain {
         }
         // SAFETY: `n` bytes are published and not given up.
         unsafe { self.taken.skip(n) };
-        if n == known {
-            // Publications end at message boundaries: no need to look at the frames.
+        if n == known && known < chain::COUNTABLE {
+            // Publications end at message boundaries, and the tail counts the messages: no need to look at the frames.
             self.frame = self.taken;
             self.whole = self.taken;
             self.messages = self.messages.wrapping_add(chain::messages_ahead(self.tail, self.messages));
@@ -161,9 +161,7 @@ impl ByteDrain {
     fn credit(&mut self) {
         // SAFETY: `whole` only grows, and no place before it is used any more.
         unsafe { self.start.release(&self.whole.position) };
-        // Release pairs with the producer's loads of the head.
-        let word = chain::pack(self.messages, self.whole.bytes);
-        self.start.shared.head.0.store(word, Ordering::Release);
+        self.start.credit(self.messages, self.whole.bytes);
     }
 
     /// Gives up all memory if everything was taken; `end` is the other end of the chain.
@@ -188,11 +186,8 @@ impl ByteDrain {
 
     /// Drops everything that is published, the message taken in part included, and credits it. How many messages that were.
     pub(crate) fn discard(&mut self) -> u64 {
-        let pending = self.pending();
-        let dropped = chain::messages_ahead(self.tail, self.messages);
-        if pending > 0 {
-            self.advance(pending);
-        }
-        dropped
+        let (pending, before) = (self.pending(), self.messages);
+        self.advance(pending);
+        self.messages.wrapping_sub(before)
     }
 }

@@ -8,9 +8,8 @@
 //! reference no memory is touched before its bytes arrive.
 
 use super::BY_REFERENCE;
-use super::chain;
 use super::consumer::Consumer;
-use super::producer::Producer;
+use super::producer::{Producer, WITH_EXTERNAL};
 use super::segment::{Buffer, FIRST, LARGE, Position, SMALL, trace};
 use crate::message::Message;
 use crate::sync::atomic::Ordering;
@@ -72,6 +71,8 @@ pub(crate) struct ByteFiller {
     kept: (Position, u64),
     /// Length of the second slice that `space` lent out.
     lent: usize,
+    /// There was no memory for the body that is expected: there is no room for anything more.
+    exhausted: bool,
 }
 
 // SAFETY: the positions lie behind the mark, in nodes that belong to the producing side, which one thread uses at a time.
@@ -89,6 +90,7 @@ impl ByteFiller {
             begun: None,
             kept: (Position::NOWHERE, scan_bytes),
             lent: 0,
+            exhausted: false,
         }
     }
 
@@ -136,9 +138,12 @@ impl ByteFiller {
 
     /// The room that `fill` lends, or `None` if memory is exhausted. Followed by `filled`, also when nothing came.
     pub(super) fn space(&mut self, min_total: usize) -> Option<Room<'_>> {
+        if self.exhausted {
+            return None;
+        }
         if self.end.behind().is_none() && self.end.room() < LEAST_ROOM.min(min_total) && !self.in_body() {
             // More than a small message: it is worth a system call.
-            self.end.try_grow(FIRST - size_of::<Buffer>())?;
+            self.end.grow(FIRST - size_of::<Buffer>()).ok()?;
             self.start_scan();
         }
         let room = self.end.room();
@@ -348,7 +353,12 @@ impl ByteFiller {
             return;
         }
         // SAFETY: the node is published only when all of the body has arrived.
-        let Some(mut message) = (unsafe { Message::uninit(header.body_len as usize) }) else { return };
+        let message = usize::try_from(header.body_len).ok().and_then(|len| unsafe { Message::uninit(len) });
+        // The buffer that the node may need is at hand before anything is cut off.
+        let (Some(mut message), Some(_)) = (message, self.end.spare(WITH_EXTERNAL)) else {
+            self.exhausted = true;
+            return;
+        };
         let mut body = self.scan;
         // SAFETY: the header has arrived.
         unsafe { body.skip(header.header_len as u64) };
@@ -358,7 +368,8 @@ impl ByteFiller {
         let bytes = self.scan_bytes.wrapping_add(header.header_len as u64);
         // SAFETY: nothing of it is published, and the header's last byte lies in a node that is not external.
         unsafe { self.end.cut(cut, bytes) };
-        self.end.enter_external(message, arrived as usize);
+        self.exhausted = self.end.enter_external(&mut message, arrived as usize).is_err();
+        self.end.drop_spare();
     }
 
     /// Appends the body of the frame that was scanned last, if it is not published yet.
@@ -407,9 +418,8 @@ impl ByteFiller {
         self.scan_bytes = kept_bytes;
         self.partial = None;
         self.last = None;
-        if self.append(&copy).is_err() {
-            Message::exhausted(copy.len());
-        }
+        // Less than was cut off; if there is no memory even so, there is none for what follows.
+        self.exhausted |= self.append(&copy).is_err();
     }
 
     /// Gives up all memory if the consumer, which has read `read` bytes, is done with everything that has arrived.
@@ -427,14 +437,12 @@ impl ByteFiller {
     /// Bytes that have arrived and are not published.
     #[cfg(test)]
     pub(crate) fn pending(&self) -> u64 {
-        chain::bytes_behind(self.end.shared.tail.0.load(Ordering::Relaxed), self.end.bytes())
+        super::chain::bytes_behind(self.end.shared.tail.0.load(Ordering::Relaxed), self.end.bytes())
     }
 
     /// Messages that are published and that the consumer has not given credit for.
-    pub(crate) fn backlog(&mut self) -> u32 {
-        // Acquire pairs with the consumer's Release store of the head.
-        let head = self.end.shared.head.0.load(Ordering::Acquire);
-        chain::messages_behind(head, self.end.messages) as u32
+    pub(crate) fn backlog(&self) -> u32 {
+        self.end.in_flight().try_into().unwrap_or(u32::MAX)
     }
 
     /// Published bytes that the consumer has not given credit for.
@@ -446,6 +454,7 @@ impl ByteFiller {
     pub(crate) fn truncate_to_published(&mut self) {
         let scan = self.end.mark();
         if scan.node.is_null() {
+            self.exhausted = false;
             return;
         }
         // Relaxed: our own store.
@@ -459,6 +468,7 @@ impl ByteFiller {
         self.last = None;
         self.begun = None;
         self.lent = 0;
+        self.exhausted = false;
     }
 
     /// Frees what is held ready for the next read: call it when a connection goes idle.

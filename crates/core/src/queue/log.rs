@@ -37,6 +37,8 @@ const CHUNK: usize = if cfg!(loom) { 40 } else { 64 * 1024 };
 const WINDOW: usize = if cfg!(loom) { 2 } else { 16 };
 /// A message with headers is at most so long.
 pub(crate) const LONGEST: usize = CHUNK / 2;
+/// Readers are told how many messages they are behind: more than the window holds, and a chunk that is left, are never counted.
+const _: () = assert!(((WINDOW + 1) * CHUNK) as u64 <= chain::COUNTABLE);
 /// `Chunk::end` while more may come.
 const OPEN: usize = usize::MAX;
 

@@ -35,8 +35,8 @@ fn loom_frames_arrive_whole_and_in_order() {
         let (mut writer, mut reader) = inproc();
         let sender = thread::spawn(move || {
             for n in 0..4 {
-                writer.append(MORE, &[n; 10]);
-                writer.append(0, &[n; 8]);
+                writer.append(MORE, &[n; 10]).unwrap();
+                writer.append(0, &[n; 8]).unwrap();
                 writer.publish();
             }
         });
@@ -57,7 +57,7 @@ fn loom_segments_are_recycled() {
         let (mut writer, mut reader) = inproc();
         let sender = thread::spawn(move || {
             for n in 0..4 {
-                writer.append(0, &[n; 30]);
+                writer.append(0, &[n; 30]).unwrap();
                 writer.publish();
             }
         });
@@ -75,14 +75,14 @@ fn loom_a_rollback_disturbs_no_reader() {
         let (mut writer, mut reader) = inproc();
         let sender = thread::spawn(move || {
             for n in 0..2 {
-                writer.append(0, &[n; 10]);
+                writer.append(0, &[n; 10]).unwrap();
                 writer.publish();
                 // Ends the segment in the midst, and goes on in others.
-                writer.append_message(MORE, &mut Message::from_slice(&[9; 70]));
-                writer.append(0, &[9; 40]);
+                writer.append_message(MORE, &mut Message::from_slice(&[9; 70])).unwrap();
+                writer.append(0, &[9; 40]).unwrap();
                 writer.rollback();
             }
-            writer.append(0, &[2; 20]);
+            writer.append(0, &[2; 20]).unwrap();
             writer.publish();
         });
         for n in 0..2 {
@@ -105,7 +105,7 @@ fn loom_the_limit_is_never_exceeded() {
                     thread::yield_now();
                 }
                 assert_eq!(writer.in_flight(), 0);
-                writer.append(0, &[n]);
+                writer.append(0, &[n]).unwrap();
                 writer.publish();
             }
         });
@@ -138,10 +138,10 @@ fn loom_either_end_may_go_first() {
         let (mut writer, mut reader) = inproc();
         let sender = thread::spawn(move || {
             for _ in 0..2 {
-                writer.append_message(0, &mut foreign(freed));
+                writer.append_message(0, &mut foreign(freed)).unwrap();
                 writer.publish();
             }
-            writer.append_message(MORE, &mut foreign(freed));
+            writer.append_message(MORE, &mut foreign(freed)).unwrap();
         });
         let mut message = Message::new();
         if reader.read_message(&mut message).is_some() {
@@ -186,7 +186,7 @@ fn loom_bytes_are_drained_and_credited() {
             while !writer.has_room() {
                 thread::yield_now();
             }
-            writer.append(0, &[n; 10]);
+            writer.append(0, &[n; 10]).unwrap();
             writer.publish();
         }
         pump.join().unwrap();
@@ -254,7 +254,7 @@ fn loom_a_drained_queue_gives_up_its_memory_under_the_lock_of_the_pump() {
             }
         });
         for n in 0..3 {
-            writer.append(0, &[n; 20]);
+            writer.append(0, &[n; 20]).unwrap();
             writer.publish();
             // The first message is left to the sweep.
             if n > 0
@@ -366,7 +366,7 @@ fn loom_a_sleeping_owner_hears_of_inproc_messages() {
             let inbox = inbox.clone();
             move || {
                 for n in 0..2 {
-                    writer.append(0, &[n]);
+                    writer.append(0, &[n]).unwrap();
                     writer.publish();
                     if inbox.parked_hint() {
                         inbox.nudge();
@@ -400,7 +400,7 @@ fn loom_an_owner_that_is_rung_sleeps_without_the_heavy_barrier() {
             let (inbox, rings) = (inbox.clone(), rings.clone());
             move || {
                 for n in 0..3 {
-                    writer.append(0, &[n]);
+                    writer.append(0, &[n]).unwrap();
                     writer.publish();
                     if n > 0 {
                         inbox.nudge();
@@ -664,7 +664,7 @@ fn loom_an_owner_that_makes_its_descriptor_to_sleep_is_woken() {
         let sender = thread::spawn({
             let inbox = inbox.clone();
             move || {
-                writer.append(0, &[1]);
+                writer.append(0, &[1]).unwrap();
                 writer.publish();
                 if inbox.parked_hint() {
                     inbox.nudge();

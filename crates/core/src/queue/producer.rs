@@ -7,8 +7,15 @@ use super::chain::{self, Handle};
 use super::consumer::Consumer;
 use super::parcel;
 use super::segment::{self, Buffer, FIRST, LARGE, LEAST, Node, Position, SMALL, trace};
+use crate::error::NoMemory;
 use crate::message::Message;
 use crate::sync::atomic::Ordering;
+
+/// Size of a buffer that has room for an external node and for bytes behind it.
+pub(super) const WITH_EXTERNAL: usize = {
+    let least = size_of::<Buffer>() + segment::EXTERNAL_ROOM;
+    if least > SMALL { least } else { SMALL }
+};
 
 /// The producing end of a chain.
 pub(super) struct Producer {
@@ -40,6 +47,8 @@ pub(super) struct Producer {
     rested: u64,
     /// What is appended is secret.
     secret: bool,
+    /// Most bytes that may be there at once, published or not.
+    most: u64,
 }
 
 // SAFETY: the nodes behind the mark, and the buffers held ready, belong to the producing side, which one thread uses at a time.
@@ -65,6 +74,7 @@ impl Producer {
             lean: false,
             rested: bytes,
             secret: false,
+            most: chain::MOST_BYTES,
         }
     }
 
@@ -114,6 +124,7 @@ impl Producer {
     pub(super) fn publish_to(&mut self, position: Position, bytes: u64, messages: u64) {
         self.messages = self.messages.wrapping_add(messages);
         self.mark = position;
+        self.shared.published.0.store(self.messages, Ordering::Relaxed);
         // Release: the bytes, the nodes and the links before; pairs with the consumer's Acquire load of the tail.
         self.shared.tail.0.store(chain::pack(self.messages, bytes), Ordering::Release);
     }
@@ -123,15 +134,35 @@ impl Producer {
     pub(super) fn unconsumed(&self) -> u64 {
         // Relaxed twice: the tail is our own, and of the head only the number is wanted.
         let tail = self.shared.tail.0.load(Ordering::Relaxed);
-        chain::bytes_behind(self.shared.head.0.load(Ordering::Relaxed), tail)
+        chain::bytes_ahead(tail, self.shared.head.0.load(Ordering::Relaxed))
+    }
+
+    /// Published messages that the consumer has not given credit for.
+    #[inline]
+    pub(super) fn in_flight(&self) -> u64 {
+        // Acquire pairs with the Release in `Consumer::credit`.
+        self.messages.wrapping_sub(self.shared.credited.0.load(Ordering::Acquire))
+    }
+
+    /// Whether the counters can tell so many bytes more apart from those that the consumer has not given credit for.
+    pub(super) fn admits(&self, bytes: u64) -> Result<(), NoMemory> {
+        // Relaxed: only the number is wanted.
+        let there = self.bytes().wrapping_sub(self.shared.head.0.load(Ordering::Relaxed));
+        if there.saturating_add(bytes) <= self.most { Ok(()) } else { Err(NoMemory) }
+    }
+
+    /// Sets how many bytes may be there at once.
+    #[cfg(test)]
+    pub(super) fn set_most(&mut self, bytes: u64) {
+        self.most = bytes;
     }
 
     /// Appends a parcel.
     #[inline(always)]
-    pub(super) fn append_parcel(&mut self, flags: u8, message: &mut Message) {
+    pub(super) fn append_parcel(&mut self, flags: u8, message: &mut Message) -> Result<(), NoMemory> {
         debug_assert!(message.is_movable() && self.shared.kind.has_parcels());
         if self.room() < parcel::FRAME {
-            self.grow(parcel::FRAME);
+            self.grow(parcel::FRAME)?;
         }
         let at = self.at;
         self.extra = self.extra.wrapping_add(parcel::extra(message.len()));
@@ -139,6 +170,7 @@ impl Producer {
         // SAFETY: there is room for it, and the callers have asked the message.
         unsafe { parcel::put(at, flags, message) };
         self.at = at.wrapping_add(parcel::FRAME);
+        Ok(())
     }
 
     /// Bytes of published frames that the consumer has not given credit for, as they would be on the wire. Only a number.
@@ -167,7 +199,7 @@ impl Producer {
         }
     }
 
-    /// Cuts off everything behind `position`, where the count of bytes is `bytes` (the low 36 bits are enough).
+    /// Cuts off everything behind `position`, where the count of bytes is `bytes` (as many bits as a tail word has are enough).
     ///
     /// # Safety
     /// `position` is at or behind the mark, not inside an external node.
@@ -214,21 +246,14 @@ impl Producer {
         }
     }
 
-    /// Goes on in a node with room for `need` bytes at least. Ends the process if memory is exhausted.
+    /// Goes on in a node with room for `need` bytes at least. After an error nothing has changed but that the node behind an external
+    /// one was entered.
     #[cold]
-    pub(super) fn grow(&mut self, need: usize) {
-        if self.try_grow(need).is_none() {
-            Message::exhausted(need);
-        }
-    }
-
-    /// The same; `None`, and nothing has changed but that the node behind an external one was entered, if memory is exhausted.
-    #[cold]
-    pub(super) fn try_grow(&mut self, need: usize) -> Option<()> {
+    pub(super) fn grow(&mut self, need: usize) -> Result<(), NoMemory> {
         if !self.behind.is_null() {
             self.enter_behind();
             if self.room() >= need {
-                return Some(());
+                return Ok(());
             }
         }
         self.grow_by_use();
@@ -236,10 +261,10 @@ impl Producer {
         let first_ever = self.lean && self.node.is_null() && self.bytes() == chain::start().1;
         let size = if first_ever { LEAST } else { self.next_size };
         let least = need + size_of::<Buffer>();
-        let buffer = self.buffer(size.max(least)).or_else(|| self.buffer(least))?;
+        let buffer = self.buffer(size.max(least)).or_else(|| self.buffer(least)).ok_or(NoMemory)?;
         // SAFETY: `buffer` is fresh.
         unsafe { self.link(Buffer::node(buffer)) };
-        Some(())
+        Ok(())
     }
 
     /// A node that was well filled with bytes is followed by a larger buffer. In a lean chain only if the consumer is behind by that
@@ -352,20 +377,17 @@ impl Producer {
         node.end.store(self.at, Ordering::Relaxed);
     }
 
-    /// Goes on in an external node for `message`, whose first `filled` bytes are there already.
-    pub(super) fn enter_external(&mut self, mut message: Message, filled: usize) {
-        debug_assert!(message.is_movable() && filled <= message.len());
-        if self.node.is_null() || self.in_external() {
-            self.grow(1);
-        }
+    /// Goes on in an external node for `message`, which is taken, and whose first `filled` bytes are there already. The current node is
+    /// not external.
+    pub(super) fn enter_external(&mut self, message: &mut Message, filled: usize) -> Result<(), NoMemory> {
+        debug_assert!(message.is_movable() && filled <= message.len() && !self.in_external());
         let (external, behind) = loop {
             // SAFETY: the current node is not external, so its buffer is free behind `at`.
-            match unsafe { segment::place_external((*self.node).buffer, self.at, &mut message) } {
+            match unsafe { segment::place_external((*self.node).buffer, self.at, message) } {
                 Some(nodes) => break nodes,
                 None => {
                     self.grow_by_use();
-                    let size = SMALL.max(size_of::<Buffer>() + segment::EXTERNAL_ROOM);
-                    let Some(buffer) = self.buffer(size) else { Message::exhausted(size) };
+                    let buffer = self.buffer(WITH_EXTERNAL).ok_or(NoMemory)?;
                     // SAFETY: fresh, and large enough for the next attempt.
                     unsafe { self.link(Buffer::node(buffer)) };
                 }
@@ -381,6 +403,7 @@ impl Producer {
         self.stop = body.end.load(Ordering::Relaxed);
         self.behind = behind;
         self.base = bytes.wrapping_sub(self.at.addr() as u64);
+        Ok(())
     }
 
     /// Frees the buffers held ready.

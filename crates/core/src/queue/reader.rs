@@ -73,7 +73,7 @@ pub(crate) struct FrameReader {
     /// The count of messages at which credit is due.
     credit_due: u64,
     credit_every: u64,
-    /// The head word as last stored.
+    /// The credit as last given, in bytes.
     head: u64,
     /// Frames may be parcels.
     parcels: bool,
@@ -90,7 +90,6 @@ unsafe impl Send for FrameReader {}
 impl FrameReader {
     pub(super) fn new(start: Consumer) -> Self {
         let (messages, bytes) = chain::start();
-        let word = chain::pack(messages, bytes);
         let credit_every = u64::from(CREDIT_MESSAGES);
         FrameReader {
             parcels: start.shared.kind.has_parcels(),
@@ -98,11 +97,11 @@ impl FrameReader {
             position: Position::NOWHERE,
             stop: std::ptr::null_mut(),
             base: bytes,
-            tail: word,
+            tail: chain::pack(messages, bytes),
             messages,
             credit_due: messages + credit_every,
             credit_every,
-            head: word,
+            head: bytes,
             extra: 0,
             extra_told: 0,
             scratch: Vec::new(),
@@ -170,7 +169,7 @@ impl FrameReader {
         unsafe { self.start.release(&self.position) };
         self.stop = self.position.at.wrapping_add(run.min(CREDIT_BYTES as usize));
         self.base = read.wrapping_sub(self.position.at.addr() as u64);
-        if chain::bytes_behind(self.head, read) >= CREDIT_BYTES {
+        if read.wrapping_sub(self.head) >= CREDIT_BYTES {
             self.credit();
         }
         true
@@ -204,15 +203,15 @@ impl FrameReader {
     #[inline(never)]
     pub(crate) fn credit(&mut self) {
         self.credit_due = self.messages.wrapping_add(self.credit_every);
-        let word = chain::pack(self.messages, self.bytes());
-        if word != self.head {
-            self.head = word;
+        let bytes = self.bytes();
+        // No message is without bytes.
+        if bytes != self.head {
+            self.head = bytes;
             if self.extra != self.extra_told {
                 self.extra_told = self.extra;
                 self.start.shared.extra.0.store(self.extra, Ordering::Relaxed);
             }
-            // Release pairs with the producer's loads of the head.
-            self.start.shared.head.0.store(word, Ordering::Release);
+            self.start.credit(self.messages, bytes);
         }
     }
 
@@ -519,7 +518,8 @@ impl FrameReader {
     pub(crate) fn queued(&mut self) -> u64 {
         // Acquire pairs with the Release in the producer's `publish`.
         self.tail = self.start.shared.tail.0.load(Ordering::Acquire);
-        chain::messages_ahead(self.tail, self.messages)
+        // Relaxed: no fewer than the tail counts.
+        self.start.shared.published.0.load(Ordering::Relaxed).wrapping_sub(self.messages)
     }
 }
 

@@ -68,6 +68,8 @@ impl Buffer {
     /// A new buffer of `size` bytes in all, with its node open and empty, or `None` if memory is exhausted. The bytes behind the head are not
     /// initialised.
     pub(super) fn allocate(size: usize) -> Option<*mut Buffer> {
+        #[cfg(all(test, not(loom)))]
+        scarce::take()?;
         let buffer: *mut Buffer = blocks::allocate(size).cast();
         if buffer.is_null() {
             return None;
@@ -187,7 +189,8 @@ impl Node {
     }
 }
 
-/// Writes an external node for `message` at `at`, and an open node for the bytes behind it. `None` if there is no room.
+/// Writes an external node for `message` at `at`, without what is the sender's (`Message::clear_properties`), and an open node for the
+/// bytes behind it. `None`, and the message stays, if there is no room.
 ///
 /// # Safety
 /// `at` lies in `buffer`, and nothing behind it is in use.
@@ -203,6 +206,7 @@ pub(super) unsafe fn place_external(
         return None;
     }
     let mut message = std::mem::take(message);
+    message.clear_properties();
     let (start, len) = (message.data_ptr(), message.len());
     let end = AtomicPtr::new(start.wrapping_add(len));
     let node = Node { end, external: true, ..Node::open(start, buffer) };
@@ -214,6 +218,27 @@ pub(super) unsafe fn place_external(
     // SAFETY: as above.
     unsafe { behind.write(Node::open(behind.wrapping_add(1).cast(), buffer)) };
     Some((external.cast(), behind))
+}
+
+/// Has allocations of buffers fail on this thread.
+#[cfg(all(test, not(loom)))]
+pub(super) mod scarce {
+    use std::cell::Cell;
+
+    thread_local!(static LEFT: Cell<usize> = const { Cell::new(usize::MAX) });
+
+    /// While `work` runs, `buffers` can be had.
+    pub(in super::super) fn with<R>(buffers: usize, work: impl FnOnce() -> R) -> R {
+        LEFT.set(buffers);
+        let result = work();
+        LEFT.set(usize::MAX);
+        result
+    }
+
+    pub(super) fn take() -> Option<()> {
+        LEFT.set(LEFT.get().checked_sub(1)?);
+        Some(())
+    }
 }
 
 /// Frees one buffer. Messages of external nodes in it must have been taken.

@@ -1,5 +1,6 @@
 //! Unit tests of the chains. The counters start just below their wrap-around in every test (see `chain`).
 
+mod amounts;
 mod inbound;
 mod inproc;
 mod model;
@@ -10,6 +11,7 @@ mod outbound;
 
 use super::filler::copy;
 use super::*;
+use crate::error::NoMemory;
 use crate::message::Message;
 use std::ffi::c_void;
 use std::io::IoSlice;

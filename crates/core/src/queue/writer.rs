@@ -6,7 +6,8 @@
 use super::chain;
 use super::drain::ByteDrain;
 use super::producer::Producer;
-use super::segment::trace;
+use super::segment::{Position, trace};
+use crate::error::NoMemory;
 use crate::message::{Message, copy_words};
 use crate::sync::atomic::Ordering;
 use crate::sync::{prefetch, prefetch_to_write};
@@ -96,9 +97,7 @@ impl FrameWriter {
 
     #[cold]
     fn has_room_now(&mut self) -> bool {
-        // Acquire pairs with the consumer's Release store of the head.
-        let head = self.end.shared.head.0.load(Ordering::Acquire);
-        let consumed = self.end.messages.wrapping_sub(chain::messages_behind(head, self.end.messages));
+        let consumed = self.end.messages.wrapping_sub(self.end.in_flight());
         let all = consumed.wrapping_sub(chain::start().0).wrapping_add(self.beside);
         self.credited = consumed.wrapping_sub(all % self.step);
         self.end.messages.wrapping_sub(self.credited) < self.limit
@@ -126,12 +125,14 @@ impl FrameWriter {
         (self.end.messages.wrapping_sub(messages), all.wrapping_sub(bytes))
     }
 
-    /// Appends one frame with a copy of `body`; `flags` are `frame::MORE` and `frame::COMMAND`. Not visible before `publish`.
+    /// Appends one frame with a copy of `body`; `flags` are `frame::MORE` and `frame::COMMAND`. Not visible before `publish`. After an
+    /// error, here and below, nothing was appended, and what was before is still there.
     #[inline]
-    pub(crate) fn append(&mut self, flags: u8, body: &[u8]) {
-        if !self.append_short(flags, body) && !self.append_medium(flags, body) {
-            self.append_long(flags, body);
+    pub(crate) fn append(&mut self, flags: u8, body: &[u8]) -> Result<(), NoMemory> {
+        if self.append_short(flags, body) || self.append_medium(flags, body) {
+            return Ok(());
         }
+        self.append_long(flags, body)
     }
 
     /// As `append` for a body shorter than `SHORT` for which there is room; else false.
@@ -166,31 +167,44 @@ impl FrameWriter {
     }
 
     #[inline(never)]
-    fn append_long(&mut self, flags: u8, body: &[u8]) {
+    fn append_long(&mut self, flags: u8, body: &[u8]) -> Result<(), NoMemory> {
         let n = body.len();
         if n >= self.copy_by_reference {
-            return self.append_reference(flags, &mut Message::from_slice(body));
+            return self.append_reference(flags, &mut Message::try_from_slice(body).ok_or(NoMemory)?);
         }
         let mut header = [0; frame::MAX_HEADER];
         let header_len = frame::encode_header(flags, n as u64, &mut header);
+        self.end.admits((header_len + n) as u64)?;
         let together = header_len + if n <= TOGETHER { n } else { 0 };
-        if self.end.room() < together {
-            self.end.grow(together);
-        }
-        self.put(&header[..header_len]);
-        self.put(body);
+        self.make_room(together)?;
+        self.put_piece(&header[..header_len]);
+        self.put(body, header_len)
     }
 
-    /// Copies bytes to the end, over as many nodes as they need.
+    /// Goes on where so many bytes lie together.
     #[inline]
-    fn put(&mut self, mut bytes: &[u8]) {
+    fn make_room(&mut self, bytes: usize) -> Result<(), NoMemory> {
+        if self.end.room() < bytes { self.end.grow(bytes) } else { Ok(()) }
+    }
+
+    /// Copies bytes to the end, over as many nodes as they need. If there is no memory for them, the `before` bytes that lie before them in
+    /// the current node are cut off, too.
+    #[inline]
+    fn put(&mut self, mut bytes: &[u8], before: usize) -> Result<(), NoMemory> {
+        let start = Position { node: self.end.node, at: self.end.at.wrapping_sub(before) };
+        let count = self.end.bytes().wrapping_sub(before as u64);
         while bytes.len() > self.end.room() {
             let (piece, rest) = bytes.split_at(self.end.room());
             self.put_piece(piece);
-            self.end.grow(1);
+            if let Err(error) = self.end.grow(1) {
+                // SAFETY: appended just now, so behind the mark, and not in an external node.
+                unsafe { self.end.cut(start, count) };
+                return Err(error);
+            }
             bytes = rest;
         }
         self.put_piece(bytes);
+        Ok(())
     }
 
     /// Copies bytes for which there is room.
@@ -207,50 +221,52 @@ impl FrameWriter {
     /// Appends one frame with the body of a message: a large owned one travels by reference and leaves `body` empty, any other is
     /// copied and left alone.
     #[inline]
-    pub(crate) fn append_message(&mut self, flags: u8, body: &mut Message) {
+    pub(crate) fn append_message(&mut self, flags: u8, body: &mut Message) -> Result<(), NoMemory> {
         if body.len() < self.by_reference || !body.is_movable() {
-            self.append(flags, body.as_slice());
+            self.append(flags, body.as_slice())
         } else {
-            self.append_reference(flags, body);
+            self.append_reference(flags, body)
         }
     }
 
-    /// As `append_message`, for a large owned body between two sockets, which leaves `body` empty; else false.
+    /// As `append_message`, for a large owned body between two sockets for which there is memory, which leaves `body` empty; else false.
     #[inline(always)]
     pub(crate) fn append_parcel(&mut self, flags: u8, body: &mut Message) -> bool {
-        let fits = self.parcels && body.len() >= self.by_reference && body.is_movable();
-        if fits {
-            self.end.append_parcel(flags, body);
-        }
-        fits
+        self.parcels
+            && body.len() >= self.by_reference
+            && body.is_movable()
+            && self.end.append_parcel(flags, body).is_ok()
     }
 
     /// As `append_message`, for a body that is not copied, however short.
     #[cold]
-    pub(crate) fn append_kept(&mut self, flags: u8, body: &mut Message) {
-        self.append_reference(flags, body);
+    pub(crate) fn append_kept(&mut self, flags: u8, body: &mut Message) -> Result<(), NoMemory> {
+        self.append_reference(flags, body)
     }
 
     /// Takes a body that is movable.
-    fn append_reference(&mut self, flags: u8, body: &mut Message) {
+    fn append_reference(&mut self, flags: u8, body: &mut Message) -> Result<(), NoMemory> {
         if self.parcels {
             return self.end.append_parcel(flags, body);
         }
-        let mut body = std::mem::take(body);
-        body.clear_properties();
-        let mut header = [0; frame::MAX_HEADER];
-        let header_len = frame::encode_header(flags, body.len() as u64, &mut header);
-        if self.end.room() < header_len {
-            self.end.grow(header_len);
-        }
-        self.put(&header[..header_len]);
         let len = body.len();
-        self.end.enter_external(body, len);
+        let mut header = [0; frame::MAX_HEADER];
+        let header_len = frame::encode_header(flags, len as u64, &mut header);
+        self.end.admits((header_len + len) as u64)?;
+        self.make_room(header_len)?;
+        self.put_piece(&header[..header_len]);
+        let entered = self.end.enter_external(body, len);
+        if entered.is_err() {
+            self.end.at = self.end.at.wrapping_sub(header_len);
+        }
+        entered
     }
 
     /// Appends frames that are encoded already, whole messages or the first parts of one.
-    pub(crate) fn append_encoded(&mut self, frames: &[u8]) {
-        self.put(frames);
+    pub(crate) fn append_encoded(&mut self, frames: &[u8]) -> Result<(), NoMemory> {
+        self.end.admits(frames.len() as u64)?;
+        self.make_room(1)?;
+        self.put(frames, 0)
     }
 
     /// Makes all appended frames visible, as so many messages.
@@ -326,14 +342,19 @@ impl FrameWriter {
 
     /// What the consumer has given credit for in all: changes whenever it does.
     pub(crate) fn consumed(&self) -> u32 {
-        // Relaxed: only the number is wanted; the low bits count bytes.
+        // Relaxed: only the number is wanted, and of that enough to see a change.
         self.end.shared.head.0.load(Ordering::Relaxed) as u32
     }
 
     /// Messages that are published and that the consumer has not given credit for.
     pub(crate) fn in_flight(&self) -> u64 {
-        // Acquire pairs with the consumer's Release store of the head.
-        chain::messages_behind(self.end.shared.head.0.load(Ordering::Acquire), self.end.messages)
+        self.end.in_flight()
+    }
+
+    /// Sets how many bytes the queue may hold at once.
+    #[cfg(test)]
+    pub(crate) fn set_most_bytes(&mut self, bytes: u64) {
+        self.end.set_most(bytes);
     }
 
     /// Size of the next segment, if the one after it need not be larger.

@@ -42,7 +42,7 @@ fn what_was_sent_before_a_peer_went_is_read_though_writing_fails() {
     let sent = peer.write(&message.repeat(900)).unwrap();
     assert!(sent > 80_000, "more than one read takes");
     drop(peer);
-    writer.append(0, b"nobody takes this");
+    writer.append(0, b"nobody takes this").unwrap();
     writer.publish();
     assert!(matches!(connection.try_flush(), Some(Flushed::Lost(_))));
     assert_eq!(connection.try_flush(), Some(Flushed::NoLink), "it is not tried again and again");
@@ -86,7 +86,7 @@ fn a_report_of_room_is_not_lost_while_somebody_writes() {
     let (connection, mut writer, _peer) = open(&asked, |_| ());
 
     // More than the kernel takes: write interest is armed, and the report of room will come once.
-    writer.append(0, &vec![0; 16 << 20]);
+    writer.append(0, &vec![0; 16 << 20]).unwrap();
     writer.publish();
     assert_eq!(connection.pump_now(), Some(Flushed::Blocked));
     assert_eq!((asked.write.load(Relaxed), asked.residual.load(Relaxed)), (1, 0));
@@ -102,7 +102,7 @@ fn a_report_of_room_is_not_lost_while_somebody_writes() {
 #[test]
 fn pongs_that_nobody_reads_do_not_pile_up() {
     let (connection, mut writer, peer) = open(&Arc::default(), |_| ());
-    writer.append(0, &vec![0; 16 << 20]);
+    writer.append(0, &vec![0; 16 << 20]).unwrap();
     writer.publish();
     assert_eq!(connection.pump_now(), Some(Flushed::Blocked));
     let ping = |number: u32| {
@@ -134,7 +134,7 @@ fn no_read_or_write_is_larger_than_the_program_wants() {
     });
     let before = lock(&connection.pump).taken.writes;
     for body in [[1; 1200], [2; 1200], [3; 1200]] {
-        writer.append(0, &body);
+        writer.append(0, &body).unwrap();
     }
     writer.publish();
     assert_eq!(connection.pump_now(), Some(Flushed::Drained));
@@ -161,12 +161,12 @@ fn an_owner_that_waits_for_room_is_told_whoever_writes() {
         connection.inbox.waker().quieten();
         told
     };
-    writer.append(0, b"somebody else writes this");
+    writer.append(0, b"somebody else writes this").unwrap();
     writer.publish();
     assert_eq!(connection.pump_now(), Some(Flushed::Drained));
     assert!(!told(), "nobody asked");
     connection.want_room();
-    writer.append(0, b"and this");
+    writer.append(0, b"and this").unwrap();
     writer.publish();
     assert_eq!(connection.pump_now(), Some(Flushed::Drained));
     assert!(told());
@@ -181,7 +181,7 @@ fn where_room_cannot_be_waited_for_the_residual_timer_tries_again() {
     for refuses in [false, true] {
         asked.refuses.store(refuses, Relaxed);
         // More than a socket's buffers hold.
-        writer.append(0, &vec![0; 16 << 20]);
+        writer.append(0, &vec![0; 16 << 20]).unwrap();
         writer.publish();
         let watched = asked.residual.load(Relaxed);
         assert_eq!(connection.pump_now(), (!refuses).then_some(Flushed::Blocked));

@@ -337,7 +337,7 @@ fn who_only_sends_makes_room_for_what_nobody_wants() {
         // The mark of a pipe is the sum of both sides' marks: a batch.
         for _ in 0..super::BATCH {
             assert!(bed.peer(id).can_send());
-            bed.peer(id).send(&mut Part::copied(b"unwanted", false));
+            bed.peer(id).send(&mut Part::copied(b"unwanted", false)).unwrap();
         }
         assert!(!bed.peer(id).can_send());
         bed.peer(id).wait_for_room();

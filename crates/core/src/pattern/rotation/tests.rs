@@ -106,7 +106,7 @@ fn the_caller_may_put_parts_in_front() {
     let id = bed.insert(b"", b"");
     rotation.attach(id);
     assert_eq!(rotation.start(&mut bed.pipes), Some(id));
-    bed.pipes.get(id).unwrap().send(&mut Part::copied(b"1", true));
+    bed.pipes.get(id).unwrap().send(&mut Part::copied(b"1", true)).unwrap();
     send(&mut rotation, &mut bed, b"2", false).unwrap();
     assert_eq!(bed.peer_receives(id), Some(parts([b"1", b"2"])));
 }

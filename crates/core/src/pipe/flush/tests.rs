@@ -13,12 +13,12 @@ fn what_comes_after_the_sweep_is_looked_after_whoever_gave_a_hint_before() {
     pipe.flush.contended();
     connection.give_hint();
     assert!(connection.swept.set());
-    pipe.send(&mut Part::copied(b"left to the sweep", false));
+    pipe.send(&mut Part::copied(b"left to the sweep", false)).unwrap();
     assert!(connection.has_pending() && !connection.residual_armed.load(Relaxed));
     let dirty = DirtyList::new();
     dirty.add(connection.clone());
     assert!(dirty.take(&mut Vec::new(), |connection| &connection.swept));
     assert_eq!(connection.try_flush(), Some(Flushed::Drained));
-    pipe.send(&mut Part::copied(b"after it", false));
+    pipe.send(&mut Part::copied(b"after it", false)).unwrap();
     assert!(!connection.has_pending() || connection.residual_armed.load(Relaxed));
 }

@@ -8,9 +8,9 @@ fn frames_of_every_length_arrive() {
         let (mut writer, mut reader) = inproc();
         let bytes = body(len, 1);
         for _ in 0..2 {
-            writer.append(MORE, &bytes);
-            writer.append_message(COMMAND, &mut Message::from_slice(&bytes));
-            writer.append_message(0, &mut Message::from_slice(&bytes));
+            writer.append(MORE, &bytes).unwrap();
+            writer.append_message(COMMAND, &mut Message::from_slice(&bytes)).unwrap();
+            writer.append_message(0, &mut Message::from_slice(&bytes)).unwrap();
             writer.publish();
             assert_eq!(reader.queued(), 1);
             assert!(read(&mut reader) == Some((MORE, bytes.clone())), "length {len}");
@@ -36,9 +36,9 @@ fn a_large_owned_body_is_not_copied() {
     sent.set_routing_id(3);
     sent.set_group(b"group");
     let at = sent.data_ptr();
-    writer.append_message(MORE, &mut sent);
+    writer.append_message(MORE, &mut sent).unwrap();
     assert!(sent.is_empty());
-    writer.append_message(0, &mut Message::from_slice(b"end"));
+    writer.append_message(0, &mut Message::from_slice(b"end")).unwrap();
     writer.publish();
     let mut message = Message::new();
     assert_eq!(reader.read_message(&mut message).map(|h| h.len), Some(bytes.len()));
@@ -56,7 +56,7 @@ fn a_body_by_reference_is_freed_as_soon_as_it_was_read() {
     let freed = AtomicUsize::new(0);
     let bytes = body(10_000, 1);
     for round in 0..100 {
-        writer.append_message(0, &mut foreign(&bytes, &freed));
+        writer.append_message(0, &mut foreign(&bytes, &freed)).unwrap();
         writer.publish();
         assert_eq!(freed.load(Ordering::SeqCst), round);
         if round % 2 == 0 {
@@ -74,7 +74,7 @@ fn a_short_buffer_gets_the_beginning() {
     for len in [5, 100, 300, 9000] {
         let bytes = body(len, 2);
         for _ in 0..2 {
-            writer.append_message(0, &mut Message::from_slice(&bytes));
+            writer.append_message(0, &mut Message::from_slice(&bytes)).unwrap();
             writer.publish();
         }
         let mut out = [0; 3];
@@ -91,8 +91,8 @@ fn peek_sees_the_body_in_two_slices_and_consumes_nothing() {
     assert!(reader.peek().is_none());
     for len in [0, 10, 3000, 6000, 7999, if cfg!(miri) { 12_000 } else { 200_000 }] {
         let bytes = body(len, 4);
-        writer.append(MORE, &bytes);
-        writer.append(0, b"x");
+        writer.append(MORE, &bytes).unwrap();
+        writer.append(0, b"x").unwrap();
         writer.publish();
         for _ in 0..2 {
             let Some((head, first, second)) = reader.peek() else { panic!("a frame is there") };
@@ -108,7 +108,7 @@ fn peek_sees_the_body_in_two_slices_and_consumes_nothing() {
 fn send_until_full(writer: &mut FrameWriter) -> u32 {
     let mut sent = 0;
     while writer.has_room() && sent < 5000 {
-        writer.append(0, &[sent as u8]);
+        writer.append(0, &[sent as u8]).unwrap();
         writer.publish();
         sent += 1;
     }
@@ -152,7 +152,7 @@ fn credit_comes_in_batches() {
     drop((writer, reader));
     let (mut writer, mut reader) = inproc();
     for _ in 0..60 {
-        writer.append(0, &[1; 2000]);
+        writer.append(0, &[1; 2000]).unwrap();
         writer.publish();
     }
     for _ in 0..40 {
@@ -185,17 +185,17 @@ fn either_end_may_go_first() {
             let freed = AtomicUsize::new(0);
             let (mut writer, mut reader) = inproc();
             for _ in 0..3 {
-                writer.append_message(0, &mut foreign(&bytes, &freed));
+                writer.append_message(0, &mut foreign(&bytes, &freed)).unwrap();
                 writer.publish();
             }
-            writer.append_message(MORE, &mut foreign(&bytes, &freed));
+            writer.append_message(MORE, &mut foreign(&bytes, &freed)).unwrap();
             let mut kept = Message::new();
             for _ in 0..consumed {
                 reader.read_message(&mut kept);
             }
             if reader_first {
                 drop(reader);
-                writer.append_message(MORE, &mut foreign(&bytes, &freed));
+                writer.append_message(MORE, &mut foreign(&bytes, &freed)).unwrap();
                 writer.publish();
                 drop(writer);
             } else {
@@ -213,11 +213,11 @@ fn either_end_may_go_first() {
 fn nothing_of_a_rolled_back_message_is_read() {
     let (mut writer, mut reader) = inproc();
     for round in 0..if cfg!(miri) { 20 } else { 200 } {
-        writer.append(MORE, &body(round * 50, 1));
-        writer.append_message(0, &mut Message::from_slice(&body(9000, 1)));
+        writer.append(MORE, &body(round * 50, 1)).unwrap();
+        writer.append_message(0, &mut Message::from_slice(&body(9000, 1))).unwrap();
         writer.rollback();
         assert!(!reader.ready());
-        writer.append(0, &[round as u8; 60]);
+        writer.append(0, &[round as u8; 60]).unwrap();
         writer.publish();
         assert_eq!(read(&mut reader), Some((0, vec![round as u8; 60])));
     }
@@ -232,16 +232,16 @@ fn bodies_by_reference_count_as_they_would_on_the_wire() {
     let (mut writer, mut reader) = inproc();
     let mut all = 0;
     for (round, bytes) in sent.iter().enumerate() {
-        writer.append(MORE, b"beside");
+        writer.append(MORE, b"beside").unwrap();
         // However short, where it must not be copied.
-        writer.append_kept(0, &mut foreign(bytes, &freed));
+        writer.append_kept(0, &mut foreign(bytes, &freed)).unwrap();
         writer.publish();
         all += (encoded(MORE, b"beside").len() + encoded(0, bytes).len()) as u64;
         assert_eq!(writer.written(), (round as u64 + 1, all));
         assert!(writer.ahead() <= all && writer.is_ahead(writer.ahead()) && !writer.is_ahead(all + 1));
     }
     assert_eq!(writer.ahead(), all);
-    writer.append_kept(MORE, &mut foreign(unsent, &freed));
+    writer.append_kept(MORE, &mut foreign(unsent, &freed)).unwrap();
     writer.rollback();
     assert_eq!((freed.load(Ordering::SeqCst), writer.ahead()), (1, all));
     while let Some(head) = reader.head() {
@@ -257,7 +257,7 @@ fn credit_for_bodies_by_reference_comes_by_their_bytes() {
     let (mut writer, mut reader) = inproc();
     let each = (9 + 20_000) as u64;
     for _ in 0..100 {
-        writer.append_message(0, &mut Message::from_slice(&body(20_000, 1)));
+        writer.append_message(0, &mut Message::from_slice(&body(20_000, 1))).unwrap();
         writer.publish();
     }
     assert_eq!(writer.ahead(), 100 * each);

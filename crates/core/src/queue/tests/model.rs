@@ -56,15 +56,15 @@ fn write_all(writer: &mut FrameWriter, seed: u64, progress: mpsc::Sender<()>) {
             thread::yield_now();
         }
         if random.below(10) == 0 {
-            writer.append(MORE, &body(random.length(), 1));
-            writer.append_message(0, &mut Message::from_vec(body(random.length(), 1)));
+            writer.append(MORE, &body(random.length(), 1)).unwrap();
+            writer.append_message(0, &mut Message::from_vec(body(random.length(), 1))).unwrap();
             writer.rollback();
         }
         for (flags, body) in &frames {
             if random.below(2) == 0 {
-                writer.append(*flags, body);
+                writer.append(*flags, body).unwrap();
             } else {
-                writer.append_message(*flags, &mut Message::from_slice(body));
+                writer.append_message(*flags, &mut Message::from_slice(body)).unwrap();
             }
         }
         if frames[0].0 & COMMAND != 0 {

@@ -8,11 +8,11 @@ fn frames_of_every_length_reach_the_wire() {
         let (mut writer, mut drain) = outbound();
         let bytes = body(len, 1);
         let mut owned = Message::from_slice(&bytes);
-        writer.append(MORE, &bytes);
-        writer.append_message(0, &mut owned);
+        writer.append(MORE, &bytes).unwrap();
+        writer.append_message(0, &mut owned).unwrap();
         assert_eq!(owned.is_empty(), len == 0 || len >= BY_REFERENCE, "only a body by reference is taken");
         writer.publish();
-        writer.append(0, b"end");
+        writer.append(0, b"end").unwrap();
         writer.publish();
         let all = [encoded(MORE, &bytes), encoded(0, &bytes), encoded(0, b"end")].concat();
         assert_eq!(drain.pending(), all.len() as u64);
@@ -30,7 +30,7 @@ fn frames_at_every_offset_of_a_segment() {
             let (mut writer, mut drain) = outbound();
             let mut all = Vec::new();
             for (i, n) in [pad, len, len, 3].into_iter().enumerate() {
-                writer.append(0, &body(n, i));
+                writer.append(0, &body(n, i)).unwrap();
                 writer.publish();
                 all.extend(encoded(0, &body(n, i)));
             }
@@ -43,8 +43,8 @@ fn frames_at_every_offset_of_a_segment() {
 fn nothing_is_visible_before_publish() {
     let (mut writer, mut drain) = outbound();
     assert!(!writer.unpublished());
-    writer.append(MORE, b"first");
-    writer.append(0, &body(10_000, 0));
+    writer.append(MORE, b"first").unwrap();
+    writer.append(0, &body(10_000, 0)).unwrap();
     assert!(writer.unpublished());
     assert_eq!((drain.pending(), writer.in_flight(), writer.unflushed_bytes()), (0, 0, 0));
     writer.publish();
@@ -60,15 +60,15 @@ fn a_message_that_was_rolled_back_leaves_no_trace() {
         let (mut writer, mut drain) = outbound();
         let mut all = Vec::new();
         for round in 0..5 {
-            writer.append(MORE, &body(appended, 1));
-            writer.append_message(MORE, &mut foreign(&big, &freed));
-            writer.append(MORE, &body(100, 1));
-            writer.append_message(0, &mut foreign(&big, &freed));
+            writer.append(MORE, &body(appended, 1)).unwrap();
+            writer.append_message(MORE, &mut foreign(&big, &freed)).unwrap();
+            writer.append(MORE, &body(100, 1)).unwrap();
+            writer.append_message(0, &mut foreign(&big, &freed)).unwrap();
             writer.rollback();
             assert!(!writer.unpublished());
             assert_eq!(freed.load(Ordering::SeqCst), (round + 1) * 2);
-            writer.append(MORE, &body(round * 1000, round));
-            writer.append(0, b"kept");
+            writer.append(MORE, &body(round * 1000, round)).unwrap();
+            writer.append(0, b"kept").unwrap();
             writer.publish();
             all.extend([encoded(MORE, &body(round * 1000, round)), encoded(0, b"kept")].concat());
             writer.rollback();
@@ -84,10 +84,10 @@ fn a_rollback_after_a_body_by_reference() {
     let mut all = Vec::new();
     for i in 0..if cfg!(miri) { 5 } else { 100 } {
         let bytes = body(33_000, i);
-        writer.append_message(0, &mut Message::from_slice(&bytes));
+        writer.append_message(0, &mut Message::from_slice(&bytes)).unwrap();
         writer.publish();
-        writer.append(0, b"no");
-        writer.append_message(0, &mut Message::from_slice(&bytes));
+        writer.append(0, b"no").unwrap();
+        writer.append_message(0, &mut Message::from_slice(&bytes)).unwrap();
         writer.rollback();
         all.extend(encoded(0, &bytes));
         if i % 3 == 0 {
@@ -105,21 +105,21 @@ fn mixed(writer: &mut FrameWriter, freed: &AtomicUsize, big: &[u8]) -> (Vec<u64>
         writer.publish();
         boundaries.push(all.len() as u64);
     };
-    writer.append(0, b"one");
+    writer.append(0, b"one").unwrap();
     all.extend(encoded(0, b"one"));
     end(writer, &all);
     for part in [&b""[..], &[7; 300]] {
-        writer.append(MORE, part);
+        writer.append(MORE, part).unwrap();
         all.extend(encoded(MORE, part));
     }
-    writer.append(0, b"last");
+    writer.append(0, b"last").unwrap();
     all.extend(encoded(0, b"last"));
     end(writer, &all);
-    writer.append(MORE, b"big");
-    writer.append_message(0, &mut foreign(big, freed));
+    writer.append(MORE, b"big").unwrap();
+    writer.append_message(0, &mut foreign(big, freed)).unwrap();
     all.extend([encoded(MORE, b"big"), encoded(0, big)].concat());
     end(writer, &all);
-    writer.append(0, &[8; 20]);
+    writer.append(0, &[8; 20]).unwrap();
     all.extend(encoded(0, &[8; 20]));
     end(writer, &all);
     (boundaries, all)
@@ -178,12 +178,12 @@ fn the_limit_counts_whole_messages_and_no_commands() {
         writer.set_limit(limit);
         assert_eq!(writer.limit(), limit);
         for _ in 0..limit {
-            writer.append(COMMAND, b"\x09SUBSCRIBE");
+            writer.append(COMMAND, b"\x09SUBSCRIBE").unwrap();
             writer.publish_uncounted();
             assert!(writer.has_room());
-            writer.append(MORE, b"a");
+            writer.append(MORE, b"a").unwrap();
             assert!(writer.has_room());
-            writer.append(0, b"b");
+            writer.append(0, b"b").unwrap();
             writer.publish();
         }
         assert!(!writer.has_room());
@@ -207,13 +207,13 @@ fn credit_in_steps_makes_equally_stuck_queues_equally_full() {
         (0..beside).for_each(|_| writer.count_beside());
         let mut sent = beside;
         for _ in 0..taken {
-            writer.append(0, b"b");
+            writer.append(0, b"b").unwrap();
             writer.publish();
         }
         drained(&mut drain, 8);
         sent += taken;
         while writer.has_room() {
-            writer.append(0, b"b");
+            writer.append(0, b"b").unwrap();
             writer.publish();
             sent += 1;
         }
@@ -232,7 +232,7 @@ fn a_low_mark_gives_credit_for_each_message() {
     let (mut writer, mut drain) = outbound();
     writer.set_limit_in_steps(3);
     for _ in 0..3 {
-        writer.append(0, b"b");
+        writer.append(0, b"b").unwrap();
         writer.publish();
     }
     assert!(!writer.has_room());
@@ -249,12 +249,12 @@ fn discard_drops_and_counts_everything_published() {
     let (mut writer, mut drain) = outbound();
     assert_eq!(drain.discard(), 0);
     mixed(&mut writer, &freed, &big);
-    writer.append(MORE, b"unpublished");
+    writer.append(MORE, b"unpublished").unwrap();
     drain.pending();
     drain.advance(8);
     assert_eq!(drain.discard(), 3);
     assert_eq!((freed.load(Ordering::SeqCst), writer.in_flight(), drain.pending()), (1, 0, 0));
-    writer.append(0, b"rest");
+    writer.append(0, b"rest").unwrap();
     writer.publish();
     assert_eq!(drained(&mut drain, 1), [encoded(MORE, b"unpublished"), encoded(0, b"rest")].concat());
 }
@@ -264,7 +264,7 @@ fn peek_copy_takes_nothing() {
     let (mut writer, mut drain) = outbound();
     let mut out = Vec::new();
     assert_eq!(drain.peek_copy(10, &mut out), 0);
-    writer.append(0, &body(6000, 1));
+    writer.append(0, &body(6000, 1)).unwrap();
     writer.publish();
     let all = encoded(0, &body(6000, 1));
     assert_eq!((drain.peek_copy(5000, &mut out), drain.peek_copy(usize::MAX, &mut out)), (5000, 6009));
@@ -284,12 +284,12 @@ fn either_end_may_go_first() {
         let freed = AtomicUsize::new(0);
         let (mut writer, mut drain) = outbound();
         mixed(&mut writer, &freed, &big);
-        writer.append_message(MORE, &mut foreign(&big, &freed));
+        writer.append_message(MORE, &mut foreign(&big, &freed)).unwrap();
         drain.pending();
         drain.advance(take);
         if drain_first {
             drop(drain);
-            writer.append_message(0, &mut foreign(&big, &freed));
+            writer.append_message(0, &mut foreign(&big, &freed)).unwrap();
             writer.publish();
             drop(writer);
             assert_eq!(freed.load(Ordering::SeqCst), 3);
@@ -308,7 +308,7 @@ fn looking_at_an_unused_chain_does_nothing() {
     drain.rewind();
     writer.rollback();
     for _ in 0..50 {
-        writer.append(0, &body(20_000, 1));
+        writer.append(0, &body(20_000, 1)).unwrap();
         writer.publish();
         assert_eq!(drained(&mut drain, 9).len(), 20_009);
     }
@@ -319,9 +319,9 @@ fn a_queue_that_is_drained_gives_up_its_memory() {
     let (mut writer, mut drain) = outbound();
     assert!(writer.rest(&mut drain) && !writer.holds_memory());
     for (n, len) in [10, 100, 5000, 0, 70_000, 300].into_iter().enumerate() {
-        writer.append(MORE, &body(len, n));
+        writer.append(MORE, &body(len, n)).unwrap();
         assert!(!writer.rest(&mut drain), "a part is there");
-        writer.append_message(0, &mut Message::from_vec(body(len, n)));
+        writer.append_message(0, &mut Message::from_vec(body(len, n))).unwrap();
         writer.publish();
         let all = [encoded(MORE, &body(len, n)), encoded(0, &body(len, n))].concat();
         // Written in part, and all again.
@@ -332,7 +332,7 @@ fn a_queue_that_is_drained_gives_up_its_memory() {
         assert!(!writer.rest(&mut drain));
         assert!(drained(&mut drain, 3) == all);
         // A message that is taken back.
-        writer.append(0, &body(len, n));
+        writer.append(0, &body(len, n)).unwrap();
         assert!(!writer.rest(&mut drain));
         writer.rollback();
         assert!(writer.holds_memory());
@@ -351,7 +351,7 @@ fn messages_by_reference_are_dropped_once() {
     let big = body(40_000, 1);
     let (mut writer, mut drain) = outbound();
     for n in 1..=3 {
-        writer.append_message(0, &mut foreign(&big, &freed));
+        writer.append_message(0, &mut foreign(&big, &freed)).unwrap();
         writer.publish();
         assert!(drained(&mut drain, 2) == encoded(0, &big));
         assert!(writer.rest(&mut drain));
@@ -367,13 +367,13 @@ fn segments_of_a_lean_queue_stay_small_while_it_is_drained() {
             writer.set_lean();
         }
         for n in 0..2000 {
-            writer.append(0, &body(60, n));
+            writer.append(0, &body(60, n)).unwrap();
             writer.publish();
             assert!(drained(&mut drain, 2) == encoded(0, &body(60, n)));
         }
         assert_eq!(writer.segment_size() <= 512, lean);
         for n in 0..2000 {
-            writer.append(0, &body(60, n));
+            writer.append(0, &body(60, n)).unwrap();
             writer.publish();
         }
         assert!(writer.segment_size() > 10_000, "the other end is far behind");
@@ -393,7 +393,7 @@ fn the_very_first_segment_of_a_lean_queue_holds_little() {
             }
             let mut rooms = Vec::new();
             for n in 0..3 {
-                writer.append(0, &body(len, n));
+                writer.append(0, &body(len, n)).unwrap();
                 rooms.push(writer.room());
                 writer.publish();
                 assert!(drained(&mut drain, 20) == encoded(0, &body(len, n)));

@@ -65,7 +65,7 @@ fn events(socket: &mut Socket) -> i32 {
 }
 
 fn goes_straight(socket: &mut Socket) -> bool {
-    socket.pipes.send_straight(&mut Part::copied(b"straight", false))
+    socket.pipes.send_straight(&mut Part::copied(b"straight", false)) == Ok(true)
 }
 
 #[test]
