@@ -82,8 +82,8 @@ fuzz: ## coverage-guided fuzzing of every target for SECONDS (60) each; TARGETS=
 asan: ## the C ABI's tests with AddressSanitizer
 	@scripts/asan.sh
 
-attack: ## how fast a CURVE server still serves a good client under attack, beside libzmq 4.3.5
-	@tests/attacks/run.sh
+attack: ## memory, processor time and a good client's answers under some thirty attacks, beside libzmq 4.3.5; OLD=folder of a third library
+	@$(if $(OLD),OLD=$(OLD)) tests/attacks/run.sh --table
 
 lib := $(DESTDIR)$(PREFIX)/$(LIBDIR)
 include := $(DESTDIR)$(PREFIX)/include

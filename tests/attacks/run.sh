@@ -1,31 +1,58 @@
 #!/usr/bin/env bash
-# A CURVE server under attack by raw peers; see attack.c. `make attack`.
+# What peers can take from a process by bad behaviour: memory, descriptors, processor time, and the answers of good clients.
 #
-#   tests/attacks/run.sh            our library beside libzmq 4.3.5, for SECONDS_EACH (4) in each measurement
-#   tests/attacks/run.sh LIBDIR...  the libzmq.so.5 in these folders
+#   tests/attacks/run.sh [WORD...]           every attack, or those with a WORD in their name, on target/release; a suite of `make test`
+#   tests/attacks/run.sh --table [WORD...]   a table beside libzmq 4.3.5, for SECONDS_EACH (2) in each measurement; `make attack`
+#   LIBRARY=DIR ...                          the libzmq.so in DIR in place of the build in target/release
+#   OLD=DIR ... --table                      a third library in the table, an older Tautline for example
 #
-# The figures say little on a machine that has other things to do; nothing fails because of them.
+# As a test it asserts how much memory, how many descriptors and how many bytes of an attacker the victim takes, that good clients are
+# answered, and that the victim ends in good order. Times are only shown. Ends with `attacks: N passed, N failed, N skipped`.
+#
+# A new attack is a function in a file of a folder here (cases/connected.py is an example; every */*.py is loaded):
+#
+#   @case("PINGs whose PONGs are not read, tcp", type="PULL", options=["option=24:10"], memory=1 * MIB)
+#   def pings(attack):
+#       stream = attack.connect(receive_buffer=4096)          # a socket, kept until the end of the attack
+#       zmtp.shake_hands(stream, "PUSH")
+#       attack.flood(stream, zmtp.ping() * 1000)              # until the victim does not read, or VOLUME is sent
+#
+# The keywords are those of `Case` in harness.py (what may be taken, what limits the victim has), and what victim.c calls type, mode,
+# security and so on. `waits="reason"` skips it. A program in C is built with `harness.build(source)` and started by the function.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-"$root/scripts/need.sh" cargo:cargo gcc:gcc
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-libraries=("$@")
-if [ ${#libraries[@]} -eq 0 ]; then
-    (cd "$root" && cargo build --release -p tautline-libzmq)
-    mkdir "$work/tautline"
-    ln -s "$(realpath "${CARGO_TARGET_DIR:-$root/target}/release/libzmq.so")" "$work/tautline/libzmq.so.5"
-    "$root/scripts/libzmq-baseline.sh" >&2
-    libraries=("$work/tautline" "$root/target/baseline/libzmq/lib")
+work=$root/target/attacks
+if [[ $(uname) != Linux ]]; then
+    echo "attacks: 0 passed, 0 failed, 1 skipped"
+    exit
 fi
-gcc -std=gnu99 -O2 -Wall -Wextra -I "$root/include" "$here/attack.c" "${libraries[0]}/libzmq.so.5" -o "$work/attack"
-for library in "${libraries[@]}"; do
-    echo "$library"
-    {
-        printf 'beside\tmessages/s\t%% of quiet\t%% of elsewhere\t%% of burner\tattacks/s\tcores\tserver KiB\n'
-        LD_LIBRARY_PATH=$library "$work/attack" "${SECONDS_EACH:-4}" || true
-    } | column -t -s "$(printf '\t')"
-done
+"$root/scripts/need.sh" cargo:cargo gcc:gcc python3:python3
+mkdir -p "$work"
+
+table=
+if [[ ${1:-} == --table ]]; then
+    table=--table=${SECONDS_EACH:-2}
+    shift
+fi
+libraries=()
+# library NAME FILE: a folder in which FILE has the name that programs look for.
+library() {
+    mkdir -p "$work/$1"
+    ln -sfn "$(realpath "$2")" "$work/$1/libzmq.so.5"
+    libraries+=("--library=$1:$work/$1")
+}
+if [[ -z ${LIBRARY:-} ]]; then
+    (cd "$root" && cargo build --release --quiet -p tautline-libzmq)
+fi
+if [[ -n ${OLD:-} && -n $table ]]; then library old "$OLD/libzmq.so"; fi
+library tautline "${LIBRARY:-${CARGO_TARGET_DIR:-$root/target}/release}/libzmq.so"
+if [[ -n $table ]]; then
+    # With drafts and WebSocket.
+    "$root/scripts/libzmq-baseline.sh" --ws >&2
+    library libzmq "$root/target/baseline/libzmq-ws/lib/libzmq.so"
+fi
+gcc -std=gnu11 -O2 -Wall -Wextra -Wshadow -Werror -pedantic -I "$root/include" "$here/victim.c" "$work/tautline/libzmq.so.5" -pthread \
+    -o "$work/victim"
+exec timeout -k 10 7200 python3 "$here/suite.py" "$work/victim" "$work" "${libraries[@]}" ${table:+"$table"} "$@"

@@ -1,0 +1,191 @@
+"""Peers before their handshake is complete, and those that are refused by it.
+
+What a stranger may take until then: a command of 64 KiB, or of 600 bytes where a mechanism is to be satisfied first.
+"""
+
+import struct
+import time
+
+import zmtp
+from harness import MIB, case
+
+KIB = 1 << 10
+# Fewer than what is taken for a flood, and room for them in the system.
+MANY = 1000
+ROOM = f"option=19:{MANY}"
+LITTLE = 4096
+# What the system itself holds of a few connections: as much as its buffers may grow to.
+BUFFERS = 32 * MIB
+JUNK = bytes(MIB)
+
+
+@case("silent strangers", mode="echo", options=[ROOM], memory=MANY * 4 * KIB, descriptors=MANY)
+def silent(attack):
+    for _ in range(MANY):
+        attack.connect()
+
+
+@case("greetings, an octet at a time", mode="echo", security="curve", options=[ROOM], memory=MANY * 4 * KIB, descriptors=MANY)
+def slow(attack):
+    greeting = zmtp.greeting(b"CURVE")
+    streams = [attack.connect() for _ in range(MANY)]
+    for number in attack.times(16):
+        for stream in streams:
+            stream.send(greeting[number % 64:][:1])
+        if not attack.limited:
+            time.sleep(0.1)
+
+
+@case("connections that come and go", mode="echo", memory=0, descriptors=100)
+def come_and_go(attack):
+    for _ in attack.times(3000):
+        attack.drop(attack.connect())
+
+
+@case("64 KiB of READY begun", mode="echo", options=[ROOM], memory=200 * 68 * KIB, descriptors=200)
+def half_ready(attack):
+    begun = zmtp.greeting() + struct.pack(">BQ", zmtp.COMMAND | zmtp.LONG, 64 * KIB) + b"\5READY" + b"a" * (64 * KIB - 100)
+    for _ in range(200):
+        attack.connect().sendall(begun)
+
+
+@case("HELLO begun, PLAIN", mode="echo", security="plain", options=[ROOM], memory=200 * 4 * KIB, descriptors=200)
+def half_plain(attack):
+    for _ in range(200):
+        attack.connect().sendall(zmtp.greeting(b"PLAIN") + zmtp.hello_plain(b"u" * 255, b"p" * 255)[:-1])
+
+
+@case("HELLO announced with 64 KiB, CURVE", mode="echo", security="curve", options=[ROOM], memory=200 * 4 * KIB, descriptors=200)
+def great_hello(attack):
+    begun = zmtp.greeting(b"CURVE") + struct.pack(">BQ", zmtp.COMMAND | zmtp.LONG, 64 * KIB) + b"\5HELLO" + b"a" * 60 * KIB
+    for _ in range(200):
+        try:
+            attack.connect().sendall(begun)
+        except ConnectionError:
+            pass
+
+
+@case("READY of thousands of properties", mode="echo", options=[ROOM], memory=100 * 68 * KIB, descriptors=100)
+def many_properties(attack):
+    # The shortest ones: a name of one octet to three, and no value.
+    names = [bytes([65 + n % 26, 97 + n // 26 % 26, 97 + n // 676]) for n in range(8000)]
+    ready = zmtp.ready("DEALER", *((name.decode(), b"") for name in names))
+    for _ in range(100):
+        stream = attack.connect()
+        stream.sendall(zmtp.greeting() + ready)
+        zmtp.read_exactly(stream, 64)
+        zmtp.finish_ready(stream)
+
+
+@case("HELLO of another key, and messages behind it", mode="echo", security="curve", memory=0)
+def wrong_key(attack):
+    junk = zmtp.frame(bytes(1024))
+    for _ in attack.times(200):
+        stream = attack.connect()
+        try:
+            stream.sendall(zmtp.greeting(b"CURVE") + zmtp.hello_curve() + junk)
+        except ConnectionError:
+            pass
+        attack.ended(stream)
+        attack.drop(stream)
+
+
+def refused(attack, first):
+    """Eight peers that are refused and go on."""
+    streams = [attack.connect() for _ in range(8)]
+    for stream in streams:
+        stream.sendall(first)
+    attack.flood(streams, JUNK)
+
+
+@case("refused, and going on: PLAIN", mode="echo", security="plain", swallowed=BUFFERS)
+def refused_by_plain(attack):
+    refused(attack, zmtp.greeting(b"PLAIN") + zmtp.hello_plain())
+
+
+@case("refused, and going on: PLAIN, ipc", mode="echo", security="plain", bind="ipc://FOLDER/plain", swallowed=BUFFERS)
+def refused_over_ipc(attack):
+    refused(attack, zmtp.greeting(b"PLAIN") + zmtp.hello_plain())
+
+
+@case("refused, and going on: NULL with ZAP", mode="echo", security="zap", swallowed=BUFFERS)
+def refused_by_zap(attack):
+    refused(attack, zmtp.greeting() + zmtp.ready("DEALER"))
+
+
+@case("refused, and going on: another mechanism", mode="echo", security="curve", swallowed=BUFFERS)
+def refused_for_mechanism(attack):
+    refused(attack, zmtp.greeting() + zmtp.ready("DEALER"))
+
+
+@case("refused, and going on: PLAIN, ws", mode="echo", security="plain", bind="ws://127.0.0.1:*/zmq", swallowed=BUFFERS)
+def refused_over_ws(attack):
+    streams = [attack.connect() for _ in range(8)]
+    for stream in streams:
+        zmtp.ws_open(stream, attack.endpoint, b"PLAIN")
+        stream.sendall(zmtp.ws_command(b"\4" + zmtp.hello_plain()[2:]))
+    attack.flood(streams, zmtp.ws_command(bytes(MIB)))
+
+
+@case("closed, and going on: ws", mode="echo", bind="ws://127.0.0.1:*/zmq", swallowed=BUFFERS)
+def closed_over_ws(attack):
+    streams = [attack.connect() for _ in range(8)]
+    for stream in streams:
+        zmtp.ws_open(stream, attack.endpoint)
+        stream.sendall(zmtp.ws_frame(zmtp.WS_CLOSE, struct.pack(">H", 1000)))
+    attack.flood(streams, zmtp.ws_command(bytes(MIB)))
+
+
+@case("shared memory of a refused peer", mode="echo", security="plain", bind="ipc://FOLDER/ring", swallowed=BUFFERS)
+def refused_with_a_ring(attack):
+    """Once refused it only moves the end of its ring, which costs it nothing, and counts what is taken from it."""
+    ring = zmtp.Ring()
+    stream = attack.connect()
+    ring.offer(stream, zmtp.greeting(b"PLAIN"))
+    zmtp.read_exactly(stream, 64)
+    hello = zmtp.hello_plain()
+    ring.switch(64 + len(hello))
+    stream.sendall(hello)
+    try:
+        for _ in attack.times(20_000):
+            head = ring.get(ring.HEAD)
+            ring.put(ring.TAIL, head + ring.capacity)
+            stream.send(b"b")
+            attack.count(swallowed=ring.get(ring.HEAD) - head)
+    except OSError:
+        pass
+
+
+@case("pings before the handshake is complete, ws", type="PULL", bind="ws://127.0.0.1:*/zmq", options=["wide=22:100000"])
+def ws_pings(attack):
+    """Pings until the victim's output is blocked, then a handshake and data."""
+    stream = attack.connect(receive_buffer=LITTLE)
+    zmtp.ws_open(stream, attack.endpoint)
+    attack.flood(stream, zmtp.ws_frame(zmtp.WS_PING, bytes(125)) * 1000, volume=16 * MIB)
+    attack.flood(stream, zmtp.ws_ready("PUSH") + zmtp.ws_command(bytes(60_000)) * 100)
+
+
+@case("an endless request, ws", mode="echo", bind="ws://127.0.0.1:*/zmq", swallowed=BUFFERS)
+def endless_request(attack):
+    stream = attack.connect()
+    stream.sendall(b"GET /zmq HTTP/1.1\r\n")
+    attack.flood(stream, b"X-Name: " + b"v" * 1000 + b"\r\n")
+
+
+@case(
+    "strangers that wait for the ZAP handler", mode="echo", security="plain", options=[ROOM, "zap=silent"], answers=False,
+    memory=200 * 8 * KIB, descriptors=200 + 4, waits="each takes two descriptors"
+)
+def wait_for_zap(attack):
+    for _ in range(200):
+        stream = attack.connect()
+        stream.sendall(zmtp.greeting(b"PLAIN") + zmtp.hello_plain(b"good", b"good"))
+        zmtp.read_exactly(stream, 64)
+
+
+@case("more strangers than descriptors", mode="echo", limits={"NOFILE": 40}, newcomer=False, memory=0)
+def no_descriptors(attack):
+    for _ in range(100):
+        attack.connect()
+    if not attack.limited:
+        time.sleep(zmtp.MINUTE_S)

@@ -1,0 +1,344 @@
+"""What every attack is made of: cases, the victim and its good client (victim.c), and the attacker, a process of raw sockets.
+
+A case is a function that is given an `Attack` and does its worst to `attack.endpoint`; `@case` says what the victim is, and what it may lose
+by it. As a test an attack is bounded, and what is asserted are bounds of memory, of descriptors and of bytes, and that good clients are
+answered. As a benchmark it goes on until it is stopped.
+"""
+
+import ctypes
+import mmap
+import os
+import pathlib
+import resource
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+import zmtp
+
+MIB = 1 << 20
+# What a process may take in any case: what its own threads keep for the next messages, and what two honest connections need.
+ALLOWANCE = 8 * MIB
+# Bytes that an attack tries to get rid of: so much that whoever keeps them is found out.
+VOLUME = 96 * MIB
+# A victim that has taken nothing for so long is taken not to read. If it only was slow, the attack is a little weaker.
+STALL_S = 0.4
+# Against hangs only.
+WATCHDOG_S = 120
+
+CASES = []
+
+
+class Case:
+    def __init__(self, attack, name, **settings):
+        self.attack, self.name, self.waits = attack, name, settings.pop("waits", None)
+        # How much memory beyond ALLOWANCE may be taken; how many descriptors; how many bytes may be read from the attacker.
+        self.memory = settings.pop("memory", 0)
+        self.descriptors = settings.pop("descriptors", None)
+        self.swallowed = settings.pop("swallowed", None)
+        # Whether the attacker is who the victim connects to; the victim's resource limits; whether a new client can be served, and any.
+        self.serves = settings.pop("serves", None)
+        self.limits = settings.pop("limits", {})
+        self.newcomer = settings.pop("newcomer", True)
+        self.answers = settings.pop("answers", True)
+        # What the victim, whose mode is idle, is told to do when the attack is done: `look 1000`.
+        self.then = settings.pop("then", None)
+        self.security = settings.get("security", "null")
+        self.options = settings.pop("options", [])
+        self.settings = settings
+
+
+def case(name, **settings):
+    """Registers an attack. `waits` is the reason why it is skipped; other settings than those of `Case` are the victim's."""
+
+    def register(attack):
+        CASES.append(Case(attack, name, **settings))
+        return attack
+
+    return register
+
+
+class Attack:
+    """The attacker's side, in its own process. `limited`: as a test."""
+
+    def __init__(self, endpoint, listener, limited, board, folder):
+        self.endpoint, self.listener, self.limited, self.board, self.folder = endpoint, listener, limited, board, folder
+        self.kept = []
+
+    def connect(self, receive_buffer=None):
+        """A new stream, which lasts as long as the attack."""
+        stream = zmtp.connect(self.endpoint, receive_buffer)
+        self.kept.append(stream)
+        self.count(connections=1)
+        return stream
+
+    def accept(self):
+        """The next stream of a victim that connects."""
+        stream = self.listener.accept()[0]
+        stream.settimeout(zmtp.MINUTE_S)
+        self.kept.append(stream)
+        self.count(connections=1)
+        return stream
+
+    def drop(self, stream):
+        """Resets a stream, so that it leaves nothing behind."""
+        self.kept.remove(stream)
+        if stream.family == socket.AF_INET:
+            zmtp.reset_on_close(stream)
+        stream.close()
+
+    def ended(self, stream):
+        """Waits for the other end to close a stream; what comes before is thrown away."""
+        stream.settimeout(WATCHDOG_S)
+        try:
+            while stream.recv(1 << 16):
+                pass
+        except ConnectionError:
+            pass
+
+    def times(self, count):
+        """So many times as a test, without end as a benchmark."""
+        done = 0
+        while not self.limited or done < count:
+            yield done
+            done += 1
+
+    def count(self, swallowed=0, connections=0):
+        was = struct.unpack_from("QQ", self.board)
+        struct.pack_into("QQ", self.board, 0, was[0] + swallowed, was[1] + connections)
+
+    def flood(self, streams, chunk, volume=VOLUME):
+        """Sends `chunk` again and again over each stream until the other end does not read, or is gone, or `volume` is sent."""
+        streams = [streams] if isinstance(streams, socket.socket) else list(streams)
+        poll, at, total, view = select.poll(), {}, 0, memoryview(chunk)
+        for stream in streams:
+            stream.setblocking(False)
+            poll.register(stream, select.POLLOUT)
+            at[stream.fileno()] = stream, 0
+        while at and (not self.limited or total < volume):
+            ready = poll.poll(STALL_S * 1000)
+            if not ready and self.limited:
+                break
+            for number, _ in ready:
+                stream, offset = at[number]
+                try:
+                    sent = stream.send(view[offset:])
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    poll.unregister(number)
+                    del at[number]
+                    continue
+                total += sent
+                self.count(swallowed=sent)
+                at[number] = stream, (offset + sent) % len(chunk)
+        return total
+
+
+class Attacker:
+    """The process of an attack."""
+
+    def __init__(self, case, endpoint, listener, limited, folder):
+        self.board = mmap.mmap(-1, 4096)
+        self.finished, finish = os.pipe()
+        sys.stdout.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                end_with_parent()
+                # Its streams last as long as it does.
+                attack = Attack(endpoint, listener, limited, self.board, folder)
+                case.attack(attack)
+                os.write(finish, b".")
+                while True:
+                    signal.pause()
+            except BaseException as error:
+                print(f"attacker: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            os._exit(1)
+        os.close(finish)
+
+    def wait(self):
+        """Until the attack is done: False if it failed."""
+        ready = select.select([self.finished], [], [], WATCHDOG_S)[0]
+        return bool(ready) and os.read(self.finished, 1) == b"."
+
+    def counts(self):
+        """Bytes swallowed and connections made."""
+        return struct.unpack_from("QQ", self.board)
+
+    def signal(self, number):
+        os.kill(self.pid, number)
+
+    def end(self):
+        self.signal(signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.finished)
+
+
+def build(source, folder):
+    """Compiles a program of raw sockets in C, and returns its path."""
+    program = pathlib.Path(folder) / pathlib.Path(source).stem
+    flags = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-D_GNU_SOURCE"]
+    subprocess.run(["gcc", *flags, str(source), "-pthread", "-o", str(program)], check=True)
+    return program
+
+
+def end_with_parent():
+    """This process is killed when the one that started it ends."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+
+
+class Program:
+    """victim.c in one of its roles."""
+
+    def __init__(self, library, program, words, limits=None):
+        def prepare():
+            end_with_parent()
+            for name, limit in (limits or {}).items():
+                resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (limit, limit))
+
+        environment = dict(os.environ, LD_LIBRARY_PATH=str(library))
+        self.process = subprocess.Popen(
+            [program, *words], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, preexec_fn=prepare
+        )
+        self.pid = self.process.pid
+        self.ready = self.read().split()
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise Ended(self.process.wait(WATCHDOG_S))
+        return line.strip()
+
+    def tell(self, line):
+        try:
+            self.process.stdin.write(line + "\n")
+        except BrokenPipeError:
+            raise Ended(self.process.wait(WATCHDOG_S)) from None
+
+    def ask(self, line):
+        self.tell(line)
+        return self.read()
+
+    def end(self):
+        """Closes it in good order and returns the exit code: None if it hangs."""
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
+        try:
+            return self.process.wait(WATCHDOG_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return None
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    # What the system says of it.
+
+    def field(self, file, name):
+        with open(f"/proc/{self.pid}/{file}", encoding="utf-8") as lines:
+            for line in lines:
+                if line.startswith(name + ":"):
+                    return int(line.split()[1]) * 1024
+        raise KeyError(name)
+
+    def resident(self):
+        return self.field("status", "VmRSS")
+
+    def peak(self):
+        return max(self.field("status", "VmHWM"), self.resident())
+
+    def reset_peak(self):
+        try:
+            pathlib.Path(f"/proc/{self.pid}/clear_refs").write_text("5", encoding="utf-8")
+        except OSError:
+            pass
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def processor_time(self):
+        """In seconds."""
+        fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Ended(Exception):
+    """A victim has ended when it should not: by its exit code, negative for a signal."""
+
+    def __str__(self):
+        code = self.args[0]
+        return f"the victim ended by {signal.Signals(-code).name}" if code < 0 else f"the victim ended with {code}"
+
+
+class Unsupported(Exception):
+    """The library has no such transport."""
+
+
+class Answers:
+    """What a good client has measured: a line of victim.c."""
+
+    def __init__(self, line):
+        if line == "none":
+            raise Unanswered
+        count, took, *times = map(float, line.split()[1:])
+        self.count, self.took = int(count), took
+        self.median_ms, self.worst_ms, self.newcomer_ms = (t / 1000 for t in times)
+
+
+class Unanswered(Exception):
+    def __str__(self):
+        return "a good client had no answer in a minute"
+
+
+class Stage:
+    """A victim with a good client, and an endpoint to attack."""
+
+    def __init__(self, case, library, program, folder):
+        self.listener, self.client, self.folder = None, None, folder
+        words = [f"{key}={value}" for key, value in {"mode": "idle", **case.settings}.items() if key != "bind"]
+        words += case.options
+        if case.serves is None:
+            bind = case.settings.get("bind", "tcp://127.0.0.1:*")
+            words.append(f"bind={bind.replace('FOLDER', str(folder))}")
+        else:
+            self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+            address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+            words += [word.replace("ADDRESS", address) for word in case.serves.split()]
+        self.victim = Program(library, program, words, case.limits)
+        if self.victim.ready[0] == "unsupported":
+            self.victim.end()
+            raise Unsupported
+        self.endpoint, service = self.victim.ready[1:]
+        if case.answers:
+            newcomer = [] if case.newcomer else ["newcomer=no"]
+            self.client = Program(library, program, [f"client={service}", f"security={case.security}", *newcomer])
+
+    def attacker(self, case, limited):
+        return Attacker(case, self.endpoint, self.listener, limited, self.folder)
+
+    def close(self):
+        """Exit codes of the victim and its client."""
+        codes = [self.victim.end()]
+        if self.client:
+            codes.append(self.client.end())
+        if self.listener:
+            self.listener.close()
+        return codes
+
+    def kill(self):
+        for program in filter(None, (self.victim, self.client)):
+            program.kill()
+        if self.listener:
+            self.listener.close()
+
+
+def monotonic():
+    return time.monotonic()
