@@ -107,6 +107,18 @@ class Attack:
             yield done
             done += 1
 
+    def rounds(self, count=1):
+        """As `times`, for attacks that end with their streams: those of a round are dropped after it."""
+        for number in self.times(count):
+            kept = len(self.kept)
+            yield number
+            while len(self.kept) > kept:
+                self.drop(self.kept[-1])
+
+    def last(self, moment_s=0.3):
+        """Lets what was begun go on: the longer, the more is found, whatever the machine's load."""
+        time.sleep(moment_s if self.limited else WATCHDOG_S)
+
     def count(self, swallowed=0, connections=0):
         was = struct.unpack_from("QQ", self.board)
         struct.pack_into("QQ", self.board, 0, was[0] + swallowed, was[1] + connections)

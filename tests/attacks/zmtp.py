@@ -80,13 +80,13 @@ def shake_hands(stream, socket_type, *properties):
     """As a peer without authentication; returns when the victim has said its part."""
     stream.sendall(greeting() + ready(socket_type, *properties))
     read_exactly(stream, 64)
-    finish_ready(stream)
+    read_frame(stream)
 
 
-def finish_ready(stream):
+def read_frame(stream):
     flags = read_exactly(stream, 1)[0]
     length = struct.unpack(">Q", read_exactly(stream, 8))[0] if flags & LONG else read_exactly(stream, 1)[0]
-    read_exactly(stream, length)
+    return read_exactly(stream, length)
 
 
 # WebSocket (RFC 6455, RFC 45): frames of a client are masked, here with zeros.
@@ -106,12 +106,16 @@ def ws_frame(opcode, body, masked=True):
 
 
 def ws_command(body):
-    """A ZMTP command or message: flags and body, without a length."""
-    return ws_frame(BINARY, body)
+    """A ZMTP command: its name, with a length before it, and its data."""
+    return ws_frame(BINARY, b"\2" + body)
+
+
+def ws_message(body):
+    return ws_frame(BINARY, b"\0" + body)
 
 
 def ws_ready(socket_type):
-    return ws_command(b"\4\5READY" + metadata(("Socket-Type", socket_type.encode())))
+    return ws_command(b"\5READY" + metadata(("Socket-Type", socket_type.encode())))
 
 
 def ws_request(endpoint, mechanism=b"NULL"):

@@ -1,23 +1,72 @@
-"""Peers that have shaken hands, with a mechanism that lets everybody in."""
+"""Peers that have shaken hands, with a mechanism that lets everybody in.
+
+What one may take then: what it has sent up to ZMQ_RCVHWM messages and one read beyond, what waits for it up to ZMQ_SNDHWM, its metadata.
+"""
+
+import itertools
+import struct
 
 import zmtp
 from harness import MIB, case
 
+KIB = 1 << 10
 LITTLE = 4096
+# What one connection may have read beyond what it may keep: a read's worth, and the segment that it lies in.
+READ = 256 * KIB
+HWM = "option=24:10"
+SEND_HWM = "option=23:10"
+PINGS = zmtp.ping(context=b"c" * 16) * 20_000
 
 
-@case("PINGs whose PONGs are not read, tcp", type="PULL", options=["option=24:10", "wide=22:1000"])
+@case("PINGs whose PONGs are not read, tcp", type="PULL", options=[HWM, "wide=22:1000"])
 def pings(attack):
     stream = attack.connect(receive_buffer=LITTLE)
     zmtp.shake_hands(stream, "PUSH")
-    attack.flood(stream, zmtp.ping(context=b"c" * 16) * 20000)
+    attack.flood(stream, PINGS)
 
 
-@case("PINGs whose PONGs are not read, ipc", type="PULL", bind="ipc://FOLDER/pings", options=["option=24:10"])
+@case("PINGs whose PONGs are not read, ipc", type="PULL", bind="ipc://FOLDER/pings", options=[HWM])
 def pings_over_ipc(attack):
     stream = attack.connect()
     zmtp.shake_hands(stream, "PUSH")
-    attack.flood(stream, zmtp.ping(context=b"c" * 16) * 20000)
+    attack.flood(stream, PINGS)
+
+
+@case("PINGs whose PONGs are not read, ws", type="PULL", bind="ws://127.0.0.1:*/zmq", options=[HWM])
+def pings_over_ws(attack):
+    stream = attack.connect(receive_buffer=LITTLE)
+    zmtp.ws_open(stream, attack.endpoint)
+    stream.sendall(zmtp.ws_ready("PUSH"))
+    attack.flood(stream, zmtp.ws_frame(zmtp.WS_PING, bytes(125)) * 1000)
+
+
+@case("PINGs of every time to live", type="PULL", options=[HWM])
+def times_to_live(attack):
+    """A timer for each would take a hundred bytes and more, and last for hours."""
+    stream = attack.connect()
+    zmtp.shake_hands(stream, "PUSH")
+    attack.flood(stream, b"".join(zmtp.ping(ttl) for ttl in itertools.chain([0, 1, 3], range(65535, 40_000, -1))))
+
+
+@case("commands that nobody knows", type="PULL", options=[HWM])
+def unknown_commands(attack):
+    stream = attack.connect()
+    zmtp.shake_hands(stream, "PUSH")
+    attack.flood(stream, zmtp.command("WHAT", bytes(100)) * 1000)
+
+
+@case("messages of no bytes to a receiver that is busy", type="PULL", options=[HWM], memory=READ)
+def empty_messages(attack):
+    stream = attack.connect()
+    zmtp.shake_hands(stream, "PUSH")
+    attack.flood(stream, zmtp.frame(b"") * 100_000)
+
+
+@case("messages to a receiver that is busy", type="ROUTER", options=[HWM], memory=10 * 100 * KIB + READ)
+def messages(attack):
+    stream = attack.connect()
+    zmtp.shake_hands(stream, "DEALER")
+    attack.flood(stream, zmtp.frame(bytes(100 * KIB)))
 
 
 @case("a message of 3 GB under RLIMIT_AS", type="PULL", limits={"AS": 1 << 30}, memory=8 * MIB)
@@ -28,3 +77,105 @@ def great_frame(attack):
         stream.sendall(b"\x02" + (3 << 30).to_bytes(8, "big"))
         attack.flood(stream, bytes(MIB), volume=4 * MIB)
         attack.drop(stream)
+
+
+@case("a message beyond ZMQ_MAXMSGSIZE", type="PULL", options=["wide=22:1000"], swallowed=8 * MIB)
+def too_great(attack):
+    for _ in attack.rounds():
+        stream = attack.connect()
+        zmtp.shake_hands(stream, "PUSH")
+        stream.sendall(b"\x02" + (1 << 30).to_bytes(8, "big"))
+        attack.flood(stream, bytes(MIB))
+
+
+@case(
+    "a message of endless parts", type="PULL", options=[HWM, "wide=22:1000"],
+    waits="there is no limit for what is not a whole message"
+)
+def endless_parts(attack):
+    stream = attack.connect()
+    zmtp.shake_hands(stream, "PUSH")
+    attack.flood(stream, zmtp.frame(bytes(100), zmtp.MORE) * 10_000)
+
+
+def unread(attack, socket_type, *first):
+    """Twenty peers that read nothing."""
+    for _ in range(20):
+        stream = attack.connect(receive_buffer=LITTLE)
+        zmtp.shake_hands(stream, socket_type)
+        stream.sendall(b"".join(first))
+    # The sender goes on until it is held.
+    attack.last()
+
+
+BODY = 10 * KIB
+# At each connection ten messages wait, and as much as one write.
+WAITING = 20 * (10 * BODY + READ)
+
+
+@case("subscribers that read nothing", type="PUB", mode="send", options=[SEND_HWM, f"body={BODY}"], memory=WAITING)
+def slow_subscribers(attack):
+    unread(attack, "SUB", zmtp.subscribe(b""))
+
+
+@case("subscribers that read nothing, none may miss a message", type="XPUB", mode="send",
+      options=[SEND_HWM, f"body={BODY}", "option=69:1"], memory=WAITING)
+def slow_subscribers_nodrop(attack):
+    unread(attack, "SUB", zmtp.subscribe(b""))
+
+
+@case("workers that read nothing", type="PUSH", mode="send", options=[SEND_HWM, f"body={BODY}"], memory=WAITING)
+def slow_workers(attack):
+    unread(attack, "PULL")
+
+
+@case("askers that read no answers", mode="echo", options=[SEND_HWM, HWM], memory=20 * (20 * BODY + 2 * READ))
+def slow_askers(attack):
+    streams = [attack.connect(receive_buffer=LITTLE) for _ in range(20)]
+    for stream in streams:
+        zmtp.shake_hands(stream, "DEALER")
+    attack.flood(streams, zmtp.frame(bytes(BODY)) * 10, volume=64 * MIB)
+
+
+@case("subscriptions to a publisher that is busy", type="PUB", memory=4 * MIB)
+def unread_subscriptions(attack):
+    stream = attack.connect()
+    zmtp.shake_hands(stream, "SUB")
+    attack.flood(stream, b"".join(zmtp.subscribe(struct.pack(">I", n) * 10) for n in range(20_000)))
+
+
+@case("groups joined at a RADIO that is busy", type="RADIO", memory=4 * MIB)
+def unread_groups(attack):
+    stream = attack.connect()
+    zmtp.shake_hands(stream, "DISH")
+    attack.flood(stream, b"".join(zmtp.command("JOIN", b"%d" % n) for n in range(20_000)))
+
+
+def one_name(attack, names):
+    for name in names:
+        stream = attack.connect()
+        stream.sendall(zmtp.greeting() + zmtp.ready("DEALER", ("Identity", name)))
+        zmtp.read_exactly(stream, 64)
+        zmtp.read_frame(stream)
+
+
+@case("a thousand peers of one routing id", type="ROUTER", options=["option=19:1000"], memory=1000 * 16 * KIB, then="look 1000")
+def same_names(attack):
+    one_name(attack, [b"the same"] * 1000)
+
+
+@case("a thousand peers of different ones, to compare", type="ROUTER", options=["option=19:1000"], memory=1000 * 16 * KIB, then="look 1000")
+def different_names(attack):
+    one_name(attack, [b"%d" % n for n in range(1000)])
+
+
+@case("bells and nothing else, ipc", type="PULL", bind="ipc://FOLDER/bells")
+def bells(attack):
+    ring = zmtp.Ring(4096)
+    stream = attack.connect()
+    ring.offer(stream, zmtp.greeting())
+    zmtp.read_exactly(stream, 64)
+    ready = zmtp.ready("PUSH")
+    ring.switch(64 + len(ready))
+    stream.sendall(ready)
+    attack.flood(stream, bytes(64 * KIB), volume=16 * MIB)
