@@ -30,6 +30,17 @@ STALL_S = 0.4
 # Against hangs only.
 WATCHDOG_S = 120
 
+
+
+def most_buffered():
+    """Bytes that the system may hold of one stream, whoever reads it or does not: what both ends' buffers may grow to."""
+    def most(name):
+        return int(pathlib.Path(f"/proc/sys/net/ipv4/{name}").read_text(encoding="utf-8").split()[2])
+
+    return most("tcp_wmem") + most("tcp_rmem")
+
+
+BUFFERED = most_buffered()
 CASES = []
 
 
@@ -123,15 +134,17 @@ class Attack:
         was = struct.unpack_from("QQ", self.board)
         struct.pack_into("QQ", self.board, 0, was[0] + swallowed, was[1] + connections)
 
-    def flood(self, streams, chunk, volume=VOLUME):
-        """Sends `chunk` again and again over each stream until the other end does not read, or is gone, or `volume` is sent."""
+    def flood(self, streams, chunk, volume=None):
+        """Sends `chunk` again and again over each stream until it is gone, or `volume` is sent; as a test until the other end does not
+        read, or VOLUME is sent."""
+        volume = volume or (VOLUME if self.limited else None)
         streams = [streams] if isinstance(streams, socket.socket) else list(streams)
         poll, at, total, view = select.poll(), {}, 0, memoryview(chunk)
         for stream in streams:
             stream.setblocking(False)
             poll.register(stream, select.POLLOUT)
             at[stream.fileno()] = stream, 0
-        while at and (not self.limited or total < volume):
+        while at and (volume is None or total < volume):
             ready = poll.poll(STALL_S * 1000)
             if not ready and self.limited:
                 break

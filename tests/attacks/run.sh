@@ -6,6 +6,11 @@
 #   LIBRARY=DIR ...                          the libzmq.so in DIR in place of the build in target/release
 #   OLD=DIR ... --table                      a third library in the table, an older Tautline for example
 #
+# In the table: how much of the attack was taken; the victim's memory and processor time by it; the rate of a good client that asks without
+# a pause, of what it is when nothing else happens, and of what it is while the same attack goes to another victim, which takes as much of the
+# machine; its answers; the first answer of a client that connects meanwhile; and what the victim's own calls took where it is told to make
+# some (`then`, of processor time).
+#
 # As a test it asserts how much memory, how many descriptors and how many bytes of an attacker the victim takes, that good clients are
 # answered, and that the victim ends in good order. Times are only shown. Ends with `attacks: N passed, N failed, N skipped`.
 #

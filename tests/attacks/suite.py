@@ -166,30 +166,47 @@ def measure(case, library, program, folder, seconds):
             each.kill()
 
 
-def row(case, name, measured):
-    if isinstance(measured, str):
-        return f"| {case.name} | {name} | {measured} | | | | | | | |"
-    m = measured
-    then = f"{m['then'] / 1000:.1f}" if m["then"] is not None else ""
-    return (
-        f"| {case.name} | {name} | {m['swallowed'] / MIB:.0f} MiB, {m['connections']} | {mib(m['memory'])} | {m['cores']:.2f} "
-        f"| {100 * m['of quiet']:.0f} | {100 * m['of elsewhere']:.0f} | {m['median']:.2f} | {m['worst']:.1f} | {m['newcomer']:.1f} | {then} |"
-    )
+COLUMNS = {
+    "swallowed, MiB": lambda m: f"{m['swallowed'] / MIB:.0f}",
+    "connections": lambda m: f"{m['connections']}",
+    "memory, MiB": lambda m: mib(m["memory"]),
+    "cores": lambda m: f"{m['cores']:.2f}",
+    "rate, % of quiet": lambda m: f"{100 * m['of quiet']:.0f}",
+    "% of elsewhere": lambda m: f"{100 * m['of elsewhere']:.0f}",
+    "median, ms": lambda m: f"{m['median']:.2f}",
+    "worst, ms": lambda m: f"{m['worst']:.1f}",
+    "newcomer, ms": lambda m: f"{m['newcomer']:.1f}",
+    "then, ms": lambda m: "" if m["then"] is None else f"{m['then'] / 1000:.1f}",
+}
+
+
+def row(case, measured):
+    """A row of the table: in each cell what each library did, in their order."""
+    if all(isinstance(m, str) for m in measured):
+        cells = [" / ".join(measured)] + [""] * (len(COLUMNS) - 1)
+    else:
+        cells = [" / ".join("-" if isinstance(m, str) else show(m) for m in measured).strip(" /") for show in COLUMNS.values()]
+        told = [m for m in measured if isinstance(m, str)]
+        cells[0] += f" ({', '.join(told)})" if told else ""
+    return f"| {case.name} | {' | '.join(cells)} |"
 
 
 def table(cases, libraries, program, folder, seconds):
-    print("| attack | library | swallowed, connections | memory, MiB | cores | rate, % of quiet | % of elsewhere | median, ms | worst, ms | newcomer, ms | then, ms |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    print(f"In each cell: {' / '.join(name for name, _ in libraries)}\n")
+    print(f"| attack | {' | '.join(COLUMNS)} |\n|---|{'---:|' * len(COLUMNS)}")
     results = []
-    for case, (name, library) in itertools.product(cases, libraries):
-        try:
-            measured = measure(case, library, program, folder, seconds)
-        except Unsupported:
-            measured = "not there"
-        except (Ended, Unanswered, OSError) as error:
-            measured = str(error) or type(error).__name__
-        results.append({"attack": case.name, "library": name, "measured": measured})
-        print(row(case, name, measured), flush=True)
+    for case in cases:
+        row_of = []
+        for name, library in libraries:
+            try:
+                measured = measure(case, library, program, folder, seconds)
+            except Unsupported:
+                measured = "not there"
+            except (Ended, Unanswered, OSError) as error:
+                measured = str(error) or type(error).__name__
+            row_of.append(measured)
+            results.append({"attack": case.name, "library": name, "measured": measured})
+        print(row(case, row_of), flush=True)
     (folder / "table.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
@@ -207,7 +224,7 @@ def main(words):
     cases = [case for case in CASES if not wanted or any(word in case.name for word in wanted)]
     if seconds is None:
         return run_tests(cases, libraries[0][1], program, folder)
-    table([case for case in cases if case.answers and not case.waits], libraries, program, folder, seconds)
+    table([case for case in cases if case.answers], libraries, program, folder, seconds)
     return True
 
 

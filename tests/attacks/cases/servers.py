@@ -3,7 +3,7 @@
 import struct
 
 import zmtp
-from harness import MIB, case
+from harness import BUFFERED, MIB, case
 
 KIB = 1 << 10
 LITTLE = 4096
@@ -12,7 +12,6 @@ TCP, WS = "connect=tcp://ADDRESS", "connect=ws://ADDRESS/zmq"
 AGAIN = "option=18:1"
 SEND_HWM, HWM, BODY = "option=23:10", "option=24:10", 10 * KIB
 READ = 256 * KIB
-BUFFERS = 32 * MIB
 
 
 @case("a server that says nothing", serves=TCP, type="DEALER", mode="send", options=[SEND_HWM, f"body={BODY}"], memory=10 * BODY)
@@ -58,35 +57,35 @@ def messages(attack):
     attack.flood(stream, zmtp.frame(bytes(100 * KIB)))
 
 
-@case("a server that refuses and goes on", serves=TCP, type="DEALER", mode="receive", swallowed=BUFFERS)
+@case("a server that refuses and goes on", serves=TCP, type="DEALER", mode="receive", swallowed=BUFFERED)
 def refuses(attack):
     stream = attack.accept()
     stream.sendall(zmtp.greeting() + zmtp.command("ERROR", b"\x03400"))
     attack.flood(stream, bytes(MIB))
 
 
-@case("a server of READY without end", serves=TCP, type="DEALER", mode="receive", options=[AGAIN], swallowed=BUFFERS)
+@case("a server of READY without end", serves=TCP, type="DEALER", mode="receive", options=[AGAIN], swallowed=BUFFERED)
 def endless_ready(attack):
     stream = attack.accept()
     stream.sendall(zmtp.greeting() + struct.pack(">BQ", zmtp.COMMAND | zmtp.LONG, 1 << 40) + b"\5READY")
     attack.flood(stream, bytes(MIB))
 
 
-@case("a server of a greeting without end", serves=TCP, type="DEALER", mode="receive", options=[AGAIN], swallowed=BUFFERS)
+@case("a server of a greeting without end", serves=TCP, type="DEALER", mode="receive", options=[AGAIN], swallowed=BUFFERED)
 def endless_greeting(attack):
     attack.flood(attack.accept(), b"\xff" * MIB)
 
 
 @case("a server that answers CURVE with junk", serves=TCP, type="DEALER", mode="receive",
       options=[AGAIN, "text=50:Ynw{U7yd(=/2mas!aO>ZmsVQ%[m=XtPDWSM9H-r)", "text=48:nuvAi^4M<eI)s2WEiyN?=K33NAc$kiym&<!?>[jT",
-               "text=49:}h5=3ohXPR}{&c[SNcm>SKM}hEVOPU)6R3qDB%V?"], swallowed=BUFFERS)
+               "text=49:}h5=3ohXPR}{&c[SNcm>SKM}hEVOPU)6R3qDB%V?"], swallowed=BUFFERED)
 def junk_for_curve(attack):
     stream = attack.accept()
     stream.sendall(zmtp.greeting(b"CURVE") + zmtp.command("WELCOME", bytes(160)))
     attack.flood(stream, bytes(MIB))
 
 
-@case("an answer without end, ws", serves=WS, type="DEALER", mode="receive", options=[AGAIN], swallowed=BUFFERS)
+@case("an answer without end, ws", serves=WS, type="DEALER", mode="receive", options=[AGAIN], swallowed=BUFFERED)
 def endless_answer(attack):
     stream = attack.accept()
     stream.sendall(b"HTTP/1.1 101 Switching Protocols\r\n")
@@ -94,7 +93,7 @@ def endless_answer(attack):
 
 
 @case("a SOCKS proxy that does not stop", serves="connect=tcp://127.0.0.1:9 text=68:ADDRESS", type="DEALER", mode="receive",
-      options=[AGAIN], swallowed=BUFFERS)
+      options=[AGAIN], swallowed=BUFFERED)
 def proxy(attack):
     stream = attack.accept()
     # The method, and the reply with a name of 255 octets.

@@ -7,15 +7,16 @@ import struct
 import time
 
 import zmtp
-from harness import MIB, STALL_S, case
+from harness import BUFFERED, MIB, STALL_S, VOLUME, case
 
 KIB = 1 << 10
 # Fewer than what is taken for a flood, and room for them in the system.
 MANY = 1000
 ROOM = f"option=19:{MANY}"
 LITTLE = 4096
-# What the system itself holds of a few connections: as much as its buffers may grow to.
-BUFFERS = 32 * MIB
+PEERS = 4
+# More than the system could hold of them.
+GOING_ON = 2 * PEERS * BUFFERED + VOLUME
 JUNK = bytes(MIB)
 
 
@@ -91,13 +92,13 @@ def wrong_key(attack):
 
 
 def refused(attack, first):
-    """Eight peers that are refused and go on."""
+    """Peers that are refused and go on."""
     for _ in attack.rounds():
-        streams = [attack.connect() for _ in range(8)]
+        streams = [attack.connect() for _ in range(PEERS)]
         for stream in streams:
             stream.sendall(first)
             told(stream)
-        attack.flood(streams, JUNK)
+        attack.flood(streams, JUNK, GOING_ON)
 
 
 def told(stream):
@@ -109,47 +110,47 @@ def told(stream):
         pass
 
 
-@case("refused, and going on: PLAIN", mode="echo", security="plain", swallowed=BUFFERS)
+@case("refused, and going on: PLAIN", mode="echo", security="plain", swallowed=PEERS * BUFFERED)
 def refused_by_plain(attack):
     refused(attack, zmtp.greeting(b"PLAIN") + zmtp.hello_plain())
 
 
-@case("refused, and going on: PLAIN, ipc", mode="echo", security="plain", bind="ipc://FOLDER/plain", swallowed=BUFFERS)
+@case("refused, and going on: PLAIN, ipc", mode="echo", security="plain", bind="ipc://FOLDER/plain", swallowed=PEERS * BUFFERED)
 def refused_over_ipc(attack):
     refused(attack, zmtp.greeting(b"PLAIN") + zmtp.hello_plain())
 
 
-@case("refused, and going on: NULL with ZAP", mode="echo", security="zap", swallowed=BUFFERS)
+@case("refused, and going on: NULL with ZAP", mode="echo", security="zap", swallowed=PEERS * BUFFERED)
 def refused_by_zap(attack):
     refused(attack, zmtp.greeting() + zmtp.ready("DEALER"))
 
 
-@case("refused, and going on: another mechanism", mode="echo", security="curve", swallowed=BUFFERS)
+@case("refused, and going on: another mechanism", mode="echo", security="curve", swallowed=PEERS * BUFFERED)
 def refused_for_mechanism(attack):
     refused(attack, zmtp.greeting() + zmtp.ready("DEALER"))
 
 
-@case("refused, and going on: PLAIN, ws", mode="echo", security="plain", bind="ws://127.0.0.1:*/zmq", swallowed=BUFFERS)
+@case("refused, and going on: PLAIN, ws", mode="echo", security="plain", bind="ws://127.0.0.1:*/zmq", swallowed=PEERS * BUFFERED)
 def refused_over_ws(attack):
     for _ in attack.rounds():
-        streams = [attack.connect() for _ in range(8)]
+        streams = [attack.connect() for _ in range(PEERS)]
         for stream in streams:
             zmtp.ws_open(stream, attack.endpoint, b"PLAIN")
             stream.sendall(zmtp.ws_command(zmtp.hello_plain()[2:]))
-        attack.flood(streams, zmtp.ws_message(JUNK))
+        attack.flood(streams, zmtp.ws_message(JUNK), GOING_ON)
 
 
-@case("closed, and going on: ws", mode="echo", bind="ws://127.0.0.1:*/zmq", swallowed=BUFFERS)
+@case("closed, and going on: ws", mode="echo", bind="ws://127.0.0.1:*/zmq", swallowed=PEERS * BUFFERED)
 def closed_over_ws(attack):
     for _ in attack.rounds():
-        streams = [attack.connect() for _ in range(8)]
+        streams = [attack.connect() for _ in range(PEERS)]
         for stream in streams:
             zmtp.ws_open(stream, attack.endpoint)
             stream.sendall(zmtp.ws_frame(zmtp.WS_CLOSE, struct.pack(">H", 1000)))
-        attack.flood(streams, zmtp.ws_message(JUNK))
+        attack.flood(streams, zmtp.ws_message(JUNK), GOING_ON)
 
 
-@case("shared memory of a refused peer", mode="echo", security="plain", bind="ipc://FOLDER/ring", swallowed=BUFFERS)
+@case("shared memory of a refused peer", mode="echo", security="plain", bind="ipc://FOLDER/ring", swallowed=BUFFERED)
 def refused_with_a_ring(attack):
     """Once refused it only moves the end of its ring, which costs it nothing, and counts what is taken from it."""
     for _ in attack.rounds():
@@ -186,7 +187,7 @@ def ws_pings(attack):
     attack.flood(stream, zmtp.ws_ready("PUSH") + zmtp.ws_message(bytes(60_000)) * 100)
 
 
-@case("an endless request, ws", mode="echo", bind="ws://127.0.0.1:*/zmq", swallowed=BUFFERS)
+@case("an endless request, ws", mode="echo", bind="ws://127.0.0.1:*/zmq", swallowed=BUFFERED)
 def endless_request(attack):
     for _ in attack.rounds():
         stream = attack.connect()
