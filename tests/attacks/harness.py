@@ -1,8 +1,9 @@
-"""What every attack is made of: cases, the victim and its good client (victim.c), and the attacker, a process of raw sockets.
+"""What every attack is made of: cases, the victim and its good client (victim.c), and the attacker.
 
-A case is a function that is given an `Attack` and does its worst to `attack.endpoint`; `@case` says what the victim is, and what it may lose
-by it. As a test an attack is bounded, and what is asserted are bounds of memory, of descriptors and of bytes, and that good clients are
-answered. As a benchmark it goes on until it is stopped.
+A case is a function that is given an `Attack` and does its worst to `attack.endpoint`, in a process
+of its own; `@case` says what the victim is, and what it may lose by it. As a test an attack is
+bounded. What is asserted are bounds of memory, of descriptors and of bytes, and that good clients
+are answered. As a benchmark it goes on until it is stopped.
 """
 
 import ctypes
@@ -21,11 +22,13 @@ import time
 import zmtp
 
 MIB = 1 << 20
-# What a process may take in any case: what its own threads keep for the next messages, and what two honest connections need.
+# What a process may take in any case: what its own threads keep for the next messages, and what two
+# honest connections need.
 ALLOWANCE = 8 * MIB
 # Bytes that an attack tries to get rid of: so much that whoever keeps them is found out.
 VOLUME = 96 * MIB
-# A victim that has taken nothing for so long is taken not to read. If it only was slow, the attack is a little weaker.
+# A victim that has taken nothing for so long is taken not to read. If it only was slow, the attack
+# is a little weaker.
 STALL_S = 0.4
 # Against hangs only.
 WATCHDOG_S = 120
@@ -33,7 +36,8 @@ WATCHDOG_S = 120
 
 
 def most_buffered():
-    """Bytes that the system may hold of one stream, whoever reads it or does not: what both ends' buffers may grow to."""
+    """Bytes that the system may hold of one stream: what both ends' buffers may grow to."""
+
     def most(name):
         return int(pathlib.Path(f"/proc/sys/net/ipv4/{name}").read_text(encoding="utf-8").split()[2])
 
@@ -45,26 +49,33 @@ CASES = []
 
 
 class Case:
+    """What the victim of an attack is, and what it may lose by it."""
+
     def __init__(self, attack, name, **settings):
-        self.attack, self.name, self.waits = attack, name, settings.pop("waits", None)
-        # How much memory beyond ALLOWANCE may be taken; how many descriptors; how many bytes may be read from the attacker.
+        self.attack, self.name = attack, name
+        # The reason why the test is skipped.
+        self.waits = settings.pop("waits", None)
+        # How much memory may be taken, beyond ALLOWANCE; how many descriptors, beyond a few; how
+        # many bytes may be read from the attacker. None is any number.
         self.memory = settings.pop("memory", 0)
         self.descriptors = settings.pop("descriptors", None)
         self.swallowed = settings.pop("swallowed", None)
-        # Whether the attacker is who the victim connects to; the victim's resource limits; whether a new client can be served, and any.
+        # What the victim connects to, if it does; ADDRESS is the attacker's.
         self.serves = settings.pop("serves", None)
+        # The victim's resource limits, by the names of RLIMIT_*.
         self.limits = settings.pop("limits", {})
+        # Whether a client that comes later can be served, and whether any can.
         self.newcomer = settings.pop("newcomer", True)
         self.answers = settings.pop("answers", True)
-        # What the victim, whose mode is idle, is told to do when the attack is done: `look 1000`.
+        # What a victim whose mode is idle is told to do when the attack is done: `look 1000`.
         self.then = settings.pop("then", None)
-        self.security = settings.get("security", "null")
         self.options = settings.pop("options", [])
+        self.security = settings.get("security", "null")
         self.settings = settings
 
 
 def case(name, **settings):
-    """Registers an attack. `waits` is the reason why it is skipped; other settings than those of `Case` are the victim's."""
+    """Registers an attack. Settings that are not those of `Case` are the victim's (victim.c)."""
 
     def register(attack):
         CASES.append(Case(attack, name, **settings))
@@ -119,7 +130,7 @@ class Attack:
             done += 1
 
     def rounds(self, count=1):
-        """As `times`, for attacks that end with their streams: those of a round are dropped after it."""
+        """As `times`. The streams of a round are dropped after it."""
         for number in self.times(count):
             kept = len(self.kept)
             yield number
@@ -135,8 +146,10 @@ class Attack:
         struct.pack_into("QQ", self.board, 0, was[0] + swallowed, was[1] + connections)
 
     def flood(self, streams, chunk, volume=None):
-        """Sends `chunk` again and again over each stream until it is gone, or `volume` is sent; as a test until the other end does not
-        read, or VOLUME is sent."""
+        """Sends `chunk` again and again over each stream until it is gone, or `volume` is sent.
+
+        As a test, also until the other end does not read, or VOLUME is sent.
+        """
         volume = volume or (VOLUME if self.limited else None)
         streams = [streams] if isinstance(streams, socket.socket) else list(streams)
         poll, at, total, view = select.poll(), {}, 0, memoryview(chunk)
@@ -202,14 +215,6 @@ class Attacker:
         self.signal(signal.SIGKILL)
         os.waitpid(self.pid, 0)
         os.close(self.finished)
-
-
-def build(source, folder):
-    """Compiles a program of raw sockets in C, and returns its path."""
-    program = pathlib.Path(folder) / pathlib.Path(source).stem
-    flags = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-D_GNU_SOURCE"]
-    subprocess.run(["gcc", *flags, str(source), "-pthread", "-o", str(program)], check=True)
-    return program
 
 
 def end_with_parent():

@@ -92,7 +92,7 @@ def run_tests(cases, library, program, folder):
         else:
             passed += 1
             print(f"ok {case.name}: {seen}", flush=True)
-    print(f"attacks: {passed} passed, {failed} failed, {skipped} skipped")
+    print(f"attacks by sockets: {passed} passed, {failed} failed, {skipped} skipped")
     return failed == 0
 
 
@@ -123,7 +123,7 @@ class Rate:
 
 
 def measure(case, library, program, folder, seconds):
-    """An attack on the victim takes turns with the same attack on another victim, which takes as much of the machine."""
+    """An attack takes turns with the same one on another victim, which takes as much of the machine."""
     stage, other = Stage(case, library, program, folder), None
     attackers = []
     try:

@@ -1,24 +1,31 @@
 /*
- * The two honest programs of the attacks: a victim, and a good client of it. harness.py starts them and talks to them by lines.
+ * The two honest programs of the attacks: a victim, and a good client of it. harness.py starts them
+ * and talks to them by lines.
  *
  *   victim KEY=VALUE...
- *     type=ROUTER            socket type under attack, in capitals
- *     mode=echo              echo: sends back what comes, and the good client asks this socket; receive; send: messages of `body` bytes
- *                            as fast as they go; idle: the socket is only touched when told to
- *     bind=ENDPOINT          or connect=ENDPOINT, of the attacker
- *     security=null          null; zap: NULL with a handler that lets in who comes from 127.0.0.2; plain; curve
- *     body=100               of mode=send, in bytes
- *     zap=silent             a handler that never answers; the good client is not served then
- *     option=NUMBER:VALUE    of the socket, an int; wide=NUMBER:VALUE an int64_t; text=NUMBER:VALUE a string
- *   Says `ready ENDPOINT SERVICE`: where it is bound, and where the good client is served: with another mode than echo by a second socket,
- *   a ROUTER of the same context and I/O thread. Then, for mode=idle, `look N` receives N times without waiting and says
- *   `looked MESSAGES MICROSECONDS` (of processor time), and `send N` sends N messages of `body` bytes and says `sent N MICROSECONDS`.
- *   With the end of the input it closes everything, says `ended` and exits with 0.
+ *     type=ROUTER          the type of the socket under attack, in capitals
+ *     mode=echo            echo sends back what comes, and the good client asks this socket;
+ *                          receive; send: messages of `body` bytes as fast as they go;
+ *                          idle: the socket is only touched when told to
+ *     bind=ENDPOINT        or connect=ENDPOINT, of the attacker
+ *     security=null        plain, curve, or zap: NULL with a handler that lets in who comes from
+ *                          127.0.0.2
+ *     body=100             bytes of a message
+ *     zap=silent           a handler that never answers; the good client is not served then
+ *     option=NUMBER:VALUE  of the socket, an int; wide= an int64_t; text= a string
+ *
+ *   Says `ready ENDPOINT SERVICE`: where it is bound, and where the good client is served. With
+ *   another mode than echo that is a second socket, a ROUTER of the same context and I/O thread.
+ *   For mode=idle, `look N` receives N times without waiting and says
+ *   `looked MESSAGES MICROSECONDS` (of processor time), and `send N` sends N messages and says `sent MESSAGES MICROSECONDS`. With
+ *   the end of the input it closes everything, says `ended` and exits with 0.
  *
  *   victim client=ENDPOINT security=...
- *   `ask N`: connects anew and asks once, then asks N times over the first connection. `measure SECONDS`: the same, as often as it can.
- *   Either says `answers N SECONDS MEDIAN WORST NEWCOMER`, the last three in microseconds, or `none` if an answer does not come in a minute.
- *   `newcomer=no` leaves the connection anew out.
+ *
+ *   `ask N` connects anew and asks once, then asks N times over the first connection; `measure
+ *   SECONDS` asks as often as it can. Either says `answers N SECONDS MEDIAN WORST NEWCOMER`, the
+ *   last three in microseconds, or `none` if an answer does not come in a minute. newcomer=no
+ *   leaves the connection anew out.
  */
 #include <pthread.h>
 #include <stdint.h>

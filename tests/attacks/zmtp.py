@@ -1,6 +1,7 @@
-"""Raw peers: what an attacker says, as bytes. The forms of ZMTP come from the interoperability tests."""
+"""Raw peers: what an attacker says, as bytes. ZMTP's forms come from the interoperability tests."""
 
 import base64
+import fcntl
 import mmap
 import os
 import pathlib
@@ -46,7 +47,7 @@ def hello_curve():
 
 
 def connect(endpoint, receive_buffer=None):
-    """A stream to a `tcp`, `ws` or `ipc` endpoint. With a receive buffer of little, output to it blocks soon."""
+    """A stream to a `tcp`, `ws` or `ipc` endpoint. A small receive buffer blocks output to it soon."""
     if endpoint.startswith("ipc://"):
         stream = socket.socket(socket.AF_UNIX)
         path = endpoint.removeprefix("ipc://")
@@ -136,7 +137,7 @@ def ws_open(stream, endpoint, mechanism=b"NULL"):
 
 
 class Ring:
-    """Shared memory as a Tautline offers it to its peer over `ipc` (docs/decisions/shared-memory.md): the bytes go from us to it."""
+    """Shared memory as a Tautline offers it over `ipc`, for bytes from us to the victim."""
 
     HEADER, ACCEPTED, SWITCH_AT, SWITCHED, TAIL, HEAD = 4096, 8, 128, 256, 384, 512
 
@@ -146,9 +147,6 @@ class Ring:
         os.posix_fallocate(self.memory_fd, 0, self.HEADER + capacity)
         self.memory = mmap.mmap(self.memory_fd, self.HEADER + capacity)
         self.memory[0:8] = b"tautlin1"
-        # fcntl.F_ADD_SEALS comes with Python 3.9, the seals with it.
-        import fcntl
-
         fcntl.fcntl(self.memory_fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self.question, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self.question.setblocking(False)

@@ -11,7 +11,8 @@ from harness import MIB, case
 
 KIB = 1 << 10
 LITTLE = 4096
-# What one connection may have read beyond what it may keep: a read's worth, and the segment that it lies in.
+# What one connection may have read beyond what it may keep: a read's worth, and the segment that it
+# lies in.
 READ = 256 * KIB
 HWM = "option=24:10"
 SEND_HWM = "option=23:10"

@@ -152,7 +152,7 @@ def closed_over_ws(attack):
 
 @case("shared memory of a refused peer", mode="echo", security="plain", bind="ipc://FOLDER/ring", swallowed=BUFFERED)
 def refused_with_a_ring(attack):
-    """Once refused it only moves the end of its ring, which costs it nothing, and counts what is taken from it."""
+    """Once refused it only moves the end of its ring, and counts what is taken from it."""
     for _ in attack.rounds():
         ring = zmtp.Ring()
         stream = attack.connect()
