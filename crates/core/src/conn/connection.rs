@@ -273,13 +273,6 @@ impl Connection {
         }
     }
 
-    /// Owner: there is no memory for what must be sent. The session ends.
-    #[cold]
-    pub(crate) fn lose_unsendable(self: &Arc<Self>) {
-        let session = lock(&self.pump).session;
-        self.has_more(Flushed::Lost(tautline_io::errno::ENOMEM), session);
-    }
-
     /// Owner: whether what the peer does not read is to stay here, for the most part, and not in the kernel. If somebody is writing just now,
     /// it stays as it is.
     pub(crate) fn keep_little_unsent(&self, little: bool) {

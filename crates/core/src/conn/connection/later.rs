@@ -2,11 +2,19 @@
 
 use super::Connection;
 use crate::conn::flush::Rest;
-use crate::sync::Arc;
+use crate::conn::pump::Flushed;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed, SeqCst};
 use crate::sync::atomic::fence;
+use crate::sync::{Arc, lock};
 
 impl Connection {
+    /// Owner: there is no memory for what must be sent. The session ends.
+    #[cold]
+    pub(crate) fn lose_unsendable(self: &Arc<Self>) {
+        let session = lock(&self.pump).session;
+        self.has_more(Flushed::Lost(tautline_io::errno::ENOMEM), session);
+    }
+
     /// Has the I/O thread look after what stays queued. One load if it does already.
     #[inline]
     pub(crate) fn watch_residual(self: &Arc<Self>) {
