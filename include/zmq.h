@@ -526,6 +526,13 @@ typedef struct zmq_tautline_statistics_t
 } zmq_tautline_statistics_t;
 
 /*
+ * Tautline's own: most bytes of a message from a peer, all of its parts with their headers (2 or 9 bytes each); whoever sends more is
+ * disconnected. An int64_t for zmq_setsockopt and zmq_getsockopt, before zmq_bind and zmq_connect. -1, the default: 1024 times
+ * ZMQ_MAXMSGSIZE, and no less than 64 MiB, if that is set; else any number. libzmq answers EINVAL.
+ */
+#define ZMQ_TAUTLINE_MAXMULTIPARTSIZE 0x54410003
+
+/*
  * Draft interface.
  */
 #ifdef ZMQ_BUILD_DRAFT_API

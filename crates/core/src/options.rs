@@ -123,6 +123,9 @@ pub(crate) struct Common {
     pub(crate) conflate: bool,
     /// ZMQ_MAXMSGSIZE: largest message accepted from a peer; `None` is any.
     pub(crate) max_msg_size: Option<u64>,
+    /// ZMQ_TAUTLINE_MAXMULTIPARTSIZE: most bytes of a message from a peer, all of its parts with their headers; `None` leaves it to
+    /// [`Options::longest_message`].
+    pub(crate) max_multipart_size: Option<u64>,
     /// ZMQ_AFFINITY: bit n allows I/O thread n; 0 allows all.
     pub(crate) affinity: u64,
     /// ZMQ_PRIORITY: SO_PRIORITY of the connections; 0 leaves the system's default.
@@ -280,6 +283,10 @@ pub(crate) const RECONNECT_STOP_HANDSHAKE_FAILED: u32 = 2;
 /// Flag of ZMQ_RECONNECT_STOP: do not look for a lost peer again after the program has disconnected, though something is queued.
 pub(crate) const RECONNECT_STOP_AFTER_DISCONNECT: u32 = 4;
 
+/// By default a message has as many bytes as so many parts of ZMQ_MAXMSGSIZE, and no fewer than that.
+const PARTS_OF_LONGEST: u64 = 1024;
+const LEAST_LONGEST: u64 = 64 * 1024 * 1024;
+
 impl Options {
     /// ZMQ_CONFLATE for what is sent. Not for SUB, whose subscriptions must all arrive.
     pub(crate) fn conflates_outgoing(&self) -> bool {
@@ -289,6 +296,13 @@ impl Options {
     /// ZMQ_CONFLATE for what is received. Not for PUB, which receives subscriptions.
     pub(crate) fn conflates_incoming(&self) -> bool {
         self.conflate && matches!(self.socket_type, SocketType::Sub | SocketType::Pull | SocketType::Dealer)
+    }
+
+    /// Most bytes of a message from a peer, all of its parts with their headers. Whoever limits parts, but not their number, gets a limit that
+    /// no sensible message reaches.
+    pub(crate) fn longest_message(&self) -> u64 {
+        let by_parts = |size: u64| size.saturating_mul(PARTS_OF_LONGEST).max(LEAST_LONGEST);
+        self.max_multipart_size.unwrap_or_else(|| self.max_msg_size.map_or(u64::MAX, by_parts))
     }
 
     /// ZMQ_HELLO_MSG, for the types that have it; empty for none.
@@ -357,6 +371,7 @@ impl Options {
                 immediate: false,
                 conflate: false,
                 max_msg_size: None,
+                max_multipart_size: None,
                 affinity: 0,
                 priority: 0,
                 busy_poll: 0,

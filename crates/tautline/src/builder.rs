@@ -253,6 +253,7 @@ impl<K: Sends> Builder<K> {
 ///     .receive_hwm(10)
 ///     .receive_timeout(Duration::from_millis(1))
 ///     .max_message_size(1 << 20)
+///     .max_multipart_size(16 << 20)
 ///     .bind("tcp://127.0.0.1:*")?;
 /// assert_eq!(pull.recv().unwrap_err(), Error::WouldBlock);
 /// # Ok(()) }
@@ -269,9 +270,19 @@ impl<K: Receives> Builder<K> {
     }
 
     /// The longest message part that a peer may send, in bytes; who sends a longer one is disconnected. `None`: any length.
-    pub fn max_message_size(mut self, bytes: impl Into<Option<u64>>) -> Self {
-        match bytes.into().map_or(Ok(-1), i64::try_from) {
-            Ok(bytes) => self.raw_option(option::MAXMSGSIZE, &bytes.to_ne_bytes()),
+    pub fn max_message_size(self, bytes: impl Into<Option<u64>>) -> Self {
+        self.size(option::MAXMSGSIZE, bytes.into())
+    }
+
+    /// The longest message that a peer may send, in bytes, all of its parts with their headers (2 or 9 bytes each); who sends a longer one
+    /// is disconnected. `None`, the default: 1024 times the longest part, and no less than 64 MiB, if parts are limited; else any length.
+    pub fn max_multipart_size(self, bytes: impl Into<Option<u64>>) -> Self {
+        self.size(option::MAX_MULTIPART_SIZE, bytes.into())
+    }
+
+    fn size(mut self, option: i32, bytes: Option<u64>) -> Self {
+        match bytes.map_or(Ok(-1), i64::try_from) {
+            Ok(bytes) => self.raw_option(option, &bytes.to_ne_bytes()),
             Err(_) => {
                 self.fault = Some(Error::Invalid);
                 self

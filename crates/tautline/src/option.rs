@@ -73,6 +73,7 @@ pub(crate) const DISCONNECT_MSG: i32 = 111;
 
 /// Of the engine's own.
 pub(crate) const STATISTICS: i32 = 0x5441_0001;
+pub(crate) const MAX_MULTIPART_SIZE: i32 = 0x5441_0003;
 
 /// Longest text of an option that can be read.
 const TEXT_MAX: usize = 1024;

@@ -5,7 +5,7 @@
 
 use crate::message::Message;
 use crate::options::Options;
-use crate::queue::{ByteFiller, FrameReader, Slot};
+use crate::queue::{ByteFiller, FrameReader, LONGEST, Slot};
 use crate::sync::{Arc, at_end, lock};
 use std::cell::Cell;
 use std::io::ErrorKind;
@@ -27,6 +27,8 @@ const LITTLE: usize = 4096;
 /// Most bytes waiting for an owner who takes subscriptions: these do not count as messages, and must not fill memory all the same while
 /// the owner is elsewhere. Room for ten thousands of them.
 const SUBSCRIPTION_BYTES: u64 = 1024 * 1024;
+/// Most bytes waiting for any owner: no more than this, and a message as long, can the counters of a queue tell apart.
+const UNREAD_BYTES: u64 = LONGEST;
 
 thread_local! {
     // Without a destructor: see `tautline_io::thread::at_end`.
@@ -110,6 +112,8 @@ pub(super) struct Intake {
     limit: u32,
     /// Most bytes of one read.
     batch: usize,
+    /// Most bytes waiting for the owner.
+    most_unread: u64,
     /// Longest body that is taken.
     max_msg_size: u64,
     takes_subscriptions: bool,
@@ -128,13 +132,15 @@ pub(super) struct Intake {
 }
 
 impl Intake {
-    pub(super) fn new(sink: Sink, limit: u32, options: &Options, kind: Kind) -> Self {
+    pub(super) fn new(mut sink: Sink, limit: u32, options: &Options, kind: Kind) -> Self {
+        sink.filler.set_longest_message(options.longest_message().min(LONGEST));
         Intake {
             sink,
             stream: None,
             stage: None,
             limit,
             batch: options.in_batch_size.map_or(usize::MAX, |bytes| bytes as usize),
+            most_unread: if kind.takes_subscriptions { SUBSCRIPTION_BYTES } else { UNREAD_BYTES },
             max_msg_size: options.max_msg_size.unwrap_or(u64::MAX),
             takes_subscriptions: kind.takes_subscriptions,
             form: kind.takes_replies.then(ReplyForm::default),
@@ -320,10 +326,9 @@ impl Intake {
 
     /// Whether the owner has as much waiting as it may.
     pub(super) fn is_full(&mut self) -> bool {
-        let (limit, takes_subscriptions) = (self.most(), self.takes_subscriptions);
+        let (limit, most_unread) = (self.most(), self.most_unread);
         let filler = self.filler();
-        limit != 0 && filler.backlog() >= limit
-            || takes_subscriptions && filler.unread() >= SUBSCRIPTION_BYTES
+        limit != 0 && filler.backlog() >= limit || filler.unread() >= most_unread
     }
 
     /// Most messages that may wait for the owner now, 0 for any number.
@@ -559,6 +564,31 @@ mod tests {
             assert!(matches!(intake.feed(&[0, 0], &[], &mut asked), Took::Bytes { published: true }));
             assert_eq!(std::iter::from_fn(|| reader.skip()).count(), (8 << 20) + 1);
         });
+    }
+
+    /// However few messages that are, and whatever the high-water mark.
+    #[test]
+    fn no_more_bytes_wait_than_the_counters_tell_apart() {
+        let (mut intake, mut reader, peer) = open_intake(SocketType::Pull, false);
+        intake.set_limit(0);
+        intake.most_unread = 100_000;
+        let mut asked = Asked::default();
+        let message = [&[frame::LONG][..], &20_000_u64.to_be_bytes(), &[7; 20_000]].concat();
+        let mut sent = 0;
+        let full = loop {
+            while let Ok(n) = peer.write(&message[sent % message.len()..]) {
+                sent += n;
+            }
+            match intake.read(&mut asked) {
+                Took::Full { .. } => break intake.filler().unread(),
+                Took::Bytes { .. } => {}
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!((100_000..100_000 + 2 * READ_BYTES as u64).contains(&full), "{full} bytes");
+        while reader.skip().is_some() {}
+        reader.credit();
+        assert!(matches!(intake.read(&mut asked), Took::Bytes { .. }), "it goes on");
     }
 
     /// They do not count as messages, but they are not read without end while the owner is elsewhere.

@@ -21,11 +21,14 @@ const _: () = assert!(align_of::<HeapBlock>() <= blocks::ALIGN && size_of::<Heap
 /// Bodies up to this length are in small blocks.
 const SMALL_BODY: usize = blocks::SMALL_MAX - size_of::<HeapBlock>();
 
-/// The room for the body, in bytes, and below it the class of the whole block. (No memory has more than 56 bits of them.)
+/// The room for the body, in bytes, and below it the class of the whole block.
 #[derive(Clone, Copy)]
 struct Room(u64);
 
 impl Room {
+    /// Most bytes that there is a place for.
+    const MOST: u64 = u64::MAX >> 8;
+
     fn new(bytes: usize, class: Class) -> Room {
         Room((bytes as u64) << 8 | u64::from(class.byte()))
     }
@@ -55,6 +58,9 @@ impl HeapBlock {
 
     #[inline(never)]
     fn allocate_large(len: usize) -> Option<NonNull<HeapBlock>> {
+        if len as u64 > Room::MOST {
+            return None;
+        }
         HeapBlock::allocate_of(Class::of(size_of::<HeapBlock>().checked_add(len)?), len)
     }
 
@@ -306,6 +312,13 @@ pub(crate) unsafe fn copy_wide(from: *const u8, to: *mut u8, n: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_body_longer_than_its_room_can_say_is_refused() {
+        for len in [u64::MAX, 1 << 63, 1 << 56].into_iter().filter_map(|len| usize::try_from(len).ok()) {
+            assert!(HeapBlock::allocate(len).is_none());
+        }
+    }
 
     #[test]
     fn words_of_every_length_are_copied_and_nothing_beside_them() {

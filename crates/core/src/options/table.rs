@@ -393,6 +393,14 @@ static TABLE: &[Row] = &[
     write_int(115, "ZMQ_XSUB_VERBOSE_UNSUBSCRIBE", XSUB, |o, v| set(&mut o.xsub_verbose_unsubscribe, v != 0)),
 ];
 
+/// Options of our own, far from libzmq's numbers.
+static OWN: &[Row] = &[int64(
+    0x5441_0003,
+    "ZMQ_TAUTLINE_MAXMULTIPARTSIZE",
+    |o| o.max_multipart_size.map_or(-1, |size| i64::try_from(size).unwrap_or(i64::MAX)),
+    |o, v| set(&mut o.max_multipart_size, u64::try_from(v).ok()),
+)];
+
 /// One more than the largest number in the table.
 const CODES: usize = 128;
 
@@ -411,14 +419,16 @@ const fn positions() -> [u8; CODES] {
 
 /// The row of an option number, if it has one.
 pub(super) fn find(code: i32) -> Option<&'static Row> {
-    let position = *POSITIONS.get(usize::try_from(code).ok()?)?;
+    let Some(&position) = POSITIONS.get(usize::try_from(code).ok()?) else {
+        return OWN.iter().find(|row| row.code == code);
+    };
     TABLE.get(usize::from(position).checked_sub(1)?)
 }
 
 /// Every row.
 #[cfg(test)]
-pub(super) fn rows() -> &'static [Row] {
-    TABLE
+pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
+    TABLE.iter().chain(OWN)
 }
 
 /// Writes a field that takes every value.

@@ -71,6 +71,10 @@ pub(crate) struct ByteFiller {
     kept: (Position, u64),
     /// Length of the second slice that `space` lent out.
     lent: usize,
+    /// Most bytes of a message, all of its parts with their headers.
+    longest: u64,
+    /// How many the parts have that were scanned of an unfinished message.
+    so_far: u64,
     /// There was no memory for the body that is expected: there is no room for anything more.
     exhausted: bool,
 }
@@ -90,8 +94,15 @@ impl ByteFiller {
             begun: None,
             kept: (Position::NOWHERE, scan_bytes),
             lent: 0,
+            longest: u64::MAX,
+            so_far: 0,
             exhausted: false,
         }
+    }
+
+    /// Sets how many bytes a message may have, all of its parts with their headers.
+    pub(crate) fn set_longest_message(&mut self, bytes: u64) {
+        self.longest = bytes;
     }
 
     /// One queue of many: keeps its segments small as long as they are read.
@@ -237,7 +248,8 @@ impl ByteFiller {
         self.end.bytes().wrapping_sub(self.scan_bytes) as usize
     }
 
-    /// Scans the next frame if it is there whole. `max_msg_size` limits its body; it is applied as soon as the header is there.
+    /// Scans the next frame if it is there whole. `max_msg_size` limits its body; that, and the limit of the whole message, are applied as
+    /// soon as the header is there.
     #[inline]
     pub(crate) fn next_frame(&mut self, max_msg_size: Option<u64>) -> Result<Option<Scanned>, ProtocolError> {
         let arrived = self.end.bytes().wrapping_sub(self.scan_bytes);
@@ -249,6 +261,7 @@ impl ByteFiller {
             None => {
                 let Some(header) = self.header(arrived)? else { return Ok(None) };
                 frame::check_size(&header, max_msg_size)?;
+                self.check_message(&header)?;
                 header
             }
         };
@@ -263,8 +276,10 @@ impl ByteFiller {
         self.partial = None;
         if header.flags & frame::MORE != 0 {
             self.begun.get_or_insert(self.kept);
+            self.so_far = self.so_far.saturating_add(total);
         } else if header.flags & frame::COMMAND == 0 {
             self.begun = None;
+            self.so_far = 0;
         }
         let mut body = self.scan;
         if self.scan.node == self.end.node {
@@ -284,6 +299,16 @@ impl ByteFiller {
         Ok(Some(Scanned { header }))
     }
 
+    /// Whether the message may have this part, too.
+    #[inline]
+    fn check_message(&self, header: &Header) -> Result<(), ProtocolError> {
+        let size = self.so_far.saturating_add(header.body_len).saturating_add(header.header_len as u64);
+        if size > self.longest && header.flags & frame::COMMAND == 0 {
+            return Err(ProtocolError::TooLarge { size, limit: self.longest });
+        }
+        Ok(())
+    }
+
     /// Scans the messages of short parts that come next, at most `most`: as calls of `next_frame` would, but quicker. Returns
     /// how many there were. What comes behind them is for `next_frame`, as is one that does not lie together, and one with a part that
     /// `judge`, who is told whether more parts follow and how long this one is, does not want.
@@ -294,7 +319,9 @@ impl ByteFiller {
         max_msg_size: Option<u64>,
         mut judge: impl FnMut(bool, u64) -> bool,
     ) -> u32 {
-        let limited = max_msg_size.is_some_and(|limit| limit < u64::from(u8::MAX));
+        // What lies together is never longer than a segment.
+        let limited =
+            max_msg_size.is_some_and(|limit| limit < u64::from(u8::MAX)) || self.longest < LARGE as u64;
         let arrived = self.end.bytes().wrapping_sub(self.scan_bytes);
         if self.partial.is_some() || limited || arrived < 2 {
             return 0;
@@ -467,6 +494,7 @@ impl ByteFiller {
         self.partial = None;
         self.last = None;
         self.begun = None;
+        self.so_far = 0;
         self.lent = 0;
         self.exhausted = false;
     }

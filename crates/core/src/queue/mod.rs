@@ -42,6 +42,10 @@ mod slot;
 mod tests;
 mod writer;
 
+/// Longest message from a peer, in bytes, and most that may wait for its owner before another is read: together they are what a queue's
+/// counters tell apart.
+pub(crate) const LONGEST: u64 = chain::MOST_BYTES / 2;
+
 pub(crate) use drain::ByteDrain;
 pub(crate) use filler::ByteFiller;
 pub(crate) use inbox::{Inbox, Unpark};

@@ -1,0 +1,250 @@
+//! A message of many parts: what it may have in all (ZMQ_TAUTLINE_MAXMULTIPARTSIZE), and what becomes of a peer that goes on.
+
+// A model has no sockets.
+#![cfg(not(loom))]
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use tautline_core::{Context, Error, Flags, Message, Socket, SocketType, public_key};
+use tautline_testkit::with_watchdog;
+
+const SUBSCRIBE: i32 = 6;
+const LINGER: i32 = 17;
+const RECONNECT_IVL: i32 = 18;
+const MAXMSGSIZE: i32 = 22;
+const LAST_ENDPOINT: i32 = 32;
+const CURVE_SERVER: i32 = 47;
+const CURVE_PUBLICKEY: i32 = 48;
+const CURVE_SECRETKEY: i32 = 49;
+const CURVE_SERVERKEY: i32 = 50;
+const MAX_MULTIPART_SIZE: i32 = 0x5441_0003;
+const DISCONNECTED: u16 = 0x200;
+
+/// Bytes that a message may have here: it is reached by parts that come one by one, and by some that come at once.
+const LIMIT: i64 = 100_000;
+/// Exchanges after which both ends of an ipc connection use shared memory, if the system has any.
+const ENOUGH: u32 = 300;
+/// More than the system keeps of what was sent and not read.
+const SYSTEM: usize = 64 << 20;
+
+fn test(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
+    with_watchdog(Duration::from_secs(120), name, move || {
+        let context = Context::new();
+        body(&context);
+        context.terminate().unwrap();
+    });
+}
+
+fn set(socket: &mut Socket, option: i32, value: i32) {
+    socket.set_option(option, &value.to_ne_bytes()).unwrap();
+}
+
+fn set_long(socket: &mut Socket, option: i32, value: i64) {
+    socket.set_option(option, &value.to_ne_bytes()).unwrap();
+}
+
+fn bind(socket: &mut Socket, endpoint: &str) -> String {
+    socket.bind(endpoint).unwrap();
+    let mut buffer = [0; 256];
+    let n = socket.option(LAST_ENDPOINT, &mut buffer).unwrap();
+    String::from_utf8(buffer[..n - 1].to_vec()).unwrap()
+}
+
+/// Waits until `socket` has lost a peer.
+fn await_loss(monitor: &mut Socket) {
+    let mut message = Message::new();
+    loop {
+        monitor.recv_message(&mut message, Flags::NONE).unwrap();
+        let event = u16::from_ne_bytes(message.as_slice()[..2].try_into().unwrap());
+        monitor.recv_message(&mut message, Flags::NONE).unwrap();
+        if event == DISCONNECTED {
+            return;
+        }
+    }
+}
+
+fn monitor(context: &Context, socket: &mut Socket) -> Socket {
+    socket.monitor(Some("inproc://events"), DISCONNECTED.into(), 1, SocketType::Pair).unwrap();
+    let mut monitor = context.socket(SocketType::Pair).unwrap();
+    monitor.connect("inproc://events").unwrap();
+    monitor
+}
+
+/// Sends a message of `parts` parts of `len` bytes.
+fn send(socket: &mut Socket, parts: usize, len: usize) {
+    for part in 1..=parts {
+        let more = if part < parts { Flags::MORE } else { Flags::NONE };
+        socket.send(&vec![7; len], more).unwrap();
+    }
+}
+
+/// Receives a whole message: how many parts it has, and how long the last one is.
+fn receive(socket: &mut Socket, flags: Flags) -> Result<(usize, usize), Error> {
+    let mut message = Message::new();
+    let mut parts = 0;
+    loop {
+        socket.recv_message(&mut message, flags)?;
+        parts += 1;
+        if !message.more() {
+            return Ok((parts, message.as_slice().len()));
+        }
+    }
+}
+
+/// A server that takes messages of `LIMIT` bytes, and what it says of its peers.
+fn limited(context: &Context, socket_type: SocketType) -> (Socket, Socket) {
+    let mut server = context.socket(socket_type).unwrap();
+    set_long(&mut server, MAX_MULTIPART_SIZE, LIMIT);
+    let events = monitor(context, &mut server);
+    (server, events)
+}
+
+/// One message arrives, and is answered if `answers` says so. How many parts the pattern has put in front.
+fn exchange(server: &mut Socket, client: &mut Socket, parts: usize, len: usize, answers: bool) -> usize {
+    send(client, parts, len);
+    let (received, last) = receive(server, Flags::NONE).unwrap();
+    assert_eq!(last, len);
+    if answers {
+        server.send(b"so far", Flags::NONE).unwrap();
+        receive(client, Flags::NONE).unwrap();
+    }
+    received - parts
+}
+
+/// Messages up to the limit arrive, a longer one does not, and its sender is disconnected. So many exchanges come first, with answers.
+fn check(server: &mut Socket, events: &mut Socket, client: &mut Socket, exchanges: u32) {
+    let answers = exchanges > 0;
+    (0..exchanges).for_each(|_| _ = exchange(server, client, 2, 100, answers));
+    let in_front = exchange(server, client, 900, 100, answers);
+    assert_eq!(exchange(server, client, 3, 33_000, answers), in_front);
+    send(client, 1100, 100);
+    await_loss(events);
+    assert_eq!(receive(server, Flags::DONTWAIT), Err(Error::Again));
+}
+
+#[test]
+fn every_pattern_keeps_the_limit() {
+    use SocketType::{Dealer, Pair, Pull, Push, Rep, Req, Router, Sub, XPub, XSub};
+    for (server_type, client_type) in [
+        (Pull, Push),
+        (Pair, Pair),
+        (Router, Dealer),
+        (Dealer, Dealer),
+        (Rep, Req),
+        (XPub, XSub),
+        (Sub, XPub),
+    ] {
+        test(&format!("{server_type:?} {client_type:?}"), move |context| {
+            let (mut server, mut events) = limited(context, server_type);
+            let mut client = context.socket(client_type).unwrap();
+            set(&mut client, LINGER, 0);
+            set(&mut client, RECONNECT_IVL, -1);
+            client.connect(&bind(&mut server, "tcp://127.0.0.1:*")).unwrap();
+            if server_type == Sub {
+                server.set_option(SUBSCRIBE, b"").unwrap();
+                // Its owner tells the peer of it.
+                while receive(&mut client, Flags::DONTWAIT).is_err() {
+                    assert_eq!(receive(&mut server, Flags::DONTWAIT), Err(Error::Again));
+                }
+            }
+            check(&mut server, &mut events, &mut client, u32::from(server_type == Rep));
+        });
+    }
+}
+
+#[test]
+fn every_transport_keeps_the_limit() {
+    for endpoint in ["tcp://127.0.0.1:*", "ipc://*", "ws://127.0.0.1:*", "curve"] {
+        test(endpoint, move |context| {
+            let (mut server, mut events) = limited(context, SocketType::Pair);
+            let mut client = context.socket(SocketType::Pair).unwrap();
+            set(&mut client, LINGER, 0);
+            set(&mut client, RECONNECT_IVL, -1);
+            let mut endpoint = endpoint;
+            if endpoint == "curve" {
+                endpoint = "tcp://127.0.0.1:*";
+                set(&mut server, CURVE_SERVER, 1);
+                server.set_option(CURVE_SECRETKEY, &[3; 32]).unwrap();
+                client.set_option(CURVE_SERVERKEY, &public_key(&[3; 32])).unwrap();
+                client.set_option(CURVE_PUBLICKEY, &public_key(&[5; 32])).unwrap();
+                client.set_option(CURVE_SECRETKEY, &[5; 32]).unwrap();
+            }
+            client.connect(&bind(&mut server, endpoint)).unwrap();
+            check(&mut server, &mut events, &mut client, ENOUGH);
+        });
+    }
+}
+
+/// Sends the beginning of a message that has no end, in parts of 100 bytes, until the other side has closed the stream.
+fn flood(mut stream: impl Read + Write) {
+    let ready = b"\x04\x1a\x05READY\x0bSocket-Type\0\0\0\x04PUSH";
+    let mut greeting = vec![0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0];
+    greeting.extend_from_slice(b"NULL");
+    greeting.resize(64, 0);
+    stream.write_all(&[&greeting[..], ready].concat()).unwrap();
+    let mut head = [0; 66];
+    stream.read_exact(&mut head).unwrap();
+    stream.read_exact(&mut vec![0; head[65].into()]).unwrap();
+    let parts = [&[1, 100][..], &[7; 100]].concat().repeat(100);
+    let mut sent = 0;
+    while let Ok(n) = stream.write(&parts[sent % parts.len()..]) {
+        sent += n;
+        assert!(sent < LIMIT as usize + SYSTEM, "{sent} bytes of one message are taken");
+    }
+}
+
+#[test]
+fn a_message_without_an_end_ends_the_connection() {
+    test("without an end", |context| {
+        let (mut pull, mut events) = limited(context, SocketType::Pull);
+        let tcp = bind(&mut pull, "tcp://127.0.0.1:*");
+        let ipc = bind(&mut pull, "ipc://*");
+        // By the I/O thread, as the owner is elsewhere, and by the owner, which looks in between.
+        flood(TcpStream::connect(&tcp["tcp://".len()..]).unwrap());
+        await_loss(&mut events);
+        flood(UnixStream::connect(&ipc["ipc://".len()..]).unwrap());
+        await_loss(&mut events);
+        assert_eq!(receive(&mut pull, Flags::DONTWAIT), Err(Error::Again));
+    });
+}
+
+/// Whoever limits parts limits messages, too: 64 MiB at least.
+#[test]
+fn a_limit_of_parts_is_one_of_messages() {
+    test("parts", |context| {
+        let mut pull = context.socket(SocketType::Pull).unwrap();
+        set_long(&mut pull, MAXMSGSIZE, 1000);
+        let mut events = monitor(context, &mut pull);
+        let endpoint = bind(&mut pull, "tcp://127.0.0.1:*");
+        let mut push = context.socket(SocketType::Push).unwrap();
+        set(&mut push, LINGER, 0);
+        set(&mut push, RECONNECT_IVL, -1);
+        push.connect(&endpoint).unwrap();
+        send(&mut push, 60_000, 1000);
+        assert_eq!(receive(&mut pull, Flags::NONE), Ok((60_000, 1000)));
+        send(&mut push, 70_000, 1000);
+        await_loss(&mut events);
+        assert_eq!(receive(&mut pull, Flags::DONTWAIT), Err(Error::Again));
+    });
+}
+
+#[test]
+fn the_limit_is_read_back() {
+    test("read back", |context| {
+        let mut socket = context.socket(SocketType::Router).unwrap();
+        let read = |socket: &mut Socket| {
+            let mut value = [0; 8];
+            socket.option(MAX_MULTIPART_SIZE, &mut value).unwrap();
+            i64::from_ne_bytes(value)
+        };
+        assert_eq!(read(&mut socket), -1);
+        set_long(&mut socket, MAX_MULTIPART_SIZE, LIMIT);
+        assert_eq!(read(&mut socket), LIMIT);
+        set_long(&mut socket, MAX_MULTIPART_SIZE, -5);
+        assert_eq!(read(&mut socket), -1);
+        assert_eq!(socket.set_option(MAX_MULTIPART_SIZE, &[0; 4]), Err(Error::Invalid));
+    });
+}
