@@ -485,6 +485,8 @@ impl Connection {
 
     /// Holder of the baton: reads once. `Break` when the session is over: the caller takes the connection out of the read set.
     pub(super) fn read(self: &Arc<Self>, by: By<'_>) -> ControlFlow<(), Took> {
+        #[cfg(test)]
+        assert_ne!(self.options.routing_id, b"panics as it reads");
         let (arrived, times) = match by {
             By::Any => (None, 1),
             By::Owner(arrived, times) => (Some(arrived), times),

@@ -8,6 +8,7 @@
 
 use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::Connection;
@@ -18,6 +19,7 @@ use super::registration::Registration;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
+use tautline_io::errno;
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
 use tautline_io::reactor::{Epoll, Event, Interest, Mode, Token};
@@ -112,6 +114,17 @@ impl By<'_> {
             By::Owner(arrived, _) => By::Owner(arrived, 1),
         }
     }
+}
+
+/// Reads once. On the I/O thread, which must go on, a panic is the end of the session; an owner's panic is its caller's.
+fn read_or_lose(connection: &Arc<Connection>, by: By<'_>) -> ControlFlow<(), Took> {
+    if matches!(by, By::Owner(..)) {
+        return connection.read(by);
+    }
+    catch_unwind(AssertUnwindSafe(|| connection.read(by))).unwrap_or_else(|_| {
+        connection.lose(errno::EFAULT);
+        ControlFlow::Break(())
+    })
 }
 
 /// What the owner sleeps on.
@@ -279,7 +292,7 @@ impl ReadSet {
         }
         drop(members);
         // Not added yet: the session has only just begun.
-        let _ = connection.read(By::Any);
+        let _ = read_or_lose(connection, By::Any);
     }
 
     /// Owner: reads one connection once, whatever the state of the baton: the lock on the members
@@ -415,7 +428,7 @@ impl ReadSet {
     fn read_member(&self, members: &mut Members, index: usize, by: By<'_>) -> bool {
         let apart = members.apart;
         let Some(member) = members.slots[index].as_mut() else { return false };
-        match member.connection.read(by) {
+        match read_or_lose(&member.connection, by) {
             ControlFlow::Break(()) => {
                 self.drop_member(members, index);
                 true

@@ -12,6 +12,7 @@ mod dialer;
 mod few;
 mod handshake;
 mod heartbeat;
+mod mishap;
 mod origin;
 mod parting;
 mod relay;
@@ -59,6 +60,8 @@ pub(crate) trait Source: Send + Sync {
     fn ready(self: Arc<Self>, turn: &mut Turn, event: &Event);
     /// A timer it set with [`Turn::after`] has run out. Timers are not cancelled: `key` tells whether this one still counts.
     fn timer(self: Arc<Self>, turn: &mut Turn, key: u64);
+    /// One of these has panicked: what can be ended is ended.
+    fn panicked(self: Arc<Self>, _turn: &mut Turn) {}
 }
 
 /// Work posted to the I/O thread.
@@ -151,6 +154,18 @@ impl Driver {
             })
             .map_err(|_| Error::NoThread)?;
         Ok((driver, thread))
+    }
+
+    /// I/O thread: one of its own descriptors is readable.
+    fn expired(&self, token: Token) {
+        match token {
+            RINGER => self.ringer.expired(),
+            RESIDUAL => self.residual.expired(),
+            TICK => self.ticker.expired(),
+            _ => {
+                self.wake.drain();
+            }
+        }
     }
 
     /// Runs `task` on the I/O thread, soon.
@@ -437,57 +452,54 @@ impl Turn {
     fn run(&mut self) {
         let mut events = Vec::new();
         let mut sweep = Next::Idle;
-        loop {
-            let rested = match sweep {
-                Next::Rest(until) => Some(until),
-                _ => None,
-            };
-            let herds = self.herds.iter().map(|&(at, _)| at);
-            let next = self.timers.next().into_iter().chain(herds).chain(rested).min();
-            let timeout = match next {
-                _ if sweep == Next::Go => Some(Duration::ZERO),
-                Some(at) => Some(at.saturating_duration_since(Instant::now())),
-                None => None,
-            };
-            if self.driver.reactor.wait(&mut events, timeout).is_err() {
-                // Only a broken reactor gets here; do not burn the core.
-                tautline_io::thread::sleep(Duration::from_millis(10));
-            }
-            let driver = self.driver.clone();
-            let residual = &driver.residual;
-            for event in &events {
-                match event.token {
-                    WAKE => {
-                        self.driver.wake.drain();
-                    }
-                    RINGER => self.driver.clone().ringer.expired(),
-                    RESIDUAL => residual.expired(),
-                    TICK => self.driver.clone().ticker.expired(),
-                    token => self.dispatch(token, event),
-                }
-                wakes::run();
-            }
-            residual.run_if_hurried();
-            self.run_herds();
-            self.run_tasks();
-            self.run_timers();
-            self.look_back();
-            sweep = self.driver.sweep.run(&mut self.unswept);
-            wakes::run();
-            if self.driver.stopping.load(Relaxed)
-                && !self.driver.has_tasks.load(Relaxed)
-                && self.partings == 0
-            {
-                return;
-            }
+        while !self.driver.stopping.load(Relaxed) || self.driver.has_tasks.load(Relaxed) || self.partings > 0
+        {
+            self.attempt(|turn| turn.take(&mut events, &mut sweep));
         }
+    }
+
+    /// One turn.
+    fn take(&mut self, events: &mut Vec<Event>, sweep: &mut Next) {
+        let rested = match *sweep {
+            Next::Rest(until) => Some(until),
+            _ => None,
+        };
+        let herds = self.herds.iter().map(|&(at, _)| at);
+        let next = self.timers.next().into_iter().chain(herds).chain(rested).min();
+        let timeout = match next {
+            _ if *sweep == Next::Go => Some(Duration::ZERO),
+            Some(at) => Some(at.saturating_duration_since(Instant::now())),
+            None => None,
+        };
+        if self.driver.reactor.wait(events, timeout).is_err() {
+            // Only a broken reactor gets here; do not burn the core.
+            tautline_io::thread::sleep(Duration::from_millis(10));
+        }
+        for event in &*events {
+            match event.token {
+                WAKE | RINGER | RESIDUAL | TICK => {
+                    self.attempt(|turn| turn.driver.clone().expired(event.token));
+                }
+                token => self.dispatch(token, event),
+            }
+            wakes::run();
+        }
+        // One by one: what comes after must not wait for another event.
+        let driver = self.driver.clone();
+        self.attempt(|_| driver.residual.run_if_hurried());
+        self.attempt(Turn::run_herds);
+        self.run_tasks();
+        self.run_timers();
+        self.attempt(Turn::look_back);
+        self.attempt(|turn| *sweep = driver.sweep.run(&mut turn.unswept));
+        wakes::run();
     }
 
     fn dispatch(&mut self, token: Token, event: &Event) {
         let (index, generation) = (token.0 as u32, (token.0 >> 32) as u32);
         let source = self.sources.get(index as usize).filter(|place| place.generation == generation);
         if let Some(source) = source.and_then(|place| place.source.clone()) {
-            source.ready(self, event);
+            self.call(&source, |source, turn| source.ready(turn, event));
         }
     }
 
@@ -496,7 +508,7 @@ impl Turn {
         if self.driver.has_tasks.swap(false, AcqRel) {
             let tasks = std::mem::take(&mut *lock(&self.driver.tasks));
             for task in tasks {
-                task(self);
+                self.attempt(task);
             }
         }
     }
@@ -519,7 +531,7 @@ impl Turn {
         let now = Instant::now();
         while let Some(timer) = self.timers.due(now) {
             if let Some(source) = timer.source.upgrade() {
-                source.timer(self, timer.key);
+                self.call(&source, |source, turn| source.timer(turn, timer.key));
             }
         }
     }

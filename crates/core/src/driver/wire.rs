@@ -143,8 +143,15 @@ impl Wire {
         self.origin.site()
     }
 
-    /// Goes on with the handshake as far as the stream and the handler let it.
+    /// Goes on with the handshake as far as the stream and the handler let it. Called by whatever has brought this about, which a panic
+    /// concerns no more than others.
     fn shake_hands(self: &Arc<Self>, turn: &mut Turn) {
+        if !turn.attempt(|turn| self.negotiate(turn)) {
+            self.end(turn, Loss::Stream(errno::EFAULT));
+        }
+    }
+
+    fn negotiate(self: &Arc<Self>, turn: &mut Turn) {
         let mut leftover = Vec::new();
         loop {
             let established = match self.next(turn, &mut leftover) {
@@ -203,6 +210,8 @@ impl Wire {
                 Ok(0) => return Err(Loss::Stream(errno::EPIPE)),
                 // As in libzmq: the peer was refused and has nothing more to say.
                 Ok(_) if session.refused => return Err(Loss::Stream(errno::EPROTO)),
+                #[cfg(test)]
+                Ok(_) if self.options().routing_id == b"panics in a handshake" => panic!("on purpose"),
                 Ok(n) => match session.input(&buffer[..n]) {
                     // Only the end of the handshake leaves something.
                     Ok(used) => leftover.extend_from_slice(&buffer[used..n]),
@@ -523,5 +532,9 @@ impl Source for Wire {
         if let Some(why) = verdict {
             self.end(turn, why);
         }
+    }
+
+    fn panicked(self: Arc<Self>, turn: &mut Turn) {
+        self.end(turn, Loss::Stream(errno::EFAULT));
     }
 }

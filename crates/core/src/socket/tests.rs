@@ -3,6 +3,7 @@ use super::*;
 use crate::Context;
 
 mod hearing;
+mod mishaps;
 mod straight;
 mod unseen;
 
