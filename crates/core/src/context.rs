@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::conn::inproc::Offer;
-use crate::conn::{News, PeerInfo, SocketInbox, Waker};
+use crate::conn::{News, PeerInfo, SocketInbox, Waker, patience_us};
 use crate::driver::{Driver, Site, Ticket, Tickets};
 use crate::error::Error;
 use crate::options::{Common, ContextDefaults, Options};
@@ -18,6 +18,7 @@ use crate::queue::Inbox;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
+use crate::transport;
 use crate::zap::Desk;
 use names::Names;
 use settings::Settings;
@@ -119,8 +120,11 @@ impl std::fmt::Debug for Context {
 }
 
 impl Context {
-    /// A new context. Its threads start with the first socket.
+    /// A new context. Its threads start with the first socket. The first one of the process reads `TAUT_SPIN_US` and `TAUT_IPC_MEMORY` in the
+    /// environment, on the calling thread: others may not, as the program may be changing it.
     pub fn new() -> Context {
+        patience_us();
+        transport::read_environment();
         Context(Arc::new(Inner {
             process: thread::process_id(),
             settings: Mutex::default(),

@@ -14,6 +14,7 @@ mod identity;
 mod listener;
 mod option;
 mod options;
+mod rights;
 #[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "net/shared/none.rs")]
 mod shared;
 mod stream;

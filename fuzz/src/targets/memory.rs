@@ -9,9 +9,11 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use tautline_io::net::Stream;
 
-/// Bytes before a ring, and what a good ring may have, then what not.
+/// Bytes before a ring, and what a good ring has, then what not.
 const HEADER: usize = 4096;
-const RINGS: [usize; 6] = [4096, 65536, 8192, 4095, 0, 8 << 20];
+const RINGS: [usize; 6] = [2 << 20, 2 << 20, 2 << 20, (2 << 20) - 1, 0, 4 << 20];
+/// A descriptor is closed by another thread.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 /// As the peer's own memory is called, in /proc/self/maps.
 const NAME: &std::ffi::CStr = c"fuzz-memory";
 
@@ -31,7 +33,11 @@ pub fn run(input: &[u8]) {
     let (near, far) = UnixStream::pair().unwrap();
     near.set_nonblocking(true).unwrap();
     let far = Stream::from_fd(far.into()).unwrap();
-    far.share_memory();
+    far.prepare_sharing();
+    // As after a handshake, before which descriptors are not looked at.
+    if reader.byte() & 7 != 0 {
+        far.begin_sharing(false);
+    }
     let mut talk = Talk { near, far, regions: Vec::new(), bells: Vec::new() };
     while !reader.is_empty() {
         talk.step(&mut reader);
@@ -51,6 +57,8 @@ pub fn run(input: &[u8]) {
     }
     drop((far, regions));
     for mut bell in bells {
+        bell.set_nonblocking(false).unwrap();
+        bell.set_read_timeout(Some(PATIENCE)).unwrap();
         while bell.read(&mut [0; 64]).is_ok_and(|n| n > 0) {}
         let rest = bell.read(&mut [0]);
         assert!(!rest.is_err_and(|error| error.kind() == ErrorKind::WouldBlock), "a descriptor is left open");

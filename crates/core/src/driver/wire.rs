@@ -293,6 +293,7 @@ impl Wire {
         };
         turn.mute(self.stream.as_fd());
         self.site().set_carrier(&connection, Some(self));
+        transport::begin_sharing(&self.stream);
         let stage = stage.map(|stage| Arc::new(Mutex::new(stage)));
         let session = Session { stream: self.stream.clone(), registration, stage, inbound, leftover };
         if connection.open(number, session, news) {

@@ -82,20 +82,39 @@ pub(super) fn admit(stream: &Stream, family: StreamFamily, options: &Options) ->
                 || uids.contains(&who.uid)
                 || gids.iter().any(|gid| *gid == who.gid || net::user_in_group(who.uid, *gid))
         });
-    share(stream, options);
+    prepare_sharing(stream, options);
     Some(wanted && stream.apply(&stream_options(options)).is_ok())
 }
 
-/// Bytes go through memory that both processes map, where both can and the kernel's buffers were not given a size.
-pub(super) fn share(stream: &Stream, options: &Options) {
-    if options.send_buffer.is_none() && options.receive_buffer.is_none() && !options.router_raw && is_wanted()
-    {
-        stream.share_memory();
+/// Bytes are going to go through memory that both processes map, where both can and the kernel's buffers were not given a size.
+pub(super) fn prepare_sharing(stream: &Stream, options: &Options) {
+    let plain = options.send_buffer.is_none() && options.receive_buffer.is_none() && !options.router_raw;
+    if plain && peers_with_memory() != Peers::Nobody {
+        stream.prepare_sharing();
     }
 }
 
-/// `TAUT_IPC_MEMORY=0` in the environment: no memory is shared.
-fn is_wanted() -> bool {
-    static WANTED: OnceLock<bool> = OnceLock::new();
-    *WANTED.get_or_init(|| std::env::var_os("TAUT_IPC_MEMORY").is_none_or(|value| value != "0"))
+/// The peer has shaken hands.
+pub(super) fn begin_sharing(stream: &Stream) {
+    stream.begin_sharing(peers_with_memory() == Peers::Everybody);
+}
+
+/// With whom memory is shared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Peers {
+    /// `TAUT_IPC_MEMORY=0` in the environment.
+    Nobody,
+    OfOurUser,
+    /// `TAUT_IPC_MEMORY=all`.
+    Everybody,
+}
+
+/// By the environment as it was when the first context was made.
+pub(super) fn peers_with_memory() -> Peers {
+    static PEERS: OnceLock<Peers> = OnceLock::new();
+    *PEERS.get_or_init(|| match std::env::var_os("TAUT_IPC_MEMORY") {
+        Some(value) if value == "0" => Peers::Nobody,
+        Some(value) if value == "all" => Peers::Everybody,
+        _ => Peers::OfOurUser,
+    })
 }

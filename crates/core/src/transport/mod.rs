@@ -249,8 +249,18 @@ pub(crate) fn connect(
     options: &Options,
 ) -> Result<(Stream, bool), net::Failure> {
     let connected = Stream::connect(address, source, &tcp::stream_options(options))?;
-    ipc::share(&connected.0, options);
+    ipc::prepare_sharing(&connected.0, options);
     Ok(connected)
+}
+
+/// The peer has shaken hands, so it may be given more than bytes, and give more.
+pub(crate) fn begin_sharing(stream: &Stream) {
+    ipc::begin_sharing(stream);
+}
+
+/// Reads the environment, which a program may change later, when another thread must not look at it.
+pub(crate) fn read_environment() {
+    ipc::peers_with_memory();
 }
 
 /// Whether a peer that has come may stay, by the socket's filters; sets the stream's options.

@@ -28,6 +28,12 @@ pub fn groups_of_user(uid: u32) -> Vec<u32> {
     }
 }
 
+/// The effective user of this process.
+pub(super) fn own_user() -> u32 {
+    // SAFETY: no arguments and no preconditions.
+    unsafe { libc::geteuid() }
+}
+
 /// The number of a user by name.
 pub fn user_id(name: &str) -> Option<u32> {
     let name = CString::new(name).ok()?;

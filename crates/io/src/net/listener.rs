@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::address::{RawAddress, local_address};
-use super::{Address, Failure, Family, Stream, StreamOptions, adopt, option};
+use super::{Address, Failure, Family, Stream, StreamOptions, adopt, option, rights};
 use crate::sys::{self, check};
 
 /// A socket that accepts connections. The file of a Unix domain one is its maker's to remove.
@@ -12,6 +12,8 @@ use crate::sys::{self, check};
 pub struct Listener {
     fd: OwnedFd,
     family: Family,
+    /// Somebody else made it listen, so peers may have come before it was told to refuse descriptors, which they inherit.
+    adopted: bool,
 }
 
 impl Listener {
@@ -25,8 +27,11 @@ impl Listener {
         v6only: bool,
     ) -> Result<Listener, Failure> {
         let raw = RawAddress::new(address)?;
-        let listener =
-            Listener { fd: sys::socket(address.domain(), libc::SOCK_STREAM)?, family: address.family() };
+        let listener = Listener {
+            fd: sys::socket(address.domain(), libc::SOCK_STREAM)?,
+            family: address.family(),
+            adopted: false,
+        };
         match listener.start(address, &raw, options, backlog, v6only) {
             Ok(()) => Ok(listener),
             Err(error) => Err(Failure { error, fd: Some(listener.fd.as_raw_fd()) }),
@@ -49,6 +54,9 @@ impl Listener {
             option::set(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, v6only.into())?;
         }
         options.apply(fd, self.family)?;
+        if self.family == Family::Unix {
+            rights::refuse(fd);
+        }
         // SAFETY: the descriptor is open; the address outlives the call and its length is its own.
         check(unsafe { libc::bind(fd.as_raw_fd(), raw.as_ptr(), raw.length()) })?;
         // SAFETY: integers only.
@@ -60,13 +68,17 @@ impl Listener {
     /// is not that.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Listener> {
         let family = adopt::take_over(&fd, true)?;
-        Ok(Listener { fd, family })
+        Ok(Listener { fd, family, adopted: true })
     }
 
     /// Takes the next connection. WouldBlock if there is none; other errors concern that connection
     /// ([`concerns_one_connection`](super::concerns_one_connection)) or the process, never the listener itself.
     pub fn accept(&self) -> io::Result<Stream> {
-        sys::accept(self.as_fd()).map(|fd| Stream::new(fd, self.family))
+        let fd = sys::accept(self.as_fd())?;
+        if self.adopted && self.family == Family::Unix {
+            rights::refuse(fd.as_fd());
+        }
+        Ok(Stream::new(fd, self.family))
     }
 
     /// Where it listens, with the port the system chose.

@@ -1,17 +1,19 @@
 //! Memory in place of the kernel's buffers, between the two ends of a Unix domain socket.
 //!
-//! The socket carries bytes as any does, and what libzmq's end sees is no more than that. But an end that has written some times sends a
-//! *question* along: a socket of its own. One who can share memory rings there; with one who does not look for descriptors it is closed, which
-//! is an answer too. Then the writer makes a region of memory, and sends its descriptor along with the next bytes. The other end maps it and
-//! says so in it; from then on the writer puts its bytes there, and says behind how many bytes of the socket they come. Both directions do
-//! that each for itself. The socket then carries *bells*: single bytes that mean "look again".
+//! The socket carries bytes as any does, and what libzmq's end sees is no more than that. But once its peer is known ([`Link::begin`]) an end
+//! that has written some times sends a *question* along: a socket of its own. One who can share memory rings there; with one who does not look
+//! for descriptors it is closed, or cannot be sent at all, which is an answer too, but not for ever: it may not know its peer yet. Then the
+//! writer makes a region of memory, and sends its descriptor along with the next bytes. The other end maps it and says so in it; from then on
+//! the writer puts its bytes there, and says behind how many bytes of the socket they come. Both directions do that each for itself. The
+//! socket then carries *bells*: single bytes that mean "look again".
 //!
 //! * A reader that found nothing may look as often as it likes, without a system call. Before it waits for the descriptor to become
 //!   readable it says so ([`Link::listen`]), and the writer rings with its next bytes.
 //! * A writer that found no room is rung at a socket of its own, which came with the offer ([`Link::room`]): its peer's may be full of
 //!   other things, and is the reader's to empty.
 //!
-//! The socket's end is the stream's, behind what lies in the region. What a peer may do with the region is in `region.rs` and `ring.rs`.
+//! The socket's end is the stream's, behind what lies in the region. What a peer may do with the region is in `region.rs` and `ring.rs`, what
+//! it may do with descriptors in `rights.rs`: they are taken between `begin` and the region, and at no other time.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -20,6 +22,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::rights::{self, Foreign};
 use super::transfer::{self, Sources, Targets};
 use crate::sys;
 
@@ -31,12 +34,15 @@ mod ring;
 use region::Region;
 use ring::{Consumer, Producer};
 
-/// Writes before the other end is asked: connections that are never busy do without. So often its answer is looked for.
+/// Writes before the other end is asked: connections that are never busy do without. So often its answer is looked for. One that could not
+/// be asked, or has said no, is asked again after 64, 128, 256 and so on, up to `PATIENCE` of them.
 const ASK: u32 = 32;
 /// Writes before a region is offered.
 const WRITES: u32 = 64;
 /// Writes after it until it is given up: the other end has no room for it.
 const PATIENCE: u32 = 1024;
+/// Bells that nobody rings before the first one is taken.
+const MOST_BELLS: usize = 64;
 /// Looks that find nothing before the socket is looked at, which alone tells that the peer is gone.
 const LOOKS: u32 = 1024;
 
@@ -56,8 +62,10 @@ pub(super) struct Link {
 struct Incoming {
     /// Bytes of the socket that were read.
     received: u64,
+    /// Descriptors are looked at.
+    begun: bool,
     /// The region, and where to ring for its writer.
-    ring: Option<Box<(Consumer, OwnedFd)>>,
+    ring: Option<Box<(Consumer, Foreign)>>,
     /// All that the socket had is read, and the rest is in the region.
     switched: bool,
     /// The socket has ended.
@@ -87,11 +95,11 @@ struct Outgoing {
 /// What the other end is known to be able to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Stage {
-    #[default]
     Unknown,
     Asked,
     Able,
-    /// A region has been made; or none will be.
+    /// A region has been made; or none will be, unless sharing has yet to begin.
+    #[default]
     Decided,
 }
 
@@ -115,6 +123,13 @@ impl Link {
             puts: AtomicBool::new(false),
             takes: AtomicBool::new(false),
         })
+    }
+
+    /// From now on the peer's descriptors are looked at, and it is asked in its turn.
+    pub(super) fn begin(&self, socket: BorrowedFd<'_>) {
+        lock(&self.incoming).begun = true;
+        lock(&self.outgoing).stage = Stage::Unknown;
+        rights::admit(socket);
     }
 
     // ---- reading
@@ -202,25 +217,33 @@ impl Incoming {
     fn receive(&mut self, socket: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
         let n = if self.ring.is_some() {
             // The last time or two; and then not beyond what the writer has switched at, if that is known.
-            transfer::receive(socket, &targets.beginning(self.expected()))?
-        } else {
-            let (n, mut rights) = transfer::receive_with_rights(socket, targets)?;
-            match (rights.pop(), rights.pop()) {
-                // Whatever it is: only a socket can be rung at, and that does not block. Who does not hear it will not offer anything.
-                (Some(question), None) => drop(ring_bell(question.as_fd())),
-                (Some(bell), Some(memory)) => {
-                    if let Ok(region) = Region::accept(&memory) {
-                        self.ring = Some(Box::new((Consumer::new(region), bell)));
-                    }
-                }
-                _ => {}
-            }
+            rights::receive(socket, &targets.beginning(self.expected()))?
+        } else if self.begun {
+            let (n, rights) = rights::receive_all(socket, targets)?;
+            self.look_at(socket, rights);
             n
+        } else {
+            rights::receive(socket, targets)?
         };
         // What is more are bells, if the writer has switched meanwhile.
         let n = n.min(self.expected());
         self.received += n as u64;
         Ok(n)
+    }
+
+    /// A question is answered and an offer taken. All else is closed.
+    fn look_at(&mut self, socket: BorrowedFd<'_>, mut rights: Vec<Foreign>) {
+        match (rights.pop(), rights.pop()) {
+            // Who does not hear it will not offer anything.
+            (Some(question), None) if question.is_stream() => drop(ring_bell(question.as_fd())),
+            (Some(bell), Some(memory)) if rights.is_empty() && bell.is_stream() => {
+                if let Ok(region) = Region::accept(&memory) {
+                    self.ring = Some(Box::new((Consumer::new(region), bell)));
+                    rights::refuse(socket);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// How many bytes of the socket are still to come, as far as that is known.
@@ -298,10 +321,15 @@ impl Outgoing {
                         n
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
-                    // Descriptors may be refused where bytes are not: too many are in flight (ETOOMANYREFS), there is no memory for them, a
-                    // sandbox does not allow it. The bytes go without them; an error of the stream itself comes again.
+                    // Descriptors may be refused where bytes are not: the other end takes none (EPERM), too many are in flight (ETOOMANYREFS),
+                    // there is no memory for them, a sandbox does not allow it. The bytes go without them; an error of the stream itself
+                    // comes again.
                     Err(_) => {
+                        let asked = self.stage == Stage::Asked;
                         self.give_up();
+                        if asked {
+                            self.stage = Stage::Unknown;
+                        }
                         transfer::send(socket, sources)?
                     }
                 }
@@ -323,9 +351,9 @@ impl Outgoing {
     /// Asks, looks for the answer, or makes a region, if it is time to.
     fn advance(&mut self) {
         match self.stage {
-            Stage::Unknown if self.writes >= ASK => {
-                self.stage = Stage::Decided;
-                if let Ok((mine, yours)) = sys::socket_pair() {
+            Stage::Unknown if self.writes > PATIENCE => self.stage = Stage::Decided,
+            Stage::Unknown if self.writes >= ASK && self.writes.is_power_of_two() => {
+                if let Ok((mine, yours)) = bell() {
                     self.bell = Some(mine);
                     self.enclosed = [Some(yours), None];
                     self.stage = Stage::Asked;
@@ -333,12 +361,12 @@ impl Outgoing {
             }
             Stage::Asked if self.writes.is_multiple_of(ASK) => {
                 let answer = self.bell.as_ref().map_or(Ok(0), |bell| {
-                    transfer::receive(bell.as_fd(), &Targets::one(&mut [MaybeUninit::uninit()]))
+                    rights::receive(bell.as_fd(), &Targets::one(&mut [MaybeUninit::uninit()]))
                 });
                 self.stage = match answer {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                     Ok(1) => Stage::Able,
-                    _ => Stage::Decided,
+                    _ => Stage::Unknown,
                 };
                 self.bell = None;
             }
@@ -357,7 +385,7 @@ impl Outgoing {
     /// Makes a region. What the other end needs of it: the memory, and where to ring.
     fn make_offer(&mut self) -> io::Result<[OwnedFd; 2]> {
         let (region, memory) = Region::create()?;
-        let (mine, yours) = sys::socket_pair()?;
+        let (mine, yours) = bell()?;
         self.ring = Some(Box::new(Producer::new(region)));
         self.bell = Some(mine);
         Ok([memory, yours])
@@ -387,6 +415,13 @@ impl Outgoing {
     }
 }
 
+/// A socket to be rung at, which takes bytes only, and the end to ring with.
+fn bell() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (mine, yours) = sys::socket_pair()?;
+    rights::refuse(mine.as_fd());
+    Ok((mine, yours))
+}
+
 /// Wakes whoever waits for the other end of this socket. If it is full of bells already, that is as good.
 fn ring_bell(socket: BorrowedFd<'_>) -> io::Result<()> {
     match transfer::send(socket, &Sources::one(&[0])) {
@@ -395,19 +430,14 @@ fn ring_bell(socket: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Takes all bells that were rung. False: the other end is gone.
+/// Takes all bells that were rung. False: the other end is gone, or might as well be. Whoever is asked to rings once, and is asked again when it
+/// was heard, so an end that rings `MOST_BELLS` times is none to listen to.
 fn take_bells(socket: BorrowedFd<'_>) -> bool {
-    let mut bells = [MaybeUninit::uninit(); 64];
-    for _ in 0..16 {
-        match transfer::receive(socket, &Targets::one(&mut bells)) {
-            Ok(0) => return false,
-            Ok(n) if n < bells.len() => return true,
-            // Nobody rings twice before he was heard: a peer who does is not worth many system calls.
-            Ok(_) => {}
-            Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
-        }
+    let mut bells = [MaybeUninit::uninit(); MOST_BELLS];
+    match rights::receive(socket, &Targets::one(&mut bells)) {
+        Ok(n) => (1..MOST_BELLS).contains(&n),
+        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
     }
-    true
 }
 
 #[cfg(all(test, not(loom)))]

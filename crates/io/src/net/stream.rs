@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::address::{RawAddress, local_address, peer_address};
 use super::shared::Link;
 use super::transfer::{self, Sources, Targets};
-use super::{Address, Credentials, Failure, Family, StreamOptions, adopt, option, os};
+use super::{Address, Credentials, Failure, Family, StreamOptions, adopt, option, os, rights};
 use crate::poll::{PollFd, poll};
 use crate::sys::{self, check, is_refused};
 
@@ -58,6 +58,9 @@ impl Stream {
         options: &StreamOptions,
     ) -> io::Result<()> {
         self.apply(options)?;
+        if self.family == Family::Unix {
+            rights::refuse(self.as_fd());
+        }
         if let Some(source) = source {
             self.bind(source)?;
         }
@@ -82,22 +85,38 @@ impl Stream {
     /// that is not that.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Stream> {
         let family = adopt::take_over(&fd, false)?;
+        if family == Family::Unix {
+            rights::refuse(fd.as_fd());
+        }
         Ok(Stream::new(fd, family))
     }
 
     /// Two connected streams of the Unix domain.
     pub fn pair() -> io::Result<(Stream, Stream)> {
         let (first, second) = sys::socket_pair()?;
+        rights::refuse(first.as_fd());
+        rights::refuse(second.as_fd());
         Ok((Stream::new(first, Family::Unix), Stream::new(second, Family::Unix)))
     }
 
-    /// Unix domain: lets the bytes take the way through memory that both ends map, if the other end can do that, too. To be called before
-    /// anything is written or read. Nothing to do elsewhere, or where the system has no such memory.
-    pub fn share_memory(&self) {
+    /// Unix domain: prepares for [`begin_sharing`](Stream::begin_sharing). To be called before anything is written or read. Nothing to do
+    /// elsewhere, or where the system has no memory to share.
+    pub fn prepare_sharing(&self) {
         if self.family == Family::Unix
             && let Some(link) = Link::new()
         {
             let _ = self.link.set(Box::new(link));
+        }
+    }
+
+    /// Lets the bytes take the way through memory that both ends map, if this was prepared for and the other end can do that, too. To be
+    /// called when it is known who the peer is: until then none of its descriptors is looked at. Nothing happens with a peer of another user
+    /// than this process has, except if `others` are allowed.
+    pub fn begin_sharing(&self, others: bool) {
+        if let Some(link) = self.link.get()
+            && (others || self.peer_credentials().is_ok_and(|who| who.uid == super::identity::own_user()))
+        {
+            link.begin(self.as_fd());
         }
     }
 
@@ -206,6 +225,7 @@ impl Stream {
     fn receive(&self, targets: Targets<'_>) -> io::Result<usize> {
         match self.link.get() {
             Some(link) => link.read(self.as_fd(), &targets),
+            None if self.family == Family::Unix => rights::receive(self.as_fd(), &targets),
             None => transfer::receive(self.as_fd(), &targets),
         }
     }

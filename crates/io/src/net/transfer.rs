@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
+use super::rights::Foreign;
 use crate::sys::{NO_SIGNAL, check_length, is_refused, retry};
 
 /// More buffers in one call are EMSGSIZE.
@@ -106,7 +107,7 @@ pub(super) fn send(fd: BorrowedFd<'_>, sources: &Sources<'_>) -> io::Result<usiz
     if let [one] = sources.raw() {
         return send_one(fd, one);
     }
-    match send_message(fd, &message(sources.raw(), None)) {
+    match send_message(fd, &message(sources.raw(), NO_CONTROL)) {
         Err(error) if is_refused(&error) => one_by_one(sources.raw(), |one| send_one(fd, one)),
         outcome => outcome,
     }
@@ -126,7 +127,7 @@ pub(super) fn receive(fd: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<u
     if let [one] = targets.raw() {
         return receive_one(fd, one);
     }
-    match receive_message(fd, &mut message(targets.raw(), None)) {
+    match receive_message(fd, &mut message(targets.raw(), NO_CONTROL)) {
         Err(error) if is_refused(&error) => one_by_one(targets.raw(), |one| receive_one(fd, one)),
         outcome => outcome,
     }
@@ -170,24 +171,29 @@ fn receive_message(fd: BorrowedFd<'_>, message: &mut libc::msghdr) -> io::Result
     retry(|| check_length(unsafe { libc::recvmsg(fd.as_raw_fd(), message, flags) }))
 }
 
-/// A message header for these buffers, and maybe a control message.
-fn message(buffers: &[libc::iovec], control: Option<&mut Control>) -> libc::msghdr {
+/// A message header for these buffers, and maybe room for control messages.
+fn message<const N: usize>(
+    buffers: &[libc::iovec],
+    control: Option<&mut MaybeUninit<Control<N>>>,
+) -> libc::msghdr {
     // SAFETY: msghdr is a struct of integers and pointers (with padding in some C libraries), for which all
     // zeroes means "nothing".
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = buffers.as_ptr().cast_mut();
     message.msg_iovlen = buffers.len() as _;
     if let Some(control) = control {
-        message.msg_control = control.0.as_mut_ptr().cast();
-        message.msg_controllen = Control::length(MOST_RIGHTS) as _;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = N as _;
     }
     message
 }
 
 // ---- descriptors that travel with bytes (unix(7), SCM_RIGHTS)
 
-/// Most that go together.
-pub(super) const MOST_RIGHTS: usize = 2;
+/// Most that are sent together.
+const MOST_SENT: usize = 2;
+/// Most that the system lets anybody send together (SCM_MAX_FD of Linux).
+pub(super) const MOST_RECEIVED: usize = 253;
 
 /// What received descriptors are to be at once.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -195,16 +201,17 @@ const CLOSE_ON_EXEC: libc::c_int = libc::MSG_CMSG_CLOEXEC;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const CLOSE_ON_EXEC: libc::c_int = 0;
 
-/// Room for one control message with them. Of more that come the system closes what does not fit.
+/// Room for control messages. What comes beyond the system closes, on the thread that receives.
 #[repr(C, align(8))]
-struct Control([u8; 64]);
+struct Control<const N: usize>([u8; N]);
 
-impl Control {
-    /// Bytes of one with so many.
-    const fn length(rights: usize) -> usize {
-        // SAFETY: arithmetic only.
-        unsafe { libc::CMSG_SPACE((rights * size_of::<RawFd>()) as u32) as usize }
-    }
+/// Nothing of the kind.
+const NO_CONTROL: Option<&mut MaybeUninit<Control<0>>> = None;
+
+/// Bytes of a control message with so many descriptors.
+const fn control_length(rights: usize) -> usize {
+    // SAFETY: arithmetic only.
+    unsafe { libc::CMSG_SPACE((rights * size_of::<RawFd>()) as u32) as usize }
 }
 
 /// Sends as `send`, and with the first byte the descriptors, of which there are one or two.
@@ -213,10 +220,10 @@ pub(super) fn send_with_rights(
     sources: &Sources<'_>,
     rights: &[BorrowedFd<'_>],
 ) -> io::Result<usize> {
-    let rights = &rights[..rights.len().min(MOST_RIGHTS)];
-    let mut control = Control([0; 64]);
+    let rights = &rights[..rights.len().min(MOST_SENT)];
+    let mut control = MaybeUninit::new(Control([0; control_length(MOST_SENT)]));
     let mut message = message(sources.raw(), Some(&mut control));
-    message.msg_controllen = Control::length(rights.len()) as _;
+    message.msg_controllen = control_length(rights.len()) as _;
     // SAFETY: the control buffer has room for one header with its data, which the macros point into.
     unsafe {
         let header = libc::CMSG_FIRSTHDR(&message);
@@ -228,12 +235,13 @@ pub(super) fn send_with_rights(
     send_message(fd, &message)
 }
 
-/// Receives as `receive`, and the descriptors that come with it. None if the process had no room for all of them.
+/// Receives as `receive`, and all descriptors that come with it. None if the process had no room for all of them.
 pub(super) fn receive_with_rights(
     fd: BorrowedFd<'_>,
     targets: &Targets<'_>,
-) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut control = Control([0; 64]);
+) -> io::Result<(usize, Vec<Foreign>)> {
+    // Beside the descriptors may come what a socket was told to have with each message: who has sent it, in two ways, and a label.
+    let mut control = MaybeUninit::<Control<{ control_length(MOST_RECEIVED) + 512 }>>::uninit();
     let mut message = message(targets.raw(), Some(&mut control));
     let n = match receive_message(fd, &mut message) {
         // Without control data: the kernel closes what came along.
@@ -259,7 +267,7 @@ pub(super) fn receive_with_rights(
 /// The control messages are those of a receipt, each with its header and as many bytes of data as that says. The descriptors in them are the
 /// caller's.
 #[allow(clippy::unnecessary_cast, reason = "the length of a control message is no usize everywhere")]
-unsafe fn take_rights(message: &libc::msghdr) -> Vec<OwnedFd> {
+unsafe fn take_rights(message: &libc::msghdr) -> Vec<Foreign> {
     let mut rights = Vec::new();
     // SAFETY: the macros stay within the control buffer, whose length the kernel has given.
     let mut header = unsafe { libc::CMSG_FIRSTHDR(message) };
@@ -274,7 +282,7 @@ unsafe fn take_rights(message: &libc::msghdr) -> Vec<OwnedFd> {
                 // SAFETY: within the data; an open descriptor that nobody else has.
                 let fd = unsafe { OwnedFd::from_raw_fd(data.add(index).read_unaligned()) };
                 if head.cmsg_type == libc::SCM_RIGHTS {
-                    rights.push(fd);
+                    rights.push(Foreign::from(fd));
                 }
             }
         }
@@ -293,6 +301,7 @@ fn carries_rights(kind: libc::c_int) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::mem::ManuallyDrop;
     use std::os::fd::{AsFd, IntoRawFd};
 
     use super::*;
@@ -309,9 +318,9 @@ mod tests {
         let mut control = [0_u64; 16];
         // SAFETY: every header with its data lies in the buffer.
         unsafe {
-            let mut message = message(&[], None);
+            let mut message = message(&[], NO_CONTROL);
             message.msg_control = control.as_mut_ptr().cast();
-            message.msg_controllen = (messages.len() * Control::length(1)) as _;
+            message.msg_controllen = (messages.len() * control_length(1)) as _;
             let mut header = libc::CMSG_FIRSTHDR(&message);
             for &(level, kind, fd) in messages {
                 ((*header).cmsg_level, (*header).cmsg_type) = (level, kind);
@@ -319,7 +328,8 @@ mod tests {
                 libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(fd);
                 header = libc::CMSG_NXTHDR(&message, header);
             }
-            take_rights(&message).into_iter().map(IntoRawFd::into_raw_fd).collect()
+            // Not closed here.
+            take_rights(&message).into_iter().map(|fd| ManuallyDrop::new(fd).as_fd().as_raw_fd()).collect()
         }
     }
 

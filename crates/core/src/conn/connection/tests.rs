@@ -298,8 +298,10 @@ fn the_end_behind_shared_memory_is_found_before_nothing_comes() {
         let (connection, _writer, peer) = open(&Arc::default(), |options| options.receive_hwm = 0);
         connection.set_token(0);
         let stream = connection.readable_stream().unwrap();
-        stream.share_memory();
-        peer.share_memory();
+        stream.prepare_sharing();
+        stream.begin_sharing(false);
+        peer.prepare_sharing();
+        peer.begin_sharing(false);
         let set = set_of(&[&connection]);
         set.acquire();
         let talk = || {

@@ -56,6 +56,13 @@ pub(super) fn defer_port_choice(fd: BorrowedFd<'_>) {
     let _ = option::set(fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1);
 }
 
+/// Whether a Unix domain socket takes descriptors that its peer sends. Linux 6.16; the C library's headers may be older.
+pub(super) fn pass_rights(fd: BorrowedFd<'_>, pass: bool) -> io::Result<()> {
+    const SO_PASSRIGHTS: libc::c_int =
+        if cfg!(any(target_arch = "sparc", target_arch = "sparc64")) { 0x5c } else { 83 };
+    option::set(fd, libc::SOL_SOCKET, SO_PASSRIGHTS, pass.into())
+}
+
 pub(super) fn domain(fd: BorrowedFd<'_>) -> io::Result<libc::c_int> {
     option::read(fd, libc::SOL_SOCKET, libc::SO_DOMAIN)
 }

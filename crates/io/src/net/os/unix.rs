@@ -48,6 +48,10 @@ pub(super) fn bind_to_device(_fd: BorrowedFd<'_>, _device: &str) -> io::Result<(
 
 pub(super) fn defer_port_choice(_fd: BorrowedFd<'_>) {}
 
+pub(super) fn pass_rights(_fd: BorrowedFd<'_>, _pass: bool) -> io::Result<()> {
+    Err(unsupported())
+}
+
 pub(super) fn domain(fd: BorrowedFd<'_>) -> io::Result<libc::c_int> {
     Ok(RawAddress::ask(fd, libc::getsockname)?.family())
 }

@@ -15,6 +15,10 @@ impl Link {
         None
     }
 
+    pub(super) fn begin(&self, _: BorrowedFd<'_>) {
+        match self.0 {}
+    }
+
     pub(super) fn read(&self, _: BorrowedFd<'_>, _: &Targets<'_>) -> io::Result<usize> {
         match self.0 {}
     }

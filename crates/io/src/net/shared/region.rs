@@ -1,29 +1,38 @@
 //! Memory that two processes map: made by whoever writes into it, and handed over as a sealed descriptor.
 //!
 //! It comes from a peer who may mean harm, so nothing in it is believed: the descriptor must be one that cannot shrink (to touch what is
-//! beyond its end would end the process), of ordinary memory and of a known size; and what it says is checked by whoever reads it.
+//! beyond its end would end the process) or grow, of ordinary memory and of the known size; and what it says is checked by whoever reads it.
+//!
+//! Nor is anything done with it that might wait for a peer, who can hold the lock of the memory's file for as long as it likes: it is not
+//! allocated, resized, sought in or asked for its state. Whoever makes a region allocates its pages, before it hands it over. The peer can
+//! take them back at any time, whatever was seen before, and then they are allocated when they are touched again.
 
 use std::ffi::c_void;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
+use super::super::rights::Foreign;
 use super::resize::resize;
 use crate::sys::{check, retry};
 
-/// Bytes of a ring.
-const CAPACITY: usize = 2 * 1024 * 1024;
-/// What a peer's ring may have.
-const LEAST: usize = 4096;
-const MOST: usize = 4 * 1024 * 1024;
+/// Bytes of a ring, a power of two.
+pub(super) const CAPACITY: usize = 2 * 1024 * 1024;
 /// Bytes before the ring: a page.
-const HEADER: usize = 4096;
+pub(super) const HEADER: usize = 4096;
+/// Bytes of a region.
+const SIZE: usize = HEADER + CAPACITY;
 /// Most bytes that a process has mapped: what peers offer beyond stays in the kernel's buffers.
 const BUDGET: usize = 64 * 1024 * 1024;
 /// The layout that both ends must mean.
 const MAGIC: u64 = u64::from_le_bytes(*b"tautlin1");
+
+/// What cannot be done with the memory.
+const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
+/// MFD_NOEXEC_SEAL: nobody can run what is in it, which a system may ask for (vm.memfd_noexec).
+const NO_EXECUTION: libc::c_uint = 0x0008;
 
 /// Mapped by this process, in bytes.
 static MAPPED: AtomicUsize = AtomicUsize::new(0);
@@ -54,8 +63,7 @@ pub(super) struct Header {
 /// A mapped region. Both ends have one.
 pub(super) struct Region {
     base: NonNull<u8>,
-    capacity: usize,
-    share: Share,
+    _share: Share,
 }
 
 // SAFETY: the mapping belongs to this value, whatever thread it is on.
@@ -66,14 +74,19 @@ unsafe impl Sync for Region {}
 impl Region {
     /// A fresh one, and the descriptor to hand over.
     pub(super) fn create() -> io::Result<(Region, OwnedFd)> {
-        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-        // SAFETY: the name is a C string; the descriptor returned is ours alone.
-        let fd = unsafe { OwnedFd::from_raw_fd(check(libc::memfd_create(c"tautline-ipc".as_ptr(), flags))?) };
-        resize(fd.as_fd(), HEADER + CAPACITY)?;
-        let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+        let fd = match memory(NO_EXECUTION) {
+            // Before Linux 6.3.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => memory(0),
+            outcome => outcome,
+        }?;
+        resize(fd.as_fd(), SIZE)?;
+        let share = Share::take()?;
+        // Pages that are not there when they are touched, and not to be had, would end the process.
         // SAFETY: the descriptor is open; integers only.
-        check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
-        let region = Region::map(&fd, CAPACITY)?;
+        retry(|| check(unsafe { libc::fallocate(fd.as_raw_fd(), 0, 0, SIZE as libc::off_t) }))?;
+        // SAFETY: the descriptor is open; integers only.
+        check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, SEALS | libc::F_SEAL_SEAL) })?;
+        let region = Region::map(fd.as_fd(), share)?;
         region.header().magic.store(MAGIC, Relaxed);
         // The reader has not looked yet, so it wants to be told of the first bytes.
         region.header().asleep.0.store(1, Relaxed);
@@ -81,44 +94,36 @@ impl Region {
     }
 
     /// One that a peer has handed over: EINVAL for what is not such a region, ENOMEM if this process has enough of them.
-    pub(super) fn accept(fd: &OwnedFd) -> io::Result<Region> {
+    pub(super) fn accept(memory: &Foreign) -> io::Result<Region> {
         let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
-        let raw = fd.as_raw_fd();
+        let raw = memory.as_fd().as_raw_fd();
+        // First, as it takes no lock and tells memory from all other files, on which the calls below may wait.
         // SAFETY: the descriptor is open; EINVAL for one that cannot be sealed.
         let seals = check(unsafe { libc::fcntl(raw, libc::F_GET_SEALS) })?;
-        // SAFETY: two structs of integers, which the kernel fills in.
-        let (system, status) = unsafe {
+        // SAFETY: a struct of integers, which the kernel fills in.
+        let system = unsafe {
             let mut system: libc::statfs = std::mem::zeroed();
-            let mut status: libc::stat = std::mem::zeroed();
             check(libc::fstatfs(raw, &mut system))?;
-            check(libc::fstat(raw, &mut status))?;
-            (system, status)
+            system
         };
-        let capacity = usize::try_from(status.st_size).ok().and_then(|size| size.checked_sub(HEADER));
-        let Some(capacity) = capacity.filter(|n| (LEAST..=MOST).contains(n) && n.is_power_of_two()) else {
-            return Err(invalid());
-        };
-        if seals & libc::F_SEAL_SHRINK == 0 || system.f_type != libc::TMPFS_MAGIC {
+        // Huge pages are of another system: their files are locked to be mapped.
+        if !(seals & SEALS == SEALS && system.f_type == libc::TMPFS_MAGIC && memory.has_length(SIZE as u64)) {
             return Err(invalid());
         }
-        let region = Region::map(fd, capacity)?;
+        let region = Region::map(memory.as_fd(), Share::take()?)?;
         if region.header().magic.load(Relaxed) != MAGIC {
             return Err(invalid());
         }
         Ok(region)
     }
 
-    fn map(fd: &OwnedFd, capacity: usize) -> io::Result<Region> {
-        let share = Share::take(HEADER + capacity)?;
-        // Pages that are not there when they are touched, and not to be had, would end the process.
-        // SAFETY: the descriptor is open; integers only.
-        retry(|| check(unsafe { libc::fallocate(fd.as_raw_fd(), 0, 0, share.0 as libc::off_t) }))?;
+    fn map(fd: BorrowedFd<'_>, share: Share) -> io::Result<Region> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping, wherever there is room.
         let base =
-            unsafe { libc::mmap(std::ptr::null_mut(), share.0, access, libc::MAP_SHARED, fd.as_raw_fd(), 0) };
+            unsafe { libc::mmap(std::ptr::null_mut(), SIZE, access, libc::MAP_SHARED, fd.as_raw_fd(), 0) };
         match NonNull::new(base.cast::<u8>()).filter(|_| base != libc::MAP_FAILED) {
-            Some(base) => Ok(Region { base, capacity, share }),
+            Some(base) => Ok(Region { base, _share: share }),
             None => Err(io::Error::last_os_error()),
         }
     }
@@ -128,21 +133,16 @@ impl Region {
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
-    /// Bytes of the ring, a power of two.
-    pub(super) fn capacity(&self) -> usize {
-        self.capacity
-    }
-
     /// Copies `length` bytes to the ring, from position `at` of the stream.
     ///
     /// # Safety
     /// `from` must be valid for reads of `length` bytes, which is at most the capacity.
     pub(super) unsafe fn put(&self, at: u64, from: *const u8, length: usize) {
-        let (first, rest) = self.parts(at, length);
+        let (first, rest) = Self::parts(at, length);
         let ring = self.ring();
         // SAFETY: both pieces lie in the ring, which is no part of the caller's memory; nothing in this process refers to it.
         unsafe {
-            copy_opaquely(from, ring.add(self.offset(at)), first);
+            copy_opaquely(from, ring.add(Self::offset(at)), first);
             copy_opaquely(from.add(first), ring, rest);
         }
     }
@@ -152,23 +152,23 @@ impl Region {
     /// # Safety
     /// `to` must be valid for writes of `length` bytes, which is at most the capacity.
     pub(super) unsafe fn get(&self, at: u64, to: *mut u8, length: usize) {
-        let (first, rest) = self.parts(at, length);
+        let (first, rest) = Self::parts(at, length);
         let ring = self.ring();
         // SAFETY: both pieces lie in the ring, which is no part of the caller's memory. The peer may write to it meanwhile: then what is
         // copied is what it makes of that, and it is looked at only in the copy.
         unsafe {
-            copy_opaquely(ring.add(self.offset(at)), to, first);
+            copy_opaquely(ring.add(Self::offset(at)), to, first);
             copy_opaquely(ring, to.add(first), rest);
         }
     }
 
-    fn offset(&self, at: u64) -> usize {
-        at as usize & (self.capacity - 1)
+    fn offset(at: u64) -> usize {
+        at as usize & (CAPACITY - 1)
     }
 
     /// The pieces before and behind the end of the ring.
-    fn parts(&self, at: u64, length: usize) -> (usize, usize) {
-        let first = length.min(self.capacity - self.offset(at));
+    fn parts(at: u64, length: usize) -> (usize, usize) {
+        let first = length.min(CAPACITY - Self::offset(at));
         (first, length - first)
     }
 
@@ -181,8 +181,15 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: the mapping is this value's, and nothing refers to it any more.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.share.0) };
+        unsafe { libc::munmap(self.base.as_ptr().cast(), SIZE) };
     }
+}
+
+/// Fresh memory that can be sealed, of no size.
+fn memory(flags: libc::c_uint) -> io::Result<OwnedFd> {
+    let flags = flags | libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: the name is a C string; the descriptor returned is ours alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(check(libc::memfd_create(c"tautline-ipc".as_ptr(), flags))?) })
 }
 
 /// Copies between memory of this process and memory that another process may write to at the same time.
@@ -201,13 +208,13 @@ unsafe fn copy_opaquely(from: *const u8, to: *mut u8, n: usize) {
     unsafe { copy(to.cast(), from.cast(), n) };
 }
 
-/// So many bytes of what the process may map.
-struct Share(usize);
+/// A region's part of what the process may map.
+struct Share;
 
 impl Share {
-    fn take(size: usize) -> io::Result<Self> {
-        let share = Share(size);
-        match MAPPED.fetch_add(size, Relaxed) + size > BUDGET {
+    fn take() -> io::Result<Self> {
+        let share = Share;
+        match MAPPED.fetch_add(SIZE, Relaxed) + SIZE > BUDGET {
             true => Err(io::Error::from_raw_os_error(libc::ENOMEM)),
             false => Ok(share),
         }
@@ -216,13 +223,13 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        MAPPED.fetch_sub(self.0, Relaxed);
+        MAPPED.fetch_sub(SIZE, Relaxed);
     }
 }
 
 /// Whether this process may map one more.
 pub(super) fn within_budget() -> bool {
-    MAPPED.load(Relaxed) + HEADER + CAPACITY <= BUDGET
+    MAPPED.load(Relaxed) + SIZE <= BUDGET
 }
 
 #[cfg(all(test, not(loom)))]

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::super::transfer::{Sources, Targets};
 use super::bell;
-use super::region::Region;
+use super::region::{CAPACITY, Region};
 
 /// Bytes put at once before they are shown to the reader, so that both ends are at work on a long message.
 const PIECE: usize = 64 * 1024;
@@ -94,7 +94,7 @@ impl Producer {
 
     fn room(&self) -> usize {
         // At most the capacity, as `head` is never beyond `tail`.
-        self.region.capacity() - (self.tail - self.head) as usize
+        CAPACITY - (self.tail - self.head) as usize
     }
 
     /// Whether there is room, going by where the reader is now.
@@ -105,7 +105,7 @@ impl Producer {
     fn look(&mut self) -> io::Result<()> {
         // Acquire pairs with the Release of `take`: what is read is not overwritten before.
         let head = self.region.header().head.0.load(Acquire);
-        if self.tail.checked_sub(head).is_none_or(|n| n > self.region.capacity() as u64) || head < self.head {
+        if self.tail.checked_sub(head).is_none_or(|n| n > CAPACITY as u64) || head < self.head {
             return Err(broken());
         }
         self.head = head;
@@ -180,7 +180,7 @@ impl Consumer {
     fn look(&mut self) -> io::Result<()> {
         // Acquire pairs with the Release in `Producer::show`.
         let tail = self.region.header().tail.0.load(Acquire);
-        if tail.checked_sub(self.head).is_none_or(|n| n > self.region.capacity() as u64) {
+        if tail.checked_sub(self.head).is_none_or(|n| n > CAPACITY as u64) {
             return Err(broken());
         }
         self.tail = tail;
@@ -192,8 +192,8 @@ impl Consumer {
         bell::is_asked_for(&self.region.header().blocked.0, || {
             // To tell it of every bit of room would make its writes small.
             let tail = self.region.header().tail.0.load(Relaxed);
-            let free = (self.region.capacity() as u64).saturating_sub(tail.wrapping_sub(self.head));
-            free >= self.region.capacity() as u64 / 4
+            let free = (CAPACITY as u64).saturating_sub(tail.wrapping_sub(self.head));
+            free >= CAPACITY as u64 / 4
         })
     }
 

@@ -5,10 +5,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 
-use super::region::Region;
+use super::region::{CAPACITY, HEADER, Region};
 use super::ring::{Consumer, Producer};
-use super::{ASK, PATIENCE, WRITES, take_bells};
+use super::{ASK, MOST_BELLS, PATIENCE, WRITES, take_bells};
 use crate::net::Stream;
+use crate::net::rights::Foreign;
 use crate::net::transfer::{Sources, Targets, receive_with_rights, send_with_rights, uninit};
 use crate::poll::{PollFd, poll};
 use tautline_testkit::with_watchdog;
@@ -20,8 +21,10 @@ fn watched(name: &str, work: impl FnOnce() + Send + 'static) {
 /// Two ends that may share memory.
 fn pair() -> (Stream, Stream) {
     let (near, far) = Stream::pair().unwrap();
-    near.share_memory();
-    far.share_memory();
+    for end in [&near, &far] {
+        end.prepare_sharing();
+        end.begin_sharing(false);
+    }
     (near, far)
 }
 
@@ -29,7 +32,8 @@ fn pair() -> (Stream, Stream) {
 fn with_plain_end() -> (Stream, UnixStream) {
     let (near, far) = UnixStream::pair().unwrap();
     let near = Stream::from_fd(near.into()).unwrap();
-    near.share_memory();
+    near.prepare_sharing();
+    near.begin_sharing(false);
     (near, far)
 }
 
@@ -225,11 +229,18 @@ fn an_end_that_knows_nothing_of_it_gets_the_bytes_and_nothing_else() {
 }
 
 /// The descriptors that come with the next byte, which is read.
-fn enclosed(far: &UnixStream) -> Vec<OwnedFd> {
+fn enclosed(far: &UnixStream) -> Vec<Foreign> {
     let mut byte = [0];
     let (n, rights) = receive_with_rights(far.as_fd(), &Targets::one(uninit(&mut byte))).unwrap();
     assert_eq!(n, 1);
     rights
+}
+
+/// Not on a thread of its own, so that the other end sees it at once.
+fn close_now(fd: Foreign) {
+    let fd = std::mem::ManuallyDrop::new(fd);
+    // SAFETY: an open descriptor, which nobody else closes.
+    drop(unsafe { OwnedFd::from_raw_fd(fd.as_fd().as_raw_fd()) });
 }
 
 #[test]
@@ -243,29 +254,66 @@ fn a_connection_that_is_not_busy_carries_no_descriptors() {
     assert_eq!(enclosed(&far).len(), 1, "the question");
 }
 
+/// It may not know us yet, so it is asked again, but not for ever.
 #[test]
-fn who_closes_the_question_is_offered_nothing() {
+fn who_closes_the_question_is_asked_again_and_offered_nothing() {
     let (near, far) = with_plain_end();
-    for _ in 0..WRITES {
+    let mut asked = Vec::new();
+    for write in 1..=4 * PATIENCE {
         near.write(&[1]).unwrap();
-        io::Read::read_exact(&mut &far, &mut [0]).unwrap();
+        let rights = enclosed(&far);
+        assert!(rights.len() < 2, "an offer");
+        if !rights.is_empty() {
+            asked.push(write);
+        }
+        rights.into_iter().for_each(close_now);
     }
-    for _ in 0..2 * PATIENCE {
-        near.write(&[1]).unwrap();
-        assert!(enclosed(&far).is_empty());
+    assert_eq!(asked, [32, 128, 256, 512, 1024]);
+}
+
+/// As `who_closes_the_question`, where the system keeps descriptors away from it.
+#[cfg(target_os = "linux")]
+#[test]
+fn who_takes_no_descriptors_gets_the_bytes() {
+    let (near, far) = with_plain_end();
+    crate::net::rights::refuse(far.as_fd());
+    for _ in 1..=4 * PATIENCE {
+        assert_eq!(near.write(&[1]).unwrap(), 1);
+        assert!(enclosed(&far).is_empty() || !crate::net::rights::are_refused());
     }
+}
+
+/// Whose handshake is over first asks too early, and asks again.
+#[test]
+fn an_end_that_begins_later_is_asked_again() {
+    let (near, far) = Stream::pair().unwrap();
+    [&near, &far].into_iter().for_each(Stream::prepare_sharing);
+    near.begin_sharing(false);
+    for _ in 0..3 * ASK {
+        assert_eq!(near.write(&[1]).unwrap(), 1);
+        assert_eq!(read_some(&far, 10), [1]);
+    }
+    far.begin_sharing(false);
+    for _ in 0..3 * WRITES {
+        assert_eq!(near.write(&[1]).unwrap(), 1);
+        assert_eq!(read_some(&far, 10), [1]);
+    }
+    assert!(far.reads_from_memory());
 }
 
 #[test]
 fn who_does_not_answer_yet_is_offered_memory_when_it_does() {
     let (near, far) = with_plain_end();
     (0..2 * WRITES).for_each(|_| write_waiting(&near, &[1]));
-    let mut questions: Vec<OwnedFd> = (0..2 * WRITES).flat_map(|_| enclosed(&far)).collect();
+    let mut questions: Vec<Foreign> = (0..2 * WRITES).flat_map(|_| enclosed(&far)).collect();
     let question = questions.pop().unwrap();
     assert!(questions.is_empty(), "it is asked once");
-    assert_eq!(send_with_rights(question.as_fd(), &Sources::one(&[0]), &[far.as_fd()]).unwrap(), 1);
+    let refused = send_with_rights(question.as_fd(), &Sources::one(&[0]), &[far.as_fd()]);
+    if refused.is_err() {
+        assert_eq!(crate::net::transfer::send(question.as_fd(), &Sources::one(&[0])).unwrap(), 1);
+    }
     (0..2 * ASK).for_each(|_| write_waiting(&near, &[1]));
-    let offer: Vec<OwnedFd> = (0..2 * ASK).flat_map(|_| enclosed(&far)).collect();
+    let offer: Vec<Foreign> = (0..2 * ASK).flat_map(|_| enclosed(&far)).collect();
     assert_eq!(offer.len(), 2);
     assert!(Region::accept(&offer[0]).is_ok());
     assert!(!take_bells(question.as_fd()), "it is closed when it is answered");
@@ -387,7 +435,49 @@ fn several_buffers_are_filled_in_turn() {
     assert_eq!((&first, &second[..5]), (b"ab", &b"cdefg"[..]));
 }
 
+/// An honest end rings once each time that it is asked to.
+#[test]
+fn who_rings_without_being_asked_to_is_at_its_end() {
+    let (near, far) = switched_pair();
+    near.write(b"memory").unwrap();
+    send_past_memory(&near, &[0; MOST_BELLS]);
+    assert_eq!(read_some(&far, 10), b"memory");
+    assert!(!far.listen());
+    assert_eq!(far.read(&mut [0; 10]).unwrap(), 0);
+}
+
+fn send_past_memory(stream: &Stream, bytes: &[u8]) {
+    let sent = crate::net::transfer::send(stream.as_fd(), &Sources::one(bytes));
+    assert_eq!(sent.unwrap(), bytes.len());
+}
+
 // ---- descriptors that are not taken
+
+/// Who has not shaken hands is not answered, rung at or mapped.
+#[test]
+fn descriptors_of_a_peer_that_is_not_known_are_not_looked_at() {
+    for memory in [None, Some(Region::create().unwrap().1)] {
+        let (near, far) = UnixStream::pair().unwrap();
+        let near = Stream::from_fd(near.into()).unwrap();
+        near.prepare_sharing();
+        crate::net::rights::admit(near.as_fd());
+        let (mut mine, yours) = UnixStream::pair().unwrap();
+        let rights: Vec<_> = memory.iter().map(AsFd::as_fd).chain([yours.as_fd()]).collect();
+        assert_eq!(send_with_rights(far.as_fd(), &Sources::one(&[5]), &rights).unwrap(), 1);
+        drop(yours);
+        assert_eq!(read_some(&near, 10), [5]);
+        assert_eq!(io::Read::read(&mut mine, &mut [0]).unwrap(), 0, "it is closed");
+    }
+}
+
+/// A peer who is asked nothing may offer nothing more.
+#[cfg(target_os = "linux")]
+#[test]
+fn once_there_is_memory_descriptors_are_refused() {
+    let (near, far) = switched_pair();
+    let sent = send_with_rights(near.as_fd(), &Sources::one(&[0]), &[far.as_fd()]);
+    assert!(sent.is_err() || !crate::net::rights::are_refused());
+}
 
 /// The receiving end has room for fewer descriptors than an offer has: what it gets of it is closed, and the stream goes on.
 #[test]
@@ -438,28 +528,29 @@ fn memory(size: usize, seals: libc::c_int) -> OwnedFd {
 }
 
 #[test]
-fn only_memory_that_cannot_shrink_is_mapped() {
+fn only_memory_of_the_known_size_is_mapped() {
     let (_region, good) = Region::create().unwrap();
-    assert!(Region::accept(&good).is_ok());
-    let size = |capacity: usize| 4096 + capacity;
+    assert!(Region::accept(&Foreign::from(good)).is_ok());
+    let (size, seals) = (HEADER + CAPACITY, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW);
     let bad = [
-        ("may shrink", memory(size(65536), 0)),
-        ("no power of two", memory(size(65535), libc::F_SEAL_SHRINK)),
-        ("too small", memory(size(2048), libc::F_SEAL_SHRINK)),
-        ("less than its header", memory(100, libc::F_SEAL_SHRINK)),
-        ("too large", memory(size(64 << 20), libc::F_SEAL_SHRINK)),
-        ("does not say what it is", memory(size(65536), libc::F_SEAL_SHRINK)),
+        ("may shrink", memory(size, libc::F_SEAL_GROW)),
+        ("may grow", memory(size, libc::F_SEAL_SHRINK)),
+        ("too small", memory(size - 1, seals)),
+        ("too large", memory(size + 1, seals)),
+        ("empty", memory(0, seals)),
+        ("does not say what it is", memory(size, seals)),
         ("a file", File::open("/proc/self/exe").unwrap().into()),
         ("a socket", UnixStream::pair().unwrap().0.into()),
     ];
     for (what, fd) in bad {
-        assert!(Region::accept(&fd).is_err(), "{what}");
+        assert!(Region::accept(&Foreign::from(fd)).is_err(), "{what}");
     }
 }
 
 /// A region, seen from both ends.
 fn ring() -> (Producer, Consumer, Region) {
     let (region, fd) = Region::create().unwrap();
+    let fd = Foreign::from(fd);
     let twice = || Region::accept(&fd).unwrap();
     (Producer::new(twice()), Consumer::new(twice()), region)
 }
@@ -468,7 +559,7 @@ fn ring() -> (Producer, Consumer, Region) {
 fn positions_that_cannot_be_are_an_error() {
     let (mut producer, mut consumer, region) = ring();
     let mut bytes = [1; 100];
-    let capacity = region.capacity() as u64;
+    let capacity = CAPACITY as u64;
     let mut take = |consumer: &mut Consumer| consumer.take(&Targets::one(uninit(&mut bytes)));
     for tail in [capacity + 1, u64::MAX, u64::MAX - 50] {
         region.header().tail.0.store(tail, SeqCst);
@@ -525,7 +616,7 @@ fn descriptors_that_are_no_offer_are_closed() {
         assert_eq!(send_with_rights(near.as_fd(), &Sources::one(&[5]), &rights).unwrap(), 1);
         drop(writing);
         assert_eq!(read_some(&far, 10), [5]);
-        assert!(is_ready(&reading, 0), "hung up");
+        poll(&mut [PollFd::new(reading.as_raw_fd(), 0)], None).unwrap();
         assert!(!far.reads_from_memory());
     }
 }
