@@ -1,0 +1,43 @@
+/* bells: a peer that shares memory, and rings without having put anything there, 64 KiB a call. The victim's processor time beside its own. */
+#include "ipc.h"
+#include <sys/resource.h>
+
+enum { SECONDS = 3 };
+
+int main(void)
+{
+    static char bells[65536];
+    char *memory;
+    int pair[2], fds[2];
+    start_victim(0);
+    double before = slowest_answer_ms(0);
+    NEED(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    fds[0] = make_region(RING, &memory);
+    fds[1] = pair[1];
+    int peer = call_victim();
+    NEED(write(peer, greeting("NULL"), 64) == 64 && write(peer, READY, READY_SIZE) == READY_SIZE);
+    skip_answers(peer);
+    /* The first byte of a message that has two. */
+    if (send_rights(peer, "\0", 1, fds, 2) != 0)
+        NEED(write(peer, "\0", 1) == 1);
+    usleep(300000);
+    *switch_at(memory) = 64 + READY_SIZE + 1;
+    __atomic_store_n(switched(memory), 1, __ATOMIC_SEQ_CST);
+    double seconds = victim_seconds(), end = now_ms() + SECONDS * 1000;
+    long rung = 0;
+    while (now_ms() < end) {
+        ssize_t n = send(peer, bells, sizeof bells, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno != EAGAIN)
+            break;
+        rung += n > 0 ? n : 0;
+        if (n < 0)
+            usleep(100);
+    }
+    seconds = victim_seconds() - seconds;
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    double during = slowest_answer_ms(0);
+    finish(during > LATE_MS || rung > 4 << 20,
+           "bells: %.1f MiB taken, %.2f s of the victim's processor, %.2f s of mine, accepted %u, slowest answer %.1f ms, before %.1f",
+           rung / 1048576.0, seconds, usage.ru_stime.tv_sec + usage.ru_stime.tv_usec / 1e6, *accepted(memory), during, before);
+}

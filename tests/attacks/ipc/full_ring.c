@@ -1,0 +1,45 @@
+/*
+ * full_ring: a peer with the wrong password, whose ring is always full, at no cost to it. What the victim takes from there, and how long good
+ * clients wait.
+ */
+#include "ipc.h"
+
+int main(void)
+{
+    char *memory, byte = 0;
+    int pair[2], fds[2], ready[2];
+    start_victim(1);
+    double before = slowest_answer_ms(1);
+    NEED(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    fds[0] = make_region(RING, &memory);
+    fds[1] = pair[1];
+    NEED(pipe(ready) == 0);
+    attacker = fork();
+    NEED(attacker >= 0);
+    if (attacker == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        int peer = call_victim();
+        if (send_rights(peer, greeting("PLAIN"), 64, fds, 2) != 0 && write(peer, greeting("PLAIN"), 64) != 64)
+            _exit(1);
+        usleep(200000);
+        static const char hello[] = "\x04\x0e\x05HELLO\x03" "bad\x03" "bad";
+        if (write(peer, hello, sizeof hello - 1) < 0)
+            _exit(1);
+        usleep(300000);
+        *switch_at(memory) = 64 + sizeof hello - 1;
+        __atomic_store_n(switched(memory), 1, __ATOMIC_SEQ_CST);
+        if (write(ready[1], "r", 1) != 1)
+            _exit(1);
+        for (;;) {
+            for (int look = 0; look < 1000; look++)
+                __atomic_store_n(tail(memory), __atomic_load_n(head(memory), __ATOMIC_ACQUIRE) + RING, __ATOMIC_RELEASE);
+            send(peer, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        }
+    }
+    close(ready[1]);
+    NEED(read(ready[0], &byte, 1) == 1);
+    double during = slowest_answer_ms(1);
+    uint64_t taken = *head(memory);
+    finish(during > LATE_MS || taken > 1 << 20, "full_ring: %.1f MiB taken, slowest answer %.1f ms, before %.1f", taken / 1048576.0,
+           during, before);
+}
