@@ -330,12 +330,12 @@ static void close_all(struct side *side)
     if (side->context && zmq_ctx_term(side->context))
         failed(side, "zmq_ctx_term");
     side->socket = side->context = NULL;
+    /* A thread that was joined may stand there a moment longer, and one that closes what the peer has sent along goes on. */
+    while (side->threads >= 0 && count("/proc/self/task") > side->threads)
+        usleep(1000);
     int now = count("/proc/self/fd");
     if (now >= 0 && side->descriptors >= 0 && now > side->descriptors)
         snprintf(side->mine->outcome, sizeof side->mine->outcome, "descriptors");
-    /* A thread that was joined may stand there a moment longer. */
-    while (side->threads >= 0 && count("/proc/self/task") > side->threads)
-        usleep(1000);
 }
 
 static int open_context(struct side *side)

@@ -174,7 +174,11 @@ def different_names(attack):
 def bells(attack):
     ring = zmtp.Ring(4096)
     stream = attack.connect()
-    ring.offer(stream, zmtp.greeting())
+    try:
+        ring.offer(stream, zmtp.greeting())
+    except PermissionError:
+        # The victim takes no descriptors from a stranger; what one that has shaken hands can do, ipc/bells.c does.
+        return
     zmtp.read_exactly(stream, 64)
     ready = zmtp.ready("PUSH")
     ring.switch(64 + len(ready))

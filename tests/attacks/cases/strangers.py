@@ -156,7 +156,11 @@ def refused_with_a_ring(attack):
     for _ in attack.rounds():
         ring = zmtp.Ring()
         stream = attack.connect()
-        ring.offer(stream, zmtp.greeting(b"PLAIN"))
+        try:
+            ring.offer(stream, zmtp.greeting(b"PLAIN"))
+        except PermissionError:
+            # Nor are descriptors taken from a stranger, where the system can refuse them.
+            return
         hello = zmtp.hello_plain()
         stream.sendall(hello)
         told(stream)
