@@ -6,7 +6,7 @@
 
 int main(void)
 {
-    char *memory, byte = 0;
+    char *memory, theirs[64];
     int pair[2], fds[2], ready[2];
     start_victim(1);
     double before = slowest_answer_ms(1);
@@ -19,13 +19,13 @@ int main(void)
     if (attacker == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         int peer = call_victim();
-        if (send_rights(peer, greeting("PLAIN"), 64, fds, 2) != 0 && write(peer, greeting("PLAIN"), 64) != 64)
-            _exit(1);
-        usleep(200000);
+        if (send_rights(peer, greeting("PLAIN"), 64, fds, 2) != 0)
+            send_all(peer, greeting("PLAIN"), 64);
+        read_exactly(peer, theirs, sizeof theirs);
         static const char hello[] = "\x04\x0e\x05HELLO\x03" "bad\x03" "bad";
-        if (write(peer, hello, sizeof hello - 1) < 0)
-            _exit(1);
-        usleep(300000);
+        send_all(peer, hello, sizeof hello - 1);
+        /* ERROR. */
+        skip_frame(peer);
         *switch_at(memory) = 64 + sizeof hello - 1;
         __atomic_store_n(switched(memory), 1, __ATOMIC_SEQ_CST);
         if (write(ready[1], "r", 1) != 1)
@@ -37,7 +37,7 @@ int main(void)
         }
     }
     close(ready[1]);
-    NEED(read(ready[0], &byte, 1) == 1);
+    wait_for_attacker(ready[0]);
     double during = slowest_answer_ms(1);
     uint64_t taken = *head(memory);
     finish(during > LATE_MS || taken > 1 << 20, "full_ring: %.1f MiB taken, slowest answer %.1f ms, before %.1f", taken / 1048576.0,

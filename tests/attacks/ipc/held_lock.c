@@ -7,7 +7,7 @@
  */
 #include "ipc.h"
 #include <linux/userfaultfd.h>
-#include <netinet/in.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
@@ -21,22 +21,11 @@ static void *hold(void *unused)
     return (void *)(intptr_t)n;
 }
 
-static int tcp_socket(void)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof address;
-    int listener = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0);
-    NEED(bind(listener, (struct sockaddr *)&address, size) == 0 && listen(listener, 1) == 0);
-    NEED(getsockname(listener, (struct sockaddr *)&address, &size) == 0);
-    NEED(connect(fd, (struct sockaddr *)&address, size) == 0);
-    return fd;
-}
-
 int main(int count, char **words)
 {
     const char *what = count > 1 ? words[1] : "socket";
     int known = count > 2, pair[2], fds[2], rights = 1, ready[2];
-    char *memory, byte;
+    char *memory;
     start_victim(0);
     double before = slowest_answer_ms(0);
     NEED(pipe(ready) == 0);
@@ -44,16 +33,15 @@ int main(int count, char **words)
     NEED(attacker >= 0);
     if (attacker == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        int faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+        int faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK), accepted;
         struct uffdio_api api = {.api = UFFD_API};
         page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         struct uffdio_register range = {.range = {(uintptr_t)page, PAGE}, .mode = UFFDIO_REGISTER_MODE_MISSING};
         if (faults < 0 || ioctl(faults, UFFDIO_API, &api) != 0 || ioctl(faults, UFFDIO_REGISTER, &range) != 0)
-            _exit(SKIPPED);
-        if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
-            _exit(SKIPPED);
+            finish(SKIPPED, "held_lock %s: no userfaultfd (root, or vm.unprivileged_userfaultfd)", what);
+        NEED(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
         of_memory = strcmp(what, "memory") == 0;
-        target = of_memory ? make_region(RING, &memory) : tcp_socket();
+        target = of_memory ? make_region(RING, &memory) : tcp_socket(&accepted);
         fds[0] = target;
         if (of_memory) {
             fds[rights++] = pair[1];
@@ -62,22 +50,20 @@ int main(int count, char **words)
             fds[rights++] = target;
         }
         int peer = call_victim();
-        if (known) {
-            if (write(peer, greeting("NULL"), 64) != 64 || write(peer, READY, READY_SIZE) != READY_SIZE)
-                _exit(SKIPPED);
-            skip_answers(peer);
-        }
+        if (known)
+            shake_hands(peer);
         pthread_t thread;
         pthread_create(&thread, NULL, hold, NULL);
-        usleep(200000);
+        /* It is in the page fault, and has the lock. */
+        struct pollfd fault = {faults, POLLIN, 0};
+        NEED(poll(&fault, 1, -1) == 1 && fault.revents == POLLIN);
         send_rights(peer, known ? "\0" : greeting("NULL"), known ? 1 : 64, fds, rights);
         if (write(ready[1], "r", 1) == 1)
             pause();
         _exit(0);
     }
     close(ready[1]);
-    if (read(ready[0], &byte, 1) != 1)
-        finish(SKIPPED, "held_lock %s: no userfaultfd (root, or vm.unprivileged_userfaultfd)", what);
+    wait_for_attacker(ready[0]);
     char name[64];
     snprintf(name, sizeof name, "held_lock %s%s", what, known ? " handshake" : "");
     judge(name, 0, before);

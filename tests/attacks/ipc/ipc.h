@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -170,6 +171,27 @@ static double slowest_answer_ms(int plain)
     return slowest;
 }
 
+/* Waits for the attacker's byte: it holds what it attacks with. If there is none, the program ends as the attacker did. */
+static void wait_for_attacker(int ready)
+{
+    char byte;
+    int status = 0;
+    if (read(ready, &byte, 1) == 1)
+        return;
+    waitpid(attacker, &status, 0);
+    attacker = 0;
+    finish(WIFEXITED(status) ? WEXITSTATUS(status) : 1, "the attacker has ended");
+}
+
+/*
+ * Waits until the victim has looked at all that it was sent: its only I/O thread reads the streams in turn, and a client that comes now is
+ * answered behind them. A victim that is held up is not waited for beyond the client's patience.
+ */
+static void let_victim_look(int plain)
+{
+    slowest_answer_ms(plain);
+}
+
 /* Ends the program with what good clients saw before the attack, and see in it. */
 static _Noreturn void judge(const char *name, int plain, double before)
 {
@@ -216,8 +238,53 @@ static const char *greeting(const char *mechanism)
     return bytes;
 }
 
+static void send_all(int fd, const void *bytes, size_t size)
+{
+    if (send(fd, bytes, size, MSG_NOSIGNAL) != (ssize_t)size)
+        finish(1, "a peer's bytes are not taken: %s", strerror(errno));
+}
+
+static void read_exactly(int fd, void *bytes, size_t size)
+{
+    if (recv(fd, bytes, size, MSG_WAITALL) != (ssize_t)size)
+        finish(1, "a peer has no answer: %s", strerror(errno));
+}
+
+/* Reads a short frame, whatever is in it. */
+static void skip_frame(int fd)
+{
+    unsigned char head[2], body[255];
+    read_exactly(fd, head, sizeof head);
+    read_exactly(fd, body, head[1]);
+}
+
 static const char READY[] = "\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03REQ";
 enum { READY_SIZE = sizeof READY - 1 };
+
+/* Without a mechanism, to the end. */
+static void shake_hands(int fd)
+{
+    char theirs[64];
+    send_all(fd, greeting("NULL"), 64);
+    send_all(fd, READY, READY_SIZE);
+    read_exactly(fd, theirs, sizeof theirs);
+    skip_frame(fd);
+}
+
+/* A connected TCP socket. `accepted`: its other end, which nobody reads from. */
+static int tcp_socket(int *accepted)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0);
+    NEED(bind(listener, (struct sockaddr *)&address, size) == 0 && listen(listener, 1) == 0);
+    NEED(getsockname(listener, (struct sockaddr *)&address, &size) == 0);
+    NEED(connect(fd, (struct sockaddr *)&address, size) == 0);
+    *accepted = accept(listener, NULL, NULL);
+    NEED(*accepted >= 0);
+    close(listener);
+    return fd;
+}
 
 /* A region as our library makes it, with a ring of `ring` bytes. */
 enum { PAGE = 4096, RING = 2 << 20 };
@@ -238,13 +305,3 @@ static uint64_t *switch_at(char *memory) { return (uint64_t *)(memory + 128); }
 static uint32_t *switched(char *memory) { return (uint32_t *)(memory + 256); }
 static uint64_t *tail(char *memory) { return (uint64_t *)(memory + 384); }
 static uint64_t *head(char *memory) { return (uint64_t *)(memory + 512); }
-
-/* Reads until the other end has said all it says for now. */
-static void skip_answers(int fd)
-{
-    char bytes[4096];
-    struct timeval patience = {.tv_usec = 300000};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    while (read(fd, bytes, sizeof bytes) > 0) {
-    }
-}

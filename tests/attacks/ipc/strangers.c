@@ -49,11 +49,14 @@ int main(int count, char **words)
         close(pair[0]);
         close(pair[1]);
     }
-    usleep(500000);
+    let_victim_look(0);
     int mapped = mappings();
+    /* What comes is closed by a thread of its own. run.sh ends the program if it is not. */
+    while (descriptors() - held > strangers + 1)
+        sched_yield();
     held = descriptors() - held;
     double during = slowest_answer_ms(0);
-    finish(mapped > 0 || held > strangers + 1 || during > LATE_MS,
+    finish(mapped > 0 || during > LATE_MS,
            "strangers: %d of %d regions mapped, %d descriptors held, %d sends refused, slowest answer %.1f ms, before %.1f",
            mapped, strangers, held, refused, during, before);
 }
