@@ -34,7 +34,6 @@ STALL_S = 0.4
 WATCHDOG_S = 120
 
 
-
 def most_buffered():
     """Bytes that the system may hold of one stream: what both ends' buffers may grow to."""
 
@@ -53,8 +52,6 @@ class Case:
 
     def __init__(self, attack, name, **settings):
         self.attack, self.name = attack, name
-        # The reason why the test is skipped.
-        self.waits = settings.pop("waits", None)
         # How much memory may be taken, beyond ALLOWANCE; how many descriptors, beyond a few; how
         # many bytes may be read from the attacker. None is any number.
         self.memory = settings.pop("memory", 0)
@@ -136,10 +133,6 @@ class Attack:
             yield number
             while len(self.kept) > kept:
                 self.drop(self.kept[-1])
-
-    def last(self, moment_s=0.3):
-        """Lets what was begun go on: the longer, the more is found, whatever the machine's load."""
-        time.sleep(moment_s if self.limited else WATCHDOG_S)
 
     def count(self, swallowed=0, connections=0):
         was = struct.unpack_from("QQ", self.board)

@@ -32,9 +32,8 @@
 #       attack.flood(stream, zmtp.ping() * 1000)
 #
 # The keywords are those of `Case` in harness.py (what may be taken, what limits the victim has),
-# and what victim.c calls type, mode, security and so on. `waits="reason"` skips it. A folder with a
-# run.sh of its own, LIBDIR [WORD], that ends with `NAME attacks: N passed, N failed, N skipped` is run
-# as well.
+# and what victim.c calls type, mode, security and so on. A folder with a run.sh of its own, LIBDIR
+# [WORD], that ends with `NAME attacks: N passed, N failed, N skipped` is run as well.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

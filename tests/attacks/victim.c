@@ -16,7 +16,8 @@
  *
  *   Says `ready ENDPOINT SERVICE`: where it is bound, and where the good client is served. With
  *   another mode than echo that is a second socket, a ROUTER of the same context and I/O thread.
- *   For mode=idle, `look N` receives N times without waiting and says
+ *   For mode=send, `held` says `held` once the socket has taken nothing for STALL_MS, or MANY
+ *   messages more. For mode=idle, `look N` receives N times without waiting and says
  *   `looked MESSAGES MICROSECONDS` (of processor time), and `send N` sends N messages and says `sent MESSAGES MICROSECONDS`. With
  *   the end of the input it closes everything, says `ended` and exits with 0.
  *
@@ -27,7 +28,10 @@
  *   last three in microseconds, or `none` if an answer does not come in a minute. newcomer=no
  *   leaves the connection anew out.
  */
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +43,8 @@
 #include "zmq.h"
 
 enum { WATCHDOG_MS = 60000, SAMPLES = 1 << 20, LONGEST_BODY = 1 << 20 };
+/* How long a send waits before it counts as held, and how many messages count as much: a publisher is never held. */
+enum { STALL_MS = 400, MANY = 10000 };
 
 /* Keys made for this test; whoever knows the server's and has the client's is a good client. */
 static const char *server_public = "Ynw{U7yd(=/2mas!aO>ZmsVQ%[m=XtPDWSM9H-r)", *server_secret = "/n2-3lcSoetlsc3zw(O$fLiz1[$p/R/Y.3}a[i:>";
@@ -218,14 +224,36 @@ static void *receive(void *socket)
     return NULL;
 }
 
+/* How often the sender was held, or has sent MANY messages. Negative: it has ended. */
+static atomic_int held;
+
 static void *send_all(void *socket)
 {
     static char body[LONGEST_BODY];
     memset(body, 'x', sizeof body);
-    while (zmq_send(socket, body, (size_t) body_size, 0) >= 0)
-        ;
+    set(socket, ZMQ_SNDTIMEO, STALL_MS);
+    for (int sent = 0;;) {
+        if (zmq_send(socket, body, (size_t) body_size, 0) >= 0)
+            sent++;
+        else if (zmq_errno() != EAGAIN)
+            break;
+        else
+            sent = MANY;
+        if (sent == MANY) {
+            sent = 0;
+            held++;
+        }
+    }
+    held = -1;
     zmq_close(socket);
     return NULL;
+}
+
+/* Waits for it. The first time may have begun before. */
+static void wait_until_held(void)
+{
+    for (int before = held; held >= 0 && held < before + 2;)
+        sched_yield();
 }
 
 static void start(void *(*body) (void *), void *socket, pthread_t *thread)
@@ -285,6 +313,11 @@ static int victim(void)
     printf("ready %s %s\n", endpoint, service);
     while (fgets(line, sizeof line, stdin)) {
         int times, done = 0;
+        if (is(line, "held\n")) {
+            wait_until_held();
+            puts("held");
+            continue;
+        }
         double began = seconds(CLOCK_THREAD_CPUTIME_ID);
         if (sscanf(line, "look %d", &times) == 1)
             for (int i = 0; i < times; i++)

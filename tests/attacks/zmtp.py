@@ -141,11 +141,12 @@ class Ring:
 
     HEADER, ACCEPTED, SWITCH_AT, SWITCHED, TAIL, HEAD = 4096, 8, 128, 256, 384, 512
 
-    def __init__(self, capacity=4 << 20):
-        self.capacity = capacity
+    CAPACITY = 2 << 20
+
+    def __init__(self):
         self.memory_fd = os.memfd_create("ring", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
-        os.posix_fallocate(self.memory_fd, 0, self.HEADER + capacity)
-        self.memory = mmap.mmap(self.memory_fd, self.HEADER + capacity)
+        os.posix_fallocate(self.memory_fd, 0, self.HEADER + self.CAPACITY)
+        self.memory = mmap.mmap(self.memory_fd, self.HEADER + self.CAPACITY)
         self.memory[0:8] = b"tautlin1"
         fcntl.fcntl(self.memory_fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self.question, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)

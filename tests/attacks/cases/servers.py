@@ -17,13 +17,11 @@ READ = 256 * KIB
 @case("a server that says nothing", serves=TCP, type="DEALER", mode="send", options=[SEND_HWM, f"body={BODY}"], memory=10 * BODY)
 def silent(attack):
     attack.accept()
-    attack.last()
 
 
 @case("a server that reads nothing", serves=TCP, type="PUSH", mode="send", options=[SEND_HWM, f"body={BODY}"], memory=10 * BODY + READ)
 def unread(attack):
     zmtp.shake_hands(attack.accept(), "PULL")
-    attack.last()
 
 
 @case("a server that closes at once", serves=TCP, type="DEALER", mode="receive", options=[AGAIN], descriptors=8)
@@ -106,4 +104,3 @@ def proxy(attack):
 def silent_proxy(attack):
     stream = attack.accept()
     stream.sendall(b"\x05\x00\x05\x00\x00\x01\x7f\x00\x00\x01\x00\x09")
-    attack.last()
