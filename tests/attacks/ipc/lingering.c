@@ -26,11 +26,15 @@ int main(int count, char **words)
     int peer = call_victim();
     if (known)
         shake_hands(peer);
+    let_victim_look(0);
+    /* It stands still meanwhile: the last descriptor of each is to be its own. */
+    NEED(kill(victim, SIGSTOP) == 0 && waitpid(victim, NULL, WUNTRACED) == victim);
     for (int sent = 0; sent < sockets; sent++) {
         int fd = full_socket();
         /* Else to close it would keep us. */
         if (send_rights(peer, known ? "\0" : greeting("NULL") + sent, 1, &fd, 1) == 0)
             close(fd);
     }
+    kill(victim, SIGCONT);
     judge(known ? "lingering handshake" : "lingering", 0, before);
 }
