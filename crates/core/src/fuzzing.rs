@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::message::blocks;
 use crate::transport;
 
-/// Threads that have kept no free block of memory until now never will: what is counted is what is in use, and a sanitizer sees what is
+/// Threads that have not kept a free block of memory yet never will: what is counted is what is in use, and a sanitizer sees what is
 /// used after it was freed.
 pub fn keep_no_blocks() {
     blocks::keep_nothing();

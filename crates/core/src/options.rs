@@ -283,8 +283,9 @@ pub(crate) const RECONNECT_STOP_HANDSHAKE_FAILED: u32 = 2;
 /// Flag of ZMQ_RECONNECT_STOP: do not look for a lost peer again after the program has disconnected, though something is queued.
 pub(crate) const RECONNECT_STOP_AFTER_DISCONNECT: u32 = 4;
 
-/// By default a message has as many bytes as so many parts of ZMQ_MAXMSGSIZE, and no fewer than that.
+/// The longest message, where only ZMQ_MAXMSGSIZE is set, has this many parts of that size.
 const PARTS_OF_LONGEST: u64 = 1024;
+/// Bytes that the longest message has even if the parts are small.
 const LEAST_LONGEST: u64 = 64 * 1024 * 1024;
 
 impl Options {
@@ -298,8 +299,8 @@ impl Options {
         self.conflate && matches!(self.socket_type, SocketType::Sub | SocketType::Pull | SocketType::Dealer)
     }
 
-    /// Most bytes of a message from a peer, all of its parts with their headers. Whoever limits parts, but not their number, gets a limit that
-    /// no sensible message reaches.
+    /// Most bytes of a message from a peer, all of its parts with their headers. A program that limits the parts, but not their number, gets a
+    /// limit that no sensible message reaches.
     pub(crate) fn longest_message(&self) -> u64 {
         let by_parts = |size: u64| size.saturating_mul(PARTS_OF_LONGEST).max(LEAST_LONGEST);
         self.max_multipart_size.unwrap_or_else(|| self.max_msg_size.map_or(u64::MAX, by_parts))

@@ -72,8 +72,8 @@ impl Metadata {
     }
 }
 
-/// Most bytes of names and values that are kept of what a peer says of itself: as much as HTTP servers usually take of a header. Whoever can
-/// connect can say anything, and what it said is kept as long as a message of it.
+/// Most bytes of names and values that are kept of what a peer says of itself: as much as HTTP servers usually take of a header. A peer can
+/// say anything, and what it said is kept as long as a message of it.
 const MOST_TOLD: usize = 8 * 1024;
 
 /// Of the properties that a peer tells of itself, those that are kept. One that there is no room for is left out whole.

@@ -317,7 +317,7 @@ impl FanOut {
             }
         };
         let Some(body) = body else {
-            // For nobody there is memory.
+            // There is no memory for any of them.
             for id in self.matched.drain(..) {
                 if let Some(pipe) = pipes.get(id) {
                     pipe.drop_message();

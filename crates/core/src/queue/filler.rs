@@ -311,7 +311,7 @@ impl ByteFiller {
 
     /// Scans the messages of short parts that come next, at most `most`: as calls of `next_frame` would, but quicker. Returns
     /// how many there were. What comes behind them is for `next_frame`, as is one that does not lie together, and one with a part that
-    /// `judge`, who is told whether more parts follow and how long this one is, does not want.
+    /// `judge`, which is told whether more parts follow and how long this one is, does not want.
     #[inline]
     pub(crate) fn next_short_messages(
         &mut self,

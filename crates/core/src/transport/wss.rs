@@ -54,8 +54,8 @@ fn client(host: &str, options: &Options) -> Result<TlsConfig, Error> {
     TlsConfig::client(&options.wss_trust_pem, further, asked(host, options)?, host).map_err(invalid)
 }
 
-/// The name that a server found at `host` has to prove. Whoever has a name at all has a certificate that the system trusts, so there the chain
-/// alone says nothing.
+/// The name that a server found at `host` has to prove. The owner of any name can have a certificate that the system trusts, so there the
+/// chain alone says nothing.
 fn asked<'a>(host: &'a str, options: &'a Options) -> Result<Option<&'a str>, Error> {
     match std::str::from_utf8(&options.wss_hostname).map_err(|_| Error::Invalid)? {
         "" => Ok(options.wss_trust_system.then_some(host)),
@@ -84,7 +84,7 @@ mod tests {
     use tautline_proto::SocketType;
 
     #[test]
-    fn whom_the_system_trusts_has_to_be_who_was_looked_for() {
+    fn a_server_that_the_system_trusts_has_to_prove_the_name_that_was_looked_for() {
         let mut options = Options::new(SocketType::Push, &ContextDefaults::default());
         assert_eq!(asked("host", &options), Ok(None), "as in libzmq");
         options.wss_trust_system = true;

@@ -12,7 +12,7 @@ use crate::sys::{self, check};
 pub struct Listener {
     fd: OwnedFd,
     family: Family,
-    /// Somebody else made it listen, so peers may have come before it was told to refuse descriptors, which they inherit.
+    /// It was listening when it was taken over, so peers may have come before it was told to refuse descriptors, which they inherit.
     adopted: bool,
 }
 

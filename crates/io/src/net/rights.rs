@@ -29,7 +29,7 @@ static COME_IN: AtomicBool = AtomicBool::new(false);
 /// From now on nobody can send a descriptor to this Unix domain socket, where the system has such a thing.
 pub(super) fn refuse(socket: BorrowedFd<'_>) {
     if os::pass_rights(socket, false).is_err() {
-        // Relaxed: whoever reads from this socket has come by it after this store.
+        // Relaxed: a thread that reads from this socket has got it after this store.
         COME_IN.store(true, Relaxed);
     }
 }
@@ -66,7 +66,7 @@ pub(super) fn receive_all(
     transfer::receive_with_rights(socket, targets)
 }
 
-/// A descriptor from a peer. Who has it uses none but these methods, until [`is_stream`](Self::is_stream) has said that it is a socket that can
+/// A descriptor from a peer. Nothing but these methods is used on it, until [`is_stream`](Self::is_stream) has said that it is a socket that can
 /// be written to, or `shared/region.rs` that it is memory.
 pub(super) struct Foreign(ManuallyDrop<File>);
 

@@ -264,7 +264,7 @@ fn keeps_blocks() -> bool {
     KEEPS_NOTHING.load(Relaxed) == 0
 }
 
-/// Threads that have kept no free block until now never will.
+/// Threads that have not kept a free block yet never will.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn keep_nothing() {
     KEEPS_NOTHING.store(1, Relaxed);

@@ -3,7 +3,7 @@
 use super::segment::scarce;
 use super::*;
 
-/// Bodies of one allocation that nobody has touched: they take no memory.
+/// Bytes of a body. All bodies are one allocation that is never touched, so they take no memory.
 const LONG: usize = 112 << 20;
 
 /// A message whose body is `bytes`, which stay where they are.

@@ -1,6 +1,6 @@
 //! Boxes of the crates of dalek and RustCrypto, the default.
 //!
-//! crypto_box of these crates would do the same, but copies its input and brings versions that nobody else uses any more; the few
+//! crypto_box of these crates would do the same, but copies its input and stays with versions of these crates of 2023. The few
 //! lines that join the three primitives are here, and the tests compare them with what other libraries make.
 
 use poly1305::Poly1305;
