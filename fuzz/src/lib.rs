@@ -24,38 +24,63 @@ pub struct Target {
     pub mutations: usize,
 }
 
-macro_rules! targets {
+/// Calls a macro with the targets that call functions, each with its number of mutations.
+#[macro_export]
+macro_rules! calls {
+    ($then:ident) => {
+        $then! {
+            frame: 200_000,
+            command: 50_000,
+            greeting: 20_000,
+            null: 10_000,
+            plain: 10_000,
+            curve: 1_000,
+            older: 10_000,
+            websocket: 10_000,
+            socks: 20_000,
+            zap: 20_000,
+            endpoint: 20_000,
+            options: 2_000,
+            messages: 5_000,
+            keys: 2_000,
+            memory: 5_000,
+        }
+    };
+}
+
+/// The same with the targets that talk to living sockets. They count what the process takes, so
+/// only one of them runs at a time, and nothing beside it.
+#[macro_export]
+macro_rules! talks {
+    ($then:ident) => {
+        $then! {
+            connection: 1_000,
+            peers: 300,
+            admission: 300,
+            dialer: 300,
+            datagram: 1_000,
+            publisher: 300,
+        }
+    };
+}
+
+macro_rules! table {
     ($($name:ident: $mutations:literal,)*) => {
-        /// All there are.
-        pub static TARGETS: &[Target] = &[$(Target {
+        &[$(Target {
             name: stringify!($name),
             run: targets::$name::run,
             seeds: targets::$name::seeds,
             mutations: $mutations,
-        }),*];
+        }),*]
     };
 }
 
-targets! {
-    frame: 200_000,
-    command: 50_000,
-    greeting: 20_000,
-    null: 10_000,
-    plain: 10_000,
-    curve: 1_000,
-    older: 10_000,
-    websocket: 10_000,
-    socks: 20_000,
-    zap: 20_000,
-    endpoint: 20_000,
-    options: 2_000,
-    messages: 5_000,
-    keys: 2_000,
-    connection: 1_000,
-    memory: 5_000,
-    peers: 300,
-    admission: 300,
-    dialer: 300,
-    datagram: 1_000,
-    publisher: 300,
+/// The targets that call functions.
+pub static CALLS: &[Target] = calls!(table);
+/// The targets that talk to living sockets.
+pub static TALKS: &[Target] = talks!(table);
+
+/// All targets.
+pub fn targets() -> impl Iterator<Item = &'static Target> {
+    CALLS.iter().chain(TALKS)
 }

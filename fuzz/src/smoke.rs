@@ -1,19 +1,34 @@
 //! A target over its seeds, what once broke it (`regressions/TARGET`), and mutations of both that are the same on every run: no nightly
 //! compiler, no instrumentation.
 
-use crate::{TARGETS, Target};
+use crate::{TALKS, Target, targets};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tautline_testkit::{XorShift, with_watchdog};
 
 /// The longest input that a mutation makes.
 const LONGEST: usize = 2048;
 
+/// A test for each target that `calls` or `talks` names.
+#[macro_export]
+macro_rules! tests {
+    ($($name:ident: $mutations:literal,)*) => {
+        $(#[test]
+        fn $name() {
+            $crate::smoke::smoke(stringify!($name));
+        })*
+    };
+}
+
 /// Tries the target of this name.
 pub fn smoke(name: &str) {
-    let target = TARGETS.iter().find(|target| target.name == name).unwrap();
+    static ALONE: Mutex<()> = Mutex::new(());
+    let target = targets().find(|target| target.name == name).unwrap();
+    let talks = TALKS.iter().any(|target| target.name == name);
+    let _alone = talks.then(|| ALONE.lock().unwrap_or_else(PoisonError::into_inner));
     with_watchdog(Duration::from_secs(600), name, || {
         let mut corpus = (target.seeds)();
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("regressions").join(name);

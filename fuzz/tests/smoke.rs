@@ -1,14 +1,5 @@
-//! Every target for a moment. Those that count memory are in `tests/live.rs`: nothing else runs beside them.
+//! Every target that calls functions, for a moment.
 
-use tautline_fuzz::smoke::smoke;
+use tautline_fuzz::tests;
 
-macro_rules! targets {
-    ($($name:ident)*) => {
-        $(#[test]
-        fn $name() {
-            smoke(stringify!($name));
-        })*
-    };
-}
-
-targets! { frame command greeting null plain curve older websocket socks zap endpoint options messages keys memory }
+tautline_fuzz::calls!(tests);

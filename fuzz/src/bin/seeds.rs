@@ -5,7 +5,7 @@ use std::path::Path;
 
 fn main() -> std::io::Result<()> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
-    for target in tautline_fuzz::TARGETS {
+    for target in tautline_fuzz::targets() {
         let folder = corpus.join(target.name);
         fs::create_dir_all(&folder)?;
         for (number, seed) in (target.seeds)().iter().enumerate() {
