@@ -44,6 +44,7 @@ macro_rules! calls {
             messages: 5_000,
             keys: 2_000,
             memory: 5_000,
+            subscriptions: 50_000,
         }
     };
 }
@@ -60,6 +61,8 @@ macro_rules! talks {
             dialer: 300,
             datagram: 1_000,
             publisher: 300,
+            descriptors: 1_000,
+            wss: 300,
         }
     };
 }

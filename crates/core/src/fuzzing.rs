@@ -3,7 +3,10 @@
 use crate::endpoint::{Endpoint, UdpEndpoint};
 use crate::error::Error;
 use crate::message::blocks;
+use crate::pattern::{OwnSubscriptions, PeerSubscriptions, Regrouped, Removed, Sole};
+use crate::pipe::PipeId;
 use crate::transport;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Threads that have not kept a free block of memory yet never will: what is counted is what is in use, and a sanitizer sees what is
 /// used after it was freed.
@@ -18,4 +21,110 @@ pub fn endpoint(text: &str) -> Result<(String, bool, bool), Error> {
         UdpEndpoint::parse(address)?;
     }
     Ok((endpoint.to_string(), endpoint.for_bind().is_ok(), endpoint.for_connect().is_ok()))
+}
+
+/// What a subscriber wants.
+#[derive(Default)]
+pub struct Subscriber(OwnSubscriptions);
+
+impl Subscriber {
+    /// One more subscription to `topic`.
+    pub fn add(&mut self, topic: &[u8]) {
+        self.0.add(topic);
+    }
+
+    /// One subscription to `topic` less; true if it was the last one.
+    pub fn remove(&mut self, topic: &[u8]) -> bool {
+        self.0.remove(topic)
+    }
+
+    /// The distinct topics, in no particular order.
+    pub fn topics(&self) -> Vec<Vec<u8>> {
+        self.0.iter().map(<[u8]>::to_vec).collect()
+    }
+
+    /// Whether a message matches whose first part is `head` followed by `tail`.
+    pub fn matches(&self, head: &[u8], tail: &[u8]) -> bool {
+        self.0.matches(head, tail)
+    }
+}
+
+/// What the peers of a publisher want. A peer is a number.
+#[derive(Default)]
+pub struct Publisher {
+    subscriptions: PeerSubscriptions,
+    /// Who gets its messages by a group, by the number of the group.
+    groups: BTreeMap<u32, BTreeSet<u32>>,
+}
+
+impl Publisher {
+    /// `peer` subscribes; true if nobody had the topic before.
+    pub fn add(&mut self, topic: &[u8], peer: u32) -> bool {
+        if !self.subscriptions.has(topic, PipeId(peer)) {
+            self.ungroup(peer);
+        }
+        self.subscriptions.add(topic, PipeId(peer))
+    }
+
+    /// `peer` unsubscribes. Whether it was the last one to have the topic; `None` if it did not have it.
+    pub fn remove(&mut self, topic: &[u8], peer: u32) -> Option<bool> {
+        if self.subscriptions.has(topic, PipeId(peer)) {
+            self.ungroup(peer);
+        }
+        match self.subscriptions.remove(topic, PipeId(peer)) {
+            Removed::Unknown => None,
+            removed => Some(removed == Removed::Last),
+        }
+    }
+
+    /// `peer` is gone. The topics that nobody has any more, in the order in which they are told.
+    pub fn end(&mut self, peer: u32) -> Vec<Vec<u8>> {
+        self.ungroup(peer);
+        let topics = self.subscriptions.remove_pipe(PipeId(peer));
+        topics.into_iter().filter(|(_, last)| *last).map(|(topic, _)| topic.to_vec()).collect()
+    }
+
+    fn ungroup(&mut self, peer: u32) {
+        let Publisher { subscriptions, groups } = self;
+        subscriptions.ungroup(PipeId(peer), |change| regrouped(groups, change));
+    }
+
+    /// Groups the peers that want the same.
+    pub fn regroup(&mut self) {
+        let Publisher { subscriptions, groups } = self;
+        subscriptions.regroup(|_| true, |change| regrouped(groups, change));
+    }
+
+    /// Number of distinct topics.
+    pub fn topics(&self) -> usize {
+        self.subscriptions.len()
+    }
+
+    /// Who gets a message with this subject, in ascending order; twice if it comes by a group and singly.
+    pub fn matching(&self, subject: &[u8]) -> Vec<u32> {
+        let (mut single, mut grouped) = (BTreeSet::new(), BTreeSet::new());
+        self.subscriptions.each_match(subject, |subscribers| {
+            single.extend(subscribers.single.iter().map(|pipe| pipe.0));
+            grouped.extend(subscribers.groups.iter().flat_map(|group| &self.groups[group]));
+        });
+        let mut all: Vec<u32> = single.into_iter().chain(grouped).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Who gets every message, if nobody else gets any and that is known.
+    pub fn sole(&mut self) -> Option<Vec<u32>> {
+        match self.subscriptions.sole() {
+            Sole::Pipe(pipe) => Some(vec![pipe.0]),
+            Sole::Group(group) => Some(self.groups[&group].iter().copied().collect()),
+            Sole::Nobody | Sole::Unknown => None,
+        }
+    }
+}
+
+fn regrouped(groups: &mut BTreeMap<u32, BTreeSet<u32>>, change: Regrouped) {
+    match change {
+        Regrouped::Joined(group, pipe) => drop(groups.entry(group).or_default().insert(pipe.0)),
+        Regrouped::Left(group, pipe) => drop(groups.entry(group).or_default().remove(&pipe.0)),
+    }
 }

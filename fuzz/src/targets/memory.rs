@@ -117,14 +117,15 @@ impl Talk {
     }
 }
 
-fn pair() -> (UnixStream, UnixStream) {
+/// Two ends of a stream, of which the first does not wait.
+pub(super) fn pair() -> (UnixStream, UnixStream) {
     let (mine, yours) = UnixStream::pair().unwrap();
     mine.set_nonblocking(true).unwrap();
     (mine, yours)
 }
 
 /// Memory that the peer has mapped.
-struct Region {
+pub(super) struct Region {
     fd: OwnedFd,
     base: NonNull<u8>,
     len: usize,
@@ -132,7 +133,7 @@ struct Region {
 
 impl Region {
     /// With seals, or some, or none.
-    fn create(ring: usize, seals: u8) -> Region {
+    pub(super) fn create(ring: usize, seals: u8) -> Region {
         let len = if ring == 0 { 0 } else { HEADER + ring };
         // SAFETY: the name is a C string; the descriptor is ours alone, and the other calls take integers.
         let fd = unsafe {
@@ -150,6 +151,11 @@ impl Region {
         region
     }
 
+    /// Another descriptor of it.
+    pub(super) fn fd(&self) -> OwnedFd {
+        self.fd.try_clone().unwrap()
+    }
+
     fn map(fd: OwnedFd, len: usize) -> Region {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping, wherever there is room.
@@ -164,7 +170,7 @@ impl Region {
     }
 
     /// Writes one of the first 256 words: all that is not payload.
-    fn store(&self, word: usize, value: u64) {
+    pub(super) fn store(&self, word: usize, value: u64) {
         if let (true, at) = (self.len >= HEADER, word % 256 * 8) {
             // SAFETY: within the mapping, of which others use only atomics and copies of bytes.
             unsafe { self.base.add(at).cast::<AtomicU64>().as_ref() }.store(value, SeqCst);
@@ -199,7 +205,7 @@ fn space(descriptors: usize) -> usize {
 }
 
 /// Sends so many bytes, as many as there is room for, and with them the descriptors.
-fn send(near: &UnixStream, count: usize, descriptors: &[RawFd]) {
+pub(super) fn send(near: &UnixStream, count: usize, descriptors: &[RawFd]) {
     let (mut bytes, mut control) = (vec![5_u8; count], Control([0; 64]));
     let mut list = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let length = if descriptors.is_empty() { 0 } else { space(descriptors.len()) };
@@ -218,7 +224,12 @@ fn send(near: &UnixStream, count: usize, descriptors: &[RawFd]) {
 }
 
 /// Receives what there is. A question is answered, an offer mapped; or both are left.
-fn take(near: &UnixStream, regions: &mut Vec<Region>, bells: &mut Vec<UnixStream>, takes_part: bool) {
+pub(super) fn take(
+    near: &UnixStream,
+    regions: &mut Vec<Region>,
+    bells: &mut Vec<UnixStream>,
+    takes_part: bool,
+) {
     let (mut bytes, mut control) = ([0_u8; 4096], Control([0; 64]));
     let mut list = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let mut message = header(&mut list, &mut control, space(2));

@@ -33,6 +33,9 @@ mod subscriber;
 mod subscriptions;
 mod topics;
 
+#[cfg(all(feature = "fuzzing", not(loom)))]
+pub(crate) use subscriptions::{OwnSubscriptions, PeerSubscriptions, Regrouped, Removed, Sole};
+
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]

@@ -1,0 +1,156 @@
+//! WebSocket over TLS to a listening socket: raw bytes, and a good client whose records are changed
+//! on the way.
+
+use super::handshake::{Edit, edits};
+use crate::live::*;
+use crate::meter::{CONNECTION, Meter};
+use crate::parts::Parts;
+use crate::pieces::{Reader, pieces};
+use std::sync::{Mutex, PoisonError};
+use tautline_proto::tls::{Tls, TlsConfig};
+use tautline_proto::ws::{Config, Role, WebSocket};
+use tautline_proto::{Carrier, SocketType, Stage};
+
+const PULL: u8 = 7;
+const GREETING: usize = 64;
+const KEY_PEM: i32 = 103;
+const CERTIFICATE_PEM: i32 = 104;
+/// Bytes that a flood tries to send: TLS is not quick.
+const FLOOD: usize = 2 << 20;
+/// Looks of a millisecond without any news after which a client that was changed goes on.
+const PATIENCE: usize = 5;
+
+/// A certificate that protects nothing, and its key.
+const CERTIFICATE: &[u8] = include_bytes!("wss/certificate.pem");
+const KEY: &[u8] = include_bytes!("wss/key.pem");
+
+static LISTENER: Mutex<Option<(Socket, Address)>> = Mutex::new(None);
+
+/// Whether raw, how it is cut, whether it floods; edits; then ZMTP behind the greeting, or anything.
+pub fn run(input: &[u8]) {
+    let mut reader = Reader::new(input);
+    let mut listener = LISTENER.lock().unwrap_or_else(PoisonError::into_inner);
+    let (socket, address) = listener.get_or_insert_with(|| {
+        let socket = Socket::new(PULL);
+        socket.set(KEY_PEM, KEY);
+        socket.set(CERTIFICATE_PEM, CERTIFICATE);
+        let address = socket.bind("wss", "");
+        (socket, address)
+    });
+    let (flags, cut) = (reader.byte(), reader.byte());
+    let edits = edits(usize::from(flags >> 6), &mut reader);
+    let rest = reader.rest();
+    let meter = Meter::begin();
+    let mut peer = Peer::connect(address);
+    let mut unfinished = 0;
+    if flags & 1 != 0 {
+        for piece in pieces(rest, cut) {
+            peer.say_all(piece, 1);
+        }
+        if flags & 2 != 0 {
+            peer.flood(rest, FLOOD);
+        }
+    } else {
+        let mut client = Client { tls: tls(), edits: &edits, cut, said: 0, parts: Parts::new(false) };
+        client.talk(&mut peer, rest, flags & 2 != 0);
+        unfinished = client.parts.unfinished(client.said);
+    }
+    // Both ends of TLS are counted; a message that is not finished moves as it grows.
+    meter.check(3 * CONNECTION + HWM as usize * MAX_MESSAGE as usize + 2 * unfinished, peer.taken);
+    peer.end(|| socket.drain(usize::MAX));
+    socket.drain(usize::MAX);
+}
+
+/// A good client of ours, but for what is changed on the way.
+struct Client<'a> {
+    tls: Tls,
+    edits: &'a [Edit],
+    cut: u8,
+    /// Bytes on the wire until now.
+    said: usize,
+    /// What it says, as it is before it is sealed.
+    parts: Parts,
+}
+
+impl Client<'_> {
+    /// The handshakes, then `rest` as frames, again and again if it floods.
+    fn talk(&mut self, peer: &mut Peer, rest: &[u8], floods: bool) {
+        let begin = beginning(PULL, false);
+        let (greeting, ready) = begin.split_at(GREETING);
+        self.say(peer, greeting);
+        let is_let_in = self.is_greeted(peer);
+        assert!(is_let_in || !self.edits.is_empty(), "a good client is not let in");
+        if !is_let_in {
+            return;
+        }
+        self.tls.established();
+        self.say(peer, ready);
+        self.say(peer, rest);
+        let until = peer.taken + FLOOD;
+        let piece = rest.repeat(4096 / rest.len().max(1));
+        while floods && peer.taken < until && !peer.over && self.say(peer, &piece) {}
+    }
+
+    /// Whether all of it was taken; not if there is nothing to say.
+    fn say(&mut self, peer: &mut Peer, zmtp: &[u8]) -> bool {
+        let mut wire = Vec::new();
+        self.parts.hear(zmtp);
+        self.tls.seal(zmtp, &mut wire);
+        let start = self.said;
+        self.said += wire.len();
+        self.edits.iter().for_each(|edit| edit.apply(start, &mut wire));
+        !wire.is_empty() && pieces(&wire, self.cut).all(|piece| peer.say_all(piece, 10))
+    }
+
+    /// Hears until TLS and the WebSocket are open.
+    fn is_greeted(&mut self, peer: &mut Peer) -> bool {
+        let most = if self.edits.is_empty() { NEVER } else { PATIENCE };
+        let mut idle = 0;
+        while idle < most && !peer.over {
+            let heard = peer.hear(4096);
+            let mut opened = Vec::new();
+            if self.tls.open(&heard, &mut opened).is_err() {
+                return false;
+            }
+            // The greeting, which the WebSocket plays.
+            if !opened.is_empty() {
+                return true;
+            }
+            if !self.say(peer, &[]) && heard.is_empty() {
+                idle += 1;
+                wait(peer.fd(), libc::POLLIN, 1);
+            }
+        }
+        false
+    }
+}
+
+fn tls() -> Tls {
+    let config = TlsConfig::client(CERTIFICATE, [], None, "localhost").unwrap();
+    let socket = WebSocket::new(Config {
+        role: Role::Client { host: "localhost".into(), path: "/".into() },
+        socket_type: SocketType::Push,
+        mechanism: "NULL",
+        as_server: false,
+        max_msg_size: None,
+        seed: [7; 32],
+    });
+    Tls::new(&config, socket).unwrap_or_else(|_| panic!("no TLS"))
+}
+
+/// Good clients, some that flood, some whose records are changed, and what is no TLS.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let frames = b"\0\x05Hello\x01\x01a\0\x01b\x04\x07\x04PING\0\x01";
+    vec![
+        [&[0, 0][..], frames].concat(),
+        [&[0, 9][..], frames].concat(),
+        [&[2, 0][..], frames].concat(),
+        [&[2, 0][..], b"\x01\x01a"].concat(),
+        [&[2, 0][..], b"\x04\x07\x04PING\0\x01"].concat(),
+        [&[0x40, 0, 0, 0, 20, 0, 9][..], frames].concat(),
+        [&[0x80, 3, 0, 1, 20, 1, 9, 0, 0, 90, 3, 0][..], frames].concat(),
+        [&[1, 0][..], b"GET / HTTP/1.1\r\n\r\n"].concat(),
+        [&[3, 0][..], b"\x16\x03\x01\x40\0\x01\0\x3f\xfc\x03\x03"].concat(),
+        [&[1, 5][..], b"\x16\x03\x01\0\x05\x01\0\0\x01\x03\x17\x03\x03\0\x02ab"].concat(),
+    ]
+}
