@@ -503,6 +503,13 @@ ZMQ_EXPORT void *zmq_threadstart(zmq_thread_fn *func, void *arg);
 ZMQ_EXPORT void zmq_threadclose(void *thread);
 
 /*
+ * Tautline's own: most bytes of memory that what one peer subscribes to (PUB, XPUB) or joins (RADIO) may take. A peer that goes beyond is
+ * disconnected. An int64_t for zmq_setsockopt and zmq_getsockopt. -1 is any number; 0 and less than -1 are EINVAL. The default is 512 MiB:
+ * one to four million topics. libzmq answers EINVAL.
+ */
+#define ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS 0x54410010
+
+/*
  * Tautline's own: what a socket has done, an option for zmq_getsockopt. It needs no monitor and costs the messages nothing. libzmq
  * answers EINVAL. The length becomes that of what was written: a later library may know more numbers, an earlier one fewer.
  */

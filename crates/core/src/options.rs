@@ -214,6 +214,8 @@ pub(crate) struct Common {
     // Patterns.
     /// ZMQ_XPUB_WELCOME_MSG: sent to each new subscriber; empty sends none.
     pub(crate) xpub_welcome_msg: Vec<u8>,
+    /// ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS: bytes that the subscriptions of one peer may take; `None` is any.
+    pub(crate) max_subscriptions: Option<u64>,
     /// ZMQ_HELLO_MSG: sent to each new peer; empty sends none.
     pub(crate) hello_msg: Vec<u8>,
     /// ZMQ_DISCONNECT_MSG: received when a peer is lost; empty is none.
@@ -276,6 +278,9 @@ impl DerefMut for Options {
     }
 }
 
+/// Where ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS starts: 512 MiB, one to four million topics. There is no limit in libzmq; this one is where a peer is
+/// after our memory, not our messages.
+const MAX_SUBSCRIPTIONS: u64 = 512 << 20;
 /// Flag of ZMQ_RECONNECT_STOP: give up when the peer refuses the connection.
 pub(crate) const RECONNECT_STOP_CONN_REFUSED: u32 = 1;
 /// Flag of ZMQ_RECONNECT_STOP: give up when the handshake fails.
@@ -413,6 +418,7 @@ impl Options {
                 multicast_max_tpdu: 1500,
                 multicast_loop: true,
                 xpub_welcome_msg: Vec::new(),
+                max_subscriptions: Some(MAX_SUBSCRIPTIONS),
                 hello_msg: Vec::new(),
                 disconnect_msg: Vec::new(),
                 hiccup_msg: Vec::new(),

@@ -292,6 +292,7 @@ impl Socket {
         let mut result = self.pattern.recv(&mut self.pipes, target);
         if result == Err(Error::Again) {
             result = self.recv_waiting(target, flags);
+            self.call_again();
         }
         if self.pipes.has_closing() || !self.ending.is_empty() {
             self.close_refused();
@@ -318,6 +319,13 @@ impl Socket {
                 Err(Error::Again) if !flags.dontwait() => {}
                 result => return result,
             }
+        }
+    }
+
+    /// The pattern has left something to do, and the program may be going to wait on ZMQ_FD: it is to call again.
+    fn call_again(&mut self) {
+        if self.inbox.is_exposed() && self.pattern.has_more_to_do() {
+            self.inbox.nudge();
         }
     }
 
@@ -487,6 +495,10 @@ impl Waiter for Waiting<'_> {
         self.wanted.read && pattern.can_recv(pipes)
             || self.wanted.write
                 && if self.refused { pattern.can_send_refused(pipes) } else { pattern.can_send(pipes) }
+    }
+
+    fn has_more_to_do(&self) -> bool {
+        self.wanted.read && self.socket.pattern.has_more_to_do()
     }
 
     fn inbox(&self) -> &SocketInbox {

@@ -29,6 +29,8 @@ pub(crate) trait Waiter {
     fn flush(&mut self);
     /// Whether what is waited for is there. Does not look at the network.
     fn ready(&mut self) -> bool;
+    /// Whether it has something to do, however long that takes, and does a part with each look: nobody sleeps then.
+    fn has_more_to_do(&self) -> bool;
     /// Where news come in.
     fn inbox(&self) -> &SocketInbox;
     /// The connections to read while waiting; `None` if reading is not waited for.
@@ -203,6 +205,7 @@ fn sleep(
     let mut ready = false;
     let mut blind = false;
     for waiter in waiters.iter_mut() {
+        ready |= waiter.has_more_to_do();
         match waiter.inbox().waker().number() {
             Ok(number) => fds.push(PollFd::new(number, PollFd::IN)),
             Err(_) => blind = true,

@@ -344,6 +344,7 @@ impl<K: Probes> Builder<K> {
 /// let publisher = Pub::builder(&Context::new())
 ///     .no_drop(true)
 ///     .send_timeout(Duration::from_secs(1))
+///     .max_subscriptions(64 << 20)
 ///     .bind("tcp://127.0.0.1:*")?;
 /// # Ok(()) }
 /// ```
@@ -351,6 +352,18 @@ impl<K: Publishes> Builder<K> {
     /// Refuse a message that a subscriber has no room for, instead of dropping it for that subscriber.
     pub fn no_drop(self, on: bool) -> Self {
         self.int(option::XPUB_NODROP, on.into())
+    }
+
+    /// What the subscriptions of one peer may take, in bytes of memory (512 MiB: one to four million topics); a peer that goes beyond is
+    /// disconnected. `None`: any number. Zero is an error.
+    pub fn max_subscriptions(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        match bytes.into().map_or(Ok(-1), i64::try_from) {
+            Ok(bytes) if bytes != 0 => self.raw_option(option::MAX_SUBSCRIPTIONS, &bytes.to_ne_bytes()),
+            _ => {
+                self.fault = Some(Error::Invalid);
+                self
+            }
+        }
     }
 }
 

@@ -70,6 +70,8 @@ pub(crate) const WSS_HOSTNAME: i32 = 106;
 pub(crate) const WSS_TRUST_SYSTEM: i32 = 107;
 pub(crate) const HELLO_MSG: i32 = 110;
 pub(crate) const DISCONNECT_MSG: i32 = 111;
+/// Of our own.
+pub(crate) const MAX_SUBSCRIPTIONS: i32 = 0x5441_0010;
 
 /// Of the engine's own.
 pub(crate) const STATISTICS: i32 = 0x5441_0001;

@@ -153,6 +153,17 @@ pub(super) const fn int64(code: i32, name: &'static str, get: Get<i64>, set: Set
     row(code, name, Types::ALL, Form::Int64(get, set))
 }
 
+/// An `int64_t` that only some socket types let be set.
+pub(super) const fn int64_on(
+    code: i32,
+    name: &'static str,
+    types: Types,
+    get: Get<i64>,
+    set: Set<i64>,
+) -> Row {
+    row(code, name, types, Form::Int64(get, set))
+}
+
 /// A `uint64_t`.
 pub(super) const fn uint64(code: i32, name: &'static str, get: Get<u64>, set: Set<u64>) -> Row {
     row(code, name, Types::ALL, Form::Uint64(get, set))

@@ -7,8 +7,8 @@
 use tautline_proto::SocketType::{Dealer, Pub, Radio, Rep, Req, Router, Stream, XPub, XSub};
 
 use super::row::{
-    Row, Types, binary, int_on, int_row, int64, key, read_int, text, uint64, write_binary, write_int,
-    write_text,
+    Row, Types, binary, int_on, int_row, int64, int64_on, key, read_int, text, uint64, write_binary,
+    write_int, write_text,
 };
 use super::value::{
     count, flag, int, int_or_default, ms, name, or_default, positive, property, sized, span, strict, ttl,
@@ -394,12 +394,25 @@ static TABLE: &[Row] = &[
 ];
 
 /// Options of our own, far from libzmq's numbers.
-static OWN: &[Row] = &[int64(
-    0x5441_0003,
-    "ZMQ_TAUTLINE_MAXMULTIPARTSIZE",
-    |o| o.max_multipart_size.map_or(-1, |size| i64::try_from(size).unwrap_or(i64::MAX)),
-    |o, v| set(&mut o.max_multipart_size, u64::try_from(v).ok()),
-)];
+static OWN: &[Row] = &[
+    int64(
+        0x5441_0003,
+        "ZMQ_TAUTLINE_MAXMULTIPARTSIZE",
+        |o| o.max_multipart_size.map_or(-1, |size| i64::try_from(size).unwrap_or(i64::MAX)),
+        |o, v| set(&mut o.max_multipart_size, u64::try_from(v).ok()),
+    ),
+    int64_on(
+        0x5441_0010,
+        "ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS",
+        DROPPERS,
+        |o| o.max_subscriptions.map_or(-1, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX)),
+        |o, v| match v {
+            -1 => set(&mut o.max_subscriptions, None),
+            1.. => set(&mut o.max_subscriptions, u64::try_from(v).ok()),
+            _ => Err(Error::Invalid),
+        },
+    ),
+];
 
 /// One more than the largest number in the table.
 const CODES: usize = 128;

@@ -39,8 +39,29 @@ fn set_int(options: &mut Options, code: i32, value: i32) -> Result<(), Error> {
     options.set(code, &value.to_ne_bytes())
 }
 
+const MAX_SUBSCRIPTIONS_CODE: i32 = 0x5441_0010;
+
 /// Options that read back something else than what was set, or that no probe fits; each has a test of its own.
-const SPECIAL: &[i32] = &[22, 38, 68, 74, 76, 92, 93, 94, 95, 96, 0x5441_0003];
+const SPECIAL: &[i32] = &[22, 38, 68, 74, 76, 92, 93, 94, 95, 96, 0x5441_0003, MAX_SUBSCRIPTIONS_CODE];
+
+#[test]
+fn the_limit_of_subscriptions_is_positive_or_none_and_only_for_those_that_keep_them() {
+    for socket_type in [SocketType::Pub, SocketType::XPub, SocketType::Radio] {
+        let mut options = fresh(socket_type);
+        let mut round = |value: i64| {
+            let set = options.set(MAX_SUBSCRIPTIONS_CODE, &value.to_ne_bytes());
+            set.map(|()| get(&options, MAX_SUBSCRIPTIONS_CODE, 8).unwrap())
+        };
+        for value in [-1, 1, 64 << 20, i64::MAX] {
+            assert_eq!(round(value), Ok(value.to_ne_bytes().to_vec()));
+        }
+        for value in [0, -2, i64::MIN] {
+            assert_eq!(round(value), Err(Error::Invalid));
+        }
+    }
+    let value = 1_i64.to_ne_bytes();
+    assert_eq!(fresh(SocketType::Sub).set(MAX_SUBSCRIPTIONS_CODE, &value), Err(Error::Invalid));
+}
 
 #[test]
 fn every_row_is_observed_and_every_observed_option_has_a_row() {

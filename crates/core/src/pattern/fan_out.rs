@@ -16,13 +16,16 @@ mod tests;
 /// Bodies of this size and more are shared between the pipes, instead of being copied for each.
 const SHARE_FROM: usize = LARGE;
 
+/// The mark of a pipe that is none of these (any more): subscriptions may still name it.
+const GONE: u32 = u32::MAX;
+
 /// All pipes, and which of them the current message goes to.
 #[derive(Debug, Default)]
 pub(crate) struct FanOut {
     pipes: Vec<PipeId>,
     /// The pipes of the current message, each once.
     matched: Vec<PipeId>,
-    /// By number of the pipe: the message it was last marked for.
+    /// By number of the pipe: the message it was last marked for, or `GONE`.
     marks: Vec<u32>,
     /// Number of the current message, for `marks`.
     message: u32,
@@ -44,8 +47,9 @@ impl FanOut {
         if !self.contains(pipe) {
             let number = pipe.0 as usize;
             if number >= self.marks.len() {
-                self.marks.resize(number + 1, 0);
+                self.marks.resize(number + 1, GONE);
             }
+            self.marks[number] = 0;
             self.pipes.push(pipe);
         }
     }
@@ -82,6 +86,9 @@ impl FanOut {
     pub(crate) fn detach(&mut self, pipe: PipeId) {
         self.pipes.retain(|&id| id != pipe);
         self.matched.retain(|&id| id != pipe);
+        if let Some(mark) = self.marks.get_mut(pipe.0 as usize) {
+            *mark = GONE;
+        }
     }
 
     /// Whether the pipe is one of these.
@@ -118,18 +125,18 @@ impl FanOut {
         self.matched.clear();
         self.matched_groups.clear();
         self.prepared = false;
-        self.message = self.message.wrapping_add(1);
-        if self.message == 0 {
-            self.marks.fill(0);
+        self.message += 1;
+        if self.message == GONE {
+            self.marks.iter_mut().filter(|mark| **mark != GONE).for_each(|mark| *mark = 0);
             self.message = 1;
         }
     }
 
-    /// The message goes to this pipe too. The pipe must have been attached.
+    /// The message goes to this pipe too, if it is one of these.
     #[inline]
     pub(crate) fn mark(&mut self, pipe: PipeId) {
         if let Some(mark) = self.marks.get_mut(pipe.0 as usize)
-            && *mark != self.message
+            && *mark < self.message
         {
             *mark = self.message;
             self.matched.push(pipe);

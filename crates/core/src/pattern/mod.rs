@@ -100,6 +100,12 @@ pub(crate) trait Pattern: Send {
         None
     }
 
+    /// Whether `can_recv` has left something that it is to be called again for, however it has answered: it does no more at a time than
+    /// another call may wait for.
+    fn has_more_to_do(&self) -> bool {
+        false
+    }
+
     /// Number of distinct subscriptions held (ZMQ_TOPICS_COUNT), for PUB, XPUB, SUB, XSUB.
     fn topics_count(&self) -> Option<usize> {
         None

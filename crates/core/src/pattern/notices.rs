@@ -7,11 +7,15 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::subscriptions::TOPIC_COST;
 use crate::message::{Message, Metadata};
 use crate::pipe::PipeId;
 
-/// Most bytes of the notifications that wait, each with [`TOPIC_COST`]: half a million short topics.
+/// What a notification takes besides its bytes.
+const NOTICE_COST: u64 = 96;
+/// So many that were untold are told at a time.
+const STEP: usize = 1000;
+
+/// Most bytes of the notifications that wait, each with [`NOTICE_COST`].
 const MOST_WAITING: u64 = if cfg!(test) { 64 << 10 } else { 64 << 20 };
 
 /// What a waiting part is.
@@ -86,7 +90,7 @@ impl Notices {
         metadata: Option<&Arc<Metadata>>,
         origin: Origin,
     ) {
-        let cost = change.topic.len() as u64 + TOPIC_COST;
+        let cost = change.topic.len() as u64 + NOTICE_COST;
         if self.untold.is_empty() && self.held + cost <= MOST_WAITING {
             self.enqueue(change.subscribe, change.topic, metadata, origin);
         } else if change.new {
@@ -103,18 +107,18 @@ impl Notices {
         self.scratch.extend_from_slice(topic);
         let mut part = Message::from_slice(&self.scratch);
         part.set_metadata(metadata.cloned());
-        self.held += topic.len() as u64 + TOPIC_COST;
+        self.held += topic.len() as u64 + NOTICE_COST;
         self.waiting.push_back((part, origin));
     }
 
-    /// Nothing waits any more: what was not told before is. True if there was something.
+    /// Nothing waits any more: some of what was not told before is. True if there was something.
     pub(super) fn refill(&mut self) -> bool {
-        let untold = std::mem::take(&mut self.untold);
-        for ((pipe, topic), subscribe) in &untold {
+        for _ in 0..STEP {
+            let Some(((pipe, topic), subscribe)) = self.untold.pop_first() else { break };
             let origin = pipe.map_or(Origin::Applied, |pipe| Origin::Manual(Some(pipe)));
-            self.enqueue(*subscribe, topic, None, origin);
+            self.enqueue(subscribe, &topic, None, origin);
         }
-        !untold.is_empty()
+        !self.waiting.is_empty()
     }
 
     /// The next part.
@@ -128,13 +132,13 @@ impl Notices {
             }
             Origin::Message(_) => {}
             // One byte of it says which it is.
-            Origin::Applied | Origin::Manual(_) => self.held -= part.len() as u64 - 1 + TOPIC_COST,
+            Origin::Applied | Origin::Manual(_) => self.held -= part.len() as u64 - 1 + NOTICE_COST,
         }
         Some((part, origin))
     }
 
-    /// The pipe is gone. `wanted` is what it has asked the program for: the program hears of the end of those it has heard of.
-    pub(super) fn forget(&mut self, id: PipeId, wanted: &[(Arc<[u8]>, bool)]) {
+    /// The pipe is gone. Of what it has asked the program for, `put_end` tells the end; then comes `forget_some`.
+    pub(super) fn forget(&mut self, id: PipeId) {
         if let Some(waiting) = self.messages.get_mut(id.0 as usize) {
             *waiting = 0;
         }
@@ -144,23 +148,26 @@ impl Notices {
                 _ => {}
             }
         }
-        let mut untold = BTreeMap::new();
-        if !self.untold.is_empty() {
-            let mut others = self.untold.split_off(&(Some(id), Vec::new()));
-            let later = others.split_off(&(Some(PipeId(id.0 + 1)), Vec::new()));
-            self.untold.extend(later);
-            untold = others;
+    }
+
+    /// The pipe, which is gone, had asked the program for this topic. If the program has heard of that, it hears of the end.
+    pub(super) fn put_end(&mut self, id: PipeId, topic: &[u8]) {
+        if self.untold.is_empty() || self.untold.remove(&(Some(id), topic.to_vec())).is_none() {
+            self.enqueue(false, topic, None, Origin::Manual(None));
         }
-        for ((_, topic), subscribe) in &untold {
-            if !subscribe {
-                self.enqueue(false, topic, None, Origin::Manual(None));
-            }
+    }
+
+    /// The pipe is gone, and all that it had asked for is ended: what is left untold are ends that it has asked for. Tells some; true once
+    /// there is none, and its name may be another one's.
+    pub(super) fn forget_some(&mut self, id: PipeId) -> bool {
+        let first = (Some(id), Vec::new());
+        for _ in 0..STEP {
+            let key = self.untold.range(&first..).next().map(|(key, _)| key.clone());
+            let Some(key) = key.filter(|(pipe, _)| *pipe == Some(id)) else { return true };
+            self.untold.remove(&key);
+            self.enqueue(false, &key.1, None, Origin::Manual(None));
         }
-        for (topic, _) in wanted {
-            if !untold.contains_key(&(Some(id), topic.to_vec())) {
-                self.enqueue(false, topic, None, Origin::Manual(None));
-            }
-        }
+        false
     }
 }
 
@@ -198,7 +205,7 @@ mod tests {
     fn what_comes_and_goes_while_there_is_no_room_is_not_told() {
         let mut notices = Notices::default();
         let filled = fill(&mut notices, Origin::Applied);
-        assert_eq!(filled as u64, MOST_WAITING / (6 + TOPIC_COST));
+        assert_eq!(filled as u64, MOST_WAITING / (6 + NOTICE_COST));
         for _ in 0..10_000 {
             notices.put_change(change(true, b"passing"), None, Origin::Applied);
             notices.put_change(change(false, b"passing"), None, Origin::Applied);
@@ -240,12 +247,14 @@ mod tests {
         notices.put_change(change(true, b"unheard"), None, manual(A));
         notices.put_change(change(false, b"heard"), None, manual(A));
         notices.put_change(change(true, b"other"), None, manual(B));
-        let wanted = [&b"filler"[..], b"unheard"].map(|topic| (Arc::from(topic), true));
-        notices.forget(A, &wanted);
+        notices.forget(A);
+        notices.put_end(A, b"filler");
+        notices.put_end(A, b"unheard");
+        assert!(notices.forget_some(A));
         let told = told(&mut notices);
         assert!(told[..filled].iter().all(|(_, origin)| *origin == Origin::Manual(None)));
         let gone = |topic: &[u8]| (topic.to_vec(), Origin::Manual(None));
-        assert_eq!(told[filled..], [gone(b"\0heard"), gone(b"\0filler"), (b"\x01other".to_vec(), manual(B))]);
+        assert_eq!(told[filled..], [gone(b"\0filler"), gone(b"\0heard"), (b"\x01other".to_vec(), manual(B))]);
     }
 
     #[test]
@@ -263,7 +272,7 @@ mod tests {
         notices.take();
         assert!(!notices.is_full(B, 2));
         // Another pipe of that name has sent nothing.
-        notices.forget(B, &[]);
+        notices.forget(B);
         assert!(!notices.is_full(B, 1));
         assert_eq!(notices.take().map(|(_, origin)| origin), Some(Origin::Message(None)));
     }

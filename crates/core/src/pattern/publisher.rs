@@ -36,6 +36,10 @@ pub(crate) struct Publisher {
     sole: Sole,
     /// The pipe whose subscription the program has just received: ZMQ_SUBSCRIBE and ZMQ_UNSUBSCRIBE apply to it.
     last: Option<PipeId>,
+    /// Pipes that are gone, and whose topics have not all been taken out yet.
+    leaving: Vec<PipeId>,
+    /// There is something to be done by `tidy`.
+    untidy: bool,
     /// What waits for the program (XPUB).
     notices: Notices,
     polled: Polled,
@@ -54,6 +58,8 @@ impl Publisher {
             requested: PeerSubscriptions::default(),
             sole: Sole::Unknown,
             last: None,
+            leaving: Vec::new(),
+            untidy: false,
             notices: Notices::default(),
             polled: Polled::default(),
             frame: Message::new(),
@@ -128,6 +134,7 @@ impl Publisher {
     /// A peer wants a topic or does not want it any more. `frame` told it.
     fn apply(&mut self, pipes: &mut Pipes, id: PipeId, frame: &Message, subscribe: bool, topic: &[u8]) {
         self.forget_sole(pipes);
+        self.settle(pipes, topic);
         if !pipes.options.xpub_manual {
             self.ungroup(pipes, id, subscribe, topic);
         }
@@ -153,7 +160,9 @@ impl Publisher {
                 tell = removed != Removed::Remains || options.xpub_verboser;
             }
         }
-        if topics.holds_too_much(id) {
+        let limit = options.max_subscriptions;
+        self.untidy |= !topics.is_tidy();
+        if subscribe && limit.is_some_and(|limit| topics.held(id) > limit) {
             return self.part_with(pipes, id);
         }
         if tell && !self.hidden {
@@ -161,11 +170,62 @@ impl Publisher {
         }
     }
 
-    /// A peer subscribes and subscribes: it is after our memory.
+    /// A peer holds more than it may (ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS): it is after our memory.
     #[cold]
     fn part_with(&mut self, pipes: &mut Pipes, id: PipeId) {
         self.detach(pipes, id);
         pipes.close(id);
+    }
+
+    /// Takes pipes that are gone out of some of their topics, all of them or only this one. Nothing is told of what nobody was told.
+    #[cold]
+    fn tidy(&mut self, pipes: &mut Pipes, only: Option<PipeId>) {
+        let Publisher { hidden, subscriptions, requested, notices, leaving, .. } = self;
+        let told = !*hidden && !pipes.options.xpub_manual;
+        let verboser = pipes.options.xpub_verboser;
+        subscriptions.take_some_out(only, |_, topic, last| {
+            if told && (last || verboser) {
+                let change = Change { subscribe: false, topic, new: last };
+                notices.put_change(change, None, Origin::Applied);
+            }
+        });
+        let told = !*hidden && pipes.options.xpub_manual;
+        requested.take_some_out(only, |id, topic, _| {
+            if told {
+                notices.put_end(id, topic);
+            }
+        });
+        leaving.retain(|&id| {
+            let others = only.is_some_and(|only| only != id);
+            if others || subscriptions.is_leaving(id) || requested.is_leaving(id) || !notices.forget_some(id)
+            {
+                return true;
+            }
+            pipes.release(id);
+            false
+        });
+        self.untidy = !self.leaving.is_empty() || !self.subscriptions.is_tidy() || !self.requested.is_tidy();
+        self.forget_sole(pipes);
+    }
+
+    /// What is told of this topic, which a peer has something to say about, is told in order.
+    fn settle(&mut self, pipes: &Pipes, topic: &[u8]) {
+        if self.leaving.is_empty() {
+            return;
+        }
+        let Publisher { hidden, subscriptions, requested, notices, .. } = self;
+        let (manual, verboser) = (pipes.options.xpub_manual, pipes.options.xpub_verboser);
+        subscriptions.settle(topic, |_, topic, last| {
+            if !*hidden && !manual && (last || verboser) {
+                let change = Change { subscribe: false, topic, new: last };
+                notices.put_change(change, None, Origin::Applied);
+            }
+        });
+        requested.settle(topic, |id, topic, _| {
+            if !*hidden && manual {
+                notices.put_end(id, topic);
+            }
+        });
     }
 
     /// The topics of a pipe are going to change, unless it has this one already or never had it.
@@ -196,6 +256,9 @@ impl Publisher {
     /// Looks at the pipes that do not announce what they get, and at those that were left unfinished.
     #[inline]
     fn poll(&mut self, pipes: &mut Pipes) {
+        if self.untidy {
+            self.tidy(pipes, None);
+        }
         if self.polled.next(&mut 0, pipes).is_some() {
             self.poll_listed(pipes);
         }
@@ -217,6 +280,9 @@ impl Publisher {
     fn has_notices(&mut self, pipes: &mut Pipes) -> bool {
         // What is left in a pipe is not announced again, so nothing may be left when the caller is going to wait.
         while !self.poll_listed(pipes) && self.notices.is_empty() {}
+        if self.untidy {
+            self.tidy(pipes, None);
+        }
         !self.notices.is_empty() || self.notices.refill()
     }
 
@@ -236,7 +302,7 @@ impl Publisher {
             Sole::Pipe(id) => {
                 let Some(pipe) = pipes.get(id).filter(|pipe| pipe.has_room_for_sure()) else { return false };
                 pipe.send_or_drop(part);
-                if pipes.listens() {
+                if pipes.listens() || self.untidy {
                     return true;
                 }
                 if self.polled.is_empty() {
@@ -251,7 +317,7 @@ impl Publisher {
                     return false;
                 }
                 part.consume();
-                if !pipes.listens() && self.polled.is_empty() {
+                if !pipes.listens() && self.polled.is_empty() && !self.untidy {
                     pipes.publish_straight_to(group);
                 }
                 true
@@ -277,8 +343,8 @@ impl Publisher {
         distribution.begin();
         let only = if options.xpub_manual && options.xpub_manual_last_value { self.last } else { None };
         subscriptions.each_match(subject, |subscribers| {
-            subscribers.groups.iter().for_each(|&group| distribution.mark_group(group));
-            for &id in &subscribers.single {
+            subscribers.groups().iter().for_each(|&group| distribution.mark_group(group));
+            for &id in subscribers.single() {
                 if only.is_none_or(|only| only == id) {
                     distribution.mark(id);
                 }
@@ -341,19 +407,18 @@ impl Pattern for Publisher {
         }
         let Publisher { distribution, subscriptions, .. } = self;
         subscriptions.ungroup(id, |change| regrouped(distribution, pipes, change));
-        let gone = self.subscriptions.remove_pipe(id);
-        let requested = self.requested.remove_pipe(id);
-        if !self.hidden {
-            let manual = pipes.options.xpub_manual;
-            self.notices.forget(id, if manual { &requested } else { &[] });
-            for (topic, last) in gone {
-                if !manual && (last || pipes.options.xpub_verboser) {
-                    let change = Change { subscribe: false, topic: &topic, new: last };
-                    self.notices.put_change(change, None, Origin::Applied);
-                }
-            }
-        }
         self.distribution.detach(id);
+        let manual = pipes.options.xpub_manual;
+        self.subscriptions.leave(id, !self.hidden && !manual);
+        self.requested.leave(id, !self.hidden && manual);
+        if !self.hidden {
+            self.notices.forget(id);
+        }
+        self.leaving.push(id);
+        self.tidy(pipes, Some(id));
+        if self.leaving.contains(&id) {
+            pipes.hold(id);
+        }
     }
 
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
@@ -413,6 +478,7 @@ impl Pattern for Publisher {
             return Err(Error::Invalid);
         }
         self.forget_sole(pipes);
+        self.settle(pipes, topic);
         if let Some(last) = self.last {
             self.ungroup(pipes, last, subscribe, topic);
             if subscribe {
@@ -426,6 +492,10 @@ impl Pattern for Publisher {
 
     fn option_changed(&mut self, pipes: &mut Pipes, _code: i32) {
         self.forget_sole(pipes);
+    }
+
+    fn has_more_to_do(&self) -> bool {
+        self.untidy
     }
 
     fn topics_count(&self) -> Option<usize> {

@@ -4,13 +4,10 @@
 //! Peers join and leave with commands, which are obeyed as soon as the owner learns of them. Peers over datagrams tell nothing: they
 //! get everything and choose themselves.
 
-use std::collections::HashMap;
-
 use super::Pattern;
 use super::fan_out::FanOut;
-use super::hash::SeededHash;
 use super::polled::Polled;
-use super::subscriptions::{MOST_HELD, TOPIC_COST};
+use super::subscriptions::PeerSubscriptions;
 use crate::error::Error;
 use crate::message::{GROUP_MAX, Message};
 use crate::pipe::{Body, Part, PipeId, Pipes, Received, Target};
@@ -23,18 +20,31 @@ mod tests;
 const BATCH: usize = 1000;
 
 /// The behaviour of a RADIO socket.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Radio {
     distribution: FanOut,
-    /// Who has joined which group; no empty lists.
-    groups: HashMap<Vec<u8>, Vec<PipeId>, SeededHash>,
-    /// What the groups of each peer take, by the number of its pipe.
-    held: Vec<u64>,
+    /// Who has joined which group.
+    groups: PeerSubscriptions,
+    /// Pipes that are gone, and whose groups have not all been taken out yet.
+    leaving: Vec<PipeId>,
     /// Peers that get everything.
     everything: Vec<PipeId>,
     polled: Polled,
     /// The frame in hand.
     frame: Message,
+}
+
+impl Default for Radio {
+    fn default() -> Self {
+        Radio {
+            distribution: FanOut::default(),
+            groups: PeerSubscriptions::exact(),
+            leaving: Vec::new(),
+            everything: Vec::new(),
+            polled: Polled::default(),
+            frame: Message::new(),
+        }
+    }
 }
 
 impl Radio {
@@ -55,7 +65,8 @@ impl Radio {
             match head {
                 Some(head) if head.flags & frame::COMMAND != 0 => {
                     self.obey(id, frame.as_slice());
-                    if self.held.get(id.0 as usize).is_some_and(|&held| held > MOST_HELD) {
+                    let limit = pipes.options.max_subscriptions;
+                    if limit.is_some_and(|limit| self.groups.held(id) > limit) {
                         // It is after our memory.
                         self.detach(pipes, id);
                         pipes.close(id);
@@ -76,30 +87,31 @@ impl Radio {
     fn obey(&mut self, id: PipeId, body: &[u8]) {
         if let Some(group) = body.strip_prefix(command::join_prefix()) {
             if group.len() <= GROUP_MAX {
-                let members = self.groups.entry(group.to_vec()).or_default();
-                if !members.contains(&id) {
-                    members.push(id);
-                    let number = id.0 as usize;
-                    self.held.resize(self.held.len().max(number + 1), 0);
-                    self.held[number] += group.len() as u64 + TOPIC_COST;
-                }
+                self.groups.add(group, id);
             }
-        } else if let Some(group) = body.strip_prefix(command::leave_prefix())
-            && let Some(members) = self.groups.get_mut(group)
-        {
-            let before = members.len();
-            members.retain(|&member| member != id);
-            if members.len() < before {
-                self.held[id.0 as usize] -= group.len() as u64 + TOPIC_COST;
-            }
-            if members.is_empty() {
-                self.groups.remove(group);
-            }
+        } else if let Some(group) = body.strip_prefix(command::leave_prefix()) {
+            self.groups.remove(group, id);
         }
+    }
+
+    /// Takes pipes that are gone out of some of their groups, all of them or only this one.
+    #[cold]
+    fn tidy(&mut self, pipes: &mut Pipes, only: Option<PipeId>) {
+        self.groups.take_some_out(only, |_, _, _| ());
+        self.leaving.retain(|&id| {
+            let leaving = self.groups.is_leaving(id);
+            if !leaving {
+                pipes.release(id);
+            }
+            leaving
+        });
     }
 
     /// Looks at the pipes that do not announce what they get.
     fn poll(&mut self, pipes: &mut Pipes) {
+        if !self.leaving.is_empty() {
+            self.tidy(pipes, None);
+        }
         let mut index = 0;
         while let Some(id) = self.polled.next(&mut index, pipes) {
             let finished = self.take(pipes, id);
@@ -109,7 +121,7 @@ impl Radio {
 
     fn match_group(&mut self, group: &[u8]) {
         self.distribution.begin();
-        for &id in self.groups.get(group).into_iter().flatten().chain(&self.everything) {
+        for &id in self.groups.of(group).iter().chain(&self.everything) {
             self.distribution.mark(id);
         }
     }
@@ -134,24 +146,23 @@ impl Pattern for Radio {
         }
     }
 
-    fn detach(&mut self, _pipes: &mut Pipes, id: PipeId) {
-        self.groups.retain(|_, members| {
-            members.retain(|&member| member != id);
-            !members.is_empty()
-        });
-        if let Some(held) = self.held.get_mut(id.0 as usize) {
-            *held = 0;
-        }
+    fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {
         self.everything.retain(|&other| other != id);
         self.polled.forget(id);
         self.distribution.detach(id);
+        self.groups.leave(id, false);
+        self.leaving.push(id);
+        self.tidy(pipes, Some(id));
+        if self.leaving.contains(&id) {
+            pipes.hold(id);
+        }
     }
 
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
         if part.more {
             return Err(Error::Invalid);
         }
-        if !self.polled.is_empty() {
+        if !self.polled.is_empty() || !self.leaving.is_empty() {
             self.poll(pipes);
         }
         let mut name = [0; GROUP_MAX];
@@ -190,5 +201,9 @@ impl Pattern for Radio {
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
         self.poll(pipes);
         false
+    }
+
+    fn has_more_to_do(&self) -> bool {
+        !self.leaving.is_empty()
     }
 }

@@ -1,39 +1,76 @@
-//! Who wants which topics: the store of PUB and XPUB (topics of each pipe) and that of SUB and XSUB (a count per topic).
+//! Who wants which topics: the store of PUB, XPUB and RADIO (topics of each pipe) and that of SUB and XSUB (a count per topic).
+//!
+//! What a peer has subscribed to is bounded ([`PeerSubscriptions::held`]), but may be millions of topics, so when it goes they are taken
+//! out in steps. Meanwhile nobody else may get the name of its pipe (`Pipes::hold`).
 
 use super::groups::{Change, Groups, Key};
 use super::topics::Topics;
 use crate::pipe::PipeId;
+use few::Few;
+use order::Order;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+
+mod few;
+mod order;
+#[cfg(test)]
+mod tests;
 
 /// With more topics than this a pipe is in no group: coming and going would cost too much.
 const GROUPED_TOPICS: usize = 16;
 
-/// Most bytes that the topics of one peer may take, each with [`TOPIC_COST`]: four million topics of 64 bytes. There is no limit in libzmq;
-/// this one is where a peer is after our memory, not our messages.
-pub(crate) const MOST_HELD: u64 = if cfg!(test) { 1 << 20 } else { 512 << 20 };
-/// What a topic takes besides its bytes, roughly.
-pub(crate) const TOPIC_COST: u64 = 64;
+/// So many topics of a pipe that is gone are taken out at a time: as many as are taken in at a time from a peer that subscribes, so that
+/// peers that come and go do not pile up.
+const STEP: usize = 1000;
 
 /// Who has a topic.
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
-    /// The pipes, in ascending order; never empty.
-    all: Vec<PipeId>,
-    /// Those that are in no group, in ascending order.
-    pub(crate) single: Vec<PipeId>,
+    /// The pipes that are in no group, in ascending order.
+    single: Few<PipeId>,
     /// The groups whose members have the topic.
-    pub(crate) groups: Vec<u32>,
+    groups: Few<u32>,
+    /// How many pipes have it, also in groups; never 0.
+    all: u32,
+}
+
+impl Subscribers {
+    /// The pipes that are in no group, in ascending order.
+    #[inline]
+    pub(crate) fn single(&self) -> &[PipeId] {
+        self.single.as_slice()
+    }
+
+    /// The groups whose members have the topic.
+    #[inline]
+    pub(crate) fn groups(&self) -> &[u32] {
+        self.groups.as_slice()
+    }
+}
+
+/// What a pipe has subscribed to.
+#[derive(Debug, Default)]
+struct Wanted {
+    /// The slots of its topics.
+    slots: BTreeSet<u32>,
+    /// The bytes of these topics.
+    bytes: u64,
+}
+
+/// A pipe that is gone and still stands with some of its topics.
+#[derive(Debug)]
+struct Leaving {
+    pipe: PipeId,
+    /// Its topics in byte order, if they must be told in that order.
+    order: Option<Order>,
 }
 
 /// Subscriptions of peers. A pipe holds a topic once, however often it has subscribed to it.
 #[derive(Debug, Default)]
 pub(crate) struct PeerSubscriptions {
     topics: Topics<Subscribers>,
-    /// The topics (slots) of each pipe, by the number of the pipe.
-    by_pipe: Vec<BTreeSet<u32>>,
-    /// What the topics of each pipe take, by the number of the pipe.
-    held: Vec<u64>,
+    /// By number of the pipe.
+    pipes: Vec<Wanted>,
+    leaving: Vec<Leaving>,
     groups: Groups,
     /// Pipes whose topics have changed and that may belong to a group.
     changed: Vec<PipeId>,
@@ -46,18 +83,6 @@ pub(crate) enum Regrouped {
     Joined(u32, PipeId),
     /// It gets them by itself again.
     Left(u32, PipeId),
-}
-
-fn insert_sorted(pipes: &mut Vec<PipeId>, pipe: PipeId) {
-    if let Err(position) = pipes.binary_search(&pipe) {
-        pipes.insert(position, pipe);
-    }
-}
-
-fn remove_sorted(pipes: &mut Vec<PipeId>, pipe: PipeId) {
-    if let Ok(position) = pipes.binary_search(&pipe) {
-        pipes.remove(position);
-    }
 }
 
 /// Whom every message goes to, whatever it is.
@@ -85,61 +110,73 @@ pub(crate) enum Removed {
 }
 
 impl PeerSubscriptions {
+    /// None yet, and nobody will ask for anything but who has a very topic.
+    pub(crate) fn exact() -> Self {
+        PeerSubscriptions { topics: Topics::exact(), ..PeerSubscriptions::default() }
+    }
+
     /// Number of distinct topics.
     pub(crate) fn len(&self) -> usize {
         self.topics.len()
     }
 
-    /// Whether the topics of `pipe` take more than is sensible.
-    pub(crate) fn holds_too_much(&self, pipe: PipeId) -> bool {
-        self.held.get(pipe.0 as usize).is_some_and(|&held| held > MOST_HELD)
+    /// What the topics of `pipe` take, in bytes, were it the only one to have them.
+    pub(crate) fn held(&self, pipe: PipeId) -> u64 {
+        let wanted = self.pipes.get(pipe.0 as usize);
+        wanted.map_or(0, |wanted| self.topics.cost(wanted.slots.len(), wanted.bytes))
     }
 
     /// Whether `pipe` has the topic.
     pub(crate) fn has(&self, topic: &[u8], pipe: PipeId) -> bool {
-        let slots = self.by_pipe.get(pipe.0 as usize);
-        self.topics.slot(topic).is_some_and(|slot| slots.is_some_and(|slots| slots.contains(&slot)))
+        let wanted = self.pipes.get(pipe.0 as usize);
+        wanted.is_some_and(|wanted| self.topics.slot(topic).is_some_and(|slot| wanted.slots.contains(&slot)))
     }
 
     /// Subscribes `pipe`, which is in no group (`ungroup`) unless it has the topic already; true if nobody had the topic before.
     pub(crate) fn add(&mut self, topic: &[u8], pipe: PipeId) -> bool {
         let slot = self.topics.insert(topic);
         let number = pipe.0 as usize;
-        if number >= self.by_pipe.len() {
-            self.by_pipe.resize_with(number + 1, BTreeSet::new);
-            self.held.resize(number + 1, 0);
+        if number >= self.pipes.len() {
+            self.pipes.resize_with(number + 1, Wanted::default);
         }
-        if !self.by_pipe[number].insert(slot) {
+        let wanted = &mut self.pipes[number];
+        if !wanted.slots.insert(slot) {
             return false;
         }
-        self.held[number] += topic.len() as u64 + TOPIC_COST;
+        wanted.bytes += topic.len() as u64;
         let Some((_, subscribers)) = self.topics.entry(slot) else { return false };
-        let first = subscribers.all.is_empty();
-        insert_sorted(&mut subscribers.all, pipe);
-        insert_sorted(&mut subscribers.single, pipe);
-        first
+        subscribers.all += 1;
+        subscribers.single.insert(pipe);
+        subscribers.all == 1
     }
 
     /// Unsubscribes `pipe`, which is in no group (`ungroup`).
     pub(crate) fn remove(&mut self, topic: &[u8], pipe: PipeId) -> Removed {
         let Some(slot) = self.topics.slot(topic) else { return Removed::Unknown };
-        if !self.by_pipe.get_mut(pipe.0 as usize).is_some_and(|slots| slots.remove(&slot)) {
+        let Some(wanted) = self.pipes.get_mut(pipe.0 as usize) else { return Removed::Unknown };
+        if !wanted.slots.remove(&slot) {
             return Removed::Unknown;
         }
-        self.held[pipe.0 as usize] -= topic.len() as u64 + TOPIC_COST;
-        if self.take_out(slot, pipe) { Removed::Last } else { Removed::Remains }
+        wanted.bytes -= topic.len() as u64;
+        let mut removed = Removed::Remains;
+        self.take_out(slot, pipe, |_, last| {
+            if last {
+                removed = Removed::Last;
+            }
+        });
+        removed
     }
 
-    /// Takes `pipe` out of the topic of `slot`; true if it was the last one and the topic is gone.
-    fn take_out(&mut self, slot: u32, pipe: PipeId) -> bool {
-        let Some((_, subscribers)) = self.topics.entry(slot) else { return false };
-        remove_sorted(&mut subscribers.all, pipe);
-        remove_sorted(&mut subscribers.single, pipe);
-        let last = subscribers.all.is_empty();
-        if last {
-            self.topics.remove(slot);
+    /// Takes `pipe` out of the topic of `slot`. `gone` is told the topic and whether nobody has it any more.
+    fn take_out(&mut self, slot: u32, pipe: PipeId, gone: impl FnOnce(&[u8], bool)) {
+        let Some((topic, subscribers)) = self.topics.entry(slot) else { return };
+        subscribers.single.remove(pipe);
+        subscribers.all -= 1;
+        if subscribers.all > 0 {
+            gone(topic, false);
+        } else if let Some((topic, _)) = self.topics.remove(slot) {
+            gone(&topic, true);
         }
-        last
     }
 
     /// Takes `pipe` out of its group before its topics change. Afterwards it may find another one (`regroup`).
@@ -157,7 +194,7 @@ impl PeerSubscriptions {
             Change::Dissolved(_, last) => {
                 for slot in key {
                     if let Some((_, subscribers)) = self.topics.entry(slot) {
-                        subscribers.groups.retain(|&other| other != group);
+                        subscribers.groups.remove(group);
                     }
                 }
                 for pipe in [pipe, last] {
@@ -184,7 +221,7 @@ impl PeerSubscriptions {
                 Change::Formed(group, pipes) => {
                     for slot in slots {
                         if let Some((_, subscribers)) = self.topics.entry(slot) {
-                            subscribers.groups.push(group);
+                            subscribers.groups.insert(group);
                         }
                     }
                     for pipe in pipes {
@@ -203,24 +240,24 @@ impl PeerSubscriptions {
 
     /// What tells whether two pipes get the same messages; `None` if the pipe has too many topics for that, or none.
     fn key_of(&self, pipe: PipeId) -> Option<Key> {
-        let slots = self.by_pipe.get(pipe.0 as usize)?;
+        let slots = &self.pipes.get(pipe.0 as usize)?.slots;
         match self.topics.slot(b"") {
+            _ if slots.is_empty() || slots.len() > GROUPED_TOPICS => None,
             // Everything matches: the other topics mean nothing.
             Some(slot) if slots.contains(&slot) => Some(Key::from([slot])),
-            _ if slots.is_empty() || slots.len() > GROUPED_TOPICS => None,
             _ => Some(slots.iter().copied().collect()),
         }
     }
 
     /// Whether the lists of its topics name the pipe itself.
     fn set_single(&mut self, pipe: PipeId, single: bool) {
-        let PeerSubscriptions { topics, by_pipe, .. } = self;
-        for &slot in by_pipe.get(pipe.0 as usize).into_iter().flatten() {
+        let PeerSubscriptions { topics, pipes, .. } = self;
+        for &slot in pipes.get(pipe.0 as usize).iter().flat_map(|wanted| &wanted.slots) {
             if let Some((_, subscribers)) = topics.entry(slot) {
                 if single {
-                    insert_sorted(&mut subscribers.single, pipe);
+                    subscribers.single.insert(pipe);
                 } else {
-                    remove_sorted(&mut subscribers.single, pipe);
+                    subscribers.single.remove(pipe);
                 }
             }
         }
@@ -228,7 +265,7 @@ impl PeerSubscriptions {
 
     /// Dissolves all groups, and forms them anew at the next occasion.
     pub(crate) fn ungroup_all(&mut self, mut each: impl FnMut(Regrouped)) {
-        for number in 0..self.by_pipe.len() {
+        for number in 0..self.pipes.len() {
             let pipe = PipeId(number as u32);
             if self.groups.of(pipe).is_some() {
                 self.ungroup(pipe, &mut each);
@@ -236,19 +273,73 @@ impl PeerSubscriptions {
         }
     }
 
-    /// Forgets `pipe`, which is in no group (`ungroup`). The topics it had, in byte order, each with whether it is gone now.
-    pub(crate) fn remove_pipe(&mut self, pipe: PipeId) -> Vec<(Arc<[u8]>, bool)> {
+    /// `pipe`, which is in no group (`ungroup`), is gone: from now on [`PeerSubscriptions::take_some_out`] takes its topics out, in byte
+    /// order if that is asked for.
+    pub(crate) fn leave(&mut self, pipe: PipeId, in_order: bool) {
         self.changed.retain(|&changed| changed != pipe);
-        let Some(slots) = self.by_pipe.get_mut(pipe.0 as usize) else { return Vec::new() };
-        self.held[pipe.0 as usize] = 0;
-        let mut removed = Vec::with_capacity(slots.len());
-        for slot in std::mem::take(slots) {
-            if let Some(topic) = self.topics.entry(slot).map(|(topic, _)| Arc::clone(topic)) {
-                removed.push((topic, self.take_out(slot, pipe)));
+        if let Some(wanted) = self.pipes.get_mut(pipe.0 as usize)
+            && !wanted.slots.is_empty()
+        {
+            wanted.bytes = 0;
+            self.leaving.push(Leaving { pipe, order: in_order.then(Order::default) });
+        }
+    }
+
+    /// Whether `pipe` is gone and still stands with some topics.
+    pub(crate) fn is_leaving(&self, pipe: PipeId) -> bool {
+        self.leaving.iter().any(|leaving| leaving.pipe == pipe)
+    }
+
+    /// Whether `take_some_out` has nothing to do.
+    pub(crate) fn is_tidy(&self) -> bool {
+        self.leaving.is_empty() && self.topics.is_tidy()
+    }
+
+    /// Takes each pipe that is gone, or only this one, out of some of its topics. `gone` is told the pipe, the topic and whether nobody has
+    /// that any more.
+    pub(crate) fn take_some_out(&mut self, only: Option<PipeId>, mut gone: impl FnMut(PipeId, &[u8], bool)) {
+        let mut leaving = std::mem::take(&mut self.leaving);
+        leaving.retain_mut(|one| {
+            only.is_some_and(|only| only != one.pipe) || self.take_some_out_of(one, &mut gone)
+        });
+        self.leaving = leaving;
+        self.topics.tidy(STEP);
+    }
+
+    /// True if the pipe has more topics.
+    fn take_some_out_of(&mut self, one: &mut Leaving, gone: &mut impl FnMut(PipeId, &[u8], bool)) -> bool {
+        let (pipe, number) = (one.pipe, one.pipe.0 as usize);
+        let Some(wanted) = self.pipes.get_mut(number) else { return false };
+        if let Some(order) = &mut one.order
+            && !order.sort(&wanted.slots, &self.topics, STEP)
+        {
+            return true;
+        }
+        for _ in 0..STEP {
+            let slots = &mut self.pipes[number].slots;
+            let slot = match &mut one.order {
+                Some(order) => order.take(slots, &self.topics),
+                None => slots.pop_first(),
+            };
+            let Some(slot) = slot else { return false };
+            self.take_out(slot, pipe, |topic, last| gone(pipe, topic, last));
+        }
+        !self.pipes[number].slots.is_empty()
+    }
+
+    /// Takes all pipes that are gone out of this topic, for which somebody else has just asked, or not any more: what is told of a topic
+    /// keeps its order.
+    pub(crate) fn settle(&mut self, topic: &[u8], mut gone: impl FnMut(PipeId, &[u8], bool)) {
+        if self.leaving.is_empty() {
+            return;
+        }
+        let Some(slot) = self.topics.slot(topic) else { return };
+        for index in 0..self.leaving.len() {
+            let pipe = self.leaving[index].pipe;
+            if self.pipes.get_mut(pipe.0 as usize).is_some_and(|wanted| wanted.slots.remove(&slot)) {
+                self.take_out(slot, pipe, |topic, last| gone(pipe, topic, last));
             }
         }
-        removed.sort_unstable();
-        removed
     }
 
     /// The pipe or group that gets every message, if nobody else gets any.
@@ -257,7 +348,7 @@ impl PeerSubscriptions {
         let Some((_, subscribers)) = everything.and_then(|slot| self.topics.entry(slot)) else {
             return Sole::Nobody;
         };
-        match (&subscribers.single[..], &subscribers.groups[..]) {
+        match (subscribers.single(), subscribers.groups()) {
             (&[id], []) => Sole::Pipe(id),
             ([], &[group]) => Sole::Group(group),
             _ => Sole::Nobody,
@@ -271,6 +362,13 @@ impl PeerSubscriptions {
             found(subscribers);
             true
         });
+    }
+
+    /// The pipes that have this very topic; none is in a group.
+    #[inline]
+    pub(crate) fn of(&self, topic: &[u8]) -> &[PipeId] {
+        let subscribers = self.topics.slot(topic).and_then(|slot| self.topics.value(slot));
+        subscribers.map_or(&[], Subscribers::single)
     }
 }
 
@@ -292,6 +390,8 @@ impl OwnSubscriptions {
         if let Some((_, count)) = self.topics.entry(slot) {
             *count += 1;
         }
+        // They are the program's own: it may as well be done at once.
+        self.topics.tidy(usize::MAX);
     }
 
     /// One subscription to `topic` less; true if it was the last one.
@@ -302,6 +402,7 @@ impl OwnSubscriptions {
         let last = *count == 0;
         if last {
             self.topics.remove(slot);
+            self.topics.tidy(usize::MAX);
         }
         last
     }
@@ -326,100 +427,5 @@ impl OwnSubscriptions {
         }
         let tail = &tail[..tail.len().min(longest - head.len())];
         self.topics.matches(&[head, tail].concat())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const A: PipeId = PipeId(0);
-    const B: PipeId = PipeId(9);
-
-    fn subscribers(subscriptions: &PeerSubscriptions, subject: &[u8]) -> Vec<PipeId> {
-        let mut found = Vec::new();
-        subscriptions.each_match(subject, |subscribers| found.extend_from_slice(&subscribers.all));
-        found.sort_unstable();
-        found
-    }
-
-    #[test]
-    fn peers_hold_a_topic_once() {
-        let mut peers = PeerSubscriptions::default();
-        assert!(peers.add(b"t", B));
-        assert!(!peers.add(b"t", B));
-        assert!(!peers.add(b"t", A));
-        assert_eq!(subscribers(&peers, b"topic"), [A, B]);
-        assert_eq!(peers.len(), 1);
-        assert_eq!(peers.remove(b"t", A), Removed::Remains);
-        assert_eq!(peers.remove(b"t", A), Removed::Unknown);
-        assert_eq!(peers.remove(b"u", A), Removed::Unknown);
-        assert_eq!(peers.remove(b"t", PipeId(77)), Removed::Unknown);
-        assert_eq!(peers.remove(b"t", B), Removed::Last);
-        assert_eq!(peers.remove(b"t", B), Removed::Unknown);
-        assert_eq!(peers.len(), 0);
-        assert!(subscribers(&peers, b"topic").is_empty());
-    }
-
-    #[test]
-    fn who_subscribes_again_stays_in_its_group() {
-        let mut peers = PeerSubscriptions::default();
-        let mut joined = 0;
-        for pipe in [A, B] {
-            peers.ungroup(pipe, |_| ());
-            peers.add(b"t", pipe);
-        }
-        peers.regroup(|_| true, |_| joined += 1);
-        assert_eq!(joined, 2);
-        assert!(!peers.add(b"t", A));
-        peers.each_match(b"t", |subscribers| {
-            assert_eq!((subscribers.single.len(), subscribers.groups.len()), (0, 1))
-        });
-    }
-
-    #[test]
-    fn a_pipe_leaves_with_all_its_topics() {
-        let mut peers = PeerSubscriptions::default();
-        for topic in [&b"z"[..], b"b", b"", b"ab"] {
-            peers.add(topic, A);
-        }
-        peers.add(b"b", B);
-        let gone = peers.remove_pipe(A);
-        let gone: Vec<(&[u8], bool)> = gone.iter().map(|(topic, last)| (&**topic, *last)).collect();
-        assert_eq!(gone, [(&b""[..], true), (b"ab", true), (b"b", false), (b"z", true)]);
-        assert!(peers.remove_pipe(A).is_empty());
-        assert!(peers.remove_pipe(PipeId(500)).is_empty());
-        assert_eq!(subscribers(&peers, b"bc"), [B]);
-        assert_eq!(peers.len(), 1);
-    }
-
-    #[test]
-    fn own_subscriptions_count() {
-        let mut own = OwnSubscriptions::default();
-        own.add(b"a");
-        own.add(b"a");
-        assert_eq!(own.len(), 1);
-        assert!(!own.remove(b"a"));
-        assert!(own.matches(b"abc", b""));
-        assert!(own.remove(b"a"));
-        assert!(!own.remove(b"a"));
-        assert!(!own.matches(b"abc", b""));
-        assert_eq!(own.iter().count(), 0);
-    }
-
-    #[test]
-    fn a_subject_in_two_pieces_matches_like_a_whole_one() {
-        let mut own = OwnSubscriptions::default();
-        own.add(b"topic");
-        for cut in 0..=8 {
-            let (head, tail) = b"topic.ab".split_at(cut);
-            assert!(own.matches(head, tail), "{cut}");
-            let (head, tail) = b"topiX.ab".split_at(cut);
-            assert!(!own.matches(head, tail), "{cut}");
-        }
-        assert!(!own.matches(b"top", b"i"));
-        assert!(!own.match_all());
-        own.add(b"");
-        assert!(own.match_all() && own.matches(b"", b""));
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! A handful of topics is simply tried one after the other. More of them are found by one hash lookup per distinct topic length; with
 //! many lengths a [`Trie`] takes over. A topic has a slot number as long as it is here, for callers that keep their own lists.
+//!
+//! Nothing here goes over all topics at once: peers decide how many there are. The trie comes and goes by some topics with each change
+//! ([`Topics::tidy`]); until it has all of them, lookups do without.
 
-use super::hash::SeededHash;
-use std::collections::HashMap;
-use std::sync::Arc;
+use slots::Slots;
 use trie::Trie;
 
+mod slots;
 #[cfg(test)]
 mod tests;
 mod trie;
@@ -18,6 +20,17 @@ const FEW: usize = 4;
 const MANY_LENGTHS: usize = 6;
 /// With so few lengths again the trie goes.
 const FEW_LENGTHS: usize = 3;
+/// For so many topics a trie is made at once.
+const AT_ONCE: usize = 256;
+/// Slots that each change moves the trie on by, where there are more.
+const STEP: usize = 8;
+/// `Topics::upto` of a trie that has all topics.
+const ALL: u32 = u32::MAX;
+
+/// What a topic takes besides its bytes: its slot, 16 bytes of the allocator, 8 to 16 in the table, and 6 to 12 in the list of its peer's.
+pub(crate) const TOPIC_COST: u64 = 104;
+/// What it takes in the trie besides its bytes: nodes of 64 bytes, some of them vacant, and its label's 32 bytes.
+const TRIE_COST: u64 = 200;
 
 /// The topics of one length.
 #[derive(Debug)]
@@ -38,31 +51,43 @@ fn last_byte_bit(topic: &[u8]) -> u64 {
 /// A set of topics with a value each.
 #[derive(Debug)]
 pub(crate) struct Topics<V> {
-    slots: Vec<Option<(Arc<[u8]>, V)>>,
-    vacant: Vec<u32>,
-    /// Slot by topic.
-    index: HashMap<Arc<[u8]>, u32, SeededHash>,
+    slots: Slots<V>,
+    /// Nobody asks for prefixes.
+    exact: bool,
     /// Distinct lengths in ascending order.
     lengths: Vec<Length>,
+    /// There are so many lengths that a trie is worth while.
+    many: bool,
     trie: Option<Trie>,
+    /// The topics of all slots below this one are in the trie. `ALL` once the trie can be used.
+    upto: u32,
+    /// The trie is going.
+    dwindles: bool,
 }
 
 impl<V> Default for Topics<V> {
     fn default() -> Self {
         Topics {
-            slots: Vec::new(),
-            vacant: Vec::new(),
-            index: HashMap::default(),
+            slots: Slots::default(),
+            exact: false,
             lengths: Vec::new(),
+            many: false,
             trie: None,
+            upto: 0,
+            dwindles: false,
         }
     }
 }
 
 impl<V> Topics<V> {
+    /// None yet, and nobody will ask which are prefixes of a subject.
+    pub(crate) fn exact() -> Self {
+        Topics { exact: true, ..Topics::default() }
+    }
+
     /// Number of topics.
     pub(crate) fn len(&self) -> usize {
-        self.index.len()
+        self.slots.len()
     }
 
     /// Length of the longest topic: no more of a subject is ever looked at.
@@ -77,18 +102,35 @@ impl<V> Topics<V> {
     }
 
     /// The slot of `topic`.
+    #[inline]
     pub(crate) fn slot(&self, topic: &[u8]) -> Option<u32> {
-        self.index.get(topic).copied()
+        self.slots.find(topic)
+    }
+
+    /// The topic of a slot that is in use.
+    pub(crate) fn topic(&self, slot: u32) -> Option<&[u8]> {
+        self.slots.get(slot).map(|slot| &*slot.topic)
+    }
+
+    /// The value of a slot that is in use.
+    pub(crate) fn value(&self, slot: u32) -> Option<&V> {
+        self.slots.get(slot).map(|slot| &slot.value)
     }
 
     /// The topic and value of a slot that is in use.
-    pub(crate) fn entry(&mut self, slot: u32) -> Option<(&Arc<[u8]>, &mut V)> {
-        self.slots.get_mut(slot as usize)?.as_mut().map(|(topic, value)| (&*topic, value))
+    pub(crate) fn entry(&mut self, slot: u32) -> Option<(&[u8], &mut V)> {
+        self.slots.get_mut(slot).map(|slot| (&*slot.topic, &mut slot.value))
     }
 
     /// All topics, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &V)> {
-        self.slots.iter().flatten().map(|(topic, value)| (&**topic, value))
+        self.slots.iter().map(|slot| (&*slot.topic, &slot.value))
+    }
+
+    /// What so many topics with so many bytes take, those of one peer for example: not less than what would be free without them.
+    pub(crate) fn cost(&self, topics: usize, bytes: u64) -> u64 {
+        let in_slots = topics as u64 * TOPIC_COST + bytes;
+        if self.trie.is_some() { in_slots + topics as u64 * TRIE_COST + bytes } else { in_slots }
     }
 
     fn length_position(&self, length: usize) -> Result<usize, usize> {
@@ -103,59 +145,88 @@ impl<V> Topics<V> {
         if let Some(slot) = self.slot(topic) {
             return slot;
         }
-        let topic: Arc<[u8]> = topic.into();
-        let entry = Some((Arc::clone(&topic), V::default()));
-        let slot = match self.vacant.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = entry;
-                slot
-            }
-            None => {
-                self.slots.push(entry);
-                (self.slots.len() - 1) as u32
-            }
-        };
+        let slot = self.slots.insert(topic, V::default());
         match self.length_position(topic.len()) {
             Ok(position) => {
                 self.lengths[position].topics += 1;
-                self.lengths[position].last_bytes |= last_byte_bit(&topic);
+                self.lengths[position].last_bytes |= last_byte_bit(topic);
             }
             Err(position) => {
-                let length = Length { length: topic.len(), topics: 1, last_bytes: last_byte_bit(&topic) };
+                let length = Length { length: topic.len(), topics: 1, last_bytes: last_byte_bit(topic) };
                 self.lengths.insert(position, length);
             }
         }
-        if let Some(trie) = &mut self.trie {
-            trie.insert(&topic, slot);
+        self.many |= self.lengths.len() > MANY_LENGTHS && !self.exact;
+        if slot < self.upto
+            && let Some(trie) = &mut self.trie
+        {
+            trie.insert(topic, slot);
         }
-        self.index.insert(topic, slot);
-        if self.lengths.len() > MANY_LENGTHS && self.trie.is_none() {
-            let mut trie = Trie::new();
-            for (topic, &slot) in &self.index {
-                trie.insert(topic, slot);
-            }
-            self.trie = Some(trie);
-        }
+        self.tidy(self.step());
         slot
     }
 
     /// Forgets the topic of `slot`.
-    pub(crate) fn remove(&mut self, slot: u32) -> Option<(Arc<[u8]>, V)> {
-        let (topic, value) = self.slots.get_mut(slot as usize)?.take()?;
-        self.vacant.push(slot);
-        self.index.remove(&topic);
-        if let Ok(position) = self.length_position(topic.len()) {
+    pub(crate) fn remove(&mut self, slot: u32) -> Option<(Box<[u8]>, V)> {
+        let taken = self.slots.remove(slot)?;
+        if let Ok(position) = self.length_position(taken.topic.len()) {
             self.lengths[position].topics -= 1;
             if self.lengths[position].topics == 0 {
                 self.lengths.remove(position);
             }
         }
-        if self.lengths.len() <= FEW_LENGTHS {
-            self.trie = None;
-        } else if let Some(trie) = &mut self.trie {
-            trie.remove(&topic);
+        self.many &= self.lengths.len() > FEW_LENGTHS;
+        if slot < self.upto
+            && let Some(trie) = &mut self.trie
+        {
+            trie.remove(&taken.topic);
         }
-        Some((topic, value))
+        self.tidy(self.step());
+        Some((taken.topic, taken.value))
+    }
+
+    /// How much is tidied with one change.
+    fn step(&self) -> usize {
+        if self.slots.len() <= AT_ONCE { 2 * AT_ONCE } else { STEP }
+    }
+
+    /// Whether `tidy` has nothing to do.
+    #[inline]
+    pub(crate) fn is_tidy(&self) -> bool {
+        match &self.trie {
+            Some(trie) => self.upto == ALL && self.many && !trie.is_sparse(),
+            None => !self.many,
+        }
+    }
+
+    /// Puts more topics into a trie that is to be, or takes more out of one that is to go, at most so many.
+    pub(crate) fn tidy(&mut self, mut steps: usize) {
+        while steps > 0 && !self.is_tidy() {
+            let Some(trie) = &mut self.trie else {
+                (self.trie, self.upto, self.dwindles) = (Some(Trie::new()), 0, false);
+                continue;
+            };
+            if !self.dwindles && (self.upto == ALL || !self.many) {
+                self.dwindles = true;
+                self.upto = self.upto.min(self.slots.end());
+            }
+            if self.dwindles && self.upto == 0 {
+                self.trie = None;
+            } else if self.dwindles {
+                self.upto -= 1;
+                if let Some(slot) = self.slots.get(self.upto) {
+                    trie.remove(&slot.topic);
+                }
+            } else if self.upto >= self.slots.end() {
+                self.upto = ALL;
+            } else {
+                if let Some(slot) = self.slots.get(self.upto) {
+                    trie.insert(&slot.topic, self.upto);
+                }
+                self.upto += 1;
+            }
+            steps -= 1;
+        }
     }
 
     /// Whether any topic is a prefix of `subject`.
@@ -175,12 +246,12 @@ impl<V> Topics<V> {
     /// Calls `found` with the value of every topic that is a prefix of `subject`, until it returns false.
     #[inline]
     pub(crate) fn each_match(&self, subject: &[u8], mut found: impl FnMut(&V) -> bool) {
-        if self.slots.len() > FEW {
+        let Some(few) = self.slots.few(FEW) else {
             return self.each_match_of_many(subject, found);
-        }
-        for (topic, value) in self.slots.iter().flatten() {
+        };
+        for slot in few.iter().flatten() {
             // Most often it is the empty one.
-            if (topic.is_empty() || subject.starts_with(topic)) && !found(value) {
+            if (slot.topic.is_empty() || subject.starts_with(&slot.topic)) && !found(&slot.value) {
                 return;
             }
         }
@@ -188,17 +259,19 @@ impl<V> Topics<V> {
 
     #[inline(never)]
     fn each_match_of_many(&self, subject: &[u8], mut found: impl FnMut(&V) -> bool) {
-        let mut at_slot = |slot: u32| match self.slots.get(slot as usize) {
-            Some(Some((_, value))) => found(value),
-            _ => true,
+        let mut at_slot = |slot: u32| match self.slots.get(slot) {
+            Some(slot) => found(&slot.value),
+            None => true,
         };
-        if let Some(trie) = &self.trie {
+        if self.upto == ALL
+            && let Some(trie) = &self.trie
+        {
             return trie.prefixes(subject, at_slot);
         }
         for length in &self.lengths {
             let Some(prefix) = subject.get(..length.length) else { return };
             if length.last_bytes & last_byte_bit(prefix) != 0
-                && let Some(&slot) = self.index.get(prefix)
+                && let Some(slot) = self.slots.find(prefix)
                 && !at_slot(slot)
             {
                 return;

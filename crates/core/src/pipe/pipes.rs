@@ -46,6 +46,8 @@ pub(crate) struct Pipes {
     /// A message has been begun to be received: the next part is of it.
     pub(crate) receiving: bool,
     vacant: Vec<u32>,
+    /// Names that no other pipe may get, whether theirs is still here or not.
+    held: Vec<PipeId>,
     closing: Vec<PipeId>,
     past: Option<Box<Past>>,
     /// Messages that had nobody to go to.
@@ -74,6 +76,7 @@ impl Pipes {
             names: Names::new(),
             receiving: false,
             vacant: Vec::new(),
+            held: Vec::new(),
             closing: Vec::new(),
             left: Arc::default(),
             inproc: 0,
@@ -222,7 +225,9 @@ impl Pipes {
         } else {
             self.wires -= 1;
         }
-        self.vacant.push(id.0);
+        if !self.held.contains(&id) {
+            self.vacant.push(id.0);
+        }
         let past = self.past.get_or_insert_default();
         past.traffic.add(pipe.traffic());
         past.dropped += pipe.dropped();
@@ -230,6 +235,20 @@ impl Pipes {
             past.lost += pipe.queued().0;
         }
         Some(pipe)
+    }
+
+    /// No other pipe gets the name of this one, which is about to be taken out, before it is released.
+    pub(crate) fn hold(&mut self, id: PipeId) {
+        self.held.push(id);
+    }
+
+    /// Another pipe may get this name. It may not have been held.
+    pub(crate) fn release(&mut self, id: PipeId) {
+        let before = self.held.len();
+        self.held.retain(|&other| other != id);
+        if self.held.len() < before && self.slots.get(id.0 as usize).is_some_and(Option::is_none) {
+            self.vacant.push(id.0);
+        }
     }
 
     /// The peer is gone. What was received stays readable, and behind it comes ZMQ_DISCONNECT_MSG,

@@ -96,6 +96,9 @@ impl Socket {
             TOPICS_COUNT => {
                 // Not all pipes announce what they bring.
                 self.pattern.can_recv(&mut self.pipes);
+                while self.pattern.has_more_to_do() {
+                    self.pattern.can_recv(&mut self.pipes);
+                }
                 self.pattern.topics_count().ok_or(Error::Invalid)?.min(i32::MAX as usize) as i32
             }
             STATISTICS if out.len() >= 8 => {
@@ -121,6 +124,7 @@ impl Socket {
         self.inbox.waker().quieten();
         let mut can = self.refresh(Wanted { read: true, write: true }, true)?;
         can.write = can.write || self.ask_for_room();
+        self.call_again();
         Ok((if can.read { POLLIN } else { 0 }) | (if can.write { POLLOUT } else { 0 }))
     }
 

@@ -83,7 +83,7 @@ fn only_single_parts_are_sent_and_nothing_is_received() {
 
 #[test]
 fn a_peer_that_joins_without_end_is_parted_with() {
-    let mut bed = Bed::new(SocketType::Radio);
+    let mut bed = Bed::with(SocketType::Radio, |options| options.max_subscriptions = Some(1 << 20));
     let (greedy, modest) = (bed.join(), bed.join());
     peer_joins(&mut bed, modest, b"g", true);
     for number in 0..30_000_u32 {
@@ -107,7 +107,7 @@ fn a_peer_that_joins_without_end_is_parted_with() {
 
 #[test]
 fn who_is_parted_with_in_the_middle_of_a_round_does_not_disturb_it() {
-    let mut bed = Bed::new(SocketType::Radio);
+    let mut bed = Bed::with(SocketType::Radio, |options| options.max_subscriptions = Some(1 << 20));
     let ids = [bed.join(), bed.join()];
     peer_joins(&mut bed, ids[1], b"z", true);
     for number in 0..20_000_u32 {

@@ -145,3 +145,121 @@ fn a_trie_node_has_up_to_256_children() {
     (0..=255_u8).for_each(|byte| trie.remove(&[&label, &[byte, 1][..]].concat()));
     assert_eq!(trie.size(), 1);
 }
+
+/// Topics that are all different, of `lengths` lengths from `shortest` on.
+fn many(count: u32, shortest: usize, lengths: usize) -> impl Iterator<Item = Vec<u8>> {
+    (0..count).map(move |number| {
+        let mut topic = number.wrapping_mul(2_654_435_761).to_be_bytes().to_vec();
+        topic.resize(shortest + number as usize % lengths, b'x');
+        topic
+    })
+}
+
+/// The bytes that the allocator gives for so many.
+fn allocated(bytes: usize) -> usize {
+    if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16).max(32) }
+}
+
+#[test]
+fn the_cost_of_topics_is_what_they_take() {
+    for (shortest, lengths) in [(4, 1), (4, 8), (64, 1), (57, 8), (1000, 1), (1000, 8)] {
+        let mut topics: Topics<[u64; 5]> = Topics::default();
+        let (mut bytes, mut taken) = (0, 0);
+        for count in [1000, 10_000, 47_000] {
+            let known = topics.len();
+            for topic in many(count, shortest, lengths).skip(known) {
+                bytes += topic.len() as u64;
+                taken += allocated(topic.len());
+                topics.insert(&topic);
+            }
+            let (_, memory) = topics.slots.measure();
+            let trie = topics.trie.as_ref().map_or(0, |trie| trie.memory(allocated));
+            // 12 bytes of each are in the list of the peer's topics.
+            let memory = (memory + taken + trie + 12 * topics.len()) as f64;
+            let cost = topics.cost(topics.len(), bytes) as f64;
+            let label = format!("{count} of {shortest}..{}: {memory} taken, cost {cost}", shortest + lengths);
+            assert!((0.8..=1.25).contains(&(cost / memory)), "{label}");
+            assert_eq!(topics.trie.is_some(), lengths > MANY_LENGTHS);
+        }
+    }
+}
+
+#[test]
+fn the_memory_of_topics_that_are_gone_is_given_back() {
+    let mut topics: Topics<[u64; 5]> = Topics::default();
+    // A few of somebody else's, of many lengths: the trie stays.
+    let others: Vec<Vec<u8>> = (1..20).map(|length| vec![b'o'; length]).collect();
+    for topic in &others {
+        topics.insert(topic);
+    }
+    let before = topics.slots.measure().1 + topics.trie.as_ref().unwrap().memory(allocated);
+    let slots: Vec<u32> = many(40_000, 57, 8).map(|topic| topics.insert(&topic)).collect();
+    topics.tidy(usize::MAX);
+    let full = topics.slots.measure().1 + topics.trie.as_ref().unwrap().memory(allocated);
+    for slot in slots {
+        topics.remove(slot);
+    }
+    topics.tidy(usize::MAX);
+    let after = topics.slots.measure().1 + topics.trie.as_ref().unwrap().memory(allocated);
+    // A trie of a thousand nodes is too small to be made anew.
+    assert!(after <= before + (128 << 10) && full > 8 << 20, "{before} bytes before, {full}, {after} after");
+    assert_eq!(matching_any(&topics, b"oooo"), 4);
+}
+
+fn matching_any<V>(topics: &Topics<V>, subject: &[u8]) -> usize {
+    let mut count = 0;
+    topics.each_match(subject, |_| {
+        count += 1;
+        true
+    });
+    count
+}
+
+#[test]
+fn the_trie_of_many_topics_comes_and_goes_by_some_at_a_time() {
+    let mut topics: Topics<u32> = Topics::default();
+    let all: Vec<Vec<u8>> = many(4000, 4, MANY_LENGTHS).collect();
+    all.iter().enumerate().for_each(|(value, topic)| put(&mut topics, topic, value as u32));
+    let found = |topics: &Topics<u32>| {
+        for (value, topic) in all.iter().enumerate().step_by(37) {
+            assert!(matching(topics, topic).contains(&(value as u32)));
+        }
+    };
+    put(&mut topics, &[b'l'; 40], 0);
+    assert!(topics.trie.as_ref().unwrap().size() < 200 && topics.upto != ALL);
+    let mut steps = 0;
+    while !topics.is_tidy() {
+        found(&topics);
+        topics.tidy(1000);
+        steps += 1;
+    }
+    assert_eq!(steps, 5);
+    found(&topics);
+    // The lengths go but for a few.
+    for topic in all.iter().filter(|topic| topic.len() > 4) {
+        let slot = topics.slot(topic).unwrap();
+        topics.remove(slot);
+    }
+    let slot = topics.slot(&[b'l'; 40]).unwrap();
+    topics.remove(slot);
+    topics.tidy(usize::MAX);
+    assert!(topics.trie.is_none() && topics.is_tidy());
+    assert_eq!(topics.len(), all.iter().filter(|topic| topic.len() == 4).count());
+}
+
+#[test]
+fn chains_stay_short_and_the_table_shrinks() {
+    let mut topics: Topics<u32> = Topics::default();
+    let slots: Vec<u32> = many(50_000, 4, 1).map(|topic| topics.insert(&topic)).collect();
+    let (longest, full) = topics.slots.measure();
+    assert!(longest < 20, "{longest}");
+    for (index, slot) in slots.into_iter().enumerate() {
+        if index % 1000 != 0 {
+            assert!(topics.remove(slot).is_some());
+        }
+    }
+    assert_eq!(topics.len(), 50);
+    assert!(many(50_000, 4, 1).step_by(1000).all(|topic| topics.slot(&topic).is_some()));
+    let (_, few) = topics.slots.measure();
+    assert!(few < full / 3, "{full} -> {few}");
+}

@@ -14,21 +14,28 @@ const SHORT: usize = 8;
 const LONG: u8 = u8::MAX;
 /// Sizes of blocks of children: 1, 2, 4 to 256.
 const CLASSES: usize = 9;
+/// Fewer nodes than these are not worth giving back.
+const MANY_NODES: usize = 1024;
 
 /// Nodes in one array, the children of one node side by side in a block; the first node is the root, with an empty label.
 #[derive(Debug)]
 pub(super) struct Trie {
     nodes: Vec<Node>,
-    /// The whole label of each node: the bytes on the edge to it; not empty except at the root.
+    /// Labels that are too long to lie in their nodes.
     labels: Vec<Box<[u8]>>,
+    /// Which of them are not in use.
+    vacant_labels: Vec<u32>,
     /// Beginnings of blocks that are not in use, by size.
     vacant: [Vec<u32>; CLASSES],
+    /// Nodes in blocks that are in use, the root included, and the most there have been.
+    used: usize,
+    most: usize,
 }
 
 #[derive(Debug)]
 #[repr(align(64))]
 struct Node {
-    /// The label if it is short, as a little-endian number.
+    /// The label, or the first bytes of a long one, as a little-endian number. Not empty except at the root.
     word: u64,
     slot: u32,
     /// Length of a short label, or `LONG`.
@@ -39,6 +46,8 @@ struct Node {
     firsts: [u64; 4],
     /// Where the children are, in order of their first bytes.
     children: u32,
+    /// Where a long label is.
+    label: u32,
 }
 
 /// The bits of a short label in its word.
@@ -62,10 +71,9 @@ fn class(count: usize) -> usize {
 }
 
 impl Node {
-    fn leaf(label: &[u8], slot: u32) -> Self {
-        let short = if label.len() <= SHORT { label.len() as u8 } else { LONG };
-        Node { word: word(label), slot, short, before: [0; 3], firsts: [0; 4], children: 0 }
-    }
+    /// A node of no meaning: an empty label, and no topic.
+    const BLANK: Node =
+        Node { word: 0, slot: NO_SLOT, short: 0, before: [0; 3], firsts: [0; 4], children: 0, label: 0 };
 
     /// The place among the children of the one whose label begins with `byte`, or of the one that would.
     #[inline]
@@ -110,25 +118,71 @@ impl Trie {
     /// An empty trie.
     pub(super) fn new() -> Self {
         Trie {
-            nodes: vec![Node::leaf(b"", NO_SLOT)],
-            labels: vec![Box::default()],
+            nodes: vec![Node::BLANK],
+            labels: Vec::new(),
+            vacant_labels: Vec::new(),
             vacant: Default::default(),
+            used: 1,
+            most: 1,
         }
     }
 
+    /// Puts a node in place of another one, which must be blank or of no further use.
     fn set(&mut self, node: usize, label: &[u8], slot: u32) {
-        self.nodes[node] = Node::leaf(label, slot);
-        self.labels[node] = label.into();
+        self.blank(node);
+        let (mut short, mut number) = (label.len() as u8, 0);
+        if label.len() > SHORT {
+            short = LONG;
+            number = self.vacant_labels.pop().unwrap_or_else(|| {
+                self.labels.push(Box::default());
+                self.labels.len() as u32 - 1
+            });
+            self.labels[number as usize] = label.into();
+        }
+        self.nodes[node] = Node { word: word(label), slot, short, label: number, ..Node::BLANK };
+    }
+
+    /// Blanks a node; what it was but for its label.
+    fn blank(&mut self, node: usize) -> Node {
+        let former = std::mem::replace(&mut self.nodes[node], Node::BLANK);
+        if former.short == LONG {
+            self.labels[former.label as usize] = Box::default();
+            self.vacant_labels.push(former.label);
+        }
+        former
+    }
+
+    /// The label of a node. `room` is for a short one.
+    fn label<'a>(&'a self, node: usize, room: &'a mut [u8; SHORT]) -> &'a [u8] {
+        let node = &self.nodes[node];
+        *room = node.word.to_le_bytes();
+        match room.get(..usize::from(node.short)) {
+            Some(short) => short,
+            None => &self.labels[node.label as usize],
+        }
     }
 
     /// An unused block of children.
     fn block(&mut self, class: usize) -> u32 {
+        self.used += 1 << class;
+        self.most = self.most.max(self.used);
         self.vacant[class].pop().unwrap_or_else(|| {
             let end = self.nodes.len() + (1 << class);
-            self.nodes.resize_with(end, || Node::leaf(b"", NO_SLOT));
-            self.labels.resize_with(end, Box::default);
+            self.nodes.resize_with(end, || Node::BLANK);
             (end - (1 << class)) as u32
         })
+    }
+
+    /// The block of children there is not used any more.
+    fn vacate(&mut self, class: usize, start: usize) {
+        self.used -= 1 << class;
+        self.vacant[class].push(start as u32);
+    }
+
+    /// Whether most of its memory is not in use, and there is much of it.
+    #[inline]
+    pub(super) fn is_sparse(&self) -> bool {
+        self.most > MANY_NODES + 4 * self.used
     }
 
     /// Moves nodes to places further on, or back.
@@ -137,7 +191,6 @@ impl Trie {
         for step in 0..count {
             let index = if to > start { count - 1 - step } else { step };
             self.nodes.swap(start + index, to + index);
-            self.labels.swap(start + index, to + index);
         }
     }
 
@@ -150,7 +203,7 @@ impl Trie {
             let block = self.block(class(count + 1));
             self.move_nodes(children.clone(), block as usize);
             if count > 0 {
-                self.vacant[class(count)].push(children.start as u32);
+                self.vacate(class(count), children.start);
             }
             self.nodes[node].children = block;
         }
@@ -165,15 +218,15 @@ impl Trie {
         let Ok(place) = self.nodes[node].place(first) else { return };
         let children = self.nodes[node].children();
         let count = children.len();
-        self.set(children.start + place, b"", NO_SLOT);
+        self.blank(children.start + place);
         self.move_nodes(children.start + place + 1..children.end, children.start + place);
         self.nodes[node].note(first, false);
         if count == 1 {
-            self.vacant[0].push(children.start as u32);
+            self.vacate(0, children.start);
         } else if class(count) != class(count - 1) {
             let block = self.block(class(count - 1));
             self.move_nodes(children.start..children.end - 1, block as usize);
-            self.vacant[class(count)].push(children.start as u32);
+            self.vacate(class(count), children.start);
             self.nodes[node].children = block;
         }
     }
@@ -185,7 +238,8 @@ impl Trie {
             let Some(child) = self.nodes[at].child(rest[0]) else {
                 return self.add_child(at, rest, slot);
             };
-            let label = &self.labels[child];
+            let mut room = [0; SHORT];
+            let label = self.label(child, &mut room);
             let common = label.iter().zip(rest).take_while(|(a, b)| a == b).count();
             if common < label.len() {
                 self.split(child, common);
@@ -198,10 +252,10 @@ impl Trie {
 
     /// Cuts the edge to `node` after `keep` bytes: the node keeps its place, and a new child takes over what it was.
     fn split(&mut self, node: usize, keep: usize) {
-        let label = std::mem::take(&mut self.labels[node]);
+        let label = self.label(node, &mut [0; SHORT]).to_vec();
         let (upper, lower) = label.split_at(keep);
-        let former = std::mem::replace(&mut self.nodes[node], Node::leaf(upper, NO_SLOT));
-        self.labels[node] = upper.into();
+        let former = self.blank(node);
+        self.set(node, upper, NO_SLOT);
         self.add_child(node, lower, former.slot);
         let child = self.nodes[node].children as usize;
         self.nodes[child].adopt(&former);
@@ -212,12 +266,12 @@ impl Trie {
         let (mut parent, mut at, mut rest) = (0_usize, 0_usize, topic);
         while !rest.is_empty() {
             let Some(child) = self.nodes[at].child(rest[0]) else { return };
-            let Some(tail) = rest.strip_prefix(&*self.labels[child]) else { return };
+            let Some(tail) = rest.strip_prefix(self.label(child, &mut [0; SHORT])) else { return };
             (parent, at, rest) = (at, child, tail);
         }
         self.nodes[at].slot = NO_SLOT;
         if at != 0 && self.nodes[at].children().is_empty() {
-            let first = self.labels[at][0];
+            let first = self.nodes[at].word as u8;
             self.remove_child(parent, first);
             at = parent;
         }
@@ -231,12 +285,11 @@ impl Trie {
             return;
         }
         let child = children.start;
-        let label = [&*self.labels[node], &*self.labels[child]].concat();
-        let lower = std::mem::replace(&mut self.nodes[child], Node::leaf(b"", NO_SLOT));
-        self.set(child, b"", NO_SLOT);
+        let label = [self.label(node, &mut [0; SHORT]), self.label(child, &mut [0; SHORT])].concat();
+        let lower = self.blank(child);
         self.set(node, &label, lower.slot);
         self.nodes[node].adopt(&lower);
-        self.vacant[0].push(child as u32);
+        self.vacate(0, child);
     }
 
     /// Calls `found` with the slot of every stored prefix of `subject`, short ones first, until it returns false.
@@ -251,7 +304,7 @@ impl Trie {
             node = &self.nodes[child];
             let length = usize::from(node.short);
             if node.short == LONG {
-                let Some(tail) = rest.strip_prefix(&*self.labels[child]) else { return };
+                let Some(tail) = rest.strip_prefix(&*self.labels[node.label as usize]) else { return };
                 rest = tail;
             } else if length <= rest.len() && (word(rest) ^ node.word) & mask(length) == 0 {
                 rest = &rest[length..];
@@ -261,10 +314,24 @@ impl Trie {
         }
     }
 
+    /// The memory it has.
+    #[cfg(test)]
+    pub(super) fn memory(&self, allocated: impl Fn(usize) -> usize) -> usize {
+        let vacant: usize = self.vacant.iter().map(Vec::capacity).sum();
+        let labels: usize = self.labels.iter().map(|label| allocated(label.len())).sum();
+        let lists = 16 * self.labels.capacity() + 4 * (vacant + self.vacant_labels.capacity());
+        64 * self.nodes.capacity() + labels + lists
+    }
+
     /// Nodes in blocks that are in use, the root included.
     #[cfg(test)]
     pub(super) fn size(&self) -> usize {
         let vacant: usize = self.vacant.iter().enumerate().map(|(class, blocks)| blocks.len() << class).sum();
-        self.nodes.len() - vacant
+        assert_eq!(self.nodes.len() - vacant, self.used);
+        assert_eq!(
+            self.labels.len() - self.vacant_labels.len(),
+            self.nodes.iter().filter(|node| node.short == LONG).count()
+        );
+        self.used
     }
 }

@@ -1,0 +1,293 @@
+//! Where the topics are: each in a slot with a number, found by its bytes.
+//!
+//! Slots come in segments, so that their number grows without moving any, and a segment without topics gives its memory back. The table
+//! that finds them grows and shrinks by one bucket at a time (linear hashing): peers decide how many topics there are, and no
+//! subscription may cost what moving all of them would.
+//!
+//! Peers choose the bytes, too, so the hash has random keys.
+
+use crate::pattern::hash::SeededHash;
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, Hasher};
+
+/// Slots in a segment.
+const SEGMENT: usize = 256;
+
+/// A slot and the hash of its topic, to look at few topics that are others.
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    slot: u32,
+    hash: u32,
+}
+
+impl Link {
+    /// The end of a chain.
+    const NONE: Link = Link { slot: u32::MAX, hash: 0 };
+
+    fn is_none(self) -> bool {
+        self.slot == Link::NONE.slot
+    }
+}
+
+/// A topic and what hangs on it.
+#[derive(Debug)]
+pub(super) struct Slot<V> {
+    pub(super) topic: Box<[u8]>,
+    pub(super) value: V,
+    /// The next one in the bucket.
+    next: Link,
+}
+
+#[derive(Debug)]
+struct Segment<V> {
+    /// As many as there have been at once; no memory while none is in use.
+    slots: Vec<Option<Slot<V>>>,
+    used: usize,
+    /// Which of `slots` are not in use, a bit each.
+    vacant: [u64; SEGMENT / 64],
+}
+
+impl<V> Segment<V> {
+    const fn new() -> Self {
+        Segment { slots: Vec::new(), used: 0, vacant: [0; SEGMENT / 64] }
+    }
+
+    /// The lowest place that is not in use. There must be one.
+    fn place(&mut self) -> usize {
+        for (index, word) in self.vacant.iter_mut().enumerate() {
+            if *word != 0 {
+                let bit = word.trailing_zeros() as usize;
+                *word &= *word - 1;
+                return index * 64 + bit;
+            }
+        }
+        self.slots.push(None);
+        self.slots.len() - 1
+    }
+
+    fn put(&mut self, slot: Slot<V>) -> usize {
+        let place = self.place();
+        self.slots[place] = Some(slot);
+        self.used += 1;
+        place
+    }
+
+    fn take(&mut self, place: usize) -> Option<Slot<V>> {
+        let slot = self.slots.get_mut(place)?.take()?;
+        self.used -= 1;
+        self.vacant[place / 64] |= 1 << (place % 64);
+        if self.used == 0 {
+            *self = Segment::new();
+        }
+        Some(slot)
+    }
+}
+
+/// All slots.
+#[derive(Debug)]
+pub(super) struct Slots<V> {
+    segments: Vec<Segment<V>>,
+    /// The segments with room. The lowest ones are filled first, so that the others may become empty.
+    open: BTreeSet<usize>,
+    /// The first of each bucket. At most twice as many as topics, and at least as many.
+    heads: Vec<Link>,
+    len: usize,
+    hash: SeededHash,
+}
+
+impl<V> Default for Slots<V> {
+    fn default() -> Self {
+        Slots {
+            segments: Vec::new(),
+            open: BTreeSet::new(),
+            heads: Vec::new(),
+            len: 0,
+            hash: SeededHash::default(),
+        }
+    }
+}
+
+/// The number without its highest bit: the bucket from which bucket `number` was split.
+fn parent(number: usize) -> usize {
+    number & !(1 << number.ilog2())
+}
+
+impl<V> Slots<V> {
+    /// How many are in use.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// All numbers are below this one.
+    pub(super) fn end(&self) -> u32 {
+        (self.segments.len() * SEGMENT) as u32
+    }
+
+    /// All of them, if they are few and close together.
+    #[inline]
+    pub(super) fn few(&self, most: usize) -> Option<&[Option<Slot<V>>]> {
+        match &self.segments[..] {
+            [] => Some(&[]),
+            [only] if only.slots.len() <= most => Some(&only.slots),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, slot: u32) -> Option<&Slot<V>> {
+        let segment = self.segments.get(slot as usize / SEGMENT)?;
+        segment.slots.get(slot as usize % SEGMENT)?.as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut Slot<V>> {
+        let segment = self.segments.get_mut(slot as usize / SEGMENT)?;
+        segment.slots.get_mut(slot as usize % SEGMENT)?.as_mut()
+    }
+
+    /// Those in use.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Slot<V>> {
+        self.segments.iter().flat_map(|segment| segment.slots.iter().flatten())
+    }
+
+    #[inline]
+    fn hash(&self, topic: &[u8]) -> u32 {
+        let mut hasher = self.hash.build_hasher();
+        hasher.write(topic);
+        hasher.finish() as u32
+    }
+
+    /// The bucket of a hash: its lowest bits, one less where that bucket is not there yet.
+    #[inline]
+    fn bucket(&self, hash: u32) -> usize {
+        let count = self.heads.len();
+        let mask = count.next_power_of_two() - 1;
+        let bucket = hash as usize & mask;
+        if bucket < count { bucket } else { bucket & (mask >> 1) }
+    }
+
+    /// The slot of `topic`.
+    #[inline]
+    pub(super) fn find(&self, topic: &[u8]) -> Option<u32> {
+        if self.len == 0 {
+            return None;
+        }
+        let hash = self.hash(topic);
+        let mut link = self.heads[self.bucket(hash)];
+        while !link.is_none() {
+            let slot = self.get(link.slot)?;
+            if link.hash == hash && *slot.topic == *topic {
+                return Some(link.slot);
+            }
+            link = slot.next;
+        }
+        None
+    }
+
+    /// Adds a topic that is not there; its slot.
+    pub(super) fn insert(&mut self, topic: &[u8], value: V) -> u32 {
+        let number = self.open.first().copied().unwrap_or_else(|| {
+            self.segments.push(Segment::new());
+            self.open.insert(self.segments.len() - 1);
+            self.segments.len() - 1
+        });
+        self.len += 1;
+        if self.len > self.heads.len() {
+            self.split();
+        }
+        let hash = self.hash(topic);
+        let bucket = self.bucket(hash);
+        let segment = &mut self.segments[number];
+        let place = segment.put(Slot { topic: topic.into(), value, next: self.heads[bucket] });
+        if segment.used == SEGMENT {
+            self.open.remove(&number);
+        }
+        let slot = (number * SEGMENT + place) as u32;
+        self.heads[bucket] = Link { slot, hash };
+        slot
+    }
+
+    /// Takes a topic out.
+    pub(super) fn remove(&mut self, slot: u32) -> Option<Slot<V>> {
+        let next = self.get(slot)?.next;
+        let bucket = self.bucket(self.hash(&self.get(slot)?.topic));
+        self.relink(bucket, slot, next);
+        let number = slot as usize / SEGMENT;
+        let taken = self.segments[number].take(slot as usize % SEGMENT)?;
+        self.open.insert(number);
+        while self.segments.last().is_some_and(|last| last.used == 0) {
+            self.segments.pop();
+            self.open.remove(&self.segments.len());
+        }
+        self.len -= 1;
+        // At most twice.
+        while self.heads.len() > 2 * self.len {
+            self.join();
+        }
+        Some(taken)
+    }
+
+    /// In this bucket, what leads to `slot` leads to `next`.
+    fn relink(&mut self, bucket: usize, slot: u32, next: Link) {
+        let mut link = self.heads[bucket];
+        if link.slot == slot {
+            self.heads[bucket] = next;
+            return;
+        }
+        while let Some(other) = self.get_mut(link.slot) {
+            link = other.next;
+            if link.slot == slot {
+                other.next = next;
+                return;
+            }
+        }
+    }
+
+    /// One bucket more: it takes over a part of another one.
+    fn split(&mut self) {
+        let new = self.heads.len();
+        self.heads.push(Link::NONE);
+        if new == 0 {
+            return;
+        }
+        let old = parent(new);
+        let mut link = std::mem::replace(&mut self.heads[old], Link::NONE);
+        while !link.is_none() {
+            let bucket = self.bucket(link.hash);
+            let head = std::mem::replace(&mut self.heads[bucket], link);
+            let Some(slot) = self.get_mut(link.slot) else { return };
+            link = std::mem::replace(&mut slot.next, head);
+        }
+    }
+
+    /// One bucket less: another one takes it over.
+    fn join(&mut self) {
+        let Some(first) = self.heads.pop() else { return };
+        if !first.is_none() && !self.heads.is_empty() {
+            let into = parent(self.heads.len());
+            let head = std::mem::replace(&mut self.heads[into], first);
+            let mut last = first.slot;
+            while let Some(slot) = self.get_mut(last) {
+                if slot.next.is_none() {
+                    slot.next = head;
+                    break;
+                }
+                last = slot.next.slot;
+            }
+        }
+        if self.heads.capacity() > 4 * self.heads.len() + SEGMENT {
+            self.heads.shrink_to(2 * self.heads.len());
+        }
+    }
+
+    /// The topics in the longest chain, and the memory that is in use.
+    #[cfg(test)]
+    pub(super) fn measure(&self) -> (usize, usize) {
+        let chain = |head: &Link| {
+            let next = |link: &Link| self.get(link.slot).map(|slot| slot.next);
+            std::iter::successors(Some(*head), next).filter(|link| !link.is_none()).count()
+        };
+        let slots: usize = self.segments.iter().map(|segment| segment.slots.capacity()).sum();
+        let memory = slots * size_of::<Option<Slot<V>>>() + self.heads.capacity() * size_of::<Link>();
+        (self.heads.iter().map(chain).max().unwrap_or(0), memory)
+    }
+}
