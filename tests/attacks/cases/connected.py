@@ -70,6 +70,27 @@ def messages(attack):
     attack.flood(stream, zmtp.frame(bytes(100 * KIB)))
 
 
+# ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS, and the number of the option.
+HELD = 4 * MIB
+MOST_HELD = f"wide={0x54410010}:{HELD}"
+
+
+@case("subscriptions without end, peer after peer", type="PUB", mode="send", options=[MOST_HELD], memory=HELD)
+def subscriptions(attack):
+    """Each is parted with, and what it held is given back."""
+    for peer in range(5):
+        stream = attack.connect()
+        zmtp.shake_hands(stream, "SUB")
+        topics = (zmtp.subscribe(f"{peer}-{number:08}".encode()) for number in range(400_000))
+        try:
+            for some in iter(lambda: b"".join(itertools.islice(topics, 1000)), b""):
+                stream.sendall(some)
+        except ConnectionError:
+            pass
+        attack.ended(stream)
+        attack.drop(stream)
+
+
 @case("a message of 3 GB under RLIMIT_AS", type="PULL", limits={"AS": 1 << 30}, memory=8 * MIB)
 def great_frame(attack):
     for _ in attack.times(20):
