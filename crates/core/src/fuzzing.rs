@@ -80,8 +80,16 @@ impl Publisher {
     /// `peer` is gone. The topics that nobody has any more, in the order in which they are told.
     pub fn end(&mut self, peer: u32) -> Vec<Vec<u8>> {
         self.ungroup(peer);
-        let topics = self.subscriptions.remove_pipe(PipeId(peer));
-        topics.into_iter().filter(|(_, last)| *last).map(|(topic, _)| topic.to_vec()).collect()
+        let (pipe, mut told) = (PipeId(peer), Vec::new());
+        self.subscriptions.leave(pipe, true);
+        while self.subscriptions.is_leaving(pipe) {
+            self.subscriptions.take_some_out(Some(pipe), |_, topic, last| {
+                if last {
+                    told.push(topic.to_vec());
+                }
+            });
+        }
+        told
     }
 
     fn ungroup(&mut self, peer: u32) {
@@ -104,8 +112,8 @@ impl Publisher {
     pub fn matching(&self, subject: &[u8]) -> Vec<u32> {
         let (mut single, mut grouped) = (BTreeSet::new(), BTreeSet::new());
         self.subscriptions.each_match(subject, |subscribers| {
-            single.extend(subscribers.single.iter().map(|pipe| pipe.0));
-            grouped.extend(subscribers.groups.iter().flat_map(|group| &self.groups[group]));
+            single.extend(subscribers.single().iter().map(|pipe| pipe.0));
+            grouped.extend(subscribers.groups().iter().flat_map(|group| &self.groups[group]));
         });
         let mut all: Vec<u32> = single.into_iter().chain(grouped).collect();
         all.sort_unstable();
