@@ -10,7 +10,7 @@ SO_VERSION := 5.2.5
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO ?= cargo
 
-.PHONY: help build run bench profiles languages budget test lint loom upstream interop programs node dotnet soak fuzz asan attack install uninstall clean
+.PHONY: help build run bench profiles languages budget test lint loom upstream interop programs node dotnet soak fuzz asan tsan miri attack install uninstall clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -81,6 +81,12 @@ fuzz: ## coverage-guided fuzzing of every target for SECONDS (60) each; TARGETS=
 
 asan: ## the C ABI's tests with AddressSanitizer
 	@scripts/asan.sh
+
+tsan: ## the tests of the engine and its I/O with ThreadSanitizer; FILTER="queue:: pipe::" some of them
+	@$(if $(FILTER),FILTER="$(FILTER)") scripts/tsan.sh
+
+miri: ## the engine's messages, parts of its queue and the protocol's frames under Miri
+	@scripts/miri.sh
 
 attack: ## memory, processor time and a good client's answers under some thirty attacks, beside libzmq 4.3.5; OLD=folder of a third library
 	@$(if $(OLD),OLD=$(OLD)) tests/attacks/run.sh --table

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# The tests of the engine and of its I/O with ThreadSanitizer, which sees accesses of two threads that
+# nothing orders. The standard library is instrumented too, so its sources are needed.
+# FILTER="queue:: pipe::" runs some of the tests.
+# `make tsan`; ends with `tsan: N passed, N failed, N skipped`.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+scripts/need.sh cargo:cargo gcc:gcc
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/tsan
+host=$(rustc -vV | sed -n 's/^host: //p')
+if [ ! -e "$(rustc --print sysroot)/lib/rustlib/src/rust/library/std" ]; then
+    if ! command -v rustup >/dev/null; then
+        echo "skipped: the sources of the standard library are missing, and so is rustup, which has them"
+        echo "tsan: 0 passed, 0 failed, 1 skipped"
+        exit 0
+    fi
+    rustup component add rust-src
+fi
+mkdir -p "$target"
+code=0
+# The stable compiler has the sanitizer, but does not like to be asked for it.
+# shellcheck disable=SC2086 # several filters
+RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=thread TSAN_OPTIONS=halt_on_error=0 \
+    cargo test -Zbuild-std --target "$host" --target-dir "$target" --no-fail-fast \
+    -p tautline-io -p tautline-core --lib -- ${FILTER:-} 2>&1 | tee "$target/log" || code=$?
+read -r passed failed < <(awk '/^test result: / { p += $4; f += $6 } END { print p + 0, f + 0 }' "$target/log")
+races=$(grep -c '^WARNING: ThreadSanitizer' "$target/log" || true)
+[ "$code" -eq 0 ] || [ $((failed + races)) -gt 0 ] || failed=1
+echo "tsan: $passed passed, $((failed + races)) failed, 0 skipped"
+[ $((failed + races)) -eq 0 ] && [ "$passed" -gt 0 ]
