@@ -89,7 +89,7 @@ pub(super) struct Slots<V> {
     segments: Vec<Segment<V>>,
     /// The segments with room. The lowest ones are filled first, so that the others may become empty.
     open: BTreeSet<usize>,
-    /// The first of each bucket. At most twice as many as topics, and at least as many.
+    /// The first of each bucket. Two to four for each topic: who looks for what is not there mostly finds an empty one.
     heads: Vec<Link>,
     len: usize,
     hash: SeededHash,
@@ -191,7 +191,8 @@ impl<V> Slots<V> {
             self.segments.len() - 1
         });
         self.len += 1;
-        if self.len > self.heads.len() {
+        // Two at most.
+        while self.heads.len() < 2 * self.len {
             self.split();
         }
         let hash = self.hash(topic);
@@ -219,8 +220,8 @@ impl<V> Slots<V> {
             self.open.remove(&self.segments.len());
         }
         self.len -= 1;
-        // At most twice.
-        while self.heads.len() > 2 * self.len {
+        // Four at most.
+        while self.heads.len() > 4 * self.len {
             self.join();
         }
         Some(taken)
