@@ -27,8 +27,8 @@ const STEP: usize = 8;
 /// `Topics::upto` of a trie that has all topics.
 const ALL: u32 = u32::MAX;
 
-/// What a topic takes besides its bytes: its slot, 16 bytes of the allocator, 16 to 32 in the table, and 6 to 12 in the list of its peer's.
-pub(crate) const TOPIC_COST: u64 = 120;
+/// What a topic takes besides its bytes: its slot, 16 bytes of the allocator, 18 to 36 in the table, and 6 to 12 in the list of its peer's.
+pub(crate) const TOPIC_COST: u64 = 124;
 /// What it takes in the trie besides its bytes: nodes of 64 bytes, some of them vacant, and its label's 32 bytes.
 const TRIE_COST: u64 = 200;
 

@@ -29,6 +29,22 @@ impl Link {
     }
 }
 
+/// What is in a bucket, in a byte: most subjects have nobody who wants them, and that is found in a table that the cache holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Tag(u8);
+
+impl Tag {
+    const EMPTY: Tag = Tag(0);
+    /// There may be several topics.
+    const SEVERAL: Tag = Tag(u8::MAX);
+
+    /// The only topic has this hash, whose lowest bits are the bucket.
+    #[inline]
+    fn only(hash: u32) -> Tag {
+        Tag((hash >> 25) as u8 + 1)
+    }
+}
+
 /// A topic and what hangs on it.
 #[derive(Debug)]
 pub(super) struct Slot<V> {
@@ -89,8 +105,10 @@ pub(super) struct Slots<V> {
     segments: Vec<Segment<V>>,
     /// The segments with room. The lowest ones are filled first, so that the others may become empty.
     open: BTreeSet<usize>,
-    /// The first of each bucket. Two to four for each topic: who looks for what is not there mostly finds an empty one.
+    /// The first of each bucket. Two to four for each topic: most have one at most.
     heads: Vec<Link>,
+    /// By bucket.
+    tags: Vec<Tag>,
     len: usize,
     hash: SeededHash,
 }
@@ -101,6 +119,7 @@ impl<V> Default for Slots<V> {
             segments: Vec::new(),
             open: BTreeSet::new(),
             heads: Vec::new(),
+            tags: Vec::new(),
             len: 0,
             hash: SeededHash::default(),
         }
@@ -172,7 +191,12 @@ impl<V> Slots<V> {
             return None;
         }
         let hash = self.hash(topic);
-        let mut link = self.heads[self.bucket(hash)];
+        let bucket = self.bucket(hash);
+        let tag = self.tags[bucket];
+        if tag != Tag::only(hash) && tag != Tag::SEVERAL {
+            return None;
+        }
+        let mut link = self.heads[bucket];
         while !link.is_none() {
             let slot = self.get(link.slot)?;
             if link.hash == hash && *slot.topic == *topic {
@@ -198,12 +222,12 @@ impl<V> Slots<V> {
         let hash = self.hash(topic);
         let bucket = self.bucket(hash);
         let segment = &mut self.segments[number];
-        let place = segment.put(Slot { topic: topic.into(), value, next: self.heads[bucket] });
+        let place = segment.put(Slot { topic: topic.into(), value, next: Link::NONE });
         if segment.used == SEGMENT {
             self.open.remove(&number);
         }
         let slot = (number * SEGMENT + place) as u32;
-        self.heads[bucket] = Link { slot, hash };
+        self.put_first(bucket, Link { slot, hash });
         slot
     }
 
@@ -232,6 +256,9 @@ impl<V> Slots<V> {
         let mut link = self.heads[bucket];
         if link.slot == slot {
             self.heads[bucket] = next;
+            if next.is_none() {
+                self.tags[bucket] = Tag::EMPTY;
+            }
             return;
         }
         while let Some(other) = self.get_mut(link.slot) {
@@ -243,40 +270,44 @@ impl<V> Slots<V> {
         }
     }
 
+    /// This slot comes first in the bucket; what it led to before.
+    fn put_first(&mut self, bucket: usize, link: Link) -> Link {
+        let next = std::mem::replace(&mut self.heads[bucket], link);
+        self.tags[bucket] = if next.is_none() { Tag::only(link.hash) } else { Tag::SEVERAL };
+        let slot = self.get_mut(link.slot);
+        slot.map_or(Link::NONE, |slot| std::mem::replace(&mut slot.next, next))
+    }
+
+    /// Puts each slot of a chain into its bucket.
+    fn distribute(&mut self, mut link: Link) {
+        while !link.is_none() {
+            link = self.put_first(self.bucket(link.hash), link);
+        }
+    }
+
     /// One bucket more: it takes over a part of another one.
     fn split(&mut self) {
         let new = self.heads.len();
         self.heads.push(Link::NONE);
-        if new == 0 {
-            return;
-        }
-        let old = parent(new);
-        let mut link = std::mem::replace(&mut self.heads[old], Link::NONE);
-        while !link.is_none() {
-            let bucket = self.bucket(link.hash);
-            let head = std::mem::replace(&mut self.heads[bucket], link);
-            let Some(slot) = self.get_mut(link.slot) else { return };
-            link = std::mem::replace(&mut slot.next, head);
+        self.tags.push(Tag::EMPTY);
+        if new > 0 {
+            let old = parent(new);
+            self.tags[old] = Tag::EMPTY;
+            let chain = std::mem::replace(&mut self.heads[old], Link::NONE);
+            self.distribute(chain);
         }
     }
 
     /// One bucket less: another one takes it over.
     fn join(&mut self) {
-        let Some(first) = self.heads.pop() else { return };
-        if !first.is_none() && !self.heads.is_empty() {
-            let into = parent(self.heads.len());
-            let head = std::mem::replace(&mut self.heads[into], first);
-            let mut last = first.slot;
-            while let Some(slot) = self.get_mut(last) {
-                if slot.next.is_none() {
-                    slot.next = head;
-                    break;
-                }
-                last = slot.next.slot;
-            }
+        self.tags.pop();
+        let Some(chain) = self.heads.pop() else { return };
+        if !self.heads.is_empty() {
+            self.distribute(chain);
         }
         if self.heads.capacity() > 4 * self.heads.len() + SEGMENT {
             self.heads.shrink_to(2 * self.heads.len());
+            self.tags.shrink_to(2 * self.tags.len());
         }
     }
 
@@ -288,7 +319,8 @@ impl<V> Slots<V> {
             std::iter::successors(Some(*head), next).filter(|link| !link.is_none()).count()
         };
         let slots: usize = self.segments.iter().map(|segment| segment.slots.capacity()).sum();
-        let memory = slots * size_of::<Option<Slot<V>>>() + self.heads.capacity() * size_of::<Link>();
+        let memory = slots * size_of::<Option<Slot<V>>>()
+            + self.heads.capacity() * (size_of::<Link>() + size_of::<Tag>());
         (self.heads.iter().map(chain).max().unwrap_or(0), memory)
     }
 }
