@@ -180,21 +180,10 @@ impl Publisher {
     /// Takes pipes that are gone out of some of their topics, all of them or only this one. Nothing is told of what nobody was told.
     #[cold]
     fn tidy(&mut self, pipes: &mut Pipes, only: Option<PipeId>) {
-        let Publisher { hidden, subscriptions, requested, notices, leaving, .. } = self;
-        let told = !*hidden && !pipes.options.xpub_manual;
-        let verboser = pipes.options.xpub_verboser;
-        subscriptions.take_some_out(only, |_, topic, last| {
-            if told && (last || verboser) {
-                let change = Change { subscribe: false, topic, new: last };
-                notices.put_change(change, None, Origin::Applied);
-            }
-        });
-        let told = !*hidden && pipes.options.xpub_manual;
-        requested.take_some_out(only, |id, topic, _| {
-            if told {
-                notices.put_end(id, topic);
-            }
-        });
+        let tells = Tells::of(self.hidden, pipes);
+        let Publisher { subscriptions, requested, notices, leaving, .. } = self;
+        subscriptions.take_some_out(only, |_, topic, last| tells.applied(notices, topic, last));
+        requested.take_some_out(only, |id, topic, _| tells.requested(notices, id, topic));
         leaving.retain(|&id| {
             let others = only.is_some_and(|only| only != id);
             if others || subscriptions.is_leaving(id) || requested.is_leaving(id) || !notices.forget_some(id)
@@ -213,19 +202,10 @@ impl Publisher {
         if self.leaving.is_empty() {
             return;
         }
-        let Publisher { hidden, subscriptions, requested, notices, .. } = self;
-        let (manual, verboser) = (pipes.options.xpub_manual, pipes.options.xpub_verboser);
-        subscriptions.settle(topic, |_, topic, last| {
-            if !*hidden && !manual && (last || verboser) {
-                let change = Change { subscribe: false, topic, new: last };
-                notices.put_change(change, None, Origin::Applied);
-            }
-        });
-        requested.settle(topic, |id, topic, _| {
-            if !*hidden && manual {
-                notices.put_end(id, topic);
-            }
-        });
+        let tells = Tells::of(self.hidden, pipes);
+        let Publisher { subscriptions, requested, notices, .. } = self;
+        subscriptions.settle(topic, |_, topic, last| tells.applied(notices, topic, last));
+        requested.settle(topic, |id, topic, _| tells.requested(notices, id, topic));
     }
 
     /// The topics of a pipe are going to change, unless it has this one already or never had it.
@@ -366,6 +346,34 @@ fn regrouped(distribution: &mut FanOut, pipes: &mut Pipes, change: Regrouped) {
     match change {
         Regrouped::Joined(group, pipe) => pipes.join_broadcast(group, pipe),
         Regrouped::Left(group, pipe) => distribution.leave(pipes, group, pipe),
+    }
+}
+
+/// Which topics of a pipe that is gone the program hears of.
+#[derive(Clone, Copy)]
+struct Tells {
+    hidden: bool,
+    manual: bool,
+    verboser: bool,
+}
+
+impl Tells {
+    fn of(hidden: bool, pipes: &Pipes) -> Self {
+        Tells { hidden, manual: pipes.options.xpub_manual, verboser: pipes.options.xpub_verboser }
+    }
+
+    /// The pipe was subscribed to `topic`; `last`: no other one is.
+    fn applied(self, notices: &mut Notices, topic: &[u8], last: bool) {
+        if !self.hidden && !self.manual && (last || self.verboser) {
+            notices.put_change(Change { subscribe: false, topic, new: last }, None, Origin::Applied);
+        }
+    }
+
+    /// The pipe had asked the program for `topic`.
+    fn requested(self, notices: &mut Notices, id: PipeId, topic: &[u8]) {
+        if !self.hidden && self.manual {
+            notices.put_end(id, topic);
+        }
     }
 }
 
