@@ -194,7 +194,12 @@ impl Socket {
         match &self.set {
             Some(set) if set.kept() => self.pull(),
             Some(set) => {
-                set.glance();
+                if !set.glance() {
+                    // The I/O thread may have been interrupted before it has read.
+                    set.acquire();
+                    set.read_ready();
+                    set.hand_over();
+                }
                 if self.inbox.pending() { self.process_news() } else { Ok(()) }
             }
             None => Ok(()),

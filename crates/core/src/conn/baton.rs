@@ -159,6 +159,12 @@ impl Baton {
         self.word.load(Relaxed) == IO_WANTED
     }
 
+    /// Whether the I/O thread holds the baton.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn io_reads(&self) -> bool {
+        matches!(self.word.load(Relaxed), IO | IO_WANTED)
+    }
+
     /// I/O thread: done reading. Goes back to listening, or hands over to the waiting owner.
     pub(crate) fn io_leave(&self, around: &impl Surroundings) {
         if self.word.load(Relaxed) == IO {

@@ -172,9 +172,9 @@ impl Connection {
         (connection, pipe)
     }
 
-    /// Driver: a session begins. `news`, if any, tells the owner; it is pushed before anything can be read. Then flushes what is queued;
-    /// true: all of it is written, so the caller lets go of the connection. It adds it to the read set in any case.
-    pub(crate) fn open(self: &Arc<Self>, number: u32, session: Session, news: Option<News>) -> bool {
+    /// Driver: a session begins. `news`, if any, tells the owner; it is pushed before anything can be read. The caller flushes what is
+    /// queued.
+    pub(crate) fn open(self: &Arc<Self>, number: u32, session: Session, news: Option<News>) {
         let mut asked = Asked::default();
         let is_shallow = session.stream.family() == Family::Unix;
         self.through_from.store(if is_shallow { THROUGH_SHALLOW } else { u32::MAX }, Relaxed);
@@ -196,7 +196,6 @@ impl Connection {
         // Bytes that came behind the handshake may be all there is, so the owner is told in any case.
         self.took(number, took, asked, None);
         self.announce();
-        self.pump_now() == Some(Flushed::Drained)
     }
 
     /// Driver: the session has ended (after the connection was taken out of the read set).

@@ -194,10 +194,12 @@ impl ReadSet {
 
     // ---- membership: the driver adds, the driver or the holder of the baton removes
 
-    /// Adds a connection whose session is open.
-    pub(crate) fn add(&self, connection: Arc<Connection>) -> std::io::Result<()> {
-        let Some(stream) = connection.readable_stream() else { return Ok(()) };
+    /// Adds a connection whose session `open` opens. Nothing is read meanwhile: an owner that hears of the peer and looks then finds
+    /// what the peer has sent.
+    pub(crate) fn admit(&self, connection: Arc<Connection>, open: impl FnOnce()) -> std::io::Result<()> {
         let mut members = lock(&self.members);
+        open();
+        let Some(stream) = connection.readable_stream() else { return Ok(()) };
         self.gather(&mut members);
         let index = members.vacant.last().copied().unwrap_or(members.slots.len());
         let eager = !stream.listen();
@@ -288,11 +290,7 @@ impl ReadSet {
             self.unmute(member, index);
             // What lies unpublished in user space raises no event of the kernel.
             self.read_member(&mut members, index, By::Any);
-            return;
         }
-        drop(members);
-        // Not added yet: the session has only just begun.
-        let _ = read_or_lose(connection, By::Any);
     }
 
     /// Owner: reads one connection once, whatever the state of the baton: the lock on the members
@@ -304,7 +302,7 @@ impl ReadSet {
         // In the set, each member is asked after a read whether its descriptor tells of what is there.
         self.gather(&mut members);
         let Some(index) = members.find(connection) else {
-            // Either the I/O thread has seen its end, or the session has only just begun.
+            // The I/O thread has seen its end, or has not made the stream yet.
             return if connection.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(false) };
         };
         if let (true, Some(member)) = (connection.unpause(), members.slots[index].as_mut()) {
@@ -352,12 +350,14 @@ impl ReadSet {
         }
     }
 
-    /// For an owner that waits on ZMQ_FD: reads what is there, if the I/O thread, which listens, does not do so just now.
-    pub(crate) fn glance(&self) {
-        if self.baton.glance() {
+    /// For an owner to whom the I/O thread listens: reads what is there. False: the I/O thread does so just now.
+    pub(crate) fn glance(&self) -> bool {
+        let glances = self.baton.glance();
+        if glances {
             self.read_ready();
             self.baton.end_glance(self);
         }
+        glances
     }
 
     /// Gives it to the I/O thread, which listens from now on: for an owner that waits for being told.
@@ -546,6 +546,18 @@ impl ReadSet {
             self.read_ready();
         }
         self.baton.io_leave(self);
+    }
+
+    /// Whether the I/O thread reads, or is about to.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn io_reads(&self) -> bool {
+        self.baton.io_reads()
+    }
+
+    /// Whether the owner waits for that to end.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn io_wanted(&self) -> bool {
+        self.baton.io_wanted()
     }
 
     /// The driver's name for this set, once it has one.

@@ -226,12 +226,17 @@ impl Site {
         self.set.get().is_some() || lock(&self.residents).values().next().is_some()
     }
 
-    /// A connection is to be read.
-    pub(super) fn add_to_set(&self, connection: Arc<Connection>) -> std::io::Result<()> {
-        match self.set.get() {
-            Some(set) => set.add(connection),
-            None => Err(ErrorKind::NotFound.into()),
-        }
+    /// `open` opens a session of the connection, which is read from then on.
+    pub(super) fn add_to_set(
+        &self,
+        connection: &Arc<Connection>,
+        open: impl FnOnce(),
+    ) -> std::io::Result<()> {
+        let Some(set) = self.set.get() else {
+            open();
+            return Err(ErrorKind::NotFound.into());
+        };
+        set.admit(connection.clone(), open)
     }
 
     /// A connection is not to be read any more.

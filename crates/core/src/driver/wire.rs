@@ -296,15 +296,18 @@ impl Wire {
         transport::begin_sharing(&self.stream);
         let stage = stage.map(|stage| Arc::new(Mutex::new(stage)));
         let session = Session { stream: self.stream.clone(), registration, stage, inbound, leftover };
-        if connection.open(number, session, news) {
+        let added = self.site().add_to_set(&connection, || connection.open(number, session, news));
+        // All of it is written: the I/O thread lets go of the connection.
+        if connection.pump_now() == Some(Flushed::Drained) {
             turn.let_go(connection.clone());
         }
         let given_up = matches!(&self.origin, Origin::Dialed(dialer) if dialer.is_lingering());
         if self.site().is_closed() || given_up {
+            self.site().remove_from_set(&connection);
             lock(&self.state).lingering = true;
             return self.drained(turn);
         }
-        if let Err(error) = self.site().add_to_set(connection) {
+        if let Err(error) = added {
             self.end(turn, Loss::Stream(error.raw_os_error().unwrap_or(0)));
         }
     }

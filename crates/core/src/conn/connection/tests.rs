@@ -224,12 +224,26 @@ fn a_connection_at_the_mark_falls_silent_and_is_heard_again_when_there_is_room()
     }
 }
 
+#[test]
+fn an_owner_that_looks_when_it_hears_of_a_peer_finds_what_the_peer_has_sent() {
+    let (connection, _writer, peer) = open(&Arc::default(), |_| ());
+    peer.write(&[0, 1, 7]).unwrap();
+    let set = Arc::new(set_of(&[]));
+    let owner = std::cell::Cell::new(None);
+    let hear = || {
+        let set = set.clone();
+        owner.set(Some(std::thread::spawn(move || set.read_ready())));
+    };
+    set.admit(connection.clone(), hear).unwrap();
+    assert!(owner.take().unwrap().join().unwrap());
+}
+
 /// A set with these members, which only the test reads.
 fn set_of(connections: &[&Arc<super::Connection>]) -> ReadSet {
     let inbox: Arc<SocketInbox> = Arc::new(SocketInbox::new(Waker::new()));
     let set = ReadSet::new(inbox, Arc::<Alone>::default()).unwrap();
     for connection in connections {
-        set.add((*connection).clone()).unwrap();
+        set.admit((*connection).clone(), || {}).unwrap();
     }
     set
 }
@@ -262,7 +276,7 @@ fn the_only_connection_of_an_owner_who_reads_stands_apart_until_somebody_else_is
     let set = set_of(&[&connection]);
     let (other, ..) = open(&asked, |_| ());
     let hand_over = || set.hand_over();
-    let add_another = || set.add(other.clone()).unwrap();
+    let add_another = || set.admit(other.clone(), || {}).unwrap();
     for listen in [&hand_over as &dyn Fn(), &add_another] {
         set.acquire();
         read_until_apart(&set, &peer);

@@ -1,7 +1,9 @@
 //! What a publisher has heard when it sends.
 
 use super::*;
-use crate::conn::News;
+use crate::conn::{News, testbed};
+use std::sync::mpsc;
+use std::thread;
 
 const RCVTIMEO: i32 = 27;
 
@@ -11,11 +13,11 @@ fn await_news(socket: &mut Socket, mut so: impl FnMut(&mut Socket) -> bool) {
         if socket.inbox.pending() {
             socket.process_news().unwrap();
         }
-        std::thread::yield_now();
+        thread::yield_now();
     }
 }
 
-/// The I/O thread may or may not have read it yet: the owner must know of it, whoever has the reading.
+/// The I/O thread may or may not have read it yet: the owner must know of it, whichever has the reading.
 #[test]
 fn a_new_peers_subscription_that_is_in_the_kernel_counts() {
     for kept in [false, true] {
@@ -40,6 +42,50 @@ fn a_new_peers_subscription_that_is_in_the_kernel_counts() {
         publisher.send(b"first", Flags::NONE).unwrap();
         assert_eq!(subscriber.recv(&mut [0; 8], Flags::NONE), Ok(5), "kept: {kept}");
     }
+}
+
+/// An I/O thread that is to read a subscription may lose its processor before it does.
+#[test]
+fn a_subscription_counts_that_the_io_thread_is_about_to_read() {
+    let [mut publisher, mut subscriber] =
+        [SocketType::Pub, SocketType::XSub].map(|kind| Context::new().socket(kind).unwrap());
+    publisher.bind("tcp://127.0.0.1:*").unwrap();
+    // Instead of hanging.
+    subscriber.set_option(RCVTIMEO, &20_000_i32.to_ne_bytes()).unwrap();
+    subscriber.connect(&publisher.last_endpoint.clone()).unwrap();
+    await_news(&mut publisher, |publisher| publisher.pipes.listens());
+
+    // Nobody reads the set while a connection is admitted. This one has ended: it is not added.
+    let set = publisher.set.clone().unwrap();
+    let (ended, ..) = testbed::open(&Arc::default(), |_| ());
+    ended.close();
+    let (admitting, is_admitting) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel();
+    let interruption = thread::spawn({
+        let set = set.clone();
+        move || {
+            set.admit(ended.clone(), || {
+                admitting.send(()).unwrap();
+                goes_on.recv().unwrap();
+            })
+        }
+    });
+    is_admitting.recv().unwrap();
+    subscriber.send(b"\x01", Flags::NONE).unwrap();
+    while !set.io_reads() {
+        thread::yield_now();
+    }
+    let sender = thread::spawn(move || {
+        publisher.send(b"first", Flags::NONE).unwrap();
+        publisher
+    });
+    while !(set.io_wanted() || sender.is_finished()) {
+        thread::yield_now();
+    }
+    go_on.send(()).unwrap();
+    interruption.join().unwrap().unwrap();
+    let _publisher = sender.join().unwrap();
+    assert_eq!(subscriber.recv(&mut [0; 8], Flags::NONE), Ok(5));
 }
 
 /// What the owner reads from a peer whose coming it has not taken note of yet waits behind that.
