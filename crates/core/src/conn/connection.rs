@@ -13,6 +13,7 @@ use crate::queue::{self, FrameReader, FrameWriter, LogReader, Slot};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
 use crate::sync::{Arc, Mutex, barrier_light, lock};
+use tautline_io::errno;
 use tautline_io::net::{Family, Stream};
 use tautline_io::reactor::{Interest, Token};
 use tautline_proto::SocketType;
@@ -229,6 +230,12 @@ impl Connection {
     /// Owner: has no use for this connection any more.
     pub(crate) fn give_up(self: &Arc<Self>) {
         self.io.clone().give_up(self.clone());
+    }
+
+    /// Owner: the peer takes more than it may. The session ends at once, as one that is lost.
+    pub(crate) fn expel(self: &Arc<Self>) {
+        let session = lock(&self.intake).session;
+        self.io.clone().lost(self.clone(), session, Loss::Stream(errno::ENOBUFS));
     }
 
     // ---- writing

@@ -152,6 +152,14 @@ impl Pipes {
         self.closing.push(id);
     }
 
+    /// The same for a peer that takes more than it may: its stream ends at once, and a monitor is told.
+    pub(crate) fn expel(&mut self, id: PipeId) {
+        if let Some(connection) = self.get(id).and_then(|pipe| pipe.connection()) {
+            connection.expel();
+        }
+        self.close(id);
+    }
+
     /// ZMQ_HELLO_MSG for a peer that we connect to over inproc, before anything else. A bound socket greets when it is found
     /// (`Offer::greet`), and other connections do so by themselves, at the start of each session.
     pub(crate) fn greet(&mut self, id: PipeId) {
