@@ -16,9 +16,8 @@ cd "$root"
 scripts/need.sh cargo:cargo cc:gcc tar:tar python3:python3
 
 crates=(tautline-proto tautline-io tautline-core tautline)
-target=${CARGO_TARGET_DIR:-$root/target}
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 mkdir -p "$target"
-target=$(cd "$target" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0 skipped=0

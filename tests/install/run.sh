@@ -1,27 +1,61 @@
 #!/usr/bin/env bash
-# Installs into an empty prefix and builds a C program against it in each way a user would.
+# Installing and going back, as users do: `make build`, `make install`, `make uninstall`, programs built against what is installed in each
+# way, each way under a program that is there already and back again (docs/install.md), and what scripts/need.sh says on other machines.
+#
+#   tests/install/run.sh            all
+#   tests/install/run.sh WORD...    the checks whose names contain one of these, after the first installation
+#
+# What takes another user or an /etc of its own is done as root only, and skipped otherwise. Ends with
+# `install: N passed, N failed, N skipped`.
 set -euo pipefail
 
-root=$(cd "$(dirname "$0")/.." && pwd)
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
 cd "$root"
-scripts/need.sh gcc:gcc make:make pkg-config:pkg-config cmake:cmake g++:g++ >&2
-work=$(mktemp -d "${TMPDIR:-/tmp}/packaging.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+scripts/need.sh cargo:cargo gcc:gcc make:make pkg-config:pkg-config cmake:cmake g++:g++ gdb:gdb readelf:binutils python3:python3 \
+    py=ensurepip:python3-venv >&2
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+work=$(mktemp -d "${TMPDIR:-/tmp}/install.XXXXXX")
+chmod 755 "$work"
+user=
+clean_up() {
+    [[ -z $user ]] || userdel -r "$user" >/dev/null 2>&1 || true
+    rm -rf "$work"
+}
+trap clean_up EXIT
 prefix=$work/usr
-passed=0 failed=0
-unset DRAFTS # the default is what is tried first
+words=("$@")
+passed=0 failed=0 skipped=0
+unset DRAFTS DESTDIR LIBDIR PREFIX # the default is what is tried first
+version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 
 check() { # check NAME COMMAND...
-    local name=$1
+    local name=$1 word
     shift
+    if [[ ${#words[@]} -gt 0 && $passed -gt 1 ]]; then
+        for word in "${words[@]}"; do [[ $name != *"$word"* ]] || break; done
+        [[ $name == *"$word"* ]] || return 0
+    fi
     echo "install: $name"
-    if "$@" >"$work/log" 2>&1; then
+    # A step that fails ends the check, which `set -e` does not do in a condition.
+    local code=0
+    (trap - EXIT; set -Eeuo pipefail; trap 'echo "failed: $BASH_COMMAND"' ERR; "$@") >"$work/log" 2>&1 &
+    wait $! || code=$?
+    if [[ $code -eq 0 ]]; then
         passed=$((passed + 1))
+    elif [[ $code -eq 77 ]]; then
+        skipped=$((skipped + 1))
+        echo "skipped $name: $(tail -n 1 "$work/log")"
     else
         failed=$((failed + 1))
-        echo "install: FAILED: $name"
-        tail -20 "$work/log"
+        echo "FAILED $name"
+        tail -n 30 "$work/log"
+        echo "again: tests/install/run.sh '$name'"
     fi
+}
+skip() { # skip WHY: within a check
+    echo "$1"
+    exit 77
 }
 
 check 'make install' make --no-print-directory install PREFIX="$prefix"
