@@ -10,7 +10,6 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
-mkdir -p "$target"
 out=$target/languages
 
 all=()

@@ -18,7 +18,6 @@ file=$scenario
 [ -f "$file" ] || { echo "run: no scenario $file; there are:" bench/scenarios/*.toml; exit 2; }
 
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
-mkdir -p "$target"
 out=$target/bench
 result=$out
 [ "$scenario" = quick ] || result=$out/$(basename "$file" .toml)
