@@ -94,6 +94,10 @@ attack: ## memory, processor time and a good client's answers under some thirty 
 	@$(if $(OLD),OLD=$(OLD)) tests/attacks/run.sh --table
 
 # Neither builds anything: as root there may be no Rust, and what root builds in the tree is in the way of its owner.
+# One after the other where both are asked for.
+ifneq ($(filter build,$(MAKECMDGOALS)),)
+install: build
+endif
 install uninstall: export PREFIX := $(PREFIX)
 install uninstall: export LIBDIR := $(LIBDIR)
 install uninstall: export DESTDIR := $(DESTDIR)

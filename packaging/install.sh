@@ -121,7 +121,7 @@ stage() {
     ln -s "$library" "$lib/libzmq.so.5"
     ln -s libzmq.so.5 "$lib/libzmq.so"
     cp "$root"/include/*.h "$stage/include"
-    cp "$root"/LICENSE-* "$doc"
+    cp "$root"/LICENSE-* "$root/packaging/THIRD-PARTY.txt" "$doc"
     fill libzmq.pc.in "$lib/pkgconfig/libzmq.pc"
     fill libzmq-drafts.pc.in "$lib/pkgconfig/libzmq-drafts.pc"
     fill ZeroMQConfig.cmake.in "$lib/cmake/ZeroMQ/ZeroMQConfig.cmake"

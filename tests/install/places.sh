@@ -32,7 +32,8 @@ tells_its_version() {
 
 licences() {
     local file
-    for file in LICENSE-MIT LICENSE-APACHE; do cmp "$file" "$prefix/share/doc/tautline/$file"; done
+    for file in LICENSE-MIT LICENSE-APACHE packaging/THIRD-PARTY.txt; do cmp "$file" "$prefix/share/doc/tautline/${file##*/}"; done
+    scripts/licences.sh --check
 }
 
 # on_a_path_without_tools COMMAND...: with a PATH on which cargo, rustup and package managers leave a note and fail.
