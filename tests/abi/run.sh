@@ -10,8 +10,9 @@ set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-libdir=${1:-$root/target/release}
-work=$root/target/abi
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+libdir=${1:-$target/release}
+work=$target/abi
 log=$work/log
 mkdir -p "$work"
 
@@ -95,6 +96,9 @@ if [ -e "$libdir/libzmq.so" ]; then
     foreign=$(nm -D --defined-only "$libdir/libzmq.so" | awk '$2 != "A" && $3 !~ /^zmq_/ { print $3 }')
     check "only zmq_* is exported" test -z "$foreign"
     ln -sf "$(cd "$libdir" && pwd)/libzmq.so" "$work/libzmq.so.5"
+    cp "$libdir/libzmq.so" "$work/stripped.so" && strip "$work/stripped.so"
+    version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' "$root/Cargo.toml")
+    check "stripped, it still says its version" grep -qaP "\x00Tautline \Q$version\E\x00" "$work/stripped.so"
     check "runtime build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "${programs[@]}" \
         "$work/libzmq.so.5" -pthread -Wl,-rpath,"$work" -o "$work/runtime"
     check runtime "$work/runtime"

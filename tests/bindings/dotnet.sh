@@ -9,8 +9,9 @@
 # `dotnet: N passed, N failed, N skipped`.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 binding=$root/bindings/dotnet
-work=$root/target/bindings/dotnet
+work=$target/bindings/dotnet
 mkdir -p "$work"
 passed=0 failed=0 skipped=0
 
@@ -29,13 +30,12 @@ end() {
     file=/usr/lib/mono/4.5/System.Core.dll:libmono-system-core4.0-cil >&2 || { skip "needs Mono's compiler and runtime"; end; }
 ours=${1:-}
 if [[ -z $ours ]]; then
-    target=${CARGO_TARGET_DIR:-$root/target}
     (cd "$root" && cargo build --release -p tautline-libzmq)
     ours=$work/tautline
     mkdir -p "$ours"
     cp "$target/release/libzmq.so" "$ours/libzmq.so.5"
 fi
-libzmq=${2:-$root/target/baseline/libzmq/lib}
+libzmq=${2:-$target/baseline/libzmq/lib}
 
 if ! assemblies=$("$binding/runtime.sh" "$work/runtime" 2>"$work/runtime.log"); then
     assemblies=

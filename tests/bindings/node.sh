@@ -7,8 +7,9 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 binding=$root/bindings/node
-tools=$root/target/bindings/node-tools
+tools=$target/bindings/node-tools
 if [[ ${LIMITED:-} != node-binding ]]; then
     LIMITED=node-binding exec timeout -k 10 "${LIMIT:-500}" "$0" "$@"
 fi
@@ -33,7 +34,7 @@ if [[ -e $tools/.complete ]]; then
     export TSC=$tools/node_modules/.bin/tsc ZEROMQ_README=$tools/node_modules/zeromq/README.md
 fi
 
-export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/node
+export CARGO_TARGET_DIR=$target/node
 node "$binding/scripts/build.mjs"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/node-binding.XXXXXX")

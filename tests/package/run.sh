@@ -4,8 +4,10 @@
 # can get it.
 #
 #   package    every part can be packaged
+#   licences   and has the texts of its licences
 #   example    the README's first example builds against the packages and runs, with a C compiler that always fails
 #   tree       nothing that is built compiles or looks for C code
+#   refusals   what a kind of socket cannot do does not compile, and the compiler says why in our words
 #   features   the same project with every optional feature that needs no C compiler
 #   msrv       the project builds with the oldest compiler
 #
@@ -16,9 +18,8 @@ cd "$root"
 scripts/need.sh cargo:cargo cc:gcc tar:tar python3:python3
 
 crates=(tautline-proto tautline-io tautline-core tautline)
-target=${CARGO_TARGET_DIR:-$root/target}
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 mkdir -p "$target"
-target=$(cd "$target" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0 skipped=0
@@ -55,6 +56,13 @@ package() {
     done
 }
 
+licences() {
+    local crate text
+    for crate in "${crates[@]}"; do
+        for text in LICENSE-MIT LICENSE-APACHE; do cmp "$text" "$work/crates/$crate/$text" || return; done
+    done
+}
+
 project() {
     local app=$work/app
     mkdir -p "$app/src"
@@ -81,11 +89,32 @@ tree() {
 
 features() { in_app build --quiet --features tautline/tokio,tautline/bytes,tautline/futures; }
 
+refusals() {
+    mkdir -p "$work/app/src/bin"
+    cat >"$work/app/src/bin/refused.rs" <<'RUST'
+fn main() {
+    let context = tautline::Context::new();
+    tautline::Pull::new(&context).unwrap().send("no").unwrap();
+    tautline::Push::new(&context).unwrap().recv().unwrap();
+    tautline::Req::new(&context).unwrap().split();
+    let _ = tautline::Dealer::builder(&context).subscribe("");
+}
+RUST
+    local code=0
+    in_app check --quiet --bin refused >"$work/refused.log" 2>&1 || code=$?
+    rm -r "$work/app/src/bin"
+    cat "$work/refused.log"
+    [[ $code -ne 0 ]] && grep -q 'Pull` sockets do not send' "$work/refused.log" && grep -q 'Push` sockets do not receive' "$work/refused.log" &&
+        grep -q 'Req` sockets cannot be split' "$work/refused.log" && grep -q 'Dealer` sockets do not subscribe' "$work/refused.log"
+}
+
 msrv() { (cd "$work/app" && CARGO_TARGET_DIR=$target/package-msrv cargo_run "+$oldest" check --quiet); }
 
 step package package
+step licences licences
 step example example
 step tree tree
+step refusals refusals
 step features features
 
 oldest=$(sed -n 's/^rust-version *= *"\(.*\)"/\1/p' Cargo.toml)

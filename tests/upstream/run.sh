@@ -20,7 +20,8 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-out=$root/target/upstream
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+out=$target/upstream
 sets=${SETS:-stable draft}
 export LIMIT=${LIMIT:-300}
 jobs=${JOBS:-4}
@@ -32,7 +33,7 @@ library_dir() { # prints the directory in which libzmq.so.5 is the wanted librar
     case ${1:-} in
         '')
             (cd "$root" && cargo build --release -p tautline-libzmq --features wss) || return 1
-            set -- "${CARGO_TARGET_DIR:-$root/target}/release" ;;
+            set -- "$target/release" ;;
     esac
     local dir
     dir=$(cd "$1" && pwd) || return 1

@@ -17,7 +17,8 @@ const texts = {
 
 function failure(errno, address) {
   const code = names.get(errno) ?? "UNKNOWN"
-  return error(code, texts[code] ?? capitalised(addon.errorText(errno)), address, errno)
+  const text = texts[code] ?? capitalised(addon.errorText(errno))
+  return error(code, address === undefined ? text : `${text}: ${address}`, address, errno)
 }
 
 function error(code, message, address, errno = numbers.get(code)) {
