@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 const SONAME: &str = "libzmq.so.5";
 
 /// What the library may need from the system; anything else would be missing on somebody's machine.
-const SYSTEM: [&str; 9] = [
+const SYSTEM: [&str; 13] = [
     "libc.so.6",
     "libgcc_s.so.1",
     "libm.so.6",
@@ -19,32 +19,66 @@ const SYSTEM: [&str; 9] = [
     "libutil.so.1",
     "ld-linux-x86-64.so.2",
     "ld-linux-aarch64.so.1",
+    "ld-linux-armhf.so.3",
+    "ld-linux-riscv64-lp64d.so.1",
+    "ld64.so.1",
+    // musl.
+    "libc.so",
 ];
 
 /// Checks `library` against `xtask/functions.txt`; prints the findings and a summary line.
 pub fn run(root: &Path, library: &Path) -> ExitCode {
-    let functions = fs::read_to_string(root.join("xtask/functions.txt")).unwrap_or_default();
-    let expected: BTreeSet<&str> = functions.lines().filter(|line| !line.is_empty()).collect();
-    let (symbols, dynamic) =
-        match (output("nm", &["-D", "--defined-only"], library), output("readelf", &["-d"], library)) {
-            (Ok(symbols), Ok(dynamic)) => (symbols, dynamic),
-            (Err(error), _) | (_, Err(error)) => {
-                println!("{error}\nexports: 0 passed, 1 failed, 0 skipped");
-                return ExitCode::FAILURE;
-            }
-        };
-    let findings = findings(&expected, &symbols, &dynamic);
+    let (checks, findings) = check(root, library);
     for finding in &findings {
         println!("{}: {finding}", library.display());
     }
-    // One check per function, and that there are no others, the soname and the needed libraries.
-    let checks = expected.len() + 3;
     println!(
         "exports: {} passed, {} failed, 0 skipped",
         checks.saturating_sub(findings.len()),
         findings.len()
     );
     if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// How many checks were made, and what they found.
+pub fn check(root: &Path, library: &Path) -> (usize, Vec<String>) {
+    let functions = fs::read_to_string(root.join("xtask/functions.txt")).unwrap_or_default();
+    let expected: BTreeSet<&str> = functions.lines().filter(|line| !line.is_empty()).collect();
+    let (symbols, dynamic) =
+        match (output("nm", &["-D", "--defined-only"], library), output("readelf", &["-d"], library)) {
+            (Ok(symbols), Ok(dynamic)) => (symbols, dynamic),
+            (Err(error), _) | (_, Err(error)) => return (1, vec![error]),
+        };
+    // One check per function, and that there are no others, the soname and the needed libraries.
+    (expected.len() + 3, findings(&expected, &symbols, &dynamic))
+}
+
+/// What of `library` would not load with `glibc`, a version such as `2.17`: a newer version of a symbol, or a strong symbol without one,
+/// which that glibc may not have at all.
+pub fn too_new(library: &Path, glibc: &str) -> Result<Vec<String>, String> {
+    Ok(newer(&output("readelf", &["--dyn-syms", "-W"], library)?, glibc))
+}
+
+fn newer(symbols: &str, glibc: &str) -> Vec<String> {
+    let number =
+        |version: &str| -> Vec<u32> { version.split('.').map_while(|part| part.parse().ok()).collect() };
+    let mut findings = Vec::new();
+    for line in symbols.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // Number, value, size, type, binding, visibility, section, name.
+        let [_, _, _, _, binding, _, "UND", name, ..] = words.as_slice() else { continue };
+        match name.split_once('@') {
+            None if *binding == "GLOBAL" => findings.push(format!("{name} has no version")),
+            Some((_, version)) => {
+                let version = version.trim_start_matches('@');
+                if version.strip_prefix("GLIBC_").is_none_or(|version| number(version) > number(glibc)) {
+                    findings.push(format!("{name} is newer than glibc {glibc}"));
+                }
+            }
+            None => {}
+        }
+    }
+    findings
 }
 
 fn output(tool: &str, arguments: &[&str], library: &Path) -> Result<String, String> {
@@ -104,5 +138,25 @@ mod tests {
         assert!(findings(&expected, symbols, dynamic).is_empty());
         assert_eq!(findings(&expected, "0001 T zmq_send\n0002 T rust_x\n", "").len(), 3);
         assert_eq!(findings(&expected, symbols, &dynamic.replace("libc.so.6", "libsodium.so")).len(), 1);
+    }
+
+    #[test]
+    fn symbols_that_an_old_glibc_lacks_are_found() {
+        let symbols = "\
+   Num:    Value          Size Type    Bind   Vis      Ndx Name
+     1: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND send@GLIBC_2.2.5 (2)
+     2: 0000000000000000     0 FUNC    WEAK   DEFAULT  UND gettid
+     3: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND clock_gettime@GLIBC_2.17 (3)
+     4: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND getrandom
+     5: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND dlsym@GLIBC_2.34 (4)
+     6: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND _Unwind_Resume@GCC_3.0 (5)
+     7: 0000000000012340    12 FUNC    GLOBAL DEFAULT   12 zmq_send
+";
+        let found = newer(symbols, "2.17");
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(
+            found[0].starts_with("getrandom") && found[1].starts_with("dlsym") && found[2].contains("Unwind")
+        );
+        assert_eq!(newer(symbols, "2.34").len(), 2);
     }
 }

@@ -1,6 +1,6 @@
-//! Checks of the house rules that no compiler makes: `cargo run -p xtask -- check`.
+//! Checks of the house rules that no compiler makes: `cargo run -p xtask -- check`; and what is built for other systems: [`cross`].
 //!
-//! Works on the text of the sources with a small scanner ([`scan`]), so that it needs no dependency and runs in a
+//! The checks work on the text of the sources with a small scanner ([`scan`]), so that they need no dependency and run in a
 //! moment. Each check returns its findings; the process ends with 1 if there are any.
 
 #![forbid(unsafe_code)]
@@ -9,6 +9,7 @@ mod abi;
 mod benches;
 mod compat;
 mod crates;
+mod cross;
 mod layers;
 mod scan;
 mod sizes;
@@ -35,8 +36,9 @@ fn main() -> ExitCode {
         ["abi"] => abi::run(&root, &default_library()),
         ["benches"] => benches::run(&target()),
         ["abi", library] => abi::run(&root, Path::new(library)),
+        ["cross", arguments @ ..] => cross::run(&root, &target(), arguments),
         _ => {
-            eprintln!("{USAGE}");
+            eprintln!("{USAGE}\n  {}", cross::usage());
             ExitCode::from(2)
         }
     }

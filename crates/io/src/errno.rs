@@ -74,7 +74,8 @@ mod tests {
         assert!(!text.is_empty());
         assert_eq!(text.as_ptr(), message(EINVAL).unwrap().as_ptr());
         assert_eq!(message(-1), None);
-        assert_eq!(message(255), None);
+        // musl has a text for all that it does not know.
+        assert!(message(255).is_none() || cfg!(target_env = "musl"));
         assert_eq!(message(i32::MAX), None);
         assert_eq!(last(), EPIPE);
     }

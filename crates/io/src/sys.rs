@@ -37,10 +37,11 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T>
     }
 }
 
-/// A C time span; seconds beyond what the platform can express become its largest.
+/// A C time span; seconds beyond what a `long` can express become its largest.
 pub(crate) fn timespec(span: Duration) -> libc::timespec {
     libc::timespec {
-        tv_sec: libc::time_t::try_from(span.as_secs()).unwrap_or(libc::time_t::MAX),
+        // Not `time_t`, whose size in the crate `libc` is not that of musl for good.
+        tv_sec: libc::c_long::try_from(span.as_secs()).unwrap_or(libc::c_long::MAX) as _,
         tv_nsec: span.subsec_nanos() as _,
     }
 }

@@ -40,6 +40,14 @@ pub(super) fn are_refused() -> bool {
     !COME_IN.load(Relaxed)
 }
 
+/// Returns when no descriptor waits to be closed.
+#[cfg(test)]
+pub(super) fn wait_until_closed() {
+    while WAITING.load(Relaxed) > 0 {
+        std::thread::yield_now();
+    }
+}
+
 /// Ends that.
 pub(super) fn admit(socket: BorrowedFd<'_>) {
     // Where it cannot be done the peer's descriptors do not arrive, which is an answer as well.

@@ -66,8 +66,12 @@ fn poll_coarsely(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Res
 
 /// Fills a prefix of `bytes`, and returns its length.
 pub(crate) fn random(bytes: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: the kernel writes at most `len` bytes into the exclusive slice.
-    match retry(|| unsafe { check_length(libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0)) }) {
+    let call = |bytes: &mut [u8]| {
+        // By number: glibc before 2.25 has no function for it, and a library that names one does not load there.
+        // SAFETY: the kernel writes at most `len` bytes into the exclusive slice.
+        unsafe { libc::syscall(libc::SYS_getrandom, bytes.as_mut_ptr(), bytes.len(), 0_u32) }
+    };
+    match retry(|| check_length(call(bytes) as libc::ssize_t)) {
         // ENOSYS before Linux 3.17.
         Err(error) if is_refused(&error) => random_by_file(bytes),
         outcome => outcome,

@@ -106,8 +106,10 @@ impl Region {
             check(libc::fstatfs(raw, &mut system))?;
             system
         };
-        // Huge pages are of another system: their files are locked to be mapped.
-        if !(seals & SEALS == SEALS && system.f_type == libc::TMPFS_MAGIC && memory.has_length(SIZE as u64)) {
+        // Huge pages are of another system: their files are locked to be mapped. The numbers of systems have 32 bits, in types that
+        // differ between C libraries.
+        let ordinary = system.f_type as u32 == libc::TMPFS_MAGIC as u32;
+        if !(seals & SEALS == SEALS && ordinary && memory.has_length(SIZE as u64)) {
             return Err(invalid());
         }
         let region = Region::map(memory.as_fd(), Share::take()?)?;
@@ -188,8 +190,12 @@ impl Drop for Region {
 /// Fresh memory that can be sealed, of no size.
 fn memory(flags: libc::c_uint) -> io::Result<OwnedFd> {
     let flags = flags | libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    // SAFETY: the name is a C string; the descriptor returned is ours alone.
-    Ok(unsafe { OwnedFd::from_raw_fd(check(libc::memfd_create(c"tautline-ipc".as_ptr(), flags))?) })
+    // By number: glibc before 2.27 has no function for it, and a library that names one does not load there.
+    // SAFETY: the name is a C string.
+    let fd = unsafe { libc::syscall(libc::SYS_memfd_create, c"tautline-ipc".as_ptr(), flags) };
+    let fd = check(fd as libc::c_int)?;
+    // SAFETY: the descriptor is ours alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Copies between memory of this process and memory that another process may write to at the same time.

@@ -293,8 +293,10 @@ fn an_end_that_begins_later_is_asked_again() {
         assert_eq!(near.write(&[1]).unwrap(), 1);
         assert_eq!(read_some(&far, 10), [1]);
     }
+    // Before Linux 6.16 the question came in, and to close it is the answer.
+    crate::net::rights::wait_until_closed();
     far.begin_sharing(false);
-    for _ in 0..3 * WRITES {
+    for _ in 0..PATIENCE {
         assert_eq!(near.write(&[1]).unwrap(), 1);
         assert_eq!(read_some(&far, 10), [1]);
     }

@@ -1,0 +1,200 @@
+//! `cargo xtask cross TARGET [PART...]`: the library for another processor, another C library or an older glibc, tested as far as this
+//! machine can: programs of other processors run under qemu-user.
+//!
+//! | part | |
+//! |---|---|
+//! | build | `target/cross/TARGET/libzmq.so` and `libzmq.a` (with debug information); exported, needed and versioned symbols |
+//! | unit | the unit tests of `proto`, `io` and `core` |
+//! | abi | the C programs of `tests/abi`; all of that suite where they run without an emulator on glibc |
+//! | interop | exchanges over tcp with this machine's libzmq 4.3.5, in both directions |
+//!
+//! Without parts it does all of them, with `all` for every target. It needs a Linux on x86-64 with Debian's packages, installs what it lacks
+//! ([`tools`]), and ends with a table and `cross: N passed, N failed, N skipped`.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::ops::AddAssign;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+mod parts;
+mod target;
+mod tools;
+
+use parts::{PARTS, Part};
+use target::{TARGETS, Target};
+use tools::Tools;
+
+/// What the arguments may be.
+pub fn usage() -> String {
+    let parts: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
+    let targets: Vec<String> = TARGETS.iter().map(Target::name).collect();
+    format!("cross TARGET|all [{}]..., a TARGET of\n    {}", parts.join("|"), targets.join("\n    "))
+}
+
+/// `out`: cargo's target folder.
+pub fn run(root: &Path, out: &Path, arguments: &[&str]) -> ExitCode {
+    let Some((wanted, parts)) = parse(arguments) else {
+        eprintln!("usage: cargo xtask {}", usage());
+        return ExitCode::from(2);
+    };
+    let out = out.join("cross");
+    let mut sum = Counts::default();
+    let mut rows = Vec::new();
+    for target in wanted {
+        let outcomes = cross(root, &out, target, &parts);
+        outcomes.iter().flatten().for_each(|counts| sum += *counts);
+        let cells =
+            outcomes.iter().map(|outcome| outcome.map_or("-".to_owned(), |counts| counts.to_string()));
+        rows.push(format!("| {} | {} |", target.name(), cells.collect::<Vec<_>>().join(" | ")));
+    }
+    println!("\n| target | build | unit | abi | interop |\n|---|---|---|---|---|\n{}\n", rows.join("\n"));
+    println!("cross: {} passed, {} failed, {} skipped", sum.passed, sum.failed, sum.skipped);
+    if sum.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn parse(arguments: &[&str]) -> Option<(Vec<&'static Target>, Vec<&'static Part>)> {
+    let (word, parts) = arguments.split_first()?;
+    let targets = if *word == "all" { TARGETS.iter().collect() } else { vec![target::find(word)?] };
+    let known = |name: &&str| PARTS.iter().find(|part| part.name == *name);
+    let parts: Vec<_> = parts.iter().map(known).collect::<Option<_>>()?;
+    Some((targets, if parts.is_empty() { PARTS.iter().collect() } else { parts }))
+}
+
+/// One target; what came of each part, if it was asked for.
+fn cross(root: &Path, out: &Path, target: &'static Target, parts: &[&Part]) -> Vec<Option<Counts>> {
+    let directory = out.join(target.name());
+    let steps = Steps { root: root.to_owned(), name: target.name(), logs: directory.join("log") };
+    let run = Tools::prepare(&steps, out, target).map(|tools| Run { steps, out: directory, target, tools });
+    let outcome = |part: &Part| match &run {
+        Ok(run) => (part.run)(run).unwrap_or_else(failure),
+        Err(error) => failure(error.clone()),
+    };
+    PARTS.iter().map(|part| parts.iter().any(|one| one.name == part.name).then(|| outcome(part))).collect()
+}
+
+fn failure(error: String) -> Counts {
+    println!("FAILED {error}");
+    Counts { failed: 1, ..Counts::default() }
+}
+
+/// What the parts have in common.
+struct Run {
+    steps: Steps,
+    /// Where the library goes, and all that is made for it.
+    out: PathBuf,
+    target: &'static Target,
+    tools: Tools,
+}
+
+/// Commands with a line of progress each.
+struct Steps {
+    root: PathBuf,
+    /// The target's.
+    name: String,
+    logs: PathBuf,
+}
+
+impl Steps {
+    /// Runs `command` under `scripts/progress.sh`; what it printed, or that it failed, which has been shown then.
+    fn step(&self, what: &str, command: &mut Command) -> Result<String, String> {
+        let title = format!("cross: {}, {what}", self.name);
+        let log = self.logs.join(format!("{}.log", what.replace(' ', "-")));
+        let mut step = Command::new(self.root.join("scripts/progress.sh"));
+        step.arg(&title)
+            .arg(&log)
+            .arg(command.get_program())
+            .args(command.get_args())
+            .current_dir(&self.root);
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => step.env(name, value),
+                None => step.env_remove(name),
+            };
+        }
+        let done = step.status().is_ok_and(|status| status.success());
+        let text = fs::read(&log).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
+        if done { Ok(text) } else { Err(title) }
+    }
+}
+
+/// How many checks passed and so on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Counts {
+    passed: u32,
+    failed: u32,
+    skipped: u32,
+}
+
+impl Counts {
+    const PASSED: Counts = Counts { passed: 1, failed: 0, skipped: 0 };
+
+    /// Adds up the lines in which cargo's tests and our suites say how they ended.
+    fn of(text: &str) -> Self {
+        let mut sum = Counts::default();
+        for line in text.lines() {
+            let mut words = line.split([' ', ',', ';', '.']).filter(|word| !word.is_empty());
+            let words: Vec<&str> = words.by_ref().collect();
+            let ours = words.get(2) == Some(&"passed") && words.get(4) == Some(&"failed");
+            if ours || line.starts_with("test result: ") {
+                let before = |name| {
+                    let at = words.iter().position(|word| *word == name)?;
+                    words.get(at.checked_sub(1)?)?.parse::<u32>().ok()
+                };
+                sum.passed += before("passed").unwrap_or(0);
+                sum.failed += before("failed").unwrap_or(0);
+                sum.skipped += before("skipped").or_else(|| before("ignored")).unwrap_or(0);
+            }
+        }
+        sum
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counts { passed, failed, skipped } = self;
+        write!(f, "{passed} of {}", passed + failed)?;
+        if *skipped > 0 { write!(f, ", {skipped} skipped") } else { Ok(()) }
+    }
+}
+
+/// A command of one program and its arguments.
+fn command<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
+    let mut words = words.into_iter();
+    let mut command = Command::new(words.next().as_ref().map_or(OsStr::new(""), AsRef::as_ref));
+    command.args(words);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_suites_say_is_added_up() {
+        let text = "abi: 12 passed, 1 failed, 2 skipped\nnoise: 3\n\
+                    test result: FAILED. 103 passed; 1 failed; 4 ignored; 0 measured; 9 filtered out; finished in 5.93s\n";
+        assert_eq!(Counts::of(text), Counts { passed: 115, failed: 2, skipped: 6 });
+        assert_eq!(Counts { passed: 3, failed: 1, skipped: 2 }.to_string(), "3 of 4, 2 skipped");
+    }
+
+    #[test]
+    fn a_target_and_parts_are_asked_for() {
+        let (targets, parts) = parse(&["aarch64-unknown-linux-musl", "abi"]).unwrap();
+        assert_eq!((targets.len(), parts.len()), (1, 1));
+        let (targets, parts) = parse(&["all"]).unwrap();
+        assert_eq!((targets.len(), parts.len()), (TARGETS.len(), PARTS.len()));
+        assert!(
+            parse(&[]).is_none() && parse(&["all", "nothing"]).is_none() && parse(&["nowhere"]).is_none()
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! What is done for each target.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Counts, Run, command};
+use crate::abi;
+
+/// One of them.
+pub struct Part {
+    pub name: &'static str,
+    pub run: fn(&Run) -> Result<Counts, String>,
+}
+
+/// In the order in which they are done.
+pub static PARTS: [Part; 4] = [
+    Part { name: "build", run: build },
+    Part { name: "unit", run: unit },
+    Part { name: "abi", run: abi },
+    Part { name: "interop", run: interop },
+];
+
+fn build(run: &Run) -> Result<Counts, String> {
+    let built = run.out.join("cargo");
+    let mut cargo = run.tools.cargo(run.target, "zigbuild");
+    cargo.args(["--release", "-p", "tautline-libzmq"]).env("CARGO_TARGET_DIR", &built);
+    run.steps.step("building the library", &mut cargo)?;
+    for name in ["libzmq.so", "libzmq.a"] {
+        let from = built.join(run.target.triple).join("release").join(name);
+        fs::copy(&from, run.out.join(name)).map_err(|error| format!("{}: {error}", from.display()))?;
+    }
+    let link = run.out.join("libzmq.so.5");
+    let _ = fs::remove_file(&link);
+    symlink("libzmq.so", &link).map_err(|error| format!("{}: {error}", link.display()))?;
+
+    let library = run.library()?;
+    let (mut checks, mut findings) = abi::check(&run.steps.root, &library);
+    if let Some(glibc) = run.target.glibc {
+        checks += 1;
+        findings.extend(abi::too_new(&library, glibc)?);
+    }
+    for finding in &findings {
+        println!("FAILED {}: {finding}", library.display());
+    }
+    let failed = u32::try_from(findings.len()).unwrap_or(u32::MAX);
+    let checks = u32::try_from(checks).unwrap_or(u32::MAX);
+    let mut counts = Counts { passed: checks.saturating_sub(failed), failed, skipped: 0 };
+    if let Some(wheel) = run.target.wheel {
+        let mut python = run.tools.python();
+        python.arg("tests/cross/wheel.py").args([&library, &run.out]).arg(wheel);
+        run.steps.step("asking auditwheel", &mut python)?;
+        counts += Counts::PASSED;
+    }
+    Ok(counts)
+}
+
+fn unit(run: &Run) -> Result<Counts, String> {
+    let mut cargo = run.tools.cargo(run.target, "test");
+    cargo.args([
+        "-p",
+        "tautline-proto",
+        "-p",
+        "tautline-io",
+        "-p",
+        "tautline-core",
+        "--lib",
+        "--no-fail-fast",
+    ]);
+    cargo.env("CARGO_TARGET_DIR", run.out.join("cargo")).arg("--");
+    let hopeless = run.target.hopeless();
+    for (test, reason) in hopeless {
+        println!("skipped {test}: {reason}");
+        cargo.args(["--skip", test]);
+    }
+    let mut counts = Counts::of(&run.steps.step("unit tests", &mut cargo)?);
+    counts.skipped += u32::try_from(hopeless.len()).unwrap_or(u32::MAX);
+    Ok(counts)
+}
+
+/// The programs of tests/abi, each of several files.
+const PROGRAMS: [(&str, &[&str]); 3] = [
+    ("runtime", &["runtime", "handles", "messages", "traffic", "fork", "drafts", "endings", "routing_ids"]),
+    ("descriptors", &["descriptors"]),
+    ("resolver", &["resolver"]),
+];
+
+fn abi(run: &Run) -> Result<Counts, String> {
+    run.library()?;
+    if run.tools.runner(run.target).is_none() {
+        let suite = run.steps.root.join("tests/abi/run.sh");
+        return Ok(Counts::of(
+            &run.steps.step("tests of the C interface", &mut command([&suite, &run.out]))?,
+        ));
+    }
+    let mut counts = Counts::default();
+    for (name, files) in PROGRAMS {
+        let files = files.iter().copied().chain(["check"]).map(|file| format!("tests/abi/{file}.c"));
+        let program = run.compile(name, files)?;
+        run.steps.step(&format!("tests of the C interface: {name}"), &mut run.start(&program))?;
+        counts += Counts::PASSED;
+    }
+    Ok(counts)
+}
+
+fn interop(run: &Run) -> Result<Counts, String> {
+    run.library()?;
+    let root = &run.steps.root;
+    let baseline = root.join("target/baseline");
+    let script = root.join("scripts/libzmq-baseline.sh");
+    run.steps.step("libzmq 4.3.5", &mut command([&script, &baseline]))?;
+    let theirs = run.out.join("exchange-theirs");
+    let library = baseline.join("libzmq/lib");
+    let mut cc = Command::new("cc");
+    cc.args(WARNINGS).args(["-I", "include", "tests/cross/exchange.c", "-o"]).arg(&theirs);
+    cc.arg(library.join("libzmq.so")).arg(format!("-Wl,-rpath,{}", library.display()));
+    run.steps.step("compiling for libzmq", &mut cc)?;
+    let ours = run.compile("exchange", ["tests/cross/exchange.c".to_owned()])?;
+    let mut words = run.tools.runner(run.target).unwrap_or_default();
+    words.push(ours.display().to_string());
+    let mut exchanges = Command::new(root.join("tests/cross/interop.sh"));
+    exchanges.arg(words.join(" ")).arg(&theirs);
+    Ok(Counts::of(&run.steps.step("exchanges with libzmq", &mut exchanges)?))
+}
+
+const WARNINGS: [&str; 6] = ["-std=c99", "-D_DEFAULT_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror"];
+
+impl Run {
+    /// The library that was built.
+    fn library(&self) -> Result<PathBuf, String> {
+        let library = self.out.join("libzmq.so");
+        if library.exists() { Ok(library) } else { Err(format!("{} is not built", library.display())) }
+    }
+
+    /// Compiles a program against the library.
+    fn compile(&self, name: &str, files: impl IntoIterator<Item = String>) -> Result<PathBuf, String> {
+        let program = self.out.join(name);
+        let mut cc = self.tools.cc(self.target);
+        cc.args(WARNINGS).args(["-I", "include"]).args(files).arg("-o").arg(&program);
+        cc.arg(self.out.join("libzmq.so")).args(["-pthread", "-ldl"]);
+        cc.arg(format!("-Wl,-rpath,{}", self.out.display()));
+        self.steps.step(&format!("compiling {name}"), &mut cc)?;
+        Ok(program)
+    }
+
+    fn start(&self, program: &Path) -> Command {
+        let mut words = self.tools.runner(self.target).unwrap_or_default();
+        words.push(program.display().to_string());
+        command(words)
+    }
+}

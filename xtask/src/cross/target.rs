@@ -1,0 +1,115 @@
+//! The systems that `cargo xtask cross` builds for.
+
+/// One of them.
+#[derive(Debug)]
+pub struct Target {
+    /// What rustc calls it.
+    pub triple: &'static str,
+    /// The oldest glibc that the library shall load with. `None`: musl, of any age.
+    pub glibc: Option<&'static str>,
+    /// What zig calls it, without a version of glibc.
+    pub zig: &'static str,
+    /// The emulator of its processor. `None`: it runs here.
+    pub emulator: Option<&'static str>,
+    /// What pip calls systems that have its library. `None`: nothing that pip knows.
+    pub wheel: Option<&'static str>,
+}
+
+const fn gnu(
+    triple: &'static str,
+    zig: &'static str,
+    emulator: Option<&'static str>,
+    wheel: &'static str,
+) -> Target {
+    Target { triple, glibc: Some("2.17"), zig, emulator, wheel: Some(wheel) }
+}
+
+const fn musl(triple: &'static str, zig: &'static str, emulator: Option<&'static str>) -> Target {
+    Target { triple, glibc: None, zig, emulator, wheel: None }
+}
+
+/// All, the quickest first. Every glibc below is the oldest that pip's manylinux2014 knows; RISC-V began with 2.27.
+pub static TARGETS: [Target; 7] = [
+    gnu("x86_64-unknown-linux-gnu", "x86_64-linux-gnu", None, "manylinux_2_17_x86_64"),
+    gnu(
+        "aarch64-unknown-linux-gnu",
+        "aarch64-linux-gnu",
+        Some("qemu-aarch64-static"),
+        "manylinux_2_17_aarch64",
+    ),
+    gnu("s390x-unknown-linux-gnu", "s390x-linux-gnu", Some("qemu-s390x-static"), "manylinux_2_17_s390x"),
+    gnu(
+        "armv7-unknown-linux-gnueabihf",
+        "arm-linux-gnueabihf",
+        Some("qemu-arm-static"),
+        "manylinux_2_17_armv7l",
+    ),
+    Target {
+        triple: "riscv64gc-unknown-linux-gnu",
+        glibc: Some("2.27"),
+        zig: "riscv64-linux-gnu",
+        emulator: Some("qemu-riscv64-static"),
+        wheel: None,
+    },
+    musl("x86_64-unknown-linux-musl", "x86_64-linux-musl", None),
+    musl("aarch64-unknown-linux-musl", "aarch64-linux-musl", Some("qemu-aarch64-static")),
+];
+
+/// The target that is meant by `word`: its name, or that without the version of glibc.
+pub fn find(word: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name() == word || target.triple == word)
+}
+
+impl Target {
+    /// `x86_64-unknown-linux-gnu.2.17`: the triple, and the oldest glibc.
+    pub fn name(&self) -> String {
+        self.versioned(self.triple)
+    }
+
+    /// What `zig cc -target` takes.
+    pub fn for_zig(&self) -> String {
+        self.versioned(self.zig)
+    }
+
+    fn versioned(&self, triple: &str) -> String {
+        self.glibc.map_or_else(|| triple.to_owned(), |version| format!("{triple}.{version}"))
+    }
+
+    /// The name of what Cargo reads for this target from the environment.
+    pub fn variable(&self, what: &str) -> String {
+        format!("CARGO_TARGET_{}_{what}", self.triple.to_uppercase().replace('-', "_"))
+    }
+
+    /// The loader of musl, which is not where its programs look for it on a system with glibc.
+    pub fn musl_loader(&self) -> Option<String> {
+        let processor = self.triple.split('-').next()?;
+        self.glibc.is_none().then(|| format!("ld-musl-{processor}.so.1"))
+    }
+
+    /// Unit tests that cannot pass, and why.
+    pub fn hopeless(&self) -> &'static [(&'static str, &'static str)] {
+        if self.emulator.is_some() { &EMULATED } else { &[] }
+    }
+}
+
+const EMULATED: [(&str, &str); 1] = [(
+    "net::datagram::tests::multicast_is_set_by_family",
+    "qemu-user does not know the options of multicast (ENOPROTOOPT)",
+)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_has_a_long_and_a_short_name() {
+        let old = find("x86_64-unknown-linux-gnu.2.17").unwrap();
+        assert!(std::ptr::eq(old, find("x86_64-unknown-linux-gnu").unwrap()));
+        assert_eq!(old.for_zig(), "x86_64-linux-gnu.2.17");
+        assert_eq!(old.variable("RUNNER"), "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER");
+        let musl = find("aarch64-unknown-linux-musl").unwrap();
+        assert_eq!((musl.name().as_str(), musl.for_zig().as_str()), (musl.triple, musl.zig));
+        assert_eq!(musl.musl_loader().as_deref(), Some("ld-musl-aarch64.so.1"));
+        assert!(find("x86_64-unknown-linux-gnu.2.18").is_none());
+    }
+}
