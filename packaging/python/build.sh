@@ -12,9 +12,12 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 cd "$root"
-scripts/need.sh cargo:cargo gcc:gcc python3:python3 py=ensurepip:python3-venv strip:binutils >&2
+scripts/need.sh cargo:cargo gcc:gcc python3:python3 py=ensurepip:python3-venv strip:binutils flock:util-linux >&2
 wheels=$root/target/wheels
 tools=$wheels/tools/$(sha1sum <"$here/requirements.txt" | cut -c1-12)
+mkdir -p "$wheels"
+exec 9>"$wheels/.lock"
+flock 9
 if [[ ! -e $tools/.complete ]]; then
     echo "wheels: installing hatchling, auditwheel and their like into $tools" >&2
     rm -rf "$wheels/tools"
@@ -22,6 +25,7 @@ if [[ ! -e $tools/.complete ]]; then
     "$tools/bin/pip" --disable-pip-version-check install --quiet --no-deps --only-binary :all: -r "$here/requirements.txt" >&2
     touch "$tools/.complete"
 fi
+flock -u 9
 TAUTLINE_VERSION=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 export TAUTLINE_VERSION SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-1577836800}
 work=$(mktemp -d "${TMPDIR:-/tmp}/wheels.XXXXXX")
