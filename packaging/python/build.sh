@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Builds the wheels of tautline-zmq into target/wheels and prints their paths.
+# Builds the wheels of tautline-zmq into target/wheels (or CARGO_TARGET_DIR/wheels) and prints their paths.
 #
 #   packaging/python/build.sh              the wheel for this machine
 #   packaging/python/build.sh TARGET...    for others, by `cargo xtask cross`: x86_64-unknown-linux-gnu.2.17,
 #                                          aarch64-unknown-linux-gnu.2.17, x86_64-unknown-linux-musl, ...; `all` for these four
 #   LIBRARY=FILE packaging/python/build.sh [TARGET]    with a library that is built already
 #
-# Its tools come from PyPI, in pinned versions, into target/wheels/tools. A wheel's file name is what auditwheel finds it to be.
+# Its tools come from PyPI, in pinned versions, into wheels/tools there. A wheel's file name is what auditwheel finds it to be.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 cd "$root"
 scripts/need.sh cargo:cargo gcc:gcc python3:python3 py=ensurepip:python3-venv strip:binutils flock:util-linux >&2
-wheels=$root/target/wheels
+mkdir -p "${CARGO_TARGET_DIR:-target}/wheels"
+wheels=$(cd "${CARGO_TARGET_DIR:-target}/wheels" && pwd)
 tools=$wheels/tools/$(sha1sum <"$here/requirements.txt" | cut -c1-12)
-mkdir -p "$wheels"
 exec 9>"$wheels/.lock"
 flock 9
 if [[ ! -e $tools/.complete ]]; then

@@ -5,15 +5,14 @@
 #   tests/wheel/run.sh Switch Broken...    classes or tests of tests.py by name
 #
 # pyzmq's own suite on the wheel is a program of its own: tests/programs/wheel.sh. What comes from PyPI and Debian is kept in
-# target/wheels. Ends with `wheel: N passed, N failed, N skipped`.
+# target/wheels/cache. Ends with `wheel: N passed, N failed, N skipped`.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 cd "$root"
-wheels=$root/target/wheels
-rm -rf "$wheels"/*.whl
 WHEEL=$(packaging/python/build.sh)
+wheels=$(dirname "$WHEEL")
 TOOLS=$(echo "$wheels"/tools/*/bin)
 export WHEEL TOOLS ROOT=$root CACHE=$wheels/cache PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 unset "${!TAUTLINE_@}" "${!TAUT_@}" "${!PYTHON@}" LD_PRELOAD LD_LIBRARY_PATH

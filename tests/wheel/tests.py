@@ -78,7 +78,6 @@ class Environment:
         subprocess.run([TOOLS / "pip", "--quiet", "--python", self.python, *arguments], check=True, timeout=WATCHDOG)
 
     def install(self, pyzmq=PYZMQ):
-        # As the README has it.
         self.pip("install", "--no-index", "--find-links", WHEEL.parent, "tautline-zmq")
         if pyzmq:
             self.install_pyzmq(pyzmq)
@@ -401,7 +400,10 @@ class Broken(Case):
             path = package / name
             shutil.rmtree(path) if path.is_dir() else path.unlink()
             result = environment.run("-c", EXCHANGE + "exchange()")
-            self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""), name)
+            self.assertEqual((result.returncode, result.stdout), (0, ""), name)
+            # Python 3.15 itself says so when it does not find what a startup file names.
+            if name == "_library.py" or sys.version_info < (3, 15):
+                self.assertEqual(result.stderr, "", name)
 
     def test_no_startup_file(self):
         environment = template().copy()
@@ -419,6 +421,12 @@ class Broken(Case):
         result = environment.run("-c", "import tautline_zmq; tautline_zmq.install()\n" + PROGRAM, PYTHONPATH=str(folder))
         self.assertTrue(json.loads(result.stdout)["active"])
 
+    def test_a_pyzmq_that_cannot_be_imported(self):
+        environment = template().copy()
+        (environment.site / "zmq/__init__.py").write_text("import not_there\n")
+        self.says(environment.command("status"), 1, "no pyzmq here", "not_there")
+        self.says(environment.command("doctor"), 1, "cannot be imported", "TAUTLINE_PYZMQ=0")
+
     def test_no_standard_error(self):
         environment = template().copy()
         environment.library.unlink()
@@ -430,7 +438,7 @@ class Broken(Case):
         result = environment.run("-c", "import tautline_zmq; print(tautline_zmq.active())")
         self.assertEqual((result.stdout, result.stderr), ("False\n", ""))
         self.says(environment.command("status"), 1, "no pyzmq here")
-        self.says(environment.command("doctor"), 1, "pip install pyzmq")
+        self.says(environment.command("doctor"), 1, "there is none", "pip install pyzmq")
         self.says(environment.command("bench"), 1, "no pyzmq")
         # It may come later.
         environment.install_pyzmq()

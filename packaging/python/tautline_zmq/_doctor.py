@@ -32,7 +32,9 @@ def run():
         import zmq
     except ImportError as error:
         show("pyzmq", f"cannot be imported: {error}")
-        return verdict(False, "there is no pyzmq to run on it", "pip install pyzmq")
+        if isinstance(error, ModuleNotFoundError) and error.name == "zmq":
+            return verdict(False, "there is none", "pip install pyzmq")
+        return verdict(False, "it cannot be imported", f"see whether it can without Tautline: {_library.VARIABLE}=0")
     show("pyzmq", f"{zmq.__version__}, {os.path.dirname(zmq.__file__)}")
     show("its libzmq", ", ".join(bundled(zmq)) or "the system's")
     for path in _library.mapped():
