@@ -61,7 +61,7 @@ wheel() {
     mkdir -p "$stage"
     cp -r "$here"/{README.md,pyproject.toml,hatch_build.py,tautline_zmq.pth,tautline_zmq.start,tautline_zmq} LICENSE-MIT LICENSE-APACHE "$stage/"
     rm -rf "$stage/tautline_zmq/__pycache__"
-    python3 packaging/third-party.py "${target%.2.*}" >"$stage/THIRD-PARTY.txt"
+    cp packaging/THIRD-PARTY.txt "$stage"
     install -m 755 "$built" "$stage/tautline_zmq/libzmq.so.5"
     strip_for "$machine" "$stage/tautline_zmq/libzmq.so.5"
     # musl's loader knows itself by each of these names; auditwheel knows it by that of Alpine's.
