@@ -98,8 +98,9 @@ fill() {
 # The libraries without their debug symbols, and those of the shared one where debuggers look for them: beside it in .debug.
 libraries() {
     local lib=$stage/$libdir objcopy strip
-    objcopy=$(command -v objcopy || command -v llvm-objcopy || true)
-    strip=$(command -v strip || command -v llvm-strip || true)
+    # OBJCOPY and STRIP: those of another machine, for what was built for it.
+    objcopy=${OBJCOPY:-$(command -v objcopy || command -v llvm-objcopy || true)}
+    strip=${STRIP:-$(command -v strip || command -v llvm-strip || true)}
     if [[ -z $objcopy || -z $strip ]]; then
         echo "install: there is no strip and no objcopy (binutils), so the libraries go in with their debug symbols" >&2
         cp "$target/release/libzmq.so" "$lib/$library"

@@ -14,13 +14,14 @@ mod layers;
 mod scan;
 mod sizes;
 mod unsafe_sites;
+mod versions;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo run -p xtask -- COMMAND
-  check               layers, file sizes, unsafe code, and that docs/compat.md names all of zmq.h
+  check               layers, file sizes, unsafe code, that docs/compat.md names all of zmq.h, one version everywhere
   unsafe [--write]    compare docs/unsafe.md with the sources, or write it
   abi [LIBRARY]       exported symbols and soname of target/release/libzmq.so
   benches             the results of `cargo bench -p tautline` as a table";
@@ -51,6 +52,7 @@ fn check(root: &Path) -> ExitCode {
         report("file sizes", &sizes::check(root)),
         report("unsafe code", &unsafe_sites::check(root)),
         report("compatibility page", &compat::check(root)),
+        report("versions", &versions::check(root)),
     ];
     if results.iter().all(|result| *result == ExitCode::SUCCESS) {
         ExitCode::SUCCESS

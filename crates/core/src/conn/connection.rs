@@ -13,7 +13,6 @@ use crate::queue::{self, FrameReader, FrameWriter, LogReader, Slot};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
 use crate::sync::{Arc, Mutex, barrier_light, lock};
-use tautline_io::errno;
 use tautline_io::net::{Family, Stream};
 use tautline_io::reactor::{Interest, Token};
 use tautline_proto::SocketType;
@@ -230,12 +229,6 @@ impl Connection {
     /// Owner: has no use for this connection any more.
     pub(crate) fn give_up(self: &Arc<Self>) {
         self.io.clone().give_up(self.clone());
-    }
-
-    /// Owner: the peer takes more than it may. The session ends at once, as one that is lost.
-    pub(crate) fn expel(self: &Arc<Self>) {
-        let session = lock(&self.intake).session;
-        self.io.clone().lost(self.clone(), session, Loss::Stream(errno::ENOBUFS));
     }
 
     // ---- writing
@@ -519,8 +512,8 @@ impl Connection {
         if matches!(took, Took::Lost(_)) { ControlFlow::Break(()) } else { ControlFlow::Continue(took) }
     }
 
-    /// Holder of the baton: the stream can no longer be read.
-    pub(super) fn lose(self: &Arc<Self>, errno: i32) {
+    /// Holder of the baton, or owner: the stream is not to be read any more.
+    pub(crate) fn lose(self: &Arc<Self>, errno: i32) {
         let session = lock(&self.intake).session;
         self.took(session, Took::Lost(Loss::Stream(errno)), Asked::default(), None);
     }

@@ -10,6 +10,7 @@ use crate::conn::{IoSide, crowd};
 use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
 use std::ops::ControlFlow;
+use tautline_io::errno;
 use tautline_io::net::Stream;
 
 /// A socket with more connections than these keeps no memory ready for those that are idle; nor does one of many sockets.
@@ -155,7 +156,7 @@ impl Pipes {
     /// The same for a peer that takes more than it may: its stream ends at once, and a monitor is told.
     pub(crate) fn expel(&mut self, id: PipeId) {
         if let Some(connection) = self.get(id).and_then(|pipe| pipe.connection()) {
-            connection.expel();
+            connection.lose(errno::ENOBUFS);
         }
         self.close(id);
     }
