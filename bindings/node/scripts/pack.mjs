@@ -3,6 +3,7 @@
 //
 //   node scripts/pack.mjs [--out FOLDER] [--build NAME]... [--addon NAME=FILE]... [--library NAME=FILE]...
 //
+//   --out FOLDER         instead of target/npm of the repository
 //   --build NAME         builds the addon for a platform of targets.mjs as build.mjs does; without --build and --addon this platform's
 //                        own is built, for the C library that is installed
 //   --addon NAME=FILE    an addon that was built elsewhere
@@ -20,7 +21,7 @@ import { targets } from "./targets.mjs"
 
 const many = { type: "string", multiple: true, default: [] }
 const { values } = parseArgs({
-  options: { out: { type: "string", default: "." }, build: many, addon: many, library: many },
+  options: { out: { type: "string", default: join(root, "..", "..", "target", "npm") }, build: many, addon: many, library: many },
 })
 const out = resolve(values.out)
 const addons = new Map(values.addon.map(pair))
