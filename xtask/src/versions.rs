@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 
 /// Where a version stands: the file, what is before it, and what is behind it. The first one in the file counts.
-const PLACES: [(&str, &str, &str); 3] = [
+const PLACES: [(&str, &str, &str); 4] = [
     ("bindings/node/package.json", "\"version\": \"", "\""),
+    ("bindings/node/zeromq/package.json", "\"version\": \"", "\""),
     ("bindings/node/Cargo.toml", "version = \"", "\""),
     ("bindings/dotnet/Tautline/Tautline.csproj", "<Version>", "</Version>"),
 ];
