@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "rules.h"
+#include "systems.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -45,7 +46,7 @@ static struct { int call, error, argument; unsigned long value; unsigned nth; } 
 static int refusals;
 static struct { int limit, relative; rlim_t value, before; } limited[MOST];
 static int limitations;
-static int user, in_flight;
+static int user, in_flight, system_rules;
 static unsigned counted;
 static int listener = -1;
 
@@ -106,6 +107,10 @@ int rules_take(const char *rule)
         return take_limit(text);
     if ((text = after(rule, "refuse=")))
         return take_refusal(text);
+    if (system_take(rule) == 0) {
+        system_rules = 1;
+        return 0;
+    }
     if (strcmp(rule, "flight") == 0) {
         in_flight = 1;
         return 0;
@@ -241,8 +246,8 @@ static int install(struct sock_filter *filter, unsigned short length, unsigned f
 
 static int apply_refusals(void)
 {
-    struct sock_filter filter[8 * MOST + 4];
-    unsigned short n = 0;
+    struct sock_filter filter[8 * MOST + SYSTEM_MOST + 4];
+    unsigned short n = system_filter(filter);
     int asks = 0;
 #define ADD(...) filter[n++] = (struct sock_filter)__VA_ARGS__
     for (int i = 0; i < refusals; i++) {
@@ -291,7 +296,7 @@ int rules_apply(void)
 {
     if (in_flight && fill_flight())
         return -1;
-    if (refusals && apply_refusals())
+    if ((refusals || system_rules) && apply_refusals())
         return -1;
     return apply_limits();
 }
@@ -301,7 +306,7 @@ const char *rules_missing(void)
     if (user && geteuid() != 0)
         return "to become another user needs root";
     unsigned action = SECCOMP_RET_ERRNO;
-    if (refusals && syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action))
+    if ((refusals || system_rules) && syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action))
         return "no seccomp";
     action = SECCOMP_RET_USER_NOTIF;
     for (int i = 0; i < refusals; i++)

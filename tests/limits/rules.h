@@ -8,6 +8,7 @@
  *   refuse=CALL:ERRNO        every such system call answers ERRNO
  *   refuse=CALL:ERRNO:N      only the Nth one
  *   refuse=CALL:ERRNO:A=V    only those whose argument A (from 0) is V
+ *   kernel=..., sandbox=...  all that an older kernel lacks, or a sandbox refuses: systems.h
  *   flight                   so many descriptors are in flight (sent and not received) that no more can be sent; not for root
  *   uid=NUMBER               another user, for the limits that root is exempt from */
 int rules_take(const char *rule);
