@@ -232,7 +232,9 @@ static void one_by_one(void *push)
     }
     len = sizeof number;
     CHECK_ERRNO(zmq_getsockopt(push, ZMQ_TAUTLINE_STATISTIC + numbers, &number, &len), -1, EINVAL);
-    CHECK_ERRNO(zmq_getsockopt(push, ZMQ_TAUTLINE_STATISTIC_HIGH, &number, &len), -1, EINVAL);
+    CHECK(len == sizeof number && zmq_getsockopt(push, ZMQ_TAUTLINE_STATISTIC_HIGH, &number, &len) == 0 && len == sizeof high);
+    len = sizeof told;
+    CHECK(zmq_getsockopt(push, ZMQ_TAUTLINE_STATISTIC, &told, &len) == 0 && len == sizeof number && told.messages_sent == 2);
     len = 3;
     CHECK_ERRNO(zmq_getsockopt(push, ZMQ_TAUTLINE_STATISTIC, &low, &len), -1, EINVAL);
     CHECK_ERRNO(zmq_setsockopt(push, ZMQ_TAUTLINE_STATISTIC, &number, sizeof number), -1, EINVAL);

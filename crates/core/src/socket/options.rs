@@ -116,7 +116,7 @@ impl Socket {
             STATISTIC..=STATISTIC_LAST => {
                 self.check_alive()?;
                 let number = self.statistics()[(code - STATISTIC) as usize];
-                if let Ok(place) = <&mut [u8; 8]>::try_from(&mut *out) {
+                if let Some(place) = out.first_chunk_mut() {
                     *place = number.to_ne_bytes();
                     return Ok(8);
                 }
