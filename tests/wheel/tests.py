@@ -256,7 +256,7 @@ class Use(Case):
     def test_the_variable_turns_it_off(self):
         self.on_libzmq(self.environment, TAUTLINE_PYZMQ="0")
         self.says(self.environment.command("status", TAUTLINE_PYZMQ="0"), 1, "off: pyzmq 27.1.0", "TAUTLINE_PYZMQ=0")
-        self.says(self.environment.command("doctor", TAUTLINE_PYZMQ="0"), 1, "does not run on Tautline", "unset TAUTLINE_PYZMQ")
+        self.says(self.environment.command("doctor", TAUTLINE_PYZMQ="0"), 1, "does not run on this Tautline", "unset TAUTLINE_PYZMQ")
 
     def test_the_program_may_set_the_variable(self):
         result = self.environment.run("-c", "import os; os.environ['TAUTLINE_PYZMQ'] = '0'\n" + PROGRAM)
@@ -295,12 +295,12 @@ asyncio.run(main())
     def test_another_library_that_is_preloaded_stays(self):
         preload = {"LD_PRELOAD": str(self.environment.bundled)}
         self.on_libzmq(self.environment, **preload)
-        self.says(self.environment.command("status", **preload), 1, "one is in the process already", str(self.environment.bundled))
+        self.says(self.environment.command("status", **preload), 1, "another libzmq is in the process already", str(self.environment.bundled))
         self.says(self.environment.command("doctor", **preload), 1, "take it out of LD_PRELOAD")
         # Whoever asks for it hears of it.
         result = self.environment.run("-c", "import zmq", TAUTLINE_PYZMQ="1", **preload)
         self.assertEqual(result.stderr.count("\n"), 1)
-        self.assertIn("one is in the process already", result.stderr)
+        self.assertIn("another libzmq is in the process already", result.stderr)
 
     def test_this_library_may_be_preloaded(self):
         self.on_tautline(self.environment, LD_PRELOAD=str(self.environment.library))
@@ -323,7 +323,7 @@ asyncio.run(main())
         result = self.environment.command("bench", "--rounds", "1", "--seconds", "0.1", LD_PRELOAD=str(self.environment.bundled))
         self.assertEqual(result.returncode, 1)
         self.assertIn("turns out not to run on Tautline", result.stdout)
-        self.assertIn("one is in the process already", result.stderr)
+        self.assertIn("another libzmq is in the process already", result.stderr)
 
 
 @needs(PYZMQ)
