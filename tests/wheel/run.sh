@@ -3,6 +3,7 @@
 #
 #   tests/wheel/run.sh                     all
 #   tests/wheel/run.sh Switch Broken...    classes or tests of tests.py by name
+#   WHEEL=FILE tests/wheel/run.sh          with a wheel that is there, as of a release
 #
 # pyzmq's own suite on the wheel is a program of its own: tests/programs/wheel.sh. What comes from PyPI and Debian is kept in
 # target/wheels/cache. Ends with `wheel: N passed, N failed, N skipped`.
@@ -11,8 +12,8 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 cd "$root"
-WHEEL=$(packaging/python/build.sh)
-wheels=$(dirname "$WHEEL")
+built=$(packaging/python/build.sh)
+wheels=$(dirname "$built") WHEEL=$(realpath "${WHEEL:-$built}")
 TOOLS=$(echo "$wheels"/tools/*/bin)
 export WHEEL TOOLS ROOT=$root CACHE=$wheels/cache PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 unset "${!TAUTLINE_@}" "${!TAUT_@}" "${!PYTHON@}" LD_PRELOAD LD_LIBRARY_PATH

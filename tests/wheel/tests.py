@@ -78,7 +78,7 @@ class Environment:
         subprocess.run([TOOLS / "pip", "--quiet", "--python", self.python, *arguments], check=True, timeout=WATCHDOG)
 
     def install(self, pyzmq=PYZMQ):
-        self.pip("install", "--no-index", "--find-links", WHEEL.parent, "tautline-zmq")
+        self.pip("install", "--no-index", WHEEL)
         if pyzmq:
             self.install_pyzmq(pyzmq)
         return self
@@ -171,14 +171,24 @@ class File(unittest.TestCase):
         # As long as nothing is published, its page may not read as if it were.
         self.assertNotIn("pip install tautline", metadata)
 
+    def test_each_function_it_needs_has_a_version(self):
+        """One without is not looked for in an older C library: loading fails, and auditwheel has not said so."""
+        with zipfile.ZipFile(WHEEL) as wheel:
+            library = wheel.extract("tautline_zmq/libzmq.so.5", WORK / "symbols")
+        symbols = subprocess.run(["nm", "-D", "--undefined-only", library], check=True, capture_output=True, text=True).stdout
+        self.assertEqual(re.findall(r"^ +U ([^@\n]+)$", symbols, re.M), [])
+        self.assertIn("@GLIBC_", symbols)
+
     def test_it_is_built_the_same_twice(self):
         again = WORK / "again"
         with zipfile.ZipFile(WHEEL) as wheel:
             library = wheel.extract("tautline_zmq/libzmq.so.5", again)
         command = [ROOT / "packaging/python/build.sh"]
         kept = WHEEL.read_bytes()
-        subprocess.run(command, env={**os.environ, "LIBRARY": library}, check=True, capture_output=True, timeout=WATCHDOG)
-        self.assertEqual(WHEEL.read_bytes(), kept)
+        environment = {**os.environ, "LIBRARY": library}
+        built = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True, timeout=WATCHDOG).stdout
+        self.assertEqual(Path(built.strip()).name, WHEEL.name)
+        self.assertEqual(Path(built.strip()).read_bytes(), kept)
 
 
 @needs(PYZMQ)
@@ -246,7 +256,7 @@ class Use(Case):
     def test_the_variable_turns_it_off(self):
         self.on_libzmq(self.environment, TAUTLINE_PYZMQ="0")
         self.says(self.environment.command("status", TAUTLINE_PYZMQ="0"), 1, "off: pyzmq 27.1.0", "TAUTLINE_PYZMQ=0")
-        self.says(self.environment.command("doctor", TAUTLINE_PYZMQ="0"), 1, "does not run on Tautline", "unset TAUTLINE_PYZMQ")
+        self.says(self.environment.command("doctor", TAUTLINE_PYZMQ="0"), 1, "does not run on this Tautline", "unset TAUTLINE_PYZMQ")
 
     def test_the_program_may_set_the_variable(self):
         result = self.environment.run("-c", "import os; os.environ['TAUTLINE_PYZMQ'] = '0'\n" + PROGRAM)
@@ -285,12 +295,12 @@ asyncio.run(main())
     def test_another_library_that_is_preloaded_stays(self):
         preload = {"LD_PRELOAD": str(self.environment.bundled)}
         self.on_libzmq(self.environment, **preload)
-        self.says(self.environment.command("status", **preload), 1, "one is in the process already", str(self.environment.bundled))
+        self.says(self.environment.command("status", **preload), 1, "another libzmq is in the process already", str(self.environment.bundled))
         self.says(self.environment.command("doctor", **preload), 1, "take it out of LD_PRELOAD")
         # Whoever asks for it hears of it.
         result = self.environment.run("-c", "import zmq", TAUTLINE_PYZMQ="1", **preload)
         self.assertEqual(result.stderr.count("\n"), 1)
-        self.assertIn("one is in the process already", result.stderr)
+        self.assertIn("another libzmq is in the process already", result.stderr)
 
     def test_this_library_may_be_preloaded(self):
         self.on_tautline(self.environment, LD_PRELOAD=str(self.environment.library))
@@ -313,7 +323,7 @@ asyncio.run(main())
         result = self.environment.command("bench", "--rounds", "1", "--seconds", "0.1", LD_PRELOAD=str(self.environment.bundled))
         self.assertEqual(result.returncode, 1)
         self.assertIn("turns out not to run on Tautline", result.stdout)
-        self.assertIn("one is in the process already", result.stderr)
+        self.assertIn("another libzmq is in the process already", result.stderr)
 
 
 @needs(PYZMQ)
@@ -336,7 +346,7 @@ class Switch(Case):
     def test_off_outlives_an_upgrade(self):
         environment = template().copy()
         environment.command("off")
-        environment.pip("install", "--no-index", "--find-links", WHEEL.parent, "--force-reinstall", "tautline-zmq")
+        environment.pip("install", "--no-index", "--force-reinstall", WHEEL)
         self.on_libzmq(environment)
         environment.command("on")
         self.on_tautline(environment)
@@ -352,8 +362,8 @@ class Switch(Case):
         base = os.path.realpath(sys.executable)
         user = {"PYTHONUSERBASE": str(WORK / "user")}
         command = [TOOLS / "pip", "--quiet", "--python", base, "install", "--user", "--break-system-packages", "--ignore-installed"]
-        finds = ["--no-index", "--find-links", WHEEL.parent, "--find-links", PYZMQ]
-        subprocess.run([*command, *finds, "tautline-zmq", "pyzmq"], env={**os.environ, **user}, check=True, timeout=WATCHDOG)
+        finds = ["--no-index", "--find-links", PYZMQ]
+        subprocess.run([*command, *finds, WHEEL, "pyzmq"], env={**os.environ, **user}, check=True, timeout=WATCHDOG)
         above = Environment(WORK / "above", base, "--system-site-packages")
         self.says(above.command("status", **user), 0)
         self.says(above.command("off", **user), 0, str(above.path / "tautline_zmq.off"))
@@ -416,7 +426,7 @@ class Broken(Case):
         environment = Environment(tempfile.mkdtemp(dir=WORK) + "/v")
         environment.install_pyzmq()
         folder = WORK / "target"
-        environment.pip("install", "--no-index", "--find-links", WHEEL.parent, "--target", folder, "tautline-zmq")
+        environment.pip("install", "--no-index", "--target", folder, WHEEL)
         self.says(environment.command("doctor", PYTHONPATH=str(folder)), 1, "call tautline_zmq.install() before zmq is imported")
         result = environment.run("-c", "import tautline_zmq; tautline_zmq.install()\n" + PROGRAM, PYTHONPATH=str(folder))
         self.assertTrue(json.loads(result.stdout)["active"])

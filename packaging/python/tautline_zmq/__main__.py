@@ -43,7 +43,7 @@ def status():
         reason = "nothing called tautline_zmq.install() when Python started"
     else:
         reason = _library.outcome or "another libzmq comes first"
-    print(f"off: pyzmq {zmq.__version__} runs on another libzmq: {reason}")
+    print(f"off: pyzmq {zmq.__version__} does not run on Tautline: {reason}")
     return 1
 
 

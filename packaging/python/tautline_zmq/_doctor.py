@@ -129,6 +129,6 @@ def verdict(well, reason, advice):
     if well:
         print("pyzmq runs on Tautline.")
         return 0
-    print(f"pyzmq does not run on Tautline: {reason}")
+    print(f"pyzmq does not run on this Tautline: {reason}")
     print(f"What to do: {advice}")
     return 1

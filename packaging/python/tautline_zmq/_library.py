@@ -18,7 +18,7 @@ def load():
         return
     outcome = _load()
     if outcome and _asked_for() and sys.stderr:
-        print(f"tautline-zmq: pyzmq runs on another libzmq: {outcome}", file=sys.stderr)
+        print(f"tautline-zmq: pyzmq does not run on Tautline: {outcome}", file=sys.stderr)
 
 
 def _load():
@@ -32,11 +32,11 @@ def _load():
     if not others and address("zmq_ctx_new") and owner("zmq_ctx_new") != ours:
         others = ["the program itself"]
     if others:
-        return f"one is in the process already: {others[0]}"
+        return f"another libzmq is in the process already: {others[0]}"
     try:
         ctypes.CDLL(PATH, ctypes.RTLD_GLOBAL)
     except OSError as error:
-        return f"Tautline's cannot be loaded: {error}"
+        return f"the library cannot be loaded: {error}"
     return ""
 
 
