@@ -4,10 +4,12 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
+use crate::libc;
+
 use super::{check, milliseconds, retry, set_close_on_exec_and_nonblocking};
 
-/// No send flag here: `prepare` sets the socket option with the same effect.
-pub(crate) const NO_SIGNAL: libc::c_int = 0;
+/// Send flag that turns SIGPIPE into EPIPE. macOS has none; there, `prepare` sets a socket option with the same effect.
+pub(crate) const NO_SIGNAL: libc::c_int = if cfg!(target_vendor = "apple") { 0 } else { libc::MSG_NOSIGNAL };
 
 /// A non-blocking, close-on-exec socket.
 pub(crate) fn socket(domain: libc::c_int, kind: libc::c_int) -> io::Result<OwnedFd> {
@@ -62,6 +64,12 @@ pub(crate) fn random(bytes: &mut [u8]) -> io::Result<usize> {
 
 fn prepare(fd: OwnedFd) -> io::Result<OwnedFd> {
     set_close_on_exec_and_nonblocking(fd.as_fd())?;
+    keep_signals_away(fd.as_fd())?;
+    Ok(fd)
+}
+
+#[cfg(apple)]
+fn keep_signals_away(fd: BorrowedFd<'_>) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: the option's value is an int that outlives the call.
     check(unsafe {
@@ -73,5 +81,11 @@ fn prepare(fd: OwnedFd) -> io::Result<OwnedFd> {
             size_of_val(&on) as libc::socklen_t,
         )
     })?;
-    Ok(fd)
+    Ok(())
+}
+
+/// [`NO_SIGNAL`] does.
+#[cfg(not(apple))]
+fn keep_signals_away(_fd: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(())
 }
