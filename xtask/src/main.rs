@@ -24,6 +24,8 @@ usage: cargo run -p xtask -- COMMAND
   check               layers, file sizes, unsafe code, that docs/compat.md names all of zmq.h, one version everywhere
   unsafe [--write]    compare docs/unsafe.md with the sources, or write it
   abi [LIBRARY]       exported symbols and soname of target/release/libzmq.so
+  dist [--here] [library|python|node|dotnet|systems|crates|sbom]...
+                      what a release consists of, in target/dist: scripts/dist.sh
   benches             the results of `cargo bench -p tautline` as a table";
 
 fn main() -> ExitCode {
@@ -38,9 +40,22 @@ fn main() -> ExitCode {
         ["benches"] => benches::run(&target()),
         ["abi", library] => abi::run(&root, Path::new(library)),
         ["cross", arguments @ ..] => cross::run(&root, &target(), arguments),
+        ["dist", arguments @ ..] => dist(&root, arguments),
         _ => {
             eprintln!("{USAGE}\n  {}", cross::usage());
             ExitCode::from(2)
+        }
+    }
+}
+
+/// Makes all that a release consists of.
+fn dist(root: &Path, arguments: &[&str]) -> ExitCode {
+    match std::process::Command::new(root.join("scripts/dist.sh")).args(arguments).status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("dist: scripts/dist.sh: {error}");
+            ExitCode::FAILURE
         }
     }
 }
