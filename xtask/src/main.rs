@@ -10,6 +10,7 @@ mod benches;
 mod compat;
 mod crates;
 mod layers;
+mod link;
 mod scan;
 mod sizes;
 mod unsafe_sites;
@@ -22,6 +23,7 @@ usage: cargo run -p xtask -- COMMAND
   check               layers, file sizes, unsafe code, and that docs/compat.md names all of zmq.h
   unsafe [--write]    compare docs/unsafe.md with the sources, or write it
   abi [LIBRARY]       exported symbols and soname of target/release/libzmq.so
+  link TARGET         the library for macOS or FreeBSD, or for all of them: linked and looked at, in target/link
   benches             the results of `cargo bench -p tautline` as a table";
 
 fn main() -> ExitCode {
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         ["unsafe"] => report("unsafe code", &unsafe_sites::check(&root)),
         ["unsafe", "--write"] => report("docs/unsafe.md", &unsafe_sites::write(&root)),
         ["abi"] => abi::run(&root, &default_library()),
+        ["link", system] => link::run(&root, &target(), system),
         ["benches"] => benches::run(&target()),
         ["abi", library] => abi::run(&root, Path::new(library)),
         _ => {
