@@ -10,7 +10,7 @@ SOAK_SECONDS ?= 1800
 TARGET := $(if $(filter /%,$(CARGO_TARGET_DIR)),,$(CURDIR)/)$(or $(CARGO_TARGET_DIR),target)
 CARGO ?= cargo
 
-.PHONY: help build run bench profiles languages budget test lint loom upstream interop programs node dotnet soak fuzz asan tsan miri attack install uninstall clean
+.PHONY: help build run bench profiles languages budget test lint loom upstream interop bsd programs node dotnet soak fuzz asan tsan miri attack install uninstall clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -63,6 +63,9 @@ upstream: ## libzmq's own behaviour tests on our library
 interop: ## exchange with libzmq, JeroMQ, go-zeromq, omq-tokio, zmq.rs and peers written from raw bytes
 	@tests/interop/run.sh
 	@tests/interop/peers.sh
+
+bsd: ## the code for macOS and the BSDs, on an imitation of their calls: unit tests, libzmq's own, the C ABI, interoperability
+	@tests/bsd/run.sh
 
 programs: ## real programs, unmodified: pyzmq, Node.js, Go, Rust, Jupyter, locust, rsyslog, PHP ... (PREFIX=baseline: on libzmq 4.3.5)
 	@tests/programs/run.sh

@@ -11,6 +11,7 @@ mod compat;
 mod crates;
 mod cross;
 mod layers;
+mod link;
 mod scan;
 mod sizes;
 mod unsafe_sites;
@@ -24,6 +25,7 @@ usage: cargo run -p xtask -- COMMAND
   check               layers, file sizes, unsafe code, that docs/compat.md names all of zmq.h, one version everywhere
   unsafe [--write]    compare docs/unsafe.md with the sources, or write it
   abi [LIBRARY]       exported symbols and soname of target/release/libzmq.so
+  link TARGET         the library for macOS or FreeBSD, or for all of them: linked and looked at, in target/link
   dist [--here] [library|python|node|dotnet|systems|crates|sbom]...
                       what a release consists of, in target/dist: scripts/dist.sh
   benches             the results of `cargo bench -p tautline` as a table";
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         ["unsafe"] => report("unsafe code", &unsafe_sites::check(&root)),
         ["unsafe", "--write"] => report("docs/unsafe.md", &unsafe_sites::write(&root)),
         ["abi"] => abi::run(&root, &default_library()),
+        ["link", system] => link::run(&root, &target(), system),
         ["benches"] => benches::run(&target()),
         ["abi", library] => abi::run(&root, Path::new(library)),
         ["cross", arguments @ ..] => cross::run(&root, &target(), arguments),

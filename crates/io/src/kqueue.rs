@@ -68,9 +68,10 @@ impl Kqueue {
         Ok(())
     }
 
-    /// Writes what has happened to a prefix of `events`, and returns its length; 0 after `timeout`. A signal is an error.
+    /// Writes what has happened to a prefix of `events`, and returns its length; 0 after `timeout`, or after a hundred days. A signal is an
+    /// error.
     pub(crate) fn wait(&self, events: &mut [Kevent], timeout: Option<Duration>) -> io::Result<usize> {
-        let span = timeout.map(timespec);
+        let span = timeout.map(|timeout| timespec(timeout.min(LONGEST)));
         let span = span.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         // SAFETY: no changes are read; pointer and length describe one exclusive slice of C's structs (repr(transparent)); the time
         // span, if any, outlives the call.
@@ -181,6 +182,9 @@ pub(crate) fn is_socket(fd: BorrowedFd<'_>) -> bool {
     let outcome = unsafe { libc::fstat(fd.as_raw_fd(), &mut status) };
     outcome == 0 && status.st_mode & libc::S_IFMT == libc::S_IFSOCK
 }
+
+/// Some kernels refuse to wait for years.
+const LONGEST: Duration = Duration::from_secs(10_000_000);
 
 /// A timer's unit, and that macOS shall not bundle it with others.
 #[cfg(apple)]

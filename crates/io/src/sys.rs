@@ -9,6 +9,11 @@ use std::time::Duration;
 #[cfg_attr(linux_kernel, path = "sys/linux.rs")]
 mod os;
 
+#[cfg(not(linux_kernel))]
+pub(crate) use os::prepare;
+#[cfg(linux_kernel)]
+pub(crate) use set_close_on_exec_and_nonblocking as prepare;
+
 pub(crate) use os::{NO_SIGNAL, accept, poll, random, socket, socket_pair};
 
 /// The value of a C call that says -1 on failure.

@@ -15,7 +15,7 @@ pub(crate) const NO_SIGNAL: libc::c_int = if cfg!(target_vendor = "apple") { 0 }
 pub(crate) fn socket(domain: libc::c_int, kind: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: socket takes integers only; the descriptor it returns is ours alone.
     let fd = unsafe { OwnedFd::from_raw_fd(check(libc::socket(domain, kind, 0))?) };
-    prepare(fd)
+    prepared(fd)
 }
 
 /// Two connected Unix stream sockets.
@@ -26,7 +26,7 @@ pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
         check(libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, fds.as_mut_ptr()))?;
         (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1]))
     };
-    Ok((prepare(first)?, prepare(second)?))
+    Ok((prepared(first)?, prepared(second)?))
 }
 
 /// Takes one connection from a listening socket.
@@ -36,7 +36,7 @@ pub(crate) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
         check(libc::accept(listener.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut()))
     })?;
     // SAFETY: see above.
-    prepare(unsafe { OwnedFd::from_raw_fd(fd) })
+    prepared(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Waits with millisecond precision; an interruption is an error.
@@ -62,9 +62,14 @@ pub(crate) fn random(bytes: &mut [u8]) -> io::Result<usize> {
     Ok(length)
 }
 
-fn prepare(fd: OwnedFd) -> io::Result<OwnedFd> {
-    set_close_on_exec_and_nonblocking(fd.as_fd())?;
-    keep_signals_away(fd.as_fd())?;
+/// Gives a descriptor what all of ours have.
+pub(crate) fn prepare(fd: BorrowedFd<'_>) -> io::Result<()> {
+    set_close_on_exec_and_nonblocking(fd)?;
+    keep_signals_away(fd)
+}
+
+fn prepared(fd: OwnedFd) -> io::Result<OwnedFd> {
+    prepare(fd.as_fd())?;
     Ok(fd)
 }
 
@@ -72,7 +77,7 @@ fn prepare(fd: OwnedFd) -> io::Result<OwnedFd> {
 fn keep_signals_away(fd: BorrowedFd<'_>) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: the option's value is an int that outlives the call.
-    check(unsafe {
+    let outcome = check(unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),
             libc::SOL_SOCKET,
@@ -80,8 +85,14 @@ fn keep_signals_away(fd: BorrowedFd<'_>) -> io::Result<()> {
             (&raw const on).cast(),
             size_of_val(&on) as libc::socklen_t,
         )
-    })?;
-    Ok(())
+    });
+    match outcome {
+        // A connection that is over takes no options.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            Err(io::Error::from_raw_os_error(libc::ECONNABORTED))
+        }
+        outcome => outcome.map(drop),
+    }
 }
 
 /// [`NO_SIGNAL`] does.
