@@ -216,8 +216,10 @@ impl InprocEnd {
 
     /// The most messages that may lie in the other's queue, given this side's ZMQ_SNDHWM.
     pub(crate) fn send_limit(&self, send_hwm: u32) -> u32 {
+        // Acquire pairs with the Release in `meet`, before which the other's mark was set: so this one is loaded first.
+        let met = self.shared.met.load(Acquire);
         let theirs = self.theirs().receive_hwm.load(Relaxed);
-        match (self.shared.met.load(Acquire), send_hwm, theirs) {
+        match (met, send_hwm, theirs) {
             (_, 0, _) | (true, _, 0) => 0,
             (true, mine, theirs) => mine.saturating_add(theirs),
             (false, mine, _) => mine,
