@@ -8,8 +8,8 @@
 //! | abi | the C programs of `tests/abi`; all of that suite where they run without an emulator on glibc |
 //! | interop | exchanges over tcp with this machine's libzmq 4.3.5, in both directions |
 //!
-//! Without parts it does all of them, with `all` for every target. It needs a Linux on x86-64 with Debian's packages, installs what it lacks
-//! ([`tools`]), and ends with a table and `cross: N passed, N failed, N skipped`.
+//! Without parts it does all of them, with `all` for every target. It needs a Linux on x86-64 with Debian's packages and rustup, installs
+//! what it lacks ([`tools`]), and ends with a table and `cross: N passed, N failed, N skipped`.
 
 use std::ffi::OsStr;
 use std::fmt;

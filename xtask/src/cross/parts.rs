@@ -80,10 +80,9 @@ fn unit(run: &Run) -> Result<Counts, String> {
 }
 
 /// The programs of tests/abi, each of several files.
-const PROGRAMS: [(&str, &[&str]); 3] = [
+const PROGRAMS: [(&str, &[&str]); 2] = [
     ("runtime", &["runtime", "handles", "messages", "traffic", "fork", "drafts", "endings", "routing_ids"]),
     ("descriptors", &["descriptors"]),
-    ("resolver", &["resolver"]),
 ];
 
 fn abi(run: &Run) -> Result<Counts, String> {

@@ -188,7 +188,7 @@ impl Drop for Region {
 }
 
 /// Fresh memory that can be sealed, of no size.
-fn memory(flags: libc::c_uint) -> io::Result<OwnedFd> {
+pub(super) fn memory(flags: libc::c_uint) -> io::Result<OwnedFd> {
     let flags = flags | libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // By number: glibc before 2.27 has no function for it, and a library that names one does not load there.
     // SAFETY: the name is a C string.

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 
-use super::region::{CAPACITY, HEADER, Region};
+use super::region::{self, CAPACITY, HEADER, Region};
 use super::ring::{Consumer, Producer};
 use super::{ASK, MOST_BELLS, PATIENCE, WRITES, take_bells};
 use crate::net::Stream;
@@ -520,13 +520,13 @@ fn send_rights(stream: &UnixStream, bytes: &[u8], rights: &[std::os::fd::Borrowe
 // ---- a peer who means harm
 
 fn memory(size: usize, seals: libc::c_int) -> OwnedFd {
-    // SAFETY: the name is a C string; the descriptor is ours alone, and the other calls take integers.
+    let fd = region::memory(0).unwrap();
+    // SAFETY: the descriptor is open; the calls take integers.
     unsafe {
-        let fd = OwnedFd::from_raw_fd(libc::memfd_create(c"test".as_ptr(), libc::MFD_ALLOW_SEALING));
         assert_eq!(libc::ftruncate(fd.as_raw_fd(), size as libc::off_t), 0);
         assert_eq!(libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals), 0);
-        fd
     }
+    fd
 }
 
 #[test]
