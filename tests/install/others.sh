@@ -230,7 +230,8 @@ rust_of_their_own() { # make build && sudo make install, with a toolchain by rus
     [[ -x ${CARGO_HOME:-$HOME/.cargo}/bin/rustup ]] || skip "there is no rustup here to lend"
     ! env PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -c 'command -v cargo' || skip "root has a Rust on its PATH"
     unshare -m true 2>/dev/null || skip "the kernel gives no mount namespace"
-    local sysroot rustup=${RUSTUP_HOME:-$HOME/.rustup} cargo=${CARGO_HOME:-$HOME/.cargo}
+    without_tools
+    local rustup=${RUSTUP_HOME:-$HOME/.rustup} cargo=${CARGO_HOME:-$HOME/.cargo}
     mkdir -p "$home/.cargo/bin" "$home/.cargo/registry" "$home/.rustup"
     cp "$cargo/bin/rustup" "$home/.cargo/bin"
     ln -sf rustup "$home/.cargo/bin/cargo"
@@ -248,7 +249,8 @@ rust_of_their_own() { # make build && sudo make install, with a toolchain by rus
             PATH=~/.cargo/bin:/usr/bin:/bin CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_NET_OFFLINE=true \
                 RUSTUP_TOOLCHAIN=$(rustup show active-toolchain | cut -d' ' -f1) make build'
         cd '$home/tautline'
-        env -i HOME=/root SUDO_USER=$user PATH=/usr/sbin:/usr/bin:/sbin:/bin make install PREFIX='$work/sudo'"
+        env -i HOME=/root SUDO_USER=$user PATH='$bare' make install PREFIX='$work/sudo'"
+    [[ ! -e $work/called ]] || { cat "$work/called"; false; }
     strings "$work/sudo/lib/libzmq.so.5" | grep "^Tautline $version$"
     # Nothing of root's is left among the sources of their owner.
     [[ -z $(find "$home/tautline" -user root ! -path '*/built/*' | head -n 1) ]]

@@ -36,8 +36,8 @@ licences() {
     scripts/licences.sh --check
 }
 
-# on_a_path_without_tools COMMAND...: with a PATH on which cargo, rustup and package managers leave a note and fail.
-on_a_path_without_tools() {
+# without_tools: a PATH, `bare`, on which cargo, rustup and package managers leave a note in $work/called and fail.
+without_tools() {
     local tool bin=$work/no-tools
     rm -rf "$bin" "$work/called"
     mkdir -p "$bin"
@@ -45,7 +45,11 @@ on_a_path_without_tools() {
         printf '#!/bin/sh\necho "%s $*" >>"%s"\nexit 1\n' "$tool" "$work/called" >"$bin/$tool"
         chmod +x "$bin/$tool"
     done
-    env PATH="$bin:/usr/sbin:/usr/bin:/sbin:/bin" "$@"
+    bare=$bin:/usr/sbin:/usr/bin:/sbin:/bin
+}
+on_a_path_without_tools() {
+    without_tools
+    env PATH="$bare" "$@"
     [[ ! -e $work/called ]] || { cat "$work/called"; false; }
 }
 builds_nothing() {

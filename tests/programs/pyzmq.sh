@@ -6,5 +6,22 @@ start pyzmq "$@"
 python_environment
 pyzmq_built
 pyzmq_tests "${@:2}"
+# What docs/languages.md says of it.
+tells() {
+    "$python" - "$root/docs/languages.md" <<'PY'
+import re, sys, zmq
+exec(re.search(r"```python\n(def statistic.*?)```", open(sys.argv[1]).read(), re.S)[1])
+assert zmq.has("tautline")
+with zmq.Context() as context, context.socket(zmq.PUSH) as push, context.socket(zmq.PULL) as pull:
+    assert context.get(0x54410002) >= 100
+    pull.bind("inproc://told")
+    push.connect("inproc://told")
+    push.send(b"12345")
+    pull.recv()
+    assert [statistic(push, place) for place in (0, 1, 2, 9)] == [1, 7, 0, 1]
+    assert statistic(pull, 2) == 1
+PY
+}
+! grep -qa "Tautline " "$library" || check "it is told that this is Tautline, and what its sockets did" tells
 check "it ran on this library and no other" witnessed
 finish
