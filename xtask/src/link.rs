@@ -1,9 +1,9 @@
 //! The library for systems that nothing here can run: linked and looked at. `cargo run -p xtask -- link TARGET`.
 //!
 //! For FreeBSD zig links, which has that system's library; for macOS LLVM's linker does, with zig's list of what that system has. Both
-//! come from where packages come from, zig into `target/link`. A toolchain that has the
-//! target's standard library (`rustup target add TARGET`) is used as it is; elsewhere a Rust that comes with its sources is taken from
-//! Debian, and the standard library is built with the rest.
+//! come from where packages come from, zig into `target/link`. A toolchain that has the target's standard library (`rustup target add
+//! TARGET`) is used as it is; elsewhere a Rust that comes with its sources is taken from Debian, and the standard library is built with
+//! the rest.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -97,14 +97,14 @@ fn link(root: &Path, folder: &Path, target: &str, format: Format) -> Result<Path
 
 /// Links the archive as rustc has macOS's linker do. Zig's would export more than the functions.
 fn link_dylib(root: &Path, tools: &Path, target: &str, built: &Path) -> Result<PathBuf, String> {
-    run_command(Command::new(root.join("scripts/need.sh")).args(["ld64.lld:lld", "llvm-objdump:llvm"]))?;
+    run_command(Command::new(root.join("scripts/need.sh")).args(["lld:lld", "llvm-objdump:llvm"]))?;
     let system = system_stub(tools, built)?;
     let functions = fs::read_to_string(root.join("xtask/functions.txt")).unwrap_or_default();
     let library = built.join("libzmq.dylib");
     let processor = if target.starts_with("aarch64") { "arm64" } else { "x86_64" };
-    let mut linker = Command::new("ld64.lld");
+    let mut linker = Command::new("lld");
     linker
-        .args(["-dylib", "-dead_strip", "-arch", processor])
+        .args(["-flavor", "darwin", "-dylib", "-dead_strip", "-arch", processor])
         .args(["-platform_version", "macos", OLDEST_MACOS, OLDEST_MACOS])
         .args(["-install_name", INSTALL_NAME])
         .args(["-compatibility_version", "8.0.0", "-current_version", "8.5.0"]);
