@@ -6,6 +6,8 @@ fn main() {
     match std::env::var("CARGO_CFG_TARGET_OS").as_deref() {
         Ok("macos") => {
             println!("cargo:rustc-cdylib-link-arg=-Wl,-install_name,@rpath/libzmq.5.dylib");
+            // Those of libzmq 4.3.5: a program asks for what it was linked with, or later.
+            println!("cargo:rustc-cdylib-link-arg=-Wl,-compatibility_version,8.0.0,-current_version,8.5.0");
         }
         Ok("windows") => {}
         _ => {

@@ -28,7 +28,7 @@ part() {
     wants "$name" || return 0
     echo "--- $name"
     # The counts are added up at the end, so those lines are left out, lest others add them up too.
-    "$@" 2>&1 | tee "$logs/$name" | grep -vE '^test result: |^[a-z]+: [0-9]+ passed, '
+    "$@" 2>&1 | tee "$logs/$name" | grep --line-buffered -vE '^test result: |^[a-z]+: [0-9]+ passed, '
     code=${PIPESTATUS[0]}
     read -r p f s < <(awk '
         /^test result: / { p += $4; f += $6; s += $8 }

@@ -1,8 +1,9 @@
-//! The library for systems that nothing here can run: linked by zig, and looked at. `cargo run -p xtask -- link TARGET`.
+//! The library for systems that nothing here can run: linked and looked at. `cargo run -p xtask -- link TARGET`.
 //!
-//! What that takes comes from where packages come from, into `target/link`: zig and cargo-zigbuild from PyPI. A toolchain that has the
-//! target's standard library (`rustup target add TARGET`) is used as it is; elsewhere a Rust that comes with its sources is taken from
-//! Debian, and the standard library is built with the rest.
+//! For FreeBSD zig links, which has that system's library; for macOS LLVM's linker does, with zig's list of what that system has. Both
+//! come from where packages come from, zig into `target/link`. A toolchain that has the target's standard library (`rustup target add
+//! TARGET`) is used as it is; elsewhere a Rust that comes with its sources is taken from Debian, and the standard library is built with
+//! the rest.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -66,19 +67,17 @@ pub fn run(root: &Path, target_folder: &Path, target: &str) -> ExitCode {
 /// Builds the library, and returns where it is.
 fn link(root: &Path, folder: &Path, target: &str, format: Format) -> Result<PathBuf, String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    run_command(Command::new(root.join("scripts/need.sh")).args([
-        "python3:python3",
-        "py=ensurepip:python3-venv",
-        "llvm-objdump:llvm",
-        "readelf:binutils",
-    ]))?;
-    let tools = python_tools(folder)?;
+    let tools = python_tools(root, folder)?;
     let path = std::env::var("PATH").unwrap_or_default();
     let mut cargo = Command::new("cargo");
+    match format {
+        Format::MachO => cargo.args(["rustc", "--crate-type", "staticlib"]),
+        Format::Elf => cargo.arg("zigbuild"),
+    };
     cargo
-        .args(["zigbuild", "--release", "--package", "tautline-libzmq", "--target", target])
+        .args(["--release", "--package", "tautline-libzmq", "--lib", "--target", target])
         .current_dir(root)
-        .env("PATH", format!("{}:{path}", tools.display()))
+        .env("PATH", format!("{}:{path}", tools.join("bin").display()))
         .env("CARGO_TARGET_DIR", folder)
         .env("MACOSX_DEPLOYMENT_TARGET", OLDEST_MACOS);
     if !has_standard_library(target)? {
@@ -89,15 +88,68 @@ fn link(root: &Path, folder: &Path, target: &str, format: Format) -> Result<Path
             .env("RUSTC", debian_rust(root, folder)?);
     }
     run_command(&mut cargo)?;
-    let name = if format == Format::MachO { "libzmq.dylib" } else { "libzmq.so" };
-    Ok(folder.join(target).join("release").join(name))
+    let built = folder.join(target).join("release");
+    match format {
+        Format::MachO => link_dylib(root, &tools, target, &built),
+        Format::Elf => Ok(built.join("libzmq.so")),
+    }
 }
 
-/// The folder with zig's and cargo-zigbuild's programs.
-fn python_tools(folder: &Path) -> Result<PathBuf, String> {
+/// Links the archive as rustc has macOS's linker do. Zig's would export more than the functions.
+fn link_dylib(root: &Path, tools: &Path, target: &str, built: &Path) -> Result<PathBuf, String> {
+    run_command(Command::new(root.join("scripts/need.sh")).args(["lld:lld", "llvm-objdump:llvm"]))?;
+    let system = system_stub(tools, built)?;
+    let functions = fs::read_to_string(root.join("xtask/functions.txt")).unwrap_or_default();
+    let library = built.join("libzmq.dylib");
+    let processor = if target.starts_with("aarch64") { "arm64" } else { "x86_64" };
+    let mut linker = Command::new("lld");
+    linker
+        .args(["-flavor", "darwin", "-dylib", "-dead_strip", "-arch", processor])
+        .args(["-platform_version", "macos", OLDEST_MACOS, OLDEST_MACOS])
+        .args(["-install_name", INSTALL_NAME])
+        .args(["-compatibility_version", "8.0.0", "-current_version", "8.5.0"]);
+    for function in functions.lines().filter(|line| !line.is_empty()) {
+        let symbol = format!("_{function}");
+        linker.args(["-u", &symbol, "-exported_symbol", &symbol]);
+    }
+    linker.arg("-o").arg(&library).arg(built.join("libzmq.a")).arg(system);
+    run_command(&mut linker)?;
+    Ok(library)
+}
+
+/// Which symbols macOS's library has, by the list that comes with zig; without an architecture that older linkers do not know, and with
+/// the usual name of the other.
+fn system_stub(tools: &Path, built: &Path) -> Result<PathBuf, String> {
+    const LIST: &str = "ziglang/lib/libc/darwin/libSystem.tbd";
+    let versions = fs::read_dir(tools.join("lib")).into_iter().flatten().flatten();
+    let list =
+        versions.map(|version| version.path().join("site-packages").join(LIST)).find(|file| file.exists());
+    let list = list.ok_or_else(|| format!("no {LIST} in {}", tools.display()))?;
+    let text = fs::read_to_string(&list).map_err(|error| format!("{}: {error}", list.display()))?;
+    let stub = built.join("libSystem.tbd");
+    fs::write(&stub, without_unknown_targets(&text))
+        .map_err(|error| format!("{}: {error}", stub.display()))?;
+    Ok(stub)
+}
+
+fn without_unknown_targets(list: &str) -> String {
+    let mut text = String::new();
+    let mut rest = list;
+    while let Some(at) = rest.find("arm64e.") {
+        let end = rest[at..].find([',', ' ', ']']).map_or(rest.len(), |length| at + length);
+        text += rest[..at].trim_end().trim_end_matches(',');
+        rest = &rest[end..];
+    }
+    (text + rest).replace("arm64e-", "arm64-")
+}
+
+/// The folder with zig and cargo-zigbuild, whose programs are in `bin`.
+fn python_tools(root: &Path, folder: &Path) -> Result<PathBuf, String> {
     let environment = folder.join("tools");
     let complete = environment.join(TOOLS.join("-").replace("==", "-"));
     if !complete.exists() {
+        let need = ["python3:python3", "py=ensurepip:python3-venv"];
+        run_command(Command::new(root.join("scripts/need.sh")).args(need))?;
         let _ = fs::remove_dir_all(&environment);
         run_command(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
         let pip = environment.join("bin/pip");
@@ -108,7 +160,7 @@ fn python_tools(folder: &Path) -> Result<PathBuf, String> {
         )?;
         fs::write(&complete, "").map_err(|error| format!("{}: {error}", complete.display()))?;
     }
-    Ok(environment.join("bin"))
+    Ok(environment)
 }
 
 /// Whether the toolchain in use can compile for the target as it is.
@@ -229,6 +281,13 @@ Load command 9
           cmd LC_LOAD_DYLIB
          name /usr/lib/libSystem.B.dylib (offset 24)
 ";
+
+    #[test]
+    fn targets_that_a_linker_may_not_know_are_left_out() {
+        let list = "targets: [ x86_64-macos, arm64e-macos, \n  arm64e.x1-macos, arm64e.x1-maccatalyst ]\nsymbols: [ _a, _b ]\n";
+        let without = without_unknown_targets(list);
+        assert_eq!(without, "targets: [ x86_64-macos, arm64-macos ]\nsymbols: [ _a, _b ]\n");
+    }
 
     #[test]
     fn deviations_of_a_dylib_are_found() {

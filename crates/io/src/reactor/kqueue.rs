@@ -66,7 +66,7 @@ impl KqueueReactor {
     /// See [`Reactor::add`].
     pub fn add(&self, fd: BorrowedFd<'_>, token: Token, interest: Interest, mode: Mode) -> io::Result<()> {
         let mut members = self.members();
-        if members.by_fd.contains_key(&fd.as_raw_fd()) {
+        if members.by_fd.get(&fd.as_raw_fd()).is_some_and(|member| self.knows(fd.as_raw_fd(), member)) {
             return Err(io::Error::from_raw_os_error(libc::EEXIST));
         }
         let mut member = Member {
@@ -92,7 +92,12 @@ impl KqueueReactor {
         let member = members.by_fd.get_mut(&fd.as_raw_fd()).ok_or_else(not_there)?;
         (member.token, member.interest, member.mode) = (token, interest, mode);
         (member.generation, member.armed) = (generation, true);
-        self.apply(fd.as_raw_fd(), member)
+        let outcome = self.apply(fd.as_raw_fd(), member);
+        if outcome.is_err() {
+            // As one that was never there.
+            members.by_fd.remove(&fd.as_raw_fd());
+        }
+        outcome
     }
 
     /// See [`Reactor::remove`].
@@ -134,6 +139,16 @@ impl KqueueReactor {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether this is still the kernel's member. It forgets one whose descriptor is closed; another may have the number now.
+    fn knows(&self, fd: RawFd, member: &Member) -> bool {
+        let Some(filter) = [Filter::Read, Filter::Write].into_iter().find(|&filter| member.has(filter))
+        else {
+            return true;
+        };
+        // Changes nothing, if it is there.
+        self.queue.change(&[member.filter(fd, filter, 0)]).is_ok()
+    }
+
     /// Brings the kernel's filters in line with what is waited for.
     fn apply(&self, fd: RawFd, member: &mut Member) -> io::Result<()> {
         let [read, write] = member.wanted();
@@ -159,7 +174,6 @@ impl KqueueReactor {
             // As many as were made are taken back.
             let _ = self.queue.change(&[Kevent::new(fd as usize, Filter::Read, EV_DELETE)]);
             let _ = self.queue.change(&[Kevent::new(fd as usize, Filter::Write, EV_DELETE)]);
-            (member.read, member.write) = (None, None);
         })
     }
 

@@ -1,6 +1,6 @@
 //! What every reactor must do, run for each of them.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -311,6 +311,38 @@ macro_rules! conformance {
 
 conformance!(system, SystemReactor, true);
 conformance!(poll, PollReactor, crate::poll::PollFd::ENDED != 0);
+
+/// The system forgets a descriptor that is closed, and so does its set.
+#[test]
+fn another_descriptor_may_have_the_number_of_one_that_was_closed() {
+    // None of the numbers that tests beside this one get.
+    let duplicate = |stream: &Stream| {
+        // SAFETY: a descriptor that is open, an integer; the result is ours alone.
+        unsafe {
+            let raw = libc::fcntl(stream.as_fd().as_raw_fd(), libc::F_DUPFD_CLOEXEC, 900);
+            std::os::fd::OwnedFd::from_raw_fd(raw)
+        }
+    };
+    let reactor = SystemReactor::new().unwrap();
+    let (near, far) = Stream::pair().unwrap();
+    for (interest, mode) in [(Interest::READ, Mode::Level), (Interest::END, Mode::OneShot)] {
+        // What is behind the descriptor goes with it.
+        let (first, _) = Stream::pair().unwrap();
+        let fd = duplicate(&first);
+        drop(first);
+        reactor.add(fd.as_fd(), Token(1), interest, mode).unwrap();
+        let number = fd.as_raw_fd();
+        drop(fd);
+        let fd = duplicate(&near);
+        assert_eq!(fd.as_raw_fd(), number);
+        reactor.add(fd.as_fd(), Token(2), Interest::READ, Mode::Level).unwrap();
+        assert_eq!(wait(&reactor, NOW), []);
+        far.write(b"data").unwrap();
+        assert_eq!(wait(&reactor, NOW), [readable(2)]);
+        assert!(near.read(&mut [0; 10]).is_ok());
+        reactor.remove(fd.as_fd()).unwrap();
+    }
+}
 
 #[test]
 fn the_systems_set_in_a_poll_reactor() {
