@@ -503,6 +503,12 @@ ZMQ_EXPORT void *zmq_threadstart(zmq_thread_fn *func, void *arg);
 ZMQ_EXPORT void zmq_threadclose(void *thread);
 
 /*
+ * Tautline's own: its version, as ZMQ_MAKE_VERSION makes one, an option for zmq_ctx_get. With room for more than an int zmq_ctx_get_ext
+ * writes it as text. libzmq answers EINVAL. Whether a library is Tautline: zmq_has("tautline").
+ */
+#define ZMQ_TAUTLINE_VERSION 0x54410002
+
+/*
  * Tautline's own: most bytes of memory that what one peer subscribes to (PUB, XPUB) or joins (RADIO) may take. A peer that goes beyond is
  * disconnected. An int64_t for zmq_setsockopt and zmq_getsockopt. -1 is any number; 0 and less than -1 are EINVAL. The default is 512 MiB:
  * one to four million topics. libzmq answers EINVAL.
@@ -531,6 +537,14 @@ typedef struct zmq_tautline_statistics_t
     uint64_t failed_connects;   /* attempts to connect that came to nothing */
     uint64_t failed_handshakes; /* peers that broke off, or were not let in */
 } zmq_tautline_statistics_t;
+
+/*
+ * Tautline's own: one of these numbers alone. ZMQ_TAUTLINE_STATISTIC + N is the one at place N of the structure, from 0 on: a uint64_t
+ * for zmq_getsockopt. A binding that reads each option that it does not know as an int (pyzmq) gets its lower 31 bits, and with
+ * ZMQ_TAUTLINE_STATISTIC_HIGH + N those above. libzmq answers EINVAL.
+ */
+#define ZMQ_TAUTLINE_STATISTIC      0x54411000
+#define ZMQ_TAUTLINE_STATISTIC_HIGH 0x54412000
 
 /*
  * Tautline's own: most bytes of a message from a peer, all of its parts with their headers (2 or 9 bytes each); whoever sends more is

@@ -9,13 +9,13 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 # Room for another compiler's choices and another C library's memcpy.
 margin_percent=8
 short=10 long=50 batch=500 # rounds, and messages in one
 
 scripts/need.sh cargo:cargo cc:gcc valgrind:valgrind
 cargo build --release -p tautline-libzmq
-target=${CARGO_TARGET_DIR:-$root/target}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 ln -s "$(realpath "$target/release/libzmq.so")" "$work/libzmq.so.5"

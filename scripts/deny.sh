@@ -10,7 +10,8 @@ set -euo pipefail
 
 cd "$(dirname "$0")/.."
 version=0.20.2
-work=$PWD/target/deny
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+work=$target/deny
 deny=(cargo-deny)
 if ! command -v cargo-deny >/dev/null; then
     if [[ ! -x $work/$version/bin/cargo-deny ]]; then
@@ -27,7 +28,7 @@ if ! command -v cargo-deny >/dev/null; then
 fi
 
 checks=(licenses bans sources)
-copy=${ADVISORIES:-$PWD/target/advisory-db}
+copy=${ADVISORIES:-$target/advisory-db}
 if [[ -d $copy ]]; then
     # Where cargo-deny looks for it: the name is made from the address of the original.
     place=$work/advisories/advisory-db-3157b0e258782691

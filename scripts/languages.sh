@@ -9,9 +9,7 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
-target=${CARGO_TARGET_DIR:-$root/target}
-mkdir -p "$target"
-target=$(cd "$target" && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 out=$target/languages
 
 all=()
@@ -32,7 +30,19 @@ else
     names=("${all[@]}")
 fi
 
-scripts/need.sh cargo:cargo g++:g++ make:make
+# All at once, before anything is built. A language whose tools are missing is left out.
+tools=()
+for name in "${names[@]}"; do
+    case $name in
+        node-*) tools+=(node:nodejs npm:npm) ;;
+        go) tools+=(go:golang-go gcc:gcc pkg-config:pkg-config) ;;
+        java) tools+=(javac:openjdk-17-jdk-headless) ;;
+        jeromq) tools+=(javac:openjdk-17-jdk-headless mvn:maven) ;;
+        dotnet | mono) tools+=(mcs:mono-mcs mono:mono-runtime) ;;
+        python) tools+=(python3:python3 py=ensurepip:python3-venv) ;;
+    esac
+done
+scripts/need.sh cargo:cargo g++:g++ make:make baseline --also ${tools[@]+"${tools[@]}"}
 . scripts/progress.sh
 mkdir -p "$out/tautline"
 step "languages: 1 of 5, building Tautline" "$out/library.log" cargo build --release -p tautline-libzmq

@@ -11,12 +11,13 @@ set -euo pipefail
 
 crate_version=0.3.6
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 variant=
 if [ "${1:-}" = --ws ]; then
     variant=-ws
     shift
 fi
-dest=${1:-$root/target/baseline}
+dest=${1:-$target/baseline}
 mkdir -p "$dest"
 dest=$(cd "$dest" && pwd)
 prefix=$dest/libzmq$variant

@@ -6,7 +6,7 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
-scripts/need.sh cargo:cargo
+scripts/need.sh cargo:cargo cc:gcc
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/miri
 if ! command -v rustup >/dev/null; then
     echo "skipped: rustup is missing, which has Miri"

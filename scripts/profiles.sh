@@ -10,14 +10,13 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
-target=${CARGO_TARGET_DIR:-$root/target}
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 mkdir -p "$target"
-target=$(cd "$target" && pwd)
 work=$target/profiles
 mkdir -p "$work/peers" "$work/bin"
 host=$(rustc -vV | sed -n 's/^host: //p')
 
-scripts/need.sh cargo:cargo cc:gcc
+scripts/need.sh cargo:cargo cc:gcc baseline
 . scripts/progress.sh
 step "profiles: building the harness" "$work/harness.log" cargo build -p tautline-bench
 scripts/libzmq-baseline.sh "$target/baseline"

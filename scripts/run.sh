@@ -17,14 +17,15 @@ file=$scenario
 [ -f "$file" ] || file=bench/scenarios/$scenario.toml
 [ -f "$file" ] || { echo "run: no scenario $file; there are:" bench/scenarios/*.toml; exit 2; }
 
-target=${CARGO_TARGET_DIR:-$root/target}
-mkdir -p "$target"
-target=$(cd "$target" && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 out=$target/bench
 result=$out
 [ "$scenario" = quick ] || result=$out/$(basename "$file" .toml)
 
-scripts/need.sh cargo:cargo cc:gcc make:make
+# All at once, before anything is built; a scenario with WebSocket has a libzmq with it, too.
+wanted=baseline
+! grep -q '"libzmq-ws"' "$file" || wanted=baseline-ws
+scripts/need.sh cargo:cargo cc:gcc make:make "$wanted"
 . scripts/progress.sh
 mkdir -p "$out/ours" "$result"
 step "run: 1 of 5, building Tautline" "$out/library.log" cargo build --release -p tautline-libzmq

@@ -3,6 +3,9 @@
 /** The libzmq whose interface and behaviour this package has. */
 export const version: string
 
+/** The version of Tautline itself. */
+export const tautlineVersion: string
+
 /** What the library can do; absent or false is what it cannot. */
 export const capability: Partial<{
   ipc: boolean
@@ -12,6 +15,7 @@ export const capability: Partial<{
   curve: boolean
   gssapi: boolean
   draft: boolean
+  tautline: boolean
 }>
 
 /** A new pair of keys for CURVE, 40 characters of Z85 each. */
@@ -114,12 +118,39 @@ export class Proxy<F extends Socket = Socket, B extends Socket = Socket> {
   terminate(): void
 }
 
+/** What a socket has done so far, and what waits in it now. */
+export interface Statistics {
+  /** Handed to the peers' queues. */
+  messagesSent: number
+  /** With their frame headers. */
+  bytesSent: number
+  /** Taken from the peers' queues; up to 1,024 parts of them may wait in the binding. */
+  messagesReceived: number
+  bytesReceived: number
+  /** Not sent because a subscriber was at its high-water mark. */
+  droppedFull: number
+  /** Not sent because nobody has that routing id. */
+  droppedUnroutable: number
+  /** Queued for peers that have gone for good. */
+  lost: number
+  queuedOut: number
+  queuedIn: number
+  /** Connected, or being connected to. */
+  peers: number
+  /** Peers lost and found again. */
+  reconnects: number
+  failedConnects: number
+  /** Peers that broke off their handshake, or were not let in. */
+  failedHandshakes: number
+}
+
 /** What every socket has. See `zmq_setsockopt(3)` for the options; times are milliseconds, -1 is "for ever" or "the system's". */
 export abstract class Socket {
   protected constructor(type: number, options?: {})
   readonly context: Context
   readonly events: Observer
   readonly closed: boolean
+  readonly statistics: Statistics
   /** Whether a message can be received at once. */
   readonly readable: boolean
   /** Whether a message can be sent at once. */

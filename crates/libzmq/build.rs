@@ -8,6 +8,10 @@ fn main() {
             println!("cargo:rustc-cdylib-link-arg=-Wl,-install_name,@rpath/libzmq.5.dylib");
         }
         Ok("windows") => {}
-        _ => println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libzmq.so.5"),
+        _ => {
+            println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libzmq.so.5");
+            // What debuggers, profilers and crash reports find the separate debug symbols by.
+            println!("cargo:rustc-cdylib-link-arg=-Wl,--build-id=sha1");
+        }
     }
 }

@@ -211,6 +211,35 @@ static void monitors(void)
     CHECK(zmq_close(pull) == 0 && zmq_close(events) == 0);
 }
 
+/* The numbers of a socket by themselves, as a uint64_t and as an int; `push` has sent two messages with 14 bytes. */
+static void one_by_one(void *push)
+{
+    zmq_tautline_statistics_t told;
+    uint64_t number = 0;
+    int low = -1, high = -1, n;
+    const int numbers = (int) (sizeof told / sizeof number);
+    size_t len = sizeof told;
+    CHECK(zmq_getsockopt(push, ZMQ_TAUTLINE_STATISTICS, &told, &len) == 0);
+    for (n = 0; n < numbers; ++n)
+    {
+        len = sizeof number;
+        CHECK(zmq_getsockopt(push, ZMQ_TAUTLINE_STATISTIC + n, &number, &len) == 0 && len == sizeof number);
+        CHECK(memcmp((char *) &told + n * sizeof number, &number, sizeof number) == 0);
+        len = sizeof low;
+        CHECK(zmq_getsockopt(push, ZMQ_TAUTLINE_STATISTIC + n, &low, &len) == 0 && len == sizeof low);
+        CHECK(zmq_getsockopt(push, ZMQ_TAUTLINE_STATISTIC_HIGH + n, &high, &len) == 0 && len == sizeof high);
+        CHECK(low >= 0 && (uint64_t) low == number && high == 0);
+    }
+    len = sizeof number;
+    CHECK_ERRNO(zmq_getsockopt(push, ZMQ_TAUTLINE_STATISTIC + numbers, &number, &len), -1, EINVAL);
+    CHECK(len == sizeof number && zmq_getsockopt(push, ZMQ_TAUTLINE_STATISTIC_HIGH, &number, &len) == 0 && len == sizeof high);
+    len = sizeof told;
+    CHECK(zmq_getsockopt(push, ZMQ_TAUTLINE_STATISTIC, &told, &len) == 0 && len == sizeof number && told.messages_sent == 2);
+    len = 3;
+    CHECK_ERRNO(zmq_getsockopt(push, ZMQ_TAUTLINE_STATISTIC, &low, &len), -1, EINVAL);
+    CHECK_ERRNO(zmq_setsockopt(push, ZMQ_TAUTLINE_STATISTIC, &number, sizeof number), -1, EINVAL);
+}
+
 static void statistics(void)
 {
     void *push, *pull;
@@ -224,17 +253,23 @@ static void statistics(void)
     CHECK(told.messages_sent == 2 && told.bytes_sent == 14 && told.messages_received == 0 && told.peers == 1);
     CHECK(zmq_getsockopt(pull, ZMQ_TAUTLINE_STATISTICS, &told, &len) == 0);
     CHECK(told.messages_received == 1 && told.queued_in == 1 && told.dropped_full == 0);
+    one_by_one(push);
     CHECK(zmq_close(push) == 0 && zmq_close(pull) == 0);
 }
 
 static void context_bytes(void)
 {
+    char version[32];
     char name[16];
     size_t len = sizeof name;
     int threads_of_context = 0;
     CHECK(zmq_ctx_set_ext(context, ZMQ_THREAD_NAME_PREFIX, "prefix", 7) == 0);
     CHECK(zmq_ctx_get_ext(context, ZMQ_THREAD_NAME_PREFIX, name, &len) == 0 && len == 7);
     CHECK(strcmp(name, "prefix") == 0);
+    len = sizeof version;
+    CHECK(zmq_ctx_get_ext(context, ZMQ_TAUTLINE_VERSION, version, &len) == 0 && len == strlen(version) + 1 && strchr(version, '.'));
+    len = 2;
+    CHECK_ERRNO(zmq_ctx_get_ext(context, ZMQ_TAUTLINE_VERSION, version, &len), -1, EINVAL);
     len = sizeof threads_of_context;
     CHECK(zmq_ctx_get_ext(context, ZMQ_IO_THREADS, &threads_of_context, &len) == 0 && threads_of_context == 1);
     CHECK_ERRNO(zmq_ctx_set_ext(context, ZMQ_IO_THREADS, "x", 1), -1, EINVAL);

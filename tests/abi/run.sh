@@ -5,13 +5,15 @@
 #   tests/abi/run.sh [LIBDIR]     LIBDIR: where libzmq.so is, default target/release; without one the
 #                                 runtime check is skipped
 #   ABI_ROUNDS=1000 ...           how often it is run in each of four crowded loops (20)
+#   WAKE_DESCRIPTORS=2 ...        what a socket takes to be woken: 2 where the library has no eventfd (1)
 # Ends with `abi: N passed, N failed, N skipped`; exit code 0 if nothing failed.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-libdir=${1:-$root/target/release}
-work=$root/target/abi
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+libdir=${1:-$target/release}
+work=$target/abi
 log=$work/log
 mkdir -p "$work"
 
@@ -95,6 +97,9 @@ if [ -e "$libdir/libzmq.so" ]; then
     foreign=$(nm -D --defined-only "$libdir/libzmq.so" | awk '$2 != "A" && $3 !~ /^zmq_/ { print $3 }')
     check "only zmq_* is exported" test -z "$foreign"
     ln -sf "$(cd "$libdir" && pwd)/libzmq.so" "$work/libzmq.so.5"
+    cp "$libdir/libzmq.so" "$work/stripped.so" && strip "$work/stripped.so"
+    version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' "$root/Cargo.toml")
+    check "stripped, it still says its version" grep -qaP "\x00Tautline \Q$version\E\x00" "$work/stripped.so"
     check "runtime build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "${programs[@]}" \
         "$work/libzmq.so.5" -pthread -Wl,-rpath,"$work" -o "$work/runtime"
     check runtime "$work/runtime"
@@ -102,7 +107,7 @@ if [ -e "$libdir/libzmq.so" ]; then
     check "resolver build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "$here/check.c" "$here/resolver.c" "$work/libzmq.so.5" \
         -pthread -ldl -Wl,-rpath,"$work" -o "$work/resolver"
     check "names that are looked up for long" "$work/resolver"
-    check "descriptors build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "$here/check.c" "$here/descriptors.c" "$work/libzmq.so.5" \
+    check "descriptors build" "${CC:-cc}" -std=c99 "${warnings[@]}" -DWAKE_DESCRIPTORS="${WAKE_DESCRIPTORS:-1}" -I "$root/include" "$here/check.c" "$here/descriptors.c" "$work/libzmq.so.5" \
         -pthread -Wl,-rpath,"$work" -o "$work/descriptors"
     check "descriptors of sockets over inproc" "$work/descriptors"
     check "amounts build" "${CC:-cc}" -std=gnu99 "${warnings[@]}" -I "$root/include" "$here/check.c" "$here/handles.c" "$here/amounts.c" \

@@ -9,6 +9,16 @@
  */
 #include "check.h"
 
+static void tells_what_it_is(void)
+{
+    void *context = zmq_ctx_new();
+    int version = zmq_ctx_get(context, ZMQ_TAUTLINE_VERSION);
+    CHECK(zmq_has("tautline") == 1 && zmq_has("Tautline") == 0);
+    CHECK(version >= ZMQ_MAKE_VERSION(0, 1, 0) && version < ZMQ_MAKE_VERSION(100, 0, 0));
+    CHECK_ERRNO(zmq_ctx_set(context, ZMQ_TAUTLINE_VERSION, version), -1, EINVAL);
+    CHECK(zmq_ctx_term(context) == 0);
+}
+
 static void errors(void)
 {
     int major = 0, minor = 0, patch = 0;
@@ -24,6 +34,7 @@ static void errors(void)
     CHECK(zmq_errno() == ERANGE);
     CHECK(zmq_has("ipc") == 1);
     CHECK(zmq_has("no such capability") == 0);
+    tells_what_it_is();
 }
 
 static void counters(void)

@@ -38,12 +38,15 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-work=$root/target/attacks
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+work=$target/attacks
 if [[ $(uname) != Linux ]]; then
     echo "attacks: 0 passed, 0 failed, 1 skipped"
     exit
 fi
-"$root/scripts/need.sh" cargo:cargo gcc:gcc python3:python3
+baseline=()
+[[ ${1:-} != --table ]] || baseline=(baseline-ws)
+"$root/scripts/need.sh" cargo:cargo gcc:gcc python3:python3 ${baseline[@]+"${baseline[@]}"}
 mkdir -p "$work"
 
 table=
@@ -63,11 +66,11 @@ if [[ -z ${LIBRARY:-} ]]; then
     (cd "$root" && cargo build --release --quiet -p tautline-libzmq)
 fi
 if [[ -n ${OLD:-} && -n $table ]]; then library old "$OLD/libzmq.so"; fi
-library tautline "${LIBRARY:-${CARGO_TARGET_DIR:-$root/target}/release}/libzmq.so"
+library tautline "${LIBRARY:-$target/release}/libzmq.so"
 if [[ -n $table ]]; then
     # With drafts and WebSocket.
     "$root/scripts/libzmq-baseline.sh" --ws >&2
-    library libzmq "$root/target/baseline/libzmq-ws/lib/libzmq.so"
+    library libzmq "$target/baseline/libzmq-ws/lib/libzmq.so"
 fi
 gcc -std=gnu11 -O2 -Wall -Wextra -Wshadow -Werror -pedantic -I "$root/include" "$here/victim.c" "$work/tautline/libzmq.so.5" -pthread \
     -o "$work/victim"

@@ -9,8 +9,9 @@
 # `dotnet: N passed, N failed, N skipped`.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 binding=$root/bindings/dotnet
-work=$root/target/bindings/dotnet
+work=$target/bindings/dotnet
 mkdir -p "$work"
 passed=0 failed=0 skipped=0
 
@@ -29,13 +30,12 @@ end() {
     file=/usr/lib/mono/4.5/System.Core.dll:libmono-system-core4.0-cil >&2 || { skip "needs Mono's compiler and runtime"; end; }
 ours=${1:-}
 if [[ -z $ours ]]; then
-    target=${CARGO_TARGET_DIR:-$root/target}
     (cd "$root" && cargo build --release -p tautline-libzmq)
     ours=$work/tautline
     mkdir -p "$ours"
     cp "$target/release/libzmq.so" "$ours/libzmq.so.5"
 fi
-libzmq=${2:-$root/target/baseline/libzmq/lib}
+libzmq=${2:-$target/baseline/libzmq/lib}
 
 if ! assemblies=$("$binding/runtime.sh" "$work/runtime" 2>"$work/runtime.log"); then
     assemblies=
@@ -67,6 +67,61 @@ on_each() {
     run "mono-$2" "$1" "$2" mono "$work/mono/Tests.exe"
     [[ -z $assemblies ]] || run "core-$2" "$1" "$2" "$work/runtime/dotnet" "$work/core/Tests.dll"
 }
+
+# The package as a project has it that NuGet has restored: the README's first program on Microsoft's runtime finds the assembly and the
+# library in the package's folder, and nowhere else.
+package() {
+    local folder=$work/package packages=$work/package/packages app=$work/package/app version id nupkg
+    rm -rf "$folder"
+    mkdir -p "$folder"/{assemblies/netstandard2.0,assemblies/netcoreapp3.1,natives/linux-x64/native} "$app"
+    cp "$work"/mono/Tautline.{dll,xml} "$folder/assemblies/netstandard2.0"
+    cp "$work"/core/Tautline.{dll,xml} "$folder/assemblies/netcoreapp3.1"
+    strip -o "$folder/natives/linux-x64/native/libzmq.so.5" "$ours/libzmq.so.5"
+    nupkg=$("$binding/pack.py" "$folder/assemblies" "$folder/natives" "$folder") || return
+    "$binding/pack.py" "$folder/assemblies" "$folder/natives" "$folder/again" >/dev/null
+    cmp "$nupkg" "$folder/again/${nupkg##*/}" || return
+    id=${nupkg##*/} version=${id#Tautline.} version=${version%.nupkg}
+    mkdir -p "$packages/tautline/$version"
+    python3 -m zipfile -e "$nupkg" "$packages/tautline/$version"
+    [[ $(cd "$packages/tautline/$version" && find . -type f | sort | tr '\n' ' ') == "./README.md ./Tautline.nuspec ./[Content_Types].xml ./_rels/.rels \
+./lib/netcoreapp3.1/Tautline.dll ./lib/netcoreapp3.1/Tautline.xml ./lib/netstandard2.0/Tautline.dll ./lib/netstandard2.0/Tautline.xml \
+./runtimes/linux-x64/native/libzmq.so.5 " ]] || { find "$packages"; return 1; }
+    python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$packages/tautline/$version/Tautline.nuspec" || return
+
+    {
+        echo 'using System;'
+        sed -n '/^```csharp/,/^```$/p' "$binding/README.md" | sed -n '1,/^```$/p' | sed '1d;$d' |
+            sed 's/^using (var context/class First { static void Main() {\n&/'
+        echo 'Console.WriteLine(Library.IsTautline); } }'
+    } >"$app/First.cs"
+    local references=(-nostdlib -noconfig -r:"$assemblies/System.Private.CoreLib.dll")
+    for name in System.Runtime System.Runtime.Extensions System.Console; do references+=(-r:"$assemblies/$name.dll"); done
+    mcs "${references[@]}" -r:"$packages/tautline/$version/lib/netcoreapp3.1/Tautline.dll" -out:"$app/First.dll" "$app/First.cs" || return
+    cp "$work/core/Tests.runtimeconfig.json" "$app/First.runtimeconfig.json"
+    echo "{ \"runtimeOptions\": { \"additionalProbingPaths\": [\"$packages\"] } }" >"$app/First.runtimeconfig.dev.json"
+    cat >"$app/First.deps.json" <<JSON
+{ "runtimeTarget": { "name": ".NETCoreApp,Version=v3.1" },
+  "targets": { ".NETCoreApp,Version=v3.1": {
+    "First/1.0.0": { "dependencies": { "Tautline": "$version" }, "runtime": { "First.dll": {} } },
+    "Tautline/$version": { "runtime": { "lib/netcoreapp3.1/Tautline.dll": {} },
+      "runtimeTargets": { "runtimes/linux-x64/native/libzmq.so.5": { "rid": "linux-x64", "assetType": "native" } } } } },
+  "libraries": {
+    "First/1.0.0": { "type": "project", "serviceable": false, "sha512": "" },
+    "Tautline/$version": { "type": "package", "serviceable": true, "sha512": "", "path": "tautline/$version" } } }
+JSON
+    (unset LD_LIBRARY_PATH && cd / && timeout -k 5 120 "$work/runtime/dotnet" "$app/First.dll") >"$folder/said" || return
+    [[ $(<"$folder/said") == $'Hello\nWorld\nTrue' ]] || { cat "$folder/said"; return 1; }
+}
+
+if [[ -z $assemblies || $(uname -m) != x86_64 ]]; then
+    skip "the package: there is no .NET Core to run it"
+elif package; then
+    echo "  package: the first program of the README runs on it"
+    passed=$((passed + 1))
+else
+    echo "FAILED package: $work/package"
+    failed=$((failed + 1))
+fi
 
 on_each "$ours" tautline
 if [[ -e $libzmq/libzmq.so.5 ]]; then

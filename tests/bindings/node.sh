@@ -2,15 +2,17 @@
 # The Node.js binding: builds the addon, runs its tests with Node's own test runner, and the exchange over every pattern that
 # tests/programs runs on the package `zeromq`, with the import changed. Ends with `node: N passed, N failed, N skipped`.
 #
-# From npm come, once, kept under target/bindings: the TypeScript compiler, and zeromq's README for its examples. Without the
-# registry the tests that need them are skipped.
+# From npm come, once, kept under target/bindings: the TypeScript compiler, two bundlers, and zeromq with its README for its examples.
+# Without the registry the tests that need them are skipped. LIBRARY is the libzmq.so that goes under zeromq; without it that is the
+# release build, and it is built if there is none.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 binding=$root/bindings/node
-tools=$root/target/bindings/node-tools
+tools=$target/bindings/node-tools
 if [[ ${LIMITED:-} != node-binding ]]; then
-    LIMITED=node-binding exec timeout -k 10 "${LIMIT:-500}" "$0" "$@"
+    LIMITED=node-binding exec timeout -k 10 "${LIMIT:-700}" "$0" "$@"
 fi
 
 if ! "$root/scripts/need.sh" cargo:cargo node:nodejs npm:npm >&2; then
@@ -20,20 +22,27 @@ if ! "$root/scripts/need.sh" cargo:cargo node:nodejs npm:npm >&2; then
 fi
 
 # The tools are pinned: what is tested does not change from one day to the next.
-if [[ ! -e $tools/.complete ]]; then
+pinned="typescript@5.9.3 @types/node@20.19.25 zeromq@6.8.0
+    esbuild@0.28.2 rollup@4.68.8 @rollup/plugin-node-resolve@16.0.3 @rollup/plugin-commonjs@29.0.3"
+if [[ $(cat "$tools/.complete" 2>/dev/null) != "$pinned" ]]; then
     rm -rf "$tools" && mkdir -p "$tools"
-    if npm install --ignore-scripts --no-audit --no-fund --no-save --prefix "$tools" \
-        typescript@5.9.3 @types/node@20.19.25 zeromq@6.8.0 >"$tools.log" 2>&1; then
-        touch "$tools/.complete"
+    # shellcheck disable=SC2086
+    if npm install --ignore-scripts --no-audit --no-fund --no-save --prefix "$tools" $pinned >"$tools.log" 2>&1; then
+        echo "$pinned" >"$tools/.complete"
     else
         tail -n 5 "$tools.log"
     fi
 fi
 if [[ -e $tools/.complete ]]; then
-    export TSC=$tools/node_modules/.bin/tsc ZEROMQ_README=$tools/node_modules/zeromq/README.md
+    export TOOLS=$tools TSC=$tools/node_modules/.bin/tsc ZEROMQ_README=$tools/node_modules/zeromq/README.md
 fi
 
-export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/node
+if [[ -z ${LIBRARY:-} ]]; then
+    LIBRARY=$target/release/libzmq.so
+    [[ -e $LIBRARY ]] || (cd "$root" && CARGO_TARGET_DIR=$target cargo build --release --locked -p tautline-libzmq)
+fi
+export LIBRARY
+export CARGO_TARGET_DIR=$target/node
 node "$binding/scripts/build.mjs"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/node-binding.XXXXXX")

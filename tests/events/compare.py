@@ -7,11 +7,13 @@ reason, `-` (libzmq's) or `+` (ours), and the line.
 """
 
 import difflib
+import os
 import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
 
 
 def situations(path):
@@ -41,7 +43,7 @@ def expected():
 
 
 def main():
-    theirs, ours = situations(HERE / "libzmq-4.3.5.tsv"), situations(ROOT / "target/events/played.tsv")
+    theirs, ours = situations(HERE / "libzmq-4.3.5.tsv"), situations(TARGET / "events/played.tsv")
     known, reasons = expected()
     names = list(dict.fromkeys([*theirs, *ours]))
     differences = {name: difference(theirs.get(name, []), ours.get(name, [])) for name in names}

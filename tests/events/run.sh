@@ -15,7 +15,8 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-out=$root/target/events
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+out=$target/events
 mkdir -p "$out"
 TMPDIR=$(mktemp -d /tmp/events.XXXXXX)
 export TMPDIR
@@ -34,7 +35,7 @@ play() {
 if [[ ${1:-} == record ]]; then
     "$root/scripts/libzmq-baseline.sh"
     "$root/scripts/libzmq-baseline.sh" --ws
-    stable=$root/target/baseline/libzmq/lib drafts=$root/target/baseline/libzmq-ws/lib
+    stable=$target/baseline/libzmq/lib drafts=$target/baseline/libzmq-ws/lib
     build "$drafts/libzmq.so.5"
     # It aborts in one of them, which the table says.
     { play "$stable" 1 && play "$drafts" 2; } >"$out/recorded.tsv"
@@ -46,7 +47,7 @@ fi
 libdir=${1:-}
 if [[ -z $libdir ]]; then
     (cd "$root" && cargo build --release --quiet -p tautline-libzmq)
-    libdir=${CARGO_TARGET_DIR:-$root/target}/release
+    libdir=$target/release
 fi
 libdir=$(cd "$libdir" && pwd)
 if [[ ! -e $libdir/libzmq.so.5 ]]; then

@@ -11,12 +11,15 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+[[ -n ${1:-} ]] || "$root/scripts/need.sh" cargo:cargo cc:gcc python3:python3 py=ensurepip:python3-venv --also \
+    javac:openjdk-17-jdk-headless mvn:maven go:golang-go
 . "$here/venv.sh"
-cache=$root/target/interop
+cache=$target/interop
 library=${1:-}
 if [[ -z $library ]]; then
     (cd "$root" && cargo build --release -p tautline-libzmq)
-    library=${CARGO_TARGET_DIR:-$root/target}/release/libzmq.so
+    library=$target/release/libzmq.so
 fi
 library=$(readlink -f "$library")
 

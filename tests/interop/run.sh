@@ -8,11 +8,13 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+[[ -n ${1:-} ]] || "$root/scripts/need.sh" cargo:cargo cc:gcc python3:python3 py=ensurepip:python3-venv
 . "$here/venv.sh"
 
 library=${1:-}
 if [[ -z $library ]]; then
     (cd "$root" && cargo build --release -p tautline-libzmq --features wss)
-    library=${CARGO_TARGET_DIR:-$root/target}/release/libzmq.so
+    library=$target/release/libzmq.so
 fi
 PYTHONDONTWRITEBYTECODE=1 exec "$venv/bin/python" "$here/main.py" "$(readlink -f "$library")" "${@:2}"

@@ -1,6 +1,6 @@
-# The Python of both scripts here: `. venv.sh` sets $venv, in $root/target/interop.
+# The Python of both scripts here: `. venv.sh` sets $venv, in $target/interop.
 "$root/scripts/need.sh" python3:python3 py=ensurepip:python3-venv >&2
-venv=$root/target/interop/venv
+venv=$target/interop/venv
 if [[ ! -e $venv/.complete-3 ]]; then
     rm -rf "$venv"
     python3 -m venv "$venv"

@@ -23,7 +23,8 @@ from sides import Ours, own_tcp, wait_for_event
 from wire import Peer
 
 # libzmq with WebSocket, which the one in the pyzmq wheel has not: tests/upstream builds one.
-BUILT = pathlib.Path(__file__).parents[2] / "target/upstream/draft/lib/libzmq.so.5"
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or pathlib.Path(__file__).parents[2] / "target")
+BUILT = TARGET / "upstream/draft/lib/libzmq.so.5"
 REFERENCE = os.environ.get("TAUT_REFERENCE_WS") or (str(BUILT) if BUILT.exists() else None)
 
 # No token of HTTP has a slash, but RFC 45 puts one into the names of its protocols. Browsers only do ZWS2.0.

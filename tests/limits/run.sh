@@ -9,13 +9,14 @@ set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-libdir=${1:-${CARGO_TARGET_DIR:-$root/target}/release} word=${2:-}
-work=$root/target/limits
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+libdir=${1:-$target/release} word=${2:-}
+work=$target/limits
 passed=0 failed=0 skipped=0 baseline=
 if [[ $libdir == baseline ]]; then
     "$root/scripts/libzmq-baseline.sh" >&2 || exit
-    libdir=$root/target/baseline/libzmq/lib baseline=yes
-    [[ ! -e $root/target/baseline/libzmq-ws/lib ]] || libdir=$root/target/baseline/libzmq-ws/lib
+    libdir=$target/baseline/libzmq/lib baseline=yes
+    [[ ! -e $target/baseline/libzmq-ws/lib ]] || libdir=$target/baseline/libzmq-ws/lib
 fi
 if [[ $(uname) != Linux ]]; then
     echo "limits: 0 passed, 0 failed, 1 skipped"

@@ -17,7 +17,8 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[1]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
-cache=$root/target/programs/cache
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+cache=$target/programs/cache
 passed=0 failed=0 skipped=0
 processes=()
 
@@ -34,10 +35,10 @@ start() {
     case ${2:-} in
         baseline)
             "$root/scripts/libzmq-baseline.sh" >&2
-            prefix=$root/target/baseline/libzmq ;;
+            prefix=$target/baseline/libzmq ;;
         '')
-            prefix=$root/target/programs/prefix
-            make --no-print-directory -C "$root" install PREFIX="$prefix" >"$work/install.log" 2>&1 ||
+            prefix=$target/programs/prefix
+            make --no-print-directory -C "$root" build install PREFIX="$prefix" >"$work/install.log" 2>&1 ||
                 { cat "$work/install.log"; exit 1; } ;;
         *) prefix=$(cd "$2" && pwd) ;;
     esac

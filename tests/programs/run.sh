@@ -12,16 +12,17 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 # The longest first.
 all=(pyzmq wheel gozmq goczmq rustzmq jupyter locust rsyslog cppzmq pmacct php node)
 [[ $# -gt 0 ]] || set -- "${all[@]}"
 
-export here logs=$root/target/programs/log prefix=${PREFIX:-$root/target/programs/prefix}
+export here logs=$target/programs/log prefix=${PREFIX:-$target/programs/prefix}
 rm -rf "$logs"
 mkdir -p "$logs"
 if [[ -z ${PREFIX:-} ]]; then
     "$root/scripts/progress.sh" 'programs: installing the library' "$logs/install.log" \
-        make --no-print-directory -C "$root" install PREFIX="$prefix"
+        make --no-print-directory -C "$root" build install PREFIX="$prefix"
 elif [[ $PREFIX == baseline ]]; then
     "$root/scripts/libzmq-baseline.sh"
 fi

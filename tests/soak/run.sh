@@ -8,14 +8,15 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-"$root/scripts/need.sh" gcc:gcc python3:python3 valgrind:valgrind >&2
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+"$root/scripts/need.sh" cargo:cargo gcc:gcc python3:python3 valgrind:valgrind >&2
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/soak.XXXXXX")
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT # ctrl-C does not reach jobs in the background
 libdir=${1:-}
 if [[ -z $libdir ]]; then
     (cd "$root" && cargo build --release -p tautline-libzmq)
-    ln -s "$(readlink -f "${CARGO_TARGET_DIR:-$root/target}/release/libzmq.so")" "$work/libzmq.so.5"
+    ln -s "$(readlink -f "$target/release/libzmq.so")" "$work/libzmq.so.5"
     libdir=$work
 fi
 export LD_LIBRARY_PATH=$libdir

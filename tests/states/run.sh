@@ -9,16 +9,17 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-work=$root/target/states
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+work=$target/states
 mkdir -p "$work"
 
 if [[ -z ${1:-} ]]; then
     (cd "$root" && cargo build --release --quiet -p tautline-libzmq)
-    library=${CARGO_TARGET_DIR:-$root/target}/release/libzmq.so
+    library=$target/release/libzmq.so
     arguments=("$here/libzmq.tsv" "$here/tautline.tsv")
 else
     "$root/scripts/libzmq-baseline.sh" --ws >&2
-    library=$root/target/baseline/libzmq-ws/lib/libzmq.so
+    library=$target/baseline/libzmq-ws/lib/libzmq.so
     arguments=(--racy "$here/libzmq.tsv")
     [[ $1 != record ]] || arguments=(--record)
 fi

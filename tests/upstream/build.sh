@@ -11,7 +11,8 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
-out=$root/target/upstream
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+out=$target/upstream
 mkdir -p "$out"
 exec 9>"$out/.lock"
 flock 9
@@ -21,7 +22,7 @@ missing=()
 for set in "$@"; do [[ -e $out/$set/$complete ]] || missing+=("$set"); done
 [[ ${#missing[@]} -gt 0 ]] || exit 0
 
-"$root/scripts/need.sh" cmake:cmake g++:g++ make:make pkg-config:pkg-config lib=libsodium:libsodium-dev lib=gnutls:libgnutls28-dev >&2
+"$root/scripts/need.sh" cargo:cargo cmake:cmake g++:g++ make:make pkg-config:pkg-config lib=libsodium:libsodium-dev lib=gnutls:libgnutls28-dev >&2
 
 source=$out/source/vendor/zeromq-src/vendor
 if [[ ! -e $source/CMakeLists.txt ]]; then

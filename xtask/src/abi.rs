@@ -81,7 +81,8 @@ fn newer(symbols: &str, glibc: &str) -> Vec<String> {
     findings
 }
 
-fn output(tool: &str, arguments: &[&str], library: &Path) -> Result<String, String> {
+/// What a tool says of a library.
+pub fn output(tool: &str, arguments: &[&str], library: &Path) -> Result<String, String> {
     let output = Command::new(tool)
         .args(arguments)
         .arg(library)
@@ -95,6 +96,13 @@ fn output(tool: &str, arguments: &[&str], library: &Path) -> Result<String, Stri
 }
 
 fn findings(expected: &BTreeSet<&str>, symbols: &str, dynamic: &str) -> Vec<String> {
+    let mut findings = exports(expected, symbols);
+    findings.extend(needs(dynamic, &SYSTEM));
+    findings
+}
+
+/// Findings in a list of symbols, whose names are the last words of its lines: functions that are missing, and what is not one.
+pub fn exports(expected: &BTreeSet<&str>, symbols: &str) -> Vec<String> {
     let exported: BTreeSet<&str> = symbols
         .lines()
         .filter_map(|line| line.split_whitespace().last())
@@ -107,12 +115,18 @@ fn findings(expected: &BTreeSet<&str>, symbols: &str, dynamic: &str) -> Vec<Stri
         let some = &others[..others.len().min(10)];
         findings.push(format!("exports {} other symbols, such as {}", others.len(), some.join(" ")));
     }
+    findings
+}
+
+/// Findings in the output of `readelf -d`: another soname, libraries that are not the system's.
+pub fn needs(dynamic: &str, system: &[&str]) -> Vec<String> {
+    let mut findings = Vec::new();
     let soname = bracketed(dynamic, "(SONAME)");
     if soname != [SONAME] {
         findings.push(format!("the soname is {soname:?}, not {SONAME}"));
     }
     let foreign: Vec<&str> =
-        bracketed(dynamic, "(NEEDED)").into_iter().filter(|name| !SYSTEM.contains(name)).collect();
+        bracketed(dynamic, "(NEEDED)").into_iter().filter(|name| !system.contains(name)).collect();
     if !foreign.is_empty() {
         findings.push(format!("needs other libraries: {}", foreign.join(" ")));
     }

@@ -11,18 +11,23 @@ mod compat;
 mod crates;
 mod cross;
 mod layers;
+mod link;
 mod scan;
 mod sizes;
 mod unsafe_sites;
+mod versions;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo run -p xtask -- COMMAND
-  check               layers, file sizes, unsafe code, and that docs/compat.md names all of zmq.h
+  check               layers, file sizes, unsafe code, that docs/compat.md names all of zmq.h, one version everywhere
   unsafe [--write]    compare docs/unsafe.md with the sources, or write it
   abi [LIBRARY]       exported symbols and soname of target/release/libzmq.so
+  link TARGET         the library for macOS or FreeBSD, or for all of them: linked and looked at, in target/link
+  dist [--here] [library|python|node|dotnet|systems|crates|sbom]...
+                      what a release consists of, in target/dist: scripts/dist.sh
   benches             the results of `cargo bench -p tautline` as a table";
 
 fn main() -> ExitCode {
@@ -34,12 +39,26 @@ fn main() -> ExitCode {
         ["unsafe"] => report("unsafe code", &unsafe_sites::check(&root)),
         ["unsafe", "--write"] => report("docs/unsafe.md", &unsafe_sites::write(&root)),
         ["abi"] => abi::run(&root, &default_library()),
+        ["link", system] => link::run(&root, &target(), system),
         ["benches"] => benches::run(&target()),
         ["abi", library] => abi::run(&root, Path::new(library)),
         ["cross", arguments @ ..] => cross::run(&root, &target(), arguments),
+        ["dist", arguments @ ..] => dist(&root, arguments),
         _ => {
             eprintln!("{USAGE}\n  {}", cross::usage());
             ExitCode::from(2)
+        }
+    }
+}
+
+/// Makes all that a release consists of.
+fn dist(root: &Path, arguments: &[&str]) -> ExitCode {
+    match std::process::Command::new(root.join("scripts/dist.sh")).args(arguments).status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("dist: scripts/dist.sh: {error}");
+            ExitCode::FAILURE
         }
     }
 }
@@ -51,6 +70,7 @@ fn check(root: &Path) -> ExitCode {
         report("file sizes", &sizes::check(root)),
         report("unsafe code", &unsafe_sites::check(root)),
         report("compatibility page", &compat::check(root)),
+        report("versions", &versions::check(root)),
     ];
     if results.iter().all(|result| *result == ExitCode::SUCCESS) {
         ExitCode::SUCCESS

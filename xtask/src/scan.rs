@@ -72,10 +72,13 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Is this line an attribute that keeps what follows out of the product? `cfg(test)`, `cfg(all(test, ..))`.
+/// Is this line an attribute that keeps what follows out of the product? `cfg(test)`, `cfg(all(test, ..))`; `cfg(tautline_bsd)` is for tests
+/// as well.
 fn is_test_attribute(line: &str) -> bool {
     let line = line.trim();
-    line.starts_with("#[cfg(") && !line.contains("not(test") && words(line).any(|word| word == "test")
+    line.starts_with("#[cfg(")
+        && !line.contains("not(test")
+        && words(line).any(|word| word == "test" || word == "tautline_bsd")
 }
 
 /// The `#[cfg(test)] mod x;` of a file, as paths without `.rs`.

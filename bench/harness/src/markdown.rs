@@ -51,7 +51,7 @@ fn heading(titles: &[&str]) -> String {
         names += &format!(" {title} | CPU s/M |");
         rule += "--:|--:|";
         if number > 0 {
-            names += " ratio | 95 % |";
+            names += " times better | 95 % |";
             rule += "--:|--:|";
         }
     }

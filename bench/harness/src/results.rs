@@ -146,10 +146,14 @@ pub(crate) struct Ratio {
     pub(crate) cell: Cell,
     pub(crate) library: String,
     pub(crate) metric: String,
-    /// Median of the library's runs by the median of the reference's.
+    /// How many times as good as the reference: the median of its runs by the median of the reference's, for what is better when
+    /// small the other way round.
     pub(crate) ratio: f64,
     /// 95 % bootstrap interval of it.
     pub(crate) interval: (f64, f64),
+    /// The medians that were compared, the library's and the reference's.
+    #[serde(default)]
+    pub(crate) compared: (f64, f64),
     /// The ratio of each pair, and their median.
     pub(crate) pairs: Vec<f64>,
     pub(crate) median_of_pairs: f64,
@@ -166,12 +170,12 @@ pub(crate) struct Ratio {
 impl Ratio {
     /// Is the library at least as good as the reference here?
     pub(crate) fn won(&self) -> bool {
-        if smaller_is_better(&self.metric) { self.ratio <= 1.0 } else { self.ratio >= 1.0 }
+        self.ratio >= 1.0
     }
 
     /// What the interval says.
     pub(crate) fn verdict(&self) -> Verdict {
-        verdict(self.interval, smaller_is_better(&self.metric))
+        verdict(self.interval, false)
     }
 }
 
@@ -337,7 +341,12 @@ fn ratios_of(cell: &Cell, which: usize, peer: &Peer, pairs: &[&Pair]) -> Vec<Rat
         let value = |sample: &crate::process::Sample| sample.metrics.get(metric).copied().unwrap_or(0.0);
         let mut reference: Vec<f64> = both.iter().map(|(_, reference, _)| value(reference)).collect();
         let mut subject: Vec<f64> = both.iter().map(|(_, _, subject)| value(subject)).collect();
-        let pairs: Vec<f64> = subject.iter().zip(&reference).map(|(s, r)| s / r).collect();
+        let pairs = subject.iter().zip(&reference);
+        let pairs: Vec<f64> = if smaller_is_better(metric) {
+            pairs.map(|(s, r)| r / s).collect()
+        } else {
+            pairs.map(|(s, r)| s / r).collect()
+        };
         let mut only_state = None;
         if cell.transport == "inproc" {
             let with_state = |values: &[f64], which: usize| -> Vec<(f64, State)> {
@@ -354,12 +363,19 @@ fn ratios_of(cell: &Cell, which: usize, peer: &Peer, pairs: &[&Pair]) -> Vec<Rat
             let share = |(pair, _, s): &(&Pair, _, _)| value(s) * frame / 1e6 / pair.before.tcp_mb_s.max(1.0);
             median(&both.iter().map(share).collect::<Vec<_>>())
         });
+        let compared = (median(&subject), median(&reference));
+        let (ratio, interval) = if smaller_is_better(metric) {
+            (compared.1 / compared.0, ratio_interval(&reference, &subject))
+        } else {
+            (compared.0 / compared.1, ratio_interval(&subject, &reference))
+        };
         ratios.push(Ratio {
             cell: cell.clone(),
             library: peer.name.clone(),
             metric: metric.clone(),
-            ratio: median(&subject) / median(&reference),
-            interval: ratio_interval(&subject, &reference),
+            ratio,
+            interval,
+            compared,
             median_of_pairs: median(&pairs),
             pairs,
             states: both.iter().map(|(pair, ..)| state(&pair.lines_ns[..])).collect(),
@@ -488,6 +504,7 @@ mod tests {
             metric: figure.metric.clone(),
             ratio: (interval.0 + interval.1) / 2.0,
             interval,
+            compared: (0.0, 0.0),
             pairs: Vec::new(),
             median_of_pairs: 0.0,
             states: Vec::new(),

@@ -70,8 +70,8 @@ pub(crate) fn text(results: &Results) -> String {
     let rows = if results.libraries.len() > 3 { long_rows(results) } else { wide_rows(results) };
     let mut text = layout(&rows, if results.libraries.len() > 3 { 5 } else { 4 });
     text += &format!(
-        "\nMedians of {} interleaved runs; a ratio is the library's by {}'s (of times, memory and processor use \
-         smaller is better), with its 95 % interval. ! marks what was not won, ~ what the runs leave open.\n",
+        "\nMedians of {} interleaved runs. \"better\" says how many times as good as {} (the rate by its rate, or its \
+         time by the time), with its 95 % interval. ! marks what was not won, ~ what the runs leave open.\n",
         results.pairs, reference.title
     );
     let changed: usize =
@@ -117,7 +117,7 @@ fn wide_rows(results: &Results) -> Vec<Vec<String>> {
     rows[0].extend([reference.title.clone(), "CPU s/M".to_owned()]);
     for subject in subjects {
         rows[0].extend([subject.title.clone(), "CPU s/M".to_owned()]);
-        rows[0].extend(["ratio".to_owned(), "95 %".to_owned()]);
+        rows[0].extend(["better".to_owned(), "95 %".to_owned()]);
     }
     rows[0].push("lost/reord./corr.".to_owned());
 
@@ -161,7 +161,7 @@ fn long_rows(results: &Results) -> Vec<Vec<String>> {
         "library",
         "median",
         "CPU s/M",
-        "ratio",
+        "better",
         "95 %",
         "lost/reord./corr.",
     ];

@@ -10,7 +10,6 @@ namespace Tautline
     {
         static readonly object Gate = new object();
         static volatile bool loaded;
-        static bool? tautline;
 
         /// <summary>The version of the ZeroMQ interface that the library implements, for example 4.3.5.</summary>
         public static Version Version
@@ -27,20 +26,20 @@ namespace Tautline
         /// <summary>Whether the library that was loaded is Tautline. Only Tautline has <see cref="Socket.Statistics"/>.</summary>
         public static bool IsTautline
         {
+            get { return Has("tautline"); }
+        }
+
+        /// <summary>Tautline's own version, for example 0.1.0; null on another library.</summary>
+        public static Version TautlineVersion
+        {
             get
             {
-                lock (Gate)
+                if (!IsTautline)
+                    return null;
+                using (var context = new Context())
                 {
-                    if (tautline == null)
-                    {
-                        using (var context = new Context())
-                        using (var socket = new Socket(context, SocketType.Pair))
-                        {
-                            SocketStatistics ignored;
-                            tautline = socket.TryGetStatistics(out ignored);
-                        }
-                    }
-                    return tautline.Value;
+                    int number = context.Get(Option.TautlineVersion);
+                    return new Version(number / 10000, number / 100 % 100, number % 100);
                 }
             }
         }

@@ -103,7 +103,7 @@ namespace Tautline
                     do
                         result = call(socket, text);
                     while (result == -1 && Native.zmq_errno() == (int)Errno.Interrupted);
-                    ZmqException.Check(result);
+                    ZmqException.Check(result, endpoint);
                 }
             }
             GC.KeepAlive(this);

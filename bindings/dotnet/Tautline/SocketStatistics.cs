@@ -47,5 +47,14 @@ namespace Tautline
 
         /// <summary>Peers that broke off, or were not let in.</summary>
         public long FailedHandshakes { get { return (long)failedHandshakes; } }
+
+        /// <summary>All of them by name, for a log.</summary>
+        public override string ToString()
+        {
+            return "MessagesSent=" + MessagesSent + " BytesSent=" + BytesSent + " MessagesReceived=" + MessagesReceived
+                + " BytesReceived=" + BytesReceived + " DroppedFull=" + DroppedFull + " DroppedUnroutable=" + DroppedUnroutable
+                + " Lost=" + Lost + " QueuedOut=" + QueuedOut + " QueuedIn=" + QueuedIn + " Peers=" + Peers
+                + " Reconnects=" + Reconnects + " FailedConnects=" + FailedConnects + " FailedHandshakes=" + FailedHandshakes;
+        }
     }
 }

@@ -95,6 +95,17 @@ namespace Tautline
             if (result == -1)
                 throw Last();
         }
+
+        /// <summary>Throws if a call with an endpoint has returned -1, and names it.</summary>
+        internal static void Check(int result, string endpoint)
+        {
+            if (result != -1)
+                return;
+            var error = (Errno)Native.zmq_errno();
+            if (error == Errno.Terminated)
+                throw new ContextTerminatedException();
+            throw new ZmqException(error, Describe(error) + ": " + endpoint);
+        }
     }
 
     /// <summary>The context was shut down or disposed: the socket can only be disposed.</summary>

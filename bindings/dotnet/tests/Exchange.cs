@@ -15,6 +15,8 @@ namespace Tautline.Tests
         {
             Check.That(Library.Version >= new Version(4, 3, 4), "a libzmq of today");
             Check.Equal(Runner.OnTautline, Library.IsTautline);
+            Check.Equal(Runner.OnTautline, Library.TautlineVersion != null);
+            Check.That(!Runner.OnTautline || Library.TautlineVersion >= new Version(0, 1, 0), "it knows its own version");
             Check.That(Library.Has("curve"), "it has CURVE");
             Check.That(!Library.Has("nonsense"), "it has no nonsense");
         }

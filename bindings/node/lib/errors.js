@@ -2,6 +2,7 @@
 "use strict"
 
 const os = require("node:os")
+const { fault } = require("./endpoints")
 const { addon } = require("./native")
 
 const numbers = new Map([...Object.entries(os.constants.errno), ...addon.ownErrors()])
@@ -10,14 +11,26 @@ const names = new Map([...numbers].map(([name, number]) => [number, name]))
 // Names of which the system has two.
 names.set(numbers.get("EAGAIN"), "EAGAIN").set(numbers.get("ENOTSUP"), "ENOTSUP")
 
+// Where they are not the system's. All are those of `zeromq`.
 const texts = {
   EAGAIN: "Operation was not possible or timed out",
   EBADF: "Socket is closed",
+  EFSM: "Operation cannot be accomplished in current state",
+  EMTHREAD: "No thread available",
+  ENOCOMPATPROTO: "The protocol is not compatible with the socket type",
+  ENOENT: "No such endpoint",
+  ETERM: "Context was terminated",
 }
 
+// An error about an endpoint says what is wrong with it, if that is known, and which it is.
 function failure(errno, address) {
   const code = names.get(errno) ?? "UNKNOWN"
-  return error(code, texts[code] ?? capitalised(addon.errorText(errno)), address, errno)
+  let text = texts[code] ?? capitalised(addon.errorText(errno))
+  if (address !== undefined) {
+    const reason = fault(code, address)
+    text += `${reason === undefined ? "" : `, ${reason}`}: ${address}`
+  }
+  return error(code, text, address, errno)
 }
 
 function error(code, message, address, errno = numbers.get(code)) {

@@ -7,7 +7,10 @@ const { addon } = require("./native")
 // The libzmq whose interface and behaviour this is.
 const version = "4.3.5"
 
-const capability = { ipc: true, curve: true, draft: true }
+// Its own.
+const tautlineVersion = addon.tautlineVersion()
+
+const capability = { ipc: true, curve: true, draft: true, tautline: true }
 
 // A secret key and the public key that goes with it, 40 characters of Z85 each.
 function curveKeyPair() {
@@ -15,4 +18,4 @@ function curveKeyPair() {
   return { publicKey, secretKey }
 }
 
-module.exports = { capability, curveKeyPair, version }
+module.exports = { capability, curveKeyPair, tautlineVersion, version }

@@ -2,7 +2,7 @@
 "use strict"
 
 const { context, Context } = require("./context")
-const { capability, curveKeyPair, version } = require("./facts")
+const { capability, curveKeyPair, tautlineVersion, version } = require("./facts")
 const { stable } = require("./kinds")
 const { Observer } = require("./observer")
 const { Proxy } = require("./proxy")
@@ -15,6 +15,7 @@ module.exports = {
   capability,
   context,
   curveKeyPair,
+  tautlineVersion,
   version,
   Context,
   Observer,

@@ -1,16 +1,44 @@
 // The addon for this platform, and the runtime that calls back from it.
+//
+// It comes with a package of its own, which npm chooses by `os`, `cpu` and `libc`. One that lies beside this file is taken first: in a
+// clone it is built there, and whoever moves a bundle to where there are no packages puts it there.
 "use strict"
 
+const { createRequire } = require("node:module")
+const { join } = require("node:path")
 const { isMainThread } = require("node:worker_threads")
-const { platform } = require("./platform")
+const { platform, platforms } = require("./platform")
+
+// Not `require`: a bundler would look for what it names while it bundles, on a platform that need not be the program's. A bundle of ES
+// modules has no `__filename`.
+const here = typeof __filename === "string" ? __filename : (process.argv[1] ?? join(process.cwd(), "_"))
+const requireAtRunTime = createRequire(here)
 
 function load() {
+  // It would load there, and end the process at the first wait.
+  if (process.versions.bun) throw new Error("tautline does not run on Bun: that lacks the functions of libuv which watch descriptors")
   const name = platform()
-  try {
-    return require(`../prebuilds/${name}/tautline.node`)
-  } catch (cause) {
-    throw new Error(`There is no addon of tautline for ${name}, or it cannot be loaded: ${cause.message}`, { cause })
+  const places = [`./tautline.${name}.node`, `@tautline/${name}`]
+  for (const place of places) {
+    try {
+      return requireAtRunTime(place)
+    } catch (cause) {
+      if (cause.code !== "MODULE_NOT_FOUND") {
+        throw new Error(`The addon of tautline for ${name}, ${place}, cannot be loaded: ${cause.message}`, { cause })
+      }
+    }
   }
+  throw new Error(absent(name))
+}
+
+function absent(name) {
+  if (!platforms.includes(name)) {
+    return `tautline has no addon for ${name}. It has them for ${platforms.join(", ")}. Where there is Rust, \
+\`node scripts/build.mjs\` in bindings/node of its repository may build one.`
+  }
+  return `The addon of tautline for ${name} is not installed: neither the package @tautline/${name} nor a file \
+tautline.${name}.node beside ${here}. The package is an optional dependency of tautline: was that installed with \
+--omit=optional, on another platform, or by a lockfile from one? A bundle needs either of them where it runs.`
 }
 
 const addon = load()

@@ -1,10 +1,35 @@
-// The name of this platform, as the folders in prebuilds/ have it.
+// The name of this platform, and the platforms that there are addons for.
 "use strict"
 
-// glibc says its version in the report, musl does not.
+const fs = require("node:fs")
+
+// As scripts/targets.mjs builds them, and as optionalDependencies of package.json has them.
+const platforms = ["linux-x64-gnu", "linux-x64-musl", "linux-arm64-gnu", "linux-arm64-musl"]
+
+// Where the kernel reads the name of a program's loader, as a rule.
+const HEAD = 4096
+
+// The C library that this program runs on, by its loader. Node's report knows it as well, and takes ten times as long.
 function libc() {
-  if (process.platform !== "linux") return ""
-  return process.report.getReport().header.glibcVersionRuntime ? "-gnu" : "-musl"
+  const head = Buffer.alloc(HEAD)
+  try {
+    const file = fs.openSync(process.execPath, "r")
+    try {
+      fs.readSync(file, head, 0, HEAD, 0)
+    } finally {
+      fs.closeSync(file)
+    }
+  } catch {
+    // Not to be read: then by the report.
+  }
+  if (head.includes("/ld-musl-")) return "musl"
+  if (head.includes("/ld-linux")) return "gnu"
+  return process.report?.getReport().header.glibcVersionRuntime ? "gnu" : "musl"
 }
 
-module.exports = { platform: () => `${process.platform}-${process.arch}${libc()}` }
+function platform() {
+  const name = `${process.platform}-${process.arch}`
+  return process.platform === "linux" ? `${name}-${libc()}` : name
+}
+
+module.exports = { platform, platforms }

@@ -30,6 +30,23 @@ const POLLIN = 1
 const POLLOUT = 2
 
 const EVENTS = 15
+const STATISTICS = 0x54410001
+// In the order of zmq_tautline_statistics_t.
+const COUNTS = [
+  "messagesSent",
+  "bytesSent",
+  "messagesReceived",
+  "bytesReceived",
+  "droppedFull",
+  "droppedUnroutable",
+  "lost",
+  "queuedOut",
+  "queuedIn",
+  "peers",
+  "reconnects",
+  "failedConnects",
+  "failedHandshakes",
+]
 
 // No socket's number.
 const NO_SOCKET = 2 ** 32 - 1
@@ -101,6 +118,14 @@ class Socket {
 
   get writable() {
     return this.#writer === null && (this.#state() & POLLOUT) !== 0
+  }
+
+  get statistics() {
+    if (this.#closed) throw closed()
+    if (this.#lent) throw error("EBUSY", "Socket is used by a proxy")
+    const numbers = new BigUint64Array(COUNTS.length)
+    checked(this.#native.getOption(STATISTICS, new Uint8Array(numbers.buffer)))
+    return Object.fromEntries(COUNTS.map((name, place) => [name, Number(numbers[place])]))
   }
 
   #state() {

@@ -1,20 +1,52 @@
-// Builds the addon for this platform and puts it where the package loads it from, and the licences of the repository beside it.
+// Builds the addon and puts it beside the JavaScript that loads it, and the licences of the repository into the package.
+//
+//   node scripts/build.mjs          for this platform, with its own compiler and C library
+//   node scripts/build.mjs NAME...  for those of targets.mjs, with `cargo zigbuild` and for the oldest C library each: needs
+//                                   cargo-zigbuild, zig and the target's standard library (rustup target add)
 import { execFileSync } from "node:child_process"
-import { copyFileSync, mkdirSync } from "node:fs"
+import { copyFileSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { createRequire } from "node:module"
-import { fileURLToPath } from "node:url"
+import { fileURLToPath, pathToFileURL } from "node:url"
+import { targets } from "./targets.mjs"
 
-const root = resolve(dirname(fileURLToPath(import.meta.url)), "..")
-const { platform } = createRequire(import.meta.url)("../lib/platform.js")
+export const root = resolve(dirname(fileURLToPath(import.meta.url)), "..")
+export const host = createRequire(import.meta.url)("../lib/platform.js").platform()
 
-const metadata = execFileSync("cargo", ["metadata", "--format-version", "1", "--no-deps"], { cwd: root })
-const target = JSON.parse(metadata).target_directory
-execFileSync("cargo", ["build", "--release", "--locked"], { cwd: root, stdio: "inherit" })
+const LIBRARIES = { darwin: "libtautline_node.dylib", win32: "tautline_node.dll" }
 
-const library = { darwin: "libtautline_node.dylib", win32: "tautline_node.dll" }[process.platform] ?? "libtautline_node.so"
-const place = join(root, "prebuilds", platform())
-mkdirSync(place, { recursive: true })
-copyFileSync(join(target, "release", library), join(place, "tautline.node"))
-for (const licence of ["LICENSE-APACHE", "LICENSE-MIT"]) copyFileSync(join(root, "..", "..", licence), join(root, licence))
-console.log(join(place, "tautline.node"))
+// The path of what Cargo builds: for this platform, or for `name` of targets.mjs.
+function compile(name) {
+  const metadata = execFileSync("cargo", ["metadata", "--format-version", "1", "--no-deps"], { cwd: root })
+  const directory = JSON.parse(metadata).target_directory
+  const options = ["--release", "--locked"]
+  if (name === undefined) {
+    execFileSync("cargo", ["build", ...options], { cwd: root, stdio: "inherit" })
+    return join(directory, "release", LIBRARIES[process.platform] ?? "libtautline_node.so")
+  }
+  const target = targets[name]
+  if (target === undefined) throw new Error(`${name} is none of ${Object.keys(targets).join(", ")}`)
+  const env = { ...process.env }
+  const triple = target.triple.replace(/\.[\d.]+$/, "")
+  // A shared library needs musl as one too, which is not what the compiler takes by itself.
+  if (target.libc === "musl") env[`CARGO_TARGET_${triple.toUpperCase().replaceAll("-", "_")}_RUSTFLAGS`] = "-C target-feature=-crt-static"
+  execFileSync("cargo", ["zigbuild", ...options, "--target", target.triple], { cwd: root, stdio: "inherit", env })
+  return join(directory, triple, "release", "libtautline_node.so")
+}
+
+export function licences(folder) {
+  for (const licence of ["LICENSE-APACHE", "LICENSE-MIT"]) copyFileSync(join(root, "..", "..", licence), join(folder, licence))
+}
+
+// Builds for `name` of targets.mjs, or for this platform; where the addon is then.
+export function build(name) {
+  const place = join(root, "lib", `tautline.${name ?? host}.node`)
+  copyFileSync(compile(name), place)
+  return place
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const names = process.argv.slice(2)
+  for (const name of names.length === 0 ? [undefined] : names) console.log(build(name))
+  licences(root)
+}

@@ -34,6 +34,12 @@ pub fn curve_keys(secret: Uint8Array) -> Option<Vec<String>> {
     Some(vec![text(&public_key(&secret)), text(&secret)])
 }
 
+/// The version of Tautline.
+#[napi(catch_unwind)]
+pub fn tautline_version() -> &'static str {
+    tautline_core::version()
+}
+
 fn text(key: &[u8; 32]) -> String {
     String::from_utf8_lossy(&z85::encode_key(key)).into_owned()
 }

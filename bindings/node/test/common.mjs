@@ -1,10 +1,24 @@
 // What the tests share.
 import { spawn } from "node:child_process"
 import { once } from "node:events"
+import { createRequire } from "node:module"
 import { fileURLToPath } from "node:url"
-import { dirname } from "node:path"
+import { dirname, join } from "node:path"
+import { Pull } from "../lib/index.js"
 
 export const packageRoot = dirname(dirname(fileURLToPath(import.meta.url)))
+
+// This platform, and the addon that scripts/build.mjs has built for it.
+export const host = createRequire(import.meta.url)("../lib/platform.js").platform()
+export const addonFile = join(packageRoot, "lib", `tautline.${host}.node`)
+
+export function freePort() {
+  const socket = new Pull()
+  socket.bindSync("tcp://127.0.0.1:*")
+  const port = socket.lastEndpoint.split(":").at(-1)
+  socket.close()
+  return port
+}
 
 // Two sockets that are joined; closed at the end of the test `t`.
 export async function pair(t, First, Second, { first = {}, second = {}, endpoint = "tcp://127.0.0.1:*" } = {}) {

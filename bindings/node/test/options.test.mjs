@@ -120,9 +120,35 @@ test("a context of one's own", async t => {
 
 test("facts", () => {
   assert.equal(zmq.version, "4.3.5")
-  assert(zmq.capability.curve && zmq.capability.ipc && !zmq.capability.gssapi)
+  assert(zmq.capability.curve && zmq.capability.ipc && zmq.capability.tautline && !zmq.capability.gssapi)
+  assert.match(zmq.tautlineVersion, /^\d+\.\d+\.\d+/)
   const { publicKey, secretKey } = zmq.curveKeyPair()
   assert(publicKey.length === 40 && secretKey.length === 40 && publicKey !== secretKey)
+})
+
+test("statistics", async t => {
+  const [pull, push] = [new Pull(), new Push({ linger: 0 })]
+  t.after(() => [pull, push].forEach(socket => socket.close()))
+  await pull.bind("inproc://statistics")
+  push.connect("inproc://statistics")
+  await push.send("12345")
+  await pull.receive()
+  const { messagesSent, bytesSent, messagesReceived, peers, droppedFull } = push.statistics
+  assert.deepEqual([messagesSent, bytesSent, messagesReceived, peers, droppedFull], [1, 7, 0, 1, 0])
+  assert.equal(pull.statistics.messagesReceived, 1)
+  assert.equal(Object.keys(pull.statistics).length, 13)
+  const closed = new Push()
+  closed.close()
+  assert.throws(() => closed.statistics, { code: "EBADF" })
+})
+
+test("an error says which endpoint", async t => {
+  const [socket, other] = [new Pull(), new Pull()]
+  t.after(() => [socket, other].forEach(socket => socket.close()))
+  await socket.bind("tcp://127.0.0.1:*")
+  const address = socket.lastEndpoint
+  await assert.rejects(other.bind(address), { code: "EADDRINUSE", address, message: new RegExp(`: ${address}$`) })
+  assert.throws(() => other.connect("tcp://localhost"), { code: "EINVAL", message: /: tcp:\/\/localhost$/ })
 })
 
 test("CURVE, and a peer with the wrong key", async t => {

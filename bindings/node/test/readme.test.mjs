@@ -6,8 +6,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { test } from "node:test"
-import { Pull } from "../lib/index.js"
-import { follow, packageRoot } from "./common.mjs"
+import { follow, freePort, packageRoot } from "./common.mjs"
 
 const readme = process.env.ZEROMQ_README
 const skip = readme === undefined && "ZEROMQ_README is not set"
@@ -18,14 +17,6 @@ function example(text, name, port) {
   assert(code, `the README has no ${name}`)
   assert(code.includes('from "zeromq"') && code.includes(":3000"))
   return code.replace('from "zeromq"', 'from "tautline"').replaceAll(":3000", `:${port}`)
-}
-
-function freePort() {
-  const socket = new Pull()
-  socket.bindSync("tcp://127.0.0.1:*")
-  const port = socket.lastEndpoint.split(":").at(-1)
-  socket.close()
-  return port
 }
 
 for (const [bound, connected, until] of [

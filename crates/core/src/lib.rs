@@ -59,6 +59,8 @@ mod socket;
 #[cfg(not(loom))]
 mod transport;
 #[cfg(not(loom))]
+mod version;
+#[cfg(not(loom))]
 mod wait;
 #[cfg(not(loom))]
 mod zap;
@@ -75,3 +77,5 @@ pub use shared::SharedSocket;
 pub use socket::{Flags, Patience, Rest, Socket};
 pub use tautline_io::random::fill as fill_random;
 pub use tautline_proto::{Secret, SocketType, public_key, z85};
+#[cfg(not(loom))]
+pub use version::version;

@@ -125,3 +125,29 @@ fn there_may_be_less_room() {
     assert_eq!(socket.option(STATISTICS, &mut [0; 7]), Err(Error::Invalid));
     assert_eq!(socket.option(STATISTICS, &mut [0; 200]), Ok(104));
 }
+
+#[test]
+fn each_number_can_be_read_alone() {
+    with_watchdog(LIMIT, "alone", || {
+        let context = Context::new();
+        let mut push = context.socket(SocketType::Push).unwrap();
+        let mut pull = context.socket(SocketType::Pull).unwrap();
+        push.bind("inproc://alone").unwrap();
+        pull.connect("inproc://alone").unwrap();
+        push.send(b"12345", Flags::default()).unwrap();
+        let whole = Numbers::of(&mut push);
+        assert_eq!(whole.sent(), (1, 7));
+        for (place, number) in (0..).zip(whole.0) {
+            let mut long = [0; 8];
+            assert_eq!(push.option(0x5441_1000 + place, &mut long), Ok(8));
+            assert_eq!(u64::from_ne_bytes(long), number);
+            let mut short = [0; 4];
+            assert_eq!(push.option(0x5441_1000 + place, &mut short), Ok(4));
+            assert_eq!(u64::from(u32::from_ne_bytes(short)), number);
+            assert_eq!(push.option(0x5441_2000 + place, &mut short), Ok(4));
+            assert_eq!(short, [0; 4]);
+        }
+        assert_eq!(push.option(0x5441_1000 + 13, &mut [0; 8]), Err(Error::Invalid));
+        assert_eq!(push.option(0x5441_0FFF, &mut [0; 8]), Err(Error::Invalid));
+    });
+}

@@ -6,8 +6,8 @@
 //! time; where it cannot, both are full fences. `light` also is a full fence until the first `heavy` or
 //! [`prepare`] has found out which.
 
-#[cfg_attr(any(target_os = "linux", target_os = "android"), path = "barrier/membarrier.rs")]
-#[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "barrier/fence.rs")]
+#[cfg_attr(linux_kernel, path = "barrier/membarrier.rs")]
+#[cfg_attr(not(linux_kernel), path = "barrier/fence.rs")]
 mod os;
 
 /// The frequent side's fence.

@@ -11,8 +11,8 @@ pub use libc::{
     ENOTCONN, ENOTSOCK, ENOTSUP, EPERM, EPIPE, EPROTO, EPROTONOSUPPORT, ETIMEDOUT, EWOULDBLOCK,
 };
 
-#[cfg_attr(any(target_os = "linux", target_os = "emscripten"), path = "errno/linux.rs")]
-#[cfg_attr(not(any(target_os = "linux", target_os = "emscripten")), path = "errno/unix.rs")]
+#[cfg_attr(all(linux_kernel, not(target_os = "android")), path = "errno/linux.rs")]
+#[cfg_attr(not(all(linux_kernel, not(target_os = "android"))), path = "errno/unix.rs")]
 mod os;
 
 /// Sets the calling thread's C `errno`.

@@ -2,7 +2,7 @@
 //! OS-level `unsafe` lives here, behind safe types. Nothing in this crate knows the protocol.
 //!
 //! ```text
-//!   reactor   readiness of many descriptors (epoll; poll(2) elsewhere and for tests)
+//!   reactor   readiness of many descriptors (epoll, kqueue; poll(2) for tests)
 //!   wake      a descriptor another thread can make readable     timer   one that a clock does
 //!   poll      readiness of a few descriptors, once
 //!   net       stream sockets and their addresses                resolve host names, off the caller's path
@@ -35,4 +35,15 @@ pub mod time;
 pub mod timer;
 pub mod wake;
 
+#[cfg(not(linux_kernel))]
+mod kqueue;
 mod sys;
+
+#[cfg(tautline_bsd)]
+mod imitation;
+
+// What the code for systems other than Linux means by `libc`.
+#[cfg(not(any(linux_kernel, tautline_bsd)))]
+use ::libc;
+#[cfg(tautline_bsd)]
+use imitation as libc;

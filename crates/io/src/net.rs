@@ -15,14 +15,14 @@ mod listener;
 mod option;
 mod options;
 mod rights;
-#[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "net/shared/none.rs")]
+#[cfg_attr(not(linux_kernel), path = "net/shared/none.rs")]
 mod shared;
 mod stream;
 mod transfer;
 mod unix_path;
 
-#[cfg_attr(any(target_os = "linux", target_os = "android"), path = "net/os/linux.rs")]
-#[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "net/os/unix.rs")]
+#[cfg_attr(linux_kernel, path = "net/os/linux.rs")]
+#[cfg_attr(not(linux_kernel), path = "net/os/unix.rs")]
 mod os;
 
 pub use address::{Address, VSOCK_ANY, host_of};
@@ -34,6 +34,9 @@ pub use listener::{Listener, is_ipv6_supported};
 pub use options::StreamOptions;
 pub use stream::{Shutdown, Stream};
 pub use unix_path::{SocketFile, clear_path, temporary_directory};
+
+/// Whether the two ends of a Unix domain stream can share memory on this system.
+pub const SHARES_MEMORY: bool = cfg!(linux_kernel);
 
 /// Whether an error of [`Listener::accept`] is about the connection that was to be accepted (accept(2)): the next one may be tried at once.
 /// Any other, such as that the process has run out of descriptors or that a sandbox refuses the call, may come again as long as the

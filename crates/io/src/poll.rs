@@ -34,9 +34,9 @@ impl PollFd {
     /// The other end hung up; always reported.
     pub const HUP: i16 = libc::POLLHUP;
     /// The other end will send nothing more; nothing, on systems that do not tell.
-    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[cfg(linux_kernel)]
     pub const ENDED: i16 = libc::POLLRDHUP;
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    #[cfg(not(linux_kernel))]
     #[allow(missing_docs)]
     pub const ENDED: i16 = 0;
     /// The descriptor is not open; always reported.

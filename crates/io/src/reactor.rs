@@ -8,12 +8,18 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(linux_kernel)]
 mod epoll;
+#[cfg(not(linux_kernel))]
+mod kqueue;
 mod poll;
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub use epoll::Epoll;
+/// The set of descriptors that the system keeps: an epoll set, or elsewhere a kqueue.
+#[cfg(linux_kernel)]
+pub use epoll::Epoll as SystemReactor;
+/// The set of descriptors that the system keeps: a kqueue, or on Linux an epoll set.
+#[cfg(not(linux_kernel))]
+pub use kqueue::KqueueReactor as SystemReactor;
 pub use poll::PollReactor;
 
 /// The caller's name for a registration; comes back with its events.
@@ -27,7 +33,7 @@ pub struct Interest {
     pub readable: bool,
     /// Writing would not block.
     pub writable: bool,
-    /// The other end will send nothing more (on systems that tell, Linux among them).
+    /// The other end will send nothing more. (Of [`PollReactor`], on Linux.)
     pub ended: bool,
 }
 

@@ -5,9 +5,14 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-#[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "sys/unix.rs")]
-#[cfg_attr(any(target_os = "linux", target_os = "android"), path = "sys/linux.rs")]
+#[cfg_attr(not(linux_kernel), path = "sys/unix.rs")]
+#[cfg_attr(linux_kernel, path = "sys/linux.rs")]
 mod os;
+
+#[cfg(not(linux_kernel))]
+pub(crate) use os::prepare;
+#[cfg(linux_kernel)]
+pub(crate) use set_close_on_exec_and_nonblocking as prepare;
 
 pub(crate) use os::{NO_SIGNAL, accept, poll, random, socket, socket_pair};
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use crate::clock::ticks;
 use crate::sys::{self, check};
 
-#[cfg_attr(any(target_os = "linux", target_os = "android"), path = "thread/linux.rs")]
-#[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "thread/unix.rs")]
+#[cfg_attr(linux_kernel, path = "thread/linux.rs")]
+#[cfg_attr(not(linux_kernel), path = "thread/unix.rs")]
 mod os;
 
 mod end;

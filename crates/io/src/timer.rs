@@ -1,10 +1,10 @@
 //! A descriptor that becomes readable when a time has passed: what a driver registers in its reactor, so
 //! that another thread can arm a timer for it without waking it.
 
-#[cfg_attr(any(target_os = "linux", target_os = "android"), path = "timer/timerfd.rs")]
-#[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "timer/kqueue.rs")]
+#[cfg_attr(linux_kernel, path = "timer/timerfd.rs")]
+#[cfg_attr(not(linux_kernel), path = "timer/kqueue.rs")]
 mod os;
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(linux_kernel)]
 mod thread;
 
 pub use os::TimerFd;
@@ -24,7 +24,7 @@ mod tests {
     /// Runs `test` with a timer of each kind that there is.
     fn with_each(test: impl Fn(TimerFd)) {
         test(TimerFd::new().unwrap());
-        #[cfg(any(target_os = "linux", target_os = "android"))]
+        #[cfg(linux_kernel)]
         test(TimerFd::by_thread().unwrap());
     }
 

@@ -1,15 +1,15 @@
 //! A descriptor that any thread can make readable: how a sleeping owner or driver is woken. Wakes that
 //! come before the descriptor is drained merge into one.
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(linux_kernel)]
 mod eventfd;
-#[cfg(any(test, not(any(target_os = "linux", target_os = "android"))))]
+#[cfg(any(test, not(linux_kernel)))]
 #[cfg_attr(test, allow(unreachable_pub, reason = "exported on other systems"))]
 mod pipe;
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(linux_kernel)]
 pub use eventfd::WakeFd;
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(not(linux_kernel))]
 pub use pipe::WakeFd;
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! `zmq_has`: which optional transports and mechanisms this library has. One row each; the answer is the truth,
-//! not what a program would like to hear.
+//! not what a program would like to hear. And `tautline`: that it is this library, and not libzmq.
 
 use std::ffi::{CStr, c_char, c_int};
 
 /// Names are matched exactly, capitals included, as programs know them from libzmq.
-const CAPABILITIES: [(&CStr, bool); 11] = [
+const CAPABILITIES: [(&CStr, bool); 12] = [
     (c"ipc", cfg!(unix)),
     (c"pgm", false),
     (c"tipc", false),
@@ -16,6 +16,7 @@ const CAPABILITIES: [(&CStr, bool); 11] = [
     (c"draft", true),
     (c"WS", true),
     (c"WSS", cfg!(feature = "wss")),
+    (c"tautline", true),
 ];
 
 /// 1 if the library has the capability, else 0.
@@ -40,8 +41,8 @@ mod tests {
 
     #[test]
     fn only_what_is_there_is_claimed() {
-        assert_eq!((has(c"ipc"), has(c"curve"), has(c"draft")), (1, 1, 1));
-        for absent in [c"gssapi", c"pgm", c"IPC", c"ipc ", c"", c"\xff"] {
+        assert_eq!((has(c"ipc"), has(c"curve"), has(c"draft"), has(c"tautline")), (1, 1, 1, 1));
+        for absent in [c"gssapi", c"pgm", c"IPC", c"ipc ", c"Tautline", c"", c"\xff"] {
             assert_eq!(has(absent), 0, "{absent:?}");
         }
         // SAFETY: null is allowed.

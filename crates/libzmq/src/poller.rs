@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tautline_core::poller::{POLLERR, POLLIN, POLLOUT, POLLPRI};
 use tautline_core::{Error, SharedSocket};
-use tautline_io::reactor::{Epoll, Interest, Mode, Token};
+use tautline_io::reactor::{Interest, Mode, SystemReactor, Token};
 use tautline_io::wake::WakeFd;
 use tautline_io::{errno, poll as system};
 
@@ -74,7 +74,7 @@ struct Set {
 
 /// The poller's own descriptor, and what makes it readable beside the sockets' own.
 struct Signal {
-    epoll: Epoll,
+    set: SystemReactor,
     wake: Arc<WakeFd>,
 }
 
@@ -130,13 +130,13 @@ impl Set {
         let signal = match &mut self.signal {
             Some(signal) => signal,
             place => {
-                let (epoll, wake) = (Epoll::new()?, Arc::new(WakeFd::new()?));
-                epoll.add(wake.as_fd(), Token(0), Interest::READ, Mode::Level)?;
-                place.insert(Signal { epoll, wake })
+                let (set, wake) = (SystemReactor::new()?, Arc::new(WakeFd::new()?));
+                set.add(wake.as_fd(), Token(0), Interest::READ, Mode::Level)?;
+                place.insert(Signal { set, wake })
             }
         };
         let told = watched.socket.watch(&signal.wake, events)?;
-        if let Err(error) = signal.epoll.add(told.as_fd(), Token(1), Interest::READ, Mode::Level) {
+        if let Err(error) = signal.set.add(told.as_fd(), Token(1), Interest::READ, Mode::Level) {
             watched.socket.unwatch(&signal.wake);
             return Err(error.into());
         }
@@ -148,7 +148,7 @@ impl Set {
         let Some(signal) = &self.signal else { return };
         watched.socket.unwatch(&signal.wake);
         if let Some(told) = watched.told.take() {
-            let _ = signal.epoll.remove(told.as_fd());
+            let _ = signal.set.remove(told.as_fd());
         }
     }
 
@@ -362,7 +362,7 @@ pub unsafe extern "C" fn zmq_poller_fd(poller: *mut c_void, fd: *mut c_int) -> c
     unsafe {
         with_set(poller, |set| {
             let place = fd.as_mut().ok_or(Error::Fault)?;
-            *place = set.signal.as_ref().ok_or(Error::Invalid)?.epoll.as_fd().as_raw_fd();
+            *place = set.signal.as_ref().ok_or(Error::Invalid)?.set.as_fd().as_raw_fd();
             Ok(())
         })
     }

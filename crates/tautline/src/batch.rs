@@ -12,7 +12,7 @@ use crate::kind::{Kind, ManyParts, Receives, Sends};
 use crate::message::{Frame, Message, Multipart};
 use crate::socket::put_all;
 
-impl<K: Sends> Socket<K> {
+impl<K: Kind> Socket<K> {
     /// Sends messages of one part each; waits like [`send`](Self::send) where it has to. Returns how many were sent: all of them, or those
     /// before the one that failed. They leave together when the last one is sent, or 64 KiB at a time; batches that follow each other
     /// within microseconds leave like a stream of single messages.
@@ -34,6 +34,7 @@ impl<K: Sends> Socket<K> {
     /// Those of [`send`](Self::send), if the first message failed; the failed one is dropped if it was owned.
     pub fn send_batch<'a, I>(&mut self, messages: I) -> Result<usize>
     where
+        K: Sends,
         I: IntoIterator,
         I::Item: Into<Frame<'a>>,
     {
@@ -48,6 +49,7 @@ impl<K: Sends> Socket<K> {
     /// [`Error::WouldBlock`](crate::Error::WouldBlock) if none can be sent now, and those of [`send_batch`](Self::send_batch).
     pub fn try_send_batch<'a, I>(&mut self, messages: I) -> Result<usize>
     where
+        K: Sends,
         I: IntoIterator,
         I::Item: Into<Frame<'a>>,
     {
@@ -57,7 +59,7 @@ impl<K: Sends> Socket<K> {
     }
 }
 
-impl<K: Sends + ManyParts> Socket<K> {
+impl<K: Kind> Socket<K> {
     /// Sends messages of several parts, each whole or not at all; otherwise as [`send_batch`](Self::send_batch).
     ///
     /// ```
@@ -78,6 +80,7 @@ impl<K: Sends + ManyParts> Socket<K> {
     /// Those of [`send_multipart`](Self::send_multipart), if the first message failed; the failed one is dropped.
     pub fn send_multipart_batch<I>(&mut self, messages: I) -> Result<usize>
     where
+        K: Sends + ManyParts,
         I: IntoIterator,
         I::Item: Into<Multipart>,
     {
@@ -87,14 +90,17 @@ impl<K: Sends + ManyParts> Socket<K> {
     }
 }
 
-impl<K: Receives> Socket<K> {
+impl<K: Kind> Socket<K> {
     /// Waits for a message, then takes what is there without waiting, up to `max` messages in all, and puts them at the end of `into`.
     /// Returns how many messages those are. A message of several parts is taken whole, its parts after each other;
     /// [`Message::has_more`] tells where it ends.
     ///
     /// # Errors
     /// Those of [`recv`](Self::recv), if there is no first message.
-    pub fn recv_batch(&mut self, into: &mut Vec<Message>, max: usize) -> Result<usize> {
+    pub fn recv_batch(&mut self, into: &mut Vec<Message>, max: usize) -> Result<usize>
+    where
+        K: Receives,
+    {
         take_batch(&mut self.inner, into, max, Flags::NONE)
     }
 
@@ -102,12 +108,15 @@ impl<K: Receives> Socket<K> {
     ///
     /// # Errors
     /// [`Error::WouldBlock`](crate::Error::WouldBlock) if nothing is there, and those of [`recv_batch`](Self::recv_batch).
-    pub fn try_recv_batch(&mut self, into: &mut Vec<Message>, max: usize) -> Result<usize> {
+    pub fn try_recv_batch(&mut self, into: &mut Vec<Message>, max: usize) -> Result<usize>
+    where
+        K: Receives,
+    {
         take_batch(&mut self.inner, into, max, Flags::DONTWAIT)
     }
 }
 
-impl<K: Sends> Socket<K> {
+impl<K: Kind> Socket<K> {
     /// What `call` sends by this socket leaves together when it is over: earlier only from 64 KiB on, or if the thread has to wait for the
     /// socket. For messages that belong together and would otherwise leave as several packets, the first one at once. To subscribers and
     /// over `inproc` they may leave earlier.
@@ -125,7 +134,10 @@ impl<K: Sends> Socket<K> {
     /// # pull.recv()?;
     /// # Ok(()) }
     /// ```
-    pub fn corked<T>(&mut self, call: impl FnOnce(&mut Self) -> T) -> T {
+    pub fn corked<T>(&mut self, call: impl FnOnce(&mut Self) -> T) -> T
+    where
+        K: Sends,
+    {
         // Also if `call` panics.
         struct Corked<'a, K: Kind>(&'a mut Socket<K>, Option<core::Cork>);
         impl<K: Kind> Drop for Corked<'_, K> {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use tautline_core::Secret;
 
 use crate::error::{Error, Result};
-use crate::kind::{Asks, Greets, Kind, Probes, Publishes, Receives, Routes, Sends};
-use crate::{Context, Socket, option};
+use crate::kind::{Asks, Greets, Kind, Probes, Publishes, Receives, Routes, Sends, Subscribes};
+use crate::{Context, Socket, option, socket};
 
 /// The options of a socket to be, with Rust types; see `zmq_setsockopt(3)` for each. A value that is out of range is reported when
 /// the socket is made.
@@ -79,7 +79,11 @@ impl<K: Kind> Builder<K> {
         }
         let mut socket = Socket::new(&self.context)?;
         for (number, value) in &self.options {
-            socket.set_raw_option(*number, value)?;
+            match *number {
+                // XSUB does it by a message.
+                option::SUBSCRIBE => socket::subscribe(&mut socket.inner, value, true)?,
+                number => socket.set_raw_option(number, value)?,
+            }
         }
         Ok(socket)
     }
@@ -230,14 +234,20 @@ impl<K: Kind> Builder<K> {
 /// assert_eq!(push.send("nobody is there"), Err(Error::WouldBlock));
 /// # Ok(()) }
 /// ```
-impl<K: Sends> Builder<K> {
+impl<K: Kind> Builder<K> {
     /// How many messages may wait for each peer (1000); 0: any number.
-    pub fn send_hwm(self, messages: u32) -> Self {
+    pub fn send_hwm(self, messages: u32) -> Self
+    where
+        K: Sends,
+    {
         self.count(option::SNDHWM, messages)
     }
 
     /// How long a send waits for room; `None`: for ever, the default.
-    pub fn send_timeout(self, time: impl Into<Option<Duration>>) -> Self {
+    pub fn send_timeout(self, time: impl Into<Option<Duration>>) -> Self
+    where
+        K: Sends,
+    {
         self.forever(option::SNDTIMEO, time.into())
     }
 }
@@ -258,29 +268,44 @@ impl<K: Sends> Builder<K> {
 /// assert_eq!(pull.recv().unwrap_err(), Error::WouldBlock);
 /// # Ok(()) }
 /// ```
-impl<K: Receives> Builder<K> {
+impl<K: Kind> Builder<K> {
     /// How many messages of each peer may wait to be received (1000); 0: any number.
-    pub fn receive_hwm(self, messages: u32) -> Self {
+    pub fn receive_hwm(self, messages: u32) -> Self
+    where
+        K: Receives,
+    {
         self.count(option::RCVHWM, messages)
     }
 
     /// How long a receive waits; `None`: for ever, the default.
-    pub fn receive_timeout(self, time: impl Into<Option<Duration>>) -> Self {
+    pub fn receive_timeout(self, time: impl Into<Option<Duration>>) -> Self
+    where
+        K: Receives,
+    {
         self.forever(option::RCVTIMEO, time.into())
     }
 
     /// The longest message part that a peer may send, in bytes; who sends a longer one is disconnected. `None`: any length.
-    pub fn max_message_size(self, bytes: impl Into<Option<u64>>) -> Self {
+    pub fn max_message_size(self, bytes: impl Into<Option<u64>>) -> Self
+    where
+        K: Receives,
+    {
         self.size(option::MAXMSGSIZE, bytes.into())
     }
 
     /// The longest message that a peer may send, in bytes, all of its parts with their headers (2 or 9 bytes each); who sends a longer one
     /// is disconnected. `None`, the default: 1024 times the longest part, and no less than 64 MiB, if parts are limited; else any length.
-    pub fn max_multipart_size(self, bytes: impl Into<Option<u64>>) -> Self {
+    pub fn max_multipart_size(self, bytes: impl Into<Option<u64>>) -> Self
+    where
+        K: Receives,
+    {
         self.size(option::MAX_MULTIPART_SIZE, bytes.into())
     }
 
-    fn size(mut self, option: i32, bytes: Option<u64>) -> Self {
+    fn size(mut self, option: i32, bytes: Option<u64>) -> Self
+    where
+        K: Receives,
+    {
         match bytes.map_or(Ok(-1), i64::try_from) {
             Ok(bytes) => self.raw_option(option, &bytes.to_ne_bytes()),
             Err(_) => {
@@ -301,15 +326,21 @@ impl<K: Receives> Builder<K> {
 /// assert_eq!(router.send_multipart(["nobody", "hello"]), Err(Error::Unroutable));
 /// # Ok(()) }
 /// ```
-impl<K: Routes> Builder<K> {
+impl<K: Kind> Builder<K> {
     /// Report messages that no peer can be found for as [`Error::Unroutable`] instead of dropping them, and wait for room instead of
     /// dropping at the high-water mark.
-    pub fn router_mandatory(self, on: bool) -> Self {
+    pub fn router_mandatory(self, on: bool) -> Self
+    where
+        K: Routes,
+    {
         self.int(option::ROUTER_MANDATORY, on.into())
     }
 
     /// A new peer with the routing id of another one takes its place.
-    pub fn router_handover(self, on: bool) -> Self {
+    pub fn router_handover(self, on: bool) -> Self
+    where
+        K: Routes,
+    {
         self.int(option::ROUTER_HANDOVER, on.into())
     }
 }
@@ -326,10 +357,35 @@ impl<K: Routes> Builder<K> {
 /// assert_eq!(router.recv_multipart()?, tautline::Multipart::from(["me", ""]));
 /// # Ok(()) }
 /// ```
-impl<K: Probes> Builder<K> {
+impl<K: Kind> Builder<K> {
     /// Tell a ROUTER at the other end that this socket is there, by an empty message, as soon as it is connected.
-    pub fn probe_router(self, on: bool) -> Self {
+    pub fn probe_router(self, on: bool) -> Self
+    where
+        K: Probes,
+    {
         self.int(option::PROBE_ROUTER, on.into())
+    }
+}
+
+/// Subscribing.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use tautline::{Context, Pub, Sub};
+///
+/// let weather = Sub::builder(&Context::new())
+///     .subscribe("Lund ")
+///     .subscribe("Malmö ")
+///     .connect("tcp://127.0.0.1:5556")?;
+/// # Ok(()) }
+/// ```
+impl<K: Kind> Builder<K> {
+    /// Subscribes to all messages whose first part begins with `prefix`; an empty prefix is everything. May be called several times.
+    pub fn subscribe(self, prefix: impl AsRef<[u8]>) -> Self
+    where
+        K: Subscribes,
+    {
+        self.raw_option(option::SUBSCRIBE, prefix.as_ref())
     }
 }
 
@@ -348,15 +404,21 @@ impl<K: Probes> Builder<K> {
 ///     .bind("tcp://127.0.0.1:*")?;
 /// # Ok(()) }
 /// ```
-impl<K: Publishes> Builder<K> {
+impl<K: Kind> Builder<K> {
     /// Refuse a message that a subscriber has no room for, instead of dropping it for that subscriber.
-    pub fn no_drop(self, on: bool) -> Self {
+    pub fn no_drop(self, on: bool) -> Self
+    where
+        K: Publishes,
+    {
         self.int(option::XPUB_NODROP, on.into())
     }
 
     /// What the subscriptions of one peer may take, in bytes of memory (512 MiB: one to four million topics); a peer that goes beyond is
     /// disconnected. `None`: any number. Zero is an error.
-    pub fn max_subscriptions(mut self, bytes: impl Into<Option<u64>>) -> Self {
+    pub fn max_subscriptions(mut self, bytes: impl Into<Option<u64>>) -> Self
+    where
+        K: Publishes,
+    {
         match bytes.into().map_or(Ok(-1), i64::try_from) {
             Ok(bytes) if bytes != 0 => self.raw_option(option::MAX_SUBSCRIPTIONS, &bytes.to_ne_bytes()),
             _ => {
@@ -382,9 +444,12 @@ impl<K: Publishes> Builder<K> {
 /// assert_eq!(router.recv_multipart()?, tautline::Multipart::from(["me", "gone"]));
 /// # Ok(()) }
 /// ```
-impl<K: Greets> Builder<K> {
+impl<K: Kind> Builder<K> {
     /// What each new peer gets first, as if it had been sent to it.
-    pub fn hello_message(self, message: impl AsRef<[u8]>) -> Self {
+    pub fn hello_message(self, message: impl AsRef<[u8]>) -> Self
+    where
+        K: Greets,
+    {
         self.raw_option(option::HELLO_MSG, message.as_ref())
     }
 }
@@ -440,14 +505,20 @@ impl Builder<crate::kind::XPub> {
 /// # client.set_linger(Some(std::time::Duration::ZERO))?;
 /// # Ok(()) }
 /// ```
-impl<K: Asks> Builder<K> {
+impl<K: Kind> Builder<K> {
     /// Number the questions, so that an answer to an earlier one is recognised and dropped.
-    pub fn correlate(self, on: bool) -> Self {
+    pub fn correlate(self, on: bool) -> Self
+    where
+        K: Asks,
+    {
         self.int(option::REQ_CORRELATE, on.into())
     }
 
     /// Allow a new question before the answer to the last one has come. To be used with [`correlate`](Self::correlate).
-    pub fn relaxed(self, on: bool) -> Self {
+    pub fn relaxed(self, on: bool) -> Self
+    where
+        K: Asks,
+    {
         self.int(option::REQ_RELAXED, on.into())
     }
 }

@@ -146,12 +146,14 @@ impl From<tautline_core::Error> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Error::WouldBlock => "it cannot be done now",
+            Error::WouldBlock => {
+                "there is nothing to receive, or no room to send, or the time limit has passed"
+            }
             Error::Terminated => "the context was terminated",
             Error::Interrupted => "a signal arrived",
-            Error::WrongState => "the pattern does not allow this now",
+            Error::WrongState => "the pattern does not allow this now: REQ and REP send and receive in turn",
             Error::Unroutable => "no peer has this routing id",
-            Error::Invalid => "a value is out of range, or does not go with another",
+            Error::Invalid => "an option's value is out of range, or does not go with another",
             Error::MalformedEndpoint(reason) => return reason.fmt(f),
             Error::MalformedKey(reason) => return reason.fmt(f),
             Error::UnknownTransport => "the transport is not known, or not built in (wss is a feature)",
@@ -161,7 +163,7 @@ impl fmt::Display for Error {
             Error::AddressNotAvailable => "the address is not one of this machine",
             Error::NoSuchDevice => "the network interface does not exist",
             Error::ConnectionRefused => "nobody is bound to the address",
-            Error::NotFound => "there is no such endpoint",
+            Error::NotFound => "this socket has no such endpoint, or there is no such file or folder",
             Error::TooMany => "too many sockets or open files",
             Error::MessageTooLong => "the message is too long",
             Error::NameTooLong => "the path or address is too long",

@@ -28,15 +28,35 @@ pub trait Kind: sealed::Sealed + Send + 'static {
 }
 
 /// Kinds that send messages.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` sockets do not send",
+    label = "only kinds that send have this",
+    note = "PULL, SUB, DISH and GATHER receive; their peers PUSH, PUB, RADIO and SCATTER send"
+)]
 pub trait Sends: Kind {}
 
 /// Kinds that receive messages.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` sockets do not receive",
+    label = "only kinds that receive have this",
+    note = "PUSH, PUB, RADIO and SCATTER send; their peers PULL, SUB, DISH and GATHER receive. XPUB receives subscriptions"
+)]
 pub trait Receives: Kind {}
 
 /// Kinds whose messages may have several parts: all but the newer, thread-safe ones of libzmq.
+#[diagnostic::on_unimplemented(
+    message = "the messages of `{Self}` sockets have one part",
+    label = "only kinds with messages of several parts have this",
+    note = "`send` and `recv` are for one part"
+)]
 pub trait ManyParts: Kind {}
 
 /// Kinds that subscribe by an option: SUB and XSUB.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` sockets do not subscribe",
+    label = "only SUB and XSUB have this",
+    note = "a DISH joins groups"
+)]
 pub trait Subscribes: Kind {}
 
 /// Kinds that distribute to subscribers: PUB and XPUB.
@@ -55,9 +75,19 @@ pub trait Greets: Kind {}
 pub trait Asks: Kind {}
 
 /// Kinds that send and receive independently of each other, so that a socket can be [split](crate::Socket::split).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` sockets cannot be split",
+    label = "only kinds that send and receive independently of each other have this",
+    note = "REQ and REP send and receive in turn"
+)]
 pub trait Splits: Sends + Receives + ManyParts {}
 
 /// Kinds whose messages begin with the routing id of a peer: ROUTER and STREAM.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` sockets do not address single peers",
+    label = "only ROUTER and STREAM have this",
+    note = "DEALER and REQ let the pattern choose the peer"
+)]
 pub trait Addresses: Sends + Receives + ManyParts {}
 
 macro_rules! kinds {

@@ -93,6 +93,9 @@ pub use routing::RoutingId;
 pub use socket::Socket;
 pub use split::{ReceiveHalf, SendHalf};
 
+/// The version of Tautline, for example `0.1.0`.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// Exclusive pair (RFC 31).
 pub type Pair = Socket<kind::Pair>;
 /// Distributes to subscribers (RFC 29).

@@ -98,9 +98,9 @@ impl<'a> PollItem<'a> {
 ///
 /// # Errors
 /// [`Error::Interrupted`](crate::Error::Interrupted), [`Error::Terminated`](crate::Error::Terminated).
-pub fn poll(items: &mut [PollItem<'_>], timeout: Option<Duration>) -> Result<usize> {
+pub fn poll(items: &mut [PollItem<'_>], timeout: impl Into<Option<Duration>>) -> Result<usize> {
     let mut inner: Vec<Item<'_>> = items.iter_mut().map(|item| item.reborrow()).collect();
-    let ready = poller::poll(&mut inner, timeout)?;
+    let ready = poller::poll(&mut inner, timeout.into())?;
     let events: Vec<i16> = inner.iter().map(|item| item.revents).collect();
     drop(inner);
     for (item, revents) in items.iter_mut().zip(events) {

@@ -6,7 +6,7 @@ use std::ops::Deref;
 
 use crate::Socket;
 use crate::error::{Error, Result};
-use crate::kind::Addresses;
+use crate::kind::{Addresses, Kind};
 use crate::message::{Frame, Message, Multipart};
 
 /// The name of a peer to a ROUTER or STREAM: 1 to 255 bytes. The peer has chosen it
@@ -135,12 +135,15 @@ where
     std::iter::once(Frame::from(peer)).chain(parts.into_iter().map(Into::into))
 }
 
-impl<K: Addresses> Socket<K> {
+impl<K: Kind> Socket<K> {
     /// Receives a whole message, and who has sent it. What a REQ has sent begins with an empty part, its answer must do so, too.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
-    pub fn recv_from(&mut self) -> Result<(RoutingId, Multipart)> {
+    pub fn recv_from(&mut self) -> Result<(RoutingId, Multipart)>
+    where
+        K: Addresses,
+    {
         split(self.recv_multipart()?)
     }
 
@@ -148,7 +151,10 @@ impl<K: Addresses> Socket<K> {
     ///
     /// # Errors
     /// [`Error::WouldBlock`] if nothing is there, and those of [`recv`](Self::recv).
-    pub fn try_recv_from(&mut self) -> Result<(RoutingId, Multipart)> {
+    pub fn try_recv_from(&mut self) -> Result<(RoutingId, Multipart)>
+    where
+        K: Addresses,
+    {
         split(self.try_recv_multipart()?)
     }
 
@@ -159,6 +165,7 @@ impl<K: Addresses> Socket<K> {
     /// As [`send`](Self::send).
     pub fn send_to<'a, I>(&mut self, peer: &'a RoutingId, parts: I) -> Result<()>
     where
+        K: Addresses,
         I: IntoIterator,
         I::Item: Into<Frame<'a>>,
     {

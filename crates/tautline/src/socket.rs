@@ -25,7 +25,7 @@ use crate::{Builder, Context, endpoint, option};
 /// let context = Context::new();
 /// let mut pull = Pull::new(&context)?;
 /// let endpoint = pull.bind("tcp://127.0.0.1:*")?;
-/// pull.set_receive_timeout(Some(Duration::from_millis(1)))?;
+/// pull.set_receive_timeout(Duration::from_millis(1))?;
 /// assert_eq!(pull.recv().unwrap_err(), Error::WouldBlock);
 ///
 /// // For any kind that sends:
@@ -138,24 +138,24 @@ impl<K: Kind> Socket<K> {
     ///
     /// # Errors
     /// [`Error::Terminated`].
-    pub fn set_send_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
-        option::set_duration(&mut self.inner, option::SNDTIMEO, timeout)
+    pub fn set_send_timeout(&mut self, timeout: impl Into<Option<Duration>>) -> Result<()> {
+        option::set_duration(&mut self.inner, option::SNDTIMEO, timeout.into())
     }
 
     /// How long a receive waits; `None`: for ever.
     ///
     /// # Errors
     /// [`Error::Terminated`].
-    pub fn set_receive_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
-        option::set_duration(&mut self.inner, option::RCVTIMEO, timeout)
+    pub fn set_receive_timeout(&mut self, timeout: impl Into<Option<Duration>>) -> Result<()> {
+        option::set_duration(&mut self.inner, option::RCVTIMEO, timeout.into())
     }
 
     /// For how long what is queued is sent after the socket is dropped; `None`: until it is sent. See [`Builder::linger`].
     ///
     /// # Errors
     /// [`Error::Terminated`].
-    pub fn set_linger(&mut self, linger: Option<Duration>) -> Result<()> {
-        option::set_duration(&mut self.inner, option::LINGER, linger)
+    pub fn set_linger(&mut self, linger: impl Into<Option<Duration>>) -> Result<()> {
+        option::set_duration(&mut self.inner, option::LINGER, linger.into())
     }
 
     /// Closes the socket, as dropping it does. Returns at once; [`Context::terminate`] waits until what is queued is sent.
@@ -167,7 +167,7 @@ impl<K: Kind> Socket<K> {
     }
 }
 
-impl<K: Sends> Socket<K> {
+impl<K: Kind> Socket<K> {
     /// Sends a message of one part; waits while every peer is at its high-water mark. Borrowed bytes are encoded straight into the
     /// queue of the peer.
     ///
@@ -188,7 +188,10 @@ impl<K: Sends> Socket<K> {
     /// [`Error::WouldBlock`] after the send timeout, [`Error::WrongState`], [`Error::Unroutable`], [`Error::Interrupted`],
     /// [`Error::Terminated`]. The message was not sent then.
     #[inline]
-    pub fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
+    pub fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()>
+    where
+        K: Sends,
+    {
         put(&mut self.inner, frame.into(), Flags::NONE)
     }
 
@@ -206,7 +209,10 @@ impl<K: Sends> Socket<K> {
     /// # Errors
     /// [`Error::WouldBlock`] if it would have to wait, and those of [`send`](Self::send).
     #[inline]
-    pub fn try_send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
+    pub fn try_send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()>
+    where
+        K: Sends,
+    {
         put(&mut self.inner, frame.into(), Flags::DONTWAIT)
     }
 
@@ -214,12 +220,15 @@ impl<K: Sends> Socket<K> {
     ///
     /// # Errors
     /// [`Error::Interrupted`], [`Error::Terminated`].
-    pub fn wait_writable(&mut self, timeout: Option<Duration>) -> Result<bool> {
-        self.wait(POLLOUT, timeout)
+    pub fn wait_writable(&mut self, timeout: impl Into<Option<Duration>>) -> Result<bool>
+    where
+        K: Sends,
+    {
+        self.wait(POLLOUT, timeout.into())
     }
 }
 
-impl<K: Sends + ManyParts> Socket<K> {
+impl<K: Kind> Socket<K> {
     /// Sends a message of several parts, all or none of them.
     ///
     /// ```
@@ -238,6 +247,7 @@ impl<K: Sends + ManyParts> Socket<K> {
     /// [`Error::Invalid`] without any part, and those of [`send`](Self::send).
     pub fn send_multipart<'a, I>(&mut self, parts: I) -> Result<()>
     where
+        K: Sends + ManyParts,
         I: IntoIterator,
         I::Item: Into<Frame<'a>>,
     {
@@ -250,6 +260,7 @@ impl<K: Sends + ManyParts> Socket<K> {
     /// [`Error::WouldBlock`] if it would have to wait, and those of [`send_multipart`](Self::send_multipart).
     pub fn try_send_multipart<'a, I>(&mut self, parts: I) -> Result<()>
     where
+        K: Sends + ManyParts,
         I: IntoIterator,
         I::Item: Into<Frame<'a>>,
     {
@@ -257,7 +268,7 @@ impl<K: Sends + ManyParts> Socket<K> {
     }
 }
 
-impl<K: Receives> Socket<K> {
+impl<K: Kind> Socket<K> {
     /// Receives the next part of a message; waits until one is there. [`Message::has_more`] tells whether others follow.
     ///
     /// ```
@@ -276,7 +287,10 @@ impl<K: Receives> Socket<K> {
     /// # Errors
     /// [`Error::WouldBlock`] after the receive timeout, [`Error::WrongState`], [`Error::Interrupted`], [`Error::Terminated`].
     #[inline]
-    pub fn recv(&mut self) -> Result<Message> {
+    pub fn recv(&mut self) -> Result<Message>
+    where
+        K: Receives,
+    {
         let mut message = Message::new();
         self.inner.recv_message(&mut message.0, Flags::NONE)?;
         Ok(message)
@@ -287,7 +301,10 @@ impl<K: Receives> Socket<K> {
     /// # Errors
     /// [`Error::WouldBlock`] if nothing is there, and those of [`recv`](Self::recv).
     #[inline]
-    pub fn try_recv(&mut self) -> Result<Message> {
+    pub fn try_recv(&mut self) -> Result<Message>
+    where
+        K: Receives,
+    {
         let mut message = Message::new();
         self.inner.recv_message(&mut message.0, Flags::DONTWAIT)?;
         Ok(message)
@@ -311,7 +328,10 @@ impl<K: Receives> Socket<K> {
     /// # Errors
     /// As [`recv`](Self::recv).
     #[inline]
-    pub fn recv_into(&mut self, buffer: &mut [u8]) -> Result<usize> {
+    pub fn recv_into(&mut self, buffer: &mut [u8]) -> Result<usize>
+    where
+        K: Receives,
+    {
         Ok(self.inner.recv(buffer, Flags::NONE)?)
     }
 
@@ -319,12 +339,15 @@ impl<K: Receives> Socket<K> {
     ///
     /// # Errors
     /// [`Error::Interrupted`], [`Error::Terminated`].
-    pub fn wait_readable(&mut self, timeout: Option<Duration>) -> Result<bool> {
-        self.wait(POLLIN, timeout)
+    pub fn wait_readable(&mut self, timeout: impl Into<Option<Duration>>) -> Result<bool>
+    where
+        K: Receives,
+    {
+        self.wait(POLLIN, timeout.into())
     }
 }
 
-impl<K: Receives + ManyParts> Socket<K> {
+impl<K: Kind> Socket<K> {
     /// Receives a whole message.
     ///
     /// ```
@@ -344,7 +367,10 @@ impl<K: Receives + ManyParts> Socket<K> {
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
-    pub fn recv_multipart(&mut self) -> Result<Multipart> {
+    pub fn recv_multipart(&mut self) -> Result<Multipart>
+    where
+        K: Receives + ManyParts,
+    {
         take_all(&mut self.inner, Flags::NONE)
     }
 
@@ -352,12 +378,15 @@ impl<K: Receives + ManyParts> Socket<K> {
     ///
     /// # Errors
     /// [`Error::WouldBlock`] if nothing is there, and those of [`recv`](Self::recv).
-    pub fn try_recv_multipart(&mut self) -> Result<Multipart> {
+    pub fn try_recv_multipart(&mut self) -> Result<Multipart>
+    where
+        K: Receives + ManyParts,
+    {
         take_all(&mut self.inner, Flags::DONTWAIT)
     }
 }
 
-impl<K: Subscribes> Socket<K> {
+impl<K: Kind> Socket<K> {
     /// Subscribes to all messages whose first part begins with `prefix`; an empty prefix is everything. It takes a moment to reach the
     /// publishers.
     ///
@@ -373,7 +402,10 @@ impl<K: Subscribes> Socket<K> {
     ///
     /// # Errors
     /// [`Error::Terminated`].
-    pub fn subscribe(&mut self, prefix: impl AsRef<[u8]>) -> Result<()> {
+    pub fn subscribe(&mut self, prefix: impl AsRef<[u8]>) -> Result<()>
+    where
+        K: Subscribes,
+    {
         subscribe(&mut self.inner, prefix.as_ref(), true)
     }
 
@@ -381,7 +413,10 @@ impl<K: Subscribes> Socket<K> {
     ///
     /// # Errors
     /// [`Error::Terminated`].
-    pub fn unsubscribe(&mut self, prefix: impl AsRef<[u8]>) -> Result<()> {
+    pub fn unsubscribe(&mut self, prefix: impl AsRef<[u8]>) -> Result<()>
+    where
+        K: Subscribes,
+    {
         subscribe(&mut self.inner, prefix.as_ref(), false)
     }
 }

@@ -9,7 +9,7 @@ use tautline_core::{Flags, SharedSocket};
 use crate::Socket;
 use crate::batch::{frames, put_frame_now, take_batch};
 use crate::error::{Error, Result};
-use crate::kind::Splits;
+use crate::kind::{Kind, Splits};
 use crate::message::{Frame, Message, Multipart};
 use crate::socket::{put_each, take_each};
 
@@ -59,7 +59,7 @@ pub struct ReceiveHalf<K: Splits> {
     kind: PhantomData<fn() -> K>,
 }
 
-impl<K: Splits> Socket<K> {
+impl<K: Kind> Socket<K> {
     /// Two halves, so that one thread can wait for messages while another one sends. Set up the socket before: the halves send and
     /// receive, nothing else. A lock keeps them apart, which neither holds while it waits; a socket that is not split is faster.
     ///
@@ -92,7 +92,10 @@ impl<K: Splits> Socket<K> {
     ///
     /// # Errors
     /// [`Error::TooMany`] without descriptors; the socket is closed then.
-    pub fn split(self) -> Result<(SendHalf<K>, ReceiveHalf<K>)> {
+    pub fn split(self) -> Result<(SendHalf<K>, ReceiveHalf<K>)>
+    where
+        K: Splits,
+    {
         let shared = SharedSocket::new(self.inner)?;
         Ok((
             SendHalf { shared: shared.clone(), kind: PhantomData },

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tautline::monitor::EventKind;
-use tautline::{Context, Error, Pull, Push, Router};
+use tautline::{Context, Error, Pull, Push, Router, Sub, XPub};
 use tautline_testkit::with_watchdog;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -31,6 +31,36 @@ fn events_come_in_order_until_the_socket_is_closed() {
         drop(pull);
         assert_eq!(events.by_ref().last().map(|event| event.kind), Some(EventKind::Stopped));
         assert_eq!((events.next(), events.recv()), (None, Err(Error::Terminated)));
+    });
+}
+
+#[test]
+fn a_peer_that_subscribes_beyond_the_limit_is_disconnected() {
+    with_watchdog(LIMIT, "a_peer_that_subscribes_beyond", || {
+        let context = Context::new();
+        let mut publisher = XPub::builder(&context).max_subscriptions(64 << 10).build().unwrap();
+        let mut events = publisher.monitor().unwrap();
+        let endpoint = publisher.bind("tcp://127.0.0.1:*").unwrap();
+        let mut modest = Sub::builder(&context).connect(&endpoint).unwrap();
+        modest.subscribe("news").unwrap();
+        assert_eq!(publisher.recv().unwrap(), b"\x01news");
+        let mut greedy = Sub::builder(&context).connect(&endpoint).unwrap();
+        for number in 0..1_000_u32 {
+            greedy.subscribe(number.to_be_bytes()).unwrap();
+        }
+        let disconnected = loop {
+            match events.try_recv() {
+                Ok(event) if event.kind == EventKind::Disconnected => break event,
+                Ok(_) => {}
+                Err(Error::WouldBlock) => {
+                    let _ = publisher.try_recv();
+                }
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert_eq!(disconnected.local, endpoint);
+        publisher.send("news of today").unwrap();
+        assert_eq!(modest.recv().unwrap(), b"news of today");
     });
 }
 

@@ -9,8 +9,9 @@ set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
-libdir=$(realpath "${1:-${CARGO_TARGET_DIR:-$root/target}/release}") word=${2:-}
-work=$root/target/attacks/ipc
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+libdir=$(realpath "${1:-$target/release}") word=${2:-}
+work=$target/attacks/ipc
 mkdir -p "$work"
 ln -sfn "$libdir/libzmq.so" "$work/libzmq.so.5"
 passed=0 failed=0 skipped=0

@@ -75,7 +75,8 @@ fn analysis(data: &Data) -> String {
         let _ = write!(text, "\n## {}\n\n![{plot}](plots/{plot}.svg)\n\n", figure_title(figure));
         table_of(data, figure, &mut text);
     }
-    text.push_str("\n## Overhead beside C++ on the same library\n\n![overhead](plots/overhead.svg)\n\n");
+    text.push_str("\n## Overhead beside C++ on the same library\n\n![speed](plots/speed.svg)\n\nThe picture has the speed, with C++ on libzmq as 100 per cent; the table holds \
+         each language against C++ on the same library.\n\n");
     text.push_str(
         "(language - C++) / C++ for times, (C++ - language) / C++ for rates: more is worse in both. What is below \
          zero was faster than C++ by that share.\n\n",

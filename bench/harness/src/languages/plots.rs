@@ -1,22 +1,26 @@
 //! The plots of `docs/results`: bars beside each other for every language, drawn by `plotters`.
 
-use super::data::{BASELINE, Data, Figure, overhead, ratio};
+use super::data::{BASELINE, Cell, Data, Figure, Ratio, Row, ratio};
+use crate::statistics::range;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// Colours of libzmq, Tautline, and implementations of their own; told apart in grey, too.
-const LIBZMQ: RGBColor = RGBColor(0x8a, 0x93, 0x9f);
-const TAUTLINE: RGBColor = RGBColor(0xd9, 0x5f, 0x02);
-const OWN: RGBColor = RGBColor(0x3b, 0x6e, 0xa5);
+/// Colours of libzmq, Tautline, and implementations of their own, as in the report; told apart in grey, too.
+const LIBZMQ: RGBColor = RGBColor(0xa7, 0xb4, 0xc2);
+const TAUTLINE: RGBColor = RGBColor(0x12, 0x84, 0x7d);
+const OWN: RGBColor = RGBColor(0x8b, 0x6b, 0xb1);
 
-const BAR: i32 = 13;
-const LABELS: i32 = 150;
-const PANEL: i32 = 330;
-const TOP: i32 = 74;
+const BAR: i32 = 16;
+const LABELS: i32 = 190;
+const PANEL: i32 = 360;
+const TOP: i32 = 84;
+/// What stands right of a bar.
+const BESIDE: i32 = 96;
 
-/// One bar: its length is `value`, its label says it.
+/// One bar: its length is `value`, its label says it, and a thin line goes from the one of its ends to the other.
 struct Bar {
     value: f64,
+    ends: (f64, f64),
     label: String,
     colour: RGBColor,
 }
@@ -26,21 +30,20 @@ struct Panel {
     title: String,
     /// By language, in the order of the labels.
     groups: Vec<Vec<Bar>>,
-    /// Where 1 is, for ratios.
-    mark: Option<f64>,
+    /// What a ratio is held against, and its name.
+    mark: Option<(f64, &'static str)>,
 }
 
 /// Every plot: file name under the results, and SVG.
 pub(super) fn all(data: &Data) -> Result<Vec<(String, String)>, String> {
     let figures = |figure| data.sizes().into_iter().map(move |size| absolute(data, figure, size)).collect();
-    let costs =
-        |figure| data.sizes().into_iter().map(move |size| costs(data, figure, size)).collect::<Vec<_>>();
     let gains =
         |figure| data.sizes().into_iter().map(move |size| gains(data, figure, size)).collect::<Vec<_>>();
     let mut dashboard = gains(Figure::Rate);
     dashboard.extend(gains(Figure::Mean));
-    let mut overheads = costs(Figure::Rate);
-    overheads.extend(costs(Figure::Mean));
+    let mut speeds: Vec<Panel> =
+        data.sizes().into_iter().map(|size| speeds(data, Figure::Rate, size)).collect();
+    speeds.extend(data.sizes().into_iter().map(|size| self::speeds(data, Figure::Mean, size)));
     let plots: [(&str, &str, Vec<Panel>); 4] = [
         ("latency", "Latency: half a round trip, mean, in µs (shorter is better)", figures(Figure::Mean)),
         (
@@ -48,7 +51,7 @@ pub(super) fn all(data: &Data) -> Result<Vec<(String, String)>, String> {
             "Throughput in thousands of messages per second (longer is better)",
             figures(Figure::Rate),
         ),
-        ("overhead", "Overhead beside C++ on the same library, per cent (shorter is better)", overheads),
+        ("speed", "Speed in per cent of C++ on libzmq (longer is better)", speeds),
         (
             "dashboard",
             "Tautline beside libzmq under the same binding, times better (longer is better)",
@@ -59,6 +62,16 @@ pub(super) fn all(data: &Data) -> Result<Vec<(String, String)>, String> {
     plots
         .into_iter()
         .map(|(name, title, panels)| {
+            // A language that is here on one library only has nothing to compare.
+            let shown: Vec<bool> =
+                (0..labels.len()).map(|at| panels.iter().any(|panel| !panel.groups[at].is_empty())).collect();
+            let keep = |at: &usize| shown[*at];
+            let labels: Vec<String> = (0..labels.len()).filter(keep).map(|at| labels[at].clone()).collect();
+            let mut panels = panels;
+            for panel in &mut panels {
+                let mut shown = shown.iter();
+                panel.groups.retain(|_| shown.next().is_some_and(|shown| *shown));
+            }
             let svg = draw(title, &labels, &panels).map_err(|e| format!("plot {name}: {e}"))?;
             Ok((format!("plots/{name}.svg"), svg))
         })
@@ -84,43 +97,58 @@ fn absolute(data: &Data, figure: Figure, size: u64) -> Panel {
             .iter()
             .filter(|row| row.language == language.language)
             .filter_map(|row| {
-                let median = row.longest(figure, size)?.median(figure)?;
-                let value = if figure == Figure::Rate { median / 1e3 } else { median };
-                Some(Bar { value, label: short(value), colour: colour(&row.library) })
+                let cell = row.longest(figure, size)?;
+                let unit = if figure == Figure::Rate { 1e3 } else { 1.0 };
+                let value = cell.median(figure)? / unit;
+                let (low, high) = range(cell.values(figure));
+                let ends = (low / unit, high / unit);
+                Some(Bar { value, ends, label: short(value), colour: colour(&row.library) })
             })
             .collect()
     });
     Panel { title: size_title(figure, size), groups: groups.collect(), mark: None }
 }
 
-fn costs(data: &Data, figure: Figure, size: u64) -> Panel {
+/// How fast every language is on either library, C++ on libzmq being 100 per cent.
+fn speeds(data: &Data, figure: Figure, size: u64) -> Panel {
+    let baseline = data.row(BASELINE, "libzmq").and_then(|row| row.longest(figure, size));
+    let bar = |row: &Row| {
+        let better = better(row.longest(figure, size)?, baseline?, figure)?;
+        let (low, high) = better.interval;
+        let (value, ends) = (100.0 * better.value, (100.0 * low, 100.0 * high));
+        Some(Bar { value, ends, label: format!("{value:.0} %"), colour: colour(&row.library) })
+    };
     let groups = data.languages().into_iter().map(|language| {
-        data.rows
-            .iter()
-            .filter(|row| row.language == language.language && row.language != BASELINE)
-            .filter_map(|row| {
-                let baseline = data.baseline_of(row)?.longest(figure, size)?;
-                let ratio = ratio(row.longest(figure, size)?, baseline, figure)?;
-                let value = 100.0 * overhead(ratio.value, figure);
-                Some(Bar { value, label: format!("{value:.0} %"), colour: colour(&row.library) })
-            })
-            .collect()
+        data.rows.iter().filter(|row| row.language == language.language).filter_map(bar).collect()
     });
-    Panel { title: size_title(figure, size), groups: groups.collect(), mark: None }
+    Panel { title: size_title(figure, size), groups: groups.collect(), mark: Some((100.0, "100 %")) }
 }
 
 fn gains(data: &Data, figure: Figure, size: u64) -> Panel {
     let groups = data.languages().into_iter().map(|language| {
         let gain = data.row(&language.language, "tautline").and_then(|ours| {
             let theirs = data.row(&language.language, "libzmq")?.longest(figure, size)?;
-            let ratio = ratio(ours.longest(figure, size)?, theirs, figure)?.value;
-            Some(if figure.smaller_is_better() { 1.0 / ratio } else { ratio })
+            better(ours.longest(figure, size)?, theirs, figure)
         });
-        gain.map(|value| Bar { value, label: format!("{}x", short(value)), colour: TAUTLINE })
-            .into_iter()
-            .collect()
+        gain.map(|Ratio { value, interval }| Bar {
+            value,
+            ends: interval,
+            label: format!("{}x", short(value)),
+            colour: TAUTLINE,
+        })
+        .into_iter()
+        .collect()
     });
-    Panel { title: size_title(figure, size), groups: groups.collect(), mark: Some(1.0) }
+    Panel { title: size_title(figure, size), groups: groups.collect(), mark: Some((1.0, "1x")) }
+}
+
+/// How many times as good the subject is, for rates and times alike.
+fn better(subject: &Cell, reference: &Cell, figure: Figure) -> Option<Ratio> {
+    if figure.smaller_is_better() {
+        ratio(reference, subject, figure)
+    } else {
+        ratio(subject, reference, figure)
+    }
 }
 
 /// Three figures.
@@ -137,8 +165,8 @@ fn draw(title: &str, labels: &[String], panels: &[Panel]) -> Result<String, Box<
     const COLUMNS: usize = 3;
     let rows_of = |panel: &Panel| panel.groups.iter().map(Vec::len).max().unwrap_or(1).max(1) as i32;
     let bars = panels.iter().map(rows_of).max().unwrap_or(1);
-    let group = bars * BAR + 8;
-    let height_of_row = group * labels.len() as i32 + 44;
+    let group = bars * BAR + 10;
+    let height_of_row = group * labels.len() as i32 + 64;
     let rows = panels.len().div_ceil(COLUMNS) as i32;
     let columns = panels.len().clamp(1, COLUMNS) as i32;
     let (width, height) = (LABELS + columns * PANEL + 20, TOP + rows * height_of_row);
@@ -146,34 +174,33 @@ fn draw(title: &str, labels: &[String], panels: &[Panel]) -> Result<String, Box<
     {
         let area = SVGBackend::with_string(&mut svg, (width as u32, height as u32)).into_drawing_area();
         area.fill(&WHITE)?;
-        let font = |size: i32| ("sans-serif", size).into_font().color(&BLACK);
-        area.draw(&Text::new(title.to_owned(), (16, 14), font(17)))?;
+        area.draw(&Text::new(title.to_owned(), (16, 12), font(21)))?;
         legend(&area, panels)?;
         for (at, panel) in panels.iter().enumerate() {
             let left = LABELS + (at % COLUMNS) as i32 * PANEL;
             let top = TOP + (at / COLUMNS) as i32 * height_of_row;
-            area.draw(&Text::new(panel.title.clone(), (left, top), font(14)))?;
-            let longest = panel.groups.iter().flatten().map(|bar| bar.value).fold(1e-9, f64::max);
-            let scale = f64::from(PANEL - 80) / longest;
+            area.draw(&Text::new(panel.title.clone(), (left, top), font(17)))?;
+            let longest =
+                panel.groups.iter().flatten().map(|bar| bar.value.max(bar.ends.1)).fold(1e-9, f64::max);
+            let scale = f64::from(PANEL - BESIDE) / longest;
+            axis(&area, panel, (left, top + 24), (height_of_row - 56, scale, longest))?;
             for (line, (label, bars)) in labels.iter().zip(&panel.groups).enumerate() {
-                let y = top + 24 + line as i32 * group;
+                let y = top + 28 + line as i32 * group;
                 if at % COLUMNS == 0 {
-                    let right = font(13).pos(Pos::new(HPos::Right, VPos::Center));
-                    area.draw(&Text::new(label.clone(), (LABELS - 10, y + group / 2 - 4), right))?;
+                    let right = font(15).pos(Pos::new(HPos::Right, VPos::Center));
+                    area.draw(&Text::new(label.clone(), (LABELS - 10, y + group / 2 - 5), right))?;
                 }
                 for (place, bar) in bars.iter().enumerate() {
                     let y = y + place as i32 * BAR;
-                    let end = left + (bar.value.max(0.0) * scale).round() as i32;
-                    let corners = [(left, y), (end.max(left + 1), y + BAR - 2)];
+                    let x = |value: f64| left + (value.max(0.0) * scale).round() as i32;
+                    let corners = [(left, y), (x(bar.value).max(left + 1), y + BAR - 2)];
                     area.draw(&Rectangle::new(corners, bar.colour.filled()))?;
-                    let beside = font(11).pos(Pos::new(HPos::Left, VPos::Center));
-                    area.draw(&Text::new(bar.label.clone(), (end + 5, y + BAR / 2), beside))?;
+                    let (low, high) = (x(bar.ends.0), x(bar.ends.1));
+                    let middle = y + BAR / 2 - 1;
+                    area.draw(&PathElement::new(vec![(low, middle), (high, middle)], BLACK.mix(0.55)))?;
+                    let beside = font(14).pos(Pos::new(HPos::Left, VPos::Center));
+                    area.draw(&Text::new(bar.label.clone(), (x(bar.value).max(high) + 5, middle), beside))?;
                 }
-            }
-            if let Some(mark) = panel.mark.filter(|&mark| mark <= longest) {
-                let x = left + (mark * scale).round() as i32;
-                let bottom = top + height_of_row - 24;
-                area.draw(&PathElement::new(vec![(x, top + 20), (x, bottom)], BLACK.mix(0.5)))?;
             }
         }
         area.present()?;
@@ -181,19 +208,46 @@ fn draw(title: &str, labels: &[String], panels: &[Panel]) -> Result<String, Box<
     Ok(svg)
 }
 
-fn legend(
-    area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
-    panels: &[Panel],
+type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+
+fn font(size: i32) -> TextStyle<'static> {
+    ("sans-serif", size).into_font().color(&BLACK)
+}
+
+/// Where nothing is, where the longest bar ends, and what ratios are held against.
+fn axis(
+    area: &Area<'_>,
+    panel: &Panel,
+    (left, top): (i32, i32),
+    (height, scale, longest): (i32, f64, f64),
 ) -> Result<(), Box<dyn std::error::Error>> {
+    let mut ticks = vec![(0.0, "0".to_owned()), (longest, short(longest))];
+    if let Some((mark, name)) = panel.mark.filter(|(mark, _)| *mark <= longest) {
+        ticks.push((mark, name.to_owned()));
+        // Where they would stand in each other.
+        ticks.retain(|(value, _)| *value == mark || (value - mark).abs() * scale > 40.0);
+    }
+    for (value, name) in ticks {
+        let x = left + (value * scale).round() as i32;
+        let marked = panel.mark.is_some_and(|(mark, _)| mark == value);
+        let shade = BLACK.mix(if marked { 0.6 } else { 0.15 });
+        area.draw(&PathElement::new(vec![(x, top), (x, top + height)], shade))?;
+        let below = font(13).pos(Pos::new(HPos::Center, VPos::Top));
+        area.draw(&Text::new(name, (x, top + height + 4), below))?;
+    }
+    Ok(())
+}
+
+fn legend(area: &Area<'_>, panels: &[Panel]) -> Result<(), Box<dyn std::error::Error>> {
     let mut x = 16;
     for (name, colour) in [("libzmq", LIBZMQ), ("Tautline", TAUTLINE), ("its own implementation", OWN)] {
         if panels.iter().flat_map(|panel| panel.groups.iter().flatten()).all(|bar| bar.colour != colour) {
             continue;
         }
-        area.draw(&Rectangle::new([(x, 42), (x + 12, 54)], colour.filled()))?;
-        let beside = ("sans-serif", 12).into_font().color(&BLACK).pos(Pos::new(HPos::Left, VPos::Center));
-        area.draw(&Text::new(name, (x + 18, 48), beside))?;
-        x += 40 + 8 * name.len() as i32;
+        area.draw(&Rectangle::new([(x, 46), (x + 14, 60)], colour.filled()))?;
+        let beside = font(15).pos(Pos::new(HPos::Left, VPos::Center));
+        area.draw(&Text::new(name, (x + 20, 53), beside))?;
+        x += 50 + 9 * name.len() as i32;
     }
     Ok(())
 }

@@ -38,7 +38,8 @@ pub(crate) fn html(results: &Results) -> String {
     page += &others(results);
     page += "<h2>All figures</h2>\n";
     page += "<p>Medians; small behind the ratio its 95 % bootstrap interval. CPU is user and system time of \
-             the whole run, seconds per million messages.</p>\n";
+             the whole run, seconds per million messages. One cell once more: <code>scripts/run.sh --only \
+             pattern=push_pull,transport=tcp,size=64</code>.</p>\n";
     page += &tables::figures(results);
     page += "<h2>The machine meanwhile</h2>\n<p>Measured beside every pair, without any messaging library. ";
     page += &format!(
@@ -102,24 +103,23 @@ fn cards(results: &Results, library: &str) -> String {
         html += &card(class, &format!("{won} of {all}"), "throughput cells won");
         let values: Vec<f64> = rates.iter().map(|r| r.ratio).collect();
         let (low, high) = range(&values);
-        let text = format!("throughput ratio, median of the cells ({}x to {}x)", three(low), three(high));
-        html += &card("good", &format!("{}x", three(median(&values))), &text);
+        let text =
+            format!("the messages per second, median of the cells ({}x to {}x)", three(low), three(high));
+        let class = if median(&values) >= 1.0 { "good" } else { "" };
+        html += &card(class, &format!("{}x", three(median(&values))), &text);
         if let Some(least) = rates.iter().min_by(|a, b| a.ratio.total_cmp(&b.ratio)) {
             let class = if least.won() { "good" } else { "" };
             html += &card(
                 class,
                 &format!("{}x", ratio_text(least.ratio)),
-                &format!("weakest: {}", least.cell.title()),
+                &format!("the messages per second, least of all cells: {}", least.cell.title()),
             );
         }
     }
     if let Some(trip) = ratios(results, library, "p50_us").next() {
         let class = if trip.won() { "good" } else { "" };
-        html += &card(
-            class,
-            &format!("{}x", three(trip.ratio)),
-            &format!("time of a {}, p50", trip.cell.title()),
-        );
+        html +=
+            &card(class, &format!("{}x", three(trip.ratio)), &format!("faster: {}, p50", trip.cell.title()));
     }
     let sum = |f: fn(&Figure) -> u64| results.cells.iter().map(f).sum::<u64>();
     let figures = (sum(|f| f.lost), sum(|f| f.reordered), sum(|f| f.corrupted));
@@ -152,11 +152,7 @@ fn not_won(results: &Results, library: &str, title: &str) -> String {
     }
     html += "<ul class=\"plain\">";
     for ratio in lost {
-        let of = |library: &str| {
-            let figure = results.figure(&ratio.cell, library, &ratio.metric);
-            figure.map_or_else(String::new, |f| micro(&value(&ratio.metric, f.summary.median)))
-        };
-        let reference = &results.libraries[0];
+        let of = |median: f64| micro(&value(&ratio.metric, median));
         html += &format!(
             "<li>{}{}: <b>{}x</b>, {} against {} (95 %: {} to {}{})</li>",
             escape(&ratio.cell.title()),
@@ -166,8 +162,8 @@ fn not_won(results: &Results, library: &str, title: &str) -> String {
                 format!(" {}", unit(&ratio.metric).0.replace('_', " "))
             },
             ratio_text(ratio.ratio),
-            of(library),
-            of(&reference.name),
+            of(ratio.compared.0),
+            of(ratio.compared.1),
             three(ratio.interval.0),
             three(ratio.interval.1),
             if ratio.verdict() == Verdict::Open { "; open" } else { "" }
@@ -211,19 +207,35 @@ fn one_way(results: &Results) -> String {
     for subject in &results.libraries[1..] {
         html +=
             &format!("<h2>Throughput: {} by {}</h2>\n", escape(&subject.title), results.libraries[0].title);
-        html += "<p>Logarithmic; the black line is 1x. The thin lines are the lowest and highest pair. Sizes in \
-                 bytes. <span class=\"legend\"><span><i class=\"p1\"></i>won</span><span><i class=\"under\"></i>\
+        html += "<p>How many times as many messages per second; logarithmic, and 1x is level. The thin lines are the lowest and \
+                 the highest pair. Sizes in bytes. <span class=\"legend\"><span><i class=\"p1\"></i>won</span><span><i class=\"under\"></i>\
                  not won</span><span><i class=\"bad\"></i>lost, corrupted or failed</span></span></p>\n";
         for variant in &variants {
             html += &name(variant);
             html += &charts::ratios(results, &subject.name, &charts::one_way(results, variant));
         }
     }
-    html += "<h2>Messages per second</h2>\n<p>Logarithmic, medians.</p>\n";
-    html += &legend(results);
-    for variant in &variants {
-        html += &name(variant);
-        html += &charts::absolute(results, &charts::one_way(results, variant));
+    let parts = [
+        (
+            "Messages per second",
+            "Longer is better",
+            "medians, from the lowest run to the highest",
+            &charts::RATES,
+        ),
+        (
+            "Processor time, \u{b5}s a message",
+            "Shorter is better",
+            "medians of user and system time of all threads at both ends",
+            &charts::PROCESSOR,
+        ),
+    ];
+    for (title, sense, what, quantity) in parts {
+        html += &format!("<h2>{title}</h2>\n<p>{sense}; logarithmic, {what}.</p>\n");
+        html += &legend(results);
+        for variant in &variants {
+            html += &name(variant);
+            html += &charts::absolute(results, &charts::one_way(results, variant), quantity);
+        }
     }
     html
 }
@@ -233,19 +245,18 @@ fn round_trips(results: &Results) -> String {
     if cells.is_empty() {
         return String::new();
     }
-    let rows: Vec<(&Cell, &str, String)> = cells
-        .iter()
-        .flat_map(|cell| {
-            let label = |quantile: &str| format!("{} {quantile}", cell.title().replace("REQ/REP ", ""));
-            [(*cell, "p50_us", label("p50")), (*cell, "p99_us", label("p99"))]
-        })
-        .collect();
     let raw = results.calibration.ping_pong_us.median;
     let mut html =
         String::from("<h2>Round trips, REQ/REP</h2>\n<p>Shorter is better. The dashed line is a raw TCP ");
     html += "round trip without a library, both ends spinning.</p>\n";
     html += &legend(results);
-    html + &charts::rows(results, &rows, Some((raw, &format!("raw TCP {} \u{b5}s", three(raw)))))
+    for (quantile, metric) in [("p50", "p50_us"), ("p99", "p99_us")] {
+        let label = |cell: &Cell| cell.title().replace("REQ/REP ", "");
+        let rows: Vec<_> = cells.iter().map(|cell| (*cell, metric, label(cell))).collect();
+        html += &format!("<h3>{quantile}</h3>\n");
+        html += &charts::rows(results, &rows, Some((raw, &format!("raw TCP {} \u{b5}s", three(raw)))));
+    }
+    html
 }
 
 fn fan_out(results: &Results) -> String {
@@ -269,8 +280,8 @@ fn wins(results: &Results) -> String {
         return String::new();
     }
     let mut html = String::from(
-        "<h2>Cells won</h2>\n<p>Beyond doubt: the whole 95 % interval of the ratio is on the good side; lost: it is on \
-         the other, or runs failed.</p>\n<table><tr><th class=\"l\">pattern</th><th class=\"l\">library</th>\
+        "<h2>Cells won</h2>\n<p>Beyond doubt: the whole 95 % interval of the ratio is above 1; lost: it is below, or runs \
+         failed.</p>\n<div class=\"scroll\"><table><tr><th class=\"l\">pattern</th><th class=\"l\">library</th>\
          <th class=\"l\">metric</th><th>cells</th><th>won</th><th>beyond doubt</th><th>lost</th></tr>\n",
     );
     for wins in &results.wins {
@@ -288,7 +299,7 @@ fn wins(results: &Results) -> String {
             wins.lost
         );
     }
-    html + "</table>\n"
+    html + "</table></div>\n"
 }
 
 /// Every other pattern: a chart for each of its metrics.

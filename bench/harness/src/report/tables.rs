@@ -14,7 +14,7 @@ pub(super) fn figures(results: &Results) -> String {
     for (number, library) in results.libraries.iter().enumerate() {
         html += &format!("<th>{}</th><th>min \u{2013} max</th><th>CPU s/M</th>", escape(&library.title));
         if number > 0 {
-            html += "<th>ratio</th>";
+            html += "<th>times better</th>";
         }
     }
     html += "<th>lost / reord. / corr.</th></tr>\n";
@@ -51,9 +51,16 @@ fn row(results: &Results, cell: &Cell, metric: &str) -> String {
         match figure.filter(|f| f.runs > 0) {
             Some(f) => {
                 let show = |v: f64| escape(&micro(&value(metric, v)));
+                // Over inproc a ratio compares runs of one state only: then those are shown.
+                let mut ratios = results.ratios.iter().filter(|r| r.cell == *cell && r.metric == metric);
+                let median = match ratios.find(|r| number == 0 || r.library == library.name) {
+                    Some(ratio) if number == 0 => ratio.compared.1,
+                    Some(ratio) => ratio.compared.0,
+                    None => f.summary.median,
+                };
                 html += &format!(
                     "<td>{}</td><td><small>{} \u{2013} {}</small></td><td>{}</td>",
-                    show(f.summary.median),
+                    show(median),
                     show(f.summary.min).replace(" M/s", "").replace(" \u{b5}s", ""),
                     show(f.summary.max),
                     three(f.cpu_seconds_per_million_messages)
@@ -99,5 +106,7 @@ pub(super) fn facts(results: &Results) -> String {
         .iter()
         .map(|(name, text)| format!("<tr><td>{}</td><td>{}</td></tr>\n", escape(name), escape(text)))
         .collect();
-    format!("<h2>Machine and versions</h2>\n<table class=\"facts\">\n{rows}</table>\n")
+    format!(
+        "<h2>Machine and versions</h2>\n<div class=\"scroll\"><table class=\"facts\">\n{rows}</table></div>\n"
+    )
 }

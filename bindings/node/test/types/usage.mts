@@ -10,6 +10,8 @@ export async function allowed() {
   await push.send(["text", Buffer.from("x"), null, 5, new Uint8Array(3)])
   const endpoint: string | null = push.lastEndpoint
 
+  const sent: number = push.statistics.messagesSent
+
   const pull = new Pull({ receiveTimeout: 5 })
   const [message]: Message[] = await pull.receive()
   for await (const [first, ...rest] of pull) console.log(first.toString(), rest.length, message, endpoint)
@@ -36,7 +38,7 @@ export async function allowed() {
       return this.getInt32Option(23)
     }
   }
-  return [question, event, new MyDealer().own, zmq.curveKeyPair().publicKey, zmq.capability.curve, zmq.version]
+  return [question, event, new MyDealer().own, zmq.curveKeyPair().publicKey, zmq.capability.curve, zmq.version, zmq.tautlineVersion, sent]
 }
 
 export function refused() {

@@ -512,8 +512,8 @@ impl Connection {
         if matches!(took, Took::Lost(_)) { ControlFlow::Break(()) } else { ControlFlow::Continue(took) }
     }
 
-    /// Holder of the baton: the stream can no longer be read.
-    pub(super) fn lose(self: &Arc<Self>, errno: i32) {
+    /// Holder of the baton, or owner: the stream is not to be read any more.
+    pub(crate) fn lose(self: &Arc<Self>, errno: i32) {
         let session = lock(&self.intake).session;
         self.took(session, Took::Lost(Loss::Stream(errno)), Asked::default(), None);
     }

@@ -22,7 +22,7 @@ use crate::sync::{Arc, Mutex, lock};
 use tautline_io::errno;
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
-use tautline_io::reactor::{Epoll, Event, Interest, Mode, Token};
+use tautline_io::reactor::{Event, Interest, Mode, SystemReactor, Token};
 
 /// One connection of the set, with the stream that is registered.
 struct Member {
@@ -81,7 +81,7 @@ impl Members {
 /// All readable connections of one socket.
 pub(crate) struct ReadSet {
     baton: Baton,
-    reactor: Epoll,
+    reactor: SystemReactor,
     members: Mutex<Members>,
     inbox: Arc<SocketInbox>,
     keeper: Arc<dyn SetKeeper>,
@@ -170,7 +170,7 @@ impl ReadSet {
     pub(crate) fn new(inbox: Arc<SocketInbox>, keeper: Arc<dyn SetKeeper>) -> std::io::Result<Self> {
         Ok(ReadSet {
             baton: Baton::armed(),
-            reactor: Epoll::new()?,
+            reactor: SystemReactor::new()?,
             members: Mutex::default(),
             inbox,
             keeper,

@@ -3,6 +3,7 @@
 use crate::driver::ThreadOptions;
 use crate::error::Error;
 use crate::options::ContextDefaults;
+use crate::version;
 
 const IO_THREADS: i32 = 1;
 const MAX_SOCKETS: i32 = 2;
@@ -17,6 +18,8 @@ const THREAD_NAME_PREFIX: i32 = 9;
 const ZERO_COPY_RECV: i32 = 10;
 const IPV6: i32 = 42;
 const BLOCKY: i32 = 70;
+/// Of our own, far from libzmq's numbers.
+const TAUTLINE_VERSION: i32 = 0x5441_0002;
 
 /// Most sockets that a context can be set to.
 const SOCKET_LIMIT: i32 = 65_535;
@@ -93,6 +96,7 @@ impl Settings {
             ZERO_COPY_RECV => self.zero_copy.into(),
             IPV6 => self.ipv6.into(),
             BLOCKY => self.blocky.into(),
+            TAUTLINE_VERSION => version::NUMBER,
             _ => return Err(Error::Invalid),
         })
     }
@@ -111,10 +115,15 @@ impl Settings {
         }
     }
 
-    /// Writes an option as bytes; how many they are. What has room for more than a number gets the prefix of thread names as text.
+    /// Writes an option as bytes; how many they are. What has room for more than a number gets the prefix of thread
+    /// names and the version as text.
     pub(super) fn get_bytes(&self, option: i32, out: &mut [u8]) -> Result<usize, Error> {
-        if option == THREAD_NAME_PREFIX && out.len() != 4 {
-            let text = &self.name_prefix;
+        let text = match option {
+            THREAD_NAME_PREFIX => Some(&self.name_prefix[..]),
+            TAUTLINE_VERSION => Some(version::version().as_bytes()),
+            _ => None,
+        };
+        if let Some(text) = text.filter(|_| out.len() != 4) {
             let target = out.get_mut(..=text.len()).ok_or(Error::Invalid)?;
             target[..text.len()].copy_from_slice(text);
             target[text.len()] = 0;

@@ -49,7 +49,7 @@ use std::os::fd::BorrowedFd;
 use sweep::{Next, Sweep, Work};
 use tautline_io::errno;
 use tautline_io::net::Stream;
-use tautline_io::reactor::{Epoll, Event, Interest, Mode, Token};
+use tautline_io::reactor::{Event, Interest, Mode, SystemReactor, Token};
 use tautline_io::resolve::Resolver;
 use tautline_io::wake::WakeFd;
 use tick::Ticker;
@@ -79,7 +79,7 @@ const EXHAUSTED: Duration = Duration::from_millis(100);
 
 /// The part of an I/O thread that others see.
 pub(crate) struct Driver {
-    reactor: Epoll,
+    reactor: SystemReactor,
     wake: WakeFd,
     tasks: Mutex<Vec<Task>>,
     has_tasks: AtomicBool,
@@ -108,7 +108,7 @@ impl Driver {
     /// Starts an I/O thread.
     pub(crate) fn start(options: ThreadOptions) -> Result<(Arc<Self>, std::thread::JoinHandle<()>), Error> {
         let driver = Arc::new(Driver {
-            reactor: Epoll::new()?,
+            reactor: SystemReactor::new()?,
             wake: WakeFd::new()?,
             tasks: Mutex::default(),
             has_tasks: AtomicBool::new(false),

@@ -174,7 +174,7 @@ impl Publisher {
     #[cold]
     fn part_with(&mut self, pipes: &mut Pipes, id: PipeId) {
         self.detach(pipes, id);
-        pipes.close(id);
+        pipes.expel(id);
     }
 
     /// Takes pipes that are gone out of some of their topics, all of them or only this one. Nothing is told of what nobody was told.

@@ -69,7 +69,7 @@ impl Radio {
                     if limit.is_some_and(|limit| self.groups.held(id) > limit) {
                         // It is after our memory.
                         self.detach(pipes, id);
-                        pipes.close(id);
+                        pipes.expel(id);
                     }
                 }
                 // Peers have nothing else to say.

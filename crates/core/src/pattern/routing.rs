@@ -5,24 +5,23 @@
 //! before anything from the peers: notifications that a peer has come or gone, and the messages of
 //! peers that have lost their names.
 
-use super::hash::SeededHash;
 use crate::message::Message;
 use crate::pipe::{Found, Pipe, PipeId, Pipes, Received, Target};
 use crate::sync::Arc;
 use std::collections::{HashMap, VecDeque};
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, RandomState};
 
 /// The names of the pipes that can be addressed. `Pipe::routing_id` holds the name of each, `Pipes::names` what is compared of it.
 #[derive(Debug)]
 pub(crate) struct RoutingIds {
-    pipes: HashMap<Vec<u8>, PipeId, SeededHash>,
+    pipes: HashMap<Vec<u8>, PipeId, RandomState>,
     /// Number of the next id to make.
     next: u32,
 }
 
 impl Default for RoutingIds {
     fn default() -> Self {
-        let hash = SeededHash::default();
+        let hash = RandomState::default();
         // Ids start anywhere, so that one that outlives this socket does not name a peer of the next.
         let next = hash.hash_one(0_u32) as u32;
         RoutingIds { pipes: HashMap::with_hasher(hash), next }

@@ -10,6 +10,7 @@ use crate::conn::{IoSide, crowd};
 use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
 use std::ops::ControlFlow;
+use tautline_io::errno;
 use tautline_io::net::Stream;
 
 /// A socket with more connections than these keeps no memory ready for those that are idle; nor does one of many sockets.
@@ -150,6 +151,14 @@ impl Pipes {
     /// Asks the socket to end this pipe, without `Pattern::detach`: the pattern forgets it on its own.
     pub(crate) fn close(&mut self, id: PipeId) {
         self.closing.push(id);
+    }
+
+    /// The same for a peer that takes more than it may: its stream ends at once, and a monitor is told.
+    pub(crate) fn expel(&mut self, id: PipeId) {
+        if let Some(connection) = self.get(id).and_then(|pipe| pipe.connection()) {
+            connection.lose(errno::ENOBUFS);
+        }
+        self.close(id);
     }
 
     /// ZMQ_HELLO_MSG for a peer that we connect to over inproc, before anything else. A bound socket greets when it is found

@@ -1,5 +1,6 @@
 //! zmq_setsockopt(3) and zmq_getsockopt(3): the options that only the socket itself can answer; the others are in `options`.
 
+use super::statistics::NUMBERS;
 use super::{Socket, Wanted};
 use crate::error::Error;
 
@@ -17,6 +18,12 @@ const THREAD_SAFE: i32 = 81;
 const TOPICS_COUNT: i32 = 116;
 /// Of our own, far from libzmq's numbers.
 const STATISTICS: i32 = 0x5441_0001;
+/// The first of as many options as there are numbers in the statistics: one number each.
+const STATISTIC: i32 = 0x5441_1000;
+/// And what is above its lower 31 bits.
+const STATISTIC_HIGH: i32 = 0x5441_2000;
+const STATISTIC_LAST: i32 = STATISTIC + NUMBERS as i32 - 1;
+const STATISTIC_HIGH_LAST: i32 = STATISTIC_HIGH + NUMBERS as i32 - 1;
 
 pub(super) const POLLIN: i32 = 1;
 const POLLOUT: i32 = 2;
@@ -106,6 +113,19 @@ impl Socket {
                 return Ok(self.write_statistics(out));
             }
             STATISTICS => return Err(Error::Invalid),
+            STATISTIC..=STATISTIC_LAST => {
+                self.check_alive()?;
+                let number = self.statistics()[(code - STATISTIC) as usize];
+                if let Some(place) = out.first_chunk_mut() {
+                    *place = number.to_ne_bytes();
+                    return Ok(8);
+                }
+                low_bits(number)
+            }
+            STATISTIC_HIGH..=STATISTIC_HIGH_LAST => {
+                self.check_alive()?;
+                low_bits(self.statistics()[(code - STATISTIC_HIGH) as usize] >> 31)
+            }
             LAST_ENDPOINT => {
                 let text = self.last_endpoint.as_bytes();
                 let target = out.get_mut(..=text.len()).ok_or(Error::Invalid)?;
@@ -143,4 +163,9 @@ impl Socket {
         self.inbox.nudge();
         Ok(())
     }
+}
+
+/// As much of a number as an int has that is not negative.
+fn low_bits(number: u64) -> i32 {
+    (number & i32::MAX as u64) as i32
 }

@@ -5,7 +5,7 @@ use super::Socket;
 use crate::sync::atomic::Ordering::Relaxed;
 
 /// The numbers, in the order of `zmq_tautline_statistics_t`.
-const NUMBERS: usize = 13;
+pub(super) const NUMBERS: usize = 13;
 
 impl Socket {
     pub(super) fn statistics(&mut self) -> [u64; NUMBERS] {

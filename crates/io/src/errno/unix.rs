@@ -1,7 +1,14 @@
-//! Where macOS and FreeBSD keep the error number.
+//! Where macOS, the BSDs and Android keep the error number.
+
+#[cfg(any(apple, target_os = "freebsd"))]
+use crate::libc::__error as errno_location;
+#[cfg(any(target_os = "netbsd", target_os = "openbsd", target_os = "android"))]
+use libc::__errno as errno_location;
+#[cfg(target_os = "dragonfly")]
+use libc::__errno_location as errno_location;
 
 /// The calling thread's error number.
 pub(super) fn location() -> *mut libc::c_int {
     // SAFETY: no arguments and no preconditions.
-    unsafe { libc::__error() }
+    unsafe { errno_location() }
 }

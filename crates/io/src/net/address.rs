@@ -210,7 +210,7 @@ impl RawAddress {
     }
 
     /// The number of the address family.
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    #[cfg(not(linux_kernel))]
     pub(super) fn family(&self) -> libc::c_int {
         libc::c_int::from(self.storage.ss_family)
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use super::{Address, address, option, os};
-use crate::sys::{check, set_close_on_exec_and_nonblocking};
+use crate::sys::{check, prepare};
 
 /// What kind of addresses a stream socket has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +68,6 @@ pub(super) fn take_over(fd: &OwnedFd, listening: bool) -> io::Result<Family> {
     if is_listening(fd.as_fd())? != listening {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
-    set_close_on_exec_and_nonblocking(fd.as_fd())?;
+    prepare(fd.as_fd())?;
     Ok(family)
 }

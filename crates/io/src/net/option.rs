@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+#[cfg(not(linux_kernel))]
+use crate::libc;
 use crate::sys::check;
 
 /// Sets an option whose value is an int.

@@ -96,14 +96,16 @@ impl StreamOptions {
         if !keepalive {
             return Ok(());
         }
-        if let Some(count) = self.keepalive_count {
-            option::set(fd, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, int(count))?;
-        }
-        if let Some(seconds) = self.keepalive_idle_s {
-            option::set(fd, libc::IPPROTO_TCP, os::KEEPALIVE_IDLE, int(seconds))?;
-        }
-        if let Some(seconds) = self.keepalive_interval_s {
-            option::set(fd, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, int(seconds))?;
+        let details = [
+            (os::KEEPALIVE_COUNT, self.keepalive_count),
+            (os::KEEPALIVE_IDLE, self.keepalive_idle_s),
+            (os::KEEPALIVE_INTERVAL, self.keepalive_interval_s),
+        ];
+        // Not every system has them.
+        for (name, value) in details {
+            if let (Some(name), Some(value)) = (name, value) {
+                option::set(fd, libc::IPPROTO_TCP, name, int(value))?;
+            }
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(linux_kernel)]
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -19,7 +19,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::os;
 use super::transfer::{self, MOST_RECEIVED, Targets};
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(linux_kernel)]
 use super::{Family, adopt};
 use crate::thread;
 
@@ -35,7 +35,7 @@ pub(super) fn refuse(socket: BorrowedFd<'_>) {
 }
 
 /// Whether the system does that.
-#[cfg(test)]
+#[cfg(all(test, linux_kernel))]
 pub(super) fn are_refused() -> bool {
     !COME_IN.load(Relaxed)
 }
@@ -49,6 +49,7 @@ pub(super) fn wait_until_closed() {
 }
 
 /// Ends that.
+#[cfg(linux_kernel)]
 pub(super) fn admit(socket: BorrowedFd<'_>) {
     // Where it cannot be done the peer's descriptors do not arrive, which is an answer as well.
     let _ = os::pass_rights(socket, true);
@@ -81,14 +82,14 @@ pub(super) struct Foreign(ManuallyDrop<File>);
 impl Foreign {
     /// Whether it is a Unix domain stream socket, to which a write waits for nobody. SO_TYPE and SO_DOMAIN are read without the socket's lock
     /// (but for a control group whose calls a BPF program of the administrator's looks at, for which the system takes it).
-    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[cfg(linux_kernel)]
     pub(super) fn is_stream(&self) -> bool {
         adopt::family_of(self.as_fd()).is_ok_and(|family| family == Family::Unix)
     }
 
     /// Of the system's memory: whether it is `length` bytes long. To read it takes no lock of the file, which fstat did in some kernels, and
     /// which seeking does.
-    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[cfg(linux_kernel)]
     pub(super) fn has_length(&self, length: u64) -> bool {
         let reads = |at, wanted| self.0.read_at(&mut [0], at).is_ok_and(|n| n == wanted);
         length.checked_sub(1).is_some_and(|last| reads(last, 1)) && reads(length, 0)

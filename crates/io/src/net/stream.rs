@@ -5,13 +5,11 @@ use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use super::address::{RawAddress, local_address, peer_address};
 use super::shared::Link;
 use super::transfer::{self, Sources, Targets};
 use super::{Address, Credentials, Failure, Family, StreamOptions, adopt, option, os, rights};
-use crate::poll::{PollFd, poll};
 use crate::sys::{self, check, is_refused};
 
 pub use std::net::Shutdown;
@@ -251,16 +249,13 @@ impl Stream {
 
     /// Whether the other end is gone, so that what there is to read is finite.
     pub fn has_hung_up(&self) -> bool {
-        let mut fds = [PollFd::new(self.fd.as_raw_fd(), 0)];
-        matches!(poll(&mut fds, Some(Duration::ZERO)), Ok(1..)) && fds[0].revents & PollFd::HUP != 0
+        os::has_hung_up(self.as_fd())
     }
 
     /// Whether the other end has said that it sends nothing more, so that what there is to read is
-    /// finite. Where the system does not tell (`PollFd::ENDED`), this is `has_hung_up`.
+    /// finite.
     pub fn has_ended(&self) -> bool {
-        let mut fds = [PollFd::new(self.fd.as_raw_fd(), PollFd::ENDED)];
-        let ended = PollFd::ENDED | PollFd::HUP;
-        matches!(poll(&mut fds, Some(Duration::ZERO)), Ok(1..)) && fds[0].revents & ended != 0
+        os::has_ended(self.as_fd())
     }
 
     /// TCP: how many bytes were written that the other end's system has not confirmed, one more if writing was

@@ -195,7 +195,7 @@ fn a_path_is_cleared_of_what_holds_nothing() {
     std::fs::remove_dir_all(directory).unwrap();
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(linux_kernel)]
 #[test]
 fn unix_abstract() {
     let name = format!("tautline io test {}", std::process::id());
@@ -215,12 +215,12 @@ fn pair_knows_its_maker() {
     let credentials = first.peer_credentials().unwrap();
     // SAFETY: neither call has arguments or preconditions.
     assert_eq!((credentials.uid, credentials.gid), unsafe { (libc::geteuid(), libc::getegid()) });
-    #[cfg(target_os = "linux")]
+    #[cfg(linux_kernel)]
     assert_eq!(credentials.pid, std::process::id() as i32);
     exchange(&first, &second);
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(linux_kernel)]
 #[test]
 fn source_address_is_used() {
     let listener = bind("127.0.0.1:0");
@@ -275,7 +275,7 @@ fn refused_connection_is_told() {
     assert_eq!(missing.unwrap_err().error.raw_os_error(), Some(libc::ENOENT));
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(linux_kernel)]
 #[test]
 fn options_are_read_back() {
     let options = StreamOptions {
@@ -360,7 +360,7 @@ fn what_concerns_one_connection_is_told_from_what_comes_again() {
     assert!(!others.into_iter().any(of));
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(linux_kernel)]
 #[test]
 fn descriptors_are_closed_on_exec() {
     let listener = bind("127.0.0.1:0");

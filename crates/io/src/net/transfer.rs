@@ -86,6 +86,7 @@ impl<'a> Targets<'a> {
     }
 
     /// The first `most` bytes of the first one that has any.
+    #[cfg(linux_kernel)]
     pub(super) fn beginning(&self, most: usize) -> Targets<'_> {
         let first = self.raw().iter().find(|raw| raw.iov_len > 0);
         let first = first.map_or(libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }, |raw| {
@@ -191,14 +192,15 @@ fn message<const N: usize>(
 // ---- descriptors that travel with bytes (unix(7), SCM_RIGHTS)
 
 /// Most that are sent together.
+#[cfg(any(linux_kernel, test))]
 const MOST_SENT: usize = 2;
 /// Most that the system lets anybody send together (SCM_MAX_FD of Linux).
 pub(super) const MOST_RECEIVED: usize = 253;
 
 /// What received descriptors are to be at once.
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(linux_kernel)]
 const CLOSE_ON_EXEC: libc::c_int = libc::MSG_CMSG_CLOEXEC;
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(not(linux_kernel))]
 const CLOSE_ON_EXEC: libc::c_int = 0;
 
 /// Room for control messages. What comes beyond the system closes, on the thread that receives.
@@ -215,6 +217,7 @@ const fn control_length(rights: usize) -> usize {
 }
 
 /// Sends as `send`, and with the first byte the descriptors, of which there are one or two.
+#[cfg(any(linux_kernel, test))]
 pub(super) fn send_with_rights(
     fd: BorrowedFd<'_>,
     sources: &Sources<'_>,
@@ -296,7 +299,7 @@ unsafe fn take_rights(message: &libc::msghdr) -> Vec<Foreign> {
 fn carries_rights(kind: libc::c_int) -> bool {
     /// Of a socket with SO_PASSPIDFD, as a program may hand one over with ZMQ_USE_FD. Linux 6.5; the C library's headers may be older.
     const SCM_PIDFD: libc::c_int = 4;
-    kind == libc::SCM_RIGHTS || cfg!(any(target_os = "linux", target_os = "android")) && kind == SCM_PIDFD
+    kind == libc::SCM_RIGHTS || cfg!(linux_kernel) && kind == SCM_PIDFD
 }
 
 #[cfg(test)]
@@ -350,7 +353,7 @@ mod tests {
     }
 
     /// A process descriptor comes with every receipt on a socket that asks for it, and is of no use here.
-    #[cfg(target_os = "linux")]
+    #[cfg(linux_kernel)]
     #[test]
     fn descriptors_of_other_kinds_are_closed() {
         const SO_PASSPIDFD: libc::c_int = 76;
@@ -367,7 +370,7 @@ mod tests {
         assert!(set != 0 || count_pidfds() == 0, "nothing stays open");
     }
 
-    #[cfg(target_os = "linux")]
+    #[cfg(linux_kernel)]
     fn count_pidfds() -> usize {
         let all = std::fs::read_dir("/proc/self/fd").unwrap();
         let links = all.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());

@@ -1,5 +1,5 @@
-//! [`Reactor`] on poll(2): for systems without epoll, and on Linux to hold both to the same tests. Every
-//! wait looks at every descriptor, so it is for dozens, not for thousands.
+//! [`Reactor`] on poll(2), to hold the system's own to the same tests. Every wait looks at every descriptor, so it
+//! is for dozens, not for thousands.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -58,6 +58,7 @@ impl PollReactor {
     }
 
     /// Turns one poll's results into events, for those registrations that are still what was polled.
+    #[allow(clippy::bad_bit_mask, reason = "on some systems nothing tells of the end")]
     fn report(&self, fds: &[PollFd], generations: &[u64], events: &mut Vec<Event>) {
         let mut members = self.members();
         for (ready, generation) in fds.iter().zip(generations).filter(|(ready, _)| ready.revents != 0) {

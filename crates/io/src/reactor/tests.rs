@@ -1,6 +1,6 @@
 //! What every reactor must do, run for each of them.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,6 +8,7 @@ use tautline_testkit::with_watchdog;
 
 use super::*;
 use crate::net::Stream;
+use crate::poll::{PollFd, poll};
 use crate::wake::WakeFd;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -126,6 +127,9 @@ fn hang_up(reactor: &dyn Reactor) {
     reactor.modify(near.as_fd(), Token(2), Interest::NONE, Mode::Level).unwrap();
     assert_eq!(wait(reactor, NOW), [Event { readable: false, closed: true, ..readable(2) }]);
     assert_eq!(wait(reactor, NOW), []);
+    reactor.modify(near.as_fd(), Token(3), Interest::NONE, Mode::OneShot).unwrap();
+    assert_eq!(wait(reactor, NOW), [Event { readable: false, closed: true, ..readable(3) }]);
+    assert_eq!(wait(reactor, NOW), []);
     reactor.remove(near.as_fd()).unwrap();
 }
 
@@ -153,6 +157,57 @@ fn end(reactor: &dyn Reactor, tells: bool) {
     reactor.modify(near.as_fd(), Token(3), Interest::WRITE, Mode::OneShot).unwrap();
     assert_eq!(wait(reactor, NOW), [writable(3)]);
     reactor.remove(near.as_fd()).unwrap();
+}
+
+/// For as long as it lasts, where that was asked for.
+fn end_by_every_wait(reactor: &dyn Reactor, tells: bool) {
+    if !tells {
+        return;
+    }
+    let (near, far) = Stream::pair().unwrap();
+    reactor.add(near.as_fd(), Token(1), Interest::END, Mode::Level).unwrap();
+    far.write(b"last words").unwrap();
+    assert_eq!(wait(reactor, NOW), []);
+    far.shutdown(std::net::Shutdown::Write).unwrap();
+    for _ in 0..3 {
+        assert_eq!(wait(reactor, None), [Event { readable: false, ended: true, ..readable(1) }]);
+    }
+    reactor.remove(near.as_fd()).unwrap();
+}
+
+/// Whoever is told once is told nothing more of the same descriptor, and nor is whoever waits for the set.
+fn both_once(reactor: &dyn Reactor) {
+    let (near, far) = Stream::pair().unwrap();
+    reactor.add(near.as_fd(), Token(1), Interest::BOTH, Mode::Level).unwrap();
+    assert_eq!(wait(reactor, NOW), [writable(1)]);
+    reactor.modify(near.as_fd(), Token(2), Interest::BOTH, Mode::OneShot).unwrap();
+    assert_eq!(wait(reactor, NOW), [writable(2)]);
+    far.write(b"data").unwrap();
+    if let Some(set) = reactor.as_pollable() {
+        let mut fds = [PollFd::new(set.as_raw_fd(), PollFd::IN)];
+        assert_eq!(poll(&mut fds, NOW).unwrap(), 0);
+    }
+    assert_eq!(wait(reactor, NOW), []);
+    reactor.modify(near.as_fd(), Token(3), Interest::BOTH, Mode::Level).unwrap();
+    for _ in 0..2 {
+        assert_eq!(wait(reactor, NOW), [Event { writable: true, ..readable(3) }]);
+    }
+    reactor.remove(near.as_fd()).unwrap();
+}
+
+/// A registration has nothing of the one that the same descriptor, or another with its number, had before.
+fn numbers_come_again(reactor: &dyn Reactor) {
+    for token in 0..4 {
+        let wake = WakeFd::new().unwrap();
+        let (interest, mode) =
+            if token % 2 == 0 { (Interest::BOTH, Mode::Level) } else { (Interest::READ, Mode::OneShot) };
+        wake.wake();
+        reactor.add(wake.as_fd(), Token(token), interest, mode).unwrap();
+        let events = wait(reactor, NOW);
+        assert_eq!(events, [Event { writable: interest.writable, ..readable(token) }]);
+        reactor.remove(wake.as_fd()).unwrap();
+        assert_eq!(wait(reactor, NOW), []);
+    }
 }
 
 /// Add and modify by another thread take effect in a wait under way.
@@ -241,6 +296,9 @@ macro_rules! conformance {
                     remove(&reactor);
                     hang_up(&reactor);
                     end(&reactor, $tells_of_the_end);
+                    end_by_every_wait(&reactor, $tells_of_the_end);
+                    both_once(&reactor);
+                    numbers_come_again(&reactor);
                     timeout(&reactor);
                     many(&reactor);
                     nested(&$reactor::new().unwrap(), &reactor);
@@ -251,15 +309,13 @@ macro_rules! conformance {
     };
 }
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
-conformance!(epoll, Epoll, true);
+conformance!(system, SystemReactor, true);
 conformance!(poll, PollReactor, crate::poll::PollFd::ENDED != 0);
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
 #[test]
-fn epoll_set_in_a_poll_reactor() {
-    nested(&Epoll::new().unwrap(), &PollReactor::new().unwrap());
-    assert!(Epoll::new().unwrap().as_fd().try_clone_to_owned().is_ok());
+fn the_systems_set_in_a_poll_reactor() {
+    nested(&SystemReactor::new().unwrap(), &PollReactor::new().unwrap());
+    assert!(SystemReactor::new().unwrap().as_fd().try_clone_to_owned().is_ok());
 }
 
 #[test]

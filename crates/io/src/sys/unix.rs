@@ -4,16 +4,18 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
+use crate::libc;
+
 use super::{check, milliseconds, retry, set_close_on_exec_and_nonblocking};
 
-/// No send flag here: `prepare` sets the socket option with the same effect.
-pub(crate) const NO_SIGNAL: libc::c_int = 0;
+/// Send flag that turns SIGPIPE into EPIPE. macOS has none; there, `prepare` sets a socket option with the same effect.
+pub(crate) const NO_SIGNAL: libc::c_int = if cfg!(target_vendor = "apple") { 0 } else { libc::MSG_NOSIGNAL };
 
 /// A non-blocking, close-on-exec socket.
 pub(crate) fn socket(domain: libc::c_int, kind: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: socket takes integers only; the descriptor it returns is ours alone.
     let fd = unsafe { OwnedFd::from_raw_fd(check(libc::socket(domain, kind, 0))?) };
-    prepare(fd)
+    prepared(fd)
 }
 
 /// Two connected Unix stream sockets.
@@ -24,7 +26,7 @@ pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
         check(libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, fds.as_mut_ptr()))?;
         (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1]))
     };
-    Ok((prepare(first)?, prepare(second)?))
+    Ok((prepared(first)?, prepared(second)?))
 }
 
 /// Takes one connection from a listening socket.
@@ -34,7 +36,7 @@ pub(crate) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
         check(libc::accept(listener.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut()))
     })?;
     // SAFETY: see above.
-    prepare(unsafe { OwnedFd::from_raw_fd(fd) })
+    prepared(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Waits with millisecond precision; an interruption is an error.
@@ -60,11 +62,22 @@ pub(crate) fn random(bytes: &mut [u8]) -> io::Result<usize> {
     Ok(length)
 }
 
-fn prepare(fd: OwnedFd) -> io::Result<OwnedFd> {
-    set_close_on_exec_and_nonblocking(fd.as_fd())?;
+/// Gives a descriptor what all of ours have.
+pub(crate) fn prepare(fd: BorrowedFd<'_>) -> io::Result<()> {
+    set_close_on_exec_and_nonblocking(fd)?;
+    keep_signals_away(fd)
+}
+
+fn prepared(fd: OwnedFd) -> io::Result<OwnedFd> {
+    prepare(fd.as_fd())?;
+    Ok(fd)
+}
+
+#[cfg(apple)]
+fn keep_signals_away(fd: BorrowedFd<'_>) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: the option's value is an int that outlives the call.
-    check(unsafe {
+    let outcome = check(unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),
             libc::SOL_SOCKET,
@@ -72,6 +85,18 @@ fn prepare(fd: OwnedFd) -> io::Result<OwnedFd> {
             (&raw const on).cast(),
             size_of_val(&on) as libc::socklen_t,
         )
-    })?;
-    Ok(fd)
+    });
+    match outcome {
+        // A connection that is over takes no options.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            Err(io::Error::from_raw_os_error(libc::ECONNABORTED))
+        }
+        outcome => outcome.map(drop),
+    }
+}
+
+/// [`NO_SIGNAL`] does.
+#[cfg(not(apple))]
+fn keep_signals_away(_fd: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(())
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-#[cfg(target_os = "linux")]
+#[cfg(linux_kernel)]
 fn status(field: &str) -> String {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with(field)).unwrap();
@@ -12,7 +12,7 @@ fn elsewhere(test: impl FnOnce() + Send + 'static) {
     std::thread::spawn(test).join().unwrap();
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(linux_kernel)]
 #[test]
 fn names_are_cut_at_a_character() {
     elsewhere(|| {
@@ -25,7 +25,7 @@ fn names_are_cut_at_a_character() {
     });
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(linux_kernel)]
 #[test]
 fn affinity_holds_one_allowed_core() {
     elsewhere(|| {
@@ -38,7 +38,7 @@ fn affinity_holds_one_allowed_core() {
     });
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(linux_kernel)]
 #[test]
 fn all_signals_are_blocked() {
     elsewhere(|| {
@@ -50,7 +50,7 @@ fn all_signals_are_blocked() {
     });
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(linux_kernel)]
 #[test]
 fn timer_slack_is_taken() {
     elsewhere(|| {
@@ -63,7 +63,7 @@ fn timer_slack_is_taken() {
 #[test]
 fn who_asks_how_many_run_is_one_of_them() {
     assert!(runnable().is_none_or(|n| n >= 1));
-    assert_eq!(runnable().is_some(), std::path::Path::new("/proc/loadavg").exists());
+    assert_eq!(runnable().is_some(), cfg!(linux_kernel) && std::path::Path::new("/proc/loadavg").exists());
 }
 
 #[test]

@@ -3,12 +3,27 @@
 use std::ffi::CStr;
 use std::io;
 
-/// Longest name in bytes.
-pub(super) const NAME_LENGTH: usize = 63;
+use crate::libc;
 
+/// Longest name in bytes: of macOS 63, of NetBSD 31.
+pub(super) const NAME_LENGTH: usize = if cfg!(target_os = "netbsd") { 31 } else { 63 };
+
+#[cfg(apple)]
 pub(super) fn set_name(name: &CStr) {
     // SAFETY: the call reads a terminated string of at most 64 bytes.
     unsafe { libc::pthread_setname_np(name.as_ptr()) };
+}
+
+#[cfg(any(target_os = "freebsd", target_os = "openbsd", target_os = "dragonfly"))]
+pub(super) fn set_name(name: &CStr) {
+    // SAFETY: the thread is the calling one; the call reads a terminated string.
+    unsafe { libc::pthread_set_name_np(libc::pthread_self(), name.as_ptr()) };
+}
+
+#[cfg(target_os = "netbsd")]
+pub(super) fn set_name(name: &CStr) {
+    // SAFETY: the thread is the calling one; the call reads two terminated strings, of which the first is the other's format.
+    unsafe { libc::pthread_setname_np(libc::pthread_self(), c"%s".as_ptr(), name.as_ptr().cast()) };
 }
 
 pub(super) fn set_affinity(_cpus: &[usize]) -> io::Result<()> {

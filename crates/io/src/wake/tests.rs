@@ -44,5 +44,6 @@ macro_rules! conformance {
     };
 }
 
+#[cfg(linux_kernel)]
 conformance!(eventfd);
 conformance!(pipe);

@@ -87,6 +87,11 @@ impl<K: Kind> Socket<K> {
         self.socket
     }
 
+    /// The socket within, to look at.
+    pub fn get_ref(&self) -> &crate::Socket<K> {
+        &self.socket
+    }
+
     /// The socket within, for everything that does not wait: options, endpoints, the `try_` methods. Its blocking calls would hold up
     /// the executor.
     pub fn get_mut(&mut self) -> &mut crate::Socket<K> {
@@ -173,14 +178,17 @@ impl<K: Kind> Drop for Wait<'_, K> {
 /// # Ok(()) })
 /// # }
 /// ```
-impl<K: Sends> Socket<K> {
+impl<K: Kind> Socket<K> {
     /// Sends a message of one part; waits while every peer is at its high-water mark.
     ///
     /// Cancel safe: dropped before its end, nothing was sent.
     ///
     /// # Errors
     /// [`Error::WrongState`], [`Error::Unroutable`], [`Error::Terminated`]. The message was not sent then.
-    pub async fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
+    pub async fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()>
+    where
+        K: Sends,
+    {
         let mut frame = frame.into();
         self.until(POLLOUT, |socket| put_frame_now(&mut socket.inner, &mut frame)).await
     }
@@ -194,6 +202,7 @@ impl<K: Sends> Socket<K> {
     /// Those of [`send`](Self::send), if the first message failed; the failed one is dropped if it was owned.
     pub async fn send_batch<'a, I>(&mut self, messages: I) -> Result<usize>
     where
+        K: Sends,
         I: IntoIterator,
         I::Item: Into<Frame<'a>>,
     {
@@ -206,19 +215,25 @@ impl<K: Sends> Socket<K> {
     ///
     /// # Errors
     /// [`Error::WouldBlock`] if it would have to wait, and those of [`send`](Self::send).
-    pub fn try_send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
+    pub fn try_send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()>
+    where
+        K: Sends,
+    {
         self.socket.try_send(frame)
     }
 }
 
-impl<K: Sends + ManyParts> Socket<K> {
+impl<K: Kind> Socket<K> {
     /// Sends a message of several parts, all or none of them.
     ///
     /// Cancel safe: dropped before its end, nothing was sent.
     ///
     /// # Errors
     /// [`Error::Invalid`] without any part, and those of [`send`](Self::send).
-    pub async fn send_multipart(&mut self, message: impl Into<Multipart>) -> Result<()> {
+    pub async fn send_multipart(&mut self, message: impl Into<Multipart>) -> Result<()>
+    where
+        K: Sends + ManyParts,
+    {
         let message = message.into();
         self.until(POLLOUT, |socket| put_all(&mut socket.inner, &message, Flags::DONTWAIT)).await
     }
@@ -231,6 +246,7 @@ impl<K: Sends + ManyParts> Socket<K> {
     /// Those of [`send_multipart`](Self::send_multipart), if the first message failed; the failed one is dropped.
     pub async fn send_multipart_batch<I>(&mut self, messages: I) -> Result<usize>
     where
+        K: Sends + ManyParts,
         I: IntoIterator,
         I::Item: Into<Multipart>,
     {
@@ -259,14 +275,17 @@ impl<K: Sends + ManyParts> Socket<K> {
 /// # Ok(()) })
 /// # }
 /// ```
-impl<K: Receives> Socket<K> {
+impl<K: Kind> Socket<K> {
     /// Receives the next part of a message; [`Message::has_more`] tells whether others follow. They are there already.
     ///
     /// Cancel safe: dropped before its end, nothing was taken.
     ///
     /// # Errors
     /// [`Error::WrongState`], [`Error::Terminated`].
-    pub async fn recv(&mut self) -> Result<Message> {
+    pub async fn recv(&mut self) -> Result<Message>
+    where
+        K: Receives,
+    {
         self.until(POLLIN, crate::Socket::try_recv).await
     }
 
@@ -277,7 +296,10 @@ impl<K: Receives> Socket<K> {
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
-    pub async fn recv_into(&mut self, buffer: &mut [u8]) -> Result<usize> {
+    pub async fn recv_into(&mut self, buffer: &mut [u8]) -> Result<usize>
+    where
+        K: Receives,
+    {
         self.until(POLLIN, |socket| Ok(socket.inner.recv(buffer, Flags::DONTWAIT)?)).await
     }
 
@@ -302,7 +324,10 @@ impl<K: Receives> Socket<K> {
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
-    pub async fn recv_batch(&mut self, into: &mut Vec<Message>, max: usize) -> Result<usize> {
+    pub async fn recv_batch(&mut self, into: &mut Vec<Message>, max: usize) -> Result<usize>
+    where
+        K: Receives,
+    {
         self.until(POLLIN, |socket| socket.try_recv_batch(into, max)).await
     }
 
@@ -310,19 +335,25 @@ impl<K: Receives> Socket<K> {
     ///
     /// # Errors
     /// [`Error::WouldBlock`] if nothing is there, and those of [`recv`](Self::recv).
-    pub fn try_recv(&mut self) -> Result<Message> {
+    pub fn try_recv(&mut self) -> Result<Message>
+    where
+        K: Receives,
+    {
         self.socket.try_recv()
     }
 }
 
-impl<K: Receives + ManyParts> Socket<K> {
+impl<K: Kind> Socket<K> {
     /// Receives a whole message.
     ///
     /// Cancel safe: dropped before its end, nothing was taken.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
-    pub async fn recv_multipart(&mut self) -> Result<Multipart> {
+    pub async fn recv_multipart(&mut self) -> Result<Multipart>
+    where
+        K: Receives + ManyParts,
+    {
         self.until(POLLIN, crate::Socket::try_recv_multipart).await
     }
 }
@@ -343,14 +374,17 @@ impl<K: Receives + ManyParts> Socket<K> {
 /// # Ok(()) })
 /// # }
 /// ```
-impl<K: Addresses> Socket<K> {
+impl<K: Kind> Socket<K> {
     /// See [`crate::Socket::recv_from`].
     ///
     /// Cancel safe: dropped before its end, nothing was taken.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
-    pub async fn recv_from(&mut self) -> Result<(RoutingId, Multipart)> {
+    pub async fn recv_from(&mut self) -> Result<(RoutingId, Multipart)>
+    where
+        K: Addresses,
+    {
         routing::split(self.recv_multipart().await?)
     }
 
@@ -360,7 +394,10 @@ impl<K: Addresses> Socket<K> {
     ///
     /// # Errors
     /// As [`send`](Self::send).
-    pub async fn send_to(&mut self, peer: &RoutingId, message: impl Into<Multipart>) -> Result<()> {
+    pub async fn send_to(&mut self, peer: &RoutingId, message: impl Into<Multipart>) -> Result<()>
+    where
+        K: Addresses,
+    {
         let message = message.into();
         let attempt = |socket: &mut crate::Socket<K>| {
             put_all(&mut socket.inner, routing::addressed(peer, &message), Flags::DONTWAIT)
@@ -381,12 +418,15 @@ impl<K: Addresses> Socket<K> {
 /// # Ok(()) })
 /// # }
 /// ```
-impl<K: Subscribes> Socket<K> {
+impl<K: Kind> Socket<K> {
     /// See [`crate::Socket::subscribe`].
     ///
     /// # Errors
     /// [`Error::Terminated`].
-    pub fn subscribe(&mut self, prefix: impl AsRef<[u8]>) -> Result<()> {
+    pub fn subscribe(&mut self, prefix: impl AsRef<[u8]>) -> Result<()>
+    where
+        K: Subscribes,
+    {
         subscribe(&mut self.socket.inner, prefix.as_ref(), true)
     }
 
@@ -394,7 +434,10 @@ impl<K: Subscribes> Socket<K> {
     ///
     /// # Errors
     /// [`Error::Terminated`].
-    pub fn unsubscribe(&mut self, prefix: impl AsRef<[u8]>) -> Result<()> {
+    pub fn unsubscribe(&mut self, prefix: impl AsRef<[u8]>) -> Result<()>
+    where
+        K: Subscribes,
+    {
         subscribe(&mut self.socket.inner, prefix.as_ref(), false)
     }
 }

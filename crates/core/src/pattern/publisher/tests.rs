@@ -135,6 +135,31 @@ fn verboser_shows_every_cancellation_too() {
 }
 
 #[test]
+fn the_end_of_a_peer_with_more_topics_than_a_call_takes_out_is_shown_whole() {
+    let mut bed = Bed::new(SocketType::XPub);
+    let ids = [bed.join(), bed.join()];
+    let topics: Vec<[u8; 4]> = (0..2_500_u32).map(u32::to_be_bytes).collect();
+    for (id, topic) in ids.into_iter().flat_map(|id| topics.iter().map(move |topic| (id, topic))) {
+        bed.peer_subscribes(id, topic, true);
+    }
+    notified(&mut bed);
+    let mut shown = |id| {
+        bed.leave(id);
+        let (mut shown, mut part) = (Parts::new(), Message::new());
+        loop {
+            match bed.pattern.recv(&mut bed.pipes, &mut Target::Message(&mut part)) {
+                Ok(_) => shown.push(part.as_slice().to_vec()),
+                Err(_) if bed.pattern.has_more_to_do() => {}
+                Err(_) => return shown,
+            }
+        }
+    };
+    assert_eq!(shown(ids[0]), Parts::new(), "the other one wants them all");
+    let all: Parts = topics.iter().map(|topic| [b"\0", &topic[..]].concat()).collect();
+    assert!(shown(ids[1]) == all);
+}
+
+#[test]
 fn xpub_hands_messages_up() {
     let mut bed = Bed::new(SocketType::XPub);
     let id = bed.join();

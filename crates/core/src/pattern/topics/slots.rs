@@ -6,9 +6,8 @@
 //!
 //! Peers choose the bytes, too, so the hash has random keys.
 
-use crate::pattern::hash::SeededHash;
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Slots in a segment.
 const SEGMENT: usize = 256;
@@ -110,7 +109,7 @@ pub(super) struct Slots<V> {
     /// By bucket.
     tags: Vec<Tag>,
     len: usize,
-    hash: SeededHash,
+    hash: RandomState,
 }
 
 impl<V> Default for Slots<V> {
@@ -121,7 +120,7 @@ impl<V> Default for Slots<V> {
             heads: Vec::new(),
             tags: Vec::new(),
             len: 0,
-            hash: SeededHash::default(),
+            hash: RandomState::default(),
         }
     }
 }

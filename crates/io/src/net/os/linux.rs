@@ -2,10 +2,12 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
 
 use super::address::{Address, RawAddress};
 use super::identity::Credentials;
 use super::option;
+use crate::poll::{PollFd, poll};
 use crate::sys::check;
 
 /// Whether Unix sockets have names outside the file system.
@@ -27,7 +29,9 @@ pub(super) fn decode_vsock(raw: &RawAddress) -> Option<Address> {
     Some(Address::Vsock { cid: raw.svm_cid, port: raw.svm_port })
 }
 
-pub(super) const KEEPALIVE_IDLE: libc::c_int = libc::TCP_KEEPIDLE;
+pub(super) const KEEPALIVE_COUNT: Option<libc::c_int> = Some(libc::TCP_KEEPCNT);
+pub(super) const KEEPALIVE_IDLE: Option<libc::c_int> = Some(libc::TCP_KEEPIDLE);
+pub(super) const KEEPALIVE_INTERVAL: Option<libc::c_int> = Some(libc::TCP_KEEPINTVL);
 
 pub(super) fn set_priority(fd: BorrowedFd<'_>, priority: libc::c_int) -> io::Result<()> {
     option::set(fd, libc::SOL_SOCKET, libc::SO_PRIORITY, priority)
@@ -80,4 +84,19 @@ pub(super) fn unconfirmed(fd: BorrowedFd<'_>) -> usize {
         Ok(_) => usize::try_from(bytes).unwrap_or(0),
         Err(_) => 0,
     }
+}
+
+/// Whether the other end is gone.
+pub(super) fn has_hung_up(fd: BorrowedFd<'_>) -> bool {
+    tells_of(fd, PollFd::HUP)
+}
+
+/// Whether the other end sends nothing more.
+pub(super) fn has_ended(fd: BorrowedFd<'_>) -> bool {
+    tells_of(fd, PollFd::ENDED | PollFd::HUP)
+}
+
+fn tells_of(fd: BorrowedFd<'_>, what: i16) -> bool {
+    let mut fds = [PollFd::new(fd.as_raw_fd(), what)];
+    matches!(poll(&mut fds, Some(Duration::ZERO)), Ok(1..)) && fds[0].revents & what != 0
 }

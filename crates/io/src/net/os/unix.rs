@@ -1,4 +1,5 @@
-//! Socket options and peer credentials of macOS and other Unix systems. What they cannot do is ENOTSUP.
+//! Socket options and peer credentials of macOS and other Unix systems. What they cannot do is ENOTSUP; what differs between them is a
+//! sibling.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -6,6 +7,17 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use super::address::{Address, RawAddress};
 use super::identity::Credentials;
 use crate::sys::check;
+use crate::{kqueue, libc};
+
+#[cfg_attr(apple, path = "unix/apple.rs")]
+#[cfg_attr(target_os = "freebsd", path = "unix/freebsd.rs")]
+#[cfg_attr(target_os = "netbsd", path = "unix/netbsd.rs")]
+#[cfg_attr(not(any(apple, target_os = "freebsd", target_os = "netbsd")), path = "unix/other.rs")]
+mod system;
+
+pub(super) use system::{
+    KEEPALIVE_COUNT, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, limit_unsent, set_user_timeout, unconfirmed,
+};
 
 /// Whether Unix sockets have names outside the file system.
 pub(super) const HAS_ABSTRACT: bool = false;
@@ -21,24 +33,11 @@ pub(super) fn decode_vsock(_raw: &RawAddress) -> Option<Address> {
     None
 }
 
-#[cfg(target_vendor = "apple")]
-pub(super) const KEEPALIVE_IDLE: libc::c_int = libc::TCP_KEEPALIVE;
-#[cfg(not(target_vendor = "apple"))]
-pub(super) const KEEPALIVE_IDLE: libc::c_int = libc::TCP_KEEPIDLE;
-
 pub(super) fn set_priority(_fd: BorrowedFd<'_>, _priority: libc::c_int) -> io::Result<()> {
     Err(unsupported())
 }
 
 pub(super) fn set_busy_poll(_fd: BorrowedFd<'_>, _micros: libc::c_int) -> io::Result<()> {
-    Err(unsupported())
-}
-
-pub(super) fn set_user_timeout(_fd: BorrowedFd<'_>, _millis: libc::c_int) -> io::Result<()> {
-    Err(unsupported())
-}
-
-pub(super) fn limit_unsent(_fd: BorrowedFd<'_>, _bytes: libc::c_int) -> io::Result<()> {
     Err(unsupported())
 }
 
@@ -60,12 +59,15 @@ pub(super) fn peer_credentials(fd: BorrowedFd<'_>) -> io::Result<Credentials> {
     let (mut uid, mut gid) = (0, 0);
     // SAFETY: the descriptor is open while borrowed; both results go into exclusive variables.
     check(unsafe { libc::getpeereid(fd.as_raw_fd(), &mut uid, &mut gid) })?;
-    // Not every system tells the process.
-    Ok(Credentials { pid: 0, uid, gid })
+    Ok(Credentials { pid: system::peer_process(fd).unwrap_or(0), uid, gid })
 }
 
-pub(super) fn unconfirmed(_fd: BorrowedFd<'_>) -> usize {
-    0
+pub(super) fn has_hung_up(fd: BorrowedFd<'_>) -> bool {
+    has_ended(fd) && kqueue::has_hung_up(fd.as_raw_fd())
+}
+
+pub(super) fn has_ended(fd: BorrowedFd<'_>) -> bool {
+    kqueue::has_ended(fd).unwrap_or(false)
 }
 
 fn unsupported() -> io::Error {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::net::transfer::{Sources, send_with_rights, uninit};
 use crate::poll::{PollFd, poll};
+#[cfg(linux_kernel)]
 use crate::sys::socket_pair;
 use tautline_testkit::with_watchdog;
 
@@ -72,7 +73,7 @@ fn descriptors_that_come_in_where_none_are_wanted_are_closed() {
 }
 
 /// As many as the system lets anybody send arrive, so it has none to close by itself.
-#[cfg(target_os = "linux")]
+#[cfg(linux_kernel)]
 #[test]
 fn all_descriptors_that_can_be_sent_arrive() {
     let (near, far) = UnixStream::pair().unwrap();
@@ -99,7 +100,7 @@ fn all_descriptors_that_can_be_sent_arrive() {
     assert_eq!((n, rights.len()), (1, MOST_RECEIVED));
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(linux_kernel)]
 #[test]
 fn only_a_stream_of_the_unix_domain_is_one() {
     let is_stream = |fd: OwnedFd| Foreign::from(fd).is_stream();
@@ -111,7 +112,7 @@ fn only_a_stream_of_the_unix_domain_is_one() {
 }
 
 /// Linux 6.16: nothing arrives with which something could be done.
-#[cfg(target_os = "linux")]
+#[cfg(linux_kernel)]
 #[test]
 fn a_socket_that_refuses_descriptors_gets_none_until_it_admits_them() {
     let (near, far) = socket_pair().unwrap();

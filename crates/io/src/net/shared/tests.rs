@@ -272,7 +272,7 @@ fn who_closes_the_question_is_asked_again_and_offered_nothing() {
 }
 
 /// As `who_closes_the_question`, where the system keeps descriptors away from it.
-#[cfg(target_os = "linux")]
+#[cfg(linux_kernel)]
 #[test]
 fn who_takes_no_descriptors_gets_the_bytes() {
     let (near, far) = with_plain_end();
@@ -473,7 +473,7 @@ fn descriptors_of_a_peer_that_is_not_known_are_not_looked_at() {
 }
 
 /// A peer who is asked nothing may offer nothing more.
-#[cfg(target_os = "linux")]
+#[cfg(linux_kernel)]
 #[test]
 fn once_there_is_memory_descriptors_are_refused() {
     let (near, far) = switched_pair();

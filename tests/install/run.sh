@@ -1,29 +1,65 @@
 #!/usr/bin/env bash
-# Installs into an empty prefix and builds a C program against it in each way a user would.
+# Installing and going back, as users do: `make build`, `make install`, `make uninstall`, programs built against what is installed in each
+# way, each way under a program that is there already and back again (docs/install.md), and what scripts/need.sh says on other machines.
+#
+#   tests/install/run.sh            all
+#   tests/install/run.sh WORD...    the checks whose names contain one of these, after the first installation
+#
+# What takes another user or an /etc of its own is done as root only, and skipped otherwise. Ends with
+# `install: N passed, N failed, N skipped`.
 set -euo pipefail
 
-root=$(cd "$(dirname "$0")/.." && pwd)
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
 cd "$root"
-scripts/need.sh gcc:gcc make:make pkg-config:pkg-config cmake:cmake g++:g++ >&2
-work=$(mktemp -d "${TMPDIR:-/tmp}/packaging.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+scripts/need.sh cargo:cargo gcc:gcc make:make pkg-config:pkg-config cmake:cmake g++:g++ gdb:gdb readelf:binutils python3:python3 \
+    py=ensurepip:python3-venv >&2
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+work=$(mktemp -d "${TMPDIR:-/tmp}/install.XXXXXX")
+chmod 755 "$work"
+user=
+clean_up() {
+    [[ -z $user ]] || userdel -r "$user" >/dev/null 2>&1 || true
+    rm -rf "$work"
+}
+trap clean_up EXIT
 prefix=$work/usr
-passed=0 failed=0
-unset DRAFTS # the default is what is tried first
+words=("$@")
+passed=0 failed=0 skipped=0
+unset DRAFTS DESTDIR LIBDIR PREFIX # the default is what is tried first
+version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 
 check() { # check NAME COMMAND...
-    local name=$1
+    local name=$1 word
     shift
+    if [[ ${#words[@]} -gt 0 && $passed -gt 1 ]]; then
+        for word in "${words[@]}"; do [[ $name != *"$word"* ]] || break; done
+        [[ $name == *"$word"* ]] || return 0
+    fi
     echo "install: $name"
-    if "$@" >"$work/log" 2>&1; then
+    # A step that fails ends the check, which `set -e` does not do in a condition.
+    local code=0
+    (trap - EXIT; set -Eeuo pipefail; trap 'echo "failed: $BASH_COMMAND"' ERR; "$@") >"$work/log" 2>&1 &
+    wait $! || code=$?
+    if [[ $code -eq 0 ]]; then
         passed=$((passed + 1))
+    elif [[ $code -eq 77 ]]; then
+        skipped=$((skipped + 1))
+        echo "skipped $name: $(tail -n 1 "$work/log")"
     else
         failed=$((failed + 1))
-        echo "install: FAILED: $name"
-        tail -20 "$work/log"
+        echo "FAILED $name"
+        tail -n 30 "$work/log"
+        echo "again: tests/install/run.sh '$name'"
     fi
 }
+fails() { ! "$@"; }
+skip() { # skip WHY: within a check
+    echo "$1"
+    exit 77
+}
 
+check 'make build' make --no-print-directory build
 check 'make install' make --no-print-directory install PREFIX="$prefix"
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
 
@@ -80,13 +116,17 @@ add_executable(with_shared main.c)
 target_link_libraries(with_shared libzmq)
 add_executable(with_static main.c)
 target_link_libraries(with_static libzmq-static)
+add_executable(with_namespace main.c)
+target_link_libraries(with_namespace ZeroMQ::libzmq)
+add_executable(with_static_namespace main.c)
+target_link_libraries(with_static_namespace ZeroMQ::libzmq-static)
 add_executable(with_variables main.c)
 target_include_directories(with_variables PRIVATE ${ZeroMQ_INCLUDE_DIR})
 target_link_libraries(with_variables ${ZeroMQ_LIBRARY})
 CMAKE
     cmake -S "$work/cmake" -B "$work/cmake/build" -DCMAKE_PREFIX_PATH="$prefix" &&
         cmake --build "$work/cmake/build" &&
-        for program in with_shared with_static with_variables; do "$work/cmake/build/$program" || return 1; done
+        for program in with_shared with_static with_namespace with_static_namespace with_variables; do "$work/cmake/build/$program" || return 1; done
 }
 # builds_drafts OPTION...: compiles drafts.c with these and runs it: 1 if it does not compile, 2 if it does not run.
 builds_drafts() {
@@ -137,14 +177,14 @@ drafts_for_everybody() { # an installation that announces them, as libzmq's does
     make --no-print-directory install PREFIX="$announced" DRAFTS=1 &&
         builds_drafts $(PKG_CONFIG_PATH=$announced/lib/pkgconfig pkg-config --cflags --libs libzmq) &&
         cmake_drafts 'ZeroMQ 4.3 REQUIRED' "$announced" &&
-        make --no-print-directory uninstall PREFIX="$announced" && [[ -z $(find "$announced" ! -type d) ]]
+        make --no-print-directory uninstall PREFIX="$announced" && [[ ! -e $announced ]]
 }
 newer_is_refused() {
     sed -i 's/ZeroMQ 4.3 REQUIRED/ZeroMQ 4.4 REQUIRED/' "$work/cmake/CMakeLists.txt"
     ! cmake -S "$work/cmake" -B "$work/cmake/build2" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null 2>&1
 }
 uninstalled() {
-    make --no-print-directory uninstall PREFIX="$prefix" && [[ -z $(find "$prefix" ! -type d) ]]
+    make --no-print-directory uninstall PREFIX="$prefix" && [[ ! -e $prefix ]]
 }
 readme() { # the first program of the README
     awk '/^```c$/ {inside = 1; next} /^```/ {inside = 0} inside' README.md >"$work/hello.c"
@@ -159,6 +199,9 @@ check 'find_package refuses a newer version' newer_is_refused
 check 'drafts by pkg-config' drafts_by_pkg_config
 check 'drafts by find_package' drafts_by_cmake
 check 'drafts announced to everybody' drafts_for_everybody
+. "$here/places.sh"
+. "$here/ways.sh"
+. "$here/others.sh"
 check 'make uninstall leaves no file' uninstalled
-echo "install: $passed passed, $failed failed, 0 skipped"
+echo "install: $passed passed, $failed failed, $skipped skipped"
 [[ $failed -eq 0 ]]

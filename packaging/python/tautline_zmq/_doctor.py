@@ -1,0 +1,134 @@
+"""`python -m tautline_zmq doctor`: which library serves which import, and what to do about it.
+
+It imports zmq as any program does, so that it sees what a program gets.
+"""
+
+import ctypes
+import glob
+import os
+import re
+import site
+import sys
+import sysconfig
+
+from tautline_zmq import _BeforeZmq, _library, version
+
+# What decides over it, what the loader goes by, and the engine's own.
+VARIABLES = re.compile(r"TAUTLINE_|TAUT_|LD_(PRELOAD|LIBRARY_PATH|AUDIT|BIND_NOW)$|PYTHON(PATH|HOME|NOUSERSITE)$|ZMQ_")
+
+
+def run():
+    ours = os.path.realpath(_library.PATH)
+    hooked = _BeforeZmq in sys.meta_path
+    show("Python", f"{sys.version.split()[0]} ({sysconfig.get_platform()}), {sys.executable}")
+    show("tautline-zmq", f"{version()}, {os.path.dirname(_library.PATH)}")
+    show("at start", "install() was called" if hooked else "nothing called tautline_zmq.install()")
+    switch = next(filter(os.path.exists, _library.switches()), None)
+    show("switch", f"off: {switch}" if switch else "on")
+    variables = [f"{name}={value}" for name, value in sorted(os.environ.items()) if VARIABLES.match(name)]
+    show("variables", "  ".join(variables) or "none that matters")
+
+    try:
+        import zmq
+    except ImportError as error:
+        show("pyzmq", f"cannot be imported: {error}")
+        if isinstance(error, ModuleNotFoundError) and error.name == "zmq":
+            return verdict(False, "there is none", "pip install pyzmq")
+        return verdict(False, "it cannot be imported", f"see whether it can without Tautline: {_library.VARIABLE}=0")
+    show("pyzmq", f"{zmq.__version__}, {os.path.dirname(zmq.__file__)}")
+    show("its libzmq", ", ".join(bundled(zmq)) or "the system's")
+    for path in _library.mapped():
+        show("mapped", path + (" (this package's)" if path == ours else ""))
+
+    calls = functions()
+    owners = {name: _library.owner(name) for name in calls}
+    elsewhere = [name for name in calls if owners[name] != ours]
+    for path in sorted({path for path in owners.values() if path}):
+        count = sum(owner == path for owner in owners.values())
+        show("calls", f"{count} of the {len(calls)} functions of libzmq that pyzmq calls go to {path}")
+    if None in owners.values():
+        count = sum(owner is None for owner in owners.values())
+        show("calls", f"{count} of the {len(calls)} functions of libzmq that pyzmq calls go to the one that it came with")
+    if says_tautline():
+        show("zmq_has", "tautline")
+
+    if _library.serves() and not elsewhere:
+        return verdict(True, "", "")
+    return verdict(False, *explanation(hooked, elsewhere))
+
+
+def explanation(hooked, elsewhere):
+    """Why pyzmq does not run on it, and what to do."""
+    outcome = _library.outcome
+    if outcome == "" and _library.serves():
+        names = ", ".join(elsewhere)
+        return f"this pyzmq calls functions that Tautline does not have: {names}", "python -m tautline_zmq off, and tell us"
+    if not hooked:
+        return "no startup file was run", start_advice()
+    if outcome is None:
+        return "zmq was found without asking the finder that stands first", f"look who put itself before it: {sys.meta_path}"
+    if outcome == "":
+        return "another libzmq comes first", "see LD_PRELOAD and LD_AUDIT above"
+    if outcome.startswith(f"{_library.VARIABLE}="):
+        return outcome, f"unset {_library.VARIABLE}"
+    if outcome.endswith(" is there"):
+        return outcome, f"python -m tautline_zmq on, or remove the file, or {_library.VARIABLE}=1 for one program"
+    if "cannot be loaded" in outcome:
+        advice = "install the wheel for this system once more: pip install --force-reinstall tautline_zmq-*.whl"
+        return outcome, advice
+    advice = "take it out of LD_PRELOAD" if os.environ.get("LD_PRELOAD") else "import zmq before what brought that one"
+    if says_tautline():
+        advice += " (that one is a Tautline, too)"
+    return outcome, advice
+
+
+def start_advice():
+    """Python runs the startup files of its site directories only, and none with -S."""
+    folder = os.path.dirname(os.path.dirname(_library.PATH))
+    if sys.flags.no_site:
+        return "start Python without -S, or call tautline_zmq.install() before zmq is imported"
+    if folder not in map(os.path.realpath, site.getsitepackages() + [site.getusersitepackages()]):
+        return f"Python runs none from {folder}: call tautline_zmq.install() before zmq is imported"
+    return f"{os.path.join(folder, 'tautline_zmq.pth')} is missing or stopped: install the wheel once more"
+
+
+def bundled(zmq):
+    """The libzmq that a wheel of pyzmq brings in a folder beside it."""
+    beside = os.path.dirname(os.path.dirname(zmq.__file__))
+    found = glob.glob(os.path.join(glob.escape(beside), "pyzmq.libs", "libzmq*"))
+    return sorted(found + glob.glob(os.path.join(glob.escape(os.path.dirname(zmq.__file__)), "libzmq*")))
+
+
+def functions():
+    """The functions of libzmq that pyzmq's extension modules name: what any libzmq of this process has."""
+    libraries = [ctypes.CDLL(path) for path in _library.mapped()]
+    found = set()
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None) or ""
+        if name.startswith("zmq.") and file.endswith(".so"):
+            with open(file, "rb") as extension:
+                names = re.findall(rb"(?<=\0)zmq_[a-z0-9_]+(?=\0)", extension.read())
+            found.update(name.decode() for name in names)
+    return sorted(name for name in found if any(hasattr(library, name) for library in libraries))
+
+
+def says_tautline():
+    """Whether the libzmq that comes first in this process says itself that it is a Tautline."""
+    try:
+        return ctypes.CDLL(None).zmq_has(b"tautline") == 1
+    except AttributeError:
+        return False
+
+
+def show(what, text):
+    print(f"{what:>13}  {text}")
+
+
+def verdict(well, reason, advice):
+    print()
+    if well:
+        print("pyzmq runs on Tautline.")
+        return 0
+    print(f"pyzmq does not run on this Tautline: {reason}")
+    print(f"What to do: {advice}")
+    return 1

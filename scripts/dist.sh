@@ -1,0 +1,179 @@
+#!/usr/bin/env bash
+# All that a release consists of, in target/dist: `cargo xtask dist`. Nothing is published.
+#
+#   scripts/dist.sh [--here] [PART...]
+#
+# | part    | |
+# |---------|---|
+# | library | tautline-VERSION-TARGET.tar.xz for each target: the library, its header, pkg-config and CMake files, licences, debug symbols |
+# | python  | the wheels of tautline-zmq |
+# | node    | the npm packages; of the addons that for x86-64 and glibc only |
+# | dotnet  | the NuGet package, with the library for each target |
+# | systems | deb, rpm, Arch's and apk packages |
+# | crates  | the crates, as they would go to crates.io |
+# | sbom    | what is linked into the library, in CycloneDX |
+#
+# Without parts it makes all. --here leaves out what is not for this processor. It ends with SHA256SUMS over all files, and with
+# SHA256SUMS.minisig if MINISIGN_KEY names a secret key of minisign. SOURCE_DATE_EPOCH is the last commit's time unless it is set; the same
+# commit, compiler and tools make the same bytes (`scripts/dist.sh --twice PART...` looks).
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+export CARGO_TARGET_DIR=$target
+out=${DIST:-$target/dist}
+version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 1577836800)}
+export SOURCE_DATE_EPOCH LC_ALL=C TZ=UTC
+umask 022
+
+here=$(uname -m) twice=
+targets=({x86_64,aarch64}-unknown-linux-gnu.2.17 {x86_64,aarch64}-unknown-linux-musl)
+parts=()
+for argument in "$@"; do
+    case $argument in
+        --here) targets=("$here-unknown-linux-gnu.2.17" "$here-unknown-linux-musl") ;;
+        --twice) twice=yes ;;
+        library | python | node | dotnet | systems | crates | sbom) parts+=("$argument") ;;
+        *) sed -n '2,/^set /p' "$0" | sed '/^set /d; s/^# \{0,1\}//'; exit 2 ;;
+    esac
+done
+[[ ${#parts[@]} -gt 0 ]] || parts=(library python node dotnet systems crates sbom)
+
+say() { echo "dist: $*"; }
+
+xtask() { cargo run --quiet -p xtask -- "$@"; }
+
+# built TARGET: where its libraries are.
+built() {
+    local folder=$target/cross/$1
+    xtask cross "$1" build >&2
+    echo "$folder"
+}
+
+# tool TARGET NAME: that of binutils for the target's processor.
+tool() {
+    local machine=${1%%-*} name=$2
+    if [[ $machine != "$here" ]]; then
+        name=${machine//_/-}-linux-gnu-$name
+        scripts/need.sh "$name:binutils-${machine//_/-}-linux-gnu" >&2
+    fi
+    command -v "$name"
+}
+
+library() {
+    local name stage
+    for name in "${targets[@]}"; do
+        stage=$work/library/$name
+        mkdir -p "$stage/release"
+        cp "$(built "$name")"/libzmq.{so,a} "$stage/release/"
+        CARGO_TARGET_DIR=$stage DESTDIR=$stage/root PREFIX=/usr/local OBJCOPY=$(tool "$name" objcopy) STRIP=$(tool "$name" strip) \
+            packaging/install.sh install >&2
+        rm -r "$stage/root/usr/local/share/tautline"
+        tar -C "$stage/root/usr" --transform "s|^local|tautline-$version-$name|" --sort=name --mtime="@$SOURCE_DATE_EPOCH" \
+            --owner=0 --group=0 --numeric-owner --mode=go=rX -cf - local | xz -9 -T1 >"$out/tautline-$version-$name.tar.xz"
+    done
+}
+
+python() { cp $(packaging/python/build.sh "${targets[@]}") "$out"; }
+
+node() {
+    local options=() name
+    scripts/need.sh node:nodejs npm:npm >&2
+    for name in "${targets[@]}"; do
+        options+=(--library "$(npm_name "$name")=$(built "$name")/libzmq.so")
+    done
+    [[ $here != x86_64 ]] || PATH=$target/cross/python/bin:$PATH options+=(--build linux-x64-gnu)
+    PATH=$target/cross/python/bin:$PATH command node bindings/node/scripts/pack.mjs --out "$out" "${options[@]}" >&2
+}
+
+# npm_name TARGET: npm's words for it. dotnet_name TARGET: .NET's.
+npm_name() {
+    local cpu=x64 libc=gnu
+    [[ $1 != aarch64-* ]] || cpu=arm64
+    [[ $1 != *-musl ]] || libc=musl
+    echo "linux-$cpu-$libc"
+}
+dotnet_name() {
+    local name
+    name=$(npm_name "$1")
+    case $name in *-gnu) echo "${name%-gnu}" ;; linux-*-musl) name=${name#linux-} && echo "linux-musl-${name%-musl}" ;; esac
+}
+
+dotnet() {
+    local work=$work/dotnet name native assemblies framework
+    scripts/need.sh mcs:mono-mcs mono:mono-runtime python3:python3 >&2
+    assemblies=$(bindings/dotnet/runtime.sh "$target/bindings/dotnet/runtime")
+    bindings/dotnet/build.sh "$work/built" "$assemblies" >&2
+    for framework in netstandard2.0=mono netcoreapp3.1=core; do
+        mkdir -p "$work/assemblies/${framework%=*}"
+        cp "$work/built/${framework#*=}"/Tautline.{dll,xml} "$work/assemblies/${framework%=*}"
+    done
+    for name in "${targets[@]}"; do
+        native=$work/natives/$(dotnet_name "$name")/native
+        mkdir -p "$native"
+        "$(tool "$name" strip)" -o "$native/libzmq.so.5" "$(built "$name")/libzmq.so"
+    done
+    bindings/dotnet/pack.py "$work/assemblies" "$work/natives" "$out" >&2
+}
+
+systems() {
+    local name
+    for name in "${targets[@]}"; do
+        LIBRARIES=$(built "$name") OUT=$out packaging/systems/build.sh "$version" >&2
+    done
+}
+
+crates() {
+    # Together: each needs those before it, which no registry has yet.
+    cargo package --quiet --no-verify --allow-dirty -p tautline-proto -p tautline-io -p tautline-core -p tautline --target-dir "$work/crates" >&2
+    cp "$work"/crates/package/*.crate "$out"
+}
+
+# The tool is CycloneDX's own.
+sbom() {
+    local release=0.5.9 tools=$target/tools/cyclonedx
+    if [[ ! -x $tools/bin/cargo-cyclonedx ]]; then
+        say "installing cargo-cyclonedx $release into $tools"
+        cargo install --quiet --locked --root "$tools" cargo-cyclonedx --version "$release" >&2
+    fi
+    "$tools/bin/cargo-cyclonedx" cyclonedx --quiet --manifest-path crates/libzmq/Cargo.toml --format json --no-build-deps \
+        --target x86_64-unknown-linux-gnu --override-filename "tautline-$version.cdx" >&2
+    mv "crates/libzmq/tautline-$version.cdx.json" "$out"
+    find crates xtask bench -name "tautline-$version.cdx.json" -delete
+}
+
+make_all() {
+    local part
+    rm -rf "$out"
+    mkdir -p "$out"
+    work=$(mktemp -d)
+    for part in "${parts[@]}"; do
+        say "$part, since $(date +%T)"
+        "$part"
+    done
+    rm -rf "$work"
+    (cd "$out" && sha256sum -- * >"$work.sums" && mv "$work.sums" SHA256SUMS)
+}
+
+xtask check >/dev/null || { xtask check; exit 1; }
+grep -q "^## \[\?$version\]\?" CHANGELOG.md || say "CHANGELOG.md has no section for $version: this is no release yet"
+make_all
+if [[ -n $twice ]]; then
+    cp "$out/SHA256SUMS" "$target/dist.once"
+    rm -rf "$target/cross"/*/{release,debug} 2>/dev/null || true
+    make_all
+    if diff "$target/dist.once" "$out/SHA256SUMS"; then
+        say "twice the same bytes"
+    else
+        say "not the same bytes twice: see above"
+        exit 1
+    fi
+fi
+if [[ -n ${MINISIGN_KEY:-} ]]; then
+    scripts/need.sh minisign:minisign >&2
+    minisign -S -s "$MINISIGN_KEY" -m "$out/SHA256SUMS" -t "Tautline $version"
+fi
+(cd "$out" && ls -l --time-style=+ | awk 'NR > 1 { printf "%10d  %s\n", $5, $NF }')
+say "$(find "$out" -type f | wc -l) files in $out"

@@ -1,0 +1,192 @@
+# Where `make install` puts what, and that `make uninstall` takes away just that; sourced by run.sh.
+
+installs() { make --no-print-directory install "$@"; }
+uninstalls() { make --no-print-directory uninstall "$@"; }
+# everything FOLDER: all that is in it, to be compared.
+everything() { (cd "$1" && find . -printf '%y %p %l\n' | sort); }
+
+stripped() {
+    local file=$prefix/lib/libzmq.so.5.2.5 size
+    [[ $(readlink -f "$prefix/lib/libzmq.so.5") == "$file" ]]
+    fails grep -E '\.(debug_|symtab)' < <(readelf -SW "$file")
+    size=$(stat -c %s "$file")
+    echo "$size bytes"
+    [[ $size -le $((2 * 1024 * 1024)) ]]
+    fails grep -F .debug_ < <(readelf -SW "$prefix/lib/libzmq.a")
+}
+
+debug_symbols() {
+    local file=$prefix/lib/libzmq.so.5.2.5 id
+    id() { readelf -n "$1" | sed -n 's/.*Build ID: //p'; }
+    [[ -n $(id "$file") && $(id "$file") == "$(id "$prefix/lib/.debug/libzmq.so.5.2.5.debug")" ]]
+    readelf -p .gnu_debuglink "$file" | grep -F libzmq.so.5.2.5.debug
+    # No other copy of them is looked for.
+    gdb -nx -batch -ex 'set debug-file-directory /nonexistent' -ex 'info line zmq_ctx_new' "$file" | tee "$work/gdb"
+    grep -E 'Line [0-9]+ of "crates/libzmq/src/context.rs"' "$work/gdb"
+}
+
+tells_its_version() {
+    strings "$prefix/lib/libzmq.so.5" | grep "^Tautline $version$"
+    strings "$(readlink -f "$work/static")" | grep "^Tautline $version$"
+}
+
+licences() {
+    local file
+    for file in LICENSE-MIT LICENSE-APACHE packaging/THIRD-PARTY.txt; do cmp "$file" "$prefix/share/doc/tautline/${file##*/}"; done
+    scripts/licences.sh --check
+}
+
+# on_a_path_without_tools COMMAND...: with a PATH on which cargo, rustup and package managers leave a note and fail.
+on_a_path_without_tools() {
+    local tool bin=$work/no-tools
+    rm -rf "$bin" "$work/called"
+    mkdir -p "$bin"
+    for tool in cargo rustup rustc apt-get apt dnf curl; do
+        printf '#!/bin/sh\necho "%s $*" >>"%s"\nexit 1\n' "$tool" "$work/called" >"$bin/$tool"
+        chmod +x "$bin/$tool"
+    done
+    env PATH="$bin:/usr/sbin:/usr/bin:/sbin:/bin" "$@"
+    [[ ! -e $work/called ]] || { cat "$work/called"; false; }
+}
+builds_nothing() {
+    on_a_path_without_tools make --no-print-directory install PREFIX="$work/unbuilt"
+    on_a_path_without_tools make --no-print-directory uninstall PREFIX="$work/unbuilt"
+    [[ ! -e $work/unbuilt ]]
+}
+
+nothing_built() {
+    mkdir -p "$work/empty"
+    fails installs CARGO_TARGET_DIR="$work/empty" PREFIX="$work/unbuilt" 2>"$work/said"
+    cat "$work/said"
+    grep -F "no libzmq.so in $work/empty/release" "$work/said"
+    grep -F 'first make build' "$work/said"
+    [[ ! -e $work/unbuilt && -z $(ls -A "$work/empty") ]]
+}
+
+last_line() { # one line, with what is where, what next and how to go back
+    local place=$work/line line
+    line=$(installs PREFIX="$place" | tee /dev/stderr)
+    [[ $(wc -l <<<"$line") -eq 1 ]]
+    [[ $line == "installed Tautline $version in $place: lib/libzmq.so.5, "* ]]
+    [[ $line == *"export LD_LIBRARY_PATH=$place/lib PKG_CONFIG_PATH=$place/lib/pkgconfig; "* ]]
+    [[ $line == *"back: make uninstall PREFIX=$place" ]]
+    uninstalls PREFIX="$place"
+}
+
+leaves_nothing() { # nor a folder that it has made, above the prefix either; what others have put there stays
+    mkdir -p "$work/place/lib/pkgconfig"
+    echo else >"$work/place/lib/pkgconfig/else.pc"
+    everything "$work/place" >"$work/before"
+    installs PREFIX="$work/place"
+    installs PREFIX="$work/place"
+    uninstalls PREFIX="$work/place"
+    everything "$work/place" | diff "$work/before" -
+    installs PREFIX="$work/place/a/b/c" LIBDIR=lib/x86_64-linux-gnu
+    uninstalls PREFIX="$work/place/a/b/c"
+    everything "$work/place" | diff "$work/before" -
+    installs DESTDIR="$work/place/package" PREFIX=/usr LIBDIR=lib64
+    [[ -f $work/place/package/usr/lib64/libzmq.so.5.2.5 ]]
+    grep -x 'prefix=/usr' "$work/place/package/usr/lib64/pkgconfig/libzmq.pc"
+    uninstalls DESTDIR="$work/place/package" PREFIX=/usr
+    everything "$work/place" | diff "$work/before" -
+    fails uninstalls PREFIX="$work/place" 2>"$work/said"
+    grep -F 'make install has put nothing there' "$work/said"
+    everything "$work/place" | diff "$work/before" -
+}
+
+two_libdirs() { # the second one does not forget the first
+    installs PREFIX="$work/two"
+    installs PREFIX="$work/two" LIBDIR=lib64
+    [[ -e $work/two/lib/libzmq.so.5 && -e $work/two/lib64/libzmq.so.5 ]]
+    uninstalls PREFIX="$work/two"
+    [[ ! -e $work/two ]]
+}
+
+spaces() { # in PREFIX, LIBDIR, the sources and the target folder; and what is installed there can be built with
+    local source="$work/so urce" place="$work/pre fix/us'r" out="$work/tar get"
+    mkdir -p "$source" "$out/release"
+    git -C "$root" ls-files -z -- Makefile Cargo.toml packaging scripts include 'LICENSE-*' | tar -C "$root" --null -T - -cf - | tar -C "$source" -xf -
+    ln "$target/release/libzmq.so" "$target/release/libzmq.a" "$out/release/" || cp "$target"/release/libzmq.{so,a} "$out/release/"
+    everything "$source" >"$work/before"
+    make --no-print-directory -C "$source" install PREFIX="$place" LIBDIR="li b" CARGO_TARGET_DIR="$out"
+    local flags
+    flags=$(PKG_CONFIG_PATH="$place/li b/pkgconfig" pkg-config --cflags --libs libzmq)
+    eval "gcc '$work/main.c' -o '$work/spaces' $flags"
+    [[ $(LD_LIBRARY_PATH="$place/li b" "$work/spaces") == 4.3.5 ]]
+    mkdir -p "$work/cmake spaces"
+    cp "$work/main.c" "$work/cmake/CMakeLists.txt" "$work/cmake spaces"
+    sed -i 's/ZeroMQ 4\.[34] /ZeroMQ 4.3 /' "$work/cmake spaces/CMakeLists.txt"
+    cmake -S "$work/cmake spaces" -B "$work/cmake spaces/build" -DZeroMQ_DIR="$place/li b/cmake/ZeroMQ"
+    cmake --build "$work/cmake spaces/build"
+    "$work/cmake spaces/build/with_shared"
+    make --no-print-directory -C "$source" uninstall PREFIX="$place"
+    [[ ! -e "$work/pre fix" && ! -e $work/pre ]]
+    everything "$source" | diff "$work/before" -
+}
+
+changed_since() { # is left where it is
+    installs PREFIX="$work/changed"
+    echo mine >"$work/changed/include/zmq.h"
+    uninstalls PREFIX="$work/changed" | tee "$work/said"
+    grep -F "$work/changed/include/zmq.h is not what was installed" "$work/said"
+    [[ $(everything "$work/changed" | grep -c '^[fl]') -eq 1 && $(<"$work/changed/include/zmq.h") == mine ]]
+}
+
+replaced() { # another libzmq that was there comes back
+    local place=$work/replaced
+    mkdir -p "$place/lib" "$place/include"
+    echo theirs >"$place/lib/libzmq.so.5.2.4"
+    ln -s libzmq.so.5.2.4 "$place/lib/libzmq.so.5"
+    echo theirs >"$place/include/zmq.h"
+    everything "$place" >"$work/before"
+    installs PREFIX="$place" | tee "$work/said"
+    grep -F "another lib/libzmq.so.5 is kept in $place/share/tautline/replaced" "$work/said"
+    installs PREFIX="$place"
+    cmp include/zmq.h "$place/include/zmq.h"
+    uninstalls PREFIX="$place"
+    everything "$place" | diff "$work/before" -
+    [[ $(<"$place/include/zmq.h") == theirs ]]
+}
+
+packages_files() { # what a package owns is not touched
+    command -v dpkg-query >/dev/null || skip "this is no Debian"
+    local place=$work/owned database=$work/dpkg
+    mkdir -p "$place/include" "$database/info" "$database/updates"
+    echo theirs >"$place/include/zmq.h"
+    printf 'Package: libzmq3-dev\nStatus: install ok installed\nMaintainer: nobody\nVersion: 4.3.4\nArchitecture: all\nDescription: none\n\n' \
+        >"$database/status"
+    printf '/.\n%s\n' "$place/include/zmq.h" >"$database/info/libzmq3-dev.list"
+    everything "$place" >"$work/before"
+    fails env DPKG_ADMINDIR="$database" make --no-print-directory install PREFIX="$place" 2>"$work/said"
+    cat "$work/said"
+    grep -F "$place/include/zmq.h (libzmq3-dev)" "$work/said"
+    everything "$place" | diff "$work/before" -
+    [[ $(<"$place/include/zmq.h") == theirs ]]
+}
+
+bad_manifest() { # what it names outside of the prefix is not removed
+    installs PREFIX="$work/bad"
+    echo precious >"$work/precious"
+    printf 'file\t%s\t../precious\n' "$(sha256sum <"$work/precious" | cut -d' ' -f1)" >>"$work/bad/share/tautline/manifest"
+    fails uninstalls PREFIX="$work/bad"
+    [[ -e $work/precious && -e $work/bad/lib/libzmq.so.5 ]]
+    fails installs PREFIX="$work/bad" LIBDIR=../lib
+    fails installs PREFIX="$work/bad" LIBDIR=/lib
+    fails installs PREFIX=relative
+    [[ ! -e relative ]]
+}
+
+check 'the libraries are stripped, the shared one has at most 2 MB' stripped
+check 'gdb finds the debug symbols' debug_symbols
+check 'the stripped library says its version' tells_its_version
+check 'licences' licences
+check 'make install builds and fetches nothing' builds_nothing
+check 'make install says what to do when nothing is built' nothing_built
+check 'make install ends with one line that says it all' last_line
+check 'make uninstall leaves nothing' leaves_nothing
+check 'make uninstall after two installations' two_libdirs
+check 'spaces in paths' spaces
+check 'make uninstall leaves what has changed' changed_since
+check 'make uninstall puts back what was replaced' replaced
+check 'make install leaves what a package owns' packages_files
+check 'make uninstall stays in the prefix' bad_manifest

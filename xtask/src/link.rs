@@ -1,0 +1,244 @@
+//! The library for systems that nothing here can run: linked by zig, and looked at. `cargo run -p xtask -- link TARGET`.
+//!
+//! What that takes comes from where packages come from, into `target/link`: zig and cargo-zigbuild from PyPI. A toolchain that has the
+//! target's standard library (`rustup target add TARGET`) is used as it is; elsewhere a Rust that comes with its sources is taken from
+//! Debian, and the standard library is built with the rest.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use crate::abi;
+
+/// The targets, and how their libraries are looked at.
+const TARGETS: [(&str, Format); 3] = [
+    ("aarch64-apple-darwin", Format::MachO),
+    ("x86_64-apple-darwin", Format::MachO),
+    ("x86_64-unknown-freebsd", Format::Elf),
+];
+
+/// The oldest macOS it is for: the first one on ARM.
+const OLDEST_MACOS: &str = "11.0";
+
+/// From PyPI.
+const TOOLS: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
+
+/// Rust with its sources, of this suite.
+const DEBIAN: &str = "forky";
+const MIRROR: &str = "http://deb.debian.org/debian";
+
+#[derive(Clone, Copy, PartialEq)]
+enum Format {
+    MachO,
+    Elf,
+}
+
+/// Links for `target`, or with `all` for each, and prints `link: N passed, N failed, 0 skipped`.
+pub fn run(root: &Path, target_folder: &Path, target: &str) -> ExitCode {
+    let chosen: Vec<_> = TARGETS.iter().filter(|(name, _)| target == "all" || *name == target).collect();
+    if chosen.is_empty() {
+        let names = TARGETS.map(|(name, _)| name).join(" ");
+        eprintln!("link: there is no target {target}; there are {names}, and all");
+        return ExitCode::from(2);
+    }
+    let expected = fs::read_to_string(root.join("xtask/functions.txt")).unwrap_or_default();
+    let expected: BTreeSet<&str> = expected.lines().filter(|line| !line.is_empty()).collect();
+    let mut failed = 0;
+    for (name, format) in &chosen {
+        let findings = match link(root, &target_folder.join("link"), name, *format) {
+            Ok(library) => {
+                println!("{name}: {}", library.display());
+                look_at(&library, *format, &expected)
+            }
+            Err(error) => vec![error],
+        };
+        failed += usize::from(!findings.is_empty());
+        for finding in findings {
+            println!("{name}: {finding}");
+        }
+    }
+    println!("link: {} passed, {failed} failed, 0 skipped", chosen.len() - failed);
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Builds the library, and returns where it is.
+fn link(root: &Path, folder: &Path, target: &str, format: Format) -> Result<PathBuf, String> {
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    run_command(Command::new(root.join("scripts/need.sh")).args([
+        "python3:python3",
+        "py=ensurepip:python3-venv",
+        "llvm-objdump:llvm",
+        "readelf:binutils",
+    ]))?;
+    let tools = python_tools(folder)?;
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut cargo = Command::new("cargo");
+    cargo
+        .args(["zigbuild", "--release", "--package", "tautline-libzmq", "--target", target])
+        .current_dir(root)
+        .env("PATH", format!("{}:{path}", tools.display()))
+        .env("CARGO_TARGET_DIR", folder)
+        .env("MACOSX_DEPLOYMENT_TARGET", OLDEST_MACOS);
+    if !has_standard_library(target)? {
+        // The options are unstable, and this is how a compiler that is not a nightly one takes them.
+        cargo
+            .args(["-Zbuild-std=std,panic_unwind"])
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("RUSTC", debian_rust(root, folder)?);
+    }
+    run_command(&mut cargo)?;
+    let name = if format == Format::MachO { "libzmq.dylib" } else { "libzmq.so" };
+    Ok(folder.join(target).join("release").join(name))
+}
+
+/// The folder with zig's and cargo-zigbuild's programs.
+fn python_tools(folder: &Path) -> Result<PathBuf, String> {
+    let environment = folder.join("tools");
+    let complete = environment.join(TOOLS.join("-").replace("==", "-"));
+    if !complete.exists() {
+        let _ = fs::remove_dir_all(&environment);
+        run_command(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+        let pip = environment.join("bin/pip");
+        run_command(
+            Command::new(pip)
+                .args(["--quiet", "--disable-pip-version-check", "install", "--only-binary", ":all:"])
+                .args(TOOLS),
+        )?;
+        fs::write(&complete, "").map_err(|error| format!("{}: {error}", complete.display()))?;
+    }
+    Ok(environment.join("bin"))
+}
+
+/// Whether the toolchain in use can compile for the target as it is.
+fn has_standard_library(target: &str) -> Result<bool, String> {
+    let output = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
+    let output = output.map_err(|error| format!("rustc: {error}"))?;
+    Ok(Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir())
+}
+
+/// A rustc that has its sources. It is not installed: its folder has the libraries that it needs, its C library too.
+fn debian_rust(root: &Path, folder: &Path) -> Result<PathBuf, String> {
+    let system = folder.join(DEBIAN);
+    let program = folder.join(format!("rustc-{DEBIAN}"));
+    if !program.exists() {
+        run_command(Command::new(root.join("scripts/need.sh")).arg("mmdebstrap:mmdebstrap"))?;
+        let _ = fs::remove_dir_all(&system);
+        run_command(
+            Command::new("mmdebstrap")
+                .args(["--quiet", "--variant=extract", "--include=rustc,rust-src"])
+                // A mirror's copy may be older than its list says it should get.
+                .arg("--aptopt=Acquire::Check-Valid-Until \"false\"")
+                .arg(DEBIAN)
+                .arg(&system)
+                .arg(MIRROR),
+        )?;
+        let usr = system.join("usr");
+        let libraries = usr.join("lib/x86_64-linux-gnu");
+        let script = format!(
+            "#!/bin/sh\nexec '{libraries}/ld-linux-x86-64.so.2' --library-path '{libraries}' '{usr}/bin/rustc' --sysroot '{usr}' \"$@\"\n",
+            libraries = libraries.display(),
+            usr = usr.display(),
+        );
+        fs::write(&program, script)
+            .and_then(|()| fs::set_permissions(&program, fs::Permissions::from_mode(0o755)))
+            .map_err(|error| format!("{}: {error}", program.display()))?;
+    }
+    Ok(program)
+}
+
+/// What is wrong with the library, if anything.
+fn look_at(library: &Path, format: Format, expected: &BTreeSet<&str>) -> Vec<String> {
+    let both = match format {
+        Format::MachO => {
+            abi::output("llvm-nm", &["--defined-only", "--extern-only"], library).and_then(|symbols| {
+                Ok((symbols, abi::output("llvm-objdump", &["--macho", "--private-headers"], library)?))
+            })
+        }
+        Format::Elf => abi::output("nm", &["-D", "--defined-only"], library)
+            .and_then(|symbols| Ok((symbols, abi::output("readelf", &["-d"], library)?))),
+    };
+    match (both, format) {
+        (Err(error), _) => vec![error],
+        (Ok((symbols, headers)), Format::MachO) => mach_o(&symbols, &headers, expected),
+        (Ok((symbols, headers)), Format::Elf) => {
+            let mut findings = abi::exports(expected, &symbols);
+            findings.extend(abi::needs(&headers, &FREEBSD));
+            findings
+        }
+    }
+}
+
+fn mach_o(symbols: &str, headers: &str, expected: &BTreeSet<&str>) -> Vec<String> {
+    // C's names have an underscore before them.
+    let mut findings = abi::exports(expected, &symbols.replace(" _", " "));
+    let fields = |command: &str, field: &str| -> Vec<String> {
+        let mut found = Vec::new();
+        let mut inside = false;
+        for line in headers.lines() {
+            match line.split_whitespace().collect::<Vec<_>>()[..] {
+                ["cmd", name] => inside = name == command,
+                [name, value, ..] if inside && name == field => found.push(value.to_owned()),
+                _ => {}
+            }
+        }
+        found
+    };
+    let name = fields("LC_ID_DYLIB", "name");
+    if name != [INSTALL_NAME] {
+        findings.push(format!("its name is {name:?}, not {INSTALL_NAME}"));
+    }
+    let oldest = fields("LC_BUILD_VERSION", "minos");
+    if oldest != [OLDEST_MACOS] {
+        findings.push(format!("the oldest macOS is {oldest:?}, not {OLDEST_MACOS}"));
+    }
+    let needed = fields("LC_LOAD_DYLIB", "name");
+    if needed.iter().any(|name| !name.starts_with("/usr/lib/")) {
+        findings.push(format!("needs other libraries: {}", needed.join(" ")));
+    }
+    findings
+}
+
+fn run_command(command: &mut Command) -> Result<(), String> {
+    let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}")) }
+}
+
+/// What programs that were linked with it look for.
+const INSTALL_NAME: &str = "@rpath/libzmq.5.dylib";
+
+/// What a library may need from FreeBSD.
+const FREEBSD: [&str; 7] =
+    ["libc.so.7", "libthr.so.3", "libm.so.5", "libgcc_s.so.1", "librt.so.1", "libdl.so.1", "libutil.so.9"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADERS: &str = "\
+Load command 3
+          cmd LC_ID_DYLIB
+      cmdsize 56
+         name @rpath/libzmq.5.dylib (offset 24)
+Load command 8
+      cmd LC_BUILD_VERSION
+    minos 11.0
+      sdk 11.0
+Load command 9
+          cmd LC_LOAD_DYLIB
+         name /usr/lib/libSystem.B.dylib (offset 24)
+";
+
+    #[test]
+    fn deviations_of_a_dylib_are_found() {
+        let expected = BTreeSet::from(["zmq_send"]);
+        let symbols = "0000000000001000 T _zmq_send\n";
+        assert_eq!(mach_o(symbols, HEADERS, &expected), [""; 0]);
+        for (what, instead) in [("@rpath/", "/tmp/"), ("minos 11.0", "minos 15.0"), ("/usr/lib/", "@rpath/")]
+        {
+            assert_eq!(mach_o(symbols, &HEADERS.replace(what, instead), &expected).len(), 1, "{what}");
+        }
+        assert_eq!(mach_o("0000000000001000 T _rust_send\n", HEADERS, &expected).len(), 2);
+    }
+}
