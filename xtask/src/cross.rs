@@ -66,7 +66,9 @@ fn parse(arguments: &[&str]) -> Option<(Vec<&'static Target>, Vec<&'static Part>
 fn cross(root: &Path, out: &Path, target: &'static Target, parts: &[&Part]) -> Vec<Option<Counts>> {
     let directory = out.join(target.name());
     let steps = Steps { root: root.to_owned(), name: target.name(), logs: directory.join("log") };
-    let run = Tools::prepare(&steps, out, target).map(|tools| Run { steps, out: directory, target, tools });
+    let runs = parts.iter().any(|part| part.name != "build");
+    let run =
+        Tools::prepare(&steps, out, target, runs).map(|tools| Run { steps, out: directory, target, tools });
     let outcome = |part: &Part| match &run {
         Ok(run) => (part.run)(run).unwrap_or_else(failure),
         Err(error) => failure(error.clone()),

@@ -14,7 +14,7 @@ use super::target::Target;
 /// Of PyPI.
 const PYTHON: [&str; 3] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1", "auditwheel==6.8.2"];
 /// The release that is unpacked, and of its packages.
-const DEBIAN: &str = "trixie";
+const DEBIAN: &str = "forky";
 const MIRROR: &str = "http://deb.debian.org/debian";
 const PACKAGES: &str = "libc6:arm64,libc6:armhf,libc6:riscv64,libc6:s390x,musl:amd64,musl:arm64";
 
@@ -27,11 +27,12 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Installs what is missing for `target`, into `directory` what is not the system's.
-    pub fn prepare(steps: &Steps, directory: &Path, target: &Target) -> Result<Self, String> {
-        let unpacks = target.emulator.is_some() || target.glibc.is_none();
+    /// Installs what is missing for `target`, into `directory` what is not the system's; `runs`: not only to build.
+    pub fn prepare(steps: &Steps, directory: &Path, target: &Target, runs: bool) -> Result<Self, String> {
+        let unpacks = runs && (target.emulator.is_some() || target.glibc.is_none());
         let mut wanted = vec!["cargo:cargo", "cc:gcc", "readelf:binutils", "py=ensurepip:python3-venv"];
-        let emulator = target.emulator.map(|emulator| format!("{emulator}:qemu-user-static"));
+        let emulator =
+            target.emulator.filter(|_| runs).map(|emulator| format!("{emulator}:qemu-user-static"));
         wanted.extend(emulator.as_deref());
         if unpacks {
             wanted.push("mmdebstrap:mmdebstrap");
@@ -127,6 +128,8 @@ fn unpack_debian(steps: &Steps, directory: &Path) -> Result<(), String> {
     once(directory, &format!("{DEBIAN} {PACKAGES}"), || {
         let mut unpack = Command::new("mmdebstrap");
         unpack.args(["--variant=extract", "--architectures=amd64,arm64,armhf,riscv64,s390x"]);
+        // The list of packages of a release in the making may be older than it says it will be.
+        unpack.arg("--aptopt=Acquire::Check-Valid-Until \"false\"");
         unpack.args(["--include", PACKAGES, DEBIAN]).arg(directory).arg(MIRROR);
         steps.step("unpacking the C libraries of Debian", &mut unpack)?;
         Ok(())
