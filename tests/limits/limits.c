@@ -302,13 +302,14 @@ static int open_far(struct side *side)
     return zmq_connect(side->socket, text) ? failed(side, "zmq_connect") : 0;
 }
 
-/* How many files there are in this folder of /proc; -1 if it cannot be looked at. Where getrandom is refused, run-time libraries keep
- * /dev/urandom open for the life of the process. */
+/* How many files there are in this folder of /proc; -1 if it cannot be looked at, also not once more. Where getrandom is refused,
+ * run-time libraries keep /dev/urandom open for the life of the process. */
 static int count(const char *folder)
 {
     int n = 0;
     DIR *all = opendir(folder);
-    if (!all)
+    /* The one call that is refused may have been this. */
+    if (!all && !(all = opendir(folder)))
         return -1;
     for (struct dirent *one; (one = readdir(all));) {
         char target[64];

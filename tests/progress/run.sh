@@ -72,9 +72,11 @@ until grep -q stopped "$work/shown"; do sleep 0.1; done
 kill -HUP $! # a second signal, as from a terminal that goes with the program
 wait $! 2>/dev/null
 code=$?
-# The dead may still have an entry.
+# The dead may still have an entry, and what was killed needs a processor to die.
+goes_on() { [[ $(sed -n 's/^State:\s*//p' "/proc/$1/status" 2>/dev/null) == [!ZX]* ]]; }
 for process in "${processes[@]}"; do
-    if [[ $(sed -n 's/^State:\s*//p' "/proc/$process/status" 2>/dev/null) == [!ZX]* ]]; then
+    for ((look = 0; look < 600; look++)); do goes_on "$process" && sleep 0.1 || break; done
+    if goes_on "$process"; then
         echo "process $process of ${processes[*]} goes on" >>"$work/shown"
         kill -KILL "$process"
     fi
