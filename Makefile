@@ -10,7 +10,7 @@ SOAK_SECONDS ?= 1800
 TARGET := $(if $(filter /%,$(CARGO_TARGET_DIR)),,$(CURDIR)/)$(or $(CARGO_TARGET_DIR),target)
 CARGO ?= cargo
 
-.PHONY: help build run bench profiles languages budget test lint loom upstream interop bsd programs node dotnet soak fuzz asan tsan miri attack install uninstall clean
+.PHONY: help build run bench profiles languages budget test lint loom upstream interop bsd programs node dotnet soak fuzz asan tsan miri attack systems install uninstall clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -92,6 +92,10 @@ tsan: ## the tests of the engine and its I/O with ThreadSanitizer; FILTER="queue
 
 miri: ## the engine's messages, parts of its queue and the protocol's frames under Miri
 	@scripts/miri.sh
+
+systems: ## packages for distributions, installed into Debian 12 and 13, used and removed; and the recipes for package managers. As root
+	@tests/systems/run.sh
+	@tests/systems/recipes.sh
 
 attack: ## memory, processor time and a good client's answers under some thirty attacks, beside libzmq 4.3.5; OLD=folder of a third library
 	@$(if $(OLD),OLD=$(OLD)) tests/attacks/run.sh --table

@@ -1,0 +1,30 @@
+# Tried: its own commands, run by CMake with stand-ins for vcpkg's functions (tests/systems/vcpkg.cmake), and a program that
+# finds the result by find_package(ZeroMQ). Not tried: vcpkg itself, which could not be had.
+#
+# There is no release to fetch: TAUTLINE_SOURCE in the environment names a clone. cargo and make are not among the tools that vcpkg brings.
+# The port has the files of zeromq, which cannot be installed beside it.
+
+if(NOT EXISTS "$ENV{TAUTLINE_SOURCE}/Cargo.toml")
+  message(FATAL_ERROR "tautline: set TAUTLINE_SOURCE to a clone of the repository, and VCPKG_KEEP_ENV_VARS=TAUTLINE_SOURCE")
+endif()
+set(SOURCE_PATH "$ENV{TAUTLINE_SOURCE}")
+find_program(MAKE make REQUIRED)
+
+vcpkg_execute_required_process(
+  COMMAND "${MAKE}" build "CARGO_TARGET_DIR=${CURRENT_BUILDTREES_DIR}/target"
+  WORKING_DIRECTORY "${SOURCE_PATH}"
+  LOGNAME "build-${TARGET_TRIPLET}")
+vcpkg_execute_required_process(
+  COMMAND "${MAKE}" install "CARGO_TARGET_DIR=${CURRENT_BUILDTREES_DIR}/target" "PREFIX=${CURRENT_PACKAGES_DIR}"
+  WORKING_DIRECTORY "${SOURCE_PATH}"
+  LOGNAME "install-${TARGET_TRIPLET}")
+
+# The manifest of an installation is vcpkg's own. The CMake package stays where it is, since it finds the libraries from there; it has a
+# target for each, so that both are there whatever the triplet links.
+file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/share/tautline" "${CURRENT_PACKAGES_DIR}/lib/.debug")
+set(VCPKG_POLICY_SKIP_MISPLACED_CMAKE_FILES_CHECK enabled)
+set(VCPKG_POLICY_SKIP_LIB_CMAKE_MERGE_CHECK enabled)
+set(VCPKG_BUILD_TYPE release)
+
+vcpkg_fixup_pkgconfig()
+vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE-MIT" "${SOURCE_PATH}/LICENSE-APACHE")
