@@ -36,10 +36,10 @@ library() {
     if [[ -n ${LIBRARY:-} ]]; then
         echo "$LIBRARY"
     elif [[ $1 == "$host" ]]; then
-        cargo build --release -p tautline-libzmq >&2
+        cargo build --release -p tautline-libzmq >&2 || return
         echo "${CARGO_TARGET_DIR:-target}/release/libzmq.so"
     else
-        cargo run --quiet -p xtask -- cross "$1" build >&2
+        cargo run --quiet -p xtask -- cross "$1" build >&2 || return
         echo "${CARGO_TARGET_DIR:-target}/cross/$1/libzmq.so"
     fi
 }
