@@ -214,7 +214,7 @@ static void told_of(const char *address, int handover)
     for (i = 0; i < PEERS; i++)
         come_and_go(&course, endpoint, i);
     for (i = 0; i < PEERS; i++) {
-        char data[8];
+        int data[2];
         CHECK(hears(router, ""));
         CHECK(is_next(router, "name", 1) && zmq_recv(router, data, sizeof data, 0) == 8 && data[0] == i);
         CHECK(zmq_recv(router, data, sizeof data, 0) == 1);
@@ -237,7 +237,7 @@ static void said_goodbye_for(const char *address, int handover)
     for (i = 0; i < PEERS; i++)
         come_and_go(&course, endpoint, i);
     for (i = 0; i < PEERS; i++) {
-        char data[8];
+        int data[2];
         CHECK(is_next(router, "name", 1) && zmq_recv(router, data, sizeof data, 0) == 8 && data[0] == i);
         CHECK(zmq_recv(router, data, sizeof data, 0) == 1);
         CHECK(hears(router, "goodbye"));

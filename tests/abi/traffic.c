@@ -317,12 +317,14 @@ static void echoing(void)
 static int next_event(void *monitor, char *endpoint)
 {
     uint8_t event[6];
+    uint16_t number;
     int size;
     CHECK(zmq_recv(monitor, event, sizeof event, 0) == 6 && int_option(monitor, ZMQ_RCVMORE) == 1);
     size = zmq_recv(monitor, endpoint, 63, 0);
     CHECK(size >= 0 && size < 64);
     endpoint[size < 0 ? 0 : size] = 0;
-    return event[0] | event[1] << 8;
+    memcpy(&number, event, sizeof number);
+    return number;
 }
 
 static void monitoring(void)
