@@ -3,10 +3,12 @@
 //!
 //! A kqueue is an epoll set here, with a table beside it, and a timer is a timerfd in it. Where the kernels differ the table sides with the
 //! strict ones: how a filter was added does not change when it is added again (FreeBSD, NetBSD), other values do with every change (macOS),
-//! a filter that is not there cannot be deleted, and of a descriptor that was closed nothing is left.
+//! a filter that is not there cannot be deleted, of a descriptor that was closed nothing is left, and a fork does not pass kqueues on.
 
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -44,7 +46,13 @@ pub(crate) const SOL_LOCAL: c_int = 0;
 pub(crate) const LOCAL_PEERPID: c_int = 0x2;
 pub(crate) const TCP_KEEPALIVE: c_int = 0x10;
 
-static QUEUES: Mutex<Option<HashMap<c_int, Queue>>> = Mutex::new(None);
+/// All kqueues of a process. A forked child has another one, which is empty, and has nothing to do with a lock that was held.
+struct Table {
+    process: u32,
+    queues: Mutex<HashMap<c_int, Queue>>,
+}
+
+static TABLE: AtomicPtr<Table> = AtomicPtr::new(std::ptr::null_mut());
 
 #[derive(Default)]
 struct Queue {
@@ -72,8 +80,22 @@ struct Added {
 /// In the epoll set's numbers: a timer, not a descriptor.
 const TIMER: u64 = 1 << 40;
 
-fn queues() -> MutexGuard<'static, Option<HashMap<c_int, Queue>>> {
-    QUEUES.lock().unwrap_or_else(PoisonError::into_inner)
+fn queues() -> MutexGuard<'static, HashMap<c_int, Queue>> {
+    let process = std::process::id();
+    loop {
+        let table = TABLE.load(SeqCst);
+        // SAFETY: null, or a table that is never freed.
+        if let Some(table) = unsafe { table.as_ref() }
+            && table.process == process
+        {
+            return table.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        }
+        let new = Box::into_raw(Box::new(Table { process, queues: Mutex::default() }));
+        if TABLE.compare_exchange(table, new, SeqCst, SeqCst).is_err() {
+            // SAFETY: nobody else has seen it.
+            drop(unsafe { Box::from_raw(new) });
+        }
+    }
 }
 
 fn fail(number: c_int) -> c_int {
@@ -86,7 +108,6 @@ pub(crate) unsafe fn kqueue() -> c_int {
     // SAFETY: an integer in, a descriptor out.
     let fd = unsafe { epoll_create1(EPOLL_CLOEXEC) };
     let mut queues = queues();
-    let queues = queues.get_or_insert_default();
     // The number may have been that of another, and others have been closed since.
     // SAFETY: fcntl answers for any number.
     queues.retain(|&other, _| other != fd && unsafe { fcntl(other, F_GETFD) } != -1);
@@ -106,7 +127,7 @@ pub(crate) unsafe fn kevent(
     for index in 0..change_count as usize {
         // SAFETY: as many are there (caller).
         let change = unsafe { *changes.add(index) };
-        let number = match queues().get_or_insert_default().get_mut(&queue) {
+        let number = match queues().get_mut(&queue) {
             None => EBADF,
             Some(known) => known.apply(queue, change),
         };
@@ -131,7 +152,7 @@ pub(crate) unsafe fn kevent(
         if count <= 0 {
             return count;
         }
-        let happened = match queues().get_or_insert_default().get_mut(&queue) {
+        let happened = match queues().get_mut(&queue) {
             None => return fail(EBADF),
             Some(known) => known.collect(queue, event_count as usize),
         };
