@@ -54,8 +54,8 @@ pub fn is_valid_tag(tag: u8) -> bool {
     matches!(tag, INLINE..=CONSTANT)
 }
 
-/// One message part.
-#[repr(C, align(8))]
+/// One message part. It needs the alignment of a pointer, as `zmq_msg_t` has it.
+#[repr(C)]
 pub struct Message {
     tag: u8,
     more: bool,
@@ -71,7 +71,8 @@ pub struct Message {
 
 // loom's Arc is larger than std's.
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Message>() <= 64 && align_of::<Message>() == 8 && TAG_OFFSET == 0);
+const _: () =
+    assert!(size_of::<Message>() <= 64 && align_of::<Message>() == align_of::<usize>() && TAG_OFFSET == 0);
 const _: () = assert!(std::mem::offset_of!(Message, metadata) == 8, "`write_head` writes what is before");
 
 #[repr(C)]

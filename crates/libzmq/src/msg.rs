@@ -15,7 +15,7 @@ use crate::guard::guard;
 /// Size of `zmq_msg_t`.
 const C_SIZE: usize = 64;
 
-const _: () = assert!(size_of::<Message>() <= C_SIZE && align_of::<Message>() <= 8);
+const _: () = assert!(size_of::<Message>() <= C_SIZE && align_of::<Message>() == align_of::<usize>());
 
 /// `ZMQ_MORE`.
 const MORE: c_int = 1;

@@ -35,8 +35,8 @@ impl Message {
     /// As for `write_bare`.
     #[inline(always)]
     pub(super) unsafe fn write_head(place: *mut Message, tag: u8) {
-        // SAFETY: the caller's promise; a message begins with these bytes, and is aligned to their number. `more` and `shared` may be zero.
-        unsafe { place.cast::<u64>().write(u64::from_ne_bytes([tag, 0, 0, 0, 0, 0, 0, 0])) };
+        // SAFETY: the caller's promise; a message begins with these bytes. `more` and `shared` may be zero.
+        unsafe { place.cast::<u64>().write_unaligned(u64::from_ne_bytes([tag, 0, 0, 0, 0, 0, 0, 0])) };
     }
 
     /// Makes a message of `len` bytes that are not initialised in memory that holds none; false, and nothing is made, if memory is
