@@ -12,9 +12,13 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root" || exit
 scripts/need.sh cargo:cargo gcc:gcc || exit
 parts=${*:-units upstream abi interop}
-logs=$root/target/bsd/log
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+logs=$target/bsd/log
 mkdir -p "$logs"
-export CARGO_TARGET_DIR=$root/target/bsd RUSTFLAGS="${RUSTFLAGS:-} --cfg tautline_bsd"
+# What is built for the tests themselves is that of the other suites.
+if [[ -n ${RUSTFLAGS:-} ]]; then tests=(env RUSTFLAGS="$RUSTFLAGS"); else tests=(env -u RUSTFLAGS); fi
+tests+=(CARGO_TARGET_DIR="$target")
+export CARGO_TARGET_DIR=$target/bsd RUSTFLAGS="${RUSTFLAGS:-} --cfg tautline_bsd"
 # How fast it is says nothing.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_PROFILE_TEST_DEBUG=0
 passed=0 failed=0 skipped=0
@@ -50,10 +54,10 @@ if wants upstream || wants abi || wants interop; then
     fi
 fi
 built=$CARGO_TARGET_DIR/release
-part upstream env SETS=stable EXPECTED="tests/upstream/expected.tsv tests/bsd/expected.tsv" RESULTS="$logs/upstream.tsv" \
+part upstream "${tests[@]}" SETS=stable EXPECTED="tests/upstream/expected.tsv tests/bsd/expected.tsv" RESULTS="$logs/upstream.tsv" \
     tests/upstream/run.sh "$built"
-part abi env WAKE_DESCRIPTORS=2 ABI_ROUNDS="${ABI_ROUNDS:-2}" tests/abi/run.sh "$built"
-part interop tests/interop/run.sh "$built/libzmq.so"
+part abi "${tests[@]}" WAKE_DESCRIPTORS=2 ABI_ROUNDS="${ABI_ROUNDS:-2}" tests/abi/run.sh "$built"
+part interop "${tests[@]}" tests/interop/run.sh "$built/libzmq.so"
 
 echo "bsd: $passed passed, $failed failed, $skipped skipped"
 [[ $failed -eq 0 ]]
