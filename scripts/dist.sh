@@ -62,6 +62,14 @@ tool() {
     command -v "$name"
 }
 
+# stripped TARGET: the shared library without debug symbols.
+stripped() {
+    local file=$work/stripped/$1/libzmq.so.5
+    mkdir -p "${file%/*}"
+    "$(tool "$1" strip)" -o "$file" "$(built "$1")/libzmq.so"
+    echo "$file"
+}
+
 library() {
     local name stage
     for name in "${targets[@]}"; do
@@ -82,9 +90,9 @@ node() {
     local options=() name
     scripts/need.sh node:nodejs npm:npm >&2
     for name in "${targets[@]}"; do
-        options+=(--library "$(npm_name "$name")=$(built "$name")/libzmq.so")
+        options+=(--library "$(npm_name "$name")=$(stripped "$name")")
     done
-    [[ $here != x86_64 ]] || PATH=$target/cross/python/bin:$PATH options+=(--build linux-x64-gnu)
+    [[ $here != x86_64 ]] || options+=(--build linux-x64-gnu)
     PATH=$target/cross/python/bin:$PATH command node bindings/node/scripts/pack.mjs --out "$out" "${options[@]}" >&2
 }
 
@@ -102,20 +110,20 @@ dotnet_name() {
 }
 
 dotnet() {
-    local work=$work/dotnet name native assemblies framework
+    local own=$work/dotnet name native assemblies framework
     scripts/need.sh mcs:mono-mcs mono:mono-runtime python3:python3 >&2
     assemblies=$(bindings/dotnet/runtime.sh "$target/bindings/dotnet/runtime")
-    bindings/dotnet/build.sh "$work/built" "$assemblies" >&2
+    bindings/dotnet/build.sh "$own/built" "$assemblies" >&2
     for framework in netstandard2.0=mono netcoreapp3.1=core; do
-        mkdir -p "$work/assemblies/${framework%=*}"
-        cp "$work/built/${framework#*=}"/Tautline.{dll,xml} "$work/assemblies/${framework%=*}"
+        mkdir -p "$own/assemblies/${framework%=*}"
+        cp "$own/built/${framework#*=}"/Tautline.{dll,xml} "$own/assemblies/${framework%=*}"
     done
     for name in "${targets[@]}"; do
-        native=$work/natives/$(dotnet_name "$name")/native
+        native=$own/natives/$(dotnet_name "$name")/native
         mkdir -p "$native"
-        "$(tool "$name" strip)" -o "$native/libzmq.so.5" "$(built "$name")/libzmq.so"
+        cp "$(stripped "$name")" "$native"
     done
-    bindings/dotnet/pack.py "$work/assemblies" "$work/natives" "$out" >&2
+    bindings/dotnet/pack.py "$own/assemblies" "$own/natives" "$out" >&2
 }
 
 systems() {
