@@ -178,7 +178,9 @@ fn the_cost_of_topics_is_what_they_take() {
             let memory = (memory + taken + trie + 12 * topics.len()) as f64;
             let cost = topics.cost(topics.len(), bytes) as f64;
             let label = format!("{count} of {shortest}..{}: {memory} taken, cost {cost}", shortest + lengths);
-            assert!((0.8..=1.25).contains(&(cost / memory)), "{label}");
+            // The prices are those of 64 bits; where pointers are shorter it is less.
+            let most = if cfg!(target_pointer_width = "64") { 1.25 } else { f64::INFINITY };
+            assert!((0.8..=most).contains(&(cost / memory)), "{label}");
             assert_eq!(topics.trie.is_some(), lengths > MANY_LENGTHS);
         }
     }
