@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use std::ffi::CString;
 
 use super::Pattern;
+use super::hash::SeededHash;
 use super::rotation::FairQueue;
 use crate::error::Error;
 use crate::message::{GROUP_MAX, Message};
 use crate::pipe::{Part, PipeId, Pipes, Received, Target};
 use crate::sync::Arc;
-use std::hash::RandomState;
 use tautline_proto::{command, frame};
 
 #[cfg(test)]
@@ -24,7 +24,7 @@ pub(crate) struct Dish {
     incoming: FairQueue,
     pipes: Vec<PipeId>,
     /// The groups joined, as messages carry them.
-    groups: HashMap<Vec<u8>, Arc<CString>, RandomState>,
+    groups: HashMap<Vec<u8>, Arc<CString>, SeededHash>,
     /// A message that `can_recv` has found to be wanted and whole.
     found: Option<Message>,
     /// Room to build a command.

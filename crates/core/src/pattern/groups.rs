@@ -3,9 +3,9 @@
 //! A group has a number from its second member on. Its members stand in no list of a topic, the group's number stands there in their
 //! place (`subscriptions`), so a message finds a thousand equal subscribers as fast as one.
 
+use super::hash::SeededHash;
 use crate::pipe::PipeId;
 use std::collections::HashMap;
-use std::hash::RandomState;
 
 /// A set of topics (slots, ascending).
 pub(super) type Key = Box<[u32]>;
@@ -20,7 +20,7 @@ struct Group {
 /// All groups, those of one pipe included.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    by_key: HashMap<Key, u32, RandomState>,
+    by_key: HashMap<Key, u32, SeededHash>,
     groups: Vec<Option<Group>>,
     vacant: Vec<u32>,
     /// By number of the pipe.

@@ -4,9 +4,9 @@
 //! nothing here takes longer the more there are, but for inproc peers, which must be looked at.
 //! `Pipe::routing_id` holds the name that each wants.
 
+use super::hash::SeededHash;
 use crate::pipe::{Pipe, PipeId};
 use std::collections::{BTreeMap, HashMap};
-use std::hash::RandomState;
 
 /// The pipes whose routing id another one has.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub(super) struct Ignored {
     /// By the name that they want, in the order in which they came.
     by_name: BTreeMap<(Vec<u8>, u64), PipeId>,
     /// When each of them came.
-    since: HashMap<PipeId, u64, RandomState>,
+    since: HashMap<PipeId, u64, SeededHash>,
     /// Those that do not announce what they send.
     unannounced: Vec<PipeId>,
     /// How many have come.

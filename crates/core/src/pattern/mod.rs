@@ -13,6 +13,7 @@ mod dgram;
 mod dish;
 mod fan_out;
 mod groups;
+mod hash;
 mod ignored;
 mod notices;
 mod pair;

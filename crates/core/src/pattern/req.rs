@@ -7,10 +7,11 @@
 
 use super::Pattern;
 use super::dealer::probe;
+use super::hash::SeededHash;
 use super::rotation::{FairQueue, Rotation, discard};
 use crate::error::{Error, NoMemory};
 use crate::pipe::{Part, Pipe, PipeId, Pipes, Received, Target};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use tautline_proto::frame;
 
 #[cfg(test)]
@@ -51,7 +52,7 @@ impl Default for Req {
             state: State::Idle,
             asked: None,
             // A random start, so that a reply to a former socket is not taken for one to this.
-            request_id: RandomState::default().hash_one(0_u32) as u32,
+            request_id: SeededHash::default().hash_one(0_u32) as u32,
             correlated: false,
         }
     }

@@ -5,23 +5,24 @@
 //! before anything from the peers: notifications that a peer has come or gone, and the messages of
 //! peers that have lost their names.
 
+use super::hash::SeededHash;
 use crate::message::Message;
 use crate::pipe::{Found, Pipe, PipeId, Pipes, Received, Target};
 use crate::sync::Arc;
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 
 /// The names of the pipes that can be addressed. `Pipe::routing_id` holds the name of each, `Pipes::names` what is compared of it.
 #[derive(Debug)]
 pub(crate) struct RoutingIds {
-    pipes: HashMap<Vec<u8>, PipeId, RandomState>,
+    pipes: HashMap<Vec<u8>, PipeId, SeededHash>,
     /// Number of the next id to make.
     next: u32,
 }
 
 impl Default for RoutingIds {
     fn default() -> Self {
-        let hash = RandomState::default();
+        let hash = SeededHash::default();
         // Ids start anywhere, so that one that outlives this socket does not name a peer of the next.
         let next = hash.hash_one(0_u32) as u32;
         RoutingIds { pipes: HashMap::with_hasher(hash), next }

@@ -5,9 +5,10 @@
 //! connection is lost. Numbers are not used again before all others were.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 
 use super::Pattern;
+use super::hash::SeededHash;
 use super::rotation::FairQueue;
 use crate::error::Error;
 use crate::pipe::{Body, Part, PipeId, Pipes, Received, Target};
@@ -16,7 +17,7 @@ use crate::pipe::{Body, Part, PipeId, Pipes, Received, Target};
 #[derive(Debug)]
 pub(crate) struct Server {
     incoming: FairQueue,
-    pipes: HashMap<u32, PipeId, RandomState>,
+    pipes: HashMap<u32, PipeId, SeededHash>,
     /// By number of the pipe: the peer's routing id, 0 for none.
     routing_ids: Vec<u32>,
     /// The last peer that a message went to or came from: most go where the one before did.
@@ -28,7 +29,7 @@ pub(crate) struct Server {
 
 impl Default for Server {
     fn default() -> Self {
-        let hash = RandomState::default();
+        let hash = SeededHash::default();
         // Numbers start anywhere, so that one that outlives this socket does not name a peer of the next.
         let next = hash.hash_one(0_u32) as u32;
         Server {

@@ -6,8 +6,9 @@
 //!
 //! Peers choose the bytes, too, so the hash has random keys.
 
+use crate::pattern::hash::SeededHash;
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, Hasher};
 
 /// Slots in a segment.
 const SEGMENT: usize = 256;
@@ -109,7 +110,7 @@ pub(super) struct Slots<V> {
     /// By bucket.
     tags: Vec<Tag>,
     len: usize,
-    hash: RandomState,
+    hash: SeededHash,
 }
 
 impl<V> Default for Slots<V> {
@@ -120,7 +121,7 @@ impl<V> Default for Slots<V> {
             heads: Vec::new(),
             tags: Vec::new(),
             len: 0,
-            hash: RandomState::default(),
+            hash: SeededHash::default(),
         }
     }
 }
