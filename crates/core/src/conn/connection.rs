@@ -518,7 +518,7 @@ impl Connection {
         self.took(session, Took::Lost(Loss::Stream(errno)), Asked::default(), None);
     }
 
-    /// Something has come. One at a time reads, and nobody else counts.
+    /// Something has come. One at a time reads, and nobody else counts, but an owner that parts with the peer: then the session is over.
     fn count_arrival(&self) {
         self.arrivals.store(self.arrivals.load(Relaxed).wrapping_add(1), Relaxed);
     }
