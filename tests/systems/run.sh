@@ -160,7 +160,7 @@ deb_installed() {
     readme >"$system/tmp/hello.c"
     in_system sh -c 'cc /tmp/hello.c -o /tmp/plain $(pkg-config --cflags --libs libzmq)'
     # Folders that every system with rpm or pacman has; these go with the last file that is in them.
-    for folder in lib64/pkgconfig share/licenses; do
+    for folder in lib/pkgconfig lib64/pkgconfig share/licenses; do
         mkdir -p "$system/usr/$folder"
         touch "$system/usr/$folder/another"
     done
