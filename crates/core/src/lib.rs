@@ -57,6 +57,8 @@ mod shared;
 #[cfg(not(loom))]
 mod socket;
 #[cfg(not(loom))]
+mod timing;
+#[cfg(not(loom))]
 mod transport;
 #[cfg(not(loom))]
 mod version;

@@ -29,7 +29,6 @@ pub(crate) use part::{Body, Part, Received, Target};
 pub(crate) use pipes::{Left, Pipes};
 pub(crate) use traffic::Traffic;
 
-use crate::conn::flush::FlushRule;
 use crate::conn::inproc::{InprocEnd, Offer};
 use crate::conn::{Connection, NewPipe, PeerInfo, SocketInbox, THROUGH_LEAST};
 use crate::error::NoMemory;
@@ -39,6 +38,7 @@ use crate::sync::Arc;
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::atomic::fence;
 use crate::sync::prefetch;
+use crate::timing::flush::FlushRule;
 use std::mem::offset_of;
 use tautline_io::clock;
 use tautline_io::net::Stream;

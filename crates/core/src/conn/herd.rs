@@ -7,9 +7,9 @@
 
 use super::rounds::Rounds;
 use super::{Connection, IoSide};
-use crate::conn::flush::FULL_BYTES;
 use crate::queue::LogLength;
 use crate::sync::{Arc, Mutex, lock};
+use crate::timing::flush::FULL_BYTES;
 use std::time::Duration;
 use tautline_io::clock;
 

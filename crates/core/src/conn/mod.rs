@@ -9,13 +9,7 @@
 
 mod alarm;
 pub(crate) mod baton;
-#[cfg(not(loom))]
-mod bursts;
-#[cfg(not(loom))]
-pub(crate) mod crowd;
 pub(crate) mod dirty;
-#[cfg(not(loom))]
-pub(crate) mod flush;
 #[cfg(not(loom))]
 mod herd;
 #[cfg(not(loom))]
@@ -32,8 +26,6 @@ pub(crate) mod registration;
 #[cfg(not(loom))]
 mod room;
 mod rounds;
-#[cfg(not(loom))]
-mod saturation;
 #[cfg(not(loom))]
 mod summons;
 #[cfg(all(test, not(loom)))]

@@ -1,13 +1,8 @@
-//! The residual watch: flushes what senders left in their queues by the flush rule.
+//! The residual watch: flushes what senders left in their queues by the flush rule; `timing::watch` says when.
 //!
 //! A sender that leaves bytes behind, and does not know that it will write them itself in a moment, wakes this thread with the first of
 //! them. (To set a timer takes as long, on a virtual machine: it makes the processor's clock interrupt anew.) A sender that goes on
-//! looks at the clock again soon and flushes itself; one that has not for [`QUIET_NS`] has stopped, and what it left is written here.
-//! Otherwise this thread looks again after 10 µs, and less and less often, up to every 500 µs, as long as the sender is at work: at the end
-//! of a stream the last messages wait no longer than the stream took. (Each look takes one of the two ends off its processor where there
-//! are but two.) Two rounds that find nothing to do are the end of it, but for
-//! those who foresee the ends of their bursts: they are looked at every 500 µs until they have sent nothing for 20 ms, in case that they
-//! are wrong once.
+//! looks at the clock again soon and flushes itself; what one that has stopped has left is written here.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -16,24 +11,12 @@ use crate::conn::{Connection, Flushed};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed, SeqCst};
 use crate::sync::{Arc, Mutex, barrier_heavy, lock};
+use crate::timing::watch::Watch;
 use tautline_io::clock;
 use tautline_io::timer::TimerFd;
 
-const FIRST: Duration = Duration::from_micros(10);
-/// While a stream goes on, at most.
-const SLOWEST: Duration = Duration::from_micros(500);
-/// Where somebody may have stopped.
+/// The first round where no owner waits for one.
 const LATER: Duration = Duration::from_micros(200);
-/// Where all foresee what they do.
-const SLOW: Duration = Duration::from_micros(500);
-/// A sender that has looked at the clock or written so recently is at work. As long as the usual gap of the flush rule; whoever has a longer one looks more often than that.
-const QUIET_NS: u64 = 8_000;
-/// In a stream it is at work for this part of the time between two rounds, too: it may have lost its processor to this very thread.
-const PATIENCE: u32 = 8;
-/// Rounds without anything to flush before a connection is let go.
-const IDLE_ROUNDS: u32 = 2;
-/// So long after its last message a connection is let go even if it foresees what it does.
-const GONE_NS: u64 = 20_000_000;
 
 struct Watched {
     connection: Arc<Connection>,
@@ -44,37 +27,7 @@ struct State {
     watched: Vec<Watched>,
     /// The timer is armed, or a round is going on.
     running: bool,
-    /// The time to the next round if the sender was at work in the last one, else zero.
-    interval: Duration,
-}
-
-/// What a round has found.
-#[derive(Default, Clone, Copy)]
-struct Found {
-    /// Senders at work.
-    at_work: bool,
-    /// Others that do not foresee what they do.
-    unsure: bool,
-}
-
-impl State {
-    /// So long after it was seen at work a sender still counts as such.
-    fn quiet_ns(&self) -> u64 {
-        QUIET_NS.max((self.interval / PATIENCE).as_nanos() as u64)
-    }
-
-    /// The time to the next round.
-    fn next_interval(&mut self, found: Found) -> Duration {
-        let before = std::mem::take(&mut self.interval);
-        match found {
-            Found { at_work: true, .. } => {
-                self.interval = (before * 2).clamp(FIRST, SLOWEST);
-                self.interval
-            }
-            Found { unsure: true, .. } => LATER,
-            _ => SLOW,
-        }
-    }
+    watch: Watch,
 }
 
 /// The residual watch of one I/O thread.
@@ -87,7 +40,7 @@ pub(super) struct Residual {
 
 impl Residual {
     pub(super) fn new() -> std::io::Result<Self> {
-        let state = State { watched: Vec::new(), running: false, interval: Duration::ZERO };
+        let state = State { watched: Vec::new(), running: false, watch: Watch::default() };
         Ok(Residual { timer: TimerFd::new()?, state: Mutex::new(state), hurried: AtomicBool::new(false) })
     }
 
@@ -117,7 +70,7 @@ impl Residual {
     /// I/O thread: a round, if somebody wants one now.
     pub(super) fn run_if_hurried(&self) {
         if self.hurried.load(Relaxed) && self.hurried.swap(false, AcqRel) {
-            lock(&self.state).interval = Duration::ZERO;
+            lock(&self.state).watch.restart();
             self.round();
         }
     }
@@ -130,27 +83,19 @@ impl Residual {
     }
 
     fn round(&self) {
-        let (mut round, quiet) = {
+        let (mut round, mut looks) = {
             let mut state = lock(&self.state);
             state.running = true;
-            (std::mem::take(&mut state.watched), clock::nanos_to_ticks(state.quiet_ns()))
+            (std::mem::take(&mut state.watched), state.watch.round(clock::ticks()))
         };
-        let now = clock::ticks();
-        let gone = clock::nanos_to_ticks(GONE_NS);
-        let mut found = Found::default();
         let mut let_go = Vec::new();
         round.retain_mut(|watched| {
             let connection = &watched.connection;
-            let (worked_at, foreseen) = connection.worked_at();
-            let silent = now.saturating_sub(worked_at);
-            // Whoever has written for longer than that just now is at it still.
-            let at_work = silent < quiet || connection.is_being_written();
-            found.at_work |= at_work && !foreseen;
-            found.unsure |= !at_work && !foreseen;
+            let owner = connection.owner_at_work();
+            let at_work = looks.is_at_work(owner);
             // What is marked the sweep writes.
             let pending = !at_work && !connection.swept.is_set() && connection.has_pending();
-            watched.idle =
-                if at_work || pending || (foreseen && silent < gone) { 0 } else { watched.idle + 1 };
+            let idle = looks.idle(owner, watched.idle, at_work, pending);
             let mut blocked = false;
             if pending {
                 match connection.pump_now() {
@@ -160,7 +105,8 @@ impl Residual {
                     None => {}
                 }
             }
-            if !blocked && watched.idle < IDLE_ROUNDS {
+            if let (false, Some(idle)) = (blocked, idle) {
+                watched.idle = idle;
                 return true;
             }
             connection.give_hint();
@@ -183,9 +129,9 @@ impl Residual {
         let mut state = lock(&self.state);
         state.watched.append(&mut round);
         state.running = !state.watched.is_empty();
-        let next = state.next_interval(found);
+        let next = state.watch.next(&looks);
         if state.running {
-            self.timer.arm(next);
+            self.timer.arm(Duration::from_nanos(next));
         } else {
             self.timer.disarm();
         }
@@ -195,27 +141,6 @@ impl Residual {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rounds_become_rare_while_the_sender_is_at_work() {
-        let mut state = State { watched: Vec::new(), running: true, interval: Duration::ZERO };
-        let mut micros = |at_work, unsure| state.next_interval(Found { at_work, unsure }).as_micros();
-        let all: Vec<_> = (0..8).map(|_| micros(true, false)).collect();
-        assert_eq!(all, [10, 20, 40, 80, 160, 320, 500, 500]);
-        assert_eq!(micros(false, true), 200, "to see whether that is the end");
-        assert_eq!(micros(true, true), 10);
-        assert_eq!(micros(false, false), 500, "whoever foresees what he does is looked at rarely");
-    }
-
-    #[test]
-    fn the_longer_a_stream_goes_on_the_more_it_may_be_interrupted() {
-        let mut state = State { watched: Vec::new(), running: true, interval: Duration::ZERO };
-        let found = Found { at_work: true, unsure: false };
-        let quiet: Vec<_> = (0..8).map(|_| (state.next_interval(found), state.quiet_ns() / 1000).1).collect();
-        assert_eq!(quiet, [8, 8, 8, 10, 20, 40, 62, 62]);
-        state.next_interval(Found { at_work: false, unsure: true });
-        assert_eq!(state.quiet_ns(), QUIET_NS);
-    }
 
     #[test]
     fn one_of_those_who_hurry_wakes_the_thread() {

@@ -1,4 +1,4 @@
-//! The sweep: writes the queues of connections whose senders have too many of them to do it themselves (`conn::crowd`).
+//! The sweep: writes the queues of connections whose senders have too many of them to do it themselves (`timing::crowd`).
 //!
 //! A sender marks a connection and adds it to the dirty list, once until the sweep has come by; the first one wakes the I/O thread.
 //! While it writes one queue after the other, the senders fill them again, so that the more there is to do the more goes out with

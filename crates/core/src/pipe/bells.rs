@@ -1,9 +1,9 @@
 //! When a publisher wakes its inproc receivers (`conn::Summons` is how): the flush rule, applied to wake-ups.
 
-use crate::conn::flush::{Decision, FlushRule};
 use crate::conn::inproc::Doorbell;
 use crate::conn::{IoSide, Summons};
 use crate::sync::Arc;
+use crate::timing::flush::{Decision, FlushRule};
 use tautline_io::clock;
 
 /// The rule and those it is for.

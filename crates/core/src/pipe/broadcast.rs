@@ -11,12 +11,12 @@
 //! Messages with a large part do not go through the log but by reference through the queues ([`Broadcast::part_ways`]).
 
 use super::{Pipe, PipeId, Pipes};
-use crate::conn::flush::{Decision, FULL_BYTES, FlushRule, Rest};
 use crate::conn::{Connection, Flushed, Herd};
 use crate::queue::{LONGEST_IN_LOG, Log, Progress};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, barrier_light};
+use crate::timing::flush::{Decision, FULL_BYTES, FlushRule, Rest};
 use tautline_io::clock;
 use tautline_proto::frame;
 

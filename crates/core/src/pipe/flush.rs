@@ -3,11 +3,11 @@
 
 use super::pace::PACE_TIME;
 use super::{Incoming, Link, Outgoing, Part, Pipe, cork};
-use crate::conn::crowd;
-use crate::conn::flush::{Decision, FULL_BYTES, Rest, is_full_write};
 use crate::conn::{Connection, Flushed};
 use crate::error::NoMemory;
 use crate::sync::{Arc, lock};
+use crate::timing::crowd;
+use crate::timing::flush::{Decision, FULL_BYTES, Rest, is_full_write};
 use tautline_io::clock;
 
 /// So many messages are left to a sweep that is about to come by, without a look at anything else, if together they are less than a full

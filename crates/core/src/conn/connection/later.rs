@@ -1,11 +1,12 @@
 //! What an owner leaves queued, to the residual timer (`driver/residual.rs`) or to the sweep (`driver/sweep.rs`).
 
 use super::Connection;
-use crate::conn::flush::Rest;
 use crate::conn::pump::Flushed;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed, SeqCst};
 use crate::sync::atomic::fence;
 use crate::sync::{Arc, lock};
+use crate::timing::flush::Rest;
+use crate::timing::watch::Owner;
 
 impl Connection {
     /// Owner: there is no memory for what must be sent. The session ends.
@@ -50,10 +51,10 @@ impl Connection {
         }
     }
 
-    /// When the owner was last at work, in clock ticks, and whether it foresaw when it would write what it left queued.
-    pub(crate) fn worked_at(&self) -> (u64, bool) {
+    /// The owner as the watch sees it.
+    pub(crate) fn owner_at_work(&self) -> Owner {
         let worked_at = self.worked_at.load(Relaxed);
-        (worked_at & !1, worked_at & 1 != 0)
+        Owner { worked_at: worked_at & !1, foresees: worked_at & 1 != 0, writing: self.is_being_written() }
     }
 
     /// Owner: leaves what is queued to the sweep, if it is not already; the round of the sweep.

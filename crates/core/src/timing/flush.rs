@@ -329,5 +329,5 @@ impl FlushRule {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests;

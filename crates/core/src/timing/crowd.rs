@@ -119,7 +119,7 @@ pub(crate) fn marked(round: u32) {
     change(|crowd| crowd.marked(round));
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
