@@ -261,7 +261,7 @@ static void skip_frame(int fd)
 static const char READY[] = "\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03REQ";
 enum { READY_SIZE = sizeof READY - 1 };
 
-/* Without a mechanism, to the end. */
+/* Without a mechanism, to the end: the victim knows that it is over, and looks at descriptors. */
 static void shake_hands(int fd)
 {
     char theirs[64];
@@ -269,6 +269,7 @@ static void shake_hands(int fd)
     send_all(fd, READY, READY_SIZE);
     read_exactly(fd, theirs, sizeof theirs);
     skip_frame(fd);
+    let_victim_look(0);
 }
 
 /* A connected TCP socket. `accepted`: its other end, which nobody reads from. */
