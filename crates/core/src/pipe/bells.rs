@@ -11,14 +11,12 @@ use tautline_io::clock;
 pub(crate) struct Bells {
     summons: Arc<Summons>,
     rule: FlushRule,
-    /// Not before this tick: a third of the time is for waking at most.
-    rest_until: u64,
 }
 
 impl Bells {
     /// For nobody yet.
     pub(crate) fn new(io: Arc<dyn IoSide>) -> Self {
-        Bells { summons: Summons::new(io), rule: FlushRule::default(), rest_until: 0 }
+        Bells { summons: Summons::new(io), rule: FlushRule::default() }
     }
 
     /// One more receiver.
@@ -37,16 +35,12 @@ impl Bells {
     #[inline(never)]
     fn ring_by_rule(&mut self) {
         let start = clock::ticks();
-        if self.rule.decide(start, 0, 0, false) != Decision::Flush {
-            self.summons.ring_later();
-        } else if start < self.rest_until {
-            self.rule.contended();
-            self.summons.ring_later();
-        } else {
-            self.summons.ring();
-            let end = clock::ticks();
-            self.rest_until = end + 2 * end.saturating_sub(start);
-            self.rule.flushed(start, end, true);
+        match self.rule.decide(start, 0, 0, false) {
+            Decision::Later(_) => self.summons.ring_later(),
+            Decision::Flush => {
+                self.summons.ring();
+                self.rule.flushed(start, clock::ticks(), true);
+            }
         }
     }
 }

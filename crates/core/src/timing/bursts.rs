@@ -1,6 +1,7 @@
 //! Bursts: how many messages a program sends together, and what can be foreseen from that.
 
-use super::flush::{spent, times};
+use super::flush::times;
+use super::spent::spent;
 
 /// Bursts in a row that ended as foreseen, after which the next one is expected to.
 pub(super) const SURE: u8 = 8;
@@ -38,9 +39,9 @@ pub(super) struct Bursts {
 
 impl Bursts {
     /// A message is looked at, `since` the last flush at `last`. Whether a burst is likely to end with it, and how many messages further
-    /// on the next likely end is.
-    pub(super) fn look(&mut self, now: u64, since: u32, last: u64, cost: u64) -> (bool, u32) {
-        let pause = now.saturating_sub(self.seen.max(last));
+    /// on the next likely end is. The thread has spent `elsewhere` ticks on writing since the last look, which are no pause.
+    pub(super) fn look(&mut self, now: u64, since: u32, last: u64, cost: u64, elsewhere: u64) -> (bool, u32) {
+        let pause = now.saturating_sub(self.seen.max(last)).saturating_sub(elsewhere);
         if pause > times().quiet {
             let length = self.flushed.wrapping_add(since).wrapping_sub(1);
             let usual = self.pause;
@@ -65,7 +66,7 @@ impl Bursts {
             // Nobody was told, since it was believed to end.
             self.left &= self.sure < SURE;
         }
-        let flushing = spent().saturating_sub(self.spent);
+        let flushing = spent().total.saturating_sub(self.spent);
         let elapsed = now.saturating_sub(self.began).saturating_sub(flushing);
         if self.held && elapsed > cost {
             // Not this time, and not the next times.
@@ -83,7 +84,7 @@ impl Bursts {
         self.lengths[usize::from(self.slot % 4)] = if worth_it { length } else { 0 };
         self.slot = self.slot.wrapping_add(1);
         self.began = now;
-        self.spent = spent();
+        self.spent = spent().total;
         self.flushed = 1u32.wrapping_sub(since);
         self.sure = if since == 1 { (self.sure + 1).min(SURE_ENOUGH) } else { 0 };
         self.overdue = false;
@@ -92,7 +93,7 @@ impl Bursts {
     /// Whether a burst that has just begun after a pause may be held.
     pub(super) fn holds(&self, pause: u64, cost: u64) -> bool {
         let equal = self.lengths.iter().all(|&length| length > 1 && length == self.lengths[0]);
-        equal && self.sure >= SURE_ENOUGH && self.span < cost / 2 && pause < times().seldom
+        equal && self.sure >= SURE_ENOUGH && self.span < cost && pause < times().seldom
     }
 
     /// A batch has ended at `now`; the last flush was at `last`. What was foreseen was about single messages.

@@ -1,14 +1,27 @@
-//! The flush rule: when a sender writes its queue to the kernel itself, and when it leaves the bytes for later.
+//! The flush rule: when an owner writes what it has queued to the kernel itself, and when it leaves the bytes for later.
 //!
-//! Pure bookkeeping on the owner's side, one per pipe: time comes in as ticks, decisions go out. The first message of a lull is
-//! written at once, unless it is known to be that of a short burst (`bursts`); a stream is written in large pieces; what stays behind is covered by the I/O thread's residual timer
-//! (`driver::residual`). `docs/architecture.md` has the reasons for the numbers.
+//! *Writing may take a share of a thread's time.* After a write the thread does other things for a multiple of the
+//! time that the write took; what it queues meanwhile goes with the next one. So the faster messages come, or the
+//! more a write costs, the more of them share one; and a thread that sends to many peers writes no more often than
+//! one that sends to a single peer. What the rule needs to know it measures.
+//!
+//! Writing may take a third of the time where something else than the sender's own work sets its pace (`pace`): a
+//! message that waits there is late. A sender that is busy loses the time of each write, so it may take a ninth.
+//!
+//! Waiting gains nothing, and the owner writes at once,
+//!
+//! - when the write is full: one more message would cost as much again ([`is_full_write`]);
+//! - when a message comes alone: writing each one takes no more than two thirds of the time;
+//! - when the message is an answer, which a peer waits for: up to half of the time may go into these;
+//! - when a burst ends that was foreseen (`bursts`), which may then be written whole.
+//!
+//! The first message of a lull is written at once by the share alone. What stays behind is covered by the watch of
+//! the I/O thread (`watch`). Time comes in as ticks of the clock, decisions go out; one rule for each pipe.
 
 use super::bursts::Bursts;
 pub(crate) use super::bursts::Rest;
-use super::saturation::Saturation;
-use crate::sync::thread_pointer;
-use std::cell::Cell;
+use super::pace::Pace;
+use super::spent::{self, spent};
 use std::sync::OnceLock;
 
 /// Pending bytes that are always worth a write: what loopback TCP carries in one segment, 64 KiB but for the headers. A few bytes more make a
@@ -25,29 +38,38 @@ fn framed(len: usize) -> u64 {
     len as u64 + if len > 255 { 9 } else { 2 }
 }
 
-/// The rule's times in clock ticks.
+/// After a write a thread does other things for so many times as long.
+const SHARE: u64 = 2;
+/// The same for a sender whose own work sets its pace.
+const BUSY_SHARE: u64 = 8;
+
+/// Messages between two looks at the clock, at most.
+const MANY: u32 = 64;
+
+/// The times of the rules in clock ticks.
 #[derive(Debug)]
 pub(super) struct Times {
-    /// Least time between two writes of single messages.
-    floor: u64,
-    /// Longest gap between two writes while a stream flows.
-    gap_max: u64,
-    /// The same for a saturated sender whose messages come no faster than one in `slow`.
-    gap_saturated: u64,
-    slow: u64,
-    /// Time between two looks at the clock in a stream.
+    /// A write counts as no less: what it costs the peer to find it, at the least.
+    least: u64,
+    /// No message waits longer than this for others: half of the time that a peer looks for messages before it
+    /// sleeps (`wait`). To wake it costs more than several writes.
+    longest: u64,
+    /// The same for a sender whose own work sets its pace, which gains more than waking costs.
+    busy_longest: u64,
+    /// Time between two looks at the clock, at most: an owner that has not looked for twice as long counts as gone
+    /// (`watch`).
     look: u64,
-    /// How long the kernel's "full" is believed.
+    /// How long the kernel's "full" is believed: about what it takes to wake a peer that makes room.
     blocked: u64,
     /// Longest cost of one write that is averaged; above it the thread was descheduled.
     pub(super) cost_max: u64,
     /// So long without a message, and the next one begins a burst.
     pub(super) quiet: u64,
-    /// What has gone on for so long, with no longer pauses, is a stream: its end may wait for the residual timer.
+    /// What has gone on for so long, with no longer pauses, is a stream: its end may wait for the watch.
     pub(super) stream: u64,
     /// Pauses between bursts count as no longer than this.
     pub(super) pause_max: u64,
-    /// After a longer one nothing is held: it may be that nobody looks after it.
+    /// After a longer one nothing is held: it may be that no watch looks after it.
     pub(super) seldom: u64,
     /// A thread that does anything but flushing for so long sends to no crowd (see `crowd`).
     pub(super) crowd: u64,
@@ -58,11 +80,10 @@ pub(super) fn times() -> &'static Times {
     TIMES.get_or_init(|| {
         let ticks = tautline_io::clock::nanos_to_ticks;
         Times {
-            floor: ticks(500),
-            gap_max: ticks(8_000),
-            gap_saturated: ticks(64_000),
-            slow: ticks(150),
-            look: ticks(1_000),
+            least: ticks(1_000),
+            longest: ticks(10_000),
+            busy_longest: ticks(64_000),
+            look: ticks(4_000),
             blocked: ticks(20_000),
             cost_max: ticks(15_000),
             quiet: ticks(10_000),
@@ -72,16 +93,6 @@ pub(super) fn times() -> &'static Times {
             crowd: ticks(50_000),
         }
     })
-}
-
-thread_local! {
-    /// Ticks that this thread has spent in flushes, of whatever pipe.
-    static SPENT: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Ticks that this thread has spent in flushes.
-pub(super) fn spent() -> u64 {
-    SPENT.get()
 }
 
 /// What to do after a message was published.
@@ -101,28 +112,23 @@ pub(crate) struct FlushRule {
     since: u32,
     /// The number of messages at which the clock is looked at next.
     next: u32,
-    /// End of the last flush.
+    /// Messages since the last flush at the last look, when that was, and what the thread had spent on writing by then.
+    looked: u32,
+    seen: u64,
+    spent: u64,
+    /// End of the last flush, and what it took.
     last: u64,
-    /// Average cost of a flush of one message.
-    cost: u64,
-    /// Current gap between flushes of a stream.
-    gap: u64,
-    /// What the last flush of a stream took.
     took: u64,
+    /// Average time from one message to the next, without writes.
+    interval: u64,
+    /// Average cost of a flush, without those that were interrupted.
+    cost: u64,
     /// The kernel's buffer was full at the last flush.
     blocked: bool,
-    /// The last flush took less than a system call: there is nothing to be saved by waiting for more.
-    cheap: bool,
     /// Of the batch that is being queued a part is written already.
     long_batch: bool,
-    /// The message that is being written has not been looked at but for being a reply.
-    unlearned: bool,
-    /// What the thread had spent in flushes at the end of the last one, and which thread that was: a socket may be handed from one to another,
-    /// whose account is its own.
-    spent: u64,
-    thread: usize,
+    pace: Pace,
     bursts: Bursts,
-    saturation: Saturation,
 }
 
 impl FlushRule {
@@ -141,98 +147,84 @@ impl FlushRule {
 
     /// Decides at time `now` (ticks) with `pending` bytes queued, the last message being `len` bytes long. For a `reply` a peer waits.
     pub(crate) fn decide(&mut self, now: u64, pending: u64, len: usize, reply: bool) -> Decision {
-        let due = self.is_due(now, reply);
-        if due && reply && self.since == 1 {
-            // Somebody waits for it, so it goes whatever is foreseen; what is to be learned from it can wait until it is written.
-            self.unlearned = true;
+        if reply && self.since == 1 && self.time_left(now, true) == 0 {
+            // The peer waits, and nothing is to be learned from it.
             return Decision::Flush;
         }
-        let times = times();
-        if self.since == 1 {
-            self.saturation.begin(now, now.saturating_sub(self.last));
-        }
+        let elsewhere = self.spent_elsewhere();
+        let alone = self.comes_alone(now, elsewhere);
         if self.blocked {
-            // Whoever waits for the kernel has not come to the end of a burst.
+            // An owner that waits for the kernel has not come to the end of a burst.
             self.bursts.resume(now);
         }
-        let (ends, ahead) = self.bursts.look(now, self.since, self.last, self.cost);
+        let (ends, ahead) = self.bursts.look(now, self.since, self.last, self.cost, elsewhere);
         self.bursts.held &= !self.blocked && !reply;
-        let due = due && (reply || !self.fills_soon(now, pending));
+        let left = self.time_left(now, reply);
+        let due = left == 0 || alone && !self.blocked;
         if due && !self.bursts.held || !self.blocked && (ends || is_full_write(pending, len)) {
             return Decision::Flush;
         }
-        let step = if self.since < 4 {
-            1
-        } else {
-            let room = if self.blocked {
-                // It is the time that counts then.
-                u32::MAX
-            } else {
-                (FULL_BYTES.saturating_sub(pending) / framed(len)) as u32
-            };
-            let near = self.saturation.within(times.quiet / 2);
-            (self.since / 4).min(self.soon(now)).min(room).min(ahead).min(near).max(1)
+        let room = match self.blocked {
+            // It is the time that counts then.
+            true => u32::MAX,
+            false => (FULL_BYTES.saturating_sub(pending) / framed(len)) as u32,
         };
-        self.next = self.since + step;
+        self.next = self.since + self.step().min(room).min(ahead).max(1);
         // The I/O thread knows of a full kernel.
         Decision::Later(if self.blocked { Rest::Told } else { self.bursts.leave() })
     }
 
-    /// Looks at a reply, which was decided to be written at `now`.
-    fn learn(&mut self, now: u64) {
-        self.saturation.begin(now, now.saturating_sub(self.last));
-        if self.blocked {
-            self.bursts.resume(now);
-        }
-        self.bursts.look(now, self.since, self.last, self.cost);
+    /// What the thread has spent on writing since the last look at this pipe. (One that was handed another thread's
+    /// socket takes that one's account for its own, once.)
+    fn spent_elsewhere(&mut self) -> u64 {
+        let total = spent().total;
+        total.saturating_sub(std::mem::replace(&mut self.spent, total))
     }
 
-    /// After how many more messages of a stream the clock is looked at.
-    fn soon(&self, now: u64) -> u32 {
-        let elapsed = now.saturating_sub(self.last).max(1);
-        (u64::from(self.since) * times().look / elapsed).clamp(16, 64) as u32
-    }
-
-    /// Whether a stream, at its present pace, has enough for a full write before it could have written what there is now: about as long as
-    /// its last flush took, and no longer than twice that. A flush to several peers takes that of all of them; one that took even longer
-    /// was interrupted.
-    fn fills_soon(&self, now: u64, pending: u64) -> bool {
-        let elapsed = now.saturating_sub(self.last);
-        let longest = self.took.min(times().gap_saturated) * 2;
-        let missing = FULL_BYTES.saturating_sub(pending);
-        let streams = self.since >= 4 && !self.blocked;
-        streams && elapsed < longest && missing.saturating_mul(elapsed) < pending.saturating_mul(longest)
-    }
-
-    /// The gap by the size of the last flushes, or what is good for a saturated sender.
-    fn stream_gap(&self) -> u64 {
+    /// Learns the pace of the messages since the last look. Whether they come alone.
+    fn comes_alone(&mut self, now: u64, elsewhere: u64) -> bool {
         let times = times();
-        if self.saturation.is_sure(times.slow) && !self.cheap {
-            self.gap.max(times.gap_saturated)
-        } else if self.saturation.is_tried() {
-            self.gap.max(times.gap_max)
-        } else {
-            self.gap
+        if self.since == 1 {
+            let lead = now.saturating_sub(self.last).saturating_sub(elsewhere);
+            if lead >= times.quiet {
+                self.pace = Pace::default();
+            } else if self.took <= self.cost * 2 {
+                self.pace.note(lead, self.took);
+            }
         }
+        let messages = self.since.saturating_sub(std::mem::replace(&mut self.looked, self.since)).max(1);
+        let passed = now.saturating_sub(std::mem::replace(&mut self.seen, now));
+        let interval = passed.saturating_sub(elsewhere) / u64::from(messages);
+        // A longer one is a lull.
+        if interval < times.busy_longest {
+            self.interval = (self.interval * 3 + interval) / 4;
+        }
+        !self.is_busy() && self.interval.min(interval) * 2 >= self.cost
     }
 
-    /// Whether enough time has passed since the last flush.
-    fn is_due(&self, now: u64, reply: bool) -> bool {
+    /// Whether the sender sends as fast as its own work allows.
+    fn is_busy(&self) -> bool {
+        self.pace.is_set_by_work(self.interval)
+    }
+
+    /// How long the thread does other things before it writes again: 0 if it may write now.
+    fn time_left(&self, now: u64, reply: bool) -> u64 {
         let times = times();
-        let elapsed = now.saturating_sub(self.last);
-        let gap = if reply {
-            // All that the peer has sent is answered: nothing would be gained by waiting for more.
-            self.gap
-        } else {
-            // With many peers the flushes of the others make each one's gap pass: half of the time must be left for messages.
-            let here = self.thread == thread_pointer();
-            let others = if here { SPENT.get().saturating_sub(self.spent) } else { 0 };
-            self.stream_gap().max(self.cost / 4).max(others.saturating_mul(2))
+        let gap = |took: u64, share: u64, longest: u64| (took.max(times.least) * share).min(longest);
+        let spent = spent();
+        let (since, gap) = match reply {
+            true => (self.last, self.took.min(times.longest)),
+            false if self.is_busy() => (spent.last, gap(spent.took, BUSY_SHARE, times.busy_longest)),
+            false => (spent.last, gap(spent.took, SHARE, times.longest)),
         };
-        // Or what a write costs, where that is known and less: in shared memory.
-        let floor = if self.cost == 0 { times.floor } else { times.floor.min(self.cost) };
-        let gap = gap.max(floor);
-        elapsed >= if self.blocked { gap.max(times.blocked) } else { gap }
+        (since + if self.blocked { gap.max(times.blocked) } else { gap }).saturating_sub(now)
+    }
+
+    /// After how many more messages the clock is looked at: a quarter of those since the last flush, as a look costs as
+    /// much as to queue a small message. Never many, for the pace may change.
+    fn step(&self) -> u32 {
+        let soon = times().look / self.interval.max(1);
+        (self.since / 4).min(MANY).min(u32::try_from(soon).unwrap_or(MANY))
     }
 
     /// So much of a batch is queued that a part of it is written before its end.
@@ -246,13 +238,14 @@ impl FlushRule {
     }
 
     /// Decides at time `now` (ticks), when a batch has been queued of which nothing was looked at: it is written at once, unless others
-    /// have come before it so quickly that they are a stream. The end of a long one is, too: to have somebody else look after it costs
+    /// have come before it so quickly that they are a stream. The end of a long one is, too: to have another thread look after it costs
     /// more than one write on top of those for each 64 KiB.
     pub(crate) fn end_batch(&mut self, now: u64) -> Decision {
-        self.saturation.forget();
+        self.spent_elsewhere();
+        self.seen = now;
         self.bursts.batch(now, self.last);
         let long = std::mem::take(&mut self.long_batch);
-        if self.is_due(now, false) || long && !self.blocked {
+        if self.time_left(now, false) == 0 || long && !self.blocked {
             return Decision::Flush;
         }
         self.next = self.since + 1;
@@ -261,29 +254,16 @@ impl FlushRule {
 
     /// Notes a flush that began at `start` and ended at `end` (ticks); `drained` unless the kernel would not take all.
     pub(crate) fn flushed(&mut self, start: u64, end: u64, drained: bool) {
-        let times = times();
-        if std::mem::take(&mut self.unlearned) {
-            self.learn(start);
-        }
-        if drained {
-            self.saturation.written(self.since, start, self.cost, times.quiet);
-        }
-        if self.since >= 4 {
-            self.gap = (self.gap * 2).clamp(times.floor, times.gap_max);
-        } else {
-            self.gap /= 2;
-            if self.since == 1 {
-                self.cost = (self.cost * 7 + end.saturating_sub(start).min(times.cost_max)) / 8;
-            }
-        }
+        spent::write(start, end);
         let took = end.saturating_sub(start);
-        self.took = if self.since >= 4 { took } else { 0 };
-        self.cheap = took > 0 && took < times.floor;
-        self.spent = SPENT.get().wrapping_add(took);
-        SPENT.set(self.spent);
-        self.thread = thread_pointer();
+        // One that takes twice as long may have been interrupted.
+        self.cost = match self.cost {
+            0 => took.min(times().cost_max),
+            cost => (cost * 7 + took.min(cost * 2)) / 8,
+        };
+        (self.last, self.took, self.spent) = (end, took, spent().total);
+        self.seen = end;
         self.blocked = !drained;
-        self.last = end;
         self.restart(1);
     }
 
@@ -292,7 +272,7 @@ impl FlushRule {
         self.since > 0
     }
 
-    /// What the last flush of a stream took, in ticks; 0 if it was none.
+    /// What the last flush took, in ticks.
     pub(crate) fn last_took(&self) -> u64 {
         self.took
     }
@@ -302,6 +282,7 @@ impl FlushRule {
         self.bursts.flushed = self.bursts.flushed.wrapping_add(self.since);
         self.bursts.held = false;
         self.since = 0;
+        self.looked = 0;
         self.next = next;
     }
 
@@ -312,19 +293,17 @@ impl FlushRule {
 
     /// Notes that the sweep looks after what is queued: the next message asks again.
     pub(crate) fn swept(&mut self) {
-        self.saturation.forget();
         self.restart(1);
     }
 
-    /// Notes that after the last decision something kept the sender until `now`, which is no lull.
+    /// Notes that after the last decision something kept the owner until `now`, which is no lull.
     pub(crate) fn resume(&mut self, now: u64) {
+        spent::delegate(now.saturating_sub(self.seen));
         self.bursts.resume(now);
     }
 
-    /// Notes that somebody else holds the pump: look again after a few messages.
+    /// Notes that another thread is writing: look again after a few messages.
     pub(crate) fn contended(&mut self) {
-        self.unlearned = false;
-        self.saturation.forget();
         self.restart(8);
     }
 }
