@@ -1,4 +1,5 @@
-//! What an owner leaves queued, to the residual timer (`driver/residual.rs`) or to the sweep (`driver/sweep.rs`).
+//! What an owner leaves queued, to the residual timer (`driver/residual.rs`) or to the sweep
+//! (`driver/sweep.rs`).
 
 use super::Connection;
 use crate::conn::flush::Rest;
@@ -18,7 +19,8 @@ impl Connection {
     /// Has the I/O thread look after what stays queued. One load if it does already.
     #[inline]
     pub(crate) fn watch_residual(self: &Arc<Self>) {
-        // Pairs with the fence in the timer's disarming: it clears the flag and then looks at the queue's tail once more.
+        // Pairs with the fence in the timer's disarming: it clears the flag and then looks at the
+        // queue's tail once more.
         fence(SeqCst);
         if !self.residual_armed.load(Relaxed) && !self.residual_armed.swap(true, AcqRel) {
             self.io.watch_residual(self, true);
@@ -28,7 +30,8 @@ impl Connection {
     /// Owner: the same, at `now` (ticks). True if that took longer than a few nanoseconds.
     #[inline]
     pub(crate) fn leave_to_residual(self: &Arc<Self>, now: u64, rest: Rest) -> bool {
-        // Relaxed: a guess at what the owner does; whoever acts on a stale one writes a little early or late.
+        // Relaxed: a guess at what the owner does; a stale one means a write a little early or
+        // late.
         self.worked_at.store((now & !1) | u64::from(rest == Rest::Foreseen), Relaxed);
         fence(SeqCst);
         let watched = self.residual_armed.load(Relaxed) || self.residual_armed.swap(true, AcqRel);
@@ -50,7 +53,8 @@ impl Connection {
         }
     }
 
-    /// When the owner was last at work, in clock ticks, and whether it foresaw when it would write what it left queued.
+    /// When the owner was last at work, in clock ticks, and whether it foresaw when it would write
+    /// what it left queued.
     pub(crate) fn worked_at(&self) -> (u64, bool) {
         let worked_at = self.worked_at.load(Relaxed);
         (worked_at & !1, worked_at & 1 != 0)
