@@ -43,7 +43,17 @@ mod conformance;
 #[cfg(test)]
 mod testbed;
 
-/// One socket type's behaviour. Called by the socket on the owner's thread.
+/// One socket type's behaviour.
+///
+/// The socket calls every method, on the owner's thread. No lock of the engine is held, but for
+/// thread-safe sockets that of `shared`. A pattern never waits: where it cannot go on it answers
+/// [`Error::Again`]. Pipes belong to `pipes`; a pattern keeps their ids, from `attach` to `detach`.
+/// After `Ok` a part was sent or dropped, after an error nothing of it was taken.
+///
+/// A pattern that has just sent or received may say that the next message goes the same way
+/// (`pipe::straight`). In any other call that changes where messages go it must take that back,
+/// with `Pipes::ask_where_to`. A pipe that comes or goes, news, and options take it back by
+/// themselves.
 pub(crate) trait Pattern: Send {
     /// A pipe was added: by `connect` (maybe long before the peer is there) or because a peer
     /// arrived at a bound endpoint. The pipe may be closed at once with [`Pipes::close`]; then
