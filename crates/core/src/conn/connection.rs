@@ -102,7 +102,7 @@ pub(crate) struct Connection {
     paused: AtomicBool,
     /// The peer was seen to send nothing more.
     ended: AtomicBool,
-    /// Bodies from this length on are better written from where they are than queued.
+    /// Bodies from this length on are better written from where they are (`u32::MAX`: none).
     through_from: AtomicU32,
     /// There is a session that could send. A hint: it may change at any time.
     linked: AtomicBool,

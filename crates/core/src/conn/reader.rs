@@ -69,7 +69,7 @@ struct Members {
     watched: bool,
     /// The only member does not stand in the set.
     apart: bool,
-    /// How often the owner has read since a member stood in the set last.
+    /// How often the owner has read by itself since `apart` changed last.
     own_reads: u32,
 }
 
