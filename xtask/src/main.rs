@@ -16,13 +16,15 @@ mod scan;
 mod sizes;
 mod unsafe_sites;
 mod versions;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo run -p xtask -- COMMAND
-  check               layers, file sizes, unsafe code, that docs/compat.md names all of zmq.h, one version everywhere
+  check               layers, file sizes, unsafe code, that docs/compat.md names all of zmq.h, one version everywhere,
+                      words and columns of the engine's comments
   unsafe [--write]    compare docs/unsafe.md with the sources, or write it
   abi [LIBRARY]       exported symbols and soname of target/release/libzmq.so
   link TARGET         the library for macOS or FreeBSD, or for all of them: linked and looked at, in target/link
@@ -71,6 +73,7 @@ fn check(root: &Path) -> ExitCode {
         report("unsafe code", &unsafe_sites::check(root)),
         report("compatibility page", &compat::check(root)),
         report("versions", &versions::check(root)),
+        report("words", &words::check(root)),
     ];
     if results.iter().all(|result| *result == ExitCode::SUCCESS) {
         ExitCode::SUCCESS

@@ -1,4 +1,5 @@
-//! The context: I/O threads, limits, inproc names, and the end of all sockets (zmq_ctx_new(3) and its like).
+//! The context: I/O threads, limits, inproc names, and the end of all sockets (zmq_ctx_new(3) and
+//! its like).
 
 mod names;
 mod settings;
@@ -27,10 +28,11 @@ use tautline_io::poll::{self, PollFd};
 use tautline_io::{barrier, clock, thread};
 use tautline_proto::{SocketType, zap};
 
-/// How long sockets whose linger time is cut have to be gone. Long, for a machine that is short of time; they need no more than a moment.
+/// How long sockets whose linger time is cut have to be gone. Long, for a machine that is short of
+/// time; they need no more than a moment.
 const CUTTING: Duration = Duration::from_secs(10);
 
-/// So many different options of sockets that were bound or connected lately are remembered.
+/// How many different options of sockets that were bound or connected lately are remembered.
 const ALIKE: usize = 8;
 
 /// A ZeroMQ context. Clones are the same context.
@@ -49,7 +51,8 @@ struct Inner {
     next_id: AtomicU64,
     /// The options of the socket that was made last, as they were then.
     fresh: Mutex<Option<(ContextDefaults, Arc<Options>)>>,
-    /// What sockets with options of their own had set when they were bound or connected last, while some still have it.
+    /// What sockets with options of their own had set when they were bound or connected last, while
+    /// some still have it.
     alike: Mutex<VecDeque<(Weak<Options>, Weak<Common>)>>,
     /// The endpoint that was connected last.
     connected: Mutex<Arc<str>>,
@@ -88,7 +91,7 @@ pub(crate) struct Place {
     pub(crate) driver: Option<Arc<Driver>>,
     /// What the context's options say about its sockets.
     pub(crate) defaults: ContextDefaults,
-    /// Who in the context answers ZAP requests.
+    /// Where the handler is found that answers the context's ZAP requests.
     pub(crate) desk: Arc<Desk>,
     /// Held until the socket is closed.
     pub(crate) ticket: Ticket,
@@ -98,8 +101,8 @@ pub(crate) struct Place {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // In a forked child there are no such threads. Their handles may be those of threads that the child has started since, which
-        // would be detached.
+        // In a forked child there are no such threads. Their handles may be those of threads that
+        // the child has started since, which would be detached.
         if self.process != thread::process_id() {
             let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
             std::mem::forget(state.drivers.take());
@@ -120,8 +123,9 @@ impl std::fmt::Debug for Context {
 }
 
 impl Context {
-    /// A new context. Its threads start with the first socket. The first one of the process reads `TAUT_SPIN_US` and `TAUT_IPC_MEMORY` in the
-    /// environment, on the calling thread: others may not, as the program may be changing it.
+    /// A new context. Its threads start with the first socket. The first one of the process reads
+    /// `TAUT_SPIN_US` and `TAUT_IPC_MEMORY` in the environment, on the calling thread: others may
+    /// not, as the program may be changing it.
     pub fn new() -> Context {
         patience_us();
         transport::read_environment();
@@ -174,7 +178,8 @@ impl Context {
     /// Makes room for one more socket.
     ///
     /// # Errors
-    /// [`Error::TooManyFiles`] at ZMQ_MAX_SOCKETS, or for the first socket without descriptors for the I/O threads; [`Error::Terminated`].
+    /// [`Error::TooManyFiles`] at ZMQ_MAX_SOCKETS, or for the first socket without descriptors for
+    /// the I/O threads; [`Error::Terminated`].
     pub(crate) fn admit(&self) -> Result<Place, Error> {
         let (defaults, max_sockets) = {
             let settings = lock(&self.0.settings);
@@ -219,7 +224,8 @@ impl Context {
 
     /// A socket is about to bind or connect: what another one has set alike, they share.
     pub(crate) fn share_options(&self, options: &mut Arc<Options>) {
-        // A key stands in the options themselves, and would stay in memory when they move away from who only remembers them.
+        // A key stands in the options themselves. It would stay in memory when they move away from
+        // a list that only remembers them.
         if Arc::strong_count(options) > 1 || options.hold_key() {
             return;
         }
@@ -239,7 +245,8 @@ impl Context {
         alike.push_front((Arc::downgrade(options), Arc::downgrade(&options.common)));
     }
 
-    /// The text of an endpoint that a socket connects to. Where thousands connect to the same one, one after the other, they share it.
+    /// The text of an endpoint that a socket connects to. Where thousands connect to the same one,
+    /// one after the other, they share it.
     pub(crate) fn share_endpoint(&self, endpoint: &str) -> Arc<str> {
         let mut last = lock(&self.0.connected);
         if **last != *endpoint {
@@ -248,7 +255,8 @@ impl Context {
         last.clone()
     }
 
-    /// The least loaded I/O thread; starts them all with the first socket. `None` with ZMQ_IO_THREADS 0.
+    /// The least loaded I/O thread; starts them all with the first socket. `None` with
+    /// ZMQ_IO_THREADS 0.
     fn driver(&self, state: &mut State) -> Result<Option<Arc<Driver>>, Error> {
         if state.drivers.is_none() {
             barrier::prepare();
@@ -306,7 +314,8 @@ impl Context {
         self.0.process != process
     }
 
-    /// Makes every blocked and every further call on the context's sockets fail with [`Error::Terminated`], zmq_ctx_shutdown(3).
+    /// Makes every blocked and every further call on the context's sockets fail with
+    /// [`Error::Terminated`], zmq_ctx_shutdown(3).
     ///
     /// # Errors
     /// None now.
@@ -328,8 +337,8 @@ impl Context {
         Ok(())
     }
 
-    /// Shuts down, waits until all sockets are closed and everything that lingers is sent or timed out, and ends the I/O threads,
-    /// zmq_ctx_term(3).
+    /// Shuts down, waits until all sockets are closed and everything that lingers is sent or timed
+    /// out, and ends the I/O threads, zmq_ctx_term(3).
     ///
     /// # Errors
     /// [`Error::Interrupted`] by a signal: call again.
@@ -337,11 +346,13 @@ impl Context {
         self.terminate_within(None)
     }
 
-    /// As [`Context::terminate`], but waits for at most `patience`. Sockets that are closed then drop what they have still to send; if
-    /// others are open, the context is as [`Context::shutdown`] has left it, and the call may be repeated.
+    /// As [`Context::terminate`], but waits for at most `patience`. Sockets that are closed then
+    /// drop what they have still to send; if others are open, the context is as
+    /// [`Context::shutdown`] has left it, and the call may be repeated.
     ///
     /// # Errors
-    /// Those of [`Context::terminate`], and [`Error::Again`] if something was dropped or is still open.
+    /// Those of [`Context::terminate`], and [`Error::Again`] if something was dropped or is still
+    /// open.
     pub fn terminate_within(&self, patience: Option<Duration>) -> Result<(), Error> {
         if self.is_foreign(thread::process_id()) {
             return Ok(());

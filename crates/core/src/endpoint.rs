@@ -1,11 +1,12 @@
 //! Endpoint strings: `transport://address`, as zmq_bind(3) and zmq_connect(3) take them.
 //!
-//! `transport::parse` reads what either call may be given; [`Endpoint::for_bind`] and [`Endpoint::for_connect`] then say
-//! whether this one can be used so, with the errno of libzmq. Nothing here asks the system: names of interfaces and hosts
-//! stay text, and whether they exist is found out by the transport. `Display` gives the canonical text, the one that
-//! ZMQ_LAST_ENDPOINT shows once the transport has put in the address it was really given.
+//! `transport::parse` reads what either call may be given; [`Endpoint::for_bind`] and
+//! [`Endpoint::for_connect`] then say whether this one can be used so, with the errno of libzmq.
+//! Nothing here asks the system: names of interfaces and hosts stay text, and whether they exist is
+//! found out by the transport. `Display` gives the canonical text, the one that ZMQ_LAST_ENDPOINT
+//! shows once the transport has put in the address it was really given.
 //!
-//! Only a transport knows its addresses; everybody else sees an [`Address`].
+//! Only a transport knows its addresses; everything else sees an [`Address`].
 
 use std::any::Any;
 use std::fmt;
@@ -28,7 +29,8 @@ pub(crate) use ws::WsEndpoint;
 
 /// An address of a byte-stream transport.
 pub(crate) trait Address: Any + fmt::Debug + fmt::Display + Send + Sync {
-    /// Reads the part after `://`, which is not empty. `Error::Invalid` when no reading of it makes sense.
+    /// Reads the part after `://`, which is not empty. `Error::Invalid` when no reading of it makes
+    /// sense.
     fn parse(text: &str) -> Result<Self, Error>
     where
         Self: Sized;
@@ -38,7 +40,8 @@ pub(crate) trait Address: Any + fmt::Debug + fmt::Display + Send + Sync {
         Ok(())
     }
 
-    /// Whether zmq_connect takes it: `Error::Invalid` for wildcards and for addresses nobody can ever be reached at.
+    /// Whether zmq_connect takes it: `Error::Invalid` for wildcards and for addresses at which no
+    /// peer can ever be reached.
     fn for_connect(&self) -> Result<(), Error> {
         Ok(())
     }
@@ -51,7 +54,8 @@ pub(crate) enum Endpoint {
     Stream(&'static str, Box<dyn Address>),
     /// `inproc://`: a name inside the context; never empty.
     Inproc(String),
-    /// `udp://`: an address, to be read when it is sure that the socket type has a use for datagrams; never empty.
+    /// `udp://`: an address, to be read when it is sure that the socket type has a use for
+    /// datagrams; never empty.
     Datagram(String),
 }
 
@@ -69,8 +73,8 @@ impl Endpoint {
         Ok(Endpoint::Stream(scheme, Box::new(A::parse(address)?)))
     }
 
-    /// An endpoint of a scheme that is no byte-stream transport. `Error::ProtocolNotSupported` for one that is not there,
-    /// whether known or not.
+    /// An endpoint of a scheme that is no byte-stream transport. `Error::ProtocolNotSupported` for
+    /// one that is not there, whether known or not.
     pub(crate) fn other(scheme: &str, address: &str) -> Result<Endpoint, Error> {
         if scheme == "inproc" {
             return Ok(Endpoint::Inproc(address.to_owned()));

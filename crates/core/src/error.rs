@@ -1,6 +1,7 @@
 //! What an engine operation can fail with, and the one table from there to `errno`.
 
-/// Why a socket or context operation did not happen. Each variant stands for exactly one errno of the man pages.
+/// Why a socket or context operation did not happen. Each variant stands for exactly one errno of
+/// the man pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Error {
@@ -28,7 +29,7 @@ pub enum Error {
     AddressNotAvailable,
     /// No such device: there is no interface or host of this name (ENODEV).
     NoDevice,
-    /// Nobody is bound to the inproc address (ECONNREFUSED).
+    /// No socket is bound to the inproc address (ECONNREFUSED).
     ConnectionRefused,
     /// ROUTER with ROUTER_MANDATORY: the peer is not known (EHOSTUNREACH).
     HostUnreachable,
@@ -50,7 +51,8 @@ pub enum Error {
     Os(i32),
 }
 
-/// There is no memory for what is to be queued, or the queue holds all that it can count. Nothing was queued.
+/// There is no memory for what is to be queued, or the queue holds all that it can count. Nothing
+/// was queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoMemory;
 
@@ -64,7 +66,8 @@ impl From<NoMemory> for Error {
 const ZMQ_HAUSNUMERO: i32 = 156_384_712;
 
 impl Error {
-    /// The errno of this error: the platform's number, or ZeroMQ's own for EFSM, ENOCOMPATPROTO, ETERM and EMTHREAD.
+    /// The errno of this error: the platform's number, or ZeroMQ's own for EFSM, ENOCOMPATPROTO,
+    /// ETERM and EMTHREAD.
     pub fn errno(self) -> i32 {
         use tautline_io::errno as os;
         match self {

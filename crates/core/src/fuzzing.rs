@@ -1,4 +1,5 @@
-//! What the fuzzer reaches only from inside; see `fuzz/` at the root of the repository. Not part of the engine.
+//! What the fuzzer reaches only from inside; see `fuzz/` at the root of the repository. Not part of
+//! the engine.
 
 use crate::endpoint::{Endpoint, UdpEndpoint};
 use crate::error::Error;
@@ -8,8 +9,8 @@ use crate::pipe::PipeId;
 use crate::transport;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Threads that have not kept a free block of memory yet never will: what is counted is what is in use, and a sanitizer sees what is
-/// used after it was freed.
+/// Threads that have not kept a free block of memory yet never will: what is counted is what is in
+/// use, and a sanitizer sees what is used after it was freed.
 pub fn keep_no_blocks() {
     blocks::keep_nothing();
 }
@@ -53,12 +54,12 @@ impl Subscriber {
 #[derive(Default)]
 pub struct Publisher {
     subscriptions: PeerSubscriptions,
-    /// Who gets its messages by a group, by the number of the group.
+    /// Which peers get their messages by a group, by the number of the group.
     groups: BTreeMap<u32, BTreeSet<u32>>,
 }
 
 impl Publisher {
-    /// `peer` subscribes; true if nobody had the topic before.
+    /// `peer` subscribes; true if no peer had the topic before.
     pub fn add(&mut self, topic: &[u8], peer: u32) -> bool {
         if !self.subscriptions.has(topic, PipeId(peer)) {
             self.ungroup(peer);
@@ -66,7 +67,8 @@ impl Publisher {
         self.subscriptions.add(topic, PipeId(peer))
     }
 
-    /// `peer` unsubscribes. Whether it was the last one to have the topic; `None` if it did not have it.
+    /// `peer` unsubscribes. Whether it was the last one to have the topic; `None` if it did not
+    /// have it.
     pub fn remove(&mut self, topic: &[u8], peer: u32) -> Option<bool> {
         if self.subscriptions.has(topic, PipeId(peer)) {
             self.ungroup(peer);
@@ -77,7 +79,7 @@ impl Publisher {
         }
     }
 
-    /// `peer` is gone. The topics that nobody has any more, in the order in which they are told.
+    /// `peer` is gone. The topics that no peer has any more, in the order in which they are told.
     pub fn end(&mut self, peer: u32) -> Vec<Vec<u8>> {
         self.ungroup(peer);
         let (pipe, mut told) = (PipeId(peer), Vec::new());
@@ -108,7 +110,8 @@ impl Publisher {
         self.subscriptions.len()
     }
 
-    /// Who gets a message with this subject, in ascending order; twice if it comes by a group and singly.
+    /// Which peers get a message with this subject, in ascending order; twice if it comes by a
+    /// group and singly.
     pub fn matching(&self, subject: &[u8]) -> Vec<u32> {
         let (mut single, mut grouped) = (BTreeSet::new(), BTreeSet::new());
         self.subscriptions.each_match(subject, |subscribers| {
@@ -120,7 +123,7 @@ impl Publisher {
         all
     }
 
-    /// Who gets every message, if nobody else gets any and that is known.
+    /// The peer or group that gets every message, if no other gets any and that is known.
     pub fn sole(&mut self) -> Option<Vec<u32>> {
         match self.subscriptions.sole() {
             Sole::Pipe(pipe) => Some(vec![pipe.0]),

@@ -1,25 +1,27 @@
 //! The engine of Tautline: everything a ZeroMQ does, behind [`Context`] and [`Socket`].
 //!
 //! ```text
-//!  owner's thread                                              I/O thread (driver)
+//!  owner's thread                                          I/O thread (driver)
 //!
-//!  Socket ── Pattern ── Pipe                                   Acceptor  Dialer
-//!    │                   │ encodes into ┌────────────┐            │        │
-//!    │                   ├─────────────▶│ outbound   │──┐         Wire (handshake, heartbeats, linger)
-//!    │                   │              └────────────┘  │ Pump      │ opens
-//!    │                   │ decodes from ┌────────────┐  ├───────▶ Connection ◀── residual timer
-//!    │                   ◀──────────────│ inbound    │──┘ Intake    │
-//!    │                                  └────────────┘              │
-//!    ├── Inbox ◀──── news: Attached, Ready, Readable, Ended ────────┘
-//!    └── ReadSet: whoever holds the baton reads (owner or I/O thread)
+//!  Socket ── Pattern ── Pipe                               Acceptor  Dialer
+//!    │                   │ encodes into ┌──────────┐          │        │
+//!    │                   ├─────────────▶│ outbound │──┐       Wire (handshake, heartbeats,
+//!    │                   │              └──────────┘  │ Pump    │     linger)
+//!    │                   │ decodes from ┌──────────┐  ├────▶ Connection ◀── residual timer
+//!    │                   ◀──────────────│ inbound  │──┘ Intake  │
+//!    │                                  └──────────┘            │
+//!    ├── Inbox ◀──── news: Attached, Ready, Readable, Ended ────┘
+//!    └── ReadSet: the holder of the baton reads (owner or I/O thread)
 //! ```
 //!
-//! A send encodes its frame into the pipe's outbound queue and, by the flush rule, writes the queue to the kernel on the caller's own
-//! thread. A receive decodes in place from the inbound queue; when that is empty, the caller reads its connections itself. The I/O thread
-//! does what nobody else is there to do.
+//! A send encodes its frame into the pipe's outbound queue and, by the flush rule, writes the queue
+//! to the kernel on the caller's own thread. A receive decodes in place from the inbound queue;
+//! when that is empty, the caller reads its connections itself. The I/O thread does what no caller
+//! is there to do.
 //!
-//! Lock order: a socket's read set (its members), then a connection's intake, then its pump, then the driver. Never two connections' locks
-//! at once, never a lock of the engine across a callback of the application.
+//! Lock order: a socket's read set (its members), then a connection's intake, then its pump, then
+//! the driver. Never two connections' locks at once, never a lock of the engine across a callback
+//! of the application.
 
 #![deny(unsafe_code)]
 // The models run the queues, the inbox and the baton without what uses the rest of them.

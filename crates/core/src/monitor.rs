@@ -1,7 +1,8 @@
-//! Socket events: what happens to a socket's connections, told to whoever listens (zmq_socket_monitor(3)).
+//! Socket events: what happens to a socket's connections, told to a listener
+//! (zmq_socket_monitor(3)).
 //!
-//! The I/O side and the socket emit; a sink, which the socket layer provides, turns the events into messages. While nobody listens an
-//! event costs one load.
+//! The I/O side and the socket emit; a sink, which the socket layer provides, turns the events into
+//! messages. Without a listener an event costs one load.
 
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -71,7 +72,8 @@ impl Ends {
 
 /// Takes events. Called with the tap's lock held; must not block for long.
 pub(crate) trait EventSink: Send {
-    /// `event` with its values (a descriptor, an errno, an interval in milliseconds, numbers of messages), on this connection.
+    /// `event` with its values (a descriptor, an errno, an interval in milliseconds, numbers of
+    /// messages), on this connection.
     fn event(&mut self, event: u32, values: &[u64], ends: &Ends);
 
     /// The socket is closed. Events may still come; the name that they were found by is free.
@@ -87,12 +89,12 @@ pub(crate) struct Tap {
 }
 
 impl Tap {
-    /// Emits an event, if anybody wants it.
+    /// Emits an event, if it is wanted.
     pub(crate) fn emit(&self, event: u32, value: u32, ends: &Ends) {
         self.emit_all(event, &[value.into()], ends);
     }
 
-    /// Whether anybody wants this event.
+    /// Whether this event is wanted.
     pub(crate) fn wants(&self, event: u32) -> bool {
         self.mask.load(Relaxed) & event != 0
     }

@@ -1,12 +1,15 @@
-//! What a socket is configured with, as plain Rust fields, and the ZMQ_* option numbers in front of them.
+//! What a socket is configured with, as plain Rust fields, and the ZMQ_* option numbers in front of
+//! them.
 //!
-//! The owner of a socket holds one `Options`; a connection shares it as it is when the connection is made, so an option that the man page
-//! calls effective for later binds and connects only is so by construction. The numbers, sizes and ranges of
-//! zmq_setsockopt(3) and zmq_getsockopt(3) live in [`table`]: one row an option, nothing about an option elsewhere.
+//! The owner of a socket holds one `Options`; a connection shares it as it is when the connection
+//! is made, so an option that the man page calls effective for later binds and connects only is so
+//! by construction. The numbers, sizes and ranges of zmq_setsockopt(3) and zmq_getsockopt(3) live
+//! in [`table`]: one row an option, nothing about an option elsewhere.
 //!
-//! Conventions of C are decoded on the way in: `-1` (or `0`) for "no limit" or "the system's default" is `None`,
-//! milliseconds are `Duration`, flags are `bool`. What depends on live state (FD, EVENTS, RCVMORE, LAST_ENDPOINT, TYPE,
-//! THREAD_SAFE, TOPICS_COUNT, SUBSCRIBE, UNSUBSCRIBE) has no row; the socket answers it and asks here for the rest.
+//! Conventions of C are decoded on the way in: `-1` (or `0`) for "no limit" or "the system's
+//! default" is `None`, milliseconds are `Duration`, flags are `bool`. What depends on live state
+//! (FD, EVENTS, RCVMORE, LAST_ENDPOINT, TYPE, THREAD_SAFE, TOPICS_COUNT, SUBSCRIBE, UNSUBSCRIBE)
+//! has no row; the socket answers it and asks here for the rest.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -40,7 +43,8 @@ impl Default for ContextDefaults {
     }
 }
 
-/// The security mechanism that the options ask for; a connection must refuse to run with another one.
+/// The security mechanism that the options ask for; a connection must refuse to run with another
+/// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum Mechanism {
@@ -56,8 +60,8 @@ pub(crate) enum Mechanism {
 
 /// Every option of a socket that is a value; see the module documentation for the conventions.
 ///
-/// Those that are looked at with each message, and those that are often a socket's own, stand here. All others are [`Common`], and as
-/// easily reached.
+/// Those that are looked at with each message, and those that are often a socket's own, stand here.
+/// All others are [`Common`], and as easily reached.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Options {
     /// The type of the socket: decides which options exist on it.
@@ -85,11 +89,13 @@ pub(crate) struct Options {
     pub(crate) req_correlate: bool,
     /// ZMQ_REQ_RELAXED: allow a new request before the reply.
     pub(crate) req_relaxed: bool,
-    /// ZMQ_XPUB_VERBOSE and ZMQ_XPUB_VERBOSER, the last one set wins: pass duplicate subscriptions up.
+    /// ZMQ_XPUB_VERBOSE and ZMQ_XPUB_VERBOSER, the last one set wins: pass duplicate subscriptions
+    /// up.
     pub(crate) xpub_verbose: bool,
     /// ZMQ_XPUB_VERBOSER: pass duplicate unsubscriptions up too.
     pub(crate) xpub_verboser: bool,
-    /// ZMQ_XPUB_MANUAL and ZMQ_XPUB_MANUAL_LAST_VALUE: the program decides what a subscription becomes.
+    /// ZMQ_XPUB_MANUAL and ZMQ_XPUB_MANUAL_LAST_VALUE: the program decides what a subscription
+    /// becomes.
     pub(crate) xpub_manual: bool,
     /// ZMQ_XPUB_MANUAL_LAST_VALUE: the next message goes to the last subscriber only.
     pub(crate) xpub_manual_last_value: bool,
@@ -107,7 +113,8 @@ pub(crate) struct Options {
     pub(crate) common: Arc<Common>,
 }
 
-/// The options that many sockets have in common, which share them (`Context::share_options`): a kilobyte.
+/// The options that many sockets have in common, which share them (`Context::share_options`): a
+/// kilobyte.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Common {
     // Queues and blocking.
@@ -123,14 +130,15 @@ pub(crate) struct Common {
     pub(crate) conflate: bool,
     /// ZMQ_MAXMSGSIZE: largest message accepted from a peer; `None` is any.
     pub(crate) max_msg_size: Option<u64>,
-    /// ZMQ_TAUTLINE_MAXMULTIPARTSIZE: most bytes of a message from a peer, all of its parts with their headers; `None` leaves it to
-    /// [`Options::longest_message`].
+    /// ZMQ_TAUTLINE_MAXMULTIPARTSIZE: most bytes of a message from a peer, all of its parts with
+    /// their headers; `None` leaves it to [`Options::longest_message`].
     pub(crate) max_multipart_size: Option<u64>,
     /// ZMQ_AFFINITY: bit n allows I/O thread n; 0 allows all.
     pub(crate) affinity: u64,
     /// ZMQ_PRIORITY: SO_PRIORITY of the connections; 0 leaves the system's default.
     pub(crate) priority: u32,
-    /// ZMQ_BUSY_POLL: SO_BUSY_POLL of the connections in microseconds; 0 leaves the system's default.
+    /// ZMQ_BUSY_POLL: SO_BUSY_POLL of the connections in microseconds; 0 leaves the system's
+    /// default.
     pub(crate) busy_poll: u32,
     /// ZMQ_IN_BATCH_SIZE: most bytes of one read; `None` leaves it to the intake.
     pub(crate) in_batch_size: Option<u32>,
@@ -150,7 +158,8 @@ pub(crate) struct Common {
     pub(crate) handshake_interval: Option<Duration>,
     /// ZMQ_HEARTBEAT_IVL: pause between PINGs; `None` sends none.
     pub(crate) heartbeat_interval: Option<Duration>,
-    /// ZMQ_HEARTBEAT_TIMEOUT: silence that ends a connection after a PING; `None` is the interval, zero is never.
+    /// ZMQ_HEARTBEAT_TIMEOUT: silence that ends a connection after a PING; `None` is the interval,
+    /// zero is never.
     pub(crate) heartbeat_timeout: Option<Duration>,
     /// ZMQ_HEARTBEAT_TTL: the silence after which the peer shall give us up; in whole deciseconds.
     pub(crate) heartbeat_ttl: Option<Duration>,
@@ -214,7 +223,8 @@ pub(crate) struct Common {
     // Patterns.
     /// ZMQ_XPUB_WELCOME_MSG: sent to each new subscriber; empty sends none.
     pub(crate) xpub_welcome_msg: Vec<u8>,
-    /// ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS: bytes that the subscriptions of one peer may take; `None` is any.
+    /// ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS: bytes that the subscriptions of one peer may take; `None` is
+    /// any.
     pub(crate) max_subscriptions: Option<u64>,
     /// ZMQ_HELLO_MSG: sent to each new peer; empty sends none.
     pub(crate) hello_msg: Vec<u8>,
@@ -226,7 +236,8 @@ pub(crate) struct Common {
     // Security.
     /// ZMQ_MECHANISM: follows from the PLAIN, CURVE and GSSAPI options, the last one set wins.
     pub(crate) mechanism: Mechanism,
-    /// ZMQ_PLAIN_SERVER, ZMQ_CURVE_SERVER and ZMQ_GSSAPI_SERVER: this end is the server of the mechanism.
+    /// ZMQ_PLAIN_SERVER, ZMQ_CURVE_SERVER and ZMQ_GSSAPI_SERVER: this end is the server of the
+    /// mechanism.
     pub(crate) as_server: bool,
     /// ZMQ_PLAIN_USERNAME.
     pub(crate) plain_username: Vec<u8>,
@@ -278,14 +289,15 @@ impl DerefMut for Options {
     }
 }
 
-/// Where ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS starts: 512 MiB, one to four million topics. There is no limit in libzmq; this one is where a peer is
-/// after our memory, not our messages.
+/// Where ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS starts: 512 MiB, one to four million topics. There is no
+/// limit in libzmq; this one is where a peer is after our memory, not our messages.
 const MAX_SUBSCRIPTIONS: u64 = 512 << 20;
 /// Flag of ZMQ_RECONNECT_STOP: give up when the peer refuses the connection.
 pub(crate) const RECONNECT_STOP_CONN_REFUSED: u32 = 1;
 /// Flag of ZMQ_RECONNECT_STOP: give up when the handshake fails.
 pub(crate) const RECONNECT_STOP_HANDSHAKE_FAILED: u32 = 2;
-/// Flag of ZMQ_RECONNECT_STOP: do not look for a lost peer again after the program has disconnected, though something is queued.
+/// Flag of ZMQ_RECONNECT_STOP: do not look for a lost peer again after the program has
+/// disconnected, though something is queued.
 pub(crate) const RECONNECT_STOP_AFTER_DISCONNECT: u32 = 4;
 
 /// The longest message, where only ZMQ_MAXMSGSIZE is set, has this many parts of that size.
@@ -304,8 +316,8 @@ impl Options {
         self.conflate && matches!(self.socket_type, SocketType::Sub | SocketType::Pull | SocketType::Dealer)
     }
 
-    /// Most bytes of a message from a peer, all of its parts with their headers. A program that limits the parts, but not their number, gets a
-    /// limit that no sensible message reaches.
+    /// Most bytes of a message from a peer, all of its parts with their headers. A program that
+    /// limits the parts, but not their number, gets a limit that no sensible message reaches.
     pub(crate) fn longest_message(&self) -> u64 {
         let by_parts = |size: u64| size.saturating_mul(PARTS_OF_LONGEST).max(LEAST_LONGEST);
         self.max_multipart_size.unwrap_or_else(|| self.max_msg_size.map_or(u64::MAX, by_parts))
@@ -445,20 +457,22 @@ impl Options {
         }
     }
 
-    /// zmq_setsockopt: `Error::Invalid` for an unknown code, a wrong size, a value out of range, an option that is
-    /// read-only, or one that this socket type does not have. Nothing changes then.
+    /// zmq_setsockopt: `Error::Invalid` for an unknown code, a wrong size, a value out of range, an
+    /// option that is read-only, or one that this socket type does not have. Nothing changes then.
     pub(crate) fn set(&mut self, code: i32, value: &[u8]) -> Result<(), Error> {
         table::find(code).ok_or(Error::Invalid)?.set(self, value)
     }
 
-    /// zmq_setsockopt with a NULL value of size 0: takes back a string, a message or a list of filters.
-    /// `Error::Invalid` for an option that has no such form. (A non-NULL value of size 0 is `set` with an empty slice.)
+    /// zmq_setsockopt with a NULL value of size 0: takes back a string, a message or a list of
+    /// filters. `Error::Invalid` for an option that has no such form. (A non-NULL value of size 0
+    /// is `set` with an empty slice.)
     pub(crate) fn set_null(&mut self, code: i32) -> Result<(), Error> {
         table::find(code).ok_or(Error::Invalid)?.set_null(self)
     }
 
-    /// zmq_getsockopt: writes the value to the front of `out` and returns its size. `Error::Invalid` for an unknown
-    /// code, a buffer of the wrong size, or an option that is write-only.
+    /// zmq_getsockopt: writes the value to the front of `out` and returns its size.
+    /// `Error::Invalid` for an unknown code, a buffer of the wrong size, or an option that is
+    /// write-only.
     pub(crate) fn get(&self, code: i32, out: &mut [u8]) -> Result<usize, Error> {
         table::find(code).ok_or(Error::Invalid)?.get(self, out)
     }

@@ -1,7 +1,8 @@
 //! A pipe: the owner's end of the way to one peer, over a connection or over inproc.
 //!
-//! Two queues of ZMTP frames, one each way (`queue`), plus what lies behind them (`Link`). Only the socket's owner touches a pipe;
-//! the I/O side works on the other ends of the queues. Everything a pattern may do with a peer is a method here.
+//! Two queues of ZMTP frames, one each way (`queue`), plus what lies behind them (`Link`). Only the
+//! socket's owner touches a pipe; the I/O side works on the other ends of the queues. Everything a
+//! pattern may do with a peer is a method here.
 
 mod aside;
 mod bells;
@@ -46,7 +47,8 @@ use tautline_proto::frame;
 
 /// Messages beyond the high-water mark within this time are a burst.
 const BURST_TIME_NS: u64 = 10_000_000;
-/// So long does an owner that sleeps until the kernel takes more count as at work: it writes by itself as soon as that is so.
+/// An owner that sleeps until the kernel takes more counts as at work for this long: it writes by
+/// itself as soon as that is so.
 const WAITED_FOR_NS: u64 = 1_000_000;
 
 /// Names a pipe of one socket, from `attach` to `detach`. Reused afterwards.
@@ -73,7 +75,8 @@ enum Link {
     Inproc(InprocEnd),
 }
 
-/// The owner's end of the way to one peer. What sending touches comes first (`prefetch`), up to the beginning of the flush rule.
+/// The owner's end of the way to one peer. What sending touches comes first (`prefetch`), up to the
+/// beginning of the flush rule.
 #[repr(C)]
 pub(crate) struct Pipe {
     outgoing: Outgoing,
@@ -95,7 +98,8 @@ pub(crate) struct Pipe {
     /// `takes` has refused a burst.
     burst_refused: bool,
     flush: FlushRule,
-    /// The connection reads a log, and what is to be sent goes there: this is how far it has come (see `Broadcast`).
+    /// The connection reads a log, and what is to be sent goes there: this is how far it has come
+    /// (see `Broadcast`).
     follows: Option<Arc<Progress>>,
     /// The pipe's name, and where it tells what is to be done before the owner sleeps.
     left_in: Option<(PipeId, Arc<Left>)>,
@@ -113,9 +117,10 @@ pub(crate) struct Pipe {
     dropped: u64,
     /// When `takes` last looked (clock ticks).
     mark_reached: u64,
-    /// What most pipes do without.
+    /// What most pipes have nothing of.
     aside: Option<Box<Aside>>,
-    /// The name by which ROUTER and STREAM know this peer; set by the pattern (or by ZMQ_CONNECT_ROUTING_ID before `attach`).
+    /// The name by which ROUTER and STREAM know this peer; set by the pattern (or by
+    /// ZMQ_CONNECT_ROUTING_ID before `attach`).
     pub(crate) routing_id: Vec<u8>,
     /// Made by `connect`, not by a peer arriving at a bound endpoint.
     pub(crate) connected_here: bool,
@@ -127,8 +132,8 @@ fn is_unlinked(link: &Link) -> bool {
 }
 
 impl Pipe {
-    /// Whether the first part of a message would be taken now: the peer is not gone and below the high-water mark. At the mark the
-    /// caller itself pumps the connection before it says no.
+    /// Whether the first part of a message would be taken now: the peer is not gone and below the
+    /// high-water mark. At the mark the caller itself pumps the connection before it says no.
     #[inline]
     pub(crate) fn can_send(&mut self) -> bool {
         match &mut self.outgoing {
@@ -144,9 +149,10 @@ impl Pipe {
         !self.ended && matches!(&self.outgoing, Outgoing::Queue(writer) if writer.has_room_for_sure())
     }
 
-    /// As `can_send`, for socket types where a message that is not sent is not lost. A sender that does not wait is refused when it has
-    /// sent more than the high-water mark in one burst, though the kernel may have taken it all: else the mark would mean nothing to
-    /// it, as the kernel's buffers hold thousands of small messages. The next try succeeds if there is room.
+    /// As `can_send`, for socket types where a message that is not sent is not lost. A sender that
+    /// does not wait is refused when it has sent more than the high-water mark in one burst, though
+    /// the kernel may have taken it all: else the mark would mean nothing to it, as the kernel's
+    /// buffers hold thousands of small messages. The next try succeeds if there is room.
     #[inline]
     pub(crate) fn takes(&mut self, patient: bool) -> bool {
         match &self.outgoing {
@@ -166,8 +172,9 @@ impl Pipe {
         self.burst_refused
     }
 
-    /// As `can_send`, for a message that is dropped if not: that is counted. Whoever else is writing the queue just now is waited for: a
-    /// reply must not be lost because the peer's next request was faster than the credit for the reply before.
+    /// As `can_send`, for a message that is dropped if not: that is counted. If another thread is
+    /// writing the queue just now, this one waits for it: a reply must not be lost because the
+    /// peer's next request was faster than the credit for the reply before.
     #[inline]
     pub(crate) fn takes_or_drops(&mut self) -> bool {
         self.can_send() || self.has_room_after_others() || {
@@ -176,12 +183,13 @@ impl Pipe {
         }
     }
 
-    /// Appends one part; with the last part the message is published, and written at once or later by the flush rule. The caller has
-    /// asked `can_send` before the first part; later parts are always taken if there is memory. The part's owned body may be taken or left
-    /// (see `Part::consume`). After an error nothing has changed: the same part may be sent again.
+    /// Appends one part; with the last part the message is published, and written at once or later
+    /// by the flush rule. The caller has asked `can_send` before the first part; later parts are
+    /// always taken if there is memory. The part's owned body may be taken or left (see
+    /// `Part::consume`). After an error nothing has changed: the same part may be sent again.
     #[inline(always)]
     pub(crate) fn send(&mut self, part: &mut Part<'_>) -> Result<(), NoMemory> {
-        // As a rule: a last part, and a short one.
+        // The usual case: a last part, and a short one.
         let copied = if part.more { None } else { part.shorter_than(COPIED) };
         if copied.is_some_and(|bytes| self.send_at_once(bytes, part.patient)) {
             return Ok(());
@@ -189,7 +197,8 @@ impl Pipe {
         self.send_any(part)
     }
 
-    /// As `send`, for a message that is dropped if there is no memory for it: that is counted. Whether it was sent.
+    /// As `send`, for a message that is dropped if there is no memory for it: that is counted.
+    /// Whether it was sent.
     #[inline]
     pub(crate) fn send_or_drop(&mut self, part: &mut Part<'_>) -> bool {
         let sent = self.send(part).is_ok();
@@ -206,7 +215,8 @@ impl Pipe {
         self.dropped += 1;
     }
 
-    /// As `send` for the last part of a message, if it is shorter than `COPIED` and there is memory for it in one piece; else false.
+    /// As `send` for the last part of a message, if it is shorter than `COPIED` and there is memory
+    /// for it in one piece; else false.
     #[inline(always)]
     pub(crate) fn send_at_once(&mut self, bytes: &[u8], patient: bool) -> bool {
         if bytes.len() >= SHORT {
@@ -222,7 +232,7 @@ impl Pipe {
         appended
     }
 
-    /// The rest of `send_at_once`, apart from it so that short bodies need fewer registers.
+    /// The other cases of `send_at_once`, apart from it so that short bodies need fewer registers.
     #[inline(never)]
     fn send_medium(&mut self, bytes: &[u8], patient: bool) -> bool {
         let Outgoing::Queue(writer) = &mut self.outgoing else { return false };
@@ -261,7 +271,8 @@ impl Pipe {
             Outgoing::Queue(writer) => {
                 match &mut part.body {
                     Body::Borrowed(bytes) => writer.append(flags, bytes)?,
-                    // What cannot be sent for now stays in the application's memory, which is freed when it is sent: programs watch that.
+                    // What cannot be sent for now stays in the application's memory, which is freed
+                    // when it is sent: programs watch that.
                     Body::Owned(message) if message.is_foreign() && is_unlinked(&self.link) => {
                         writer.append_kept(flags, message)?;
                     }
@@ -295,8 +306,9 @@ impl Pipe {
         self.in_message = false;
     }
 
-    /// Sends a command frame (a subscription), which does not count against the high-water mark. Not within a message. Without memory for
-    /// it a connection ends: the next session begins with all that the peer must know.
+    /// Sends a command frame (a subscription), which does not count against the high-water mark.
+    /// Not within a message. Without memory for it a connection ends: the next session begins with
+    /// all that the peer must know.
     pub(crate) fn send_command(&mut self, body: &[u8]) {
         if self.inproc_end().is_some_and(InprocEnd::refuses_commands) {
             return;
@@ -313,8 +325,8 @@ impl Pipe {
         }
     }
 
-    /// Whether `Pattern::readable` is called when this pipe gets something to read after it was found empty. If not (inproc), a fair
-    /// queue must keep looking at the pipe.
+    /// Whether `Pattern::readable` is called when this pipe gets something to read after it was
+    /// found empty. If not (inproc), a fair queue must keep looking at the pipe.
     pub(crate) fn announces(&self) -> bool {
         matches!(self.link, Link::Wire(_))
     }
@@ -411,7 +423,8 @@ impl Pipe {
                 connection.heard();
             }
             Link::Inproc(end) => {
-                // The peer's limit is at least ours; with half of that it never waits for credit that is due.
+                // The peer's limit is at least ours; with half of that it never waits for credit
+                // that is due.
                 if let Incoming::Queue(reader) = &mut self.incoming {
                     reader.set_credit_every(receive_hwm);
                 }
@@ -493,14 +506,15 @@ impl Pipe {
         }
     }
 
-    /// At most so many messages of a connection wait for the owner from now on, 0 for any number.
+    /// From now on at most `limit` messages of a connection wait for the owner, 0 for any number.
     pub(crate) fn set_receive_limit(&mut self, limit: u32) {
         if let Link::Wire(connection) = &self.link {
             connection.set_receive_limit(limit);
         }
     }
 
-    /// Before the owner sleeps until it can send: what to poll for room (inproc peers wake the owner instead).
+    /// Before the owner sleeps until it can send: what to poll for room (inproc peers wake the
+    /// owner instead).
     pub(crate) fn wait_for_room(&mut self) -> Option<Arc<Stream>> {
         match &self.link {
             Link::Wire(connection) => {
@@ -547,12 +561,13 @@ impl Pipe {
         }
     }
 
-    /// Nothing to read: who waits for this is told.
+    /// Nothing to read: a peer that waits for this is told.
     #[inline(never)]
     fn found_empty(&mut self) {
         match &self.link {
             Link::Wire(connection) => {
-                // Gave credit, now looks for the note: the other way round in `Connection::pause_if_full`.
+                // Gave credit, now looks for the note: the other way round in
+                // `Connection::pause_if_full`.
                 fence(SeqCst);
                 if connection.is_paused() {
                     connection.resume();

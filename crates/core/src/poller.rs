@@ -42,10 +42,12 @@ pub struct Item<'a> {
     pub revents: i16,
 }
 
-/// Waits until an event of at least one item is there, or for `timeout` (`None`: for ever). Returns the number of items with events.
+/// Waits until an event of at least one item is there, or for `timeout` (`None`: for ever). Returns
+/// the number of items with events.
 ///
 /// # Errors
-/// [`Error::Terminated`], [`Error::Interrupted`], [`Error::TooManyFiles`] without descriptors for shared sockets.
+/// [`Error::Terminated`], [`Error::Interrupted`], [`Error::TooManyFiles`] without descriptors for
+/// shared sockets.
 pub fn poll(items: &mut [Item<'_>], timeout: Option<Duration>) -> Result<usize, Error> {
     let deadline = timeout.and_then(|time| Instant::now().checked_add(time));
     let mut raw: Vec<PollFd> = items.iter().filter_map(descriptor).collect();
@@ -69,7 +71,7 @@ pub fn poll(items: &mut [Item<'_>], timeout: Option<Duration>) -> Result<usize, 
                 if let Some(new) = Watch::new(items)? {
                     raw.extend_from_slice(&new.fds);
                     watch = Some(new);
-                    // What came before nobody has announced.
+                    // What came before was not announced.
                     continue;
                 }
             }

@@ -1,9 +1,10 @@
-//! The built-in proxy: joins two sockets in the calling thread, as zmq_proxy(3) and zmq_proxy_steerable(3) say.
+//! The built-in proxy: joins two sockets in the calling thread, as zmq_proxy(3) and
+//! zmq_proxy_steerable(3) say.
 //!
-//! Called by the C ABI and the Rust API with sockets that nobody else uses meanwhile. Whole messages are forwarded,
-//! unchanged, in both directions. Invariants: a message is taken from one side only when the other can take it, so
-//! that high-water marks add up through the proxy; neither direction can starve the other or the control socket for
-//! longer than a burst.
+//! Called by the C ABI and the Rust API with sockets that no other thread uses meanwhile. Whole
+//! messages are forwarded, unchanged, in both directions. Invariants: a message is taken from one
+//! side only when the other can take it, so that high-water marks add up through the proxy; neither
+//! direction can starve the other or the control socket for longer than a burst.
 
 use crate::error::Error;
 use crate::message::Message;
@@ -18,10 +19,12 @@ use steering::{Control, State};
 /// Messages passed on in one direction before the other gets its turn.
 const BURST: usize = 1000;
 
-/// Forwards messages between `frontend` and `backend`, or from `frontend` back to itself if there is no `backend`.
+/// Forwards messages between `frontend` and `backend`, or from `frontend` back to itself if there
+/// is no `backend`.
 ///
-/// Every part is also sent to `capture`. Commands are obeyed from `control`. Returns after the command TERMINATE, with
-/// `Terminated` when the context ends, or with whatever else a socket fails with.
+/// Every part is also sent to `capture`. Commands are obeyed from `control`. Returns after the
+/// command TERMINATE, with `Terminated` when the context ends, or with whatever else a socket fails
+/// with.
 pub fn run(
     frontend: &mut Socket,
     backend: Option<&mut Socket>,
@@ -63,7 +66,8 @@ struct Proxy<'a> {
     backend: Option<&'a mut Socket>,
     capture: Option<&'a mut Socket>,
     control: Option<Control<'a>>,
-    /// By direction: the receiving end was full when last looked at, so room there is what to wait for.
+    /// By direction: the receiving end was full when last looked at, so room there is what to wait
+    /// for.
     blocked: [bool; 2],
     /// By direction.
     passed: [Count; 2],
@@ -99,7 +103,8 @@ impl Proxy<'_> {
             (_, None) => FORTH..BACK,
             _ => FORTH..BACK + 1,
         };
-        // A direction waits at its source for a message, and once it knows of one, at its target for room.
+        // A direction waits at its source for a message, and once it knows of one, at its target
+        // for room.
         let blocked = self.blocked;
         let place = |direction: usize| direction ^ usize::from(blocked[direction]);
         let awaited = |direction: usize| if blocked[direction] { OUT } else { IN };
@@ -132,8 +137,8 @@ impl Proxy<'_> {
         Ok(())
     }
 
-    /// Whether the direction's target takes a message now. A socket that is both ends may take one only when it has
-    /// given one (REP), so that one is not asked.
+    /// Whether the direction's target takes a message now. A socket that is both ends may take one
+    /// only when it has given one (REP), so that one is not asked.
     fn has_room(&mut self, direction: usize) -> Result<bool, Error> {
         if self.backend.is_none() {
             return Ok(true);
@@ -148,7 +153,8 @@ impl Proxy<'_> {
             Err(Error::Again) => return Ok(false),
             outcome => outcome?,
         };
-        // A socket that is both ends must have been read to the end of the message before it can be written (REP).
+        // A socket that is both ends must have been read to the end of the message before it can be
+        // written (REP).
         let mut held = Vec::new();
         loop {
             let more = message.more();

@@ -1,14 +1,18 @@
-//! Sockets that several threads use at once: CLIENT, SERVER, RADIO, DISH, SCATTER, GATHER, PEER and CHANNEL.
+//! Sockets that several threads use at once: CLIENT, SERVER, RADIO, DISH, SCATTER, GATHER, PEER and
+//! CHANNEL.
 //!
-//! A lock makes one caller at a time the owner of the [`Socket`]. Who has to wait for a message, or for room, does it in one of two ways:
+//! A lock makes one caller at a time the owner of the [`Socket`]. A caller that has to wait for a
+//! message, or for room, does so in one of two ways:
 //!
-//! - **alone**: with the lock held, by the wait rule, as fast as any other socket. Another caller knocks (`News::Knock`), and the sleeper
-//!   comes out and makes room;
-//! - **in company**, from then on for a while: the lock is free. One of the waiting threads, the *sentinel*, sleeps on the socket's wake
-//!   descriptor, which is woken for everything now (as with ZMQ_FD) while the I/O thread reads; the others sleep on condition variables.
+//! - **alone**: with the lock held, by the wait rule, as fast as any other socket. Another caller
+//!   knocks (`News::Knock`), and the sleeper wakes and gives the lock up;
+//! - **in company**, from then on for a while: the lock is free. One of the waiting threads, the
+//!   *sentinel*, sleeps on the socket's wake descriptor, which is woken for everything now (as with
+//!   ZMQ_FD) while the I/O thread reads; the others sleep on condition variables.
 //!
-//! Whoever leaves wakes those for whom there is something now, and if there is no sentinel, somebody to become it: so no wake-up is lost.
-//! Pollers (zmq_poll(3), zmq_poller(3)) watch with a descriptor of their own that is woken the same way.
+//! A caller that leaves wakes the threads for which there is something now and, if there is no
+//! sentinel, one to become it: so no wake-up is lost. Pollers (zmq_poll(3), zmq_poller(3)) watch
+//! with a descriptor of their own that is woken the same way.
 
 use std::os::fd::AsRawFd;
 use std::sync::{Condvar, OnceLock, TryLockError};
@@ -109,7 +113,8 @@ impl SharedSocket {
     /// Sends a message part that is copied from `body`; see [`Socket::send`].
     ///
     /// # Errors
-    /// As [`Socket::send`], and [`Error::NotSocket`] if it is closed, also by another thread meanwhile.
+    /// As [`Socket::send`], and [`Error::NotSocket`] if it is closed, also by another thread
+    /// meanwhile.
     pub fn send(&self, body: &[u8], flags: Flags) -> Result<(), Error> {
         let patient = !flags.dontwait();
         self.send_part(&mut Part { body: Body::Borrowed(body), more: flags.more(), patient }, flags)
@@ -133,7 +138,8 @@ impl SharedSocket {
     /// Receives a message part into `buffer`; see [`Socket::recv`].
     ///
     /// # Errors
-    /// As [`Socket::recv`], and [`Error::NotSocket`] if it is closed, also by another thread meanwhile.
+    /// As [`Socket::recv`], and [`Error::NotSocket`] if it is closed, also by another thread
+    /// meanwhile.
     pub fn recv(&self, buffer: &mut [u8], flags: Flags) -> Result<usize, Error> {
         let mut target = Target::Buffer(buffer);
         self.until_done(flags, READ, |socket| socket.try_recv(&mut target))
@@ -148,7 +154,8 @@ impl SharedSocket {
         self.until_done(flags, READ, |socket| socket.try_recv(&mut target))
     }
 
-    /// Accepts peers at `endpoint`; see [`Socket::bind`]. Other threads can use the socket while a host's name is looked up.
+    /// Accepts peers at `endpoint`; see [`Socket::bind`]. Other threads can use the socket while a
+    /// host's name is looked up.
     ///
     /// # Errors
     /// [`Error::NotSocket`] if it is closed, or as [`Socket::bind`].
@@ -158,8 +165,9 @@ impl SharedSocket {
         self.with(|socket| socket.bind_at(endpoint, &parsed, at))
     }
 
-    /// Stops accepting peers at `endpoint`, or ends the connections to it; see [`Socket::unbind`] and [`Socket::disconnect`]. Other threads
-    /// can use the socket while a host's name is looked up.
+    /// Stops accepting peers at `endpoint`, or ends the connections to it; see [`Socket::unbind`]
+    /// and [`Socket::disconnect`]. Other threads can use the socket while a host's name is looked
+    /// up.
     ///
     /// # Errors
     /// [`Error::NotSocket`] if it is closed, or as [`Socket::unbind`].
@@ -186,7 +194,8 @@ impl SharedSocket {
     /// [`Error::NotSocket`] if it is closed already.
     pub fn close(&self) -> Result<(), Error> {
         if self.process != thread::process_id() {
-            // A forked child: the lock may be held for ever by a thread that only the parent has, and what is behind it is the parent's.
+            // A forked child: the lock may be held for ever by a thread that only the parent has,
+            // and what is behind it is the parent's.
             return if self.left.swap(true, SeqCst) { Err(Error::NotSocket) } else { Ok(()) };
         }
         let socket = {
@@ -263,7 +272,7 @@ impl SharedSocket {
         (state, waited)
     }
 
-    /// With the lock held, until something has changed or somebody knocks.
+    /// With the lock held, until something has changed or another caller knocks.
     fn wait_alone(&self, state: &mut State, wanted: Wanted, deadline: Option<Instant>) -> Result<(), Error> {
         let socket = state.socket()?;
         socket.conceal();
@@ -321,7 +330,7 @@ impl SharedSocket {
             return Ok(None);
         }
         if self.door.get().is_none() {
-            // Under the lock: nobody else does.
+            // Under the lock: no other thread does.
             let _ = self.door.set(WakeFd::new()?);
         }
         let wake = self.inbox.waker().descriptor()?;
@@ -346,7 +355,7 @@ impl SharedSocket {
             Ok(Some(fds)) => fds,
             Ok(None) => return (state, Ok(())),
             Err(error @ (Error::NotSocket | Error::Terminated)) => return (state, Err(error)),
-            // Nobody can be the sentinel for now.
+            // No thread can be the sentinel for now.
             Err(_) => {
                 drop(state);
                 let slept = poll::poll(&mut [], Some(patience.map_or(BLIND, |patience| patience.min(BLIND))));
@@ -368,7 +377,8 @@ impl SharedSocket {
         (state, waited(slept))
     }
 
-    /// Wakes those for whom something is there now, and somebody to be the sentinel if there is none.
+    /// Wakes the threads for which something is there now, and one to be the sentinel if there is
+    /// none.
     fn pass_on(&self, state: &mut State) {
         if !state.nobody_waits() {
             self.wake_others(state);
@@ -419,8 +429,9 @@ impl SharedSocket {
         result
     }
 
-    /// From now on `watcher` is woken when something wanted is there, until [`SharedSocket::unwatch`]. A poller sleeps on that and on the
-    /// answer, which is woken for everything while somebody watches, and looks again at once after this call.
+    /// From now on `watcher` is woken when something wanted is there, until
+    /// [`SharedSocket::unwatch`]. A poller sleeps on that and on the answer, which is woken for
+    /// everything while it is watched, and looks again at once after this call.
     ///
     /// # Errors
     /// [`Error::NotSocket`] if it is closed, [`Error::TooManyFiles`] without descriptors.

@@ -1,7 +1,8 @@
 //! The socket: a pattern, its pipes, and the calls of an application on them.
 //!
-//! A socket has one owner at a time, the thread that calls it; moving it to another thread needs the usual full fence. Its connections
-//! are served by the owner and by an I/O thread, which tells the owner what has happened through the inbox.
+//! A socket has one owner at a time, the thread that calls it; moving it to another thread needs
+//! the usual full fence. Its connections are served by the owner and by an I/O thread, which tells
+//! the owner what has happened through the inbox.
 
 mod create;
 mod datagrams;
@@ -74,7 +75,7 @@ pub struct Socket {
     ending: Vec<PipeId>,
     /// The I/O thread's side; `None` in a context without I/O threads.
     site: Option<Arc<Site>>,
-    /// The connections to read, from when there may be some.
+    /// The connections to read; `None` until there may be some.
     set: Option<Arc<ReadSet>>,
     context: Context,
     socket_type: SocketType,
@@ -106,8 +107,9 @@ impl Socket {
     /// Sends a message part that is copied from `body`, zmq_send(3).
     ///
     /// # Errors
-    /// [`Error::Again`] with [`Flags::DONTWAIT`] or after ZMQ_SNDTIMEO; [`Error::NotSupported`] and [`Error::State`] by socket type;
-    /// [`Error::HostUnreachable`] for ROUTER with ZMQ_ROUTER_MANDATORY; [`Error::Terminated`]; [`Error::Interrupted`].
+    /// [`Error::Again`] with [`Flags::DONTWAIT`] or after ZMQ_SNDTIMEO; [`Error::NotSupported`] and
+    /// [`Error::State`] by socket type; [`Error::HostUnreachable`] for ROUTER with
+    /// ZMQ_ROUTER_MANDATORY; [`Error::Terminated`]; [`Error::Interrupted`].
     #[inline(always)]
     pub fn send(&mut self, body: &[u8], flags: Flags) -> Result<(), Error> {
         if self.send_straight(body, flags) {
@@ -117,7 +119,8 @@ impl Socket {
         self.send_part(Part { body: Body::Borrowed(body), more: flags.more(), patient }, flags)
     }
 
-    /// Sends a message part, zmq_msg_send(3). On success `message` is left empty, on failure it stays as it is.
+    /// Sends a message part, zmq_msg_send(3). On success `message` is left empty, on failure it
+    /// stays as it is.
     ///
     /// # Errors
     /// As [`Socket::send`].
@@ -163,7 +166,8 @@ impl Socket {
         sent
     }
 
-    /// Sends what [`Socket::send_straight`] has not: long parts, and all that the pattern must be asked about.
+    /// Sends what [`Socket::send_straight`] has not: long parts, and all that the pattern must be
+    /// asked about.
     #[inline(never)]
     fn send_part(&mut self, mut part: Part<'_>, flags: Flags) -> Result<(), Error> {
         if self.inbox.pending() {
@@ -213,7 +217,7 @@ impl Socket {
             self.inbox.waker().quieten();
         }
         if flags.dontwait() && self.pipes.take_burst_refused() {
-            // There is room, so nothing will announce it to those who wait on ZMQ_FD.
+            // There is room, so nothing will announce it to a program that waits on ZMQ_FD.
             self.inbox.nudge();
             return Err(Error::Again);
         }
@@ -231,25 +235,28 @@ impl Socket {
         }
     }
 
-    /// Nothing could be sent, and the program may be going to wait on ZMQ_FD: has inproc peers whose queues are full signal when they
-    /// have made room. True if they have done so just now.
+    /// Nothing could be sent, and the program may be going to wait on ZMQ_FD: has inproc peers
+    /// whose queues are full signal when they have made room. True if they have done so just now.
     fn ask_for_room(&mut self) -> bool {
         if !self.inbox.is_exposed() || !self.pipes.has_inproc() {
             return false;
         }
         if self.pipes.ask_inproc_for_room() {
-            // Store (the wish for room), then look at the queues again: pairs with the light barrier in `InprocEnd::give_room`.
+            // Store (the wish for room), then look at the queues again: pairs with the light
+            // barrier in `InprocEnd::give_room`.
             barrier_heavy();
         }
-        // Also if nobody was asked: a queue that was full when the caller looked may have been read since.
+        // Also if no peer was asked: a queue that was full when the caller looked may have been
+        // read since.
         self.pattern.can_send(&mut self.pipes)
     }
 
-    /// Receives a message part into `buffer`, zmq_recv(3); a longer part is cut. Returns the whole length.
+    /// Receives a message part into `buffer`, zmq_recv(3); a longer part is cut. Returns the whole
+    /// length.
     ///
     /// # Errors
-    /// [`Error::Again`] with [`Flags::DONTWAIT`] or after ZMQ_RCVTIMEO; [`Error::NotSupported`] and [`Error::State`] by socket type;
-    /// [`Error::Terminated`]; [`Error::Interrupted`].
+    /// [`Error::Again`] with [`Flags::DONTWAIT`] or after ZMQ_RCVTIMEO; [`Error::NotSupported`] and
+    /// [`Error::State`] by socket type; [`Error::Terminated`]; [`Error::Interrupted`].
     #[inline(always)]
     pub fn recv(&mut self, buffer: &mut [u8], flags: Flags) -> Result<usize, Error> {
         match self.recv_straight(|pipe| pipe.recv_last_into(buffer)) {
@@ -258,7 +265,8 @@ impl Socket {
         }
     }
 
-    /// Receives a message part, zmq_msg_recv(3); the former content of `message` is released. Returns its length.
+    /// Receives a message part, zmq_msg_recv(3); the former content of `message` is released.
+    /// Returns its length.
     ///
     /// # Errors
     /// As [`Socket::recv`].
@@ -282,7 +290,8 @@ impl Socket {
         Some(len)
     }
 
-    /// Receives what [`Socket::recv_straight`] has not: names, and all that the pattern must be asked about.
+    /// Receives what [`Socket::recv_straight`] has not: names, and all that the pattern must be
+    /// asked about.
     #[inline(never)]
     fn recv_part(&mut self, mut target: Target<'_>, flags: Flags) -> Result<usize, Error> {
         let target = &mut target;
@@ -302,7 +311,7 @@ impl Socket {
         if self.pipes.has_closing() || !self.ending.is_empty() {
             self.close_refused();
             self.detach_ended();
-            // Who reads the last of what a peer has left learns of its end at once.
+            // The caller that reads the last of what a peer has left learns of its end at once.
             self.pipes.ask();
         }
         let Received { len, more } = result?;
@@ -327,21 +336,23 @@ impl Socket {
         }
     }
 
-    /// The pattern has left something to do, and the program may be going to wait on ZMQ_FD: it is to call again.
+    /// The pattern has left something to do, and the program may be going to wait on ZMQ_FD: it is
+    /// to call again.
     fn call_again(&mut self) {
         if self.inbox.is_exposed() && self.pattern.has_more_to_do() {
             self.inbox.nudge();
         }
     }
 
-    /// Before a wait for messages of inproc peers: stays away for a moment if that brings more of them. True: it has.
+    /// Before a wait for messages of inproc peers: stays away for a moment if that brings more of
+    /// them. True: it has.
     fn pauses(&mut self) -> bool {
         let Socket { pause, pipes, received, sent, .. } = self;
         pipes.has_inproc() && pause.before_wait(*received, *sent, || pipes.arrived())
     }
 
-    /// Holder of the baton: reads what is there, and takes note of it. True if something has changed. While nothing is
-    /// there it is tried again, up to so many times.
+    /// Holder of the baton: reads what is there, and takes note of it. True if something has
+    /// changed. While nothing is there it is tried again, up to `times` times.
     fn read_own(&mut self, times: u32) -> bool {
         let Socket { set: Some(set), arrived, .. } = self else { return false };
         let changed = set.read_own(arrived, times);
@@ -360,8 +371,9 @@ impl Socket {
         }
     }
 
-    /// Reads what the network has, without blocking. For a program that waits on ZMQ_FD the I/O thread listens all the time: to take
-    /// the reading over and give it back for every look would cost four system calls.
+    /// Reads what the network has, without blocking. For a program that waits on ZMQ_FD the I/O
+    /// thread listens all the time: to take the reading over and give it back for every look would
+    /// cost four system calls.
     fn pull(&mut self) -> Result<(), Error> {
         if self.inbox.is_exposed() {
             use SocketType::{Pub, Push, Radio, Scatter};
@@ -392,8 +404,8 @@ impl Socket {
 
     // ---- readiness, for polling
 
-    /// Takes note of news, and reads what the network has if nothing can be received yet and `read` is asked for, if `pull`.
-    /// Returns what can be done now.
+    /// Takes note of news, and reads what the network has if nothing can be received yet and `read`
+    /// is asked for, if `pull`. Returns what can be done now.
     pub(crate) fn refresh(&mut self, wanted: Wanted, pull: bool) -> Result<Wanted, Error> {
         if self.inbox.pending() {
             self.process_news()?;
@@ -415,8 +427,8 @@ impl Socket {
 
     // ---- the end
 
-    /// Closes the socket, zmq_close(3). Returns at once; what is queued is still sent for at most ZMQ_LINGER, and the context waits
-    /// for that.
+    /// Closes the socket, zmq_close(3). Returns at once; what is queued is still sent for at most
+    /// ZMQ_LINGER, and the context waits for that.
     pub fn close(self) {
         drop(self);
     }
@@ -486,7 +498,8 @@ impl std::fmt::Debug for Socket {
 pub(crate) struct Waiting<'a> {
     socket: &'a mut Socket,
     wanted: Wanted,
-    /// A blocking send waits for room for the very part that was refused, not for any (ZMQ_POLLOUT).
+    /// A blocking send waits for room for the very part that was refused, not for any
+    /// (ZMQ_POLLOUT).
     refused: bool,
 }
 
@@ -527,7 +540,7 @@ impl Waiter for Waiting<'_> {
     }
 
     fn is_watched(&self) -> bool {
-        // Who makes room does so by a look.
+        // Room is made by a look.
         if self.wanted.write { self.has_inproc() } else { self.socket.pipes.is_watched() }
     }
 

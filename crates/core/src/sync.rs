@@ -1,6 +1,8 @@
-//! The one place where the engine gets its atomics, cells, locks and threads from: std's, or loom's in a model.
+//! The one place where the engine gets its atomics, cells, locks and threads from: std's, or loom's
+//! in a model.
 //!
-//! Every lock-free part of `core` imports from here, so that the loom tests run the code that ships and not a copy of it.
+//! Every lock-free part of `core` imports from here, so that the loom tests run the code that ships
+//! and not a copy of it.
 
 #[cfg(not(loom))]
 mod imp {
@@ -37,7 +39,8 @@ mod imp {
         tautline_io::barrier::light();
     }
 
-    /// The expensive half: afterwards every thread's earlier stores before its `barrier_light` are visible here, and ours there.
+    /// The expensive half: afterwards every thread's earlier stores before its `barrier_light` are
+    /// visible here, and ours there.
     pub(crate) fn barrier_heavy() {
         tautline_io::barrier::heavy();
     }
@@ -65,7 +68,8 @@ mod imp {
 
 pub(crate) use imp::*;
 
-/// Locks, and goes on with the data of a thread that panicked while it held the lock: an engine invariant never spans a panic.
+/// Locks, and goes on with the data of a thread that panicked while it held the lock: an engine
+/// invariant never spans a panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     match mutex.lock() {
         Ok(guard) => guard,

@@ -12,7 +12,8 @@ pub fn version() -> &'static str {
     mark.trim_matches('\0').split_once(' ').map_or("", |(_, version)| version)
 }
 
-/// The version as one number, as ZMQ_MAKE_VERSION makes it: 10000 times the first part, 100 times the second, and the third.
+/// The version as one number, as ZMQ_MAKE_VERSION makes it: 10000 times the first part, 100 times
+/// the second, and the third.
 pub(crate) const NUMBER: i32 = 10_000 * part(env!("CARGO_PKG_VERSION_MAJOR"))
     + 100 * part(env!("CARGO_PKG_VERSION_MINOR"))
     + part(env!("CARGO_PKG_VERSION_PATCH"));

@@ -1,8 +1,9 @@
 //! Asking the application's ZAP handler (RFC 27) whether a peer may come in.
 //!
-//! The handler is a REP, ROUTER or SERVER socket that is bound to `inproc://zeromq.zap.01`. A handshake that needs it makes one
-//! inproc pipe of its own, sends one request and waits for one reply, all from the I/O thread: the handler's owner wakes it by a task's waker, so
-//! that a question takes no descriptor. What the frames say is `tautline_proto::zap`'s business.
+//! The handler is a REP, ROUTER or SERVER socket that is bound to `inproc://zeromq.zap.01`. A
+//! handshake that needs it makes one inproc pipe of its own, sends one request and waits for one
+//! reply, all from the I/O thread: the handler's owner wakes it by a task's waker, so that a
+//! question takes no descriptor. What the frames say is `tautline_proto::zap`'s business.
 
 use crate::conn::inproc::{self, InprocEnd, Keep};
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
@@ -29,11 +30,11 @@ enum Handler {
         inbox: Arc<SocketInbox>,
         receive_hwm: u32,
     },
-    /// Somebody who cannot answer.
+    /// A socket that cannot answer.
     Unfit,
 }
 
-/// Why nobody was asked.
+/// Why no handler was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unasked {
     /// No handler is bound.
@@ -53,12 +54,13 @@ impl Desk {
         };
     }
 
-    /// Nobody is bound to it any more.
+    /// No socket is bound to it any more.
     pub(crate) fn shut(&self) {
         *lock(&self.handler) = Handler::Nobody;
     }
 
-    /// Sends a request of these frames, the delimiter included. `waker` tells when to look for the reply.
+    /// Sends a request of these frames, the delimiter included. `waker` tells when to look for the
+    /// reply.
     pub(crate) fn ask<'a>(
         &self,
         frames: impl Iterator<Item = &'a [u8]>,
@@ -74,7 +76,8 @@ impl Desk {
         let options = Options::new(SocketType::Req, &ContextDefaults::default());
         let nobody = Box::new(PeerInfo::default());
         let (mine, mut theirs) = inproc::pair(&options, [nobody.clone(), nobody]);
-        // A peer that has gone, or has waited for too long, needs no answer. Whoever can connect can make any number of such requests.
+        // A peer that has gone, or has waited for too long, needs no answer. Any peer that can
+        // connect can make any number of such requests.
         theirs.keep = Keep::Nothing;
         let (Ok(mut writer), Ok(reader)) = (mine.outgoing, mine.incoming) else {
             return Err(Unasked::Failed(errno::EFAULT));

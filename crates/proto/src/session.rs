@@ -1,7 +1,7 @@
 //! One end of a connection from the first byte to the first message.
 //!
-//! The pump creates a session per connection, feeds it what it reads, writes what [`Session::output`] holds,
-//! and drops it when [`Session::established`] yields. A session gathers one item at a time (part of the
+//! The engine's I/O thread creates a session for each stream, feeds it what it reads, writes what
+//! [`Session::output`] holds, and drops it when [`Session::established`] yields. A session gathers one item at a time (part of the
 //! greeting, identity frame, command), so any split of the input gives the same result, and it never takes
 //! a byte beyond the handshake. It keeps at most one item, bounded by the largest handshake command.
 

@@ -1,12 +1,16 @@
-//! A timer that covers what an owner has published and told nobody about: who starts it, when it stops (`summons` is what it is for).
+//! A timer that covers what an owner has published and told no receiver about: when it starts, and
+//! when it stops (`summons` is what it is for).
 //!
 //! ```text
-//! owner:       publish;  hint?  [light barrier] -> think about it:  tell them, or later:  [fence; armed?] -> armed = true, start the timer
-//! I/O thread:  timer:  the owner has told them since? -> again later;   else  armed = false; hint = true  [heavy barrier]  tell them
+//! owner:       publish;  hint?  [light barrier] -> think about it:  tell them, or
+//!              later:  [fence; armed?] -> armed = true, start the timer
+//! I/O thread:  timer:  the owner has told them since? -> again later;
+//!              else  armed = false; hint = true  [heavy barrier]  tell them
 //! ```
 //!
-//! The first message after the owner has told them is always thought about. So whatever is published and not thought about has either
-//! the timer running behind it, or was published before the heavy barrier of the timer's end, which tells them of it.
+//! The first message after the owner has told them is always thought about. So whatever is
+//! published and not thought about has either the timer running behind it, or was published before
+//! the heavy barrier of the timer's end, which tells them of it.
 
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, fence};
@@ -33,33 +37,37 @@ impl Alarm {
         self.rounds.fetch_add(1, Relaxed);
     }
 
-    /// Owner: has published, thought about it and told nobody. True if the timer is to be started. One load if it runs already.
+    /// Owner: has published, thought about it and told no receiver. True if the timer is to be
+    /// started. One load if it runs already.
     pub(crate) fn later(&self) -> bool {
         // Store (what was published), then load: pairs with the heavy barrier in `overdue`.
         fence(SeqCst);
         !self.armed.load(Relaxed) && !self.armed.swap(true, AcqRel)
     }
 
-    /// Owner, after publishing: whether the timer has stopped since this was last asked. One load; clears the hint.
+    /// Owner, after publishing: whether the timer has stopped since this was last asked. One load;
+    /// clears the hint.
     #[inline]
     pub(crate) fn take_hint(&self) -> bool {
         // Store (what was published), then load: pairs with the heavy barrier in `overdue`.
         barrier_light();
-        // Acquire: who takes the hint must see that the timer has stopped.
+        // Acquire: the thread that takes the hint must see that the timer has stopped.
         self.hint.load(Relaxed) && self.hint.swap(false, Acquire)
     }
 
-    /// I/O thread: the timer has expired; `seen` are the rounds at the last time, and `tell` tells all of them. True if it must run on,
-    /// because the owner is at work.
+    /// I/O thread: the timer has expired; `seen` are the rounds at the last time, and `tell` tells
+    /// all of them. True if it must run on, because the owner is at work.
     pub(crate) fn overdue(&self, seen: &mut u32, tell: impl FnOnce()) -> bool {
         let rounds = self.rounds.load(Relaxed);
         if std::mem::replace(seen, rounds) != rounds {
             return true;
         }
-        // In this order: the owner's next message finds the hint, and with it that nothing runs any more.
+        // In this order: the owner's next message finds the hint, and with it that nothing runs any
+        // more.
         self.armed.store(false, Relaxed);
         self.hint.store(true, Release);
-        // That message either sees the hint, or was published before this, and those who missed it are seen asleep now.
+        // That message either sees the hint, or was published before this, and the receivers that
+        // missed it are seen asleep now.
         barrier_heavy();
         tell();
         false
@@ -71,7 +79,8 @@ impl Alarm {
     }
 }
 
-/// Loom model: an owner that publishes for a receiver, with the real inbox to sleep and wake by, and the I/O thread with the timer.
+/// Loom model: an owner that publishes for a receiver, with the real inbox to sleep and wake by,
+/// and the I/O thread with the timer.
 #[cfg(all(test, loom))]
 mod tests {
     use super::*;
@@ -161,7 +170,7 @@ mod tests {
         }
 
         fn receive(&self, last: u32) {
-            // A message that nobody wakes for is a deadlock here.
+            // A message without a wake-up is a deadlock here.
             while self.tail.load(Acquire) != last {
                 if self.receiver.prepare_park_alone() {
                     if self.tail.load(Acquire) != last {

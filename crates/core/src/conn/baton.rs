@@ -1,22 +1,28 @@
-//! Who reads a socket's connections: one word, passed between the owner and the I/O thread.
+//! Which thread reads a socket's connections: one word, passed between the owner and the I/O
+//! thread.
 //!
-//! The owner *keeps* the baton when `recv` returns, so that ping-pong and streaming pay for no registration and no wake-up of the I/O
-//! thread. A coarse tick lets the I/O thread take it when the owner stays away, so that read-ahead, PING, subscriptions and lost
-//! connections are dealt with all the same. Only the holder (state `IO`, `IO_WANTED` or `OWNER`) reads.
+//! The owner *keeps* the baton when `recv` returns, so that ping-pong and streaming pay for no
+//! registration and no wake-up of the I/O thread. A coarse tick lets the I/O thread take it when
+//! the owner stays away, so that read-ahead, PING, subscriptions and lost connections are dealt
+//! with nevertheless. Only the holder (state `IO`, `IO_WANTED` or `OWNER`) reads.
 //!
 //! ```text
-//! ARMED      nobody reads; the registration in the I/O thread's reactor is live
-//! IO         the I/O thread reads                    IO_WANTED  the same, and the owner waits for its wake-up
-//! OWNER      the owner reads, or sleeps in a wait    KEPT       the owner is elsewhere; not registered
-//! GLANCE     the owner reads what is there just now  MISSED     the same, and the registration has fired meanwhile
+//! ARMED      no thread reads; the registration in the I/O thread's reactor is live
+//! IO         the I/O thread reads
+//! IO_WANTED  the same, and the owner waits for its wake-up
+//! OWNER      the owner reads, or sleeps in a wait
+//! KEPT       the owner is elsewhere; not registered
+//! GLANCE     the owner reads what is there just now
+//! MISSED     the same, and the registration has fired meanwhile
 //! ```
 //!
-//! A program that waits on ZMQ_FD looks in passing, around every message, while the I/O thread listens: such a *glance* leaves the
-//! registration alone, unless it fires in the middle.
+//! A program that waits on ZMQ_FD looks in passing, around every message, while the I/O thread
+//! listens: such a *glance* leaves the registration alone, unless it fires in the middle.
 //!
-//! The order of each pair of steps below is needed for no wake-up to be lost; the loom model at the end of this file runs this very
-//! code: arm before `ARMED`, the timer off before `tick_on` is cleared, a look for `KEPT` after that, a look at the
-//! inbound queue after the baton was taken (the caller's part), and the fence in `release`.
+//! The order of each pair of steps below is needed for no wake-up to be lost; the loom model in
+//! `baton/tests.rs` runs this very code: arm before `ARMED`, the timer off before `tick_on` is
+//! cleared, a look for `KEPT` after that, a look at the inbound queue after the baton was taken
+//! (the caller's part), and the fence in `release`.
 
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, fence};
@@ -62,13 +68,13 @@ pub(crate) struct Baton {
 }
 
 impl Baton {
-    /// A baton nobody holds; the caller arms the registration.
+    /// A baton that is not held; the caller arms the registration.
     pub(crate) fn armed() -> Self {
         Baton { word: AtomicU32::new(ARMED), epoch: AtomicU32::new(0) }
     }
 
-    /// The owner takes the baton. Afterwards it must look at its inbound queues again before it sleeps: the I/O thread may have
-    /// filled them up to this moment.
+    /// The owner takes the baton. Afterwards it must look at its inbound queues again before it
+    /// sleeps: the I/O thread may have filled them up to this moment.
     #[inline]
     pub(crate) fn acquire(&self, around: &impl Surroundings) {
         // Only the owner writes `epoch`; the tick reads it and needs no order.
@@ -93,7 +99,8 @@ impl Baton {
                     std::hint::spin_loop();
                 }
                 IO if self.word.compare_exchange(IO, IO_WANTED, AcqRel, Relaxed).is_ok() => {
-                    // Pairs with the Release in `hand_over`: what the I/O thread did to the queues is visible here.
+                    // Pairs with the Release in `hand_over`: what the I/O thread did to the queues
+                    // is visible here.
                     while self.word.load(Acquire) != OWNER {
                         around.await_wake();
                     }
@@ -111,9 +118,10 @@ impl Baton {
     /// The owner goes away and keeps the baton; the tick watches over it.
     #[inline]
     pub(crate) fn release(&self, tick_on: &AtomicBool, around: &impl Surroundings) {
-        // Release pairs with the Acquire of whoever takes the baton next.
+        // Release pairs with the Acquire of the thread that takes the baton next.
         self.word.store(KEPT, Release);
-        // Against the tick's `tick_on = false; fence; look for KEPT`: one of the two sees the other's store.
+        // Against the tick's `tick_on = false; fence; look for KEPT`: one of the two sees the
+        // other's store.
         fence(SeqCst);
         if !tick_on.load(Relaxed) && !tick_on.swap(true, SeqCst) {
             around.start_tick();
@@ -123,30 +131,33 @@ impl Baton {
     /// The owner goes away and lets the I/O thread listen at once: for owners that wait on ZMQ_FD.
     pub(crate) fn release_armed(&self, around: &impl Surroundings) {
         self.word.store(ARMED, Release);
-        // After the store: an event before it would be taken for stale, and the registration is one-shot.
+        // After the store: an event before it would be taken for stale, and the registration is
+        // one-shot.
         around.arm();
     }
 
-    /// Owner, to whom the I/O thread listens: it may read what is there, if nobody reads just now, and then says `end_glance`.
+    /// Owner, for which the I/O thread listens: it may read what is there, if no thread reads just
+    /// now, and then says `end_glance`.
     pub(crate) fn glance(&self) -> bool {
         self.word.compare_exchange(ARMED, GLANCE, Acquire, Relaxed).is_ok()
     }
 
     /// Owner: has read.
     pub(crate) fn end_glance(&self, around: &impl Surroundings) {
-        // Release pairs with the Acquire of whoever reads next.
+        // Release pairs with the Acquire of the thread that reads next.
         if self.word.compare_exchange(GLANCE, ARMED, Release, Relaxed).is_err() {
             self.release_armed(around);
         }
     }
 
-    /// I/O thread: the registration has fired. False: stale, somebody else reads.
+    /// I/O thread: the registration has fired. False: stale, another thread reads.
     pub(crate) fn io_event(&self) -> bool {
         loop {
             if self.word.compare_exchange(ARMED, IO, AcqRel, Relaxed).is_ok() {
                 return true;
             }
-            // An owner that only glances must make the registration live again. It may just have ended its glance: then once more.
+            // An owner that only glances must make the registration live again. It may just have
+            // ended its glance: then once more.
             match self.word.compare_exchange(GLANCE, MISSED, AcqRel, Relaxed) {
                 Err(ARMED) => {}
                 _ => return false,
@@ -179,8 +190,8 @@ impl Baton {
         around.wake_owner();
     }
 
-    /// I/O thread, once a tick: takes the baton when the owner has not come back since the tick before (`seen` is the caller's
-    /// memory of the epoch).
+    /// I/O thread, once a tick: takes the baton when the owner has not come back since the tick
+    /// before (`seen` is the caller's memory of the epoch).
     pub(crate) fn io_tick(&self, seen: &mut u32) -> Tick {
         let epoch = self.epoch.load(Relaxed);
         let word = self.word.load(Acquire);
@@ -196,13 +207,15 @@ impl Baton {
         if self.word.compare_exchange(KEPT, IO, AcqRel, Relaxed).is_ok() { Tick::Taken } else { Tick::Live }
     }
 
-    /// I/O thread, after it has switched its tick off and cleared `tick_on`: is there somebody whom the tick must watch?
+    /// I/O thread, after it has switched its tick off and cleared `tick_on`: is there an owner that
+    /// the tick must watch?
     pub(crate) fn kept(&self) -> bool {
         self.word.load(SeqCst) == KEPT
     }
 }
 
-/// I/O thread: ends the periodic tick unless a baton is kept. The timer must already be off. Returns true if it must go on.
+/// I/O thread: ends the periodic tick unless a baton is kept. The timer must already be off.
+/// Returns true if it must go on.
 pub(crate) fn end_tick(tick_on: &AtomicBool, mut any_kept: impl FnMut() -> bool) -> bool {
     tick_on.store(false, SeqCst);
     // Pairs with the fence in `release`.

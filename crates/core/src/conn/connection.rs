@@ -1,4 +1,4 @@
-//! The connection itself: its two halves under their locks, and the flags through which the roles see each other.
+//! The connection itself: two halves under locks, and flags by which the roles see each other.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -26,14 +26,14 @@ use control::Control;
 pub(crate) use unseen::Meeting;
 use unseen::Unseen;
 
-/// Bodies from so many bytes on are written from where they are, if nothing is queued: to a Unix domain socket, and to shared memory, where a
-/// write costs little (4, 8 and 16 KiB 1.2 times the rate).
+/// Bodies from this length on are written from where they are, if nothing is queued: to a Unix
+/// domain socket, and to shared memory, where a write costs little.
 const THROUGH_SHALLOW: u32 = 32 * 1024;
 const THROUGH_MEMORY: u32 = 4 * 1024;
 /// The least of them.
 pub(crate) const THROUGH_LEAST: usize = THROUGH_MEMORY as usize;
 
-/// So many looks at shared memory take about as long as one at a descriptor.
+/// This many looks at shared memory take about as long as one at a descriptor.
 const LOOKS_AT_MEMORY: u32 = 8;
 
 /// What a connection must know of the socket type it works for.
@@ -86,7 +86,7 @@ pub(crate) struct Connection {
     has_control: AtomicBool,
     /// The I/O thread has flushed: the owner's next message looks at the clock.
     hint: AtomicBool,
-    /// The owner found the queue at its high-water mark, and may wait on ZMQ_FD for room.
+    /// The owner found the queue full, and may wait on ZMQ_FD for room.
     wants_room: AtomicBool,
     /// The same for the log that it reads, and all others that read it.
     shared_hint: Mutex<Option<Arc<AtomicBool>>>,
@@ -94,7 +94,7 @@ pub(crate) struct Connection {
     pub(crate) swept: Mark,
     /// The residual timer looks after this connection.
     pub(crate) residual_armed: AtomicBool,
-    /// When the owner last left something queued or wrote it, in clock ticks; the lowest bit: it foresaw when it would write it.
+    /// When the owner last left something queued or wrote it (ticks); lowest bit: foreseen.
     worked_at: AtomicU64,
     /// Its place in the read set.
     pub(super) place: AtomicUsize,
@@ -102,10 +102,9 @@ pub(crate) struct Connection {
     paused: AtomicBool,
     /// The peer was seen to send nothing more.
     ended: AtomicBool,
-    /// From so many bytes on a body is better written from where it is than queued, `u32::MAX` for none: over a stream that stays on this host
-    /// and holds little (a Unix domain socket), or lies in memory.
+    /// Bodies from this length on are better written from where they are (`u32::MAX`: none).
     through_from: AtomicU32,
-    /// There is a session that could send. A hint: others may change it at any time.
+    /// There is a session that could send. A hint: it may change at any time.
     linked: AtomicBool,
     unseen: Unseen,
     /// Grows whenever something arrives: heartbeats compare it.
@@ -172,8 +171,7 @@ impl Connection {
         (connection, pipe)
     }
 
-    /// Driver: a session begins. `news`, if any, tells the owner; it is pushed before anything can be read. The caller flushes what is
-    /// queued.
+    /// Driver: a session begins. `news` goes first. The caller flushes what is queued.
     pub(crate) fn open(self: &Arc<Self>, number: u32, session: Session, news: Option<News>) {
         let mut asked = Asked::default();
         let is_shallow = session.stream.family() == Family::Unix;
@@ -193,7 +191,7 @@ impl Connection {
             let took = intake.feed(&session.inbound, &session.leftover, &mut asked);
             self.pause_if_full(&mut intake, took, &mut asked)
         };
-        // Bytes that came behind the handshake may be all there is, so the owner is told in any case.
+        // Bytes behind the handshake may be all there is, so the owner is told in any case.
         self.took(number, took, asked, None);
         self.announce();
     }
@@ -236,7 +234,7 @@ impl Connection {
     /// The I/O thread has flushed a residual since the owner last asked. One load; clears the hint.
     #[inline]
     pub(crate) fn take_hint(&self) -> bool {
-        // Store (the queue's tail), then load: pairs with the heavy barrier of whoever gives the hint and lets go.
+        // Store (the queue's tail), then load: pairs with the heavy barrier of the I/O thread.
         barrier_light();
         self.hint.load(Relaxed) && self.hint.swap(false, Relaxed)
     }
@@ -249,7 +247,7 @@ impl Connection {
         }
     }
 
-    /// Owner: this connection reads a log from now on, unless something else is queued before it. `hint` is `take_hint` for the log.
+    /// Owner: reads a log from now on, unless something is queued. `hint` is the log's.
     pub(crate) fn follow(&self, log: LogReader, hint: &Arc<AtomicBool>) -> bool {
         let follows = lock(&self.pump).follow(log);
         if follows {
@@ -258,7 +256,7 @@ impl Connection {
         follows
     }
 
-    /// Owner: it does not any more. What it has not sent goes to its own queue, whose end is `writer`.
+    /// Owner: no longer. What is not sent goes to its own queue, whose end is `writer`.
     pub(crate) fn unfollow(self: &Arc<Self>, writer: &mut FrameWriter) {
         let moved = {
             let mut pump = lock(&self.pump);
@@ -272,8 +270,8 @@ impl Connection {
         }
     }
 
-    /// Owner: whether what the peer does not read is to stay here, for the most part, and not in the kernel. If somebody is writing just now,
-    /// it stays as it is.
+    /// Owner: whether what the peer does not read is to stay here, and not in the kernel. Left as
+    /// it is if another thread writes just now.
     pub(crate) fn keep_little_unsent(&self, little: bool) {
         if let Ok(mut pump) = self.pump.try_lock() {
             pump.keep_little_unsent(little);
@@ -290,26 +288,26 @@ impl Connection {
         self.io.clone()
     }
 
-    /// I/O thread, which has given the hint to let go of this queue, and passed a heavy barrier since: from now on nobody looks after it but its
-    /// owner, with its next message. What the owner has published and not looked at, because it could not see the hint yet, is written here.
+    /// I/O thread, which has given the hint and passed a heavy barrier since: from now on only the
+    /// owner looks after the queue. What it published before it could see the hint is written here.
     pub(crate) fn write_what_slipped(self: &Arc<Self>) {
         if self.has_pending() {
             self.pump_now();
         }
     }
 
-    /// Writes what is queued, if nobody else is writing (`None`). Does not arm write interest.
+    /// Writes what is queued, if no other thread is writing (`None`). Does not arm write interest.
     pub(crate) fn try_flush(self: &Arc<Self>) -> Option<Flushed> {
         self.flush_with(u64::MAX, None, &mut 0)
     }
 
-    /// As `try_flush`, but not much more than `most` bytes of the queue: then `Flushed::Partly`. What the kernel has taken is added to
-    /// `taken`.
+    /// As `try_flush`, but not much more than `most` bytes of the queue: then `Flushed::Partly`.
+    /// What the kernel has taken is added to `taken`.
     pub(crate) fn flush_some(self: &Arc<Self>, most: u64, taken: &mut u64) -> Option<Flushed> {
         self.flush_with(most, None, taken)
     }
 
-    /// Owner: as `try_flush`. If all is written the queue, whose other end is `writer`, gives up its memory: nobody else has a hold of it now.
+    /// Owner: as `try_flush`. If all is written the queue, `writer`'s, gives up its memory.
     pub(crate) fn flush_and_rest(self: &Arc<Self>, writer: &mut FrameWriter) -> Option<Flushed> {
         self.flush_with(u64::MAX, Some(writer), &mut 0)
     }
@@ -344,7 +342,7 @@ impl Connection {
         }
     }
 
-    /// As `try_flush`, but waits for whoever is writing.
+    /// As `try_flush`, but waits for a thread that is writing.
     pub(crate) fn flush_after_others(self: &Arc<Self>) {
         if self.try_flush().is_none() {
             self.await_others();
@@ -352,7 +350,7 @@ impl Connection {
         }
     }
 
-    /// Waits for whoever is writing; false if nobody is. That is never long: nobody waits for the kernel while he holds the pump.
+    /// Waits for a thread that writes; false if none does. None waits for the kernel with the lock.
     pub(crate) fn await_others(&self) -> bool {
         let others = self.is_being_written();
         if others {
@@ -361,13 +359,14 @@ impl Connection {
         others
     }
 
-    /// Whether `write_through` is the better way for a body of `len` bytes. Over TCP, with its deep buffers, pieces of 64 KiB from the queue are.
+    /// Whether `write_through` is the better way for a body of `len` bytes. Over TCP it is not.
     pub(crate) fn writes_through(&self, len: usize) -> bool {
         len >= self.through_from.load(Relaxed) as usize
     }
 
-    /// Writes a message straight from its body if nothing is queued before it, waiting for the kernel for at most `patience`; otherwise, or what is left of it, `append` queues it.
-    /// `None`: queued, and nobody has tried to write it.
+    /// Writes a message straight from its body if nothing is queued before it, waiting for the
+    /// kernel for at most `patience`. `append` queues it, or what is left of it. `None`: queued,
+    /// and not tried.
     pub(crate) fn write_through(
         self: &Arc<Self>,
         flags: u8,
@@ -388,7 +387,7 @@ impl Connection {
         flushed
     }
 
-    /// After the pump was unlocked: whether a control frame has come meanwhile that the holder must write. Reports a lost stream.
+    /// After the pump was unlocked: has a control frame come meanwhile? Reports a lost stream.
     fn has_more(self: &Arc<Self>, flushed: Flushed, session: u32) -> bool {
         if let Flushed::Lost(errno) = flushed {
             if lock(&self.pump).fail(session) {
@@ -397,13 +396,14 @@ impl Connection {
             self.io.clone().unwritable(self.clone(), session, errno);
             return false;
         }
-        // Pairs with the fence in `send_control`: either we see its frame here, or it sees the pump unlocked.
+        // Pairs with the fence in `send_control`: its frame is seen here, or the unlocked pump
+        // there.
         fence(SeqCst);
         flushed == Flushed::Drained && self.has_control.load(Relaxed)
     }
 
-    /// Flushes for an owner that may be away: arms write interest if the kernel is full, and tells the owner of the room it waits for.
-    /// `None`: somebody else writes, or the residual timer will.
+    /// Flushes for an owner that may be away: arms write interest if the kernel is full, and tells
+    /// the owner of room. `None`: another thread writes, or the residual timer will.
     pub(crate) fn pump_now(self: &Arc<Self>) -> Option<Flushed> {
         let flushed = self.try_flush();
         match flushed {
@@ -414,23 +414,23 @@ impl Connection {
         flushed
     }
 
-    /// Owner: the queue is at its high-water mark; whoever else writes it tells when there is room. The owner then looks once more.
+    /// Owner: the queue is full, the thread that writes it tells of room. Look once more then.
     pub(crate) fn want_room(&self) {
         self.wants_room.store(true, Relaxed);
-        // Store the wish, then load the credit; whoever writes gives credit, then loads the wish (with the fence in `has_more` between).
+        // Store the wish, then load the credit. The writing thread gives credit, then loads the
+        // wish (with the fence in `has_more` between).
         fence(SeqCst);
     }
 
-    /// All was written: wakes an owner that waits for room. One that sleeps in a blocking send polls the stream itself; one that waits on
-    /// ZMQ_FD, in `poll` or in an event loop, does not.
+    /// All was written: wakes an owner that waits for room on ZMQ_FD, not a blocking send.
     pub(crate) fn tell_room(&self) {
         if self.wants_room.load(Relaxed) && self.wants_room.swap(false, AcqRel) {
             self.inbox.nudge();
         }
     }
 
-    /// I/O thread: the kernel takes bytes again, which is reported once. Whoever is writing just now may find it full and count on that
-    /// report; the residual timer looks after what is left then.
+    /// I/O thread: the kernel takes bytes again, which is reported once. A thread that writes just
+    /// now may count on that report; the residual timer looks after what is left then.
     pub(crate) fn pump_writable(self: &Arc<Self>) -> Option<Flushed> {
         let flushed = self.pump_now();
         if flushed.is_none() {
@@ -439,7 +439,7 @@ impl Connection {
         flushed
     }
 
-    /// Has the I/O thread pump when the kernel takes bytes again. False: the system would not, and the residual timer tries again.
+    /// Has the I/O thread pump when the kernel takes bytes again. False: the residual timer does.
     pub(crate) fn want_write(self: &Arc<Self>) -> bool {
         let wanted = match lock(&self.pump).stream() {
             Some((stream, registration)) => self.io.want_write(stream, registration, self.idle_interest()),
@@ -451,7 +451,7 @@ impl Connection {
         wanted
     }
 
-    /// Whether something is queued that the kernel does not have, or a control frame waits. Takes the pump's lock; true if it is held.
+    /// Whether something waits to be written. Takes the pump's lock; true if it is held.
     pub(crate) fn has_pending(&self) -> bool {
         self.has_control.load(Acquire)
             || match self.pump.try_lock() {
@@ -460,7 +460,7 @@ impl Connection {
             }
     }
 
-    /// Whether somebody is writing just now.
+    /// Whether a thread is writing just now.
     pub(crate) fn is_being_written(&self) -> bool {
         self.pump.try_lock().is_err()
     }
@@ -482,7 +482,7 @@ impl Connection {
 
     // ---- reading
 
-    /// Holder of the baton: reads once. `Break` when the session is over: the caller takes the connection out of the read set.
+    /// Holder of the baton: reads once. `Break`: the session is over, leave the read set.
     pub(super) fn read(self: &Arc<Self>, by: By<'_>) -> ControlFlow<(), Took> {
         #[cfg(test)]
         assert_ne!(self.options.routing_id, b"panics as it reads");
@@ -502,7 +502,7 @@ impl Connection {
             (took, intake.session)
         };
         match arrived {
-            // As a rule: nothing but messages.
+            // The usual case: nothing but messages.
             Some(arrived) if took == (Took::Bytes { published: true }) && asked.is_nothing() => {
                 self.count_arrival();
                 arrived.extend(self.token());
@@ -518,7 +518,8 @@ impl Connection {
         self.took(session, Took::Lost(Loss::Stream(errno)), Asked::default(), None);
     }
 
-    /// Something has come. One at a time reads, and nobody else counts, but an owner that parts with the peer: then the session is over.
+    /// Something has come. One thread at a time reads and counts, but for an owner that parts with
+    /// the peer: then the session is over.
     fn count_arrival(&self) {
         self.arrivals.store(self.arrivals.load(Relaxed).wrapping_add(1), Relaxed);
     }
@@ -547,7 +548,7 @@ impl Connection {
             },
             Took::Lost(why) => {
                 self.ended.store(true, Relaxed);
-                // What came whole before the end, maybe with the same read, is there to be received.
+                // What came whole before the end is there to be received.
                 self.announce();
                 self.io.clone().lost(self.clone(), session, why);
             }
@@ -556,7 +557,7 @@ impl Connection {
     }
 
     fn announce(&self) {
-        // AcqRel pairs with the same in `heard`: whoever comes second sees the other's side.
+        // AcqRel pairs with the same in `heard`: the second thread sees the other's side.
         if !self.announced.swap(true, AcqRel)
             && let Some(token) = self.token()
         {
@@ -564,17 +565,19 @@ impl Connection {
         }
     }
 
-    /// Owner: `News::Readable` has come (or the pipe was just attached); what is published from now on is announced anew.
+    /// Owner: `News::Readable` has come (or the pipe was just attached); what is published from now
+    /// on is announced anew.
     pub(crate) fn heard(&self) {
         self.announced.swap(false, AcqRel);
     }
 
-    /// Owner: the socket has many connections, of which this is one: it holds no memory while it is idle.
+    /// Owner: one connection of many: it holds no memory while it is idle.
     pub(crate) fn set_lean(&self) {
         lock(&self.intake).set_lean();
     }
 
-    /// Owner, who has found nothing to read: the queue, whose other end is `reader`, gives up its memory, unless somebody is reading.
+    /// Owner, which has found nothing to read: the queue, whose other end is `reader`, gives up its
+    /// memory, unless it is being read into.
     pub(crate) fn rest_incoming(&self, reader: &mut FrameReader) {
         if let Ok(mut intake) = self.intake.try_lock() {
             intake.rest(reader);

@@ -1,13 +1,16 @@
-//! The dirty list: connections with something queued that their senders have left to the sweep of the I/O thread.
+//! The dirty list: connections with something queued that their senders have left to the sweep of
+//! the I/O thread.
 //!
 //! ```text
-//! sender:   publish to the queue   light barrier   marked? ──no──▶ mark, add to the list; the first one wakes the sweeper
+//! sender:   publish to the queue   light barrier   marked? ──no──▶ mark, add to the list;
+//!           the first one wakes the sweeper
 //! sweeper:  take the list   clear the marks   heavy barrier   write each queue
 //! ```
 //!
-//! No message is left behind: of the sender's store (the queue's tail) and the sweeper's (the mark), each followed by a load of the
-//! other behind a barrier, at least one load sees the other side's store. So a sender that finds the mark set knows that its message
-//! will be written by a sweep that is still to come, and pays two loads for it.
+//! No message is left behind: of the sender's store (the queue's tail) and the sweeper's (the
+//! mark), each followed by a load of the other behind a barrier, at least one load sees the other
+//! side's store. So a sender that finds the mark set knows that its message will be written by a
+//! sweep that is still to come, and pays two loads for it.
 
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
@@ -80,8 +83,9 @@ impl<T> DirtyList<T> {
         lock(&self.0).items.len()
     }
 
-    /// Sweeper: moves the list to `out`, which is empty, and clears the marks. Whatever is published before a sender sees its mark
-    /// cleared is visible to the caller afterwards. False: there was nothing, the sweeper may sleep until it is woken.
+    /// Sweeper: moves the list to `out`, which is empty, and clears the marks. Whatever is
+    /// published before a sender sees its mark cleared is visible to the caller afterwards. False:
+    /// there was nothing, the sweeper may sleep until it is woken.
     pub(crate) fn take(&self, out: &mut Vec<T>, mark: impl Fn(&T) -> &Mark) -> bool {
         {
             let mut state = lock(&self.0);
@@ -93,7 +97,8 @@ impl<T> DirtyList<T> {
             std::mem::swap(&mut state.items, out);
         }
         for item in out.iter() {
-            // Relaxed: the barrier orders it before the loads of the queues, the lock and the former swap after its setting.
+            // Relaxed: the barrier orders it before the loads of the queues, the lock and the
+            // former swap after its setting.
             mark(item).0.store(false, Relaxed);
         }
         barrier_heavy();
@@ -142,7 +147,7 @@ mod tests {
                 if [0, 1].iter().all(|&index| self.queues[index].written.load(Relaxed) == last[index]) {
                     return;
                 }
-                // A lost wake-up, or a message that nobody comes by for, is a deadlock here.
+                // A lost wake-up, or a message that no sweep comes by for, is a deadlock here.
                 let mut woken = self.woken.lock().unwrap();
                 while !*woken {
                     woken = self.wake.wait(woken).unwrap();

@@ -1,7 +1,8 @@
 //! `inproc://`, zmq_inproc(7): two sockets of one context, joined by two queues and nothing else.
 //!
-//! There is no thread between them: a sender publishes into the receiver's queue and wakes its owner if that sleeps. Each side's high-water
-//! mark for sending is the sum of its own ZMQ_SNDHWM and the other's ZMQ_RCVHWM.
+//! There is no thread between them: a sender publishes into the receiver's queue and wakes its
+//! owner if that sleeps. Each side's high-water mark for sending is the sum of its own ZMQ_SNDHWM
+//! and the other's ZMQ_RCVHWM.
 
 use std::sync::{OnceLock, Weak};
 
@@ -18,7 +19,8 @@ use tautline_proto::frame;
 /// One side's half of what both see.
 #[derive(Default)]
 struct Side {
-    /// Its owner's inbox, once it has one (a socket that connects before the other binds waits for it).
+    /// Its owner's inbox, once it has one (a socket that connects before the other binds waits for
+    /// it).
     inbox: OnceLock<Arc<SocketInbox>>,
     /// Its owner's name for the pipe, plus one; 0 until it is attached.
     token: AtomicU32,
@@ -26,7 +28,8 @@ struct Side {
     closed: AtomicBool,
     /// Its ZMQ_RCVHWM; 0 for none.
     receive_hwm: AtomicU32,
-    /// It has found the other's queue full and waits until at most so many messages less one are in it; 0: it does not wait.
+    /// It has found the other's queue full and waits until fewer than this many messages are in it;
+    /// 0: it does not wait.
     wants_room: AtomicU32,
     /// It has no use for subscriptions.
     refuses_commands: AtomicBool,
@@ -38,7 +41,7 @@ struct Side {
     shelf: OnceLock<Weak<dyn Shelf>>,
 }
 
-/// Where offers lie until somebody binds their name.
+/// Where offers lie until a socket binds their name.
 pub(crate) trait Shelf: Send + Sync {
     /// The socket that made one of them has given it up. Called by that socket's owner.
     fn given_up(&self);
@@ -46,11 +49,13 @@ pub(crate) trait Shelf: Send + Sync {
 
 /// Something that is no socket and has a pipe to one.
 pub(crate) trait Device: Send + Sync {
-    /// The other side has published something. Called on its owner's thread; must not block for long.
+    /// The other side has published something. Called on its owner's thread; must not block for
+    /// long.
     fn serve(&self);
 }
 
-/// What both sides see. Each looks at the other's half with every message and writes to its own only rarely.
+/// What both sides see. Each looks at the other's half with every message and writes to its own
+/// only rarely.
 #[derive(Default)]
 struct Shared {
     sides: [Padded<Side>; 2],
@@ -64,7 +69,7 @@ pub(crate) struct InprocEnd {
     side: usize,
 }
 
-/// Wakes the other side's owner, for one who does not hold this side.
+/// Wakes the other side's owner, for a thread that does not hold this side.
 pub(crate) struct Doorbell {
     shared: Arc<Shared>,
     side: usize,
@@ -76,7 +81,8 @@ impl Doorbell {
         self.shared.sides.iter().any(|side| side.0.closed.load(Acquire))
     }
 
-    /// Something was published, by this thread or before a heavy barrier of it: wakes the other side's owner if that sleeps.
+    /// Something was published, by this thread or before a heavy barrier of it: wakes the other
+    /// side's owner if that sleeps.
     pub(crate) fn ring(&self) {
         if let Some(inbox) = self.shared.sides[1 - self.side].0.inbox.get() {
             inbox.nudge();
@@ -106,8 +112,8 @@ pub(crate) enum Keep {
     Nothing,
 }
 
-/// The two ends of a new pipe: for the socket that connects and for the one that is bound. `peers` are what each of them is told about
-/// the other.
+/// The two ends of a new pipe: for the socket that connects and for the one that is bound. `peers`
+/// are what each of them is told about the other.
 pub(crate) fn pair(connecting: &Options, peers: [Box<PeerInfo>; 2]) -> (Offer, Offer) {
     let shared = Arc::new(Shared::default());
     let ends = [0, 1].map(|side| InprocEnd { shared: shared.clone(), side });
@@ -130,7 +136,8 @@ pub(crate) fn pair(connecting: &Options, peers: [Box<PeerInfo>; 2]) -> (Offer, O
 }
 
 impl Offer {
-    /// Whether nothing would come of it: the other side is gone and has left no message. What it had subscribed to is dropped.
+    /// Whether nothing would come of it: the other side is gone and has left no message. What it
+    /// had subscribed to is dropped.
     pub(crate) fn is_void(&mut self) -> bool {
         match &mut self.incoming {
             _ if !self.end.is_closed() || self.keep == Keep::Peer => false,
@@ -146,7 +153,8 @@ impl Offer {
         }
     }
 
-    /// The side that this end is for sends a message before its owner knows of the pipe (ZMQ_HELLO_MSG).
+    /// The side that this end is for sends a message before its owner knows of the pipe
+    /// (ZMQ_HELLO_MSG).
     pub(crate) fn greet(&mut self, hello: &[u8]) {
         if hello.is_empty() {
             return;
@@ -216,7 +224,8 @@ impl InprocEnd {
 
     /// The most messages that may lie in the other's queue, given this side's ZMQ_SNDHWM.
     pub(crate) fn send_limit(&self, send_hwm: u32) -> u32 {
-        // Acquire pairs with the Release in `meet`, before which the other's mark was set: so this one is loaded first.
+        // Acquire pairs with the Release in `meet`, before which the other's mark was set: so this
+        // one is loaded first.
         let met = self.shared.met.load(Acquire);
         let theirs = self.theirs().receive_hwm.load(Relaxed);
         match (met, send_hwm, theirs) {
@@ -266,18 +275,20 @@ impl InprocEnd {
 
     /// Owner: from the next message on it is not `notify` that wakes the other side, but `ring`.
     pub(crate) fn use_ring(&self) {
-        // Release: who sees this sees all that was published with `notify`.
+        // Release: a thread that sees this sees all that was published with `notify`.
         self.mine().rings.store(true, Release);
     }
 
     /// Something was published since `use_ring`: wakes the other side's owner if that sleeps.
     pub(crate) fn ring(&self) {
-        // Store (the queue's tail), then load: pairs with the fence of an owner that has found `rings`.
+        // Store (the queue's tail), then load: pairs with the fence of an owner that has found
+        // `rings`.
         fence(SeqCst);
         self.notify();
     }
 
-    /// Whether the other side never wakes this one but behind a full fence: then a sleep need not be paid for by a heavy barrier.
+    /// Whether the other side never wakes this one but behind a full fence: then a sleep need not
+    /// be paid for by a heavy barrier.
     pub(crate) fn is_rung(&self) -> bool {
         self.theirs().rings.load(Acquire)
     }
@@ -290,13 +301,14 @@ impl InprocEnd {
         }
     }
 
-    /// The other's queue is full, at `limit` messages: have it wake us when half of them are read. Look at the queue once more
-    /// afterwards, behind the heavy barrier of `Inbox::prepare_park`.
+    /// The other's queue is full, at `limit` messages: have it wake us when half of them are read.
+    /// Look at the queue once more afterwards, behind the heavy barrier of `Inbox::prepare_park`.
     pub(crate) fn want_room(&self, limit: u32) {
         self.mine().wants_room.store(limit / 2 + 1, Release);
     }
 
-    /// If the other side waits for room in the queue that this side reads: the most messages that may still be in it.
+    /// If the other side waits for room in the queue that this side reads: the most messages that
+    /// may still be in it.
     #[inline(always)]
     pub(crate) fn wanted(&self) -> Option<u32> {
         self.theirs().wants_room.load(Relaxed).checked_sub(1)
@@ -307,7 +319,8 @@ impl InprocEnd {
         // Store (the queue's head), then load: pairs with the heavy barrier of the other side.
         barrier_light();
         let wants_room = &self.theirs().wants_room;
-        // Looked at first: this is asked with every look at an empty queue, and a swap would take the line from the other side.
+        // Looked at first: this is asked with every look at an empty queue, and a swap would take
+        // the line from the other side.
         if wants_room.load(Relaxed) != 0
             && wants_room.swap(0, AcqRel) != 0
             && let Some(inbox) = self.theirs().inbox.get()
@@ -328,7 +341,7 @@ impl Drop for InprocEnd {
         if theirs.token.load(Acquire) != 0 {
             return self.tell(News::Left);
         }
-        // Nobody has taken the other side, which may never be of use now.
+        // The other side was not taken, and may never be of use now.
         match (theirs.inbox.get(), theirs.shelf.get().and_then(Weak::upgrade)) {
             (Some(inbox), _) => inbox.discard(1, News::is_void),
             (None, Some(shelf)) => shelf.given_up(),

@@ -1,7 +1,9 @@
-//! The read half of a connection: from the kernel into the inbound queue, frame headers checked and counted on the way.
+//! The read half of a connection: from the kernel into the inbound queue, frame headers checked and
+//! counted on the way.
 //!
-//! Runs on the thread that holds the socket's read baton. The owner sees whole messages only: they are published when their last part
-//! has arrived. At the receive high-water mark reading stops; what was read already stays unpublished, at most one read's worth.
+//! Runs on the thread that holds the socket's read baton. The owner sees whole messages only: they
+//! are published when their last part has arrived. At the receive high-water mark reading stops;
+//! what was read already stays unpublished, at most one read's worth.
 
 use crate::message::Message;
 use crate::options::Options;
@@ -21,13 +23,15 @@ use super::link::{Loss, SharedStage};
 const READ_BYTES: usize = 64 * 1024;
 /// Bytes read at a time through a stage, or from one connection of many.
 const SCRATCH: usize = 64 * 1024;
-/// One connection of many that less than this came from with the last read is read into the scratch, and what has come is copied.
+/// One connection of many that less than this came from with the last read is read into the
+/// scratch, and what has come is copied.
 const LITTLE: usize = 4096;
 
-/// Most bytes waiting for an owner who takes subscriptions: these do not count as messages, and must not fill memory all the same while
-/// the owner is elsewhere. Room for ten thousands of them.
+/// Most bytes waiting for an owner that takes subscriptions. These do not count as messages, but
+/// must not fill memory while the owner is elsewhere. Room for tens of thousands of them.
 const SUBSCRIPTION_BYTES: u64 = 1024 * 1024;
-/// Most bytes waiting for any owner: no more than this, and a message as long, can the counters of a queue tell apart.
+/// Most bytes waiting for any owner: no more than this, and a message as long, can the counters of
+/// a queue tell apart.
 const UNREAD_BYTES: u64 = LONGEST;
 
 thread_local! {
@@ -43,8 +47,9 @@ fn free_buffers() {
     drop(ManuallyDrop::into_inner(BUFFERS.take()));
 }
 
-/// Lends the thread's buffers, of which the first one is `SCRATCH` bytes long; fresh ones to a thread that is about to end, which has
-/// none any more (a program may use its sockets as late as that).
+/// Lends the thread's buffers, of which the first one is `SCRATCH` bytes long; fresh ones to a
+/// thread that is about to end, which has none any more (a program may use its sockets as late as
+/// that).
 fn with_buffers<R>(work: impl FnOnce(&mut [u8], &mut Vec<u8>) -> R) -> R {
     let (mut wire, mut plain) = ManuallyDrop::into_inner(BUFFERS.take());
     wire.resize(SCRATCH, 0);
@@ -61,7 +66,8 @@ fn with_buffers<R>(work: impl FnOnce(&mut [u8], &mut Vec<u8>) -> R) -> R {
 /// Where the messages go.
 pub(super) struct Sink {
     pub(super) filler: ByteFiller,
-    /// ZMQ_CONFLATE: only the newest message is kept. The queue holds what is not a whole message yet.
+    /// ZMQ_CONFLATE: only the newest message is kept. The queue holds what is not a whole message
+    /// yet.
     pub(super) newest: Option<Box<Newest>>,
 }
 
@@ -120,7 +126,8 @@ pub(super) struct Intake {
     /// The form of what comes, where it must have one.
     form: Option<ReplyForm>,
     in_message: bool,
-    /// The peer sends nothing more: what is left of it is finite, and is read at the high-water mark, too.
+    /// The peer sends nothing more: what is left of it is finite, and is read at the high-water
+    /// mark, too.
     rest: bool,
     /// The peer has said goodbye.
     over: bool,
@@ -196,7 +203,8 @@ impl Intake {
         self.filler().set_lean();
     }
 
-    /// The owner has read everything: gives up the queue's memory, if nothing else is under way. `reader` is the queue's other end.
+    /// The owner has read everything: gives up the queue's memory, if nothing else is under way.
+    /// `reader` is the queue's other end.
     pub(super) fn rest(&mut self, reader: &mut FrameReader) {
         if self.sink.newest.is_none() {
             reader.rest(&mut self.sink.filler);
@@ -243,8 +251,8 @@ impl Intake {
             None => {
                 let (batch, little) = (self.batch, self.last_read < LITTLE);
                 let filler = self.filler();
-                // A second place is taken from the pool and given back, and costs the kernel more, also while there is nothing to read: a third
-                // of a look at a Unix stream.
+                // A second place is taken from the pool and given back, and costs the kernel more,
+                // also while there is nothing to read: a third of a look at a Unix stream.
                 let least = if little && filler.room() >= LITTLE { LITTLE } else { READ_BYTES };
                 filler.fill(least.min(batch), batch, |room| stream.read_uninit(room), again)
             }
@@ -295,8 +303,8 @@ impl Intake {
         self.scanned(asked)
     }
 
-    /// The stream cannot be read, or there is no memory for what it has: then what is no whole message is given up at once, so that there
-    /// is some for what follows.
+    /// The stream cannot be read, or there is no memory for what it has: then what is no whole
+    /// message is given up at once, so that there is some for what follows.
     #[cold]
     fn failed(&mut self, error: &std::io::Error) -> Took {
         if error.kind() == ErrorKind::OutOfMemory {
@@ -307,7 +315,7 @@ impl Intake {
         Took::Lost(Loss::Stream(error.raw_os_error().unwrap_or(tautline_io::errno::EIO)))
     }
 
-    /// The stage has found a fault: what came whole before it is published all the same.
+    /// The stage has found a fault: what came whole before it is published nevertheless.
     fn broken(&mut self, error: ProtocolError, asked: &mut Asked) -> Took {
         match self.scan(asked) {
             Ok(_) => Took::Lost(Loss::Protocol(error)),
@@ -370,13 +378,13 @@ impl Intake {
         })
     }
 
-    /// Goes over the frames that have arrived, answers commands, publishes whole messages. Returns whether something was published,
-    /// and whether it stopped at the high-water mark.
+    /// Goes over the frames that have arrived, answers commands, publishes whole messages. Returns
+    /// whether something was published, and whether it stopped at the high-water mark.
     fn scan(&mut self, asked: &mut Asked) -> Result<(bool, bool), ProtocolError> {
         let limit = self.most();
         let filler = self.filler();
         let room = if limit == 0 { u32::MAX } else { limit.saturating_sub(filler.backlog()) };
-        // As a rule: short messages, and nothing else.
+        // The usual case: short messages, and nothing else.
         let messages = if room > 0 { self.scan_short(room) } else { 0 };
         let filler = self.filler();
         let full = messages == room;
@@ -391,7 +399,7 @@ impl Intake {
     /// Goes over the messages of short parts that come next, at most `room`; how many there are.
     fn scan_short(&mut self, room: u32) -> u32 {
         if self.in_message {
-            // It would go over all the rest of an unfinished one for each part.
+            // It would go over all that follows of an unfinished one for each part.
             return 0;
         }
         let most = Some(self.max_msg_size);
@@ -405,7 +413,8 @@ impl Intake {
         }
     }
 
-    /// The same as `scan`, where there may be anything. `messages` have been gone over and not been published; `room` is how many may be.
+    /// The same as `scan`, where there may be anything. `messages` have been gone over and not been
+    /// published; `room` is how many may be.
     #[inline(never)]
     fn scan_frames(
         &mut self,
@@ -454,7 +463,7 @@ impl Intake {
                 messages += 1;
                 full = messages == room;
             }
-            // Counted above all the same: the owner sees it, if it is whole, and drops it.
+            // Counted above: the owner sees it, if it is whole, and drops it.
             if let Some(form) = &mut self.form
                 && let Err(error) = form.check(self.in_message, scanned.header.body_len)
             {
@@ -469,7 +478,7 @@ impl Intake {
         }
         filler.forget_commands();
         self.settle();
-        // What came whole before the fault was published all the same.
+        // What came whole before the fault was published nevertheless.
         match broken {
             Some(error) => Err(error),
             None => Ok((published, full)),

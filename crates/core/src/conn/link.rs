@@ -1,4 +1,5 @@
-//! What passes between a connection and the layers around it: news to the socket's owner, requests to the I/O thread.
+//! What passes between a connection and the layers around it: news to the socket's owner, requests
+//! to the I/O thread.
 
 use super::reader::ReadSet;
 use super::{Connection, Herd, Summons, wakes};
@@ -44,23 +45,27 @@ pub(crate) type SharedStage = Arc<Mutex<Box<dyn Stage>>>;
 
 /// What the I/O side tells a socket's owner.
 pub(crate) enum News {
-    /// A peer has arrived at a bound endpoint (or, with ZMQ_IMMEDIATE, was reached): a new pipe, with its peer known.
+    /// A peer has arrived at a bound endpoint (or, with ZMQ_IMMEDIATE, was reached): a new pipe,
+    /// with its peer known.
     Attached(Box<NewPipe>, Box<PeerInfo>),
-    /// The peer of a pipe made by `connect` has finished its handshake: `Connection::take_meeting` tells the rest.
+    /// The peer of a pipe made by `connect` has finished its handshake: `Connection::take_meeting`
+    /// tells the rest.
     Ready(Arc<Connection>),
-    /// The session of a pipe made by `connect` is over; the next one may come (for ZMQ_HICCUP_MSG only).
+    /// The session of a pipe made by `connect` is over; the next one may come (for ZMQ_HICCUP_MSG
+    /// only).
     Interrupted(Arc<Connection>),
-    /// Somebody else wants to use the socket: a sleeping owner shall make room.
+    /// Another thread wants to use the socket: a sleeping owner shall make room.
     Knock,
     /// The pipe has something to read.
     Readable(u32),
-    /// The peer has refused the connection: the pipe will end, but not before the owner has taken note.
+    /// The peer has refused the connection: the pipe will end, but not before the owner has taken
+    /// note.
     Refused(Arc<Connection>),
     /// The pipe will never again send or receive beyond what is queued inbound.
     Ended(Arc<Connection>),
     /// Another socket of the context has connected to an inproc endpoint of this one.
     Inproc(Box<super::inproc::Offer>),
-    /// The other side of an inproc pipe has bound at last (or told who it is).
+    /// The other side of an inproc pipe has bound at last (or told what it is).
     Met(u32, Box<PeerInfo>),
     /// The other side of an inproc pipe is gone.
     Left(u32),
@@ -80,7 +85,8 @@ impl News {
     }
 }
 
-/// Wakes a socket's owner: through its descriptor, and the task that waits for the socket, if one does.
+/// Wakes a socket's owner: through its descriptor, and the task that waits for the socket, if one
+/// does.
 pub(crate) struct Waker {
     signal: Signal<WakeFd>,
     /// The descriptor's number, for the owner alone; [`NONE`] as long as there is no descriptor.
@@ -111,7 +117,8 @@ impl Waker {
         Waker { signal: Signal::new(), number: AtomicI32::new(NONE), task: Mutex::default() }
     }
 
-    /// Owner: the descriptor, which is made if it is not there. It stays open as long as the answer is kept, and to the end of the socket.
+    /// Owner: the descriptor, which is made if it is not there. It stays open as long as the answer
+    /// is kept, and to the end of the socket.
     pub(crate) fn descriptor(&self) -> io::Result<Arc<WakeFd>> {
         let made = self.signal.descriptor()?;
         // Relaxed: written and read by the owner only.
@@ -127,7 +134,8 @@ impl Waker {
         }
     }
 
-    /// Owner: it will never wait again. Others may hold on to the waker for long; the descriptor is closed now.
+    /// Owner: it will never wait again. Others may hold on to the waker for long; the descriptor is
+    /// closed now.
     pub(crate) fn release(&self) {
         self.number.store(NONE, Relaxed);
         self.signal.release();
@@ -138,7 +146,8 @@ impl Waker {
         self.signal.raise();
     }
 
-    /// Owner: makes the descriptor unreadable and looks at the network by `look`, before it looks at the news.
+    /// Owner: makes the descriptor unreadable and looks at the network by `look`, before it looks
+    /// at the news.
     pub(crate) fn quietly(&self, look: impl FnOnce()) {
         self.signal.quietly(look);
     }
@@ -183,17 +192,21 @@ pub(crate) enum Loss {
     Closed,
 }
 
-/// What only the I/O thread can do for a connection. Methods may be called on any thread, under the pump's lock or none, and return at once.
+/// What only the I/O thread can do for a connection. Methods may be called on any thread, under the
+/// pump's lock or none, and return at once.
 pub(crate) trait IoSide: Send + Sync {
     /// Bytes stay queued: flush them if the owner does not, `soon` or not quite so soon.
     fn watch_residual(&self, connection: &Arc<Connection>, soon: bool);
     /// Look soon at those whose bytes stay queued.
     fn hurry_residual(&self);
-    /// Messages have come for all connections of a herd: make rounds as long as one is wanted (`Herd::round`).
+    /// Messages have come for all connections of a herd: make rounds as long as one is wanted
+    /// (`Herd::round`).
     fn sweep(&self, herd: Arc<Herd>);
-    /// The connection was marked for the sweep: write its queue with the next round, whose number is returned.
+    /// The connection was marked for the sweep: write its queue with the next round, whose number
+    /// is returned.
     fn write_soon(&self, connection: &Arc<Connection>) -> u32;
-    /// Whether the program wants to be told of each peer that comes or goes, also if it has sent nothing.
+    /// Whether the program wants to be told of each peer that comes or goes, also if it has sent
+    /// nothing.
     fn announces_peers(&self) -> bool;
     /// Whether this socket is one of very many.
     fn serves_many(&self) -> bool;
@@ -201,10 +214,11 @@ pub(crate) trait IoSide: Send + Sync {
     fn sweeper_is_idle(&self) -> bool;
     /// The owner is going to sleep: what it has left to the sweep is written now.
     fn hurry_sweep(&self);
-    /// Messages were published to inproc receivers that may sleep: wake them soon if the owner does not.
+    /// Messages were published to inproc receivers that may sleep: wake them soon if the owner does
+    /// not.
     fn ring_later(&self, summons: &Arc<Summons>);
-    /// The kernel's buffer is full: pump when it is writable again. `idle` is what the reactor has to tell besides. Called under the pump's
-    /// lock. False: the system has no memory for that.
+    /// The kernel's buffer is full: pump when it is writable again. `idle` is what the reactor has
+    /// to tell besides. Called under the pump's lock. False: the system has no memory for that.
     fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) -> bool;
     /// Reading was paused at the receive high-water mark and may go on. Called by the owner.
     fn resume(&self, connection: &Arc<Connection>);
@@ -212,7 +226,7 @@ pub(crate) trait IoSide: Send + Sync {
     /// high-water mark, if the peer sends nothing more. Called by the owner. Returns whether
     /// anything came; `Break`: the session is over.
     fn read_now(&self, connection: &Arc<Connection>) -> ControlFlow<(), bool>;
-    /// The session's stream takes nothing more. What the peer sent before it went is read all the same.
+    /// The session's stream takes nothing more. What the peer sent before it went is still read.
     fn unwritable(self: Arc<Self>, connection: Arc<Connection>, session: u32, errno: i32);
     /// The session's stream has failed or ended.
     fn lost(self: Arc<Self>, connection: Arc<Connection>, session: u32, why: Loss);

@@ -1,11 +1,14 @@
 //! A connection: the I/O half of a pipe over a byte stream.
 //!
-//! It joins the pipe's two queues with the stream of the current session: [`Pump`](pump::Pump) takes bytes out of the outbound queue to the kernel,
-//! [`Intake`](intake::Intake) brings bytes from the kernel into the inbound queue. Any thread may pump, one at a time, under the pump's lock. Only the
-//! holder of the socket's [`baton`] reads. A connection outlives its stream: `connect` makes it before there is a peer, and it stays
-//! when the peer is lost and comes back, with what was queued meanwhile.
+//! It joins the pipe's two queues with the stream of the current session: [`Pump`](pump::Pump)
+//! takes bytes out of the outbound queue to the kernel, [`Intake`](intake::Intake) brings bytes
+//! from the kernel into the inbound queue. Any thread may pump, one at a time, under the pump's
+//! lock. Only the holder of the socket's [`baton`] reads. A connection outlives its stream:
+//! `connect` makes it before there is a peer, and it stays when the peer is lost and comes back,
+//! with what was queued meanwhile.
 //!
-//! Nothing here knows sockets or patterns. News go up through the socket's inbox; what only the I/O thread can do goes to [`IoSide`].
+//! Nothing here knows sockets or patterns. News go up through the socket's inbox; what only the I/O
+//! thread can do goes to [`IoSide`].
 
 mod alarm;
 pub(crate) mod baton;

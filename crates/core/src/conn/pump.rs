@@ -1,7 +1,9 @@
-//! The write half of a connection: moves frames from the outbound queue to the kernel, whole segments at a time.
+//! The write half of a connection: moves frames from the outbound queue to the kernel, whole
+//! segments at a time.
 //!
-//! Runs on whatever thread holds the pump's lock: the sender (inline, by the flush rule or at the high-water mark) or the I/O thread
-//! (residuals, a full kernel buffer, linger). A stage, where the peer's protocol or mechanism needs one, is applied here, in wire order.
+//! Runs on whatever thread holds the pump's lock: the sender (inline, by the flush rule or at the
+//! high-water mark) or the I/O thread (residuals, a full kernel buffer, linger). A stage, where the
+//! peer's protocol or mechanism needs one, is applied here, in wire order.
 
 use super::link::SharedStage;
 use super::room::wait_for_room;
@@ -18,7 +20,8 @@ const SLICES: usize = 8;
 /// Plain bytes sealed by a stage at a time.
 const SEAL_BYTES: usize = 64 * 1024;
 
-/// Of a stream that is to run as little ahead of its reader as may be, so many bytes lie in this end's kernel.
+/// Most bytes in this end's kernel of a stream that is to run as little ahead of its reader as may
+/// be.
 const LITTLE_UNSENT: u32 = 64 * 1024;
 
 /// Where the frames come from.
@@ -45,12 +48,13 @@ pub(crate) enum Flushed {
 /// The write half. Behind the connection's pump lock.
 pub(super) struct Pump {
     source: Source,
-    /// What goes to many peers alike, while this one keeps up (`pipe::Broadcast`). Comes behind what is in the queue, to which the
-    /// owner adds nothing meanwhile.
+    /// What goes to many peers alike, while this one keeps up (`pipe::Broadcast`). Comes behind
+    /// what is in the queue, to which the owner adds nothing meanwhile.
     log: Option<Box<LogReader>>,
     stream: Option<Arc<Stream>>,
     stage: Option<SharedStage>,
-    /// Bytes that go out before anything else: sealed by the stage, control frames, or a conflated message begun.
+    /// Bytes that go out before anything else: sealed by the stage, control frames, or a conflated
+    /// message begun.
     staged: Vec<u8>,
     /// How many of them are written.
     written: usize,
@@ -119,7 +123,8 @@ impl Pump {
         }
     }
 
-    /// The stream of this session takes nothing more: nothing is written until the next one. False if that has begun.
+    /// The stream of this session takes nothing more: nothing is written until the next one. False
+    /// if that has begun.
     pub(super) fn fail(&mut self, session: u32) -> bool {
         let current = self.session == session;
         if current {
@@ -128,7 +133,8 @@ impl Pump {
         current
     }
 
-    /// The session has ended: what was only partly written is kept for the next one as a whole message, or all is dropped.
+    /// The session has ended: what was only partly written is kept for the next one as a whole
+    /// message, or all is dropped.
     pub(super) fn close(&mut self, forget: bool) {
         self.say_goodbye();
         self.stream = None;
@@ -157,8 +163,8 @@ impl Pump {
         idle
     }
 
-    /// Reads the log no more: what was not sent of it goes to the queue, whose other end is `writer`.
-    /// False: there was no memory, and what the peer has of a message has no end.
+    /// Reads the log no more: what was not sent of it goes to the queue, whose other end is
+    /// `writer`. False: there was no memory, and what the peer has of a message has no end.
     pub(super) fn unfollow(&mut self, writer: &mut FrameWriter) -> bool {
         if let (Some(log), Source::Queue(drain)) = (self.log.take(), &mut self.source) {
             let mut moved = true;
@@ -178,7 +184,7 @@ impl Pump {
         true
     }
 
-    /// Has the kernel take little that the peer has no room for, or all that it is wont to.
+    /// Has the kernel take little that the peer has no room for, or all that it usually takes.
     pub(super) fn keep_little_unsent(&mut self, little: bool) {
         if self.little_unsent != little
             && let Some(stream) = &self.stream
@@ -194,7 +200,8 @@ impl Pump {
         self.little_unsent
     }
 
-    /// If something carries ZMTP here, it may want to end in order. What the kernel does not take at once is not worth more.
+    /// If something carries ZMTP here, it may want to end in order. What the kernel does not take
+    /// at once is not worth more.
     fn say_goodbye(&mut self) {
         if let (Some(stream), Some(stage)) = (&self.stream, &self.stage)
             && self.written == self.staged.len()
@@ -227,7 +234,9 @@ impl Pump {
             }
     }
 
-    /// Writes what it can, though no more of the queue than `most` bytes and what goes with the last of them. `control` are frames of the connection itself (PING, PONG), taken at a message boundary.
+    /// Writes what it can, though no more of the queue than `most` bytes and what goes with the
+    /// last of them. `control` are frames of the connection itself (PING, PONG), taken at a message
+    /// boundary.
     pub(super) fn flush(&mut self, most: u64, control: &mut dyn FnMut(&mut Vec<u8>)) -> Flushed {
         // Taken out and put back, which is cheaper than one more owner.
         let Some(stream) = self.stream.take() else { return Flushed::NoLink };
@@ -281,9 +290,10 @@ impl Pump {
         }
     }
 
-    /// Writes a whole message that is not in the queue yet, straight from its body, if nothing is before it. While the kernel is full
-    /// it waits, for at most `patience` without progress. `append` puts the message into the queue; it is called when not everything
-    /// could be written, and what was written counts as taken from there.
+    /// Writes a whole message that is not in the queue yet, straight from its body, if nothing is
+    /// before it. While the kernel is full it waits, for at most `patience` without progress.
+    /// `append` puts the message into the queue; it is called when not everything could be written,
+    /// and what was written counts as taken from there.
     pub(super) fn write_through(
         &mut self,
         flags: u8,
@@ -320,7 +330,7 @@ impl Pump {
             }
         };
         if !append() {
-            // The peer waits for the rest of a frame that there is no memory for.
+            // The peer waits for the end of a frame that there is no memory for.
             return Some(if written > 0 { Flushed::Lost(tautline_io::errno::ENOMEM) } else { flushed });
         }
         drain.pending();
@@ -401,7 +411,7 @@ fn seal_queue(drain: &mut ByteDrain, stage: &SharedStage, staged: &mut Vec<u8>) 
 trait Frames {
     /// Fills `out` with what is next: how many slices, and bytes in them.
     fn slices<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> (usize, u64);
-    /// So many bytes of that were written.
+    /// `n` bytes of that were written.
     fn advance(&mut self, n: u64);
 }
 
@@ -438,7 +448,8 @@ fn write_piece(stream: &Stream, slices: &[IoSlice<'_>], most: usize) -> std::io:
     stream.writev(&piece[..slices.len()])
 }
 
-/// Hands all published frames to the kernel, `batch` bytes at a time at most, or some more than `most` bytes of them.
+/// Hands all published frames to the kernel, `batch` bytes at a time at most, or some more than
+/// `most` bytes of them.
 fn write_all(
     frames: &mut impl Frames,
     stream: &Stream,

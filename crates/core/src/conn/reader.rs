@@ -1,10 +1,13 @@
-//! The read set: all connections of one socket that can be read, and the [`Baton`] that says who may.
+//! The read set: all connections of one socket that can be read, and the [`Baton`] that says which
+//! thread may read.
 //!
-//! The connections stand, level-triggered, in a set of the socket's own; only that set's descriptor stands, one-shot, in the I/O thread's
-//! reactor. So handing the reading over is one system call, however many connections there are.
+//! The connections stand, level-triggered, in a set of the socket's own; only that set's descriptor
+//! stands, one-shot, in the I/O thread's reactor. So handing the reading over is one system call,
+//! however many connections there are.
 //!
-//! A descriptor that stands in a set costs each message that comes and each one that is taken a call of the set, a tenth of a round trip. A
-//! connection without others, of an owner who reads it again and again, therefore stands *apart* until somebody else is to listen.
+//! A descriptor that stands in a set costs a call of that set for each message that comes and for
+//! each one that is taken. The only connection of an owner that reads it again and again therefore
+//! stands *apart* until another thread is to listen.
 
 use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -30,10 +33,11 @@ struct Member {
     stream: Arc<Stream>,
     /// Not to be read before it has been resumed.
     muted: bool,
-    /// Its registration listens to nothing. One that is muted has that only once it has come to matter: mostly the owner has made room
-    /// before anybody waits.
+    /// Its registration listens to nothing. One that is muted has that only once it has come to
+    /// matter: mostly the owner has made room before a wait.
     silent: bool,
-    /// There is something to read that its descriptor does not tell of, so it stands in the set as one that can be written, which it can.
+    /// There is something to read that its descriptor does not tell of, so it stands in the set as
+    /// one that can be written, which it can.
     eager: bool,
 }
 
@@ -48,7 +52,8 @@ impl Member {
     }
 }
 
-/// So many reads of an owner's own set its only connection apart: what it takes to do so, and to undo it, is little then.
+/// After this many reads of its own an owner sets its only connection apart: what it takes to do
+/// so, and to undo it, is little then.
 const APART_AFTER: u32 = 64;
 
 /// The members, by their token in the set.
@@ -64,7 +69,7 @@ struct Members {
     watched: bool,
     /// The only member does not stand in the set.
     apart: bool,
-    /// What the owner has read since that was so last.
+    /// How often the owner has read by itself since `apart` changed last.
     own_reads: u32,
 }
 
@@ -91,11 +96,12 @@ pub(crate) struct ReadSet {
     seen: AtomicU32,
 }
 
-/// Who reads.
+/// Which thread reads.
 pub(super) enum By<'a> {
-    /// Whoever: that a pipe has become readable is announced in the inbox.
+    /// Either: that a pipe has become readable is announced in the inbox.
     Any,
-    /// The owner: it is put here. While nothing is there it is tried again, up to so many times in all.
+    /// The owner: it is put here. While nothing is there it is tried again, up to this many times
+    /// in all.
     Owner(&'a mut Vec<u32>, u32),
 }
 
@@ -116,7 +122,8 @@ impl By<'_> {
     }
 }
 
-/// Reads once. On the I/O thread, which must go on, a panic is the end of the session; an owner's panic is its caller's.
+/// Reads once. On the I/O thread, which must go on, a panic is the end of the session; an owner's
+/// panic is its caller's.
 fn read_or_lose(connection: &Arc<Connection>, by: By<'_>) -> ControlFlow<(), Took> {
     if matches!(by, By::Owner(..)) {
         return connection.read(by);
@@ -160,7 +167,7 @@ impl Surroundings for ReadSet {
     fn await_wake(&self) {
         // Made when the set was.
         let mut fds = [PollFd::new(self.inbox.waker().number().unwrap_or(-1), PollFd::IN)];
-        // The time bound is for a wake-up that was drained by somebody else in between.
+        // The time bound is for a wake-up that another look drained in between.
         let _ = poll::poll(&mut fds, Some(Duration::from_millis(1)));
     }
 }
@@ -184,7 +191,7 @@ impl ReadSet {
         self.reactor.as_fd()
     }
 
-    /// The same for somebody else to watch: all connections stand in it from now on.
+    /// The same for a runtime or program to watch: all connections stand in it from now on.
     pub(crate) fn watched_fd(&self) -> BorrowedFd<'_> {
         let mut members = lock(&self.members);
         members.watched = true;
@@ -194,8 +201,8 @@ impl ReadSet {
 
     // ---- membership: the driver adds, the driver or the holder of the baton removes
 
-    /// Adds a connection whose session `open` opens. Nothing is read meanwhile: an owner that hears of the peer and looks then finds
-    /// what the peer has sent.
+    /// Adds a connection whose session `open` opens. Nothing is read meanwhile: an owner that hears
+    /// of the peer and looks then finds what the peer has sent.
     pub(crate) fn admit(&self, connection: Arc<Connection>, open: impl FnOnce()) -> std::io::Result<()> {
         let mut members = lock(&self.members);
         open();
@@ -299,7 +306,8 @@ impl ReadSet {
     /// the session is over.
     pub(crate) fn read_one(&self, connection: &Arc<Connection>) -> ControlFlow<(), bool> {
         let mut members = lock(&self.members);
-        // In the set, each member is asked after a read whether its descriptor tells of what is there.
+        // In the set, each member is asked after a read whether its descriptor tells of what is
+        // there.
         self.gather(&mut members);
         let Some(index) = members.find(connection) else {
             // The I/O thread has seen its end, or has not made the stream yet.
@@ -322,7 +330,8 @@ impl ReadSet {
         }
     }
 
-    /// I/O thread: the peer of `connection` sends nothing more. If reading has paused it goes on to the end.
+    /// I/O thread: the peer of `connection` sends nothing more. If reading has paused it goes on to
+    /// the end.
     pub(crate) fn take_rest(&self, connection: &Arc<Connection>) {
         connection.take_rest();
         if connection.is_paused() {
@@ -340,7 +349,8 @@ impl ReadSet {
         self.baton.acquire(self);
     }
 
-    /// Gives it up: kept for the owner's quick return, or, with ZMQ_FD in use, to the I/O thread at once.
+    /// Gives it up: kept for the owner's quick return, or, with ZMQ_FD in use, to the I/O thread at
+    /// once.
     #[inline]
     pub(crate) fn release(&self) {
         if self.inbox.is_exposed() {
@@ -350,7 +360,8 @@ impl ReadSet {
         }
     }
 
-    /// For an owner to whom the I/O thread listens: reads what is there. False: the I/O thread does so just now.
+    /// For an owner for which the I/O thread listens: reads what is there. False: the I/O thread
+    /// does so just now.
     pub(crate) fn glance(&self) -> bool {
         let glances = self.baton.glance();
         if glances {
@@ -360,19 +371,21 @@ impl ReadSet {
         glances
     }
 
-    /// Gives it to the I/O thread, which listens from now on: for an owner that waits for being told.
+    /// Gives it to the I/O thread, which listens from now on: for an owner that waits for being
+    /// told.
     pub(crate) fn hand_over(&self) {
         self.baton.release_armed(self);
     }
 
-    /// Holder: reads every connection that is ready, once each. What became readable is announced in the inbox. Returns whether a
-    /// whole message arrived or a connection was lost.
+    /// Holder: reads every connection that is ready, once each. What became readable is announced
+    /// in the inbox. Returns whether a whole message arrived or a connection was lost.
     pub(crate) fn read_ready(&self) -> bool {
         self.read_each_ready(By::Any)
     }
 
-    /// The owner, as holder: the same, but the pipes that became readable are told in `arrived`, which is cheaper than through the
-    /// inbox. What else there is to tell comes that way all the same. While nothing is there it is tried again, up to so many times.
+    /// The owner, as holder: the same, but the pipes that became readable are told in `arrived`,
+    /// which is cheaper than through the inbox. What else there is to tell comes that way
+    /// nevertheless. While nothing is there it is tried again, up to `times` times.
     pub(crate) fn read_own(&self, arrived: &mut Vec<u32>, times: u32) -> bool {
         self.read_each_ready(By::Owner(arrived, times))
     }
@@ -412,7 +425,8 @@ impl ReadSet {
         news
     }
 
-    /// Reads a member that is ready. One that is muted is silenced instead, so that the set does not report it again.
+    /// Reads a member that is ready. One that is muted is silenced instead, so that the set does
+    /// not report it again.
     fn read_unless_muted(&self, members: &mut Members, index: usize, by: By<'_>) -> bool {
         match members.slots[index].as_mut() {
             Some(member) if member.muted => {
@@ -447,7 +461,8 @@ impl ReadSet {
         }
     }
 
-    /// The member, which was read, goes on to stand in the set: its descriptor tells of what comes, or of what is there still.
+    /// The member, which was read, goes on to stand in the set: its descriptor tells of what comes,
+    /// or of what is there still.
     fn listen_on(&self, member: &mut Member, index: usize, took: Took) {
         let listens = match took {
             // It was told of in vain: by a bell rung late, or the end.
@@ -473,7 +488,8 @@ impl ReadSet {
             self.reactor.modify(member.stream.as_fd(), Token(index as u64), member.interest(), Mode::Level);
     }
 
-    /// Holder, when `read_ready` has found nothing: whether another look may find something at once.
+    /// Holder, when `read_ready` has found nothing: whether another look may find something at
+    /// once.
     pub(crate) fn is_partly_read(&self) -> bool {
         lock(&self.members).partly
     }
@@ -487,7 +503,8 @@ impl ReadSet {
                 if member.muted {
                     return Sleep::Nothing;
                 }
-                // One that stands in the set listens already: to ask it again would take away the bell that the set is to tell of.
+                // One that stands in the set listens already: to ask it again would take away the
+                // bell that the set is to tell of.
                 let listens = if members.apart { member.stream.listen() } else { !member.eager };
                 if listens { Sleep::Stream(member.stream.clone()) } else { Sleep::NotNow }
             }

@@ -1,8 +1,9 @@
 //! The name by which the I/O thread's reactor knows a read set.
 //!
-//! The I/O thread gives it, some time after the set was made; the owner may hand the reading over before. To make the registration
-//! live under a wrong name would send its events elsewhere, so without a name nothing is done: the I/O thread makes it live when it
-//! gives the name. One of the two sees the other:
+//! The I/O thread gives it, some time after the set was made; the owner may hand the reading over
+//! before. To make the registration live under a wrong name would send its events elsewhere, so
+//! without a name nothing is done: the I/O thread makes it live when it gives the name. One of the
+//! two sees the other:
 //!
 //! ```text
 //! owner:       baton = ARMED;  [fence]  name?       -> make it live

@@ -1,10 +1,11 @@
-//! Waiting a moment for the kernel to take more: what a blocking sender does that is ahead of its peer.
+//! Waiting a moment for the kernel to take more: what a blocking sender does when it is ahead of
+//! its peer.
 //!
-//! A peer at work takes enough out of the kernel's buffer within some microseconds, while to sleep and be woken takes 20, and 6 of the
-//! peer's time. So over tcp the sender looks for a while before it sleeps (7 % more messages of 1 KiB, 18 to 20 % more of 4 and 16 KiB, for
-//! the same processor time); not if somebody else needs the core, which a yield that takes long tells. A Unix domain socket has room as soon
-//! as its peer has taken anything, so to look would only make the writes small (4 KiB: a quarter fewer). Through shared memory it looks again, for which
-//! it needs no system call.
+//! A peer at work takes enough out of the kernel's buffer within some microseconds; to sleep and be
+//! woken takes longer, and costs the peer time. So over tcp the sender looks for a while before it
+//! sleeps. It stops when a yield takes long: another thread needs the core. A Unix domain socket
+//! has room as soon as its peer has taken anything, so to look would only make the writes small.
+//! Through shared memory the sender looks again, for which it needs no system call.
 
 use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
@@ -13,12 +14,13 @@ use tautline_io::net::{Family, Stream};
 use tautline_io::poll::{self, PollFd};
 use tautline_io::{clock, thread};
 
-/// A yield that takes longer than this gave the core to somebody.
+/// A yield that takes longer than this gave the core to another thread.
 const PRESSED_NS: u64 = 5_000;
 /// Longest time that `TAUT_SPIN_US` can ask for.
 const MOST_US: u64 = 10_000;
 
-/// For how many microseconds a thread looks again before it sleeps: `TAUT_SPIN_US`, or about what a wake-up costs.
+/// For how many microseconds a thread looks again before it sleeps: `TAUT_SPIN_US`, or about what a
+/// wake-up costs.
 pub(crate) fn patience_us() -> u64 {
     static MICROS: OnceLock<u64> = OnceLock::new();
     *MICROS.get_or_init(|| {
@@ -28,8 +30,8 @@ pub(crate) fn patience_us() -> u64 {
     })
 }
 
-/// Waits a moment for the kernel to take more, and says whether it does. Not while the peer sends as well: it may wait for us to read
-/// as we wait for it, and neither would.
+/// Waits a moment for the kernel to take more, and says whether it does. Not while the peer sends
+/// as well: it may wait for us to read as we wait for it, and neither would.
 pub(crate) fn wait_for_room(stream: &Stream, patience: Duration) -> bool {
     let mut fds = [room_fd(stream), PollFd::new(stream.as_fd().as_raw_fd(), PollFd::IN)];
     let mut ready = |time| {

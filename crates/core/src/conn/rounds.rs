@@ -1,8 +1,10 @@
-//! Rounds that the I/O thread makes while an owner publishes: who starts them, and when they end (`herd` is what they are for).
+//! Rounds that the I/O thread makes while an owner publishes: when they begin, and when they end
+//! (`herd` is what they are for).
 //!
 //! ```text
 //! owner:       publish;   under way?  [light barrier; active?]  -> active = true, start a round
-//! I/O thread:  round ... nothing new:  active = false  [heavy barrier]  anything new?  -> active = true, another round
+//! I/O thread:  round ... nothing new:  active = false  [heavy barrier]
+//!              anything new?  -> active = true, another round
 //! ```
 
 use crate::sync::atomic::AtomicBool;
@@ -20,7 +22,8 @@ impl Rounds {
         Rounds { active: AtomicBool::new(false) }
     }
 
-    /// Owner, after publishing: whether a round that is still to come will see what was published. If not, see [`Rounds::start`]. One load.
+    /// Owner, after publishing: whether a round that is still to come will see what was published.
+    /// If not, see [`Rounds::start`]. One load.
     #[inline]
     pub(crate) fn under_way(&self) -> bool {
         // Store (what was published), then load: pairs with the heavy barrier in `round`.
@@ -33,14 +36,15 @@ impl Rounds {
         !self.active.swap(true, AcqRel)
     }
 
-    /// I/O thread: one round, which writes what there is; `write` says whether it must come back for some of it, `length` how much was
-    /// published. True if there must be another round.
+    /// I/O thread: one round, which writes what there is; `write` says whether it must come back
+    /// for some of it, `length` how much was published. True if there must be another round.
     pub(crate) fn round(&self, length: impl Fn() -> u64, write: impl FnOnce() -> bool) -> bool {
         let before = length();
         if write() || length() != before {
             return true;
         }
-        // A swap, not a store: loom lets the swaps of both sides in `start` pass over a store between them.
+        // A swap, not a store: loom lets the swaps of both sides in `start` pass over a store
+        // between them.
         self.active.swap(false, AcqRel);
         // Store, then load: pairs with the light barrier in `under_way`.
         barrier_heavy();

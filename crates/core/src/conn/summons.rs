@@ -1,9 +1,10 @@
 //! Waking the inproc receivers of one publisher: all together, and not with every message.
 //!
-//! To wake a sleeping thread costs 6 µs here, and a change of threads there. If every message woke every receiver that has just gone to
-//! sleep, several of them would get a few messages at a time and the processors little else to do. So the publisher rings them by a rule of
-//! its own (`pattern::fan_out`): at once for the first message of a lull, seldom in a stream. What it leaves unrung is covered
-//! by a timer of the I/O thread, like what the flush rule leaves queued.
+//! To wake a sleeping thread costs time here, and a change of threads there. If every message woke
+//! every receiver that has just gone to sleep, several receivers would get a few messages at a time
+//! and the processors would do little else. So the publisher rings them by a rule of its own
+//! (`pattern::fan_out`): at once for the first message of a lull, seldom in a stream. What it
+//! leaves unrung is covered by a timer of the I/O thread, like what the flush rule leaves queued.
 //! [`Alarm`] says when that timer begins and ends.
 
 use super::IoSide;
@@ -25,7 +26,7 @@ impl std::fmt::Debug for Summons {
 }
 
 impl Summons {
-    /// For nobody yet.
+    /// Without receivers yet.
     pub(crate) fn new(io: Arc<dyn IoSide>) -> Arc<Self> {
         Arc::new(Summons { bells: Mutex::default(), alarm: Alarm::new(), io })
     }
@@ -60,7 +61,8 @@ impl Summons {
         self.alarm.take_hint()
     }
 
-    /// I/O thread: the timer has expired; `seen` are the rounds at the last time. True if it must run on, because the owner is at work.
+    /// I/O thread: the timer has expired; `seen` are the rounds at the last time. True if it must
+    /// run on, because the owner is at work.
     pub(crate) fn overdue(&self, seen: &mut u32) -> bool {
         self.alarm.overdue(seen, || self.ring_all())
     }

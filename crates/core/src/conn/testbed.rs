@@ -1,5 +1,5 @@
-//! A connection without a driver, for tests: its requests to the I/O thread are counted, and the peer's end of its stream is in the hands of
-//! the test.
+//! A connection without a driver, for tests: its requests to the I/O thread are counted, and the
+//! peer's end of its stream is in the hands of the test.
 
 use super::link::SharedStage;
 use super::{Connection, Herd, IoSide, Kind, Loss, NewPipe, News, Session, SocketInbox, Summons, Waker};

@@ -1,7 +1,8 @@
 //! Tasks that an I/O thread has to wake.
 //!
-//! What a task's waker does is up to its executor: it may drop the task, and the sockets that live in it, or run it at once, or panic. An
-//! I/O thread has news in the middle of reading, with a baton and locks in its hands, so it wakes when it has none. Others wake at once.
+//! What a task's waker does is up to its executor: it may drop the task, and the sockets that live
+//! in it, or run it at once, or panic. An I/O thread has news in the middle of reading, with a
+//! baton and locks in its hands, so it wakes when it has none. Others wake at once.
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -38,7 +39,7 @@ pub(super) fn wake(task: Waker) {
     TASKS.set(tasks);
 }
 
-/// I/O thread, without locks: wakes those for whom something has come.
+/// I/O thread, without locks: wakes the tasks for which something has come.
 pub(crate) fn run() {
     loop {
         let mut tasks = TASKS.take();
@@ -49,7 +50,7 @@ pub(crate) fn run() {
         };
         // It may put off others.
         TASKS.set(tasks);
-        // Whose waker panics harms nobody else.
+        // A waker that panics harms no other task.
         let _ = catch_unwind(AssertUnwindSafe(|| task.wake()));
     }
 }

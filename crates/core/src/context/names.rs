@@ -1,4 +1,4 @@
-//! The inproc names of a context: who is bound, and who has connected before anybody was.
+//! The inproc names of a context: which sockets are bound, and which have connected before one was.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ impl Binding {
 pub(super) struct Names {
     bound: HashMap<String, Binding>,
     pending: Vec<(String, Offer)>,
-    /// So many of those were given up by the socket that has connected.
+    /// How many of those were given up by the socket that has connected.
     given_up: usize,
 }
 
@@ -72,8 +72,8 @@ impl Names {
         Ok(offers)
     }
 
-    /// Gives `offer` to the socket bound to `name` and returns who that is, or keeps it until somebody binds or it is given up, which `shelf`
-    /// is told.
+    /// Gives `offer` to the socket bound to `name` and returns what is known of that socket; or
+    /// keeps it until a socket binds or it is given up, which `shelf` is told.
     pub(super) fn connect(
         &mut self,
         name: &str,
@@ -98,13 +98,13 @@ impl Names {
         }
     }
 
-    /// Whether somebody is bound to a name.
+    /// Whether a socket is bound to a name.
     pub(super) fn is_bound(&self, name: &str) -> bool {
         self.bound.contains_key(name)
     }
 
-    /// One of the ends that nobody has bound for was given up. Once that is so for half of them, those of which nothing would come are taken
-    /// out: they are returned, to be dropped without a lock.
+    /// One of the ends that no socket has bound for was given up. Once half of them are, those of
+    /// which nothing would come are taken out and returned, to be dropped without a lock.
     fn note_given_up(&mut self) -> Vec<(String, Offer)> {
         self.given_up += 1;
         if self.given_up * 2 < self.pending.len() {
@@ -116,7 +116,7 @@ impl Names {
         void
     }
 
-    /// The ends that nobody has bound for, at the end of the context.
+    /// The ends that no socket has bound for, at the end of the context.
     pub(super) fn take_pending(&mut self) -> Vec<(String, Offer)> {
         std::mem::take(&mut self.pending)
     }

@@ -115,8 +115,8 @@ impl Settings {
         }
     }
 
-    /// Writes an option as bytes; how many they are. What has room for more than a number gets the prefix of thread
-    /// names and the version as text.
+    /// Writes an option as bytes; how many they are. What has room for more than a number gets the
+    /// prefix of thread names and the version as text.
     pub(super) fn get_bytes(&self, option: i32, out: &mut [u8]) -> Result<usize, Error> {
         let text = match option {
             THREAD_NAME_PREFIX => Some(&self.name_prefix[..]),

@@ -1,8 +1,8 @@
 //! A bound endpoint: accepts peers.
 //!
-//! Each newcomer costs the I/O thread tens of microseconds, whoever it is. When many have come and hardly anyone has finished a handshake,
-//! somebody is flooding us: then newcomers are accepted for a part of the time only, and wait in the system's backlog for the rest of it,
-//! so that the peers that are there get the processor.
+//! Each newcomer costs the I/O thread tens of microseconds. When many have come and hardly any has
+//! finished a handshake, it is a flood: then newcomers are accepted for a part of the time only,
+//! and wait in the system's backlog otherwise, so that the peers that are there get the processor.
 
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -24,13 +24,12 @@ use tautline_io::reactor::{Event, Interest, Mode, Token};
 
 /// Peers accepted before others get their turn.
 const BATCH: usize = 64;
-/// So many newcomers, each of them a stranger still or gone as one, are a flood.
+/// This many newcomers, each of them a stranger still or gone as one, are a flood.
 const FLOOD: u32 = 1024;
 /// No more are counted, so that a few peers that shake hands are enough for the flood to be over.
 const MOST_STRANGERS: u32 = 16 * FLOOD;
-/// In a flood: the pause after newcomers were accepted, as a multiple of the time that took, and its bounds. (The time may be long because
-/// somebody else had the processor.) A CURVE server keeps 77 % of a good client's rate beside 30,000 silent connections a second, 69 % with 3;
-/// and on two cores no more than that if another process is their target.
+/// In a flood: the pause after newcomers were accepted, as a multiple of the time that took, and
+/// its bounds. (The time may be long because another thread had the processor.)
 const PAUSE: u32 = 5;
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 const MOST_PAUSE: Duration = Duration::from_millis(20);
@@ -50,7 +49,8 @@ pub(crate) struct Acceptor {
     unlink: Option<Leftover>,
     /// How streams carry ZMTP, unless as it is.
     pub(super) carrying: Option<Carrying>,
-    /// How many have come since peers have last shaken hands, each of whom halves the number.
+    /// How many have come since peers have last shaken hands. Each peer that does halves the
+    /// number.
     strangers: AtomicU32,
     state: Mutex<State>,
 }
@@ -90,8 +90,8 @@ impl Acceptor {
         self.endpoint.name()
     }
 
-    /// Stops accepting at once: the address is free when this returns. The peers that came stay, unless `linger` is given: then they
-    /// are served for at most that long (see `Wire::linger`).
+    /// Stops accepting at once: the address is free when this returns. The peers that came stay,
+    /// unless `linger` is given: then they are served for at most that long (see `Wire::linger`).
     pub(crate) fn stop(self: &Arc<Self>, linger: Option<Option<Duration>>) {
         let (listener, registration) = {
             let mut state = lock(&self.state);
@@ -130,7 +130,7 @@ impl Acceptor {
         }
     }
 
-    /// One who came has shaken hands.
+    /// A peer that came has shaken hands.
     pub(super) fn found_honest(&self) {
         // Relaxed, here and below: only the I/O thread counts.
         self.strangers.store(self.strangers.load(Relaxed) / 2, Relaxed);

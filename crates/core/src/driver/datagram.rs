@@ -1,11 +1,12 @@
 //! A `udp` endpoint: the far side of a pipe whose near side is RADIO's, DISH's or DGRAM's.
 //!
-//! The pipe is an inproc one, and this is its other socket as far as the owner can see. What the owner sends goes out on its own thread
-//! ([`Device::serve`]); the I/O thread receives, and sends what the kernel did not take. Datagrams have no connection, so nothing is
-//! ever lost or found; at the receive high-water mark they stay with the kernel, which drops what it has no room for.
+//! The pipe is an inproc one, and this is its other socket as far as the owner can see. What the
+//! owner sends goes out on its own thread ([`Device::serve`]); the I/O thread receives, and sends
+//! what the kernel did not take. Datagrams have no connection, so nothing is ever lost or found; at
+//! the receive high-water mark they stay with the kernel, which drops what it has no room for.
 //!
-//! A datagram of RADIO is one octet with the length of the group, the group, the body. One of DGRAM is the body alone; its address is the
-//! first part of the message.
+//! A datagram of RADIO is one octet with the length of the group, the group, the body. One of DGRAM
+//! is the body alone; its address is the first part of the message.
 
 use std::net::SocketAddr;
 use std::sync::Weak;
@@ -35,9 +36,9 @@ const ROOM: usize = 65_536;
 /// What the datagrams of an endpoint are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Group and body; to one destination, or from anybody.
+    /// Group and body; to one destination, or from any address.
     Groups,
-    /// Bodies, from and to anybody.
+    /// Bodies, from and to any address.
     Raw,
 }
 
@@ -77,8 +78,8 @@ pub(crate) struct DatagramPort {
 }
 
 impl DatagramPort {
-    /// Has the I/O thread serve `socket`. `offer` is this side's; the other one is the owner's. Without a `destination`, [`DatagramPort::aim`]
-    /// tells it later, or the messages do.
+    /// Has the I/O thread serve `socket`. `offer` is this side's; the other one is the owner's.
+    /// Without a `destination`, [`DatagramPort::aim`] tells it later, or the messages do.
     pub(crate) fn start(
         site: &Arc<Site>,
         name: &str,
@@ -129,7 +130,8 @@ impl DatagramPort {
         &self.name
     }
 
-    /// The owner is going to let go of its side: how long what it has sent may wait for the destination.
+    /// The owner is going to let go of its side: how long what it has sent may wait for the
+    /// destination.
     pub(crate) fn set_linger(&self, linger: Option<Duration>) {
         lock(&self.far).linger = linger;
     }
@@ -149,7 +151,8 @@ impl DatagramPort {
         }
     }
 
-    /// The owner has let go of its side. What it has sent waits for the destination, but not longer than ZMQ_LINGER.
+    /// The owner has let go of its side. What it has sent waits for the destination, but not longer
+    /// than ZMQ_LINGER.
     fn linger(self: &Arc<Self>, turn: &mut Turn) {
         let waits = {
             let mut far = lock(&self.far);
@@ -167,7 +170,7 @@ impl DatagramPort {
         }
     }
 
-    /// Sends what the kernel takes of what is left, and goes.
+    /// Sends what the kernel takes of what is queued, and goes.
     pub(super) fn end(self: &Arc<Self>, turn: &mut Turn) {
         self.serve();
         if let Some((socket, wake)) = lock(&self.tokens).take() {
@@ -207,7 +210,8 @@ impl DatagramPort {
         }
     }
 
-    /// Sends what is queued, and gives room to a sender that waits for it. False if the kernel takes no more for now.
+    /// Sends what is queued, and gives room to a sender that waits for it. False if the kernel
+    /// takes no more for now.
     fn flush(&self) -> bool {
         let mut far = lock(&self.far);
         let taken = self.send(&mut far);
@@ -218,7 +222,8 @@ impl DatagramPort {
         taken
     }
 
-    /// Whether reading should go on: there is room for what comes. If not, the owner tells when there is.
+    /// Whether reading should go on: there is room for what comes. If not, the owner tells when
+    /// there is.
     fn receive(&self) -> bool {
         let mut far = lock(&self.far);
         let Far { offer, incoming, .. } = &mut *far;
@@ -239,7 +244,7 @@ impl DatagramPort {
             match self.socket.receive(incoming) {
                 Ok((len, from)) => any |= self.deliver(writer, &incoming[..len], from),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // Somebody's port was closed; it says nothing about what comes next.
+                // A destination's port was closed; that says nothing about what comes next.
                 Err(_) => {}
             }
         }
@@ -290,7 +295,8 @@ impl DatagramPort {
                 return true;
             }
             let Some(address) = next_datagram(reader, self.form, outgoing) else { return true };
-            // What is too long for a datagram, or for nobody, is dropped by the system, or here.
+            // What is too long for a datagram, or has no destination, is dropped by the system, or
+            // here.
             *to = match self.form {
                 Form::Groups => *destination,
                 Form::Raw => address,
@@ -299,8 +305,8 @@ impl DatagramPort {
     }
 }
 
-/// Makes a datagram of the next message: its body, for RADIO behind the group. Tells the address of DGRAM's first part. `None` if there
-/// is no message.
+/// Makes a datagram of the next message: its body, for RADIO behind the group. Tells the address of
+/// DGRAM's first part. `None` if there is no message.
 fn next_datagram(reader: &mut FrameReader, form: Form, out: &mut Vec<u8>) -> Option<Option<SocketAddr>> {
     let mut part = Message::new();
     while reader.ready() {

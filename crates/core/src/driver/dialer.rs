@@ -31,9 +31,10 @@ enum Phase {
     Away,
     /// A stream is there; it looks after itself.
     Up,
-    /// Nobody was there, and there is no second try. As in libzmq, messages are still taken.
+    /// There was no peer, and there is no second try. As in libzmq, messages are still taken.
     Resting,
-    /// The peer has refused the connection, and the socket does not act on it yet: messages are still taken.
+    /// The peer has refused the connection, and the socket does not act on it yet: messages are
+    /// still taken.
     Refused,
     /// Given up. The program may still disconnect it.
     Stopped,
@@ -102,7 +103,7 @@ enum Attempt {
 pub(crate) struct Dialer {
     site: Arc<Site>,
     options: Arc<Options>,
-    /// The text it was given as. It is read anew for each attempt, so that of an endpoint that is connected nothing else is kept.
+    /// The text it was given as: read anew for each attempt, so nothing else of it is kept.
     given: Arc<str>,
     /// How streams carry ZMTP, unless as it is, which they mostly do.
     carrying: Option<Box<Result<Carrying, Error>>>,
@@ -110,7 +111,7 @@ pub(crate) struct Dialer {
 }
 
 impl Dialer {
-    /// Has the I/O thread connect to `endpoint`, which was given as this text. `connection` is the pipe's, unless ZMQ_IMMEDIATE
+    /// Has the I/O thread connect to `endpoint`. `connection` is the pipe's, unless ZMQ_IMMEDIATE
     /// postpones it.
     pub(crate) fn start(
         site: &Arc<Site>,
@@ -163,7 +164,7 @@ impl Dialer {
         }
     }
 
-    /// The connection of the pipe that waits for this dialer, and whether it had a session before the one that begins.
+    /// The connection of the waiting pipe, and whether it had a session before this one.
     pub(super) fn connection(&self) -> Option<(Arc<Connection>, bool)> {
         let state = lock(&self.state);
         state.connection.clone().map(|connection| (connection, state.sessions > 1))
@@ -206,7 +207,7 @@ impl Dialer {
         self.site.driver.post(Box::new(move |turn| dialer.linger(turn, linger)));
     }
 
-    /// Sends what is queued, for at most `linger` (`None`: as long as it takes, also to reach the peer), then stops.
+    /// Sends what is queued, for at most `linger` (`None`: without a limit), then stops.
     pub(super) fn linger(self: &Arc<Self>, turn: &mut Turn, linger: Option<Duration>) {
         let mut pending = self.current().is_some_and(|connection| connection.has_pending());
         {
@@ -214,7 +215,7 @@ impl Dialer {
             if state.is_over() || state.lingering {
                 return;
             }
-            // What nobody will ever take is not worth waiting for.
+            // What no peer will ever take is not worth waiting for.
             pending &= !matches!(state.phase, Phase::Resting | Phase::Refused);
             state.lingering = true;
             if let Some(time) = linger {
@@ -278,7 +279,7 @@ impl Dialer {
         match hop {
             Hop::Direct(address) => self.try_address(turn, &address, source.as_ref()),
             Hop::Resolve { host, port, family } => {
-                // The system may take long. An endpoint that is given up meanwhile is gone at once, and with it its hold on the context.
+                // The system may take long. An endpoint that is given up meanwhile is gone at once.
                 let done = |dialer: Arc<Self>, resolved: resolve::Outcome| {
                     let driver = dialer.site.driver.clone();
                     driver.post(Box::new(move |turn| dialer.resolved(turn, resolved)));
@@ -422,7 +423,7 @@ impl Dialer {
             // What the peer said shows that it will not get better.
             Loss::Protocol(_) => return self.refused(turn),
             Loss::Closed => true,
-            // Observed of libzmq: a peer that was lost is no reason, only the program's own disconnect is.
+            // Observed of libzmq: only the program's own disconnect is a reason, not a lost peer.
             _ if opened => {
                 self.is_lingering() && self.options.reconnect_stop & RECONNECT_STOP_AFTER_DISCONNECT != 0
             }
@@ -455,7 +456,8 @@ impl Dialer {
     }
 
     fn retry(self: &Arc<Self>, turn: &mut Turn) {
-        // Observed of libzmq: an interval of 0 is none, and the longest one counts also if it is shorter than the first.
+        // Observed of libzmq: 0 is no interval, and the longest counts also if it is below the
+        // first.
         let Some(base) = self.options.reconnect_interval.filter(|base| !base.is_zero()) else {
             return self.rest(turn);
         };
@@ -491,7 +493,7 @@ impl Dialer {
         }
     }
 
-    /// Gives up for good. The endpoint keeps its name, as in libzmq: to disconnect it is no mistake.
+    /// Gives up for good. The endpoint keeps its name, as in libzmq: it may be disconnected.
     pub(super) fn stop(self: &Arc<Self>, turn: &mut Turn) {
         self.give_up(turn, Phase::Stopped);
     }
@@ -524,7 +526,7 @@ impl Dialer {
     }
 }
 
-/// A random part of `base`, so that many peers of a server that restarts do not come all at once.
+/// A random part of `base`, so that the peers of a restarted server do not come all at once.
 fn jitter(base: Duration) -> Duration {
     let mut bytes = [0; 4];
     if tautline_io::random::fill(&mut bytes).is_err() {

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 /// With more values than these a list is searched for too long.
 const FEW: usize = 8;
 
-/// Something that has a name no other of its kind has as long as it is there.
+/// Something that has a name that no other of its kind has while it exists.
 pub(super) trait Named {
     fn name(&self) -> usize;
 }
 
-/// A map that takes no more memory than its values while they are few, and none of its own for a single one.
+/// A map that takes no more memory than its values while they are few, and none of its own for a
+/// single one.
 pub(super) enum Few<T> {
     One(Option<T>),
     List(Vec<T>),

@@ -1,6 +1,8 @@
-//! A handshake on a stream: the session, and below it what carries ZMTP, if the transport has such a thing.
+//! A handshake on a stream: the session, and below it what carries ZMTP, if the transport has such
+//! a thing.
 //!
-//! To the wire it looks like a [`Session`], which it otherwise is; only the bytes that go in and out pass the carrier.
+//! To the wire it looks like a [`Session`], which it otherwise is; only the bytes that go in and
+//! out pass the carrier.
 
 use std::io::ErrorKind;
 use std::ops::{Deref, DerefMut};
@@ -12,7 +14,8 @@ use tautline_io::reactor::Interest;
 use tautline_proto::zap::Verdict;
 use tautline_proto::{Carrier, Established, ProtocolError, Session, SessionConfig, carried};
 
-/// A handshake in progress. What the wire notes about it stands here, too: of an open stream nothing of it is kept.
+/// A handshake in progress. What the wire notes about it stands here, too: of an open stream
+/// nothing of it is kept.
 pub(super) struct Handshake {
     session: Session,
     carriage: Option<Box<Carriage>>,
@@ -93,7 +96,8 @@ impl Handshake {
         }
     }
 
-    /// Takes bytes from the stream and returns how many are dealt with: fewer than given when the handshake is complete.
+    /// Takes bytes from the stream and returns how many are dealt with: fewer than given when the
+    /// handshake is complete.
     pub(super) fn input(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
         let Some(Carriage { carrier, early, .. }) = self.carriage.as_deref_mut() else {
             return self.session.input(bytes);

@@ -1,7 +1,8 @@
-//! Heartbeats of one session: our PINGs, the peer's silence, and the time to live that the peer's PINGs grant (RFC 37).
+//! Heartbeats of one session: our PINGs, the peer's silence, and the time to live that the peer's
+//! PINGs grant (RFC 37).
 //!
-//! Anything that arrives is a sign of life. While reading is stopped at the receive high-water mark nothing can arrive, so silence is
-//! not held against the peer then.
+//! Anything that arrives is a sign of life. While reading is stopped at the receive high-water mark
+//! nothing can arrive, so silence is not held against the peer then.
 
 use std::time::Duration;
 

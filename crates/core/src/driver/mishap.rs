@@ -1,9 +1,10 @@
-//! A panic on an I/O thread, which must not end the thread: all sockets that live on it would hang, without a word. None is known that
-//! a peer or a program can bring about. Should there be one, the process goes on as well as it can:
+//! A panic on an I/O thread, which must not end the thread: all sockets that live on it would hang,
+//! without a word. None is known that a peer or a program can bring about. Should there be one, the
+//! process goes on as well as it can:
 //!
 //! - what panics says so on stderr, as the program's panic hook has it;
-//! - a stream whose handshake or whose reading panics ends, with the usual events, and EFAULT for a failed handshake. Its peer may come
-//!   again;
+//! - a stream whose handshake or whose reading panics ends, with the usual events, and EFAULT for a
+//!   failed handshake. Its peer may come again;
 //! - any other piece of work is given up, and the thread goes on with the next one.
 //!
 //! After a panic the thread rests, so that one that comes again and again takes no processor.

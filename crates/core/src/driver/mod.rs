@@ -1,10 +1,12 @@
 //! The I/O thread: a reactor, timers and the things that live on it.
 //!
-//! It does what no caller's thread is there to do: accept, connect, shake hands, reconnect; flush residuals and full buffers; read while
-//! the owner is away; heartbeats; linger. On the data path of a busy socket it does nothing.
+//! It does what no caller's thread is there to do: accept, connect, shake hands, reconnect; flush
+//! residuals and full buffers; read while the owner is away; heartbeats; linger. On the data path
+//! of a busy socket it does nothing.
 //!
-//! Everything that reacts is a [`Source`]; it is called on this thread only, one at a time. Other threads reach it by [`Driver::post`], or
-//! for the few things of the data path by the reactor and the timers directly (`IoSide`).
+//! Everything that reacts is a [`Source`]; it is called on this thread only, one at a time. Other
+//! threads reach it by [`Driver::post`], or for the few things of the data path by the reactor and
+//! the timers directly (`IoSide`).
 
 mod acceptor;
 mod datagram;
@@ -58,7 +60,8 @@ use tick::Ticker;
 pub(crate) trait Source: Send + Sync {
     /// Its registration is ready.
     fn ready(self: Arc<Self>, turn: &mut Turn, event: &Event);
-    /// A timer it set with [`Turn::after`] has run out. Timers are not cancelled: `key` tells whether this one still counts.
+    /// A timer it set with [`Turn::after`] has run out. Timers are not cancelled: `key` tells
+    /// whether this one still counts.
     fn timer(self: Arc<Self>, turn: &mut Turn, key: u64);
     /// One of these has panicked: what can be ended is ended.
     fn panicked(self: Arc<Self>, _turn: &mut Turn) {}
@@ -74,7 +77,8 @@ const RINGER: Token = Token(u64::MAX - 3);
 /// What is not registered: no source has this place.
 const NOWHERE: Token = Token(u64::MAX >> 1);
 
-/// How long to wait when the process is out of descriptors, watches or memory, or a sandbox refuses what is to be done.
+/// How long to wait when the process is out of descriptors, watches or memory, or a sandbox refuses
+/// what is to be done.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
 /// The part of an I/O thread that others see.
@@ -195,7 +199,8 @@ impl Driver {
         self.ringer.ring_later(summons);
     }
 
-    /// Makes rounds over a herd as long as there is something to do, with everything else in between.
+    /// Makes rounds over a herd as long as there is something to do, with everything else in
+    /// between.
     pub(crate) fn sweep(&self, herd: Arc<Herd>) {
         self.post(Box::new(move |turn| match herd.round() {
             None => {}
@@ -204,7 +209,8 @@ impl Driver {
         }));
     }
 
-    /// Writes what is queued for `connection`, which was just marked, with the next round of the sweep; its number.
+    /// Writes what is queued for `connection`, which was just marked, with the next round of the
+    /// sweep; its number.
     pub(crate) fn write_soon(&self, connection: &Arc<Connection>) -> u32 {
         let added = self.sweep.add(connection);
         if added.wake {
@@ -225,7 +231,8 @@ impl Driver {
         self.sweep.is_idle()
     }
 
-    /// Reports, once, when the stream takes bytes again, or what else it waits for. False: the system would not have it.
+    /// Reports, once, when the stream takes bytes again, or what else it waits for. False: the
+    /// system would not have it.
     pub(crate) fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) -> bool {
         let (fd, readable) = stream.room();
         if readable {
@@ -237,7 +244,8 @@ impl Driver {
 
     fn report_once(&self, fd: BorrowedFd<'_>, registration: Token, interest: Interest) -> bool {
         match self.reactor.modify(fd, registration, interest, Mode::OneShot) {
-            // For the first time in this session, which goes on: its end would wait for the pump, under whose lock this is called.
+            // For the first time in this session, which goes on: its end would wait for the pump,
+            // under whose lock this is called.
             Err(error) if error.raw_os_error() == Some(errno::ENOENT) => {
                 self.reactor.add(fd, registration, interest, Mode::OneShot).is_ok()
             }
@@ -256,7 +264,8 @@ impl Driver {
         &self.resolver
     }
 
-    /// Takes a descriptor out of the reactor from another thread; its place is given back by [`Turn::forget`].
+    /// Takes a descriptor out of the reactor from another thread; its place is given back by
+    /// [`Turn::forget`].
     pub(crate) fn deregister(&self, fd: BorrowedFd<'_>) {
         let _ = self.reactor.remove(fd);
     }
@@ -319,7 +328,8 @@ impl Source for ReadSet {
     }
 }
 
-/// A registered source, and how often its place was used before: events of a former source are told apart by it.
+/// A registered source, and how often its place was used before: events of a former source are told
+/// apart by it.
 struct Place {
     generation: u32,
     source: Option<Arc<dyn Source>>,
@@ -338,7 +348,8 @@ pub(crate) struct Turn {
     herds: Vec<(Instant, Arc<Herd>)>,
     timers: Timers,
     timer_keys: u64,
-    /// Streams without a socket whose last words are on their way: the thread does not end before them.
+    /// Streams without a socket whose last words are on their way: the thread does not end before
+    /// them.
     partings: usize,
 }
 
@@ -393,8 +404,9 @@ impl Turn {
         let _ = self.driver.reactor.modify(fd, token, interest, mode);
     }
 
-    /// Takes the descriptor of a registration, which goes on, out of the reactor until there is something to tell (`Driver::want_write`): it costs
-    /// whoever uses it something to stand there.
+    /// Takes the descriptor of a registration, which goes on, out of the reactor until there is
+    /// something to tell (`Driver::want_write`): a descriptor in the reactor costs each read and
+    /// write of its stream a little.
     pub(crate) fn mute(&self, fd: BorrowedFd<'_>) {
         self.driver.deregister(fd);
     }
@@ -406,14 +418,16 @@ impl Turn {
         }
     }
 
-    /// Gives back the place of a registration whose descriptor is out of the reactor already. False if there is none.
+    /// Gives back the place of a registration whose descriptor is out of the reactor already. False
+    /// if there is none.
     pub(crate) fn forget(&mut self, token: Token) -> bool {
         let (index, generation) = (token.0 as u32, (token.0 >> 32) as u32);
         let place =
             self.sources.get_mut(index as usize).filter(|p| p.generation == generation && p.source.is_some());
         if let Some(place) = place {
             place.source = None;
-            // The topmost generation is never reached by a token of the driver's own (they are at the end of the number range).
+            // The topmost generation is never reached by a token of the driver's own (they are at
+            // the end of the number range).
             place.generation = (generation + 1) & 0x7fff_ffff;
             self.vacant.push(index);
             return true;
@@ -421,13 +435,15 @@ impl Turn {
         false
     }
 
-    /// Nobody looks after the connection's queue any more but its owner, who looks at the clock with its next message.
+    /// Only the owner looks after the connection's queue from now on: it looks at the clock with
+    /// its next message.
     pub(crate) fn let_go(&mut self, connection: Arc<Connection>) {
         connection.give_hint();
         self.let_go.push(connection);
     }
 
-    /// Looks once more at what it has let go of. A barrier takes longer than much of a handshake: all that were let go of in a turn share one.
+    /// Looks once more at what it has let go of. A barrier takes longer than much of a handshake:
+    /// all that were let go of in a turn share one.
     fn look_back(&mut self) {
         if self.let_go.is_empty() {
             return;
@@ -552,7 +568,8 @@ mod tests {
         fn timer(self: Arc<Self>, _turn: &mut Turn, _key: u64) {}
     }
 
-    /// The reactor refuses a stream when the system has no more watches; what the stream then gives back is not the place of the first source.
+    /// The reactor refuses a stream when the system has no more watches; what the stream then gives
+    /// back is not the place of the first source.
     #[test]
     fn what_could_not_be_registered_takes_nobodys_place() {
         let (driver, thread) = Driver::start(ThreadOptions::default()).unwrap();

@@ -33,7 +33,8 @@ impl Origin {
         }
     }
 
-    /// What the peer has to show. A server's keys are prepared once for all peers, a client's are needed once in a connection.
+    /// What the peer has to show. A server's keys are prepared once for all peers, a client's are
+    /// needed once in a connection.
     pub(super) fn security(&self) -> Cow<'_, Security> {
         match self {
             Origin::Accepted(acceptor) => Cow::Borrowed(&acceptor.security),
@@ -51,7 +52,7 @@ impl Origin {
         carrier.map_err(|error| error.raw_os_error().unwrap_or(errno::EIO))
     }
 
-    /// Whether who lingers here has no limit but, of an accepted stream, its own.
+    /// Whether lingering here has no limit but, of an accepted stream, its own.
     pub(super) fn lingers_for_ever(&self) -> bool {
         match self {
             Origin::Accepted(_) => true,

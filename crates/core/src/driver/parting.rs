@@ -1,10 +1,12 @@
 //! The end of a stream whose last words may still be on their way.
 //!
-//! When everything is written the kernel has it, not the peer. If bytes of the peer's (a PONG, say) lie unread as the stream is closed,
-//! or come later, a TCP stack sends a reset and forgets what it had still to send. So a stream that lingered is only half-closed, and what
-//! comes is read and forgotten, until the peer's system has confirmed everything or the peer has closed its end. It holds nothing of its
-//! socket any more; just the I/O thread does not end before it. That takes [`LONGEST`] at most, unless the program wants to linger for ever
-//! and the peer is one that talks: then it may take as long as something is confirmed now and then.
+//! When everything is written the kernel has it, not the peer. If bytes of the peer's (a PONG, say)
+//! lie unread as the stream is closed, or come later, a TCP stack sends a reset and forgets what it
+//! had still to send. So a stream that lingered is only half-closed, and what comes is read and
+//! forgotten, until the peer's system has confirmed everything or the peer has closed its end. It
+//! holds nothing of its socket any more; just the I/O thread does not end before it. That takes
+//! [`LONGEST`] at most, unless the program wants to linger for ever and the peer is one that talks:
+//! then it may take as long as something is confirmed now and then.
 
 use std::time::{Duration, Instant};
 
@@ -16,13 +18,14 @@ use std::io::ErrorKind;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Event, Interest, Mode, Token};
 
-/// What `zmq_ctx_term` may wait for a peer that confirms nothing. The system itself waits for up to 40 ms with some confirmations.
+/// What `zmq_ctx_term` may wait for a peer that confirms nothing. The system itself waits for up to
+/// 40 ms with some confirmations.
 const LONGEST: Duration = Duration::from_millis(200);
-/// Without anything confirmed, for a peer that talks. One that reads slowly lets its system make room in large steps, and on a machine with
-/// fifty times more to do than it can a peer gets no processor for longer than one would think. (With 200 ms before the first
-/// confirmation and 1 s after, the last messages of a closing sender were lost there within minutes.)
+/// Without anything confirmed, for a peer that talks. One that reads slowly lets its system make
+/// room in large steps, and on an overloaded machine a peer gets no processor for a long time.
 const LONGEST_STALL: Duration = Duration::from_secs(5);
-/// Nobody tells when the peer has confirmed something: it is looked at after this time, and then after twice as long each time.
+/// The system does not tell when the peer has confirmed something: it is looked at after this time,
+/// and then after twice as long each time.
 const FIRST_LOOK: Duration = Duration::from_micros(500);
 const SLOWEST_LOOK: Duration = Duration::from_millis(20);
 /// The end of the stream has to be confirmed, too, and counts as a byte.
@@ -36,7 +39,8 @@ struct State {
     look: Duration,
     /// The program waits as long as it takes.
     patient: bool,
-    /// How many bytes were not confirmed when they were last fewer than before, and when that was: at the beginning, if not since.
+    /// How many bytes were not confirmed when they were last fewer than before, and when that was:
+    /// at the beginning, if not since.
     unconfirmed: usize,
     since: Instant,
     began: Instant,
@@ -52,7 +56,7 @@ impl State {
     }
 }
 
-/// A stream of nobody.
+/// A stream without a socket.
 pub(super) struct Parting {
     stream: Arc<Stream>,
     /// The peer has said something.
@@ -61,8 +65,8 @@ pub(super) struct Parting {
 }
 
 impl Parting {
-    /// Looks after `stream`, which was shut down for writing and is out of the reactor, if it has to be. `patient`: without a limit of
-    /// its own. `heard`: the peer has said something before.
+    /// Looks after `stream`, which was shut down for writing and is out of the reactor, if it has
+    /// to be. `patient`: without a limit of its own. `heard`: the peer has said something before.
     pub(super) fn begin(turn: &mut Turn, stream: Arc<Stream>, patient: bool, heard: bool) {
         let (unconfirmed, began) = (stream.unconfirmed(), Instant::now());
         let state = State {
@@ -173,7 +177,8 @@ mod tests {
         assert!(state(false).is_vain(999, true, began + LONGEST), "the program has set a limit");
     }
 
-    /// The peer has said things that nobody has read, and goes on talking: it gets everything all the same.
+    /// The peer has said things that were not read, and goes on talking: it gets everything
+    /// nevertheless.
     #[test]
     fn a_talkative_peer_gets_the_last_words() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

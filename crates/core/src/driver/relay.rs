@@ -9,7 +9,8 @@ use tautline_io::net::Stream;
 use tautline_io::reactor::Interest;
 use tautline_proto::socks::{Refusal, Socks};
 
-/// Goes on as far as the stream lets it: what to wait for, or `None` when the stream leads to the peer. The errno says why it never will.
+/// Goes on as far as the stream lets it: what to wait for, or `None` when the stream leads to the
+/// peer. The errno says why it never will.
 pub(super) fn advance(socks: &mut Socks, stream: &Stream) -> Result<Option<Interest>, i32> {
     loop {
         while !socks.output().is_empty() {

@@ -1,4 +1,5 @@
-//! What an endpoint's options say about security, as the protocol needs it. Made once for a bound endpoint, not for each peer.
+//! What an endpoint's options say about security, as the protocol needs it. Made once for a bound
+//! endpoint, not for each peer.
 
 use crate::options::{Mechanism, Options};
 use tautline_proto::{MechanismConfig, ServerKeys};
@@ -29,7 +30,7 @@ impl Security {
             (Mechanism::Plain, true) => Security {
                 mechanism: MechanismConfig::PlainServer,
                 authenticate: true,
-                // A password that nobody looks at protects nothing.
+                // A password that is not looked at protects nothing.
                 handler_optional: false,
             },
             (Mechanism::Curve, true) => Security {
@@ -37,7 +38,8 @@ impl Security {
                     keys: ServerKeys::new(options.curve_secret_key.clone()),
                     random,
                 },
-                // Without a domain that is asked for, whoever knows the server's key may come ("Stonehouse").
+                // Without a domain that is asked for, any peer that knows the server's key may come
+                // ("Stonehouse").
                 authenticate: in_domain || !enforced,
                 handler_optional: !enforced,
             },
@@ -47,7 +49,8 @@ impl Security {
                 server: options.curve_server_key,
                 random,
             }),
-            // GSSAPI gets no further than zmq_bind and zmq_connect. Whatever came here would not be let in by a NULL peer.
+            // GSSAPI gets no further than zmq_bind and zmq_connect. Whatever came here, a NULL peer
+            // would not let in.
             (Mechanism::Plain | Mechanism::Gssapi, _) => client(MechanismConfig::PlainClient {
                 username: options.plain_username.clone(),
                 password: options.plain_password.clone(),

@@ -1,4 +1,5 @@
-//! What the I/O thread knows of a socket: enough to serve its connections, also after the socket itself was closed and lingers.
+//! What the I/O thread knows of a socket: enough to serve its connections, also after the socket
+//! itself was closed and lingers.
 
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
@@ -22,11 +23,12 @@ use tautline_io::reactor::{Interest, Token};
 /// An I/O thread with more sockets than these has no memory to spare for those that are idle.
 const MANY: usize = 64;
 
-/// A socket as its I/O thread sees it. Lives until the socket is closed and everything that lingers is gone.
+/// A socket as its I/O thread sees it. Lives until the socket is closed and everything that lingers
+/// is gone.
 pub(crate) struct Site {
     pub(crate) kind: Kind,
     pub(crate) inbox: Arc<SocketInbox>,
-    /// The connections to read, from when there may be some.
+    /// The connections to read; empty until there may be some.
     set: OnceLock<Arc<ReadSet>>,
     pub(crate) driver: Arc<Driver>,
     pub(crate) tap: Arc<Tap>,
@@ -144,7 +146,8 @@ impl IoSide for Site {
 /// Something of a socket that lives on the I/O thread by itself.
 #[derive(Clone)]
 pub(crate) enum Resident {
-    /// A stream that came to a bound endpoint, from its handshake to its end. Others are their dialers'.
+    /// A stream that came to a bound endpoint, from its handshake to its end. Others are their
+    /// dialers'.
     Wire(Arc<Wire>),
     /// An endpoint that is connected, again and again.
     Dialer(Arc<Dialer>),
@@ -205,7 +208,8 @@ impl Site {
         }
     }
 
-    /// Owner: makes the set of the connections to read, which the I/O thread watches over from now on.
+    /// Owner: makes the set of the connections to read, which the I/O thread watches over from now
+    /// on.
     pub(crate) fn open_set(&self) -> std::io::Result<Arc<ReadSet>> {
         if let Some(set) = self.set.get() {
             return Ok(set.clone());
@@ -328,12 +332,13 @@ impl Site {
         }));
     }
 
-    /// Whether the socket is closed: nobody receives any more.
+    /// Whether the socket is closed: nothing is received any more.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Acquire)
     }
 
-    /// The socket was closed. What is queued is still sent, for at most `linger` (`None`: as long as it takes).
+    /// The socket was closed. What is queued is still sent, for at most `linger` (`None`: as long
+    /// as it takes).
     pub(crate) fn close(self: &Arc<Self>, linger: Option<Duration>) {
         self.closed.store(true, Release);
         let site = self.clone();

@@ -11,7 +11,8 @@ use crate::sync::atomic::AtomicBool;
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::timer::TimerFd;
 
-/// The longest that a message, a PING or a lost peer waits for an owner that is elsewhere is twice this.
+/// The longest that a message, a PING or a lost peer waits for an owner that is elsewhere is twice
+/// this.
 const PERIOD: Duration = Duration::from_millis(4);
 
 /// The tick of one I/O thread.

@@ -1,4 +1,5 @@
-//! Tickets: what must be gone before a context is. Each socket holds one, and its site, which may linger, another.
+//! Tickets: what must be gone before a context is. Each socket holds one, and its site, which may
+//! linger, another.
 
 use crate::sync::Arc;
 use crate::sync::atomic::AtomicUsize;

@@ -1,8 +1,9 @@
 //! The timers of an I/O thread.
 //!
-//! Nobody takes a timer back: one whose source has gone, or has no use for it any more, just comes to nothing. But until then even the
-//! memory of a source that has gone is held, and peers that come and go make many of them within the time of a handshake. So timers
-//! without a source are cleared out whenever the number of all has doubled.
+//! No timer is taken back: one whose source has gone, or has no use for it any more, just runs out
+//! without effect. But until then even the memory of a source that has gone is held, and peers that
+//! come and go make many of them within the time of a handshake. So timers without a source are
+//! cleared out whenever the number of all has doubled.
 
 use super::Source;
 use std::cmp::Reverse;
@@ -10,14 +11,14 @@ use std::collections::BinaryHeap;
 use std::sync::Weak;
 use std::time::Instant;
 
-/// So many are never too many.
+/// Up to this many they are never cleared out.
 const FEW: usize = 1024;
 
 /// One timer.
 pub(super) struct Timer {
     pub(super) at: Instant,
     pub(super) key: u64,
-    /// Weak: a timer that nobody waits for any more must not keep its source, and with it a closed socket, alive.
+    /// Weak: a timer without a use must not keep its source, and with it a closed socket, alive.
     pub(super) source: Weak<dyn Source>,
 }
 

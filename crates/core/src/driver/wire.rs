@@ -28,7 +28,7 @@ use tautline_proto::{AuthFailure, Established, ProtocolError, SessionConfig, sta
 /// Reads of one handshake in a row, of 4 KiB each: together the longest command of a handshake.
 const READS: usize = 16;
 
-/// The property that tells who a peer is to the authenticator.
+/// The property that tells the authenticator which user a peer is.
 const USER_ID: &str = "User-Id";
 
 enum Phase {
@@ -97,7 +97,8 @@ impl Wire {
             Ok(carrier) => (carrier, None),
             Err(errno) => (None, Some(errno)),
         };
-        // No ZMTP: ZMQ_STREAM, and ZMQ_ROUTER_RAW as it was when the endpoint was bound or connected.
+        // No ZMTP: ZMQ_STREAM, and ZMQ_ROUTER_RAW as it was when the endpoint was bound or
+        // connected.
         let raw = site.kind.raw || options.router_raw;
         let interest = if raw { Interest::NONE } else { Interest::READ };
         let state = State {
@@ -143,8 +144,8 @@ impl Wire {
         self.origin.site()
     }
 
-    /// Goes on with the handshake as far as the stream and the handler let it. Called by whatever has brought this about, which a panic
-    /// concerns no more than others.
+    /// Goes on with the handshake as far as the stream and the handler let it. Called by whatever
+    /// has brought this about; a panic here must not end that.
     fn shake_hands(self: &Arc<Self>, turn: &mut Turn) {
         if !turn.attempt(|turn| self.negotiate(turn)) {
             self.end(turn, Loss::Stream(errno::EFAULT));
@@ -171,7 +172,8 @@ impl Wire {
         }
     }
 
-    /// Reads and writes until something else is needed. `leftover` takes what comes behind the handshake.
+    /// Reads and writes until something else is needed. `leftover` takes what comes behind the
+    /// handshake.
     fn next(&self, turn: &Turn, leftover: &mut Vec<u8>) -> Result<Next, Loss> {
         let mut buffer = [0; 4096];
         let mut state = lock(&self.state);
@@ -191,7 +193,8 @@ impl Wire {
             if let Some(credentials) = session.credentials() {
                 return Ok(Next::Judge(credentials));
             }
-            // What the peer says meanwhile stays with the system: all that it makes us say or keep is bounded by that.
+            // What the peer says meanwhile stays with the system: all that it makes us say or keep
+            // is bounded by that.
             if !session.output().is_empty() {
                 return wait(session, Interest::WRITE);
             }
@@ -230,8 +233,8 @@ impl Wire {
         }
     }
 
-    /// What messages of this peer carry. What we know comes first, then what the handler says, then what the peer says: the first
-    /// one of a name counts.
+    /// What messages of this peer carry. What we know comes first, then what the handler says, then
+    /// what the peer says: the first one of a name counts.
     fn peer_info(
         &self,
         routing_id: Vec<u8>,
@@ -246,7 +249,7 @@ impl Wire {
         let judged = verdict.iter().flat_map(|verdict| {
             [(USER_ID, &verdict.user_id[..])].into_iter().chain(verdict.properties.iter().map(borrowed))
         });
-        // Nobody says of himself who he is.
+        // What a peer says of its own user does not count.
         let told = properties.iter().filter(|(name, _)| !name.eq_ignore_ascii_case(USER_ID)).map(borrowed);
         let all = known.into_iter().chain(judged).chain(kept_of(told));
         let metadata = Arc::new(Metadata::new(all, Some(self.stream.as_fd().as_raw_fd())));
@@ -312,7 +315,8 @@ impl Wire {
         }
     }
 
-    /// The socket is closed, or this endpoint was given up: send what is queued, for at most `linger`.
+    /// The socket is closed, or this endpoint was given up: send what is queued, for at most
+    /// `linger`.
     pub(super) fn linger(self: &Arc<Self>, turn: &mut Turn, linger: Option<Duration>) {
         if let Some(connection) = self.connection() {
             self.site().remove_from_set(&connection);
@@ -351,8 +355,9 @@ impl Wire {
         }
     }
 
-    /// The stream takes nothing more. If the peer is gone, what it has left in the kernel is finite: it is read, and the end is found
-    /// behind it. A peer that only listens no more might go on sending for ever.
+    /// The stream takes nothing more. If the peer is gone, what it has left in the kernel is
+    /// finite: it is read, and the end is found behind it. A peer that only listens no more might
+    /// go on sending for ever.
     pub(super) fn unwritable(self: &Arc<Self>, turn: &mut Turn, errno: i32) {
         let state = lock(&self.state);
         let Phase::Open(connection) = &state.phase else { return };
@@ -509,7 +514,7 @@ impl Source for Wire {
                     let registration = lock(&self.state).registration;
                     turn.modify(registration, self.stream.as_fd(), connection.idle_interest(), Mode::OneShot);
                 }
-                // Also at the end: somebody may have waited to write.
+                // Also at the end: a sender may have waited to write.
                 if connection.pump_writable() == Some(Flushed::Drained) {
                     turn.let_go(connection);
                 }

@@ -1,4 +1,5 @@
-//! Addresses of `ipc://`, zmq_ipc(7): a path, `*` for a path of the library's choice, `@name` for Linux's abstract names.
+//! Addresses of `ipc://`, zmq_ipc(7): a path, `*` for a path of the library's choice, `@name` for
+//! Linux's abstract names.
 
 use std::fmt;
 
@@ -20,8 +21,9 @@ pub(crate) enum IpcEndpoint {
 const SUN_PATH: usize = if cfg!(any(target_os = "linux", target_os = "android")) { 108 } else { 104 };
 
 impl Address for IpcEndpoint {
-    /// Reads the part after `ipc://`. `Error::NameTooLong` if it does not fit `sockaddr_un` with a NUL,
-    /// `Error::Invalid` for an abstract name that is empty. Whatever starts with `*` is the wildcard.
+    /// Reads the part after `ipc://`. `Error::NameTooLong` if it does not fit `sockaddr_un` with a
+    /// NUL, `Error::Invalid` for an abstract name that is empty. Whatever starts with `*` is the
+    /// wildcard.
     fn parse(address: &str) -> Result<IpcEndpoint, Error> {
         if address.starts_with('*') {
             return Ok(IpcEndpoint::Wildcard);

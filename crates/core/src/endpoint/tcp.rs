@@ -1,7 +1,9 @@
-//! Addresses of `tcp://`, zmq_tcp(7): `host:port`, or `source:port;host:port` to connect from a chosen local address.
+//! Addresses of `tcp://`, zmq_tcp(7): `host:port`, or `source:port;host:port` to connect from a
+//! chosen local address.
 //!
-//! libzmq is lenient: it overlooks what follows the digits of a port, in bind even blanks and slashes, and takes IPv6
-//! addresses with and without brackets. Programs rely on that, so the same is read here.
+//! libzmq is lenient: it overlooks what follows the digits of a port, in bind even blanks and
+//! slashes, and takes IPv6 addresses with and without brackets. Programs rely on that, so the same
+//! is read here.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -32,15 +34,17 @@ pub(crate) struct HostPort {
     pub(crate) port: Port,
 }
 
-/// Who.
+/// Which host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Host {
     /// `*`: every local address.
     Wildcard,
-    /// An address, for IPv6 with the zone (an interface's name or number) if one was given.
-    /// A socket without ZMQ_IPV6 must not use an IPv6 address: bind answers ENODEV then, connect never succeeds.
+    /// An address, for IPv6 with the zone (an interface's name or number) if one was given. A
+    /// socket without ZMQ_IPV6 must not use an IPv6 address: bind answers ENODEV then, connect
+    /// never succeeds.
     Literal(IpAddr, Option<String>),
-    /// The name of an interface (bind, source) or of a host: the resolver decides. May be empty or nonsense.
+    /// The name of an interface (bind, source) or of a host: the resolver decides. May be empty or
+    /// nonsense.
     Name(String),
 }
 
@@ -54,8 +58,9 @@ pub(crate) enum Port {
 }
 
 impl Address for TcpEndpoint {
-    /// Reads `host:port` or `source:port;host:port`. `Error::Invalid` without a port in either part, for a port that
-    /// is neither a wildcard nor 1 to 65535, for an empty zone, and for more than two parts.
+    /// Reads `host:port` or `source:port;host:port`. `Error::Invalid` without a port in either
+    /// part, for a port that is neither a wildcard nor 1 to 65535, for an empty zone, and for more
+    /// than two parts.
     fn parse(address: &str) -> Result<TcpEndpoint, Error> {
         let (source, target) = match address.split_once(';') {
             Some((_, rest)) if rest.contains(';') => return Err(Error::Invalid),
@@ -123,7 +128,8 @@ impl Host {
 }
 
 impl Port {
-    /// Reads a number the way C does: blanks and a plus sign before it and anything after it are overlooked.
+    /// Reads a number the way C does: blanks and a plus sign before it and anything after it are
+    /// overlooked.
     fn parse(text: &str) -> Result<Port, Error> {
         if text == "*" || text == "0" {
             return Ok(Port::Wildcard);
@@ -146,8 +152,8 @@ impl Port {
     }
 }
 
-/// What zmq_connect asks of the characters of an address: hosts, zones, brackets and separators, a digit after the last
-/// colon, nothing else.
+/// What zmq_connect asks of the characters of an address: hosts, zones, brackets and separators, a
+/// digit after the last colon, nothing else.
 fn is_strict(address: &str) -> bool {
     let first = |c: char| c.is_ascii_alphanumeric() || c == '[' || c == ':';
     let later = |c: char| c.is_ascii_alphanumeric() || "[]:;.-_%*".contains(c);

@@ -1,4 +1,5 @@
-//! Addresses of `udp://`, zmq_udp(7): `[interface;]address:port`, where the address is that of a host or of a multicast group.
+//! Addresses of `udp://`, zmq_udp(7): `[interface;]address:port`, where the address is that of a
+//! host or of a multicast group.
 
 use std::fmt;
 
@@ -15,7 +16,8 @@ pub(crate) struct UdpEndpoint {
 }
 
 impl UdpEndpoint {
-    /// Reads the part after `://`. `Error::Invalid` without a port, for one that is no number, and for an empty part.
+    /// Reads the part after `://`. `Error::Invalid` without a port, for one that is no number, and
+    /// for an empty part.
     pub(crate) fn parse(address: &str) -> Result<UdpEndpoint, Error> {
         let (interface, target) = match address.split_once(';') {
             Some((interface, target)) => (Some(Host::parse(interface)?), target),

@@ -1,4 +1,5 @@
-//! Addresses of `vsock://`, zmq_vsock(7): `cid:port`, each a number; to bind also `*`, and `@` for this machine.
+//! Addresses of `vsock://`, zmq_vsock(7): `cid:port`, each a number; to bind also `*`, and `@` for
+//! this machine.
 
 use std::fmt;
 
@@ -18,7 +19,8 @@ pub(crate) struct VsockEndpoint {
 const LOCAL: u32 = 1;
 
 impl Address for VsockEndpoint {
-    /// Reads the part after `vsock://`. `Error::Invalid` without a port, and for what is neither a number of 32 bits nor a wildcard.
+    /// Reads the part after `vsock://`. `Error::Invalid` without a port, and for what is neither a
+    /// number of 32 bits nor a wildcard.
     fn parse(address: &str) -> Result<VsockEndpoint, Error> {
         let (cid, port) = address.rsplit_once(':').ok_or(Error::Invalid)?;
         let cid = if cid == "@" { Some(LOCAL) } else { number(cid)? };

@@ -11,12 +11,14 @@ use crate::error::Error;
 pub(crate) struct WsEndpoint {
     /// Where.
     pub(crate) tcp: TcpEndpoint,
-    /// What is asked for there, with its leading slash: what a URL may have, and so nothing that would end a line of HTTP.
+    /// What is asked for there, with its leading slash: what a URL may have, and so nothing that
+    /// would end a line of HTTP.
     pub(crate) path: String,
 }
 
 impl Address for WsEndpoint {
-    /// Reads `host:port/path`. `Error::Invalid` as for `tcp`, and for a path with characters that must not stand in a URL.
+    /// Reads `host:port/path`. `Error::Invalid` as for `tcp`, and for a path with characters that
+    /// must not stand in a URL.
     fn parse(address: &str) -> Result<WsEndpoint, Error> {
         let (tcp, path) = address.split_at(address.find('/').unwrap_or(address.len()));
         if !path.bytes().all(|byte| byte.is_ascii_graphic()) {

@@ -1,4 +1,5 @@
-//! ZMQ_TCP_ACCEPT_FILTER: an address or a network in CIDR notation that a bound TCP endpoint accepts from.
+//! ZMQ_TCP_ACCEPT_FILTER: an address or a network in CIDR notation that a bound TCP endpoint
+//! accepts from.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
@@ -13,8 +14,8 @@ pub(crate) struct AcceptFilter {
 }
 
 impl AcceptFilter {
-    /// Reads `address` or `address/prefix`; an IPv6 address may stand in brackets, its scope is ignored.
-    /// `Error::Invalid` for anything else, and for IPv6 on a socket without ZMQ_IPV6.
+    /// Reads `address` or `address/prefix`; an IPv6 address may stand in brackets, its scope is
+    /// ignored. `Error::Invalid` for anything else, and for IPv6 on a socket without ZMQ_IPV6.
     pub(super) fn parse(value: &[u8], ipv6: bool) -> Result<AcceptFilter, Error> {
         let text =
             std::str::from_utf8(value.strip_suffix(&[0]).unwrap_or(value)).map_err(|_| Error::Invalid)?;
@@ -39,7 +40,8 @@ impl AcceptFilter {
         Ok(AcceptFilter { network, prefix })
     }
 
-    /// Whether a peer with this address may connect. An IPv4 peer and its IPv6-mapped form are the same.
+    /// Whether a peer with this address may connect. An IPv4 peer and its IPv6-mapped form are the
+    /// same.
     pub(crate) fn matches(&self, peer: IpAddr) -> bool {
         let from_v4 = |prefix: u8| prefix + 96;
         let prefix = if self.network.is_ipv4() { from_v4(self.prefix) } else { self.prefix };

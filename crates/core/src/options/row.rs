@@ -1,7 +1,8 @@
-//! The row of the option table: how the bytes of zmq_setsockopt and zmq_getsockopt meet a field of [`Options`].
+//! The row of the option table: how the bytes of zmq_setsockopt and zmq_getsockopt meet a field of
+//! [`Options`].
 //!
-//! A row knows the size rules of its [`Form`] once for all options of that form. What is left to the option itself is the
-//! range of its values and the field, in two closures.
+//! A row knows the size rules of its [`Form`] once for all options of that form. What is left to
+//! the option itself is the range of its values and the field, in two closures.
 
 use tautline_proto::SocketType;
 
@@ -107,7 +108,8 @@ impl Row {
         }
     }
 
-    /// Writes the value to a caller's buffer and returns its size; clears what is left of the buffer.
+    /// Writes the value to a caller's buffer and returns its size; clears what is left of the
+    /// buffer.
     pub(super) fn get(&self, options: &Options, out: &mut [u8]) -> Result<usize, Error> {
         match self.form {
             Form::Int(Some(get), _) => write_exactly(out, &get(options).to_ne_bytes()),

@@ -1,8 +1,9 @@
 //! The option table: one row an option, in the order of the numbers in zmq.h.
 //!
-//! A new option is a field of [`Options`], its default in `Options::new`, and a row here. A row says, in this order: the
-//! number, the name, the socket types that let it be set, how to read the field, and how to check and write it. The C
-//! form of the value (and with it the size rules) is in the name of the function that makes the row.
+//! A new option is a field of [`Options`], its default in `Options::new`, and a row here. A row
+//! says, in this order: the number, the name, the socket types that let it be set, how to read the
+//! field, and how to check and write it. The C form of the value (and with it the size rules) is in
+//! the name of the function that makes the row.
 
 use tautline_proto::SocketType::{Dealer, Pub, Radio, Rep, Req, Router, Stream, XPub, XSub};
 
@@ -461,7 +462,8 @@ fn among(value: i32, range: std::ops::RangeInclusive<i32>) -> Result<i32, Error>
     if range.contains(&value) { Ok(value) } else { Err(Error::Invalid) }
 }
 
-/// ZMQ_PLAIN_SERVER and ZMQ_CURVE_SERVER: on makes a server of that mechanism, off leaves no mechanism at all.
+/// ZMQ_PLAIN_SERVER and ZMQ_CURVE_SERVER: on makes a server of that mechanism, off leaves no
+/// mechanism at all.
 fn serve(options: &mut Options, mechanism: Mechanism, on: bool) {
     options.as_server = on;
     options.mechanism = if on { mechanism } else { Mechanism::Null };

@@ -1,4 +1,5 @@
-//! The option table against what was observed of libzmq, and what single options mean beyond their size and range.
+//! The option table against what was observed of libzmq, and what single options mean beyond their
+//! size and range.
 
 use super::*;
 
@@ -14,8 +15,8 @@ fn fresh(socket_type: SocketType) -> Options {
     Options::new(socket_type, &ContextDefaults::default())
 }
 
-/// A probe as an option takes it. To a text the numbers are bytes: those of the little-endian machine on which libzmq was
-/// observed, where 255 does not begin with the 0 that ends a text.
+/// A probe as an option takes it. To a text the numbers are bytes: those of the little-endian
+/// machine on which libzmq was observed, where 255 does not begin with the 0 that ends a text.
 fn bytes(probe: &Probe, form: Initial) -> Vec<u8> {
     match probe {
         Probe::I(value) if matches!(form, Initial::Text) => value.to_le_bytes().to_vec(),
@@ -41,7 +42,8 @@ fn set_int(options: &mut Options, code: i32, value: i32) -> Result<(), Error> {
 
 const MAX_SUBSCRIPTIONS_CODE: i32 = 0x5441_0010;
 
-/// Options that read back something else than what was set, or that no probe fits; each has a test of its own.
+/// Options that read back something else than what was set, or that no probe fits; each has a test
+/// of its own.
 const SPECIAL: &[i32] = &[22, 38, 68, 74, 76, 92, 93, 94, 95, 96, 0x5441_0003, MAX_SUBSCRIPTIONS_CODE];
 
 #[test]
@@ -316,7 +318,8 @@ fn verbose_and_verboser_answer_the_same_question() {
 /// Options to set in turn, and what [`mechanism`] then says.
 type Story<'a> = (&'a [(i32, &'a [u8])], (i32, i32, i32, i32));
 
-/// Sets options in turn and returns ZMQ_MECHANISM, ZMQ_PLAIN_SERVER, ZMQ_CURVE_SERVER and ZMQ_GSSAPI_SERVER.
+/// Sets options in turn and returns ZMQ_MECHANISM, ZMQ_PLAIN_SERVER, ZMQ_CURVE_SERVER and
+/// ZMQ_GSSAPI_SERVER.
 fn mechanism(steps: &[(i32, &[u8])]) -> (i32, i32, i32, i32) {
     let mut options = fresh(SocketType::Dealer);
     for (code, value) in steps {

@@ -1,4 +1,5 @@
-//! Ranges and conventions that many options share: from a C value to the Rust type of a field, and back.
+//! Ranges and conventions that many options share: from a C value to the Rust type of a field, and
+//! back.
 //!
 //! Each function towards Rust refuses what zmq_setsockopt answers with EINVAL.
 
@@ -57,7 +58,8 @@ pub(super) fn sized(value: &[u8], lengths: std::ops::RangeInclusive<usize>) -> R
     if lengths.contains(&value.len()) { Ok(value.to_vec()) } else { Err(Error::Invalid) }
 }
 
-/// A C string that the system or the resolver will read: ends at a NUL, is UTF-8; an empty one is none.
+/// A C string that the system or the resolver will read: ends at a NUL, is UTF-8; an empty one is
+/// none.
 pub(super) fn name(value: &[u8], lengths: std::ops::RangeInclusive<usize>) -> Result<Option<String>, Error> {
     if !lengths.contains(&value.len()) {
         return Err(Error::Invalid);

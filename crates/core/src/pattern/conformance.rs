@@ -1,4 +1,5 @@
-//! What every pattern must do, whatever its socket type: one line of the macro per type runs the suite on it.
+//! What every pattern must do, whatever its socket type: one line of the macro per type runs the
+//! suite on it.
 
 use super::testbed::Bed;
 use super::{REGISTRY, entry};
@@ -6,7 +7,8 @@ use crate::error::Error;
 use crate::pipe::{PipeId, Target};
 use tautline_proto::SocketType;
 
-/// Tests the pattern of a socket type. `sends` and `receives` tell what an unconnected socket answers.
+/// Tests the pattern of a socket type. `sends` and `receives` tell what an unconnected socket
+/// answers.
 macro_rules! conforms {
     ($module:ident, $socket_type:ident, sends: $sends:pat, receives: $receives:pat) => {
         mod $module {
@@ -130,8 +132,8 @@ fn attach_and_detach(socket_type: SocketType) {
     }
 }
 
-/// A random sequence of operations from a seed. Nothing may panic, every received message has an end, and `can_send` and
-/// `can_recv` tell the truth.
+/// A random sequence of operations from a seed. Nothing may panic, every received message has an
+/// end, and `can_send` and `can_recv` tell the truth.
 fn random_use(socket_type: SocketType, seed: u64) {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut random = move |below: u64| {
@@ -157,7 +159,7 @@ fn random_use(socket_type: SocketType, seed: u64) {
         options.invert_matching = random(3) == 0;
         options.only_first_subscribe = random(2) == 0;
     });
-    // Connections hand subscriptions on only to those who take them.
+    // Connections hand subscriptions on only to types that take them.
     let takes_subscriptions = entry(socket_type).is_some_and(|row| row.takes_subscriptions);
     let mut alive: Vec<PipeId> = Vec::new();
     let mut names: Vec<Vec<u8>> = vec![b"A".to_vec()];

@@ -1,5 +1,6 @@
-//! DEALER (RFC 28) and CLIENT (RFC 47): sends to its peers in turn and receives from all of them fairly; the asynchronous end towards REP
-//! and ROUTER, or SERVER. The messages of a CLIENT, which several threads may use, have one part.
+//! DEALER (RFC 28) and CLIENT (RFC 47): sends to its peers in turn and receives from all of them
+//! fairly; the asynchronous end towards REP and ROUTER, or SERVER. The messages of a CLIENT, which
+//! several threads may use, have one part.
 
 use super::Pattern;
 use super::rotation::{FairQueue, Rotation};
@@ -23,7 +24,8 @@ impl Dealer {
     }
 }
 
-/// ZMQ_PROBE_ROUTER: greets a new peer with an empty message, which tells a ROUTER there our routing id.
+/// ZMQ_PROBE_ROUTER: greets a new peer with an empty message, which tells a ROUTER there our
+/// routing id.
 pub(crate) fn probe(pipes: &mut Pipes, id: PipeId) {
     if pipes.options.probe_router
         && let Some(pipe) = pipes.get(id)

@@ -1,4 +1,5 @@
-//! DGRAM: datagrams to and from anybody. A message has two parts, the other end's address (`host:port`) and the body.
+//! DGRAM: datagrams to and from any address. A message has two parts, the other end's address
+//! (`host:port`) and the body.
 
 use super::Pattern;
 use super::rotation::FairQueue;

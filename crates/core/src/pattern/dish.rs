@@ -1,7 +1,8 @@
-//! DISH (RFC 48): joins groups and receives their messages from all RADIOs fairly. Messages of other groups, which come over
-//! datagrams and from before a `leave` has arrived, are dropped here.
+//! DISH (RFC 48): joins groups and receives their messages from all RADIOs fairly. Messages of
+//! other groups, which come over datagrams and from before a `leave` has arrived, are dropped here.
 //!
-//! Each pipe gets all groups when it is attached, and again when its connection was lost and is there again.
+//! Each pipe gets all groups when it is attached, and again when its connection was lost and is
+//! there again.
 
 use std::collections::HashMap;
 use std::ffi::CString;

@@ -1,10 +1,12 @@
-//! One message to many pipes: how PUB and XPUB distribute, and how XSUB sends its own messages upstream (RFC 29).
+//! One message to many pipes: how PUB and XPUB distribute, and how XSUB sends its own messages
+//! upstream (RFC 29).
 //!
-//! For each message the pattern marks the pipes it goes to, then passes the parts. A pipe at its high-water mark, or gone, misses the
-//! whole message; the others are not held up. Nobody is ever waited for.
+//! For each message the pattern marks the pipes it goes to, then passes the parts. A pipe at its
+//! high-water mark, or gone, misses the whole message; the others are not held up. No pipe is ever
+//! waited for.
 //!
-//! Pipes that always get the same messages may be joined to a group, which the pattern marks in their place: it stores each message once
-//! for all of them (`pipe::Broadcast`).
+//! Pipes that always get the same messages may be joined to a group, which the pattern marks in
+//! their place: it stores each message once for all of them (`pipe::Broadcast`).
 
 use crate::message::Message;
 use crate::pipe::{Bells, Body, LARGE, Part, PipeId, Pipes};
@@ -69,7 +71,8 @@ impl FanOut {
         }
     }
 
-    /// The pipe gets its messages by itself again. Of a message that is not finished it has got all or nothing.
+    /// The pipe gets its messages by itself again. Of a message that is not finished it has got all
+    /// or nothing.
     pub(crate) fn leave(&mut self, pipes: &mut Pipes, group: u32, pipe: PipeId) {
         let within = self.in_message && self.matched_groups.contains(&group);
         let followed = pipes.with_broadcast(group, |broadcast, pipes| {
@@ -113,13 +116,13 @@ impl FanOut {
         self.matched.len() == 1 && self.matched_groups.is_empty() && self.bells.is_none()
     }
 
-    /// Whether the message just sent went to one group, and nobody else is woken by `Bells`.
+    /// Whether the message just sent went to one group, and no other pipe is woken by `Bells`.
     #[inline]
     pub(crate) fn went_to_one_group(&self) -> bool {
         self.matched.is_empty() && self.matched_groups.len() == 1 && self.bells.is_none()
     }
 
-    /// A new message: it goes to nobody yet.
+    /// A new message: it goes to no pipe yet.
     #[inline]
     pub(crate) fn begin(&mut self) {
         self.matched.clear();
@@ -225,7 +228,8 @@ impl FanOut {
         send_copies(pipes, &self.matched, body);
     }
 
-    /// A part of a multi-part message, or a long body: room is asked for once, before the first part.
+    /// A part of a multi-part message, or a long body: room is asked for once, before the first
+    /// part.
     #[inline(never)]
     fn send_part(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) {
         if !self.in_message {
@@ -251,7 +255,8 @@ impl FanOut {
         });
     }
 
-    /// The pipes that have no room miss the message; `matched` gets also the members of groups that do not follow.
+    /// The pipes that have no room miss the message; `matched` gets also the members of groups that
+    /// do not follow.
     fn begin_parts(&mut self, pipes: &mut Pipes) {
         let FanOut { matched_groups, matched, parts, prepared, .. } = self;
         parts.clear();
@@ -269,7 +274,8 @@ impl FanOut {
         matched.retain(|&id| takes_or_misses(pipes, id, alone));
     }
 
-    /// A part for those who follow: kept until the message is whole, unless it becomes a large one.
+    /// A part for the members that follow: kept until the message is whole, unless it becomes a
+    /// large one.
     fn part_to_groups(&mut self, pipes: &mut Pipes, part: &Part<'_>) {
         let FanOut { matched_groups, matched, parts, .. } = self;
         let body = part.bytes();
@@ -277,7 +283,8 @@ impl FanOut {
         let large = len > LARGE;
         if !large {
             if !part.more {
-                // Who has to be parted with now gets the last part, too, behind those that are here already.
+                // A member that is parted with now gets the last part too, behind those that are
+                // here already.
                 for &group in &*matched_groups {
                     pipes.with_broadcast(group, |broadcast, pipes| {
                         broadcast.make_room(pipes, len, |pipes, id| {
@@ -300,7 +307,8 @@ impl FanOut {
         for group in matched_groups.drain(..) {
             pipes.with_broadcast(group, |broadcast, pipes| {
                 if large {
-                    // This part and those that follow go to each of them, behind what is here already.
+                    // This part and those that follow go to each of them, behind what is here
+                    // already.
                     broadcast.part_ways(pipes, |pipes, id| {
                         if begin_promised(pipes, id, parts) {
                             matched.push(id);
@@ -349,8 +357,9 @@ fn takes_or_misses(pipes: &mut Pipes, id: PipeId, alone: bool) -> bool {
     pipes.get(id).is_some_and(|pipe| if alone { pipe.takes_or_drops() } else { pipe.takes_or_misses() })
 }
 
-/// Queues the first parts of a message, if there are any, for a pipe that has just ceased to follow; false if its peer is gone. Nobody asks for
-/// room: as a follower it had some, but its own queue, which now holds all that it has not sent, gives credit in steps.
+/// Queues the first parts of a message, if there are any, for a pipe that has just ceased to
+/// follow. False if its peer is gone. Room is not asked for. As a follower the pipe had some, but
+/// its own queue, which now holds all that it has not sent, gives credit in steps.
 fn begin_promised(pipes: &mut Pipes, id: PipeId, parts: &[u8]) -> bool {
     let Some(pipe) = pipes.get(id).filter(|pipe| !pipe.has_ended()) else { return false };
     parts.is_empty() || pipe.begin_encoded(parts)

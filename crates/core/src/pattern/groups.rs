@@ -1,7 +1,9 @@
-//! Which peers have the same subscriptions: such a group gets its messages by one `pipe::Broadcast`.
+//! Which peers have the same subscriptions: such a group gets its messages by one
+//! `pipe::Broadcast`.
 //!
-//! A group has a number from its second member on. Its members stand in no list of a topic, the group's number stands there in their
-//! place (`subscriptions`), so a message finds a thousand equal subscribers as fast as one.
+//! A group has a number from its second member on. Its members stand in no list of a topic. The
+//! group's number stands there in their place (`subscriptions`), so a message finds a thousand
+//! equal subscribers as fast as one.
 
 use super::hash::SeededHash;
 use crate::pipe::PipeId;
@@ -30,7 +32,7 @@ pub(super) struct Groups {
 /// What became of a group when a pipe came or went.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// It has one member, or none: everybody for himself.
+    /// It has one member, or none: a group of one needs no broadcast.
     Nothing,
     /// It has two members for the first time: these.
     Formed(u32, [PipeId; 2]),

@@ -1,8 +1,10 @@
 //! The messaging patterns: what a socket type does with its pipes (RFCs 28 to 31).
 //!
-//! One file per kind of socket, registered by one row of [`REGISTRY`]; nothing else in the engine switches over socket types. A pattern
-//! runs on the owner's thread only, with `&mut` access to the socket's pipes: no locks, no I/O, never blocks. When an operation can
-//! not go on it returns [`Error::Again`], and the socket waits by the wait rule and calls again.
+//! One file per kind of socket, registered by one row of [`REGISTRY`]. What else depends on the
+//! type is listed in docs/architecture.md, "How to add". A pattern runs on the owner's thread only,
+//! with `&mut` access to the socket's pipes: it takes no locks, does no I/O and never blocks. When
+//! an operation cannot go on it returns [`Error::Again`], and the socket waits by the wait rule and
+//! calls again.
 
 use crate::error::Error;
 use crate::pipe::{Part, PipeId, Pipes, Received, Target};
@@ -41,20 +43,33 @@ mod conformance;
 #[cfg(test)]
 mod testbed;
 
-/// One socket type's behaviour. Called by the socket on the owner's thread.
+/// One socket type's behaviour.
+///
+/// The socket calls every method, on the owner's thread. No lock of the engine is held, but for
+/// thread-safe sockets that of `shared`. A pattern never waits: where it cannot go on it answers
+/// [`Error::Again`]. Pipes belong to `pipes`; a pattern keeps their ids, from `attach` to `detach`.
+/// After `Ok` a part was sent or dropped, after an error nothing of it was taken.
+///
+/// A pattern that has just sent or received may say that the next message goes the same way
+/// (`pipe::straight`). In any other call that changes where messages go it must take that back,
+/// with `Pipes::ask_where_to`. A pipe that comes or goes, news, and options take it back by
+/// themselves.
 pub(crate) trait Pattern: Send {
-    /// A pipe was added: by `connect` (maybe long before the peer is there) or because a peer arrived at a bound endpoint.
-    /// The pipe may be closed at once with [`Pipes::close`]; then `detach` is not called for it.
+    /// A pipe was added: by `connect` (maybe long before the peer is there) or because a peer
+    /// arrived at a bound endpoint. The pipe may be closed at once with [`Pipes::close`]; then
+    /// `detach` is not called for it.
     fn attach(&mut self, pipes: &mut Pipes, pipe: PipeId);
 
-    /// The peer of `pipe` has finished its handshake: `Pipe::peer` is known. Called after `attach`, for every (re)connection;
-    /// `reconnected` is true from the second one on. Never called for a pipe that was closed.
+    /// The peer of `pipe` has finished its handshake: `Pipe::peer` is known. Called after `attach`,
+    /// for every (re)connection; `reconnected` is true from the second one on. Never called for a
+    /// pipe that was closed.
     fn ready(&mut self, _pipes: &mut Pipes, _pipe: PipeId, _reconnected: bool) {}
 
     /// The pipe may have something to read again after `recv` or `can_recv` found it empty.
     fn readable(&mut self, pipes: &mut Pipes, pipe: PipeId);
 
-    /// The pipe is gone for good; forget its id. It still exists during the call, its unread messages are lost after it.
+    /// The pipe is gone for good; forget its id. It still exists during the call; its unread
+    /// messages are lost after it.
     fn detach(&mut self, pipes: &mut Pipes, pipe: PipeId);
 
     /// Sends one part. [`Error::Again`]: nothing was taken, call again when something has changed.
@@ -66,8 +81,9 @@ pub(crate) trait Pattern: Send {
     /// Whether `send` of a first part would not block (ZMQ_POLLOUT).
     fn can_send(&mut self, pipes: &mut Pipes) -> bool;
 
-    /// Whether the part that `send` has just refused with [`Error::Again`] would be taken now, so that a blocking send need not wait
-    /// any longer. Not the same as `can_send` where it depends on the message (ROUTER, STREAM, XPUB with ZMQ_XPUB_NODROP).
+    /// Whether the part that `send` has just refused with [`Error::Again`] would be taken now, so
+    /// that a blocking send need not wait any longer. Not the same as `can_send` where it depends
+    /// on the message (ROUTER, STREAM, XPUB with ZMQ_XPUB_NODROP).
     fn can_send_refused(&mut self, pipes: &mut Pipes) -> bool {
         self.can_send(pipes)
     }
@@ -100,8 +116,8 @@ pub(crate) trait Pattern: Send {
         None
     }
 
-    /// Whether `can_recv` has left something that it is to be called again for, however it has answered: it does no more at a time than
-    /// another call may wait for.
+    /// Whether `can_recv` has left something that it is to be called again for, however it has
+    /// answered: it does no more at a time than another call may wait for.
     fn has_more_to_do(&self) -> bool {
         false
     }
@@ -111,7 +127,8 @@ pub(crate) trait Pattern: Send {
         None
     }
 
-    /// An option was just stored in `pipes.options`; for patterns that act on a change (for example ZMQ_XPUB_WELCOME_MSG does not).
+    /// An option was just stored in `pipes.options`; for patterns that act on a change (for example
+    /// ZMQ_XPUB_WELCOME_MSG does not).
     fn option_changed(&mut self, _pipes: &mut Pipes, _code: i32) {}
 }
 
@@ -121,14 +138,16 @@ pub(crate) struct Entry {
     pub(crate) socket_type: SocketType,
     /// Makes the pattern of a new socket.
     pub(crate) create: fn() -> Box<dyn Pattern>,
-    /// SUBSCRIBE, CANCEL, JOIN and LEAVE commands of peers are delivered to the pattern (as command frames, see `Pipe::recv_any`).
+    /// SUBSCRIBE, CANCEL, JOIN and LEAVE commands of peers are delivered to the pattern (as command
+    /// frames, see `Pipe::recv_any`).
     pub(crate) takes_subscriptions: bool,
-    /// What comes are replies, which nobody receives unless one is awaited (REQ): they must have the form of one, and also a peer from
-    /// which nothing is read at the moment is seen to go.
+    /// What comes are replies, which are received only while one is awaited (REQ). They must have
+    /// the form of one, and a peer from which nothing is read at the moment is seen to go, too.
     pub(crate) takes_replies: bool,
     /// Raw byte streams instead of ZMTP (ZMQ_STREAM).
     pub(crate) raw: bool,
-    /// What was queued for a peer is dropped, not kept, when its connection is lost (SUB, XSUB and DISH tell anew what they want).
+    /// What was queued for a peer is dropped, not kept, when its connection is lost (SUB, XSUB and
+    /// DISH tell anew what they want).
     pub(crate) forgets_on_reconnect: bool,
     /// Messages of peers are received. Else the pattern drops them.
     pub(crate) receives: bool,
@@ -147,7 +166,7 @@ pub(crate) enum Datagrams {
     SendGroups,
     /// `bind`: receives messages with their groups (DISH).
     ReceiveGroups,
-    /// `bind`: from and to anybody, and nothing but datagrams (DGRAM).
+    /// `bind`: from and to any address, and nothing but datagrams (DGRAM).
     Raw,
 }
 

@@ -1,8 +1,9 @@
 //! What waits for the program of an XPUB: subscriptions of its peers, and messages from them.
 //!
-//! A program may never receive, so both are bounded. Of messages, at most the receive high-water mark of each peer is taken from its pipe.
-//! Subscriptions must be obeyed all the same; with more of them than [`MOST_WAITING`] the program is told later, and only of those that
-//! still hold then: what came and went meanwhile it never hears of.
+//! A program may never receive, so both are bounded. Of messages, at most the receive high-water
+//! mark of each peer is taken from its pipe. Subscriptions must be obeyed nevertheless. With more
+//! of them than [`MOST_WAITING`] the program is told later, and only of those that still hold then.
+//! It never hears of those that came and went meanwhile.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::pipe::PipeId;
 
 /// What a notification takes besides its bytes.
 const NOTICE_COST: u64 = 96;
-/// So many that were untold are told at a time.
+/// How many that were untold are told at a time.
 const STEP: usize = 1000;
 
 /// Most bytes of the notifications that wait, each with [`NOTICE_COST`].
@@ -25,7 +26,8 @@ pub(super) enum Origin {
     Message(Option<PipeId>),
     /// A subscription or its end, which is already in force.
     Applied,
-    /// One that the program decides on (ZMQ_XPUB_MANUAL): the pipe it came from, `None` if that has gone.
+    /// One that the program decides on (ZMQ_XPUB_MANUAL): the pipe it came from, `None` if that has
+    /// gone.
     Manual(Option<PipeId>),
 }
 
@@ -53,7 +55,8 @@ pub(super) struct Notices {
     waiting: VecDeque<(Message, Origin)>,
     /// What the notifications among them take.
     held: u64,
-    /// Changes for which there was no room, by topic and, if the program decides, by pipe. A second one takes back the first.
+    /// Changes for which there was no room, by topic and, if the program decides, by pipe. A second
+    /// one takes back the first.
     untold: BTreeMap<(Option<PipeId>, Vec<u8>), bool>,
     /// Whole messages that wait, by the number of their pipe.
     messages: Vec<u32>,
@@ -137,7 +140,8 @@ impl Notices {
         Some((part, origin))
     }
 
-    /// The pipe is gone. Of what it has asked the program for, `put_end` tells the end; then comes `forget_some`.
+    /// The pipe is gone. Of what it has asked the program for, `put_end` tells the end; then comes
+    /// `forget_some`.
     pub(super) fn forget(&mut self, id: PipeId) {
         if let Some(waiting) = self.messages.get_mut(id.0 as usize) {
             *waiting = 0;
@@ -150,15 +154,16 @@ impl Notices {
         }
     }
 
-    /// The pipe, which is gone, had asked the program for this topic. If the program has heard of that, it hears of the end.
+    /// The pipe, which is gone, had asked the program for this topic. If the program has heard of
+    /// that, it hears of the end.
     pub(super) fn put_end(&mut self, id: PipeId, topic: &[u8]) {
         if self.untold.is_empty() || self.untold.remove(&(Some(id), topic.to_vec())).is_none() {
             self.enqueue(false, topic, None, Origin::Manual(None));
         }
     }
 
-    /// The pipe is gone, and all that it had asked for is ended: what is left untold are ends that it has asked for. Tells some; true once
-    /// there is none, and its name may be another one's.
+    /// The pipe is gone, and all that it had asked for is ended: what is left untold are ends that
+    /// it has asked for. Tells some; true once there is none, and its name may be another one's.
     pub(super) fn forget_some(&mut self, id: PipeId) -> bool {
         let first = (Some(id), Vec::new());
         for _ in 0..STEP {

@@ -1,6 +1,6 @@
-//! PAIR (RFC 31) and CHANNEL (RFC 52): exactly one peer at a time, messages both ways. Further peers
-//! are refused while there is one. A peer that has gone makes room for the next; what it had sent is
-//! received first. The messages of a CHANNEL, which several threads may use, have one part.
+//! PAIR (RFC 31) and CHANNEL (RFC 52): exactly one peer at a time, messages both ways. Further
+//! peers are refused while there is one. A peer that has gone makes room for the next; what it had
+//! sent is received first. The messages of a CHANNEL, which several threads may use, have one part.
 
 use super::Pattern;
 use super::rotation::{FairQueue, READS, Rotation};

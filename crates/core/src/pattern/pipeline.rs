@@ -1,5 +1,6 @@
-//! PUSH and PULL (RFC 30), SCATTER and GATHER (RFC 49): each message goes to one of the connected workers in turn, and comes from all of
-//! them fairly. Those of SCATTER and GATHER, which several threads may use, have one part.
+//! PUSH and PULL (RFC 30), SCATTER and GATHER (RFC 49): each message goes to one of the connected
+//! workers in turn, and comes from all of them fairly. Those of SCATTER and GATHER, which several
+//! threads may use, have one part.
 
 use super::Pattern;
 use super::rotation::{FairQueue, Rotation, discard};

@@ -1,5 +1,6 @@
-//! The pipes that PUB, XPUB and RADIO look at in every call: those that do not announce what they get (inproc), and those that were not
-//! read to the end, because a message to be sent had its turn.
+//! The pipes that PUB, XPUB and RADIO look at in every call: those that do not announce what they
+//! get (inproc), and those that were not read to the end, because a message to be sent had its
+//! turn.
 
 use crate::pipe::{PipeId, Pipes};
 
@@ -8,7 +9,8 @@ struct Entry {
     id: PipeId,
     /// It announces what it gets: it need not be looked at once it was read to the end.
     announces: bool,
-    /// It was not read to the end. Its peer may wait to hear that it was, so it must be read even if it looks empty.
+    /// It was not read to the end. Its peer may wait to hear that it was, so it must be read even
+    /// if it looks empty.
     unfinished: bool,
 }
 

@@ -1,8 +1,10 @@
-//! PUB and XPUB (RFC 29): distribute each message to the peers with a matching subscription. XPUB shows the subscriptions, and whatever
-//! else its peers send, to the program; PUB is an XPUB that hides them.
+//! PUB and XPUB (RFC 29): distribute each message to the peers with a matching subscription. XPUB
+//! shows the subscriptions, and whatever else its peers send, to the program; PUB is an XPUB that
+//! hides them.
 //!
-//! Subscriptions come as SUBSCRIBE and CANCEL commands, or as messages that begin with a byte 1 or 0 (older peers, and XSUB programs
-//! that send them within a multi-part message). They are applied as soon as the owner learns of them, in whatever call it is in.
+//! Subscriptions come as SUBSCRIBE and CANCEL commands, or as messages that begin with a byte 1 or
+//! 0 (older peers, and XSUB programs that send them within a multi-part message). They are applied
+//! as soon as the owner learns of them, in whatever call it is in.
 
 use super::Pattern;
 use super::fan_out::FanOut;
@@ -28,13 +30,16 @@ pub(crate) struct Publisher {
     distribution: FanOut,
     /// Peers with the same subscriptions may be grouped.
     grouped: bool,
-    /// Subscriptions in force: those of the peers, or what the program made of them with ZMQ_XPUB_MANUAL.
+    /// Subscriptions in force: those of the peers, or what the program made of them with
+    /// ZMQ_XPUB_MANUAL.
     subscriptions: PeerSubscriptions,
     /// With ZMQ_XPUB_MANUAL: what the peers have asked for.
     requested: PeerSubscriptions,
-    /// Who gets everything. Forgotten whenever a peer, a subscription or an option changes.
+    /// Which pipe or group gets everything. Forgotten whenever a peer, a subscription or an option
+    /// changes.
     sole: Sole,
-    /// The pipe whose subscription the program has just received: ZMQ_SUBSCRIBE and ZMQ_UNSUBSCRIBE apply to it.
+    /// The pipe whose subscription the program has just received: ZMQ_SUBSCRIBE and ZMQ_UNSUBSCRIBE
+    /// apply to it.
     last: Option<PipeId>,
     /// Pipes that are gone, and whose topics have not all been taken out yet.
     leaving: Vec<PipeId>,
@@ -66,7 +71,8 @@ impl Publisher {
         }
     }
 
-    /// Takes what the pipe has received, but not much more than a batch, unless its peer is gone; true if it was read to the end.
+    /// Takes what the pipe has received, but not much more than a batch, unless its peer is gone;
+    /// true if it was read to the end.
     fn take(&mut self, pipes: &mut Pipes, id: PipeId) -> bool {
         let mut within = None;
         let mut taken = 0;
@@ -82,7 +88,7 @@ impl Publisher {
             taken += 1;
             let mut frame = std::mem::take(&mut self.frame);
             let Some(head) = pipe.recv_any(&mut frame) else {
-                // Whoever waits for this pipe to be empty hears of it here.
+                // A peer that waits for room hears here that all was read.
                 pipe.can_recv();
                 return !pipe.sees_more();
             };
@@ -108,7 +114,8 @@ impl Publisher {
         }
     }
 
-    /// A part of a message. `within` is what the parts before it have decided, `None` for the first one; the result is for the next.
+    /// A part of a message. `within` is what the parts before it have decided, `None` for the first
+    /// one; the result is for the next.
     fn take_part(
         &mut self,
         pipes: &mut Pipes,
@@ -177,7 +184,8 @@ impl Publisher {
         pipes.expel(id);
     }
 
-    /// Takes pipes that are gone out of some of their topics, all of them or only this one. Nothing is told of what nobody was told.
+    /// Takes pipes that are gone out of some of their topics, all of them or only this one. Nothing
+    /// is told of a subscription that was never told.
     #[cold]
     fn tidy(&mut self, pipes: &mut Pipes, only: Option<PipeId>) {
         let tells = Tells::of(self.hidden, pipes);
@@ -216,7 +224,7 @@ impl Publisher {
         }
     }
 
-    /// Joins those who get the same messages, unless the options make them differ.
+    /// Joins the peers that get the same messages, unless the options make them differ.
     #[cold]
     fn regroup(&mut self, pipes: &mut Pipes) {
         let Publisher { distribution, subscriptions, grouped, .. } = self;
@@ -233,7 +241,8 @@ impl Publisher {
         }
     }
 
-    /// Looks at the pipes that do not announce what they get, and at those that were left unfinished.
+    /// Looks at the pipes that do not announce what they get, and at those that were left
+    /// unfinished.
     #[inline]
     fn poll(&mut self, pipes: &mut Pipes) {
         if self.untidy {
@@ -258,7 +267,8 @@ impl Publisher {
 
     /// Whether the program can receive something.
     fn has_notices(&mut self, pipes: &mut Pipes) -> bool {
-        // What is left in a pipe is not announced again, so nothing may be left when the caller is going to wait.
+        // What is left in a pipe is not announced again, so nothing may be left when the caller is
+        // going to wait.
         while !self.poll_listed(pipes) && self.notices.is_empty() {}
         if self.untidy {
             self.tidy(pipes, None);
@@ -266,7 +276,8 @@ impl Publisher {
         !self.notices.is_empty() || self.notices.refill()
     }
 
-    /// The message that was just sent went to one pipe or group only: whether all the following ones will.
+    /// The message that was just sent went to one pipe or group only: whether all the following
+    /// ones will.
     #[inline(never)]
     fn find_sole(&mut self, pipes: &Pipes) {
         let options = &pipes.options;
@@ -275,7 +286,8 @@ impl Publisher {
         }
     }
 
-    /// Sends a message of one part where everything goes, if that is known and there is room for sure.
+    /// Sends a message of one part where everything goes, if that is known and there certainly is
+    /// room.
     #[inline]
     fn send_to_sole(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> bool {
         match self.sole {
@@ -306,7 +318,7 @@ impl Publisher {
         }
     }
 
-    /// Whom the next message goes to must be found out, in whatever call that has come to light.
+    /// Where the next message goes must be found out. Any call that brings this to light says so.
     fn forget_sole(&mut self, pipes: &mut Pipes) {
         self.sole = Sole::Unknown;
         pipes.ask_where_to();
@@ -467,7 +479,8 @@ impl Pattern for Publisher {
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {
-        // What has nowhere to go is dropped. With ZMQ_XPUB_NODROP it depends on the topic, which is not known yet.
+        // What has nowhere to go is dropped. With ZMQ_XPUB_NODROP it depends on the topic, which is
+        // not known yet.
         true
     }
 

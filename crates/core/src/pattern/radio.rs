@@ -1,8 +1,9 @@
-//! RADIO (RFC 48): sends each message to the peers that have joined its group. On the wire, and in the pipes, a message is two frames:
-//! the group and the body. A program sees one part that carries the name of its group (`Message::group`).
+//! RADIO (RFC 48): sends each message to the peers that have joined its group. On the wire, and in
+//! the pipes, a message is two frames: the group and the body. A program sees one part that carries
+//! the name of its group (`Message::group`).
 //!
-//! Peers join and leave with commands, which are obeyed as soon as the owner learns of them. Peers over datagrams tell nothing: they
-//! get everything and choose themselves.
+//! Peers join and leave with commands, which are obeyed as soon as the owner learns of them. Peers
+//! over datagrams tell nothing: they get everything and choose themselves.
 
 use super::Pattern;
 use super::fan_out::FanOut;
@@ -23,7 +24,7 @@ const BATCH: usize = 1000;
 #[derive(Debug)]
 pub(crate) struct Radio {
     distribution: FanOut,
-    /// Who has joined which group.
+    /// Which peers have joined which group.
     groups: PeerSubscriptions,
     /// Pipes that are gone, and whose groups have not all been taken out yet.
     leaving: Vec<PipeId>,
@@ -48,7 +49,8 @@ impl Default for Radio {
 }
 
 impl Radio {
-    /// Takes what the pipe has received, at most a batch unless its peer is gone; true if it was read to the end.
+    /// Takes what the pipe has received, at most a batch unless its peer is gone; true if it was
+    /// read to the end.
     fn take(&mut self, pipes: &mut Pipes, id: PipeId) -> bool {
         let mut taken = 0;
         loop {
@@ -75,7 +77,7 @@ impl Radio {
                 // Peers have nothing else to say.
                 Some(_) => {}
                 None => {
-                    // Whoever waits for this pipe to be empty hears of it here.
+                    // A peer that waits for room hears here that all was read.
                     pipe.can_recv();
                     return !pipe.sees_more();
                 }
@@ -189,7 +191,8 @@ impl Pattern for Radio {
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {
-        // What has nowhere to go is dropped. With ZMQ_XPUB_NODROP it depends on the group, which is not known yet.
+        // What has nowhere to go is dropped. With ZMQ_XPUB_NODROP it depends on the group, which is
+        // not known yet.
         true
     }
 

@@ -1,7 +1,9 @@
-//! REP (RFC 28): receives a request from any peer, then sends the reply to that peer, strictly alternating.
+//! REP (RFC 28): receives a request from any peer, then sends the reply to that peer, strictly
+//! alternating.
 //!
-//! The envelope of a request (all parts up to and including the first empty one) is put on its way back at once, as the first parts
-//! of a message that is not finished until the reply is sent. A peer that has gone, or has no room, does not get the reply.
+//! The envelope of a request (all parts up to and including the first empty one) is put on its way
+//! back at once, as the first parts of a message that is not finished until the reply is sent. A
+//! peer that has gone, or has no room, does not get the reply.
 
 use super::Pattern;
 use super::rotation::FairQueue;
@@ -56,8 +58,8 @@ impl Rep {
     }
 }
 
-/// Takes the parts up to and including the first empty one; false if the message has none, or ends with it, or there is no memory for them
-/// before the reply. A part is left then.
+/// Takes the parts up to and including the first empty one; false if the message has none, or ends
+/// with it, or there is no memory for them before the reply. A part is left then.
 fn return_envelope(pipe: &mut Pipe, with_reply: bool) -> bool {
     let mut label = Message::new();
     while !pipe.skip_delimiter() {

@@ -1,9 +1,12 @@
-//! REQ (RFC 28): sends a request to one of its peers in turn, then receives the reply of that peer, strictly alternating.
+//! REQ (RFC 28): sends a request to one of its peers in turn, then receives the reply of that peer,
+//! strictly alternating.
 //!
-//! A request goes out behind an empty delimiter; with ZMQ_REQ_CORRELATE a four-byte request id comes first of all. A reply must begin
-//! with the same parts and come from the peer that was asked; anything else is dropped. ZMQ_REQ_RELAXED allows to send again while
-//! waiting: the old request is forgotten. What comes while nothing is awaited is dropped. (A peer whose messages have another form than
-//! replies is thrown out by the connection, see `tautline_proto::ReplyForm`.)
+//! A request goes out behind an empty delimiter; with ZMQ_REQ_CORRELATE a four-byte request id
+//! comes first of all. A reply must begin with the same parts and come from the peer that was
+//! asked; anything else is dropped. ZMQ_REQ_RELAXED allows to send again while waiting: the old
+//! request is forgotten. What comes while nothing is awaited is dropped. (A peer whose messages
+//! have another form than replies is thrown out by the connection, see
+//! `tautline_proto::ReplyForm`.)
 
 use super::Pattern;
 use super::dealer::probe;
@@ -36,7 +39,7 @@ pub(crate) struct Req {
     outgoing: Rotation,
     incoming: FairQueue,
     state: State,
-    /// Who was asked. `None` if that peer has gone: then any reply is taken.
+    /// The peer that was asked. `None` if that peer has gone: then any reply is taken.
     asked: Option<PipeId>,
     /// The id of the last request.
     request_id: u32,
@@ -82,7 +85,8 @@ impl Req {
             return Err(error.into());
         }
         self.state = State::Sending;
-        // What is there already can not be the reply to this request. Kept, it could be taken for the reply to a later one.
+        // What is there already can not be the reply to this request. Kept, it could be taken for
+        // the reply to a later one.
         while !self.incoming.is_silent(pipes) && self.incoming.select(pipes).is_some() {
             self.incoming.skip_message(pipes);
         }
@@ -130,7 +134,8 @@ impl Pattern for Req {
     fn readable(&mut self, pipes: &mut Pipes, pipe: PipeId) {
         self.incoming.readable(pipe);
         if matches!(self.state, State::Idle | State::Sending) {
-            // Nothing is awaited, so it would only wait to be dropped before the next request, and its peer could not be seen to go.
+            // Nothing is awaited, so it would only wait to be dropped before the next request, and
+            // its peer could not be seen to go.
             discard(pipes, pipe);
         }
     }

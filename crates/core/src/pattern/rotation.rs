@@ -1,6 +1,7 @@
-//! Taking turns: [`Rotation`] spreads outgoing messages over the pipes (PUSH, DEALER, REQ, PAIR), [`FairQueue`] takes incoming ones
-//! from all pipes alike (RFC 28, 30). Both keep a multi-part message together, whatever happens to its pipe meanwhile: of a message
-//! that is being sent the rest is dropped, of one that is being received the rest is put aside.
+//! Taking turns: [`Rotation`] spreads outgoing messages over the pipes (PUSH, DEALER, REQ, PAIR),
+//! [`FairQueue`] takes incoming ones from all pipes alike (RFC 28, 30). Both keep a multi-part
+//! message together, whatever happens to its pipe meanwhile: the remaining parts of a message that
+//! is being sent are dropped, those of one that is being received are put aside.
 
 use super::short::Short;
 use crate::error::Error;
@@ -25,7 +26,7 @@ pub(crate) struct Rotation {
     current: usize,
     /// The current pipe has parts of an unfinished message.
     in_message: bool,
-    /// The pipe of an unfinished message is gone; the rest of that message is dropped.
+    /// The pipe of an unfinished message is gone; the remaining parts are dropped.
     dropping: bool,
     /// Messages have one part.
     single: bool,
@@ -66,10 +67,11 @@ impl Rotation {
         }
     }
 
-    /// Sends one part: the first one to the next pipe with room, the others after it. Again: no pipe has room.
+    /// Sends one part: the first one to the next pipe with room, the others after it. Again: no
+    /// pipe has room.
     #[inline]
     pub(crate) fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
-        // As a rule: a message of one part, and room where it is to go.
+        // The usual case: a message of one part, and room where it is to go.
         if !(part.more | self.in_message | self.dropping)
             && let Some(&id) = self.pipes.get(self.current)
             && let Some(pipe) = pipes.get(id)
@@ -127,8 +129,9 @@ impl Rotation {
         Ok(())
     }
 
-    /// Chooses the pipe of the next message before it is sent, so that the caller can put parts of its own in front (with more to
-    /// follow); `send` then goes on with that pipe. `None`: no pipe has room. Not within a message.
+    /// Chooses the pipe of the next message before it is sent, so that the caller can put parts of
+    /// its own in front (with more to follow); `send` then goes on with that pipe. `None`: no pipe
+    /// has room. Not within a message.
     pub(crate) fn start(&mut self, pipes: &mut Pipes) -> Option<PipeId> {
         for _ in 0..self.pipes.len() {
             let id = self.pipes[self.current];
@@ -185,8 +188,8 @@ enum Watch {
 
 /// One message from each pipe in turn.
 ///
-/// A pipe that announces its messages leaves the active list when it is found empty, so that many idle pipes cost nothing; one that
-/// does not (inproc) is looked at whenever its turn comes.
+/// A pipe that announces its messages leaves the active list when it is found empty, so that many
+/// idle pipes cost nothing; one that does not (inproc) is looked at whenever its turn comes.
 #[derive(Debug, Default)]
 pub(crate) struct FairQueue {
     active: Vec<PipeId>,
@@ -194,8 +197,8 @@ pub(crate) struct FairQueue {
     current: usize,
     /// By number of the pipe.
     watch: Short<Watch, 14>,
-    /// The rest of the begun message, when its pipe is gone. (That a message has been begun stands in `Pipes::receiving`; else its rest is
-    /// on the current pipe.)
+    /// The remaining parts of the begun message, when its pipe is gone. (That a message has been
+    /// begun stands in `Pipes::receiving`; its other parts are on the current pipe otherwise.)
     #[allow(clippy::box_collection)] // Few ever have one.
     rest: Option<Box<VecDeque<Message>>>,
     /// Messages have one part.
@@ -231,7 +234,7 @@ impl FairQueue {
         }
     }
 
-    /// Forgets a pipe. If a message from it is half read, the rest can still be received.
+    /// Forgets a pipe. If a message from it is half read, the other parts can still be received.
     pub(crate) fn detach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
         match self.watch.get_mut(pipe.0 as usize) {
             None | Some(Watch::Absent) => return,
@@ -258,7 +261,8 @@ impl FairQueue {
                 }
             }
         }
-        // Pipes show whole messages only, so this is not reached; the receiver must see an end all the same.
+        // Pipes show whole messages only, so this is not reached. The receiver must see an end in
+        // any case.
         self.rest.get_or_insert_default().push_back(Message::new());
     }
 
@@ -295,7 +299,7 @@ impl FairQueue {
     /// Receives the next part, of the begun message if there is one.
     #[inline]
     pub(crate) fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
-        // As a rule: a message of one part, at hand where it is to come from.
+        // The usual case: a message of one part, at hand where it is to come from.
         if !pipes.receiving
             && let Some(&id) = self.active.get(self.current)
             && let Some(pipe) = pipes.get(id)
@@ -369,13 +373,15 @@ impl FairQueue {
         Ok(received)
     }
 
-    /// Whether there is nothing that `select` would find, as far as a look at each pipe tells; `false` says nothing.
+    /// Whether there is nothing that `select` would find, as far as a look at each pipe tells;
+    /// `false` says nothing.
     #[inline]
     pub(crate) fn is_silent(&self, pipes: &mut Pipes) -> bool {
         self.active.iter().all(|&id| pipes.get(id).is_some_and(|pipe| pipe.is_silent()))
     }
 
-    /// Chooses the pipe of the next message, which `recv` then takes. `None`: nothing to receive. Not within a message.
+    /// Chooses the pipe of the next message, which `recv` then takes. `None`: nothing to receive.
+    /// Not within a message.
     #[inline]
     pub(crate) fn select(&mut self, pipes: &mut Pipes) -> Option<PipeId> {
         let mut untried = self.active.len();
@@ -400,7 +406,7 @@ impl FairQueue {
         None
     }
 
-    /// Drops the rest of the begun message, or the whole message of the selected pipe.
+    /// Drops the remaining parts of the begun message, or the whole message of the selected pipe.
     pub(crate) fn skip_message(&mut self, pipes: &mut Pipes) {
         pipes.receiving = false;
         if self.rest.take().is_none() {
@@ -422,7 +428,8 @@ impl FairQueue {
     }
 }
 
-/// Reads and drops all that has come from a peer that has nothing to say (to PUSH), so that it can not pile up.
+/// Reads and drops all that has come from a peer that has nothing to say (to PUSH), so that it
+/// cannot pile up.
 pub(crate) fn discard(pipes: &mut Pipes, id: PipeId) {
     if let Some(pipe) = pipes.get(id) {
         while pipe.recv(&mut Target::Buffer(&mut [])).is_some() {}

@@ -1,4 +1,5 @@
-//! ROUTER (RFC 28): every peer has a routing id; the first part of a message names the peer it goes to, or has come from.
+//! ROUTER (RFC 28): every peer has a routing id; the first part of a message names the peer it goes
+//! to, or has come from.
 //!
 //! A peer is addressable from `ready` on: by the id that it brought, by the one set with
 //! ZMQ_CONNECT_ROUTING_ID, or by a made one. A second peer with an id in use is ignored (what it
@@ -35,7 +36,7 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    /// Makes a pipe addressable by `routing_id`, if nobody else has it or loses it.
+    /// Makes a pipe addressable by `routing_id`, if no other pipe has it, or loses it now.
     fn identify(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: Vec<u8>) {
         if let Some(holder) = self.ids.holder(&routing_id) {
             // What it sent before this one came counts, and so does its end: they may not have been
@@ -164,7 +165,8 @@ impl Router {
         Ok(())
     }
 
-    /// What the ignored pipes have sent is dropped; those that do not announce it are looked at here.
+    /// What the ignored pipes have sent is dropped; those that do not announce it are looked at
+    /// here.
     fn discard_ignored(&mut self, pipes: &mut Pipes) {
         for &id in self.ignored.unannounced() {
             discard(pipes, id);
@@ -297,7 +299,8 @@ impl Pattern for Router {
     }
 
     fn can_send(&mut self, pipes: &mut Pipes) -> bool {
-        // Without ZMQ_ROUTER_MANDATORY a message that has nowhere to go is dropped, so sending never blocks.
+        // Without ZMQ_ROUTER_MANDATORY a message that has nowhere to go is dropped, so sending
+        // never blocks.
         pipes.begun().is_some()
             || !pipes.options.router_mandatory
             || self.ids.iter().any(|id| pipes.get(id).is_some_and(|pipe| pipe.can_send()))

@@ -12,7 +12,8 @@ use crate::sync::Arc;
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 
-/// The names of the pipes that can be addressed. `Pipe::routing_id` holds the name of each, `Pipes::names` what is compared of it.
+/// The names of the pipes that can be addressed. `Pipe::routing_id` holds the name of each,
+/// `Pipes::names` what is compared of it.
 #[derive(Debug)]
 pub(crate) struct RoutingIds {
     pipes: HashMap<Vec<u8>, PipeId, SeededHash>,
@@ -23,14 +24,16 @@ pub(crate) struct RoutingIds {
 impl Default for RoutingIds {
     fn default() -> Self {
         let hash = SeededHash::default();
-        // Ids start anywhere, so that one that outlives this socket does not name a peer of the next.
+        // Ids start anywhere, so that one that outlives this socket does not name a peer of the
+        // next.
         let next = hash.hash_one(0_u32) as u32;
         RoutingIds { pipes: HashMap::with_hasher(hash), next }
     }
 }
 
 impl RoutingIds {
-    /// Makes an id that no pipe has: a zero byte, which no peer may choose as the first one, and a number.
+    /// Makes an id that no pipe has: a zero byte, which no peer may choose as the first one, and a
+    /// number.
     pub(crate) fn make(&mut self) -> Vec<u8> {
         loop {
             let mut id = vec![0];

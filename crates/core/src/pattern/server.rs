@@ -1,8 +1,9 @@
-//! SERVER (RFC 47) and PEER (RFC 51): every peer has a number, which received messages carry and which says where a message goes
-//! (`Message::routing_id`). Messages have one part.
+//! SERVER (RFC 47) and PEER (RFC 51): every peer has a number, which received messages carry and
+//! which says where a message goes (`Message::routing_id`). Messages have one part.
 //!
-//! A peer has its number from `attach` on, so that zmq_connect_peer can tell it; it keeps it as long as its pipe lives, also while its
-//! connection is lost. Numbers are not used again before all others were.
+//! A peer has its number from `attach` on, so that zmq_connect_peer can tell it; it keeps it as
+//! long as its pipe lives, also while its connection is lost. Numbers are not used again before all
+//! others were.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -30,7 +31,8 @@ pub(crate) struct Server {
 impl Default for Server {
     fn default() -> Self {
         let hash = SeededHash::default();
-        // Numbers start anywhere, so that one that outlives this socket does not name a peer of the next.
+        // Numbers start anywhere, so that one that outlives this socket does not name a peer of the
+        // next.
         let next = hash.hash_one(0_u32) as u32;
         Server {
             incoming: FairQueue::single(),

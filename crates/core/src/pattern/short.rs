@@ -1,11 +1,13 @@
-//! `Short`: a list of small values that mostly has one or two of them, and then needs no memory of its own.
+//! `Short`: a list of small values that mostly has one or two of them, and then needs no memory of
+//! its own.
 
 use std::ops::{Deref, DerefMut};
 
-/// A `Vec` that begins in place: with `N` such that it is no larger than one where addresses have 64 bits.
+/// A `Vec` that begins in place: with `N` such that it is no larger than one where addresses have
+/// 64 bits.
 #[derive(Debug)]
 pub(super) enum Short<T, const N: usize> {
-    /// The first so many.
+    /// The first `N` of them.
     Here([T; N], u8),
     /// There were more once.
     Heap(Vec<T>),

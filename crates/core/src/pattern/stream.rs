@@ -1,7 +1,9 @@
-//! STREAM: peers that speak no ZMTP. Whatever bytes arrive are one message: the peer's routing id and a part with the bytes.
+//! STREAM: peers that speak no ZMTP. Whatever bytes arrive are one message: the peer's routing id
+//! and a part with the bytes.
 //!
-//! With ZMQ_STREAM_NOTIFY (on by default) an empty message tells that a peer has come or gone. Sending an empty message to a peer
-//! closes it. Routing ids are made here, or set with ZMQ_CONNECT_ROUTING_ID.
+//! With ZMQ_STREAM_NOTIFY (on by default) an empty message tells that a peer has come or gone.
+//! Sending an empty message to a peer closes it. Routing ids are made here, or set with
+//! ZMQ_CONNECT_ROUTING_ID.
 
 use super::Pattern;
 use super::rotation::FairQueue;
@@ -54,7 +56,8 @@ impl Pattern for Stream {
         if chosen.is_empty() || self.ids.holder(&chosen).is_some() {
             let made = self.ids.make();
             self.ids.insert(pipes, id, made.clone());
-            // How a program learns the id of the peer it has just connected to: ZMQ_ROUTING_ID tells it.
+            // How a program learns the id of the peer it has just connected to: ZMQ_ROUTING_ID
+            // tells it.
             pipes.options_mut().routing_id = made;
         } else {
             self.ids.insert(pipes, id, chosen);
@@ -90,7 +93,8 @@ impl Pattern for Stream {
                 let id = self.ids.find(pipes, part.bytes()).ok_or(Error::HostUnreachable)?.pipe;
                 let Some(pipe) = pipes.get(id) else { return Err(Error::HostUnreachable) };
                 if !pipe.can_send() {
-                    // Nobody reads what is sent to a peer that has gone, so waiting for room would never end.
+                    // What is sent to a peer that has gone is never read, so waiting for room would
+                    // never end.
                     self.refused = (!pipe.has_ended()).then_some(id);
                     return Err(if self.refused.is_some() { Error::Again } else { Error::HostUnreachable });
                 }

@@ -1,9 +1,10 @@
-//! SUB and XSUB (RFC 29): tell every publisher which topics are wanted, and receive from all of them fairly. SUB subscribes by option
-//! and lets only matching messages through; XSUB subscribes by sending messages, hands on whatever comes, and may send other messages
-//! to the publishers too.
+//! SUB and XSUB (RFC 29): tell every publisher which topics are wanted, and receive from all of
+//! them fairly. SUB subscribes by option and lets only matching messages through; XSUB subscribes
+//! by sending messages, hands on whatever comes, and may send other messages to the publishers too.
 //!
-//! Each pipe gets all subscriptions when it is attached, and again when its connection was lost and is there again. Equal subscriptions
-//! are counted; each one is passed on, but only the last cancellation is (ZMQ_XSUB_VERBOSE_UNSUBSCRIBE: each).
+//! Each pipe gets all subscriptions when it is attached, and again when its connection was lost and
+//! is there again. Equal subscriptions are counted; each one is passed on, but only the last
+//! cancellation is (ZMQ_XSUB_VERBOSE_UNSUBSCRIBE: each).
 
 use super::Pattern;
 use super::fan_out::FanOut;
@@ -27,7 +28,8 @@ pub(crate) struct Subscriber {
     upstream: FanOut,
     /// XSUB: later parts of the message being sent may be subscriptions.
     may_subscribe: bool,
-    /// A message that has passed the filter, taken from a pipe that can not be looked into (ZMQ_CONFLATE).
+    /// A message that has passed the filter, taken from a pipe that cannot be looked into
+    /// (ZMQ_CONFLATE).
     passed: Option<Message>,
     /// Room to build a command.
     scratch: Vec<u8>,
@@ -182,7 +184,7 @@ impl Pattern for Subscriber {
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {
-        // XSUB: publishers without room miss the message; nobody is waited for.
+        // XSUB: publishers without room miss the message; none is waited for.
         !self.filters
     }
 

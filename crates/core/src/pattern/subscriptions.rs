@@ -1,7 +1,9 @@
-//! Who wants which topics: the store of PUB, XPUB and RADIO (topics of each pipe) and that of SUB and XSUB (a count per topic).
+//! Which peers want which topics: the store of PUB, XPUB and RADIO (topics of each pipe) and that
+//! of SUB and XSUB (a count per topic).
 //!
-//! What a peer has subscribed to is bounded ([`PeerSubscriptions::held`]), but may be millions of topics, so when it goes they are taken
-//! out in steps. Meanwhile nobody else may get the name of its pipe (`Pipes::hold`).
+//! What a peer has subscribed to is bounded ([`PeerSubscriptions::held`]), but may be millions of
+//! topics, so when it goes they are taken out in steps. Meanwhile no other peer may get the name of
+//! its pipe (`Pipes::hold`).
 
 use super::groups::{Change, Groups, Key};
 use super::topics::Topics;
@@ -18,11 +20,11 @@ mod tests;
 /// With more topics than this a pipe is in no group: coming and going would cost too much.
 const GROUPED_TOPICS: usize = 16;
 
-/// So many topics of a pipe that is gone are taken out at a time: as many as are taken in at a time from a peer that subscribes, so that
-/// peers that come and go do not pile up.
+/// How many topics of a pipe that is gone are taken out at a time: as many as are taken in at a
+/// time from a peer that subscribes, so that peers that come and go do not pile up.
 const STEP: usize = 1000;
 
-/// Who has a topic.
+/// The pipes and groups that have a topic.
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
     /// The pipes that are in no group, in ascending order.
@@ -85,7 +87,7 @@ pub(crate) enum Regrouped {
     Left(u32, PipeId),
 }
 
-/// Whom every message goes to, whatever it is.
+/// Where every message goes, whatever it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sole {
     /// That has not been found out.
@@ -105,12 +107,12 @@ pub(crate) enum Removed {
     Unknown,
     /// Others still have the topic.
     Remains,
-    /// Nobody has the topic any more.
+    /// No pipe has the topic any more.
     Last,
 }
 
 impl PeerSubscriptions {
-    /// None yet, and nobody will ask for anything but who has a very topic.
+    /// None yet; only those that have exactly a given topic will be asked for.
     pub(crate) fn exact() -> Self {
         PeerSubscriptions { topics: Topics::exact(), ..PeerSubscriptions::default() }
     }
@@ -132,7 +134,8 @@ impl PeerSubscriptions {
         wanted.is_some_and(|wanted| self.topics.slot(topic).is_some_and(|slot| wanted.slots.contains(&slot)))
     }
 
-    /// Subscribes `pipe`, which is in no group (`ungroup`) unless it has the topic already; true if nobody had the topic before.
+    /// Subscribes `pipe`, which is in no group (`ungroup`) unless it has the topic already; true if
+    /// no pipe had the topic before.
     pub(crate) fn add(&mut self, topic: &[u8], pipe: PipeId) -> bool {
         let slot = self.topics.insert(topic);
         let number = pipe.0 as usize;
@@ -167,7 +170,8 @@ impl PeerSubscriptions {
         removed
     }
 
-    /// Takes `pipe` out of the topic of `slot`. `gone` is told the topic and whether nobody has it any more.
+    /// Takes `pipe` out of the topic of `slot`. `gone` is told the topic, and whether no pipe has
+    /// it any more.
     fn take_out(&mut self, slot: u32, pipe: PipeId, gone: impl FnOnce(&[u8], bool)) {
         let Some((topic, subscribers)) = self.topics.entry(slot) else { return };
         subscribers.single.remove(pipe);
@@ -179,7 +183,8 @@ impl PeerSubscriptions {
         }
     }
 
-    /// Takes `pipe` out of its group before its topics change. Afterwards it may find another one (`regroup`).
+    /// Takes `pipe` out of its group before its topics change. Afterwards it may find another one
+    /// (`regroup`).
     pub(crate) fn ungroup(&mut self, pipe: PipeId, mut each: impl FnMut(Regrouped)) {
         if !self.changed.contains(&pipe) {
             self.changed.push(pipe);
@@ -238,7 +243,8 @@ impl PeerSubscriptions {
         }
     }
 
-    /// What tells whether two pipes get the same messages; `None` if the pipe has too many topics for that, or none.
+    /// What tells whether two pipes get the same messages; `None` if the pipe has too many topics
+    /// for that, or none.
     fn key_of(&self, pipe: PipeId) -> Option<Key> {
         let slots = &self.pipes.get(pipe.0 as usize)?.slots;
         match self.topics.slot(b"") {
@@ -273,8 +279,9 @@ impl PeerSubscriptions {
         }
     }
 
-    /// `pipe`, which is in no group (`ungroup`), is gone: from now on [`PeerSubscriptions::take_some_out`] takes its topics out, in byte
-    /// order if that is asked for.
+    /// `pipe`, which is in no group (`ungroup`), is gone: from now on
+    /// [`PeerSubscriptions::take_some_out`] takes its topics out, in byte order if that is asked
+    /// for.
     pub(crate) fn leave(&mut self, pipe: PipeId, in_order: bool) {
         self.changed.retain(|&changed| changed != pipe);
         if let Some(wanted) = self.pipes.get_mut(pipe.0 as usize)
@@ -295,8 +302,8 @@ impl PeerSubscriptions {
         self.leaving.is_empty() && self.topics.is_tidy()
     }
 
-    /// Takes each pipe that is gone, or only this one, out of some of its topics. `gone` is told the pipe, the topic and whether nobody has
-    /// that any more.
+    /// Takes each pipe that is gone, or only this one, out of some of its topics. `gone` is told
+    /// the pipe, the topic, and whether no pipe has that any more.
     pub(crate) fn take_some_out(&mut self, only: Option<PipeId>, mut gone: impl FnMut(PipeId, &[u8], bool)) {
         let mut leaving = std::mem::take(&mut self.leaving);
         leaving.retain_mut(|one| {
@@ -327,8 +334,8 @@ impl PeerSubscriptions {
         !self.pipes[number].slots.is_empty()
     }
 
-    /// Takes all pipes that are gone out of this topic, for which somebody else has just asked, or not any more: what is told of a topic
-    /// keeps its order.
+    /// Takes all pipes that are gone out of this topic, because another pipe has just subscribed to
+    /// it or cancelled that: what is told of a topic keeps its order.
     pub(crate) fn settle(&mut self, topic: &[u8], mut gone: impl FnMut(PipeId, &[u8], bool)) {
         if self.leaving.is_empty() {
             return;
@@ -342,7 +349,7 @@ impl PeerSubscriptions {
         }
     }
 
-    /// The pipe or group that gets every message, if nobody else gets any.
+    /// The pipe or group that gets every message, if no other gets any.
     pub(crate) fn sole(&mut self) -> Sole {
         let everything = self.topics.slot(b"").filter(|_| self.topics.len() == 1);
         let Some((_, subscribers)) = everything.and_then(|slot| self.topics.entry(slot)) else {
@@ -355,7 +362,8 @@ impl PeerSubscriptions {
         }
     }
 
-    /// Calls `found` with the subscribers of each topic that matches; a pipe or group with several such topics comes more than once.
+    /// Calls `found` with the subscribers of each topic that matches; a pipe or group with several
+    /// such topics comes more than once.
     #[inline]
     pub(crate) fn each_match(&self, subject: &[u8], mut found: impl FnMut(&Subscribers)) {
         self.topics.each_match(subject, |subscribers| {
@@ -364,7 +372,7 @@ impl PeerSubscriptions {
         });
     }
 
-    /// The pipes that have this very topic; none is in a group.
+    /// The pipes that have exactly this topic; none is in a group.
     #[inline]
     pub(crate) fn of(&self, topic: &[u8]) -> &[PipeId] {
         let subscribers = self.topics.slot(topic).and_then(|slot| self.topics.value(slot));

@@ -1,4 +1,5 @@
-//! A socket without a socket, for tests: one pattern, its pipes, and the far end of each pipe in the hands of the test.
+//! A socket without a socket, for tests: one pattern, its pipes, and the far end of each pipe in
+//! the hands of the test.
 
 use super::{Pattern, entry};
 use crate::conn::PeerInfo;
@@ -156,7 +157,8 @@ impl Bed {
         None
     }
 
-    /// The subscriptions (`true`) and cancellations that have come to the peer as commands, up to the first message part.
+    /// The subscriptions (`true`) and cancellations that have come to the peer as commands, up to
+    /// the first message part.
     pub(super) fn peer_commands(&mut self, id: PipeId) -> Vec<(bool, Vec<u8>)> {
         let mut commands = Vec::new();
         let mut frame = Message::new();
@@ -234,7 +236,8 @@ impl Bed {
         self.pattern.can_recv(&mut self.pipes)
     }
 
-    /// Sends empty messages from here until the pipe is at its high-water mark; how many. The pattern is not involved.
+    /// Sends empty messages from here until the pipe is at its high-water mark; how many. The
+    /// pattern is not involved.
     pub(super) fn fill(&mut self, id: PipeId) -> usize {
         let pipe = self.pipes.get(id).unwrap();
         let mut sent = 0;

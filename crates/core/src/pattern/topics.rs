@@ -1,10 +1,13 @@
-//! Topics and what hangs on them: finds all topics that are a prefix of a subject (RFC 29: a subscription matches by prefix).
+//! Topics and what hangs on them: finds all topics that are a prefix of a subject (RFC 29: a
+//! subscription matches by prefix).
 //!
-//! A handful of topics is simply tried one after the other. More of them are found by one hash lookup per distinct topic length; with
-//! many lengths a [`Trie`] takes over. A topic has a slot number as long as it is here, for callers that keep their own lists.
+//! A handful of topics is simply tried one after the other. More of them are found by one hash
+//! lookup per distinct topic length; with many lengths a [`Trie`] takes over. A topic has a slot
+//! number as long as it is here, for callers that keep their own lists.
 //!
-//! Nothing here goes over all topics at once: peers decide how many there are. The trie comes and goes by some topics with each change
-//! ([`Topics::tidy`]); until it has all of them, lookups do without.
+//! Nothing here goes over all topics at once: peers decide how many there are. The trie comes and
+//! goes by some topics with each change ([`Topics::tidy`]); until it has all of them, lookups do
+//! without.
 
 use slots::Slots;
 use trie::Trie;
@@ -14,22 +17,24 @@ mod slots;
 mod tests;
 mod trie;
 
-/// Up to so many topics are compared one by one.
+/// Up to this many topics are compared one by one.
 const FEW: usize = 4;
 /// With more distinct lengths than this the trie is faster than a lookup per length.
 const MANY_LENGTHS: usize = 6;
 /// With so few lengths again the trie goes.
 const FEW_LENGTHS: usize = 3;
-/// For so many topics a trie is made at once.
+/// For this many topics a trie is made at once.
 const AT_ONCE: usize = 256;
 /// Slots that each change moves the trie on by, where there are more.
 const STEP: usize = 8;
 /// `Topics::upto` of a trie that has all topics.
 const ALL: u32 = u32::MAX;
 
-/// What a topic takes besides its bytes: its slot, 16 bytes of the allocator, 18 to 36 in the table, and 6 to 12 in the list of its peer's.
+/// What a topic takes besides its bytes: its slot, 16 bytes of the allocator, 18 to 36 in the
+/// table, and 6 to 12 in the list of its peer's.
 pub(crate) const TOPIC_COST: u64 = 124;
-/// What it takes in the trie besides its bytes: nodes of 64 bytes, some of them vacant, and its label's 32 bytes.
+/// What it takes in the trie besides its bytes: nodes of 64 bytes, some of them vacant, and its
+/// label's 32 bytes.
 const TRIE_COST: u64 = 200;
 
 /// The topics of one length.
@@ -38,7 +43,8 @@ struct Length {
     length: usize,
     /// How many there are.
     topics: usize,
-    /// Their last bytes, or those of topics that have been: a bit each, modulo 64. Spares most lookups that would find nothing.
+    /// Their last bytes, or those of topics that have been: a bit each, modulo 64. Spares most
+    /// lookups that would find nothing.
     last_bytes: u64,
 }
 
@@ -52,11 +58,11 @@ fn last_byte_bit(topic: &[u8]) -> u64 {
 #[derive(Debug)]
 pub(crate) struct Topics<V> {
     slots: Slots<V>,
-    /// Nobody asks for prefixes.
+    /// Prefixes are never asked for.
     exact: bool,
     /// Distinct lengths in ascending order.
     lengths: Vec<Length>,
-    /// There are so many lengths that a trie is worth while.
+    /// There are enough lengths to make a trie worth while.
     many: bool,
     trie: Option<Trie>,
     /// The topics of all slots below this one are in the trie. `ALL` once the trie can be used.
@@ -80,7 +86,7 @@ impl<V> Default for Topics<V> {
 }
 
 impl<V> Topics<V> {
-    /// None yet, and nobody will ask which are prefixes of a subject.
+    /// None yet; which are prefixes of a subject will never be asked.
     pub(crate) fn exact() -> Self {
         Topics { exact: true, ..Topics::default() }
     }
@@ -127,7 +133,8 @@ impl<V> Topics<V> {
         self.slots.iter().map(|slot| (&*slot.topic, &slot.value))
     }
 
-    /// What so many topics with so many bytes take, those of one peer for example: not less than what would be free without them.
+    /// What that many topics of that many bytes take together, those of one peer for example: not
+    /// less than what would be free without them.
     pub(crate) fn cost(&self, topics: usize, bytes: u64) -> u64 {
         let in_slots = topics as u64 * TOPIC_COST + bytes;
         if self.trie.is_some() { in_slots + topics as u64 * TRIE_COST + bytes } else { in_slots }
@@ -199,7 +206,8 @@ impl<V> Topics<V> {
         }
     }
 
-    /// Puts more topics into a trie that is to be, or takes more out of one that is to go, at most so many.
+    /// Puts more topics into a trie that is to be, or takes more out of one that is to go, at most
+    /// `count`.
     pub(crate) fn tidy(&mut self, mut steps: usize) {
         while steps > 0 && !self.is_tidy() {
             let Some(trie) = &mut self.trie else {
@@ -243,7 +251,8 @@ impl<V> Topics<V> {
         any
     }
 
-    /// Calls `found` with the value of every topic that is a prefix of `subject`, until it returns false.
+    /// Calls `found` with the value of every topic that is a prefix of `subject`, until it returns
+    /// false.
     #[inline]
     pub(crate) fn each_match(&self, subject: &[u8], mut found: impl FnMut(&V) -> bool) {
         let Some(few) = self.slots.few(FEW) else {

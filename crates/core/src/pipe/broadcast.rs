@@ -1,14 +1,18 @@
 //! `Broadcast`: messages that go to a number of peers alike, each stored once.
 //!
-//! Its members are pipes over connections. Those that keep up *follow*: their connections read one log (`queue::Log`), and sending to all
-//! of them is one append. The *others* have messages waiting in their own queue and get them there, one by one, until their queue is empty
-//! and they follow again. A follower becomes one of the others, with what it has not sent, when the kernel does not take it and the
-//! high-water mark is near, or when it holds up the log's window. So the log's memory is bounded, and nobody waits for the slowest.
+//! Its members are pipes over connections. Those that keep up *follow*: their connections read one
+//! log (`queue::Log`), and sending to all of them is one append. The *others* have messages waiting
+//! in their own queue and get them there, one by one, until their queue is empty and they follow
+//! again. A follower becomes one of the others, with what it has not sent, when the kernel does not
+//! take it and the high-water mark is near, or when it holds up the log's window. So the log's
+//! memory is bounded, and no member waits for the slowest.
 //!
-//! Who writes: the owner itself, by the flush rule, to a few followers; to many the I/O thread (`conn::Herd`). At the high-water mark,
-//! and when the window is full, the owner helps in any case, so it is as fast as the connections take it.
+//! To a few followers the owner writes itself, by the flush rule; to many the I/O thread does
+//! (`conn::Herd`). At the high-water mark, and when the window is full, the owner helps in any
+//! case, so it is as fast as the connections take it.
 //!
-//! Messages with a large part do not go through the log but by reference through the queues ([`Broadcast::part_ways`]).
+//! Messages with a large part do not go through the log but by reference through the queues
+//! ([`Broadcast::part_ways`]).
 
 use super::{Pipe, PipeId, Pipes};
 use crate::conn::{Connection, Flushed, Herd};
@@ -23,13 +27,13 @@ use tautline_proto::frame;
 /// Messages of this size and more, headers included, do not go through the log.
 pub(crate) const LARGE: usize = 8 * 1024;
 const _: () = assert!(LARGE + frame::MAX_HEADER <= LONGEST_IN_LOG);
-/// To so many followers the owner writes itself.
+/// To at most this many followers the owner writes itself.
 const INLINE: usize = 8;
-/// What the kernel holds of so many is more than the caches do.
+/// What the kernel holds for this many followers is more than the caches hold.
 const CROWD: usize = 8;
-/// After a large message so many small ones go through the queues too.
+/// How many small messages after a large one go through the queues too.
 const SMALL_AGAIN: u32 = 64;
-/// Every so many messages the others are looked at.
+/// The others are looked at with one message in this many.
 const LOOK_EVERY: u32 = 32;
 /// The longest way to the next look at the followers' marks, in messages.
 const FAR: u64 = 1 << 20;
@@ -43,7 +47,8 @@ struct Follower {
 }
 
 impl Follower {
-    /// With so many messages behind it is near its mark: worth writing to, or parting with.
+    /// A follower that is this many messages behind is near its mark: worth writing to, or parting
+    /// with.
     fn tight_at(&self) -> u64 {
         (self.limit - self.limit.div_ceil(4)).saturating_add(1)
     }
@@ -124,7 +129,7 @@ impl Broadcast {
         self.followers.iter().any(|follower| follower.pipe == pipe)
     }
 
-    /// Whether nobody is a member.
+    /// Whether it has no member.
     pub(crate) fn is_empty(&self) -> bool {
         self.followers.is_empty() && self.others.is_empty()
     }
@@ -134,8 +139,9 @@ impl Broadcast {
         !self.followers.is_empty()
     }
 
-    /// Before each message: lets those follow who can, parts with those who have no room. Only if messages may not be dropped
-    /// (`lossless`) the answer may be false: a follower has no room, or is refused a burst (see `Pipe::takes`).
+    /// Before each message: lets the members follow that can, and parts with those that have no
+    /// room. Only if messages may not be dropped (`lossless`) the answer may be false: a follower
+    /// has no room, or is refused a burst (see `Pipe::takes`).
     #[inline]
     pub(crate) fn prepare(&mut self, pipes: &mut Pipes, lossless: bool, patient: bool) -> bool {
         if !self.others.is_empty() {
@@ -149,8 +155,8 @@ impl Broadcast {
             || self.check(pipes, lossless, patient)
     }
 
-    /// Sends a message of one part to the followers. It is smaller than `LARGE`. Those who must be parted with for it do not get it: they are
-    /// the last of the others then.
+    /// Sends a message of one part to the followers. It is smaller than `LARGE`. Those that must be
+    /// parted with for it do not get it: they are the last of the others then.
     #[inline]
     pub(crate) fn send(&mut self, pipes: &mut Pipes, body: &[u8]) {
         if !self.log.fits(body.len() + frame::MAX_HEADER) {
@@ -160,7 +166,8 @@ impl Broadcast {
         self.published(body.len());
     }
 
-    /// As `prepare` and `send`, if neither has anything to decide; false: the followers have not got the message.
+    /// As `prepare` and `send`, if neither has anything to decide; False: the followers have not
+    /// got the message.
     #[inline(always)]
     pub(super) fn send_at_once(&mut self, body: &[u8], send_hwm: u32) -> bool {
         let sure = body.len() < LARGE
@@ -176,20 +183,22 @@ impl Broadcast {
         sure
     }
 
-    /// Makes room for a message of `len` bytes, headers included. `each` is told of those who must be parted with for it.
+    /// Makes room for a message of `len` bytes, headers included. `each` is told of those that must
+    /// be parted with for it.
     pub(crate) fn make_room(&mut self, pipes: &mut Pipes, len: usize, each: impl FnMut(&mut Pipes, PipeId)) {
         if self.has_followers() && !self.log.fits(len) {
             self.turn(pipes, each);
         }
     }
 
-    /// Sends a message of several parts, encoded and smaller than `LARGE`, to the followers. `make_room` has made room for it.
+    /// Sends a message of several parts, encoded and smaller than `LARGE`, to the followers.
+    /// `make_room` has made room for it.
     pub(crate) fn send_encoded(&mut self, parts: &[u8]) {
         self.log.append_encoded(parts);
         self.published(parts.len());
     }
 
-    /// A large message is to be sent: nobody follows for now. `each` is told of those who did.
+    /// A large message is to be sent: no member follows for now. `each` is told of those that did.
     pub(crate) fn part_ways(&mut self, pipes: &mut Pipes, mut each: impl FnMut(&mut Pipes, PipeId)) {
         self.small_in = SMALL_AGAIN;
         while let Some(last) = self.followers.len().checked_sub(1) {
@@ -221,7 +230,7 @@ impl Broadcast {
         }
     }
 
-    /// Lets those of the others follow whose queue is empty.
+    /// Of the others, lets those follow whose queue is empty.
     fn let_follow(&mut self, pipes: &mut Pipes) {
         let Broadcast { log, followers, others, herd, hint, .. } = self;
         let before = followers.len();
@@ -234,7 +243,8 @@ impl Broadcast {
             false
         });
         if followers.len() > before {
-            // Nobody looks after the new ones yet. (If they are too many now for the owner, this is remembered until they are not.)
+            // The new ones are not looked after yet. (If they are too many now for the owner, this
+            // is remembered until they are not.)
             self.rule.ask_after(1);
             self.take_limits(pipes);
         }
@@ -251,8 +261,8 @@ impl Broadcast {
         self.check_at = self.log.messages();
     }
 
-    /// Some followers may be near their mark: writes to them, and parts with those to whom that is no help. If messages may not be
-    /// dropped they stay, and there is no room at the mark.
+    /// Some followers may be near their mark: writes to them, and parts with those that still have
+    /// no room. If messages may not be dropped they stay, and there is no room at the mark.
     #[cold]
     fn check(&mut self, pipes: &mut Pipes, lossless: bool, patient: bool) -> bool {
         if self.rule.has_some() && self.followers.iter().any(Follower::is_tight) {
@@ -261,8 +271,8 @@ impl Broadcast {
         }
         let mut all_have_room = true;
         let mut least = FAR;
-        // The less runs ahead of a crowd the more of it is still in the caches when it is read. But where messages may be dropped, the kernel
-        // holds what would be.
+        // The less the log runs ahead of a crowd, the more of it is still in the caches when it is
+        // read. But where messages may be dropped, the kernel should hold what would be.
         let little = lossless && self.followers.len() >= CROWD;
         // From the end, since the I/O thread begins at the beginning.
         for index in (0..self.followers.len()).rev() {
@@ -294,7 +304,8 @@ impl Broadcast {
         all_have_room
     }
 
-    /// A fresh chunk for the log. Who still reads the oldest one is written to, and if that is no help, parted with: `each` is told.
+    /// A fresh chunk for the log. A follower that still reads the oldest one is written to, and if
+    /// that is no help, parted with: `each` is told.
     #[cold]
     fn turn(&mut self, pipes: &mut Pipes, mut each: impl FnMut(&mut Pipes, PipeId)) {
         while !self.log.turn() {
@@ -357,7 +368,7 @@ impl Broadcast {
     /// The owner writes to all followers.
     fn flush(&mut self, start: u64) {
         let mut drained = false;
-        // Until the turn has come to the last of them, too, nobody else need look after them.
+        // Until the last of them has had its turn, no other thread need look after them.
         let end = start + self.rule.last_took();
         self.followers.iter().for_each(|follower| follower.connection.note_work(end));
         for Follower { connection, .. } in &self.followers {

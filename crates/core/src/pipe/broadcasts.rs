@@ -6,7 +6,8 @@ use super::{Broadcast, PipeId, Pipes};
 pub(super) type Broadcasts = Vec<Option<Box<Broadcast>>>;
 
 impl Pipes {
-    /// A pipe gets its messages by this broadcast from the next one on. `Pipe::may_follow` is true of it.
+    /// A pipe gets its messages by this broadcast from the next one on. `Pipe::may_follow` is true
+    /// of it.
     pub(crate) fn join_broadcast(&mut self, number: u32, pipe: PipeId) {
         let number = number as usize;
         if number >= self.broadcasts.len() {
@@ -31,8 +32,8 @@ impl Pipes {
         Some(result)
     }
 
-    /// Sends a message of one part to the members of this broadcast, if all of them follow and have room for sure; false: nobody has
-    /// got it.
+    /// Sends a message of one part to the members of this broadcast, if all of them follow and
+    /// certainly have room. False: none has got it.
     #[inline(never)]
     pub(crate) fn publish_at_once(&mut self, number: u32, body: &[u8]) -> bool {
         let Some(Some(broadcast)) = self.broadcasts.get_mut(number as usize) else { return false };

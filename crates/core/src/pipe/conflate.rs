@@ -5,7 +5,8 @@ use crate::error::NoMemory;
 use crate::message::Message;
 
 impl Pipe {
-    /// Replaces what is waiting. Multipart messages are not supported, as the option's documentation says.
+    /// Replaces what is waiting. Multipart messages are not supported, as the option's
+    /// documentation says.
     pub(super) fn send_conflated(&mut self, part: &mut Part<'_>) -> Result<(), NoMemory> {
         let Outgoing::Slot(slot) = &self.outgoing else { return Ok(()) };
         let message = match &mut part.body {

@@ -1,7 +1,8 @@
-//! Holding back: what a socket sends while it is corked is written when the cork is gone, or when there is much of it.
+//! Holding back: what a socket sends while it is corked is written when the cork is gone, or when
+//! there is much of it.
 //!
-//! The mark belongs to the thread, so a message that is sent without a cork pays nothing for it: it is looked at only where the flush rule
-//! is asked anyway.
+//! The mark belongs to the thread, so a message that is sent without a cork pays nothing for it: it
+//! is looked at only where the flush rule is asked anyway.
 
 use super::pipes::Left;
 use crate::sync::Arc;
@@ -13,7 +14,7 @@ thread_local! {
     static CORKED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// As long as it is there, its thread does not write what one socket sends.
+/// While it exists, its thread does not write what one socket sends.
 #[derive(Debug)]
 pub struct Cork {
     /// The one before it.

@@ -1,4 +1,5 @@
-//! A pipe as one of many receivers of the same messages: what `Broadcast` and `pattern::fan_out` need of it.
+//! A pipe as one of many receivers of the same messages: what `Broadcast` and `pattern::fan_out`
+//! need of it.
 
 use super::{Link, Outgoing, Pipe};
 use crate::conn::Connection;
@@ -7,12 +8,13 @@ use crate::queue::{Log, Progress};
 use crate::sync::Arc;
 use crate::sync::atomic::AtomicBool;
 
-/// A peer at its high-water mark is tried with every so many messages that it misses.
+/// A peer at its high-water mark is tried once for this many messages that it misses.
 const TRY_EVERY: u32 = 64;
 
 impl Pipe {
-    /// As `takes_or_drops`, for one of several receivers: a peer that takes nothing must not cost the others a
-    /// system call per message. The I/O thread goes on when the kernel takes bytes again.
+    /// As `takes_or_drops`, for one of several receivers: a peer that takes nothing must not cost
+    /// the others a system call per message. The I/O thread goes on when the kernel takes bytes
+    /// again.
     #[inline]
     pub(crate) fn takes_or_misses(&mut self) -> bool {
         match &mut self.outgoing {
@@ -72,8 +74,8 @@ impl Pipe {
         matches!((&self.link, &self.outgoing), (Link::Wire(_), Outgoing::Queue(_)))
     }
 
-    /// Has the connection read `log` from now on, if nothing is queued for it. `hint` tells that the I/O thread has written what was
-    /// left in the log.
+    /// Has the connection read `log` from now on, if nothing is queued for it. `hint` tells that
+    /// the I/O thread has written what was left in the log.
     pub(super) fn follow(
         &mut self,
         log: &mut Log,
@@ -113,13 +115,13 @@ impl Pipe {
                 uncounted.messages_out.wrapping_add(published.0).wrapping_sub(after.0 - before.0);
             uncounted.bytes_out =
                 uncounted.bytes_out.wrapping_add(published.1).wrapping_sub(after.1 - before.1);
-            // Nobody else may look after it any more.
+            // No other thread may look after it any more.
             connection.watch_residual();
         }
     }
 
-    /// Appends the first parts of a message, encoded; false if there is no memory for them. `can_send` was asked; the other parts follow
-    /// with `send`.
+    /// Appends the first parts of a message, encoded; false if there is no memory for them.
+    /// `can_send` was asked; the other parts follow with `send`.
     pub(crate) fn begin_encoded(&mut self, parts: &[u8]) -> bool {
         let Outgoing::Queue(writer) = &mut self.outgoing else { return true };
         self.in_message = writer.append_encoded(parts).is_ok();

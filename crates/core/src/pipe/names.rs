@@ -1,7 +1,8 @@
 //! The names of a socket's peers, and the order in which they are addressed.
 //!
-//! Programs that have something for each of many peers mostly have it in the same order every time, and a server answers whom it has
-//! just heard. So who came after whom is remembered: then a message costs no look at a hash table, and the next peers' memory is on
+//! Programs that have something for each of many peers mostly have it in the same order every time,
+//! and a server answers the peer that it has just heard. So the order is remembered: which peer
+//! came after which. Then a message costs no look at a hash table, and the next peers' memory is on
 //! its way to the cache while this one's message is written.
 
 use super::PipeId;
@@ -9,7 +10,8 @@ use super::PipeId;
 /// Longest name that its key says everything about.
 pub(super) const WHOLE: usize = 16;
 
-/// What is compared of a name: two words, which lie over each other in a short one, or one, and the length. 0 for none.
+/// What is compared of a name: two words, which lie over each other in a short one, or one, and the
+/// length. 0 for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key {
     first: u64,
@@ -22,8 +24,9 @@ impl Key {
 
     /// A few loads, for what would be a call of `memcmp` for each name that it is compared with.
     ///
-    /// The short ones, byte by byte: a program has often just put such a name together of a byte and a number, and to load both at once would
-    /// have to wait until all that was stored before is in the cache.
+    /// The short ones, byte by byte: a program has often just put such a name together of a byte
+    /// and a number, and a load of both at once would have to wait until all that was stored before
+    /// is in the cache.
     #[inline(always)]
     pub(super) fn of(name: &[u8]) -> Key {
         let (first, last) = match (name.first_chunk(), name.last_chunk()) {
@@ -100,7 +103,8 @@ impl Names {
         self.places.get(pipe.0 as usize)
     }
 
-    /// The pipe of a name with this key, if it is the one last used, or the one that was addressed after that the time before.
+    /// The pipe of a name with this key, if it is the one last used, or the one that was addressed
+    /// after that the time before.
     #[inline(always)]
     pub(super) fn find(&mut self, key: Key) -> Option<Found> {
         let last = self.place(self.last)?;

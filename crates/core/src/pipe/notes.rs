@@ -4,7 +4,8 @@ use super::{Pipe, Received, Target};
 use crate::message::Message;
 
 impl Pipe {
-    /// Tells the receiver something about the peer, with a message that comes behind all that is there from it.
+    /// Tells the receiver something about the peer, with a message that comes behind all that is
+    /// there from it.
     pub(crate) fn note(&mut self, body: &[u8]) {
         let mut message = Message::from_slice(body);
         message.set_metadata(self.described.clone());

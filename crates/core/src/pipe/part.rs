@@ -1,4 +1,5 @@
-//! What goes into a pipe and comes out of it: one part of a message, from or into the caller's memory.
+//! What goes into a pipe and comes out of it: one part of a message, from or into the caller's
+//! memory.
 
 use crate::message::Message;
 
@@ -44,7 +45,8 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Empties an owned body: the part was consumed without reaching a pipe (dropped), or was copied everywhere it had to go.
+    /// Empties an owned body: the part was consumed without reaching a pipe (dropped), or was
+    /// copied everywhere it had to go.
     #[inline]
     pub(crate) fn consume(&mut self) {
         if let Body::Owned(message) = &mut self.body {

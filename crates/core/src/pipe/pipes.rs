@@ -14,7 +14,8 @@ use std::ops::ControlFlow;
 use tautline_io::errno;
 use tautline_io::net::Stream;
 
-/// A socket with more connections than these keeps no memory ready for those that are idle; nor does one of many sockets.
+/// A socket with more connections than these keeps no memory ready for those that are idle; nor
+/// does one of many sockets.
 const FEW: usize = 8;
 
 /// Messages for which it costs little to look at the network first.
@@ -52,7 +53,7 @@ pub(crate) struct Pipes {
     held: Vec<PipeId>,
     closing: Vec<PipeId>,
     past: Option<Box<Past>>,
-    /// Messages that had nobody to go to.
+    /// Messages that had no peer to go to.
     pub(crate) unroutable: u64,
     left: Arc<Left>,
     /// How many are inproc, and how many are not.
@@ -62,7 +63,8 @@ pub(crate) struct Pipes {
     lean: bool,
     /// What the I/O thread does for this socket, if there is one.
     pub(crate) io: Option<Arc<dyn IoSide>>,
-    /// Before so many more messages the owner listens to what peers have to say (see `Pipes::listen`).
+    /// Before how many more messages the owner listens to what peers have to say (see
+    /// `Pipes::listen`).
     looks: u32,
     /// The socket's options as they are now, shared with its connections until one of them changes.
     pub(crate) options: Arc<Options>,
@@ -98,8 +100,9 @@ impl Pipes {
         self.slots.get_mut(id.0 as usize)?.as_mut()
     }
 
-    /// The pipe of this name, if it is the expected one. Those likely to be addressed after it are brought into the cache, as far as a
-    /// message will touch them. (One to one of thousands of pipes costs little more than the time that memory takes.)
+    /// The pipe of this name, if it is the expected one. Those likely to be addressed after it are
+    /// brought into the cache, as far as a message will touch them. (One to one of thousands of
+    /// pipes costs little more than the time that memory takes.)
     #[inline]
     pub(crate) fn find_expected(&mut self, name: &[u8]) -> Option<Found> {
         self.find_by_key(Key::of(name), name)
@@ -127,7 +130,8 @@ impl Pipes {
         Some(found)
     }
 
-    /// Delivers the name of this pipe's peer as a first part, with the properties of the peer, if the pipe is there.
+    /// Delivers the name of this pipe's peer as a first part, with the properties of the peer, if
+    /// the pipe is there.
     #[inline]
     pub(crate) fn introduce(&self, id: PipeId, target: &mut Target<'_>) -> Option<Received> {
         let pipe = self.slots.get(id.0 as usize)?.as_ref()?;
@@ -149,12 +153,14 @@ impl Pipes {
             .map(|(index, _)| PipeId(index as u32))
     }
 
-    /// Asks the socket to end this pipe, without `Pattern::detach`: the pattern forgets it on its own.
+    /// Asks the socket to end this pipe, without `Pattern::detach`: the pattern forgets it on its
+    /// own.
     pub(crate) fn close(&mut self, id: PipeId) {
         self.closing.push(id);
     }
 
-    /// The same for a peer that takes more than it may: its stream ends at once, and a monitor is told.
+    /// The same for a peer that takes more than it may: its stream ends at once, and a monitor is
+    /// told.
     pub(crate) fn expel(&mut self, id: PipeId) {
         if let Some(connection) = self.get(id).and_then(|pipe| pipe.connection()) {
             connection.lose(errno::ENOBUFS);
@@ -162,8 +168,9 @@ impl Pipes {
         self.close(id);
     }
 
-    /// ZMQ_HELLO_MSG for a peer that we connect to over inproc, before anything else. A bound socket greets when it is found
-    /// (`Offer::greet`), and other connections do so by themselves, at the start of each session.
+    /// ZMQ_HELLO_MSG for a peer that we connect to over inproc, before anything else. A bound
+    /// socket greets when it is found (`Offer::greet`), and other connections do so by themselves,
+    /// at the start of each session.
     pub(crate) fn greet(&mut self, id: PipeId) {
         let hello = self.options.hello();
         if hello.is_empty() {
@@ -178,9 +185,10 @@ impl Pipes {
         }
     }
 
-    /// A peer has come that is about to say what it wants: the next messages are not sent before the owner itself has looked at what is
-    /// there. It may lie in the kernel, with an I/O thread to read it that has no processor yet, when the owner is given a message
-    /// that the peer sent after it.
+    /// A peer has come that is about to say what it wants: the next messages are not sent before
+    /// the owner itself has looked at what is there. It may lie in the kernel, with an I/O thread
+    /// to read it that has no processor yet, when the owner is given a message that the peer sent
+    /// after it.
     pub(crate) fn listen(&mut self) {
         self.looks = LOOKS;
     }
@@ -247,7 +255,8 @@ impl Pipes {
         Some(pipe)
     }
 
-    /// No other pipe gets the name of this one, which is about to be taken out, before it is released.
+    /// No other pipe gets the name of this one, which is about to be taken out, before it is
+    /// released.
     pub(crate) fn hold(&mut self, id: PipeId) {
         self.held.push(id);
     }
@@ -364,7 +373,8 @@ impl Pipes {
         *lock(&self.left.unflushed) = left;
     }
 
-    /// Gives up the memory of queues that the sweep has written. As long as it is at work, they wait.
+    /// Gives up the memory of queues that the sweep has written. As long as it is at work, they
+    /// wait.
     fn rest(&mut self) {
         let swept = {
             let mut unrested = lock(&self.left.unrested);
@@ -380,7 +390,8 @@ impl Pipes {
         }
     }
 
-    /// Holds back what the calling thread sends from now on, until the cork is dropped; a flush must follow.
+    /// Holds back what the calling thread sends from now on, until the cork is dropped; a flush
+    /// must follow.
     pub(crate) fn cork(&self) -> Cork {
         Cork::new(&self.left)
     }
@@ -395,7 +406,8 @@ impl Pipes {
             .collect()
     }
 
-    /// Has the inproc peers of full pipes tell when there is room. Whether there are any: pipes that are full just now.
+    /// Has the inproc peers of full pipes tell when there is room. Whether there are any: pipes
+    /// that are full just now.
     pub(crate) fn ask_inproc_for_room(&mut self) -> bool {
         let mut asked = false;
         for pipe in self.slots.iter_mut().flatten() {
@@ -412,8 +424,9 @@ impl Pipes {
         self.inproc > 0
     }
 
-    /// Whether some inproc peer may wake this socket by a look alone, for which a sleep must be announced with the heavy barrier. Not
-    /// so if all of them are publishers with other receivers, too, who ring.
+    /// Whether some inproc peer may wake this socket by a look alone, for which a sleep must be
+    /// announced with the heavy barrier. Not so if all of them are publishers with other receivers
+    /// too, which ring.
     pub(crate) fn is_watched(&self) -> bool {
         let rung = |pipe: &Pipe| pipe.inproc_end().is_none_or(InprocEnd::is_rung);
         self.inproc > 0 && (self.slots.len() > FEW || !self.slots.iter().flatten().all(rung))

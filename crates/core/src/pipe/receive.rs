@@ -29,8 +29,9 @@ impl Pipe {
         }
     }
 
-    /// Whether `recv_any` would find something, as cheaply as can be, for who asks again and again and mostly in vain. Peers who wait
-    /// for room or credit are not heard here but by `can_recv`.
+    /// Whether `recv_any` would find something, as cheaply as can be, for a caller that asks again
+    /// and again and mostly in vain. Peers that wait for room or credit are not heard here but by
+    /// `can_recv`.
     #[inline]
     pub(crate) fn sees_more(&self) -> bool {
         match &self.incoming {
@@ -39,8 +40,8 @@ impl Pipe {
         }
     }
 
-    /// Receives the next part if it is the last of its message and known to be there; `None` says nothing about whether `recv` finds
-    /// one.
+    /// Receives the next part if it is the last of its message and known to be there; `None` says
+    /// nothing about whether `recv` finds one.
     #[inline(always)]
     pub(crate) fn recv_last(&mut self, target: &mut Target<'_>) -> Option<Received> {
         let len = match target {
@@ -114,7 +115,8 @@ impl Pipe {
         }
     }
 
-    /// Receives the next frame whatever it is: a message part or a SUBSCRIBE or CANCEL command (`Head::flags` tells).
+    /// Receives the next frame whatever it is: a message part or a SUBSCRIBE or CANCEL command
+    /// (`Head::flags` tells).
     pub(crate) fn recv_any(&mut self, message: &mut Message) -> Option<Head> {
         let Incoming::Queue(reader) = &mut self.incoming else { return None };
         let Some(head) = reader.read_message(message) else {
@@ -127,7 +129,8 @@ impl Pipe {
         Some(head)
     }
 
-    /// Looks at the next part without consuming it: its head and its body in two slices (the second one mostly empty).
+    /// Looks at the next part without consuming it: its head and its body in two slices (the second
+    /// one mostly empty).
     pub(crate) fn peek(&mut self) -> Option<(Head, &[u8], &[u8])> {
         let Incoming::Queue(reader) = &mut self.incoming else { return None };
         while reader.head()?.flags & frame::COMMAND != 0 {
@@ -136,7 +139,8 @@ impl Pipe {
         reader.peek()
     }
 
-    /// Drops the next part if it is empty, with others behind it, and known to be so at a glance; `false` says nothing.
+    /// Drops the next part if it is empty, with others behind it, and known to be so at a glance;
+    /// `false` says nothing.
     #[inline]
     pub(crate) fn skip_delimiter(&mut self) -> bool {
         match &mut self.incoming {
@@ -145,7 +149,8 @@ impl Pipe {
         }
     }
 
-    /// Whether nothing has come that `can_recv` would find, as far as one look tells; `false` says nothing.
+    /// Whether nothing has come that `can_recv` would find, as far as one look tells; `false` says
+    /// nothing.
     #[inline]
     pub(crate) fn is_silent(&self) -> bool {
         match (&self.incoming, &self.link) {
@@ -156,7 +161,8 @@ impl Pipe {
         }
     }
 
-    /// Drops the rest of the message whose next part is at the front: this part and all that follow until the last one.
+    /// Drops the message whose next part is at the front: this part and all that follow until the
+    /// last one.
     pub(crate) fn skip_message(&mut self) {
         let Incoming::Queue(reader) = &mut self.incoming else { return };
         while let Some(head) = reader.skip() {

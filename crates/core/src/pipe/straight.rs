@@ -1,10 +1,13 @@
-//! The straight way: messages that go to one pipe, or come from one, with nothing for the pattern to decide.
+//! The straight way: messages that go to one pipe, or come from one, with nothing for the pattern
+//! to decide.
 //!
-//! Most sockets have one peer. A pattern that has just sent or received something can say that what comes next goes the same way, if it
-//! is the last part of a message; the socket then takes it there without asking. That holds until anything else happens: a pipe comes or
-//! goes, news or an option come in, a part with more to follow, or one that the pipe has no room for. Then the pattern is asked, and says
-//! so again or not. A pattern that changes its mind in any other call takes its word back (`ask_where_to`). What a pattern must know of a message that ends this way therefore stands here: whether one has been begun, and
-//! where it goes.
+//! Most sockets have one peer. A pattern that has just sent or received something can say that what
+//! comes next goes the same way, if it is the last part of a message; the socket then takes it
+//! there without asking. That holds until anything else happens: a pipe comes or goes, news or an
+//! option come in, a part with more to follow, or one that the pipe has no room for. Then the
+//! pattern is asked again. Any other call of a pattern that changes where messages go must call
+//! `ask_where_to`. What a pattern must know of a message that ends this way therefore stands here:
+//! whether one has been begun, and where it goes.
 
 use super::names::{Found, Key};
 use super::{Incoming, Part, Pipe, PipeId, Pipes, Received, Target};
@@ -57,8 +60,9 @@ impl Default for Straight {
 }
 
 impl Pipes {
-    /// For a pattern that is sending: the next part goes to this pipe and nowhere else, if it is the last one of its message and there is
-    /// room for sure, and there is nothing to do for it but to send it.
+    /// For a pattern that is sending: the next part goes to this pipe and nowhere else, if it is
+    /// the last one of its message, there certainly is room, and there is nothing to do for it but
+    /// to send it.
     #[inline]
     pub(crate) fn send_straight_to(&mut self, pipe: Option<PipeId>) {
         self.straight.out = pipe.unwrap_or(NOBODY);
@@ -72,22 +76,23 @@ impl Pipes {
         self.straight.listens = true;
     }
 
-    /// For a pattern that is sending: the next message goes to this broadcast and nowhere else, if it is a short one of one part and all
-    /// members have room for sure.
+    /// For a pattern that is sending: the next message goes to this broadcast and nowhere else, if
+    /// it is a short one of one part and all members certainly have room.
     #[inline]
     pub(crate) fn publish_straight_to(&mut self, broadcast: u32) {
         self.straight.broadcast = broadcast;
     }
 
-    /// For a pattern that is receiving: the next part is the next one of this pipe, if one is there, it is the last one of its message, and
-    /// no news have come of another pipe; and there is nothing to do for it but to receive it.
+    /// For a pattern that is receiving: the next part is the next one of this pipe, if one is
+    /// there, it is the last one of its message, and no news have come of another pipe; and there
+    /// is nothing to do for it but to receive it.
     #[inline]
     pub(crate) fn receive_straight_from(&mut self, pipe: Option<PipeId>) {
         self.straight.incoming = pipe.unwrap_or(NOBODY);
     }
 
-    /// For a pattern that is sending a message to the peer of this name, again: this is its pipe. A message that begins with the same name
-    /// goes there, too, if there is room for sure.
+    /// For a pattern that is sending a message to the peer of this name, again: this is its pipe. A
+    /// message that begins with the same name goes there, too, if there certainly is room.
     #[inline]
     pub(crate) fn address_straight(&mut self, name: &[u8], pipe: PipeId) {
         self.address_by_key(Key::of(name), pipe);
@@ -101,15 +106,15 @@ impl Pipes {
         }
     }
 
-    /// For a pattern that is sending a message to a peer by name: the next one begins with the name of one, too, and goes there, if the name
-    /// is the expected one and there is room for sure.
+    /// For a pattern that is sending a message to a peer by name: the next one begins with the name
+    /// of one, too, and goes there, if the name is the expected one and there certainly is room.
     #[inline]
     pub(crate) fn begin_as_expected(&mut self) {
         self.straight.as_expected = true;
     }
 
-    /// For a pattern that has just delivered the name of this pipe's peer, and will do so before each message of it: also before the next
-    /// one, if one is at hand and no news have come.
+    /// For a pattern that has just delivered the name of this pipe's peer, and will do so before
+    /// each message of it: also before the next one, if one is at hand and no news have come.
     #[inline]
     pub(crate) fn introduce_straight(&mut self, pipe: Option<PipeId>) {
         self.straight.introduced = pipe.unwrap_or(NOBODY);
@@ -159,7 +164,8 @@ impl Pipes {
         self.straight.begun = NOBODY;
     }
 
-    /// The pipe that the last part of a message goes to, if the pattern need not be asked and there is room.
+    /// The pipe that the last part of a message goes to, if the pattern need not be asked and there
+    /// is room.
     #[inline(always)]
     fn straight_out(&mut self) -> Option<&mut Pipe> {
         let pipe = self.slots.get_mut(self.straight.out.0 as usize)?.as_mut()?;
@@ -175,7 +181,7 @@ impl Pipes {
         }
     }
 
-    /// Begins a message with a name, if the pattern need not be asked whose that is.
+    /// Begins a message with a name, if the pattern need not be asked which peer has it.
     #[inline(always)]
     pub(crate) fn begin_straight(&mut self, name: &[u8]) -> bool {
         let Straight { addressed, begun, as_expected, .. } = self.straight;
@@ -209,7 +215,8 @@ impl Pipes {
         takes
     }
 
-    /// Sends the last part of a message, not a long one, if the pattern need not be asked and there is room.
+    /// Sends the last part of a message, not a long one, if the pattern need not be asked and there
+    /// is room.
     #[inline(always)]
     pub(crate) fn send_straight_at_once(&mut self, bytes: &[u8], patient: bool) -> bool {
         let sent = match self.straight_out() {
@@ -253,7 +260,8 @@ impl Pipes {
         Ok(true)
     }
 
-    /// Receives the last part of a message by `take`, if the pattern need not be asked and the part is at hand; its length.
+    /// Receives the last part of a message by `take`, if the pattern need not be asked and the part
+    /// is at hand; its length.
     #[inline(always)]
     pub(crate) fn receive_straight(
         &mut self,
@@ -268,7 +276,8 @@ impl Pipes {
         Some(len)
     }
 
-    /// Receives the name that comes before a message, if the pattern need not be asked and the message is at hand.
+    /// Receives the name that comes before a message, if the pattern need not be asked and the
+    /// message is at hand.
     #[inline]
     pub(crate) fn receive_name(&mut self, target: &mut Target<'_>) -> Option<Received> {
         let introduced = self.straight.introduced;

@@ -1,4 +1,5 @@
-//! What has gone through a pipe, and what waits in it. The queues count anyway; here is what they do not see.
+//! What has gone through a pipe, and what waits in it. The queues count anyway; here is what they
+//! do not see.
 
 use super::{Incoming, Outgoing, Pipe};
 

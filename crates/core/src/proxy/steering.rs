@@ -1,7 +1,8 @@
-//! Commands to a running proxy, as zmq_proxy_steerable(3) names them: PAUSE, RESUME, TERMINATE, STATISTICS.
+//! Commands to a running proxy, as zmq_proxy_steerable(3) names them: PAUSE, RESUME, TERMINATE,
+//! STATISTICS.
 //!
-//! The control socket may be of any type that receives. One that must answer (REP) answers every command: STATISTICS
-//! with eight parts, the others, unknown ones included, with an empty message.
+//! The control socket may be of any type that receives. One that must answer (REP) answers every
+//! command: STATISTICS with eight parts, the others, unknown ones included, with an empty message.
 
 use super::Count;
 use crate::error::Error;
@@ -74,8 +75,8 @@ impl<'a> Control<'a> {
         Ok(self.state)
     }
 
-    /// Parts and bytes received and sent by the frontend, then by the backend: what one has received is what the
-    /// other has sent.
+    /// Parts and bytes received and sent by the frontend, then by the backend: what one has
+    /// received is what the other has sent.
     fn report(&mut self, [forth, back]: [Count; 2]) -> Result<(), Error> {
         let numbers = [forth, back, back, forth].into_iter().flat_map(|count| [count.parts, count.bytes]);
         for (index, number) in numbers.enumerate() {

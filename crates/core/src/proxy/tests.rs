@@ -1,5 +1,5 @@
-//! Proxies between sockets of one context, over inproc. Each runs in a thread of its own until the context ends or
-//! it is told to.
+//! Proxies between sockets of one context, over inproc. Each runs in a thread of its own until the
+//! context ends or it is told to.
 
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -148,7 +148,8 @@ fn high_water_marks_add_up_through_the_proxy() {
         front.bind("inproc://front").unwrap();
         let mut back = socket(&context, SocketType::Push, 2);
         back.bind("inproc://back").unwrap();
-        // Nobody connects to the backend yet, so the proxy may take nothing from the frontend.
+        // No peer has connected to the backend yet, so the proxy may take nothing from the
+        // frontend.
         let mut source = socket(&context, SocketType::Push, 2);
         source.connect("inproc://front").unwrap();
         let proxy = start(front, Some(back), None, None);

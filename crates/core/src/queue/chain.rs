@@ -1,4 +1,5 @@
-//! What both ends of a chain share: the counters, the first node, and the ring of finished segments.
+//! What both ends of a chain share: the counters, the first node, and the ring of finished
+//! segments.
 
 use super::parcel;
 use super::pool::Ring;
@@ -12,14 +13,17 @@ pub(super) const BYTE_BITS: u32 = 44;
 const BYTE_MASK: u64 = (1 << BYTE_BITS) - 1;
 const MESSAGE_MASK: u64 = (1 << (64 - BYTE_BITS)) - 1;
 
-/// Most bytes between the head and what was appended: half of what the tail word tells apart. Producers refuse what would be more.
+/// Most bytes between the head and what was appended: half of what the tail word tells apart.
+/// Producers refuse what would be more.
 pub(super) const MOST_BYTES: u64 = 1 << (BYTE_BITS - 1);
 
-/// Among fewer bytes than this are fewer messages than the tail word can count, as each takes two at least.
+/// Among fewer bytes than this are fewer messages than the tail word can count, as each takes two
+/// at least.
 pub(super) const COUNTABLE: u64 = 2 << (64 - BYTE_BITS);
 
-/// Both counts of a tail word. They grow for ever in 64 bits; the word holds them modulo 2^20 messages and 2^44 bytes, so only distances
-/// mean something: those in bytes up to `MOST_BYTES`, those in messages within `COUNTABLE` bytes.
+/// Both counts of a tail word. They grow for ever in 64 bits; the word holds them modulo 2^20
+/// messages and 2^44 bytes, so only distances mean something: those in bytes up to `MOST_BYTES`,
+/// those in messages within `COUNTABLE` bytes.
 #[inline(always)]
 pub(super) fn pack(messages: u64, bytes: u64) -> u64 {
     (messages << BYTE_BITS) | (bytes & BYTE_MASK)
@@ -49,16 +53,20 @@ pub(super) fn messages_behind(word: u64, of: u64) -> u64 {
     of.wrapping_sub(word >> BYTE_BITS) & MESSAGE_MASK
 }
 
-/// The part of a chain that both handles hold. What is seldom touched lies where it keeps the two words apart, as the prefetcher of
-/// x86 fetches lines in pairs; a socket with many peers has two of these for each. So each takes just three lines: it begins with one by
-/// the way it is allocated, and ends a word before the end of one, where the allocator has its own word about the next block.
+/// The part of a chain that both handles hold. What is seldom touched lies where it keeps the two
+/// words apart, as the prefetcher of x86 fetches lines in pairs; a socket with many peers has two
+/// of these for each. So each takes just three lines: it begins with one by the way it is
+/// allocated, and ends a word before the end of one, where the allocator has its own word about the
+/// next block.
 #[repr(C)]
 pub(super) struct Shared {
-    /// Published messages and bytes, packed. Written by the producer (Release), read by the consumer (Acquire).
+    /// Published messages and bytes, packed. Written by the producer (Release), read by the
+    /// consumer (Acquire).
     pub(super) tail: Word<0>,
     /// Published messages. Written before `tail`; only a number.
     pub(super) published: Word<48>,
-    /// The first node; null while there is none. Set by the producer before the first publication, moved on by a consumer that ends.
+    /// The first node; null while there is none. Set by the producer before the first publication,
+    /// moved on by a consumer that ends.
     pub(super) first: AtomicPtr<Node>,
     /// Where a consumer that has ended stopped in that node; null if it had not begun.
     pub(super) stopped: AtomicPtr<u8>,
@@ -69,11 +77,14 @@ pub(super) struct Shared {
     /// One of the two handles is gone.
     left: AtomicBool,
     _apart: [u8; APART],
-    /// Bytes that the consumer is done with. Written by the consumer (Release), read by the producer where only a number is wanted.
+    /// Bytes that the consumer is done with. Written by the consumer (Release), read by the
+    /// producer where only a number is wanted.
     pub(super) head: Word<0>,
-    /// Messages that it is done with. Written by the consumer (Release), read by the producer (Acquire).
+    /// Messages that it is done with. Written by the consumer (Release), read by the producer
+    /// (Acquire).
     pub(super) credited: Word<0>,
-    /// What the bodies of the parcels among them have beyond their bytes here, see `parcel`. Written before `head`; only a number.
+    /// What the bodies of the parcels among them have beyond their bytes here, see `parcel`.
+    /// Written before `head`; only a number.
     pub(super) extra: Word<32>,
 }
 
@@ -82,7 +93,8 @@ pub(super) struct Shared {
 pub(super) enum Kind {
     /// A socket and the network.
     Wire,
-    /// Two sockets of one process: two threads that are both at work use its ends, and it has parcels.
+    /// Two sockets of one process: two threads that are both at work use its ends, and it has
+    /// parcels.
     Inproc,
 }
 
@@ -93,13 +105,14 @@ impl Kind {
         self == Kind::Inproc
     }
 
-    /// Whether large segments do not come back through the ring, but circulate through the pool of blocks. (The models look at the ring.)
+    /// Whether large segments do not come back through the ring, but circulate through the pool of
+    /// blocks. (The models look at the ring.)
     pub(super) fn circulates(self) -> bool {
         self == Kind::Inproc && !cfg!(loom)
     }
 }
 
-/// A counter word, with nothing else so many bytes behind it.
+/// A counter word with `APART` unused bytes behind it.
 #[repr(C)]
 pub(super) struct Word<const APART: usize>(pub(super) AtomicU64, [u8; APART]);
 
@@ -151,11 +164,12 @@ impl Shared {
     }
 }
 
-/// One of the two handles on what both ends share. As `Arc`, but an `Arc` would put its counts on a line of their own, and there are
-/// never more than two.
+/// One of the two handles on what both ends share. As `Arc`, but an `Arc` would put its counts on a
+/// line of their own, and there are never more than two.
 pub(super) struct Handle(NonNull<Shared>);
 
-// SAFETY: a handle is a shared reference, and what it refers to consists of atomics, and of segments that pass between threads.
+// SAFETY: a handle is a shared reference, and what it refers to consists of atomics, and of
+// segments that pass between threads.
 unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
@@ -179,7 +193,8 @@ impl Deref for Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // AcqRel: what either side has done comes before the end. The first one to go may no longer look at it afterwards.
+        // AcqRel: what either side has done comes before the end. The first one to go may no longer
+        // look at it afterwards.
         if self.left.swap(true, Ordering::AcqRel) {
             // SAFETY: written by `Shared::pair`, and the other handle is gone.
             unsafe { self.0.drop_in_place() };
@@ -189,13 +204,15 @@ impl Drop for Handle {
     }
 }
 
-/// The counts that a fresh handle starts from: messages, bytes. Tests start just below the wrap-around of the tail word.
+/// The counts that a fresh handle starts from: messages, bytes. Tests start just below the
+/// wrap-around of the tail word.
 pub(super) fn start() -> (u64, u64) {
     if cfg!(test) { (MESSAGE_MASK - 40, BYTE_MASK - 1500) } else { (0, 0) }
 }
 
 impl Shared {
-    /// Drops the messages of the parcels that were published and not read; all that is in the nodes from `first` on is.
+    /// Drops the messages of the parcels that were published and not read; all that is in the nodes
+    /// from `first` on is.
     ///
     /// # Safety
     /// Both ends are gone, and `first` is a node.
@@ -204,7 +221,8 @@ impl Shared {
         let stopped = self.stopped.load(Ordering::Relaxed);
         // SAFETY: the caller's promise.
         let at = if stopped.is_null() { unsafe { (*first).start } } else { stopped };
-        // SAFETY: that many bytes are published behind the place where the consumer stopped, which it has told with exact credit.
+        // SAFETY: that many bytes are published behind the place where the consumer stopped, which
+        // it has told with exact credit.
         unsafe { parcel::drop_all(Position { node: first, at }, unread) };
     }
 }
@@ -216,8 +234,9 @@ impl Drop for Shared {
             // SAFETY: the last handle is gone.
             unsafe { self.drop_parcels(first) };
         }
-        // SAFETY: the last handle is gone. `first` is the oldest node that the consumer has not given up (null: there never was one),
-        // and all later ones hang on it. `Handle::drop` made the other thread's writes visible.
+        // SAFETY: the last handle is gone. `first` is the oldest node that the consumer has not
+        // given up (null: there never was one), and all later ones hang on it. `Handle::drop` made
+        // the other thread's writes visible.
         unsafe {
             if !first.is_null() {
                 segment::free_chain(first);

@@ -12,7 +12,8 @@ pub(super) struct Consumer {
     turn: usize,
 }
 
-// SAFETY: the nodes from `first` on belong to the consuming side, which is used by one thread at a time.
+// SAFETY: the nodes from `first` on belong to the consuming side, which is used by one thread at a
+// time.
 unsafe impl Send for Consumer {}
 
 impl Consumer {
@@ -20,8 +21,8 @@ impl Consumer {
         Consumer { shared, first: std::ptr::null_mut(), turn: 0 }
     }
 
-    /// The beginning of the chain. Called when the first published bytes were seen by an Acquire load of the tail, for the first time or
-    /// after `give_up_all`.
+    /// The beginning of the chain. Called when the first published bytes were seen by an Acquire
+    /// load of the tail, for the first time or after `give_up_all`.
     ///
     /// # Safety
     /// Bytes were published.
@@ -32,10 +33,12 @@ impl Consumer {
         Position { node: self.first, at: unsafe { (*self.first).start } }
     }
 
-    /// Gives up everything before `position`: whole buffers go back to the producer, messages by reference are dropped.
+    /// Gives up everything before `position`: whole buffers go back to the producer, messages by
+    /// reference are dropped.
     ///
     /// # Safety
-    /// `position` is at or behind all earlier ones, in published bytes, and nothing before it is used any more.
+    /// `position` is at or behind all earlier ones, in published bytes, and nothing before it is
+    /// used any more.
     #[inline]
     pub(super) unsafe fn release(&mut self, position: &Position) {
         // SAFETY: `position.node` is valid.
@@ -74,7 +77,8 @@ impl Consumer {
 }
 
 impl Consumer {
-    /// Forgets all nodes, on behalf of the producer too, who frees them: the oldest one, or null if there is none.
+    /// Forgets all nodes, on behalf of the producer too, which frees them: the oldest one, or null
+    /// if there is none.
     pub(super) fn give_up_all(&mut self) -> *mut Node {
         let begun = std::mem::replace(&mut self.first, std::ptr::null_mut());
         // Relaxed: both ends are in one hand.
@@ -84,7 +88,7 @@ impl Consumer {
     }
 
     /// # Safety
-    /// Nobody uses the buffer any more.
+    /// The buffer is not used any more.
     unsafe fn finish(&mut self, buffer: *mut Buffer) {
         // SAFETY: the caller's promise.
         if self.shared.kind.circulates() && unsafe { Buffer::size(buffer) } == LARGE {
@@ -100,7 +104,7 @@ impl Consumer {
 impl Drop for Consumer {
     fn drop(&mut self) {
         if !self.first.is_null() {
-            // Relaxed: the Arc's own ordering passes it on to whoever frees the chain.
+            // Relaxed: the Arc's own ordering passes it on to the handle that frees the chain.
             self.shared.first.store(self.first, Ordering::Relaxed);
         }
     }

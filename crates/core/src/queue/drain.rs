@@ -1,7 +1,9 @@
-//! `ByteDrain`: the end of an outbound chain where the pump takes bytes and hands them to the kernel.
+//! `ByteDrain`: the end of an outbound chain where the pump takes bytes and hands them to the
+//! kernel.
 //!
-//! Used under the pump lock of a connection. Bytes are taken in pieces of any size; credit is given, and memory given back, only for
-//! whole messages, so that after a lost connection `rewind` can send the message again that was written in part.
+//! Used under the pump lock of a connection. Bytes are taken in pieces of any size; credit is
+//! given, and memory given back, only for whole messages, so that after a lost connection `rewind`
+//! can send the message again that was written in part.
 
 use super::chain;
 use super::consumer::Consumer;
@@ -35,7 +37,8 @@ pub(crate) struct ByteDrain {
     tail: u64,
     /// Up to here bytes were taken.
     taken: Place,
-    /// The frame boundary from which the search for message boundaries goes on: `whole <= frame <= taken`.
+    /// The frame boundary from which the search for message boundaries goes on: `whole <= frame <=
+    /// taken`.
     frame: Place,
     /// The end of the last message that was taken whole.
     whole: Place,
@@ -43,7 +46,8 @@ pub(crate) struct ByteDrain {
     messages: u64,
 }
 
-// SAFETY: the places lie in nodes that belong to the consuming side, which one thread uses at a time.
+// SAFETY: the places lie in nodes that belong to the consuming side, which one thread uses at a
+// time.
 unsafe impl Send for ByteDrain {}
 
 impl ByteDrain {
@@ -84,13 +88,15 @@ impl ByteDrain {
         }
     }
 
-    /// Fills `out` with the pending bytes from the current position on: how many slices, and bytes in them.
+    /// Fills `out` with the pending bytes from the current position on: how many slices, and bytes
+    /// in them.
     pub(crate) fn slices<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> (usize, u64) {
         let known = self.known();
         let mut position = self.taken.position;
         let (mut count, mut bytes) = (0, 0);
         while count < out.len() && bytes < known {
-            // SAFETY: `known` bytes are published and not given up before `self` is used again, which `out` borrows until then.
+            // SAFETY: `known` bytes are published and not given up before `self` is used again,
+            // which `out` borrows until then.
             let piece = unsafe { position.piece(known - bytes) };
             out[count] = IoSlice::new(piece);
             position.at = position.at.wrapping_add(piece.len());
@@ -110,7 +116,8 @@ impl ByteDrain {
         n
     }
 
-    /// Takes `n` of the pending bytes: they were written. Credits the messages that are now written whole.
+    /// Takes `n` of the pending bytes: they were written. Credits the messages that are now written
+    /// whole.
     pub(crate) fn advance(&mut self, n: u64) {
         let known = chain::bytes_ahead(self.tail, self.taken.bytes);
         debug_assert!(n <= known);
@@ -121,7 +128,8 @@ impl ByteDrain {
         // SAFETY: `n` bytes are published and not given up.
         unsafe { self.taken.skip(n) };
         if n == known && known < chain::COUNTABLE {
-            // Publications end at message boundaries, and the tail counts the messages: no need to look at the frames.
+            // Publications end at message boundaries, and the tail counts the messages: no need to
+            // look at the frames.
             self.frame = self.taken;
             self.whole = self.taken;
             self.messages = self.messages.wrapping_add(chain::messages_ahead(self.tail, self.messages));
@@ -141,7 +149,8 @@ impl ByteDrain {
             let mut position = self.frame.position;
             // SAFETY: `left` taken bytes lie behind `frame`, not given up.
             unsafe { position.copy(&mut header[..n]) };
-            // Our own frames are never malformed; a header that was not taken whole is looked at next time.
+            // Our own frames are never malformed; a header that was not taken whole is looked at
+            // next time.
             let Ok(Some(header)) = frame::decode_header(&header[..n]) else { break };
             let total = header.header_len as u64 + header.body_len;
             if total > left {
@@ -184,7 +193,8 @@ impl ByteDrain {
         self.frame = self.whole;
     }
 
-    /// Drops everything that is published, the message taken in part included, and credits it. How many messages that were.
+    /// Drops everything that is published, the message taken in part included, and credits it. How
+    /// many messages that were.
     pub(crate) fn discard(&mut self) -> u64 {
         let (pending, before) = (self.pending(), self.messages);
         self.advance(pending);

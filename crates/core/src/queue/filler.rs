@@ -1,11 +1,13 @@
-//! `ByteFiller`: the end of an inbound chain where bytes from the kernel arrive and are cut into frames.
+//! `ByteFiller`: the end of an inbound chain where bytes from the kernel arrive and are cut into
+//! frames.
 //!
-//! Used by whoever holds the right to read the connection (the socket's owner or the I/O thread). Bytes arrive in any split; the scan
-//! hops from header to header over what has arrived; whole messages are published. A body of 32 KiB and more gets memory of its own,
-//! so that it is read straight to where it stays.
+//! Used by the holder of the right to read the connection (the socket's owner or the I/O thread).
+//! Bytes arrive in any split; the scan hops from header to header over what has arrived; whole
+//! messages are published. A body of 32 KiB and more gets memory of its own, so that it is read
+//! straight to where it stays.
 //!
-//! The peer is not trusted: a frame's length is checked against the limit as soon as its header is there, and of a body by
-//! reference no memory is touched before its bytes arrive.
+//! The peer is not trusted: a frame's length is checked against the limit as soon as its header is
+//! there, and of a body by reference no memory is touched before its bytes arrive.
 
 use super::BY_REFERENCE;
 use super::consumer::Consumer;
@@ -18,20 +20,23 @@ use std::mem::MaybeUninit;
 use tautline_proto::ProtocolError;
 use tautline_proto::frame::{self, Header};
 
-/// So much of an unfinished frame is copied to get rid of the commands before it, if they are at least so long.
+/// So much of an unfinished frame is copied to get rid of the commands before it, if they are at
+/// least so long.
 const COPIED_BEHIND: usize = BY_REFERENCE;
 const WORTH_COPYING: u64 = 4096;
-/// Longer bodies get memory of their own only when a part of them has arrived: a peer that announces much has to send some of it.
-/// Until then they grow segment by segment.
+/// Longer bodies get memory of their own only when a part of them has arrived: a peer that
+/// announces much has to send some of it. Until then they grow segment by segment.
 const BY_REFERENCE_MAX: u64 = if cfg!(test) { 256 * 1024 } else { 64 * 1024 * 1024 };
-/// That part: one in so many bytes.
+/// That part: one byte in this many.
 const FORETASTE: u64 = 16;
-/// What is read beyond a body by reference: little, since the next body's part of it has to be copied.
+/// What is read beyond a body by reference: little, since the next body's part of it has to be
+/// copied.
 const BEHIND_BODY: usize = 4096;
 /// Less room than this at the end of a segment is not worth a system call.
 const LEAST_ROOM: usize = if cfg!(loom) { 4 } else { 128 };
 
-/// Room for bytes that arrive: two runs of memory that need not be initialised, to be written in turn.
+/// Room for bytes that arrive: two runs of memory that need not be initialised, to be written in
+/// turn.
 pub(crate) type Room<'a> = [&'a mut [MaybeUninit<u8>]; 2];
 
 /// Copies as many of the bytes as there is room for; what was written.
@@ -60,14 +65,16 @@ pub(crate) struct ByteFiller {
     /// The frame boundary up to which the scan got, and its count of bytes.
     scan: Position,
     scan_bytes: u64,
-    /// The header at the scan position, when it was decoded and checked but the body is not complete.
+    /// The header at the scan position, when it was decoded and checked but the body is not
+    /// complete.
     partial: Option<Header>,
     /// The body of the frame scanned last.
     last: Option<(Position, u64)>,
-    /// The end of what is for the owner before the message whose later parts the scan has not seen yet.
+    /// The end of what is for the owner before the message whose later parts the scan has not seen
+    /// yet.
     begun: Option<(Position, u64)>,
-    /// The end of the last frame that was scanned and is for the owner, and its count of bytes: nothing but commands for others lies
-    /// between it and the scan position.
+    /// The end of the last frame that was scanned and is for the owner, and its count of bytes:
+    /// nothing but commands for others lies between it and the scan position.
     kept: (Position, u64),
     /// Length of the second slice that `space` lent out.
     lent: usize,
@@ -79,7 +86,8 @@ pub(crate) struct ByteFiller {
     exhausted: bool,
 }
 
-// SAFETY: the positions lie behind the mark, in nodes that belong to the producing side, which one thread uses at a time.
+// SAFETY: the positions lie behind the mark, in nodes that belong to the producing side, which one
+// thread uses at a time.
 unsafe impl Send for ByteFiller {}
 
 impl ByteFiller {
@@ -110,10 +118,12 @@ impl ByteFiller {
         self.end.lean = true;
     }
 
-    /// Has `read` put bytes into room for them, at most `most`, and again if it would block, as long as `again` says so. The room is
-    /// the rest of the current segment, and, if that is less than `least`, a further one that becomes part of the queue only if bytes land
-    /// in it. `read` returns what it has written, which is the beginning of the first, or all of it and the beginning of the second. How
-    /// many bytes these are. OutOfMemory if there is no room to be had.
+    /// Has `read` put bytes into room for them, at most `most`, and again if it would block, as
+    /// long as `again` says so. The room is what is left of the current segment, and, if that is
+    /// less than `least`, a further one that becomes part of the queue only if bytes land in it.
+    /// `read` returns what it has written, which is the beginning of the first, or all of it and
+    /// the beginning of the second. How many bytes these are. OutOfMemory if there is no room to be
+    /// had.
     pub(crate) fn fill(
         &mut self,
         least: usize,
@@ -147,7 +157,8 @@ impl ByteFiller {
         result
     }
 
-    /// The room that `fill` lends, or `None` if memory is exhausted. Followed by `filled`, also when nothing came.
+    /// The room that `fill` lends, or `None` if memory is exhausted. Followed by `filled`, also
+    /// when nothing came.
     pub(super) fn space(&mut self, min_total: usize) -> Option<Room<'_>> {
         if self.exhausted {
             return None;
@@ -174,7 +185,8 @@ impl ByteFiller {
             (start, limit.addr() - start.addr())
         };
         self.lent = len;
-        // SAFETY: both runs of memory are the producer's alone, apart from each other and allocated. They are lent out as long as `self` is.
+        // SAFETY: both runs of memory are the producer's alone, apart from each other and
+        // allocated. They are lent out as long as `self` is.
         let second = unsafe { std::slice::from_raw_parts_mut(next.cast(), len) };
         if room == 0 {
             return Some([&mut [], second]);
@@ -198,8 +210,8 @@ impl ByteFiller {
         self.end.room() > 0 && self.end.in_external()
     }
 
-    /// `n` bytes have arrived in the slices of the last `space`, the first one before the second. Gives the further segment back if it
-    /// was not needed, so that an idle connection holds none.
+    /// `n` bytes have arrived in the slices of the last `space`, the first one before the second.
+    /// Gives the further segment back if it was not needed, so that an idle connection holds none.
     ///
     /// # Safety
     /// As many bytes of them are initialised.
@@ -248,8 +260,8 @@ impl ByteFiller {
         self.end.bytes().wrapping_sub(self.scan_bytes) as usize
     }
 
-    /// Scans the next frame if it is there whole. `max_msg_size` limits its body; that, and the limit of the whole message, are applied as
-    /// soon as the header is there.
+    /// Scans the next frame if it is there whole. `max_msg_size` limits its body; that, and the
+    /// limit of the whole message, are applied as soon as the header is there.
     #[inline]
     pub(crate) fn next_frame(&mut self, max_msg_size: Option<u64>) -> Result<Option<Scanned>, ProtocolError> {
         let arrived = self.end.bytes().wrapping_sub(self.scan_bytes);
@@ -309,9 +321,10 @@ impl ByteFiller {
         Ok(())
     }
 
-    /// Scans the messages of short parts that come next, at most `most`: as calls of `next_frame` would, but quicker. Returns
-    /// how many there were. What comes behind them is for `next_frame`, as is one that does not lie together, and one with a part that
-    /// `judge`, which is told whether more parts follow and how long this one is, does not want.
+    /// Scans the messages of short parts that come next, at most `most`: as calls of `next_frame`
+    /// would, but quicker. Returns how many there were. What comes behind them is for `next_frame`,
+    /// as is one that does not lie together, and one with a part that `judge`, which is told
+    /// whether more parts follow and how long this one is, does not want.
     #[inline]
     pub(crate) fn next_short_messages(
         &mut self,
@@ -370,8 +383,8 @@ impl ByteFiller {
         frame::decode_header(&bytes[..n])
     }
 
-    /// The header at the scan position announces more than has arrived: a large body gets memory of its own, and what has arrived of
-    /// it is moved there.
+    /// The header at the scan position announces more than has arrived: a large body gets memory of
+    /// its own, and what has arrived of it is moved there.
     #[cold]
     fn expect_body(&mut self, header: &Header, arrived: u64) {
         let arrived = arrived - header.header_len as u64;
@@ -393,7 +406,8 @@ impl ByteFiller {
         // SAFETY: so have `arrived` bytes of the body, which is longer.
         unsafe { body.copy_to(message.data_ptr(), arrived as usize) };
         let bytes = self.scan_bytes.wrapping_add(header.header_len as u64);
-        // SAFETY: nothing of it is published, and the header's last byte lies in a node that is not external.
+        // SAFETY: nothing of it is published, and the header's last byte lies in a node that is not
+        // external.
         unsafe { self.end.cut(cut, bytes) };
         self.exhausted = self.end.enter_external(&mut message, arrived as usize).is_err();
         self.end.drop_spare();
@@ -402,19 +416,21 @@ impl ByteFiller {
     /// Appends the body of the frame that was scanned last, if it is not published yet.
     pub(crate) fn body_of_last(&self, out: &mut Vec<u8>) {
         if let Some((mut body, len)) = self.last {
-            // SAFETY: the frame has arrived and is not published, so nobody gave it up.
+            // SAFETY: the frame has arrived and is not published, so it was not given up.
             unsafe { body.pieces(len, |piece| out.extend_from_slice(piece)) };
         }
     }
 
-    /// The frame that was scanned last is for the owner: a part of a message always is, and a command that the caller says it of.
+    /// The frame that was scanned last is for the owner: a part of a message always is, and a
+    /// command that the caller says it of.
     pub(crate) fn keep_last(&mut self) {
         self.kept = (self.scan, self.scan_bytes);
     }
 
-    /// Makes everything visible up to the last message boundary that was scanned, as so many more messages (frames with neither MORE
-    /// nor COMMAND; a command may come between the parts of a message, and ends nothing). Commands behind it that are not for the owner
-    /// stay hidden: who sees a frame counts on a message.
+    /// Makes everything visible up to the last message boundary that was scanned, as `messages`
+    /// more messages (frames with neither MORE nor COMMAND; a command may come between the parts of
+    /// a message, and ends nothing). Commands behind it that are not for the owner stay hidden: a
+    /// consumer that sees a frame counts on a message.
     pub(crate) fn publish_scanned(&mut self, messages: u32) {
         self.last = None;
         let (position, bytes) = self.begun.unwrap_or(self.kept);
@@ -423,8 +439,8 @@ impl ByteFiller {
         }
     }
 
-    /// Cuts off the commands that came last and are not for the owner, so that a peer that sends only commands (PING), be it between
-    /// the parts of a message, does not fill memory.
+    /// Cuts off the commands that came last and are not for the owner, so that a peer that sends
+    /// only commands (PING), be it between the parts of a message, does not fill memory.
     pub(crate) fn forget_commands(&mut self) {
         let (kept, kept_bytes) = self.kept;
         let commands = self.scan_bytes.wrapping_sub(kept_bytes);
@@ -449,7 +465,8 @@ impl ByteFiller {
         self.exhausted |= self.append(&copy).is_err();
     }
 
-    /// Gives up all memory if the consumer, which has read `read` bytes, is done with everything that has arrived.
+    /// Gives up all memory if the consumer, which has read `read` bytes, is done with everything
+    /// that has arrived.
     pub(super) fn rest(&mut self, consumer: &mut Consumer, read: u64) -> bool {
         if self.unscanned() > 0 || self.begun.is_some() || !self.end.rest(consumer, read) {
             return false;

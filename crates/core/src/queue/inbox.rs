@@ -3,35 +3,41 @@
 //! Any thread pushes; one owner drains. The owner parks like this:
 //!
 //! ```text
-//! owner:    prepare_park()  [parked = true; heavy barrier; pending?]   look at the inproc chains once more   sleep   finish_park()
+//! owner:    prepare_park()  [parked = true; heavy barrier; pending?]
+//!           look at the inproc chains once more;  sleep;  finish_park()
 //! pusher:   push()          [news; pending = true; full fence; parked or exposed?] -> unpark
-//! producer: publish to an inproc chain;  parked_hint()  [light barrier; parked or exposed?] -> nudge()
+//! producer: publish to an inproc chain;
+//!           parked_hint()   [light barrier; parked or exposed?] -> nudge()
 //! ```
 //!
-//! An owner whose inproc producers all call `nudge` itself, which has a full fence, parks by `prepare_park_alone`.
+//! An owner whose inproc producers all call `nudge` itself, which has a full fence, parks by
+//! `prepare_park_alone`.
 //!
-//! No wake-up is lost: of the two stores (`parked` here, `pending` or a chain's tail there) and the two loads that follow them behind
-//! a barrier, at least one load sees the other side's store. The light barrier of `parked_hint` costs nothing on the sending path
-//! because `prepare_park` pays for both with the heavy one.
+//! No wake-up is lost: of the two stores (`parked` here, `pending` or a chain's tail there) and the
+//! two loads that follow them behind a barrier, at least one load sees the other side's store. The
+//! light barrier of `parked_hint` costs nothing on the sending path because `prepare_park` pays for
+//! both with the heavy one.
 
 use crate::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 use crate::sync::{Mutex, barrier_heavy, barrier_light, lock};
 
-/// Wakes a sleeping owner: an eventfd, a condition variable. A call while nobody sleeps makes the next sleep end at once.
+/// Wakes a sleeping owner: an eventfd, a condition variable. A call while the owner is awake makes
+/// its next sleep end at once.
 pub(crate) trait Unpark: Send + Sync {
     /// Called from any thread, without locks held by the inbox; must not block.
     fn unpark(&self);
 }
 
-/// Memory for so many news is not kept.
+/// Memory for this many news is not kept.
 const LITTLE: usize = 4;
 
-/// What is in an inbox, or was. The news of a socket with one peer come singly, and take no memory but this.
+/// What is in an inbox, or was. The news of a socket with one peer come singly, and take no memory
+/// but this.
 #[derive(Debug)]
 pub(crate) struct Items<T> {
     first: Option<T>,
     more: Vec<T>,
-    /// So many of them have lost their meaning.
+    /// How many of them have lost their meaning.
     void: usize,
 }
 
@@ -45,7 +51,8 @@ impl<T> Items<T> {
             self.first = Some(item);
         } else {
             if self.more.capacity() == 0 {
-                // A peer is there and has said something: an owner that does not care for it has these two for long.
+                // A peer is there and has said something: an owner that does not care for it has
+                // these two for long.
                 self.more.reserve_exact(1);
             }
             self.more.push(item);
@@ -64,7 +71,8 @@ impl<T> Items<T> {
         Items { first, more, void: 0 }
     }
 
-    /// `more` of them have lost their meaning. Once that is so for half of all, those for which `is_void` says so are taken out.
+    /// `more` of them have lost their meaning. Once that is so for half of all, those for which
+    /// `is_void` says so are taken out.
     fn discard(&mut self, more: usize, mut is_void: impl FnMut(&mut T) -> bool) -> Vec<T> {
         self.void += more;
         if self.void * 2 < usize::from(self.first.is_some()) + self.more.len() {
@@ -98,7 +106,8 @@ const EXPOSED: u8 = 2;
 /// The owner is gone for good.
 const CLOSED: u8 = 4;
 
-/// News for one owner. Alone on its cache lines: every call of the owner looks at it, and every message of an inproc peer.
+/// News for one owner. Alone on its cache lines: every call of the owner looks at it, and every
+/// message of an inproc peer.
 #[repr(align(128))]
 pub(crate) struct Inbox<T, W> {
     news: Mutex<Items<T>>,
@@ -150,8 +159,9 @@ impl<T, W: Unpark> Inbox<T, W> {
         self.pending.load(Ordering::Acquire)
     }
 
-    /// `count` news may have lost their meaning to an owner that has not looked since: those for which `is_void` says so go. They are
-    /// looked for, from the oldest to the newest, once there are as many of them as of others.
+    /// `count` news may have lost their meaning to an owner that has not looked since: those for
+    /// which `is_void` says so go. They are looked for, from the oldest to the newest, once there
+    /// are as many of them as of others.
     pub(crate) fn discard(&self, count: usize, is_void: impl FnMut(&mut T) -> bool) {
         let void = lock(&self.news).discard(count, is_void);
         // Outside of the lock: what goes may tell others so.
@@ -167,19 +177,21 @@ impl<T, W: Unpark> Inbox<T, W> {
 
     /// Takes all news out.
     pub(crate) fn drain(&self) -> Items<T> {
-        // Cleared before the news are taken: a push in between leaves it set for nothing, never cleared with news inside. A swap, so
-        // that the lock below comes after it also for the pusher that set it.
+        // Cleared before the news are taken: a push in between leaves it set for nothing, never
+        // cleared with news inside. A swap, so that the lock below comes after it also for the
+        // pusher that set it.
         if self.pending.swap(false, Ordering::AcqRel) { lock(&self.news).take() } else { Items::new() }
     }
 
-    /// The owner is going to sleep. False: there are news, do not sleep (and `finish_park` is not needed). After true, the owner looks
-    /// at its inproc chains once more, sleeps until woken, and calls `finish_park`.
+    /// The owner is going to sleep. False: there are news, do not sleep (and `finish_park` is not
+    /// needed). After true, the owner looks at its inproc chains once more, sleeps until woken, and
+    /// calls `finish_park`.
     pub(crate) fn prepare_park(&self) -> bool {
         self.prepare(barrier_heavy)
     }
 
-    /// As `prepare_park`, for an owner without inproc chains, or who is rung for them: nobody asks `parked_hint`, so no other thread need
-    /// be disturbed.
+    /// As `prepare_park`, for an owner without inproc chains, or one that is rung for them:
+    /// `parked_hint` is not asked, so no other thread need be disturbed.
     pub(crate) fn prepare_park_alone(&self) -> bool {
         // Pairs with the fences in `push` and `nudge`.
         self.prepare(|| fence(Ordering::SeqCst))
@@ -188,8 +200,8 @@ impl<T, W: Unpark> Inbox<T, W> {
     #[inline]
     fn prepare(&self, barrier: impl Fn()) -> bool {
         self.state.fetch_or(PARKED, Ordering::Relaxed);
-        // Store `parked`, then load `pending` (and the chains' tails): pairs with the fence in `push` and the light barrier in
-        // `parked_hint`.
+        // Store `parked`, then load `pending` (and the chains' tails): pairs with the fence in
+        // `push` and the light barrier in `parked_hint`.
         barrier();
         if self.pending() {
             self.finish_park();
@@ -204,10 +216,12 @@ impl<T, W: Unpark> Inbox<T, W> {
         self.state.fetch_and(!PARKED, Ordering::Relaxed);
     }
 
-    /// From now on everything wakes, asleep or not: the application waits on the wake descriptor itself.
+    /// From now on everything wakes, asleep or not: the application waits on the wake descriptor
+    /// itself.
     pub(crate) fn expose(&self) {
         self.state.fetch_or(EXPOSED, Ordering::Relaxed);
-        // Store `exposed`, then the caller looks at what is there already: the same pairing as in `prepare_park`.
+        // Store `exposed`, then the caller looks at what is there already: the same pairing as in
+        // `prepare_park`.
         barrier_heavy();
     }
 
@@ -232,7 +246,8 @@ impl<T, W: Unpark> Inbox<T, W> {
         self.state.load(Ordering::Relaxed) & EXPOSED != 0
     }
 
-    /// Wakes the owner if it sleeps, without news: something outside of the inbox changed, an inproc chain for example.
+    /// Wakes the owner if it sleeps, without news: something outside of the inbox changed, an
+    /// inproc chain for example.
     pub(crate) fn nudge(&self) {
         // Store (the caller's), then load `state`: pairs with the heavy barrier in `prepare_park`.
         fence(Ordering::SeqCst);
@@ -242,7 +257,8 @@ impl<T, W: Unpark> Inbox<T, W> {
     /// Whether `nudge` would wake, asked right after publishing to an inproc chain. Costs one load.
     #[inline]
     pub(crate) fn parked_hint(&self) -> bool {
-        // Store (the chain's tail), then load `state`: pairs with the heavy barrier in `prepare_park`.
+        // Store (the chain's tail), then load `state`: pairs with the heavy barrier in
+        // `prepare_park`.
         barrier_light();
         self.state.load(Ordering::Relaxed) & (PARKED | EXPOSED) != 0
     }
@@ -252,7 +268,8 @@ impl<T, W: Unpark> Inbox<T, W> {
         if state & (PARKED | EXPOSED) == 0 {
             return;
         }
-        // Whoever clears the bit wakes; others need not. Relaxed: the waker's own system call or lock orders what follows.
+        // The thread that clears the bit wakes; others need not. Relaxed: the waker's own system
+        // call or lock orders what follows.
         let former = self.state.fetch_and(!PARKED, Ordering::Relaxed);
         if former & (PARKED | EXPOSED) != 0 {
             self.waker.unpark();

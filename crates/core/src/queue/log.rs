@@ -1,21 +1,27 @@
 //! `Log`: one chain of frames that many connections read, for messages that go to many peers alike.
 //!
 //! ```text
-//! Log (owner encodes, once)  ->  chunk -> chunk -> chunk       each LogReader (a pump): a place in it, and how far it has written
+//! Log (owner encodes, once)  ->  chunk -> chunk -> chunk
+//!                               each LogReader (a pump): a place in it, and how far it has written
 //! ```
 //!
-//! The owner appends whole messages to the newest chunk and publishes them with one Release store of `tail`, as in a chain. Each connection
-//! reads with a `LogReader` of its own, under the lock of its pump, as it reads a queue with a `ByteDrain`: bytes are taken in pieces of any
-//! size, and a lost connection goes back to the last whole message. How far it has come stands in its [`Progress`], by which the owner holds
-//! it to its high-water mark.
+//! The owner appends whole messages to the newest chunk and publishes them with one Release store
+//! of `tail`, as in a chain. Each connection reads with a `LogReader` of its own, under the lock of
+//! its pump, as it reads a queue with a `ByteDrain`: bytes are taken in pieces of any size, and a
+//! lost connection goes back to the last whole message. How far it has come stands in its
+//! [`Progress`], by which the owner holds it to its high-water mark.
 //!
-//! A chunk is freed, or used again, when nobody refers to it: the readers hold the chunk they are in, each chunk the next one, the log a
-//! *window* of the newest ones. A reader that still holds the oldest chunk when the window is full must be sent away by the owner, who
-//! copies what it has not sent to the connection's own queue ([`LogReader::unsent`]). So a log never grows beyond its window.
+//! A chunk is freed, or used again, when nothing refers to it: the readers hold the chunk they are
+//! in, each chunk the next one, the log a *window* of the newest ones. A reader that still holds
+//! the oldest chunk when the window is full must be sent away by the owner, which copies what it
+//! has not sent to the connection's own queue ([`LogReader::unsent`]). So a log never grows beyond
+//! its window.
 //!
 //! Invariants, on which the `unsafe` here rests:
-//! - bytes before the published tail are never written again before the chunk is used anew, for which it must be nobody else's;
-//! - bytes behind it belong to the log alone; `next` is written once, before any byte of the next chunk is published;
+//! - bytes before the published tail are never written again before the chunk is used anew, for
+//!   which nothing else may refer to it;
+//! - bytes behind it belong to the log alone; `next` is written once, before any byte of the next
+//!   chunk is published;
 //! - a message lies in one chunk.
 
 use super::chain;
@@ -37,7 +43,8 @@ const CHUNK: usize = if cfg!(loom) { 40 } else { 64 * 1024 };
 const WINDOW: usize = if cfg!(loom) { 2 } else { 16 };
 /// A message with headers is at most so long.
 pub(crate) const LONGEST: usize = CHUNK / 2;
-/// Readers are told how many messages they are behind: more than the window holds, and a chunk that is left, are never counted.
+/// Readers are told how many messages they are behind: more than the window holds, and a chunk that
+/// is left, are never counted.
 const _: () = assert!(((WINDOW + 1) * CHUNK) as u64 <= chain::COUNTABLE);
 /// `Chunk::end` while more may come.
 const OPEN: usize = usize::MAX;
@@ -47,13 +54,15 @@ struct Chunk {
     bytes: *mut u8,
     /// Where the bytes end; `OPEN` in the newest chunk.
     end: AtomicUsize,
-    /// The following chunk. Written by the log before `end`; read for bytes that are published behind this chunk.
+    /// The following chunk. Written by the log before `end`; read for bytes that are published
+    /// behind this chunk.
     next: UnsafeCell<Option<Arc<Chunk>>>,
     #[cfg(loom)]
     shadow: Box<[UnsafeCell<()>]>,
 }
 
-// SAFETY: the bytes belong to the chunk; who may touch which of them, and `next`, is said in the module's invariants.
+// SAFETY: the bytes belong to the chunk; which end may touch which of them, and `next`, is said in
+// the module's invariants.
 unsafe impl Send for Chunk {}
 // SAFETY: as above.
 unsafe impl Sync for Chunk {}
@@ -73,7 +82,7 @@ impl Chunk {
     /// As good as new.
     fn reset(&mut self) {
         self.end.store(OPEN, Relaxed);
-        // SAFETY: `&mut self`: nobody else looks.
+        // SAFETY: `&mut self`: no other thread looks.
         self.next.with_mut(|next| unsafe { *next = None });
     }
 
@@ -82,7 +91,8 @@ impl Chunk {
     /// # Safety
     /// Bytes behind this chunk are published and were seen by an Acquire load of the tail.
     unsafe fn next(&self) -> Option<&Arc<Chunk>> {
-        // SAFETY: written before those bytes were published, and not again as long as the caller holds this chunk.
+        // SAFETY: written before those bytes were published, and not again as long as the caller
+        // holds this chunk.
         self.next.with(|next| unsafe { (*next).as_ref() })
     }
 
@@ -90,7 +100,7 @@ impl Chunk {
     /// The bytes are published, and were seen by an Acquire load of the tail.
     unsafe fn slice(&self, at: usize, len: usize) -> &[u8] {
         self.trace(at, len, false);
-        // SAFETY: published bytes are not written any more as long as somebody holds the chunk.
+        // SAFETY: published bytes are not written any more as long as the chunk is held.
         unsafe { std::slice::from_raw_parts(self.bytes.add(at), len) }
     }
 
@@ -110,7 +120,8 @@ impl Chunk {
 impl Drop for Chunk {
     fn drop(&mut self) {
         let memory = std::ptr::slice_from_raw_parts_mut(self.bytes.cast::<MaybeUninit<u8>>(), CHUNK);
-        // SAFETY: allocated in `new` with just this size. Chunks that follow are dropped one inside the other, no more than a window of them.
+        // SAFETY: allocated in `new` with just this size. Chunks that follow are dropped one inside
+        // the other, no more than a window of them.
         drop(unsafe { Box::from_raw(memory) });
     }
 }
@@ -126,7 +137,8 @@ struct Shared {
 /// How far one reader has come.
 pub(crate) struct Progress {
     shared: Arc<Shared>,
-    /// Messages and bytes that were taken whole. Written by the reader. A number only: nothing is read or reused on its account.
+    /// Messages and bytes that were taken whole. Written by the reader. A number only: nothing is
+    /// read or reused on its account.
     head: AtomicU64,
 }
 
@@ -149,7 +161,7 @@ impl Progress {
     }
 }
 
-/// How long a log is, for whoever wants to know whether it has grown.
+/// How long a log is, to see later whether it has grown.
 pub(crate) struct LogLength(Arc<Shared>);
 
 impl LogLength {
@@ -180,13 +192,15 @@ impl Log {
         Log { shared: Arc::new(shared), window: VecDeque::new(), at: CHUNK, bytes, messages }
     }
 
-    /// Whether a message of `len` bytes with its headers can be appended now. If not, see [`Log::turn`].
+    /// Whether a message of `len` bytes with its headers can be appended now. If not, see
+    /// [`Log::turn`].
     #[inline]
     pub(crate) fn fits(&self, len: usize) -> bool {
         len <= CHUNK - self.at
     }
 
-    /// Goes on in a fresh chunk. False: the window is full and its oldest chunk in use, by readers of which [`Log::holds_oldest`] is true.
+    /// Goes on in a fresh chunk. False: the window is full and its oldest chunk in use, by readers
+    /// of which [`Log::holds_oldest`] is true.
     #[cold]
     pub(crate) fn turn(&mut self) -> bool {
         let used = self.window.len() > 1
@@ -203,7 +217,7 @@ impl Log {
         };
         let fresh = fresh.unwrap_or_else(Chunk::new);
         if let Some((last, _)) = self.window.back() {
-            // SAFETY: nobody reads `next` before bytes of the new chunk are published.
+            // SAFETY: `next` is not read before bytes of the new chunk are published.
             last.next.with_mut(|next| unsafe { *next = Some(fresh.clone()) });
             // Relaxed: seen with the tail that publishes those bytes.
             last.end.store(self.at, Relaxed);
@@ -237,7 +251,8 @@ impl Log {
         chunk.trace(self.at, header_len + n, true);
         let to = chunk.bytes.wrapping_add(self.at);
         if n < 256 {
-            // SAFETY: here and below, there is room behind `at` for the longest header and the body, and nobody else touches these bytes.
+            // SAFETY: here and below, there is room behind `at` for the longest header and the
+            // body, and no other thread touches these bytes.
             unsafe { to.cast::<[u8; 2]>().write([0, n as u8]) };
             // SAFETY: as above.
             unsafe { copy_words(body.as_ptr(), to.wrapping_add(2), n) };
@@ -265,7 +280,8 @@ impl Log {
         self.at += len;
         self.bytes = self.bytes.wrapping_add(len as u64);
         self.messages = self.messages.wrapping_add(1);
-        // Release: the bytes, the chunks and the links before; pairs with the Acquire in `LogReader::pending`.
+        // Release: the bytes, the chunks and the links before; pairs with the Acquire in
+        // `LogReader::pending`.
         self.shared.tail.0.store(chain::pack(self.messages, self.bytes), Release);
         self.shared.messages.store(self.messages, Relaxed);
         self.shared.bytes.store(self.bytes, Relaxed);
@@ -288,7 +304,8 @@ impl Log {
         self.bytes
     }
 
-    /// A reader of all that is published from now on; `None` if that needs a chunk and there is none (see `turn`).
+    /// A reader of all that is published from now on; `None` if that needs a chunk and there is
+    /// none (see `turn`).
     pub(crate) fn reader(&mut self) -> Option<(LogReader, Arc<Progress>)> {
         if self.window.is_empty() && !self.turn() {
             return None;
@@ -318,10 +335,12 @@ struct Place {
 }
 
 impl Place {
-    /// Goes to the chunk that holds the next byte, and says how many of `visible` bytes lie together there.
+    /// Goes to the chunk that holds the next byte, and says how many of `visible` bytes lie
+    /// together there.
     ///
     /// # Safety
-    /// At least one and at least `visible` bytes behind this place are published, seen by an Acquire load of the tail.
+    /// At least one and at least `visible` bytes behind this place are published, seen by an
+    /// Acquire load of the tail.
     unsafe fn run(&mut self, visible: u64) -> usize {
         loop {
             // Relaxed: as it was when those bytes were published, or `OPEN` if they all lie here.
@@ -367,7 +386,8 @@ pub(crate) struct LogReader {
     tail: u64,
     /// Up to here bytes were taken.
     taken: Place,
-    /// The frame boundary from which the search for message boundaries goes on: `whole <= frame <= taken`.
+    /// The frame boundary from which the search for message boundaries goes on: `whole <= frame <=
+    /// taken`.
     frame: Place,
     /// The end of the last message that was taken whole.
     whole: Place,
@@ -391,7 +411,8 @@ impl LogReader {
         }
     }
 
-    /// Fills `out` with the pending bytes from the current place on: how many slices, and bytes in them.
+    /// Fills `out` with the pending bytes from the current place on: how many slices, and bytes in
+    /// them.
     pub(crate) fn slices<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> (usize, u64) {
         let known = self.known();
         let (mut chunk, mut at): (&Chunk, usize) = (&self.taken.chunk, self.taken.at);
@@ -400,8 +421,8 @@ impl LogReader {
             let left = known - bytes;
             let end = chunk.end.load(Relaxed);
             if end <= at {
-                // SAFETY: `left` bytes behind `at` are published and seen. `self.whole` keeps all chunks from there on, as long as `out`
-                // borrows.
+                // SAFETY: `left` bytes behind `at` are published and seen. `self.whole` keeps all
+                // chunks from there on, as long as `out` borrows.
                 let Some(next) = (unsafe { chunk.next() }) else { break };
                 (chunk, at) = (next, 0);
                 continue;
@@ -428,7 +449,8 @@ impl LogReader {
         (out.len() - before) as u64
     }
 
-    /// Takes `n` of the pending bytes: they were written. What was written whole counts as progress.
+    /// Takes `n` of the pending bytes: they were written. What was written whole counts as
+    /// progress.
     pub(crate) fn advance(&mut self, n: u64) {
         let known = chain::bytes_ahead(self.tail, self.taken.bytes);
         debug_assert!(n <= known);
@@ -449,7 +471,8 @@ impl LogReader {
         self.progress.head.store(chain::pack(self.messages, self.whole.bytes), Release);
     }
 
-    /// Hops over the frames that were taken whole, up to the last message boundary, and counts messages.
+    /// Hops over the frames that were taken whole, up to the last message boundary, and counts
+    /// messages.
     fn find_whole(&mut self) {
         let mut at = self.frame.clone();
         loop {
@@ -461,7 +484,8 @@ impl LogReader {
             let run = unsafe { at.run(left) };
             // SAFETY: as above.
             let header = unsafe { at.chunk.slice(at.at, run.min(frame::MAX_HEADER)) };
-            // Our own frames are never malformed; a header that was not taken whole is looked at next time.
+            // Our own frames are never malformed; a header that was not taken whole is looked at
+            // next time.
             let Ok(Some(header)) = frame::decode_header(header) else { return };
             let total = header.header_len as u64 + header.body_len;
             if total > left {
@@ -488,8 +512,8 @@ impl LogReader {
         self.advance(pending);
     }
 
-    /// Hands all messages that were not taken whole to `put`, in pieces. How many messages these are, and how many bytes of the first one
-    /// were taken.
+    /// Hands all messages that were not taken whole to `put`, in pieces. How many messages these
+    /// are, and how many bytes of the first one were taken.
     pub(crate) fn unsent(mut self, mut put: impl FnMut(&[u8])) -> (u64, u64) {
         let part = self.taken.bytes.wrapping_sub(self.whole.bytes);
         self.rewind();

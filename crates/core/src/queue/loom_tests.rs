@@ -1,7 +1,8 @@
-//! Loom models of the chains and the inbox: the real code, with tiny segments so that two or three frames fill one.
+//! Loom models of the chains and the inbox: the real code, with tiny segments so that two or three
+//! frames fill one.
 //!
-//! Run with `RUSTFLAGS="--cfg loom" cargo test -p tautline-core --release loom_`. Every byte of a segment has a shadow cell, so a
-//! read that is not ordered after its write fails the model.
+//! Run with `RUSTFLAGS="--cfg loom" cargo test -p tautline-core --release loom_`. Every byte of a
+//! segment has a shadow cell, so a read that is not ordered after its write fails the model.
 
 use super::*;
 use crate::message::Message;
@@ -50,7 +51,8 @@ fn loom_frames_arrive_whole_and_in_order() {
     });
 }
 
-/// Without a limit: nothing but the ring orders the reader's last look at a segment before the writer's next use of it.
+/// Without a limit: nothing but the ring orders the reader's last look at a segment before the
+/// writer's next use of it.
 #[test]
 fn loom_segments_are_recycled() {
     model(2, || {
@@ -127,7 +129,7 @@ static BODY: [u8; 70] = [5; 70];
 
 fn foreign(freed: &'static AtomicUsize) -> Message {
     let hint = (&raw const *freed).cast_mut().cast();
-    // SAFETY: nobody writes to the body.
+    // SAFETY: the body is not written.
     unsafe { Message::from_foreign(BODY.as_ptr().cast_mut(), BODY.len(), Some(count), hint) }
 }
 
@@ -309,7 +311,7 @@ fn loom_a_queue_that_is_read_gives_up_its_memory_under_the_lock_of_the_intake() 
     });
 }
 
-/// An eventfd's behaviour: a wake-up is kept until somebody waits for it.
+/// An eventfd's behaviour: a wake-up is kept until it is waited for.
 struct Bell(Mutex<bool>, Condvar);
 
 impl Bell {
@@ -389,7 +391,8 @@ fn loom_a_sleeping_owner_hears_of_inproc_messages() {
     });
 }
 
-/// The first message is announced by a look, and the others behind a full fence, from when the owner is told.
+/// The first message is announced by a look, and the others behind a full fence, from when the
+/// owner is told.
 #[test]
 fn loom_an_owner_that_is_rung_sleeps_without_the_heavy_barrier() {
     model(3, || {
@@ -429,7 +432,8 @@ fn loom_an_owner_that_is_rung_sleeps_without_the_heavy_barrier() {
     });
 }
 
-/// Takes what is pending, checks that it goes on with message `*next`, and counts; `lost`: only a part of it, then the connection is lost.
+/// Takes what is pending, checks that it goes on with message `*next`, and counts; `lost`: only a
+/// part of it, then the connection is lost.
 fn drain_log(reader: &mut LogReader, next: &mut u8, lost: &mut bool) {
     let mut out = Vec::new();
     let mut slices = [IoSlice::new(&[]); 2];
@@ -447,8 +451,9 @@ fn drain_log(reader: &mut LogReader, next: &mut u8, lost: &mut bool) {
     }
 }
 
-/// A connection that writes and one that does not: the log goes on in a fresh chunk while the first one reads, and when its window is full
-/// the other one's messages are taken out of it, under the pump's lock.
+/// A connection that writes and one that does not: the log goes on in a fresh chunk while the first
+/// one reads, and when its window is full the other one's messages are taken out of it, under the
+/// pump's lock.
 #[test]
 fn loom_a_log_is_read_while_it_grows_and_a_laggard_is_sent_away() {
     model(2, || {
@@ -493,7 +498,8 @@ fn loom_a_log_is_read_while_it_grows_and_a_laggard_is_sent_away() {
     });
 }
 
-/// The way back: a reader that joins gets what comes after it, and its progress holds the owner to the limit.
+/// The way back: a reader that joins gets what comes after it, and its progress holds the owner to
+/// the limit.
 #[test]
 fn loom_a_log_never_runs_ahead_of_its_reader_by_more_than_the_limit() {
     model(2, || {
@@ -592,7 +598,8 @@ fn loom_a_descriptor_that_is_made_late_is_written_for_all_that_was_told() {
     signal_is_written(false);
 }
 
-/// An owner that has looked without a descriptor makes one, and is woken by what is told afterwards only.
+/// An owner that has looked without a descriptor makes one, and is woken by what is told afterwards
+/// only.
 #[test]
 fn loom_a_signal_without_a_descriptor_is_quietened() {
     use crate::sync::atomic::AtomicU32;
@@ -624,7 +631,7 @@ fn loom_a_signal_without_a_descriptor_is_quietened() {
     });
 }
 
-/// A descriptor that was given back is not written, whoever is just waking.
+/// A descriptor that was given back is not written, also by a thread that is just waking.
 #[test]
 fn loom_a_descriptor_is_closed_while_others_wake() {
     model(3, || {
@@ -650,8 +657,8 @@ impl crate::queue::Unpark for Signal<Readable> {
     }
 }
 
-/// The whole way of a sleep: the owner says that it sleeps, looks once more, makes its descriptor and sleeps; two others tell it something,
-/// one by news and one by a look.
+/// The whole way of a sleep: the owner says that it sleeps, looks once more, makes its descriptor
+/// and sleeps; two others tell it something, one by news and one by a look.
 #[test]
 fn loom_an_owner_that_makes_its_descriptor_to_sleep_is_woken() {
     model(2, || {

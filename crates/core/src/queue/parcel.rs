@@ -1,11 +1,14 @@
-//! Parcels: large bodies between two sockets of one process, each as the message that owns it, in the place of a frame's body.
+//! Parcels: large bodies between two sockets of one process, each as the message that owns it, in
+//! the place of a frame's body.
 //!
-//! Such a frame is short and lies in one piece, so a body of any length costs little more than one of 64 bytes: no node of its own, no
-//! cache lines beyond those of a short message. The byte counts of a chain are those of its frames as they lie there; what the bodies
-//! have beyond that, as they would be on the wire, both ends count apart (`extra`).
+//! Such a frame is short and lies in one piece, so a body of any length costs little more than one
+//! of 64 bytes: no node of its own, no cache lines beyond those of a short message. The byte counts
+//! of a chain are those of its frames as they lie there; what the bodies have beyond that, as they
+//! would be on the wire, both ends count apart (`extra`).
 //!
-//! Only chains between two sockets have parcels. The bit that marks one is reserved in RFC 37, and no frame from the network has it: the
-//! reader of the network refuses it, and the end of a chain that comes from there does not look for it.
+//! Only chains between two sockets have parcels. The bit that marks one is reserved in RFC 37, and
+//! no frame from the network has it: the reader of the network refuses it, and the end of a chain
+//! that comes from there does not look for it.
 
 use super::segment::{Position, trace};
 use super::writer::SHORT;
@@ -21,7 +24,8 @@ pub(super) const FRAME: usize = 2 + BODY;
 pub(super) const BODY: usize = PACKED;
 const _: () = assert!(BODY < SHORT);
 
-/// How many bytes more a body of this length would take on the wire than its parcel does here. Wraps around: a short one takes fewer.
+/// How many bytes more a body of this length would take on the wire than its parcel does here.
+/// Wraps around: a short one takes fewer.
 #[inline]
 pub(super) fn extra(len: usize) -> u64 {
     let header = if len < 256 { 2 } else { frame::MAX_HEADER };
@@ -40,7 +44,8 @@ pub(super) unsafe fn put(at: *mut u8, flags: u8, message: &mut Message) {
     unsafe { message.pack(at.add(2)) };
 }
 
-/// If the `left` bytes at `at` begin with another parcel, what its receiver looks at first is on its way into the cache.
+/// If the `left` bytes at `at` begin with another parcel, what its receiver looks at first is on
+/// its way into the cache.
 ///
 /// # Safety
 /// `left` bytes at `at` are published to the caller.
@@ -53,11 +58,11 @@ pub(super) unsafe fn prefetch(at: *const u8, left: usize) {
     }
 }
 
-/// Drops the messages of all parcels among the next `n` bytes, which are whole frames or the first parts of a message, and says how much
-/// their bodies would have taken beyond that.
+/// Drops the messages of all parcels among the next `n` bytes, which are whole frames or the first
+/// parts of a message, and says how much their bodies would have taken beyond that.
 ///
 /// # Safety
-/// As for `Position::skip`, and nobody looks at these frames afterwards.
+/// As for `Position::skip`, and these frames are not looked at afterwards.
 pub(super) unsafe fn drop_all(mut position: Position, mut n: u64) -> u64 {
     let mut beyond = 0_u64;
     while n > 0 {

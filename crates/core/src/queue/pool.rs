@@ -1,8 +1,9 @@
-//! The way back of finished segments: a ring of a few places from the consumer to the producer. What does not fit goes back to the
-//! allocator, so that a queue does not keep the memory of its longest backlog.
+//! The way back of finished segments: a ring of a few places from the consumer to the producer.
+//! What does not fit goes back to the allocator, so that a queue does not keep the memory of its
+//! longest backlog.
 //!
-//! A place is empty (null) or holds a segment. The consumer fills places in order, the producer empties them in the same order, so
-//! neither needs to know how far the other is.
+//! A place is empty (null) or holds a segment. The consumer fills places in order, the producer
+//! empties them in the same order, so neither needs to know how far the other is.
 
 use super::segment::{self, Buffer};
 use crate::sync::atomic::{AtomicPtr, Ordering};
@@ -22,13 +23,14 @@ impl Ring {
         Ring { places: std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut())) }
     }
 
-    /// Gives a finished segment back; frees it if the ring is full. `turn` counts the caller's earlier gifts.
+    /// Gives a finished segment back; frees it if the ring is full. `turn` counts the caller's
+    /// earlier gifts.
     ///
     /// # Safety
-    /// Only the consumer calls this, and nobody uses the segment any more.
+    /// Only the consumer calls this, and the segment is not used any more.
     pub(super) unsafe fn give(&self, turn: &mut usize, buffer: *mut Buffer) {
         let place = &self.places[*turn % PLACES];
-        // Relaxed: an empty place carries no data. Nobody but us fills it, so it stays empty.
+        // Relaxed: an empty place carries no data. Only this end fills it, so it stays empty.
         if place.load(Ordering::Relaxed).is_null() {
             // Release: our reads of the segment are over; pairs with the Acquire in `take`.
             place.store(buffer, Ordering::Release);
@@ -39,7 +41,8 @@ impl Ring {
         }
     }
 
-    /// Takes the oldest finished segment. `turn` counts the caller's earlier takings. Only the producer calls this.
+    /// Takes the oldest finished segment. `turn` counts the caller's earlier takings. Only the
+    /// producer calls this.
     pub(super) fn take(&self, turn: &mut usize) -> Option<*mut Buffer> {
         let place = &self.places[*turn % PLACES];
         // Acquire pairs with the Release in `give`.
@@ -60,7 +63,7 @@ impl Ring {
         for place in &self.places {
             let buffer = place.load(Ordering::Relaxed);
             if !buffer.is_null() {
-                // SAFETY: a segment in the ring belongs to nobody else.
+                // SAFETY: a segment in the ring belongs to the ring alone.
                 unsafe { segment::free(buffer) };
             }
         }

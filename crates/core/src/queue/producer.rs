@@ -1,7 +1,7 @@
 //! What the two producers of a chain (`FrameWriter`, `ByteFiller`) have in common: the growing end.
 //!
-//! The producer appends at `at`, inside `node`, and links new nodes. Nothing of it is visible before `publish`; what was appended
-//! since then can be cut off again.
+//! The producer appends at `at`, inside `node`, and links new nodes. Nothing of it is visible
+//! before `publish`; what was appended since then can be cut off again.
 
 use super::chain::{self, Handle};
 use super::consumer::Consumer;
@@ -51,7 +51,8 @@ pub(super) struct Producer {
     most: u64,
 }
 
-// SAFETY: the nodes behind the mark, and the buffers held ready, belong to the producing side, which one thread uses at a time.
+// SAFETY: the nodes behind the mark, and the buffers held ready, belong to the producing side,
+// which one thread uses at a time.
 unsafe impl Send for Producer {}
 
 impl Producer {
@@ -78,7 +79,8 @@ impl Producer {
         }
     }
 
-    /// Everything appended from now on is secret: it is wiped when it has been read. To be called before the first byte.
+    /// Everything appended from now on is secret: it is wiped when it has been read. To be called
+    /// before the first byte.
     pub(super) fn keep_secret(&mut self) {
         debug_assert!(self.node.is_null());
         self.secret = true;
@@ -113,7 +115,7 @@ impl Producer {
         self.at != self.mark.at
     }
 
-    /// Makes everything appended visible, as so many messages.
+    /// Makes everything appended visible, as `messages` messages.
     #[inline(always)]
     pub(super) fn publish(&mut self, messages: u64) {
         self.publish_to(Position { node: self.node, at: self.at }, self.bytes(), messages);
@@ -125,7 +127,8 @@ impl Producer {
         self.messages = self.messages.wrapping_add(messages);
         self.mark = position;
         self.shared.published.0.store(self.messages, Ordering::Relaxed);
-        // Release: the bytes, the nodes and the links before; pairs with the consumer's Acquire load of the tail.
+        // Release: the bytes, the nodes and the links before; pairs with the consumer's Acquire
+        // load of the tail.
         self.shared.tail.0.store(chain::pack(self.messages, bytes), Ordering::Release);
     }
 
@@ -144,7 +147,8 @@ impl Producer {
         self.messages.wrapping_sub(self.shared.credited.0.load(Ordering::Acquire))
     }
 
-    /// Whether the counters can tell so many bytes more apart from those that the consumer has not given credit for.
+    /// Whether the counters can tell `bytes` more bytes apart from those that the consumer has not
+    /// given credit for.
     pub(super) fn admits(&self, bytes: u64) -> Result<(), NoMemory> {
         // Relaxed: only the number is wanted.
         let there = self.bytes().wrapping_sub(self.shared.head.0.load(Ordering::Relaxed));
@@ -173,7 +177,8 @@ impl Producer {
         Ok(())
     }
 
-    /// Bytes of published frames that the consumer has not given credit for, as they would be on the wire. Only a number.
+    /// Bytes of published frames that the consumer has not given credit for, as they would be on
+    /// the wire. Only a number.
     pub(super) fn ahead(&self) -> u64 {
         let extra = self.extra.wrapping_sub(self.shared.extra.0.load(Ordering::Relaxed));
         self.unconsumed().saturating_add_signed(extra.cast_signed())
@@ -199,14 +204,15 @@ impl Producer {
         }
     }
 
-    /// Cuts off everything behind `position`, where the count of bytes is `bytes` (as many bits as a tail word has are enough).
+    /// Cuts off everything behind `position`, where the count of bytes is `bytes` (as many bits as
+    /// a tail word has are enough).
     ///
     /// # Safety
     /// `position` is at or behind the mark, not inside an external node.
     pub(super) unsafe fn cut(&mut self, position: Position, bytes: u64) {
         let appended = self.bytes();
-        // SAFETY: the caller's promise: a valid node. The consumer may look at its `end` while that is set back, but cares only for the
-        // published bytes before it.
+        // SAFETY: the caller's promise: a valid node. The consumer may look at its `end` while that
+        // is set back, but cares only for the published bytes before it.
         let last = unsafe { &*position.node };
         let mut node = last.next.swap(std::ptr::null_mut(), Ordering::Relaxed);
         if last.external {
@@ -246,8 +252,8 @@ impl Producer {
         }
     }
 
-    /// Goes on in a node with room for `need` bytes at least. After an error nothing has changed but that the node behind an external
-    /// one was entered.
+    /// Goes on in a node with room for `need` bytes at least. After an error nothing has changed
+    /// but that the node behind an external one was entered.
     #[cold]
     pub(super) fn grow(&mut self, need: usize) -> Result<(), NoMemory> {
         if !self.behind.is_null() {
@@ -257,7 +263,7 @@ impl Producer {
             }
         }
         self.grow_by_use();
-        // Whoever has rested was at work, and may be again.
+        // A chain that has given its memory up was busy, and may be again.
         let first_ever = self.lean && self.node.is_null() && self.bytes() == chain::start().1;
         let size = if first_ever { LEAST } else { self.next_size };
         let least = need + size_of::<Buffer>();
@@ -267,8 +273,9 @@ impl Producer {
         Ok(())
     }
 
-    /// A node that was well filled with bytes is followed by a larger buffer. In a lean chain only if the consumer is behind by that
-    /// much: else the segments of thousands of chains would never be found in a cache when their turn comes again.
+    /// A node that was well filled with bytes is followed by a larger buffer. In a lean chain only
+    /// if the consumer is behind by that much: else the segments of thousands of chains would never
+    /// be found in a cache when their turn comes again.
     fn grow_by_use(&mut self) {
         if self.node.is_null() || self.lean && self.unconsumed() < self.next_size as u64 {
             return;
@@ -282,7 +289,8 @@ impl Producer {
         }
     }
 
-    /// A buffer of at least `size` bytes: the spare one, a finished one, or a new one. `None` if memory is exhausted.
+    /// A buffer of at least `size` bytes: the spare one, a finished one, or a new one. `None` if
+    /// memory is exhausted.
     pub(super) fn buffer(&mut self, size: usize) -> Option<*mut Buffer> {
         let buffer = self.any_buffer(size)?;
         if self.secret {
@@ -377,8 +385,8 @@ impl Producer {
         node.end.store(self.at, Ordering::Relaxed);
     }
 
-    /// Goes on in an external node for `message`, which is taken, and whose first `filled` bytes are there already. The current node is
-    /// not external.
+    /// Goes on in an external node for `message`, which is taken, and whose first `filled` bytes
+    /// are there already. The current node is not external.
     pub(super) fn enter_external(&mut self, message: &mut Message, filled: usize) -> Result<(), NoMemory> {
         debug_assert!(message.is_movable() && filled <= message.len() && !self.in_external());
         let (external, behind) = loop {
@@ -416,8 +424,8 @@ impl Producer {
         self.next_size = FIRST;
     }
 
-    /// Both ends of a chain in one hand: if the consumer is done with all that was appended, which is `consumed` bytes, gives up all
-    /// memory, and the chain begins anew with the next byte.
+    /// Both ends of a chain in one hand: if the consumer is done with all that was appended, which
+    /// is `consumed` bytes, gives up all memory, and the chain begins anew with the next byte.
     pub(super) fn rest(&mut self, consumer: &mut Consumer, consumed: u64) -> bool {
         let bytes = self.bytes();
         // Relaxed: our own store.
@@ -430,7 +438,8 @@ impl Producer {
         let first = consumer.give_up_all();
         let size = self.next_size;
         if !first.is_null() {
-            // SAFETY: nobody uses any of the nodes: all of their bytes are consumed, and both ends forget them here.
+            // SAFETY: none of the nodes is in use: all of their bytes are consumed, and both ends
+            // forget them here.
             unsafe { segment::free_chain(first) };
         }
         self.node = std::ptr::null_mut();
@@ -440,7 +449,7 @@ impl Producer {
         self.mark = Position::NOWHERE;
         self.behind = std::ptr::null_mut();
         self.release_spare();
-        // Whoever fills large segments between two rests will do so again.
+        // A chain that fills large segments before it gives its memory up will do so again.
         let lately = bytes.wrapping_sub(std::mem::replace(&mut self.rested, bytes));
         self.next_size = if lately < size as u64 / 4 { (size / 4).max(FIRST) } else { size };
         true

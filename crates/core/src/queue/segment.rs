@@ -1,24 +1,28 @@
-//! The memory of a chain: buffers, the nodes that lie in them, and a position that walks over the bytes.
+//! The memory of a chain: buffers, the nodes that lie in them, and a position that walks over the
+//! bytes.
 //!
-//! A **buffer** is one allocation. A **node** is a run of bytes of the chain: the first node of a buffer stands at its beginning.
-//! A large body by reference is an **external** node: its header and the owned `Message` lie in place between the bytes of the
-//! buffer, followed by a node for the bytes that come after it:
+//! A **buffer** is one allocation. A **node** is a run of bytes of the chain: the first node of a
+//! buffer stands at its beginning. A large body by reference is an **external** node: its header
+//! and the owned `Message` lie in place between the bytes of the buffer, followed by a node for the
+//! bytes that come after it:
 //!
 //! ```text
 //! buffer  [head|node A|bytes of A ......|external node, Message|node B|bytes of B ...........]
 //!               A ----------------------> external -----------> B ------------> next buffer's node
 //! ```
 //!
-//! So a buffer is finished when the consumer goes from one of its nodes to a node of another buffer. An external node holds exactly
-//! one frame body. `end` is null while the producer may still append to the node.
+//! So a buffer is finished when the consumer goes from one of its nodes to a node of another
+//! buffer. An external node holds exactly one frame body. `end` is null while the producer may
+//! still append to the node.
 
 use crate::message::{Message, blocks, copy_wide, copy_words};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
-/// Size of a chain's first buffer: a chain over which little goes has no other.
+/// Size of a chain's first buffer: a chain that carries little has no other.
 pub(super) const FIRST: usize = if cfg!(loom) { SMALL } else { 256 };
-/// Least size of the very first buffer of one chain of many: most of these never carry more than a greeting.
+/// Least size of the very first buffer of one chain of many: most of these never carry more than a
+/// greeting.
 pub(super) const LEAST: usize = if cfg!(loom) { SMALL } else { 96 };
 /// Least size of a buffer that is held ready for a read.
 pub(super) const SMALL: usize = if cfg!(loom) { size_of::<Buffer>() + 48 } else { 4096 };
@@ -43,7 +47,8 @@ pub(super) struct Buffer {
 /// A run of bytes of the chain.
 #[repr(C)]
 pub(super) struct Node {
-    /// The following node, set before `end`. Read by the consumer only for published bytes, see the module's invariants.
+    /// The following node, set before `end`. Read by the consumer only for published bytes, see the
+    /// module's invariants.
     pub(super) next: AtomicPtr<Node>,
     /// One past the last byte; null while the producer may append.
     pub(super) end: AtomicPtr<u8>,
@@ -53,7 +58,8 @@ pub(super) struct Node {
     pub(super) buffer: *mut Buffer,
     /// This is the first field of an `External`.
     pub(super) external: bool,
-    /// Of the first node of a buffer: there are secrets in the buffer, to be wiped before anybody else gets its memory.
+    /// Of the first node of a buffer: there are secrets in the buffer, to be wiped before its
+    /// memory is used for anything else.
     pub(super) wipe: bool,
 }
 
@@ -65,8 +71,8 @@ struct External {
 }
 
 impl Buffer {
-    /// A new buffer of `size` bytes in all, with its node open and empty, or `None` if memory is exhausted. The bytes behind the head are not
-    /// initialised.
+    /// A new buffer of `size` bytes in all, with its node open and empty, or `None` if memory is
+    /// exhausted. The bytes behind the head are not initialised.
     pub(super) fn allocate(size: usize) -> Option<*mut Buffer> {
         #[cfg(all(test, not(loom)))]
         scarce::take()?;
@@ -125,7 +131,7 @@ impl Buffer {
     /// Overwrites the room for bytes, in a way that is not optimised away.
     ///
     /// # Safety
-    /// Nobody else uses the buffer.
+    /// Nothing else uses the buffer.
     unsafe fn wipe(buffer: *mut Buffer) {
         // SAFETY: the caller's promise.
         let (mut at, limit) = (buffer.wrapping_add(1).cast::<u8>(), unsafe { Buffer::limit(buffer) });
@@ -139,7 +145,7 @@ impl Buffer {
     /// Makes a finished buffer as good as new.
     ///
     /// # Safety
-    /// Nobody else uses the buffer.
+    /// Nothing else uses the buffer.
     pub(super) unsafe fn reset(buffer: *mut Buffer) {
         // SAFETY: the caller's promise.
         let node = unsafe { &(*buffer).node };
@@ -160,11 +166,11 @@ impl Node {
         }
     }
 
-    /// Goes from a node to the next one, if there is one. An external node's message is dropped; a buffer is finished if this was its
-    /// last node.
+    /// Goes from a node to the next one, if there is one. An external node's message is dropped; a
+    /// buffer is finished if this was its last node.
     ///
     /// # Safety
-    /// `node` and the next one are valid, and nobody else uses `node` any more.
+    /// `node` and the next one are valid, and nothing else uses `node` any more.
     #[inline]
     pub(super) unsafe fn leave(node: *mut Node) -> (*mut Node, Option<*mut Buffer>) {
         // SAFETY: the caller's promise.
@@ -182,15 +188,17 @@ impl Node {
     /// Takes the message of an external node, leaving an empty one.
     ///
     /// # Safety
-    /// `node` is an external node, and nobody else looks at its message.
+    /// `node` is an external node, and no other thread looks at its message.
     pub(super) unsafe fn take_message(node: *mut Node) -> Message {
-        // SAFETY: an external node is the first field of an `External`, and `node` may access all of its buffer.
+        // SAFETY: an external node is the first field of an `External`, and `node` may access all
+        // of its buffer.
         unsafe { (*node.cast::<External>()).message.with_mut(|message| std::mem::take(&mut *message)) }
     }
 }
 
-/// Writes an external node for `message` at `at`, without what is the sender's (`Message::clear_properties`), and an open node for the
-/// bytes behind it. `None`, and the message stays, if there is no room.
+/// Writes an external node for `message` at `at`, without what is the sender's
+/// (`Message::clear_properties`), and an open node for the bytes behind it. `None`, and the message
+/// stays, if there is no room.
 ///
 /// # Safety
 /// `at` lies in `buffer`, and nothing behind it is in use.
@@ -212,8 +220,9 @@ pub(super) unsafe fn place_external(
     let node = Node { end, external: true, ..Node::open(start, buffer) };
     let external: *mut External = at.wrapping_add(skip).cast();
     let behind: *mut Node = external.wrapping_add(1).cast();
-    // SAFETY: both lie in the `need` bytes behind `at`, which are ours; alignment as computed (a multiple of 16 is enough for both, and
-    // the size of `External` is a multiple of a node's alignment).
+    // SAFETY: both lie in the `need` bytes behind `at`, which are ours; alignment as computed (a
+    // multiple of 16 is enough for both, and the size of `External` is a multiple of a node's
+    // alignment).
     unsafe { external.write(External { node, message: UnsafeCell::new(message) }) };
     // SAFETY: as above.
     unsafe { behind.write(Node::open(behind.wrapping_add(1).cast(), buffer)) };
@@ -244,7 +253,7 @@ pub(super) mod scarce {
 /// Frees one buffer. Messages of external nodes in it must have been taken.
 ///
 /// # Safety
-/// Nobody uses the buffer.
+/// The buffer is not in use.
 pub(super) unsafe fn free(buffer: *mut Buffer) {
     // SAFETY: the caller's promise.
     let head = unsafe { &*buffer };
@@ -265,11 +274,12 @@ pub(super) unsafe fn free(buffer: *mut Buffer) {
 /// Frees a node and all that follow, with their messages, and every buffer they lie in.
 ///
 /// # Safety
-/// Nobody uses any of them.
+/// None of them is in use.
 pub(super) unsafe fn free_chain(first: *mut Node) {
     let mut node = first;
     while !node.is_null() {
-        // SAFETY: the nodes of a chain are valid until their buffer is freed, which happens after its last one here.
+        // SAFETY: the nodes of a chain are valid until their buffer is freed, which happens after
+        // its last one here.
         let (next, finished) = unsafe { Node::leave(node) };
         if let Some(buffer) = finished {
             // SAFETY: this was its last node.
@@ -279,7 +289,8 @@ pub(super) unsafe fn free_chain(first: *mut Node) {
     }
 }
 
-/// A place between two bytes of a chain. Copied freely; moves over bytes that the caller knows to be visible.
+/// A place between two bytes of a chain. Copied freely; moves over bytes that the caller knows to
+/// be visible.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Position {
     pub(super) node: *mut Node,
@@ -290,10 +301,12 @@ impl Position {
     /// Before any node.
     pub(super) const NOWHERE: Position = Position { node: std::ptr::null_mut(), at: std::ptr::null_mut() };
 
-    /// Goes to the node that holds the next byte, and says how many of `visible` bytes lie together there.
+    /// Goes to the node that holds the next byte, and says how many of `visible` bytes lie together
+    /// there.
     ///
     /// # Safety
-    /// At least one and at least `visible` bytes behind this position are visible to the caller and not given up.
+    /// At least one and at least `visible` bytes behind this position are visible to the caller and
+    /// not given up.
     #[inline]
     pub(super) unsafe fn run(&mut self, visible: u64) -> usize {
         loop {
@@ -308,7 +321,8 @@ impl Position {
                 return visible.min(left as u64) as usize;
             }
             self.node = node.next.load(Ordering::Relaxed);
-            // SAFETY: at the end of a node, the visible bytes lie in a later one, which was linked before they were published.
+            // SAFETY: at the end of a node, the visible bytes lie in a later one, which was linked
+            // before they were published.
             self.at = unsafe { (*self.node).start };
         }
     }
@@ -392,7 +406,8 @@ pub(super) unsafe fn copy_body(from: *const u8, to: *mut u8, n: usize) {
     }
 }
 
-/// Tells loom which bytes of a buffer are read and written, so that a missing ordering is found. Nothing otherwise.
+/// Tells loom which bytes of a buffer are read and written, so that a missing ordering is found.
+/// Nothing otherwise.
 pub(super) mod trace {
     use super::Node;
 
@@ -435,7 +450,7 @@ mod tests {
     #[test]
     fn secrets_are_wiped() {
         let buffer = Buffer::allocate(SMALL).unwrap();
-        // SAFETY: nobody else has the buffer.
+        // SAFETY: nothing else has the buffer.
         unsafe {
             Buffer::keep_secret(buffer);
             let (first, last) = ((*Buffer::node(buffer)).start, Buffer::limit(buffer).sub(1));

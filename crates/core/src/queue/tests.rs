@@ -1,4 +1,5 @@
-//! Unit tests of the chains. The counters start just below their wrap-around in every test (see `chain`).
+//! Unit tests of the chains. The counters start just below their wrap-around in every test (see
+//! `chain`).
 
 mod amounts;
 mod inbound;
@@ -70,11 +71,13 @@ unsafe extern "C" fn count(_: *mut c_void, hint: *mut c_void) {
 /// A message over foreign memory whose free function counts in `freed`.
 fn foreign(bytes: &[u8], freed: &AtomicUsize) -> Message {
     let hint = (&raw const *freed).cast_mut().cast();
-    // SAFETY: nothing in the chains writes to a body, and every test drops the chain before the bytes and the counter.
+    // SAFETY: nothing in the chains writes to a body, and every test drops the chain before the
+    // bytes and the counter.
     unsafe { Message::from_foreign(bytes.as_ptr().cast_mut(), bytes.len(), Some(count), hint) }
 }
 
-/// Lengths around every boundary there is: header forms, copy widths, segments, bodies by reference.
+/// Lengths around every boundary there is: header forms, copy widths, segments, bodies by
+/// reference.
 fn lengths() -> Vec<usize> {
     let around = |n: usize| n.saturating_sub(10)..=n + 10;
     let mut all: Vec<usize> = (0..=70).chain(around(256)).chain(around(1024)).collect();

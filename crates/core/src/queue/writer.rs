@@ -1,7 +1,8 @@
 //! `FrameWriter`: the end of a chain where a socket's owner encodes frames.
 //!
-//! Used by the owner's thread (`pipe`). A frame is encoded where it will be read or written from, so sending a small message is one
-//! copy and a few stores. Frames are invisible until `publish` makes all of them visible as one message.
+//! Used by the owner's thread (`pipe`). A frame is encoded where it will be read or written from,
+//! so sending a small message is one copy and a few stores. Frames are invisible until `publish`
+//! makes all of them visible as one message.
 
 use super::chain;
 use super::drain::ByteDrain;
@@ -13,7 +14,8 @@ use crate::sync::atomic::Ordering;
 use crate::sync::{prefetch, prefetch_to_write};
 use tautline_proto::frame;
 
-/// Frames up to this length are kept in one piece, at the price of some unused room at the end of a segment.
+/// Frames up to this length are kept in one piece, at the price of some unused room at the end of a
+/// segment.
 const TOGETHER: usize = if cfg!(loom) { 16 } else { 1024 };
 
 /// Frames with shorter bodies have short headers.
@@ -27,7 +29,7 @@ pub(crate) struct FrameWriter {
     end: Producer,
     /// The high-water mark; `u64::MAX` for none.
     limit: u64,
-    /// Credit counts in steps of so many messages.
+    /// Credit counts in steps of this many messages.
     step: u64,
     /// Messages that went another way.
     beside: u64,
@@ -39,7 +41,8 @@ pub(crate) struct FrameWriter {
     parcels: bool,
     /// Owned bodies of at least this length travel by reference.
     by_reference: usize,
-    /// Other bodies of at least this length are copied to a message first, which then travels by reference.
+    /// Other bodies of at least this length are copied to a message first, which then travels by
+    /// reference.
     copy_by_reference: usize,
 }
 
@@ -60,19 +63,21 @@ impl FrameWriter {
         }
     }
 
-    /// All that is appended is secret: wiped when it has been read. To be called before the first frame; bodies by reference are whose
-    /// they are.
+    /// All that is appended is secret: wiped when it has been read. To be called before the first
+    /// frame. Bodies by reference are the business of their owner.
     pub(crate) fn keep_secret(&mut self) {
         self.end.keep_secret();
     }
 
-    /// Sets the high-water mark; 0 for none. Takes effect at once, also below the number of messages in flight.
+    /// Sets the high-water mark; 0 for none. Takes effect at once, also below the number of
+    /// messages in flight.
     pub(crate) fn set_limit(&mut self, messages: u32) {
         self.limit = if messages == 0 { u64::MAX } else { u64::from(messages) };
     }
 
-    /// As `set_limit`, with credit in steps of a twentieth of the mark: how much a queue takes in all then depends on how much its peer
-    /// takes, and no more on how much of one message the kernel has of it. Queues of equally stuck peers are equally full.
+    /// As `set_limit`, with credit in steps of a twentieth of the mark: how much a queue takes in
+    /// all then depends on how much its peer takes, and no more on how much of one message the
+    /// kernel has of it. Queues of equally stuck peers are equally full.
     pub(crate) fn set_limit_in_steps(&mut self, messages: u32) {
         self.set_limit(messages);
         self.step = u64::from(messages / 20).max(1);
@@ -83,13 +88,15 @@ impl FrameWriter {
         u32::try_from(self.limit).unwrap_or(0)
     }
 
-    /// Whether the published messages in flight are below the limit. Asked before the first part of a message.
+    /// Whether the published messages in flight are below the limit. Asked before the first part of
+    /// a message.
     #[inline]
     pub(crate) fn has_room(&mut self) -> bool {
         self.has_room_for_sure() || self.has_room_now()
     }
 
-    /// Whether there is room for sure, without looking at the credit: false once every so many messages.
+    /// Whether there certainly is room, by the credit as it was last looked at. False says nothing:
+    /// look again.
     #[inline]
     pub(crate) fn has_room_for_sure(&self) -> bool {
         self.end.messages.wrapping_sub(self.credited) < self.limit
@@ -103,13 +110,15 @@ impl FrameWriter {
         self.end.messages.wrapping_sub(self.credited) < self.limit
     }
 
-    /// A message went to the peer another way than through this queue. It has its credit with the next look.
+    /// A message went to the peer another way than through this queue. It has its credit with the
+    /// next look.
     pub(crate) fn count_beside(&mut self) {
         self.beside = self.beside.wrapping_add(1);
         self.credited = self.credited.wrapping_sub(1);
     }
 
-    /// Messages that are published and that there is no credit for: as `in_flight`, in whole steps, unless that is none.
+    /// Messages that are published and that there is no credit for: as `in_flight`, in whole steps,
+    /// unless that is none.
     pub(crate) fn uncredited(&mut self) -> u64 {
         self.has_room_now();
         match self.in_flight() {
@@ -125,8 +134,9 @@ impl FrameWriter {
         (self.end.messages.wrapping_sub(messages), all.wrapping_sub(bytes))
     }
 
-    /// Appends one frame with a copy of `body`; `flags` are `frame::MORE` and `frame::COMMAND`. Not visible before `publish`. After an
-    /// error, here and below, nothing was appended, and what was before is still there.
+    /// Appends one frame with a copy of `body`; `flags` are `frame::MORE` and `frame::COMMAND`. Not
+    /// visible before `publish`. After an error, here and below, nothing was appended, and what was
+    /// before is still there.
     #[inline]
     pub(crate) fn append(&mut self, flags: u8, body: &[u8]) -> Result<(), NoMemory> {
         if self.append_short(flags, body) || self.append_medium(flags, body) {
@@ -152,7 +162,8 @@ impl FrameWriter {
         true
     }
 
-    /// As `append` for a body shorter than `COPIED`, but not short, for which there is room in one piece; else false.
+    /// As `append` for a body shorter than `COPIED`, but not short, for which there is room in one
+    /// piece; else false.
     #[inline]
     pub(crate) fn append_medium(&mut self, flags: u8, body: &[u8]) -> bool {
         let n = body.len();
@@ -181,14 +192,14 @@ impl FrameWriter {
         self.put(body, header_len)
     }
 
-    /// Goes on where so many bytes lie together.
+    /// Goes on where `bytes` bytes lie together.
     #[inline]
     fn make_room(&mut self, bytes: usize) -> Result<(), NoMemory> {
         if self.end.room() < bytes { self.end.grow(bytes) } else { Ok(()) }
     }
 
-    /// Copies bytes to the end, over as many nodes as they need. If there is no memory for them, the `before` bytes that lie before them in
-    /// the current node are cut off, too.
+    /// Copies bytes to the end, over as many nodes as they need. If there is no memory for them,
+    /// the `before` bytes that lie before them in the current node are cut off, too.
     #[inline]
     fn put(&mut self, mut bytes: &[u8], before: usize) -> Result<(), NoMemory> {
         let start = Position { node: self.end.node, at: self.end.at.wrapping_sub(before) };
@@ -218,8 +229,8 @@ impl FrameWriter {
         }
     }
 
-    /// Appends one frame with the body of a message: a large owned one travels by reference and leaves `body` empty, any other is
-    /// copied and left alone.
+    /// Appends one frame with the body of a message: a large owned one travels by reference and
+    /// leaves `body` empty, any other is copied and left alone.
     #[inline]
     pub(crate) fn append_message(&mut self, flags: u8, body: &mut Message) -> Result<(), NoMemory> {
         if body.len() < self.by_reference || !body.is_movable() {
@@ -229,7 +240,8 @@ impl FrameWriter {
         }
     }
 
-    /// As `append_message`, for a large owned body between two sockets for which there is memory, which leaves `body` empty; else false.
+    /// As `append_message`, for a large owned body between two sockets for which there is memory,
+    /// which leaves `body` empty; else false.
     #[inline(always)]
     pub(crate) fn append_parcel(&mut self, flags: u8, body: &mut Message) -> bool {
         self.parcels
@@ -269,7 +281,7 @@ impl FrameWriter {
         self.put(frames, 0)
     }
 
-    /// Makes all appended frames visible, as so many messages.
+    /// Makes all appended frames visible, as `messages` messages.
     pub(crate) fn publish_many(&mut self, messages: u64) {
         self.end.publish(messages);
     }
@@ -280,7 +292,8 @@ impl FrameWriter {
         self.end.publish(1);
     }
 
-    /// Makes all appended frames visible without counting a message: for frames with `frame::COMMAND`, which no limit holds back.
+    /// Makes all appended frames visible without counting a message: for frames with
+    /// `frame::COMMAND`, which no limit holds back.
     pub(crate) fn publish_uncounted(&mut self) {
         self.end.publish(0);
     }
@@ -290,7 +303,8 @@ impl FrameWriter {
         self.end.lean = true;
     }
 
-    /// The caller holds both ends: if everything appended is drained, the queue gives up its memory. False if not.
+    /// The caller holds both ends: if everything appended is drained, the queue gives up its
+    /// memory. False if not.
     pub(crate) fn rest(&mut self, drain: &mut ByteDrain) -> bool {
         drain.rest(&mut self.end)
     }
@@ -316,14 +330,16 @@ impl FrameWriter {
         self.end.cut_to_mark();
     }
 
-    /// Bytes that are published and that the consumer has not given credit for. May be stale: too many, never too few.
+    /// Bytes that are published and that the consumer has not given credit for. May be stale: too
+    /// many, never too few.
     #[inline]
     pub(crate) fn unflushed_bytes(&self) -> u64 {
         self.end.unconsumed()
     }
 
-    /// Whether there are so many bytes or more, bodies by reference included. Looks at the credit only where what it last saw does not
-    /// tell: the consumer, which writes it with every large body, keeps the cache line.
+    /// Whether there are `bytes` bytes or more, bodies by reference included. Looks at the credit
+    /// only where what it last saw does not tell: the consumer, which writes it with every large
+    /// body, keeps the cache line.
     #[inline]
     pub(crate) fn is_ahead(&mut self, bytes: u64) -> bool {
         let written = self.end.bytes().wrapping_add(self.end.extra);
@@ -335,7 +351,8 @@ impl FrameWriter {
         ahead >= bytes
     }
 
-    /// Bytes that are published and that the consumer has not given credit for, bodies by reference included. Only a number.
+    /// Bytes that are published and that the consumer has not given credit for, bodies by reference
+    /// included. Only a number.
     pub(crate) fn ahead(&self) -> u64 {
         self.end.ahead()
     }

@@ -23,7 +23,8 @@ fn serve(server: &SharedSocket, endpoint: &str) -> String {
         .unwrap()
 }
 
-/// Several threads ask and several take the answers, all on one CLIENT; several serve, all on one SERVER.
+/// Several threads ask and several take the answers, all on one CLIENT; several serve, all on one
+/// SERVER.
 fn many_on_both_ends(endpoint: &str) {
     const ASKERS: u32 = 3;
     const QUESTIONS: u32 = 400;
@@ -66,14 +67,16 @@ fn many_on_both_ends(endpoint: &str) {
                 let client = &client;
                 scope.spawn(move || {
                     for question in 1..=QUESTIONS {
-                        // From 1 on: an answer that adds nothing to the sum could still be on its way when that is complete.
+                        // From 1 on: an answer that adds nothing to the sum could still be on its
+                        // way when that is complete.
                         client.send(&(asker * QUESTIONS + question).to_ne_bytes(), Flags::NONE).unwrap();
                     }
                 })
             })
             .collect();
         askers.into_iter().for_each(|asker| asker.join().unwrap());
-        // Answers keep no order here, as two threads serve: what counts is the sum. The last ones end the takers.
+        // Answers keep no order here, as two threads serve: what counts is the sum. The last ones
+        // end the takers.
         for _ in 0..2 {
             client.send(&u32::MAX.to_ne_bytes(), Flags::NONE).unwrap();
         }
@@ -214,7 +217,8 @@ fn pollers_and_receivers_share_a_socket() {
     });
 }
 
-/// Who waits on descriptors (zmq_poller_fd) is told of room that an inproc peer makes, after a refused send and after a look alike.
+/// A program that waits on descriptors (zmq_poller_fd) is told of room that an inproc peer makes,
+/// after a refused send and after a look alike.
 #[test]
 fn room_shows_on_the_descriptor_of_a_poller() {
     with_watchdog(LIMIT, "room for pollers", || {

@@ -1,4 +1,5 @@
-//! How a socket comes to be: a place in its context, the pattern of its type, and a site on its I/O thread.
+//! How a socket comes to be: a place in its context, the pattern of its type, and a site on its I/O
+//! thread.
 
 use super::Socket;
 use crate::conn::Kind;
@@ -16,8 +17,8 @@ impl Context {
     /// Makes a socket, zmq_socket(3).
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a type that this build does not have, [`Error::TooManyFiles`] at ZMQ_MAX_SOCKETS or without
-    /// descriptors, [`Error::Terminated`].
+    /// [`Error::Invalid`] for a type that this build does not have, [`Error::TooManyFiles`] at
+    /// ZMQ_MAX_SOCKETS or without descriptors, [`Error::Terminated`].
     pub fn socket(&self, socket_type: SocketType) -> Result<Socket, Error> {
         let entry = pattern::entry(socket_type).ok_or(Error::Invalid)?;
         let Place { id, inbox, driver, defaults, desk, ticket, lingering } = self.admit()?;

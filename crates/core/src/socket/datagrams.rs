@@ -22,11 +22,13 @@ impl Socket {
         pattern::entry(self.socket_type).map_or(Datagrams::Never, |entry| entry.datagrams)
     }
 
-    /// Whether this is an endpoint for datagrams. IncompatibleProtocol if the socket type has no use for it.
+    /// Whether this is an endpoint for datagrams. IncompatibleProtocol if the socket type has no
+    /// use for it.
     pub(super) fn is_for_datagrams(&self, endpoint: &Endpoint) -> Result<bool, Error> {
         match (endpoint, self.use_of_datagrams()) {
             (Endpoint::Datagram(_), Datagrams::Never) => Err(Error::IncompatibleProtocol),
-            // Datagrams have no mechanisms. Falling back to no security would be worse than to refuse.
+            // Datagrams have no mechanisms. Falling back to no security would be worse than to
+            // refuse.
             (Endpoint::Datagram(_), _) if self.pipes.options.mechanism != Mechanism::Null => {
                 Err(Error::NotSupported)
             }
@@ -36,7 +38,8 @@ impl Socket {
         }
     }
 
-    /// The form of the datagrams that the socket receives. IncompatibleProtocol if it cannot be bound to `udp`.
+    /// The form of the datagrams that the socket receives. IncompatibleProtocol if it cannot be
+    /// bound to `udp`.
     pub(super) fn received_form(&self) -> Result<Form, Error> {
         match self.use_of_datagrams() {
             Datagrams::ReceiveGroups => Ok(Form::Groups),
@@ -74,7 +77,8 @@ impl Socket {
             let first = |found: resolve::Outcome| found.ok().and_then(|found| found.into_iter().next());
             let found = move |port: Arc<DatagramPort>, found| port.aim(first(found));
             if site.driver.resolver().resolve(host.clone(), number, family, &port, found).is_err() {
-                // Without a thread for it, this one waits for the system, as libzmq's callers always do.
+                // Without a thread for it, this one waits for the system, as libzmq's callers
+                // always do.
                 port.aim(first(resolve::addresses(&host, number, family)));
             }
         }

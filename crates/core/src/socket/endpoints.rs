@@ -36,18 +36,21 @@ impl Entry {
 }
 
 impl Socket {
-    /// Accepts peers at `endpoint`, zmq_bind(3). The name of a host is looked up first, and the call waits for that.
+    /// Accepts peers at `endpoint`, zmq_bind(3). The name of a host is looked up first, and the
+    /// call waits for that.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::ProtocolNotSupported`], [`Error::IncompatibleProtocol`], [`Error::AddressInUse`],
-    /// [`Error::AddressNotAvailable`], [`Error::NoDevice`], [`Error::Terminated`], [`Error::NoThread`], or the system's.
+    /// [`Error::Invalid`], [`Error::ProtocolNotSupported`], [`Error::IncompatibleProtocol`],
+    /// [`Error::AddressInUse`], [`Error::AddressNotAvailable`], [`Error::NoDevice`],
+    /// [`Error::Terminated`], [`Error::NoThread`], or the system's.
     pub fn bind(&mut self, endpoint: &str) -> Result<(), Error> {
         let (parsed, question) = self.prepare_bind(endpoint)?;
         let at = question.map(|question| question.ask()).transpose();
         self.bind_at(endpoint, &parsed, at)
     }
 
-    /// The first part of [`Socket::bind`]: what is to be bound, and what the resolver is to be asked before that.
+    /// The first part of [`Socket::bind`]: what is to be bound, and what the resolver is to be
+    /// asked before that.
     pub(crate) fn prepare_bind(&mut self, endpoint: &str) -> Result<(Endpoint, Option<Question>), Error> {
         self.check_alive()?;
         let parsed = transport::parse(endpoint)
@@ -111,8 +114,8 @@ impl Socket {
     /// Connects to `endpoint`, now and whenever the connection is lost, zmq_connect(3).
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::ProtocolNotSupported`], [`Error::IncompatibleProtocol`], [`Error::Terminated`],
-    /// [`Error::NoThread`].
+    /// [`Error::Invalid`], [`Error::ProtocolNotSupported`], [`Error::IncompatibleProtocol`],
+    /// [`Error::Terminated`], [`Error::NoThread`].
     pub fn connect(&mut self, endpoint: &str) -> Result<(), Error> {
         self.connect_pipe(endpoint).map(|_| ())
     }
@@ -132,7 +135,8 @@ impl Socket {
         // What was given up is connected anew.
         self.endpoints.retain(|entry| *entry.given != *endpoint || !entry.is_stopped());
         if self.connects_once() && self.endpoints.iter().any(|entry| *entry.given == *endpoint) {
-            // Two connections to one peer make no sense for these types; libzmq overlooks the second call as well.
+            // Two connections to one peer make no sense for these types; libzmq overlooks the
+            // second call as well.
             return Ok(None);
         }
         match check_dial(&parsed, &self.pipes.options) {
@@ -140,7 +144,8 @@ impl Socket {
             Ok(()) | Err(Error::NoDevice) => {}
             Err(error) => return Err(error),
         }
-        // The options of this endpoint keep the routing id: with ZMQ_IMMEDIATE the pipe that it is for is still to come.
+        // The options of this endpoint keep the routing id: with ZMQ_IMMEDIATE the pipe that it is
+        // for is still to come.
         self.context.share_options(&mut self.pipes.options);
         let options = self.pipes.options.clone();
         if options.connect_routing_id.is_some() {
@@ -178,16 +183,18 @@ impl Socket {
         Ok(Some(id))
     }
 
-    /// Stops accepting peers at `endpoint`, zmq_unbind(3). The peers that came are let go: nothing more is sent to them, what they have
-    /// sent can still be received.
+    /// Stops accepting peers at `endpoint`, zmq_unbind(3). The peers that came are let go: nothing
+    /// more is sent to them, what they have sent can still be received.
     ///
     /// # Errors
-    /// [`Error::NoEntry`] if it is not bound (or connected) here, [`Error::Invalid`], [`Error::Terminated`].
+    /// [`Error::NoEntry`] if it is not bound (or connected) here, [`Error::Invalid`],
+    /// [`Error::Terminated`].
     pub fn unbind(&mut self, endpoint: &str) -> Result<(), Error> {
         self.end_endpoint(endpoint)
     }
 
-    /// Ends the connections to `endpoint`, zmq_disconnect(3). What is queued is still sent for at most ZMQ_LINGER.
+    /// Ends the connections to `endpoint`, zmq_disconnect(3). What is queued is still sent for at
+    /// most ZMQ_LINGER.
     ///
     /// # Errors
     /// As [`Socket::unbind`].
@@ -195,15 +202,16 @@ impl Socket {
         self.end_endpoint(endpoint)
     }
 
-    /// As in libzmq, everything that goes by this name ends at once, however often it was bound or connected.
+    /// As in libzmq, everything that goes by this name ends at once, however often it was bound or
+    /// connected.
     fn end_endpoint(&mut self, endpoint: &str) -> Result<(), Error> {
         let Some(question) = self.end_or_ask(endpoint)? else { return Ok(()) };
         let at = question.ask().map_err(|_| Error::NoEntry)?;
         self.end_named(endpoint, Some(at))
     }
 
-    /// Ends everything that goes by this name. If nothing does, but a listener may by the address of a host of this name: what the resolver
-    /// is to be asked before [`Socket::end_named`].
+    /// Ends everything that goes by this name. If nothing does, but a listener may by the address
+    /// of a host of this name: what the resolver is to be asked before [`Socket::end_named`].
     pub(crate) fn end_or_ask(&mut self, endpoint: &str) -> Result<Option<Question>, Error> {
         let outcome = self.end_named(endpoint, None).map(|()| None);
         if outcome != Err(Error::NoEntry) || !self.has_listener() {
@@ -217,7 +225,8 @@ impl Socket {
         self.endpoints.iter().any(|entry| matches!(entry.what, What::Bound(_)))
     }
 
-    /// Ends everything that goes by this name; `at` is the address of the host that it names, if the resolver was asked.
+    /// Ends everything that goes by this name; `at` is the address of the host that it names, if
+    /// the resolver was asked.
     pub(crate) fn end_named(&mut self, endpoint: &str, at: Answer) -> Result<(), Error> {
         self.check_alive()?;
         let parsed = transport::parse(endpoint)?;
@@ -276,7 +285,8 @@ impl Socket {
         }
     }
 
-    /// Ends the pipes of the peers that came to this endpoint. The I/O thread sends what is queued for them.
+    /// Ends the pipes of the peers that came to this endpoint. The I/O thread sends what is queued
+    /// for them.
     fn let_go(&mut self, acceptor: &Arc<Acceptor>) {
         let (Some(site), Some(set)) = (&self.site, &self.set) else { return };
         set.acquire();
@@ -294,7 +304,8 @@ impl Socket {
         }
     }
 
-    /// This endpoint is connected anew: what is sent from now on is not for a pipe to it whose peer has refused.
+    /// This endpoint is connected anew: what is sent from now on is not for a pipe to it whose peer
+    /// has refused.
     fn end_refused(&mut self, endpoint: &str) {
         let refused: Vec<_> = self
             .endpoints
@@ -326,7 +337,8 @@ impl Socket {
         );
     }
 
-    /// The socket is closed: frees the addresses it is bound to, and says how long the rest may linger.
+    /// The socket is closed: frees the addresses it is bound to, and says how long what is queued
+    /// may linger.
     pub(super) fn close_bound(&self, entry: &Entry) {
         match &entry.what {
             What::Bound(acceptor) => acceptor.stop(None),
@@ -359,7 +371,8 @@ impl Socket {
         Ok(site)
     }
 
-    /// Makes what connections need: until then a socket has no descriptors. From then on it has all that it will ever need to wait.
+    /// Makes what connections need: until then a socket has no descriptors. From then on it has all
+    /// that it will ever need to wait.
     pub(super) fn open_set(&mut self) -> std::io::Result<()> {
         if let (Some(site), None) = (&self.site, &self.set) {
             self.inbox.waker().descriptor()?;

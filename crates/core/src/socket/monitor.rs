@@ -1,4 +1,5 @@
-//! zmq_socket_monitor(3) and zmq_socket_monitor_versioned(3): a socket's events as messages on an inproc socket.
+//! zmq_socket_monitor(3) and zmq_socket_monitor_versioned(3): a socket's events as messages on an
+//! inproc socket.
 
 use super::{Flags, Socket};
 use crate::endpoint::Endpoint;
@@ -25,7 +26,8 @@ impl EventSink for FirstVersion {
     }
 }
 
-/// Events of version 2: number, count of values, the values (64 bits each), the local and the remote endpoint.
+/// Events of version 2: number, count of values, the values (64 bits each), the local and the
+/// remote endpoint.
 struct SecondVersion(Socket);
 
 impl EventSink for SecondVersion {
@@ -45,7 +47,8 @@ impl EventSink for SecondVersion {
     }
 }
 
-/// A monitor that nobody reads must not stop the connections it watches: at the high-water mark events are lost.
+/// A monitor that is not read must not stop the connections it watches: at the high-water mark
+/// events are lost.
 fn tell(socket: &mut Socket, parts: &[&[u8]]) {
     for (index, part) in parts.iter().enumerate() {
         let more = if index + 1 < parts.len() { Flags::MORE.0 } else { 0 };
@@ -55,8 +58,8 @@ fn tell(socket: &mut Socket, parts: &[&[u8]]) {
     }
 }
 
-/// Gives up the endpoint. A reader that is connected stays so. It no longer counts as a socket of the program's: it goes when what
-/// lingers has gone.
+/// Gives up the endpoint. A reader that is connected stays so. It no longer counts as a socket of
+/// the program's: it goes when what lingers has gone.
 fn release(socket: &mut Socket) {
     let endpoint = socket.last_endpoint.clone();
     // In a context that ends there is nothing to give up.
@@ -65,12 +68,14 @@ fn release(socket: &mut Socket) {
 }
 
 impl Socket {
-    /// From now on reports the events of the mask `events` on a socket of type `socket_type` bound to `endpoint`, which must be inproc;
-    /// `None` ends it. Version 1 has two parts for each event, version 2 tells both ends of a connection.
+    /// From now on reports the events of the mask `events` on a socket of type `socket_type` bound
+    /// to `endpoint`, which must be inproc; `None` ends it. Version 1 has two parts for each event,
+    /// version 2 tells both ends of a connection.
     ///
     /// # Errors
-    /// [`Error::Invalid`] also for an unknown version, for events that version 1 does not have, and for all types but PAIR, PUB and PUSH;
-    /// [`Error::ProtocolNotSupported`] if it is not inproc, [`Error::AddressInUse`], [`Error::Terminated`].
+    /// [`Error::Invalid`] also for an unknown version, for events that version 1 does not have, and
+    /// for all types but PAIR, PUB and PUSH; [`Error::ProtocolNotSupported`] if it is not inproc,
+    /// [`Error::AddressInUse`], [`Error::Terminated`].
     pub fn monitor(
         &mut self,
         endpoint: Option<&str>,
@@ -102,10 +107,12 @@ impl Socket {
         Ok(())
     }
 
-    /// Reports an event for each peer that tells how many messages wait for it and from it, zmq_socket_monitor_pipes_stats(3).
+    /// Reports an event for each peer that tells how many messages wait for it and from it,
+    /// zmq_socket_monitor_pipes_stats(3).
     ///
     /// # Errors
-    /// [`Error::Invalid`] if nobody listens to this event, [`Error::Again`] without peers, [`Error::Terminated`].
+    /// [`Error::Invalid`] if this event is not listened to, [`Error::Again`] without peers,
+    /// [`Error::Terminated`].
     pub fn monitor_queues(&mut self) -> Result<(), Error> {
         self.check_alive()?;
         if !self.tap.wants(event::PIPES_STATS) {

@@ -112,7 +112,8 @@ impl Socket {
             pipe.attached(id, &self.inbox, receive_hwm);
             let takes = pattern::entry(self.socket_type).is_some_and(|entry| entry.takes_subscriptions);
             if let (Some(end), false) = (pipe.inproc_end(), takes) {
-                // As over the other transports, a socket of another type does not see subscriptions. Those that were there before:
+                // As over the other transports, a socket of another type does not see
+                // subscriptions. Those that were there before:
                 end.refuse_commands();
                 pipe.peek();
             }
@@ -134,7 +135,8 @@ impl Socket {
         }
     }
 
-    /// The peer of a pipe made by `connect` is there. What came and went in between is told as one end.
+    /// The peer of a pipe made by `connect` is there. What came and went in between is told as one
+    /// end.
     fn met(&mut self, id: PipeId, Meeting { peer, first, reconnects }: Meeting) {
         self.reconnects += reconnects;
         let again = (reconnects > 0 && first).then(|| peer.clone());

@@ -1,4 +1,5 @@
-//! zmq_setsockopt(3) and zmq_getsockopt(3): the options that only the socket itself can answer; the others are in `options`.
+//! zmq_setsockopt(3) and zmq_getsockopt(3): the options that only the socket itself can answer; the
+//! others are in `options`.
 
 use super::statistics::NUMBERS;
 use super::{Socket, Wanted};
@@ -32,8 +33,8 @@ impl Socket {
     /// Sets an option from its bytes.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an option that does not exist, is not for this socket type, or for a value of the wrong size or range;
-    /// [`Error::Terminated`].
+    /// [`Error::Invalid`] for an option that does not exist, is not for this socket type, or for a
+    /// value of the wrong size or range; [`Error::Terminated`].
     pub fn set_option(&mut self, code: i32, value: &[u8]) -> Result<(), Error> {
         self.check_settable(code)?;
         self.pipes.ask();
@@ -64,7 +65,8 @@ impl Socket {
         Ok(())
     }
 
-    /// News are not looked at, and ZMQ_LINGER can be set to the end: a program that closes down must be able to let go of what is queued.
+    /// News are not looked at, and ZMQ_LINGER can be set to the end: a program that closes down
+    /// must be able to let go of what is queued.
     fn check_settable(&self, code: i32) -> Result<(), Error> {
         if self.terminated && code != LINGER { Err(Error::Terminated) } else { Ok(()) }
     }
@@ -82,8 +84,8 @@ impl Socket {
     /// Reads an option into `out`; returns how many bytes it has.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an option that does not exist or cannot be read, or a buffer that is too small; [`Error::Terminated`];
-    /// [`Error::TooManyFiles`] for ZMQ_FD without descriptors.
+    /// [`Error::Invalid`] for an option that does not exist or cannot be read, or a buffer that is
+    /// too small; [`Error::Terminated`]; [`Error::TooManyFiles`] for ZMQ_FD without descriptors.
     pub fn option(&mut self, code: i32, out: &mut [u8]) -> Result<usize, Error> {
         if self.terminated || (self.inbox.pending() && matches!(code, EVENTS | TOPICS_COUNT)) {
             self.check_alive()?;
@@ -94,7 +96,7 @@ impl Socket {
             TYPE if out.len() == 4 => self.socket_type.code().into(),
             TYPE => return Err(Error::Invalid),
             THREAD_SAFE => self.is_thread_safe().into(),
-            // One descriptor can not serve several threads.
+            // One descriptor cannot serve several threads.
             FD if self.is_thread_safe() => return Err(Error::Invalid),
             FD => {
                 self.expose()?;
@@ -148,7 +150,8 @@ impl Socket {
         Ok((if can.read { POLLIN } else { 0 }) | (if can.write { POLLOUT } else { 0 }))
     }
 
-    /// ZMQ_FD is handed out: from now on the I/O thread listens whenever the owner is away, and every change is signalled.
+    /// ZMQ_FD is handed out: from now on the I/O thread listens whenever the owner is away, and
+    /// every change is signalled.
     pub(super) fn expose(&mut self) -> Result<(), Error> {
         if self.inbox.is_exposed() {
             return Ok(());
@@ -159,7 +162,7 @@ impl Socket {
             set.acquire();
             set.release();
         }
-        // What came before nobody has signalled.
+        // What came before was not signalled.
         self.inbox.nudge();
         Ok(())
     }

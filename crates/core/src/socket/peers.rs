@@ -11,8 +11,8 @@ impl Socket {
     /// Joins a group, zmq_join(3).
     ///
     /// # Errors
-    /// [`Error::NotSupported`] for all but DISH; [`Error::Invalid`] for a name that is too long, contains a NUL or was joined before;
-    /// [`Error::Terminated`].
+    /// [`Error::NotSupported`] for all but DISH; [`Error::Invalid`] for a name that is too long,
+    /// contains a NUL or was joined before; [`Error::Terminated`].
     pub fn join(&mut self, group: &[u8]) -> Result<(), Error> {
         self.check_alive()?;
         self.pattern.join(&mut self.pipes, group, true)
@@ -27,10 +27,12 @@ impl Socket {
         self.pattern.join(&mut self.pipes, group, false)
     }
 
-    /// Connects a PEER to `endpoint` and tells the routing id of the peer there, zmq_connect_peer(3).
+    /// Connects a PEER to `endpoint` and tells the routing id of the peer there,
+    /// zmq_connect_peer(3).
     ///
     /// # Errors
-    /// [`Error::NotSupported`] for all but PEER, [`Error::Fault`] with ZMQ_IMMEDIATE, and as [`Socket::connect`].
+    /// [`Error::NotSupported`] for all but PEER, [`Error::Fault`] with ZMQ_IMMEDIATE, and as
+    /// [`Socket::connect`].
     pub fn connect_peer(&mut self, endpoint: &str) -> Result<u32, Error> {
         if self.socket_type != SocketType::Peer {
             return Err(Error::NotSupported);
@@ -46,7 +48,8 @@ impl Socket {
     /// Ends the connection to the peer with this routing id, of a SERVER or PEER.
     ///
     /// # Errors
-    /// [`Error::NotSupported`] for all other types, [`Error::HostUnreachable`] for an unknown peer, [`Error::Terminated`].
+    /// [`Error::NotSupported`] for all other types, [`Error::HostUnreachable`] for an unknown peer,
+    /// [`Error::Terminated`].
     pub fn disconnect_peer(&mut self, routing_id: u32) -> Result<(), Error> {
         self.check_alive()?;
         if !matches!(self.socket_type, SocketType::Server | SocketType::Peer) {
@@ -60,10 +63,12 @@ impl Socket {
         Ok(())
     }
 
-    /// What can be done now with the peer of this routing id, of a ROUTER: ZMQ_POLLIN and ZMQ_POLLOUT.
+    /// What can be done now with the peer of this routing id, of a ROUTER: ZMQ_POLLIN and
+    /// ZMQ_POLLOUT.
     ///
     /// # Errors
-    /// [`Error::NotSupported`] for all but ROUTER, [`Error::HostUnreachable`] for an unknown peer, [`Error::Terminated`].
+    /// [`Error::NotSupported`] for all but ROUTER, [`Error::HostUnreachable`] for an unknown peer,
+    /// [`Error::Terminated`].
     pub fn peer_state(&mut self, routing_id: &[u8]) -> Result<i32, Error> {
         self.check_alive()?;
         let id = self.pattern.addressed(routing_id)?.ok_or(Error::HostUnreachable)?;

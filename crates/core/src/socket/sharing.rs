@@ -1,4 +1,5 @@
-//! A socket in the hands of many threads, as `shared` needs it: what does not block, and what makes others see what happens.
+//! A socket in the hands of many threads, as `shared` needs it: what does not block, and what makes
+//! others see what happens.
 
 use std::time::Instant;
 
@@ -32,7 +33,8 @@ impl Socket {
         result
     }
 
-    /// As `refresh`, for somebody who is going to wait on a descriptor if there is nothing: it is told of room, too.
+    /// As `refresh`, for a caller that is going to wait on a descriptor if there is nothing: it is
+    /// told of room, too.
     pub(crate) fn refresh_and_ask(&mut self, wanted: Wanted) -> Result<Wanted, Error> {
         let mut can = self.refresh(wanted, true)?;
         can.write = can.write || wanted.write && self.ask_for_room();
@@ -62,7 +64,8 @@ impl Socket {
         timeout.and_then(|time| Instant::now().checked_add(time))
     }
 
-    /// What can be done now, without a look at the network. A send means the one that was refused last.
+    /// What can be done now, without a look at the network. A send means the one that was refused
+    /// last.
     pub(crate) fn can_now(&mut self) -> Wanted {
         let Socket { pattern, pipes, .. } = self;
         // After the end of the context every call has something to say.
@@ -72,8 +75,8 @@ impl Socket {
         Wanted { read: pattern.can_recv(pipes), write: pattern.can_send_refused(pipes) }
     }
 
-    /// The owner's place is going to be empty: everything wakes from now on, and what is queued is on its way. Whether what is wanted is
-    /// there, so that nobody need wait.
+    /// The owner's place is going to be empty: everything wakes from now on, and what is queued is
+    /// on its way. Whether what is wanted is there, so that no caller need wait.
     pub(crate) fn rest(&mut self, wanted: Wanted) -> Result<bool, Error> {
         self.expose()?;
         self.pipes.flush();

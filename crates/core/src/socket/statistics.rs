@@ -1,5 +1,6 @@
-//! What a socket has done: an option of our own, ZMQ_TAUTLINE_STATISTICS. Everything is taken from counts that the queues keep anyway, or is
-//! counted where something goes wrong, so that it costs a message nothing.
+//! What a socket has done: an option of our own, ZMQ_TAUTLINE_STATISTICS. Everything is taken from
+//! counts that the queues keep anyway, or is counted where something goes wrong, so that it costs a
+//! message nothing.
 
 use super::Socket;
 use crate::sync::atomic::Ordering::Relaxed;

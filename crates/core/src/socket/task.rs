@@ -1,10 +1,12 @@
-//! Waiting as a task: how an asynchronous caller, who must not hold up its thread, waits for a socket.
+//! Waiting as a task: how an asynchronous caller, which must not hold up its thread, waits for a
+//! socket.
 //!
-//! The wait rule of `wait`, in steps: look, spin for a moment (a turn each time the task is polled), then rest. A resting task is woken
-//! by the I/O thread, which reads for it meanwhile; or, where the runtime can watch descriptors, the task keeps the read baton and
-//! reads itself when one of them becomes readable, which saves a change of threads. The baton is kept as by an owner who is elsewhere: if the
-//! task is not back within two ticks, because nothing comes, its runtime is busy or stands still, or nobody polls the wait any more, the I/O
-//! thread reads all the same.
+//! The wait rule of `wait`, in steps: look, spin for a moment (a turn each time the task is
+//! polled), then rest. A resting task is woken by the I/O thread, which reads for it meanwhile. Or,
+//! where the runtime can watch descriptors, the task keeps the read baton and reads itself when one
+//! of them becomes readable, which saves a change of threads. The baton is kept as by an owner that
+//! is elsewhere. If the task is not back within two ticks (nothing comes, its runtime is busy or
+//! stands still, or the wait is no longer polled), the I/O thread reads.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -31,7 +33,7 @@ enum State {
     Resting(u64),
 }
 
-/// Who watches the connections while the task rests.
+/// What watches the connections while the task rests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
     /// The I/O thread.
@@ -41,9 +43,10 @@ pub enum Rest {
 }
 
 impl Socket {
-    /// Whether it is worth while to try the operation again that `events` (of `POLLIN`, `POLLOUT`) stands for and that has failed with
-    /// [`Error::Again`]. If not, `waker` is woken when it is, or, with [`Rest::Descriptors`], one of the descriptors becomes readable.
-    /// POLLOUT means the very message that was refused.
+    /// Whether it is worth while to try the operation again that `events` (of `POLLIN`, `POLLOUT`)
+    /// stands for and that has failed with [`Error::Again`]. If not, `waker` is woken when it is,
+    /// or, with [`Rest::Descriptors`], one of the descriptors becomes readable. POLLOUT means the
+    /// very message that was refused.
     ///
     /// # Errors
     /// [`Error::Terminated`].
@@ -71,7 +74,8 @@ impl Socket {
         match outcome {
             Err(error) => Poll::Ready(Err(error)),
             Ok(Poll::Pending) => Poll::Pending,
-            // The failed operation itself would take note of the news; the wait of the next one begins anew.
+            // The failed operation itself would take note of the news; the wait of the next one
+            // begins anew.
             Ok(Poll::Ready(())) if self.inbox.pending() => Poll::Ready(self.process_news()),
             Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
         }
@@ -150,7 +154,7 @@ impl Socket {
         self.inbox.waker().quieten();
     }
 
-    /// Ends a wait that nobody is going to continue: the I/O thread looks after the connections again.
+    /// Ends a wait that will not be continued: the I/O thread looks after the connections again.
     pub fn stop_waiting(&mut self, patience: Patience) {
         if !patience.is_resting() {
             return;
@@ -162,19 +166,23 @@ impl Socket {
         }
     }
 
-    /// Writes what the flush rule has left queued: for a caller that is going to be silent, and does not wait for this socket.
+    /// Writes what the flush rule has left queued: for a caller that is going to be silent, and
+    /// does not wait for this socket.
     pub fn flush(&mut self) {
         self.pipes.flush();
     }
 
-    /// After a [`Socket::cork`], in place of [`Socket::flush`]: writes what was sent meanwhile, unless such batches follow each other so
-    /// quickly that larger pieces are better. Those leave within microseconds.
+    /// After a [`Socket::cork`], in place of [`Socket::flush`]: writes what was sent meanwhile,
+    /// unless such batches follow each other so quickly that larger pieces are better. Those leave
+    /// within microseconds.
     pub fn end_batch(&mut self) {
         self.pipes.end_batch();
     }
 
-    /// From now on the calling thread does not write what it sends by this socket, until the cork is dropped, unless there is much of it or
-    /// the thread waits for the socket. [`Socket::flush`] or [`Socket::end_batch`] must follow. What goes to subscribers may still be written by the I/O thread.
+    /// From now on the calling thread does not write what it sends by this socket, until the cork
+    /// is dropped, unless there is much of it or the thread waits for the socket. [`Socket::flush`]
+    /// or [`Socket::end_batch`] must follow. What goes to subscribers may still be written by the
+    /// I/O thread.
     pub fn cork(&self) -> Cork {
         self.pipes.cork()
     }
@@ -184,8 +192,9 @@ impl Socket {
         self.socket_type
     }
 
-    /// What a runtime watches for a resting task ([`Rest::Descriptors`]), each for being readable: the wake descriptor and, if there
-    /// are I/O threads, the set of all connections. Copies, which stay open as long as the caller keeps them.
+    /// What a runtime watches for a resting task ([`Rest::Descriptors`]), each for being readable:
+    /// the wake descriptor and, if there are I/O threads, the set of all connections. Copies, which
+    /// stay open as long as the caller keeps them.
     ///
     /// # Errors
     /// If there are no descriptors left.

@@ -25,7 +25,8 @@ fn room_that_is_made_between_two_looks_is_not_overlooked() {
     assert!(!push.pattern.can_send(&mut push.pipes));
     assert!(!push.ask_for_room(), "nothing was read");
 
-    // The receiver takes all after the sender has looked, and before it asks for room: nobody is going to tell it of that.
+    // The receiver takes all after the sender has looked, and before it asks for room: it will not
+    // be told of that.
     assert!(!push.pattern.can_send(&mut push.pipes));
     while pull.recv(&mut [0; 1], Flags::DONTWAIT).is_ok() {}
     assert!(push.ask_for_room());
@@ -41,7 +42,7 @@ fn sockets_that_set_the_same_options_share_them() {
         for (code, value) in settings.iter().chain(&[(LINGER, &[0; 4][..])]) {
             socket.set_option(*code, value).unwrap();
         }
-        // Nobody needs to be there.
+        // No peer needs to be there.
         socket.connect("tcp://127.0.0.1:9").unwrap();
         socket
     };

@@ -27,7 +27,8 @@ fn listen_ipc(ipc: &IpcEndpoint, options: &Options) -> Result<Bound, Failed> {
             Ok(Bound { listener, endpoint: format!("ipc://{ipc}"), unlink: None, carrying: None })
         }
         IpcEndpoint::Path(path) => {
-            // A file left behind by a process that has died would make every bind fail. What stays there, bind itself complains of.
+            // A file left behind by a process that has died would make every bind fail. What stays
+            // there, bind itself complains of.
             let _ = net::clear_path(Path::new(path));
             listen_in(path.into(), None, options)
         }
@@ -86,7 +87,8 @@ pub(super) fn admit(stream: &Stream, family: StreamFamily, options: &Options) ->
     Some(wanted && stream.apply(&stream_options(options)).is_ok())
 }
 
-/// Bytes are going to go through memory that both processes map, where both can and the kernel's buffers were not given a size.
+/// Bytes are going to go through memory that both processes map, where both can and the kernel's
+/// buffers were not given a size.
 pub(super) fn prepare_sharing(stream: &Stream, options: &Options) {
     let plain = options.send_buffer.is_none() && options.receive_buffer.is_none() && !options.router_raw;
     if plain && peers_with_memory() != Peers::Nobody {
@@ -99,7 +101,7 @@ pub(super) fn begin_sharing(stream: &Stream) {
     stream.begin_sharing(peers_with_memory() == Peers::Everybody);
 }
 
-/// With whom memory is shared.
+/// With which peers memory is shared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Peers {
     /// `TAUT_IPC_MEMORY=0` in the environment.

@@ -1,8 +1,9 @@
 //! Local addresses by name: what stands for the host in bind, and for the source in connect.
 //!
-//! A name is that of an interface, or else of a host. Only bind asks the resolver for host names. It may take long to answer, so the
-//! [`Question`] is asked by itself, with nothing locked. A source must be a number or an interface, as in libzmq: it is read anew for each
-//! attempt to connect, by the I/O thread.
+//! A name is that of an interface, or else of a host. Only bind asks the resolver for host names.
+//! It may take long to answer, so the [`Question`] is asked by itself, with nothing locked. A
+//! source must be a number or an interface, as in libzmq: it is read anew for each attempt to
+//! connect, by the I/O thread.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
@@ -37,14 +38,15 @@ impl Question {
         self.port != 0
     }
 
-    /// Asks the resolver; the caller waits. The first address that it knows counts, as in libzmq, with ZMQ_IPV6 the first
-    /// IPv6 one if there is any. NoDevice if there is none.
+    /// Asks the resolver; the caller waits. The first address that it knows counts, as in libzmq,
+    /// with ZMQ_IPV6 the first IPv6 one if there is any. NoDevice if there is none.
     pub(crate) fn ask(&self) -> Result<SocketAddr, Error> {
         by_name(&self.host, self.port, self.ipv6, resolve::addresses)
     }
 }
 
-/// A local address without asking anybody: a wildcard, a literal, or the first address of an interface. NoDevice for another name.
+/// A local address that the resolver need not be asked for: a wildcard, a literal, or the first
+/// address of an interface. NoDevice for another name.
 pub(super) fn local_address(host: &Host, port: u16, ipv6: bool) -> Result<SocketAddr, Error> {
     match host {
         Host::Wildcard if ipv6 => Ok((Ipv6Addr::UNSPECIFIED, port).into()),
@@ -60,7 +62,8 @@ pub(super) fn local_address(host: &Host, port: u16, ipv6: bool) -> Result<Socket
     }
 }
 
-/// The address of a literal, with its zone. Invalid for a zone that is no interface's name or number.
+/// The address of a literal, with its zone. Invalid for a zone that is no interface's name or
+/// number.
 pub(super) fn literal(address: IpAddr, zone: Option<&str>, port: u16) -> Result<SocketAddr, Error> {
     match address {
         IpAddr::V4(address) => Ok((address, port).into()),

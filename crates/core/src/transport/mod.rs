@@ -1,7 +1,10 @@
 //! The transports: how an endpoint becomes a listener or a stream.
 //!
-//! One row of [`REGISTRY`] and one file per byte-stream transport; nobody else switches over schemes. Framing, handshakes and reconnection
-//! are the same for all of them and live in `proto` and `driver`; where another protocol carries ZMTP, the transport supplies it. `inproc` has no streams: it joins two sockets of a context directly.
+//! One row of [`REGISTRY`] and one file per byte-stream transport. (Beside the rows, `endpoint`
+//! knows `inproc` and `udp`, and [`connect`] has tcp's options and ipc's shared memory.) Framing,
+//! handshakes and reconnection are the same for all of them and live in `proto` and `driver`; where
+//! another protocol carries ZMTP, the transport supplies that. `inproc` has no streams: it joins
+//! two sockets of a context directly.
 
 mod ipc;
 mod local;
@@ -74,7 +77,8 @@ pub(crate) struct Leftover {
 }
 
 impl Leftover {
-    /// Removes it, while the socket is open. What is no longer the socket's own file stays, and so does a directory with anything in it.
+    /// Removes it, while the socket is open. What is no longer the socket's own file stays, and so
+    /// does a directory with anything in it.
     pub(crate) fn remove(&self) {
         self.file.remove();
         if let Some(directory) = &self.directory {
@@ -109,18 +113,21 @@ struct Entry {
     peer_path: &'static str,
     /// Reads an address.
     read: fn(&'static str, &str) -> Result<Endpoint, Error>,
-    /// Listens at an endpoint of this transport, whose host's address is given if the resolver was asked for it; `None` if it belongs to
-    /// another one.
+    /// Listens at an endpoint of this transport, whose host's address is given if the resolver was
+    /// asked for it; `None` if it belongs to another one.
     listen: fn(&Endpoint, Answer, &Options) -> Option<Result<Bound, Failed>>,
     /// What the resolver is to be asked before a listener can be there.
     question: fn(&Endpoint, &Options) -> Option<Question>,
-    /// The name that a listener at an endpoint of this transport will have, if it is known before there is one.
+    /// The name that a listener at an endpoint of this transport will have, if it is known before
+    /// there is one.
     local_name: fn(&Endpoint, Answer, &Options) -> Option<String>,
     /// The way to an endpoint of this transport.
     route: fn(&Endpoint, &Options) -> Option<Result<Route, Error>>,
-    /// How streams to an endpoint of this transport carry ZMTP; `None`: as it is, or the endpoint belongs to another one.
+    /// How streams to an endpoint of this transport carry ZMTP; `None`: as it is, or the endpoint
+    /// belongs to another one.
     carrying: fn(&Endpoint, &Options) -> Option<Result<Carrying, Error>>,
-    /// Whether a peer that has come may stay; sets the stream's options. `None`: not a stream of this transport.
+    /// Whether a peer that has come may stay; sets the stream's options. `None`: not a stream of
+    /// this transport.
     admit: fn(&Stream, StreamFamily, &Options) -> Option<bool>,
 }
 
@@ -184,9 +191,9 @@ static REGISTRY: &[Entry] = &[
     },
 ];
 
-/// Reads an endpoint. `Error::Invalid` without `://`, with an empty scheme or address, or when no reading of the address makes
-/// sense; `Error::ProtocolNotSupported` for a transport that is not there, whether known or not; `Error::NameTooLong` for a path
-/// beyond the system's limit.
+/// Reads an endpoint. `Error::Invalid` without `://`, with an empty scheme or address, or when no
+/// reading of the address makes sense; `Error::ProtocolNotSupported` for a transport that is not
+/// there, whether known or not; `Error::NameTooLong` for a path beyond the system's limit.
 pub(crate) fn parse(text: &str) -> Result<Endpoint, Error> {
     let (scheme, address) = Endpoint::split(text)?;
     match REGISTRY.iter().find(|entry| entry.scheme == scheme) {
@@ -201,13 +208,14 @@ pub(crate) fn stream_address(text: &str) -> Option<&str> {
     REGISTRY.iter().any(|entry| entry.scheme == scheme).then_some(address)
 }
 
-/// What events call a listener that could not be had at `endpoint`, which was given as `text`. As in libzmq, a path is its name, and
-/// an address is none yet.
+/// What events call a listener that could not be had at `endpoint`, which was given as `text`. As
+/// in libzmq, a path is its name, and an address is none yet.
 pub(crate) fn unheard_name<'t>(endpoint: &Endpoint, text: &'t str) -> &'t str {
     if endpoint.address::<IpcEndpoint>().is_some() { text } else { "" }
 }
 
-/// What the resolver is to be asked before `endpoint` can be bound, if its host is neither a number nor an interface.
+/// What the resolver is to be asked before `endpoint` can be bound, if its host is neither a number
+/// nor an interface.
 pub(crate) fn question(endpoint: &Endpoint, options: &Options) -> Option<Question> {
     if let Endpoint::Datagram(address) = endpoint {
         return udp::question(address, options);
@@ -223,8 +231,9 @@ pub(crate) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Resu
         .unwrap_or(Err(Error::ProtocolNotSupported.into()))
 }
 
-/// The name that a listener at `endpoint` has, if it is known before there is one (not with a wildcard port). `at` is the answer to its
-/// [`question`]; without one, a host's name is nobody's.
+/// The name that a listener at `endpoint` has, if it is known before there is one (not with a
+/// wildcard port). `at` is the answer to its [`question`]; without one, the name of a host stands
+/// for no address.
 pub(crate) fn local_name(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<String> {
     REGISTRY.iter().find_map(|entry| (entry.local_name)(endpoint, at, options))
 }
@@ -258,7 +267,8 @@ pub(crate) fn begin_sharing(stream: &Stream) {
     ipc::begin_sharing(stream);
 }
 
-/// Reads the environment, which a program may change later, when another thread must not look at it.
+/// Reads the environment, which a program may change later, when another thread must not look at
+/// it.
 pub(crate) fn read_environment() {
     ipc::peers_with_memory();
 }
@@ -283,7 +293,8 @@ pub(crate) fn ends(stream: &Stream, name: &std::sync::Arc<str>, bound: bool) -> 
     Arc::new(named.with_other(&*other))
 }
 
-/// The peer's address as messages show it ("Peer-Address"): without the port; who is behind a local socket.
+/// The peer's address as messages show it ("Peer-Address"): without the port; of a local socket,
+/// the user, group and process behind it.
 pub(crate) fn peer_name(stream: &Stream) -> String {
     match stream.peer_address() {
         Ok(Address::Inet(address)) => match address.ip().to_canonical() {

@@ -33,8 +33,8 @@ pub(super) fn listen_tcp(tcp: &TcpEndpoint, at: Answer, options: &Options) -> Re
     Ok(Bound { listener, endpoint, unlink: None, carrying: None })
 }
 
-/// Where to listen; `at` is what the resolver has found. With ZMQ_IPV6 all listeners are IPv6 ones, so that ZMQ_LAST_ENDPOINT shows
-/// `[::ffff:127.0.0.1]`, as in libzmq.
+/// Where to listen; `at` is what the resolver has found. With ZMQ_IPV6 all listeners are IPv6 ones,
+/// so that ZMQ_LAST_ENDPOINT shows `[::ffff:127.0.0.1]`, as in libzmq.
 fn listening_address(tcp: &TcpEndpoint, at: Answer, options: &Options) -> Result<SocketAddr, Error> {
     let ipv6 = listens_with_ipv6(options);
     let address = match at {
@@ -114,7 +114,8 @@ fn hop(tcp: &TcpEndpoint, options: &Options) -> Result<Hop, Error> {
     Ok(Hop::Direct(Address::Inet(address)))
 }
 
-/// What the proxy is told. It resolves the name: only it may know the host, and nobody here shall hear of it.
+/// What the proxy is told. It resolves the name: only it may know the host, and no resolver of this
+/// machine shall hear of it.
 fn target(tcp: &TcpEndpoint) -> Result<socks::Target, Error> {
     let port = tcp.port.number();
     match &tcp.host {

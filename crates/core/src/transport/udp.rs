@@ -1,4 +1,5 @@
-//! `udp://`, zmq_udp(7): sockets for datagrams. There are no connections: what is opened here receives from anybody, or sends.
+//! `udp://`, zmq_udp(7): sockets for datagrams. There are no connections: what is opened here
+//! receives from any address, or sends.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -24,7 +25,8 @@ pub(super) fn question(address: &str, options: &Options) -> Option<Question> {
     Question::about(&host, port.number(), options.ipv6)
 }
 
-/// Receives at `endpoint`, whose host's address is given if the resolver was asked for it; also tells the endpoint as it has come out.
+/// Receives at `endpoint`, whose host's address is given if the resolver was asked for it; also
+/// tells the endpoint as it has come out.
 pub(crate) fn receiver(
     endpoint: &UdpEndpoint,
     at: Answer,

@@ -1,4 +1,5 @@
-//! `ws://`: ZMTP in WebSocket messages (RFC 45), over TCP. What is said on the stream is `proto::ws`'s.
+//! `ws://`: ZMTP in WebSocket messages (RFC 45), over TCP. What is said on the stream is
+//! `proto::ws`'s.
 
 use std::net::IpAddr;
 
@@ -48,7 +49,8 @@ pub(super) fn local_name(endpoint: &Endpoint, at: Answer, options: &Options) -> 
     local_name_with(SCHEME, endpoint, at, options)
 }
 
-/// The name of a listener at `endpoint`, if it is one of `scheme` and does not depend on the port that the system gives.
+/// The name of a listener at `endpoint`, if it is one of `scheme` and does not depend on the port
+/// that the system gives.
 pub(super) fn local_name_with(
     scheme: &str,
     endpoint: &Endpoint,

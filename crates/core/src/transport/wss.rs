@@ -1,4 +1,5 @@
-//! `wss://`: as `ws://`, over TLS. What is said on the stream is `proto::tls`'s; certificates come from the ZMQ_WSS_* options.
+//! `wss://`: as `ws://`, over TLS. What is said on the stream is `proto::tls`'s; certificates come
+//! from the ZMQ_WSS_* options.
 
 use super::local::{Answer, Question};
 use super::{Bound, Carrying, Failed, Route, tcp, ws};
@@ -54,8 +55,8 @@ fn client(host: &str, options: &Options) -> Result<TlsConfig, Error> {
     TlsConfig::client(&options.wss_trust_pem, further, asked(host, options)?, host).map_err(invalid)
 }
 
-/// The name that a server found at `host` has to prove. The owner of any name can have a certificate that the system trusts, so there the
-/// chain alone says nothing.
+/// The name that a server found at `host` has to prove. The owner of any name can have a
+/// certificate that the system trusts, so there the chain alone says nothing.
 fn asked<'a>(host: &'a str, options: &'a Options) -> Result<Option<&'a str>, Error> {
     match std::str::from_utf8(&options.wss_hostname).map_err(|_| Error::Invalid)? {
         "" => Ok(options.wss_trust_system.then_some(host)),

@@ -1,8 +1,9 @@
 //! Stages: what stands between the plain 3.1 frames of a queue and the bytes of one peer.
 //!
-//! A stage transforms two byte streams in wire order; the pump of its connection is the only caller. Both
-//! directions take any split and keep their own partial state: a few bytes where bodies stream through, a frame
-//! where it must be whole to be judged. In the plain form subscriptions are always SUBSCRIBE and CANCEL commands.
+//! A stage transforms two byte streams in wire order. The two halves of a connection call it, the
+//! writing one (pump) and the reading one (intake), under one lock. Both directions take any split and
+//! keep their own partial state: a few bytes where bodies stream through, a frame where it must be
+//! whole to be judged. In the plain form subscriptions are always SUBSCRIBE and CANCEL commands.
 //!
 //! | peer | stage |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! Loom model of the hand-over: a peer that sends, an I/O thread, an owner that receives some messages and then stays away. The set gets
-//! its name in the reactor while all this goes on.
+//! Loom model of the hand-over: a peer that sends, an I/O thread, an owner that receives some
+//! messages and then stays away. The set gets its name in the reactor while all this goes on.
 
 use super::{Baton, Surroundings, Tick, end_tick};
 use crate::conn::registration::Registration;
@@ -7,7 +7,8 @@ use crate::sync::atomic::Ordering::{Acquire, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::{Arc, Condvar, Mutex, UnsafeCell};
 
-/// The kernel's side: bytes on the connection, the registration, the timer, the owner's wake descriptor.
+/// The kernel's side: bytes on the connection, the registration, the timer, the owner's wake
+/// descriptor.
 struct Kernel {
     data: u32,
     /// Live, and under which name.
@@ -17,7 +18,7 @@ struct Kernel {
     stop: bool,
 }
 
-/// The name of the set. The events of other names are somebody else's.
+/// The name of the set. The events of other names are another set's.
 const NAME: u64 = 1;
 
 struct Model {
@@ -25,7 +26,8 @@ struct Model {
     registration: Registration,
     tick_on: AtomicBool,
     tail: AtomicU32,
-    /// The producer's half of the inbound queue: loom checks that only the holder of the baton touches it.
+    /// The producer's half of the inbound queue: loom checks that only the holder of the baton
+    /// touches it.
     producer: UnsafeCell<u32>,
     kernel: Mutex<Kernel>,
     io: Condvar,
@@ -78,7 +80,8 @@ impl Model {
     fn read(&self) -> u32 {
         let n = std::mem::take(&mut self.kernel.lock().unwrap().data);
         #[allow(unsafe_code)]
-        // SAFETY: the model's claim: only the holder of the baton gets here. Loom reports a violation.
+        // SAFETY: the model's claim: only the holder of the baton gets here. Loom reports a
+        // violation.
         let tail = self.producer.with_mut(|p| unsafe {
             *p += n;
             *p

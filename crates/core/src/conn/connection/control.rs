@@ -5,8 +5,8 @@ use crate::sync::atomic::Ordering::{AcqRel, Relaxed, Release, SeqCst};
 use crate::sync::atomic::fence;
 use crate::sync::{Arc, lock};
 
-/// Frames of the connection's own. A newer one takes the place of one that waits, so a peer that sends PINGs and reads nothing
-/// makes nothing grow.
+/// Frames of the connection's own. A newer one takes the place of one that waits, so a peer that
+/// sends PINGs and reads nothing makes nothing grow.
 #[derive(Debug, Default)]
 pub(super) struct Control {
     /// A PING of ours.

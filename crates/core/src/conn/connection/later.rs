@@ -1,4 +1,5 @@
-//! What an owner leaves queued, to the residual timer (`driver/residual.rs`) or to the sweep (`driver/sweep.rs`).
+//! What an owner leaves queued, to the residual timer (`driver/residual.rs`) or to the sweep
+//! (`driver/sweep.rs`).
 
 use super::Connection;
 use crate::conn::pump::Flushed;
@@ -19,7 +20,8 @@ impl Connection {
     /// Has the I/O thread look after what stays queued. One load if it does already.
     #[inline]
     pub(crate) fn watch_residual(self: &Arc<Self>) {
-        // Pairs with the fence in the timer's disarming: it clears the flag and then looks at the queue's tail once more.
+        // Pairs with the fence in the timer's disarming: it clears the flag and then looks at the
+        // queue's tail once more.
         fence(SeqCst);
         if !self.residual_armed.load(Relaxed) && !self.residual_armed.swap(true, AcqRel) {
             self.io.watch_residual(self, true);
@@ -29,7 +31,8 @@ impl Connection {
     /// Owner: the same, at `now` (ticks). True if that took longer than a few nanoseconds.
     #[inline]
     pub(crate) fn leave_to_residual(self: &Arc<Self>, now: u64, rest: Rest) -> bool {
-        // Relaxed: a guess at what the owner does; whoever acts on a stale one writes a little early or late.
+        // Relaxed: a guess at what the owner does; a stale one means a write a little early or
+        // late.
         self.worked_at.store((now & !1) | u64::from(rest == Rest::Foreseen), Relaxed);
         fence(SeqCst);
         let watched = self.residual_armed.load(Relaxed) || self.residual_armed.swap(true, AcqRel);

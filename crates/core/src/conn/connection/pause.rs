@@ -1,8 +1,9 @@
 //! How reading pauses, and how a peer is seen to go from which nothing is read.
 //!
-//! At the receive high-water mark reading stops, and the end of the stream lies behind what is not read. For most sockets that is as it
-//! should be: they will read on. A REQ reads nothing until its next exchange, which may never come, so the reactor tells the I/O thread
-//! that a peer of it has ended. What such a peer has left in the kernel is finite, and is read to its end.
+//! At the receive high-water mark reading stops, and the end of the stream lies behind what is not
+//! read. For most sockets that is as it should be: they will read on. A REQ reads nothing until its
+//! next exchange, which may never come, so the reactor tells the I/O thread that a peer of it has
+//! ended. What such a peer has left in the kernel is finite, and is read to its end.
 
 use super::Connection;
 use crate::conn::intake::{Asked, Intake, Took};
@@ -19,14 +20,15 @@ impl Connection {
         self.paused.load(Relaxed)
     }
 
-    /// At the receive high-water mark: notes the pause, so that the owner resumes when it has caught up. An owner who has done so before
-    /// it could see the note is not relied on.
+    /// At the receive high-water mark: notes the pause, so that the owner resumes when it has
+    /// caught up. An owner that has done so before it could see the note is not relied on.
     pub(super) fn pause_if_full(&self, intake: &mut Intake, mut took: Took, asked: &mut Asked) -> Took {
         let mut any = false;
         while let Took::Full { published } = took {
             any |= published;
             self.paused.store(true, Relaxed);
-            // Store the note, then load the credit; the owner gives credit, then looks for the note (`Pipe::found_empty`).
+            // Store the note, then load the credit; the owner gives credit, then looks for the note
+            // (`Pipe::found_empty`).
             fence(SeqCst);
             if intake.is_full() {
                 return Took::Full { published: any };
@@ -61,7 +63,7 @@ impl Connection {
         self.paused.swap(false, Relaxed)
     }
 
-    /// What the reactor is to tell of the open stream while nobody waits to write to it.
+    /// What the reactor is to tell of the open stream while no write waits.
     pub(crate) fn idle_interest(&self) -> Interest {
         // Else the end is found by reading. And once, or it would be told again and again.
         let unread = self.kind.takes_replies && self.is_paused() && !self.ended.load(Relaxed);

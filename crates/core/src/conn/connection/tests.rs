@@ -33,7 +33,8 @@ impl tautline_proto::Stage for Farewell {
     }
 }
 
-/// Who has gone may have sent something before: that it takes nothing any more is not the end of what there is to read.
+/// A peer that has gone may have sent something before: that it takes nothing any more is not the
+/// end of what there is to read.
 #[test]
 fn what_was_sent_before_a_peer_went_is_read_though_writing_fails() {
     let asked = Arc::<Asked>::default();
@@ -63,11 +64,12 @@ fn what_was_sent_before_a_peer_went_is_read_though_writing_fails() {
     assert_eq!(peer.read(&mut [0; 100]).unwrap(), 19);
 }
 
-/// A message that came with the last read of a session is there to be received: its receiver, who may sleep, is told.
+/// A message that came with the last read of a session is there to be received: its receiver, which
+/// may sleep, is told.
 #[test]
 fn what_comes_with_the_end_is_announced() {
     let goodbye: SharedStage = Arc::new(crate::sync::Mutex::new(Box::new(Farewell)));
-    // The stream goes on with a frame that nobody may send; or the stage ends it.
+    // The stream goes on with a frame that no peer may send; or the stage ends it.
     for (stage, last_words) in [(None, &b"\x00\x02hi\xff\x00"[..]), (Some(goodbye), b"\x00\x02hi")] {
         let (connection, _writer, peer) = open_with(&Arc::default(), stage, |_| ());
         connection.set_token(7);
@@ -91,7 +93,7 @@ fn a_report_of_room_is_not_lost_while_somebody_writes() {
     assert_eq!(connection.pump_now(), Some(Flushed::Blocked));
     assert_eq!((asked.write.load(Relaxed), asked.residual.load(Relaxed)), (1, 0));
 
-    // It comes while the owner writes, who finds the kernel full again and relies on it.
+    // It comes while the owner writes, which finds the kernel full again and relies on it.
     let writing = lock(&connection.pump);
     assert_eq!(connection.pump_writable(), None);
     drop(writing);
@@ -189,7 +191,7 @@ fn where_room_cannot_be_waited_for_the_residual_timer_tries_again() {
     }
 }
 
-/// Nobody but the test listens to the set.
+/// Only the test listens to the set.
 #[derive(Default)]
 struct Alone(AtomicBool);
 
@@ -202,7 +204,8 @@ impl SetKeeper for Alone {
     }
 }
 
-/// At the mark the set reports a connection once more at the most: whoever waits for the set must not be woken again and again.
+/// At the mark the set reports a connection once more at the most: a thread that waits for the set
+/// must not be woken again and again.
 #[test]
 fn a_connection_at_the_mark_falls_silent_and_is_heard_again_when_there_is_room() {
     let asked = Arc::<Asked>::default();
@@ -248,7 +251,7 @@ fn set_of(connections: &[&Arc<super::Connection>]) -> ReadSet {
     set
 }
 
-/// Whether whoever listens to the set hears something.
+/// Whether a listener to the set hears something.
 fn is_heard(set: &ReadSet) -> bool {
     poll::poll(&mut [PollFd::new(set.raw_fd(), PollFd::IN)], Some(Duration::ZERO)).unwrap() > 0
 }
@@ -304,13 +307,14 @@ fn a_set_that_somebody_watches_keeps_its_only_connection() {
     }
 }
 
-/// What lies in shared memory is read without a look at the socket, which alone tells that the peer has gone.
+/// What lies in shared memory is read without a look at the socket, which alone tells that the peer
+/// has gone.
 #[test]
 fn the_end_behind_shared_memory_is_found_before_nothing_comes() {
     if !tautline_io::net::SHARES_MEMORY {
         return;
     }
-    // A few reads, and so many that the connection stands apart.
+    // A few reads, and as many as it takes for the connection to stand apart.
     for rounds in [0, 200] {
         let (connection, _writer, peer) = open(&Arc::default(), |options| options.receive_hwm = 0);
         connection.set_token(0);

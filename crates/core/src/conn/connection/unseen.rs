@@ -1,6 +1,6 @@
-//! What an owner that is elsewhere has not taken note of yet. Peers may come and go meanwhile as often as they like, so no more is kept
-//! for the owner than it needs: of a connection that is made again and again the last peer, and of a peer that came and went its
-//! messages.
+//! What an owner that is elsewhere has not taken note of yet. Peers may come and go meanwhile as
+//! often as they like, so no more is kept for the owner than it needs: of a connection that is made
+//! again and again the last peer, and of a peer that came and went its messages.
 
 use super::Connection;
 use crate::conn::{NewPipe, News, PeerInfo};
@@ -31,8 +31,8 @@ pub(crate) struct Meeting {
 }
 
 impl Connection {
-    /// Driver: the peer of a connection made by `connect` has finished a handshake. What is to be told to the owner, unless it is to be
-    /// told so already.
+    /// Driver: the peer of a connection made by `connect` has finished a handshake. What is to be
+    /// told to the owner, unless it is to be told so already.
     pub(crate) fn meet(self: &Arc<Self>, peer: Box<PeerInfo>, reconnected: bool) -> Option<News> {
         let mut meeting = lock(&self.unseen.meeting);
         if let Some(meeting) = &mut *meeting {
@@ -49,7 +49,8 @@ impl Connection {
         lock(&self.unseen.meeting).take()
     }
 
-    /// Driver: the connection has ended for good. The owner is told, unless it has seen nothing of the peer, and nothing of it is left.
+    /// Driver: the connection has ended for good. The owner is told, unless it has seen nothing of
+    /// the peer, and nothing of it is left.
     pub(crate) fn finish(self: &Arc<Self>) {
         // Release pairs with the Acquire in `is_void`, which then sees all that has come.
         self.unseen.finished.store(true, Release);
@@ -68,8 +69,8 @@ impl Connection {
 }
 
 impl NewPipe {
-    /// Under the lock of the inbox in which it lies: whether nothing would come of it. The peer is gone and has left no message that
-    /// anybody receives. Its subscriptions are dropped.
+    /// Under the lock of the inbox in which it lies: whether nothing would come of it. The peer is
+    /// gone and has left no message that is received. Its subscriptions are dropped.
     pub(crate) fn is_void(&mut self) -> bool {
         let connection = &self.connection;
         if !connection.unseen.finished.load(Acquire) || connection.io.announces_peers() {

@@ -23,7 +23,8 @@ fn open_intake(socket_type: SocketType, takes_subscriptions: bool) -> (Intake, F
     (intake, reader, peer)
 }
 
-/// It takes less than a second; if each part made it look at those behind it again, it would be hours.
+/// It takes less than a second; if each part made it look at those behind it again, it would be
+/// hours.
 #[test]
 fn a_message_of_millions_of_parts_is_scanned_once() {
     with_watchdog(Duration::from_secs(300), "parts", || {

@@ -1,9 +1,12 @@
-//! An endpoint whose peer has refused the connection for good: it is given up, but its pipe stays for a moment.
+//! An endpoint whose peer has refused the connection for good: it is given up, but its pipe stays
+//! for a moment.
 //!
-//! In libzmq a refused session ends in two steps. It asks the socket, which agrees in its next call, whatever that is; a later call finds
-//! the pipe gone. So the first message after a refusal is always taken, however late it comes, and so are those that follow at once,
-//! because a socket that sends looks for commands only now and then. A program that sends a greeting to a server with another mechanism,
-//! and goes on without an answer, would block for ever in that call if the pipe ended as soon as the refusal is known.
+//! In libzmq a refused session ends in two steps. It asks the socket, which agrees in its next
+//! call, whatever that is; a later call finds the pipe gone. So the first message after a refusal
+//! is always taken, however late it comes, and so are those that follow at once, because a socket
+//! that sends looks for commands only now and then. A program that sends a greeting to a server
+//! with another mechanism, and goes on without an answer, would block for ever in that call if the
+//! pipe ended as soon as the refusal is known.
 
 use std::time::Duration;
 
@@ -12,8 +15,9 @@ use crate::conn::News;
 use crate::driver::Turn;
 use crate::sync::{Arc, lock};
 
-/// From the socket's first call after the refusal until the pipe ends. A libzmq socket that sends looks for commands once in 3,000,000
-/// ticks of the processor's clock, which is 1.5 ms at 2 GHz, and meets the end with its second look after the refusal.
+/// From the socket's first call after the refusal until the pipe ends. A libzmq socket that sends
+/// looks for commands once in 3,000,000 ticks of the processor's clock, which is 1.5 ms at 2 GHz,
+/// and meets the end with its second look after the refusal.
 const UNNOTICED: Duration = Duration::from_millis(3);
 
 impl Dialer {

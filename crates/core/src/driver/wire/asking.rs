@@ -67,14 +67,16 @@ impl Wire {
                 }
             }
             Answer::Given(Err(error)) => return self.end(turn, Loss::Protocol(error)),
-            // As in libzmq: nobody will let the peer in. It waits until it gives up, or its time is over.
+            // As in libzmq: the peer will not be let in. It waits until it gives up, or its time is
+            // over.
             Answer::Lost | Answer::Pending => return,
         }
         self.shake_hands(turn);
     }
 }
 
-/// What the handler's answer wakes. Any number of questions waits with the one descriptor by which others reach the I/O thread.
+/// What the handler's answer wakes. Any number of questions waits with the one descriptor by which
+/// others reach the I/O thread.
 struct Asking(Weak<Wire>);
 
 impl Wake for Asking {

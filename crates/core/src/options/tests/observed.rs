@@ -1,5 +1,6 @@
-//! What libzmq 4.3.5 accepts, as data: observed by setting every option to every probe on every socket type, with the
-//! draft options of a draft build and the GSSAPI options of a build with GSSAPI.
+//! What libzmq 4.3.5 accepts, as data: observed by setting every option to every probe on every
+//! socket type, with the draft options of a draft build and the GSSAPI options of a build with
+//! GSSAPI.
 
 /// The default value of an option, and with it the form in which it is read.
 #[derive(Debug, Clone, Copy)]
@@ -20,8 +21,8 @@ pub(super) enum Initial {
 
 use Initial::*;
 
-/// One option: its number and name, on which socket types it can be set (a bit for each), which of [`PROBES`] it takes
-/// there (a bit for each), and its default.
+/// One option: its number and name, on which socket types it can be set (a bit for each), which of
+/// [`PROBES`] it takes there (a bit for each), and its default.
 pub(super) struct Observed(
     pub(super) i32,
     pub(super) &'static str,

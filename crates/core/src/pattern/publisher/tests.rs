@@ -242,7 +242,7 @@ fn new_peers_are_welcomed() {
 fn in_manual_mode_the_program_subscribes_for_its_peers() {
     let mut bed = Bed::with(SocketType::XPub, |options| options.xpub_manual = true);
     let ids = [bed.join(), bed.join()];
-    // Nothing was received yet, so there is nobody to subscribe for.
+    // Nothing was received yet, so there is no peer to subscribe for.
     bed.pattern.subscribe(&mut bed.pipes, b"X", true).unwrap();
     assert_eq!(bed.pattern.topics_count(), Some(0));
     bed.peer_subscribes(ids[0], b"A", true);
@@ -358,7 +358,7 @@ fn a_peer_that_subscribes_without_end_is_parted_with() {
     }
 }
 
-/// Exactly a batch, and then nothing: the peer hears that there is room all the same.
+/// Exactly a batch, and then nothing: the peer hears nevertheless that there is room.
 #[test]
 fn who_only_sends_makes_room_for_what_nobody_wants() {
     let hwm = |options: &mut crate::options::Options| (options.send_hwm, options.receive_hwm) = (500, 500);
@@ -449,7 +449,7 @@ fn who_gets_everything_alone_does_so_until_something_changes() {
     assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
     assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
 
-    // Whoever comes in its place gets nothing before it subscribes.
+    // The peer that comes in its place gets nothing before it subscribes.
     bed.leave(ids[1]);
     let ids = [ids[0], bed.join()];
     assert_eq!(receivers(&mut bed, ids, b"a"), [false, false]);

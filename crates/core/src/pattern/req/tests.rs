@@ -153,7 +153,7 @@ fn a_lost_peer_leaves_the_request_open() {
     assert!(!bed.can_send());
     assert_eq!(bed.send([b"q"]), Err(Error::State));
     assert_eq!(bed.recv(), Err(Error::Again));
-    // Nobody in particular is waited for any more.
+    // No particular peer is waited for any more.
     bed.peer_sends(other, [b"", b"somebody"]);
     assert_eq!(bed.recv(), Ok(parts([b"somebody"])));
 }

@@ -1,4 +1,5 @@
-//! The topics of a pipe in byte order, without going over all of them at once: some are sorted at a time, then the sorted runs are merged.
+//! The topics of a pipe in byte order, without going over all of them at once: some are sorted at a
+//! time, then the sorted runs are merged.
 
 use super::Subscribers;
 use crate::pattern::topics::Topics;
@@ -9,7 +10,8 @@ use std::ops::Bound;
 /// A topic, its slot and the run that it is from.
 type Head = (Box<[u8]>, u32, usize);
 
-/// The slots of the topics, which stay the pipe's until they come out here or are taken out otherwise.
+/// The slots of the topics, which stay the pipe's until they come out here or are taken out
+/// otherwise.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     /// Each sorted; what of it is still to come.
@@ -22,7 +24,8 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Sorts so many more of `slots`; true once all are. What is taken out of `slots` meanwhile may be missing.
+    /// Sorts up to `count` more of `slots`; true once all are. What is taken out of `slots`
+    /// meanwhile may be missing.
     pub(super) fn sort(&mut self, slots: &BTreeSet<u32>, topics: &Topics<Subscribers>, count: usize) -> bool {
         if self.sorted {
             return true;

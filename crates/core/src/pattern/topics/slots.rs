@@ -1,8 +1,9 @@
 //! Where the topics are: each in a slot with a number, found by its bytes.
 //!
-//! Slots come in segments, so that their number grows without moving any, and a segment without topics gives its memory back. The table
-//! that finds them grows and shrinks by one bucket at a time (linear hashing): peers decide how many topics there are, and no
-//! subscription may cost what moving all of them would.
+//! Slots come in segments, so that their number grows without moving any, and a segment without
+//! topics gives its memory back. The table that finds them grows and shrinks by one bucket at a
+//! time (linear hashing): peers decide how many topics there are, and no subscription may cost what
+//! moving all of them would.
 //!
 //! Peers choose the bytes, too, so the hash has random keys.
 
@@ -29,7 +30,8 @@ impl Link {
     }
 }
 
-/// What is in a bucket, in a byte: most subjects have nobody who wants them, and that is found in a table that the cache holds.
+/// What is in a bucket, in a byte. Most subjects match no topic, and that is found in a table that
+/// the cache holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Tag(u8);
 
@@ -103,7 +105,8 @@ impl<V> Segment<V> {
 #[derive(Debug)]
 pub(super) struct Slots<V> {
     segments: Vec<Segment<V>>,
-    /// The segments with room. The lowest ones are filled first, so that the others may become empty.
+    /// The segments with room. The lowest ones are filled first, so that the others may become
+    /// empty.
     open: BTreeSet<usize>,
     /// The first of each bucket. Two to four for each topic: most have one at most.
     heads: Vec<Link>,

@@ -97,7 +97,8 @@ fn agrees_with_a_simple_model() {
             // A growing and a shrinking phase, so that the trie comes and goes.
             let grow = step % 1000 < 600;
             let length = random(longest + 1);
-            // Bytes from all over the range, but few of them, so that topics have prefixes in common.
+            // Bytes from all over the range, but few of them, so that topics have prefixes in
+            // common.
             let topic: Vec<u8> = (0..length).map(|_| BYTES[random(kinds)]).collect();
             if grow || random(3) == 0 {
                 put(&mut topics, &topic, step);
@@ -155,7 +156,7 @@ fn many(count: u32, shortest: usize, lengths: usize) -> impl Iterator<Item = Vec
     })
 }
 
-/// The bytes that the allocator gives for so many.
+/// The bytes that the allocator gives for a request of `bytes`.
 fn allocated(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16).max(32) }
 }
@@ -189,7 +190,7 @@ fn the_cost_of_topics_is_what_they_take() {
 #[test]
 fn the_memory_of_topics_that_are_gone_is_given_back() {
     let mut topics: Topics<[u64; 5]> = Topics::default();
-    // A few of somebody else's, of many lengths: the trie stays.
+    // A few of another peer's, of many lengths: the trie stays.
     let others: Vec<Vec<u8>> = (1..20).map(|length| vec![b'o'; length]).collect();
     for topic in &others {
         topics.insert(topic);

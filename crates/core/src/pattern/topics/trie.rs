@@ -1,10 +1,12 @@
 //! A byte trie with whole labels on its edges: finds all stored prefixes of a subject in one walk.
 //!
-//! [`Topics`](super::Topics) keeps one only while its topics have many different lengths. The trie stores numbers (the slots of the
-//! topics); memory is proportional to the topics, however long they are, since chains without a branch are one edge.
+//! [`Topics`](super::Topics) keeps one only while its topics have many different lengths. The trie
+//! stores numbers (the slots of the topics); memory is proportional to the topics, however long
+//! they are, since chains without a branch are one edge.
 //!
-//! A walk costs what it misses: caches and predictions. So a node is one cache line, has the first bytes of its label in a word that
-//! is compared at once, finds a child by counting bits instead of by searching, and has all its children side by side.
+//! A walk costs what it misses: caches and predictions. So a node is one cache line, has the first
+//! bytes of its label in a word that is compared at once, finds a child by counting bits instead of
+//! by searching, and has all its children side by side.
 
 /// No topic ends here.
 const NO_SLOT: u32 = u32::MAX;
@@ -17,7 +19,8 @@ const CLASSES: usize = 9;
 /// Fewer nodes than these are not worth giving back.
 const MANY_NODES: usize = 1024;
 
-/// Nodes in one array, the children of one node side by side in a block; the first node is the root, with an empty label.
+/// Nodes in one array, the children of one node side by side in a block; the first node is the
+/// root, with an empty label.
 #[derive(Debug)]
 pub(super) struct Trie {
     nodes: Vec<Node>,
@@ -35,7 +38,8 @@ pub(super) struct Trie {
 #[derive(Debug)]
 #[repr(align(64))]
 struct Node {
-    /// The label, or the first bytes of a long one, as a little-endian number. Not empty except at the root.
+    /// The label, or the first bytes of a long one, as a little-endian number. Not empty except at
+    /// the root.
     word: u64,
     slot: u32,
     /// Length of a short label, or `LONG`.
@@ -65,7 +69,7 @@ fn word(bytes: &[u8]) -> u64 {
     }
 }
 
-/// The size, as a power of two, of a block for so many children.
+/// The size, as a power of two, of a block for `count` children.
 fn class(count: usize) -> usize {
     count.next_power_of_two().trailing_zeros() as usize
 }
@@ -75,7 +79,8 @@ impl Node {
     const BLANK: Node =
         Node { word: 0, slot: NO_SLOT, short: 0, before: [0; 3], firsts: [0; 4], children: 0, label: 0 };
 
-    /// The place among the children of the one whose label begins with `byte`, or of the one that would.
+    /// The place among the children of the one whose label begins with `byte`, or of the one that
+    /// would.
     #[inline]
     fn place(&self, byte: u8) -> Result<usize, usize> {
         let index = usize::from(byte >> 6);
@@ -250,7 +255,8 @@ impl Trie {
         self.nodes[at].slot = slot;
     }
 
-    /// Cuts the edge to `node` after `keep` bytes: the node keeps its place, and a new child takes over what it was.
+    /// Cuts the edge to `node` after `keep` bytes: the node keeps its place, and a new child takes
+    /// over what it was.
     fn split(&mut self, node: usize, keep: usize) {
         let label = self.label(node, &mut [0; SHORT]).to_vec();
         let (upper, lower) = label.split_at(keep);
@@ -292,7 +298,8 @@ impl Trie {
         self.vacate(0, child);
     }
 
-    /// Calls `found` with the slot of every stored prefix of `subject`, short ones first, until it returns false.
+    /// Calls `found` with the slot of every stored prefix of `subject`, short ones first, until it
+    /// returns false.
     pub(super) fn prefixes(&self, subject: &[u8], mut found: impl FnMut(u32) -> bool) {
         let (mut node, mut rest) = (&self.nodes[0], subject);
         loop {

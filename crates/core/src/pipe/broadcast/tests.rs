@@ -20,7 +20,7 @@ impl Bed {
         Bed { pipes, connections: Vec::new(), peers: Vec::new(), broadcast: Broadcast::new() }
     }
 
-    /// Adds so many members, who follow from the next message on.
+    /// Adds `count` members, which follow from the next message on.
     fn join(&mut self, count: usize) {
         for _ in 0..count {
             let (new, peer) = open_pipe(&Arc::<Asked>::default(), None, |options| options.send_hwm = HWM);
@@ -37,7 +37,7 @@ impl Bed {
         self.broadcast.send(&mut self.pipes, b"message");
     }
 
-    /// The members for whom something is queued, and who have nobody to write it.
+    /// The members for which something is queued, and which no thread looks after.
     fn neglected(&self) -> usize {
         let neglected = |connection: &&Arc<Connection>| {
             connection.has_pending() && !connection.residual_armed.load(Relaxed)
@@ -46,7 +46,7 @@ impl Bed {
     }
 }
 
-/// What was decided for those who followed then is not true of those who have come since.
+/// What was decided for those that followed then is not true of those that have come since.
 #[test]
 fn new_followers_are_looked_after_from_their_first_message_on() {
     let mut bed = Bed::new();
@@ -58,7 +58,7 @@ fn new_followers_are_looked_after_from_their_first_message_on() {
     assert_eq!(bed.neglected(), 0);
 }
 
-/// Many are the I/O thread's, which nobody tells of the messages to the few that remain.
+/// Many are the I/O thread's, which is not told of the messages to the few that remain.
 #[test]
 fn those_who_remain_of_many_followers_are_looked_after() {
     let mut bed = Bed::new();
@@ -76,7 +76,8 @@ fn those_who_remain_of_many_followers_are_looked_after() {
     assert_eq!(bed.neglected(), 0);
 }
 
-/// What lies in the kernels of a crowd is read from memory. Where nothing may be dropped for it, less of it lies there.
+/// What lies in the kernels of a crowd is read from memory. Where nothing may be dropped for it,
+/// less of it lies there.
 #[test]
 fn a_crowd_that_misses_nothing_has_little_in_the_kernel() {
     for (count, lossless, little) in
@@ -84,7 +85,7 @@ fn a_crowd_that_misses_nothing_has_little_in_the_kernel() {
     {
         let mut bed = Bed::new();
         bed.join(count);
-        // Nobody but the owner writes: at the mark.
+        // Only the owner writes: at the mark.
         for _ in 0..2 * HWM {
             assert!(bed.broadcast.prepare(&mut bed.pipes, lossless, true));
             bed.broadcast.send(&mut bed.pipes, b"message");

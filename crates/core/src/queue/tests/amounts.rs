@@ -8,7 +8,8 @@ const LONG: usize = 112 << 20;
 
 /// A message whose body is `bytes`, which stay where they are.
 fn constant(bytes: &[u8]) -> Message {
-    // SAFETY: nothing in the chains writes to a body, and every test drops the chain before the bytes.
+    // SAFETY: nothing in the chains writes to a body, and every test drops the chain before the
+    // bytes.
     unsafe { Message::from_foreign(bytes.as_ptr().cast_mut(), bytes.len(), None, std::ptr::null_mut()) }
 }
 
@@ -121,7 +122,7 @@ fn what_the_counters_cannot_tell_apart_is_refused() {
     assert!(drained(&mut drain, 3) == encoded(0, &big));
 }
 
-/// There are so many buffers only; whatever the frame takes more of leaves nothing behind.
+/// There are only that many buffers; whatever the frame takes more of leaves nothing behind.
 #[test]
 fn a_part_without_memory_leaves_nothing_behind() {
     for before in [0, 1, 200, 3000, 40_000] {
@@ -171,7 +172,8 @@ fn a_parcel_without_memory_stays_with_the_sender() {
     assert_eq!(read(&mut reader), Some((0, body(2000, 2))));
 }
 
-/// A peer's body for which there is no memory: nothing more is taken, and what came before it is there.
+/// A peer's body for which there is no memory: nothing more is taken, and what came before it is
+/// there.
 #[test]
 fn a_body_without_memory_is_not_waited_for() {
     let (mut filler, mut reader) = inbound();

@@ -18,7 +18,7 @@ fn a_slot_keeps_the_newest() {
     assert!(!slot.is_full() && slot.take().is_none());
 }
 
-/// An eventfd's behaviour: a wake-up is kept until somebody waits for it.
+/// An eventfd's behaviour: a wake-up is kept until it is waited for.
 #[derive(Default)]
 struct Bell(Mutex<u32>, Condvar);
 

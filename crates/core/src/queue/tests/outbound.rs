@@ -198,7 +198,8 @@ fn the_limit_counts_whole_messages_and_no_commands() {
     }
 }
 
-/// Whatever part of the next step the peer has taken, the queue takes as many in all; also if some went beside it.
+/// Whatever part of the next step the peer has taken, the queue takes as many in all; also if some
+/// went beside it.
 #[test]
 fn credit_in_steps_makes_equally_stuck_queues_equally_full() {
     for (taken, beside) in [(0, 0), (1, 0), (24, 0), (25, 0), (74, 0), (3, 74), (100, 1), (0, 49), (500, 0)] {

@@ -17,7 +17,8 @@ fn await_news(socket: &mut Socket, mut so: impl FnMut(&mut Socket) -> bool) {
     }
 }
 
-/// The I/O thread may or may not have read it yet: the owner must know of it, whichever has the reading.
+/// The I/O thread may or may not have read it yet: the owner must know of it, whichever has the
+/// reading.
 #[test]
 fn a_new_peers_subscription_that_is_in_the_kernel_counts() {
     for kept in [false, true] {
@@ -55,7 +56,7 @@ fn a_subscription_counts_that_the_io_thread_is_about_to_read() {
     subscriber.connect(&publisher.last_endpoint.clone()).unwrap();
     await_news(&mut publisher, |publisher| publisher.pipes.listens());
 
-    // Nobody reads the set while a connection is admitted. This one has ended: it is not added.
+    // The set is not read while a connection is admitted. This one has ended: it is not added.
     let set = publisher.set.clone().unwrap();
     let (ended, ..) = testbed::open(&Arc::default(), |_| ());
     ended.close();

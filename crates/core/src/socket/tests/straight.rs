@@ -1,5 +1,5 @@
-//! The straight way (`pipe/straight.rs`) as programs see it: not at all. Each test has a socket take it, and then lets something happen
-//! that the pattern must decide.
+//! The straight way (`pipe/straight.rs`) as programs see it: not at all. Each test has a socket
+//! take it, and then lets something happen that the pattern must decide.
 
 use super::*;
 use crate::socket::options::{EVENTS, POLLIN, SUBSCRIBE, UNSUBSCRIBE};
@@ -227,7 +227,7 @@ fn who_is_addressed_in_the_usual_order_is_found_without_the_pattern() {
     }
     assert!(!router.pipes.begin_straight(NAMES[0].as_bytes()), "not the next one");
     assert!(!router.pipes.begin_straight(b""));
-    // Whom it has just heard a router answers.
+    // A router answers the peer that it has just heard.
     send(&mut dealers[2], &[b"question"]);
     assert_eq!(parts(&mut router), ["seven77+", "question"]);
     assert!(router.pipes.begin_straight(NAMES[2].as_bytes()));

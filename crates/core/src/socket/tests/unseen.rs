@@ -30,7 +30,7 @@ fn introduction(socket_type: &str) -> Vec<u8> {
     bytes
 }
 
-/// A bound socket that nobody calls, and the port of its endpoint.
+/// A bound socket that is not called, and the port of its endpoint.
 struct Idle {
     socket: Socket,
     address: String,
@@ -59,7 +59,8 @@ impl Idle {
             self.events.recv_message(&mut part, Flags::NONE).unwrap();
             assert_eq!(part.more(), more);
         }
-        // The event comes first; what the thread had to do with it is done when it does the next thing.
+        // The event comes first; what the thread had to do with it is done when it does the next
+        // thing.
         let (sender, done) = mpsc::channel();
         let driver = self.socket.site.as_ref().unwrap().driver.clone();
         driver.post(Box::new(move |_| sender.send(()).unwrap()));
@@ -88,7 +89,7 @@ fn peers_that_come_and_go_unseen_leave_nothing() {
             // Half a message, and what only a publisher that is there has a use for.
             (SocketType::Dealer, "ROUTER", frame(1, b"half")),
             (SocketType::XPub, "SUB", subscription.clone()),
-            // Nobody receives these.
+            // These are not received.
             (SocketType::Pub, "SUB", [subscription, frame(0, b"message")].concat()),
             (SocketType::Push, "PULL", frame(0, b"message")),
         ];
