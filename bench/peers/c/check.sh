@@ -60,6 +60,8 @@ expect none filter '"messages":1000,' --match 10 --topics 5000
 expect lose latency '"lost":1,' --millis 200 --rate 10000
 expect none latency '"lost":0,"reordered":0,"corrupted":0' --millis 200 --rate 1000 --burst 10
 expect none dealer_router '"lost":0,"reordered":0,"corrupted":0'
+expect none dealer_router '"lost":0,"reordered":0,"corrupted":0' --two-processes
+expect lose dealer_router '"error":"hung' --two-processes
 expect corrupt crowd_publish '"corrupted":10,' --millis 200 --connections 10
 expect lose crowd_publish '"error":"hung' --millis 200 --connections 10
 expect none push_pull '"lost":0,"reordered":0,"corrupted":0' --curve 1
