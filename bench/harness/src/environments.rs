@@ -127,3 +127,88 @@ pub(crate) fn memory(results: &Results) -> Option<String> {
         memory.changed
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn figure(environment: &str, library: &str, lost: u64) -> Value {
+        json!({
+            "pattern": "push_pull", "transport": "tcp", "size": 64, "api": "buffers", "processes": 2, "subscribers": 1,
+            "environment": environment, "library": library, "metric": "messages_per_second",
+            "median": 1.0, "min": 1.0, "max": 1.0, "runs": 3, "failed": 0, "cpu_seconds_per_million_messages": 0.0,
+            "lost": lost, "reordered": 0, "corrupted": 0, "samples": [1.0], "counts": [1], "errors": []
+        })
+    }
+
+    fn ratio(environment: &str, interval: [f64; 2]) -> Value {
+        let mut ratio = figure(environment, "ours", 0);
+        ratio["ratio"] = json!((interval[0] + interval[1]) / 2.0);
+        ratio["interval"] = json!(interval);
+        ratio["pairs"] = json!([1.0, 1.0, 1.0]);
+        ratio["median_of_pairs"] = json!(1.0);
+        ratio["states"] = json!([]);
+        ratio
+    }
+
+    fn results() -> Results {
+        let summary = json!({"median": 60.0, "min": 50.0, "max": 200.0});
+        let environment = |name: &str| json!({"name": name, "what": "what it is"});
+        let mut delay = environment("veth-delay");
+        delay["absent"] = json!("no netem");
+        let names = ["default", "one-core", "veth", "half-core"];
+        serde_json::from_value(json!({
+            "title": "t", "date": "d", "took_seconds": 1.0, "pairs": 3, "target_ms": 1,
+            "machine": {"cpu": "c", "cores": 2, "memory_gib": 1.0, "kernel": "k", "system": "s",
+                "virtual_machine": true, "load": 0.0},
+            "versions": {}, "problems": [],
+            "libraries": [{"name": "theirs", "title": "Theirs"}, {"name": "ours", "title": "Ours"}],
+            "calibration": {"tcp_mb_s": summary, "ping_pong_us": summary, "line_ns": summary,
+                "fast_below_line_ns": 110.0, "samples": []},
+            "memory": {"line_ns": summary, "far_from_ns": 110.0, "near": 3, "far": 1, "changed": 2},
+            "environments": [environment("default"), environment("one-core"), environment("veth"), delay,
+                environment("half-core"), environment("no-shared-memory")],
+            "cells": names.map(|name| figure(name, "ours", u64::from(name == "half-core"))),
+            "ratios": [ratio("default", [1.1, 1.3]), ratio("one-core", [0.98, 1.04]), ratio("veth", [0.7, 0.9]),
+                ratio("half-core", [2.0, 3.0])],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_row_says_for_each_environment_what_came_of_it() {
+        let results = results();
+        assert!(is_of_interest(&results));
+        let rows = rows(&results, "ours");
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0].label, "PUSH/PULL tcp 64 B (2 processes)");
+        let shown: Vec<String> = rows[0].entries.iter().map(Entry::short).collect();
+        assert_eq!(shown, ["1.20x won", "1.01x level", "0.80x lost", "not there", "FAILED", "-"]);
+        assert_eq!(rows[0].entries[0].interval().as_deref(), Some("1.10..1.30"));
+        assert_eq!(tally(&rows, 0), [1, 0, 0, 0]);
+        assert_eq!(tally(&rows, 4), [0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn every_report_has_the_table_and_why_an_environment_is_not_there() {
+        let results = results();
+        for text in [
+            crate::table::text(&results),
+            crate::report::html(&results),
+            crate::markdown::text(std::slice::from_ref(&results)),
+        ] {
+            for part in ["1.20x won", "0.80x lost", "no netem", "far (110 ns and more) in 1"] {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn results_of_one_environment_have_no_such_table() {
+        let mut results = results();
+        results.environments.truncate(1);
+        assert!(!is_of_interest(&results));
+        assert!(!crate::report::html(&results).contains("By environment"));
+    }
+}

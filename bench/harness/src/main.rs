@@ -259,7 +259,7 @@ impl Job {
                 names.push(cell.environment.clone());
             }
         }
-        let made = environment::make_all(&names)?;
+        let made = environment::make_all(&names, &arguments.programs)?;
         interrupt::check()?;
         for environment in made.iter().map(|made| &made.environment) {
             if let Some(reason) = &environment.absent {

@@ -70,22 +70,24 @@ impl Peer {
             title += &format!(" ({})", all.join(", "));
         }
         let mut environment = file.environment;
-        environment.extend(variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
+        environment.extend(variables);
         Ok(Self { name: name.to_owned(), title, program, library, arguments: file.arguments, environment })
     }
 }
 
 /// The peer file's name, and the variables behind it.
-fn split(name: &str) -> Result<(&str, Vec<(&str, &str)>), String> {
+fn split(name: &str) -> Result<(&str, BTreeMap<String, String>), String> {
     let mut words = name.split_whitespace();
     let file = words.next().ok_or("a peer without a name")?;
-    let variables: Result<Vec<_>, String> = words
-        .map(|word| match word.split_once('=') {
-            Some((variable, value)) if !variable.is_empty() => Ok((variable, value)),
-            _ => Err(format!("peer `{name}`: {word} is not VARIABLE=VALUE")),
-        })
-        .collect();
-    Ok((file, variables?))
+    let mut variables = BTreeMap::new();
+    for word in words {
+        let (variable, value) = word
+            .split_once('=')
+            .filter(|(variable, _)| !variable.is_empty())
+            .ok_or_else(|| format!("peer `{name}`: {word} is not VARIABLE=VALUE"))?;
+        variables.insert(variable.to_owned(), value.to_owned());
+    }
+    Ok((file, variables))
 }
 
 fn find_library(
@@ -113,8 +115,10 @@ mod tests {
 
     #[test]
     fn variables_of_one_side_stand_behind_its_name() {
-        assert_eq!(split("tautline"), Ok(("tautline", vec![])));
-        assert_eq!(split("tautline A=1 B="), Ok(("tautline", vec![("A", "1"), ("B", "")])));
+        let split_of = |name| split(name).map(|(file, variables)| (file, Vec::from_iter(variables)));
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(split_of("tautline"), Ok(("tautline", vec![])));
+        assert_eq!(split_of("tautline A=1 B="), Ok(("tautline", vec![pair("A", "1"), pair("B", "")])));
         assert!(split("tautline spin").unwrap_err().contains("spin"));
         assert!(split("tautline =1").is_err());
         assert!(split(" ").is_err());

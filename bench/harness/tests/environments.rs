@@ -5,6 +5,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -14,6 +15,9 @@ use tautline_testkit::with_watchdog;
 /// Set for the program that a script becomes: its arguments, and where the far end connects to.
 const ARGUMENTS: &str = "TAUT_TEST_ARGUMENTS";
 const CONNECT: &str = "TAUT_TEST_CONNECT";
+
+/// As Linux has it on the processors that this runs on.
+const O_NONBLOCK: i32 = 0o4000;
 
 /// A folder with a scenario, two peers with the same program, and a calibration that tells nothing.
 struct Bench {
@@ -55,8 +59,13 @@ impl Bench {
     }
 
     fn start(&self) -> Child {
+        self.start_as(&["run"])
+    }
+
+    fn start_as(&self, command: &[&str]) -> Child {
         Command::new(env!("CARGO_BIN_EXE_tautline-bench"))
-            .args(["run", "--scenario", "scenario.toml", "--peers", ".", "--programs", ".", "--out", "out"])
+            .args(command)
+            .args(["--scenario", "scenario.toml", "--peers", ".", "--programs", ".", "--out", "out"])
             .current_dir(&self.folder)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -178,12 +187,19 @@ fn a_signal_ends_the_run_and_nothing_is_left() {
 fn a_program_that_crashes_leaves_nothing() {
     where_allowed("a_program_that_crashes_leaves_nothing", "\"veth\", \"half-core\"", || {
         // With a child that outlives it, in the group and in the namespace.
-        let crash = "sleep 100000 >/dev/null 2>&1 & kill -SEGV $$; wait";
+        let crash = "sleep 100000 1<>held & kill -SEGV $$; wait";
         let bench = Bench::new("crash", "\"half-core\", \"veth\"", crash);
+        assert!(Command::new("mkfifo").arg(bench.folder.join("held")).status().unwrap().success());
         let (harness, output) = finish(bench.start());
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         assert_eq!(left_by(harness), [] as [PathBuf; 0]);
         assert_eq!(bench.results()["problems"].as_array().unwrap().len(), 4);
+        // A read without waiting fails as long as anybody has the other end.
+        let mut held = std::fs::File::options();
+        let mut held = held.read(true).custom_flags(O_NONBLOCK).open(bench.folder.join("held")).unwrap();
+        while held.read(&mut [0]).is_err() {
+            std::thread::yield_now();
+        }
     });
 }
 
@@ -191,16 +207,40 @@ fn a_program_that_crashes_leaves_nothing() {
 fn what_a_killed_harness_left_is_removed_by_the_next() {
     where_allowed("what_a_killed_harness_left_is_removed_by_the_next", "\"veth\", \"half-core\"", || {
         let bench = Bench::new("killed", "\"half-core\", \"veth\"", ENDLESS);
-        let (harness, peer) = bench.start_until_peer_runs();
+        let (harness, _) = bench.start_until_peer_runs();
         signal("-KILL", &harness.id().to_string());
         let (killed, _) = finish(harness);
         let next = Bench::new("next", "\"one-core\", \"half-core\"", &real_peer());
         let (harness, output) = finish(next.start());
         assert!(output.status.success(), "{output:?}");
         assert_eq!((left_by(killed), left_by(harness)), (Vec::new(), Vec::new()));
-        // It was in the group that was removed, or else it is ended here.
-        let _ = Command::new("kill").args(["-KILL", &peer]).stderr(Stdio::null()).status();
     });
+}
+
+/// The stand-in is twice as fast with the rule `lull`, and no faster with `hold`.
+#[test]
+fn ablation_compares_a_side_with_itself_without_a_rule() {
+    let fast = r#"rate=200
+case ,$TAUT_WITHOUT, in *,lull,*) rate=100 ;; esac
+echo "{\"ok\":true,\"messages\":1,\"seconds\":1,\"cpu_seconds\":1,\"lost\":0,\"reordered\":0,\"corrupted\":0,\
+\"metrics\":{\"messages_per_second\":$rate}}""#;
+    let bench = Bench::new("ablate", "\"default\", \"one-core\"", fast);
+    let (_, output) = finish(bench.start_as(&["ablate", "lull", "hold", "--pairs", "3", "--peer", "a"]));
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let text = std::fs::read_to_string(bench.folder.join("out/ablation.txt")).unwrap();
+    for line in [
+        "lull: wins >= 5 % beyond doubt in 2 of 2 environments (default, one-core), loses as much in 0: stays",
+        "hold: wins >= 5 % beyond doubt in 0 of 2 environments, loses as much in 0: goes",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    // A program that knows no switch would run the same twice.
+    bench.script("peer", "exit 1");
+    let (_, output) = finish(bench.start_as(&["ablate", "lull", "--peer", "a"]));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("TAUT_WITHOUT"), "{output:?}");
 }
 
 /// Not a test by itself: the program at the near end. Its rate is the MTU it sees.

@@ -12,6 +12,7 @@ ${CC:-cc} "${flags[@]}" -I"$include" -o "$out/zmq-bench" \
     "$here"/crowd{,_publish,_route}.c \
     "$library/libzmq.so.5" -ldl -Wl,--allow-shlib-undefined
 ${CC:-cc} "${flags[@]}" -o "$out/calibrate" "$here"/calibrate.c
+[ "$(uname)" != Linux ] || ${CC:-cc} "${flags[@]}" -o "$out/wire" "$here"/wire.c
 
 ${CC:-cc} "${flags[@]}" -DWITHOUT_ZMQ -o "$out/raw-bench" \
     "$here"/raw{,_calls,_stream,_memory,_fan_out,_round_trip,_latency,_oversubscribed,_crowd}.c "$here"/{crowd,pairs,common}.c

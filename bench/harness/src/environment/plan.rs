@@ -11,6 +11,8 @@ pub(super) enum Step {
     Run(Vec<String>),
     MakeDirectory(PathBuf),
     Write(PathBuf, String),
+    /// Starts a program that says a line when it is ready; it runs as long as the environment exists.
+    Start(Vec<String>),
     /// The first of several ways that works; the name of the one taken goes into the report.
     OneOf(Vec<(&'static str, Vec<Step>)>),
 }
@@ -20,7 +22,9 @@ pub(super) enum Step {
 pub(super) enum Undo {
     Run(Vec<String>),
     Write(PathBuf, String),
+    /// A control group, or a network namespace by its name. What still runs in it is killed.
     RemoveGroup(PathBuf),
+    RemoveNamespace(String),
 }
 
 /// The steps in order, each with what removes it where nothing else does, and what a program is then started with.
@@ -35,14 +39,19 @@ pub(super) struct Facts {
     pub(super) groups: Result<Groups, String>,
     /// The processor that `one-core` uses.
     pub(super) processor: Option<u32>,
+    /// The program that delays packets where the kernel cannot.
+    pub(super) relay: PathBuf,
+    pub(super) root: bool,
 }
 
 impl Facts {
-    pub(super) fn here() -> Self {
+    pub(super) fn here(programs: &Path) -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         Self {
             groups: Groups::find(&read("/proc/mounts")),
             processor: last_processor(&read("/proc/self/status")),
+            relay: programs.join("wire"),
+            root: is_root(&read("/proc/self/status")),
         }
     }
 
@@ -97,7 +106,7 @@ pub(super) fn of(kind: Kind, names: &Names, facts: &Facts) -> Result<Plan, Strin
             plan.around.prefix =
                 words(&["sh", "-c", join, &group.join("cgroup.procs").display().to_string()]);
         }
-        Kind::Network(wire) => network(&mut plan, wire, names),
+        Kind::Network(wire) => network(&mut plan, wire, names, facts),
         Kind::NoSharedMemory => {
             plan.around.variables.insert("TAUT_IPC_MEMORY".to_owned(), "0".to_owned());
         }
@@ -109,33 +118,32 @@ pub(super) fn of(kind: Kind, names: &Names, facts: &Facts) -> Result<Plan, Strin
 const NEAR: &str = "10.83.0.1";
 const FAR: &str = "10.83.0.2";
 
-fn network(plan: &mut Plan, wire: Wire, names: &Names) {
+fn network(plan: &mut Plan, wire: Wire, names: &Names, facts: &Facts) {
     let (near, far) = names.namespaces();
     let near = near.as_str();
     let far = far.as_str();
-    let mut run = |text: &[&str], undo: &[&str]| {
-        let undo = (!undo.is_empty()).then(|| Undo::Run(words(undo)));
-        plan.steps.push((Step::Run(words(text)), undo));
-    };
-    run(&["ip", "netns", "add", near], &["ip", "netns", "del", near]);
-    run(&["ip", "netns", "add", far], &["ip", "netns", "del", far]);
+    let mut run = |text: &[&str], undo: Option<Undo>| plan.steps.push((Step::Run(words(text)), undo));
+    for side in [near, far] {
+        run(&["ip", "netns", "add", side], Some(Undo::RemoveNamespace(side.to_owned())));
+    }
     // Made within the namespaces: the machine's own never has it. Removed on its own account, as a namespace lives on as
     // long as a process in it.
     let pair = ["ip", "-n", near, "link", "add", "wire", "mtu", "1500", "type", "veth"];
     let peer = ["peer", "name", "wire", "mtu", "1500", "netns", far];
-    run(&[&pair[..], &peer[..]].concat(), &["ip", "-n", near, "link", "del", "wire"]);
+    let remove = Undo::Run(words(&["ip", "-n", near, "link", "del", "wire"]));
+    run(&[&pair[..], &peer[..]].concat(), Some(remove));
     for (side, address) in [(near, NEAR), (far, FAR)] {
-        run(&["ip", "-n", side, "addr", "add", &format!("{address}/30"), "dev", "wire"], &[]);
-        run(&["ip", "-n", side, "link", "set", "lo", "up"], &[]);
-        run(&["ip", "-n", side, "link", "set", "wire", "up"], &[]);
+        run(&["ip", "-n", side, "addr", "add", &format!("{address}/30"), "dev", "wire"], None);
+        run(&["ip", "-n", side, "link", "set", "lo", "up"], None);
+        run(&["ip", "-n", side, "link", "set", "wire", "up"], None);
     }
-    plan.steps.extend(disturbance(wire, [near, far]).map(|step| (step, None)));
+    plan.steps.extend(disturbance(wire, [near, far], &facts.relay).map(|step| (step, None)));
     plan.around.prefix = words(&["ip", "netns", "exec", near]);
     plan.around.options = words(&["--near-address", NEAR, "--far-address", FAR, "--far-netns", far]);
 }
 
 /// What delays or loses packets. It goes with the namespaces.
-fn disturbance(wire: Wire, sides: [&str; 2]) -> Option<Step> {
+fn disturbance(wire: Wire, sides: [&str; 2], relay: &Path) -> Option<Step> {
     if wire == (Wire { delay_ms: 0, lost_per_mille: 0 }) {
         return None;
     }
@@ -171,13 +179,43 @@ fn disturbance(wire: Wire, sides: [&str; 2]) -> Option<Step> {
         words(&text)
     }));
     ways.insert(0, ("by netem", netem));
+    if wire.lost_per_mille == 0 {
+        ways.push((
+            "by a program between two TUN devices, in place of the pair",
+            relayed(wire, sides, relay),
+        ));
+    }
     Some(Step::OneOf(ways))
+}
+
+/// TUN devices in place of the veth pair, and a program between them.
+fn relayed(wire: Wire, sides: [&str; 2], relay: &Path) -> Vec<Step> {
+    let [near, far] = sides;
+    let run = |text: &[&str]| Step::Run(words(text));
+    let mut steps = vec![run(&["ip", "-n", near, "link", "del", "wire"])];
+    for (side, address) in [(near, NEAR), (far, FAR)] {
+        steps.push(run(&["ip", "-n", side, "tuntap", "add", "dev", "wire", "mode", "tun"]));
+        // Room for all that is on its way: a full queue would lose packets.
+        let device = ["ip", "-n", side, "link", "set", "wire", "mtu", "1500", "txqueuelen", "50000"];
+        steps.push(run(&device));
+        steps.push(run(&["ip", "-n", side, "addr", "add", &format!("{address}/30"), "dev", "wire"]));
+        steps.push(run(&["ip", "-n", side, "link", "set", "wire", "up"]));
+    }
+    let delay_us = (wire.delay_ms * 1000).to_string();
+    steps.push(Step::Start(words(&[&relay.display().to_string(), "wire", near, far, &delay_us])));
+    steps
 }
 
 /// The last of the processors that may be used: the first one has the most interrupts.
 pub(super) fn last_processor(status: &str) -> Option<u32> {
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     list.trim().rsplit([',', '-']).next()?.parse().ok()
+}
+
+/// The effective user is the second number.
+pub(super) fn is_root(status: &str) -> bool {
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    line.and_then(|line| line.split_whitespace().nth(1)) == Some("0")
 }
 
 pub(super) fn words(text: &[&str]) -> Vec<String> {

@@ -6,7 +6,7 @@ use group::Groups;
 use std::path::PathBuf;
 
 fn facts(groups: Result<Groups, String>) -> Facts {
-    Facts { groups, processor: Some(1) }
+    Facts { groups, processor: Some(1), relay: "/programs/wire".into(), root: true }
 }
 
 fn plan_of(name: &str) -> Plan {
@@ -63,9 +63,12 @@ fn all_that_outlives_a_run_is_removed() {
                     words[..3] == ["ip", "netns", "add"] || words.contains(&"veth".to_owned())
                 }
                 Step::Write(path, _) => !path.starts_with("/groups/taut-bench-7-3"),
+                Step::Start(_) => true,
                 Step::OneOf(ways) => ways.iter().flat_map(|(_, steps)| steps).any(|step| match step {
                     // In a namespace of the run, with which it goes.
-                    Step::Run(words) => !words.iter().any(|word| word.starts_with("taut-bench-7-3-")),
+                    Step::Run(words) | Step::Start(words) => {
+                        !words.iter().any(|word| word.starts_with("taut-bench-7-3-"))
+                    }
                     _ => true,
                 }),
             };
@@ -77,8 +80,8 @@ fn all_that_outlives_a_run_is_removed() {
     assert_eq!(
         removing,
         [
-            run("ip netns del taut-bench-7-3-near"),
-            run("ip netns del taut-bench-7-3-far"),
+            Undo::RemoveNamespace("taut-bench-7-3-near".to_owned()),
+            Undo::RemoveNamespace("taut-bench-7-3-far".to_owned()),
             run("ip -n taut-bench-7-3-near link del wire")
         ]
     );
@@ -90,6 +93,10 @@ fn delay_and_loss_are_on_both_sides() {
     assert_eq!(text("veth-delay").matches("\"delay\", \"1ms\"").count(), 2);
     assert_eq!(text("veth-loss-0.1").matches("\"loss\", \"0.1%\"").count(), 2);
     assert_eq!(text("veth-loss-1").matches("\"--probability\", \"0.01\"").count(), 2);
+    // Where there is no netem, the devices of a relay take the place of the pair, also in the namespaces.
+    assert!(text("veth-delay").contains("\"/programs/wire\", \"wire\", \"taut-bench-7-3-near\""));
+    assert_eq!(text("veth-delay").matches("\"tuntap\", \"add\"").count(), 2);
+    assert!(!text("veth-loss-1").contains("tuntap"));
     assert!(!text("veth").contains("netem") && !text("veth-delay").contains("statistic"));
 }
 
@@ -143,7 +150,7 @@ fn what_was_made_before_a_step_failed_is_removed() {
         (Step::MakeDirectory(mount.join("b")), Some(Undo::RemoveGroup(mount.join("b")))),
     ];
     let environment = Environment { name: "x".to_owned(), what: "x".to_owned(), absent: None };
-    let mut made = Made { environment, around: Around::default(), undo: Vec::new() };
+    let mut made = Made { environment, around: Around::default(), undo: Vec::new(), started: Vec::new() };
     let reason = made.take(Plan { steps, around: Around::default() }).unwrap_err();
     assert!(reason.contains("no such thing"), "{reason}");
     assert!(mount.join("a").exists());
@@ -154,16 +161,34 @@ fn what_was_made_before_a_step_failed_is_removed() {
 
 #[test]
 fn the_first_way_that_works_is_taken_and_named() {
+    let environment = Environment { name: "x".to_owned(), what: "x".to_owned(), absent: None };
+    let mut made = Made { environment, around: Around::default(), undo: Vec::new(), started: Vec::new() };
     let ways = |commands: [&'static str; 2]| {
         Step::OneOf(commands.map(|command| (command, vec![Step::Run(plan::words(&[command]))])).to_vec())
     };
-    assert_eq!(take_step(&ways(["false", "true"])), Ok(Some("true")));
-    assert!(take_step(&ways(["false", "no-such-command"])).unwrap_err().contains("no-such-command"));
+    assert_eq!(made.step(&ways(["false", "true"])), Ok(Some("true")));
+    assert!(made.step(&ways(["false", "no-such-command"])).unwrap_err().contains("no-such-command"));
 }
 
 #[test]
 fn an_environment_that_cannot_be_made_says_why() {
     let made = make("half-core", Kind::HalfCore, &facts(Err("no control groups are mounted".to_owned())));
     assert_eq!(made.environment.absent.as_deref(), Some("no control groups are mounted"));
-    assert!(make_all(&["moon".to_owned()]).is_err());
+    let as_user = Facts { root: false, ..facts(Err("no".to_owned())) };
+    let made = make("half-core", Kind::HalfCore, &as_user);
+    assert_eq!(made.environment.absent.as_deref(), Some("no; this needs root"));
+    assert!(plan::is_root("Name:\tx\nUid:\t1000\t0\t0\t0\n") && !plan::is_root("Uid:\t0\t1000\t0\t0\n"));
+    assert!(make_all(&["moon".to_owned()], Path::new(".")).is_err());
+}
+
+#[test]
+fn what_was_started_ends_with_the_environment() {
+    let environment = Environment { name: "x".to_owned(), what: "x".to_owned(), absent: None };
+    let mut made = Made { environment, around: Around::default(), undo: Vec::new(), started: Vec::new() };
+    let start = |script: &str| Step::Start(plan::words(&["sh", "-c", script]));
+    assert_eq!(made.step(&start("echo ready; exec sleep 100000")), Ok(None));
+    assert!(made.step(&start("echo no such device >&2; exit 2")).unwrap_err().contains("no such device"));
+    assert_eq!(made.started.len(), 1);
+    made.remove();
+    assert!(made.started.is_empty());
 }
