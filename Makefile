@@ -23,7 +23,7 @@ build: ## the library: target/release/libzmq.so and libzmq.a (as your own user; 
 run: ## the benchmark beside libzmq 4.3.5 (FULL=1 every cell with more repeats; SCENARIO=file)
 	@$(if $(FULL),FULL=$(FULL)) $(if $(SCENARIO),SCENARIO=$(SCENARIO)) scripts/run.sh
 
-bench: ## a longer scenario: SCENARIO=matrix, fanout, topics, roundtrip, latency, crowd, memory, ... (bench/scenarios)
+bench: ## a longer scenario: SCENARIO=matrix, fanout, topics, roundtrip, latency, crowd, memory, environments, ... (bench/scenarios)
 	@SCENARIO=$(or $(SCENARIO),matrix) scripts/run.sh $(ARGS)
 
 languages: ## each language on libzmq and on Tautline, into docs/results: ONLY=node,python; QUICK=1 to try it out

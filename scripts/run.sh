@@ -6,10 +6,19 @@
 #   FULL=1            the scenario `full` instead of `quick`
 #   SCENARIO=NAME     another file of bench/scenarios, or the path of one
 # Arguments go to the harness, for example: scripts/run.sh --only pattern=push_pull,transport=tcp --pairs 3
+#
+#   scripts/run.sh ablate RULE... [OPTION...]
+#                     Tautline beside itself without a rule of its timing, in the scenario `environments`; libzmq is not needed.
+#                     `cargo xtask ablate` is the same for all rules.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 
+command=run
+if [ "${1:-}" = ablate ]; then
+    command=ablate SCENARIO=${SCENARIO:-environments}
+    shift
+fi
 scenario=${SCENARIO:-quick}
 if [ "${FULL:-0}" = 1 ]; then scenario=full; fi
 [ "$scenario" != profiles ] || exec scripts/profiles.sh "$@"
@@ -21,27 +30,54 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 out=$target/bench
 result=$out
 [ "$scenario" = quick ] || result=$out/$(basename "$file" .toml)
+[ "$command" = run ] || result=$out/ablation
+
+# The peers: those of --peer, or else the scenario's. A word behind a peer's name is a variable of its environment.
+peers=() words=("$@")
+for ((i = 0; i < $#; i++)); do
+    if [ "${words[i]}" = --peer ]; then peers+=("${words[i + 1]:-}"); fi
+done
+if [ ${#peers[@]} -eq 0 ] && [ "$command" = run ]; then
+    mapfile -t peers < <(sed -n '/^peers *=/,/\]/p' "$file" | grep -o '"[^"]*"' | tr -d '"')
+fi
+peers=("${peers[@]%% *}")
 
 # All at once, before anything is built; a scenario with WebSocket has a libzmq with it, too.
-wanted=baseline
-! grep -q '"libzmq-ws"' "$file" || wanted=baseline-ws
-scripts/need.sh cargo:cargo cc:gcc make:make "$wanted"
+wanted=(baseline)
+case " ${peers[*]} " in
+    *" libzmq-ws "*) wanted=(baseline-ws) ;;
+esac
+[ "$command" = run ] || wanted=()
+# What environments are made with: one that cannot be made is told, and nobody fails.
+! grep -q '^environment' "$file" || wanted+=(--also ip:iproute2 taskset:util-linux iptables:iptables)
+scripts/need.sh cargo:cargo cc:gcc make:make ${wanted[@]+"${wanted[@]}"}
 . scripts/progress.sh
 mkdir -p "$out/ours" "$result"
-step "run: 1 of 5, building Tautline" "$out/library.log" cargo build --release -p tautline-libzmq
+ours=$target/release
+build=(cargo build --release -p tautline-libzmq)
+# Switches cost something, so the library that has them is never the one that is measured otherwise. VARIABLE=VALUE needs none.
+for word in "$@"; do
+    [[ $command == ablate && $word != -* ]] || break
+    [[ $word != *=* ]] || continue
+    ours=$target/ablation/release
+    build=(cargo build --release -p tautline-libzmq --features ablation --target-dir "$target/ablation")
+done
+step "run: 1 of 5, building Tautline" "$out/library.log" "${build[@]}"
 # Not the speed of this one is measured.
 step "run: 2 of 5, building the harness" "$out/harness.log" cargo build -p tautline-bench
-step "run: 3 of 5, libzmq 4.3.5" "$out/baseline.log" scripts/libzmq-baseline.sh "$target/baseline"
-
-ln -sfn "$target/release/libzmq.so" "$out/ours/libzmq.so.5"
+ln -sfn "$ours/libzmq.so" "$out/ours/libzmq.so.5"
+linked=$out/ours sides=(--ours "$out/ours")
+if [ "$command" = run ]; then
+    step "run: 3 of 5, libzmq 4.3.5" "$out/baseline.log" scripts/libzmq-baseline.sh "$target/baseline"
+    linked=$target/baseline/libzmq/lib sides+=(--baseline "$target/baseline/libzmq/lib")
+fi
 
 # Compiled once against the public header; which library they run on is the loader's choice.
-step "run: 4 of 5, the C programs" "$out/programs.log" bench/peers/c/build.sh "$root/include" "$target/baseline/libzmq/lib" "$out/bin"
+step "run: 4 of 5, the C programs" "$out/programs.log" bench/peers/c/build.sh "$root/include" "$linked" "$out/bin"
 
 # The peers that are crates, where the scenario has any; each libzmq of theirs is a folder of the programs' directory.
-mapfile -t peers < <(sed -n '/^peers *=/,/\]/p' "$file" | grep -o '"[^"]*"' | tr -d '"')
 crates=() libraries=()
-for peer in "${peers[@]}"; do
+for peer in ${peers[@]+"${peers[@]}"}; do
     if [ "$peer" = libzmq-ws ]; then
         step "run: 4 of 5, libzmq with WebSocket" "$out/baseline-ws.log" scripts/libzmq-baseline.sh --ws "$target/baseline"
         libraries+=(--library "ws=$target/baseline/libzmq-ws/lib")
@@ -59,5 +95,4 @@ fi
 # A machine that compiles something else at the same time measures that.
 read -r load _ </proc/loadavg || load=0
 echo "run: 5 of 5, measuring; load average $load: anything else that runs now will show in the figures"
-exec "$target/debug/tautline-bench" run --scenario "$file" --ours "$out/ours" \
-    --baseline "$target/baseline/libzmq/lib" "${libraries[@]}" --programs "$out/bin" --out "$result" "$@"
+exec "$target/debug/tautline-bench" "$command" --scenario "$file" "${sides[@]}" "${libraries[@]}" --programs "$out/bin" --out "$result" "$@"

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod abi;
+mod ablate;
 mod benches;
 mod compat;
 mod crates;
@@ -30,6 +31,8 @@ usage: cargo run -p xtask -- COMMAND
   link TARGET         the library for macOS or FreeBSD, or for all of them: linked and looked at, in target/link
   dist [--here] [library|python|node|dotnet|systems|crates|sbom]...
                       what a release consists of, in target/dist: scripts/dist.sh
+  ablate [RULE]... [--list | options of the benchmark]
+                      what each rule of the engine's timing buys, in several environments: bench/README.md
   benches             the results of `cargo bench -p tautline` as a table";
 
 fn main() -> ExitCode {
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         ["unsafe", "--write"] => report("docs/unsafe.md", &unsafe_sites::write(&root)),
         ["abi"] => abi::run(&root, &default_library()),
         ["link", system] => link::run(&root, &target(), system),
+        ["ablate", arguments @ ..] => ablate::run(&root, arguments),
         ["benches"] => benches::run(&target()),
         ["abi", library] => abi::run(&root, Path::new(library)),
         ["cross", arguments @ ..] => cross::run(&root, &target(), arguments),

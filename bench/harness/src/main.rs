@@ -3,9 +3,14 @@
 //!
 //! Who does what: `scenario` and `peer` read files, `process` runs one program once, `schedule` decides what runs when
 //! and how long, `results` turns the runs into figures, `table`, `report` and `markdown` show them. `bench/README.md` says what
-//! is measured. Anything lost, reordered, corrupted or failed makes the exit code 1, after the report is written.
+//! is measured. `environment` makes and removes what a cell runs in, `environments` is the table of them, `ablate` compares
+//! Tautline with itself. Anything lost, reordered, corrupted or failed makes the exit code 1, after the report is written.
 #![forbid(unsafe_code)]
 
+mod ablate;
+mod environment;
+mod environments;
+mod interrupt;
 mod languages;
 mod machine;
 mod markdown;
@@ -32,9 +37,16 @@ const USAGE: &str = "usage: tautline-bench run --scenario FILE --ours DIR --base
   --peers DIR         peer files (default bench/peers)
   --out DIR           for results.json and report.html (default target/bench)
   --only KEY=VALUE,.. only these cells: pattern, transport, size, api, processes, subscribers,
-                      or an option of the pattern; the same key twice means either
+                      environment, or an option of the pattern; the same key twice means either
   --pairs N           instead of the scenario's
   --millis N          instead of the scenario's, for the cells that run for a time
+  --quick             3 pairs of half the time each: for one environment two minutes
+  --peer 'NAME [VARIABLE=VALUE]..'
+                      instead of the scenario's peers, more than once; the first is the reference
+  tautline-bench ablate RULE.. [options]
+                      what each rule of the engine's timing buys: Tautline beside itself without that rule;
+                      RULE is a name for TAUT_WITHOUT, or VARIABLE=VALUE. Options as for run, but --baseline;
+                      --peer is the one to be compared (default tautline)
   tautline-bench report --out DIR    writes report.html again from results.json
   tautline-bench languages --tautline FILE --libzmq FILE [options]
   --languages DIR     descriptors and plan.toml (default bench/languages)
@@ -59,10 +71,16 @@ pub(crate) struct Arguments {
     only: Vec<(String, String)>,
     pairs: Option<u32>,
     millis: Option<u64>,
+    quick: bool,
+    /// Peers in place of the scenario's.
+    named: Vec<String>,
+    /// What `ablate` switches off, one at a time.
+    rules: Vec<String>,
 }
 
 enum Command {
     Run(Arguments),
+    Ablate(Arguments),
     Report(PathBuf),
     Markdown(Vec<PathBuf>),
     Languages(languages::Arguments),
@@ -87,6 +105,9 @@ fn parse() -> Result<Command, lexopt::Error> {
         only: Vec::new(),
         pairs: None,
         millis: None,
+        quick: false,
+        named: Vec::new(),
+        rules: Vec::new(),
     };
     while let Some(argument) = parser.next()? {
         match argument {
@@ -100,6 +121,8 @@ fn parse() -> Result<Command, lexopt::Error> {
             Long("out") => arguments.out = parser.value()?.into(),
             Long("pairs") => arguments.pairs = Some(parser.value()?.parse()?),
             Long("millis") => arguments.millis = Some(parser.value()?.parse()?),
+            Long("quick") => arguments.quick = true,
+            Long("peer") => arguments.named.push(parser.value()?.string()?),
             Long("library") => {
                 let value = parser.value()?.string()?;
                 let (name, directory) = value.split_once('=').ok_or("--library wants NAME=DIR")?;
@@ -114,10 +137,12 @@ fn parse() -> Result<Command, lexopt::Error> {
             Long("help") | Short('h') => return Ok(Command::Help),
             Value(word) if command.is_none() => command = Some(word.string()?),
             Value(directory) if command.as_deref() == Some("markdown") => directories.push(directory.into()),
+            Value(rule) if command.as_deref() == Some("ablate") => arguments.rules.push(rule.string()?),
             other => return Err(other.unexpected()),
         }
     }
     match command.as_deref() {
+        Some("ablate") => Ok(Command::Ablate(arguments)),
         Some("run") => Ok(Command::Run(arguments)),
         Some("report") => Ok(Command::Report(arguments.out)),
         Some("markdown") => Ok(Command::Markdown(directories)),
@@ -184,12 +209,9 @@ fn parse_languages(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error>
 }
 
 /// The peers that can run, and the title of each that cannot with the reason. The first two must be there.
-fn find_peers(
-    scenario: &scenario::Scenario,
-    arguments: &Arguments,
-) -> Result<(Vec<peer::Peer>, Vec<String>), String> {
+fn find_peers(names: &[String], arguments: &Arguments) -> Result<(Vec<peer::Peer>, Vec<String>), String> {
     let (mut peers, mut absent) = (Vec::new(), Vec::new());
-    for name in &scenario.peers {
+    for name in names {
         match peer::Peer::read(&arguments.peers, name, &arguments.programs, &arguments.libraries) {
             Ok(peer) => peers.push(peer),
             Err(reason) if peers.len() < 2 => return Err(reason),
@@ -202,26 +224,77 @@ fn find_peers(
     Ok((peers, absent))
 }
 
+/// What is to run, from the scenario and the command line, in environments that exist as long as this does.
+pub(crate) struct Job {
+    pub(crate) scenario: scenario::Scenario,
+    pub(crate) plan: schedule::Plan,
+    /// Those whose environment is there.
+    pub(crate) cells: Vec<scenario::Cell>,
+    pub(crate) made: Vec<environment::Made>,
+}
+
+impl Job {
+    fn new(arguments: &Arguments) -> Result<Self, String> {
+        let scenario = scenario::Scenario::read(&arguments.scenario)?;
+        let mut cells = scenario.cells(&arguments.only)?;
+        let halved = |time: u64| if arguments.quick { time.div_ceil(2) } else { time };
+        for cell in &mut cells {
+            cell.millis = cell.millis.map(|millis| halved(arguments.millis.unwrap_or(millis)));
+            cell.target_ms = cell.target_ms.map(halved);
+        }
+        std::fs::create_dir_all(&arguments.out).map_err(|e| format!("{}: {e}", arguments.out.display()))?;
+        let pairs = if arguments.quick { scenario.pairs.min(3) } else { scenario.pairs };
+        let plan = schedule::Plan {
+            pairs: arguments.pairs.unwrap_or(pairs).max(1),
+            target_ms: halved(scenario.target_ms),
+            timeout_s: scenario.timeout_s,
+            calibration_ms: scenario.calibration_ms,
+            calibrate: arguments.programs.join("calibrate"),
+            stderr: arguments.out.join("stderr.txt"),
+        };
+        interrupt::listen()?;
+        let mut names: Vec<String> = Vec::new();
+        for cell in &cells {
+            if !names.contains(&cell.environment) {
+                names.push(cell.environment.clone());
+            }
+        }
+        let made = environment::make_all(&names, &arguments.programs)?;
+        interrupt::check()?;
+        for environment in made.iter().map(|made| &made.environment) {
+            if let Some(reason) = &environment.absent {
+                println!("not there: {}: {reason}", environment.name);
+                cells.retain(|cell| cell.environment != environment.name);
+            }
+        }
+        if cells.is_empty() {
+            return Err("no environment of the chosen cells is there".to_owned());
+        }
+        Ok(Self { scenario, plan, cells, made })
+    }
+
+    /// Runs it on some peers, the reference first.
+    fn measure(&self, peers: &[peer::Peer], absent: Vec<String>) -> Result<results::Results, String> {
+        let record = schedule::run(&self.plan, &self.cells, peers, &self.made)?;
+        let environments = self.made.iter().map(|made| made.environment.clone()).collect();
+        Ok(results::Results::new(
+            &self.scenario,
+            &self.plan,
+            peers,
+            absent,
+            environments,
+            &self.cells,
+            &record,
+        ))
+    }
+}
+
 /// Runs the scenario; true when nothing was lost and nothing failed.
 fn run(arguments: &Arguments) -> Result<bool, String> {
-    let scenario = scenario::Scenario::read(&arguments.scenario)?;
-    let mut cells = scenario.cells(&arguments.only)?;
-    if arguments.millis.is_some() {
-        cells.iter_mut().filter(|cell| cell.millis.is_some()).for_each(|cell| cell.millis = arguments.millis);
-    }
-    let (peers, absent) = find_peers(&scenario, arguments)?;
-    std::fs::create_dir_all(&arguments.out).map_err(|e| format!("{}: {e}", arguments.out.display()))?;
-
-    let plan = schedule::Plan {
-        pairs: arguments.pairs.unwrap_or(scenario.pairs).max(1),
-        target_ms: scenario.target_ms,
-        timeout_s: scenario.timeout_s,
-        calibration_ms: scenario.calibration_ms,
-        calibrate: arguments.programs.join("calibrate"),
-        stderr: arguments.out.join("stderr.txt"),
-    };
-    let record = schedule::run(&plan, &cells, &peers)?;
-    let results = results::Results::new(&scenario, &plan, &peers, absent, &cells, &record);
+    let job = Job::new(arguments)?;
+    let names = if arguments.named.is_empty() { &job.scenario.peers } else { &arguments.named };
+    let (peers, absent) = find_peers(names, arguments)?;
+    let results = job.measure(&peers, absent)?;
     print!("{}", table::text(&results));
     write_results(&results, &arguments.out)?;
     Ok(results.problems.is_empty())
@@ -253,6 +326,7 @@ fn report_again(out: &std::path::Path) -> Result<bool, String> {
 fn main() -> ExitCode {
     let outcome = parse().map_err(|e| e.to_string()).and_then(|command| match command {
         Command::Run(arguments) => run(&arguments),
+        Command::Ablate(arguments) => ablate::run(&arguments),
         Command::Report(out) => report_again(&out),
         Command::Markdown(directories) => {
             let results: Result<Vec<_>, _> = directories.iter().map(|d| read_results(d)).collect();
@@ -271,7 +345,7 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("tautline-bench: {error}");
-            ExitCode::from(2)
+            ExitCode::from(if error == interrupt::SAID { 130 } else { 2 })
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Tables for a document, from one or several results: a table for each pattern, a row for each cell and metric.
 
+use crate::environments;
 use crate::results::{Figure, Results};
 use crate::scenario::{Cell, pattern_title, size_title};
 use crate::statistics::Verdict;
@@ -31,7 +32,36 @@ pub(crate) fn text(all: &[Results]) -> String {
         }
         text.push('\n');
     }
+    for results in all.iter().filter(|results| environments::is_of_interest(results)) {
+        text += &by_environment(results);
+    }
     text
+}
+
+/// Each library's cells by environment, and what the environments are.
+fn by_environment(results: &Results) -> String {
+    let mut text = String::from("### By environment\n\n");
+    for library in results.libraries.iter().skip(1) {
+        let names: Vec<&str> = results.environments.iter().map(|e| e.name.as_str()).collect();
+        text +=
+            &format!("| {} | {} |\n|---|{}\n", library.title, names.join(" | "), "--:|".repeat(names.len()));
+        for row in environments::rows(results, &library.name) {
+            let entry = |entry: &environments::Entry<'_>| match entry.interval() {
+                Some(interval) => format!("{} ({interval})", entry.short()),
+                None => entry.short(),
+            };
+            let entries: Vec<String> = row.entries.iter().map(entry).collect();
+            text += &format!("| {} | {} |\n", row.label, entries.join(" | "));
+        }
+        text.push('\n');
+    }
+    for environment in &results.environments {
+        text += &match &environment.absent {
+            None => format!("- `{}`: {}\n", environment.name, environment.what),
+            Some(reason) => format!("- `{}`: not there: {reason}\n", environment.name),
+        };
+    }
+    text + &environments::memory(results).map_or(String::new(), |memory| format!("\n{memory}\n"))
 }
 
 /// More libraries than this have room for their medians only.

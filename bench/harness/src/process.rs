@@ -1,5 +1,7 @@
 //! One run of one program: its command line, its time limit, and the JSON line it prints.
 
+use crate::environment::Around;
+use crate::interrupt;
 use crate::peer::Peer;
 use crate::scenario::Cell;
 use serde::Deserialize;
@@ -50,16 +52,24 @@ pub(crate) struct Calibration {
     pub(crate) ping_pong_us: f64,
 }
 
-/// Runs one cell once on one peer.
+/// Runs one cell once on one peer, in an environment.
 pub(crate) fn run(
     peer: &Peer,
     cell: &Cell,
+    around: &Around,
     count: u64,
     timeout_s: u64,
     stderr: &Path,
 ) -> Result<Sample, Failure> {
-    let mut command = Command::new(&peer.program);
-    command.args(&peer.arguments).envs(&peer.environment);
+    let mut command = match around.prefix.split_first() {
+        None => Command::new(&peer.program),
+        Some((first, rest)) => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(&peer.program);
+            command
+        }
+    };
+    command.args(&peer.arguments).envs(&around.variables).envs(&peer.environment);
     command.args(["--pattern", &cell.pattern, "--transport", &cell.transport, "--api", &cell.api]);
     command.args(["--size", &cell.size.to_string()]);
     match cell.millis {
@@ -76,6 +86,7 @@ pub(crate) fn run(
     if cell.processes == 2 {
         command.arg("--two-processes");
     }
+    command.args(&around.options);
     if let Some((directory, _)) = &peer.library {
         command.env("LD_LIBRARY_PATH", directory);
     }
@@ -133,6 +144,7 @@ fn first_line(command: &mut Command, limit_s: u64, stderr: &Path) -> Result<Stri
         .map_err(|e| failure(format!("cannot start {}: {e}", command.get_program().display())))?;
     let stdout = child.stdout.take();
     let child = Arc::new(Mutex::new(child));
+    interrupt::running(Some(Arc::clone(&child)));
     let (done, guard_done) = mpsc::channel::<()>();
     let guarded = Arc::clone(&child);
     let guard = std::thread::spawn(move || {
@@ -151,6 +163,7 @@ fn first_line(command: &mut Command, limit_s: u64, stderr: &Path) -> Result<Stri
     drop(done);
     let killed = guard.join().unwrap_or(false);
     let status = lock(&child).wait();
+    interrupt::running(None);
     if let Some(line) = output.lines().find(|line| line.starts_with('{')) {
         return Ok(line.to_owned());
     }

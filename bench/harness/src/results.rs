@@ -1,10 +1,13 @@
 //! From runs to figures: what `results.json` holds and the report shows.
 
+use crate::environment::{DEFAULT, Environment};
 use crate::machine::{self, Machine};
 use crate::peer::Peer;
 use crate::scenario::{Cell, Scenario};
 use crate::schedule::{Pair, Plan, Record};
-use crate::statistics::{Verdict, median, of_equal_state, range, ratio_interval, verdict};
+use crate::statistics::{
+    Standing, Verdict, median, of_equal_state, range, ratio_interval, standing, verdict,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -24,6 +27,12 @@ pub(crate) struct Results {
     /// The reference first.
     pub(crate) libraries: Vec<Library>,
     pub(crate) calibration: CalibrationSummary,
+    /// How far apart the caches of two processors were meanwhile.
+    #[serde(default)]
+    pub(crate) memory: Option<Memory>,
+    /// Those of the chosen cells, in the scenario's order.
+    #[serde(default)]
+    pub(crate) environments: Vec<Environment>,
     /// One object for each cell, library and metric.
     pub(crate) cells: Vec<Figure>,
     /// One object for each cell, metric and library other than the reference.
@@ -83,6 +92,20 @@ pub(crate) struct CalibrationSummary {
     pub(crate) line_ns: Summary,
     pub(crate) fast_below_line_ns: f64,
     pub(crate) samples: Vec<CalibrationSample>,
+}
+
+/// What the machine's memory was like: a virtual machine may have its processors near each other or far apart, which nobody in it
+/// can choose, and which decides how dear it is that two threads share data.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Memory {
+    /// One way of a cache line between two processors: beside every run.
+    pub(crate) line_ns: Summary,
+    /// From here on the caches are far.
+    pub(crate) far_from_ns: f64,
+    /// Pairs of runs that met near caches, far ones, and a change.
+    pub(crate) near: usize,
+    pub(crate) far: usize,
+    pub(crate) changed: usize,
 }
 
 /// One calibration, and when.
@@ -177,6 +200,11 @@ impl Ratio {
     pub(crate) fn verdict(&self) -> Verdict {
         verdict(self.interval, false)
     }
+
+    /// The same, where being level is an answer too. One or two pairs answer nothing: their interval has no width.
+    pub(crate) fn standing(&self) -> Standing {
+        if self.pairs.len() < 3 { Standing::Open } else { standing(self.interval) }
+    }
 }
 
 /// Times, memory and processor use are better small.
@@ -190,6 +218,7 @@ impl Results {
         plan: &Plan,
         peers: &[Peer],
         absent: Vec<String>,
+        environments: Vec<Environment>,
         cells: &[Cell],
         record: &Record,
     ) -> Self {
@@ -228,6 +257,8 @@ impl Results {
                 .map(|peer| Library { name: peer.name.clone(), title: peer.title.clone() })
                 .collect(),
             calibration: calibration_of(record),
+            memory: Some(memory_of(record)),
+            environments,
             cells: figures,
             ratios,
             wins,
@@ -359,10 +390,14 @@ fn ratios_of(cell: &Cell, which: usize, peer: &Peer, pairs: &[&Pair]) -> Vec<Rat
             }
         }
         let frame = (cell.size + if cell.size > 255 { 9 } else { 2 }) as f64;
-        let share = (metric == "messages_per_second" && cell.transport == "tcp").then(|| {
-            let share = |(pair, _, s): &(&Pair, _, _)| value(s) * frame / 1e6 / pair.before.tcp_mb_s.max(1.0);
-            median(&both.iter().map(share).collect::<Vec<_>>())
-        });
+        let share = (metric == "messages_per_second"
+            && cell.transport == "tcp"
+            && cell.environment == DEFAULT)
+            .then(|| {
+                let share =
+                    |(pair, _, s): &(&Pair, _, _)| value(s) * frame / 1e6 / pair.before.tcp_mb_s.max(1.0);
+                median(&both.iter().map(share).collect::<Vec<_>>())
+            });
         let compared = (median(&subject), median(&reference));
         let (ratio, interval) = if smaller_is_better(metric) {
             (compared.1 / compared.0, ratio_interval(&reference, &subject))
@@ -434,6 +469,18 @@ fn wins_of(figures: &[Figure], ratios: &[Ratio], libraries: &[String]) -> Vec<Wi
     wins
 }
 
+fn memory_of(record: &Record) -> Memory {
+    let lines: Vec<f64> = record.pairs.iter().flat_map(|pair| pair.lines_ns.iter().copied()).collect();
+    let of = |wanted| record.pairs.iter().filter(|pair| state(&pair.lines_ns) == wanted).count();
+    Memory {
+        line_ns: Summary::of(&lines),
+        far_from_ns: FAST_LINE_NS,
+        near: of(State::Fast),
+        far: of(State::Slow),
+        changed: of(State::Changed),
+    }
+}
+
 fn calibration_of(record: &Record) -> CalibrationSummary {
     let samples: Vec<CalibrationSample> = record
         .calibrations
@@ -477,6 +524,8 @@ mod tests {
             subscribers: 1,
             with: BTreeMap::new(),
             millis: None,
+            target_ms: None,
+            environment: DEFAULT.to_owned(),
         };
         Figure {
             cell,

@@ -1,5 +1,6 @@
 //! Scenario files (`bench/scenarios/*.toml`): which cells run, on which peers, how often and how long.
 
+use crate::environment::{DEFAULT, Kind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,6 +23,20 @@ pub(crate) struct Cell {
     /// A run that lasts this long, rather than for a number of messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) millis: Option<u64>,
+    /// Instead of the scenario's, where that is too short for the environment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) target_ms: Option<u64>,
+    /// What both programs are put into.
+    #[serde(default = "default_environment", skip_serializing_if = "is_default")]
+    pub(crate) environment: String,
+}
+
+fn default_environment() -> String {
+    DEFAULT.to_owned()
+}
+
+fn is_default(environment: &str) -> bool {
+    environment == DEFAULT
 }
 
 impl Cell {
@@ -38,9 +53,17 @@ impl Cell {
         title
     }
 
-    /// What sets this cell apart from buffers in one process, if anything.
+    /// The same cell on the machine as it is.
+    pub(crate) fn in_default(&self) -> Self {
+        Self { environment: default_environment(), target_ms: None, ..self.clone() }
+    }
+
+    /// What sets this cell apart from buffers in one process on the machine as it is, if anything.
     pub(crate) fn variant(&self) -> Option<String> {
         let mut parts = Vec::new();
+        if !is_default(&self.environment) {
+            parts.push(self.environment.clone());
+        }
         if self.api != "buffers" {
             parts.push(self.api.clone());
         }
@@ -63,6 +86,7 @@ impl Cell {
             "api" => self.api.clone(),
             "processes" => self.processes.to_string(),
             "subscribers" => self.subscribers.to_string(),
+            "environment" => self.environment.clone(),
             other => self.with.get(other)?.to_string(),
         })
     }
@@ -120,6 +144,14 @@ struct Block {
     with: BTreeMap<String, Vec<u64>>,
     #[serde(default)]
     millis: Option<u64>,
+    #[serde(default)]
+    target_ms: Option<u64>,
+    #[serde(default = "default_environments")]
+    environment: Vec<String>,
+}
+
+fn default_environments() -> Vec<String> {
+    vec![default_environment()]
 }
 
 fn default_api() -> Vec<String> {
@@ -158,7 +190,12 @@ impl Scenario {
     pub(crate) fn cells(&self, only: &[(String, String)]) -> Result<Vec<Cell>, String> {
         let mut cells = Vec::new();
         for block in &self.cells {
-            block.expand(&mut cells);
+            for environment in &block.environment {
+                block.expand(environment, &mut cells);
+            }
+        }
+        for cell in &cells {
+            Kind::named(&cell.environment)?.fits(cell)?;
         }
         if let Some((key, _)) = only.iter().find(|(key, _)| cells.iter().all(|c| c.value_of(key).is_none())) {
             return Err(format!("--only: no cell has the key {key}"));
@@ -177,7 +214,7 @@ impl Scenario {
 }
 
 impl Block {
-    fn expand(&self, cells: &mut Vec<Cell>) {
+    fn expand(&self, environment: &str, cells: &mut Vec<Cell>) {
         let options = product(&self.with);
         for api in &self.api {
             for &processes in &self.processes {
@@ -194,6 +231,8 @@ impl Block {
                                     subscribers,
                                     with: with.clone(),
                                     millis: self.millis,
+                                    target_ms: self.target_ms,
+                                    environment: environment.to_owned(),
                                 }));
                             }
                         }
@@ -262,6 +301,38 @@ mod tests {
         assert_eq!(cells[6].variant(), None);
         let only = [("rate".to_owned(), "1000".to_owned())];
         assert_eq!(scenario.cells(&only).unwrap().len(), 3);
+    }
+
+    fn in_environments(transport: &str, more: &str) -> Result<Vec<Cell>, String> {
+        let text = format!(
+            "title='t'\npeers=['a','b']\npairs=1\ntarget_ms=1\ntimeout_s=1\ncalibration_ms=1\n\
+             [[cells]]\npattern=['push_pull']\nsize=[64]\ntransport=['{transport}']\n{more}"
+        );
+        toml::from_str::<Scenario>(&text).map_err(|e| e.to_string())?.cells(&[])
+    }
+
+    #[test]
+    fn environments_multiply_and_must_suit_the_cell() {
+        let cells = in_environments("tcp", "processes=[2]\nenvironment=['default','veth']").unwrap();
+        assert_eq!(cells.len(), 2);
+        assert_eq!(cells[0].title(), "PUSH/PULL tcp 64 B (2 processes)");
+        assert_eq!(cells[1].title(), "PUSH/PULL tcp 64 B (veth, 2 processes)");
+        assert_eq!(cells[1].in_default(), cells[0]);
+        assert!(in_environments("ipc", "environment=['no-shared-memory','half-core']").is_ok());
+        assert!(in_environments("tcp", "environment=['veth']").unwrap_err().contains("two processes"));
+        assert!(in_environments("tcp", "environment=['no-shared-memory']").unwrap_err().contains("ipc"));
+        assert!(in_environments("tcp", "environment=['moon']").unwrap_err().contains("no environment moon"));
+        assert!(
+            in_environments("tcp", "environment=['far-cache']").unwrap_err().contains("every run reports")
+        );
+    }
+
+    #[test]
+    fn a_cell_without_an_environment_is_written_as_before() {
+        let cells = in_environments("tcp", "processes=[2]\nenvironment=['default','one-core']").unwrap();
+        let text = serde_json::to_string(&cells).unwrap();
+        assert_eq!(text.matches("environment").count(), 1);
+        assert_eq!(serde_json::from_str::<Vec<Cell>>(&text).unwrap(), cells);
     }
 
     #[test]

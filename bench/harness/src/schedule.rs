@@ -1,6 +1,8 @@
 //! What runs when: rounds over all cells, in each the calibration and then every peer in turn, so that a drift of
 //! the machine meets all peers alike. Also how many messages each run sends.
 
+use crate::environment::{Around, Made};
+use crate::interrupt;
 use crate::machine;
 use crate::peer::Peer;
 use crate::process::{self, Calibration, Failure, Sample};
@@ -13,12 +15,20 @@ use std::time::{Duration, Instant};
 /// How often and how long, from the scenario and the command line.
 pub(crate) struct Plan {
     pub(crate) pairs: u32,
+    /// Of a cell that has none of its own.
     pub(crate) target_ms: u64,
     pub(crate) timeout_s: u64,
     pub(crate) calibration_ms: u64,
     pub(crate) calibrate: PathBuf,
     /// Where programs complain.
     pub(crate) stderr: PathBuf,
+}
+
+impl Plan {
+    /// About how long a run of the cell lasts.
+    fn target_of(&self, cell: &Cell) -> u64 {
+        cell.target_ms.unwrap_or(self.target_ms)
+    }
 }
 
 /// One cell run once on every peer, side by side in time.
@@ -74,9 +84,14 @@ impl Pace {
     }
 }
 
-/// Runs the whole plan. Fails only when the machine cannot be calibrated; a peer's failures are part of the record.
-pub(crate) fn run(plan: &Plan, cells: &[Cell], peers: &[Peer]) -> Result<Record, String> {
-    let run_of = |cell: &Cell| Duration::from_millis(cell.millis.unwrap_or(plan.target_ms)) + OVERHEAD;
+/// Runs the whole plan, each cell in its environment. Fails only when the machine cannot be calibrated, or after a signal; a
+/// peer's failures are part of the record.
+pub(crate) fn run(plan: &Plan, cells: &[Cell], peers: &[Peer], made: &[Made]) -> Result<Record, String> {
+    let run_of = |cell: &Cell| Duration::from_millis(cell.millis.unwrap_or(plan.target_of(cell))) + OVERHEAD;
+    let usual = Around::default();
+    let around_of = |cell: &Cell| {
+        made.iter().find(|made| made.environment.name == cell.environment).map_or(&usual, |made| &made.around)
+    };
     let calibration = Duration::from_millis(3 * plan.calibration_ms) + OVERHEAD / 2;
     let probe = OVERHEAD * 3;
     let runs: Duration = cells.iter().map(|cell| run_of(cell) * peers.len() as u32).sum();
@@ -116,7 +131,8 @@ pub(crate) fn run(plan: &Plan, cells: &[Cell], peers: &[Peer]) -> Result<Record,
                     lines_ns.push(lines_ns.last().copied().unwrap_or(before.line_ns));
                     continue;
                 }
-                let outcome = run_paced(plan, peer, cell, pace);
+                let outcome = run_paced(plan, peer, cell, around_of(cell), pace);
+                interrupt::check()?;
                 lines_ns.push(calibrate(true)?.line_ns);
                 if round == 1 && cell.millis.is_none() {
                     progress.advance(probe);
@@ -141,9 +157,16 @@ pub(crate) fn run(plan: &Plan, cells: &[Cell], peers: &[Peer]) -> Result<Record,
 }
 
 /// Probes until the count is known, then runs for about the target's time.
-fn run_paced(plan: &Plan, peer: &Peer, cell: &Cell, pace: &mut Pace) -> Result<Sample, Failure> {
+fn run_paced(
+    plan: &Plan,
+    peer: &Peer,
+    cell: &Cell,
+    around: &Around,
+    pace: &mut Pace,
+) -> Result<Sample, Failure> {
+    let target_ms = plan.target_of(cell);
     let go = |pace: &mut Pace, count| {
-        let outcome = process::run(peer, cell, count, plan.timeout_s, &plan.stderr);
+        let outcome = process::run(peer, cell, around, count, plan.timeout_s, &plan.stderr);
         pace.learn(&outcome);
         outcome
     };
@@ -159,15 +182,15 @@ fn run_paced(plan: &Plan, peer: &Peer, cell: &Cell, pace: &mut Pace) -> Result<S
         for _ in 0..3 {
             let sample = go(pace, count)?;
             probes.push(sample.clone());
-            if sample.seconds * 1e3 >= plan.target_ms as f64 / 5.0 {
+            if sample.seconds * 1e3 >= target_ms as f64 / 5.0 {
                 break;
             }
-            let factor = plan.target_ms as f64 / 3e3 / sample.seconds.max(1e-6);
+            let factor = target_ms as f64 / 3e3 / sample.seconds.max(1e-6);
             count = (count as f64 * factor.clamp(1.0, 50.0)) as u64;
         }
         // Only the last probe was long enough to plan by.
         pace.seconds.drain(..pace.seconds.len() - 1);
-        let mut sample = go(pace, pace.count(plan.target_ms))?;
+        let mut sample = go(pace, pace.count(target_ms))?;
         // A message that a probe lost is lost all the same.
         for probe in probes {
             sample.lost += probe.lost;
@@ -176,7 +199,7 @@ fn run_paced(plan: &Plan, peer: &Peer, cell: &Cell, pace: &mut Pace) -> Result<S
         }
         return Ok(sample);
     }
-    go(pace, pace.count(plan.target_ms))
+    go(pace, pace.count(target_ms))
 }
 
 #[cfg(test)]

@@ -63,6 +63,45 @@ pub(crate) fn verdict(interval: (f64, f64), smaller_is_better: bool) -> Verdict 
     }
 }
 
+/// What a ratio's interval says to somebody who looks for the 5 % that matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Standing {
+    /// The whole interval is above 1.
+    Won,
+    /// It is below.
+    Lost,
+    /// It holds 1 and lies within 5 % of it.
+    Level,
+    /// It holds 1 and reaches further.
+    Open,
+}
+
+/// By how much a ratio must differ from 1 to matter.
+pub(crate) const MATTERS: f64 = 0.05;
+
+/// Reads the interval of a ratio that is better when large.
+pub(crate) fn standing(interval: (f64, f64)) -> Standing {
+    match (verdict(interval, false), interval) {
+        (Verdict::Better, _) => Standing::Won,
+        (Verdict::Worse, _) => Standing::Lost,
+        (Verdict::Open, (low, high)) if low >= 1.0 - MATTERS && high <= 1.0 + MATTERS => Standing::Level,
+        (Verdict::Open, _) => Standing::Open,
+    }
+}
+
+impl Standing {
+    /// In one word.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Won => "won",
+            Self::Lost => "lost",
+            Self::Level => "level",
+            Self::Open => "open",
+        }
+    }
+}
+
 /// Of two series of runs, each with the machine's state, those of the state that both saw most often, and which. None
 /// when no state has at least two runs of each: then they cannot be compared like with like.
 pub(crate) fn of_equal_state<S: PartialEq + Copy>(
@@ -90,6 +129,14 @@ mod tests {
         assert_eq!(verdict((1.1, 2.0), true), Verdict::Worse);
         assert_eq!(verdict((0.5, 0.9), true), Verdict::Better);
         assert_eq!(verdict((0.9, 1.1), false), Verdict::Open);
+    }
+
+    #[test]
+    fn level_is_an_interval_that_is_narrow_and_holds_1() {
+        assert_eq!(standing((1.01, 1.02)), Standing::Won);
+        assert_eq!(standing((0.97, 1.04)), Standing::Level);
+        assert_eq!(standing((0.90, 1.04)), Standing::Open);
+        assert_eq!(standing((0.50, 0.99)), Standing::Lost);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The table on the terminal, and how figures are written everywhere.
 
+use crate::environments;
 use crate::results::{Figure, Results, State};
 use crate::scenario::{Cell, pattern_title, size_title};
 use crate::statistics::Verdict;
@@ -74,6 +75,7 @@ pub(crate) fn text(results: &Results) -> String {
          time by the time), with its 95 % interval. ! marks what was not won, ~ what the runs leave open.\n",
         results.pairs, reference.title
     );
+    text += &environments_text(results);
     let changed: usize =
         results.cells.iter().flat_map(|f| &f.states).filter(|s| **s == State::Changed).count();
     let runs: usize = results.cells.iter().map(|f| f.states.len()).sum();
@@ -107,6 +109,37 @@ pub(crate) fn text(results: &Results) -> String {
         }
     }
     text
+}
+
+/// Each library's cells by environment, what the environments are and which are not there, and how near the caches were.
+fn environments_text(results: &Results) -> String {
+    let mut text = String::new();
+    if environments::is_of_interest(results) {
+        for library in results.libraries.iter().skip(1) {
+            let rows = environments::rows(results, &library.name);
+            let mut lines = vec![vec![format!("{} by environment", library.title)]];
+            lines[0].extend(results.environments.iter().map(|e| e.name.clone()));
+            for row in &rows {
+                let mut line = vec![row.label.clone()];
+                line.extend(row.entries.iter().map(environments::Entry::short));
+                lines.push(line);
+            }
+            let mut sums = vec!["won/lost/level/open".to_owned()];
+            sums.extend((0..results.environments.len()).map(|column| {
+                let [won, lost, level, open] = environments::tally(&rows, column);
+                format!("{won}/{lost}/{level}/{open}")
+            }));
+            lines.push(sums);
+            text += &layout(&lines, 1);
+        }
+        for environment in &results.environments {
+            text += &match &environment.absent {
+                None => format!("{}: {}\n", environment.name, environment.what),
+                Some(reason) => format!("{}: NOT THERE: {reason}\n", environment.name),
+            };
+        }
+    }
+    text + &environments::memory(results).map_or(String::new(), |memory| memory + "\n")
 }
 
 /// A row for each cell and metric, the libraries side by side.
@@ -220,7 +253,7 @@ fn ratio_columns(results: &Results, cell: &Cell, library: &str, metric: &str) ->
 }
 
 /// Columns padded to their widest; the first `left` of them to the left, figures to the right.
-fn layout(rows: &[Vec<String>], left: usize) -> String {
+pub(crate) fn layout(rows: &[Vec<String>], left: usize) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();

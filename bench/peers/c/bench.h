@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/types.h>
 #include <time.h>
 #ifndef WITHOUT_ZMQ
 #include <zmq.h>
@@ -27,8 +28,8 @@ enum pattern {
     ROUTER_ROUTER,
     PUB_SUB,
     FAN_OUT,
-    REQ_REP, /* the last one that can have its ends in two processes */
-    DEALER_ROUTER,
+    REQ_REP,
+    DEALER_ROUTER, /* the last one that can have its ends in two processes */
     FILTER,
     FAN_IN,
     SCALING,
@@ -49,7 +50,7 @@ struct config {
     uint64_t count;
     int subscribers;
     int messages;      /* api: zmq_msg_* instead of zmq_send and zmq_recv */
-    int two_processes; /* the sender is a process of its own */
+    int two_processes; /* the far end, which sends (the ROUTER of dealer_router), is a process of its own */
     int timeout_s;
     /* Of single patterns. */
     int millis;      /* how long a timed pattern runs */
@@ -60,6 +61,8 @@ struct config {
     int topics, match; /* subscriptions, and per cent of the messages that fit one */
     int monitor;       /* somebody listens to the events of every socket */
     int curve;         /* with CURVE: 1 */
+    const char *near_address, *far_address; /* what the ends bind to over tcp and ws */
+    const char *far_netns; /* the network namespace that the far end moves to; NULL: it stays here */
     char directory[64]; /* of the ipc endpoint; empty otherwise */
 };
 
@@ -133,6 +136,11 @@ double quantile_us(const uint32_t *sorted_ns, uint64_t count, double q);
 void thread_start(pthread_t *thread, void *(*run)(void *), void *of);
 void *shared_memory(size_t size);
 
+/* sides.c */
+const char *side_address(const struct config *config);
+/* Forks the far end, before anything of a library is there: 0 in it, its process id here. */
+pid_t side_fork(const struct config *config);
+
 /* setup.c */
 void security_prepare(const struct config *config);
 void *context_open(void);
@@ -144,6 +152,9 @@ void *open_in(const struct config *config, void *context, int type);
 void *open_and_bind(const struct config *config, void *context, int type, int number, char *endpoint);
 void *open_and_connect(const struct config *config, void *context, int type, const char *endpoint);
 void *socket_open(struct end *end, int type);
+/* Where the one end has bound, for the other. */
+void endpoint_tell(int control, const char *endpoint);
+void endpoint_learn(int control, char *endpoint);
 void socket_bind(struct end *end, void *socket, int peers);
 void socket_connect(struct end *end, void *socket);
 void control_put(int control, char byte);

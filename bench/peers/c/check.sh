@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Does zmq-bench notice? (Suite `peers` of .ci/test.) Injects faults under it and looks at what it reports. raw-bench only has to run clean.
 #
-#   bench/peers/c/check.sh LIBRARY_DIR PROGRAMS_DIR
+#   bench/peers/c/check.sh LIBRARY_DIR PROGRAMS_DIR [HARNESS]
+#
+# With the harness, also a short cell in each environment: it runs clean, or the environment is not there and the harness says why.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 library=$1 programs=$2
@@ -9,7 +11,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 ${CC:-cc} -std=gnu11 -O2 -Wall -Wextra -shared -fPIC -o "$work/faults.so" "$here/faults.c" -ldl
 
-passed=0 failed=0
+passed=0 failed=0 skipped=0
 # holds TEXT LINE WHAT: counts whether the line has the text.
 holds() {
     if [[ $2 == *"$1"* ]]; then
@@ -60,6 +62,8 @@ expect none filter '"messages":1000,' --match 10 --topics 5000
 expect lose latency '"lost":1,' --millis 200 --rate 10000
 expect none latency '"lost":0,"reordered":0,"corrupted":0' --millis 200 --rate 1000 --burst 10
 expect none dealer_router '"lost":0,"reordered":0,"corrupted":0'
+expect none dealer_router '"lost":0,"reordered":0,"corrupted":0' --two-processes
+expect lose dealer_router '"error":"hung' --two-processes
 expect corrupt crowd_publish '"corrupted":10,' --millis 200 --connections 10
 expect lose crowd_publish '"error":"hung' --millis 200 --connections 10
 expect none push_pull '"lost":0,"reordered":0,"corrupted":0' --curve 1
@@ -79,5 +83,47 @@ raw copied fan_out inproc '"corrupted":0' --subscribers 3
 raw copied crowd_route ipc '"corrupted":0' --millis 200 --connections 200
 raw stream latency tcp '"corrupted":0' --millis 100 --rate 10000
 raw blocking latency ipc '"corrupted":0' --millis 100 --rate 1000 --burst 10
-echo "peers: $passed passed, $failed failed, 0 skipped"
+# environment NAME PATTERN TRANSPORT PROCESSES [FIELD]: one run of it on either side, and nothing is left behind.
+environment() {
+    local said left pid
+    echo "check: $2 over $3 in $1"
+    cat >"$work/environment.toml" <<END
+title = "One cell"
+peers = ["tautline", "tautline-nospin"]
+pairs = 1
+target_ms = 20
+timeout_s = 60
+calibration_ms = 1
+[[cells]]
+environment = ["$1"]
+pattern = ["$2"]
+transport = ["$3"]
+size = [64]
+processes = [$4]
+${5:-}
+END
+    "$harness" run --scenario "$work/environment.toml" --ours "$library" --peers "$here/.." --programs "$programs" \
+        --out "$work/out" >"$work/said" 2>&1 &
+    pid=$!
+    wait $pid || true
+    said=$(<"$work/said")
+    left=$(ls /run/netns /sys/fs/cgroup /sys/fs/cgroup/cpu 2>/dev/null | grep "^taut-bench-$pid-" || true)
+    if [[ $said == *"not there: $1"* ]]; then
+        skipped=$((skipped + 1))
+        grep "^not there: $1" <<<"$said"
+    else
+        holds 'Nothing lost, reordered or corrupted; no run failed.' "$said" "$2 over $3 in $1"
+    fi
+    holds "left: ." "left: $left." "$2 over $3 in $1: what it made is removed"
+}
+harness=${3:-}
+if [ -n "$harness" ]; then
+    for name in one-core half-core veth veth-delay veth-loss-0.1 veth-loss-1; do
+        for pattern in push_pull req_rep dealer_router; do environment $name $pattern tcp 2; done
+    done
+    environment veth fan_out tcp 2 'subscribers = [8]'
+    environment no-shared-memory push_pull ipc 2
+    environment one-core push_pull inproc 1
+fi
+echo "peers: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

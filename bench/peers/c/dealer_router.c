@@ -1,11 +1,15 @@
 /* DEALER to ROUTER and back, `--window` messages (100) on their way at a time. Counts round trips; the DEALER checks that the
- * echoes come whole and in order. */
+ * echoes come whole and in order. The ROUTER is a thread, or a process of its own at the far end. */
 #include "bench.h"
 #include <errno.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static const struct config *config;
 static void *context;
 static char endpoint[ENDPOINT_SIZE];
+static double echo_cpu; /* from the first message after the greeting to the last */
 
 static void *echo(void *socket)
 {
@@ -18,12 +22,29 @@ static void *echo(void *socket)
         size_t id_length = receive_all(socket, id, sizeof id);
         size_t length = receive_all(socket, body, config->size + 8);
         sequence = sequence_of(body);
+        if (sequence == HELLO)
+            echo_cpu = cpu_seconds();
+        else if (sequence == FINISH)
+            echo_cpu = cpu_seconds() - echo_cpu;
         send_all(socket, id, id_length, ZMQ_SNDMORE);
         send_all(socket, body, length < config->size + 8 ? length : config->size + 8, 0);
     }
     free(body);
     zmq_close(socket);
     return NULL;
+}
+
+/* The ROUTER's process: tells where it is bound, echoes, and hands back the processor time that took. */
+static void echo_process(int control)
+{
+    context = context_open();
+    void *router = open_and_bind(config, context, ZMQ_ROUTER, 0, endpoint);
+    endpoint_tell(control, endpoint);
+    echo(router);
+    zmq_ctx_term(context);
+    if (write(control, &echo_cpu, sizeof echo_cpu) != (ssize_t) sizeof echo_cpu)
+        fail("hand-back");
+    _exit(0);
 }
 
 static void put(void *socket, unsigned char *body, uint64_t sequence)
@@ -62,13 +83,25 @@ void dealer_router_run(const struct config *of, struct result *result)
 {
     pthread_t thread;
     static struct tally tally;
+    pid_t child = 0;
+    int control[2] = {-1, -1};
     uint64_t sent = 0, taken = 0, expected = 0, began, window = of->window > 0 ? (uint64_t) of->window : 100;
     double cpu;
 
     config = of;
+    if (config->two_processes) {
+        if (socketpair(AF_UNIX, SOCK_STREAM, 0, control) != 0)
+            fail("socketpair");
+        child = side_fork(config);
+        if (child == 0)
+            echo_process(control[1]);
+        close(control[1]);
+    }
     context = context_open();
-    void *router = open_and_bind(config, context, ZMQ_ROUTER, 0, endpoint);
-    thread_start(&thread, echo, router);
+    if (config->two_processes)
+        endpoint_learn(control[0], endpoint);
+    else
+        thread_start(&thread, echo, open_and_bind(config, context, ZMQ_ROUTER, 0, endpoint));
     void *dealer = open_and_connect(config, context, ZMQ_DEALER, endpoint);
     unsigned char *body = calloc(1, config->size + 8);
     if (body == NULL)
@@ -91,7 +124,14 @@ void dealer_router_run(const struct config *of, struct result *result)
     result_metric(result, "messages_per_second", (double) taken / result->seconds);
     put(dealer, body, FINISH);
     receive_all(dealer, body, config->size + 8);
-    pthread_join(thread, NULL);
+    if (config->two_processes) {
+        if (read(control[0], &echo_cpu, sizeof echo_cpu) != (ssize_t) sizeof echo_cpu)
+            fail("hand-back");
+        result->cpu_seconds += echo_cpu;
+        waitpid(child, NULL, 0);
+    } else {
+        pthread_join(thread, NULL);
+    }
     free(body);
     zmq_close(dealer);
     zmq_ctx_term(context);

@@ -85,10 +85,7 @@ static void run(void)
     if (config->two_processes) {
         if (pipe(pipe_ends) != 0)
             fail("pipe");
-        child = fork();
-        if (child < 0)
-            fail("fork");
-        watchdog_start(config); /* an alarm does not survive the fork */
+        child = side_fork(config);
         if (child == 0)
             sender_process(pipe_ends[1]);
         close(pipe_ends[1]);

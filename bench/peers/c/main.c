@@ -2,6 +2,7 @@
  *
  *   zmq-bench --pattern NAME --transport tcp|ipc|inproc|ws --size BYTES --count N|--millis N
  *             [--api buffers|messages] [--two-processes] [--timeout SECONDS] [--OPTION VALUE ...]
+ *             [--near-address IP --far-address IP --far-netns NAME]   (sides.c)
  *
  * The table below has the patterns, `options` their options; each pattern's file says what it does.
  * Exit codes: 0 a result, 1 usage, 2 an error, 3 ended by the watchdog; the last two print a JSON line too. */
@@ -13,7 +14,8 @@
 #include <unistd.h>
 
 static struct config config = {.api = "buffers", .subscribers = 1, .timeout_s = 20, .burst = 1,
-                               .connections = 100, .pairs = 1, .senders = 1, .topics = 1, .match = 100};
+                               .connections = 100, .pairs = 1, .senders = 1, .topics = 1, .match = 100,
+                               .near_address = "127.0.0.1", .far_address = "127.0.0.1"};
 
 static const struct {
     const char *name;
@@ -105,6 +107,12 @@ static size_t parse(int argc, char **argv)
             config.transport = value;
         else if (strcmp(key, "--api") == 0)
             config.api = value;
+        else if (strcmp(key, "--near-address") == 0)
+            config.near_address = value;
+        else if (strcmp(key, "--far-address") == 0)
+            config.far_address = value;
+        else if (strcmp(key, "--far-netns") == 0)
+            config.far_netns = value;
         else if (strcmp(key, "--size") == 0)
             config.size = strtoull(value, NULL, 10);
         else if (strcmp(key, "--count") == 0)
@@ -133,8 +141,10 @@ static size_t parse(int argc, char **argv)
         usage("--subscribers belongs to fan_out");
     if (config.pattern == LATENCY && config.rate < 1)
         usage("--rate is needed");
-    if (config.two_processes && (strcmp(config.transport, "inproc") == 0 || config.pattern > REQ_REP))
+    if (config.two_processes && (strcmp(config.transport, "inproc") == 0 || config.pattern > DEALER_ROUTER))
         usage("inproc has one process, and this pattern its own");
+    if (config.far_netns != NULL && (!config.two_processes || strcmp(config.transport, "tcp") != 0))
+        usage("only a process of its own can be far, and only tcp gets there");
     if (config.curve && (strcmp(config.transport, "inproc") == 0 || config.pattern >= CROWD_PUBLISH)
         && config.pattern != HANDSHAKES)
         usage("no mechanism there");

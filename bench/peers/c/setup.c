@@ -106,9 +106,9 @@ static void bind_as(const struct config *config, void *socket, int number, char 
 
     secure_server(config, socket);
     if (strcmp(config->transport, "tcp") == 0)
-        snprintf(endpoint, ENDPOINT_SIZE, "tcp://127.0.0.1:*");
+        snprintf(endpoint, ENDPOINT_SIZE, "tcp://%s:*", side_address(config));
     else if (strcmp(config->transport, "ws") == 0)
-        snprintf(endpoint, ENDPOINT_SIZE, "ws://127.0.0.1:*/bench");
+        snprintf(endpoint, ENDPOINT_SIZE, "ws://%s:*/bench", side_address(config));
     else if (strcmp(config->transport, "ipc") == 0)
         snprintf(endpoint, ENDPOINT_SIZE, "ipc://%s/%c%c", config->directory, 'a' + number / 26, 'a' + number % 26);
     else
@@ -154,31 +154,41 @@ size_t receive_all(void *socket, void *data, size_t room)
     return (size_t) length;
 }
 
-/* Binds, then tells each of the `peers` other ends where. */
-void socket_bind(struct end *end, void *socket, int peers)
+void endpoint_tell(int control, const char *endpoint)
 {
-    char endpoint[ENDPOINT_SIZE] = {0};
-
-    bind_as(end->config, socket, 0, endpoint);
-    for (int i = 0; i < peers; i++) {
-        if (write(end->control[i], endpoint, sizeof endpoint) != (ssize_t) sizeof endpoint)
-            fail("control write");
-    }
+    if (write(control, endpoint, ENDPOINT_SIZE) != ENDPOINT_SIZE)
+        fail("control write");
 }
 
-void socket_connect(struct end *end, void *socket)
+void endpoint_learn(int control, char *endpoint)
 {
-    char endpoint[ENDPOINT_SIZE];
     size_t have = 0;
 
-    while (have < sizeof endpoint) {
-        ssize_t n = read(end->control[0], endpoint + have, sizeof endpoint - have);
+    while (have < ENDPOINT_SIZE) {
+        ssize_t n = read(control, endpoint + have, ENDPOINT_SIZE - have);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
             fail("control read");
         have += (size_t) n;
     }
+}
+
+/* Binds, then tells each of the `peers` other ends where. */
+void socket_bind(struct end *end, void *socket, int peers)
+{
+    char endpoint[ENDPOINT_SIZE] = {0};
+
+    bind_as(end->config, socket, 0, endpoint);
+    for (int i = 0; i < peers; i++)
+        endpoint_tell(end->control[i], endpoint);
+}
+
+void socket_connect(struct end *end, void *socket)
+{
+    char endpoint[ENDPOINT_SIZE];
+
+    endpoint_learn(end->control[0], endpoint);
     secure_client(end->config, socket);
     if (zmq_connect(socket, endpoint) != 0)
         fail("zmq_connect");

@@ -28,6 +28,7 @@ pub(crate) fn html(results: &Results) -> String {
         page += &cards(results, &subject.name);
     }
     page += &wins(results);
+    page += &tables::environments(results);
     page += &problems(results);
     for subject in subjects {
         page += &not_won(results, &subject.name, &subject.title);

@@ -1,8 +1,10 @@
 //! The report's tables: every figure, and the facts of machine and versions.
 
 use super::{micro, svg::escape};
+use crate::environments::{self, Entry};
 use crate::results::{Figure, Results};
 use crate::scenario::{Cell, pattern_title, size_title};
+use crate::statistics::Standing;
 use crate::table::{losses, ratio_text, three, unit, value};
 
 /// A row for each cell and metric, with every library's columns.
@@ -88,6 +90,64 @@ fn row(results: &Results, cell: &Cell, metric: &str) -> String {
     let flawed = figures.iter().any(|f| f.unsupported.is_none() && !f.sound());
     let class = if flawed { " class=\"bad\"" } else { "" };
     html + &format!("<td{class}>{}</td>", escape(&losses(&figures).replace('/', " / ")))
+}
+
+/// Each library's cells by environment.
+pub(super) fn environments(results: &Results) -> String {
+    if !environments::is_of_interest(results) {
+        return String::new();
+    }
+    let mut html = String::from(
+        "<h2>By environment</h2>\n<p>How many times as good as the reference, with the 95 % interval. Won: all of the interval is above 1; \
+         lost: all of it is below; level: it holds 1 and lies within 5 % of it; open: the runs do not tell.</p>\n",
+    );
+    for library in results.libraries.iter().skip(1) {
+        let rows = environments::rows(results, &library.name);
+        html +=
+            &format!("<div class=\"scroll\"><table>\n<tr><th class=\"l\">{}</th>", escape(&library.title));
+        for environment in &results.environments {
+            html += &format!("<th>{}</th>", escape(&environment.name));
+        }
+        html += "</tr>\n";
+        for row in &rows {
+            html += &format!("<tr><td class=\"l\">{}</td>", escape(&row.label));
+            html += &row.entries.iter().map(environment_entry).collect::<String>();
+            html += "</tr>\n";
+        }
+        html += "<tr class=\"new\"><td class=\"l\">won / lost / level / open</td>";
+        for column in 0..results.environments.len() {
+            let tally = environments::tally(&rows, column).map(|number| number.to_string());
+            html += &format!("<td>{}</td>", tally.join(" / "));
+        }
+        html += "</tr></table></div>\n";
+    }
+    html += "<ul class=\"plain\">";
+    for environment in &results.environments {
+        html += &match &environment.absent {
+            None => format!("<li>{}: {}</li>", escape(&environment.name), escape(&environment.what)),
+            Some(reason) => {
+                format!(
+                    "<li class=\"flaw\">{}: not there: {}</li>",
+                    escape(&environment.name),
+                    escape(reason)
+                )
+            }
+        };
+    }
+    html += "</ul>\n";
+    html + &environments::memory(results).map_or(String::new(), |text| format!("<p>{}</p>\n", escape(&text)))
+}
+
+fn environment_entry(entry: &Entry<'_>) -> String {
+    let class = match (entry, entry.standing()) {
+        (Entry::Failed, _) => "bad",
+        (_, Some(Standing::Won)) => "win",
+        (_, Some(Standing::Lost)) => "under",
+        _ => "",
+    };
+    let interval =
+        entry.interval().map_or(String::new(), |text| format!(" <small>{}</small>", escape(&text)));
+    format!("<td class=\"{class}\">{}{interval}</td>", escape(&entry.short()))
 }
 
 /// Machine and versions.

@@ -5,15 +5,19 @@ use super::spent::spent;
 
 /// Bursts in a row that ended as foreseen, after which the next one is expected to.
 pub(super) const SURE: u8 = 8;
-/// So many that the next one may be held: if that one is shorter for once, even its first message waits for the I/O thread.
+/// So many that the next one may be held: if that one is shorter for once, even its first message
+/// waits for the I/O thread.
 pub(super) const SURE_ENOUGH: u8 = 2 * SURE;
 
-/// How long the last bursts were. Programs often send the same number of messages together, again and again: the last one of a burst as
-/// long as an earlier one is written at once, instead of by the residual timer. Where that can be relied upon, and all of a burst is there
-/// in less time than a write takes, its first message is held until then as well: else the others would have to wait for it to be written.
+/// How long the last bursts were. Programs often send the same number of messages together, again
+/// and again: the last one of a burst as long as an earlier one is written at once, instead of by
+/// the residual timer. Where that can be relied upon, and all of a burst is there in less time than
+/// a write takes, its first message is held until then as well: else the others would have to wait
+/// for it to be written.
 #[derive(Debug, Default)]
 pub(super) struct Bursts {
-    /// Messages of the current burst that were flushed; wraps, so that with `FlushRule::since` it gives their number.
+    /// Messages of the current burst that were flushed; wraps, so that with `FlushRule::since` it
+    /// gives their number.
     pub(super) flushed: u32,
     /// When the current burst began, and when a message of it was last looked at.
     pub(super) began: u64,
@@ -23,13 +27,16 @@ pub(super) struct Bursts {
     slot: u8,
     /// How many bursts in a row have left nothing behind.
     pub(super) sure: u8,
-    /// Of the current burst something was left queued, or it goes on a stream that somebody watches.
+    /// Of the current burst something was left queued, or it goes on a stream that somebody
+    /// watches.
     left: bool,
     /// It is longer than any of the last ones.
     overdue: bool,
-    /// Average pause before a burst. A sender that is interrupted by somebody else on its core pauses as well, but not as long.
+    /// Average pause before a burst. A sender that is interrupted by somebody else on its core
+    /// pauses as well, but not as long.
     pub(super) pause: u64,
-    /// Average time from the first message of a burst to its foreseen end, without that of the flushes between.
+    /// Average time from the first message of a burst to its foreseen end, without that of the
+    /// flushes between.
     span: u64,
     /// What the thread had spent in flushes when the current burst began.
     spent: u64,
@@ -38,8 +45,9 @@ pub(super) struct Bursts {
 }
 
 impl Bursts {
-    /// A message is looked at, `since` the last flush at `last`. Whether a burst is likely to end with it, and how many messages further
-    /// on the next likely end is. The thread has spent `elsewhere` ticks on writing since the last look, which are no pause.
+    /// A message is looked at, `since` the last flush at `last`. Whether a burst is likely to end
+    /// with it, and how many messages further on the next likely end is. The thread has spent
+    /// `elsewhere` ticks on writing since the last look, which are no pause.
     pub(super) fn look(&mut self, now: u64, since: u32, last: u64, cost: u64, elsewhere: u64) -> (bool, u32) {
         let pause = now.saturating_sub(self.seen.max(last)).saturating_sub(elsewhere);
         if pause > times().quiet {
@@ -78,7 +86,8 @@ impl Bursts {
         (ends, ahead)
     }
 
-    /// A burst begins at `now` with message `since` after the last flush; the one before was of `length`.
+    /// A burst begins at `now` with message `since` after the last flush; the one before was of
+    /// `length`.
     fn begin(&mut self, now: u64, since: u32, length: u32, cost: u64) {
         let worth_it = now.saturating_sub(self.began) > 4 * cost;
         self.lengths[usize::from(self.slot % 4)] = if worth_it { length } else { 0 };
@@ -96,7 +105,8 @@ impl Bursts {
         equal && self.sure >= SURE_ENOUGH && self.span < cost && pause < times().seldom
     }
 
-    /// A batch has ended at `now`; the last flush was at `last`. What was foreseen was about single messages.
+    /// A batch has ended at `now`; the last flush was at `last`. What was foreseen was about single
+    /// messages.
     pub(super) fn batch(&mut self, now: u64, last: u64) {
         self.left &= now.saturating_sub(self.seen.max(last)) <= times().quiet;
         self.seen = now;

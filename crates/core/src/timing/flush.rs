@@ -1,22 +1,27 @@
-//! The flush rule: when an owner writes what it has queued to the kernel itself, and when it leaves the bytes for later.
+//! The flush rule: when an owner writes what it has queued to the kernel itself, and when it leaves
+//! the bytes for later.
 //!
-//! *Writing may take a share of a thread's time.* After a write the thread does other things for a multiple of the
-//! time that the write took; what it queues meanwhile goes with the next one. So the faster messages come, or the
-//! more a write costs, the more of them share one; and a thread that sends to many peers writes no more often than
-//! one that sends to a single peer. What the rule needs to know it measures.
+//! *Writing may take a share of a thread's time.* After a write the thread does other things for a
+//! multiple of the time that the write took; what it queues meanwhile goes with the next one. So
+//! the faster messages come, or the more a write costs, the more of them share one; and a thread
+//! that sends to many peers writes no more often than one that sends to a single peer. What the
+//! rule needs to know it measures.
 //!
-//! Writing may take a third of the time where something else than the sender's own work sets its pace (`pace`): a
-//! message that waits there is late. A sender that is busy loses the time of each write, so it may take a ninth.
+//! Writing may take a third of the time where something else than the sender's own work sets its
+//! pace (`pace`): a message that waits there is late. A sender that is busy loses the time of each
+//! write, so it may take a ninth.
 //!
 //! Waiting gains nothing, and the owner writes at once,
 //!
 //! - when the write is full: one more message would cost as much again ([`is_full_write`]);
 //! - when a message comes alone: writing each one takes no more than two thirds of the time;
-//! - when the message is an answer, which a peer waits for: up to half of the time may go into these;
+//! - when the message is an answer, which a peer waits for: up to half of the time may go into
+//!   these;
 //! - when a burst ends that was foreseen (`bursts`), which may then be written whole.
 //!
-//! The first message of a lull is written at once by the share alone. What stays behind is covered by the watch of
-//! the I/O thread (`watch`). Time comes in as ticks of the clock, decisions go out; one rule for each pipe.
+//! The first message of a lull is written at once by the share alone. What stays behind is covered
+//! by the watch of the I/O thread (`watch`). Time comes in as ticks of the clock, decisions go out;
+//! one rule for each pipe.
 
 use super::bursts::Bursts;
 pub(crate) use super::bursts::Rest;
@@ -24,11 +29,13 @@ use super::pace::Pace;
 use super::spent::{self, spent};
 use std::sync::OnceLock;
 
-/// Pending bytes that are always worth a write: what loopback TCP carries in one segment, 64 KiB but for the headers. A few bytes more make a
-/// second segment of them, which costs as much as the first one but for copying.
+/// Pending bytes that are always worth a write: what loopback TCP carries in one segment, 64 KiB
+/// but for the headers. A few bytes more make a second segment of them, which costs as much as the
+/// first one but for copying.
 pub(crate) const FULL_BYTES: u64 = 64 * 1024 - 256;
 
-/// Whether `pending` bytes are a full write: another message of `len` bytes would not go into the same segment.
+/// Whether `pending` bytes are a full write: another message of `len` bytes would not go into the
+/// same segment.
 pub(crate) fn is_full_write(pending: u64, len: usize) -> bool {
     pending + framed(len) > FULL_BYTES
 }
@@ -51,21 +58,23 @@ const MANY: u32 = 64;
 pub(super) struct Times {
     /// A write counts as no less: what it costs the peer to find it, at the least.
     least: u64,
-    /// No message waits longer than this for others: half of the time that a peer looks for messages before it
-    /// sleeps (`wait`). To wake it costs more than several writes.
+    /// No message waits longer than this for others: half of the time that a peer looks for
+    /// messages before it sleeps (`wait`). To wake it costs more than several writes.
     longest: u64,
     /// The same for a sender whose own work sets its pace, which gains more than waking costs.
     busy_longest: u64,
-    /// Time between two looks at the clock, at most: an owner that has not looked for twice as long counts as gone
-    /// (`watch`).
+    /// Time between two looks at the clock, at most: an owner that has not looked for twice as long
+    /// counts as gone (`watch`).
     look: u64,
-    /// How long the kernel's "full" is believed: about what it takes to wake a peer that makes room.
+    /// How long the kernel's "full" is believed: about what it takes to wake a peer that makes
+    /// room.
     blocked: u64,
     /// Longest cost of one write that is averaged; above it the thread was descheduled.
     pub(super) cost_max: u64,
     /// So long without a message, and the next one begins a burst.
     pub(super) quiet: u64,
-    /// What has gone on for so long, with no longer pauses, is a stream: its end may wait for the watch.
+    /// What has gone on for so long, with no longer pauses, is a stream: its end may wait for the
+    /// watch.
     pub(super) stream: u64,
     /// Pauses between bursts count as no longer than this.
     pub(super) pause_max: u64,
@@ -112,7 +121,8 @@ pub(crate) struct FlushRule {
     since: u32,
     /// The number of messages at which the clock is looked at next.
     next: u32,
-    /// Messages since the last flush at the last look, when that was, and what the thread had spent on writing by then.
+    /// Messages since the last flush at the last look, when that was, and what the thread had spent
+    /// on writing by then.
     looked: u32,
     seen: u64,
     spent: u64,
@@ -145,7 +155,8 @@ impl FlushRule {
         self.since
     }
 
-    /// Decides at time `now` (ticks) with `pending` bytes queued, the last message being `len` bytes long. For a `reply` a peer waits.
+    /// Decides at time `now` (ticks) with `pending` bytes queued, the last message being `len`
+    /// bytes long. For a `reply` a peer waits.
     pub(crate) fn decide(&mut self, now: u64, pending: u64, len: usize, reply: bool) -> Decision {
         if reply && self.since == 1 && self.time_left(now, true) == 0 {
             // The peer waits, and nothing is to be learned from it.
@@ -174,8 +185,8 @@ impl FlushRule {
         Decision::Later(if self.blocked { Rest::Told } else { self.bursts.leave() })
     }
 
-    /// What the thread has spent on writing since the last look at this pipe. (One that was handed another thread's
-    /// socket takes that one's account for its own, once.)
+    /// What the thread has spent on writing since the last look at this pipe. (One that was handed
+    /// another thread's socket takes that one's account for its own, once.)
     fn spent_elsewhere(&mut self) -> u64 {
         let total = spent().total;
         total.saturating_sub(std::mem::replace(&mut self.spent, total))
@@ -220,8 +231,9 @@ impl FlushRule {
         (since + if self.blocked { gap.max(times.blocked) } else { gap }).saturating_sub(now)
     }
 
-    /// After how many more messages the clock is looked at: a quarter of those since the last flush, as a look costs as
-    /// much as to queue a small message. Never many, for the pace may change.
+    /// After how many more messages the clock is looked at: a quarter of those since the last
+    /// flush, as a look costs as much as to queue a small message. Never many, for the pace may
+    /// change.
     fn step(&self) -> u32 {
         let soon = times().look / self.interval.max(1);
         (self.since / 4).min(MANY).min(u32::try_from(soon).unwrap_or(MANY))
@@ -237,9 +249,10 @@ impl FlushRule {
         self.long_batch = false;
     }
 
-    /// Decides at time `now` (ticks), when a batch has been queued of which nothing was looked at: it is written at once, unless others
-    /// have come before it so quickly that they are a stream. The end of a long one is, too: to have another thread look after it costs
-    /// more than one write on top of those for each 64 KiB.
+    /// Decides at time `now` (ticks), when a batch has been queued of which nothing was looked at:
+    /// it is written at once, unless others have come before it so quickly that they are a stream.
+    /// The end of a long one is, too: to have another thread look after it costs more than one
+    /// write on top of those for each 64 KiB.
     pub(crate) fn end_batch(&mut self, now: u64) -> Decision {
         self.spent_elsewhere();
         self.seen = now;
@@ -252,7 +265,8 @@ impl FlushRule {
         Decision::Later(if self.blocked { Rest::Told } else { self.bursts.leave() })
     }
 
-    /// Notes a flush that began at `start` and ended at `end` (ticks); `drained` unless the kernel would not take all.
+    /// Notes a flush that began at `start` and ended at `end` (ticks); `drained` unless the kernel
+    /// would not take all.
     pub(crate) fn flushed(&mut self, start: u64, end: u64, drained: bool) {
         spent::write(start, end);
         let took = end.saturating_sub(start);

@@ -1,8 +1,10 @@
 //! Who sets the pace of a sender: a clock, or its own work.
 //!
-//! A program that sends when a clock says so makes up for the time that a write took: the longer the write, the sooner its next message. One that sends
-//! as fast as it can needs as long for the next message whatever the write took, and the time of the write is lost to it. So of the two, the time from
-//! the write to the next message, and the same with the write, the one that varies less tells which it is. Where both vary, nothing is known.
+//! A program that sends when a clock says so makes up for the time that a write took: the longer
+//! the write, the sooner its next message. One that sends as fast as it can needs as long for the
+//! next message whatever the write took, and the time of the write is lost to it. So of the two,
+//! the time from the write to the next message, and the same with the write, the one that varies
+//! less tells which it is. Where both vary, nothing is known.
 
 /// A mean and the mean deviation from it, each new value weighing an eighth.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,7 +38,8 @@ impl Pace {
         self.cycle.note(lead + took);
     }
 
-    /// Whether the sender's own work sets its pace: nothing is sent later if a message waits. Its messages are `interval` apart.
+    /// Whether the sender's own work sets its pace: nothing is sent later if a message waits. Its
+    /// messages are `interval` apart.
     pub(super) fn is_set_by_work(&self, interval: u64) -> bool {
         self.lead.deviation * 2 < self.cycle.deviation && self.lead.value * 4 >= interval * 3
     }

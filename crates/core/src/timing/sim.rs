@@ -1,8 +1,11 @@
-//! The simulator: plays arrivals of messages against the rules of this folder, with a model of what the system does and costs.
+//! The simulator: plays arrivals of messages against the rules of this folder, with a model of what
+//! the system does and costs.
 //!
-//! One owner sends to one or more peers; one I/O thread watches what is left queued. Time is simulated, in nanoseconds, so a run takes milliseconds and
-//! gives the same figures on every machine. What comes out is what a user notices: messages a second, how long one takes from when it was due to when
-//! the kernel has it, how many writes and wake-ups that took. The tests assert these outcomes, with room to spare; not which rule brought them about.
+//! One owner sends to one or more peers; one I/O thread watches what is left queued. Time is
+//! simulated, in nanoseconds, so a run takes milliseconds and gives the same figures on every
+//! machine. What comes out is what a user notices: messages a second, how long one takes from when
+//! it was due to when the kernel has it, how many writes and wake-ups that took. The tests assert
+//! these outcomes, with room to spare; not which rule brought them about.
 //!
 //! `cargo test -p tautline-core --lib timing::sim -- --nocapture` prints the whole table.
 
@@ -272,7 +275,8 @@ fn play(system: System, arrivals: Arrivals) -> Outcome {
         Arrivals::Random { mean } => {
             let mut due = start;
             for _ in 0..50_000 {
-                // The sum of two even distributions: no message is more than twice the mean after the last one.
+                // The sum of two even distributions: no message is more than twice the mean after
+                // the last one.
                 due += random(mean) + random(mean);
                 run.send(0, due, WORK, 64, false);
             }

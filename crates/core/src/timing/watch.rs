@@ -1,7 +1,10 @@
-//! The watch: when the I/O thread looks after what owners have left queued (`driver::residual` is who does).
+//! The watch: when the I/O thread looks after what owners have left queued (`driver::residual` is
+//! who does).
 //!
-//! An owner at work writes by itself; one that has stopped leaves its last messages to the watch. The two cannot be told apart but by time. So the
-//! watch looks after 10 µs, and then less and less often, as long as the owner is at work: the end of a stream waits no longer than the stream took.
+//! An owner at work writes by itself; one that has stopped leaves its last messages to the watch.
+//! The two cannot be told apart but by time. So the watch looks after 10 µs, and then less and less
+//! often, as long as the owner is at work: the end of a stream waits no longer than the stream
+//! took.
 
 use tautline_io::clock::nanos_to_ticks;
 
@@ -12,13 +15,16 @@ const SLOWEST: u64 = 500_000;
 const LATER: u64 = 200_000;
 /// The next look if all owners foresee when they will write what they left.
 const SLOW: u64 = 500_000;
-/// An owner that has looked at the clock or written so recently is at work: the longest usual gap of the flush rule.
+/// An owner that has looked at the clock or written so recently is at work: the longest usual gap
+/// of the flush rule.
 const QUIET: u64 = 8_000;
-/// In a stream it is at work for this part of the time between two looks, too: it may have lost its processor to the I/O thread.
+/// In a stream it is at work for this part of the time between two looks, too: it may have lost its
+/// processor to the I/O thread.
 const PATIENCE: u64 = 8;
 /// Looks that find nothing to write before a connection is let go.
 const IDLE_LOOKS: u32 = 2;
-/// A connection is let go so long after its last message even if its owner foresees when it will write.
+/// A connection is let go so long after its last message even if its owner foresees when it will
+/// write.
 const GONE: u64 = 20_000_000;
 
 /// The watch of one I/O thread.
@@ -84,7 +90,8 @@ impl Round {
         at_work
     }
 
-    /// The looks in a row that have found nothing to write for this owner, with this one, after `idle` before; `None`: its connection is let go.
+    /// The looks in a row that have found nothing to write for this owner, with this one, after
+    /// `idle` before; `None`: its connection is let go.
     pub(crate) fn idle(&self, owner: Owner, idle: u32, at_work: bool, wrote: bool) -> Option<u32> {
         let foresees = owner.foresees && self.now.saturating_sub(owner.worked_at) < nanos_to_ticks(GONE);
         let idle = if at_work || wrote || foresees { 0 } else { idle + 1 };

@@ -76,12 +76,14 @@ fn the_next_look_of_a_stream_is_where_its_write_is_full() {
     assert_eq!(pending, 63 * framed(1024));
 }
 
-/// Sends a burst at `start`, a message every 100 ns but for the time that a write takes; the numbers of the messages after which it was written.
+/// Sends a burst at `start`, a message every 100 ns but for the time that a write takes; the
+/// numbers of the messages after which it was written.
 fn burst(rule: &mut FlushRule, start: u64, messages: u64) -> Vec<u64> {
     let (mut written, mut now) = (Vec::new(), start);
     for number in 1..=messages {
         now += tautline_io::clock::nanos_to_ticks(100);
-        // What is left of the burst before, others have written: they give a hint with which the first message is looked at.
+        // What is left of the burst before, others have written: they give a hint with which the
+        // first message is looked at.
         if (rule.count() || number == 1) && rule.decide(now, 66, 64, false) == Decision::Flush {
             now = write(rule, now);
             written.push(number);
@@ -190,8 +192,8 @@ fn interruptions_that_come_often_are_no_longer_taken_for_such() {
     assert_eq!(burst(&mut rule, us(22_000), 4).last(), Some(&4));
 }
 
-/// Sends bursts of `messages`, one every `work` ns, until it is foreseen how long they are; a write takes 10 us. Then one at `start`
-/// and which messages of it were written.
+/// Sends bursts of `messages`, one every `work` ns, until it is foreseen how long they are; a write
+/// takes 10 us. Then one at `start` and which messages of it were written.
 fn held(work: u64, messages: u64, pause: u64, reply: bool) -> Vec<u64> {
     let ticks = tautline_io::clock::nanos_to_ticks;
     let mut rule = rule();

@@ -1,0 +1,97 @@
+//! The kinds of environment: their names in scenario files, what each is, and which cells can run in it.
+
+use crate::scenario::Cell;
+
+/// The environment of a cell that names none: the machine as it is.
+pub(crate) const DEFAULT: &str = "default";
+
+/// What the programs of a run are put into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Default,
+    /// All threads of both programs on one processor.
+    OneCore,
+    /// Half the time of one processor for both programs together.
+    HalfCore,
+    /// The programs in two network namespaces.
+    Network(Wire),
+    /// `ipc` over the kernel's sockets.
+    NoSharedMemory,
+}
+
+/// What happens to packets between two namespaces, in each direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wire {
+    pub(crate) delay_ms: u32,
+    pub(crate) lost_per_mille: u32,
+}
+
+const fn wire(delay_ms: u32, lost_per_mille: u32) -> Kind {
+    Kind::Network(Wire { delay_ms, lost_per_mille })
+}
+
+/// Every kind by its name.
+pub(crate) const KINDS: [(&str, Kind); 8] = [
+    (DEFAULT, Kind::Default),
+    ("one-core", Kind::OneCore),
+    ("half-core", Kind::HalfCore),
+    ("veth", wire(0, 0)),
+    ("veth-delay", wire(1, 0)),
+    ("veth-loss-0.1", wire(0, 1)),
+    ("veth-loss-1", wire(0, 10)),
+    ("no-shared-memory", Kind::NoSharedMemory),
+];
+
+impl Kind {
+    /// The kind of that name.
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        if name == "far-cache" {
+            return Err(
+                "far-cache is a state of the machine that every run reports, no environment that one can \
+                        ask for"
+                    .to_owned(),
+            );
+        }
+        KINDS.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind).ok_or_else(|| {
+            let known: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
+            format!("no environment {name}; there are {}", known.join(", "))
+        })
+    }
+
+    /// What it is, for the reader of a report.
+    pub(crate) fn what(self) -> String {
+        match self {
+            Self::Default => "the machine as it is".to_owned(),
+            Self::OneCore => "both programs on one processor".to_owned(),
+            Self::HalfCore => "50 ms of processor time in each 100 ms, for both programs together".to_owned(),
+            Self::Network(wire) => {
+                let mut what = "two network namespaces, a veth pair with an MTU of 1500".to_owned();
+                if wire.delay_ms > 0 {
+                    what += &format!(", {} ms of delay in each direction", wire.delay_ms);
+                }
+                if wire.lost_per_mille > 0 {
+                    what += &format!(", {} % of the packets lost in each direction", wire.percent());
+                }
+                what
+            }
+            Self::NoSharedMemory => "ipc over the kernel's sockets only".to_owned(),
+        }
+    }
+
+    /// Can the cell run in it? If not, why.
+    pub(crate) fn fits(self, cell: &Cell) -> Result<(), String> {
+        let (fits, wants) = match self {
+            Self::Default | Self::OneCore | Self::HalfCore => (true, ""),
+            Self::Network(_) => (cell.transport == "tcp" && cell.processes == 2, "tcp and two processes"),
+            Self::NoSharedMemory => (cell.transport == "ipc", "ipc"),
+        };
+        if fits { Ok(()) } else { Err(format!("{}: this environment is for {wants}", cell.title())) }
+    }
+}
+
+impl Wire {
+    /// `0.1`, `1`.
+    pub(crate) fn percent(self) -> String {
+        format!("{}", f64::from(self.lost_per_mille) / 10.0)
+    }
+}

@@ -1,0 +1,234 @@
+//! Environments: the surroundings that both programs of a run are put into, made before a run and removed after it.
+//!
+//! `kind` names them, `plan` says which steps make one and which remove it, this file takes the steps. What a kind
+//! needs is a word before the program's name (`taskset`, `ip netns exec`, a shell that joins a control group), options
+//! and variables; so a peer program needs to know nothing of it, but for the addresses of two namespaces.
+//!
+//! What was made is removed when a [`Made`] is dropped: at the end, after a failure and after a signal
+//! (`interrupt`). A harness that was killed leaves its things behind; the next one that makes some removes them.
+
+mod group;
+mod kind;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use kind::{DEFAULT, Kind};
+
+use plan::{Facts, Names, Plan, Step, Undo};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// What results say of an environment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Environment {
+    pub(crate) name: String,
+    /// What it is, in one line.
+    pub(crate) what: String,
+    /// Why it could not be made; its cells did not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) absent: Option<String>,
+}
+
+/// An environment that exists until this is dropped, or that could not be made.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) environment: Environment,
+    pub(crate) around: Around,
+    /// What removes the outcome of the steps taken so far.
+    undo: Vec<Undo>,
+    /// Programs that run as long as it exists.
+    started: Vec<Child>,
+}
+
+/// What a program is started with.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Around {
+    /// Before the program's name.
+    pub(crate) prefix: Vec<String>,
+    /// Behind its own arguments.
+    pub(crate) options: Vec<String>,
+    pub(crate) variables: BTreeMap<String, String>,
+}
+
+/// Makes each of the environments named, in the order of their kinds; one that cannot be made has the reason. Fails for a name that is
+/// none. Programs that an environment needs are in `programs`.
+pub(crate) fn make_all(names: &[String], programs: &Path) -> Result<Vec<Made>, String> {
+    names.iter().try_for_each(|name| Kind::named(name).map(drop))?;
+    let facts = Facts::here(programs);
+    remove_stale(&facts);
+    let wanted = kind::KINDS.iter().filter(|(name, _)| names.iter().any(|wanted| wanted == name));
+    Ok(wanted.map(|(name, kind)| make(name, *kind, &facts)).collect())
+}
+
+fn make(name: &str, kind: Kind, facts: &Facts) -> Made {
+    /// Tells those of one harness apart.
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let names = Names::new(std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+    let environment = Environment { name: name.to_owned(), what: kind.what(), absent: None };
+    let mut made = Made { environment, around: Around::default(), undo: Vec::new(), started: Vec::new() };
+    if let Err(reason) = plan::of(kind, &names, facts).and_then(|plan| made.take(plan)) {
+        made.remove();
+        made.environment.absent = Some(if facts.root { reason } else { reason + "; this needs root" });
+    }
+    made
+}
+
+impl Made {
+    /// Takes the steps of a plan, then tries whether a program starts in what they made.
+    fn take(&mut self, plan: Plan) -> Result<(), String> {
+        for (step, undo) in plan.steps {
+            // Before the step: half of it may be done when it fails.
+            self.undo.extend(undo);
+            if let Some(way) = self.step(&step)? {
+                self.environment.what += &format!(" ({way})");
+            }
+        }
+        self.around = plan.around;
+        match self.around.prefix.is_empty() {
+            true => Ok(()),
+            false => run(&[self.around.prefix.as_slice(), &["true".to_owned()]].concat()),
+        }
+    }
+
+    /// Takes a step; for one of several ways, which of them.
+    fn step(&mut self, step: &Step) -> Result<Option<&'static str>, String> {
+        match step {
+            Step::Run(words) => run(words).map(|()| None),
+            Step::MakeDirectory(path) => {
+                std::fs::create_dir(path).map(|()| None).map_err(|e| format!("mkdir {}: {e}", path.display()))
+            }
+            Step::Write(path, text) => {
+                std::fs::write(path, text).map(|()| None).map_err(|e| format!("{}: {e}", path.display()))
+            }
+            Step::Start(words) => start(words).map(|child| {
+                self.started.push(child);
+                None
+            }),
+            Step::OneOf(ways) => {
+                let mut reasons = Vec::new();
+                for (name, steps) in ways {
+                    match steps.iter().try_for_each(|step| self.step(step).map(drop)) {
+                        Ok(()) => return Ok(Some(name)),
+                        Err(reason) => reasons.push(format!("{name}: {reason}")),
+                    }
+                }
+                Err(reasons.join("; "))
+            }
+        }
+    }
+
+    /// Removes what the steps made, the last first. What is already gone is no failure.
+    fn remove(&mut self) {
+        for mut child in std::mem::take(&mut self.started) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        for undo in std::mem::take(&mut self.undo).into_iter().rev() {
+            match undo {
+                Undo::Run(words) => drop(run(&words)),
+                Undo::Write(path, text) => drop(std::fs::write(path, text)),
+                Undo::RemoveGroup(path) => remove_group(&path),
+                Undo::RemoveNamespace(name) => remove_namespace(&name),
+            }
+        }
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// Runs a command of the system; a failure is told with its last words.
+fn run(words: &[String]) -> Result<(), String> {
+    let Some((program, arguments)) = words.split_first() else { return Ok(()) };
+    // A process group of its own: a terminal's interrupt must not reach what removes things.
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .process_group(0)
+        .output()
+        .map_err(|e| format!("{program}: {e}{}", plan::package_of(program)))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("without a word").trim();
+    Err(format!("`{}`: {last}", words.join(" ")))
+}
+
+/// Starts a program and waits until it is ready, which it says with a line.
+fn start(words: &[String]) -> Result<Child, String> {
+    let Some((program, arguments)) = words.split_first() else { return Err("no program".to_owned()) };
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .map_err(|e| format!("{program}: {e}"))?;
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        let _ = BufReader::new(stdout).read_line(&mut line);
+    }
+    if !line.is_empty() {
+        return Ok(child);
+    }
+    let _ = child.kill();
+    let output = child.wait_with_output().map_err(|e| format!("{program}: {e}"))?;
+    Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+}
+
+/// Removes a control group; what is still in it is killed first.
+fn remove_group(path: &Path) {
+    // A process that was killed is in its group until it has ended, which takes a moment.
+    for _ in 0..100 {
+        match std::fs::remove_dir(path) {
+            Err(e) if e.kind() == std::io::ErrorKind::ResourceBusy => {}
+            _ => return,
+        }
+        let left = std::fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+        kill(&left);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn remove_namespace(name: &str) {
+    let left = Command::new("ip").args(["netns", "pids", name]).process_group(0).output();
+    kill(&left.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default());
+    let _ = run(&plan::words(&["ip", "netns", "del", name]));
+}
+
+/// Kills the processes whose numbers these are.
+fn kill(processes: &str) {
+    let mut words = plan::words(&["kill", "-KILL"]);
+    words.extend(processes.split_whitespace().map(str::to_owned));
+    if words.len() > 2 {
+        let _ = run(&words);
+    }
+}
+
+/// Removes what harnesses that were killed have left.
+fn remove_stale(facts: &Facts) {
+    let alive = |pid: u32| Path::new("/proc").join(pid.to_string()).exists();
+    for name in plan::stale(&directory("/run/netns".as_ref()), alive) {
+        remove_namespace(&name);
+    }
+    if let Some(groups) = facts.groups() {
+        plan::stale(&directory(groups), alive).iter().for_each(|name| remove_group(&groups.join(name)));
+    }
+}
+
+fn directory(path: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(path) else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}

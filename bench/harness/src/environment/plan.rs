@@ -1,0 +1,233 @@
+//! How an environment is made and removed: a list of steps that depends only on its kind, its names and the machine.
+
+use super::Around;
+use super::group::Groups;
+use super::kind::{Kind, Wire};
+use std::path::{Path, PathBuf};
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Run(Vec<String>),
+    MakeDirectory(PathBuf),
+    Write(PathBuf, String),
+    /// Starts a program that says a line when it is ready; it runs as long as the environment exists.
+    Start(Vec<String>),
+    /// The first of several ways that works; the name of the one taken goes into the report.
+    OneOf(Vec<(&'static str, Vec<Step>)>),
+}
+
+/// What removes the outcome of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Undo {
+    Run(Vec<String>),
+    Write(PathBuf, String),
+    /// A control group, or a network namespace by its name. What still runs in it is killed.
+    RemoveGroup(PathBuf),
+    RemoveNamespace(String),
+}
+
+/// The steps in order, each with what removes it where nothing else does, and what a program is then started with.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) steps: Vec<(Step, Option<Undo>)>,
+    pub(super) around: Around,
+}
+
+/// What the plans need to know of the machine.
+pub(super) struct Facts {
+    pub(super) groups: Result<Groups, String>,
+    /// The processor that `one-core` uses.
+    pub(super) processor: Option<u32>,
+    /// The program that delays packets where the kernel cannot.
+    pub(super) relay: PathBuf,
+    pub(super) root: bool,
+}
+
+impl Facts {
+    pub(super) fn here(programs: &Path) -> Self {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        Self {
+            groups: Groups::find(&read("/proc/mounts")),
+            processor: last_processor(&read("/proc/self/status")),
+            relay: programs.join("wire"),
+            root: is_root(&read("/proc/self/status")),
+        }
+    }
+
+    /// Where groups are made.
+    pub(super) fn groups(&self) -> Option<&Path> {
+        self.groups.as_ref().ok().map(Groups::mount)
+    }
+}
+
+/// What things made for one environment are called: no other run has the same names, and it can be told whose they are.
+pub(super) struct Names {
+    base: String,
+}
+
+const STEM: &str = "taut-bench-";
+
+impl Names {
+    pub(super) fn new(pid: u32, number: u32) -> Self {
+        Self { base: format!("{STEM}{pid}-{number}") }
+    }
+
+    pub(super) fn group(&self) -> &str {
+        &self.base
+    }
+
+    /// The namespace of the program that was started, and that of the process it forks.
+    pub(super) fn namespaces(&self) -> (String, String) {
+        (format!("{}-near", self.base), format!("{}-far", self.base))
+    }
+}
+
+/// Those of the names that belong to a harness that is no longer alive.
+pub(super) fn stale(names: &[String], alive: impl Fn(u32) -> bool) -> Vec<String> {
+    let owner = |name: &str| name.strip_prefix(STEM)?.split('-').next()?.parse::<u32>().ok();
+    names.iter().filter(|name| owner(name).is_some_and(|pid| !alive(pid))).cloned().collect()
+}
+
+/// The plan of an environment, or why there can be none.
+pub(super) fn of(kind: Kind, names: &Names, facts: &Facts) -> Result<Plan, String> {
+    let mut plan = Plan::default();
+    match kind {
+        Kind::Default => {}
+        Kind::OneCore => {
+            let processor = facts.processor.ok_or("the system does not say which processors may be used")?;
+            plan.around.prefix = words(&["taskset", "-c", &processor.to_string()]);
+        }
+        Kind::HalfCore => {
+            let (steps, group) = facts.groups.clone()?.steps(names.group());
+            plan.steps = steps;
+            // The shell joins the group and becomes the program, so that no part of it runs outside.
+            let join = "echo $$ >\"$0\" && exec \"$@\"";
+            plan.around.prefix =
+                words(&["sh", "-c", join, &group.join("cgroup.procs").display().to_string()]);
+        }
+        Kind::Network(wire) => network(&mut plan, wire, names, facts),
+        Kind::NoSharedMemory => {
+            plan.around.variables.insert("TAUT_IPC_MEMORY".to_owned(), "0".to_owned());
+        }
+    }
+    Ok(plan)
+}
+
+/// Addresses of the two ends. The namespaces have nothing else, so they are in nobody's way.
+const NEAR: &str = "10.83.0.1";
+const FAR: &str = "10.83.0.2";
+
+fn network(plan: &mut Plan, wire: Wire, names: &Names, facts: &Facts) {
+    let (near, far) = names.namespaces();
+    let near = near.as_str();
+    let far = far.as_str();
+    let mut run = |text: &[&str], undo: Option<Undo>| plan.steps.push((Step::Run(words(text)), undo));
+    for side in [near, far] {
+        run(&["ip", "netns", "add", side], Some(Undo::RemoveNamespace(side.to_owned())));
+    }
+    // Made within the namespaces: the machine's own never has it. Removed on its own account, as a namespace lives on as
+    // long as a process in it.
+    let pair = ["ip", "-n", near, "link", "add", "wire", "mtu", "1500", "type", "veth"];
+    let peer = ["peer", "name", "wire", "mtu", "1500", "netns", far];
+    let remove = Undo::Run(words(&["ip", "-n", near, "link", "del", "wire"]));
+    run(&[&pair[..], &peer[..]].concat(), Some(remove));
+    for (side, address) in [(near, NEAR), (far, FAR)] {
+        run(&["ip", "-n", side, "addr", "add", &format!("{address}/30"), "dev", "wire"], None);
+        run(&["ip", "-n", side, "link", "set", "lo", "up"], None);
+        run(&["ip", "-n", side, "link", "set", "wire", "up"], None);
+    }
+    plan.steps.extend(disturbance(wire, [near, far], &facts.relay).map(|step| (step, None)));
+    plan.around.prefix = words(&["ip", "netns", "exec", near]);
+    plan.around.options = words(&["--near-address", NEAR, "--far-address", FAR, "--far-netns", far]);
+}
+
+/// What delays or loses packets. It goes with the namespaces.
+fn disturbance(wire: Wire, sides: [&str; 2], relay: &Path) -> Option<Step> {
+    if wire == (Wire { delay_ms: 0, lost_per_mille: 0 }) {
+        return None;
+    }
+    let both = |step: &dyn Fn(&str) -> Vec<String>| sides.map(|side| Step::Run(step(side))).to_vec();
+    let percent = format!("{}%", wire.percent());
+    let mut netem = Vec::new();
+    let mut ways = Vec::new();
+    if wire.lost_per_mille > 0 {
+        // One packet is lost, not the 64 KiB that the kernel hands to a veth at once.
+        netem.extend(both(&|side| words(&["ip", "-n", side, "link", "set", "wire", "gso_max_segs", "1"])));
+        let mut statistic = netem.clone();
+        let probability = format!("{}", f64::from(wire.lost_per_mille) / 1000.0);
+        let rule = ["iptables", "-w", "-A", "INPUT", "-i", "wire", "-m", "statistic", "--mode", "random"];
+        let drop = ["--probability", probability.as_str(), "-j", "DROP"];
+        statistic.extend(both(&|side| {
+            words(&[&["ip", "netns", "exec", side][..], &rule[..], &drop[..]].concat())
+        }));
+        if wire.delay_ms == 0 {
+            ways.push(("by iptables", statistic));
+        }
+    }
+    let delay = format!("{}ms", wire.delay_ms);
+    netem.extend(both(&|side| {
+        // Room for all that is on its way: a full queue would lose packets.
+        let mut text =
+            vec!["tc", "-n", side, "qdisc", "add", "dev", "wire", "root", "netem", "limit", "100000"];
+        if wire.delay_ms > 0 {
+            text.extend(["delay", &delay]);
+        }
+        if wire.lost_per_mille > 0 {
+            text.extend(["loss", &percent]);
+        }
+        words(&text)
+    }));
+    ways.insert(0, ("by netem", netem));
+    if wire.lost_per_mille == 0 {
+        ways.push((
+            "by a program between two TUN devices, in place of the pair",
+            relayed(wire, sides, relay),
+        ));
+    }
+    Some(Step::OneOf(ways))
+}
+
+/// TUN devices in place of the veth pair, and a program between them.
+fn relayed(wire: Wire, sides: [&str; 2], relay: &Path) -> Vec<Step> {
+    let [near, far] = sides;
+    let run = |text: &[&str]| Step::Run(words(text));
+    let mut steps = vec![run(&["ip", "-n", near, "link", "del", "wire"])];
+    for (side, address) in [(near, NEAR), (far, FAR)] {
+        steps.push(run(&["ip", "-n", side, "tuntap", "add", "dev", "wire", "mode", "tun"]));
+        // Room for all that is on its way: a full queue would lose packets.
+        let device = ["ip", "-n", side, "link", "set", "wire", "mtu", "1500", "txqueuelen", "50000"];
+        steps.push(run(&device));
+        steps.push(run(&["ip", "-n", side, "addr", "add", &format!("{address}/30"), "dev", "wire"]));
+        steps.push(run(&["ip", "-n", side, "link", "set", "wire", "up"]));
+    }
+    let delay_us = (wire.delay_ms * 1000).to_string();
+    steps.push(Step::Start(words(&[&relay.display().to_string(), "wire", near, far, &delay_us])));
+    steps
+}
+
+/// The last of the processors that may be used: the first one has the most interrupts.
+pub(super) fn last_processor(status: &str) -> Option<u32> {
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    list.trim().rsplit([',', '-']).next()?.parse().ok()
+}
+
+/// The effective user is the second number.
+pub(super) fn is_root(status: &str) -> bool {
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    line.and_then(|line| line.split_whitespace().nth(1)) == Some("0")
+}
+
+pub(super) fn words(text: &[&str]) -> Vec<String> {
+    text.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// Debian's package of a command that is missing, for a reason.
+pub(super) fn package_of(program: &str) -> &'static str {
+    match program {
+        "ip" | "tc" => " (Debian: iproute2)",
+        "taskset" => " (Debian: util-linux)",
+        "iptables" => " (Debian: iptables)",
+        _ => "",
+    }
+}

@@ -1,0 +1,47 @@
+//! SIGINT, SIGTERM and SIGHUP: the running program is killed, and the run ends as it does after a failure, so that what
+//! was made in the system is removed.
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+static ASKED: AtomicBool = AtomicBool::new(false);
+static RUNNING: Mutex<Option<Arc<Mutex<Child>>>> = Mutex::new(None);
+
+/// What a run says that was asked to end.
+pub(crate) const SAID: &str = "interrupted";
+
+/// From here on a signal no longer ends the process at once.
+pub(crate) fn listen() -> Result<(), String> {
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(|e| format!("signals: {e}"))?;
+    std::thread::spawn(move || {
+        for _ in signals.forever() {
+            ASKED.store(true, Ordering::SeqCst);
+            kill_running();
+        }
+    });
+    Ok(())
+}
+
+/// Fails if a signal asked the run to end.
+pub(crate) fn check() -> Result<(), String> {
+    if ASKED.load(Ordering::SeqCst) { Err(SAID.to_owned()) } else { Ok(()) }
+}
+
+/// Sets which program runs, or that none does.
+pub(crate) fn running(child: Option<Arc<Mutex<Child>>>) {
+    *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = child;
+    // The signal may have come before the program was known here.
+    if check().is_err() {
+        kill_running();
+    }
+}
+
+fn kill_running() {
+    let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some(child) = running {
+        let _ = child.lock().unwrap_or_else(PoisonError::into_inner).kill();
+    }
+}

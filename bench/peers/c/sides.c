@@ -1,0 +1,50 @@
+/* Where the two ends of a run are: both here, on the loopback interface, or the far one in a network namespace of its own.
+ * Whoever binds takes an address of its own side. */
+#define _GNU_SOURCE
+#include "bench.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+static int is_far;
+
+const char *side_address(const struct config *config)
+{
+    return is_far ? config->far_address : config->near_address;
+}
+
+/* From here on, this process is at the far end. Before it has threads or sockets: those that exist stay where they are. */
+static void move_far(const struct config *config)
+{
+    char path[128];
+    int namespace;
+
+    is_far = 1;
+    if (config->far_netns == NULL)
+        return;
+    snprintf(path, sizeof path, "/run/netns/%s", config->far_netns);
+    namespace = open(path, O_RDONLY | O_CLOEXEC);
+    if (namespace < 0 || setns(namespace, CLONE_NEWNET) != 0)
+        fail("the far network namespace");
+    close(namespace);
+}
+
+pid_t side_fork(const struct config *config)
+{
+    pid_t parent = getpid(), child = fork();
+
+    if (child < 0)
+        fail("fork");
+    watchdog_start(config); /* an alarm does not survive the fork */
+    if (child > 0)
+        return child;
+    /* Nothing of a run is left behind when the harness kills it. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+        _exit(2);
+    move_far(config);
+    return 0;
+}
