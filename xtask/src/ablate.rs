@@ -15,7 +15,7 @@ const NAMES: [&str; 11] = [
     "--features",
     "ablation",
     "--lib",
-    "timing::ablation::tests::names",
+    "ablation::tests::names",
     "--",
     "--exact",
     "--nocapture",

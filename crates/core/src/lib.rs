@@ -27,6 +27,7 @@
 // The models run the queues, the inbox and the baton without what uses the rest of them.
 #![cfg_attr(loom, allow(dead_code, unused_imports))]
 
+mod ablation;
 pub(crate) mod conn;
 mod error;
 pub mod message;

@@ -8,11 +8,12 @@ use super::intake::{Asked, Intake, Newest, Sink, Took};
 use super::link::{IoSide, Loss, NewPipe, News, SharedStage, SocketInbox};
 use super::pump::{Flushed, Pump, Source};
 use super::reader::By;
+use crate::ablation::{Rule, without};
 use crate::options::Options;
 use crate::queue::{self, FrameReader, FrameWriter, LogReader, Slot};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
-use crate::sync::{Arc, Mutex, barrier_light, lock};
+use crate::sync::{Arc, Mutex, lock};
 use tautline_io::net::{Family, Stream};
 use tautline_io::reactor::{Interest, Token};
 use tautline_proto::SocketType;
@@ -231,22 +232,6 @@ impl Connection {
 
     // ---- writing
 
-    /// The I/O thread has flushed a residual since the owner last asked. One load; clears the hint.
-    #[inline]
-    pub(crate) fn take_hint(&self) -> bool {
-        // Store (the queue's tail), then load: pairs with the heavy barrier of the I/O thread.
-        barrier_light();
-        self.hint.load(Relaxed) && self.hint.swap(false, Relaxed)
-    }
-
-    /// Makes the owner look at the clock with its next message.
-    pub(crate) fn give_hint(&self) {
-        self.hint.store(true, Relaxed);
-        if let Some(hint) = &*lock(&self.shared_hint) {
-            hint.store(true, Relaxed);
-        }
-    }
-
     /// Owner: reads a log from now on, unless something is queued. `hint` is the log's.
     pub(crate) fn follow(&self, log: LogReader, hint: &Arc<AtomicBool>) -> bool {
         let follows = lock(&self.pump).follow(log);
@@ -286,14 +271,6 @@ impl Connection {
     /// What the I/O thread does for this connection.
     pub(crate) fn io_side(&self) -> Arc<dyn IoSide> {
         self.io.clone()
-    }
-
-    /// I/O thread, which has given the hint and passed a heavy barrier since: from now on only the
-    /// owner looks after the queue. What it published before it could see the hint is written here.
-    pub(crate) fn write_what_slipped(self: &Arc<Self>) {
-        if self.has_pending() {
-            self.pump_now();
-        }
     }
 
     /// Writes what is queued, if no other thread is writing (`None`). Does not arm write interest.
@@ -361,7 +338,7 @@ impl Connection {
 
     /// Whether `write_through` is the better way for a body of `len` bytes. Over TCP it is not.
     pub(crate) fn writes_through(&self, len: usize) -> bool {
-        len >= self.through_from.load(Relaxed) as usize
+        len >= self.through_from.load(Relaxed) as usize && !without(Rule::WriteThrough)
     }
 
     /// Writes a message straight from its body if nothing is queued before it, waiting for the
@@ -493,7 +470,11 @@ impl Connection {
         let mut asked = Asked::default();
         let (took, session) = {
             let mut intake = lock(&self.intake);
-            let times = if times > 1 && intake.reads_from_memory() { times * LOOKS_AT_MEMORY } else { times };
+            let times = if times > 1 && intake.reads_from_memory() && !without(Rule::Looks) {
+                times * LOOKS_AT_MEMORY
+            } else {
+                times
+            };
             let mut tries = (1..times).take_while(|_| !self.inbox.pending());
             let took = match intake.read_patiently(&mut asked, || tries.next().is_some()) {
                 full @ Took::Full { .. } => self.pause_if_full(&mut intake, full, &mut asked),

@@ -7,6 +7,7 @@
 
 use super::rounds::Rounds;
 use super::{Connection, IoSide};
+use crate::ablation::{Rule, without};
 use crate::queue::LogLength;
 use crate::sync::{Arc, Mutex, lock};
 use crate::timing::flush::FULL_BYTES;
@@ -84,6 +85,9 @@ impl Herd {
 /// Single messages are written at once. In a stream a short rest is good for both: the owner, who may need this very core, publishes more for
 /// each write; and where it is at its high-water mark and writes by itself, a round would do no more than look for what it has left.
 fn pause(grown: u64, owner_writes: bool, took: u64) -> Duration {
+    if without(Rule::HerdPause) {
+        return Duration::ZERO;
+    }
     let streams = (STREAM_BYTES..FULL_BYTES).contains(&grown);
     if streams || owner_writes && grown < FULL_BYTES {
         Duration::from_nanos((took / 2).clamp(SHORTEST_NS, LONGEST_NS))

@@ -7,6 +7,7 @@
 
 use super::link::SharedStage;
 use super::room::wait_for_room;
+use crate::ablation::{Rule, without};
 use crate::queue::{ByteDrain, FrameWriter, LogReader, Slot};
 use crate::sync::{Arc, lock};
 use std::io::{ErrorKind, IoSlice};
@@ -187,6 +188,7 @@ impl Pump {
     /// Has the kernel take little that the peer has no room for, or all that it usually takes.
     pub(super) fn keep_little_unsent(&mut self, little: bool) {
         if self.little_unsent != little
+            && !without(Rule::LittleUnsent)
             && let Some(stream) = &self.stream
         {
             self.little_unsent = little;

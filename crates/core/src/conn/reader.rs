@@ -9,6 +9,7 @@
 //! each one that is taken. The only connection of an owner that reads it again and again therefore
 //! stands *apart* until another thread is to listen.
 
+use crate::ablation::{Rule, without};
 use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -259,7 +260,7 @@ impl ReadSet {
     /// The owner has read its only connection, which is set apart once that has become a habit.
     fn note_own_read(&self, members: &mut Members) {
         members.own_reads += 1;
-        if members.own_reads >= APART_AFTER {
+        if members.own_reads >= APART_AFTER && !without(Rule::Apart) {
             members.own_reads = 0;
             if let (false, false, Some(Some(member))) =
                 (members.watched, members.apart, members.slots.first())

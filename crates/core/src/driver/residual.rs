@@ -1,8 +1,10 @@
-//! The residual watch: flushes what senders left in their queues by the flush rule; `timing::watch` says when.
+//! The residual watch: flushes what senders left in their queues by the flush rule; `timing::watch`
+//! says when.
 //!
-//! A sender that leaves bytes behind, and does not know that it will write them itself in a moment, wakes this thread with the first of
-//! them. (To set a timer takes as long, on a virtual machine: it makes the processor's clock interrupt anew.) A sender that goes on
-//! looks at the clock again soon and flushes itself; what one that has stopped has left is written here.
+//! A sender that leaves bytes behind, and does not know that it will write them itself in a moment,
+//! wakes this thread with the first of them. (To set a timer takes as long, on a virtual machine:
+//! it makes the processor's clock interrupt anew.) A sender that goes on looks at the clock again
+//! soon and flushes itself; what one that has stopped has left is written here.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -34,7 +36,7 @@ struct State {
 pub(super) struct Residual {
     timer: TimerFd,
     state: Mutex<State>,
-    /// Somebody has left something just now and goes on, or not.
+    /// A round is wanted now.
     hurried: AtomicBool,
 }
 
@@ -67,7 +69,7 @@ impl Residual {
         !self.hurried.swap(true, AcqRel)
     }
 
-    /// I/O thread: a round, if somebody wants one now.
+    /// I/O thread: a round, if one is wanted now.
     pub(super) fn run_if_hurried(&self) {
         if self.hurried.load(Relaxed) && self.hurried.swap(false, AcqRel) {
             lock(&self.state).watch.restart();
@@ -117,7 +119,8 @@ impl Residual {
             false
         });
         if !let_go.is_empty() {
-            // Pairs with the fence in `Connection::watch_residual` and the light barrier in `take_hint`. One for all, as it takes its time.
+            // Pairs with the fence in `Connection::watch_residual` and the light barrier in
+            // `take_hint`. One for all, as it takes its time.
             barrier_heavy();
         }
         let slipped = let_go.into_iter().filter(|connection| {

@@ -8,6 +8,7 @@
 //! Pipes that always get the same messages may be joined to a group, which the pattern marks in
 //! their place: it stores each message once for all of them (`pipe::Broadcast`).
 
+use crate::ablation::{Rule, without};
 use crate::message::Message;
 use crate::pipe::{Bells, Body, LARGE, Part, PipeId, Pipes};
 use tautline_proto::frame;
@@ -61,7 +62,7 @@ impl FanOut {
         let Some(io) = &pipes.io else { return };
         let io = io.clone();
         let inproc = |pipes: &mut Pipes, id| pipes.get(id).is_some_and(|pipe| pipe.inproc_end().is_some());
-        if self.pipes.iter().filter(|&&id| inproc(pipes, id)).count() > 1 {
+        if !without(Rule::Bells) && self.pipes.iter().filter(|&&id| inproc(pipes, id)).count() > 1 {
             let bells = self.bells.get_or_insert_with(|| Bells::new(io));
             for &id in &self.pipes {
                 if let Some(bell) = pipes.get(id).and_then(|pipe| pipe.keep_quiet()) {

@@ -1,4 +1,5 @@
-//! When a publisher wakes its inproc receivers (`conn::Summons` is how): the flush rule, applied to wake-ups.
+//! When a publisher wakes its inproc receivers (`conn::Summons` is how): the flush rule, applied to
+//! wake-ups.
 
 use crate::conn::inproc::Doorbell;
 use crate::conn::{IoSide, Summons};
@@ -14,7 +15,7 @@ pub(crate) struct Bells {
 }
 
 impl Bells {
-    /// For nobody yet.
+    /// Without receivers.
     pub(crate) fn new(io: Arc<dyn IoSide>) -> Self {
         Bells { summons: Summons::new(io), rule: FlushRule::default() }
     }

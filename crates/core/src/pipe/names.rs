@@ -6,6 +6,7 @@
 //! its way to the cache while this one's message is written.
 
 use super::PipeId;
+use crate::ablation::{Rule, without};
 
 /// Longest name that its key says everything about.
 pub(super) const WHOLE: usize = 16;
@@ -107,6 +108,9 @@ impl Names {
     /// after that the time before.
     #[inline(always)]
     pub(super) fn find(&mut self, key: Key) -> Option<Found> {
+        if without(Rule::Names) {
+            return None;
+        }
         let last = self.place(self.last)?;
         if last.key == key {
             return Some(Found { pipe: self.last, again: true });

@@ -2,6 +2,7 @@
 //! filling the queue up to the high-water mark.
 
 use super::{Link, Outgoing, Pipe};
+use crate::ablation::{Rule, without};
 use crate::conn::wait_for_room;
 use std::time::Duration;
 use tautline_io::clock;
@@ -21,7 +22,7 @@ impl Pipe {
     /// the cache instead of filling its queue up to the high-water mark. A peer that takes nothing is waited for only once, until it has taken something.
     pub(super) fn pace(&mut self) {
         let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &self.outgoing) else { return };
-        if writer.unflushed_bytes() < PACE_BYTES {
+        if writer.unflushed_bytes() < PACE_BYTES || without(Rule::Pace) {
             return;
         }
         while writer.unflushed_bytes() >= PACE_BYTES && self.paced_out != Some(connection.writes()) {
@@ -36,6 +37,7 @@ impl Pipe {
     #[inline]
     pub(super) fn pace_inproc(&mut self, len: usize) {
         if len >= INPROC_PACE_LEN
+            && !without(Rule::Pace)
             && let Outgoing::Queue(writer) = &mut self.outgoing
             && writer.is_ahead(INPROC_PACE_BYTES)
         {

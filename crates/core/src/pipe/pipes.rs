@@ -5,6 +5,7 @@ use super::cork::Cork;
 use super::names::{self, Found, Key, Names};
 use super::straight::Straight;
 use super::{Part, Pipe, PipeId, Received, Target, Traffic};
+use crate::ablation::{Rule, without};
 use crate::conn::IoSide;
 use crate::conn::inproc::InprocEnd;
 use crate::options::Options;
@@ -211,10 +212,12 @@ impl Pipes {
             self.inproc += 1;
         } else {
             self.wires += 1;
-            if self.wires == FEW + 1 {
+            if self.wires == FEW + 1 && !without(Rule::Lean) {
                 self.slots.iter_mut().flatten().for_each(Pipe::set_lean);
             }
-            if self.wires > FEW || self.io.as_ref().is_some_and(|io| io.serves_many()) {
+            if !without(Rule::Lean)
+                && (self.wires > FEW || self.io.as_ref().is_some_and(|io| io.serves_many()))
+            {
                 pipe.set_lean();
                 self.lean = true;
             }

@@ -11,6 +11,7 @@
 
 use super::names::{Found, Key};
 use super::{Incoming, Part, Pipe, PipeId, Pipes, Received, Target};
+use crate::ablation::{Rule, without};
 use crate::error::NoMemory;
 use crate::message::Message;
 use crate::queue::COPIED;
@@ -80,7 +81,7 @@ impl Pipes {
     /// it is a short one of one part and all members certainly have room.
     #[inline]
     pub(crate) fn publish_straight_to(&mut self, broadcast: u32) {
-        self.straight.broadcast = broadcast;
+        self.straight.broadcast = if without(Rule::Straight) { NO_BROADCAST } else { broadcast };
     }
 
     /// For a pattern that is receiving: the next part is the next one of this pipe, if one is
@@ -88,7 +89,7 @@ impl Pipes {
     /// is nothing to do for it but to receive it.
     #[inline]
     pub(crate) fn receive_straight_from(&mut self, pipe: Option<PipeId>) {
-        self.straight.incoming = pipe.unwrap_or(NOBODY);
+        self.straight.incoming = pipe.filter(|_| !without(Rule::Straight)).unwrap_or(NOBODY);
     }
 
     /// For a pattern that is sending a message to the peer of this name, again: this is its pipe. A
@@ -117,7 +118,7 @@ impl Pipes {
     /// each message of it: also before the next one, if one is at hand and no news have come.
     #[inline]
     pub(crate) fn introduce_straight(&mut self, pipe: Option<PipeId>) {
-        self.straight.introduced = pipe.unwrap_or(NOBODY);
+        self.straight.introduced = pipe.filter(|_| !without(Rule::Straight)).unwrap_or(NOBODY);
     }
 
     /// The pattern must be asked what the next part to be sent means.
@@ -169,7 +170,8 @@ impl Pipes {
     #[inline(always)]
     fn straight_out(&mut self) -> Option<&mut Pipe> {
         let pipe = self.slots.get_mut(self.straight.out.0 as usize)?.as_mut()?;
-        (pipe.has_room_for_sure() && !(self.straight.listens && pipe.sees_more())).then_some(pipe)
+        (!without(Rule::Straight) && pipe.has_room_for_sure() && !(self.straight.listens && pipe.sees_more()))
+            .then_some(pipe)
     }
 
     /// Something was sent straight.
@@ -185,7 +187,7 @@ impl Pipes {
     #[inline(always)]
     pub(crate) fn begin_straight(&mut self, name: &[u8]) -> bool {
         let Straight { addressed, begun, as_expected, .. } = self.straight;
-        if begun != NOBODY {
+        if begun != NOBODY || without(Rule::Straight) {
             return false;
         }
         let key = Key::of(name);

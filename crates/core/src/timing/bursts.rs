@@ -2,11 +2,12 @@
 
 use super::flush::times;
 use super::spent::spent;
+use crate::ablation::{Rule, without};
 
 /// Bursts in a row that ended as foreseen, after which the next one is expected to.
 pub(super) const SURE: u8 = 8;
-/// So many that the next one may be held: if that one is shorter for once, even its first message
-/// waits for the I/O thread.
+/// As many after which the next one may be held: if that one is shorter for once, even its first
+/// message waits for the I/O thread.
 pub(super) const SURE_ENOUGH: u8 = 2 * SURE;
 
 /// How long the last bursts were. Programs often send the same number of messages together, again
@@ -27,12 +28,11 @@ pub(super) struct Bursts {
     slot: u8,
     /// How many bursts in a row have left nothing behind.
     pub(super) sure: u8,
-    /// Of the current burst something was left queued, or it goes on a stream that somebody
-    /// watches.
+    /// Of the current burst something was left queued, or it goes on a stream that is watched.
     left: bool,
     /// It is longer than any of the last ones.
     overdue: bool,
-    /// Average pause before a burst. A sender that is interrupted by somebody else on its core
+    /// Average pause before a burst. A sender that is interrupted by another thread on its core
     /// pauses as well, but not as long.
     pub(super) pause: u64,
     /// Average time from the first message of a burst to its foreseen end, without that of the
@@ -50,6 +50,12 @@ impl Bursts {
     /// `elsewhere` ticks on writing since the last look, which are no pause.
     pub(super) fn look(&mut self, now: u64, since: u32, last: u64, cost: u64, elsewhere: u64) -> (bool, u32) {
         let pause = now.saturating_sub(self.seen.max(last)).saturating_sub(elsewhere);
+        if without(Rule::Bursts) {
+            self.left &= pause <= times().quiet;
+            self.seen = now;
+            (self.sure, self.held) = (0, false);
+            return (false, u32::MAX);
+        }
         if pause > times().quiet {
             let length = self.flushed.wrapping_add(since).wrapping_sub(1);
             let usual = self.pause;
@@ -71,7 +77,7 @@ impl Bursts {
         let ahead = further_on.filter(|&ahead| ahead > 0).min().unwrap_or(u32::MAX);
         let overdue = !ends && self.lengths.iter().all(|&length| length <= count);
         if overdue && !std::mem::replace(&mut self.overdue, overdue) {
-            // Nobody was told, since it was believed to end.
+            // The watch was not told, since the burst was believed to end.
             self.left &= self.sure < SURE;
         }
         let flushing = spent().total.saturating_sub(self.spent);
@@ -102,7 +108,11 @@ impl Bursts {
     /// Whether a burst that has just begun after a pause may be held.
     pub(super) fn holds(&self, pause: u64, cost: u64) -> bool {
         let equal = self.lengths.iter().all(|&length| length > 1 && length == self.lengths[0]);
-        equal && self.sure >= SURE_ENOUGH && self.span < cost && pause < times().seldom
+        !without(Rule::Hold)
+            && equal
+            && self.sure >= SURE_ENOUGH
+            && self.span < cost
+            && pause < times().seldom
     }
 
     /// A batch has ended at `now`; the last flush was at `last`. What was foreseen was about single
@@ -128,13 +138,13 @@ impl Bursts {
     }
 }
 
-/// Who is going to write what a message leaves queued.
+/// Which thread is going to write what a message leaves queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rest {
-    /// The sender, with the last message of the burst; somebody should look once in a while.
+    /// The sender, with the last message of the burst; the watch should look now and then.
     Foreseen,
-    /// Whoever was told with an earlier message of the burst.
+    /// The watch, which was told with an earlier message of the burst.
     Told,
-    /// Nobody yet.
+    /// None yet.
     Unforeseen,
 }

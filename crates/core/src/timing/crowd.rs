@@ -5,6 +5,7 @@
 //! short: `Pipe` notes its flushes here, and asks before the flush rule (`flush`) what to do.
 
 use super::flush::times;
+use crate::ablation::{Rule, without};
 use std::cell::Cell;
 
 /// So many connections are no crowd yet.
@@ -106,7 +107,9 @@ pub(crate) fn is_on() -> bool {
 
 /// This thread has flushed a connection by itself, from `start` to `end` (ticks), not to reply.
 pub(crate) fn flushed(connection: usize, start: u64, end: u64) {
-    change(|crowd| crowd.flushed(connection, start, end));
+    if !without(Rule::Crowd) {
+        change(|crowd| crowd.flushed(connection, start, end));
+    }
 }
 
 /// This thread has something for a connection that is not marked: whether it is still left to the sweep.

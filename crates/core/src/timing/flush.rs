@@ -27,6 +27,7 @@ use super::bursts::Bursts;
 pub(crate) use super::bursts::Rest;
 use super::pace::Pace;
 use super::spent::{self, spent};
+use crate::ablation::{Rule, without};
 use std::sync::OnceLock;
 
 /// Pending bytes that are always worth a write: what loopback TCP carries in one segment, 64 KiB
@@ -37,6 +38,9 @@ pub(crate) const FULL_BYTES: u64 = 64 * 1024 - 256;
 /// Whether `pending` bytes are a full write: another message of `len` bytes would not go into the
 /// same segment.
 pub(crate) fn is_full_write(pending: u64, len: usize) -> bool {
+    if without(Rule::FullWrite) {
+        return pending >= 64 * 1024;
+    }
     pending + framed(len) > FULL_BYTES
 }
 
@@ -45,7 +49,7 @@ fn framed(len: usize) -> u64 {
     len as u64 + if len > 255 { 9 } else { 2 }
 }
 
-/// After a write a thread does other things for so many times as long.
+/// After a write a thread does other things for this multiple of the time that it took.
 const SHARE: u64 = 2;
 /// The same for a sender whose own work sets its pace.
 const BUSY_SHARE: u64 = 8;
@@ -189,7 +193,8 @@ impl FlushRule {
     /// another thread's socket takes that one's account for its own, once.)
     fn spent_elsewhere(&mut self) -> u64 {
         let total = spent().total;
-        total.saturating_sub(std::mem::replace(&mut self.spent, total))
+        let elsewhere = total.saturating_sub(std::mem::replace(&mut self.spent, total));
+        if without(Rule::Elsewhere) { 0 } else { elsewhere }
     }
 
     /// Learns the pace of the messages since the last look. Whether they come alone.
@@ -210,12 +215,12 @@ impl FlushRule {
         if interval < times.busy_longest {
             self.interval = (self.interval * 3 + interval) / 4;
         }
-        !self.is_busy() && self.interval.min(interval) * 2 >= self.cost
+        !without(Rule::Alone) && !self.is_busy() && self.interval.min(interval) * 2 >= self.cost
     }
 
     /// Whether the sender sends as fast as its own work allows.
     fn is_busy(&self) -> bool {
-        self.pace.is_set_by_work(self.interval)
+        !without(Rule::Busy) && self.pace.is_set_by_work(self.interval)
     }
 
     /// How long the thread does other things before it writes again: 0 if it may write now.
@@ -258,7 +263,7 @@ impl FlushRule {
         self.seen = now;
         self.bursts.batch(now, self.last);
         let long = std::mem::take(&mut self.long_batch);
-        if self.time_left(now, false) == 0 || long && !self.blocked {
+        if self.time_left(now, false) == 0 || long && !self.blocked && !without(Rule::LongBatch) {
             return Decision::Flush;
         }
         self.next = self.since + 1;
@@ -300,7 +305,7 @@ impl FlushRule {
         self.next = next;
     }
 
-    /// Asks again after so many messages, for what was last decided is not true of them.
+    /// Asks again after `messages` more, for what was last decided is not true of them.
     pub(crate) fn ask_after(&mut self, messages: u32) {
         self.next = self.since.saturating_add(messages);
     }

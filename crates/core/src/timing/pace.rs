@@ -1,4 +1,4 @@
-//! Who sets the pace of a sender: a clock, or its own work.
+//! What sets the pace of a sender: a clock, or its own work.
 //!
 //! A program that sends when a clock says so makes up for the time that a write took: the longer
 //! the write, the sooner its next message. One that sends as fast as it can needs as long for the

@@ -234,13 +234,13 @@ impl Run {
 /// How messages come.
 #[derive(Debug, Clone, Copy)]
 enum Arrivals {
-    /// As fast as the sender can, which needs this long for each, to so many peers in turn.
+    /// As fast as the sender can, which needs this long for each, to `peers` in turn.
     Stream { work: u64, len: usize, peers: usize },
     /// One each `every` nanoseconds, by a clock.
     Paced { every: u64 },
     /// One each `mean` nanoseconds on average, at random.
     Random { mean: u64 },
-    /// So many together each `every` nanoseconds.
+    /// `of` together each `every` nanoseconds.
     Bursts { of: u64, every: u64 },
     /// A number at random from 1 to `most` together each `every` nanoseconds.
     Uneven { most: u64, every: u64 },

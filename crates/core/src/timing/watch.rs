@@ -1,11 +1,12 @@
-//! The watch: when the I/O thread looks after what owners have left queued (`driver::residual` is
-//! who does).
+//! The watch: when the I/O thread looks after what owners have left queued, which it does in
+//! `driver::residual`.
 //!
 //! An owner at work writes by itself; one that has stopped leaves its last messages to the watch.
 //! The two cannot be told apart but by time. So the watch looks after 10 µs, and then less and less
 //! often, as long as the owner is at work: the end of a stream waits no longer than the stream
 //! took.
 
+use crate::ablation::{Rule, without};
 use tautline_io::clock::nanos_to_ticks;
 
 /// The first look, and the longest time between two while an owner is at work, in nanoseconds.
@@ -63,7 +64,8 @@ impl Watch {
 
     /// A round begins at `now` (ticks).
     pub(crate) fn round(&self, now: u64) -> Round {
-        let quiet = nanos_to_ticks(QUIET.max(self.interval / PATIENCE));
+        let quiet =
+            nanos_to_ticks(if without(Rule::Patience) { QUIET } else { QUIET.max(self.interval / PATIENCE) });
         Round { now, quiet, at_work: false, unsure: false }
     }
 

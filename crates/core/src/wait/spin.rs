@@ -6,6 +6,7 @@
 //! that we wait for, and the system will soon give it another one, unless it were to see us asleep.) Spins that fail make the next
 //! ones rarer, so a socket that is idle costs nothing. `TAUT_SPIN_US` sets the time; 0 is never.
 
+use crate::ablation::{Rule, without};
 use std::cell::Cell;
 use std::sync::OnceLock;
 
@@ -121,7 +122,7 @@ thread_local! {
 
 /// Whether a wait is likely to end in a sleep: then it is no use to look before.
 pub(super) fn sleeps_as_a_rule() -> bool {
-    SLEPT.get() >= SLEEPS
+    SLEPT.get() >= SLEEPS && !without(Rule::Unseen)
 }
 
 /// A wait has found at once what it was for.
@@ -235,15 +236,16 @@ impl Spin {
         let mut luck = LUCK.get();
         let much = luck.lose(clock::ticks(), away, limits.busy);
         LUCK.set(luck);
-        away > limits.busy
-            || ((much || self.on_probation) && thread::runnable().is_some_and(|n| n > limits.cores))
+        !without(Rule::Ban)
+            && (away > limits.busy
+                || ((much || self.on_probation) && thread::runnable().is_some_and(|n| n > limits.cores)))
     }
 }
 
 /// Whether this spin may be a longer one.
 fn may_probe() -> bool {
     let mut luck = LUCK.get();
-    if luck.near < NEAR {
+    if luck.near < NEAR || without(Rule::LongSpins) {
         return false;
     }
     let probe = luck.probe_skip == 0;
@@ -261,7 +263,7 @@ fn may_probe() -> bool {
 /// How long a spin lasts: longer where waits are regularly a little longer, as with large bodies, whose copy takes its time.
 fn usual_limit(limits: &Limits) -> u64 {
     match LUCK.get().typical * 2 {
-        twice if twice <= limits.spin * 3 => twice.max(limits.spin),
+        twice if twice <= limits.spin * 3 && !without(Rule::LongSpins) => twice.max(limits.spin),
         _ => limits.spin,
     }
 }

@@ -5,7 +5,7 @@ use super::Connection;
 use crate::conn::pump::Flushed;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed, SeqCst};
 use crate::sync::atomic::fence;
-use crate::sync::{Arc, lock};
+use crate::sync::{Arc, barrier_light, lock};
 use crate::timing::flush::Rest;
 use crate::timing::watch::Owner;
 
@@ -15,6 +15,30 @@ impl Connection {
     pub(crate) fn lose_unsendable(self: &Arc<Self>) {
         let session = lock(&self.pump).session;
         self.has_more(Flushed::Lost(tautline_io::errno::ENOMEM), session);
+    }
+
+    /// The I/O thread has flushed a residual since the owner last asked. One load; clears the hint.
+    #[inline]
+    pub(crate) fn take_hint(&self) -> bool {
+        // Store (the queue's tail), then load: pairs with the heavy barrier of the I/O thread.
+        barrier_light();
+        self.hint.load(Relaxed) && self.hint.swap(false, Relaxed)
+    }
+
+    /// Makes the owner look at the clock with its next message.
+    pub(crate) fn give_hint(&self) {
+        self.hint.store(true, Relaxed);
+        if let Some(hint) = &*lock(&self.shared_hint) {
+            hint.store(true, Relaxed);
+        }
+    }
+
+    /// I/O thread, which has given the hint and passed a heavy barrier since: from now on only the
+    /// owner looks after the queue. What it published before it could see the hint is written here.
+    pub(crate) fn write_what_slipped(self: &Arc<Self>) {
+        if self.has_pending() {
+            self.pump_now();
+        }
     }
 
     /// Has the I/O thread look after what stays queued. One load if it does already.

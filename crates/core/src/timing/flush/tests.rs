@@ -149,7 +149,7 @@ fn an_interruption_is_neither_the_end_of_a_burst_nor_a_reason_to_tell_somebody()
         let _ = burst(&mut rule, us(1000 * round), 10);
     }
     assert_eq!(rule.bursts.lengths, [10; 4]);
-    // Six messages, somebody else for 50 us, the other four.
+    // Six messages, another thread for 50 us, the other four.
     let mut now = us(20_000);
     let decisions: Vec<_> = (0..10u64)
         .map(|n| {
