@@ -70,6 +70,8 @@ pub use context::Context;
 pub use error::Error;
 pub use message::{Message, Metadata};
 #[cfg(not(loom))]
+pub use monitor::{CONNECT_FAILED, LOST, Observed, Observer};
+#[cfg(not(loom))]
 pub use options::{option_fault, option_name, option_read_fault};
 #[cfg(not(loom))]
 pub use pipe::Cork;

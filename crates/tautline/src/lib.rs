@@ -38,6 +38,7 @@
 //! | `tokio` | off | on tokio, the task that waits does the I/O itself: no change of threads |
 //! | `bytes` | off | [`Message`] from and to `bytes::Bytes`, without copying large ones |
 //! | `futures` | off | `Stream` and `Sink` for [`aio::Socket`], `Stream` for [`aio::Monitor`] |
+//! | `tracing` | off | what happens to connections, as events of the crate `tracing`; see [`trace`] |
 //! | `wss` | off | the transport `wss`; the only feature that needs a C compiler |
 //!
 //! # Threads
@@ -81,6 +82,8 @@ mod routing;
 mod socket;
 mod split;
 mod subject;
+#[cfg(any(feature = "tracing", doc))]
+pub mod trace;
 pub mod zap;
 
 pub use builder::Builder;

@@ -54,7 +54,10 @@ impl<K: Kind> Socket<K> {
     /// # Errors
     /// [`Error::TooMany`], [`Error::Terminated`].
     pub fn new(context: &Context) -> Result<Self> {
-        Ok(Socket { inner: context.0.socket(K::TYPE)?, context: context.clone(), kind: PhantomData })
+        let inner = context.0.socket(K::TYPE)?;
+        #[cfg(feature = "tracing")]
+        crate::trace::watch(&inner);
+        Ok(Socket { inner, context: context.clone(), kind: PhantomData })
     }
 
     /// A socket whose options are to be set first.
