@@ -12,6 +12,7 @@ mod crates;
 mod cross;
 mod layers;
 mod link;
+mod relaxed;
 mod scan;
 mod sizes;
 mod unsafe_sites;
@@ -22,7 +23,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo run -p xtask -- COMMAND
-  check               layers, file sizes, unsafe code, that docs/compat.md names all of zmq.h, one version everywhere
+  check               layers, file sizes, unsafe code, relaxed accesses, that docs/compat.md names all of zmq.h, one version everywhere
   unsafe [--write]    compare docs/unsafe.md with the sources, or write it
   abi [LIBRARY]       exported symbols and soname of target/release/libzmq.so
   link TARGET         the library for macOS or FreeBSD, or for all of them: linked and looked at, in target/link
@@ -69,6 +70,7 @@ fn check(root: &Path) -> ExitCode {
         report("module layers", &layers::check(root)),
         report("file sizes", &sizes::check(root)),
         report("unsafe code", &unsafe_sites::check(root)),
+        report("relaxed accesses", &relaxed::check(root)),
         report("compatibility page", &compat::check(root)),
         report("versions", &versions::check(root)),
     ];

@@ -26,7 +26,6 @@ impl Consumer {
     /// # Safety
     /// Bytes were published.
     pub(super) unsafe fn begin(&mut self) -> Position {
-        // Relaxed: the store came before the Release of the tail that the caller has seen.
         self.first = self.shared.first.load(Ordering::Relaxed);
         // SAFETY: set by the producer before anything was published.
         Position { node: self.first, at: unsafe { (*self.first).start } }
@@ -77,7 +76,7 @@ impl Consumer {
     /// Forgets all nodes, on behalf of the producer too, who frees them: the oldest one, or null if there is none.
     pub(super) fn give_up_all(&mut self) -> *mut Node {
         let begun = std::mem::replace(&mut self.first, std::ptr::null_mut());
-        // Relaxed: both ends are in one hand.
+        // Relaxed: alone, both ends are in one hand.
         let first = self.shared.first.load(Ordering::Relaxed);
         self.shared.first.store(std::ptr::null_mut(), Ordering::Relaxed);
         if begun.is_null() { first } else { begun }
@@ -100,7 +99,7 @@ impl Consumer {
 impl Drop for Consumer {
     fn drop(&mut self) {
         if !self.first.is_null() {
-            // Relaxed: the Arc's own ordering passes it on to whoever frees the chain.
+            // Relaxed: alone, `Handle::drop` passes it on to whoever frees the chain.
             self.shared.first.store(self.first, Ordering::Relaxed);
         }
     }
@@ -110,7 +109,7 @@ impl Consumer {
     /// The consumer ends and has read everything before `position`, as the head word says.
     pub(super) fn stop(&mut self, position: Position) {
         debug_assert!(self.first == position.node);
-        // Relaxed: as for `first`.
+        // Relaxed: alone, as for `first`.
         self.shared.stopped.store(position.at, Ordering::Relaxed);
     }
 }
