@@ -205,18 +205,25 @@ impl Error {
         if error == core::Error::Invalid { Error::invalid(fault()) } else { error.into() }
     }
 
-    /// Of sending on a socket.
-    #[cold]
+    /// Of sending on a socket. Not to be ready is no rare error, and costs nothing.
+    #[inline]
     pub(crate) fn sending(error: core::Error, socket: &core::Socket) -> Error {
-        Error::in_turn(error, socket, Turn::ReceiveAnswer, Turn::ReceiveQuestion)
+        match error {
+            core::Error::Again => Error::WouldBlock,
+            other => Error::in_turn(other, socket, Turn::ReceiveAnswer, Turn::ReceiveQuestion),
+        }
     }
 
     /// Of receiving on a socket.
-    #[cold]
+    #[inline]
     pub(crate) fn receiving(error: core::Error, socket: &core::Socket) -> Error {
-        Error::in_turn(error, socket, Turn::SendQuestion, Turn::SendAnswer)
+        match error {
+            core::Error::Again => Error::WouldBlock,
+            other => Error::in_turn(other, socket, Turn::SendQuestion, Turn::SendAnswer),
+        }
     }
 
+    #[cold]
     fn in_turn(error: core::Error, socket: &core::Socket, req: Turn, rep: Turn) -> Error {
         match (error, socket.socket_type()) {
             (core::Error::State, core::SocketType::Req) => Error::WrongState(req),
@@ -227,8 +234,12 @@ impl Error {
 }
 
 impl From<core::Error> for Error {
+    #[inline]
     fn from(error: core::Error) -> Self {
-        Error::about(error, Subject::default())
+        match error {
+            core::Error::Again => Error::WouldBlock,
+            other => Error::about(other, Subject::default()),
+        }
     }
 }
 
