@@ -123,6 +123,21 @@ else
     failed=$((failed + 1))
 fi
 
+# Without a library the error says where it is looked for. An empty file stands before any that the system may have.
+missing=$work/missing
+mkdir -p "$missing" && : >"$missing/libzmq.so.5"
+for runtime in mono ${assemblies:+core}; do
+    program=(mono "$work/mono/Tests.exe")
+    [[ $runtime == mono ]] || program=("$work/runtime/dotnet" "$work/core/Tests.dll")
+    said=$(LD_LIBRARY_PATH=$missing timeout -k 5 120 "${program[@]}" tautline ErrorsHave 2>&1) || true
+    if [[ $said == *"There is no libzmq.so.5"*LD_LIBRARY_PATH* ]]; then
+        passed=$((passed + 1))
+    else
+        echo "FAILED $runtime: no word on LD_LIBRARY_PATH without a library"
+        failed=$((failed + 1))
+    fi
+done
+
 on_each "$ours" tautline
 if [[ -e $libzmq/libzmq.so.5 ]]; then
     on_each "$libzmq" libzmq

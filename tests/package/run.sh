@@ -75,7 +75,7 @@ registry() {
     mkdir -p "$parts/src" && : >"$parts/src/lib.rs"
     {
         printf '[package]\nname = "parts"\nversion = "0.0.0"\nedition = "2024"\n\n[dependencies]\n'
-        printf 'tautline = { version = "*", features = ["tokio", "bytes", "futures"] }\n\n[patch.crates-io]\n'
+        printf 'tautline = { version = "*", features = ["tokio", "bytes", "futures", "tracing"] }\n\n[patch.crates-io]\n'
         for crate in "${crates[@]}"; do printf '%s = { path = "%s" }\n' "$crate" "$work/crates/$crate"; done
     } >"$parts/Cargo.toml"
     cp "$root/Cargo.lock" "$parts/Cargo.lock"
@@ -102,11 +102,11 @@ in_app() { (cd "$work/app" && CC=/bin/false CXX=/bin/false CARGO_TARGET_DIR=$tar
 example() { project && in_app run --quiet; }
 
 tree() {
-    ! in_app tree --edges normal,build --prefix none --features tautline/tokio,tautline/bytes,tautline/futures |
+    ! in_app tree --edges normal,build --prefix none --features tautline/tokio,tautline/bytes,tautline/futures,tautline/tracing |
         grep -E '^(cc|cmake|bindgen|pkg-config|vcpkg|[a-z0-9-]*-sys) v' | grep -vE '^(windows|linux-raw)-sys '
 }
 
-features() { in_app build --quiet --features tautline/tokio,tautline/bytes,tautline/futures; }
+features() { in_app build --quiet --features tautline/tokio,tautline/bytes,tautline/futures,tautline/tracing; }
 
 refusals() {
     mkdir -p "$work/app/src/bin"
@@ -117,6 +117,7 @@ fn main() {
     tautline::Push::new(&context).unwrap().recv().unwrap();
     tautline::Req::new(&context).unwrap().split();
     let _ = tautline::Dealer::builder(&context).subscribe("");
+    let _ = tautline::Push::builder(&context).no_drop(true);
 }
 RUST
     local code=0
@@ -124,7 +125,8 @@ RUST
     rm -r "$work/app/src/bin"
     cat "$work/refused.log"
     [[ $code -ne 0 ]] && grep -q 'Pull` sockets do not send' "$work/refused.log" && grep -q 'Push` sockets do not receive' "$work/refused.log" &&
-        grep -q 'Req` sockets cannot be split' "$work/refused.log" && grep -q 'Dealer` sockets do not subscribe' "$work/refused.log"
+        grep -q 'Req` sockets cannot be split' "$work/refused.log" && grep -q 'Dealer` sockets do not subscribe' "$work/refused.log" &&
+        grep -q 'Push` sockets have no subscribers' "$work/refused.log"
 }
 
 msrv() { (cd "$work/app" && CARGO_TARGET_DIR=$target/package-msrv cargo_run "+$oldest" check --quiet); }

@@ -76,7 +76,14 @@ namespace Tautline
         /// <param name="value">The value.</param>
         public void Set(int option, int value)
         {
-            With(pointer => Native.zmq_ctx_set(pointer, option, value));
+            try
+            {
+                With(pointer => Native.zmq_ctx_set(pointer, option, value));
+            }
+            catch (ZmqException exception) when (exception.Error == Errno.InvalidArgument)
+            {
+                throw ZmqException.About(exception.Error, "option " + option + " of a context does not take the value " + value);
+            }
         }
 
         /// <summary>Makes every call on the context's sockets fail with <see cref="ContextTerminatedException"/>, those too that

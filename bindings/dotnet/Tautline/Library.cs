@@ -67,8 +67,16 @@ namespace Tautline
 #if SPANS
                 NativeLibrary.SetDllImportResolver(typeof(Native).Assembly, Find);
 #endif
-                // The loader's own work on the first call would overwrite the error that a later one asks for.
-                Native.zmq_errno();
+                try
+                {
+                    // The loader's own work on the first call would overwrite the error that a later one asks for.
+                    Native.zmq_errno();
+                }
+                catch (DllNotFoundException cause)
+                {
+                    throw new DllNotFoundException("There is no " + Native.Name + " where the loader looks: install Tautline, put the "
+                        + "library beside the program, or name its folder in LD_LIBRARY_PATH. " + cause.Message, cause);
+                }
                 loaded = true;
             }
         }

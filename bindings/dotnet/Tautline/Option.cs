@@ -7,6 +7,7 @@ namespace Tautline
     {
         internal const int Descriptor = 14;
         internal const int Events = 15;
+        internal const int Type = 16;
         internal const int ReceiveTimeout = 27;
         internal const int SendTimeout = 28;
         internal const int Statistics = 0x54410001;
@@ -20,7 +21,8 @@ namespace Tautline
             do
                 result = Native.zmq_getsockopt(socket, option, &value, &length);
             while (result == -1 && Native.zmq_errno() == (int)Errno.Interrupted);
-            ZmqException.Check(result);
+            if (result == -1)
+                throw ZmqException.About((Errno)Native.zmq_errno(), "option " + option);
             return value;
         }
     }

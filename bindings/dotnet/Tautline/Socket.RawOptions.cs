@@ -1,4 +1,5 @@
 using System;
+using System.Runtime.CompilerServices;
 using System.Text;
 
 namespace Tautline
@@ -95,7 +96,7 @@ namespace Tautline
         /// <param name="value">The value.</param>
         public void Set(int option, int value)
         {
-            Set(option, &value, sizeof(int));
+            Put(option, value, null);
         }
 
         /// <summary>Sets an option that is 64 bits long, by its number.</summary>
@@ -103,7 +104,7 @@ namespace Tautline
         /// <param name="value">The value.</param>
         public void Set(int option, long value)
         {
-            Set(option, &value, sizeof(long));
+            Put(option, value, null);
         }
 
         /// <summary>Sets an option that is bytes, by its number.</summary>
@@ -111,8 +112,7 @@ namespace Tautline
         /// <param name="value">The value; null sets none.</param>
         public void Set(int option, byte[] value)
         {
-            fixed (byte* bytes = value)
-                Set(option, bytes, value == null ? 0 : value.Length);
+            Put(option, value, null);
         }
 
         /// <summary>Sets an option that is text, by its number.</summary>
@@ -120,7 +120,42 @@ namespace Tautline
         /// <param name="value">The value; null sets none.</param>
         public void Set(int option, string value)
         {
-            Set(option, value == null ? null : Encoding.UTF8.GetBytes(value));
+            Put(option, value, null);
+        }
+
+        // For properties: a refused value is told with the property's name. Only numbers are shown, since texts may be secrets.
+
+        void Put(int option, int value, [CallerMemberName] string name = null)
+        {
+            if (!TrySet(option, &value, sizeof(int)))
+                throw Refused(option, name, "the value " + value);
+        }
+
+        void Put(int option, long value, [CallerMemberName] string name = null)
+        {
+            if (!TrySet(option, &value, sizeof(long)))
+                throw Refused(option, name, "the value " + value);
+        }
+
+        void Put(int option, byte[] value, [CallerMemberName] string name = null)
+        {
+            int length = value == null ? 0 : value.Length;
+            fixed (byte* bytes = value)
+            {
+                if (!TrySet(option, bytes, length))
+                    throw Refused(option, name, "this value of " + length + " bytes");
+            }
+        }
+
+        void Put(int option, string value, [CallerMemberName] string name = null)
+        {
+            Put(option, value == null ? null : Encoding.UTF8.GetBytes(value), name);
+        }
+
+        Exception Refused(int option, string name, string value)
+        {
+            name = name ?? "option " + option;
+            return ZmqException.About(Errno.InvalidArgument, name + " of a " + type + " socket does not take " + value);
         }
 
         internal bool TryGetStatistics(out SocketStatistics statistics)
@@ -160,13 +195,15 @@ namespace Tautline
                 do
                     result = Native.zmq_getsockopt(socket, option, value, &length);
                 while (result == -1 && Native.zmq_errno() == (int)Errno.Interrupted);
-                ZmqException.Check(result);
+                if (result == -1)
+                    throw ZmqException.About((Errno)Native.zmq_errno(), "option " + option + " of a " + type + " socket");
             }
             GC.KeepAlive(this);
             return (int)(uint)length;
         }
 
-        void Set(int option, void* value, int length)
+        /// <summary>False if the value is not allowed; other errors are thrown.</summary>
+        bool TrySet(int option, void* value, int length)
         {
             using (Locked())
             {
@@ -174,9 +211,12 @@ namespace Tautline
                 do
                     result = Native.zmq_setsockopt(socket, option, value, (UIntPtr)(uint)length);
                 while (result == -1 && Native.zmq_errno() == (int)Errno.Interrupted);
+                GC.KeepAlive(this);
+                if (result == -1 && Native.zmq_errno() == (int)Errno.InvalidArgument)
+                    return false;
                 ZmqException.Check(result);
             }
-            GC.KeepAlive(this);
+            return true;
         }
     }
 }

@@ -11,6 +11,7 @@ namespace Tautline
     public partial class Socket : IDisposable
     {
         readonly SocketHandle handle;
+        readonly SocketType type;
         // The handle's pointer, null after Dispose: the library then says ENOTSOCK. Every call keeps `this` alive to its end.
         IntPtr socket;
         Dispatch dispatch;
@@ -21,6 +22,7 @@ namespace Tautline
         /// <param name="type">Its pattern.</param>
         public Socket(Context context, SocketType type)
         {
+            this.type = type;
             handle = new SocketHandle(Argument.NotNull(context, nameof(context)).Handle, (int)type);
             socket = handle.Pointer;
         }

@@ -69,7 +69,7 @@ namespace Tautline
                 if (error == Errno.Again && (timeout < 0 || clock.ElapsedMilliseconds >= timeout))
                     return -1;
                 if (error != Errno.Interrupted && error != Errno.Again)
-                    throw ZmqException.Of(error);
+                    throw ZmqException.Of(error, socket, Sends);
                 if (!Waits)
                 {
                     result = Call(socket, 0);

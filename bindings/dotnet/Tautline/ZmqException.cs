@@ -99,12 +99,35 @@ namespace Tautline
         /// <summary>Throws if a call with an endpoint has returned -1, and names it.</summary>
         internal static void Check(int result, string endpoint)
         {
-            if (result != -1)
-                return;
-            var error = (Errno)Native.zmq_errno();
-            if (error == Errno.Terminated)
-                throw new ContextTerminatedException();
-            throw new ZmqException(error, Describe(error) + ": " + endpoint);
+            if (result == -1)
+                throw About((Errno)Native.zmq_errno(), endpoint);
+        }
+
+        /// <summary>The exception for an error that names what it is about.</summary>
+        internal static Exception About(Errno error, string what)
+        {
+            return error == Errno.Terminated
+                ? new ContextTerminatedException() : new ZmqException(error, Describe(error) + ": " + what);
+        }
+
+        /// <summary>The exception for an error of sending or receiving, with what the socket's pattern wants.</summary>
+        internal static Exception Of(Errno error, IntPtr socket, bool sending)
+        {
+            if (error != Errno.StateMachine && error != Errno.NotSupported)
+                return Of(error);
+            var type = (SocketType)Option.GetInt(socket, Option.Type);
+            if (error == Errno.NotSupported)
+                return About(error, type + " sockets do not " + (sending ? "send" : "receive"));
+            switch (type)
+            {
+                case SocketType.Request:
+                    return About(error, sending ? "Request must receive the answer to its last question first"
+                        : "Request must send a question first");
+                case SocketType.Reply:
+                    return About(error, sending ? "Reply must receive a question first" : "Reply must answer the last question first");
+                default:
+                    return Of(error);
+            }
         }
     }
 

@@ -109,6 +109,13 @@ namespace Tautline.Tests
             Equal(expected, Throws<ZmqException>(action).Error);
         }
 
+        /// <summary>That the message of the error ends so, after the library's words.</summary>
+        internal static void Says(string expected, Action action)
+        {
+            string message = Throws<ZmqException>(action).Message;
+            That(message.EndsWith("): " + expected), message);
+        }
+
         /// <summary>Bytes that differ by their place and the seed.</summary>
         internal static byte[] Pattern(int size, int seed = 0)
         {

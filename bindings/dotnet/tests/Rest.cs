@@ -41,8 +41,14 @@ namespace Tautline.Tests
                 Check.Equal(TimeSpan.FromSeconds(1), socket.HeartbeatInterval);
                 Check.Throws<ArgumentOutOfRangeException>(() => socket.Linger = TimeSpan.FromDays(1000));
                 Check.Throws<ArgumentOutOfRangeException>(() => socket.Linger = TimeSpan.FromMilliseconds(-5));
-                Check.Fails(Errno.InvalidArgument, () => socket.Set(9999, 1));
-                Check.Fails(Errno.InvalidArgument, () => socket.RoutingId = new byte[256]);
+                Check.Says("option 9999 of a Dealer socket does not take the value 1", () => socket.Set(9999, 1));
+                Check.Says("RoutingId of a Dealer socket does not take this value of 256 bytes", () => socket.RoutingId = new byte[256]);
+                Check.Says("SendHighWaterMark of a Dealer socket does not take the value -5", () => socket.SendHighWaterMark = -5);
+                Check.Says("PlainPassword of a Dealer socket does not take this value of 300 bytes",
+                    () => socket.PlainPassword = new string('x', 300));
+                Check.Says("option 9999 of a Dealer socket", () => socket.GetString(9999));
+                Check.Says("option 9999", () => socket.GetInt(9999));
+                Check.Says("option 1 of a context does not take the value -1", () => context.IoThreads = -1);
                 Check.Equal(PollEvents.None, socket.Events);
                 Check.That(socket.Descriptor > 0, "there is a descriptor");
                 Check.Equal(socket.LastEndpoint, "");
@@ -88,7 +94,9 @@ namespace Tautline.Tests
             using (var pull = new PullSocket(context))
             {
                 Check.Fails(Errno.StateMachine, () => reply.Send("too early"));
+                Check.Says("Reply must receive a question first", () => reply.Send("too early"));
                 Check.Fails(Errno.NotSupported, () => pull.Send("never"));
+                Check.Says("Pull sockets do not send", () => pull.Send("never"));
                 Check.Fails(Errno.InvalidArgument, () => reply.Bind("nonsense"));
                 Check.Fails(Errno.ProtocolNotSupported, () => reply.Bind("nonsense://a"));
                 string bound = reply.Bind("tcp://127.0.0.1:*");

@@ -2,7 +2,7 @@
 "use strict"
 
 const { addon, runtime } = require("./native")
-const { checked } = require("./errors")
+const { checked, optionFailure } = require("./errors")
 const options = require("./options")
 
 class Context {
@@ -19,7 +19,7 @@ class Context {
   }
 
   setInt32Option(number, value) {
-    checked(this.#native.set(number, options.wantNumber(value)))
+    this.#set(number, options.wantNumber(value))
   }
 
   getBoolOption(number) {
@@ -27,13 +27,23 @@ class Context {
   }
 
   setBoolOption(number, value) {
-    checked(this.#native.set(number, options.wantBool(value) ? 1 : 0))
+    this.#set(number, options.wantBool(value) ? 1 : 0)
+  }
+
+  #set(number, value) {
+    const result = this.#native.set(number, value)
+    if (result < 0) throw optionFailure(-result, () => `${nameOf(number)} does not take the value ${value}`)
   }
 
   static native(context) {
     if (!(context instanceof Context)) throw new TypeError("Context must be a context object")
     return context.#native
   }
+}
+
+const nameOf = number => {
+  const row = options.context.find(([, code, , access]) => code === number && access !== "get")
+  return row === undefined ? `option ${number}` : row[0]
 }
 
 const SHARED = Symbol("shared")

@@ -43,6 +43,28 @@ function error(code, message, address, errno = numbers.get(code)) {
 
 const capitalised = text => text.charAt(0).toUpperCase() + text.slice(1)
 
+// An option that was refused as invalid is named by `fault`, a sentence.
+function optionFailure(errno, fault) {
+  const made = failure(errno)
+  const sentence = made.code === "EINVAL" ? fault() : ""
+  if (sentence !== "") made.message += `: ${sentence}`
+  return made
+}
+
+// A request or a reply out of turn is told what has to come first.
+function turnFailure(errno, type, sending) {
+  const made = failure(errno)
+  const turn = turns[type]
+  if (made.code === "EFSM" && turn !== undefined) made.message += `: ${turn[sending ? 0 : 1]}`
+  return made
+}
+
+// By the number of the socket's type: sending, receiving.
+const turns = {
+  3: ["a Request must receive the reply to its last message first", "a Request must send first"],
+  4: ["a Reply must receive a request first", "a Reply must answer the last request first"],
+}
+
 // Returns what is not an error, throws what is.
 function checked(result, address) {
   if (result < 0) throw failure(-result, address)
@@ -51,4 +73,4 @@ function checked(result, address) {
 
 const AGAIN = -numbers.get("EAGAIN")
 
-module.exports = { AGAIN, checked, error, failure, numbers }
+module.exports = { AGAIN, checked, error, failure, numbers, optionFailure, turnFailure }

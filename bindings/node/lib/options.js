@@ -2,7 +2,7 @@
 // [name, number, type, access]; access "get" or "set" says that there is no other one.
 "use strict"
 
-const { checked } = require("./errors")
+const { optionFailure } = require("./errors")
 
 const everySocket = [
   ["affinity", 4, "Uint64"],
@@ -137,29 +137,38 @@ const little = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1
 
 // The protected methods of sockets, over `native`, which returns the native socket.
 function accessors(prototype, native) {
+  const get = (socket, number, room) => {
+    const result = native(socket).getOption(number, room)
+    if (result < 0) throw optionFailure(-result, () => native(socket).optionReadFault(number, room.length))
+    return result
+  }
+  const set = (socket, number, value) => {
+    const result = value === null ? native(socket).clearOption(number) : native(socket).setOption(number, value)
+    if (result < 0) throw optionFailure(-result, () => native(socket).optionFault(number, value ?? NOTHING))
+  }
   for (const [type, [bytes, write, read]] of Object.entries(forms)) {
     prototype[`get${type}Option`] = function (number) {
       const room = new Uint8Array(bytes)
-      checked(native(this).getOption(number, room))
+      get(this, number, room)
       return read(new DataView(room.buffer))
     }
     prototype[`set${type}Option`] = function (number, value) {
       const room = new Uint8Array(bytes)
       write(new DataView(room.buffer), value)
-      checked(native(this).setOption(number, room))
+      set(this, number, room)
     }
   }
   prototype.getStringOption = function (number) {
     const room = Buffer.alloc(1024)
-    const length = checked(native(this).getOption(number, room))
+    const length = get(this, number, room)
     if (length === 0) return null
     const end = room[length - 1] === 0 ? length - 1 : length
     return end === 0 ? null : room.toString("utf8", 0, end)
   }
   prototype.setStringOption = function (number, value) {
-    if (value === null) checked(native(this).clearOption(number))
-    else if (typeof value === "string") checked(native(this).setOption(number, Buffer.from(value)))
-    else if (value instanceof Uint8Array) checked(native(this).setOption(number, value))
+    if (value === null) set(this, number, null)
+    else if (typeof value === "string") set(this, number, Buffer.from(value))
+    else if (value instanceof Uint8Array) set(this, number, value)
     else throw new TypeError("Option value must be a string, a buffer or null")
   }
   // Keys are read as text; without one they are null.
@@ -175,6 +184,7 @@ function accessors(prototype, native) {
   }
 }
 
+const NOTHING = Buffer.alloc(0)
 // 32 zero bytes.
 const NO_KEY = "0".repeat(40)
 

@@ -6,7 +6,7 @@
 "use strict"
 
 const { addon, calls, ready, runtime } = require("./native")
-const { AGAIN, checked, error, failure } = require("./errors")
+const { AGAIN, checked, error, failure, turnFailure } = require("./errors")
 const contexts = require("./context")
 const { NOTHING, plainMessage } = require("./messages")
 const options = require("./options")
@@ -186,7 +186,7 @@ class Socket {
       patience = PATIENCE
       return new Promise(resolve => setImmediate(resolve))
     }
-    if (result !== AGAIN) return Promise.reject(this.#failure(result))
+    if (result !== AGAIN) return Promise.reject(this.#failure(result, true))
     if (this.#sendTimeout === 0) return Promise.reject(again())
     return new Promise((resolve, reject) => {
       const timer = this.#sendTimeout > 0 ? setTimeout(() => this.#giveUp(this.#endWriting()), this.#sendTimeout) : null
@@ -216,7 +216,7 @@ class Socket {
     if (this.#next < this.#count) return Promise.resolve(this.#take())
     const count = this.#fill()
     if (count > 0) return Promise.resolve(this.#take())
-    if (count !== AGAIN) return Promise.reject(this.#failure(count))
+    if (count !== AGAIN) return Promise.reject(this.#failure(count, false))
     if (this.#receiveTimeout === 0) return Promise.reject(again())
     const promise = this.#receiveLater()
     this.#arm()
@@ -370,9 +370,9 @@ class Socket {
   }
 
   // ENOTSOCK says that the addon has no socket any more.
-  #failure(result) {
+  #failure(result, sending) {
     if (this.#closed) throw closed()
-    return this.#lent ? error("EBUSY", "Socket is used by a proxy") : failure(-result)
+    return this.#lent ? error("EBUSY", "Socket is used by a proxy") : turnFailure(-result, this.type, sending)
   }
 
   // ---- endpoints

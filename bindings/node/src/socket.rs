@@ -188,6 +188,20 @@ impl NativeSocket {
         outcome(self.0.watched.with(|socket| socket.set_option_null(number)))
     }
 
+    /// Why an option was refused: a sentence that names it. Empty if that is not known, as of a socket that is closed.
+    #[napi(catch_unwind)]
+    pub fn option_fault(&self, env: Env, number: i32, value: Unknown<'_>) -> String {
+        let value = view::bytes(env.raw(), value.raw()).unwrap_or_default();
+        let fault = self.0.watched.with(|socket| Ok(core::option_fault(socket.socket_type(), number, value)));
+        fault.unwrap_or_default()
+    }
+
+    /// Why an option could not be read into a buffer of this size.
+    #[napi(catch_unwind)]
+    pub fn option_read_fault(&self, number: i32, size: u32) -> String {
+        core::option_read_fault(number, usize::try_from(size).unwrap_or(usize::MAX))
+    }
+
     /// Reads an option into `room`; its length or an error.
     #[napi(catch_unwind)]
     pub fn get_option(&self, env: Env, number: i32, room: Unknown<'_>) -> i32 {

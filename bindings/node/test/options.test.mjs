@@ -63,8 +63,16 @@ test("values of the wrong type or out of range", () => {
   assert.throws(() => new Push({ immediate: 1 }), TypeError)
   assert.throws(() => new Push({ plainUsername: 5 }), TypeError)
   assert.throws(() => new Push({ nonsense: 1 }), TypeError)
-  assert.throws(() => new Push({ linger: -7 }), { code: "EINVAL" })
-  assert.throws(() => new Push({ curveServerKey: "short" }), { code: "EINVAL" })
+  const refused = (make, sentence) => assert.throws(make, { code: "EINVAL", message: `Invalid argument: ${sentence}` })
+  refused(() => new Push({ linger: -7 }), "ZMQ_LINGER does not take the value -7")
+  refused(() => new Push({ curveServerKey: "short" }), "ZMQ_CURVE_SERVERKEY is a key: 32 bytes, or 40 characters of Z85")
+  refused(() => new Push({ plainPassword: "" }), "ZMQ_PLAIN_PASSWORD does not take this value of 0 bytes")
+  const push = new Push()
+  refused(() => push.setInt32Option(6, 1), "PUSH sockets have no ZMQ_SUBSCRIBE")
+  refused(() => push.setStringOption(23, "abc"), "ZMQ_SNDHWM has a value of 4 bytes, not 3")
+  refused(() => push.getInt64Option(23), "ZMQ_SNDHWM does not fit a buffer of 8 bytes")
+  refused(() => push.getInt32Option(9999), "there is no option 9999")
+  push.close()
   assert.throws(() => new Push({ context: {} }), TypeError)
   assert.throws(() => new XPublisher({ verbosity: "much" }), TypeError)
   new XPublisher({ verbosity: "allSubsUnsubs" }).close()
@@ -103,7 +111,10 @@ test("endpoints that are none", async t => {
 test("a context of one's own", async t => {
   const context = new Context({ ioThreads: 2, maxSockets: 2 })
   assert.deepEqual([context.ioThreads, context.maxSockets, context.blocky, context.ipv6], [2, 2, true, false])
-  assert.throws(() => new Context({ ioThreads: -1 }), { code: "EINVAL" })
+  assert.throws(() => new Context({ ioThreads: -1 }), {
+    code: "EINVAL",
+    message: "Invalid argument: ioThreads does not take the value -1",
+  })
   assert.throws(() => new Context({ nonsense: 1 }), TypeError)
   const [pull, push] = [new Pull({ context }), new Push({ context })]
   t.after(() => [pull, push].forEach(socket => socket.close()))

@@ -128,11 +128,14 @@ test("a stream of messages leaves the event loop its turns", async t => {
 
 test("the rules of a pattern", async t => {
   const [rep, req] = await pair(t, Reply, Request)
-  await assert.rejects(req.receive(), { code: "EFSM" })
+  const refused = (operation, first) =>
+    assert.rejects(operation, { code: "EFSM", message: `Operation cannot be accomplished in current state: ${first}` })
+  await refused(req.receive(), "a Request must send first")
+  await refused(rep.send("answer"), "a Reply must receive a request first")
   await req.send("question")
-  await assert.rejects(req.send("another"), { code: "EFSM" })
+  await refused(req.send("another"), "a Request must receive the reply to its last message first")
   await rep.receive()
-  await assert.rejects(rep.receive(), { code: "EFSM" })
+  await refused(rep.receive(), "a Reply must answer the last request first")
   await rep.send("answer")
   await req.receive()
 })

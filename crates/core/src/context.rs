@@ -48,6 +48,7 @@ struct Inner {
     tickets: Arc<Tickets>,
     /// Where the ZAP handler is found.
     desk: Arc<Desk>,
+    // Relaxed: number: only that it differs.
     next_id: AtomicU64,
     /// The options of the socket that was made last, as they were then.
     fresh: Mutex<Option<(ContextDefaults, Arc<Options>)>>,

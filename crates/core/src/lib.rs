@@ -75,6 +75,10 @@ pub use context::Context;
 pub use error::Error;
 pub use message::{Message, Metadata};
 #[cfg(not(loom))]
+pub use monitor::{CONNECT_FAILED, LOST, Observed, Observer};
+#[cfg(not(loom))]
+pub use options::{option_fault, option_name, option_read_fault};
+#[cfg(not(loom))]
 pub use pipe::Cork;
 #[cfg(not(loom))]
 pub use shared::SharedSocket;

@@ -80,12 +80,50 @@ pub(crate) trait EventSink: Send {
     fn release(&mut self);
 }
 
+/// What an observer is told.
+#[derive(Debug, Clone, Copy)]
+pub struct Observed<'a> {
+    /// One of the numbers in `zmq.h`, or [`CONNECT_FAILED`] or [`LOST`].
+    pub event: u32,
+    /// Its first value: an errno, an interval in milliseconds, a code.
+    pub value: u64,
+    /// Our end, as an endpoint; may be empty.
+    pub local: &'a str,
+    /// The peer's end; may be empty.
+    pub remote: &'a str,
+}
+
+/// Told of events, beside any monitor; for logs. Called by I/O threads and by the socket's own,
+/// which hold locks of the engine's: it must neither wait nor call the socket.
+pub type Observer = dyn Fn(&Observed<'_>) + Send + Sync;
+
+/// For observers only: an attempt to connect has failed, by this errno.
+pub const CONNECT_FAILED: u32 = 1 << 31;
+/// For observers only, in place of ZMQ_EVENT_DISCONNECTED: a connection that was in use is lost: by
+/// this errno, 0 if the peer has ended it, or by a ZMQ_PROTOCOL_ERROR of `zmq.h` (0x1000_0000 and
+/// more).
+pub const LOST: u32 = 1 << 30;
+const OWN: u32 = CONNECT_FAILED | LOST;
+/// What an observer is told.
+const OBSERVED: u32 = !(event::PIPES_STATS | event::MONITOR_STOPPED | event::DISCONNECTED);
+
 /// Where a socket's events can be tapped.
 #[derive(Default)]
 pub(crate) struct Tap {
+    /// What any listener wants.
+    // Relaxed: look: what is told is under the lock. An event while a listener begins may be told
+    // or not.
     mask: AtomicU32,
-    /// Of few sockets there is one, so it takes one word of the others.
-    sink: Mutex<Option<Box<Box<dyn EventSink>>>>,
+    /// Few sockets have any, so they take one word of the others.
+    listeners: Mutex<Option<Box<Listeners>>>,
+}
+
+#[derive(Default)]
+struct Listeners {
+    monitor: Option<Box<dyn EventSink>>,
+    /// What the monitor wants.
+    wanted: u32,
+    observer: Option<Arc<Observer>>,
 }
 
 impl Tap {
@@ -101,33 +139,110 @@ impl Tap {
 
     /// As `emit`, for any number of values.
     pub(crate) fn emit_all(&self, event: u32, values: &[u64], ends: &Ends) {
-        if self.mask.load(Relaxed) & event != 0
-            && let Some(sink) = &mut *lock(&self.sink)
+        if self.mask.load(Relaxed) & event != 0 {
+            self.tell(event, values, ends);
+        }
+    }
+
+    #[cold]
+    fn tell(&self, event: u32, values: &[u64], ends: &Ends) {
+        let observer = {
+            let mut listeners = lock(&self.listeners);
+            let Some(listeners) = &mut *listeners else { return };
+            if listeners.wanted & event != 0
+                && let Some(monitor) = &mut listeners.monitor
+            {
+                monitor.event(event, values, ends);
+            }
+            listeners.observer.clone()
+        };
+        // Not with the lock held: what it calls is not ours.
+        if OBSERVED & event != 0
+            && let Some(observer) = observer
         {
-            sink.event(event, values, ends);
+            let value = values.first().copied().unwrap_or(0);
+            observer(&Observed { event, value, local: ends.local(), remote: ends.remote() });
         }
     }
 
     /// The socket is closed. What lingers of it may still emit.
     pub(crate) fn release(&self) {
-        if let Some(sink) = &mut *lock(&self.sink) {
-            sink.release();
+        if let Some(monitor) = lock(&self.listeners).as_mut().and_then(|listeners| listeners.monitor.as_mut())
+        {
+            monitor.release();
         }
     }
 
-    /// From now on `sink` gets the events of `mask`. A former sink gets MONITOR_STOPPED.
-    pub(crate) fn listen(&self, mask: u32, sink: Option<Box<dyn EventSink>>) {
+    /// From now on `sink` gets the events of `wanted`. A former sink gets MONITOR_STOPPED.
+    pub(crate) fn listen(&self, wanted: u32, sink: Option<Box<dyn EventSink>>) {
         let former = {
-            let mut place = lock(&self.sink);
-            let former = place.take();
-            let wanted = self.mask.swap(if sink.is_some() { mask } else { 0 }, Relaxed);
-            *place = sink.map(Box::new);
-            former.map(|sink| (sink, wanted))
+            let mut place = lock(&self.listeners);
+            if sink.is_none() && place.is_none() {
+                return;
+            }
+            let listeners = place.get_or_insert_default();
+            let wanted = if sink.is_some() { wanted & !OWN } else { 0 };
+            let before = std::mem::replace(&mut listeners.wanted, wanted);
+            let former = std::mem::replace(&mut listeners.monitor, sink);
+            self.adjust(listeners);
+            former.map(|sink| (sink, before))
         };
         if let Some((mut sink, wanted)) = former
             && wanted & event::MONITOR_STOPPED != 0
         {
             sink.event(event::MONITOR_STOPPED, &[0], &Ends::default());
         }
+    }
+
+    /// From now on `observer` is told of events too.
+    pub(crate) fn observe(&self, observer: Arc<Observer>) {
+        let mut place = lock(&self.listeners);
+        let listeners = place.get_or_insert_default();
+        listeners.observer = Some(observer);
+        self.adjust(listeners);
+    }
+
+    fn adjust(&self, listeners: &Listeners) {
+        let observed = if listeners.observer.is_some() { OBSERVED } else { 0 };
+        self.mask.store(listeners.wanted | observed, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Sink(Arc<Mutex<Vec<u32>>>);
+
+    impl EventSink for Sink {
+        fn event(&mut self, event: u32, _: &[u64], _: &Ends) {
+            lock(&self.0).push(event);
+        }
+
+        fn release(&mut self) {}
+    }
+
+    #[test]
+    fn an_observer_is_told_beside_the_monitor() {
+        let tap = Tap::default();
+        let (seen, told) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
+        let place = seen.clone();
+        tap.emit(event::CLOSED, 0, &Ends::default());
+        assert!(!tap.wants(u32::MAX));
+        tap.observe(Arc::new(move |observed| lock(&place).push((observed.event, observed.value))));
+        tap.listen(u32::MAX, Some(Box::new(Sink(told.clone()))));
+        let ends = Ends::connected("tcp://there");
+        for event in [event::CONNECTED, CONNECT_FAILED, event::DISCONNECTED, LOST, event::PIPES_STATS] {
+            tap.emit(event, 7, &ends);
+        }
+        tap.listen(0, None);
+        assert!(!tap.wants(event::PIPES_STATS) && tap.wants(LOST));
+        tap.emit(event::ACCEPTED, 8, &ends);
+        assert_eq!(
+            *lock(&seen),
+            [(event::CONNECTED, 7), (CONNECT_FAILED, 7), (LOST, 7), (event::ACCEPTED, 8)]
+        );
+        let stopped = event::MONITOR_STOPPED;
+        assert_eq!(*lock(&told), [event::CONNECTED, event::DISCONNECTED, event::PIPES_STATS, stopped]);
     }
 }

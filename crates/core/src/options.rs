@@ -19,6 +19,7 @@ use tautline_proto::{Secret, SocketType};
 use crate::error::Error;
 use std::sync::Arc;
 
+mod fault;
 mod filter;
 mod row;
 mod table;
@@ -26,6 +27,7 @@ mod table;
 mod tests;
 mod value;
 
+pub use fault::{option_fault, option_name, option_read_fault};
 pub(crate) use filter::AcceptFilter;
 
 /// What a new socket takes over from its context.

@@ -3,6 +3,9 @@
 // A model has no sockets.
 #![cfg(not(loom))]
 
+mod common;
+
+use common::last_endpoint;
 use std::net::UdpSocket;
 use std::time::Duration;
 
@@ -10,12 +13,6 @@ use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
 use tautline_testkit::with_watchdog;
 
 const LIMIT: Duration = Duration::from_secs(60);
-
-fn last_endpoint(socket: &mut Socket) -> String {
-    let mut text = [0; 256];
-    let len = socket.option(32, &mut text).unwrap();
-    String::from_utf8_lossy(&text[..len - 1]).into_owned()
-}
 
 fn send(radio: &mut Socket, group: &[u8], body: &[u8]) {
     let mut message = Message::from_slice(body);

@@ -3,6 +3,9 @@
 // A model has no sockets.
 #![cfg(not(loom))]
 
+mod common;
+
+use common::{bound, last_endpoint, recv, set, test};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -12,14 +15,13 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
-use tautline_testkit::{endpoint, with_watchdog};
+use tautline_testkit::endpoint;
 
 const LINGER: i32 = 17;
 const RECONNECT_IVL: i32 = 18;
 const EVENTS: i32 = 15;
 const SNDHWM: i32 = 23;
 const RECONNECT_IVL_MAX: i32 = 21;
-const LAST_ENDPOINT: i32 = 32;
 const IMMEDIATE: i32 = 39;
 const ROUTER_RAW: i32 = 41;
 const IPV6: i32 = 42;
@@ -31,37 +33,6 @@ const CONNECT_RETRIED: u16 = 0x4;
 const ACCEPTED: u16 = 0x20;
 const CLOSED: u16 = 0x80;
 const MONITOR_STOPPED: u16 = 0x400;
-
-fn test(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
-    with_watchdog(Duration::from_secs(60), name, move || {
-        let context = Context::new();
-        body(&context);
-        context.terminate().unwrap();
-    });
-}
-
-fn last_endpoint(socket: &mut Socket) -> String {
-    let mut buffer = [0; 256];
-    let n = socket.option(LAST_ENDPOINT, &mut buffer).unwrap();
-    String::from_utf8(buffer[..n - 1].to_vec()).unwrap()
-}
-
-fn set(socket: &mut Socket, option: i32, value: i32) {
-    socket.set_option(option, &value.to_ne_bytes()).unwrap();
-}
-
-fn recv(socket: &mut Socket) -> Vec<u8> {
-    let mut message = Message::new();
-    socket.recv_message(&mut message, Flags::NONE).unwrap();
-    message.as_slice().to_vec()
-}
-
-fn bound(context: &Context, socket_type: SocketType, endpoint: &str) -> (Socket, String) {
-    let mut socket = context.socket(socket_type).unwrap();
-    socket.bind(endpoint).unwrap();
-    let endpoint = last_endpoint(&mut socket);
-    (socket, endpoint)
-}
 
 #[test]
 fn a_wildcard_is_not_the_name_of_what_was_bound_with_it() {

@@ -3,6 +3,9 @@
 // A model has no sockets.
 #![cfg(not(loom))]
 
+mod common;
+
+use common::{last_endpoint, recv};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
@@ -21,12 +24,6 @@ const STATISTICS: i32 = 0x5441_0001;
 
 fn int(value: i32) -> [u8; 4] {
     value.to_ne_bytes()
-}
-
-fn last_endpoint(socket: &mut Socket) -> String {
-    let mut buffer = [0; 256];
-    let n = socket.option(32, &mut buffer).unwrap();
-    String::from_utf8(buffer[..n - 1].to_vec()).unwrap()
 }
 
 /// A bound XPUB that tells every subscription and every end of one.
@@ -54,12 +51,6 @@ fn subscribe(publisher: &mut Socket, subscriber: &mut Socket, topic: &[u8]) {
 fn unsubscribe(publisher: &mut Socket, subscriber: &mut Socket, topic: &[u8]) {
     subscriber.set_option(UNSUBSCRIBE, topic).unwrap();
     assert_eq!(recv(publisher), [b"\x00", topic].concat());
-}
-
-fn recv(socket: &mut Socket) -> Vec<u8> {
-    let mut message = Message::new();
-    socket.recv_message(&mut message, Flags::NONE).unwrap();
-    message.as_slice().to_vec()
 }
 
 fn recv_parts(socket: &mut Socket) -> Vec<Vec<u8>> {

@@ -3,6 +3,9 @@
 // A model has no sockets.
 #![cfg(not(loom))]
 
+mod common;
+
+use common::{recv, set, test};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +14,6 @@ use std::time::Duration;
 
 use tautline_core::poller::{self, Item, POLLIN, Watched};
 use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
-use tautline_testkit::with_watchdog;
 
 const LINGER: i32 = 17;
 const RECONNECT_IVL: i32 = 18;
@@ -28,24 +30,6 @@ const ACCEPT_FAILED: u16 = 0x40;
 const DISCONNECTED: u16 = 0x200;
 const HANDSHAKE_FAILED_PROTOCOL: u16 = 0x2000;
 
-fn test(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
-    with_watchdog(Duration::from_secs(60), name, move || {
-        let context = Context::new();
-        body(&context);
-        context.terminate().unwrap();
-    });
-}
-
-fn set(socket: &mut Socket, option: i32, value: i32) {
-    socket.set_option(option, &value.to_ne_bytes()).unwrap();
-}
-
-fn recv(socket: &mut Socket) -> Vec<u8> {
-    let mut message = Message::new();
-    socket.recv_message(&mut message, Flags::NONE).unwrap();
-    message.as_slice().to_vec()
-}
-
 /// A socket bound to a free port, and its address.
 fn bound(context: &Context, socket_type: SocketType) -> (Socket, String) {
     let mut socket = context.socket(socket_type).unwrap();
@@ -54,11 +38,7 @@ fn bound(context: &Context, socket_type: SocketType) -> (Socket, String) {
 }
 
 fn bind(socket: &mut Socket) -> String {
-    socket.bind("tcp://127.0.0.1:*").unwrap();
-    let mut buffer = [0; 256];
-    let n = socket.option(LAST_ENDPOINT, &mut buffer).unwrap();
-    let endpoint = String::from_utf8(buffer[..n - 1].to_vec()).unwrap();
-    endpoint["tcp://".len()..].to_owned()
+    common::bind(socket, "tcp://127.0.0.1:*")["tcp://".len()..].to_owned()
 }
 
 /// A PAIR socket on which `socket` reports these events.

@@ -4,30 +4,18 @@
 // A model has no sockets.
 #![cfg(not(loom))]
 
-use std::time::Duration;
+mod common;
+
+use common::{bound, recv, set, test};
 
 use tautline_core::{Context, Flags, Message, Socket, SocketType};
-use tautline_testkit::with_watchdog;
 
 const LINGER: i32 = 17;
 const DISCONNECTED: u16 = 0x200;
 const RECONNECT_IVL: i32 = 18;
-const LAST_ENDPOINT: i32 = 32;
 const ROUTER_MANDATORY: i32 = 33;
 /// More than the eight connections up to which queues keep their memory.
 const PEERS: usize = 20;
-
-fn test(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
-    with_watchdog(Duration::from_secs(60), name, move || {
-        let context = Context::new();
-        body(&context);
-        context.terminate().unwrap();
-    });
-}
-
-fn set(socket: &mut Socket, option: i32, value: i32) {
-    socket.set_option(option, &value.to_ne_bytes()).unwrap();
-}
 
 fn send(socket: &mut Socket, parts: &[&[u8]]) {
     for (i, part) in parts.iter().enumerate() {
@@ -36,27 +24,13 @@ fn send(socket: &mut Socket, parts: &[&[u8]]) {
     }
 }
 
-fn recv(socket: &mut Socket) -> Vec<u8> {
-    let mut message = Message::new();
-    socket.recv_message(&mut message, Flags::NONE).unwrap();
-    message.as_slice().to_vec()
-}
-
-fn bound(context: &Context, socket_type: SocketType) -> (Socket, String) {
-    let mut socket = context.socket(socket_type).unwrap();
-    socket.bind("tcp://127.0.0.1:*").unwrap();
-    let mut buffer = [0; 256];
-    let n = socket.option(LAST_ENDPOINT, &mut buffer).unwrap();
-    (socket, String::from_utf8(buffer[..n - 1].to_vec()).unwrap())
-}
-
 /// A ROUTER and its peers, all of which have said hello; and the names that it has for them.
 fn crowd(context: &Context) -> (Socket, Vec<Socket>, Vec<Vec<u8>>) {
     crowd_of(context, PEERS)
 }
 
 fn crowd_of(context: &Context, size: usize) -> (Socket, Vec<Socket>, Vec<Vec<u8>>) {
-    let (mut router, endpoint) = bound(context, SocketType::Router);
+    let (mut router, endpoint) = bound(context, SocketType::Router, "tcp://127.0.0.1:*");
     set(&mut router, ROUTER_MANDATORY, 1);
     let peers: Vec<Socket> = (0..size)
         .map(|n| {
@@ -205,7 +179,7 @@ fn messages_for_many_endpoints_outlive_the_connections() {
         let mut endpoints = Vec::new();
         let mut pulls: Vec<Socket> = (0..PEERS)
             .map(|_| {
-                let (pull, endpoint) = bound(context, SocketType::Pull);
+                let (pull, endpoint) = bound(context, SocketType::Pull, "tcp://127.0.0.1:*");
                 push.connect(&endpoint).unwrap();
                 endpoints.push(endpoint);
                 pull

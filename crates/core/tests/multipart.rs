@@ -3,19 +3,19 @@
 // A model has no sockets.
 #![cfg(not(loom))]
 
+mod common;
+
+use common::{bind, set, test};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
 
 use tautline_core::{Context, Error, Flags, Message, Socket, SocketType, public_key};
-use tautline_testkit::with_watchdog;
 
 const SUBSCRIBE: i32 = 6;
 const LINGER: i32 = 17;
 const RECONNECT_IVL: i32 = 18;
 const MAXMSGSIZE: i32 = 22;
-const LAST_ENDPOINT: i32 = 32;
 const CURVE_SERVER: i32 = 47;
 const CURVE_PUBLICKEY: i32 = 48;
 const CURVE_SECRETKEY: i32 = 49;
@@ -30,27 +30,8 @@ const ENOUGH: u32 = 300;
 /// More than the system keeps of what was sent and not read.
 const SYSTEM: usize = 64 << 20;
 
-fn test(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
-    with_watchdog(Duration::from_secs(120), name, move || {
-        let context = Context::new();
-        body(&context);
-        context.terminate().unwrap();
-    });
-}
-
-fn set(socket: &mut Socket, option: i32, value: i32) {
-    socket.set_option(option, &value.to_ne_bytes()).unwrap();
-}
-
 fn set_long(socket: &mut Socket, option: i32, value: i64) {
     socket.set_option(option, &value.to_ne_bytes()).unwrap();
-}
-
-fn bind(socket: &mut Socket, endpoint: &str) -> String {
-    socket.bind(endpoint).unwrap();
-    let mut buffer = [0; 256];
-    let n = socket.option(LAST_ENDPOINT, &mut buffer).unwrap();
-    String::from_utf8(buffer[..n - 1].to_vec()).unwrap()
 }
 
 /// Waits until `socket` has lost a peer.

@@ -3,19 +3,16 @@
 // A model has no sockets.
 #![cfg(not(loom))]
 
+mod common;
+
+use common::{last_endpoint, recv};
 use std::time::Duration;
 
 use tautline_core::poller::{Item, POLLIN, Watched, poll};
-use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
+use tautline_core::{Context, Error, Flags, Socket, SocketType};
 use tautline_testkit::with_watchdog;
 
 const TRANSPORTS: [&str; 3] = ["tcp://127.0.0.1:*", "ipc://*", "inproc://here"];
-
-fn last_endpoint(socket: &mut Socket) -> String {
-    let mut buffer = [0; 256];
-    let n = socket.option(32, &mut buffer).unwrap();
-    String::from_utf8(buffer[..n - 1].to_vec()).unwrap()
-}
 
 /// A bound and a connected socket.
 fn joined(context: &Context, bound: SocketType, connected: SocketType, endpoint: &str) -> (Socket, Socket) {
@@ -34,12 +31,6 @@ fn each_transport(name: &str, test: impl Fn(&Context, &str) + Send + Sync + 'sta
             context.terminate().unwrap();
         }
     });
-}
-
-fn recv(socket: &mut Socket) -> Vec<u8> {
-    let mut message = Message::new();
-    socket.recv_message(&mut message, Flags::NONE).unwrap();
-    message.as_slice().to_vec()
 }
 
 #[test]

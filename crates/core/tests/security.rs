@@ -3,12 +3,13 @@
 // A model has no sockets.
 #![cfg(not(loom))]
 
+mod common;
+
+use common::{bind, set, test};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 
 use tautline_core::{Context, Error, Flags, Message, Socket, SocketType, public_key};
-use tautline_testkit::with_watchdog;
 
 const RCVMORE: i32 = 13;
 const LAST_ENDPOINT: i32 = 32;
@@ -36,25 +37,6 @@ const ETIMEDOUT: u32 = 110;
 
 const SERVER_SECRET: [u8; 32] = [0x51; 32];
 const CLIENT_SECRET: [u8; 32] = [0xC1; 32];
-
-fn test(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
-    with_watchdog(Duration::from_secs(60), name, move || {
-        let context = Context::new();
-        body(&context);
-        context.terminate().unwrap();
-    });
-}
-
-fn set(socket: &mut Socket, option: i32, value: i32) {
-    socket.set_option(option, &value.to_ne_bytes()).unwrap();
-}
-
-fn bind(socket: &mut Socket) -> String {
-    socket.bind("tcp://127.0.0.1:*").unwrap();
-    let mut buffer = [0; 256];
-    let n = socket.option(LAST_ENDPOINT, &mut buffer).unwrap();
-    String::from_utf8(buffer[..n - 1].to_vec()).unwrap()
-}
 
 fn recv(socket: &mut Socket) -> Message {
     let mut message = Message::new();
@@ -156,7 +138,7 @@ fn a_handler_lets_in_and_names_the_peer() {
         let mut handler = handler(context, SocketType::Rep);
         for mechanism in [Null, Plain, Curve] {
             let (mut server, mut client) = ends(context, mechanism);
-            client.connect(&bind(&mut server)).unwrap();
+            client.connect(&bind(&mut server, "tcp://127.0.0.1:*")).unwrap();
             assert_eq!(recv_all(&mut handler), request(mechanism));
             send_all(&mut handler, &[b"1.0", b"1", b"200", b"OK", b"user", METADATA]);
             client.send(b"hello", Flags::NONE).unwrap();
@@ -176,7 +158,7 @@ fn a_router_may_be_the_handler_and_ask_in_any_order() {
     test("router", |context| {
         let mut handler = handler(context, SocketType::Router);
         let (mut server, mut client) = ends(context, Curve);
-        let endpoint = bind(&mut server);
+        let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
         client.connect(&endpoint).unwrap();
         let first = recv_all(&mut handler);
         let (_, mut other) = ends(context, Curve);
@@ -204,7 +186,7 @@ fn refusals_are_heard_at_both_ends() {
                 monitor(context, &mut server, &format!("s{round}"), HANDSHAKES | DISCONNECTED);
             let mut at_client =
                 monitor(context, &mut client, &format!("c{round}"), HANDSHAKES | DISCONNECTED);
-            client.connect(&bind(&mut server)).unwrap();
+            client.connect(&bind(&mut server, "tcp://127.0.0.1:*")).unwrap();
             recv_all(&mut handler);
             send_all(&mut handler, &[b"1.0", b"1", status, b"no", b"", b""]);
             let code = u32::from(status[0] - b'0') * 100;
@@ -223,7 +205,7 @@ fn a_temporary_failure_is_not_told() {
         let (mut server, mut client) = ends(context, Plain);
         let mut at_server = monitor(context, &mut server, "server", HANDSHAKES | DISCONNECTED);
         let mut at_client = monitor(context, &mut client, "client", HANDSHAKES | DISCONNECTED | 0x400);
-        let endpoint = bind(&mut server);
+        let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
         client.connect(&endpoint).unwrap();
         recv_all(&mut handler);
         send_all(&mut handler, &[b"1.0", b"1", b"300", b"later", b"", b""]);
@@ -258,7 +240,7 @@ fn replies_are_checked() {
         for (round, (frames, code)) in bad.into_iter().enumerate() {
             let (mut server, mut client) = ends(context, Curve);
             let mut events = monitor(context, &mut server, &format!("s{round}"), HANDSHAKES);
-            client.connect(&bind(&mut server)).unwrap();
+            client.connect(&bind(&mut server, "tcp://127.0.0.1:*")).unwrap();
             recv_all(&mut handler);
             send_all(&mut handler, &frames);
             assert_eq!(next_event(&mut events), (FAILED_PROTOCOL, code));
@@ -293,7 +275,7 @@ fn without_a_handler_the_options_decide() {
             }
             set(&mut server, ZAP_ENFORCE_DOMAIN, enforce);
             let mut events = monitor(context, &mut server, &format!("s{round}"), HANDSHAKES);
-            client.connect(&bind(&mut server)).unwrap();
+            client.connect(&bind(&mut server, "tcp://127.0.0.1:*")).unwrap();
             // A password must be looked at. Keys, and names of peers, need not unless the option says so.
             let open = mechanism != Plain && (enforce == 0 || !domain);
             let expected = if open { (SUCCEEDED, 0) } else { (FAILED_NO_DETAIL, EFAULT) };
@@ -309,7 +291,7 @@ fn nobody_is_let_in_by_who_cannot_answer() {
         for (round, mechanism) in [Null, Plain, Curve].into_iter().enumerate() {
             let (mut server, mut client) = ends(context, mechanism);
             let mut events = monitor(context, &mut server, &format!("s{round}"), HANDSHAKES);
-            client.connect(&bind(&mut server)).unwrap();
+            client.connect(&bind(&mut server, "tcp://127.0.0.1:*")).unwrap();
             assert_eq!(next_event(&mut events), (FAILED_NO_DETAIL, EFAULT));
         }
     });
@@ -323,7 +305,7 @@ fn a_handler_that_leaves_lets_nobody_in() {
             let (mut server, mut client) = ends(context, mechanism);
             set(&mut server, HANDSHAKE_IVL, 50);
             let mut events = monitor(context, &mut server, &format!("s{round}"), HANDSHAKES);
-            client.connect(&bind(&mut server)).unwrap();
+            client.connect(&bind(&mut server, "tcp://127.0.0.1:*")).unwrap();
             recv(&mut handler);
             handler.close();
             assert_eq!(next_event(&mut events), (FAILED_NO_DETAIL, ETIMEDOUT));
@@ -336,7 +318,7 @@ fn a_context_ends_with_questions_open() {
     test("open questions", |context| {
         let mut handler = handler(context, SocketType::Rep);
         let (mut server, mut client) = ends(context, Curve);
-        client.connect(&bind(&mut server)).unwrap();
+        client.connect(&bind(&mut server, "tcp://127.0.0.1:*")).unwrap();
         recv(&mut handler);
         drop((server, client, handler));
     });
@@ -372,7 +354,7 @@ fn a_refused_peer_that_goes_on_is_let_go() {
         // No time limit ends it.
         set(&mut server, HANDSHAKE_IVL, 0);
         let mut events = monitor(context, &mut server, "server", HANDSHAKES | DISCONNECTED);
-        let endpoint = bind(&mut server);
+        let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
         for status in [b"300", b"400"] {
             let mut stream = TcpStream::connect(&endpoint["tcp://".len()..]).unwrap();
             let mut greeting = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01PLAIN".to_vec();
@@ -392,7 +374,7 @@ fn strangers_do_not_get_past_the_greeting() {
     test("strangers", |context| {
         let (mut server, mut client) = ends(context, Curve);
         let mut events = monitor(context, &mut server, "server", HANDSHAKES);
-        let endpoint = bind(&mut server);
+        let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
         let mut null = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL".to_vec();
         null.resize(64, 0);
         let older = b"\xff\0\0\0\0\0\0\0\x01\x7f\x01\x08\0\0\0\x06sneaky".to_vec();

@@ -4,61 +4,29 @@
 // A model has no sockets.
 #![cfg(not(loom))]
 
+mod common;
+
+use common::{bound, connected, recv, set, test};
 use std::thread;
-use std::time::Duration;
 
 use tautline_core::poller::{self, Item, POLLIN, Watched};
-use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
-use tautline_testkit::with_watchdog;
+use tautline_core::{Context, Error, Flags, Socket, SocketType};
 
 const SNDHWM: i32 = 23;
 const RCVHWM: i32 = 24;
 const FD: i32 = 14;
 const EVENTS: i32 = 15;
 const LINGER: i32 = 17;
-const LAST_ENDPOINT: i32 = 32;
 const HEARTBEAT_IVL: i32 = 75;
 const DISCONNECTED: u16 = 0x200;
 
 /// Writes after which both ends surely use shared memory, if the system has any.
 const ENOUGH: u32 = 200;
 
-fn test(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
-    with_watchdog(Duration::from_secs(120), name, move || {
-        let context = Context::new();
-        body(&context);
-        context.terminate().unwrap();
-    });
-}
-
-fn set(socket: &mut Socket, option: i32, value: i32) {
-    socket.set_option(option, &value.to_ne_bytes()).unwrap();
-}
-
 fn get(socket: &mut Socket, option: i32) -> i32 {
     let mut value = [0; 4];
     socket.option(option, &mut value).unwrap();
     i32::from_ne_bytes(value)
-}
-
-fn bound(context: &Context, socket_type: SocketType) -> (Socket, String) {
-    let mut socket = context.socket(socket_type).unwrap();
-    socket.bind("ipc://*").unwrap();
-    let mut buffer = [0; 256];
-    let n = socket.option(LAST_ENDPOINT, &mut buffer).unwrap();
-    (socket, String::from_utf8(buffer[..n - 1].to_vec()).unwrap())
-}
-
-fn connected(context: &Context, socket_type: SocketType, endpoint: &str) -> Socket {
-    let mut socket = context.socket(socket_type).unwrap();
-    socket.connect(endpoint).unwrap();
-    socket
-}
-
-fn recv(socket: &mut Socket) -> Vec<u8> {
-    let mut message = Message::new();
-    socket.recv_message(&mut message, Flags::NONE).unwrap();
-    message.as_slice().to_vec()
 }
 
 /// A request there and a reply back, so many times.
@@ -73,7 +41,7 @@ fn warm(asking: &mut Socket, answering: &mut Socket) {
 
 /// Two PAIRs that use it already.
 fn warm_pair(context: &Context) -> (Socket, Socket) {
-    let (mut near, endpoint) = bound(context, SocketType::Pair);
+    let (mut near, endpoint) = bound(context, SocketType::Pair, "ipc://*");
     let mut far = connected(context, SocketType::Pair, &endpoint);
     warm(&mut far, &mut near);
     (near, far)
@@ -139,7 +107,7 @@ fn many_sockets_in_one_poll() {
 #[test]
 fn one_socket_with_several_peers() {
     test("peers", |context| {
-        let (mut pull, endpoint) = bound(context, SocketType::Pull);
+        let (mut pull, endpoint) = bound(context, SocketType::Pull, "ipc://*");
         let senders: Vec<_> = (0..5_u32)
             .map(|index| {
                 let mut push = connected(context, SocketType::Push, &endpoint);
@@ -192,7 +160,7 @@ fn an_owner_who_waits_on_the_descriptor() {
 #[test]
 fn marks_hold_while_the_owner_is_elsewhere() {
     test("marks", |context| {
-        let (mut near, endpoint) = bound(context, SocketType::Pull);
+        let (mut near, endpoint) = bound(context, SocketType::Pull, "ipc://*");
         set(&mut near, RCVHWM, 10);
         let mut far = context.socket(SocketType::Push).unwrap();
         set(&mut far, SNDHWM, 10);
@@ -239,7 +207,7 @@ fn the_end_of_a_peer_comes_behind_its_last_message() {
 #[test]
 fn an_owner_who_only_tries_and_never_waits_sees_its_peer_go() {
     test("go", |context| {
-        let (mut near, endpoint) = bound(context, SocketType::Pull);
+        let (mut near, endpoint) = bound(context, SocketType::Pull, "ipc://*");
         near.monitor(Some("inproc://events"), DISCONNECTED.into(), 1, SocketType::Pair).unwrap();
         let mut events = connected(context, SocketType::Pair, "inproc://events");
         for _ in 0..3 {

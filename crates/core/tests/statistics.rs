@@ -3,6 +3,9 @@
 // A model has no sockets.
 #![cfg(not(loom))]
 
+mod common;
+
+use common::last_endpoint;
 use std::time::Duration;
 
 use tautline_core::{Context, Error, Flags, Socket, SocketType};
@@ -42,12 +45,6 @@ impl Numbers {
     fn queued(&self) -> [u64; 3] {
         [self.0[7], self.0[8], self.0[9]]
     }
-}
-
-fn last_endpoint(socket: &mut Socket) -> String {
-    let mut text = [0; 256];
-    let len = socket.option(32, &mut text).unwrap();
-    String::from_utf8_lossy(&text[..len - 1]).into_owned()
 }
 
 #[test]

@@ -3,6 +3,9 @@
 // A model has no sockets.
 #![cfg(not(loom))]
 
+mod common;
+
+use common::last_endpoint;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::time::Duration;
@@ -11,13 +14,6 @@ use tautline_core::{Context, Error, Flags, Socket, SocketType};
 use tautline_testkit::with_watchdog;
 
 const LINGER: i32 = 17;
-const LAST_ENDPOINT: i32 = 32;
-
-fn last_endpoint(socket: &mut Socket) -> String {
-    let mut text = [0; 256];
-    let len = socket.option(LAST_ENDPOINT, &mut text).unwrap();
-    String::from_utf8_lossy(&text[..len - 1]).into_owned()
-}
 
 fn exchange(context: &Context, bound: &mut Socket, endpoint: &str) {
     let mut connected = context.socket(SocketType::Pair).unwrap();

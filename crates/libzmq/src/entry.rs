@@ -23,10 +23,13 @@ pub(crate) type SocketSlot = Slot<SocketBody>;
 #[repr(C)]
 pub(crate) struct SocketBody {
     /// A caller is inside.
+    // Relaxed: caller: a socket passes between threads with a full fence.
     busy: AtomicBool,
     /// Written by the caller inside: where [`crate::poll`] keeps this entry.
+    // Relaxed: caller; to others it is a number, which they check.
     mark: AtomicU32,
     /// The process in which the socket was made or last waited for.
+    // Relaxed: caller: it differs only after a fork.
     process: AtomicU32,
     /// There while the handle is good. Accessed only by the caller inside.
     socket: UnsafeCell<Option<Socket>>,

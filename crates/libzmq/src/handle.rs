@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The first field of every object behind a handle.
+// Relaxed: caller, as for the tag of a slot.
 #[repr(transparent)]
 #[derive(Debug)]
 pub(crate) struct Tag(AtomicU32);
@@ -44,7 +45,7 @@ pub(crate) fn into_raw<T: Handle>(object: T) -> *mut c_void {
 pub(crate) unsafe fn acquire<T: Handle>(handle: *mut c_void) -> Option<Arc<T>> {
     // SAFETY: the caller vouches for four readable bytes.
     let tag = unsafe { tag_at(handle) }?;
-    // Relaxed: the handle itself reached this thread by some synchronisation of the caller's.
+    // Relaxed: caller: the handle reached this thread by some order of the program's own.
     if tag.load(Ordering::Relaxed) != T::TAG {
         return None;
     }
@@ -63,7 +64,7 @@ pub(crate) unsafe fn acquire<T: Handle>(handle: *mut c_void) -> Option<Arc<T>> {
 pub(crate) unsafe fn release<T: Handle>(handle: *mut c_void) -> Option<Arc<T>> {
     // SAFETY: the caller vouches for four readable bytes.
     let tag = unsafe { tag_at(handle) }?;
-    // Relaxed: as in `acquire`. The exchange lets only one of two destroyers win.
+    // Relaxed: caller, as in `acquire`. The exchange lets only one of two destroyers win.
     tag.compare_exchange(T::TAG, DEAD, Ordering::Relaxed, Ordering::Relaxed).ok()?;
     // SAFETY: this is a `T` given out by `into_raw`, and the exchange makes this the only taker of its reference.
     Some(unsafe { Arc::from_raw(handle.cast::<T>()) })

@@ -14,6 +14,8 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
 pub(crate) struct Slot<T> {
+    // Relaxed: caller: the handle came to this thread by some order of the program's own. The
+    // exchange lets one of two destroyers win.
     tag: AtomicU32,
     body: T,
 }
@@ -35,6 +37,7 @@ const UNUSED: u32 = 0xDEAD_DEAD;
 pub(crate) struct Spare<T: 'static> {
     list: Mutex<VecDeque<&'static Slot<T>>>,
     /// How many were made in all.
+    // Relaxed: own: under the lock of the list; without it, after a fork, a number.
     made: AtomicUsize,
 }
 
@@ -100,7 +103,6 @@ impl<T: Body> Slot<T> {
         }
         // SAFETY: neither null nor misaligned, and readable by the caller's word.
         let tag = unsafe { &*tag };
-        // Relaxed: the handle itself reached this thread by some synchronisation of the caller's.
         if tag.load(Ordering::Relaxed) != T::TAG {
             return None;
         }

@@ -7,7 +7,7 @@
 use tautline_core::{self as core, Flags};
 
 use crate::Socket;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kind::{Kind, ManyParts, Receives, Sends};
 use crate::message::{Frame, Message, Multipart};
 use crate::socket::put_all;
@@ -240,10 +240,10 @@ where
 /// Sends one part, which stays as it is if it is refused.
 pub(crate) fn put_frame(socket: &mut core::Socket, frame: &mut Frame<'_>, flags: Flags) -> Result<()> {
     match frame {
-        Frame::Borrowed(bytes) => socket.send(bytes, flags)?,
-        Frame::Owned(message) => socket.send_message(&mut message.0, flags)?,
+        Frame::Borrowed(bytes) => socket.send(bytes, flags),
+        Frame::Owned(message) => socket.send_message(&mut message.0, flags),
     }
-    Ok(())
+    .map_err(|error| Error::sending(error, socket))
 }
 
 /// The same without waiting.
@@ -265,7 +265,7 @@ pub(crate) fn take_batch(
         if let Err(error) = socket.recv_message(&mut message.0, flags) {
             into.truncate(whole);
             if taken == 0 {
-                return Err(error.into());
+                return Err(Error::receiving(error, socket));
             }
             break;
         }

@@ -61,7 +61,10 @@ pub struct Builder<K: Kind> {
 ///
 /// // What is out of range is told by the call that makes the socket, and so is an option that does not go with the others.
 /// let absurd = Duration::from_secs(u64::MAX);
-/// assert_eq!(Dealer::builder(&context).heartbeat_ttl(absurd).build().err(), Some(tautline::Error::Invalid));
+/// let error = Dealer::builder(&context).reconnect_interval_max(absurd).build().unwrap_err();
+/// assert!(error.to_string().starts_with("ZMQ_RECONNECT_IVL_MAX takes at most 2147483647 ms, not "), "{error}");
+/// let error = Dealer::builder(&context).property("no-prefix", "7").build().unwrap_err();
+/// assert_eq!(error.to_string(), "ZMQ_METADATA does not take this value of 11 bytes");
 /// # Ok(()) }
 /// ```
 impl<K: Kind> Builder<K> {
@@ -118,23 +121,23 @@ impl<K: Kind> Builder<K> {
         self.raw_option(number, &value.to_ne_bytes())
     }
 
-    fn count(mut self, number: i32, value: u32) -> Self {
+    fn count(self, number: i32, value: u32) -> Self {
         match i32::try_from(value) {
             Ok(value) => self.int(number, value),
-            Err(_) => {
-                self.fault = Some(Error::Invalid);
-                self
-            }
+            Err(_) => self.refuse(option::too_much(number, i32::MAX, value)),
         }
     }
 
-    fn time(mut self, number: i32, value: Duration) -> Self {
-        match option::millis(value) {
+    /// The first fault is the one that is told.
+    fn refuse(mut self, fault: Error) -> Self {
+        self.fault.get_or_insert(fault);
+        self
+    }
+
+    fn time(self, number: i32, value: Duration) -> Self {
+        match option::millis(number, value) {
             Ok(value) => self.int(number, value),
-            Err(fault) => {
-                self.fault = Some(fault);
-                self
-            }
+            Err(fault) => self.refuse(fault),
         }
     }
 
@@ -302,16 +305,10 @@ impl<K: Kind> Builder<K> {
         self.size(option::MAX_MULTIPART_SIZE, bytes.into())
     }
 
-    fn size(mut self, option: i32, bytes: Option<u64>) -> Self
-    where
-        K: Receives,
-    {
+    fn size(self, number: i32, bytes: Option<u64>) -> Self {
         match bytes.map_or(Ok(-1), i64::try_from) {
-            Ok(bytes) => self.raw_option(option, &bytes.to_ne_bytes()),
-            Err(_) => {
-                self.fault = Some(Error::Invalid);
-                self
-            }
+            Ok(bytes) => self.raw_option(number, &bytes.to_ne_bytes()),
+            Err(_) => self.refuse(option::too_much(number, i64::MAX, bytes.unwrap_or_default())),
         }
     }
 }
@@ -415,17 +412,11 @@ impl<K: Kind> Builder<K> {
 
     /// What the subscriptions of one peer may take, in bytes of memory (512 MiB: one to four million topics); a peer that goes beyond is
     /// disconnected. `None`: any number. Zero is an error.
-    pub fn max_subscriptions(mut self, bytes: impl Into<Option<u64>>) -> Self
+    pub fn max_subscriptions(self, bytes: impl Into<Option<u64>>) -> Self
     where
         K: Publishes,
     {
-        match bytes.into().map_or(Ok(-1), i64::try_from) {
-            Ok(bytes) if bytes != 0 => self.raw_option(option::MAX_SUBSCRIPTIONS, &bytes.to_ne_bytes()),
-            _ => {
-                self.fault = Some(Error::Invalid);
-                self
-            }
-        }
+        self.size(option::MAX_SUBSCRIPTIONS, bytes.into())
     }
 }
 

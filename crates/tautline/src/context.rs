@@ -103,7 +103,7 @@ impl Context {
     /// # Errors
     /// [`Error::Invalid`] if that is more than can be.
     pub fn set_io_threads(&self, threads: u32) -> Result<()> {
-        Ok(self.0.set(IO_THREADS, i32::try_from(threads).unwrap_or(-1))?)
+        self.set("ZMQ_IO_THREADS", IO_THREADS, threads)
     }
 
     /// How many sockets there may be at once (1023). Takes effect before the first socket only.
@@ -111,7 +111,14 @@ impl Context {
     /// # Errors
     /// [`Error::Invalid`] if that is more than can be.
     pub fn set_max_sockets(&self, sockets: u32) -> Result<()> {
-        Ok(self.0.set(MAX_SOCKETS, i32::try_from(sockets).unwrap_or(-1))?)
+        self.set("ZMQ_MAX_SOCKETS", MAX_SOCKETS, sockets)
+    }
+
+    fn set(&self, name: &str, number: i32, value: u32) -> Result<()> {
+        self.0.set(number, i32::try_from(value).unwrap_or(-1)).map_err(|error| match error {
+            core::Error::Invalid => Error::invalid(format!("{name} does not take the value {value}")),
+            other => other.into(),
+        })
     }
 
     /// Ends every call that waits in any socket of this context with [`Error::Terminated`], now and from now

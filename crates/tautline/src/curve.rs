@@ -39,7 +39,7 @@ pub const KEY_BYTES: usize = 32;
 #[non_exhaustive]
 pub enum KeyError {
     /// A key in Z85 has 40 characters; this text has another number of bytes.
-    Length(usize),
+    Length(u32),
     /// There is a character that Z85 does not have, or five characters that stand for no number of 32 bits.
     NotZ85,
 }
@@ -64,7 +64,9 @@ impl From<KeyError> for Error {
 fn decode(text: &str) -> std::result::Result<[u8; KEY_BYTES], KeyError> {
     match z85::decode_key(text.as_bytes()) {
         Some(key) => Ok(key),
-        None if text.len() != z85::KEY_LENGTH => Err(KeyError::Length(text.len())),
+        None if text.len() != z85::KEY_LENGTH => {
+            Err(KeyError::Length(u32::try_from(text.len()).unwrap_or(u32::MAX)))
+        }
         None => Err(KeyError::NotZ85),
     }
 }
@@ -221,7 +223,7 @@ mod tests {
         assert_eq!("#".repeat(40).parse::<SecretKey>().unwrap_err(), KeyError::NotZ85);
         let error = Error::from(KeyError::Length(5));
         assert_eq!(error.to_string(), "a key in Z85 has 40 characters, not 5");
-        assert_eq!(error.errno(), Error::Invalid.errno());
+        assert_eq!(error.errno(), tautline_core::Error::Invalid.errno());
     }
 
     #[test]

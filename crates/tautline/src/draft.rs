@@ -3,11 +3,13 @@
 
 use std::num::NonZeroU32;
 
+use tautline_core as core;
+
 use crate::Socket;
+use crate::aio;
 use crate::error::{Error, Result};
 use crate::kind;
 use crate::message::Message;
-use crate::{aio, endpoint};
 
 /// The peer of a SERVER or PEER that has sent a message, or that one is for. It is good as long as that peer is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,7 +64,30 @@ impl Message {
     /// [`Error::Invalid`] if the name has more than 255 bytes, or a NUL.
     pub fn for_group(mut self, group: impl AsRef<[u8]>) -> Result<Self> {
         let group = group.as_ref();
-        if !group.contains(&0) && self.0.set_group(group) { Ok(self) } else { Err(Error::Invalid) }
+        if is_group(group) && self.0.set_group(group) { Ok(self) } else { Err(name_fault(group)) }
+    }
+}
+
+fn is_group(group: &[u8]) -> bool {
+    group.len() <= 255 && !group.contains(&0)
+}
+
+#[cold]
+fn name_fault(group: &[u8]) -> Error {
+    Error::invalid(format!(
+        "the name of a group has at most 255 bytes, none of them NUL; this one has {}",
+        group.len()
+    ))
+}
+
+#[cold]
+fn group_error(error: core::Error, group: &[u8], otherwise: &str) -> Error {
+    match error {
+        core::Error::Invalid if !is_group(group) => name_fault(group),
+        core::Error::Invalid => {
+            Error::invalid(format!("the group {:?} {otherwise}", String::from_utf8_lossy(group)))
+        }
+        other => other.into(),
     }
 }
 
@@ -86,7 +111,8 @@ impl Socket<kind::Dish> {
     /// # Errors
     /// [`Error::Invalid`] if it has joined before, or the name has more than 255 bytes; [`Error::Terminated`].
     pub fn join(&mut self, group: impl AsRef<[u8]>) -> Result<()> {
-        Ok(self.inner.join(group.as_ref())?)
+        let group = group.as_ref();
+        self.inner.join(group).map_err(|error| group_error(error, group, "has been joined already"))
     }
 
     /// From now on does not.
@@ -94,7 +120,8 @@ impl Socket<kind::Dish> {
     /// # Errors
     /// [`Error::Invalid`] if it has not joined; [`Error::Terminated`].
     pub fn leave(&mut self, group: impl AsRef<[u8]>) -> Result<()> {
-        Ok(self.inner.leave(group.as_ref())?)
+        let group = group.as_ref();
+        self.inner.leave(group).map_err(|error| group_error(error, group, "has not been joined"))
     }
 }
 
@@ -104,8 +131,11 @@ impl Socket<kind::Peer> {
     /// # Errors
     /// As [`connect`](Self::connect).
     pub fn connect_peer(&mut self, endpoint: &str) -> Result<PeerId> {
-        let id = self.inner.connect_peer(endpoint).map_err(|error| endpoint::error(error, endpoint, true))?;
-        NonZeroU32::new(id).map(PeerId).ok_or(Error::Invalid)
+        let id = self
+            .inner
+            .connect_peer(endpoint)
+            .map_err(|error| Error::at(error, &self.inner, endpoint, true))?;
+        NonZeroU32::new(id).map(PeerId).ok_or_else(|| Error::invalid("the peer has no id"))
     }
 }
 

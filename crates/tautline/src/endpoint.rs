@@ -3,8 +3,6 @@
 
 use std::fmt;
 
-use crate::error::Error;
-
 /// What is wrong with an endpoint.
 ///
 /// ```
@@ -220,18 +218,16 @@ const fn find_last(bytes: &[u8], wanted: u8) -> Option<usize> {
     None
 }
 
-/// An error of the engine's for this endpoint; "invalid" told precisely.
-pub(crate) fn error(error: tautline_core::Error, text: &str, connecting: bool) -> Error {
-    if error != tautline_core::Error::Invalid {
-        return error.into();
+/// What is wrong with an endpoint that the engine has refused as invalid; `None` if it is not the endpoint itself.
+pub(crate) fn reason(text: &str, connecting: bool) -> Option<EndpointError> {
+    match check(text) {
+        Err(reason) => Some(reason),
+        Ok(()) if connecting && (text.contains('*') || text.ends_with(":0")) => {
+            Some(EndpointError::NotConnectable)
+        }
+        Ok(()) if connecting => Some(EndpointError::Address),
+        Ok(()) => None,
     }
-    Error::MalformedEndpoint(match check(text) {
-        Err(reason) => reason,
-        Ok(()) if connecting && (text.contains('*') || text.ends_with(":0")) => EndpointError::NotConnectable,
-        Ok(()) if connecting => EndpointError::Address,
-        // Something else does not go with it.
-        Ok(()) => return Error::Invalid,
-    })
 }
 
 #[cfg(test)]
@@ -275,16 +271,15 @@ mod tests {
 
     #[test]
     fn what_is_for_binding_is_not_for_connecting() {
-        let invalid = tautline_core::Error::Invalid;
-        for (text, reason) in [
+        for (text, wrong) in [
             ("tcp://*:5555", EndpointError::NotConnectable),
             ("tcp://127.0.0.1:*", EndpointError::NotConnectable),
             ("tcp://127.0.0.1:0", EndpointError::NotConnectable),
             ("tcp://host name:1", EndpointError::Address),
         ] {
-            assert_eq!(error(invalid, text, true), Error::MalformedEndpoint(reason), "{text}");
+            assert_eq!(reason(text, true), Some(wrong), "{text}");
         }
-        assert_eq!(error(invalid, "tcp://127.0.0.1:0", false), Error::Invalid);
+        assert_eq!(reason("tcp://127.0.0.1:0", false), None);
     }
 
     #[test]

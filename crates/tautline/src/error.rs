@@ -1,17 +1,28 @@
-//! What can go wrong, and what to do about it.
+//! What can go wrong, and what to do about it: [`Error`].
 
 use std::fmt;
 
+use tautline_core as core;
+
 use crate::curve::KeyError;
-use crate::endpoint::EndpointError;
+use crate::endpoint::{self, EndpointError};
+pub use crate::subject::{Subject, Turn};
 
 /// Why an operation did not happen.
 ///
 /// The documentation of each variant says what a program can do. Every variant but [`Error::Os`] stands for one errno of the
-/// `zmq_*` man pages, which [`Error::errno`] returns.
+/// `zmq_*` man pages, which [`Error::errno`] returns. Variants with a [`Subject`] know what they are about, the endpoint or the option,
+/// and their text names it.
 ///
 /// ```
 /// use tautline::{Context, Error, Pull};
+///
+/// let context = Context::new();
+/// let mut first = Pull::builder(&context).bind("inproc://work").unwrap();
+/// let error = Pull::builder(&context).bind("inproc://work").unwrap_err();
+/// assert!(matches!(error, Error::AddressInUse(_)));
+/// assert_eq!(error.endpoint(), Some("inproc://work"));
+/// assert_eq!(error.to_string(), "inproc://work: the address is in use");
 ///
 /// fn next(pull: &mut Pull) -> tautline::Result<Option<tautline::Message>> {
 ///     loop {
@@ -24,7 +35,7 @@ use crate::endpoint::EndpointError;
 /// }
 /// assert_eq!(next(&mut Pull::new(&Context::new()).unwrap()), Ok(None));
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Error {
     /// It cannot be done now: nothing to receive, or every peer is at its high-water mark; or a timeout has passed. Try again later.
@@ -33,161 +44,272 @@ pub enum Error {
     Terminated,
     /// A signal arrived while waiting. Call again.
     Interrupted,
-    /// The socket's pattern does not allow this now, for example a REQ socket that sends twice. Do what the pattern expects first.
-    WrongState,
+    /// The socket's pattern does not allow this now, for example a REQ socket that sends twice. Do first what the [`Turn`] says.
+    WrongState(Turn),
     /// ROUTER with [`router_mandatory`](crate::Builder::router_mandatory): no peer has this routing id. Drop the message, or wait
     /// for the peer.
     Unroutable,
     /// A value is out of range, or does not go with what was set before. Correct the program or its configuration.
-    Invalid,
+    Invalid(Subject),
     /// An endpoint cannot be parsed, or not be used so. Correct it as the [`EndpointError`] says.
-    MalformedEndpoint(EndpointError),
+    MalformedEndpoint(EndpointError, Subject),
     /// The text of a CURVE key is not one. Correct it as the [`KeyError`] says.
     MalformedKey(KeyError),
     /// The endpoint's transport is not known here. Correct the endpoint.
-    UnknownTransport,
+    UnknownTransport(Subject),
     /// The socket type does not go with the endpoint's transport. Choose another transport.
-    WrongTransport,
+    WrongTransport(Subject),
     /// The socket type does not support the operation or the option.
-    NotSupported,
+    NotSupported(Subject),
     /// The address is taken. Choose another one, or `*`.
-    AddressInUse,
+    AddressInUse(Subject),
     /// The address is not one of this machine.
-    AddressNotAvailable,
+    AddressNotAvailable(Subject),
     /// The network interface does not exist.
-    NoSuchDevice,
+    NoSuchDevice(Subject),
     /// Nobody is bound to the address.
-    ConnectionRefused,
+    ConnectionRefused(Subject),
     /// The endpoint was not bound or connected by this socket, or the file or directory does not exist.
-    NotFound,
+    NotFound(Subject),
     /// There are too many sockets or open files. Close some, or raise the limit.
     TooMany,
     /// The message is too long for its kind.
     MessageTooLong,
     /// A path or address is too long.
-    NameTooLong,
+    NameTooLong(Subject),
     /// Memory is exhausted.
     OutOfMemory,
     /// Any other error of the operating system, by its errno.
-    Os(i32),
+    Os(i32, Subject),
 }
 
 /// What operations on sockets and contexts return.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// ```
-/// use tautline::Error;
+/// use tautline::error::Turn;
+/// use tautline::{Context, Error, Req};
 ///
 /// assert!(Error::WouldBlock.is_temporary() && !Error::Terminated.is_temporary());
-/// assert_eq!(Error::WrongState.errno(), 156384763); // EFSM of the C library
-/// assert_eq!(std::io::Error::from(Error::AddressInUse).kind(), std::io::ErrorKind::AddrInUse);
+/// let error = Req::new(&Context::new()).unwrap().try_recv().unwrap_err();
+/// assert_eq!(error, Error::WrongState(Turn::SendQuestion));
+/// assert_eq!(error.errno(), 156384763); // EFSM of the C library
+/// assert_eq!(std::io::Error::from(Error::WouldBlock).kind(), std::io::ErrorKind::WouldBlock);
 /// ```
 impl Error {
     /// The errno that the C library would set.
-    pub fn errno(self) -> i32 {
-        use tautline_core::Error as Core;
+    pub fn errno(&self) -> i32 {
+        use core::Error as Core;
         match self {
             Error::WouldBlock => Core::Again,
             Error::Terminated => Core::Terminated,
             Error::Interrupted => Core::Interrupted,
-            Error::WrongState => Core::State,
+            Error::WrongState(_) => Core::State,
             Error::Unroutable => Core::HostUnreachable,
-            Error::Invalid | Error::MalformedEndpoint(_) | Error::MalformedKey(_) => Core::Invalid,
-            Error::UnknownTransport => Core::ProtocolNotSupported,
-            Error::WrongTransport => Core::IncompatibleProtocol,
-            Error::NotSupported => Core::NotSupported,
-            Error::AddressInUse => Core::AddressInUse,
-            Error::AddressNotAvailable => Core::AddressNotAvailable,
-            Error::NoSuchDevice => Core::NoDevice,
-            Error::ConnectionRefused => Core::ConnectionRefused,
-            Error::NotFound => Core::NoEntry,
+            Error::Invalid(_) | Error::MalformedEndpoint(..) | Error::MalformedKey(_) => Core::Invalid,
+            Error::UnknownTransport(_) => Core::ProtocolNotSupported,
+            Error::WrongTransport(_) => Core::IncompatibleProtocol,
+            Error::NotSupported(_) => Core::NotSupported,
+            Error::AddressInUse(_) => Core::AddressInUse,
+            Error::AddressNotAvailable(_) => Core::AddressNotAvailable,
+            Error::NoSuchDevice(_) => Core::NoDevice,
+            Error::ConnectionRefused(_) => Core::ConnectionRefused,
+            Error::NotFound(_) => Core::NoEntry,
             Error::TooMany => Core::TooManyFiles,
             Error::MessageTooLong => Core::MessageSize,
-            Error::NameTooLong => Core::NameTooLong,
+            Error::NameTooLong(_) => Core::NameTooLong,
             Error::OutOfMemory => Core::NoMemory,
-            Error::Os(errno) => return errno,
+            Error::Os(errno, _) => return *errno,
         }
         .errno()
     }
 
     /// Whether the same call may succeed later without any change: [`Error::WouldBlock`] and [`Error::Interrupted`].
-    pub fn is_temporary(self) -> bool {
+    pub fn is_temporary(&self) -> bool {
         matches!(self, Error::WouldBlock | Error::Interrupted)
     }
-}
 
-impl From<tautline_core::Error> for Error {
-    fn from(error: tautline_core::Error) -> Self {
-        use tautline_core::Error as Core;
+    /// The endpoint that it is about, as it was given to `bind`, `connect`, `unbind` or `disconnect`.
+    pub fn endpoint(&self) -> Option<&str> {
+        self.subject()?.endpoint()
+    }
+
+    fn subject(&self) -> Option<&Subject> {
+        match self {
+            Error::MalformedEndpoint(_, subject)
+            | Error::Os(_, subject)
+            | Error::Invalid(subject)
+            | Error::UnknownTransport(subject)
+            | Error::WrongTransport(subject)
+            | Error::NotSupported(subject)
+            | Error::AddressInUse(subject)
+            | Error::AddressNotAvailable(subject)
+            | Error::NoSuchDevice(subject)
+            | Error::ConnectionRefused(subject)
+            | Error::NotFound(subject)
+            | Error::NameTooLong(subject) => Some(subject),
+            _ => None,
+        }
+    }
+
+    /// With what it is about, if it has a place for that.
+    #[cold]
+    fn about(error: core::Error, subject: Subject) -> Error {
+        use core::Error as Core;
         match error {
             Core::Again => Error::WouldBlock,
             Core::Terminated => Error::Terminated,
             Core::Interrupted => Error::Interrupted,
-            Core::State => Error::WrongState,
+            Core::State => Error::WrongState(Turn::Other),
             Core::HostUnreachable => Error::Unroutable,
-            Core::Invalid => Error::Invalid,
-            Core::ProtocolNotSupported => Error::UnknownTransport,
-            Core::IncompatibleProtocol => Error::WrongTransport,
-            Core::NotSupported => Error::NotSupported,
-            Core::AddressInUse => Error::AddressInUse,
-            Core::AddressNotAvailable => Error::AddressNotAvailable,
-            Core::NoDevice => Error::NoSuchDevice,
-            Core::ConnectionRefused => Error::ConnectionRefused,
-            Core::NoEntry => Error::NotFound,
+            Core::Invalid => Error::Invalid(subject),
+            Core::ProtocolNotSupported => Error::UnknownTransport(subject),
+            Core::IncompatibleProtocol => Error::WrongTransport(subject),
+            Core::NotSupported => Error::NotSupported(subject),
+            Core::AddressInUse => Error::AddressInUse(subject),
+            Core::AddressNotAvailable => Error::AddressNotAvailable(subject),
+            Core::NoDevice => Error::NoSuchDevice(subject),
+            Core::ConnectionRefused => Error::ConnectionRefused(subject),
+            Core::NoEntry => Error::NotFound(subject),
             Core::TooManyFiles => Error::TooMany,
             Core::MessageSize => Error::MessageTooLong,
-            Core::NameTooLong => Error::NameTooLong,
+            Core::NameTooLong => Error::NameTooLong(subject),
             Core::NoMemory => Error::OutOfMemory,
-            other => Error::Os(other.errno()),
+            other => Error::Os(other.errno(), subject),
+        }
+    }
+
+    /// An argument that is wrong: a sentence says which, and why.
+    #[cold]
+    pub(crate) fn invalid(sentence: impl Into<Box<str>>) -> Error {
+        Error::Invalid(Subject::sentence(sentence.into()))
+    }
+
+    /// Of a call with an endpoint. "Invalid" is told precisely.
+    #[cold]
+    pub(crate) fn at(error: core::Error, socket: &core::Socket, endpoint: &str, connecting: bool) -> Error {
+        let subject = Subject::at(endpoint, socket.socket_type().name());
+        match error {
+            core::Error::Invalid => match endpoint::reason(endpoint, connecting) {
+                Some(reason) => Error::MalformedEndpoint(reason, subject),
+                None => Error::Invalid(subject),
+            },
+            other => Error::about(other, subject),
+        }
+    }
+
+    /// Of setting an option.
+    #[cold]
+    pub(crate) fn option(error: core::Error, socket: &core::Socket, number: i32, value: &[u8]) -> Error {
+        let fault = || core::option_fault(socket.socket_type(), number, value);
+        if error == core::Error::Invalid { Error::invalid(fault()) } else { error.into() }
+    }
+
+    /// Of sending on a socket. Not to be ready is no rare error, and costs nothing.
+    #[inline]
+    pub(crate) fn sending(error: core::Error, socket: &core::Socket) -> Error {
+        match error {
+            core::Error::Again => Error::WouldBlock,
+            other => Error::in_turn(other, socket, Turn::ReceiveAnswer, Turn::ReceiveQuestion),
+        }
+    }
+
+    /// Of receiving on a socket.
+    #[inline]
+    pub(crate) fn receiving(error: core::Error, socket: &core::Socket) -> Error {
+        match error {
+            core::Error::Again => Error::WouldBlock,
+            other => Error::in_turn(other, socket, Turn::SendQuestion, Turn::SendAnswer),
+        }
+    }
+
+    #[cold]
+    fn in_turn(error: core::Error, socket: &core::Socket, req: Turn, rep: Turn) -> Error {
+        match (error, socket.socket_type()) {
+            (core::Error::State, core::SocketType::Req) => Error::WrongState(req),
+            (core::Error::State, core::SocketType::Rep) => Error::WrongState(rep),
+            (error, _) => error.into(),
+        }
+    }
+}
+
+impl From<core::Error> for Error {
+    #[inline]
+    fn from(error: core::Error) -> Self {
+        match error {
+            core::Error::Again => Error::WouldBlock,
+            other => Error::about(other, Subject::default()),
         }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(endpoint) = self.endpoint() {
+            write!(f, "{endpoint}: ")?;
+        }
         f.write_str(match self {
             Error::WouldBlock => {
                 "there is nothing to receive, or no room to send, or the time limit has passed"
             }
             Error::Terminated => "the context was terminated",
             Error::Interrupted => "a signal arrived",
-            Error::WrongState => "the pattern does not allow this now: REQ and REP send and receive in turn",
+            Error::WrongState(turn) => return turn.fmt(f),
             Error::Unroutable => "no peer has this routing id",
-            Error::Invalid => "an option's value is out of range, or does not go with another",
-            Error::MalformedEndpoint(reason) => return reason.fmt(f),
+            Error::Invalid(subject) => {
+                subject.as_sentence().unwrap_or("an argument is out of range, or does not go with an option")
+            }
+            Error::MalformedEndpoint(reason, _) => return reason.fmt(f),
             Error::MalformedKey(reason) => return reason.fmt(f),
-            Error::UnknownTransport => "the transport is not known, or not built in (wss is a feature)",
-            Error::WrongTransport => "the socket type does not go with the transport",
-            Error::NotSupported => "the socket type does not support this",
-            Error::AddressInUse => "the address is in use",
-            Error::AddressNotAvailable => "the address is not one of this machine",
-            Error::NoSuchDevice => "the network interface does not exist",
-            Error::ConnectionRefused => "nobody is bound to the address",
-            Error::NotFound => "this socket has no such endpoint, or there is no such file or folder",
+            Error::UnknownTransport(_) => "the transport is not known, or not built in (wss is a feature)",
+            Error::WrongTransport(subject) => match subject.socket() {
+                Some(kind) => return write!(f, "{kind} sockets do not go with the transport"),
+                None => "the socket type does not go with the transport",
+            },
+            Error::NotSupported(subject) => match subject.socket() {
+                Some(kind) => return write!(f, "{kind} sockets do not support this"),
+                None => "the socket type does not support this",
+            },
+            Error::AddressInUse(_) => "the address is in use",
+            Error::AddressNotAvailable(_) => "the address is not one of this machine",
+            Error::NoSuchDevice(_) => "there is no network interface or host of this name",
+            Error::ConnectionRefused(_) => "nobody is bound to the address",
+            Error::NotFound(_) => "this socket has no such endpoint, or there is no such file or folder",
             Error::TooMany => "too many sockets or open files",
             Error::MessageTooLong => "the message is too long",
-            Error::NameTooLong => "the path or address is too long",
+            Error::NameTooLong(_) => "the path or address is too long",
             Error::OutOfMemory => "memory is exhausted",
-            Error::Os(errno) => return std::io::Error::from_raw_os_error(*errno).fmt(f),
+            Error::Os(errno, _) => return std::io::Error::from_raw_os_error(*errno).fmt(f),
         })
     }
 }
 
 impl std::error::Error for Error {}
 
+/// An error of the operating system that is about an endpoint is wrapped, so that it still names it.
 impl From<Error> for std::io::Error {
     fn from(error: Error) -> Self {
         use std::io::ErrorKind;
-        let kind = match error {
-            Error::Os(errno) => return std::io::Error::from_raw_os_error(errno),
+        let kind = match &error {
+            Error::Os(errno, _) => {
+                let plain = std::io::Error::from_raw_os_error(*errno);
+                if error.endpoint().is_none() {
+                    return plain;
+                }
+                plain.kind()
+            }
             Error::WouldBlock => ErrorKind::WouldBlock,
             Error::Interrupted => ErrorKind::Interrupted,
-            Error::Invalid | Error::MalformedEndpoint(_) | Error::MalformedKey(_) => ErrorKind::InvalidInput,
-            Error::NotSupported | Error::UnknownTransport | Error::WrongTransport => ErrorKind::Unsupported,
-            Error::AddressInUse => ErrorKind::AddrInUse,
-            Error::AddressNotAvailable => ErrorKind::AddrNotAvailable,
-            Error::ConnectionRefused => ErrorKind::ConnectionRefused,
-            Error::NotFound => ErrorKind::NotFound,
+            Error::Invalid(_) | Error::MalformedEndpoint(..) | Error::MalformedKey(_) => {
+                ErrorKind::InvalidInput
+            }
+            Error::NotSupported(_) | Error::UnknownTransport(_) | Error::WrongTransport(_) => {
+                ErrorKind::Unsupported
+            }
+            Error::AddressInUse(_) => ErrorKind::AddrInUse,
+            Error::AddressNotAvailable(_) => ErrorKind::AddrNotAvailable,
+            Error::ConnectionRefused(_) => ErrorKind::ConnectionRefused,
+            Error::NotFound(_) => ErrorKind::NotFound,
             Error::OutOfMemory => ErrorKind::OutOfMemory,
             _ => ErrorKind::Other,
         };
@@ -227,7 +349,32 @@ mod tests {
             Core::Os(5),
         ] {
             assert_eq!(Error::from(core).errno(), core.errno(), "{core:?}");
+            let named = Error::about(core, Subject::at("ipc:///run/x", "PULL"));
+            assert_eq!(named.errno(), core.errno(), "{core:?}");
+            assert_eq!(
+                named.endpoint().is_some(),
+                named.to_string().starts_with("ipc:///run/x: "),
+                "{named}"
+            );
         }
+    }
+
+    /// Results of the hot path have room for it: as much as for an errno and a reason.
+    #[test]
+    fn an_error_is_two_words() {
+        assert!(size_of::<Error>() <= 16);
+        assert!(size_of::<Result<()>>() <= 16);
+    }
+
+    #[test]
+    fn an_io_error_has_the_kind_and_the_endpoint() {
+        use std::io::{Error as Io, ErrorKind};
+        let plain = Io::from(Error::from(tautline_core::Error::Os(13)));
+        assert_eq!((plain.kind(), plain.raw_os_error()), (ErrorKind::PermissionDenied, Some(13)));
+        let named = Error::about(tautline_core::Error::Os(13), Subject::at("ipc:///root/x", "PULL"));
+        let named = Io::from(named);
+        assert_eq!(named.kind(), ErrorKind::PermissionDenied);
+        assert!(named.to_string().starts_with("ipc:///root/x: "), "{named}");
     }
 
     #[test]

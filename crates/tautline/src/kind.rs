@@ -60,18 +60,35 @@ pub trait ManyParts: Kind {}
 pub trait Subscribes: Kind {}
 
 /// Kinds that distribute to subscribers: PUB and XPUB.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` sockets have no subscribers",
+    label = "only PUB and XPUB have this"
+)]
 pub trait Publishes: Kind {}
 
 /// Kinds that know each peer by a routing id: ROUTER and REP.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` sockets do not know their peers by routing ids",
+    label = "only ROUTER and REP have this"
+)]
 pub trait Routes: Kind {}
 
 /// Kinds that can tell a ROUTER that they are there: REQ, REP, DEALER and ROUTER.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` sockets do not talk to ROUTERs",
+    label = "only REQ, REP, DEALER and ROUTER have this"
+)]
 pub trait Probes: Kind {}
 
 /// Kinds that can greet new peers: DEALER and ROUTER.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` sockets do not greet",
+    label = "only DEALER and ROUTER have this"
+)]
 pub trait Greets: Kind {}
 
 /// Kinds that ask: REQ.
+#[diagnostic::on_unimplemented(message = "`{Self}` sockets do not ask", label = "only REQ has this")]
 pub trait Asks: Kind {}
 
 /// Kinds that send and receive independently of each other, so that a socket can be [split](crate::Socket::split).

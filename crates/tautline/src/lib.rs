@@ -29,7 +29,7 @@
 //!   messages at hand may use [`Socket::send_batch`] and [`Socket::recv_batch`].
 //! * [`Context::terminate_within`]: an end with a deadline.
 //!
-//! New to ZeroMQ? [The guide](https://github.com/tautline/tautline/blob/main/docs/guide.md) takes an hour.
+//! New to ZeroMQ? [The guide](guide) takes an hour. From another ZeroMQ for Rust [the way is short](migration).
 //!
 //! # Features
 //!
@@ -38,6 +38,7 @@
 //! | `tokio` | off | on tokio, the task that waits does the I/O itself: no change of threads |
 //! | `bytes` | off | [`Message`] from and to `bytes::Bytes`, without copying large ones |
 //! | `futures` | off | `Stream` and `Sink` for [`aio::Socket`], `Stream` for [`aio::Monitor`] |
+//! | `tracing` | off | what happens to connections, as events of the crate `tracing`; see [`trace`] |
 //! | `wss` | off | the transport `wss`; the only feature that needs a C compiler |
 //!
 //! # Threads
@@ -56,12 +57,12 @@
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide.md")]
-mod guide {}
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/migration.md")]
-mod migration {}
+#[cfg(any(doc, doctest))]
+#[doc = include_str!("../guide.md")]
+pub mod guide {}
+#[cfg(any(doc, doctest))]
+#[doc = include_str!("../migration.md")]
+pub mod migration {}
 
 pub mod aio;
 mod batch;
@@ -70,7 +71,7 @@ mod context;
 pub mod curve;
 mod draft;
 pub mod endpoint;
-mod error;
+pub mod error;
 pub mod kind;
 mod message;
 pub mod monitor;
@@ -80,6 +81,9 @@ mod proxy;
 mod routing;
 mod socket;
 mod split;
+mod subject;
+#[cfg(any(feature = "tracing", doc))]
+pub mod trace;
 pub mod zap;
 
 pub use builder::Builder;

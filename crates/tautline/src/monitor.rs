@@ -45,6 +45,7 @@ const ALL: u64 = 0xFFFF;
 const VERSION: i32 = 2;
 
 /// Names the monitors of the process.
+// Relaxed: number: only that it differs.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// The events of one socket, from [`Socket::monitor`](crate::Socket::monitor).

@@ -1,5 +1,6 @@
 //! Options by their numbers in `zmq.h`, between Rust types and the form of `zmq_setsockopt(3)`.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use tautline_core as core;
@@ -81,25 +82,45 @@ pub(crate) const MAX_MULTIPART_SIZE: i32 = 0x5441_0003;
 const TEXT_MAX: usize = 1024;
 
 pub(crate) fn set_int(socket: &mut core::Socket, number: i32, value: i32) -> Result<()> {
-    Ok(socket.set_option(number, &value.to_ne_bytes())?)
+    set(socket, number, &value.to_ne_bytes())
+}
+
+pub(crate) fn set(socket: &mut core::Socket, number: i32, value: &[u8]) -> Result<()> {
+    socket.set_option(number, value).map_err(|error| Error::option(error, socket, number, value))
+}
+
+/// The length of the value.
+pub(crate) fn get(socket: &mut core::Socket, number: i32, out: &mut [u8]) -> Result<usize> {
+    socket.option(number, out).map_err(|error| match error {
+        core::Error::Invalid => Error::invalid(core::option_read_fault(number, out.len())),
+        other => other.into(),
+    })
 }
 
 /// In milliseconds, rounded up; `None` as -1.
 pub(crate) fn set_duration(socket: &mut core::Socket, number: i32, value: Option<Duration>) -> Result<()> {
-    set_int(socket, number, value.map_or(Ok(-1), millis)?)
+    set_int(socket, number, value.map_or(Ok(-1), |time| millis(number, time))?)
 }
 
 /// Rounded up, so that a short time does not become none.
-pub(crate) fn millis(time: Duration) -> Result<i32> {
-    i32::try_from(time.as_nanos().div_ceil(1_000_000)).map_err(|_| Error::Invalid)
+pub(crate) fn millis(number: i32, time: Duration) -> Result<i32> {
+    i32::try_from(time.as_nanos().div_ceil(1_000_000))
+        .map_err(|_| too_much(number, format_args!("{} ms", i32::MAX), format_args!("{time:?}")))
+}
+
+/// The value of an option is beyond what its form can say.
+#[cold]
+pub(crate) fn too_much(number: i32, limit: impl Display, value: impl Display) -> Error {
+    let name = core::option_name(number).unwrap_or("the option");
+    Error::invalid(format!("{name} takes at most {limit}, not {value}"))
 }
 
 /// The text of an option, without the zero at its end.
 pub(crate) fn text(socket: &mut core::Socket, number: i32) -> Result<String> {
     let mut bytes = vec![0; TEXT_MAX];
-    let len = socket.option(number, &mut bytes)?;
+    let len = get(socket, number, &mut bytes)?;
     bytes.truncate(len.saturating_sub(1));
-    String::from_utf8(bytes).map_err(|_| Error::Invalid)
+    String::from_utf8(bytes).map_err(|_| Error::invalid("the text of the option is not UTF-8"))
 }
 
 #[cfg(test)]
@@ -108,9 +129,10 @@ mod tests {
 
     #[test]
     fn times_are_whole_milliseconds_and_never_shorter() {
-        assert_eq!(millis(Duration::ZERO), Ok(0));
-        assert_eq!(millis(Duration::from_micros(1)), Ok(1));
-        assert_eq!(millis(Duration::from_millis(1500)), Ok(1500));
-        assert_eq!(millis(Duration::MAX), Err(Error::Invalid));
+        assert_eq!(millis(LINGER, Duration::ZERO), Ok(0));
+        assert_eq!(millis(LINGER, Duration::from_micros(1)), Ok(1));
+        assert_eq!(millis(LINGER, Duration::from_millis(1500)), Ok(1500));
+        let error = millis(LINGER, Duration::from_secs(1 << 40)).unwrap_err();
+        assert_eq!(error.to_string(), "ZMQ_LINGER takes at most 2147483647 ms, not 1099511627776s");
     }
 }

@@ -63,7 +63,7 @@ impl TryFrom<Message> for RoutingId {
     /// From the first part of a message that a ROUTER has received.
     fn try_from(mut message: Message) -> Result<Self> {
         if !matches!(message.len(), 1..=255) {
-            return Err(Error::Invalid);
+            return Err(Error::invalid(format!("a routing id has 1 to 255 bytes, not {}", message.len())));
         }
         // An id may be kept for long; what is known of the connection need not.
         message.0.clear_properties();
@@ -123,7 +123,7 @@ impl fmt::Debug for RoutingId {
 
 /// The id first, then the message.
 pub(crate) fn split(mut message: Multipart) -> Result<(RoutingId, Multipart)> {
-    let id = message.pop_front().ok_or(Error::Invalid)?;
+    let id = message.pop_front().ok_or_else(|| Error::invalid("the message has no routing id"))?;
     Ok((RoutingId::try_from(id)?, message))
 }
 
@@ -192,6 +192,9 @@ mod tests {
             format!("{made_up:?} {chosen:?}"),
             r#"RoutingId(b"\x00\x01\x02\x03\x04") RoutingId(b"name")"#
         );
-        assert_eq!(split(Multipart::from(["", "x"])).unwrap_err(), Error::Invalid);
+        assert_eq!(
+            split(Multipart::from(["", "x"])).unwrap_err().to_string(),
+            "a routing id has 1 to 255 bytes, not 0"
+        );
     }
 }

@@ -10,7 +10,7 @@ use tautline_core::{self as core, Flags};
 use crate::error::{Error, Result};
 use crate::kind::{Kind, ManyParts, Receives, Sends, Subscribes};
 use crate::message::{Frame, Message, Multipart};
-use crate::{Builder, Context, endpoint, option};
+use crate::{Builder, Context, option};
 
 /// A ZeroMQ socket of the kind `K`, used by one thread at a time; it may be moved to another.
 ///
@@ -54,7 +54,10 @@ impl<K: Kind> Socket<K> {
     /// # Errors
     /// [`Error::TooMany`], [`Error::Terminated`].
     pub fn new(context: &Context) -> Result<Self> {
-        Ok(Socket { inner: context.0.socket(K::TYPE)?, context: context.clone(), kind: PhantomData })
+        let inner = context.0.socket(K::TYPE)?;
+        #[cfg(feature = "tracing")]
+        crate::trace::watch(&inner);
+        Ok(Socket { inner, context: context.clone(), kind: PhantomData })
     }
 
     /// A socket whose options are to be set first.
@@ -70,7 +73,7 @@ impl<K: Kind> Socket<K> {
     /// [`Error::MalformedEndpoint`], [`Error::UnknownTransport`], [`Error::WrongTransport`], [`Error::AddressInUse`],
     /// [`Error::AddressNotAvailable`], [`Error::NoSuchDevice`], [`Error::Terminated`].
     pub fn bind(&mut self, endpoint: &str) -> Result<String> {
-        self.inner.bind(endpoint).map_err(|error| endpoint::error(error, endpoint, false))?;
+        self.inner.bind(endpoint).map_err(|error| Error::at(error, &self.inner, endpoint, false))?;
         self.last_endpoint()
     }
 
@@ -87,7 +90,7 @@ impl<K: Kind> Socket<K> {
     /// # Errors
     /// [`Error::MalformedEndpoint`], [`Error::UnknownTransport`], [`Error::WrongTransport`], [`Error::Terminated`].
     pub fn connect(&mut self, endpoint: &str) -> Result<()> {
-        self.inner.connect(endpoint).map_err(|error| endpoint::error(error, endpoint, true))
+        self.inner.connect(endpoint).map_err(|error| Error::at(error, &self.inner, endpoint, true))
     }
 
     /// Takes a [`bind`](Self::bind) back. Peers that are connected stay so.
@@ -95,7 +98,7 @@ impl<K: Kind> Socket<K> {
     /// # Errors
     /// [`Error::NotFound`] if the endpoint is not bound, [`Error::MalformedEndpoint`], [`Error::Terminated`].
     pub fn unbind(&mut self, endpoint: &str) -> Result<()> {
-        self.inner.unbind(endpoint).map_err(|error| endpoint::error(error, endpoint, false))
+        self.inner.unbind(endpoint).map_err(|error| Error::at(error, &self.inner, endpoint, false))
     }
 
     /// Takes a [`connect`](Self::connect) back.
@@ -103,7 +106,7 @@ impl<K: Kind> Socket<K> {
     /// # Errors
     /// [`Error::NotFound`] if the endpoint is not connected, [`Error::MalformedEndpoint`], [`Error::Terminated`].
     pub fn disconnect(&mut self, endpoint: &str) -> Result<()> {
-        self.inner.disconnect(endpoint).map_err(|error| endpoint::error(error, endpoint, false))
+        self.inner.disconnect(endpoint).map_err(|error| Error::at(error, &self.inner, endpoint, false))
     }
 
     /// Sets an option by its number in `zmq.h`, for what [`Builder`] has no name for. `value` is in the form of `zmq_setsockopt(3)`.
@@ -123,7 +126,7 @@ impl<K: Kind> Socket<K> {
     /// # Errors
     /// [`Error::Invalid`] for an unknown option or an unsuitable value, [`Error::Terminated`].
     pub fn set_raw_option(&mut self, number: i32, value: &[u8]) -> Result<()> {
-        Ok(self.inner.set_option(number, value)?)
+        option::set(&mut self.inner, number, value)
     }
 
     /// Reads an option by its number in `zmq.h`, in the form of `zmq_getsockopt(3)`, into `out`. Returns its length.
@@ -131,7 +134,7 @@ impl<K: Kind> Socket<K> {
     /// # Errors
     /// [`Error::Invalid`] for an unknown option or a buffer that is too small, [`Error::Terminated`].
     pub fn raw_option(&mut self, number: i32, out: &mut [u8]) -> Result<usize> {
-        Ok(self.inner.option(number, out)?)
+        option::get(&mut self.inner, number, out)
     }
 
     /// How long a send waits for room; `None`: for ever.
@@ -292,7 +295,9 @@ impl<K: Kind> Socket<K> {
         K: Receives,
     {
         let mut message = Message::new();
-        self.inner.recv_message(&mut message.0, Flags::NONE)?;
+        self.inner
+            .recv_message(&mut message.0, Flags::NONE)
+            .map_err(|error| Error::receiving(error, &self.inner))?;
         Ok(message)
     }
 
@@ -306,7 +311,9 @@ impl<K: Kind> Socket<K> {
         K: Receives,
     {
         let mut message = Message::new();
-        self.inner.recv_message(&mut message.0, Flags::DONTWAIT)?;
+        self.inner
+            .recv_message(&mut message.0, Flags::DONTWAIT)
+            .map_err(|error| Error::receiving(error, &self.inner))?;
         Ok(message)
     }
 
@@ -332,7 +339,7 @@ impl<K: Kind> Socket<K> {
     where
         K: Receives,
     {
-        Ok(self.inner.recv(buffer, Flags::NONE)?)
+        self.inner.recv(buffer, Flags::NONE).map_err(|error| Error::receiving(error, &self.inner))
     }
 
     /// Whether a message can be received within `timeout` (`None`: for ever).
@@ -431,10 +438,10 @@ impl<K: Kind> fmt::Debug for Socket<K> {
 #[inline(always)] // so that the kind of frame is known where it was made
 pub(crate) fn put(socket: &mut core::Socket, frame: Frame<'_>, flags: Flags) -> Result<()> {
     match frame {
-        Frame::Borrowed(bytes) => socket.send(bytes, flags)?,
-        Frame::Owned(mut message) => socket.send_message(&mut message.0, flags)?,
+        Frame::Borrowed(bytes) => socket.send(bytes, flags),
+        Frame::Owned(mut message) => socket.send_message(&mut message.0, flags),
     }
-    Ok(())
+    .map_err(|error| Error::sending(error, socket))
 }
 
 /// Sends all parts. Only the first one can be refused: the others are taken by the peer that took it.
@@ -457,7 +464,7 @@ where
     I::Item: Into<Frame<'a>>,
 {
     let mut parts = parts.into_iter();
-    let mut part = parts.next().ok_or(Error::Invalid)?.into();
+    let mut part = parts.next().ok_or_else(|| Error::invalid("a message has one part at least"))?.into();
     for next in parts {
         put(part, Flags(flags.0 | Flags::MORE.0))?;
         part = next.into();
@@ -469,7 +476,7 @@ where
 pub(crate) fn take_all(socket: &mut core::Socket, flags: Flags) -> Result<Multipart> {
     take_each(|| {
         let mut part = Message::new();
-        socket.recv_message(&mut part.0, flags)?;
+        socket.recv_message(&mut part.0, flags).map_err(|error| Error::receiving(error, socket))?;
         Ok(part)
     })
 }
@@ -492,5 +499,5 @@ pub(crate) fn subscribe(socket: &mut core::Socket, prefix: &[u8], on: bool) -> R
     if socket.socket_type() == core::SocketType::XSub {
         return Ok(socket.send(&[&[u8::from(on)], prefix].concat(), Flags::NONE)?);
     }
-    Ok(socket.set_option(if on { option::SUBSCRIBE } else { option::UNSUBSCRIBE }, prefix)?)
+    option::set(socket, if on { option::SUBSCRIBE } else { option::UNSUBSCRIBE }, prefix)
 }

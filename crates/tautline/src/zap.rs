@@ -185,6 +185,11 @@ impl Verdict {
         self
     }
 
+    #[cfg(feature = "tracing")]
+    pub(crate) fn reason(&self) -> &str {
+        &self.text
+    }
+
     /// Whether the peer comes in.
     pub fn is_admitted(&self) -> bool {
         self.status == Status::Admitted

@@ -72,7 +72,7 @@ fn another_monitor_ends_the_first() {
         let first = pull.monitor().unwrap();
         let mut second = pull.monitor().unwrap();
         assert_eq!(first.map(|event| event.kind).collect::<Vec<_>>(), [EventKind::Stopped]);
-        assert_eq!(pull.bind("tcp://256.0.0.1:1").unwrap_err(), Error::NoSuchDevice);
+        assert!(matches!(pull.bind("tcp://256.0.0.1:1"), Err(Error::NoSuchDevice(_))));
         assert!(matches!(second.recv().unwrap().kind, EventKind::BindFailed(_)));
         context.shutdown();
         assert_eq!(second.recv().unwrap_err(), Error::Terminated);

@@ -67,15 +67,59 @@ fn every_option_is_taken() {
         .unwrap();
 }
 
+fn build<K: kind::Kind>(builder: Builder<K>) -> tautline::Result<()> {
+    builder.build().map(drop)
+}
+
 #[test]
 fn what_is_out_of_range_is_told_when_the_socket_is_made() {
     let context = Context::new();
-    let build = |builder: Builder<kind::Push>| builder.build().map(drop);
-    assert_eq!(build(Push::builder(&context).property("Colour", "green")), Err(Error::Invalid));
-    assert_eq!(build(Push::builder(&context).linger(Duration::MAX)), Err(Error::Invalid));
-    assert_eq!(build(Push::builder(&context).tcp_keepalive_idle(Duration::MAX)), Err(Error::Invalid));
-    assert_eq!(build(Push::builder(&context).plain_client("", "x")), Err(Error::Invalid));
-    assert_eq!(build(Push::builder(&context).zap_domain("")), Err(Error::Invalid));
+    let century = Duration::from_secs(100 * 365 * 86_400);
+    let mut raw = Pull::new(&context).unwrap();
+    for (error, text) in [
+        (
+            build(Push::builder(&context).property("Colour", "green")),
+            "ZMQ_METADATA does not take this value of 12 bytes",
+        ),
+        (
+            build(Push::builder(&context).linger(century)),
+            "ZMQ_LINGER takes at most 2147483647 ms, not 3153600000s",
+        ),
+        (
+            build(Push::builder(&context).tcp_keepalive_idle(century)),
+            "ZMQ_TCP_KEEPALIVE_IDLE takes at most 2147483647, not 3153600000",
+        ),
+        (
+            build(Push::builder(&context).plain_client("", "x")),
+            "ZMQ_PLAIN_USERNAME does not take this value of 0 bytes",
+        ),
+        (build(Push::builder(&context).zap_domain("")), "ZMQ_ZAP_DOMAIN does not take this value of 0 bytes"),
+        (
+            build(Dealer::builder(&context).routing_id("")),
+            "ZMQ_ROUTING_ID does not take this value of 0 bytes",
+        ),
+        (
+            build(Push::builder(&context).send_hwm(u32::MAX)),
+            "ZMQ_SNDHWM takes at most 2147483647, not 4294967295",
+        ),
+        (
+            build(Pub::builder(&context).max_subscriptions(0)),
+            "ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS does not take the value 0",
+        ),
+        (raw.set_raw_option(23, &(-1_i32).to_ne_bytes()), "ZMQ_SNDHWM does not take the value -1"),
+        (raw.set_raw_option(40, &1_i32.to_ne_bytes()), "PULL sockets have no ZMQ_XPUB_VERBOSE"),
+        (raw.set_raw_option(6, b""), "PULL sockets have no ZMQ_SUBSCRIBE"),
+        (raw.set_raw_option(9999, b""), "there is no option 9999"),
+        (raw.raw_option(23, &mut [0; 2]).map(drop), "ZMQ_SNDHWM does not fit a buffer of 2 bytes"),
+        (context.set_io_threads(u32::MAX), "ZMQ_IO_THREADS does not take the value 4294967295"),
+    ] {
+        let error = error.unwrap_err();
+        assert_eq!(error.to_string(), text);
+        assert!(matches!(error, Error::Invalid(_)), "{error:?}");
+    }
+    // What is refused first is told.
+    let error = build(Push::builder(&context).send_hwm(u32::MAX).linger(century)).unwrap_err();
+    assert!(error.to_string().starts_with("ZMQ_SNDHWM "), "{error}");
 }
 
 #[test]

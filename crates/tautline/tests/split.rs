@@ -66,7 +66,7 @@ fn halves_have_the_sockets_manners() {
         let (mut sender, mut receiver) = socket.split().unwrap();
         assert_eq!(receiver.recv().unwrap_err(), Error::WouldBlock);
         assert_eq!(receiver.try_recv().unwrap_err(), Error::WouldBlock);
-        assert_eq!(sender.send_multipart(Vec::<&str>::new()).unwrap_err(), Error::Invalid);
+        assert!(matches!(sender.send_multipart(Vec::<&str>::new()), Err(Error::Invalid(_))));
         sender.send("there").unwrap();
         sender.try_send(Message::from(vec![1; 100])).unwrap();
         sender.try_send_multipart(["a", "b"]).unwrap();

@@ -19,10 +19,13 @@ use crate::sync::{barrier_heavy, barrier_light};
 /// The timer's state.
 pub(crate) struct Alarm {
     /// It runs.
+    // Relaxed: fence, by `later` and `overdue`.
     armed: AtomicBool,
     /// It has stopped: the owner's next message must be thought about.
+    // Relaxed: fence, by `take_hint` and `overdue`; the swap decides which call takes it.
     hint: AtomicBool,
     /// How often the owner has told them.
+    // Relaxed: number: the timer runs once more, or once less.
     rounds: AtomicU32,
 }
 

@@ -63,7 +63,10 @@ pub(crate) enum Tick {
 /// The word, and how often the owner has taken it.
 #[derive(Debug)]
 pub(crate) struct Baton {
+    // Relaxed: look, for the loads and for exchanges that fail: the exchange that succeeds decides,
+    // and has the order.
     word: AtomicU32,
+    // Relaxed: own, the owner alone writes it; to the tick it is a number.
     epoch: AtomicU32,
 }
 
@@ -77,7 +80,6 @@ impl Baton {
     /// sleeps: the I/O thread may have filled them up to this moment.
     #[inline]
     pub(crate) fn acquire(&self, around: &impl Surroundings) {
-        // Only the owner writes `epoch`; the tick reads it and needs no order.
         self.epoch.store(self.epoch.load(Relaxed).wrapping_add(1), Relaxed);
         if self.word.compare_exchange(KEPT, OWNER, Acquire, Relaxed).is_err() {
             self.acquire_slow(around);
@@ -123,6 +125,7 @@ impl Baton {
         // Against the tick's `tick_on = false; fence; look for KEPT`: one of the two sees the
         // other's store.
         fence(SeqCst);
+        // Relaxed: fence; the swap decides.
         if !tick_on.load(Relaxed) && !tick_on.swap(true, SeqCst) {
             around.start_tick();
         }

@@ -84,33 +84,35 @@ pub(crate) struct Connection {
     intake: Mutex<Intake>,
     /// PING and PONG frames that wait for the pump. Boxed: thousands of connections have none.
     control: Mutex<Option<Box<Control>>>,
-    has_control: AtomicBool,
+    has_control: AtomicBool, // Relaxed: fence, by `has_more` and `send_control`; the swap decides.
     /// The I/O thread has flushed: the owner's next message looks at the clock.
-    hint: AtomicBool,
+    hint: AtomicBool, // Relaxed: fence, of `take_hint` and `residual.rs`.
     /// The owner found the queue full, and may wait on ZMQ_FD for room.
-    wants_room: AtomicBool,
+    wants_room: AtomicBool, // Relaxed: fence, by `want_room` and `has_more`; the swap decides.
     /// The same for the log that it reads, and all others that read it.
     shared_hint: Mutex<Option<Arc<AtomicBool>>>,
     /// The connection is on the dirty list of the I/O thread's sweep.
     pub(crate) swept: Mark,
     /// The residual timer looks after this connection.
-    pub(crate) residual_armed: AtomicBool,
+    pub(crate) residual_armed: AtomicBool, // Relaxed: fence, of `residual.rs`; the swap decides.
     /// When the owner last left something queued or wrote it (ticks); lowest bit: foreseen.
-    worked_at: AtomicU64,
+    worked_at: AtomicU64, // Relaxed: number: something is written a little early or late.
     /// Its place in the read set.
-    pub(super) place: AtomicUsize,
+    pub(super) place: AtomicUsize, // Relaxed: own, under the lock of the members.
     /// Reading has stopped at the receive high-water mark.
-    paused: AtomicBool,
+    paused: AtomicBool, // Relaxed: fence, of `pause_if_full` and `found_empty`.
     /// The peer was seen to send nothing more.
-    ended: AtomicBool,
+    ended: AtomicBool, // Relaxed: number, for `idle_interest`; `is_over` loads with Acquire.
     /// Bodies from this length on are better written from where they are (`u32::MAX`: none).
-    through_from: AtomicU32,
+    through_from: AtomicU32, // Relaxed: number: the other way to write is as right.
     /// There is a session that could send. A hint: it may change at any time.
-    linked: AtomicBool,
+    linked: AtomicBool, // Relaxed: number: the stream tells in the end.
     unseen: Unseen,
     /// Grows whenever something arrives: heartbeats compare it.
-    pub(crate) arrivals: AtomicU32,
+    pub(crate) arrivals: AtomicU32, // Relaxed: own, the reader's; a number to heartbeats.
     /// Time to live that the peer's last PING granted, in deciseconds.
+    // Relaxed: behind the task that tells the I/O thread (`IoSide::granted_ttl`); a later value
+    // counts from the next look on.
     pub(crate) granted_ttl_ds: AtomicU32,
 }
 

@@ -17,6 +17,8 @@ use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::{Mutex, barrier_heavy, barrier_light, lock};
 
 /// Whether a connection is on the list. One in each connection.
+// Relaxed: fence, by `is_set` and `DirtyList::take`, where the lock and the swap before order it
+// after the setting.
 #[derive(Debug)]
 pub(crate) struct Mark(AtomicBool);
 
@@ -97,8 +99,7 @@ impl<T> DirtyList<T> {
             std::mem::swap(&mut state.items, out);
         }
         for item in out.iter() {
-            // Relaxed: the barrier orders it before the loads of the queues, the lock and the
-            // former swap after its setting.
+            // Relaxed: fence, see `Mark`.
             mark(item).0.store(false, Relaxed);
         }
         barrier_heavy();

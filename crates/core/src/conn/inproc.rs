@@ -27,9 +27,12 @@ struct Side {
     /// It is gone.
     closed: AtomicBool,
     /// Its ZMQ_RCVHWM; 0 for none.
+    // Relaxed: behind `met`, or the lock by which the pipe was handed over.
     receive_hwm: AtomicU32,
     /// It has found the other's queue full and waits until fewer than this many messages are in it;
     /// 0: it does not wait.
+    // Relaxed: fence, by `give_room` and the heavy barrier of the end that has asked; the swap
+    // decides. `wanted` is a number.
     wants_room: AtomicU32,
     /// It has no use for subscriptions.
     refuses_commands: AtomicBool,

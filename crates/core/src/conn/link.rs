@@ -90,6 +90,7 @@ impl News {
 pub(crate) struct Waker {
     signal: Signal<WakeFd>,
     /// The descriptor's number, for the owner alone; [`NONE`] as long as there is no descriptor.
+    // Relaxed: own, the owner alone.
     number: AtomicI32,
     task: Mutex<Option<std::task::Waker>>,
 }
@@ -121,7 +122,6 @@ impl Waker {
     /// is kept, and to the end of the socket.
     pub(crate) fn descriptor(&self) -> io::Result<Arc<WakeFd>> {
         let made = self.signal.descriptor()?;
-        // Relaxed: written and read by the owner only.
         self.number.store(made.as_fd().as_raw_fd(), Relaxed);
         Ok(made)
     }

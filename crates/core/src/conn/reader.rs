@@ -77,7 +77,6 @@ struct Members {
 impl Members {
     /// The place of a connection that is there.
     fn find(&self, connection: &Arc<Connection>) -> Option<usize> {
-        // Relaxed: changed under the lock only.
         let index = connection.place.load(Relaxed);
         let member = self.slots.get(index)?.as_ref()?;
         Arc::ptr_eq(&member.connection, connection).then_some(index)
@@ -94,6 +93,7 @@ pub(crate) struct ReadSet {
     /// In the I/O thread's reactor.
     pub(crate) registration: Registration,
     /// The baton's epoch at the last tick. Only the I/O thread looks at it.
+    // Relaxed: own, the I/O thread alone.
     seen: AtomicU32,
 }
 

@@ -17,6 +17,7 @@ use crate::sync::atomic::{AtomicU64, fence};
 const UNNAMED: u64 = u64::MAX;
 
 /// The name, once there is one.
+// Relaxed: fence, by `set_name` and `name`.
 #[derive(Debug)]
 pub(crate) struct Registration(AtomicU64);
 

@@ -13,6 +13,7 @@ use crate::sync::{barrier_heavy, barrier_light};
 
 /// Whether rounds are made.
 pub(crate) struct Rounds {
+    // Relaxed: fence, by `under_way` and `round`.
     active: AtomicBool,
 }
 

@@ -51,6 +51,7 @@ pub(crate) struct Acceptor {
     pub(super) carrying: Option<Carrying>,
     /// How many have come since peers have last shaken hands. Each peer that does halves the
     /// number.
+    // Relaxed: own, the I/O thread alone.
     strangers: AtomicU32,
     state: Mutex<State>,
 }
@@ -132,7 +133,6 @@ impl Acceptor {
 
     /// A peer that came has shaken hands.
     pub(super) fn found_honest(&self) {
-        // Relaxed, here and below: only the I/O thread counts.
         self.strangers.store(self.strangers.load(Relaxed) / 2, Relaxed);
     }
 

@@ -74,6 +74,7 @@ pub(crate) struct DatagramPort {
     /// The registrations of the socket and of the wake descriptor.
     tokens: Mutex<Option<(Token, Token)>>,
     /// What the socket's registration waits for: reading (1), writing (2).
+    // Relaxed: own: under the lock of `tokens` only.
     interest: AtomicU8,
 }
 

@@ -11,7 +11,7 @@ use super::{Resident, Site, Source, Turn, relay};
 use crate::conn::{Connection, Loss, News};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::monitor::{Ends, event};
+use crate::monitor::{CONNECT_FAILED, Ends, event};
 use crate::options::{
     Options, RECONNECT_STOP_AFTER_DISCONNECT, RECONNECT_STOP_CONN_REFUSED, RECONNECT_STOP_HANDSHAKE_FAILED,
 };
@@ -410,6 +410,7 @@ impl Dialer {
             return self.try_next(turn);
         }
         self.site.failed_connects.fetch_add(1, Relaxed);
+        self.emit(CONNECT_FAILED, errno as u32);
         if errno == errno::ECONNREFUSED && self.options.reconnect_stop & RECONNECT_STOP_CONN_REFUSED != 0 {
             return self.leave(turn);
         }

@@ -86,13 +86,16 @@ pub(crate) struct Driver {
     reactor: SystemReactor,
     wake: WakeFd,
     tasks: Mutex<Vec<Task>>,
+    // Relaxed: look: the tasks are under a lock, and the wake descriptor is written behind it.
     has_tasks: AtomicBool,
     residual: Residual,
     sweep: Sweep,
     ringer: Ringer,
     ticker: Ticker,
     /// How many sockets live here, to spread them.
+    // Relaxed: number: where the next socket goes.
     pub(crate) load: AtomicUsize,
+    // Relaxed: behind the system call that wakes the thread.
     stopping: AtomicBool,
     resolver: Resolver,
 }

@@ -60,6 +60,7 @@ impl State {
 pub(super) struct Parting {
     stream: Arc<Stream>,
     /// The peer has said something.
+    // Relaxed: own, the I/O thread alone.
     heard: AtomicBool,
     state: Mutex<State>,
 }
@@ -98,7 +99,6 @@ impl Parting {
         for _ in 0..READS {
             match self.stream.read(&mut nobody_reads_this) {
                 Ok(0) => return true,
-                // Relaxed: only the I/O thread asks.
                 Ok(_) => self.heard.store(true, Relaxed),
                 Err(error) => return error.kind() != ErrorKind::WouldBlock,
             }

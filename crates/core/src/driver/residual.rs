@@ -37,6 +37,7 @@ pub(super) struct Residual {
     timer: TimerFd,
     state: Mutex<State>,
     /// A round is wanted now.
+    // Relaxed: look: the swap decides, and the I/O thread is woken behind `hurry`.
     hurried: AtomicBool,
 }
 
@@ -120,7 +121,9 @@ impl Residual {
         });
         if !let_go.is_empty() {
             // Pairs with the fence in `Connection::watch_residual` and the light barrier in
-            // `take_hint`. One for all, as it takes its time.
+            // `take_hint`. One for all, as it takes its time. An owner that has taken the hint, and
+            // does not see yet that nothing is armed, has published before this barrier: that is
+            // seen below.
             barrier_heavy();
         }
         let slipped = let_go.into_iter().filter(|connection| {

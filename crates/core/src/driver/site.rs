@@ -38,9 +38,12 @@ pub(crate) struct Site {
     carriers: Mutex<Few<Carrier>>,
     closed: AtomicBool,
     /// The program wants to be told of each peer that comes or goes.
+    // Relaxed: number: an option that is set while a peer goes counts for this one or the next.
     announces_peers: AtomicBool,
     /// Handshakes and attempts to connect that came to nothing.
+    // Relaxed: number, for statistics.
     pub(crate) failed_handshakes: AtomicU64,
+    // Relaxed: number, for statistics.
     pub(crate) failed_connects: AtomicU64,
     /// Where the context's ZAP handler is found.
     pub(super) desk: Arc<Desk>,
@@ -66,7 +69,6 @@ impl IoSide for Site {
     }
 
     fn announces_peers(&self) -> bool {
-        // Relaxed: an option that is set while a peer goes counts for this one or the next.
         self.announces_peers.load(Relaxed)
     }
 

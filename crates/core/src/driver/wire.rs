@@ -13,7 +13,7 @@ use super::security::Security;
 use super::{Acceptor, NOWHERE, Resident, Site, Source, Turn};
 use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
 use crate::message::{Metadata, kept_of};
-use crate::monitor::{Ends, event};
+use crate::monitor::{Ends, LOST, event};
 use crate::options::Options;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
@@ -410,6 +410,15 @@ impl Wire {
             let _ = self.stream.shutdown(std::net::Shutdown::Write);
         } else {
             self.site().tap.emit(event::DISCONNECTED, fd, &self.endpoint);
+            if opened.is_some() {
+                let reason = match why {
+                    Loss::Stream(errno) => errno as u32,
+                    Loss::Protocol(error) => error.zmq_code(),
+                    Loss::Silent => errno::ETIMEDOUT as u32,
+                    Loss::Closed => 0,
+                };
+                self.site().tap.emit(LOST, reason, &self.endpoint);
+            }
         }
         match &self.origin {
             Origin::Accepted(_) => {

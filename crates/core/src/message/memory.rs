@@ -127,7 +127,8 @@ fn is_unique(references: &AtomicUsize) -> bool {
     references.load(Ordering::Acquire) == 1
 }
 
-/// Relaxed is enough: who retains holds a reference already, so the block is there.
+/// One reference more.
+// Relaxed: own: who retains holds a reference already, so the block is there.
 fn retain(references: &AtomicUsize) {
     references.fetch_add(1, Ordering::Relaxed);
 }

@@ -65,8 +65,7 @@ pub(super) enum Form {
 pub(super) struct Row {
     /// The number of the option in zmq.h.
     pub(super) code: i32,
-    /// The name of the option in zmq.h, by which tests check the number.
-    #[cfg_attr(not(test), allow(dead_code))]
+    /// The name of the option in zmq.h.
     pub(super) name: &'static str,
     /// On which socket types it can be set; it can be read on all.
     pub(super) types: Types,

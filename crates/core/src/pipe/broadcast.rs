@@ -65,6 +65,7 @@ pub(crate) struct Broadcast {
     others: Vec<PipeId>,
     herd: Option<Arc<Herd>>,
     rule: FlushRule,
+    // Relaxed: fence, as for `Connection::hint`.
     hint: Arc<AtomicBool>,
     /// The log's bytes at the last flush.
     flushed_to: u64,

@@ -62,13 +62,18 @@ pub(super) fn messages_behind(word: u64, of: u64) -> u64 {
 pub(super) struct Shared {
     /// Published messages and bytes, packed. Written by the producer (Release), read by the
     /// consumer (Acquire).
+    // Relaxed: own, for the producer; a number, where the consumer only asks whether there is more.
     pub(super) tail: Word<0>,
     /// Published messages. Written before `tail`; only a number.
+    // Relaxed: behind `tail`: no fewer than that counts.
     pub(super) published: Word<48>,
     /// The first node; null while there is none. Set by the producer before the first publication,
     /// moved on by a consumer that ends.
+    // Relaxed: behind `tail`, for the consumer that begins; alone, once an end is gone
+    // (`Handle::drop`) or both are in one hand.
     pub(super) first: AtomicPtr<Node>,
     /// Where a consumer that has ended stopped in that node; null if it had not begun.
+    // Relaxed: alone: the consumer has ended, and `Handle::drop` passes it on.
     pub(super) stopped: AtomicPtr<u8>,
     /// Finished segments on their way back to the producer.
     pub(super) ring: Ring,
@@ -79,12 +84,15 @@ pub(super) struct Shared {
     _apart: [u8; APART],
     /// Bytes that the consumer is done with. Written by the consumer (Release), read by the
     /// producer where only a number is wanted.
+    // Relaxed: number, for the producer: memory comes back through the ring, which has the order;
+    // alone, at the end.
     pub(super) head: Word<0>,
     /// Messages that it is done with. Written by the consumer (Release), read by the producer
     /// (Acquire).
     pub(super) credited: Word<0>,
     /// What the bodies of the parcels among them have beyond their bytes here, see `parcel`.
     /// Written before `head`; only a number.
+    // Relaxed: number, for statistics.
     pub(super) extra: Word<32>,
 }
 

@@ -27,7 +27,6 @@ impl Consumer {
     /// # Safety
     /// Bytes were published.
     pub(super) unsafe fn begin(&mut self) -> Position {
-        // Relaxed: the store came before the Release of the tail that the caller has seen.
         self.first = self.shared.first.load(Ordering::Relaxed);
         // SAFETY: set by the producer before anything was published.
         Position { node: self.first, at: unsafe { (*self.first).start } }
@@ -81,7 +80,7 @@ impl Consumer {
     /// if there is none.
     pub(super) fn give_up_all(&mut self) -> *mut Node {
         let begun = std::mem::replace(&mut self.first, std::ptr::null_mut());
-        // Relaxed: both ends are in one hand.
+        // Relaxed: alone, both ends are in one hand.
         let first = self.shared.first.load(Ordering::Relaxed);
         self.shared.first.store(std::ptr::null_mut(), Ordering::Relaxed);
         if begun.is_null() { first } else { begun }
@@ -104,7 +103,7 @@ impl Consumer {
 impl Drop for Consumer {
     fn drop(&mut self) {
         if !self.first.is_null() {
-            // Relaxed: the Arc's own ordering passes it on to the handle that frees the chain.
+            // Relaxed: alone, `Handle::drop` passes it on to the handle that frees the chain.
             self.shared.first.store(self.first, Ordering::Relaxed);
         }
     }
@@ -114,7 +113,7 @@ impl Consumer {
     /// The consumer ends and has read everything before `position`, as the head word says.
     pub(super) fn stop(&mut self, position: Position) {
         debug_assert!(self.first == position.node);
-        // Relaxed: as for `first`.
+        // Relaxed: alone, as for `first`.
         self.shared.stopped.store(position.at, Ordering::Relaxed);
     }
 }

@@ -501,7 +501,7 @@ impl ByteFiller {
             self.exhausted = false;
             return;
         }
-        // Relaxed: our own store.
+        // Relaxed: own, the tail.
         let published = self.end.shared.tail.0.load(Ordering::Relaxed);
         // SAFETY: the mark is where publishing stopped, at the end of a frame.
         unsafe { self.end.cut(scan, published) };

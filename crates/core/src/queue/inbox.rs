@@ -114,6 +114,9 @@ pub(crate) struct Inbox<T, W> {
     /// Something may be in `news`.
     pending: AtomicBool,
     /// PARKED, EXPOSED.
+    // Relaxed: fence, by `prepare`, `expose`, `push`, `nudge` and `parked_hint`; CLOSED is own:
+    // under the lock of the news. The thread that clears PARKED wakes, by a lock or a system call,
+    // which orders what follows; a bit that is seen too long wakes once too often.
     state: AtomicU8,
     waker: W,
 }
@@ -138,7 +141,7 @@ impl<T, W: Unpark> Inbox<T, W> {
     pub(crate) fn push(&self, news: T) {
         {
             let mut all = lock(&self.news);
-            // Relaxed: `close` sets it under this lock.
+            // Relaxed: own, `close` sets it under this lock.
             if self.state.load(Ordering::Relaxed) & CLOSED != 0 {
                 drop(all);
                 return;
@@ -212,7 +215,6 @@ impl<T, W: Unpark> Inbox<T, W> {
 
     /// The owner is awake.
     pub(crate) fn finish_park(&self) {
-        // Relaxed: a pusher that still sees the bit wakes once too often, which does no harm.
         self.state.fetch_and(!PARKED, Ordering::Relaxed);
     }
 
@@ -268,8 +270,8 @@ impl<T, W: Unpark> Inbox<T, W> {
         if state & (PARKED | EXPOSED) == 0 {
             return;
         }
-        // The thread that clears the bit wakes; others need not. Relaxed: the waker's own system
-        // call or lock orders what follows.
+        // The thread that clears the bit wakes; others need not. Relaxed: look; the waker's own
+        // system call or lock orders what follows.
         let former = self.state.fetch_and(!PARKED, Ordering::Relaxed);
         if former & (PARKED | EXPOSED) != 0 {
             self.waker.unpark();

@@ -53,6 +53,8 @@ const OPEN: usize = usize::MAX;
 struct Chunk {
     bytes: *mut u8,
     /// Where the bytes end; `OPEN` in the newest chunk.
+    // Relaxed: behind the tail: as it was when the bytes were published that the reader looks for,
+    // or `OPEN` if they all lie here. Alone, in `reset`.
     end: AtomicUsize,
     /// The following chunk. Written by the log before `end`; read for bytes that are published
     /// behind this chunk.
@@ -128,9 +130,12 @@ impl Drop for Chunk {
 
 /// The published counts: messages and bytes, as in `chain`.
 struct Shared {
+    // Relaxed: own, for the owner that asks how far a reader is behind.
     tail: Padded<AtomicU64>,
     /// The same since the beginning, for statistics.
+    // Relaxed: number, for statistics.
     messages: AtomicU64,
+    // Relaxed: number, for statistics.
     bytes: AtomicU64,
 }
 
@@ -139,6 +144,7 @@ pub(crate) struct Progress {
     shared: Arc<Shared>,
     /// Messages and bytes that were taken whole. Written by the reader. A number only: nothing is
     /// read or reused on its account.
+    // Relaxed: number: chunks are used again by their count of references.
     head: AtomicU64,
 }
 
@@ -219,7 +225,6 @@ impl Log {
         if let Some((last, _)) = self.window.back() {
             // SAFETY: `next` is not read before bytes of the new chunk are published.
             last.next.with_mut(|next| unsafe { *next = Some(fresh.clone()) });
-            // Relaxed: seen with the tail that publishes those bytes.
             last.end.store(self.at, Relaxed);
         }
         self.window.push_back((fresh, self.bytes));
@@ -343,7 +348,6 @@ impl Place {
     /// Acquire load of the tail.
     unsafe fn run(&mut self, visible: u64) -> usize {
         loop {
-            // Relaxed: as it was when those bytes were published, or `OPEN` if they all lie here.
             let end = self.chunk.end.load(Relaxed);
             if end == OPEN {
                 return visible as usize;

@@ -15,6 +15,8 @@ const PLACES: usize = 2;
 
 /// The places of the ring.
 pub(super) struct Ring {
+    // Relaxed: own: a place that is empty only the consumer fills, and a full one only the producer
+    // empties; it takes what is there with Acquire. Alone, at the end.
     places: [AtomicPtr<Buffer>; PLACES],
 }
 
@@ -30,7 +32,7 @@ impl Ring {
     /// Only the consumer calls this, and the segment is not used any more.
     pub(super) unsafe fn give(&self, turn: &mut usize, buffer: *mut Buffer) {
         let place = &self.places[*turn % PLACES];
-        // Relaxed: an empty place carries no data. Only this end fills it, so it stays empty.
+        // Relaxed: own: an empty place carries no data. Only this end fills it, so it stays empty.
         if place.load(Ordering::Relaxed).is_null() {
             // Release: our reads of the segment are over; pairs with the Acquire in `take`.
             place.store(buffer, Ordering::Release);

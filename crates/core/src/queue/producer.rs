@@ -135,7 +135,7 @@ impl Producer {
     /// Published bytes that the consumer has not given credit for.
     #[inline]
     pub(super) fn unconsumed(&self) -> u64 {
-        // Relaxed twice: the tail is our own, and of the head only the number is wanted.
+        // Relaxed: own, the tail; of the head only the number is wanted.
         let tail = self.shared.tail.0.load(Ordering::Relaxed);
         chain::bytes_ahead(tail, self.shared.head.0.load(Ordering::Relaxed))
     }
@@ -150,7 +150,7 @@ impl Producer {
     /// Whether the counters can tell `bytes` more bytes apart from those that the consumer has not
     /// given credit for.
     pub(super) fn admits(&self, bytes: u64) -> Result<(), NoMemory> {
-        // Relaxed: only the number is wanted.
+        // Relaxed: number.
         let there = self.bytes().wrapping_sub(self.shared.head.0.load(Ordering::Relaxed));
         if there.saturating_add(bytes) <= self.most { Ok(()) } else { Err(NoMemory) }
     }
@@ -187,7 +187,7 @@ impl Producer {
     /// Cuts off everything that was appended since the last publication.
     pub(super) fn cut_to_mark(&mut self) {
         if self.shared.kind.has_parcels() && !self.mark.node.is_null() {
-            // Relaxed: our own store.
+            // Relaxed: own, the tail.
             let published = self.shared.tail.0.load(Ordering::Relaxed);
             let unpublished = chain::bytes_behind(published, self.bytes());
             // SAFETY: what lies behind the mark is the producer's own, and is cut off below.
@@ -197,7 +197,7 @@ impl Producer {
         if self.node == self.mark.node {
             self.at = self.mark.at;
         } else if !self.mark.node.is_null() {
-            // Relaxed: our own store.
+            // Relaxed: own, the tail.
             let published = self.shared.tail.0.load(Ordering::Relaxed);
             // SAFETY: the mark is where publishing stopped; the consumer does not go beyond.
             unsafe { self.cut(self.mark, published) };
@@ -363,7 +363,7 @@ impl Producer {
         // SAFETY: the caller's promise.
         let next = unsafe { &*node };
         if self.node.is_null() {
-            // Relaxed: the consumer looks at it only when something was published.
+            // Relaxed: behind the tail; the consumer looks at it only when something was published.
             self.shared.first.store(node, Ordering::Relaxed);
             self.mark = Position { node, at: next.start };
         } else {
@@ -380,7 +380,7 @@ impl Producer {
     fn end_node(&self, next: *mut Node) {
         // SAFETY: the current node is the producer's.
         let node = unsafe { &*self.node };
-        // Relaxed: the consumer follows the link only for bytes published later.
+        // Relaxed: behind the tail; the consumer follows the link only for bytes published later.
         node.next.store(next, Ordering::Relaxed);
         node.end.store(self.at, Ordering::Relaxed);
     }
@@ -428,7 +428,7 @@ impl Producer {
     /// is `consumed` bytes, gives up all memory, and the chain begins anew with the next byte.
     pub(super) fn rest(&mut self, consumer: &mut Consumer, consumed: u64) -> bool {
         let bytes = self.bytes();
-        // Relaxed: our own store.
+        // Relaxed: own, the tail.
         let tail = self.shared.tail.0.load(Ordering::Relaxed);
         let all_published = chain::bytes_behind(tail, bytes) == 0;
         let all_consumed = chain::bytes_ahead(tail, consumed) == 0;

@@ -135,13 +135,13 @@ impl FrameReader {
     /// Whether a frame is there, as far as one look at the tail tells: nothing is taken note of, and no credit is given.
     #[inline]
     pub(crate) fn sees_more(&self) -> bool {
-        // Relaxed: only the number is wanted; whoever reads looks again.
+        // Relaxed: number; whoever reads looks again.
         chain::bytes_ahead(self.start.shared.tail.0.load(Ordering::Relaxed), self.bytes()) != 0
     }
 
     /// A number that changes with each publication.
     pub(crate) fn arrived(&self) -> u64 {
-        // Relaxed: only the number is wanted.
+        // Relaxed: number.
         self.start.shared.tail.0.load(Ordering::Relaxed)
     }
 
@@ -518,7 +518,7 @@ impl FrameReader {
     pub(crate) fn queued(&mut self) -> u64 {
         // Acquire pairs with the Release in the producer's `publish`.
         self.tail = self.start.shared.tail.0.load(Ordering::Acquire);
-        // Relaxed: no fewer than the tail counts.
+        // Relaxed: behind the tail; no fewer than that counts.
         self.start.shared.published.0.load(Ordering::Relaxed).wrapping_sub(self.messages)
     }
 }

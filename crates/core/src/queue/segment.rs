@@ -49,8 +49,12 @@ pub(super) struct Buffer {
 pub(super) struct Node {
     /// The following node, set before `end`. Read by the consumer only for published bytes, see the
     /// module's invariants.
+    // Relaxed: behind the tail: set before the bytes are published that lie in the next node. Own,
+    // for the producer.
     pub(super) next: AtomicPtr<Node>,
     /// One past the last byte; null while the producer may append.
+    // Relaxed: behind the tail: null, or where the bytes end; the consumer goes no further than
+    // what is published either way. Own, for the producer.
     pub(super) end: AtomicPtr<u8>,
     /// The first byte.
     pub(super) start: *mut u8,

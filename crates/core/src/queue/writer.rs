@@ -359,7 +359,7 @@ impl FrameWriter {
 
     /// What the consumer has given credit for in all: changes whenever it does.
     pub(crate) fn consumed(&self) -> u32 {
-        // Relaxed: only the number is wanted, and of that enough to see a change.
+        // Relaxed: number, and of that enough to see a change.
         self.end.shared.head.0.load(Ordering::Relaxed) as u32
     }
 

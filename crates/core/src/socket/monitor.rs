@@ -4,8 +4,9 @@
 use super::{Flags, Socket};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::monitor::{Ends, EventSink, event};
+use crate::monitor::{Ends, EventSink, Observer, event};
 use crate::transport;
+use std::sync::Arc;
 use std::time::Duration;
 use tautline_proto::SocketType;
 
@@ -105,6 +106,11 @@ impl Socket {
             if version == 1 { Box::new(FirstVersion(socket)) } else { Box::new(SecondVersion(socket)) };
         self.tap.listen(events as u32, Some(sink));
         Ok(())
+    }
+
+    /// From now on tells `observer` of events, beside any monitor.
+    pub fn observe(&self, observer: Arc<Observer>) {
+        self.tap.observe(observer);
     }
 
     /// Reports an event for each peer that tells how many messages wait for it and from it,

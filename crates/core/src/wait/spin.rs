@@ -67,8 +67,10 @@ fn limits() -> &'static Limits {
 }
 
 /// No spinning before this tick, anywhere in the process; 0: no ban.
+// Relaxed: number: a rule of thumb that orders nothing.
 static OFF_UNTIL: AtomicU64 = AtomicU64::new(0);
 /// The length of the last ban.
+// Relaxed: number, as `OFF_UNTIL`.
 static BAN: AtomicU64 = AtomicU64::new(0);
 
 /// Two peers that both sleep answer each other too late for a spin of one wake-up's length, though they would be fast if both spun. So
@@ -147,7 +149,6 @@ fn may_spin(now: u64, limits: &Limits) -> Option<bool> {
         LUCK.set(luck);
         return None;
     }
-    // Relaxed throughout: these words order nothing else.
     match OFF_UNTIL.load(Relaxed) {
         0 => Some(false),
         off if now >= off => {

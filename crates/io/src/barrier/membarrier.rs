@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use crate::sys::check;
 
-/// UNKNOWN until the kernel has been asked. Relaxed everywhere: a `light` that still reads UNKNOWN does more
-/// than needed, and ASYMMETRIC is read only after the registration that makes every `heavy` interrupt.
+/// UNKNOWN until the kernel has been asked.
+// Relaxed: number: a `light` that still reads UNKNOWN does more than needed, and ASYMMETRIC is read
+// only after the registration that makes every `heavy` interrupt.
 static MODE: AtomicU8 = AtomicU8::new(UNKNOWN);
 
 const UNKNOWN: u8 = 0;

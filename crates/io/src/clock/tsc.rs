@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::Rate;
 use crate::time::monotonic_nanos;
 
-/// Which source `ticks` uses. Decided once; racing deciders come to the same result, so Relaxed is enough.
+/// Which source `ticks` uses.
+// Relaxed: number: decided once, and racing deciders come to the same result.
 static SOURCE: AtomicU8 = AtomicU8::new(UNKNOWN);
 
 const UNKNOWN: u8 = 0;

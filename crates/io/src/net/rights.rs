@@ -24,12 +24,12 @@ use super::{Family, adopt};
 use crate::thread;
 
 /// There are sockets that the system could not be told to refuse descriptors at.
+// Relaxed: behind whatever gave the reading thread the socket, which was refused first.
 static COME_IN: AtomicBool = AtomicBool::new(false);
 
 /// From now on nobody can send a descriptor to this Unix domain socket, where the system has such a thing.
 pub(super) fn refuse(socket: BorrowedFd<'_>) {
     if os::pass_rights(socket, false).is_err() {
-        // Relaxed: a thread that reads from this socket has got it after this store.
         COME_IN.store(true, Relaxed);
     }
 }
@@ -123,6 +123,7 @@ const MOST_WAITING: usize = MOST_RECEIVED;
 const STACK: usize = 64 * 1024;
 
 /// Those that wait, and the one that is being closed.
+// Relaxed: number: how many wait to be closed.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 struct Closer {

@@ -172,8 +172,8 @@ struct KernelTimespec {
     nanos: i64,
 }
 
-/// Whether the kernel is known, or hoped, to have the call with the finer timeout. Racing waits may both
-/// find out, so Relaxed is enough.
+/// Whether the kernel is known, or hoped, to have the call with the finer timeout.
+// Relaxed: number: racing waits may both find out.
 static FINE: AtomicBool = AtomicBool::new(true);
 
 /// Events per wait: 3 KiB of stack. What does not fit comes first with the next wait.

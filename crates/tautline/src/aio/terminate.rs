@@ -59,7 +59,7 @@ pub async fn terminate(context: &Context, patience: impl Into<Option<Duration>>)
     thread.map_err(|error| Error::from(tautline_core::Error::from(error)))?;
     poll_fn(|cx| {
         let mut ending = ending.lock().unwrap_or_else(PoisonError::into_inner);
-        match ending.outcome {
+        match ending.outcome.take() {
             Some(outcome) => Poll::Ready(outcome),
             None => {
                 ending.waker = Some(cx.waker().clone());

@@ -101,7 +101,7 @@ impl Event {
 }
 
 impl EventKind {
-    fn new(number: u64, values: Vec<u64>) -> EventKind {
+    pub(crate) fn new(number: u64, values: Vec<u64>) -> EventKind {
         let value = values.first().copied().unwrap_or(0);
         let errno = value as i32;
         match number {

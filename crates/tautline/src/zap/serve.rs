@@ -27,8 +27,13 @@ fn answer(socket: &mut Rep, handler: &mut impl Authenticate) -> Result<()> {
     let request_id = frames.get(1).cloned().unwrap_or_default();
     let verdict = match read(frames) {
         // What has panicked may be in disorder, but it must not open the door to everybody.
-        Some(request) => catch_unwind(AssertUnwindSafe(|| handler.judge(&request)))
-            .unwrap_or_else(|_| Verdict::new(Status::Fault, "the handler panicked")),
+        Some(request) => {
+            let verdict = catch_unwind(AssertUnwindSafe(|| handler.judge(&request)))
+                .unwrap_or_else(|_| Verdict::new(Status::Fault, "the handler panicked"));
+            #[cfg(feature = "tracing")]
+            crate::trace::refused(&request, &verdict);
+            verdict
+        }
         None => Verdict::refuse("malformed request"),
     };
     socket.send_multipart(reply(request_id, verdict))

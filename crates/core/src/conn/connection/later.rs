@@ -55,8 +55,6 @@ impl Connection {
     /// Owner: the same, at `now` (ticks). True if that took longer than a few nanoseconds.
     #[inline]
     pub(crate) fn leave_to_residual(self: &Arc<Self>, now: u64, rest: Rest) -> bool {
-        // Relaxed: a guess at what the owner does; a stale one means a write a little early or
-        // late.
         self.worked_at.store((now & !1) | u64::from(rest == Rest::Foreseen), Relaxed);
         fence(SeqCst);
         let watched = self.residual_armed.load(Relaxed) || self.residual_armed.swap(true, AcqRel);

@@ -17,6 +17,7 @@ pub(super) struct Unseen {
     /// The connection has ended for good.
     finished: AtomicBool,
     /// The owner will never hear of it.
+    // Relaxed: own: under the lock of the inbox only.
     forgotten: AtomicBool,
 }
 
@@ -63,7 +64,6 @@ impl Connection {
 
     /// Whether the owner will never hear of it, so that there is no use in telling it of the end.
     pub(crate) fn went_unseen(&self) -> bool {
-        // Relaxed: written under the inbox's lock, and read there.
         self.unseen.forgotten.load(Relaxed)
     }
 }

@@ -90,6 +90,7 @@ impl Batch {
 struct Depot {
     batches: Ring<Batch, BATCHES>,
     /// `Ring::pushed` when somebody last looked for sizes that are no more in use.
+    // Relaxed: number: blocks are freed a little sooner or later.
     seen: AtomicUsize,
 }
 
@@ -258,6 +259,7 @@ fn keeps_blocks() -> bool {
     true
 }
 
+// Relaxed: number, for the fuzzer.
 #[cfg(feature = "fuzzing")]
 static KEEPS_NOTHING: AtomicUsize = AtomicUsize::new(0);
 

@@ -18,8 +18,11 @@ const NOBODY: usize = 0;
 #[repr(align(64))]
 struct Place {
     /// The thread's pointer. No running thread has that of another one: nobody else touches the blocks.
+    // Relaxed: own: only a thread itself writes its number, so what another one finds is not its
+    // own. A place passes on by `give_up` (Release) and `claim` (Acquire).
     owner: AtomicUsize,
     /// Null: none.
+    // Relaxed: own, the thread alone that the place belongs to.
     last: [AtomicPtr<u8>; SMALL.len()],
 }
 
@@ -53,7 +56,6 @@ impl Table {
             return None;
         }
         let place = self.place_of(thread);
-        // Relaxed: it is this thread that has written its pointer there.
         if place.owner.load(Relaxed) == thread { place.last.get(class) } else { None }
     }
 

@@ -17,7 +17,9 @@ struct Place<T> {
 
 /// A queue of up to `N` items; `N` is a power of two.
 pub(super) struct Ring<T, const N: usize> {
+    // Relaxed: look: the turn of the place decides, and has the order.
     pushed: Padded<AtomicUsize>,
+    // Relaxed: look, as for `pushed`.
     popped: Padded<AtomicUsize>,
     places: [Place<T>; N],
 }

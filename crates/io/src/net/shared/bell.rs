@@ -28,11 +28,12 @@ macro_rules! flag {
     ($atomic:ty) => {
         impl Flag for $atomic {
             fn load(&self) -> u32 {
+                // Relaxed: fence, of `ask` and `is_asked_for`.
                 Self::load(self, Relaxed)
             }
 
             fn raise(&self) {
-                self.store(1, Relaxed);
+                self.store(1, Relaxed); // Relaxed: fence, as above.
             }
 
             fn take_down(&self) -> u32 {

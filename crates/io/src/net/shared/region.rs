@@ -35,6 +35,7 @@ const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
 const NO_EXECUTION: libc::c_uint = 0x0008;
 
 /// Mapped by this process, in bytes.
+// Relaxed: number: a budget.
 static MAPPED: AtomicUsize = AtomicUsize::new(0);
 
 /// A cache line of its own, with the one that the processor fetches beside it.
@@ -44,17 +45,22 @@ pub(super) struct Line<T>(pub(super) T);
 /// What stands before the ring. Each line is written by one end, but for the two flags, which one end raises and the other one takes down.
 #[repr(C)]
 pub(super) struct Header {
+    // Relaxed: alone: written before the descriptor is sent.
     magic: AtomicU64,
     /// Reader: has mapped it, and will look here.
     pub(super) accepted: AtomicU32,
     /// Writer: what comes behind so many bytes of the socket is here. Valid once `switched` is not 0.
+    // Relaxed: behind `switched`.
     pub(super) switch_at: Line<AtomicU64>,
     pub(super) switched: AtomicU32,
     /// Writer: end of what is there, in bytes from the beginning of the stream.
+    // Relaxed: number, where the reader asks how much room there is.
     pub(super) tail: Line<AtomicU64>,
     /// Reader: beginning of what is there.
     pub(super) head: Line<AtomicU64>,
     /// The reader wants a bell with the next bytes.
+    // Relaxed: fence, in `bell.rs`. A reader takes its own wish back by a plain store: a bell too
+    // many may ring.
     pub(super) asleep: Line<AtomicU32>,
     /// The writer wants a bell when there is room.
     pub(super) blocked: Line<AtomicU32>,

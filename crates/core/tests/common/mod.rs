@@ -1,0 +1,58 @@
+//! What the tests of whole sockets share.
+
+#![allow(dead_code, reason = "each test uses some of it")]
+
+use std::time::Duration;
+
+use tautline_core::{Context, Flags, Message, Socket, SocketType};
+use tautline_testkit::with_watchdog;
+
+const LAST_ENDPOINT: i32 = 32;
+
+/// Runs a test in a context of its own, which must come to its end.
+pub fn test(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
+    with_watchdog(Duration::from_secs(120), name, move || {
+        let context = Context::new();
+        body(&context);
+        context.terminate().unwrap();
+    });
+}
+
+/// Sets an option that is an int.
+pub fn set(socket: &mut Socket, option: i32, value: i32) {
+    socket.set_option(option, &value.to_ne_bytes()).unwrap();
+}
+
+/// Receives one part.
+pub fn recv(socket: &mut Socket) -> Vec<u8> {
+    let mut message = Message::new();
+    socket.recv_message(&mut message, Flags::NONE).unwrap();
+    message.as_slice().to_vec()
+}
+
+/// What the socket was bound or connected to last.
+pub fn last_endpoint(socket: &mut Socket) -> String {
+    let mut buffer = [0; 256];
+    let n = socket.option(LAST_ENDPOINT, &mut buffer).unwrap();
+    String::from_utf8(buffer[..n - 1].to_vec()).unwrap()
+}
+
+/// Binds; the endpoint with everything filled in.
+pub fn bind(socket: &mut Socket, endpoint: &str) -> String {
+    socket.bind(endpoint).unwrap();
+    last_endpoint(socket)
+}
+
+/// A socket that is bound, and its endpoint.
+pub fn bound(context: &Context, socket_type: SocketType, endpoint: &str) -> (Socket, String) {
+    let mut socket = context.socket(socket_type).unwrap();
+    let endpoint = bind(&mut socket, endpoint);
+    (socket, endpoint)
+}
+
+/// A socket that is connected.
+pub fn connected(context: &Context, socket_type: SocketType, endpoint: &str) -> Socket {
+    let mut socket = context.socket(socket_type).unwrap();
+    socket.connect(endpoint).unwrap();
+    socket
+}

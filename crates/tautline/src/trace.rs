@@ -1,0 +1,44 @@
+//! What happens to connections, as events of the crate `tracing`: the feature `tracing`.
+//!
+//! Nothing is to be called: with the feature every socket tells `tracing`, and the program's subscriber shows or keeps it. Events have the
+//! target `tautline`. Each belongs to the span `socket` of its socket, whose parent is the span that the socket was made in.
+//!
+//! | level | events | fields beside `socket` (its kind), `local` and `remote` (the ends, as far as they are known) |
+//! |---|---|---|
+//! | WARN | `not bound`, `not accepted`, `handshake failed`, `peer refused` | `reason`; of a refused peer `mechanism`, `peer` (key or name), `domain` |
+//! | INFO | `peer connected`, `peer lost` | `reason` of the loss |
+//! | DEBUG | `listening`, `accepted`, `connected`, `not connected`, `connecting again`, `closed` | `reason`, `after` |
+//! | TRACE | `connecting` | |
+//!
+//! `peer connected` follows the handshake: messages can flow. A `handshake failed` at a client, or at a server whose
+//! [`zap`](crate::zap) handler has refused, has no more than a number as its reason, which is all that ZMTP tells; `peer refused` comes from
+//! the handler's own side, with its words.
+//!
+//! Messages cost nothing more: events come when connections change. They are told by the I/O threads, with locks held: a subscriber must
+//! not wait, and must not use a socket of this crate itself, but may hand over to a thread that does.
+//!
+//! ```
+//! # #[cfg(feature = "tracing")] {
+//! # use tracing::span::{Attributes, Id, Record};
+//! # use tracing::{Event, Metadata};
+//! # struct Stderr;
+//! # impl tracing::Subscriber for Stderr {
+//! #     fn enabled(&self, metadata: &Metadata<'_>) -> bool { metadata.target() == "tautline" }
+//! #     fn new_span(&self, _: &Attributes<'_>) -> Id { Id::from_u64(1) }
+//! #     fn record(&self, _: &Id, _: &Record<'_>) {}
+//! #     fn record_follows_from(&self, _: &Id, _: &Id) {}
+//! #     fn event(&self, event: &Event<'_>) { eprintln!("{event:?}") }
+//! #     fn enter(&self, _: &Id) {}
+//! #     fn exit(&self, _: &Id) {}
+//! # }
+//! // In a program: tracing_subscriber::fmt().init();
+//! tracing::subscriber::set_global_default(Stderr).unwrap();
+//! let mut pull = tautline::Pull::new(&tautline::Context::new()).unwrap();
+//! pull.bind("tcp://127.0.0.1:*").unwrap(); // DEBUG tautline: listening socket=PULL local=tcp://127.0.0.1:40001
+//! # }
+//! ```
+
+#[cfg(feature = "tracing")]
+mod events;
+#[cfg(feature = "tracing")]
+pub(crate) use events::{refused, watch};

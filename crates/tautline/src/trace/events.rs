@@ -1,0 +1,99 @@
+//! From the engine's events to those of `tracing`.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use tautline_core::{self as core, Observed};
+use tracing::field::{debug as debugged, display as displayed};
+use tracing::{Span, debug, info, info_span, trace, warn};
+
+use crate::monitor::{EventKind, HandshakeError};
+use crate::zap::{Credentials, Request, Verdict};
+
+/// From now on tells of what happens to the connections of `socket`.
+pub(crate) fn watch(socket: &core::Socket) {
+    let kind = socket.socket_type().name();
+    let span = info_span!(target: "tautline", "socket", kind);
+    socket.observe(Arc::new(move |observed| tell(&span, kind, observed)));
+}
+
+/// An event of this level with what is known of the ends.
+macro_rules! told {
+    ($level:ident, $span:ident, $kind:ident, $observed:ident, $($field:ident = $value:expr,)* $text:literal) => {
+        $level!(
+            target: "tautline",
+            parent: $span,
+            socket = $kind,
+            local = known($observed.local),
+            remote = known($observed.remote),
+            $($field = $value,)*
+            $text
+        )
+    };
+}
+
+fn tell(span: &Span, socket: &str, observed: &Observed<'_>) {
+    let errno = HandshakeError::Io(observed.value as i32);
+    let kind = match observed.event {
+        core::CONNECT_FAILED => {
+            return told!(debug, span, socket, observed, reason = displayed(errno), "not connected");
+        }
+        core::LOST => {
+            let reason: &dyn Display = match observed.value {
+                0 => &"the peer has ended it",
+                code @ 0x1000_0000.. => &HandshakeError::Protocol(code as u32),
+                _ => &errno,
+            };
+            return told!(info, span, socket, observed, reason = displayed(reason), "peer lost");
+        }
+        number => EventKind::new(number.into(), vec![observed.value]),
+    };
+    match kind {
+        EventKind::Connected => told!(debug, span, socket, observed, "connected"),
+        EventKind::ConnectDelayed => told!(trace, span, socket, observed, "connecting"),
+        EventKind::ConnectRetried { after } => {
+            told!(debug, span, socket, observed, after = debugged(after), "connecting again");
+        }
+        EventKind::Listening => told!(debug, span, socket, observed, "listening"),
+        EventKind::BindFailed(_) => {
+            told!(warn, span, socket, observed, reason = displayed(errno), "not bound")
+        }
+        EventKind::Accepted => told!(debug, span, socket, observed, "accepted"),
+        EventKind::AcceptFailed(_) => {
+            told!(warn, span, socket, observed, reason = displayed(errno), "not accepted");
+        }
+        EventKind::Closed => told!(debug, span, socket, observed, "closed"),
+        EventKind::HandshakeSucceeded => told!(info, span, socket, observed, "peer connected"),
+        EventKind::HandshakeFailed(why) => {
+            told!(warn, span, socket, observed, reason = displayed(why), "handshake failed");
+        }
+        // For monitors only.
+        _ => {}
+    }
+}
+
+fn known(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+/// A peer that the handler has not let in.
+pub(crate) fn refused(request: &Request, verdict: &Verdict) {
+    if verdict.is_admitted() {
+        return;
+    }
+    let (mechanism, peer) = match request.credentials() {
+        Credentials::Null => ("NULL", None),
+        Credentials::Plain { username, .. } => ("PLAIN", Some(username.clone())),
+        Credentials::Curve(key) => ("CURVE", Some(key.to_string())),
+        Credentials::Other { mechanism, .. } => (mechanism.as_str(), None),
+    };
+    warn!(
+        target: "tautline",
+        mechanism,
+        peer,
+        domain = known(request.domain()),
+        remote = known(request.address()),
+        reason = verdict.reason(),
+        "peer refused"
+    );
+}

@@ -1,0 +1,97 @@
+//! Errors tell what they are about.
+
+use tautline::endpoint::EndpointError;
+use tautline::error::Turn;
+use tautline::{Context, Error, Peer, Pull, Push, Rep, Req, kind};
+
+#[test]
+fn errors_of_endpoints_name_them() {
+    let context = Context::new();
+    let _taken = Pull::builder(&context).bind("inproc://taken").unwrap();
+    let mut push = Push::new(&context).unwrap();
+    let long = format!("ipc:///{}", "p".repeat(200));
+    let no_such = "this socket has no such endpoint, or there is no such file or folder";
+    let errors = [
+        ("inproc://taken", push.bind("inproc://taken").map(drop), "the address is in use"),
+        (
+            "tcp://localhost",
+            push.connect("tcp://localhost"),
+            "the endpoint has no port: the address is host:port",
+        ),
+        (
+            "pigeon://x",
+            push.connect("pigeon://x"),
+            "the transport is not known, or not built in (wss is a feature)",
+        ),
+        (
+            "tcp://nosuch0:1",
+            push.bind("tcp://nosuch0:1").map(drop),
+            "there is no network interface or host of this name",
+        ),
+        (
+            "tcp://192.0.2.1:1",
+            push.bind("tcp://192.0.2.1:1").map(drop),
+            "the address is not one of this machine",
+        ),
+        ("udp://127.0.0.1:1", push.connect("udp://127.0.0.1:1"), "PUSH sockets do not go with the transport"),
+        ("tcp://127.0.0.1:1", push.disconnect("tcp://127.0.0.1:1"), no_such),
+        ("tcp://127.0.0.1:1", push.unbind("tcp://127.0.0.1:1"), no_such),
+        (&long, push.bind(&long).map(drop), "the path or address is too long"),
+    ];
+    for (endpoint, outcome, text) in errors {
+        let error = outcome.unwrap_err();
+        assert_eq!(error.to_string(), format!("{endpoint}: {text}"));
+        assert_eq!(error.endpoint(), Some(endpoint));
+    }
+    // By the builder, by tasks and by what only PEER has, too.
+    let error = Pull::builder(&context).bind("inproc://taken").unwrap_err();
+    assert_eq!(
+        (error.endpoint(), error.errno()),
+        (Some("inproc://taken"), push.bind("inproc://taken").unwrap_err().errno())
+    );
+    let error = push.into_async().bind("inproc://taken").unwrap_err();
+    assert!(matches!(error, Error::AddressInUse(_)), "{error:?}");
+    let error = Peer::new(&context).unwrap().connect_peer("tcp://x").unwrap_err();
+    assert!(matches!(error, Error::MalformedEndpoint(EndpointError::NoPort, _)), "{error:?}");
+    assert_eq!(format!("{error:?}"), r#"MalformedEndpoint(NoPort, "tcp://x")"#);
+}
+
+#[test]
+fn a_file_that_cannot_be_made_is_named_by_its_endpoint() {
+    let mut pull = Pull::new(&Context::new()).unwrap();
+    let error = pull.bind("ipc:///nowhere/at/all").unwrap_err();
+    assert_eq!(error.endpoint(), Some("ipc:///nowhere/at/all"));
+    let error = std::io::Error::from(error);
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    assert!(error.to_string().starts_with("ipc:///nowhere/at/all: "), "{error}");
+}
+
+/// What each call of a REQ and a REP says out of turn, be it one part, several, a batch or into a buffer.
+#[test]
+fn who_is_out_of_turn_is_told_what_to_do() {
+    fn sends<K: kind::Sends + kind::ManyParts>(socket: &mut tautline::Socket<K>, turn: Turn) {
+        let refused = Err(Error::WrongState(turn));
+        assert_eq!(socket.send("a"), refused);
+        assert_eq!(socket.try_send(vec![1]), refused);
+        assert_eq!(socket.send_multipart(["a", "b"]), refused);
+        assert_eq!(socket.send_batch(["a"]).map(drop), refused);
+    }
+    fn receives<K: kind::Receives + kind::ManyParts>(socket: &mut tautline::Socket<K>, turn: Turn) {
+        let refused = Err(Error::WrongState(turn));
+        assert_eq!(socket.recv().map(drop), refused);
+        assert_eq!(socket.try_recv().map(drop), refused);
+        assert_eq!(socket.recv_into(&mut [0]).map(drop), refused);
+        assert_eq!(socket.recv_multipart().map(drop), refused);
+        assert_eq!(socket.recv_batch(&mut Vec::new(), 1).map(drop), refused);
+    }
+    let context = Context::new();
+    let mut rep = Rep::builder(&context).bind("inproc://turns").unwrap();
+    let mut req = Req::builder(&context).connect("inproc://turns").unwrap();
+    receives(&mut req, Turn::SendQuestion);
+    sends(&mut rep, Turn::ReceiveQuestion);
+    req.send("question").unwrap();
+    sends(&mut req, Turn::ReceiveAnswer);
+    rep.recv().unwrap();
+    receives(&mut rep, Turn::SendAnswer);
+    assert_eq!(rep.recv().unwrap_err().to_string(), "REP must answer the last question first");
+}
