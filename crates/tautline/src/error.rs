@@ -168,7 +168,7 @@ impl fmt::Display for Error {
             Error::MessageTooLong => "the message is too long",
             Error::NameTooLong => "the path or address is too long",
             Error::OutOfMemory => "memory is exhausted",
-            Error::Os(errno) => return std::io::Error::from_raw_os_error(*errno).fmt(f),
+            Error::Os(errno) => return tautline_core::system_error(*errno).fmt(f),
         })
     }
 }
@@ -179,7 +179,7 @@ impl From<Error> for std::io::Error {
     fn from(error: Error) -> Self {
         use std::io::ErrorKind;
         let kind = match error {
-            Error::Os(errno) => return std::io::Error::from_raw_os_error(errno),
+            Error::Os(errno) => return tautline_core::system_error(errno),
             Error::WouldBlock => ErrorKind::WouldBlock,
             Error::Interrupted => ErrorKind::Interrupted,
             Error::Invalid | Error::MalformedEndpoint(_) | Error::MalformedKey(_) => ErrorKind::InvalidInput,

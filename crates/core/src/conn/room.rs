@@ -6,9 +6,9 @@
 //! as its peer has taken anything, so to look would only make the writes small (4 KiB: a quarter fewer). Through shared memory it looks again, for which
 //! it needs no system call.
 
-use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
 use std::time::Duration;
+use tautline_io::fd::AsRawFd;
 use tautline_io::net::{Family, Stream};
 use tautline_io::poll::{self, PollFd};
 use tautline_io::{clock, thread};

@@ -9,7 +9,6 @@
 //! those who foresee the ends of their bursts: they are looked at every 500 µs until they have sent nothing for 20 ms, in case that they
 //! are wrong once.
 
-use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::conn::{Connection, Flushed};
@@ -17,6 +16,7 @@ use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed, SeqCst};
 use crate::sync::{Arc, Mutex, barrier_heavy, lock};
 use tautline_io::clock;
+use tautline_io::fd::BorrowedFd;
 use tautline_io::timer::TimerFd;
 
 const FIRST: Duration = Duration::from_micros(10);

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use super::{Family, parse_scope};
+use crate::libc;
 
 /// The addresses of `host`, at least one. Blocks for as long as the system's resolver does. An unknown name is NotFound. There may be a zone
 /// for IPv6 addresses behind it (`host%eth0`); an unknown one is InvalidInput.
