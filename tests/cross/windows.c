@@ -1,4 +1,5 @@
 /* The interface of Windows' own kind: sockets in place of descriptors, errors of its C library, what there is not. */
+#define ZMQ_BUILD_DRAFT_API
 #include "../abi/check.h"
 
 #include <stdio.h>
