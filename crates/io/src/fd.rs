@@ -22,6 +22,13 @@ pub fn from_int(number: i32) -> RawFd {
 }
 
 /// The reverse.
+#[allow(clippy::unnecessary_cast, reason = "descriptors are C's ints on some systems")]
 pub fn to_int(fd: RawFd) -> i32 {
     fd as i32
+}
+
+/// The number as a word of 64 bits.
+#[allow(clippy::unnecessary_cast, reason = "that of Windows is one")]
+pub fn to_u64(fd: RawFd) -> u64 {
+    fd as u64
 }

@@ -5,8 +5,11 @@ use std::ffi::{CStr, c_char, c_int};
 
 use tautline_io::net;
 
+/// Whether it is there.
+type Present = fn() -> bool;
+
 /// Names are matched exactly, capitals included, as programs know them from libzmq.
-const CAPABILITIES: [(&CStr, fn() -> bool); 12] = [
+const CAPABILITIES: [(&CStr, Present); 12] = [
     (c"ipc", net::is_unix_supported),
     (c"pgm", || false),
     (c"tipc", || false),

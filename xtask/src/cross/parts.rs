@@ -141,7 +141,7 @@ impl Run {
 
     /// Compiles a program against the library.
     pub fn compile(&self, name: &str, files: impl IntoIterator<Item = String>) -> Result<PathBuf, String> {
-        let program = self.out.join(name);
+        let program = self.out.join(name).with_extension(if self.target.is_windows() { "exe" } else { "" });
         let mut cc = self.tools.cc(self.target);
         cc.args(WARNINGS).args(["-I", "include"]).args(files).arg("-o").arg(&program);
         if self.target.is_windows() {

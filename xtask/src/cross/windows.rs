@@ -91,7 +91,7 @@ pub fn abi(run: &Run) -> Result<Counts, String> {
     let mut counts = Counts::default();
     for (name, files) in PROGRAMS {
         let files = files.iter().map(|file| format!("tests/{file}.c"));
-        let program = run.compile(&format!("{name}.exe"), files)?;
+        let program = run.compile(name, files)?;
         run.steps.step(&format!("tests of the C interface: {name}"), &mut run.start(&program))?;
         counts += Counts::PASSED;
     }

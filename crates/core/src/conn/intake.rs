@@ -305,7 +305,7 @@ impl Intake {
             self.filler().release_spare();
             return Took::Lost(Loss::Stream(errno::ENOMEM));
         }
-        Took::Lost(Loss::Stream(errno::of(&error).unwrap_or(errno::EIO)))
+        Took::Lost(Loss::Stream(errno::of(error).unwrap_or(errno::EIO)))
     }
 
     /// The stage has found a fault: what came whole before it is published all the same.

@@ -481,7 +481,7 @@ fn write_all(
 fn refused(error: &std::io::Error) -> Flushed {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::Interrupted => Flushed::Blocked,
-        _ => Flushed::Lost(errno::of(&error).unwrap_or(errno::EIO)),
+        _ => Flushed::Lost(errno::of(error).unwrap_or(errno::EIO)),
     }
 }
 

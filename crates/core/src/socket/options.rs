@@ -102,7 +102,7 @@ impl Socket {
                 let number = self.inbox.waker().number()?;
                 // That of Windows has eight bytes.
                 if let (8, Some(place)) = (size_of_val(&number), out.first_chunk_mut()) {
-                    *place = (number as u64).to_ne_bytes();
+                    *place = fd::to_u64(number).to_ne_bytes();
                     return Ok(8);
                 }
                 fd::to_int(number)

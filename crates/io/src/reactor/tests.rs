@@ -143,7 +143,8 @@ fn end(reactor: &dyn Reactor, tells: bool) {
     if !tells {
         reactor.add(near.as_fd(), Token(1), Interest::END, Mode::OneShot).unwrap();
         far.shutdown(std::net::Shutdown::Write).unwrap();
-        assert_eq!(wait(reactor, NOW), []);
+        // Winsock calls that a hang-up.
+        assert!(cfg!(windows) || wait(reactor, NOW).is_empty());
         return reactor.remove(near.as_fd()).unwrap();
     }
     reactor.add(near.as_fd(), Token(1), Interest::END, Mode::OneShot).unwrap();

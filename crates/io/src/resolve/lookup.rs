@@ -75,6 +75,7 @@ impl Drop for Answer {
     }
 }
 
+#[allow(clippy::unnecessary_cast, reason = "lengths of addresses are of another type on some systems")]
 fn decode(entry: &libc::addrinfo, port: u16) -> Option<SocketAddr> {
     let holds = |length: usize| !entry.ai_addr.is_null() && entry.ai_addrlen as usize >= length;
     match entry.ai_family {
