@@ -177,7 +177,9 @@ int main(int argc, char **argv)
         at++;
     if (argc < 3 || at == count)
         return fprintf(stderr, "usage: exchange CASE bind|connect [ENDPOINT]\n"), 2;
+#ifndef _WIN32
     alarm(WATCHDOG);
+#endif
     binds = strcmp(argv[2], "bind") == 0;
     end = binds ? &cases[at].bind : &cases[at].connect;
     context = zmq_ctx_new();

@@ -18,6 +18,7 @@ exchange() {
     $2 "$1" bind >"$work/endpoint" 2>"$work/log" &
     binder=$!
     read -r endpoint <"$work/endpoint"
+    endpoint=${endpoint%$'\r'}
     # shellcheck disable=SC2086
     $3 "$1" connect "$endpoint" 2>>"$work/log" &
     connecter=$!

@@ -1,9 +1,9 @@
 //! `cargo xtask cross TARGET [PART...]`: the library for another processor, another C library or an older glibc, tested as far as this
-//! machine can: programs of other processors run under qemu-user.
+//! machine can: programs of other processors run under qemu-user, those for Windows under wine.
 //!
 //! | part | |
 //! |---|---|
-//! | build | `target/cross/TARGET/libzmq.so` and `libzmq.a` (with debug information); exported, needed and versioned symbols |
+//! | build | `target/cross/TARGET/libzmq.so` and `libzmq.a` (with debug information), for Windows `libzmq.dll` with `libzmq.dll.a`; exported, needed and versioned symbols |
 //! | unit | the unit tests of `proto`, `io` and `core` |
 //! | abi | the C programs of `tests/abi`; all of that suite where they run without an emulator on glibc |
 //! | interop | exchanges over tcp with this machine's libzmq 4.3.5, in both directions |
@@ -21,6 +21,7 @@ use std::process::{Command, ExitCode};
 mod parts;
 mod target;
 mod tools;
+mod windows;
 
 use parts::{PARTS, Part};
 use target::{TARGETS, Target};

@@ -5,7 +5,6 @@ mod names;
 mod settings;
 
 use std::collections::{HashMap, VecDeque};
-use std::os::fd::AsRawFd;
 use std::sync::{PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -24,6 +23,7 @@ use crate::zap::Desk;
 use names::Names;
 use settings::Settings;
 use std::io::ErrorKind;
+use tautline_io::fd::AsRawFd;
 use tautline_io::poll::{self, PollFd};
 use tautline_io::{barrier, clock, thread};
 use tautline_proto::{SocketType, zap};

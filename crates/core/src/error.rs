@@ -100,7 +100,7 @@ impl Error {
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
         use tautline_io::errno as os;
-        match error.raw_os_error() {
+        match os::of(&error) {
             Some(e) if e == os::EAGAIN => Error::Again,
             Some(e) if e == os::EINVAL => Error::Invalid,
             Some(e) if e == os::EADDRINUSE => Error::AddressInUse,

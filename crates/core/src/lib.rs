@@ -84,6 +84,8 @@ pub use pipe::Cork;
 pub use shared::SharedSocket;
 #[cfg(not(loom))]
 pub use socket::{Flags, Patience, Rest, Socket};
+pub use tautline_io::errno::error as system_error;
+pub use tautline_io::fd;
 pub use tautline_io::random::fill as fill_random;
 pub use tautline_proto::{Secret, SocketType, public_key, z85};
 #[cfg(not(loom))]

@@ -1,6 +1,5 @@
 //! Waiting for several sockets and descriptors at once, zmq_poll(3).
 
-use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
@@ -8,6 +7,7 @@ use crate::shared::SharedSocket;
 use crate::socket::{Socket, Wanted};
 use crate::sync::Arc;
 use crate::wait::{self, Waiter};
+use tautline_io::fd::{AsRawFd, RawFd};
 use tautline_io::poll::{self, PollFd};
 use tautline_io::wake::WakeFd;
 

@@ -14,7 +14,6 @@
 //! sentinel, one to become it: so no wake-up is lost. Pollers (zmq_poll(3), zmq_poller(3)) watch
 //! with a descriptor of their own that is woken the same way.
 
-use std::os::fd::AsRawFd;
 use std::sync::{Condvar, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -28,6 +27,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 use crate::wait::BLIND;
 use std::io::ErrorKind;
+use tautline_io::fd::AsRawFd;
 use tautline_io::poll::{self, PollFd};
 use tautline_io::thread;
 use tautline_io::wake::WakeFd;

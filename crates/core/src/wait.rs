@@ -11,7 +11,6 @@ pub(crate) use pause::Pause;
 pub(crate) use spin::{Spin, Turn, slept};
 
 use crate::ablation::{Rule, without};
-use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use crate::conn::SocketInbox;
@@ -21,6 +20,7 @@ use crate::error::Error;
 use crate::sync::Arc;
 use std::io::ErrorKind;
 use tautline_io::clock;
+use tautline_io::fd::{self, AsRawFd};
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
 
@@ -127,7 +127,7 @@ fn look(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u32) -> Resu
 /// Asks for all at once which have something to read. A descriptor may be closed meanwhile: then the answer is for another one, or an
 /// error, and the reading finds out.
 fn survey(waiters: &[&mut dyn Waiter]) -> Result<Vec<PollFd>, Error> {
-    let fd = |waiter: &&mut dyn Waiter| waiter.read_set().and_then(ReadSet::fd_to_ask).unwrap_or(-1);
+    let fd = |waiter: &&mut dyn Waiter| waiter.read_set().and_then(ReadSet::fd_to_ask).unwrap_or(fd::NONE);
     let mut fds: Vec<_> = waiters.iter().map(|waiter| PollFd::new(fd(waiter), PollFd::IN)).collect();
     poll_for(&mut fds, Some(Duration::ZERO))?;
     Ok(fds)

@@ -2,7 +2,11 @@
 //! callers. The native numbers are re-exported so that no other crate needs the C library for them.
 
 use std::ffi::CStr;
+use std::io;
 use std::sync::OnceLock;
+
+#[cfg(windows)]
+use crate::windows::crt as libc;
 
 pub use libc::{
     EACCES, EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, EAGAIN, EBADF, EBUSY, ECONNABORTED, ECONNREFUSED,
@@ -12,8 +16,26 @@ pub use libc::{
 };
 
 #[cfg_attr(all(linux_kernel, not(target_os = "android")), path = "errno/linux.rs")]
-#[cfg_attr(not(all(linux_kernel, not(target_os = "android"))), path = "errno/unix.rs")]
+#[cfg_attr(all(unix, not(all(linux_kernel, not(target_os = "android")))), path = "errno/unix.rs")]
+#[cfg_attr(windows, path = "errno/windows.rs")]
 mod os;
+
+#[cfg(windows)]
+use os as common;
+#[cfg(unix)]
+mod posix;
+#[cfg(unix)]
+use posix as common;
+
+/// The C error number of a failure; `None` if it is not one of the system's.
+pub fn of(error: &io::Error) -> Option<i32> {
+    error.raw_os_error().map(common::of_system)
+}
+
+/// The failure with this C error number.
+pub fn error(number: i32) -> io::Error {
+    io::Error::from_raw_os_error(common::to_system(number))
+}
 
 /// Sets the calling thread's C `errno`.
 pub fn set(number: i32) {
@@ -33,7 +55,7 @@ pub fn message(number: i32) -> Option<&'static CStr> {
     let slot = MESSAGES.get(usize::try_from(number).ok()?)?;
     slot.get_or_init(|| {
         let before = last();
-        let text = describe(number);
+        let text = common::describe(number);
         set(before);
         text
     })
@@ -42,17 +64,6 @@ pub fn message(number: i32) -> Option<&'static CStr> {
 
 /// Texts are copied out of the C library once, since its own buffer may change under a reader.
 static MESSAGES: [OnceLock<Option<Box<CStr>>>; 256] = [const { OnceLock::new() }; 256];
-
-fn describe(number: i32) -> Option<Box<CStr>> {
-    let mut text = [0_u8; 256];
-    // SAFETY: the buffer is exclusive and its length is given. libc binds the POSIX variant, which writes a
-    // terminated text into it.
-    let failure = unsafe { libc::strerror_r(number, text.as_mut_ptr().cast(), text.len()) };
-    if failure != 0 {
-        return None;
-    }
-    CStr::from_bytes_until_nul(&text).ok().map(Box::from)
-}
 
 #[cfg(test)]
 mod tests {

@@ -24,6 +24,8 @@ pub mod barrier;
 pub mod clock;
 pub mod cpu;
 pub mod errno;
+pub mod fd;
+#[cfg_attr(windows, path = "interfaces/windows.rs")]
 pub mod interfaces;
 pub mod net;
 pub mod poll;
@@ -35,15 +37,20 @@ pub mod time;
 pub mod timer;
 pub mod wake;
 
-#[cfg(not(linux_kernel))]
+#[cfg(all(unix, not(linux_kernel)))]
 mod kqueue;
 mod sys;
 
 #[cfg(tautline_bsd)]
 mod imitation;
 
-// What the code for systems other than Linux means by `libc`.
-#[cfg(not(any(linux_kernel, tautline_bsd)))]
+#[cfg(windows)]
+mod windows;
+
+// What the code means by `libc`.
+#[cfg(all(unix, not(tautline_bsd)))]
 use ::libc;
 #[cfg(tautline_bsd)]
 use imitation as libc;
+#[cfg(windows)]
+use windows as libc;

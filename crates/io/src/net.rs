@@ -6,23 +6,30 @@
 
 use std::io;
 
+use crate::libc;
+
 mod address;
 mod adopt;
 mod datagram;
 mod failure;
+#[cfg_attr(windows, path = "net/identity/none.rs")]
 mod identity;
 mod listener;
 mod option;
 mod options;
+#[cfg_attr(windows, path = "net/rights/none.rs")]
 mod rights;
 #[cfg_attr(not(linux_kernel), path = "net/shared/none.rs")]
 mod shared;
 mod stream;
+#[cfg_attr(windows, path = "net/transfer/windows.rs")]
 mod transfer;
+#[cfg_attr(windows, path = "net/unix_path/windows.rs")]
 mod unix_path;
 
 #[cfg_attr(linux_kernel, path = "net/os/linux.rs")]
-#[cfg_attr(not(linux_kernel), path = "net/os/unix.rs")]
+#[cfg_attr(windows, path = "net/os/windows.rs")]
+#[cfg_attr(all(unix, not(linux_kernel)), path = "net/os/unix.rs")]
 mod os;
 
 pub use address::{Address, VSOCK_ANY, host_of};
@@ -30,7 +37,7 @@ pub use adopt::{Family, adopt, duplicate, family_of, is_listening, peer_address_
 pub use datagram::{Datagram, DatagramOptions, MAX_DATAGRAM, MulticastInterface};
 pub use failure::Failure;
 pub use identity::{Credentials, group_id, groups_of_user, user_id, user_in_group};
-pub use listener::{Listener, is_ipv6_supported};
+pub use listener::{Listener, is_ipv6_supported, is_unix_supported};
 pub use options::StreamOptions;
 pub use stream::{Shutdown, Stream};
 pub use unix_path::{SocketFile, clear_path, temporary_directory};

@@ -5,22 +5,33 @@
 //! is closed.
 
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::time::Duration;
+
+use crate::fd::BorrowedFd;
 
 #[cfg(linux_kernel)]
 mod epoll;
-#[cfg(not(linux_kernel))]
+#[cfg(all(unix, not(linux_kernel)))]
 mod kqueue;
 mod poll;
+#[cfg(windows)]
+mod winsock;
 
 /// The set of descriptors that the system keeps: an epoll set, or elsewhere a kqueue.
 #[cfg(linux_kernel)]
 pub use epoll::Epoll as SystemReactor;
 /// The set of descriptors that the system keeps: a kqueue, or on Linux an epoll set.
-#[cfg(not(linux_kernel))]
+#[cfg(all(unix, not(linux_kernel)))]
 pub use kqueue::KqueueReactor as SystemReactor;
 pub use poll::PollReactor;
+/// The set of descriptors that the system keeps: on Windows one of our own, over `WSAPoll`.
+#[cfg(windows)]
+pub use winsock::WinsockReactor as SystemReactor;
+#[cfg(windows)]
+pub(crate) use winsock::poll_with_sets;
+
+/// Whether the descriptor of a [`SystemReactor`] means something to others than this crate.
+pub const SETS_ARE_DESCRIPTORS: bool = cfg!(unix);
 
 /// The caller's name for a registration; comes back with its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

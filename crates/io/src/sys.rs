@@ -2,10 +2,12 @@
 //! and the descriptor primitives that differ between systems (`os`).
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-#[cfg_attr(not(linux_kernel), path = "sys/unix.rs")]
+use crate::libc;
+
+#[cfg_attr(windows, path = "sys/windows.rs")]
+#[cfg_attr(all(unix, not(linux_kernel)), path = "sys/unix.rs")]
 #[cfg_attr(linux_kernel, path = "sys/linux.rs")]
 mod os;
 
@@ -14,7 +16,18 @@ pub(crate) use os::prepare;
 #[cfg(linux_kernel)]
 pub(crate) use set_close_on_exec_and_nonblocking as prepare;
 
+#[cfg(windows)]
+pub(crate) use os::start_winsock;
 pub(crate) use os::{NO_SIGNAL, accept, poll, random, socket, socket_pair};
+
+#[cfg(unix)]
+mod posix;
+#[cfg(windows)]
+pub(crate) use os::{REUSE_PORT_OF_THE_GONE, check_open, duplicate};
+#[cfg(unix)]
+pub(crate) use posix::{
+    REUSE_PORT_OF_THE_GONE, check_open, duplicate, set_close_on_exec_and_nonblocking, timespec,
+};
 
 /// The value of a C call that says -1 on failure.
 pub(crate) fn check(value: libc::c_int) -> io::Result<libc::c_int> {
@@ -42,15 +55,6 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T>
     }
 }
 
-/// A C time span; seconds beyond what a `long` can express become its largest.
-pub(crate) fn timespec(span: Duration) -> libc::timespec {
-    libc::timespec {
-        // Not `time_t`, whose size in the crate `libc` is not that of musl for good.
-        tv_sec: libc::c_long::try_from(span.as_secs()).unwrap_or(libc::c_long::MAX) as _,
-        tv_nsec: span.subsec_nanos() as _,
-    }
-}
-
 /// A time span in whole milliseconds for calls that know no finer unit: rounded up, so that nobody wakes
 /// before its time, and -1 for "for ever".
 pub(crate) fn milliseconds(span: Option<Duration>) -> libc::c_int {
@@ -58,18 +62,6 @@ pub(crate) fn milliseconds(span: Option<Duration>) -> libc::c_int {
         None => -1,
         Some(span) => libc::c_int::try_from(span.as_nanos().div_ceil(1_000_000)).unwrap_or(libc::c_int::MAX),
     }
-}
-
-/// Makes a descriptor close-on-exec and non-blocking.
-pub(crate) fn set_close_on_exec_and_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: fcntl on a descriptor that the borrow keeps open; these commands take and return integers.
-    unsafe {
-        let flags = check(libc::fcntl(fd.as_raw_fd(), libc::F_GETFD))?;
-        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, flags | libc::FD_CLOEXEC))?;
-        let flags = check(libc::fcntl(fd.as_raw_fd(), libc::F_GETFL))?;
-        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

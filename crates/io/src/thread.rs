@@ -5,11 +5,19 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crate::clock::ticks;
-use crate::sys::{self, check};
+use crate::sys;
 
 #[cfg_attr(linux_kernel, path = "thread/linux.rs")]
-#[cfg_attr(not(linux_kernel), path = "thread/unix.rs")]
+#[cfg_attr(windows, path = "thread/windows.rs")]
+#[cfg_attr(all(unix, not(linux_kernel)), path = "thread/unix.rs")]
 mod os;
+
+#[cfg(windows)]
+use os as common;
+#[cfg(unix)]
+mod posix;
+#[cfg(unix)]
+use posix as common;
 
 mod end;
 
@@ -59,22 +67,9 @@ pub fn pin(cpu: usize) -> io::Result<()> {
 }
 
 /// Sets scheduling policy and priority of the calling thread. A negative value leaves that one as it is; a
-/// priority outside the policy's range becomes the nearest within.
+/// priority outside the policy's range becomes the nearest within. ENOTSUP where the system has no such thing.
 pub fn set_scheduling(policy: i32, priority: i32) -> io::Result<()> {
-    // SAFETY: no arguments and no preconditions.
-    let this = unsafe { libc::pthread_self() };
-    let (mut current, mut parameter) = (0, os::scheduling_parameter(0));
-    // SAFETY: the thread is the calling one, so it exists; both results go into exclusive variables.
-    check_number(unsafe { libc::pthread_getschedparam(this, &mut current, &mut parameter) })?;
-    let policy = if policy < 0 { current } else { policy };
-    let wanted = if priority < 0 { parameter.sched_priority } else { priority };
-    // SAFETY: integers only; a policy that does not exist is an error.
-    let (low, high) = unsafe {
-        (check(libc::sched_get_priority_min(policy))?, check(libc::sched_get_priority_max(policy))?)
-    };
-    let parameter = os::scheduling_parameter(wanted.clamp(low, high.max(low)));
-    // SAFETY: the thread is the calling one; the parameter outlives the call.
-    check_number(unsafe { libc::pthread_setschedparam(this, policy, &parameter) })
+    common::set_scheduling(policy, priority)
 }
 
 /// How late the kernel may let the calling thread's timed waits end, to bundle wake-ups. Nothing where the
@@ -86,12 +81,7 @@ pub fn set_timer_slack_ns(nanos: u64) {
 /// Keeps signals of the process away from the calling thread. Background threads do so first, so that the
 /// program's handlers only ever run on its own threads.
 pub fn block_all_signals() {
-    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: sigfillset initialises the set before it is read; a null old set is not written.
-    unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
-    }
+    common::block_all_signals();
 }
 
 /// The process; another one after a fork.
@@ -108,11 +98,6 @@ pub fn cpu_count() -> usize {
 /// microseconds.
 pub fn runnable() -> Option<usize> {
     os::runnable()
-}
-
-/// The outcome of a call that returns its error number instead of setting `errno`.
-fn check_number(number: libc::c_int) -> io::Result<()> {
-    if number == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(number)) }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //! that another thread can arm a timer for it without waking it.
 
 #[cfg_attr(linux_kernel, path = "timer/timerfd.rs")]
-#[cfg_attr(not(linux_kernel), path = "timer/kqueue.rs")]
+#[cfg_attr(windows, path = "timer/windows.rs")]
+#[cfg_attr(all(unix, not(linux_kernel)), path = "timer/kqueue.rs")]
 mod os;
 #[cfg(linux_kernel)]
 mod thread;
@@ -11,10 +12,10 @@ pub use os::TimerFd;
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsRawFd;
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::fd::AsRawFd;
     use crate::poll::{PollFd, poll};
 
     fn readable(timer: &TimerFd, timeout: Option<Duration>) -> bool {

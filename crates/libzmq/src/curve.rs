@@ -19,7 +19,7 @@ pub unsafe extern "C" fn zmq_curve_keypair(public_text: *mut c_char, secret_text
     guard(-1, || {
         let mut secret = Secret::new([0; 32]);
         if let Err(error) = random::fill(&mut secret[..]) {
-            return fail(error.raw_os_error().unwrap_or(errno::EIO));
+            return fail(errno::of(&error).unwrap_or(errno::EIO));
         }
         // SAFETY: both places are not null and have room for 41 characters by the caller's word.
         unsafe {

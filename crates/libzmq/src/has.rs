@@ -3,20 +3,25 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
+use tautline_io::net;
+
+/// Whether it is there.
+type Present = fn() -> bool;
+
 /// Names are matched exactly, capitals included, as programs know them from libzmq.
-const CAPABILITIES: [(&CStr, bool); 12] = [
-    (c"ipc", cfg!(unix)),
-    (c"pgm", false),
-    (c"tipc", false),
-    (c"norm", false),
-    (c"curve", true),
-    (c"gssapi", false),
-    (c"vmci", false),
-    (c"vsock", cfg!(any(target_os = "linux", target_os = "android"))),
-    (c"draft", true),
-    (c"WS", true),
-    (c"WSS", cfg!(feature = "wss")),
-    (c"tautline", true),
+const CAPABILITIES: [(&CStr, Present); 12] = [
+    (c"ipc", net::is_unix_supported),
+    (c"pgm", || false),
+    (c"tipc", || false),
+    (c"norm", || false),
+    (c"curve", || true),
+    (c"gssapi", || false),
+    (c"vmci", || false),
+    (c"vsock", || cfg!(any(target_os = "linux", target_os = "android"))),
+    (c"draft", || true),
+    (c"WS", || true),
+    (c"WSS", || cfg!(feature = "wss")),
+    (c"tautline", || true),
 ];
 
 /// 1 if the library has the capability, else 0.
@@ -27,7 +32,7 @@ pub unsafe extern "C" fn zmq_has(capability: *const c_char) -> c_int {
     }
     // SAFETY: not null, so a terminated string by the caller's word.
     let asked = unsafe { CStr::from_ptr(capability) };
-    c_int::from(CAPABILITIES.iter().any(|&(name, present)| present && name == asked))
+    c_int::from(CAPABILITIES.iter().any(|&(name, present)| name == asked && present()))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tautline_core::poller::{self, Item, Watched};
 use tautline_core::{Error, SharedSocket};
+use tautline_io::fd::{NONE, RawFd};
 use tautline_io::poll::SignalMask;
 
 use crate::entry::{self, Entry};
@@ -20,7 +21,7 @@ use crate::shared;
 #[repr(C)]
 pub struct PollItem {
     pub(crate) socket: *mut c_void,
-    pub(crate) fd: c_int,
+    pub(crate) fd: RawFd,
     pub(crate) events: c_short,
     pub(crate) revents: c_short,
 }
@@ -37,7 +38,7 @@ enum Hold {
 }
 
 /// The item for what is watched at another place, or not at all.
-const IDLE: Item<'static> = Item { watched: Watched::Descriptor(-1), events: 0, revents: 0 };
+const IDLE: Item<'static> = Item { watched: Watched::Descriptor(NONE), events: 0, revents: 0 };
 
 /// Waits up to `timeout` milliseconds, for ever if negative, until something asked for is so. Gives the number of
 /// items with events and sets the `revents` of all; -1 with EINVAL for a negative number of items, with EFAULT

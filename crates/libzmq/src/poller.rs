@@ -4,14 +4,14 @@
 //! which is readable whenever it is worth to wait with a timeout of 0.
 
 use std::ffi::{c_int, c_long, c_short, c_void};
-use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tautline_core::poller::{POLLERR, POLLIN, POLLOUT, POLLPRI};
 use tautline_core::{Error, SharedSocket};
-use tautline_io::reactor::{Interest, Mode, SystemReactor, Token};
+use tautline_io::fd::{AsRawFd, NONE, RawFd};
+use tautline_io::reactor::{Interest, Mode, SETS_ARE_DESCRIPTORS, SystemReactor, Token};
 use tautline_io::wake::WakeFd;
 use tautline_io::{errno, poll as system};
 
@@ -26,7 +26,7 @@ use crate::shared;
 #[repr(C)]
 pub struct PollerEvent {
     socket: *mut c_void,
-    fd: c_int,
+    fd: RawFd,
     user_data: *mut c_void,
     events: c_short,
 }
@@ -47,7 +47,7 @@ unsafe impl Handle for Poller {
 struct Registered {
     /// Null for a descriptor.
     socket: *mut c_void,
-    fd: c_int,
+    fd: RawFd,
     user_data: *mut c_void,
     events: c_short,
     /// The socket, if it is one of several threads.
@@ -78,8 +78,6 @@ struct Signal {
     wake: Arc<WakeFd>,
 }
 
-/// What no descriptor is.
-const NO_FD: c_int = -1;
 const EVENTS: c_short = POLLIN | POLLOUT | POLLERR | POLLPRI;
 
 impl Poller {
@@ -89,7 +87,7 @@ impl Poller {
 }
 
 impl Set {
-    fn find(&self, socket: *mut c_void, fd: c_int) -> Option<usize> {
+    fn find(&self, socket: *mut c_void, fd: RawFd) -> Option<usize> {
         self.registered
             .iter()
             .position(|known| known.socket == socket && (known.fd == fd || !socket.is_null()))
@@ -207,8 +205,8 @@ unsafe fn check_socket(socket: *mut c_void) -> Result<Option<Arc<SharedSocket>>,
     }
 }
 
-fn check_fd(fd: c_int) -> Result<(), Error> {
-    if fd == NO_FD { Err(Error::Os(errno::EBADF)) } else { Ok(()) }
+fn check_fd(fd: RawFd) -> Result<(), Error> {
+    if fd == NONE { Err(Error::Os(errno::EBADF)) } else { Ok(()) }
 }
 
 fn check_events(events: c_short) -> Result<(), Error> {
@@ -264,7 +262,7 @@ pub unsafe extern "C" fn zmq_poller_add(
         with_set(poller, |set| {
             let shared = check_socket(socket)?.map(|socket| Watched { socket, told: None });
             check_events(events)?;
-            set.add(Registered { socket, fd: NO_FD, user_data, events, shared })
+            set.add(Registered { socket, fd: NONE, user_data, events, shared })
         })
     }
 }
@@ -282,7 +280,7 @@ pub unsafe extern "C" fn zmq_poller_modify(
         with_set(poller, |set| {
             check_socket(socket)?;
             check_events(events)?;
-            let index = set.find(socket, NO_FD).ok_or(Error::Invalid)?;
+            let index = set.find(socket, NONE).ok_or(Error::Invalid)?;
             set.modify(index, events)
         })
     }
@@ -294,7 +292,7 @@ pub unsafe extern "C" fn zmq_poller_remove(poller: *mut c_void, socket: *mut c_v
     // SAFETY: the caller gives null or a handle for each.
     unsafe {
         with_set(poller, |set| {
-            let index = set.find(socket, NO_FD).filter(|_| !socket.is_null());
+            let index = set.find(socket, NONE).filter(|_| !socket.is_null());
             // A socket that was closed, against the rules, can be taken out all the same.
             let index = match index {
                 Some(index) => index,
@@ -311,7 +309,7 @@ pub unsafe extern "C" fn zmq_poller_remove(poller: *mut c_void, socket: *mut c_v
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_add_fd(
     poller: *mut c_void,
-    fd: c_int,
+    fd: RawFd,
     user_data: *mut c_void,
     events: c_short,
 ) -> c_int {
@@ -328,7 +326,7 @@ pub unsafe extern "C" fn zmq_poller_add_fd(
 /// Changes what a registered descriptor is watched for. The errors are those of [`zmq_poller_add_fd`]; EINVAL if it is not
 /// registered.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zmq_poller_modify_fd(poller: *mut c_void, fd: c_int, events: c_short) -> c_int {
+pub unsafe extern "C" fn zmq_poller_modify_fd(poller: *mut c_void, fd: RawFd, events: c_short) -> c_int {
     // SAFETY: the caller gives null or a handle.
     unsafe {
         with_set(poller, |set| {
@@ -342,7 +340,7 @@ pub unsafe extern "C" fn zmq_poller_modify_fd(poller: *mut c_void, fd: c_int, ev
 
 /// Takes a descriptor out. -1 with EFAULT without a poller, with EBADF, with EINVAL if it is not registered.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zmq_poller_remove_fd(poller: *mut c_void, fd: c_int) -> c_int {
+pub unsafe extern "C" fn zmq_poller_remove_fd(poller: *mut c_void, fd: RawFd) -> c_int {
     // SAFETY: the caller gives null or a handle.
     unsafe {
         with_set(poller, |set| {
@@ -355,13 +353,16 @@ pub unsafe extern "C" fn zmq_poller_remove_fd(poller: *mut c_void, fd: c_int) ->
 }
 
 /// The poller's own descriptor: readable when something has changed for its sockets of several threads. -1 with EINVAL if
-/// it has none of those, with EFAULT without a poller or a place for the answer.
+/// it has none of those, with EFAULT without a poller or a place for the answer, with ENOTSUP on Windows.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zmq_poller_fd(poller: *mut c_void, fd: *mut c_int) -> c_int {
+pub unsafe extern "C" fn zmq_poller_fd(poller: *mut c_void, fd: *mut RawFd) -> c_int {
     // SAFETY: the caller gives null or a handle, and null or a place.
     unsafe {
         with_set(poller, |set| {
             let place = fd.as_mut().ok_or(Error::Fault)?;
+            if !SETS_ARE_DESCRIPTORS {
+                return Err(Error::NotSupported);
+            }
             *place = set.signal.as_ref().ok_or(Error::Invalid)?.set.as_fd().as_raw_fd();
             Ok(())
         })
@@ -382,7 +383,7 @@ pub unsafe extern "C" fn zmq_poller_wait(
     }
     // SAFETY: the caller gives null or room for one event.
     if let Some(event) = unsafe { event.as_mut() } {
-        *event = PollerEvent { socket: null_mut(), fd: NO_FD, user_data: null_mut(), events: 0 };
+        *event = PollerEvent { socket: null_mut(), fd: NONE, user_data: null_mut(), events: 0 };
     }
     -1
 }

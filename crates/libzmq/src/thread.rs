@@ -44,7 +44,7 @@ pub unsafe extern "C" fn zmq_threadstart(function: Option<ThreadFn>, argument: *
         match Builder::new().name("ZMQapp".to_owned()).stack_size(STACK_SIZE).spawn(move || call.run()) {
             Ok(thread) => Box::into_raw(Box::new(thread)).cast(),
             Err(error) => {
-                errno::set(error.raw_os_error().unwrap_or(errno::EAGAIN));
+                errno::set(errno::of(&error).unwrap_or(errno::EAGAIN));
                 std::ptr::null_mut()
             }
         }

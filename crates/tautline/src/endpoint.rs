@@ -127,7 +127,8 @@ pub const fn check(text: &str) -> Result<(), EndpointError> {
 }
 
 /// The address of a Unix domain socket has room for so many bytes.
-const PATH_MAX: usize = if cfg!(any(target_os = "linux", target_os = "android")) { 107 } else { 103 };
+const PATH_MAX: usize =
+    if cfg!(any(target_os = "linux", target_os = "android", windows)) { 107 } else { 103 };
 
 const fn check_ipc(address: &[u8]) -> Result<(), EndpointError> {
     match address {

@@ -279,7 +279,7 @@ impl fmt::Display for Error {
             Error::MessageTooLong => "the message is too long",
             Error::NameTooLong(_) => "the path or address is too long",
             Error::OutOfMemory => "memory is exhausted",
-            Error::Os(errno, _) => return std::io::Error::from_raw_os_error(*errno).fmt(f),
+            Error::Os(errno, _) => return tautline_core::system_error(*errno).fmt(f),
         })
     }
 }
@@ -292,7 +292,7 @@ impl From<Error> for std::io::Error {
         use std::io::ErrorKind;
         let kind = match &error {
             Error::Os(errno, _) => {
-                let plain = std::io::Error::from_raw_os_error(*errno);
+                let plain = tautline_core::system_error(*errno);
                 if error.endpoint().is_none() {
                     return plain;
                 }

@@ -1,8 +1,8 @@
 //! Waiting for many sockets at once.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
+use tautline_core::fd::{AsRawFd, BorrowedFd};
 use tautline_core::poller::{self, Item, POLLERR, POLLIN, POLLOUT, POLLPRI, Watched};
 
 use crate::Socket;

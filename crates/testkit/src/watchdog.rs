@@ -12,6 +12,8 @@ use std::time::Duration;
 /// `limit` is for hangs, not for speed: choose it a hundred times longer than the test takes. A panic in `body` is
 /// passed on as usual.
 pub fn with_watchdog<T>(limit: Duration, name: &str, body: impl FnOnce() -> T) -> T {
+    // Under wine each system call goes to another process.
+    let limit = if cfg!(windows) { limit * 10 } else { limit };
     let _guard = Watchdog::start(limit, name, |message| {
         eprintln!("{message}");
         std::process::abort();

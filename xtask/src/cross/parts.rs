@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Counts, Run, command};
+use super::{Counts, Run, command, windows};
 use crate::abi;
 
 /// One of them.
@@ -23,6 +23,9 @@ pub static PARTS: [Part; 4] = [
 ];
 
 fn build(run: &Run) -> Result<Counts, String> {
+    if run.target.is_windows() {
+        return windows::build(run);
+    }
     let built = run.out.join("cargo");
     let mut cargo = run.tools.cargo(run.target, "zigbuild");
     cargo.args(["--release", "-p", "tautline-libzmq"]).env("CARGO_TARGET_DIR", &built);
@@ -87,6 +90,9 @@ const PROGRAMS: [(&str, &[&str]); 2] = [
 
 fn abi(run: &Run) -> Result<Counts, String> {
     run.library()?;
+    if run.target.is_windows() {
+        return windows::abi(run);
+    }
     if run.tools.runner(run.target).is_none() {
         let suite = run.steps.root.join("tests/abi/run.sh");
         return Ok(Counts::of(
@@ -128,22 +134,27 @@ const WARNINGS: [&str; 6] = ["-std=c99", "-D_DEFAULT_SOURCE", "-O1", "-Wall", "-
 impl Run {
     /// The library that was built.
     fn library(&self) -> Result<PathBuf, String> {
-        let library = self.out.join("libzmq.so");
+        let name = if self.target.is_windows() { windows::LIBRARY } else { "libzmq.so" };
+        let library = self.out.join(name);
         if library.exists() { Ok(library) } else { Err(format!("{} is not built", library.display())) }
     }
 
     /// Compiles a program against the library.
-    fn compile(&self, name: &str, files: impl IntoIterator<Item = String>) -> Result<PathBuf, String> {
-        let program = self.out.join(name);
+    pub fn compile(&self, name: &str, files: impl IntoIterator<Item = String>) -> Result<PathBuf, String> {
+        let program = self.out.join(name).with_extension(if self.target.is_windows() { "exe" } else { "" });
         let mut cc = self.tools.cc(self.target);
         cc.args(WARNINGS).args(["-I", "include"]).args(files).arg("-o").arg(&program);
-        cc.arg(self.out.join("libzmq.so")).args(["-pthread", "-ldl"]);
-        cc.arg(format!("-Wl,-rpath,{}", self.out.display()));
+        if self.target.is_windows() {
+            cc.arg(self.out.join(windows::IMPORT_LIBRARY)).args(windows::LIBRARIES);
+        } else {
+            cc.arg(self.out.join("libzmq.so")).args(["-pthread", "-ldl"]);
+            cc.arg(format!("-Wl,-rpath,{}", self.out.display()));
+        }
         self.steps.step(&format!("compiling {name}"), &mut cc)?;
         Ok(program)
     }
 
-    fn start(&self, program: &Path) -> Command {
+    pub fn start(&self, program: &Path) -> Command {
         let mut words = self.tools.runner(self.target).unwrap_or_default();
         words.push(program.display().to_string());
         command(words)

@@ -24,11 +24,16 @@ pub struct Tools {
     python: PathBuf,
     /// Debian's C libraries, for what does not run here as it is.
     debian: Option<PathBuf>,
+    /// What starts programs for Windows.
+    wine: Option<Vec<String>>,
 }
 
 impl Tools {
     /// Installs what is missing for `target`, into `directory` what is not the system's; `runs`: not only to build.
     pub fn prepare(steps: &Steps, directory: &Path, target: &Target, runs: bool) -> Result<Self, String> {
+        if target.is_windows() {
+            return Tools::for_windows(steps, directory, target, runs);
+        }
         let unpacks = runs && (target.emulator.is_some() || target.glibc.is_none());
         let mut wanted = vec!["cargo:cargo", "cc:gcc", "readelf:binutils", "py=ensurepip:python3-venv"];
         let emulator =
@@ -49,11 +54,38 @@ impl Tools {
         if let Some(debian) = &debian {
             unpack_debian(steps, debian)?;
         }
-        Ok(Tools { python: python.join("bin"), debian })
+        Ok(Tools { python: python.join("bin"), debian, wine: None })
     }
 
-    /// `cargo-zigbuild COMMAND` for `target`.
+    /// MinGW's compiler, and wine.
+    fn for_windows(steps: &Steps, directory: &Path, target: &Target, runs: bool) -> Result<Self, String> {
+        let mut wanted = vec!["cargo:cargo", "x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64"];
+        if runs {
+            // Debian has it where the PATH has not.
+            wanted.push("file=/usr/lib/wine/wine64:wine64");
+        }
+        let mut need = Command::new(steps.root.join("scripts/need.sh"));
+        if !need.args(wanted).status().is_ok_and(|status| status.success()) {
+            return Err("tools are missing".to_owned());
+        }
+        add_standard_library(steps, target)?;
+        let wine = if runs { Some(prepare_wine(steps, &directory.join("wine"))?) } else { None };
+        Ok(Tools { python: PathBuf::new(), debian: None, wine })
+    }
+
+    /// `cargo COMMAND` for `target`, by `cargo-zigbuild` but for Windows.
     pub fn cargo(&self, target: &Target, command: &str) -> Command {
+        if target.is_windows() {
+            let mut cargo = Command::new("cargo");
+            cargo
+                .arg(if command == "zigbuild" { "build" } else { command })
+                .arg("--target")
+                .arg(target.triple);
+            if let Some(wine) = &self.wine {
+                cargo.env(target.variable("RUNNER"), wine.join(" "));
+            }
+            return cargo;
+        }
         let mut cargo = Command::new(self.python.join("cargo-zigbuild"));
         cargo.arg(command).arg("--target").arg(target.name());
         if target.glibc.is_none() {
@@ -74,6 +106,9 @@ impl Tools {
 
     /// The C compiler for `target`.
     pub fn cc(&self, target: &Target) -> Command {
+        if target.is_windows() {
+            return Command::new("x86_64-w64-mingw32-gcc");
+        }
         let mut cc = self.python();
         cc.args(["-m", "ziglang", "cc", "-target", &target.for_zig()]);
         cc
@@ -86,6 +121,9 @@ impl Tools {
 
     /// What starts a program of `target` that needs its shared libraries, its first words. `None`: nothing has to.
     pub fn runner(&self, target: &Target) -> Option<Vec<String>> {
+        if self.wine.is_some() {
+            return self.wine.clone();
+        }
         if let Some(loader) = target.musl_loader().filter(|_| target.emulator.is_none()) {
             let loader = self.debian.as_deref()?.join("usr/lib").join(loader);
             return Some(vec![loader.display().to_string()]);
@@ -98,6 +136,24 @@ impl Tools {
         let system = self.debian.as_deref()?.join("usr").display().to_string();
         Some(vec![target.emulator?.to_owned(), "-L".to_owned(), system])
     }
+}
+
+/// Makes what wine needs in `directory`; what it is started with.
+fn prepare_wine(steps: &Steps, directory: &Path) -> Result<Vec<String>, String> {
+    let script = steps.root.join("tests/cross/wine.sh");
+    let words = vec![script.display().to_string(), directory.display().to_string()];
+    once(directory, "prng", || {
+        let describe = |error: std::io::Error| format!("{}: {error}", directory.display());
+        fs::create_dir_all(directory).map_err(describe)?;
+        let mut cc = Command::new("x86_64-w64-mingw32-gcc");
+        cc.args(["-shared", "-o"]).arg(directory.join("bcryptprimitives.dll"));
+        cc.args(["tests/cross/prng.c", "-ladvapi32"]);
+        steps.step("compiling what wine lacks", &mut cc)?;
+        let mut boot = Command::new(&script);
+        steps.step("starting wine", boot.arg(directory).args(["wineboot", "--init"]))?;
+        Ok(())
+    })?;
+    Ok(words)
 }
 
 fn add_standard_library(steps: &Steps, target: &Target) -> Result<(), String> {

@@ -12,6 +12,7 @@ use crate::sync::{Arc, at_end, lock};
 use std::cell::Cell;
 use std::io::ErrorKind;
 use std::mem::ManuallyDrop;
+use tautline_io::errno;
 use tautline_io::net::Stream;
 use tautline_proto::command::{self, Command};
 use tautline_proto::{ProtocolError, ReplyForm, frame};
@@ -310,9 +311,9 @@ impl Intake {
         if error.kind() == ErrorKind::OutOfMemory {
             self.filler().truncate_to_published();
             self.filler().release_spare();
-            return Took::Lost(Loss::Stream(tautline_io::errno::ENOMEM));
+            return Took::Lost(Loss::Stream(errno::ENOMEM));
         }
-        Took::Lost(Loss::Stream(error.raw_os_error().unwrap_or(tautline_io::errno::EIO)))
+        Took::Lost(Loss::Stream(errno::of(error).unwrap_or(errno::EIO)))
     }
 
     /// The stage has found a fault: what came whole before it is published nevertheless.

@@ -11,7 +11,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use std::io;
 use std::ops::ControlFlow;
-use std::os::fd::{AsRawFd, RawFd};
+use tautline_io::fd::{self, AsRawFd, RawFd};
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
 use tautline_io::wake::WakeFd;
@@ -89,14 +89,12 @@ impl News {
 /// does.
 pub(crate) struct Waker {
     signal: Signal<WakeFd>,
-    /// The descriptor's number, for the owner alone; [`NONE`] as long as there is no descriptor.
+    /// The descriptor's number, for the owner alone; [`fd::NONE`] as long as there is no
+    /// descriptor.
     // Relaxed: own, the owner alone.
     number: AtomicI32,
     task: Mutex<Option<std::task::Waker>>,
 }
-
-/// What no descriptor is.
-const NONE: RawFd = -1;
 
 impl Descriptor for WakeFd {
     fn make() -> io::Result<Self> {
@@ -115,21 +113,21 @@ impl Descriptor for WakeFd {
 impl Waker {
     /// A waker without a descriptor and without a task.
     pub(crate) fn new() -> Self {
-        Waker { signal: Signal::new(), number: AtomicI32::new(NONE), task: Mutex::default() }
+        Waker { signal: Signal::new(), number: AtomicI32::new(fd::to_int(fd::NONE)), task: Mutex::default() }
     }
 
     /// Owner: the descriptor, which is made if it is not there. It stays open as long as the answer
     /// is kept, and to the end of the socket.
     pub(crate) fn descriptor(&self) -> io::Result<Arc<WakeFd>> {
         let made = self.signal.descriptor()?;
-        self.number.store(made.as_fd().as_raw_fd(), Relaxed);
+        self.number.store(fd::to_int(made.as_fd().as_raw_fd()), Relaxed);
         Ok(made)
     }
 
     /// Owner: the number of the descriptor, to be polled; it is made if it is not there.
     pub(crate) fn number(&self) -> io::Result<RawFd> {
-        match self.number.load(Relaxed) {
-            NONE => self.descriptor().map(|made| made.as_fd().as_raw_fd()),
+        match fd::from_int(self.number.load(Relaxed)) {
+            fd::NONE => self.descriptor().map(|made| made.as_fd().as_raw_fd()),
             number => Ok(number),
         }
     }
@@ -137,7 +135,7 @@ impl Waker {
     /// Owner: it will never wait again. Others may hold on to the waker for long; the descriptor is
     /// closed now.
     pub(crate) fn release(&self) {
-        self.number.store(NONE, Relaxed);
+        self.number.store(fd::to_int(fd::NONE), Relaxed);
         self.signal.release();
     }
 

@@ -12,6 +12,7 @@ use crate::queue::{ByteDrain, FrameWriter, LogReader, Slot};
 use crate::sync::{Arc, lock};
 use std::io::{ErrorKind, IoSlice};
 use std::time::Duration;
+use tautline_io::errno;
 use tautline_io::net::Stream;
 use tautline_io::reactor::Token;
 use tautline_proto::frame;
@@ -333,7 +334,7 @@ impl Pump {
         };
         if !append() {
             // The peer waits for the end of a frame that there is no memory for.
-            return Some(if written > 0 { Flushed::Lost(tautline_io::errno::ENOMEM) } else { flushed });
+            return Some(if written > 0 { Flushed::Lost(errno::ENOMEM) } else { flushed });
         }
         drain.pending();
         drain.advance(written as u64);
@@ -493,7 +494,7 @@ fn write_all(
 fn refused(error: &std::io::Error) -> Flushed {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::Interrupted => Flushed::Blocked,
-        _ => Flushed::Lost(error.raw_os_error().unwrap_or(tautline_io::errno::EIO)),
+        _ => Flushed::Lost(errno::of(error).unwrap_or(errno::EIO)),
     }
 }
 

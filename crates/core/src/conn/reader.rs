@@ -11,7 +11,6 @@
 
 use crate::ablation::{Rule, without};
 use std::ops::ControlFlow;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -24,6 +23,7 @@ use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::errno;
+use tautline_io::fd::{self, AsRawFd, BorrowedFd, RawFd};
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
 use tautline_io::reactor::{Event, Interest, Mode, SystemReactor, Token};
@@ -167,7 +167,7 @@ impl Surroundings for ReadSet {
 
     fn await_wake(&self) {
         // Made when the set was.
-        let mut fds = [PollFd::new(self.inbox.waker().number().unwrap_or(-1), PollFd::IN)];
+        let mut fds = [PollFd::new(self.inbox.waker().number().unwrap_or(fd::NONE), PollFd::IN)];
         // The time bound is for a wake-up that another look drained in between.
         let _ = poll::poll(&mut fds, Some(Duration::from_millis(1)));
     }
@@ -281,7 +281,7 @@ impl ReadSet {
         if let Err(error) = self.reactor.add(member.stream.as_fd(), Token(0), member.interest(), Mode::Level)
         {
             // As one that could not be added in the first place.
-            member.connection.lose(error.raw_os_error().unwrap_or(0));
+            member.connection.lose(errno::of(&error).unwrap_or(0));
             self.drop_member(members, 0);
         }
     }

@@ -8,9 +8,9 @@
 //! Through shared memory the sender looks again, for which it needs no system call.
 
 use crate::ablation::{Rule, without};
-use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
 use std::time::Duration;
+use tautline_io::fd::AsRawFd;
 use tautline_io::net::{Family, Stream};
 use tautline_io::poll::{self, PollFd};
 use tautline_io::{clock, thread};

@@ -4,7 +4,6 @@
 //! finished a handshake, it is a flood: then newcomers are accepted for a part of the time only,
 //! and wait in the system's backlog otherwise, so that the peers that are there get the processor.
 
-use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use super::origin::Origin;
@@ -19,6 +18,7 @@ use crate::sync::{Arc, Mutex, lock};
 use crate::transport::{self, Bound, Carrying, Leftover};
 use std::io::ErrorKind;
 use tautline_io::errno;
+use tautline_io::fd::AsRawFd;
 use tautline_io::net::{self, Listener};
 use tautline_io::reactor::{Event, Interest, Mode, Token};
 
@@ -156,7 +156,7 @@ impl Acceptor {
                 Err(error) => {
                     self.site.tap.emit(
                         event::ACCEPT_FAILED,
-                        error.raw_os_error().unwrap_or(0) as u32,
+                        errno::of(&error).unwrap_or(0) as u32,
                         &self.endpoint,
                     );
                     // The connection that could not be accepted makes the listener readable still.

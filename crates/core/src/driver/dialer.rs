@@ -2,7 +2,6 @@
 
 mod refusal;
 
-use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use super::origin::Origin;
@@ -20,6 +19,7 @@ use crate::sync::{Arc, Mutex, lock};
 use crate::transport::{self, Carrying, Hop, Route};
 use std::net::SocketAddr;
 use tautline_io::errno;
+use tautline_io::fd::AsRawFd;
 use tautline_io::net::{Address, Failure, Stream};
 use tautline_io::reactor::{Event, Interest, Mode, Token};
 use tautline_io::resolve;
@@ -286,7 +286,7 @@ impl Dialer {
                 };
                 let asked = turn.driver().resolver().resolve(host, port, family, self, done);
                 if let Err(error) = asked {
-                    self.failed(turn, error.raw_os_error().unwrap_or(0), None);
+                    self.failed(turn, errno::of(&error).unwrap_or(0), None);
                 }
             }
         }
@@ -303,7 +303,7 @@ impl Dialer {
                 }
                 self.try_next(turn);
             }
-            Err(error) => self.failed(turn, error.raw_os_error().unwrap_or(errno::EHOSTUNREACH), None),
+            Err(error) => self.failed(turn, errno::of(&error).unwrap_or(errno::EHOSTUNREACH), None),
         }
     }
 
@@ -327,7 +327,7 @@ impl Dialer {
                 if let Some(fd) = fd {
                     self.emit(event::CLOSED, fd as u32);
                 }
-                self.failed(turn, error.raw_os_error().unwrap_or(0), None);
+                self.failed(turn, errno::of(&error).unwrap_or(0), None);
             }
         }
     }
@@ -339,7 +339,7 @@ impl Dialer {
                 self.attempt(timer, Attempt::Connecting(stream, token));
                 self.emit(event::CONNECT_DELAYED, errno::EINPROGRESS as u32);
             }
-            Err(error) => self.failed(turn, error.raw_os_error().unwrap_or(0), Some(stream)),
+            Err(error) => self.failed(turn, errno::of(&error).unwrap_or(0), Some(stream)),
         }
     }
 
@@ -354,7 +354,7 @@ impl Dialer {
                 let timer = patience.map_or(0, |time| turn.after(time, self));
                 self.attempt(timer, Attempt::Asking(stream, token, Box::new(Socks::new(*request))));
             }
-            Err(error) => self.failed(turn, error.raw_os_error().unwrap_or(0), Some(stream)),
+            Err(error) => self.failed(turn, errno::of(&error).unwrap_or(0), Some(stream)),
         }
     }
 
@@ -555,7 +555,7 @@ impl Source for Dialer {
         turn.unregister(token, stream.as_fd());
         match outcome {
             Ok(_) => self.arrived(turn, stream),
-            Err(error) => self.failed(turn, error.raw_os_error().unwrap_or(0), Some(stream)),
+            Err(error) => self.failed(turn, errno::of(&error).unwrap_or(0), Some(stream)),
         }
     }
 

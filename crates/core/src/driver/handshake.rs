@@ -9,6 +9,7 @@ use std::ops::{Deref, DerefMut};
 
 use crate::conn::Loss;
 use crate::zap::Inquiry;
+use tautline_io::errno;
 use tautline_io::net::Stream;
 use tautline_io::reactor::Interest;
 use tautline_proto::zap::Verdict;
@@ -76,7 +77,7 @@ impl Handshake {
             match stream.write(self.output()) {
                 Ok(n) => self.advance_output(n),
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => break,
-                Err(error) => return Err(Loss::Stream(error.raw_os_error().unwrap_or(0))),
+                Err(error) => return Err(Loss::Stream(errno::of(&error).unwrap_or(0))),
             }
         }
         Ok(())

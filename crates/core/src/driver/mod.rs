@@ -47,9 +47,9 @@ use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use crate::sync::{Arc, Mutex, barrier_heavy, lock};
 use residual::Residual;
 use ringer::Ringer;
-use std::os::fd::BorrowedFd;
 use sweep::{Next, Sweep, Work};
 use tautline_io::errno;
+use tautline_io::fd::BorrowedFd;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Event, Interest, Mode, SystemReactor, Token};
 use tautline_io::resolve::Resolver;
@@ -249,7 +249,7 @@ impl Driver {
         match self.reactor.modify(fd, registration, interest, Mode::OneShot) {
             // For the first time in this session, which goes on: its end would wait for the pump,
             // under whose lock this is called.
-            Err(error) if error.raw_os_error() == Some(errno::ENOENT) => {
+            Err(error) if errno::of(&error) == Some(errno::ENOENT) => {
                 self.reactor.add(fd, registration, interest, Mode::OneShot).is_ok()
             }
             changed => changed.is_ok(),

@@ -49,7 +49,7 @@ impl Origin {
             Origin::Dialed(dialer) => dialer.carrying().map_err(|error| error.errno())?,
         };
         let carrier = carrying.map(|make| make()).transpose();
-        carrier.map_err(|error| error.raw_os_error().unwrap_or(errno::EIO))
+        carrier.map_err(|error| errno::of(&error).unwrap_or(errno::EIO))
     }
 
     /// Whether lingering here has no limit but, of an accepted stream, its own.

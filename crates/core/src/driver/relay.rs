@@ -38,7 +38,7 @@ pub(super) fn advance(socks: &mut Socks, stream: &Stream) -> Result<Option<Inter
 fn wait(error: &std::io::Error, interest: Interest) -> Result<Option<Interest>, i32> {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(Some(interest)),
-        _ => Err(error.raw_os_error().unwrap_or(errno::EIO)),
+        _ => Err(errno::of(error).unwrap_or(errno::EIO)),
     }
 }
 

@@ -6,7 +6,6 @@
 //! it makes the processor's clock interrupt anew.) A sender that goes on looks at the clock again
 //! soon and flushes itself; what one that has stopped has left is written here.
 
-use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::conn::{Connection, Flushed};
@@ -15,6 +14,7 @@ use crate::sync::atomic::Ordering::{AcqRel, Relaxed, SeqCst};
 use crate::sync::{Arc, Mutex, barrier_heavy, lock};
 use crate::timing::watch::Watch;
 use tautline_io::clock;
+use tautline_io::fd::BorrowedFd;
 use tautline_io::timer::TimerFd;
 
 /// The first round where no owner waits for one.

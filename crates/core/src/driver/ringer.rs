@@ -1,10 +1,10 @@
 //! The timer behind `conn::Summons`: wakes inproc receivers whose publisher has not come to do it.
 
-use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::conn::Summons;
 use crate::sync::{Arc, Mutex, lock};
+use tautline_io::fd::BorrowedFd;
 use tautline_io::timer::TimerFd;
 
 const FIRST: Duration = Duration::from_micros(30);

@@ -2,13 +2,13 @@
 //!
 //! It runs only while some baton is kept; an idle process has no tick.
 
-use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::conn::baton::{self, Tick};
 use crate::conn::reader::ReadSet;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::{Arc, Mutex, lock};
+use tautline_io::fd::BorrowedFd;
 use tautline_io::timer::TimerFd;
 
 /// The longest that a message, a PING or a lost peer waits for an owner that is elsewhere is twice

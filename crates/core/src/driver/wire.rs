@@ -2,7 +2,6 @@
 
 mod asking;
 
-use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use super::handshake::Handshake;
@@ -20,6 +19,7 @@ use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
 use std::io::ErrorKind;
 use tautline_io::errno;
+use tautline_io::fd::{self, AsRawFd};
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Event, Interest, Mode, Token};
 use tautline_proto::zap::{Credentials, Verdict};
@@ -116,7 +116,7 @@ impl Wire {
         }
         match turn.register(wire.clone(), wire.stream.as_fd(), interest, Mode::OneShot) {
             Ok(token) => lock(&wire.state).registration = token,
-            Err(error) => return wire.end(turn, Loss::Stream(error.raw_os_error().unwrap_or(0))),
+            Err(error) => return wire.end(turn, Loss::Stream(errno::of(&error).unwrap_or(0))),
         }
         if let Some(errno) = broken {
             return wire.end(turn, Loss::Stream(errno));
@@ -228,7 +228,7 @@ impl Wire {
                     return wait(session, Interest::READ);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(Loss::Stream(error.raw_os_error().unwrap_or(0))),
+                Err(error) => return Err(Loss::Stream(errno::of(&error).unwrap_or(0))),
             }
         }
     }
@@ -252,7 +252,7 @@ impl Wire {
         // What a peer says of its own user does not count.
         let told = properties.iter().filter(|(name, _)| !name.eq_ignore_ascii_case(USER_ID)).map(borrowed);
         let all = known.into_iter().chain(judged).chain(kept_of(told));
-        let metadata = Arc::new(Metadata::new(all, Some(self.stream.as_fd().as_raw_fd())));
+        let metadata = Arc::new(Metadata::new(all, Some(fd::to_int(self.stream.as_fd().as_raw_fd()))));
         Box::new(PeerInfo { routing_id, metadata, ends: self.endpoint.clone() })
     }
 
@@ -311,7 +311,7 @@ impl Wire {
             return self.drained(turn);
         }
         if let Err(error) = added {
-            self.end(turn, Loss::Stream(error.raw_os_error().unwrap_or(0)));
+            self.end(turn, Loss::Stream(errno::of(&error).unwrap_or(0)));
         }
     }
 

@@ -18,7 +18,8 @@ pub(crate) enum IpcEndpoint {
 }
 
 /// Size of `sun_path` in the system's `sockaddr_un`.
-const SUN_PATH: usize = if cfg!(any(target_os = "linux", target_os = "android")) { 108 } else { 104 };
+const SUN_PATH: usize =
+    if cfg!(any(target_os = "linux", target_os = "android", windows)) { 108 } else { 104 };
 
 impl Address for IpcEndpoint {
     /// Reads the part after `ipc://`. `Error::NameTooLong` if it does not fit `sockaddr_un` with a

@@ -4,6 +4,7 @@
 use super::statistics::NUMBERS;
 use super::{Socket, Wanted};
 use crate::error::Error;
+use tautline_io::fd;
 
 pub(super) const SUBSCRIBE: i32 = 6;
 pub(super) const UNSUBSCRIBE: i32 = 7;
@@ -100,7 +101,13 @@ impl Socket {
             FD if self.is_thread_safe() => return Err(Error::Invalid),
             FD => {
                 self.expose()?;
-                self.inbox.waker().number()?
+                let number = self.inbox.waker().number()?;
+                // That of Windows has eight bytes.
+                if let (8, Some(place)) = (size_of_val(&number), out.first_chunk_mut()) {
+                    *place = fd::to_u64(number).to_ne_bytes();
+                    return Ok(8);
+                }
+                fd::to_int(number)
             }
             TOPICS_COUNT => {
                 // Not all pipes announce what they bring.

@@ -9,7 +9,6 @@
 //! stands still, or the wait is no longer polled), the I/O thread reads.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::task::{Poll, Waker};
 
 use super::{Socket, Wanted};
@@ -18,6 +17,7 @@ use crate::error::Error;
 use crate::pipe::Cork;
 use crate::wait::{self, Spin, Turn};
 use tautline_io::clock;
+use tautline_io::fd::OwnedFd;
 use tautline_proto::SocketType;
 
 /// How far a task's wait has come; one value for each wait.

@@ -8,16 +8,20 @@ use super::{Bound, Failed, Hop, Leftover, Route};
 use crate::endpoint::{Endpoint, IpcEndpoint};
 use crate::error::Error;
 use crate::options::Options;
+use tautline_io::fd::from_int;
 use tautline_io::net::{self, Address, Family as StreamFamily, Listener, SocketFile, Stream};
 
 pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bound, Failed>> {
     let ipc = endpoint.address()?;
+    if !net::is_unix_supported() {
+        return Some(Err(Error::ProtocolNotSupported.into()));
+    }
     Some(listen_ipc(ipc, options))
 }
 
 fn listen_ipc(ipc: &IpcEndpoint, options: &Options) -> Result<Bound, Failed> {
     if let Some(fd) = options.use_fd {
-        let listener = Listener::from_fd(net::duplicate(fd)?)?;
+        let listener = Listener::from_fd(net::duplicate(from_int(fd))?)?;
         let endpoint = format!("ipc://{}", listener.local_address()?);
         return Ok(Bound { listener, endpoint, unlink: None, carrying: None });
     }
@@ -64,6 +68,9 @@ fn listen_at(address: &Address, options: &Options) -> Result<Listener, Failed> {
 
 pub(super) fn route(endpoint: &Endpoint, _options: &Options) -> Option<Result<Route, Error>> {
     let ipc = endpoint.address()?;
+    if !net::is_unix_supported() {
+        return Some(Err(Error::ProtocolNotSupported));
+    }
     let address = match ipc {
         IpcEndpoint::Wildcard => return Some(Err(Error::Invalid)),
         IpcEndpoint::Path(path) => Address::Unix { path: path.into() },

@@ -16,7 +16,6 @@ mod ws;
 mod wss;
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::RawFd;
 use std::path::PathBuf;
 
 pub(crate) use local::{Answer, Question};
@@ -26,6 +25,7 @@ use crate::error::Error;
 use crate::monitor::Ends;
 use crate::options::Options;
 use crate::sync::Arc;
+use tautline_io::fd::RawFd;
 use tautline_io::net::{self, Address, Family as StreamFamily, Listener, SocketFile, Stream};
 use tautline_io::resolve::Family;
 use tautline_proto::{Carrier, socks};

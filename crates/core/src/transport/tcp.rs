@@ -7,6 +7,7 @@ use super::{Bound, Failed, Hop, Route};
 use crate::endpoint::{Address as _, Endpoint, Host, HostPort, TcpEndpoint};
 use crate::error::Error;
 use crate::options::Options;
+use tautline_io::fd::from_int;
 use tautline_io::net::{self, Address, Family as StreamFamily, Listener, Stream, StreamOptions};
 use tautline_io::resolve::{Family, parse_literal};
 use tautline_proto::socks;
@@ -18,7 +19,7 @@ pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Opti
 
 pub(super) fn listen_tcp(tcp: &TcpEndpoint, at: Answer, options: &Options) -> Result<Bound, Failed> {
     let listener = match options.use_fd {
-        Some(fd) => Listener::from_fd(net::duplicate(fd)?)?,
+        Some(fd) => Listener::from_fd(net::duplicate(from_int(fd))?)?,
         None => {
             if let Some(HostPort { host, port }) = &tcp.source {
                 // It is for connect, but what is no local address is an error here as well.

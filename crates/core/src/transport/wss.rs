@@ -68,8 +68,8 @@ fn carry(role: Role, tls: TlsConfig, options: &Options) -> Result<Carrying, Erro
     let config = ws::config(role, options)?;
     Ok(Arc::new(move || {
         let socket = WebSocket::new(ws::seeded(&config)?);
-        let tls = Tls::new(&tls, socket)
-            .map_err(|_| std::io::Error::from_raw_os_error(tautline_io::errno::EINVAL))?;
+        let tls =
+            Tls::new(&tls, socket).map_err(|_| tautline_io::errno::error(tautline_io::errno::EINVAL))?;
         Ok(Box::new(tls) as Box<dyn Carrier>)
     }))
 }

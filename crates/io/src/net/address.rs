@@ -1,16 +1,15 @@
 //! Socket addresses, and their C form.
 
-use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::mem::{offset_of, zeroed};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::{Family, os};
+use super::{Family, os, unix_path};
+use crate::fd::{AsRawFd, BorrowedFd, RawFd};
 use crate::interfaces;
+use crate::libc;
 use crate::sys::check;
 
 /// Where a stream socket listens or connects to.
@@ -120,7 +119,7 @@ impl RawAddress {
         match address {
             Address::Inet(address) => Ok(RawAddress::inet(address)),
             Address::Unix { path } => {
-                let path = path.as_os_str().as_bytes();
+                let path = path.as_os_str().as_encoded_bytes();
                 // The kernel would take an empty path for "any", and cut one at a zero.
                 if path.is_empty() || path.contains(&0) {
                     return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -189,7 +188,7 @@ impl RawAddress {
     /// Asks `call` (getsockname, getpeername) for the address of `fd`.
     pub(super) fn ask(
         fd: BorrowedFd<'_>,
-        call: unsafe extern "C" fn(libc::c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> libc::c_int,
+        call: unsafe extern "C" fn(RawFd, *mut libc::sockaddr, *mut libc::socklen_t) -> libc::c_int,
     ) -> io::Result<Self> {
         // SAFETY: sockaddr_storage is a struct of integers.
         let mut storage: libc::sockaddr_storage = unsafe { zeroed() };
@@ -210,7 +209,7 @@ impl RawAddress {
     }
 
     /// The number of the address family.
-    #[cfg(not(linux_kernel))]
+    #[cfg(all(unix, not(linux_kernel)))]
     pub(super) fn family(&self) -> libc::c_int {
         libc::c_int::from(self.storage.ss_family)
     }
@@ -246,7 +245,7 @@ impl RawAddress {
             _ => {
                 // Some systems count the terminating zero, some do not.
                 let path = name.split(|&byte| byte == 0).next().unwrap_or_default();
-                Address::Unix { path: PathBuf::from(OsStr::from_bytes(path)) }
+                Address::Unix { path: unix_path::of_bytes(path) }
             }
         }
     }

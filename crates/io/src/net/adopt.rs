@@ -1,10 +1,11 @@
 //! Descriptors that somebody else opened: what they are, and taking them over.
 
+use crate::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use crate::libc;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use super::{Address, address, option, os};
-use crate::sys::{check, prepare};
+use crate::sys::{self, check_open, prepare};
 
 /// What kind of addresses a stream socket has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,16 +26,14 @@ pub enum Family {
 /// # Safety
 /// The caller must own the descriptor and give it up: nothing else may close it or keep using it.
 pub unsafe fn adopt(raw: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: fcntl answers for any number; F_GETFD has no effect.
-    check(unsafe { libc::fcntl(raw, libc::F_GETFD) })?;
+    check_open(raw)?;
     // SAFETY: open as of just now, and ours (caller).
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
 /// A close-on-exec duplicate of a descriptor that a C caller keeps; EBADF if it is not open.
 pub fn duplicate(raw: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: fcntl answers for any number; the duplicate is ours alone.
-    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::fcntl(raw, libc::F_DUPFD_CLOEXEC, 0))?)) }
+    sys::duplicate(raw)
 }
 
 /// The family of a stream socket: ENOTSOCK for what is no socket, EPROTOTYPE for a socket of another type,

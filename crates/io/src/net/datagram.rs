@@ -1,8 +1,9 @@
 //! Datagram sockets over UDP, unicast and multicast.
 
+use crate::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use crate::libc;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::address::RawAddress;
 use super::{Address, option, os};

@@ -1,7 +1,8 @@
 //! An attempt to listen or to connect that came to nothing.
 
 use std::io;
-use std::os::fd::RawFd;
+
+use crate::fd::RawFd;
 
 /// Why an attempt to listen or to connect came to nothing.
 #[derive(Debug)]

@@ -1,7 +1,8 @@
 //! A listening stream socket.
 
+use crate::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use crate::libc;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::address::{RawAddress, local_address};
 use super::{Address, Failure, Family, Stream, StreamOptions, adopt, option, rights};
@@ -48,7 +49,7 @@ impl Listener {
     ) -> io::Result<()> {
         let fd = self.as_fd();
         if address.is_inet() {
-            option::set(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+            option::set(fd, libc::SOL_SOCKET, sys::REUSE_PORT_OF_THE_GONE, 1)?;
         }
         if address.domain() == libc::AF_INET6 {
             option::set(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, v6only.into())?;
@@ -90,6 +91,12 @@ impl Listener {
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// Whether the system has Unix domain sockets. All but Windows have; that has them since 2018.
+pub fn is_unix_supported() -> bool {
+    let missing = |error: io::Error| error.raw_os_error() == Some(libc::EAFNOSUPPORT);
+    cfg!(unix) || !sys::socket(libc::AF_UNIX, libc::SOCK_STREAM).is_err_and(missing)
 }
 
 /// Whether the system has IPv6 at all. Where it cannot be found out (no descriptor is left), it has.

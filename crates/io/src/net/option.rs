@@ -1,9 +1,8 @@
 //! Reading and setting one socket option.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
 
-#[cfg(not(linux_kernel))]
+use crate::fd::{AsRawFd, BorrowedFd};
 use crate::libc;
 use crate::sys::check;
 

@@ -1,7 +1,8 @@
 //! What can be set on a stream socket, and setting it.
 
+use crate::fd::BorrowedFd;
+use crate::libc;
 use std::io;
-use std::os::fd::BorrowedFd;
 
 use super::{Family, option, os};
 

@@ -10,7 +10,6 @@
 use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 #[cfg(linux_kernel)]
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,6 +20,7 @@ use super::os;
 use super::transfer::{self, MOST_RECEIVED, Targets};
 #[cfg(linux_kernel)]
 use super::{Family, adopt};
+use crate::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::thread;
 
 /// There are sockets that the system could not be told to refuse descriptors at.

@@ -3,13 +3,14 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 
 use super::address::{RawAddress, local_address, peer_address};
 use super::shared::Link;
 use super::transfer::{self, Sources, Targets};
 use super::{Address, Credentials, Failure, Family, StreamOptions, adopt, option, os, rights};
+use crate::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use crate::libc;
 use crate::sys::{self, check, is_refused};
 
 pub use std::net::Shutdown;
@@ -150,7 +151,7 @@ impl Stream {
         Some((link.has_room(), link.has_bytes()))
     }
 
-    /// The error that the kernel noted on the socket since it was last asked, such as that of a connect.
+    /// The error that the kernel noted on the socket since it was last asked, such as that of a connect. (On Windows: that it has noted at all.)
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         let number = option::read(self.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR)?;
         Ok((number != 0).then(|| io::Error::from_raw_os_error(number)))

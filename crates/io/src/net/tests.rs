@@ -1,7 +1,8 @@
+use crate::fd::{AsFd, AsRawFd};
+use crate::libc;
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use tautline_testkit::endpoint::loopback;
 
@@ -131,6 +132,7 @@ fn v6_also_takes_v4_unless_told_otherwise() {
     assert!(twice);
 }
 
+#[cfg(unix)]
 #[test]
 fn unix_path() {
     let directory = temporary_directory().unwrap();
@@ -156,6 +158,7 @@ fn unix_path() {
     std::fs::remove_dir_all(directory).unwrap();
 }
 
+#[cfg(unix)]
 #[test]
 fn only_the_own_file_is_removed() {
     let directory = temporary_directory().unwrap();
@@ -177,6 +180,7 @@ fn only_the_own_file_is_removed() {
     std::fs::remove_dir_all(directory).unwrap();
 }
 
+#[cfg(unix)]
 #[test]
 fn a_path_is_cleared_of_what_holds_nothing() {
     let directory = temporary_directory().unwrap();
@@ -209,6 +213,7 @@ fn unix_abstract() {
     Listener::bind(&address, &StreamOptions::default(), 10, false).unwrap();
 }
 
+#[cfg(unix)]
 #[test]
 fn pair_knows_its_maker() {
     let (first, second) = Stream::pair().unwrap();
@@ -264,12 +269,15 @@ fn refused_connection_is_told() {
             assert!(!at_once);
             ready(&client, PollFd::OUT);
             let error = client.finish_connect().unwrap_err();
-            assert!(client.take_error().unwrap().is_none(), "told once");
+            assert!(cfg!(windows) || client.take_error().unwrap().is_none(), "told once");
             error
         }
         Err(failure) => failure.error,
     };
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+    if !is_unix_supported() {
+        return;
+    }
     let nowhere = Address::Unix { path: "/nonexistent/socket".into() };
     let missing = Stream::connect(&nowhere, None, &StreamOptions::default());
     assert_eq!(missing.unwrap_err().error.raw_os_error(), Some(libc::ENOENT));
@@ -322,6 +330,7 @@ fn options_are_read_back() {
     assert!(client.apply(&device).is_err());
 }
 
+#[cfg(unix)]
 #[test]
 fn foreign_descriptors_are_checked() {
     let number = |error: io::Error| error.raw_os_error().unwrap();
@@ -329,7 +338,7 @@ fn foreign_descriptors_are_checked() {
     // SAFETY: not a descriptor, so nobody else's either.
     assert_eq!(number(unsafe { adopt(i32::MAX) }.unwrap_err()), libc::EBADF);
 
-    let file = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+    let file = || crate::fd::OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
     assert_eq!(number(Stream::from_fd(file()).unwrap_err()), libc::ENOTSOCK);
     let datagram = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     assert_eq!(number(Stream::from_fd(datagram.into()).unwrap_err()), libc::EPROTOTYPE);

@@ -3,9 +3,9 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use super::rights::Foreign;
+use crate::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use crate::sys::{NO_SIGNAL, check_length, is_refused, retry};
 
 /// More buffers in one call are EMSGSIZE.
@@ -305,9 +305,9 @@ fn carries_rights(kind: libc::c_int) -> bool {
 #[cfg(test)]
 mod tests {
     use std::mem::ManuallyDrop;
-    use std::os::fd::{AsFd, IntoRawFd};
 
     use super::*;
+    use crate::fd::{AsFd, IntoRawFd};
     use crate::sys::socket_pair;
 
     /// Whether a descriptor is open.

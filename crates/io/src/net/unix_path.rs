@@ -1,6 +1,6 @@
 //! The files of Unix domain sockets.
 
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -33,6 +33,11 @@ impl SocketFile {
             let _ = std::fs::remove_file(&self.path);
         }
     }
+}
+
+/// A path as the system writes it.
+pub(super) fn of_bytes(path: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(path))
 }
 
 /// Removes what keeps a socket from being bound to `path`, if it holds nothing that anybody could miss: a socket's file, which a process

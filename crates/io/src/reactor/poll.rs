@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{Event, Interest, Mode, Reactor, Token};
+use crate::fd::{AsRawFd, BorrowedFd, RawFd};
+use crate::libc;
 use crate::poll::{PollFd, poll};
 use crate::wake::WakeFd;
 

@@ -1,12 +1,13 @@
 //! What every reactor must do, run for each of them.
 
-use std::os::fd::{AsFd, AsRawFd, FromRawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tautline_testkit::with_watchdog;
 
 use super::*;
+use crate::fd::{AsFd, AsRawFd};
+use crate::libc;
 use crate::net::Stream;
 use crate::poll::{PollFd, poll};
 use crate::wake::WakeFd;
@@ -117,6 +118,9 @@ fn remove(reactor: &dyn Reactor) {
 
 /// A hang-up is reported with the data left, and muted after the first report.
 fn hang_up(reactor: &dyn Reactor) {
+    if cfg!(windows) {
+        return; // A pair over TCP only ends.
+    }
     let (near, far) = Stream::pair().unwrap();
     reactor.add(near.as_fd(), Token(1), Interest::READ, Mode::Level).unwrap();
     far.write(b"last words").unwrap();
@@ -139,7 +143,8 @@ fn end(reactor: &dyn Reactor, tells: bool) {
     if !tells {
         reactor.add(near.as_fd(), Token(1), Interest::END, Mode::OneShot).unwrap();
         far.shutdown(std::net::Shutdown::Write).unwrap();
-        assert_eq!(wait(reactor, NOW), []);
+        // Winsock calls that a hang-up.
+        assert!(cfg!(windows) || wait(reactor, NOW).is_empty());
         return reactor.remove(near.as_fd()).unwrap();
     }
     reactor.add(near.as_fd(), Token(1), Interest::END, Mode::OneShot).unwrap();
@@ -309,10 +314,12 @@ macro_rules! conformance {
     };
 }
 
-conformance!(system, SystemReactor, true);
+// wine does not tell of an end that lies behind data.
+conformance!(system, SystemReactor, cfg!(unix));
 conformance!(poll, PollReactor, crate::poll::PollFd::ENDED != 0);
 
 /// The system forgets a descriptor that is closed, and so does its set.
+#[cfg(unix)]
 #[test]
 fn another_descriptor_may_have_the_number_of_one_that_was_closed() {
     // None of the numbers that tests beside this one get.
@@ -320,7 +327,7 @@ fn another_descriptor_may_have_the_number_of_one_that_was_closed() {
         // SAFETY: a descriptor that is open, an integer; the result is ours alone.
         unsafe {
             let raw = libc::fcntl(stream.as_fd().as_raw_fd(), libc::F_DUPFD_CLOEXEC, 900);
-            std::os::fd::OwnedFd::from_raw_fd(raw)
+            <crate::fd::OwnedFd as crate::fd::FromRawFd>::from_raw_fd(raw)
         }
     };
     let reactor = SystemReactor::new().unwrap();

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use super::{Family, parse_scope};
+use crate::libc;
 
 /// The addresses of `host`, at least one. Blocks for as long as the system's resolver does. An unknown name is NotFound. There may be a zone
 /// for IPv6 addresses behind it (`host%eth0`); an unknown one is InvalidInput.
@@ -74,6 +75,7 @@ impl Drop for Answer {
     }
 }
 
+#[allow(clippy::unnecessary_cast, reason = "lengths of addresses are of another type on some systems")]
 fn decode(entry: &libc::addrinfo, port: u16) -> Option<SocketAddr> {
     let holds = |length: usize| !entry.ai_addr.is_null() && entry.ai_addrlen as usize >= length;
     match entry.ai_family {

@@ -7,6 +7,7 @@ fn status(field: &str) -> String {
     line.split_once(':').unwrap().1.trim().to_owned()
 }
 
+#[cfg(unix)]
 /// Runs on a thread of its own, since the settings stay with the thread.
 fn elsewhere(test: impl FnOnce() + Send + 'static) {
     std::thread::spawn(test).join().unwrap();
@@ -66,6 +67,7 @@ fn who_asks_how_many_run_is_one_of_them() {
     assert_eq!(runnable().is_some(), cfg!(linux_kernel) && std::path::Path::new("/proc/loadavg").exists());
 }
 
+#[cfg(unix)]
 #[test]
 fn scheduling_leaves_negative_values_and_refuses_unknown_policies() {
     elsewhere(|| {

@@ -1,11 +1,11 @@
 //! A timer without a timerfd: a thread that sleeps until the time has come, and then makes a descriptor readable.
 
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::fd::BorrowedFd;
 use crate::thread;
 use crate::wake::WakeFd;
 

@@ -1,7 +1,8 @@
 //! [`WakeFd`] for systems without eventfd: a pair of connected sockets, woken by a byte.
 
+use crate::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use crate::libc;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use crate::sys::{NO_SIGNAL, check_length, retry, socket_pair};
 

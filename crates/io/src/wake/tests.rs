@@ -1,9 +1,9 @@
 //! Both forms of `WakeFd`, through the same tests.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::fd::{AsRawFd, BorrowedFd};
 use crate::poll::{PollFd, poll};
 
 fn readable(fd: BorrowedFd<'_>, timeout: Option<Duration>) -> bool {

@@ -12,7 +12,7 @@ type Waited = std::result::Result<(), core::Error>;
 pub(super) struct Park {
     /// How far the current wait has come.
     patience: Patience,
-    #[cfg(feature = "tokio")]
+    #[cfg(all(feature = "tokio", unix))]
     watch: tokio_watch::Watch,
 }
 
@@ -24,7 +24,7 @@ impl Park {
         socket: &mut core::Socket,
         events: i16,
     ) -> Poll<Waited> {
-        #[cfg(feature = "tokio")]
+        #[cfg(all(feature = "tokio", unix))]
         if self.watch.is_ready_for(socket) {
             return self.poll_watching(cx, socket, events);
         }
@@ -32,7 +32,7 @@ impl Park {
         self.after(polled)
     }
 
-    #[cfg(feature = "tokio")]
+    #[cfg(all(feature = "tokio", unix))]
     fn poll_watching(
         &mut self,
         cx: &mut Context<'_>,
@@ -68,7 +68,7 @@ impl Park {
     }
 }
 
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "tokio", unix))]
 mod tokio_watch {
     use std::os::fd::OwnedFd;
     use std::task::{Context, Poll};

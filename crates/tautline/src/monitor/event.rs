@@ -155,14 +155,14 @@ impl fmt::Display for EventKind {
             EventKind::Other { number, values } => return write!(f, "event {number:#x} {values:?}"),
         };
         f.write_str(text)?;
-        errno.map_or(Ok(()), |errno| write!(f, ": {}", std::io::Error::from_raw_os_error(errno)))
+        errno.map_or(Ok(()), |errno| write!(f, ": {}", tautline_core::system_error(errno)))
     }
 }
 
 impl fmt::Display for HandshakeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            HandshakeError::Io(errno) => std::io::Error::from_raw_os_error(*errno).fmt(f),
+            HandshakeError::Io(errno) => tautline_core::system_error(*errno).fmt(f),
             HandshakeError::Protocol(0x1000_0003) => f.write_str("the keys do not go together"),
             HandshakeError::Protocol(0x1000_0018) => f.write_str("the peer's properties make no sense"),
             HandshakeError::Protocol(0x1100_0001) => f.write_str("a key is wrong"),

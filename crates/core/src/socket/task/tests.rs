@@ -1,4 +1,3 @@
-use std::os::fd::AsRawFd;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Poll, Wake, Waker};
@@ -9,6 +8,7 @@ use super::*;
 use crate::poller::{POLLIN, POLLOUT};
 use crate::sync::Arc;
 use crate::{Context, Flags, Message, SocketType};
+use tautline_io::fd::AsRawFd;
 use tautline_io::poll::{self, PollFd};
 use tautline_testkit::with_watchdog;
 

@@ -2,9 +2,9 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::os::fd::BorrowedFd;
 
 use super::transfer::{Sources, Targets};
+use crate::fd::BorrowedFd;
 
 /// There is none.
 #[derive(Debug)]

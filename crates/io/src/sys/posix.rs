@@ -1,0 +1,44 @@
+//! Descriptor primitives that all Unix systems have.
+
+use std::io;
+use std::time::Duration;
+
+use super::check;
+use crate::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use crate::libc;
+
+/// What a listener sets so that it can take a port that connections of a former one linger on.
+pub(crate) const REUSE_PORT_OF_THE_GONE: libc::c_int = libc::SO_REUSEADDR;
+
+/// A C time span; seconds beyond what a `long` can express become its largest.
+pub(crate) fn timespec(span: Duration) -> libc::timespec {
+    libc::timespec {
+        // Not `time_t`, whose size in the crate `libc` is not that of musl for good.
+        tv_sec: libc::c_long::try_from(span.as_secs()).unwrap_or(libc::c_long::MAX) as _,
+        tv_nsec: span.subsec_nanos() as _,
+    }
+}
+
+/// Makes a descriptor close-on-exec and non-blocking.
+pub(crate) fn set_close_on_exec_and_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: fcntl on a descriptor that the borrow keeps open; these commands take and return integers.
+    unsafe {
+        let flags = check(libc::fcntl(fd.as_raw_fd(), libc::F_GETFD))?;
+        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, flags | libc::FD_CLOEXEC))?;
+        let flags = check(libc::fcntl(fd.as_raw_fd(), libc::F_GETFL))?;
+        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK))?;
+    }
+    Ok(())
+}
+
+/// EBADF if the number is no open descriptor's.
+pub(crate) fn check_open(raw: RawFd) -> io::Result<()> {
+    // SAFETY: fcntl answers for any number; F_GETFD has no effect.
+    check(unsafe { libc::fcntl(raw, libc::F_GETFD) }).map(drop)
+}
+
+/// A close-on-exec duplicate; EBADF if the number is no open descriptor's.
+pub(crate) fn duplicate(raw: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: fcntl answers for any number; the duplicate is ours alone.
+    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::fcntl(raw, libc::F_DUPFD_CLOEXEC, 0))?)) }
+}
