@@ -3,9 +3,9 @@
 //! that is being sent the rest is dropped, of one that is being received the rest is put aside.
 
 use super::short::Short;
-use crate::error::Error;
+use crate::error::{Error, NoMemory};
 use crate::message::Message;
-use crate::pipe::{Part, PipeId, Pipes, Received, Target};
+use crate::pipe::{Part, Pipe, PipeId, Pipes, Received, Target};
 use std::collections::VecDeque;
 use tautline_proto::frame;
 
@@ -194,7 +194,7 @@ pub(crate) struct FairQueue {
     current: usize,
     /// By number of the pipe.
     watch: Short<Watch, 14>,
-    /// The rest of the begun message, when its pipe is gone. (That a message has been begun stands in `Pipes::receiving`; else its rest is
+    /// The rest of the begun message, when its pipe is gone; nothing if there was no memory for it. (That a message has been begun stands in `Pipes::receiving`; else its rest is
     /// on the current pipe.)
     #[allow(clippy::box_collection)] // Few ever have one.
     rest: Option<Box<VecDeque<Message>>>,
@@ -249,17 +249,14 @@ impl FairQueue {
     }
 
     fn put_rest_aside(&mut self, pipes: &mut Pipes, pipe: PipeId) {
-        if let Some(pipe) = pipes.get(pipe) {
-            let mut part = Message::new();
-            while let Some(received) = pipe.recv(&mut Target::Message(&mut part)) {
-                self.rest.get_or_insert_default().push_back(std::mem::take(&mut part));
-                if !received.more {
-                    return;
-                }
-            }
+        let rest = self.rest.insert(Box::default());
+        match pipes.get(pipe).map_or(Ok(false), |pipe| keep_message(pipe, rest)) {
+            Ok(true) => {}
+            // Pipes show whole messages only, so this is not reached; the receiver must see an end all the same.
+            Ok(false) => rest.push_back(Message::new()),
+            // What cannot be kept whole is not kept.
+            Err(NoMemory) => rest.clear(),
         }
-        // Pipes show whole messages only, so this is not reached; the receiver must see an end all the same.
-        self.rest.get_or_insert_default().push_back(Message::new());
     }
 
     #[inline]
@@ -319,7 +316,7 @@ impl FairQueue {
                 self.pass_by(true);
                 continue;
             };
-            if let Some(received) = pipe.recv(target) {
+            if let Some(received) = pipe.recv(target)? {
                 if !received.more {
                     self.advance();
                 } else if self.single {
@@ -348,17 +345,19 @@ impl FairQueue {
             self.advance();
             return Ok(received);
         }
-        if let Some(rest) = &mut self.rest
-            && let Some(part) = rest.pop_front()
-        {
-            if rest.is_empty() {
+        if let Some(rest) = &mut self.rest {
+            let part = rest.pop_front();
+            pipes.receiving = part.as_ref().is_some_and(Message::more);
+            if !pipes.receiving {
                 self.rest = None;
             }
-            pipes.receiving = part.more();
-            return Ok(target.put_message(part));
+            return Ok(target.put_message(part.ok_or(Error::NoMemory)?));
         }
-        let pipe = self.active.get(self.current).and_then(|&id| pipes.get(id));
-        let Some(received) = pipe.and_then(|pipe| pipe.recv(target)) else {
+        let received = match self.active.get(self.current).and_then(|&id| pipes.get(id)) {
+            Some(pipe) => pipe.recv(target)?,
+            None => None,
+        };
+        let Some(received) = received else {
             pipes.receiving = false;
             return Err(Error::Again);
         };
@@ -387,7 +386,7 @@ impl FairQueue {
                 continue;
             };
             if pipe.can_recv() {
-                if self.single && pipe.peek().is_some_and(|(head, ..)| head.flags & frame::MORE != 0) {
+                if self.single && pipe.head().is_some_and(|head| head.flags & frame::MORE != 0) {
                     self.skip_message(pipes);
                     untried = self.active.len();
                     continue;
@@ -405,12 +404,7 @@ impl FairQueue {
         pipes.receiving = false;
         if self.rest.take().is_none() {
             if let Some(pipe) = self.active.get(self.current).and_then(|&id| pipes.get(id)) {
-                if pipe.peek().is_some() {
-                    pipe.skip_message();
-                } else {
-                    // ZMQ_CONFLATE: there is nothing to look at, only one message to take.
-                    pipe.recv(&mut Target::Buffer(&mut []));
-                }
+                pipe.skip_message();
             }
             self.advance();
         }
@@ -425,6 +419,20 @@ impl FairQueue {
 /// Reads and drops all that has come from a peer that has nothing to say (to PUSH), so that it can not pile up.
 pub(crate) fn discard(pipes: &mut Pipes, id: PipeId) {
     if let Some(pipe) = pipes.get(id) {
-        while pipe.recv(&mut Target::Buffer(&mut [])).is_some() {}
+        while pipe.drop_part() {}
+    }
+}
+
+/// Moves the next message of `pipe`, or what is left of it, to `parts`. Whether there was one. Without memory for it, some of its parts are
+/// still in the pipe.
+pub(super) fn keep_message(pipe: &mut Pipe, parts: &mut VecDeque<Message>) -> Result<bool, NoMemory> {
+    let mut part = Message::new();
+    loop {
+        parts.try_reserve(1)?;
+        let Some(received) = pipe.recv(&mut Target::Message(&mut part))? else { return Ok(false) };
+        parts.push_back(std::mem::take(&mut part));
+        if !received.more {
+            return Ok(true);
+        }
     }
 }

@@ -7,10 +7,10 @@ use super::straight::Straight;
 use super::{Part, Pipe, PipeId, Received, Target, Traffic};
 use crate::conn::inproc::InprocEnd;
 use crate::conn::{IoSide, crowd};
+use crate::error::NoMemory;
 use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
 use std::ops::ControlFlow;
-use tautline_io::errno;
 use tautline_io::net::Stream;
 
 /// A socket with more connections than these keeps no memory ready for those that are idle; nor does one of many sockets.
@@ -128,10 +128,15 @@ impl Pipes {
 
     /// Delivers the name of this pipe's peer as a first part, with the properties of the peer, if the pipe is there.
     #[inline]
-    pub(crate) fn introduce(&self, id: PipeId, target: &mut Target<'_>) -> Option<Received> {
-        let pipe = self.slots.get(id.0 as usize)?.as_ref()?;
+    pub(crate) fn introduce(
+        &self,
+        id: PipeId,
+        target: &mut Target<'_>,
+    ) -> Result<Option<Received>, NoMemory> {
+        let Some(Some(pipe)) = self.slots.get(id.0 as usize) else { return Ok(None) };
         let mut room = [0; names::WHOLE];
-        Some(pipe.introduce(self.names.get(id, &mut room).unwrap_or(&pipe.routing_id), target))
+        let name = self.names.get(id, &mut room).unwrap_or(&pipe.routing_id);
+        pipe.introduce(name, target).map(Some)
     }
 
     /// The socket's options, to change one.
@@ -153,10 +158,10 @@ impl Pipes {
         self.closing.push(id);
     }
 
-    /// The same for a peer that takes more than it may: its stream ends at once, and a monitor is told.
-    pub(crate) fn expel(&mut self, id: PipeId) {
+    /// The same for a peer that takes more than it may, or than there is: its stream ends at once, and a monitor is told why.
+    pub(crate) fn expel(&mut self, id: PipeId, errno: i32) {
         if let Some(connection) = self.get(id).and_then(|pipe| pipe.connection()) {
-            connection.lose(errno::ENOBUFS);
+            connection.lose(errno);
         }
         self.close(id);
     }

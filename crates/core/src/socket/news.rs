@@ -114,7 +114,7 @@ impl Socket {
             if let (Some(end), false) = (pipe.inproc_end(), takes) {
                 // As over the other transports, a socket of another type does not see subscriptions. Those that were there before:
                 end.refuse_commands();
-                pipe.peek();
+                pipe.head();
             }
         }
         self.pattern.attach(&mut self.pipes, id);
