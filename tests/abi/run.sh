@@ -113,6 +113,9 @@ if [ -e "$libdir/libzmq.so" ]; then
     check "amounts build" "${CC:-cc}" -std=gnu99 "${warnings[@]}" -I "$root/include" "$here/check.c" "$here/handles.c" "$here/amounts.c" \
         "$work/libzmq.so.5" -pthread -Wl,-rpath,"$work" -o "$work/amounts"
     check "more than 64 GiB in one queue" "$work/amounts"
+    check "exhausted build" "${CC:-cc}" -std=gnu99 "${warnings[@]}" -I "$root/include" "$here/check.c" "$here/handles.c" "$here/exhausted.c" \
+        "$work/libzmq.so.5" -pthread -Wl,-rpath,"$work" -o "$work/exhausted"
+    check "a receive where there is no memory" "$work/exhausted"
     check "module build" "${CC:-cc}" -std=c99 "${warnings[@]}" -fPIC -shared -I "$root/include" "$here/module.c" \
         "$work/libzmq.so.5" -Wl,-rpath,"$work" -o "$work/module.so"
     check "unload build" "${CC:-cc}" -std=c99 "${warnings[@]}" "$here/unload.c" -ldl -o "$work/unload"

@@ -47,6 +47,26 @@ BUFFERED = most_buffered()
 CASES = []
 
 
+class Cores:
+    """Where everybody runs. Apart, a core is left to the good client and the thread that answers it, whatever the attacker and the
+    victim's other threads do on theirs."""
+
+    def __init__(self, apart):
+        cores = sorted(os.sched_getaffinity(0))
+        if apart and len(cores) < 2:
+            raise SystemExit("APART needs two cores")
+        self.good, self.attacked = ({cores[0]}, {cores[1]}) if apart else (set(cores), set(cores))
+
+    def place(self, pid, attacked):
+        """Puts all threads of a process where they belong; in one that is attacked one thread is good."""
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            good = not attacked or (task / "comm").read_text(encoding="utf-8") == "good\n"
+            os.sched_setaffinity(int(task.name), self.good if good else self.attacked)
+
+
+CORES = Cores(apart=os.environ.get("APART", "0") != "0")
+
+
 class Case:
     """What the victim of an attack is, and what it may lose by it."""
 
@@ -181,6 +201,7 @@ class Attacker:
         if self.pid == 0:
             try:
                 end_with_parent()
+                os.sched_setaffinity(0, CORES.attacked)
                 # Its streams last as long as it does.
                 attack = Attack(endpoint, listener, limited, self.board, folder)
                 case.attack(attack)
@@ -340,9 +361,11 @@ class Stage:
             self.victim.end()
             raise Unsupported
         self.endpoint, service = self.victim.ready[1:]
+        CORES.place(self.victim.pid, attacked=True)
         if case.answers:
             newcomer = [] if case.newcomer else ["newcomer=no"]
             self.client = Program(library, program, [f"client={service}", f"security={case.security}", *newcomer])
+            CORES.place(self.client.pid, attacked=False)
 
     def attacker(self, case, limited):
         return Attacker(case, self.endpoint, self.listener, limited, self.folder)

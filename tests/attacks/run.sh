@@ -9,6 +9,8 @@
 #   LIBRARY=DIR      the libzmq.so in DIR in place of the build in target/release
 #   OLD=DIR          a third library in the table, an older Tautline for example
 #   SECONDS_EACH=2   how long each attack in the table lasts
+#   APART=1          a core is left to the good client and the thread that answers it: the attacker
+#                    and the victim's other threads stay on another
 #
 # In the table: how much of the attack was taken; the victim's memory and processor time by it; the
 # rate of a good client that asks without a pause, of what it is when nothing else happens, and of

@@ -1,5 +1,7 @@
 //! What an engine operation can fail with, and the one table from there to `errno`.
 
+use std::collections::TryReserveError;
+
 /// Why a socket or context operation did not happen. Each variant stands for exactly one errno of
 /// the man pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,10 +53,26 @@ pub enum Error {
     Os(i32),
 }
 
-/// There is no memory for what is to be queued, or the queue holds all that it can count. Nothing
-/// was queued.
+/// There is no memory for what is to be queued or received, or the queue holds all that it can
+/// count. Nothing was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoMemory;
+
+/// Whether there is memory for `bytes` just now: asked before something that others decide
+/// about goes into collections that could only end the process without it.
+pub(crate) fn at_hand(bytes: usize) -> Result<(), NoMemory> {
+    let mut room = Vec::<u8>::new();
+    room.try_reserve_exact(bytes)?;
+    // Not to be left out, though nothing is done with it.
+    std::hint::black_box(room.as_mut_ptr());
+    Ok(())
+}
+
+impl From<TryReserveError> for NoMemory {
+    fn from(_: TryReserveError) -> Self {
+        NoMemory
+    }
+}
 
 impl From<NoMemory> for Error {
     fn from(_: NoMemory) -> Self {

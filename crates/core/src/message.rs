@@ -21,6 +21,7 @@ pub(crate) use memory::{copy_wide, copy_words};
 pub use metadata::Metadata;
 pub(crate) use metadata::kept_of;
 
+use crate::error::NoMemory;
 use crate::sync::{Arc, prefetch};
 use memory::{ForeignBlock, HeapBlock};
 use std::ffi::{CStr, CString, c_void};
@@ -139,14 +140,8 @@ impl Message {
     pub fn from_slice(bytes: &[u8]) -> Self {
         match Message::try_from_slice(bytes) {
             Some(message) => message,
-            None => Message::exhausted(bytes.len()),
+            None => memory::exhausted(bytes.len()),
         }
-    }
-
-    /// Ends the process, where a message of `len` bytes cannot be done without.
-    #[cold]
-    pub(crate) fn exhausted(len: usize) -> ! {
-        memory::exhausted(len)
     }
 
     /// A copy of `bytes`, or `None` if memory is exhausted.
@@ -224,16 +219,17 @@ impl Message {
     }
 
     /// Replaces the body by a copy of `bytes`, in place: moving a message that was just written would wait for the stores. Everything
-    /// else goes back to the defaults, but the metadata stay for [`Message::describe`], which mostly finds the right ones.
+    /// else goes back to the defaults, but the metadata stay for [`Message::describe`], which mostly finds the right ones. Without memory
+    /// for it the message is empty.
     #[inline]
-    pub(crate) fn assign(&mut self, bytes: &[u8]) {
+    pub(crate) fn assign(&mut self, bytes: &[u8]) -> Result<(), NoMemory> {
         let len = bytes.len();
         if len <= INLINE_MAX {
             self.clear_body();
             // SAFETY: it fits, and `bytes` lies elsewhere: `self` is borrowed mutably.
             unsafe { copy_words(bytes.as_ptr(), self.data_ptr(), len) };
             self.inline_len = len as u8;
-            return;
+            return Ok(());
         }
         if self.keeps_block(len) {
             self.more = false;
@@ -244,14 +240,14 @@ impl Message {
             }
         } else {
             self.clear_body();
-            let Some(block) = HeapBlock::allocate(len) else { memory::exhausted(len) };
-            let block = block.as_ptr();
+            let block = HeapBlock::allocate(len).ok_or(NoMemory)?.as_ptr();
             self.body.outside = Outside { data: HeapBlock::data(block), len, owner: Owner { heap: block } };
             self.tag = HEAP;
         }
         self.body.outside.len = len;
         // SAFETY: the block has room for `len` bytes, more than `INLINE_MAX`, and nobody else refers to it.
         unsafe { copy_wide(bytes.as_ptr(), self.body.outside.data, len) };
+        Ok(())
     }
 
     /// Whether the memory of the body does for another one of `len` bytes.

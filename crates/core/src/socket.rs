@@ -315,6 +315,10 @@ impl Socket {
             // The caller that reads the last of what a peer has left learns of its end at once.
             self.pipes.ask();
         }
+        if result == Err(Error::NoMemory) && !self.pipes.receiving {
+            // If there should be more, it is lost with its peer.
+            self.receive_more = false;
+        }
         let Received { len, more } = result?;
         self.receive_more = more;
         self.received = self.received.wrapping_add(1);

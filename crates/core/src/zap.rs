@@ -155,7 +155,8 @@ impl Inquiry {
         let mut frames = Vec::new();
         loop {
             let mut message = Message::new();
-            let Some(head) = self.reader.read_message(&mut message) else { break };
+            // Of a reply that there is no memory for, what has been read is none.
+            let Ok(Some(head)) = self.reader.read_message(&mut message) else { break };
             // One too many says enough.
             if frames.len() <= REPLY_FRAMES {
                 frames.push(message);

@@ -103,6 +103,10 @@ impl Stage for Carried {
         self.carrier.has_output()
     }
 
+    fn exhausted(&self) -> bool {
+        self.carrier.exhausted() || self.inner.as_ref().is_some_and(|inner| inner.exhausted())
+    }
+
     fn ended(&self) -> bool {
         self.carrier.ended()
     }

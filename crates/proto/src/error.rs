@@ -29,6 +29,8 @@ pub enum ProtocolError {
     Zap(ZapFault),
     /// The system has no random bytes for keys.
     NoRandomness,
+    /// The system has no memory for what the peer sends.
+    NoMemory,
 }
 
 /// The rule of the protocol a peer broke.
@@ -184,7 +186,7 @@ impl ProtocolError {
                 INVALID_METADATA
             }
             Self::Zap(fault) => fault.zmq_code(),
-            Self::TooLarge { .. } | Self::Auth(_) | Self::NoRandomness => UNSPECIFIED,
+            Self::TooLarge { .. } | Self::Auth(_) | Self::NoRandomness | Self::NoMemory => UNSPECIFIED,
         }
     }
 }
@@ -213,6 +215,7 @@ impl fmt::Display for ProtocolError {
             }
             Self::Zap(fault) => write!(f, "reply of the authenticator: {}", fault.text()),
             Self::NoRandomness => f.write_str("the system has no random bytes"),
+            Self::NoMemory => f.write_str("the system has no memory"),
         }
     }
 }

@@ -32,6 +32,7 @@ pub mod frame;
 mod greeting;
 mod handshake;
 mod mechanism;
+mod memory;
 pub mod metadata;
 mod reply;
 mod secret;

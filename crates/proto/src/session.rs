@@ -15,12 +15,17 @@ use crate::frame::{MAX_HEADER, put_header};
 use crate::greeting::{self, Version};
 use crate::handshake::{self, Peer};
 use crate::mechanism::{Entry, Mechanism, MechanismConfig, Progress};
+use crate::memory::at_hand;
 use crate::metadata::{Metadata, put_property};
 use crate::secret::Secret;
 use crate::socket_type::SocketType;
 use crate::stage::{self, Stage};
 use crate::zap::Credentials;
 use item::Item;
+
+/// So many times its own length does a command take at most while it is dealt with: properties of one byte each, by themselves and in the
+/// set of their names.
+const TAKEN_APART: usize = 40;
 
 /// What our end of a connection announces.
 #[derive(Clone, Debug)]
@@ -134,12 +139,15 @@ impl Session {
                 _ => {}
             }
             let take = (self.wanted - self.pending.len()).min(bytes.len() - used);
-            self.pending.add(&bytes[used..used + take], self.wanted);
+            let mut step = self.pending.add(&bytes[used..used + take], self.wanted);
             used += take;
-            if self.pending.len() < self.wanted {
-                return Ok(used);
+            if step.is_ok() {
+                if self.pending.len() < self.wanted {
+                    return Ok(used);
+                }
+                step = self.step();
             }
-            if let Err(error) = self.step() {
+            if let Err(error) = step {
                 self.state = State::Failed(error);
                 self.pending.clear();
             }
@@ -314,6 +322,7 @@ impl Session {
             self.wanted = len;
             return Ok(());
         }
+        at_hand(TAKEN_APART * len)?;
         let body = &self.pending[header.header_len..];
         let progress = handshake::command(&mut **mechanism, body, &mut self.out, &mut self.refusal)?;
         let version = *version;

@@ -250,6 +250,10 @@ impl Stage for Tls {
         self.socket.buffered()
     }
 
+    fn exhausted(&self) -> bool {
+        self.socket.exhausted()
+    }
+
     fn has_output(&self) -> bool {
         self.connection.wants_write() || self.socket.has_output()
     }

@@ -91,6 +91,27 @@ def subscriptions(attack):
         attack.drop(stream)
 
 
+# Any number of bytes.
+NO_LIMIT = f"wide={0x54410010}:-1"
+SPACE = 768 * MIB
+
+
+@case("subscriptions without end under RLIMIT_AS", type="PUB", mode="send", options=[NO_LIMIT], limits={"AS": SPACE}, memory=SPACE)
+def subscriptions_without_room(attack):
+    """Each is parted with when there is no memory for more."""
+    for peer in range(3):
+        stream = attack.connect()
+        zmtp.shake_hands(stream, "SUB")
+        rest = bytes(8000)
+        try:
+            for number in range(SPACE // 4000):
+                stream.sendall(zmtp.subscribe(f"{peer}-{number}".encode() + rest))
+        except ConnectionError:
+            pass
+        attack.ended(stream)
+        attack.drop(stream)
+
+
 @case("a message of 3 GB under RLIMIT_AS", type="PULL", limits={"AS": 1 << 30}, memory=8 * MIB)
 def great_frame(attack):
     for _ in attack.times(20):

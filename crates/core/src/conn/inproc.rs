@@ -168,7 +168,11 @@ impl Offer {
                     writer.publish();
                 }
             }
-            Err(slot) => slot.put(0, Message::from_slice(hello)),
+            Err(slot) => {
+                if let Some(hello) = Message::try_from_slice(hello) {
+                    slot.put(0, hello);
+                }
+            }
         }
         self.end.notify();
     }

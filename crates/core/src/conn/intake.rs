@@ -51,8 +51,10 @@ fn free_buffers() {
 /// Lends the thread's buffers, of which the first one is `SCRATCH` bytes long; fresh ones to a
 /// thread that is about to end, which has none any more (a program may use its sockets as late as
 /// that).
-fn with_buffers<R>(work: impl FnOnce(&mut [u8], &mut Vec<u8>) -> R) -> R {
+fn with_buffers<R>(work: impl FnOnce(&mut [u8], &mut Vec<u8>) -> R) -> std::io::Result<R> {
     let (mut wire, mut plain) = ManuallyDrop::into_inner(BUFFERS.take());
+    let missing = SCRATCH.saturating_sub(wire.len());
+    wire.try_reserve_exact(missing).map_err(|_| ErrorKind::OutOfMemory)?;
     wire.resize(SCRATCH, 0);
     plain.clear();
     let result = work(&mut wire, &mut plain);
@@ -61,7 +63,7 @@ fn with_buffers<R>(work: impl FnOnce(&mut [u8], &mut Vec<u8>) -> R) -> R {
     if keeps {
         BUFFERS.set(ManuallyDrop::new((wire, plain)));
     }
-    result
+    Ok(result)
 }
 
 /// Where the messages go.
@@ -237,7 +239,7 @@ impl Intake {
                 Ok((published, true)) => return Took::Full { published },
                 Ok((true, false)) => return Took::Bytes { published: true },
                 Ok((false, false)) => {}
-                Err(error) => return Took::Lost(Loss::Protocol(error)),
+                Err(error) => return self.lost(error),
             }
         }
         if self.is_full() {
@@ -316,11 +318,20 @@ impl Intake {
         Took::Lost(Loss::Stream(errno::of(error).unwrap_or(errno::EIO)))
     }
 
+    /// The peer has broken the protocol, or there is no memory for what it has sent.
+    #[cold]
+    fn lost(&mut self, error: ProtocolError) -> Took {
+        match error {
+            ProtocolError::NoMemory => self.failed(&ErrorKind::OutOfMemory.into()),
+            error => Took::Lost(Loss::Protocol(error)),
+        }
+    }
+
     /// The stage has found a fault: what came whole before it is published nevertheless.
     fn broken(&mut self, error: ProtocolError, asked: &mut Asked) -> Took {
         match self.scan(asked) {
-            Ok(_) => Took::Lost(Loss::Protocol(error)),
-            Err(earlier) => Took::Lost(Loss::Protocol(earlier)),
+            Ok(_) => self.lost(error),
+            Err(earlier) => self.lost(earlier),
         }
     }
 
@@ -329,7 +340,7 @@ impl Intake {
             Ok((_, false)) if self.over => Took::Lost(Loss::Stream(0)),
             Ok((published, false)) => Took::Bytes { published },
             Ok((published, true)) => Took::Full { published },
-            Err(error) => Took::Lost(Loss::Protocol(error)),
+            Err(error) => self.lost(error),
         }
     }
 
@@ -352,7 +363,7 @@ impl Intake {
             let n = patiently(|| stream.read(&mut scratch[..most]), &mut again)?;
             self.filler().append(&scratch[..n])?;
             Ok(n)
-        })
+        })?
     }
 
     fn read_staged(
@@ -362,7 +373,7 @@ impl Intake {
         mut again: impl FnMut() -> bool,
     ) -> Result<std::io::Result<usize>, ProtocolError> {
         let most = SCRATCH.min(self.batch);
-        with_buffers(|wire, plain| {
+        let read = with_buffers(|wire, plain| {
             let read = patiently(|| stream.read(&mut wire[..most]), &mut again);
             if let (Ok(n), Some(stage)) = (&read, &mut self.stage) {
                 let mut stage = lock(stage);
@@ -376,7 +387,8 @@ impl Intake {
                 opened?;
             }
             Ok(read)
-        })
+        });
+        read.unwrap_or_else(|error| Ok(Err(error)))
     }
 
     /// Goes over the frames that have arrived, answers commands, publishes whole messages. Returns
@@ -391,7 +403,7 @@ impl Intake {
         let full = messages == room;
         if messages > 0 && (full || filler.unscanned() == 0) {
             filler.publish_scanned(messages);
-            self.settle();
+            self.settle()?;
             return Ok((true, full));
         }
         self.scan_frames(messages, room, asked)
@@ -478,7 +490,7 @@ impl Intake {
             filler.publish_scanned(messages);
         }
         filler.forget_commands();
-        self.settle();
+        self.settle()?;
         // What came whole before the fault was published nevertheless.
         match broken {
             Some(error) => Err(error),
@@ -487,17 +499,19 @@ impl Intake {
     }
 
     /// ZMQ_CONFLATE: moves the newest message on to the slot.
-    fn settle(&mut self) {
+    fn settle(&mut self) -> Result<(), ProtocolError> {
         if let Some(Newest { slot, reader }) = self.sink.newest.as_deref_mut() {
             loop {
                 let mut message = Message::new();
-                let Some(head) = reader.read_message(&mut message) else { break };
+                let read = reader.read_message(&mut message).map_err(|_| ProtocolError::NoMemory)?;
+                let Some(head) = read else { break };
                 if head.flags & frame::COMMAND == 0 {
                     slot.put(head.flags, message);
                 }
             }
             reader.credit();
         }
+        Ok(())
     }
 }
 
@@ -522,7 +536,7 @@ fn heed(
     asked: &mut Asked,
 ) -> Result<bool, ProtocolError> {
     let mut body = Vec::new();
-    filler.body_of_last(&mut body);
+    filler.body_of_last(&mut body).map_err(|_| ProtocolError::NoMemory)?;
     Ok(match command::parse(&body)? {
         Command::Ping { ttl_ds, context } => {
             command::put_pong(&mut asked.pongs, context);

@@ -8,6 +8,7 @@
 use super::link::SharedStage;
 use super::room::wait_for_room;
 use crate::ablation::{Rule, without};
+use crate::error::NoMemory;
 use crate::queue::{ByteDrain, FrameWriter, LogReader, Slot};
 use crate::sync::{Arc, lock};
 use std::io::{ErrorKind, IoSlice};
@@ -264,7 +265,10 @@ impl Pump {
                         Err(flushed) => return flushed,
                     }
                 }
-                _ => self.stage_next(),
+                _ => match self.stage_next() {
+                    Ok(more) => more,
+                    Err(NoMemory) => return Flushed::Lost(tautline_io::errno::ENOMEM),
+                },
             };
             if more {
                 continue;
@@ -349,7 +353,15 @@ impl Pump {
     }
 
     /// Stages the next piece of the source; false if there is none.
-    fn stage_next(&mut self) -> bool {
+    fn stage_next(&mut self) -> Result<bool, NoMemory> {
+        let more = self.stage_piece()?;
+        match &self.stage {
+            Some(stage) if lock(stage).exhausted() => Err(NoMemory),
+            _ => Ok(more),
+        }
+    }
+
+    fn stage_piece(&mut self) -> Result<bool, NoMemory> {
         let Pump { source, stage, staged, log, .. } = self;
         match (source, stage) {
             (Source::Queue(drain), Some(stage)) => {
@@ -360,17 +372,20 @@ impl Pump {
                     let n = log.peek_copy(SEAL_BYTES, &mut plain);
                     log.advance(n);
                     lock(stage).seal(&plain, staged);
-                    return n > 0;
+                    return Ok(n > 0);
                 }
-                n > 0
+                Ok(n > 0)
             }
-            (Source::Queue(_), None) => false,
+            (Source::Queue(_), None) => Ok(false),
             (Source::Slot(slot), _) => {
-                let Some((flags, message)) = slot.take() else { return false };
+                let Some((flags, message)) = slot.take() else { return Ok(false) };
                 let mut plain = Vec::new();
+                let room = frame::MAX_HEADER + message.len();
+                plain.try_reserve_exact(room)?;
+                staged.try_reserve_exact(room)?;
                 put_frame(flags, message.as_slice(), &mut plain);
                 self.put(&plain);
-                true
+                Ok(true)
             }
         }
     }

@@ -17,7 +17,7 @@ use crate::conn::inproc::{Device, Offer};
 use crate::conn::{News, SocketInbox, Waker};
 use crate::error::Error;
 use crate::message::Message;
-use crate::queue::{FrameReader, FrameWriter, Inbox};
+use crate::queue::{FrameReader, FrameWriter, Head, Inbox};
 use crate::sync::atomic::AtomicU8;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
@@ -307,12 +307,13 @@ impl DatagramPort {
 }
 
 /// Makes a datagram of the next message: its body, for RADIO behind the group. Tells the address of
-/// DGRAM's first part. `None` if there is no message.
+/// DGRAM's first part. `None` if there is no message. One that there is no memory for is lost, as
+/// any datagram may be.
 fn next_datagram(reader: &mut FrameReader, form: Form, out: &mut Vec<u8>) -> Option<Option<SocketAddr>> {
     let mut part = Message::new();
     while reader.ready() {
-        let head = reader.read_message(&mut part)?;
-        if head.flags & (frame::COMMAND | frame::MORE) != frame::MORE {
+        let head = read_or_skip(reader, &mut part)?;
+        if head.is_none_or(|head| head.flags & (frame::COMMAND | frame::MORE) != frame::MORE) {
             continue;
         }
         out.clear();
@@ -329,11 +330,21 @@ fn next_datagram(reader: &mut FrameReader, form: Form, out: &mut Vec<u8>) -> Opt
             }
         }
         let mut body = Message::new();
-        reader.read_message(&mut body)?;
-        out.extend_from_slice(body.as_slice());
-        return Some(address);
+        if read_or_skip(reader, &mut body)?.is_some() && out.try_reserve(body.len()).is_ok() {
+            out.extend_from_slice(body.as_slice());
+            return Some(address);
+        }
     }
     None
+}
+
+/// The next part, if there is one: `Some(None)` if it was dropped, as there was no memory for it.
+fn read_or_skip(reader: &mut FrameReader, out: &mut Message) -> Option<Option<Head>> {
+    let read = reader.read_message(out);
+    if read.is_err() {
+        reader.skip();
+    }
+    read.map_or(Some(None), |head| head.map(Some))
 }
 
 /// An address as ZMQ_LAST_ENDPOINT shows it behind the scheme.

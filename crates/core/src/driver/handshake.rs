@@ -106,6 +106,7 @@ impl Handshake {
         let mut zmtp = Vec::new();
         let opened = carrier.open(bytes, &mut zmtp);
         let used = self.session.input(&zmtp)?;
+        early.try_reserve(zmtp.len() - used).map_err(|_| ProtocolError::NoMemory)?;
         early.extend_from_slice(&zmtp[used..]);
         opened.map(|()| bytes.len())
     }

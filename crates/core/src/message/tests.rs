@@ -169,27 +169,27 @@ fn group_names_are_bounded() {
 #[test]
 fn a_message_that_is_received_into_again_keeps_its_memory_if_that_suits_and_is_its_own() {
     let mut message = Message::new();
-    message.assign(&[1; 200]);
+    message.assign(&[1; 200]).unwrap();
     let at = message.data_ptr();
     for len in [200, 100, 199] {
         message.set_more(true);
         message.set_routing_id(5);
         assert!(message.set_group(b"group"));
-        message.assign(&vec![len as u8; len]);
+        message.assign(&vec![len as u8; len]).unwrap();
         assert!(message.as_slice() == vec![len as u8; len] && message.data_ptr() == at);
         assert_eq!((message.more(), message.routing_id(), message.group()), (false, 0, c""));
     }
     // Too long, or too short to hold on to it.
-    message.assign(&[2; 300]);
+    message.assign(&[2; 300]).unwrap();
     assert_eq!(message.as_slice(), [2; 300]);
-    message.assign(&[3; 60]);
+    message.assign(&[3; 60]).unwrap();
     assert_eq!(message.as_slice(), [3; 60]);
-    message.assign(b"short");
+    message.assign(b"short").unwrap();
     assert_eq!(message.as_slice(), b"short");
     // Somebody else still reads it.
-    message.assign(&[4; 100]);
+    message.assign(&[4; 100]).unwrap();
     let other = message.share();
-    message.assign(&[5; 100]);
+    message.assign(&[5; 100]).unwrap();
     assert_eq!((other.as_slice(), message.as_slice()), (&[4; 100][..], &[5; 100][..]));
     assert!(!message.is_shared());
 }
@@ -199,7 +199,7 @@ fn metadata_are_replaced_only_by_others() {
     let [first, second] = [0, 1].map(|_| Arc::new(Metadata::default()));
     let mut message = Message::new();
     message.describe(Some(&first));
-    message.assign(b"body");
+    message.assign(b"body").unwrap();
     message.describe(Some(&first));
     assert!(Arc::ptr_eq(message.metadata().unwrap(), &first));
     assert_eq!(Arc::strong_count(&first), 2);

@@ -28,37 +28,47 @@ pub(crate) struct Dish {
     groups: HashMap<Vec<u8>, Arc<CString>, SeededHash>,
     /// A message that `can_recv` has found to be wanted and whole.
     found: Option<Message>,
+    /// The group of a message whose body is the next part to be received, for which there was no
+    /// memory.
+    opened: Option<Arc<CString>>,
     /// Room to build a command.
     scratch: Vec<u8>,
 }
 
 impl Dish {
-    /// Drops what is not wanted; the group of the next message, whose frame is still to be read.
-    fn select(&mut self, pipes: &mut Pipes) -> Option<Arc<CString>> {
+    /// Drops what is not wanted, and takes the first frame of the next message: its group.
+    fn select(&mut self, pipes: &mut Pipes) -> Result<Arc<CString>, Error> {
         while let Some(id) = self.incoming.select(pipes) {
-            let pipe = pipes.get(id)?;
-            if let Some((head, group, rest)) = pipe.peek()
+            let Some(pipe) = pipes.get(id) else { break };
+            let mut name = [0; GROUP_MAX];
+            if let Some(head) = pipe.head()
                 && head.flags & frame::MORE != 0
+                && let Some(name) = name.get_mut(..head.len)
             {
-                let group = if rest.is_empty() {
-                    self.groups.get(group)
-                } else {
-                    self.groups.get(&[group, rest].concat())
-                };
-                if let Some(group) = group {
-                    return Some(group.clone());
+                // Taken out, it lies in one piece.
+                self.incoming.recv(pipes, &mut Target::Buffer(name))?;
+                if let Some(group) = self.groups.get(&*name) {
+                    return Ok(group.clone());
                 }
             }
             self.incoming.skip_message(pipes);
         }
-        None
+        Err(Error::Again)
     }
 
     fn take(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
         loop {
-            let group = self.select(pipes).ok_or(Error::Again)?;
-            self.incoming.recv(pipes, &mut Target::Buffer(&mut []))?;
-            let received = self.incoming.recv(pipes, target)?;
+            let group = match self.opened.take() {
+                Some(group) => group,
+                None => self.select(pipes)?,
+            };
+            let received = match self.incoming.recv(pipes, target) {
+                Err(Error::NoMemory) if pipes.receiving => {
+                    self.opened = Some(group);
+                    return Err(Error::NoMemory);
+                }
+                received => received?,
+            };
             if received.more {
                 // No RADIO sends a third frame.
                 self.incoming.skip_message(pipes);
@@ -128,8 +138,10 @@ impl Pattern for Dish {
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
         if self.found.is_none() {
             let mut message = Message::new();
-            if self.take(pipes, &mut Target::Message(&mut message)).is_ok() {
-                self.found = Some(message);
+            match self.take(pipes, &mut Target::Message(&mut message)) {
+                Ok(_) => self.found = Some(message),
+                // A receive does not wait either.
+                Err(error) => return error == Error::NoMemory,
             }
         }
         self.found.is_some()
@@ -146,6 +158,9 @@ impl Pattern for Dish {
             self.groups.remove(group);
             if self.found.as_ref().is_some_and(|message| message.group().to_bytes() == group) {
                 self.found = None;
+            }
+            if self.opened.take_if(|opened| opened.to_bytes() == group).is_some() {
+                self.incoming.skip_message(pipes);
             }
         }
         self.command(joins, group);

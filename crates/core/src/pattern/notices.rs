@@ -8,11 +8,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use crate::error::{NoMemory, at_hand};
 use crate::message::{Message, Metadata};
 use crate::pipe::PipeId;
 
 /// What a notification takes besides its bytes.
 const NOTICE_COST: u64 = 96;
+/// More than the small pieces that one takes elsewhere: a node of a tree.
+const SMALL_PIECES: usize = 4096;
 /// How many that were untold are told at a time.
 const STEP: usize = 1000;
 
@@ -76,6 +79,13 @@ impl Notices {
         limit != 0 && self.messages.get(id.0 as usize).is_some_and(|&waiting| waiting >= limit)
     }
 
+    /// Makes room for notifications or parts, of which each has this many bytes: without it
+    /// what adds one ends the process where there is no memory.
+    pub(super) fn make_room(&mut self, count: usize, bytes: usize) -> Result<(), NoMemory> {
+        self.waiting.try_reserve(count)?;
+        at_hand(SMALL_PIECES + count * (NOTICE_COST as usize + 3 * bytes))
+    }
+
     /// A part of a message of this peer.
     pub(super) fn put_part(&mut self, id: PipeId, part: Message) {
         if !part.more() {
@@ -115,13 +125,18 @@ impl Notices {
     }
 
     /// Nothing waits any more: some of what was not told before is. True if there was something.
-    pub(super) fn refill(&mut self) -> bool {
+    pub(super) fn refill(&mut self) -> Result<bool, NoMemory> {
         for _ in 0..STEP {
+            let Some(((_, topic), _)) = self.untold.first_key_value() else { break };
+            let bytes = topic.len();
+            if let Err(error) = self.make_room(1, bytes) {
+                return if self.waiting.is_empty() { Err(error) } else { Ok(true) };
+            }
             let Some(((pipe, topic), subscribe)) = self.untold.pop_first() else { break };
             let origin = pipe.map_or(Origin::Applied, |pipe| Origin::Manual(Some(pipe)));
             self.enqueue(subscribe, &topic, None, origin);
         }
-        !self.waiting.is_empty()
+        Ok(!self.waiting.is_empty())
     }
 
     /// The next part.
@@ -189,7 +204,7 @@ mod tests {
 
     fn told(notices: &mut Notices) -> Vec<(Vec<u8>, Origin)> {
         let mut all = Vec::new();
-        while !notices.is_empty() || notices.refill() {
+        while !notices.is_empty() || notices.refill() == Ok(true) {
             all.extend(notices.take().map(|(part, origin)| (part.as_slice().to_vec(), origin)));
         }
         all

@@ -11,9 +11,10 @@ use super::fan_out::FanOut;
 use super::notices::{Change, Notices, Origin};
 use super::polled::Polled;
 use super::subscriptions::{PeerSubscriptions, Regrouped, Removed, Sole};
-use crate::error::Error;
+use crate::error::{Error, NoMemory};
 use crate::message::Message;
 use crate::pipe::{Body, Part, PipeId, Pipes, Received, Target};
+use tautline_io::errno;
 use tautline_proto::{command, frame, legacy_subscription};
 
 #[cfg(test)]
@@ -87,10 +88,17 @@ impl Publisher {
             }
             taken += 1;
             let mut frame = std::mem::take(&mut self.frame);
-            let Some(head) = pipe.recv_any(&mut frame) else {
-                // A peer that waits for room hears here that all was read.
-                pipe.can_recv();
-                return !pipe.sees_more();
+            let head = match pipe.recv_any(&mut frame) {
+                Ok(Some(head)) => head,
+                Ok(None) => {
+                    // A peer that waits for room hears here that all was read.
+                    pipe.can_recv();
+                    return !pipe.sees_more();
+                }
+                Err(NoMemory) => {
+                    self.part_with(pipes, id, errno::ENOMEM);
+                    return true;
+                }
             };
             if head.flags & frame::COMMAND != 0 {
                 self.take_command(pipes, id, &frame);
@@ -133,6 +141,10 @@ impl Publisher {
         if let Some((subscribe, topic)) = subscription {
             self.apply(pipes, id, part, subscribe, topic);
         } else if !self.hidden {
+            if self.notices.make_room(1, 0).is_err() {
+                self.part_with(pipes, id, errno::ENOMEM);
+                return None;
+            }
             self.notices.put_part(id, std::mem::take(part));
         }
         Some(next)
@@ -141,6 +153,9 @@ impl Publisher {
     /// A peer wants a topic or does not want it any more. `frame` told it.
     fn apply(&mut self, pipes: &mut Pipes, id: PipeId, frame: &Message, subscribe: bool, topic: &[u8]) {
         self.forget_sole(pipes);
+        if self.make_room(pipes, id, subscribe, topic).is_err() {
+            return self.part_with(pipes, id, errno::ENOMEM);
+        }
         self.settle(pipes, topic);
         if !pipes.options.xpub_manual {
             self.ungroup(pipes, id, subscribe, topic);
@@ -170,24 +185,46 @@ impl Publisher {
         let limit = options.max_subscriptions;
         self.untidy |= !topics.is_tidy();
         if subscribe && limit.is_some_and(|limit| topics.held(id) > limit) {
-            return self.part_with(pipes, id);
+            return self.part_with(pipes, id, errno::ENOBUFS);
         }
         if tell && !self.hidden {
             self.notices.put_change(Change { subscribe, topic, new }, frame.metadata(), origin);
         }
     }
 
-    /// A peer holds more than it may (ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS): it is after our memory.
+    /// Makes room for what a peer wants, or no longer wants.
+    fn make_room(
+        &mut self,
+        pipes: &Pipes,
+        id: PipeId,
+        subscribe: bool,
+        topic: &[u8],
+    ) -> Result<(), NoMemory> {
+        let manual = pipes.options.xpub_manual;
+        let topics = if manual { &mut self.requested } else { &mut self.subscriptions };
+        if subscribe {
+            topics.make_room(topic, id)?;
+        }
+        if self.hidden { Ok(()) } else { self.notices.make_room(1, topic.len()) }
+    }
+
+    /// A peer holds more than it may (ENOBUFS, ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS: it is after our
+    /// memory), or than there is memory for (ENOMEM).
     #[cold]
-    fn part_with(&mut self, pipes: &mut Pipes, id: PipeId) {
+    fn part_with(&mut self, pipes: &mut Pipes, id: PipeId, errno: i32) {
         self.detach(pipes, id);
-        pipes.expel(id);
+        pipes.expel(id, errno);
     }
 
     /// Takes pipes that are gone out of some of their topics, all of them or only this one. Nothing
     /// is told of a subscription that was never told.
     #[cold]
     fn tidy(&mut self, pipes: &mut Pipes, only: Option<PipeId>) {
+        if !self.hidden && self.notices.make_room(BATCH, 0).is_err() {
+            // Later, then.
+            self.untidy = true;
+            return;
+        }
         let tells = Tells::of(self.hidden, pipes);
         let Publisher { subscriptions, requested, notices, leaving, .. } = self;
         subscriptions.take_some_out(only, |_, topic, last| tells.applied(notices, topic, last));
@@ -266,14 +303,14 @@ impl Publisher {
     }
 
     /// Whether the program can receive something.
-    fn has_notices(&mut self, pipes: &mut Pipes) -> bool {
+    fn has_notices(&mut self, pipes: &mut Pipes) -> Result<bool, NoMemory> {
         // What is left in a pipe is not announced again, so nothing may be left when the caller is
         // going to wait.
         while !self.poll_listed(pipes) && self.notices.is_empty() {}
         if self.untidy {
             self.tidy(pipes, None);
         }
-        !self.notices.is_empty() || self.notices.refill()
+        Ok(!self.notices.is_empty() || self.notices.refill()?)
     }
 
     /// The message that was just sent went to one pipe or group only: whether all the following
@@ -468,7 +505,7 @@ impl Pattern for Publisher {
         if self.hidden {
             return Err(Error::NotSupported);
         }
-        if self.notices.is_empty() && !self.has_notices(pipes) {
+        if self.notices.is_empty() && !self.has_notices(pipes)? {
             return Err(Error::Again);
         }
         let (part, origin) = self.notices.take().ok_or(Error::Again)?;
@@ -490,8 +527,9 @@ impl Pattern for Publisher {
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
-        // Also what is hidden is taken note of: ZMQ_TOPICS_COUNT counts it.
-        self.has_notices(pipes) && !self.hidden
+        // Also what is hidden is taken note of: ZMQ_TOPICS_COUNT counts it. A receive that there is
+        // no memory for does not wait either.
+        self.has_notices(pipes).unwrap_or(true) && !self.hidden
     }
 
     fn subscribe(&mut self, pipes: &mut Pipes, topic: &[u8], subscribe: bool) -> Result<(), Error> {
@@ -499,6 +537,9 @@ impl Pattern for Publisher {
             return Err(Error::Invalid);
         }
         self.forget_sole(pipes);
+        if let Some(last) = self.last.filter(|_| subscribe) {
+            self.subscriptions.make_room(topic, last)?;
+        }
         self.settle(pipes, topic);
         if let Some(last) = self.last {
             self.ungroup(pipes, last, subscribe, topic);

@@ -9,9 +9,10 @@ use super::Pattern;
 use super::fan_out::FanOut;
 use super::polled::Polled;
 use super::subscriptions::PeerSubscriptions;
-use crate::error::Error;
+use crate::error::{Error, NoMemory};
 use crate::message::{GROUP_MAX, Message};
 use crate::pipe::{Body, Part, PipeId, Pipes, Received, Target};
+use tautline_io::errno;
 use tautline_proto::{command, frame};
 
 #[cfg(test)]
@@ -57,6 +58,7 @@ impl Radio {
             if pipes.has_closing() && pipes.is_closing(id) {
                 return true;
             }
+            let limit = pipes.options.max_subscriptions;
             let Some(pipe) = pipes.get(id) else { return true };
             if taken >= BATCH && !pipe.has_ended() {
                 return false;
@@ -65,18 +67,18 @@ impl Radio {
             let mut frame = std::mem::take(&mut self.frame);
             let head = pipe.recv_any(&mut frame);
             match head {
-                Some(head) if head.flags & frame::COMMAND != 0 => {
-                    self.obey(id, frame.as_slice());
-                    let limit = pipes.options.max_subscriptions;
-                    if limit.is_some_and(|limit| self.groups.held(id) > limit) {
+                Ok(Some(head)) if head.flags & frame::COMMAND != 0 => {
+                    if self.obey(id, frame.as_slice()).is_err() {
+                        self.part_with(pipes, id, errno::ENOMEM);
+                    } else if limit.is_some_and(|limit| self.groups.held(id) > limit) {
                         // It is after our memory.
-                        self.detach(pipes, id);
-                        pipes.expel(id);
+                        self.part_with(pipes, id, errno::ENOBUFS);
                     }
                 }
                 // Peers have nothing else to say.
-                Some(_) => {}
-                None => {
+                Ok(Some(_)) => {}
+                Err(NoMemory) => self.part_with(pipes, id, errno::ENOMEM),
+                Ok(None) => {
                     // A peer that waits for room hears here that all was read.
                     pipe.can_recv();
                     return !pipe.sees_more();
@@ -86,14 +88,22 @@ impl Radio {
         }
     }
 
-    fn obey(&mut self, id: PipeId, body: &[u8]) {
+    fn obey(&mut self, id: PipeId, body: &[u8]) -> Result<(), NoMemory> {
         if let Some(group) = body.strip_prefix(command::join_prefix()) {
             if group.len() <= GROUP_MAX {
+                self.groups.make_room(group, id)?;
                 self.groups.add(group, id);
             }
         } else if let Some(group) = body.strip_prefix(command::leave_prefix()) {
             self.groups.remove(group, id);
         }
+        Ok(())
+    }
+
+    #[cold]
+    fn part_with(&mut self, pipes: &mut Pipes, id: PipeId, errno: i32) {
+        self.detach(pipes, id);
+        pipes.expel(id, errno);
     }
 
     /// Takes pipes that are gone out of some of their groups, all of them or only this one.

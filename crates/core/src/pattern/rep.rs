@@ -7,7 +7,7 @@
 
 use super::Pattern;
 use super::rotation::FairQueue;
-use crate::error::Error;
+use crate::error::{Error, NoMemory};
 use crate::message::Message;
 use crate::pipe::{Body, Part, Pipe, PipeId, Pipes, Received, Target};
 use tautline_proto::frame;
@@ -21,6 +21,11 @@ enum State {
     /// No request has been begun.
     #[default]
     Idle,
+    /// The envelope of this pipe's request is being taken; between calls if there was no memory for
+    /// a part of it.
+    Opening(PipeId),
+    /// It was taken; its delimiter is to be put before the reply.
+    Opened(PipeId),
     /// The envelope of a request was taken; the request is being received.
     Receiving,
     /// The request was received; its reply is due.
@@ -34,50 +39,69 @@ pub(crate) struct Rep {
     state: State,
     /// Where the reply goes; `None`: it is dropped.
     reply_to: Option<PipeId>,
+    /// A part of the envelope that is to be put before the reply; empty if there is none.
+    label: Message,
 }
 
 impl Rep {
     /// Finds a request and sends its envelope back; false if there is none.
-    fn open_request(&mut self, pipes: &mut Pipes) -> bool {
+    fn open_request(&mut self, pipes: &mut Pipes) -> Result<bool, NoMemory> {
         while let Some(id) = self.incoming.select(pipes) {
-            let Some(pipe) = pipes.get(id) else { return false };
-            let with_reply = pipe.takes_or_drops();
-            if return_envelope(pipe, with_reply) {
-                self.reply_to = with_reply.then_some(id);
-                pipes.receiving = true;
-                self.state = State::Receiving;
-                return true;
+            let Some(pipe) = pipes.get(id) else { return Ok(false) };
+            if self.state == State::Idle {
+                self.reply_to = pipe.takes_or_drops().then_some(id);
+                self.state = State::Opening(id);
             }
-            // No delimiter, or nothing behind it: not a request; or one that cannot be answered.
+            let with_reply = self.reply_to.is_some();
+            if self.state == State::Opening(id) {
+                if !return_envelope(pipe, with_reply, &mut self.label)? {
+                    // No delimiter, or nothing behind it: not a request.
+                    if with_reply {
+                        pipe.rollback();
+                    }
+                    self.incoming.skip_message(pipes);
+                    self.begin_anew();
+                    continue;
+                }
+                self.state = State::Opened(id);
+            }
             if with_reply {
-                pipe.rollback();
+                pipe.send(&mut Part::copied(b"", true))?;
             }
-            self.incoming.skip_message(pipes);
+            pipes.receiving = true;
+            self.state = State::Receiving;
+            return Ok(true);
         }
-        false
+        Ok(false)
+    }
+
+    fn begin_anew(&mut self) {
+        self.state = State::Idle;
+        self.reply_to = None;
+        self.label.clear();
     }
 }
 
 /// Takes the parts up to and including the first empty one; false if the message has none, or ends
-/// with it, or there is no memory for them before the reply. A part is left then.
-fn return_envelope(pipe: &mut Pipe, with_reply: bool) -> bool {
-    let mut label = Message::new();
-    while !pipe.skip_delimiter() {
-        let Some((head, ..)) = pipe.peek() else { return false };
-        if head.flags & frame::MORE == 0 {
-            return false;
+/// with it. A part is left then. If there is no memory for one of them, here or before the reply,
+/// this is to be called again with the same label.
+fn return_envelope(pipe: &mut Pipe, with_reply: bool, label: &mut Message) -> Result<bool, NoMemory> {
+    while !(label.is_empty() && pipe.skip_delimiter()) {
+        if label.is_empty() {
+            if pipe.head().is_none_or(|head| head.flags & frame::MORE == 0) {
+                return Ok(false);
+            }
+            pipe.recv(&mut Target::Message(label))?;
+            if label.is_empty() {
+                break;
+            }
         }
-        pipe.recv(&mut Target::Message(&mut label));
-        if head.len == 0 {
-            break;
+        if with_reply {
+            pipe.send(&mut Part { body: Body::Owned(label), more: true, patient: false })?;
         }
-        if with_reply
-            && pipe.send(&mut Part { body: Body::Owned(&mut label), more: true, patient: false }).is_err()
-        {
-            return false;
-        }
+        label.clear();
     }
-    !with_reply || pipe.send(&mut Part::copied(b"", true)).is_ok()
+    Ok(true)
 }
 
 impl Pattern for Rep {
@@ -90,7 +114,9 @@ impl Pattern for Rep {
     }
 
     fn detach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
-        if self.reply_to == Some(pipe) {
+        if [State::Opening(pipe), State::Opened(pipe)].contains(&self.state) {
+            self.begin_anew();
+        } else if self.reply_to == Some(pipe) {
             self.reply_to = None;
         }
         self.incoming.detach(pipes, pipe);
@@ -115,7 +141,7 @@ impl Pattern for Rep {
         if self.state == State::Replying {
             return Err(Error::State);
         }
-        if self.state == State::Idle && !self.open_request(pipes) {
+        if self.state != State::Receiving && !self.open_request(pipes)? {
             return Err(Error::Again);
         }
         let received = self.incoming.recv(pipes, target)?;
@@ -132,7 +158,8 @@ impl Pattern for Rep {
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
         match self.state {
             State::Replying => false,
-            State::Idle => self.open_request(pipes),
+            // A receive that has no memory for the envelope does not wait either.
+            State::Idle | State::Opening(_) | State::Opened(_) => self.open_request(pipes).unwrap_or(true),
             State::Receiving => true,
         }
     }

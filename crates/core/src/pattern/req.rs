@@ -94,34 +94,32 @@ impl Req {
     }
 
     /// Finds the reply and takes the parts in front of it; false if it is not there.
-    fn open_reply(&mut self, pipes: &mut Pipes) -> bool {
+    fn open_reply(&mut self, pipes: &mut Pipes) -> Result<bool, NoMemory> {
         while let Some(id) = self.incoming.select(pipes) {
-            let Some(pipe) = pipes.get(id) else { return false };
+            let Some(pipe) = pipes.get(id) else { return Ok(false) };
             let from_asked = self.asked.is_none_or(|asked| asked == id);
             if from_asked
-                && (!self.correlated || take_part(pipe, &self.request_id.to_ne_bytes()))
-                && (pipe.skip_delimiter() || take_part(pipe, b""))
+                && (!self.correlated || take_part(pipe, &self.request_id.to_ne_bytes())?)
+                && (pipe.skip_delimiter() || take_part(pipe, b"")?)
             {
                 pipes.receiving = true;
                 self.state = State::Receiving;
-                return true;
+                return Ok(true);
             }
             self.incoming.skip_message(pipes);
         }
-        false
+        Ok(false)
     }
 }
 
 /// Takes the next part if its body is `expected` and more parts follow; else leaves it.
-fn take_part(pipe: &mut Pipe, expected: &[u8]) -> bool {
-    let Some((head, first, second)) = pipe.peek() else { return false };
-    let (front, back) = expected.split_at(first.len().min(expected.len()));
-    let found =
-        head.flags & frame::MORE != 0 && head.len == expected.len() && first == front && second == back;
-    if found {
-        pipe.recv(&mut Target::Buffer(&mut []));
+fn take_part(pipe: &mut Pipe, expected: &[u8]) -> Result<bool, NoMemory> {
+    if pipe.head().is_none_or(|head| head.flags & frame::MORE == 0 || head.len != expected.len()) {
+        return Ok(false);
     }
-    found
+    let Some([first, second]) = pipe.peek()? else { return Ok(false) };
+    let (front, back) = expected.split_at(first.len().min(expected.len()));
+    Ok(first == front && second == back && pipe.drop_part())
 }
 
 impl Pattern for Req {
@@ -172,7 +170,7 @@ impl Pattern for Req {
         if matches!(self.state, State::Idle | State::Sending) {
             return Err(Error::State);
         }
-        if self.state == State::Waiting && !self.open_reply(pipes) {
+        if self.state == State::Waiting && !self.open_reply(pipes)? {
             return Err(Error::Again);
         }
         let received = self.incoming.recv(pipes, target)?;
@@ -193,7 +191,8 @@ impl Pattern for Req {
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
         match self.state {
             State::Idle | State::Sending => false,
-            State::Waiting => self.open_reply(pipes),
+            // A receive that has no memory for it does not wait either.
+            State::Waiting => self.open_reply(pipes).unwrap_or(true),
             State::Receiving => true,
         }
     }

@@ -4,9 +4,9 @@
 //! is being sent are dropped, those of one that is being received are put aside.
 
 use super::short::Short;
-use crate::error::Error;
+use crate::error::{Error, NoMemory};
 use crate::message::Message;
-use crate::pipe::{Part, PipeId, Pipes, Received, Target};
+use crate::pipe::{Part, Pipe, PipeId, Pipes, Received, Target};
 use std::collections::VecDeque;
 use tautline_proto::frame;
 
@@ -197,8 +197,9 @@ pub(crate) struct FairQueue {
     current: usize,
     /// By number of the pipe.
     watch: Short<Watch, 14>,
-    /// The remaining parts of the begun message, when its pipe is gone. (That a message has been
-    /// begun stands in `Pipes::receiving`; its other parts are on the current pipe otherwise.)
+    /// The rest of the begun message, when its pipe is gone; nothing if there was no memory for it.
+    /// (That a message has been begun stands in `Pipes::receiving`; else its rest is on the current
+    /// pipe.)
     #[allow(clippy::box_collection)] // Few ever have one.
     rest: Option<Box<VecDeque<Message>>>,
     /// Messages have one part.
@@ -252,18 +253,15 @@ impl FairQueue {
     }
 
     fn put_rest_aside(&mut self, pipes: &mut Pipes, pipe: PipeId) {
-        if let Some(pipe) = pipes.get(pipe) {
-            let mut part = Message::new();
-            while let Some(received) = pipe.recv(&mut Target::Message(&mut part)) {
-                self.rest.get_or_insert_default().push_back(std::mem::take(&mut part));
-                if !received.more {
-                    return;
-                }
-            }
+        let rest = self.rest.insert(Box::default());
+        match pipes.get(pipe).map_or(Ok(false), |pipe| keep_message(pipe, rest)) {
+            Ok(true) => {}
+            // Pipes show whole messages only, so this is not reached; the receiver must see an end
+            // in any case.
+            Ok(false) => rest.push_back(Message::new()),
+            // What cannot be kept whole is not kept.
+            Err(NoMemory) => rest.clear(),
         }
-        // Pipes show whole messages only, so this is not reached. The receiver must see an end in
-        // any case.
-        self.rest.get_or_insert_default().push_back(Message::new());
     }
 
     #[inline]
@@ -323,7 +321,7 @@ impl FairQueue {
                 self.pass_by(true);
                 continue;
             };
-            if let Some(received) = pipe.recv(target) {
+            if let Some(received) = pipe.recv(target)? {
                 if !received.more {
                     self.advance();
                 } else if self.single {
@@ -352,17 +350,19 @@ impl FairQueue {
             self.advance();
             return Ok(received);
         }
-        if let Some(rest) = &mut self.rest
-            && let Some(part) = rest.pop_front()
-        {
-            if rest.is_empty() {
+        if let Some(rest) = &mut self.rest {
+            let part = rest.pop_front();
+            pipes.receiving = part.as_ref().is_some_and(Message::more);
+            if !pipes.receiving {
                 self.rest = None;
             }
-            pipes.receiving = part.more();
-            return Ok(target.put_message(part));
+            return Ok(target.put_message(part.ok_or(Error::NoMemory)?));
         }
-        let pipe = self.active.get(self.current).and_then(|&id| pipes.get(id));
-        let Some(received) = pipe.and_then(|pipe| pipe.recv(target)) else {
+        let received = match self.active.get(self.current).and_then(|&id| pipes.get(id)) {
+            Some(pipe) => pipe.recv(target)?,
+            None => None,
+        };
+        let Some(received) = received else {
             pipes.receiving = false;
             return Err(Error::Again);
         };
@@ -393,7 +393,7 @@ impl FairQueue {
                 continue;
             };
             if pipe.can_recv() {
-                if self.single && pipe.peek().is_some_and(|(head, ..)| head.flags & frame::MORE != 0) {
+                if self.single && pipe.head().is_some_and(|head| head.flags & frame::MORE != 0) {
                     self.skip_message(pipes);
                     untried = self.active.len();
                     continue;
@@ -411,12 +411,7 @@ impl FairQueue {
         pipes.receiving = false;
         if self.rest.take().is_none() {
             if let Some(pipe) = self.active.get(self.current).and_then(|&id| pipes.get(id)) {
-                if pipe.peek().is_some() {
-                    pipe.skip_message();
-                } else {
-                    // ZMQ_CONFLATE: there is nothing to look at, only one message to take.
-                    pipe.recv(&mut Target::Buffer(&mut []));
-                }
+                pipe.skip_message();
             }
             self.advance();
         }
@@ -432,6 +427,20 @@ impl FairQueue {
 /// cannot pile up.
 pub(crate) fn discard(pipes: &mut Pipes, id: PipeId) {
     if let Some(pipe) = pipes.get(id) {
-        while pipe.recv(&mut Target::Buffer(&mut [])).is_some() {}
+        while pipe.drop_part() {}
+    }
+}
+
+/// Moves the next message of `pipe`, or what is left of it, to `parts`. Whether there was one.
+/// Without memory for it, some of its parts are still in the pipe.
+pub(super) fn keep_message(pipe: &mut Pipe, parts: &mut VecDeque<Message>) -> Result<bool, NoMemory> {
+    let mut part = Message::new();
+    loop {
+        parts.try_reserve(1)?;
+        let Some(received) = pipe.recv(&mut Target::Message(&mut part))? else { return Ok(false) };
+        parts.push_back(std::mem::take(&mut part));
+        if !received.more {
+            return Ok(true);
+        }
     }
 }

@@ -289,7 +289,7 @@ impl Pattern for Router {
             self.discard_ignored(pipes);
             return Err(Error::Again);
         };
-        let Some(received) = pipes.introduce(id, target) else { return Err(Error::Again) };
+        let received = pipes.introduce(id, target)?.ok_or(Error::Again)?;
         pipes.names.heard(id);
         pipes.receiving = true;
         let sole = self.incoming.sole();

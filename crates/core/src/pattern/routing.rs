@@ -6,6 +6,8 @@
 //! peers that have lost their names.
 
 use super::hash::SeededHash;
+use super::rotation::keep_message;
+use crate::error::NoMemory;
 use crate::message::Message;
 use crate::pipe::{Found, Pipe, PipeId, Pipes, Received, Target};
 use crate::sync::Arc;
@@ -93,39 +95,40 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
-    /// A notification about `pipe`, whose name is `routing_id`.
+    /// A notification about `pipe`, whose name is `routing_id`; none if there is no memory for it.
     pub(crate) fn push(&mut self, pipe: &Pipe, routing_id: &[u8]) {
-        self.introduce(pipe, routing_id);
-        let mut part = Message::new();
-        part.set_metadata(pipe.peer().map(|peer| Arc::clone(&peer.metadata)));
-        self.parts.push_back(part);
+        if self.introduce(pipe, routing_id).is_ok() {
+            let mut part = Message::new();
+            part.set_metadata(pipe.peer().map(|peer| Arc::clone(&peer.metadata)));
+            self.parts.push_back(part);
+        }
     }
 
-    fn introduce(&mut self, pipe: &Pipe, routing_id: &[u8]) {
-        let mut part = Message::from_slice(routing_id);
+    /// The first part of a message, and room for a second one.
+    fn introduce(&mut self, pipe: &Pipe, routing_id: &[u8]) -> Result<(), NoMemory> {
+        let mut part = Message::try_from_slice(routing_id).ok_or(NoMemory)?;
+        self.parts.try_reserve(2)?;
         part.set_more(true);
         part.set_metadata(pipe.peer().map(|peer| Arc::clone(&peer.metadata)));
         self.parts.push_back(part);
+        Ok(())
     }
 
-    /// Moves the next message of `pipe` here, under the name `routing_id`. False: there is none.
+    /// Moves the next message of `pipe` here, under the name `routing_id`; drops it if there is no
+    /// memory for that. False: there is none.
     pub(crate) fn take(&mut self, pipe: &mut Pipe, routing_id: &[u8]) -> bool {
-        let mut part = Message::new();
-        let Some(mut received) = pipe.recv(&mut Target::Message(&mut part)) else { return false };
-        self.introduce(pipe, routing_id);
-        loop {
-            self.parts.push_back(std::mem::take(&mut part));
-            if !received.more {
-                return true;
-            }
-            let Some(next) = pipe.recv(&mut Target::Message(&mut part)) else {
-                // Pipes show whole messages only, so this is not reached. The receiver must see an
-                // end in any case.
-                self.parts.back_mut().into_iter().for_each(|last| last.set_more(false));
-                return true;
-            };
-            received = next;
+        if !pipe.can_recv() {
+            return false;
         }
+        let before = self.parts.len();
+        let kept = self.introduce(pipe, routing_id).and_then(|()| keep_message(pipe, &mut self.parts));
+        if kept != Ok(true) {
+            self.parts.truncate(before);
+        }
+        kept.unwrap_or_else(|_| {
+            pipe.lose_message();
+            pipe.can_recv()
+        })
     }
 
     /// Whether there is none.

@@ -135,7 +135,7 @@ impl Pattern for Stream {
             return Ok(received);
         }
         let id = self.incoming.select(pipes).ok_or(Error::Again)?;
-        let Some(received) = pipes.introduce(id, target) else { return Err(Error::Again) };
+        let received = pipes.introduce(id, target)?.ok_or(Error::Again)?;
         pipes.names.heard(id);
         pipes.receiving = true;
         Ok(received)

@@ -10,7 +10,7 @@ use super::Pattern;
 use super::fan_out::FanOut;
 use super::rotation::FairQueue;
 use super::subscriptions::OwnSubscriptions;
-use crate::error::Error;
+use crate::error::{Error, NoMemory};
 use crate::message::Message;
 use crate::pipe::{Part, PipeId, Pipes, Received, Target};
 use tautline_proto::{command, legacy_subscription};
@@ -59,12 +59,16 @@ impl Subscriber {
     }
 
     /// Counts a subscription or cancellation; whether the publishers are told.
-    fn count(&mut self, pipes: &Pipes, topic: &[u8], subscribe: bool) -> bool {
+    fn count(&mut self, pipes: &Pipes, topic: &[u8], subscribe: bool) -> Result<bool, NoMemory> {
+        let prefix = command::subscribe_prefix().len().max(command::cancel_prefix().len());
+        self.scratch.clear();
+        self.scratch.try_reserve(prefix + topic.len())?;
         if subscribe {
+            self.subscriptions.make_room(topic)?;
             self.subscriptions.add(topic);
-            return true;
+            return Ok(true);
         }
-        self.subscriptions.remove(topic) || pipes.options.xsub_verbose_unsubscribe
+        Ok(self.subscriptions.remove(topic) || pipes.options.xsub_verbose_unsubscribe)
     }
 
     /// Tells all publishers of a subscription or cancellation.
@@ -84,13 +88,13 @@ impl Subscriber {
     }
 
     /// Drops messages that are not wanted; false if no other is there.
-    fn find(&mut self, pipes: &mut Pipes) -> bool {
+    fn find(&mut self, pipes: &mut Pipes) -> Result<bool, NoMemory> {
         let invert = pipes.options.invert_matching;
         while let Some(id) = self.incoming.select(pipes) {
-            let Some(pipe) = pipes.get(id) else { return false };
-            if let Some((_, head, tail)) = pipe.peek() {
+            let Some(pipe) = pipes.get(id) else { return Ok(false) };
+            if let Some([head, tail]) = pipe.peek()? {
                 if self.subscriptions.matches(head, tail) != invert {
-                    return true;
+                    return Ok(true);
                 }
                 self.incoming.skip_message(pipes);
                 continue;
@@ -100,10 +104,10 @@ impl Subscriber {
                 && self.subscriptions.matches(message.as_slice(), b"") != invert
             {
                 self.passed = Some(message);
-                return true;
+                return Ok(true);
             }
         }
-        false
+        Ok(false)
     }
 }
 
@@ -150,11 +154,10 @@ impl Pattern for Subscriber {
             self.may_subscribe = !pipes.options.only_first_subscribe || subscription.is_some();
         }
         if let Some((subscribe, topic)) = subscription {
-            let topic = topic.to_vec();
-            let tell = self.count(pipes, &topic, subscribe);
+            let tell = self.count(pipes, topic, subscribe)?;
             if first && !part.more {
                 if tell {
-                    self.tell(pipes, &topic, subscribe);
+                    self.tell(pipes, topic, subscribe);
                 }
                 part.consume();
                 return Ok(());
@@ -174,7 +177,7 @@ impl Pattern for Subscriber {
             }
             return received;
         }
-        if self.passed.is_none() && !self.find(pipes) {
+        if self.passed.is_none() && !self.find(pipes)? {
             return Err(Error::Again);
         }
         match self.passed.take() {
@@ -192,14 +195,19 @@ impl Pattern for Subscriber {
         if self.passed.is_some() || pipes.receiving {
             return true;
         }
-        if self.passes_all(pipes) { self.incoming.can_recv(pipes) } else { self.find(pipes) }
+        if self.passes_all(pipes) {
+            self.incoming.can_recv(pipes)
+        } else {
+            // A receive that has no memory to look at a message does not wait either.
+            self.find(pipes).unwrap_or(true)
+        }
     }
 
     fn subscribe(&mut self, pipes: &mut Pipes, topic: &[u8], subscribe: bool) -> Result<(), Error> {
         if !self.filters {
             return Err(Error::Invalid);
         }
-        if self.count(pipes, topic, subscribe) {
+        if self.count(pipes, topic, subscribe)? {
             self.tell(pipes, topic, subscribe);
         }
         Ok(())

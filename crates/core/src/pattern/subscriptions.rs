@@ -7,6 +7,7 @@
 
 use super::groups::{Change, Groups, Key};
 use super::topics::Topics;
+use crate::error::NoMemory;
 use crate::pipe::PipeId;
 use few::Few;
 use order::Order;
@@ -132,6 +133,13 @@ impl PeerSubscriptions {
     pub(crate) fn has(&self, topic: &[u8], pipe: PipeId) -> bool {
         let wanted = self.pipes.get(pipe.0 as usize);
         wanted.is_some_and(|wanted| self.topics.slot(topic).is_some_and(|slot| wanted.slots.contains(&slot)))
+    }
+
+    /// Makes room for `add`: without it that ends the process where there is no memory.
+    pub(crate) fn make_room(&mut self, topic: &[u8], pipe: PipeId) -> Result<(), NoMemory> {
+        let missing = (pipe.0 as usize + 1).saturating_sub(self.pipes.len());
+        self.pipes.try_reserve(missing)?;
+        self.topics.make_room(topic)
     }
 
     /// Subscribes `pipe`, which is in no group (`ungroup`) unless it has the topic already; true if
@@ -390,6 +398,11 @@ impl OwnSubscriptions {
     /// Number of distinct topics.
     pub(crate) fn len(&self) -> usize {
         self.topics.len()
+    }
+
+    /// Makes room for `add`.
+    pub(crate) fn make_room(&mut self, topic: &[u8]) -> Result<(), NoMemory> {
+        self.topics.make_room(topic)
     }
 
     /// One more subscription to `topic`.

@@ -146,7 +146,7 @@ impl Bed {
     pub(super) fn peer_receives(&mut self, id: PipeId) -> Option<Parts> {
         let mut bodies = Parts::new();
         let mut part = Message::new();
-        while let Some(received) = self.peer(id).recv(&mut Target::Message(&mut part)) {
+        while let Some(received) = self.peer(id).recv(&mut Target::Message(&mut part)).unwrap() {
             bodies.push(part.as_slice().to_vec());
             assert_eq!((received.len, received.more), (part.len(), part.more()));
             if !received.more {
@@ -162,7 +162,7 @@ impl Bed {
     pub(super) fn peer_commands(&mut self, id: PipeId) -> Vec<(bool, Vec<u8>)> {
         let mut commands = Vec::new();
         let mut frame = Message::new();
-        while let Some(head) = self.peer(id).recv_any(&mut frame) {
+        while let Some(head) = self.peer(id).recv_any(&mut frame).unwrap() {
             if head.flags & frame::COMMAND == 0 {
                 break;
             }

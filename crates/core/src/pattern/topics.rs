@@ -9,6 +9,7 @@
 //! goes by some topics with each change ([`Topics::tidy`]); until it has all of them, lookups do
 //! without.
 
+use crate::error::{NoMemory, at_hand};
 use slots::Slots;
 use trie::Trie;
 
@@ -29,6 +30,9 @@ const AT_ONCE: usize = 256;
 const STEP: usize = 8;
 /// `Topics::upto` of a trie that has all topics.
 const ALL: u32 = u32::MAX;
+
+/// More than the small pieces that one topic takes elsewhere: nodes of trees, lists of pipes.
+const SMALL_PIECES: usize = 16 * 1024;
 
 /// What a topic takes besides its bytes: its slot, 16 bytes of the allocator, 18 to 36 in the
 /// table, and 6 to 12 in the list of its peer's.
@@ -144,6 +148,16 @@ impl<V> Topics<V> {
         self.lengths.binary_search_by_key(&length, |entry| entry.length)
     }
 
+    /// Makes room for this topic. Without it `insert` ends the process where there is no memory.
+    pub(crate) fn make_room(&mut self, topic: &[u8]) -> Result<(), NoMemory> {
+        self.slots.make_room()?;
+        self.lengths.try_reserve(1)?;
+        if let Some(trie) = &mut self.trie {
+            trie.make_room(topic.len())?;
+        }
+        at_hand(SMALL_PIECES + topic.len())
+    }
+
     /// The slot of `topic`, which is added with a default value if it is new.
     pub(crate) fn insert(&mut self, topic: &[u8]) -> u32
     where
@@ -186,7 +200,11 @@ impl<V> Topics<V> {
         if slot < self.upto
             && let Some(trie) = &mut self.trie
         {
-            trie.remove(&taken.topic);
+            if trie.make_room(taken.topic.len()).is_ok() {
+                trie.remove(&taken.topic);
+            } else {
+                (self.trie, self.upto) = (None, 0);
+            }
         }
         self.tidy(self.step());
         Some((taken.topic, taken.value))
@@ -207,13 +225,18 @@ impl<V> Topics<V> {
     }
 
     /// Puts more topics into a trie that is to be, or takes more out of one that is to go, at most
-    /// `count`.
+    /// `steps`. Where there is no memory for that the trie goes at once.
     pub(crate) fn tidy(&mut self, mut steps: usize) {
         while steps > 0 && !self.is_tidy() {
             let Some(trie) = &mut self.trie else {
                 (self.trie, self.upto, self.dwindles) = (Some(Trie::new()), 0, false);
                 continue;
             };
+            let next = self.slots.get(self.upto).map_or(0, |slot| slot.topic.len());
+            if trie.make_room(next).is_err() {
+                (self.trie, self.upto) = (None, 0);
+                return;
+            }
             if !self.dwindles && (self.upto == ALL || !self.many) {
                 self.dwindles = true;
                 self.upto = self.upto.min(self.slots.end());

@@ -5,9 +5,12 @@ use crate::message::Message;
 
 impl Pipe {
     /// Tells the receiver something about the peer, with a message that comes behind all that is
-    /// there from it.
+    /// there from it. Without memory for it that counts as dropped.
     pub(crate) fn note(&mut self, body: &[u8]) {
-        let mut message = Message::from_slice(body);
+        let Some(mut message) = Message::try_from_slice(body) else {
+            self.dropped += 1;
+            return;
+        };
         message.set_metadata(self.described.clone());
         self.aside.get_or_insert_default().notes.push_back(message);
     }

@@ -1,6 +1,7 @@
 //! What goes into a pipe and comes out of it: one part of a message, from or into the caller's
 //! memory.
 
+use crate::error::NoMemory;
 use crate::message::Message;
 
 /// One message part on its way out.
@@ -74,19 +75,19 @@ pub(crate) struct Received {
 }
 
 impl Target<'_> {
-    /// Delivers a part that the pattern made itself (a routing id, a notification) or kept aside.
-    pub(crate) fn put(&mut self, body: &[u8], more: bool) -> Received {
+    /// Delivers a part that the pattern makes itself (a routing id).
+    pub(crate) fn put(&mut self, body: &[u8], more: bool) -> Result<Received, NoMemory> {
         match self {
             Target::Buffer(buffer) => {
                 let n = body.len().min(buffer.len());
                 buffer[..n].copy_from_slice(&body[..n]);
             }
             Target::Message(message) => {
-                **message = Message::from_slice(body);
+                **message = Message::try_from_slice(body).ok_or(NoMemory)?;
                 message.set_more(more);
             }
         }
-        Received { len: body.len(), more }
+        Ok(Received { len: body.len(), more })
     }
 
     /// Delivers a message that the pattern had received before.

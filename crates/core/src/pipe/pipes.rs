@@ -8,11 +8,11 @@ use super::{Part, Pipe, PipeId, Received, Target, Traffic};
 use crate::ablation::{Rule, without};
 use crate::conn::IoSide;
 use crate::conn::inproc::InprocEnd;
+use crate::error::NoMemory;
 use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
 use crate::timing::crowd;
 use std::ops::ControlFlow;
-use tautline_io::errno;
 use tautline_io::net::Stream;
 
 /// A socket with more connections than these keeps no memory ready for those that are idle; nor
@@ -134,10 +134,15 @@ impl Pipes {
     /// Delivers the name of this pipe's peer as a first part, with the properties of the peer, if
     /// the pipe is there.
     #[inline]
-    pub(crate) fn introduce(&self, id: PipeId, target: &mut Target<'_>) -> Option<Received> {
-        let pipe = self.slots.get(id.0 as usize)?.as_ref()?;
+    pub(crate) fn introduce(
+        &self,
+        id: PipeId,
+        target: &mut Target<'_>,
+    ) -> Result<Option<Received>, NoMemory> {
+        let Some(Some(pipe)) = self.slots.get(id.0 as usize) else { return Ok(None) };
         let mut room = [0; names::WHOLE];
-        Some(pipe.introduce(self.names.get(id, &mut room).unwrap_or(&pipe.routing_id), target))
+        let name = self.names.get(id, &mut room).unwrap_or(&pipe.routing_id);
+        pipe.introduce(name, target).map(Some)
     }
 
     /// The socket's options, to change one.
@@ -160,11 +165,11 @@ impl Pipes {
         self.closing.push(id);
     }
 
-    /// The same for a peer that takes more than it may: its stream ends at once, and a monitor is
-    /// told.
-    pub(crate) fn expel(&mut self, id: PipeId) {
+    /// The same for a peer that takes more than it may, or than there is: its stream ends at once,
+    /// and a monitor is told why.
+    pub(crate) fn expel(&mut self, id: PipeId, errno: i32) {
         if let Some(connection) = self.get(id).and_then(|pipe| pipe.connection()) {
-            connection.lose(errno::ENOBUFS);
+            connection.lose(errno);
         }
         self.close(id);
     }

@@ -1,6 +1,7 @@
 //! Receiving from a pipe: what is queued, part by part.
 
 use super::{Incoming, Link, Pipe, Received, Target};
+use crate::error::NoMemory;
 use crate::message::Message;
 use crate::queue::Head;
 use tautline_proto::frame;
@@ -89,53 +90,69 @@ impl Pipe {
         }
     }
 
-    /// Receives the next part, passing over commands; `None` if no whole message is there.
+    /// Receives the next part, passing over commands; `None` if no whole message is there. Without
+    /// memory for it, it stays the next one; into a buffer there always is.
     #[inline]
-    pub(crate) fn recv(&mut self, target: &mut Target<'_>) -> Option<Received> {
+    pub(crate) fn recv(&mut self, target: &mut Target<'_>) -> Result<Option<Received>, NoMemory> {
         if !self.can_recv() {
-            return None;
+            return Ok(None);
         }
-        let Incoming::Queue(reader) = &mut self.incoming else { return self.recv_conflated(target) };
+        let Incoming::Queue(reader) = &mut self.incoming else { return Ok(self.recv_conflated(target)) };
         loop {
             let head = match target {
                 Target::Buffer(buffer) => match reader.read_into(buffer) {
                     Some(head) => head,
-                    None => return self.recv_note(target),
+                    None => return Ok(self.recv_note(target)),
                 },
                 Target::Message(message) => {
-                    let Some(head) = reader.read_message(message) else { return self.recv_note(target) };
+                    let Some(head) = reader.read_message(message)? else { return Ok(self.recv_note(target)) };
                     message.describe(self.described.as_ref());
                     head
                 }
             };
             if head.flags & frame::COMMAND == 0 {
                 self.was_received();
-                return Some(Received { len: head.len, more: head.flags & frame::MORE != 0 });
+                return Ok(Some(Received { len: head.len, more: head.flags & frame::MORE != 0 }));
             }
         }
+    }
+
+    /// Drops the next part; false if no whole message is there.
+    pub(crate) fn drop_part(&mut self) -> bool {
+        matches!(self.recv(&mut Target::Buffer(&mut [])), Ok(Some(_)))
     }
 
     /// Receives the next frame whatever it is: a message part or a SUBSCRIBE or CANCEL command
     /// (`Head::flags` tells).
-    pub(crate) fn recv_any(&mut self, message: &mut Message) -> Option<Head> {
-        let Incoming::Queue(reader) = &mut self.incoming else { return None };
-        let Some(head) = reader.read_message(message) else {
+    pub(crate) fn recv_any(&mut self, message: &mut Message) -> Result<Option<Head>, NoMemory> {
+        let Incoming::Queue(reader) = &mut self.incoming else { return Ok(None) };
+        let Some(head) = reader.read_message(message)? else {
             if self.lean {
                 self.rest_incoming();
             }
-            return None;
+            return Ok(None);
         };
         message.describe(self.described.as_ref());
-        Some(head)
+        Ok(Some(head))
     }
 
-    /// Looks at the next part without consuming it: its head and its body in two slices (the second
-    /// one mostly empty).
-    pub(crate) fn peek(&mut self) -> Option<(Head, &[u8], &[u8])> {
+    /// The head of the next part, which is not consumed.
+    pub(crate) fn head(&mut self) -> Option<Head> {
         let Incoming::Queue(reader) = &mut self.incoming else { return None };
-        while reader.head()?.flags & frame::COMMAND != 0 {
+        loop {
+            let head = reader.head()?;
+            if head.flags & frame::COMMAND == 0 {
+                return Some(head);
+            }
             reader.skip();
         }
+    }
+
+    /// Looks at the body of the next part without consuming it: two slices, of which the second one
+    /// is mostly empty.
+    pub(crate) fn peek(&mut self) -> Result<Option<[&[u8]; 2]>, NoMemory> {
+        self.head();
+        let Incoming::Queue(reader) = &mut self.incoming else { return Ok(None) };
         reader.peek()
     }
 
@@ -164,11 +181,21 @@ impl Pipe {
     /// Drops the message whose next part is at the front: this part and all that follow until the
     /// last one.
     pub(crate) fn skip_message(&mut self) {
-        let Incoming::Queue(reader) = &mut self.incoming else { return };
-        while let Some(head) = reader.skip() {
+        while let Incoming::Queue(reader) = &mut self.incoming
+            && let Some(head) = reader.skip()
+        {
             if head.flags & (frame::COMMAND | frame::MORE) == 0 {
                 return;
             }
         }
+        // The newest message (ZMQ_CONFLATE), or one of ours about the peer.
+        self.drop_part();
+    }
+
+    /// The same for a message that there is no memory for: that is counted.
+    #[cold]
+    pub(crate) fn lose_message(&mut self) {
+        self.skip_message();
+        self.dropped += 1;
     }
 }

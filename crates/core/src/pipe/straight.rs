@@ -279,7 +279,7 @@ impl Pipes {
     }
 
     /// Receives the name that comes before a message, if the pattern need not be asked and the
-    /// message is at hand.
+    /// message is at hand, and there is memory for it.
     #[inline]
     pub(crate) fn receive_name(&mut self, target: &mut Target<'_>) -> Option<Received> {
         let introduced = self.straight.introduced;
@@ -287,7 +287,7 @@ impl Pipes {
         if self.receiving || !matches!(&pipe.incoming, Incoming::Queue(reader) if reader.has_more()) {
             return None;
         }
-        let received = pipe.introduce(&pipe.routing_id, target);
+        let received = pipe.introduce(&pipe.routing_id, target).ok()?;
         self.receiving = true;
         self.straight.incoming = introduced;
         Some(received)
@@ -297,11 +297,11 @@ impl Pipes {
 impl Pipe {
     /// Delivers the name of the peer as a first part, with the properties of the peer.
     #[inline]
-    pub(crate) fn introduce(&self, name: &[u8], target: &mut Target<'_>) -> Received {
-        let received = target.put(name, true);
+    pub(crate) fn introduce(&self, name: &[u8], target: &mut Target<'_>) -> Result<Received, NoMemory> {
+        let received = target.put(name, true)?;
         if let Target::Message(message) = target {
             message.set_metadata(self.peer().map(|peer| Arc::clone(&peer.metadata)));
         }
-        received
+        Ok(received)
     }
 }

@@ -13,6 +13,7 @@ use super::BY_REFERENCE;
 use super::consumer::Consumer;
 use super::producer::{Producer, WITH_EXTERNAL};
 use super::segment::{Buffer, FIRST, LARGE, Position, SMALL, trace};
+use crate::error::NoMemory;
 use crate::message::Message;
 use crate::sync::atomic::Ordering;
 use std::io;
@@ -151,8 +152,8 @@ impl ByteFiller {
                 Err(error) => break Err(error),
             }
         };
-        // Also after a failure: it gives the room that was not used back.
-        // SAFETY: as many bytes are initialised, from the beginning on.
+        // Also after a failure: it gives the room that was not used back. SAFETY: as many bytes are
+        // initialised, from the beginning on.
         unsafe { self.filled(*result.as_ref().unwrap_or(&0)) };
         result
     }
@@ -413,12 +414,15 @@ impl ByteFiller {
         self.end.drop_spare();
     }
 
-    /// Appends the body of the frame that was scanned last, if it is not published yet.
-    pub(crate) fn body_of_last(&self, out: &mut Vec<u8>) {
+    /// Appends the body of the frame that was scanned last, if it is not published yet and there is
+    /// memory for it.
+    pub(crate) fn body_of_last(&self, out: &mut Vec<u8>) -> Result<(), NoMemory> {
         if let Some((mut body, len)) = self.last {
+            out.try_reserve_exact(usize::try_from(len).map_err(|_| NoMemory)?)?;
             // SAFETY: the frame has arrived and is not published, so it was not given up.
             unsafe { body.pieces(len, |piece| out.extend_from_slice(piece)) };
         }
+        Ok(())
     }
 
     /// The frame that was scanned last is for the owner: a part of a message always is, and a
@@ -451,7 +455,11 @@ impl ByteFiller {
         if unfinished > 0 && (commands < WORTH_COPYING || unfinished > COPIED_BEHIND) {
             return;
         }
-        let mut copy = Vec::with_capacity(unfinished);
+        let mut copy = Vec::new();
+        if copy.try_reserve_exact(unfinished).is_err() {
+            self.exhausted = true;
+            return;
+        }
         let mut position = self.scan;
         // SAFETY: `unfinished` bytes have arrived behind the scan position, and are not published.
         unsafe { position.pieces(unfinished as u64, |piece| copy.extend_from_slice(piece)) };

@@ -8,6 +8,7 @@ use super::consumer::Consumer;
 use super::filler::ByteFiller;
 use super::parcel::{self, BODY, PARCEL};
 use super::segment::{Node, Position, copy_body, trace};
+use crate::error::NoMemory;
 use crate::message::Message;
 use crate::sync::atomic::Ordering;
 use tautline_proto::frame;
@@ -355,7 +356,7 @@ impl FrameReader {
         Some(head.len)
     }
 
-    /// As `read_last_into`, into a message (see `read_message`).
+    /// As `read_last_into`, into a message (see `read_message`). `None` also where there is no memory for it.
     #[inline(always)]
     pub(crate) fn read_last(&mut self, out: &mut Message) -> Option<usize> {
         let (head, body) = self.together()?;
@@ -367,7 +368,7 @@ impl FrameReader {
             };
         }
         // SAFETY: as in `read_message`.
-        out.assign(unsafe { std::slice::from_raw_parts(body, head.len) });
+        out.assign(unsafe { std::slice::from_raw_parts(body, head.len) }).ok()?;
         out.set_more(false);
         self.consume_together(head);
         Some(head.len)
@@ -427,22 +428,22 @@ impl FrameReader {
     }
 
     /// Reads the next frame into a message, whose former content is released, save for the metadata: see `Message::describe`. A body by
-    /// reference is taken over, not copied.
+    /// reference is taken over, not copied. Without memory for a copy the frame stays the next one.
     #[inline]
-    pub(crate) fn read_message(&mut self, out: &mut Message) -> Option<Head> {
+    pub(crate) fn read_message(&mut self, out: &mut Message) -> Result<Option<Head>, NoMemory> {
         let Some((head, body)) = self.plain() else { return self.read_message_slow(out) };
         // SAFETY: the body's bytes are published and lie together.
-        out.assign(unsafe { std::slice::from_raw_parts(body, head.len) });
+        out.assign(unsafe { std::slice::from_raw_parts(body, head.len) })?;
         out.set_more(head.flags & frame::MORE != 0);
         self.consume_together(head);
-        Some(head)
+        Ok(Some(head))
     }
 
     #[inline(never)]
-    fn read_message_slow(&mut self, out: &mut Message) -> Option<Head> {
-        let (head, mut body) = self.find()?;
+    fn read_message_slow(&mut self, out: &mut Message) -> Result<Option<Head>, NoMemory> {
+        let Some((head, mut body)) = self.find() else { return Ok(None) };
         if head.is_parcel() {
-            return Some(self.take_parcel(head, body, out));
+            return Ok(Some(self.take_parcel(head, body, out)));
         }
         // SAFETY: the whole frame is published.
         let together = head.len > 0 && unsafe { body.run(head.len as u64) } == head.len;
@@ -453,22 +454,22 @@ impl FrameReader {
             *out = unsafe { Node::take_message(body.node) };
         } else {
             // SAFETY: all of the body is written below.
-            *out = unsafe { Message::uninit(head.len) }.unwrap_or_else(|| Message::exhausted(head.len));
+            *out = unsafe { Message::uninit(head.len) }.ok_or(NoMemory)?;
             // SAFETY: the whole frame is published, and the new message has room for its body.
             unsafe { body.copy_to(out.data_ptr(), head.len) };
         }
         out.set_more(head.flags & frame::MORE != 0);
         self.consume(head, body);
-        Some(head)
+        Ok(Some(head))
     }
 
-    /// The next frame without consuming it: its head and its body in two slices.
-    pub(crate) fn peek(&mut self) -> Option<(Head, &[u8], &[u8])> {
-        let (head, mut body) = self.find()?;
+    /// The body of the next frame without consuming it, in two slices: if there is memory to put together what lies in more.
+    pub(crate) fn peek(&mut self) -> Result<Option<[&[u8]; 2]>, NoMemory> {
+        let Some((head, mut body)) = self.find() else { return Ok(None) };
         if head.is_parcel() {
             // SAFETY: published, and not taken out while `self` is borrowed.
             let bytes = unsafe { Message::packed_body(body.at) };
-            return Some((head.of_parcel(bytes.len()), bytes, &[]));
+            return Ok(Some([bytes, &[]]));
         }
         let (mut slices, mut count) = ([&[][..]; 2], 0);
         let mut again = body;
@@ -482,12 +483,13 @@ impl FrameReader {
         unsafe { body.pieces(head.len as u64, note) };
         if count > 2 {
             self.scratch.clear();
+            self.scratch.try_reserve(head.len)?;
             let scratch = &mut self.scratch;
             // SAFETY: as above.
             unsafe { again.pieces(head.len as u64, |piece| scratch.extend_from_slice(piece)) };
             slices = [&self.scratch, &[]];
         }
-        Some((head, slices[0], slices[1]))
+        Ok(Some(slices))
     }
 
     /// Drops the next frame.

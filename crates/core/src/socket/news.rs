@@ -115,7 +115,7 @@ impl Socket {
                 // As over the other transports, a socket of another type does not see
                 // subscriptions. Those that were there before:
                 end.refuse_commands();
-                pipe.peek();
+                pipe.head();
             }
         }
         self.pattern.attach(&mut self.pipes, id);

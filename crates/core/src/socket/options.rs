@@ -3,7 +3,7 @@
 
 use super::statistics::NUMBERS;
 use super::{Socket, Wanted};
-use crate::error::Error;
+use crate::error::{Error, at_hand};
 use tautline_io::fd;
 
 pub(super) const SUBSCRIBE: i32 = 6;
@@ -27,6 +27,9 @@ const STATISTIC_HIGH: i32 = 0x5441_2000;
 const STATISTIC_LAST: i32 = STATISTIC + NUMBERS as i32 - 1;
 const STATISTIC_HIGH_LAST: i32 = STATISTIC_HIGH + NUMBERS as i32 - 1;
 
+/// For a longer value there may be no memory.
+const LONG: usize = 4096;
+
 pub(super) const POLLIN: i32 = 1;
 const POLLOUT: i32 = 2;
 
@@ -35,7 +38,8 @@ impl Socket {
     ///
     /// # Errors
     /// [`Error::Invalid`] for an option that does not exist, is not for this socket type, or for a
-    /// value of the wrong size or range; [`Error::Terminated`].
+    /// value of the wrong size or range; [`Error::NoMemory`] for a long one that there is none for;
+    /// [`Error::Terminated`].
     pub fn set_option(&mut self, code: i32, value: &[u8]) -> Result<(), Error> {
         self.check_settable(code)?;
         self.pipes.ask();
@@ -45,7 +49,12 @@ impl Socket {
                 self.close_refused();
                 return result;
             }
-            _ => self.pipes.options_mut().set(code, value)?,
+            _ => {
+                if value.len() > LONG {
+                    at_hand(2 * value.len())?;
+                }
+                self.pipes.options_mut().set(code, value)?;
+            }
         }
         self.option_set(code);
         Ok(())

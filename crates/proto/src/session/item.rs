@@ -7,7 +7,9 @@ use std::ops::Deref;
 
 use zeroize::Zeroize;
 
+use crate::error::ProtocolError;
 use crate::greeting::GREETING_LEN;
+use crate::memory::reserve;
 use crate::secret::Secret;
 
 /// For items of at most this length there is room from the beginning: more than a HELLO of PLAIN has. Room for others grows with them.
@@ -26,25 +28,27 @@ impl Item {
         Self { short: [0; GREETING_LEN].into(), len: 0, long: Secret::default() }
     }
 
-    /// Adds bytes. There will be `wanted` in all, as far as is known.
-    pub(super) fn add(&mut self, bytes: &[u8], wanted: usize) {
+    /// Adds bytes, if there is memory for them. There will be `wanted` in all, as far as is known.
+    pub(super) fn add(&mut self, bytes: &[u8], wanted: usize) -> Result<(), ProtocolError> {
         let len = self.len + bytes.len();
         if self.long.is_empty()
             && let Some(place) = self.short.get_mut(self.len..len)
         {
             place.copy_from_slice(bytes);
             self.len = len;
-            return;
+            return Ok(());
         }
         if wanted <= WHOLE {
             // Or growing would leave parts of it behind.
             let missing = wanted - self.long.len();
-            self.long.reserve_exact(missing);
+            self.long.try_reserve_exact(missing).map_err(|_| ProtocolError::NoMemory)?;
         }
+        reserve(&mut self.long, len)?;
         self.long.extend_from_slice(&self.short[..self.len]);
         self.long.extend_from_slice(bytes);
         self.short.zeroize();
         self.len = 0;
+        Ok(())
     }
 
     /// Begins with the next item.
@@ -75,7 +79,7 @@ mod tests {
             for piece in [1, 7, GREETING_LEN, len.max(1)] {
                 for bytes in all[..len].chunks(piece) {
                     let wanted = (item.len() + 10).max(item.len() + bytes.len());
-                    item.add(bytes, wanted);
+                    item.add(bytes, wanted).unwrap();
                 }
                 assert!(*item == all[..len], "{len} in pieces of {piece}");
                 item.clear();

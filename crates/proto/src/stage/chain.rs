@@ -33,6 +33,10 @@ impl Stage for Chain {
         passed.and(opened)
     }
 
+    fn exhausted(&self) -> bool {
+        self.inner.exhausted() || self.outer.exhausted()
+    }
+
     fn buffered(&self) -> usize {
         self.inner.buffered() + self.outer.buffered()
     }

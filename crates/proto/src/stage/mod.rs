@@ -50,6 +50,11 @@ pub trait Stage: Send {
         false
     }
 
+    /// Whether there was no memory for what was to be sealed: nothing of it may be written any more.
+    fn exhausted(&self) -> bool {
+        false
+    }
+
     /// Whether the peer has said goodbye: nothing more will come.
     fn ended(&self) -> bool {
         false

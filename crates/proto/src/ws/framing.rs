@@ -8,6 +8,7 @@ use super::mask::{self, Masks};
 use crate::error::{Clause, ProtocolError};
 use crate::frame::{COMMAND, MAX_BODY, MORE, decode_header, put_header};
 use crate::handshake::MAX_COMMAND;
+use crate::memory::extend;
 
 const FIN: u8 = 0x80;
 const CONTINUATION: u8 = 0;
@@ -46,6 +47,8 @@ pub(super) struct Sealer {
     ping: bool,
     pong: Option<Vec<u8>>,
     close: Option<Vec<u8>>,
+    /// There was no memory for the body of a frame.
+    exhausted: bool,
 }
 
 impl Sealer {
@@ -59,7 +62,12 @@ impl Sealer {
             ping: false,
             pong: None,
             close: None,
+            exhausted: false,
         }
+    }
+
+    pub(super) fn exhausted(&self) -> bool {
+        self.exhausted
     }
 
     pub(super) fn ping(&mut self) {
@@ -89,7 +97,10 @@ impl Sealer {
             let take = usize::try_from(self.body).unwrap_or(usize::MAX).min(zmtp.len());
             let (body, rest) = zmtp.split_at(take);
             let start = out.len();
-            out.extend_from_slice(body);
+            if extend(out, body).is_err() {
+                (self.exhausted, self.body) = (true, u64::MAX);
+                return;
+            }
             if self.masks.is_some() {
                 self.phase = mask::apply(&mut out[start..], self.mask, self.phase);
             }
@@ -337,7 +348,7 @@ impl Opener {
             Payload::Control(_) => &mut self.control,
         };
         let start = target.len();
-        target.extend_from_slice(bytes);
+        extend(target, bytes)?;
         if self.masked {
             self.phase = mask::apply(&mut target[start..], self.mask, self.phase);
         }
@@ -348,8 +359,7 @@ impl Opener {
         let message = self.fragments.take().unwrap_or_default();
         let (flags, body) = message.split_first().ok_or(Clause::WebSocketFrame)?;
         put_header(out, zmtp_flags(*flags)?, body.len() as u64);
-        out.extend_from_slice(body);
-        Ok(())
+        extend(out, body)
     }
 }
 

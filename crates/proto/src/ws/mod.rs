@@ -188,6 +188,10 @@ impl Stage for WebSocket {
         opening + self.held.len() + self.sealer.buffered() + self.opener.buffered()
     }
 
+    fn exhausted(&self) -> bool {
+        self.sealer.exhausted()
+    }
+
     fn has_output(&self) -> bool {
         !self.http.is_empty() || self.sealer.has_control()
     }

@@ -7,6 +7,7 @@
 //!
 //! Peers choose the bytes, too, so the hash has random keys.
 
+use crate::error::NoMemory;
 use crate::pattern::hash::SeededHash;
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher};
@@ -208,6 +209,17 @@ impl<V> Slots<V> {
             link = slot.next;
         }
         None
+    }
+
+    /// Makes room for one topic more, but for its bytes.
+    pub(super) fn make_room(&mut self) -> Result<(), NoMemory> {
+        match self.open.first() {
+            Some(&number) => self.segments[number].slots.try_reserve(1)?,
+            None => self.segments.try_reserve(1)?,
+        }
+        self.heads.try_reserve(2)?;
+        self.tags.try_reserve(2)?;
+        Ok(())
     }
 
     /// Adds a topic that is not there; its slot.

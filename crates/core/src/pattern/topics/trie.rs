@@ -8,6 +8,8 @@
 //! bytes of its label in a word that is compared at once, finds a child by counting bits instead of
 //! by searching, and has all its children side by side.
 
+use crate::error::{NoMemory, at_hand};
+
 /// No topic ends here.
 const NO_SLOT: u32 = u32::MAX;
 /// Labels up to this length lie in the node.
@@ -130,6 +132,18 @@ impl Trie {
             used: 1,
             most: 1,
         }
+    }
+
+    /// Makes room for what one topic of `bytes` more, or less, may take.
+    pub(super) fn make_room(&mut self, bytes: usize) -> Result<(), NoMemory> {
+        // A block of its own and a larger one for its siblings; two labels; two blocks that are
+        // given up.
+        self.nodes.try_reserve(2 + (1 << (CLASSES - 1)))?;
+        self.labels.try_reserve(2)?;
+        self.vacant_labels.try_reserve(2)?;
+        self.vacant.iter_mut().try_for_each(|vacant| vacant.try_reserve(2))?;
+        // Its label, a copy of that, and the two that it becomes.
+        at_hand(3 * bytes)
     }
 
     /// Puts a node in place of another one, which must be blank or of no further use.

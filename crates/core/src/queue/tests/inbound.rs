@@ -56,7 +56,7 @@ fn frames_of_every_length_arrive_in_any_chunks() {
                 assert_eq!(filler.backlog(), 1);
                 assert!(read(&mut reader) == Some((MORE, bytes.clone())), "length {len}, chunk {chunk}");
                 let mut message = Message::new();
-                assert!(reader.read_message(&mut message).is_some());
+                assert!(reader.read_message(&mut message).unwrap().is_some());
                 assert!(message.as_slice() == bytes, "length {len}, chunk {chunk}");
                 assert_eq!(read(&mut reader), Some((COMMAND, b"\x04PING".to_vec())));
                 assert!(!reader.ready());
@@ -156,7 +156,7 @@ fn a_large_body_is_read_to_where_it_stays() {
         fill_once(&mut filler, &stream[5000..]);
         assert_eq!(scan(&mut filler), Ok(1));
         let mut message = Message::new();
-        assert!(reader.read_message(&mut message).is_some());
+        assert!(reader.read_message(&mut message).unwrap().is_some());
         assert!(message.as_slice() == bytes);
         assert_eq!(message.data_ptr().wrapping_add(5000 - 9), at);
     }
@@ -182,7 +182,7 @@ fn a_longer_body_gets_its_place_when_part_of_it_has_arrived() {
         fill(&mut filler, &stream[200_000..], chunk);
         assert_eq!(filler.backlog(), 1);
         let mut message = Message::new();
-        assert!(reader.read_message(&mut message).is_some());
+        assert!(reader.read_message(&mut message).unwrap().is_some());
         assert!(message.as_slice() == bytes);
         assert_eq!(message.data_ptr().wrapping_add(200_000 - 9), at);
         assert!(!reader.ready());
@@ -238,18 +238,18 @@ fn malformed_headers_are_errors() {
 fn the_body_of_the_frame_just_scanned() {
     let (mut filler, mut reader) = inbound();
     let mut out = Vec::new();
-    filler.body_of_last(&mut out);
+    filler.body_of_last(&mut out).unwrap();
     assert!(out.is_empty());
     for (i, len) in [0, 5, 3000, 3000, 40_000].into_iter().enumerate() {
         filler.append(&encoded(COMMAND, &body(len, i))).unwrap();
         assert!(matches!(filler.next_frame(None), Ok(Some(_))));
         out.clear();
-        filler.body_of_last(&mut out);
+        filler.body_of_last(&mut out).unwrap();
         assert!(out == body(len, i), "length {len}");
         filler.keep_last();
         filler.publish_scanned(0);
         out.clear();
-        filler.body_of_last(&mut out);
+        filler.body_of_last(&mut out).unwrap();
         assert!(out.is_empty(), "published: not ours any more");
         assert!(reader.skip().is_some());
     }

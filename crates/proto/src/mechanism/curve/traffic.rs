@@ -7,6 +7,7 @@
 use super::nacl::{BoxKey, PrefixKey, TAG};
 use crate::error::{Clause, ProtocolError};
 use crate::frame::{self, COMMAND, Header, MAX_HEADER, MORE};
+use crate::memory::{extend, reserve};
 use crate::stage::Stage;
 
 /// The nonce prefix of what a client sends.
@@ -29,6 +30,8 @@ pub(super) struct Traffic {
     /// The number last used; never used again. At the end of the numbers nothing more is sent.
     sent: u64,
     outward: Gather,
+    /// There was no memory for a frame that was to be sealed.
+    exhausted: bool,
     open_key: PrefixKey,
     /// The number last heard; only greater ones are taken.
     heard: u64,
@@ -46,18 +49,33 @@ impl Traffic {
     ) -> Self {
         let (outward, inward) = (Gather::default(), Gather::default());
         let (seal_key, open_key) = (key.with_prefix(seal_prefix), key.with_prefix(open_prefix));
-        Self { seal_key, sent, outward, open_key, heard, inward, max_msg_size }
+        Self { seal_key, sent, outward, exhausted: false, open_key, heard, inward, max_msg_size }
     }
 }
 
 impl Stage for Traffic {
     fn seal(&mut self, mut plain: &[u8], out: &mut Vec<u8>) {
-        // The queue's own frames are well formed. If one were not, nothing that follows it could be told apart.
-        while let Ok(Some((header, body))) = self.outward.next(&mut plain, |_| Ok(())) {
-            let Some(number) = self.sent.checked_add(1) else { return };
-            self.sent = number;
-            seal_frame(&self.seal_key, number, &header, body, out);
+        while !self.exhausted {
+            // The queue's own frames are well formed. If one were not, nothing that follows it could be told apart.
+            let sealed = match self.outward.next(&mut plain, |_| Ok(())) {
+                Ok(Some((header, body))) => {
+                    let Some(number) = self.sent.checked_add(1) else { return };
+                    self.sent = number;
+                    seal_frame(&self.seal_key, number, &header, body, out)
+                }
+                Ok(None) => return,
+                Err(error) => Err(error),
+            };
+            match sealed {
+                Ok(()) => {}
+                Err(ProtocolError::NoMemory) => self.exhausted = true,
+                Err(_) => return,
+            }
         }
+    }
+
+    fn exhausted(&self) -> bool {
+        self.exhausted
     }
 
     fn open(&mut self, mut wire: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError> {
@@ -86,10 +104,16 @@ impl Stage for Traffic {
     }
 }
 
-fn seal_frame(key: &PrefixKey, number: u64, header: &Header, body: &[u8], out: &mut Vec<u8>) {
+fn seal_frame(
+    key: &PrefixKey,
+    number: u64,
+    header: &Header,
+    body: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), ProtocolError> {
     let more = if header.more() { BOXED_MORE } else { 0 };
     let command = if header.is_command() { BOXED_COMMAND } else { 0 };
-    out.reserve(MAX_HEADER + OVERHEAD + body.len());
+    reserve(out, MAX_HEADER + OVERHEAD + body.len())?;
     frame::put_header(out, 0, (OVERHEAD + body.len()) as u64);
     out.extend_from_slice(NAME);
     out.extend_from_slice(&number.to_be_bytes());
@@ -99,6 +123,7 @@ fn seal_frame(key: &PrefixKey, number: u64, header: &Header, body: &[u8], out: &
     out.extend_from_slice(body);
     let (tag, content) = out[start..].split_at_mut(TAG);
     tag.copy_from_slice(&key.seal_in_place(number, content));
+    Ok(())
 }
 
 /// Appends the plain frame. The box is opened in its final place: the flags octet comes to lie where the header ends, and is
@@ -114,7 +139,7 @@ fn open_frame(
     let mut header = [0; MAX_HEADER];
     let header_len = frame::encode_header(0, body_len as u64, &mut header);
     let start = out.len();
-    out.reserve(header_len + body_len);
+    reserve(out, header_len + body_len)?;
     out.extend_from_slice(&header[..header_len - 1]);
     out.extend_from_slice(sealed);
     let flags_at = start + header_len - 1;
@@ -168,7 +193,7 @@ impl Gather {
                     return Ok(Some((header, body)));
                 }
             }
-            self.held.extend_from_slice(bytes);
+            extend(&mut self.held, bytes)?;
             *bytes = &[];
             return Ok(None);
         }
@@ -185,7 +210,7 @@ impl Gather {
         let total = (header.header_len as u64).saturating_add(header.body_len);
         let missing = usize::try_from(total).unwrap_or(usize::MAX).saturating_sub(self.held.len());
         let (piece, rest) = bytes.split_at(missing.min(bytes.len()));
-        self.held.extend_from_slice(piece);
+        extend(&mut self.held, piece)?;
         *bytes = rest;
         if piece.len() < missing {
             return Ok(None);
