@@ -19,7 +19,7 @@ cp "$3" "$package/tautline.$2.node"
 sed 's/require("zeromq")/require("tautline")/' "$root/tests/programs/node/exchange.js" >"$work/exchange.js"
 
 # shellcheck disable=SC2086 # a command is words
-(cd "$work" && timeout 300 $1 exchange.js) >"$work/log" 2>&1 || true
+(cd "$work" && WATCHDOG=300 timeout 1800 $1 exchange.js) >"$work/log" 2>&1 || true
 cat "$work/log"
 passed=$(grep -c '^ok ' "$work/log" || true) failed=$(grep -c '^not ok ' "$work/log" || true)
 grep -q '^end$' "$work/log" || failed=$((failed + 1))

@@ -191,6 +191,7 @@ check 'drafts announced to everybody' drafts_for_everybody
 . "$here/places.sh"
 . "$here/ways.sh"
 . "$here/others.sh"
+. "$here/languages.sh"
 check 'make uninstall leaves no file' uninstalled
 echo "install: $passed passed, $failed failed, $skipped skipped"
 [[ $failed -eq 0 ]]
