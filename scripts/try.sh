@@ -31,8 +31,8 @@ fail() {
     exit 1
 }
 
-# is_tautline FILE
-is_tautline() { grep -qaF "Tautline $version" "$1" 2>/dev/null; }
+# is_tautline FILE: the library and the addon have a word with their version, a Rust program the names of the engine's functions.
+is_tautline() { grep -qaE "Tautline ${version//./\\.}|tautline_core" "$1" 2>/dev/null; }
 
 prefix=${PREFIX:-/usr/local}
 if [[ $swap == built-in ]]; then
