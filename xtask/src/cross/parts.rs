@@ -103,14 +103,6 @@ fn abi(run: &Run) -> Result<Counts, String> {
         run.steps.step(&format!("tests of the C interface: {name}"), &mut run.start(&program))?;
         counts += Counts::PASSED;
     }
-    if run.target.glibc.is_none() {
-        let (name, files) = PROGRAMS[1];
-        let program = run.compile_alone(&format!("{name}-alone"), sources(files))?;
-        let mut words = run.tools.emulator(run.target).unwrap_or_default();
-        words.push(program.display().to_string());
-        run.steps.step(&format!("tests of the static library: {name}"), &mut command(words))?;
-        counts += Counts::PASSED;
-    }
     Ok(counts)
 }
 
@@ -201,17 +193,6 @@ impl Run {
         cc.args(WARNINGS).args(["-I", "include"]).args(files).arg("-o").arg(&program);
         cc.arg(self.out.join("libzmq.so")).args(["-pthread", "-ldl"]);
         cc.arg(format!("-Wl,-rpath,{}", self.out.display()));
-        self.steps.step(&format!("compiling {name}"), &mut cc)?;
-        Ok(program)
-    }
-
-    /// The same without any shared library, by the flags of libzmq.pc. What unwinds the stack is the compiler's affair, but zig takes its
-    /// own only where it is asked to.
-    fn compile_alone(&self, name: &str, files: impl IntoIterator<Item = String>) -> Result<PathBuf, String> {
-        let program = self.out.join(name);
-        let mut cc = self.tools.cc(self.target);
-        cc.args(WARNINGS).args(["-static", "-I", "include"]).args(files).arg("-o").arg(&program);
-        cc.arg(self.out.join("libzmq.a")).args(["-lpthread", "-ldl", "-lrt", "-lm", "-lunwind"]);
         self.steps.step(&format!("compiling {name}"), &mut cc)?;
         Ok(program)
     }

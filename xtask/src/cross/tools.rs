@@ -113,7 +113,7 @@ impl Tools {
     }
 
     /// The same for one that needs none, as tests for musl, which zig links statically.
-    pub fn emulator(&self, target: &Target) -> Option<Vec<String>> {
+    fn emulator(&self, target: &Target) -> Option<Vec<String>> {
         let system = self.debian.as_deref()?.join("usr").display().to_string();
         Some(vec![target.emulator?.to_owned(), "-L".to_owned(), system])
     }
