@@ -10,7 +10,7 @@ SOAK_SECONDS ?= 1800
 TARGET := $(if $(filter /%,$(CARGO_TARGET_DIR)),,$(CURDIR)/)$(or $(CARGO_TARGET_DIR),target)
 CARGO ?= cargo
 
-.PHONY: help build run bench profiles languages budget test lint loom upstream interop bsd programs node dotnet soak fuzz asan tsan miri attack systems install uninstall clean
+.PHONY: help build run try bench profiles languages budget test lint loom upstream interop bsd programs node dotnet soak fuzz asan tsan miri attack systems install uninstall clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -25,6 +25,9 @@ run: ## the benchmark beside libzmq 4.3.5 (FULL=1 every cell with more repeats; 
 
 bench: ## a longer scenario: SCENARIO=matrix, fanout, topics, roundtrip, latency, crowd, memory, environments, ... (bench/scenarios)
 	@SCENARIO=$(or $(SCENARIO),matrix) scripts/run.sh $(ARGS)
+
+try: ## one language on Tautline, seen and timed in a minute: LANGUAGE=cpp, dotnet, go, java, mono, node, python or rust
+	@PREFIX='$(PREFIX)' scripts/try.sh $(or $(LANGUAGE),cpp)
 
 languages: ## each language on libzmq and on Tautline, into docs/results: ONLY=node,python; QUICK=1 to try it out
 	@$(if $(ONLY),ONLY=$(ONLY)) $(if $(QUICK),QUICK=$(QUICK)) scripts/languages.sh $(ARGS)
@@ -70,10 +73,11 @@ bsd: ## the code for macOS and the BSDs, on an imitation of their calls: unit te
 programs: ## real programs, unmodified: pyzmq, Node.js, Go, Rust, Jupyter, locust, rsyslog, PHP ... (PREFIX=baseline: on libzmq 4.3.5)
 	@tests/programs/run.sh
 
-node: ## the Node.js package with its addon for this platform: bindings/node/tautline-*.tgz
+node: ## the Node.js package with its addon for this platform: target/npm/tautline-*.tgz
 	@scripts/need.sh cargo:cargo gcc:gcc node:nodejs npm:npm
-	@CARGO_TARGET_DIR='$(TARGET)/node' node bindings/node/scripts/build.mjs
-	@cd bindings/node && npm pack
+	@rm -rf '$(TARGET)/node/package'
+	@CARGO_TARGET_DIR='$(TARGET)/node' node bindings/node/scripts/build.mjs --out '$(TARGET)/node/package'
+	@mkdir -p '$(TARGET)/npm' && cd '$(TARGET)/node/package' && npm pack --pack-destination '$(TARGET)/npm'
 
 dotnet: ## our .NET binding, compiled with Mono's compiler into target/bindings/dotnet, and its tests
 	@tests/bindings/dotnet.sh

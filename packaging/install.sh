@@ -4,7 +4,8 @@
 #   packaging/install.sh install|uninstall
 #
 # It neither builds nor fetches anything. From the environment: PREFIX, LIBDIR, DESTDIR, DRAFTS and CARGO_TARGET_DIR, as in the
-# Makefile.
+# Makefile; SYSTEM, what `uname -s` says where the libraries are for, if that is not this system: Darwin for macOS. Nothing here is of a
+# bash newer than 3.2, which macOS has.
 #
 # PREFIX/share/tautline/manifest lists what was installed, and the folders made for it: that and nothing else is removed. What has
 # changed since is left where it is. Another libzmq that was in the way is kept in share/tautline/replaced and put back; but what a
@@ -17,7 +18,14 @@ prefix=${PREFIX:-/usr/local} libdir=${LIBDIR:-lib} destination=${DESTDIR:-}
 prefix=${prefix%/}
 target=${CARGO_TARGET_DIR:-$root/target}
 interface=4.3.5
-library=libzmq.so.5.2.5
+# What is built, the file that it becomes, and the names that lead there: what programs ask for, and what they are linked with.
+case ${SYSTEM:-$(uname -s)} in
+    Darwin) built=libzmq.dylib library=libzmq.5.dylib name=libzmq.5.dylib plain=libzmq.dylib loader=DYLD_LIBRARY_PATH system_libraries= ;;
+    *)
+        # Not what unwinds the stack: the compiler adds the one that fits, and libgcc_s is in the way of -static.
+        built=libzmq.so library=libzmq.so.5.2.5 name=libzmq.so.5 plain=libzmq.so loader=LD_LIBRARY_PATH
+        system_libraries='pthread dl rt m' ;;
+esac
 version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' "$root/Cargo.toml")
 
 fail() {
@@ -37,7 +45,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 stage=$work/stage
 
-hash() { sha256sum <"$1" | cut -d' ' -f1; }
+hash() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi <"$1" | cut -d' ' -f1; }
 
 # known TYPE VALUE PATH: what the manifest says is at PATH is there, unchanged.
 known() {
@@ -83,6 +91,10 @@ fill() {
     text=${text//@LIBDIR@/"$libdir"}
     text=${text//@VERSION@/"$interface"}
     text=${text//@INCLUDE_FROM_PACKAGE@/"$up/include"}
+    text=${text//@SHARED@/"$plain"}
+    text=${text//@SONAME@/"$name"}
+    text=${text//@SYSTEM_FLAGS@/"${system_libraries:+-l${system_libraries// / -l}}"}
+    text=${text//@SYSTEM_LIST@/"${system_libraries// /;}"}
     # The draft interface is in every build. With DRAFTS=1 pkg-config and CMake tell every program so, as those of a libzmq that was
     # configured with its drafts do; without, only those that ask for it.
     if [[ ${DRAFTS:-} == 1 ]]; then
@@ -95,32 +107,64 @@ fill() {
     printf '%s\n' "$text" >"$2"
 }
 
+# first COMMAND...: the first of them that there is, or nothing.
+first() {
+    local command
+    for command in "$@"; do
+        if command -v "$command" >/dev/null; then
+            command -v "$command"
+            return
+        fi
+    done
+}
+
 # The libraries without their debug symbols, and those of the shared one where debuggers look for them: beside it in .debug.
 libraries() {
     local lib=$stage/$libdir objcopy strip
     # OBJCOPY and STRIP: those of another machine, for what was built for it.
-    objcopy=${OBJCOPY:-$(command -v objcopy || command -v llvm-objcopy || true)}
-    strip=${STRIP:-$(command -v strip || command -v llvm-strip || true)}
-    if [[ -z $objcopy || -z $strip ]]; then
+    objcopy=${OBJCOPY:-$(first objcopy llvm-objcopy)}
+    strip=${STRIP:-$(first strip llvm-strip)}
+    if [[ $built == *.dylib ]]; then
+        mach_o "$lib"
+    elif [[ -z $objcopy || -z $strip ]]; then
         echo "install: there is no strip and no objcopy (binutils), so the libraries go in with their debug symbols" >&2
-        cp "$target/release/libzmq.so" "$lib/$library"
+        cp "$target/release/$built" "$lib/$library"
         cp "$target/release/libzmq.a" "$lib/libzmq.a"
-        return
+    else
+        mkdir "$lib/.debug"
+        "$objcopy" --only-keep-debug --compress-debug-sections "$target/release/$built" "$lib/.debug/$library.debug"
+        "$strip" --strip-unneeded -o "$lib/$library" "$target/release/$built"
+        "$objcopy" --add-gnu-debuglink="$lib/.debug/$library.debug" "$lib/$library"
+        "$strip" --strip-debug -o "$lib/libzmq.a" "$target/release/libzmq.a"
+        chmod 644 "$lib/.debug/$library.debug"
     fi
-    mkdir "$lib/.debug"
-    "$objcopy" --only-keep-debug --compress-debug-sections "$target/release/libzmq.so" "$lib/.debug/$library.debug"
-    "$strip" --strip-unneeded -o "$lib/$library" "$target/release/libzmq.so"
-    "$objcopy" --add-gnu-debuglink="$lib/.debug/$library.debug" "$lib/$library"
-    "$strip" --strip-debug -o "$lib/libzmq.a" "$target/release/libzmq.a"
-    chmod 644 "$lib/.debug/$library.debug"
+}
+
+# mach_o FOLDER: macOS's. Programs ask for a library by the path that it says of itself when they are linked; and each change takes a new
+# signature, without which ARM loads nothing. Debug symbols are in the object files there, not in the library.
+mach_o() {
+    local rename sign
+    rename=$(first install_name_tool llvm-install-name-tool)
+    [[ -n $rename ]] || fail "there is no install_name_tool, with which the library is told where it lies: xcode-select --install"
+    cp "$target/release/$built" "$1/$library"
+    cp "$target/release/libzmq.a" "$1/libzmq.a"
+    "$rename" -id "$prefix/$libdir/$library" "$1/$library"
+    sign=$(first codesign)
+    if [[ -n $sign ]]; then
+        "$sign" --force --sign - "$1/$library"
+    elif [[ $(uname -s) == Darwin ]]; then
+        fail "there is no codesign"
+    else
+        echo "install: not signed: on macOS, codesign --force --sign - $library" >&2
+    fi
 }
 
 stage() {
     local lib=$stage/$libdir doc=$stage/share/doc/tautline
     mkdir -p "$lib/pkgconfig" "$lib/cmake/ZeroMQ" "$stage/include" "$doc"
     libraries
-    ln -s "$library" "$lib/libzmq.so.5"
-    ln -s libzmq.so.5 "$lib/libzmq.so"
+    [[ $name == "$library" ]] || ln -s "$library" "$lib/$name"
+    ln -s "$name" "$lib/$plain"
     cp "$root"/include/*.h "$stage/include"
     cp "$root"/LICENSE-* "$root/packaging/THIRD-PARTY.txt" "$doc"
     fill libzmq.pc.in "$lib/pkgconfig/libzmq.pc"
@@ -147,14 +191,13 @@ check_writable() {
 check_owners() {
     local path type value owner owned=()
     foreign=()
-    declare -A ours=()
     if [[ -f $base/$manifest ]]; then
         while IFS=$'\t' read -r type value path; do
-            if known "$type" "$value" "$path"; then ours[$path]=1; fi
+            if known "$type" "$value" "$path"; then printf '%s\n' "$path"; fi
         done <"$base/$manifest"
-    fi
+    fi >"$work/ours"
     while IFS= read -r path; do
-        [[ -e $base/$path || -L $base/$path ]] && [[ -z ${ours[$path]:-} ]] || continue
+        [[ -e $base/$path || -L $base/$path ]] && ! grep -qxF -e "$path" "$work/ours" || continue
         [[ ! -d $base/$path || -L $base/$path ]] || fail "$base/$path is a folder"
         foreign+=("$path")
         [[ -z $destination ]] || continue
@@ -183,7 +226,7 @@ make_folders() {
 
 install() {
     local file path
-    for file in libzmq.so libzmq.a; do
+    for file in "$built" libzmq.a; do
         [[ -f $target/release/$file ]] || fail "there is no $file in $target/release, and this builds none: first make build" \
             "if it was built elsewhere: make install CARGO_TARGET_DIR=..."
     done
@@ -211,7 +254,8 @@ install() {
         fi >>"$work/manifest"
     done < <(cd "$stage" && find . ! -type d | sed 's|^\./||' | sort)
     # The last word on each path counts.
-    tac "$work/manifest" | awk -F '\t' '!seen[$3]++' | tac >"$base/$manifest.new"
+    awk -F '\t' '{ last[$3] = NR; line[NR] = $0; path[NR] = $3 } END { for (n = 1; n <= NR; n++) if (last[path[n]] == n) print line[n] }' \
+        "$work/manifest" >"$base/$manifest.new"
     mv -f "$base/$manifest.new" "$base/$manifest"
     run_ldconfig
     say_what_next
@@ -220,7 +264,7 @@ install() {
 # Whether the loader takes the library that is now installed, without being told: libzmq.so.5 of its cache is this one.
 loader_finds_it() {
     local PATH=$PATH:/usr/sbin:/sbin first
-    first=$(ldconfig -p 2>/dev/null | sed -n 's/^\tlibzmq\.so\.5 .* => //p' | head -n 1)
+    first=$({ ldconfig -p 2>/dev/null || true; } | sed -n 's/^\tlibzmq\.so\.5 .* => //p' | head -n 1)
     [[ -n $first && $(realpath -m "$first") == "$(realpath -m "$base/$libdir/$library")" ]]
 }
 
@@ -229,7 +273,7 @@ pkg_config_finds_it() {
 }
 
 say_what_next() {
-    local next='' back='make uninstall' what="Tautline $version in $base: $libdir/libzmq.so.5, libzmq.a, zmq.h, pkg-config and CMake files"
+    local next='' back='make uninstall' what="Tautline $version in $base: $libdir/$name, libzmq.a, zmq.h, pkg-config and CMake files"
     [[ $prefix == /usr/local ]] || printf -v back '%s PREFIX=%q' "$back" "$prefix"
     if [[ -n $destination ]]; then
         echo "installed $what, for ${prefix:-/}"
@@ -239,7 +283,7 @@ say_what_next() {
         next="; every program started from now on that asks for libzmq.so.5 runs on it"
         pkg_config_finds_it || printf -v next '%s; to build with it: export PKG_CONFIG_PATH=%q' "$next" "$prefix/$libdir/pkgconfig"
     else
-        printf -v next '; next: export LD_LIBRARY_PATH=%q PKG_CONFIG_PATH=%q' "$prefix/$libdir" "$prefix/$libdir/pkgconfig"
+        printf -v next '; next: export %s=%q PKG_CONFIG_PATH=%q' "$loader" "$prefix/$libdir" "$prefix/$libdir/pkgconfig"
     fi
     echo "installed $what$next; back: $back"
 }

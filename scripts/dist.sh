@@ -7,7 +7,7 @@
 # |---------|---|
 # | library | tautline-VERSION-TARGET.tar.xz for each target: the library, its header, pkg-config and CMake files, licences, debug symbols |
 # | python  | the wheels of tautline-zmq |
-# | node    | the npm packages; of the addons that for x86-64 and glibc only |
+# | node    | the npm packages: tautline, tautline-zeromq, and those of the addon and of the library for each target |
 # | dotnet  | the NuGet package, with the library for each target |
 # | systems | deb, rpm, Arch's and apk packages |
 # | crates  | the crates, as they would go to crates.io |
@@ -28,7 +28,7 @@ SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || 
 export SOURCE_DATE_EPOCH LC_ALL=C TZ=UTC
 umask 022
 
-here=$(uname -m) twice=
+here=$(uname -m) twice= again=
 targets=({x86_64,aarch64}-unknown-linux-gnu.2.17 {x86_64,aarch64}-unknown-linux-musl)
 parts=()
 for argument in "$@"; do
@@ -45,12 +45,25 @@ say() { echo "dist: $*"; }
 
 xtask() { cargo run --quiet -p xtask -- "$@"; }
 
-# built TARGET: where its libraries are.
-built() {
+# cross TARGET PART: has it built, once each time that all is made; the second time nothing of the first is there.
+cross() {
     local folder=$target/cross/$1
-    xtask cross "$1" build >&2
+    if [[ -n $again && ! -e $work/emptied-$1 ]]; then
+        rm -rf "$folder/cargo"
+        touch "$work/emptied-$1"
+    fi
+    if [[ ! -e $work/built-$1-$2 ]]; then
+        xtask cross "$1" "$2" >&2
+        touch "$work/built-$1-$2"
+    fi
     echo "$folder"
 }
+
+# built TARGET: where its libraries are.
+built() { cross "$1" build; }
+
+# addon TARGET: the file of the Node.js addon for it.
+addon() { echo "$(cross "$1" addon)/tautline.$(npm_name "$1").node"; }
 
 # tool TARGET NAME: that of binutils for the target's processor.
 tool() {
@@ -84,16 +97,21 @@ library() {
     done
 }
 
-python() { cp $(packaging/python/build.sh "${targets[@]}") "$out"; }
+python() {
+    local name wheel
+    for name in "${targets[@]}"; do
+        wheel=$(LIBRARY=$(built "$name")/libzmq.so packaging/python/build.sh "$name")
+        cp "$wheel" "$out"
+    done
+}
 
 node() {
     local options=() name
     scripts/need.sh node:nodejs npm:npm >&2
     for name in "${targets[@]}"; do
-        options+=(--library "$(npm_name "$name")=$(stripped "$name")")
+        options+=(--library "$(npm_name "$name")=$(stripped "$name")" --addon "$(npm_name "$name")=$(addon "$name")")
     done
-    [[ $here != x86_64 ]] || options+=(--build linux-x64-gnu)
-    PATH=$target/cross/python/bin:$PATH command node bindings/node/scripts/pack.mjs --out "$out" "${options[@]}" >&2
+    command node bindings/node/scripts/pack.mjs --out "$out" "${options[@]}" >&2
 }
 
 # npm_name TARGET: npm's words for it. dotnet_name TARGET: .NET's.
@@ -170,7 +188,7 @@ grep -q "^## \[\?$version\]\?" CHANGELOG.md || say "CHANGELOG.md has no section 
 make_all
 if [[ -n $twice ]]; then
     cp "$out/SHA256SUMS" "$target/dist.once"
-    rm -rf "$target/cross"/*/{release,debug} 2>/dev/null || true
+    again=yes
     make_all
     if diff "$target/dist.once" "$out/SHA256SUMS"; then
         say "twice the same bytes"

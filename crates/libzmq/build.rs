@@ -8,6 +8,8 @@ fn main() {
             println!("cargo:rustc-cdylib-link-arg=-Wl,-install_name,@rpath/libzmq.5.dylib");
             // Those of libzmq 4.3.5: a program asks for what it was linked with, or later.
             println!("cargo:rustc-cdylib-link-arg=-Wl,-compatibility_version,8.0.0,-current_version,8.5.0");
+            // Whoever installs it writes where into it.
+            println!("cargo:rustc-cdylib-link-arg=-Wl,-headerpad_max_install_names");
         }
         Ok("windows") => {}
         _ => {

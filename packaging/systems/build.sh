@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the packages for Linux distributions, and prints their paths:
 #
-#   [LIBRARIES=DIR] [OUT=DIR] [FORMATS="deb rpm ..."] packaging/systems/build.sh [VERSION]
+#   [LIBRARIES=DIR] [OUT=DIR] [FORMATS="deb rpm ..."] [MAINTAINER="NAME <ADDRESS>"] packaging/systems/build.sh [VERSION]
 #
 # LIBRARIES has libzmq.so.5 (or libzmq.so) and libzmq.a, default target/release; OUT is where the packages go, default
 # target/systems/packages. VERSION is that of Cargo.toml. A library built for glibc goes into deb, rpm and archlinux, one for musl into
@@ -25,7 +25,9 @@ fail() {
 
 VERSION=${1:-$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)}
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 1577836800)}
-export VERSION SOURCE_DATE_EPOCH
+# Who is asked about these packages. The default is a stand-in: docs/releasing.md.
+MAINTAINER=${MAINTAINER:-The Tautline authors <tautline@users.noreply.github.com>}
+export VERSION SOURCE_DATE_EPOCH MAINTAINER
 export LC_ALL=C TZ=UTC
 umask 022
 
@@ -86,13 +88,13 @@ fill() {
     ! grep -nE '@[A-Z_]+@' "$file" || fail "$template has words that are not known here"
 }
 
-# module FILE SED-OPTION...: a pkg-config or CMake template of `make install`, for $libdir. The headers have a folder of their own. What
-# unwinds the stack is not named: the compiler adds the one that fits, and libgcc_s is in the way of -static.
+# module FILE SED-OPTION...: a pkg-config or CMake template of `make install`, for $libdir. The headers have a folder of their own.
 module() {
     fill "packaging/$1.in" "$2" -e 's|@PREFIX@|/usr|g' -e "s|@LIBDIR@|${libdir#/usr/}/tautline|g" -e 's|@VERSION@|4.3.5|g' \
         -e 's|@DRAFT_FLAG@||g' -e 's|@DRAFTS@|FALSE|g' -e 's|^includedir=.*|includedir=${prefix}/include/tautline|' \
         -e "s|@INCLUDE_FROM_PACKAGE@|$(realpath -ms --relative-to="$libdir/tautline/cmake/ZeroMQ" /usr/include/tautline)|g" \
-        -e 's|;gcc_s"|"|' -e 's| -lgcc_s||'
+        -e 's|@SHARED@|libzmq.so|g' -e 's|@SONAME@|libzmq.so.5|' -e 's|@SYSTEM_LIST@|pthread;dl;rt;m|' \
+        -e 's|@SYSTEM_FLAGS@|-lpthread -ldl -lrt -lm|'
 }
 
 manual() { # manual FORMAT FOLDER
@@ -119,7 +121,7 @@ documents() { # documents FORMAT FOLDER: licences and changes, where that distri
         gzip -9nc "$work/THIRD-PARTY" >"$doc/THIRD-PARTY.gz"
         gzip -9nc CHANGELOG.md >"$doc/CHANGELOG.md.gz"
         printf 'tautline (%s) unstable; urgency=medium\n\n  * What has changed is in CHANGELOG.md.gz.\n\n -- %s  %s\n' "$VERSION" \
-            "$(sed -n 's/^maintainer: //p' "$here/tautline.yaml")" "$(date -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$doc/changelog.gz"
+            "$MAINTAINER" "$(date -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$doc/changelog.gz"
         install -D -m 644 "$here/lintian-overrides" "$stage/usr/share/lintian/overrides/tautline"
     else
         install -D -m 644 -t "$stage/usr/share/licenses/tautline" LICENSE-MIT LICENSE-APACHE "$work/THIRD-PARTY"

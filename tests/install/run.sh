@@ -83,6 +83,10 @@ static() {
         $(sed -n 's/^Libs.private://p' "$prefix/lib/pkgconfig/libzmq.pc") &&
         ! ldd "$work/static" | grep libzmq >/dev/null && "$work/static"
 }
+alone() { # without any shared library
+    gcc "$work/main.c" -o "$work/alone" -static $(pkg-config --static --cflags --libs libzmq) &&
+        ! readelf -dW "$work/alone" | grep NEEDED && [[ $("$work/alone") == 4.3.5 ]]
+}
 with_cmake() {
     mkdir -p "$work/cmake" && cp "$work/main.c" "$work/cmake/"
     cat >"$work/cmake/CMakeLists.txt" <<'CMAKE'
@@ -98,6 +102,8 @@ add_executable(with_shared main.c)
 target_link_libraries(with_shared libzmq)
 add_executable(with_static main.c)
 target_link_libraries(with_static libzmq-static)
+add_executable(alone main.c)
+target_link_libraries(alone libzmq-static -static)
 add_executable(with_namespace main.c)
 target_link_libraries(with_namespace ZeroMQ::libzmq)
 add_executable(with_static_namespace main.c)
@@ -108,7 +114,7 @@ target_link_libraries(with_variables ${ZeroMQ_LIBRARY})
 CMAKE
     cmake -S "$work/cmake" -B "$work/cmake/build" -DCMAKE_PREFIX_PATH="$prefix" &&
         cmake --build "$work/cmake/build" &&
-        for program in with_shared with_static with_namespace with_static_namespace with_variables; do "$work/cmake/build/$program" || return 1; done
+        for program in with_shared with_static alone with_namespace with_static_namespace with_variables; do "$work/cmake/build/$program" || return 1; done
 }
 # builds_drafts OPTION...: compiles drafts.c with these and runs it: 1 if it does not compile, 2 if it does not run.
 builds_drafts() {
@@ -176,6 +182,7 @@ readme() { # the first program of the README
 check 'shared, by pkg-config' shared
 check "the README's program" readme
 check 'static' static
+check 'static, and nothing shared' alone
 check 'find_package(ZeroMQ)' with_cmake
 check 'find_package refuses a newer version' newer_is_refused
 check 'drafts by pkg-config' drafts_by_pkg_config
@@ -184,6 +191,7 @@ check 'drafts announced to everybody' drafts_for_everybody
 . "$here/places.sh"
 . "$here/ways.sh"
 . "$here/others.sh"
+. "$here/languages.sh"
 check 'make uninstall leaves no file' uninstalled
 echo "install: $passed passed, $failed failed, $skipped skipped"
 [[ $failed -eq 0 ]]

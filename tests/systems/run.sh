@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The packages of packaging/systems, built and installed into systems of their own, used there and removed again.
 #
-#   tests/systems/run.sh [SUITE...]   Debian's suites to install into: trixie and bookworm unless named; all: bullseye and forky too
+#   tests/systems/run.sh [SUITE...]   Debian's suites to install into: trixie and bookworm unless named; all: bullseye and forky too, and
+#                                     bionic, Ubuntu's with glibc 2.27
 #
 # LIBRARIES=DIR has the library for glibc, by default target/release, which is built first; MUSL=DIR one for musl, without which the
 # package for Alpine is only looked at. PACKAGES=DIR has packages that build.sh has made, and only these are tried. The systems are kept
@@ -14,7 +15,7 @@ root=$(cd "$here/../.." && pwd)
 cd "$root"
 suites=("$@")
 [[ ${#suites[@]} -gt 0 ]] || suites=(trixie bookworm)
-[[ ${suites[*]} != all ]] || suites=(trixie bookworm bullseye forky)
+[[ ${suites[*]} != all ]] || suites=(trixie bookworm bullseye forky bionic)
 passed=0 failed=0 skipped=0
 
 if [[ $(id -u) -ne 0 ]] || ! command -v dpkg-deb >/dev/null; then

@@ -7,6 +7,8 @@
 //! | unit | the unit tests of `proto`, `io` and `core` |
 //! | abi | the C programs of `tests/abi`; all of that suite where they run without an emulator on glibc |
 //! | interop | exchanges over tcp with this machine's libzmq 4.3.5, in both directions |
+//! | addon | `target/cross/TARGET/tautline.PLATFORM.node`, the Node.js addon, where there is a package for it |
+//! | node | a Node.js of that system with that addon: exchanges by every pattern |
 //!
 //! Without parts it does all of them, with `all` for every target. It needs a Linux on x86-64 with Debian's packages and rustup, installs
 //! what it lacks ([`tools`]), and ends with a table and `cross: N passed, N failed, N skipped`.
@@ -50,7 +52,10 @@ pub fn run(root: &Path, out: &Path, arguments: &[&str]) -> ExitCode {
             outcomes.iter().map(|outcome| outcome.map_or("-".to_owned(), |counts| counts.to_string()));
         rows.push(format!("| {} | {} |", target.name(), cells.collect::<Vec<_>>().join(" | ")));
     }
-    println!("\n| target | build | unit | abi | interop |\n|---|---|---|---|---|\n{}\n", rows.join("\n"));
+    println!(
+        "\n| target | build | unit | abi | interop | addon | node |\n|---|---|---|---|---|---|---|\n{}\n",
+        rows.join("\n")
+    );
     println!("cross: {} passed, {} failed, {} skipped", sum.passed, sum.failed, sum.skipped);
     if sum.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -67,7 +72,7 @@ fn parse(arguments: &[&str]) -> Option<(Vec<&'static Target>, Vec<&'static Part>
 fn cross(root: &Path, out: &Path, target: &'static Target, parts: &[&Part]) -> Vec<Option<Counts>> {
     let directory = out.join(target.name());
     let steps = Steps { root: root.to_owned(), name: target.name(), logs: directory.join("log") };
-    let runs = parts.iter().any(|part| part.name != "build");
+    let runs = parts.iter().any(|part| !matches!(part.name, "build" | "addon"));
     let run =
         Tools::prepare(&steps, out, target, runs).map(|tools| Run { steps, out: directory, target, tools });
     let outcome = |part: &Part| match &run {

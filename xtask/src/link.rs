@@ -13,6 +13,8 @@ use std::process::{Command, ExitCode};
 
 use crate::abi;
 
+mod install;
+
 /// The targets, and how their libraries are looked at.
 const TARGETS: [(&str, Format); 3] = [
     ("aarch64-apple-darwin", Format::MachO),
@@ -51,7 +53,11 @@ pub fn run(root: &Path, target_folder: &Path, target: &str) -> ExitCode {
         let findings = match link(root, &target_folder.join("link"), name, *format) {
             Ok(library) => {
                 println!("{name}: {}", library.display());
-                look_at(&library, *format, &expected)
+                let mut findings = look_at(&library, *format, &expected);
+                if *format == Format::MachO {
+                    findings.extend(install::check(root, &target_folder.join("link"), name));
+                }
+                findings
             }
             Err(error) => vec![error],
         };
@@ -107,7 +113,8 @@ fn link_dylib(root: &Path, tools: &Path, target: &str, built: &Path) -> Result<P
         .args(["-flavor", "darwin", "-dylib", "-dead_strip", "-arch", processor])
         .args(["-platform_version", "macos", OLDEST_MACOS, OLDEST_MACOS])
         .args(["-install_name", INSTALL_NAME])
-        .args(["-compatibility_version", "8.0.0", "-current_version", "8.5.0"]);
+        .args(["-compatibility_version", "8.0.0", "-current_version", "8.5.0"])
+        .arg("-headerpad_max_install_names");
     for function in functions.lines().filter(|line| !line.is_empty()) {
         let symbol = format!("_{function}");
         linker.args(["-u", &symbol, "-exported_symbol", &symbol]);
@@ -222,21 +229,24 @@ fn look_at(library: &Path, format: Format, expected: &BTreeSet<&str>) -> Vec<Str
     }
 }
 
+/// A field of each load command of this name, in what llvm-objdump says of a library.
+fn fields(headers: &str, command: &str, field: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut inside = false;
+    for line in headers.lines() {
+        match line.split_whitespace().collect::<Vec<_>>()[..] {
+            ["cmd", name] => inside = name == command,
+            [name, value, ..] if inside && name == field => found.push(value.to_owned()),
+            _ => {}
+        }
+    }
+    found
+}
+
 fn mach_o(symbols: &str, headers: &str, expected: &BTreeSet<&str>) -> Vec<String> {
     // C's names have an underscore before them.
     let mut findings = abi::exports(expected, &symbols.replace(" _", " "));
-    let fields = |command: &str, field: &str| -> Vec<String> {
-        let mut found = Vec::new();
-        let mut inside = false;
-        for line in headers.lines() {
-            match line.split_whitespace().collect::<Vec<_>>()[..] {
-                ["cmd", name] => inside = name == command,
-                [name, value, ..] if inside && name == field => found.push(value.to_owned()),
-                _ => {}
-            }
-        }
-        found
-    };
+    let fields = |command: &str, field: &str| fields(headers, command, field);
     let name = fields("LC_ID_DYLIB", "name");
     if name != [INSTALL_NAME] {
         findings.push(format!("its name is {name:?}, not {INSTALL_NAME}"));

@@ -7,8 +7,8 @@ app=$CACHE/app
 rm -rf "$app"
 mkdir -p "$app"
 echo '{ "private": true }' >"$app/package.json"
-CARGO_TARGET_DIR=$CACHE/target node "$ROOT/bindings/node/scripts/build.mjs"
-(cd "$ROOT/bindings/node" && npm pack --silent --pack-destination "$app")
+CARGO_TARGET_DIR=$CACHE/target node "$ROOT/bindings/node/scripts/build.mjs" --out "$CACHE/package"
+(cd "$CACHE/package" && npm pack --silent --pack-destination "$app")
 npm install --silent --offline --no-audit --no-fund --prefix "$app" "$app"/tautline-*.tgz
 # The programs of the zeromq package, with the import changed.
 for program in "$here"/../node-zeromq/*.mjs; do

@@ -17,6 +17,7 @@ const requireAtRunTime = createRequire(here)
 function load() {
   // It would load there, and end the process at the first wait.
   if (process.versions.bun) throw new Error("tautline does not run on Bun: that lacks the functions of libuv which watch descriptors")
+  if (process.versions.deno) throw new Error("tautline does not run on Deno: that lacks functions of libuv's event loop, such as uv_prepare_init")
   const name = platform()
   const places = [`./tautline.${name}.node`, `@tautline/${name}`]
   for (const place of places) {

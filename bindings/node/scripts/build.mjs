@@ -2,12 +2,15 @@
 //
 //   node scripts/build.mjs          for this platform, with its own compiler and C library
 //   node scripts/build.mjs NAME...  for those of targets.mjs, with `cargo zigbuild` and for the oldest C library each: needs
-//                                   cargo-zigbuild, zig and the target's standard library (rustup target add)
+//                                   cargo-zigbuild, zig and the target's standard library (rustup target add); `cargo xtask cross`
+//                                   has all of them, and tests what it builds
+//   --out FOLDER                    lays a copy of the package there, with the addons and the licences, and writes nothing here
 import { execFileSync } from "node:child_process"
-import { copyFileSync } from "node:fs"
+import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { createRequire } from "node:module"
 import { fileURLToPath, pathToFileURL } from "node:url"
+import { parseArgs } from "node:util"
 import { targets } from "./targets.mjs"
 
 export const root = resolve(dirname(fileURLToPath(import.meta.url)), "..")
@@ -16,7 +19,7 @@ export const host = createRequire(import.meta.url)("../lib/platform.js").platfor
 const LIBRARIES = { darwin: "libtautline_node.dylib", win32: "tautline_node.dll" }
 
 // The path of what Cargo builds: for this platform, or for `name` of targets.mjs.
-function compile(name) {
+export function compile(name) {
   const metadata = execFileSync("cargo", ["metadata", "--format-version", "1", "--no-deps"], { cwd: root })
   const directory = JSON.parse(metadata).target_directory
   const options = ["--release", "--locked"]
@@ -38,15 +41,32 @@ export function licences(folder) {
   for (const licence of ["LICENSE-APACHE", "LICENSE-MIT"]) copyFileSync(join(root, "..", "..", licence), join(folder, licence))
 }
 
-// Builds for `name` of targets.mjs, or for this platform; where the addon is then.
-export function build(name) {
-  const place = join(root, "lib", `tautline.${name ?? host}.node`)
+// Copies `files`, as package.json lists them, and its README; not the addons that a clone has built.
+export function copyPackage(from, files, to) {
+  for (const name of [...files, "README.md"]) {
+    const [directory, pattern] = name.includes("*") ? [".", new RegExp(`^${name.replaceAll(".", "\\.").replace("*", ".*")}$`)] : []
+    const names = pattern === undefined ? [name] : readdirSync(join(from, directory)).filter(name => pattern.test(name))
+    for (const name of names) {
+      if (!existsSync(join(from, name))) throw new Error(`${join(from, name)} is missing`)
+      cpSync(join(from, name), join(to, name), { recursive: true, dereference: true, filter: file => !file.endsWith(".node") })
+    }
+  }
+}
+
+// Builds for `name` of targets.mjs, or for this platform, and puts the addon into the package in `folder`; where it is then.
+export function build(name, folder = root) {
+  const place = join(folder, "lib", `tautline.${name ?? host}.node`)
   copyFileSync(compile(name), place)
   return place
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const names = process.argv.slice(2)
-  for (const name of names.length === 0 ? [undefined] : names) console.log(build(name))
-  licences(root)
+  const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: { type: "string" } } })
+  const folder = values.out === undefined ? root : resolve(values.out)
+  if (folder !== root) {
+    mkdirSync(folder, { recursive: true })
+    copyPackage(root, [...JSON.parse(readFileSync(join(root, "package.json"), "utf8")).files, "package.json"], folder)
+  }
+  for (const name of positionals.length === 0 ? [undefined] : positionals) console.log(build(name, folder))
+  licences(folder)
 }

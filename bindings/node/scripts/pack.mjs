@@ -3,7 +3,7 @@
 //
 //   node scripts/pack.mjs [--out FOLDER] [--build NAME]... [--addon NAME=FILE]... [--library NAME=FILE]...
 //
-//   --out FOLDER         instead of target/npm of the repository
+//   --out FOLDER         instead of npm in the target folder of the repository
 //   --build NAME         builds the addon for a platform of targets.mjs as build.mjs does; without --build and --addon this platform's
 //                        own is built, for the C library that is installed
 //   --addon NAME=FILE    an addon that was built elsewhere
@@ -11,22 +11,22 @@
 //
 // Every file of a package has the same date, so the same files make the same packages. Nothing is published.
 import { execFileSync } from "node:child_process"
-import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join, resolve } from "node:path"
 import { parseArgs } from "node:util"
-import { build, host, licences, root } from "./build.mjs"
+import { compile, copyPackage, host, licences, root } from "./build.mjs"
 import { inspect, thatStays } from "./elf.mjs"
 import { targets } from "./targets.mjs"
 
 const many = { type: "string", multiple: true, default: [] }
 const { values } = parseArgs({
-  options: { out: { type: "string", default: join(root, "..", "..", "target", "npm") }, build: many, addon: many, library: many },
+  options: { out: { type: "string", default: join(process.env.CARGO_TARGET_DIR ?? join(root, "..", "..", "target"), "npm") }, build: many, addon: many, library: many },
 })
 const out = resolve(values.out)
 const addons = new Map(values.addon.map(pair))
-for (const name of values.build) addons.set(...pair(`${name}=${build(name)}`))
-if (addons.size === 0) addons.set(...pair(`${host}=${build()}`))
+for (const name of values.build) addons.set(...pair(`${name}=${compile(name)}`))
+if (addons.size === 0) addons.set(...pair(`${host}=${compile()}`))
 const libraries = new Map(values.library.map(pair))
 
 function pair(text) {
@@ -42,7 +42,7 @@ const stage = mkdtempSync(join(tmpdir(), "tautline-pack-"))
 try {
   mkdirSync(out, { recursive: true })
   const main = read(root)
-  pack(root, main, copy(root, main.files))
+  pack(root, main, folder => copyPackage(root, main.files, folder))
   const about = "This is no package to depend on: npm installs it along with"
   for (const [name, file] of addons) {
     pack(root, forPlatform(main, main.name, name, "The addon", `tautline.${name}.node`), folder => {
@@ -53,7 +53,7 @@ try {
   if (libraries.size > 0) {
     const under = join(root, "zeromq")
     const swap = read(under)
-    pack(under, swap, copy(under, swap.files))
+    pack(under, swap, folder => copyPackage(under, swap.files, folder))
     for (const [name, file] of libraries) {
       pack(under, forPlatform(main, swap.name, `libzmq-${name}`, "The library", "libzmq.so.5"), folder => {
         writeFileSync(join(folder, "libzmq.so.5"), thatStays(file))
@@ -81,20 +81,6 @@ function forPlatform({ version, license, repository, engines }, whose, name, wha
     name: `@tautline/${name}`, version, description, license, repository,
     main: file, files: [file, "LICENSE-*"], os: [os], cpu: [cpu], libc: [libc], engines, preferUnplugged,
     publishConfig: { access: "public" },
-  }
-}
-
-// Copies what a package holds, but for the addons that a clone has built.
-function copy(from, files) {
-  return folder => {
-    for (const name of [...files, "README.md"]) {
-      const [directory, pattern] = name.includes("*") ? [".", new RegExp(`^${name.replaceAll(".", "\\.").replace("*", ".*")}$`)] : []
-      const names = pattern === undefined ? [name] : readdirSync(join(from, directory)).filter(name => pattern.test(name))
-      for (const name of names) {
-        if (!existsSync(join(from, name))) throw new Error(`${join(from, name)} is missing`)
-        cpSync(join(from, name), join(folder, name), { recursive: true, dereference: true, filter: file => !file.endsWith(".node") })
-      }
-    }
   }
 }
 

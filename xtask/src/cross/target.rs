@@ -13,6 +13,16 @@ pub struct Target {
     pub emulator: Option<&'static str>,
     /// What pip calls systems that have its library. `None`: nothing that pip knows.
     pub wheel: Option<&'static str>,
+    /// What the packages for npm call it (`bindings/node/scripts/targets.mjs`). `None`: there is none for it.
+    pub npm: Option<Npm>,
+}
+
+/// A platform of the Node.js addon.
+#[derive(Debug)]
+pub struct Npm {
+    pub name: &'static str,
+    /// What pip calls the system that Node.js itself is from PyPI for.
+    pub node: &'static str,
 }
 
 const fn gnu(
@@ -20,29 +30,44 @@ const fn gnu(
     zig: &'static str,
     emulator: Option<&'static str>,
     wheel: &'static str,
+    npm: Option<Npm>,
 ) -> Target {
-    Target { triple, glibc: Some("2.17"), zig, emulator, wheel: Some(wheel) }
+    Target { triple, glibc: Some("2.17"), zig, emulator, wheel: Some(wheel), npm }
 }
 
-const fn musl(triple: &'static str, zig: &'static str, emulator: Option<&'static str>) -> Target {
-    Target { triple, glibc: None, zig, emulator, wheel: None }
+const fn musl(triple: &'static str, zig: &'static str, emulator: Option<&'static str>, npm: Npm) -> Target {
+    Target { triple, glibc: None, zig, emulator, wheel: None, npm: Some(npm) }
 }
 
 /// All, the quickest first. Every glibc below is the oldest that pip's manylinux2014 knows; RISC-V began with 2.27.
 pub static TARGETS: [Target; 8] = [
-    gnu("x86_64-unknown-linux-gnu", "x86_64-linux-gnu", None, "manylinux_2_17_x86_64"),
+    gnu(
+        "x86_64-unknown-linux-gnu",
+        "x86_64-linux-gnu",
+        None,
+        "manylinux_2_17_x86_64",
+        Some(Npm { name: "linux-x64-gnu", node: "manylinux_2_28_x86_64" }),
+    ),
     gnu(
         "aarch64-unknown-linux-gnu",
         "aarch64-linux-gnu",
         Some("qemu-aarch64-static"),
         "manylinux_2_17_aarch64",
+        Some(Npm { name: "linux-arm64-gnu", node: "manylinux_2_28_aarch64" }),
     ),
-    gnu("s390x-unknown-linux-gnu", "s390x-linux-gnu", Some("qemu-s390x-static"), "manylinux_2_17_s390x"),
+    gnu(
+        "s390x-unknown-linux-gnu",
+        "s390x-linux-gnu",
+        Some("qemu-s390x-static"),
+        "manylinux_2_17_s390x",
+        None,
+    ),
     gnu(
         "armv7-unknown-linux-gnueabihf",
         "arm-linux-gnueabihf",
         Some("qemu-arm-static"),
         "manylinux_2_17_armv7l",
+        None,
     ),
     Target {
         triple: "riscv64gc-unknown-linux-gnu",
@@ -50,15 +75,27 @@ pub static TARGETS: [Target; 8] = [
         zig: "riscv64-linux-gnu",
         emulator: Some("qemu-riscv64-static"),
         wheel: None,
+        npm: None,
     },
-    musl("x86_64-unknown-linux-musl", "x86_64-linux-musl", None),
-    musl("aarch64-unknown-linux-musl", "aarch64-linux-musl", Some("qemu-aarch64-static")),
+    musl(
+        "x86_64-unknown-linux-musl",
+        "x86_64-linux-musl",
+        None,
+        Npm { name: "linux-x64-musl", node: "musllinux_1_2_x86_64" },
+    ),
+    musl(
+        "aarch64-unknown-linux-musl",
+        "aarch64-linux-musl",
+        Some("qemu-aarch64-static"),
+        Npm { name: "linux-arm64-musl", node: "musllinux_1_2_aarch64" },
+    ),
     Target {
         triple: "x86_64-pc-windows-gnu",
         glibc: None,
         zig: "x86_64-windows-gnu",
         emulator: Some("wine"),
         wheel: None,
+        npm: None,
     },
 ];
 

