@@ -15,8 +15,8 @@
 //!
 //! - when the write is full: one more message would cost as much again ([`is_full_write`]);
 //! - when a message comes alone: writing each one takes no more than two thirds of the time;
-//! - when the message is an answer, which a peer waits for: up to half of the time may go into
-//!   these;
+//! - when the message is an answer, which a peer waits for, unless the last write has ended just
+//!   now;
 //! - when a burst ends that was foreseen (`bursts`), which may then be written whole.
 //!
 //! The first message of a lull is written at once by the share alone. What stays behind is covered
@@ -229,7 +229,7 @@ impl FlushRule {
         let gap = |took: u64, share: u64, longest: u64| (took.max(times.least) * share).min(longest);
         let spent = spent();
         let (since, gap) = match reply {
-            true => (self.last, self.took.min(times.longest)),
+            true => (self.last, self.took.min(times.least)),
             false if self.is_busy() => (spent.last, gap(spent.took, BUSY_SHARE, times.busy_longest)),
             false => (spent.last, gap(spent.took, SHARE, times.longest)),
         };
