@@ -46,7 +46,7 @@ impl<K: Kind> Socket<K> {
     /// As [`send_batch`](Self::send_batch), without waiting.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`](crate::Error::WouldBlock) if none can be sent now, and those of [`send_batch`](Self::send_batch).
+    /// [`Error::WouldBlock`] if none can be sent now, and those of [`send_batch`](Self::send_batch).
     pub fn try_send_batch<'a, I>(&mut self, messages: I) -> Result<usize>
     where
         K: Sends,
@@ -107,7 +107,7 @@ impl<K: Kind> Socket<K> {
     /// As [`recv_batch`](Self::recv_batch), without waiting.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`](crate::Error::WouldBlock) if nothing is there, and those of [`recv_batch`](Self::recv_batch).
+    /// [`Error::WouldBlock`] if nothing is there, and those of [`recv_batch`](Self::recv_batch).
     pub fn try_recv_batch(&mut self, into: &mut Vec<Message>, max: usize) -> Result<usize>
     where
         K: Receives,
