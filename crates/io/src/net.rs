@@ -10,6 +10,7 @@ use crate::libc;
 
 mod address;
 mod adopt;
+mod buffers;
 mod datagram;
 mod failure;
 #[cfg_attr(windows, path = "net/identity/none.rs")]

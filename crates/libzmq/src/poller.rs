@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tautline_core::poller::{POLLERR, POLLIN, POLLOUT, POLLPRI};
 use tautline_core::{Error, SharedSocket};
 use tautline_io::fd::{AsRawFd, NONE, RawFd};
-use tautline_io::reactor::{Interest, Mode, SETS_ARE_DESCRIPTORS, SystemReactor, Token};
+use tautline_io::reactor::{Interest, Mode, Reactor, SETS_ARE_DESCRIPTORS, SystemReactor, Token};
 use tautline_io::wake::WakeFd;
 use tautline_io::{errno, poll as system};
 

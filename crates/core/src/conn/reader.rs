@@ -26,7 +26,7 @@ use tautline_io::errno;
 use tautline_io::fd::{self, AsRawFd, BorrowedFd, RawFd};
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
-use tautline_io::reactor::{Event, Interest, Mode, SystemReactor, Token};
+use tautline_io::reactor::{Event, Interest, Mode, Reactor, SystemReactor, Token};
 
 /// One connection of the set, with the stream that is registered.
 struct Member {

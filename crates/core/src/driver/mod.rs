@@ -51,7 +51,7 @@ use sweep::{Next, Sweep, Work};
 use tautline_io::errno;
 use tautline_io::fd::BorrowedFd;
 use tautline_io::net::Stream;
-use tautline_io::reactor::{Event, Interest, Mode, SystemReactor, Token};
+use tautline_io::reactor::{Event, Interest, Mode, Reactor, SystemReactor, Token};
 use tautline_io::resolve::Resolver;
 use tautline_io::wake::WakeFd;
 use tick::Ticker;

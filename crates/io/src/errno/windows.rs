@@ -3,6 +3,9 @@
 
 use std::ffi::{CStr, CString};
 
+use windows_sys::Win32::Foundation as win;
+use windows_sys::Win32::Networking::WinSock as ws;
+
 use crate::libc as system;
 use crate::windows::crt as c;
 
@@ -15,60 +18,60 @@ pub(super) fn location() -> *mut std::ffi::c_int {
 /// Numbers of the system's beside C's. Of several for one of C's, the first is what it becomes.
 const NUMBERS: [(i32, i32); 56] = [
     (system::EACCES, c::EACCES),
-    (5, c::EACCES),
-    (32, c::EACCES),
+    (win::ERROR_ACCESS_DENIED as i32, c::EACCES),
+    (win::ERROR_SHARING_VIOLATION as i32, c::EACCES),
     (system::EADDRINUSE, c::EADDRINUSE),
-    (10049, c::EADDRNOTAVAIL),
+    (ws::WSAEADDRNOTAVAIL, c::EADDRNOTAVAIL),
     (system::EAFNOSUPPORT, c::EAFNOSUPPORT),
-    (10046, c::EAFNOSUPPORT),
-    (10037, c::EALREADY),
+    (ws::WSAEPFNOSUPPORT, c::EAFNOSUPPORT),
+    (ws::WSAEALREADY, c::EALREADY),
     (system::EBADF, c::EBADF),
-    (6, c::EBADF),
-    (170, c::EBUSY),
+    (win::ERROR_INVALID_HANDLE as i32, c::EBADF),
+    (win::ERROR_BUSY as i32, c::EBUSY),
     (system::ECONNABORTED, c::ECONNABORTED),
-    (1236, c::ECONNABORTED),
-    (10061, c::ECONNREFUSED),
-    (1225, c::ECONNREFUSED),
-    (10054, c::ECONNRESET),
-    (64, c::ECONNRESET),
+    (win::ERROR_CONNECTION_ABORTED as i32, c::ECONNABORTED),
+    (ws::WSAECONNREFUSED, c::ECONNREFUSED),
+    (win::ERROR_CONNECTION_REFUSED as i32, c::ECONNREFUSED),
+    (ws::WSAECONNRESET, c::ECONNRESET),
+    (win::ERROR_NETNAME_DELETED as i32, c::ECONNRESET),
     (system::EEXIST, c::EEXIST),
-    (80, c::EEXIST),
-    (10014, c::EFAULT),
+    (win::ERROR_FILE_EXISTS as i32, c::EEXIST),
+    (ws::WSAEFAULT, c::EFAULT),
     (system::EHOSTUNREACH, c::EHOSTUNREACH),
     (system::EHOSTDOWN, c::EHOSTUNREACH),
-    (1232, c::EHOSTUNREACH),
+    (win::ERROR_HOST_UNREACHABLE as i32, c::EHOSTUNREACH),
     (system::EINPROGRESS, c::EINPROGRESS),
     (system::EINTR, c::EINTR),
     (system::EINVAL, c::EINVAL),
-    (87, c::EINVAL),
-    (1117, c::EIO),
+    (win::ERROR_INVALID_PARAMETER as i32, c::EINVAL),
+    (win::ERROR_IO_DEVICE as i32, c::EIO),
     (system::EMFILE, c::EMFILE),
     (system::ENFILE, c::ENFILE),
-    (10040, c::EMSGSIZE),
+    (ws::WSAEMSGSIZE, c::EMSGSIZE),
     (system::ENAMETOOLONG, c::ENAMETOOLONG),
-    (206, c::ENAMETOOLONG),
+    (win::ERROR_FILENAME_EXCED_RANGE as i32, c::ENAMETOOLONG),
     (system::ENETDOWN, c::ENETDOWN),
-    (10052, c::ENETRESET),
+    (ws::WSAENETRESET, c::ENETRESET),
     (system::ENETUNREACH, c::ENETUNREACH),
-    (1231, c::ENETUNREACH),
+    (win::ERROR_NETWORK_UNREACHABLE as i32, c::ENETUNREACH),
     (system::ENOBUFS, c::ENOBUFS),
     (system::ENODEV, c::ENODEV),
     (system::ENOENT, c::ENOENT),
-    (3, c::ENOENT),
+    (win::ERROR_PATH_NOT_FOUND as i32, c::ENOENT),
     (system::ENOMEM, c::ENOMEM),
-    (14, c::ENOMEM),
-    (1455, c::ENOMEM),
+    (win::ERROR_OUTOFMEMORY as i32, c::ENOMEM),
+    (win::ERROR_COMMITMENT_LIMIT as i32, c::ENOMEM),
     (system::ENOPROTOOPT, c::ENOPROTOOPT),
     (system::ENOSYS, c::ENOSYS),
     (system::ENOTCONN, c::ENOTCONN),
-    (10038, c::ENOTSOCK),
+    (ws::WSAENOTSOCK, c::ENOTSOCK),
     (system::ENOTSUP, c::ENOTSUP),
     (system::EPERM, c::EPERM),
-    (10058, c::EPIPE),
-    (109, c::EPIPE),
-    (10043, c::EPROTONOSUPPORT),
-    (10060, c::ETIMEDOUT),
-    (121, c::ETIMEDOUT),
+    (ws::WSAESHUTDOWN, c::EPIPE),
+    (win::ERROR_BROKEN_PIPE as i32, c::EPIPE),
+    (ws::WSAEPROTONOSUPPORT, c::EPROTONOSUPPORT),
+    (ws::WSAETIMEDOUT, c::ETIMEDOUT),
+    (win::ERROR_SEM_TIMEOUT as i32, c::ETIMEDOUT),
     (system::EAGAIN, c::EAGAIN),
 ];
 
@@ -82,8 +85,8 @@ pub(super) fn to_system(number: i32) -> i32 {
     NUMBERS.iter().find(|(_, c)| *c == number).map_or(NO_SUCH, |&(system, _)| system)
 }
 
-/// ERROR_INVALID_FUNCTION: what C names and the system has no number for.
-const NO_SUCH: i32 = 1;
+/// What C names and the system has no number for.
+const NO_SUCH: i32 = win::ERROR_INVALID_FUNCTION as i32;
 
 /// The C library's text for a number, if it has one, or ours: it has none for those that it got last.
 pub(super) fn describe(number: i32) -> Option<Box<CStr>> {

@@ -1,106 +1,12 @@
 //! Sending and receiving bytes, without ever blocking or raising SIGPIPE: one buffer or several, with descriptors or without.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::marker::PhantomData;
+use std::io;
 use std::mem::MaybeUninit;
 
+pub(super) use super::buffers::{Sources, Targets, uninit};
 use super::rights::Foreign;
 use crate::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use crate::sys::{NO_SIGNAL, check_length, is_refused, retry};
-
-/// More buffers in one call are EMSGSIZE.
-const MAX_BUFFERS: usize = 1024;
-
-/// Bytes to send: one buffer, or several in turn.
-#[derive(Clone, Copy)]
-pub(super) struct Sources<'a> {
-    list: List<'a>,
-    bytes: PhantomData<&'a [u8]>,
-}
-
-/// Room to receive to: one buffer, or several in turn.
-pub(super) struct Targets<'a> {
-    list: List<'a>,
-    bytes: PhantomData<&'a mut [MaybeUninit<u8>]>,
-}
-
-#[derive(Clone, Copy)]
-enum List<'a> {
-    One([libc::iovec; 1]),
-    Two([libc::iovec; 2]),
-    Several(&'a [libc::iovec]),
-}
-
-impl List<'_> {
-    fn raw(&self) -> &[libc::iovec] {
-        match self {
-            List::One(one) => one,
-            List::Two(two) => two,
-            List::Several(several) => &several[..several.len().min(MAX_BUFFERS)],
-        }
-    }
-}
-
-impl<'a> Sources<'a> {
-    pub(super) fn one(bytes: &'a [u8]) -> Self {
-        let raw = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-        Sources { list: List::One([raw]), bytes: PhantomData }
-    }
-
-    /// Of very many, the first 1024.
-    pub(super) fn several(buffers: &'a [IoSlice<'a>]) -> Self {
-        // SAFETY: IoSlice has the layout of iovec (documented), and both slices the same length and lifetime.
-        let raw = unsafe { std::slice::from_raw_parts(buffers.as_ptr().cast(), buffers.len()) };
-        Sources { list: List::Several(raw), bytes: PhantomData }
-    }
-
-    /// Each is valid for reads of its length, for `'a`.
-    pub(super) fn raw(&self) -> &[libc::iovec] {
-        self.list.raw()
-    }
-}
-
-impl<'a> Targets<'a> {
-    pub(super) fn one(buffer: &'a mut [MaybeUninit<u8>]) -> Self {
-        Targets { list: List::One([Self::raw_of(buffer)]), bytes: PhantomData }
-    }
-
-    pub(super) fn two(first: &'a mut [MaybeUninit<u8>], second: &'a mut [MaybeUninit<u8>]) -> Self {
-        Targets { list: List::Two([Self::raw_of(first), Self::raw_of(second)]), bytes: PhantomData }
-    }
-
-    fn raw_of(buffer: &mut [MaybeUninit<u8>]) -> libc::iovec {
-        libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() }
-    }
-
-    /// Of very many, the first 1024.
-    pub(super) fn several(buffers: &'a mut [IoSliceMut<'_>]) -> Self {
-        // SAFETY: IoSliceMut has the layout of iovec (documented), and both slices the same length; the buffers outlive `'a`.
-        let raw = unsafe { std::slice::from_raw_parts(buffers.as_ptr().cast(), buffers.len()) };
-        Targets { list: List::Several(raw), bytes: PhantomData }
-    }
-
-    /// Each is valid for writes of its length, for `'a`.
-    pub(super) fn raw(&self) -> &[libc::iovec] {
-        self.list.raw()
-    }
-
-    /// The first `most` bytes of the first one that has any.
-    #[cfg(linux_kernel)]
-    pub(super) fn beginning(&self, most: usize) -> Targets<'_> {
-        let first = self.raw().iter().find(|raw| raw.iov_len > 0);
-        let first = first.map_or(libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }, |raw| {
-            libc::iovec { iov_base: raw.iov_base, iov_len: raw.iov_len.min(most) }
-        });
-        Targets { list: List::One([first]), bytes: PhantomData }
-    }
-}
-
-/// As memory that need not be initialised, for what only writes to it.
-pub(super) fn uninit(buffer: &mut [u8]) -> &mut [MaybeUninit<u8>] {
-    // SAFETY: the same layout; who gets it here (`receive`, and the rings of `shared`) puts nothing there but bytes.
-    unsafe { &mut *(std::ptr::from_mut(buffer) as *mut [MaybeUninit<u8>]) }
-}
 
 /// Sends as much as there is room for.
 #[inline]

@@ -19,43 +19,6 @@ impl Epoll {
         Ok(Epoll(unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) }))
     }
 
-    /// See [`Reactor::add`].
-    pub fn add(&self, fd: BorrowedFd<'_>, token: Token, interest: Interest, mode: Mode) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, fd, token, interest, mode)
-    }
-
-    /// See [`Reactor::modify`].
-    pub fn modify(&self, fd: BorrowedFd<'_>, token: Token, interest: Interest, mode: Mode) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, fd, token, interest, mode)
-    }
-
-    /// See [`Reactor::remove`].
-    pub fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_DEL, fd, Token(0), Interest::NONE, Mode::Level)
-    }
-
-    /// See [`Reactor::wait`].
-    pub fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
-        events.clear();
-        let mut ready = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
-        let count = match self.collect(&mut ready, timeout) {
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
-            Err(error) => return Err(error),
-        };
-        events.extend(ready[..count].iter().map(|&libc::epoll_event { events: happened, u64: token }| {
-            let has = |flags: libc::c_int| happened & flags as u32 != 0;
-            Event {
-                token: Token(token),
-                readable: has(libc::EPOLLIN),
-                writable: has(libc::EPOLLOUT),
-                closed: has(libc::EPOLLHUP | libc::EPOLLERR),
-                ended: has(libc::EPOLLRDHUP),
-            }
-        }));
-        Ok(())
-    }
-
     /// The set's own descriptor.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -139,19 +102,36 @@ impl Epoll {
 
 impl Reactor for Epoll {
     fn add(&self, fd: BorrowedFd<'_>, token: Token, interest: Interest, mode: Mode) -> io::Result<()> {
-        self.add(fd, token, interest, mode)
+        self.control(libc::EPOLL_CTL_ADD, fd, token, interest, mode)
     }
 
     fn modify(&self, fd: BorrowedFd<'_>, token: Token, interest: Interest, mode: Mode) -> io::Result<()> {
-        self.modify(fd, token, interest, mode)
+        self.control(libc::EPOLL_CTL_MOD, fd, token, interest, mode)
     }
 
     fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        self.remove(fd)
+        self.control(libc::EPOLL_CTL_DEL, fd, Token(0), Interest::NONE, Mode::Level)
     }
 
     fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
-        self.wait(events, timeout)
+        events.clear();
+        let mut ready = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
+        let count = match self.collect(&mut ready, timeout) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            Err(error) => return Err(error),
+        };
+        events.extend(ready[..count].iter().map(|&libc::epoll_event { events: happened, u64: token }| {
+            let has = |flags: libc::c_int| happened & flags as u32 != 0;
+            Event {
+                token: Token(token),
+                readable: has(libc::EPOLLIN),
+                writable: has(libc::EPOLLOUT),
+                closed: has(libc::EPOLLHUP | libc::EPOLLERR),
+                ended: has(libc::EPOLLRDHUP),
+            }
+        }));
+        Ok(())
     }
 
     fn as_pollable(&self) -> Option<BorrowedFd<'_>> {

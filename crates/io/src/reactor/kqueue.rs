@@ -63,73 +63,6 @@ impl KqueueReactor {
         Ok(KqueueReactor { queue: Kqueue::new()?, members: Mutex::default() })
     }
 
-    /// See [`Reactor::add`].
-    pub fn add(&self, fd: BorrowedFd<'_>, token: Token, interest: Interest, mode: Mode) -> io::Result<()> {
-        let mut members = self.members();
-        if members.by_fd.get(&fd.as_raw_fd()).is_some_and(|member| self.knows(fd.as_raw_fd(), member)) {
-            return Err(io::Error::from_raw_os_error(libc::EEXIST));
-        }
-        let mut member = Member {
-            token,
-            interest,
-            mode,
-            is_socket: is_socket(fd),
-            generation: members.next_generation(),
-            armed: true,
-            read: None,
-            write: None,
-            reported: (0, 0),
-        };
-        self.apply(fd.as_raw_fd(), &mut member)?;
-        members.by_fd.insert(fd.as_raw_fd(), member);
-        Ok(())
-    }
-
-    /// See [`Reactor::modify`].
-    pub fn modify(&self, fd: BorrowedFd<'_>, token: Token, interest: Interest, mode: Mode) -> io::Result<()> {
-        let mut members = self.members();
-        let generation = members.next_generation();
-        let member = members.by_fd.get_mut(&fd.as_raw_fd()).ok_or_else(not_there)?;
-        (member.token, member.interest, member.mode) = (token, interest, mode);
-        (member.generation, member.armed) = (generation, true);
-        let outcome = self.apply(fd.as_raw_fd(), member);
-        if outcome.is_err() {
-            // As one that was never there.
-            members.by_fd.remove(&fd.as_raw_fd());
-        }
-        outcome
-    }
-
-    /// See [`Reactor::remove`].
-    pub fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        let mut members = self.members();
-        let member = members.by_fd.remove(&fd.as_raw_fd()).ok_or_else(not_there)?;
-        let delete = |filter| Kevent::new(fd.as_raw_fd() as usize, filter, EV_DELETE);
-        let filters = [member.read.map(|_| Filter::Read), member.write.map(|_| Filter::Write)];
-        let changes: Vec<Kevent> = filters.into_iter().flatten().map(delete).collect();
-        if changes.is_empty() { Ok(()) } else { self.queue.change(&changes) }
-    }
-
-    /// See [`Reactor::wait`].
-    pub fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
-        events.clear();
-        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let mut ready = [Kevent::new(0, Filter::Read, 0); BATCH];
-        let mut left = timeout;
-        loop {
-            match self.queue.wait(&mut ready, left) {
-                Ok(0) => return Ok(()),
-                Ok(count) => self.report(&ready[..count], events),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-                Err(error) => return Err(error),
-            }
-            if !events.is_empty() {
-                return Ok(());
-            }
-            left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        }
-    }
-
     /// The set's own descriptor.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.queue.as_fd()
@@ -275,19 +208,66 @@ impl Members {
 
 impl Reactor for KqueueReactor {
     fn add(&self, fd: BorrowedFd<'_>, token: Token, interest: Interest, mode: Mode) -> io::Result<()> {
-        self.add(fd, token, interest, mode)
+        let mut members = self.members();
+        if members.by_fd.get(&fd.as_raw_fd()).is_some_and(|member| self.knows(fd.as_raw_fd(), member)) {
+            return Err(io::Error::from_raw_os_error(libc::EEXIST));
+        }
+        let mut member = Member {
+            token,
+            interest,
+            mode,
+            is_socket: is_socket(fd),
+            generation: members.next_generation(),
+            armed: true,
+            read: None,
+            write: None,
+            reported: (0, 0),
+        };
+        self.apply(fd.as_raw_fd(), &mut member)?;
+        members.by_fd.insert(fd.as_raw_fd(), member);
+        Ok(())
     }
 
     fn modify(&self, fd: BorrowedFd<'_>, token: Token, interest: Interest, mode: Mode) -> io::Result<()> {
-        self.modify(fd, token, interest, mode)
+        let mut members = self.members();
+        let generation = members.next_generation();
+        let member = members.by_fd.get_mut(&fd.as_raw_fd()).ok_or_else(not_there)?;
+        (member.token, member.interest, member.mode) = (token, interest, mode);
+        (member.generation, member.armed) = (generation, true);
+        let outcome = self.apply(fd.as_raw_fd(), member);
+        if outcome.is_err() {
+            // As one that was never there.
+            members.by_fd.remove(&fd.as_raw_fd());
+        }
+        outcome
     }
 
     fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        self.remove(fd)
+        let mut members = self.members();
+        let member = members.by_fd.remove(&fd.as_raw_fd()).ok_or_else(not_there)?;
+        let delete = |filter| Kevent::new(fd.as_raw_fd() as usize, filter, EV_DELETE);
+        let filters = [member.read.map(|_| Filter::Read), member.write.map(|_| Filter::Write)];
+        let changes: Vec<Kevent> = filters.into_iter().flatten().map(delete).collect();
+        if changes.is_empty() { Ok(()) } else { self.queue.change(&changes) }
     }
 
     fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
-        self.wait(events, timeout)
+        events.clear();
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut ready = [Kevent::new(0, Filter::Read, 0); BATCH];
+        let mut left = timeout;
+        loop {
+            match self.queue.wait(&mut ready, left) {
+                Ok(0) => return Ok(()),
+                Ok(count) => self.report(&ready[..count], events),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            if !events.is_empty() {
+                return Ok(());
+            }
+            left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        }
     }
 
     fn as_pollable(&self) -> Option<BorrowedFd<'_>> {

@@ -127,46 +127,6 @@ impl WinsockReactor {
         state.waits.iter().for_each(|bell| bell.ring());
         outcome
     }
-
-    /// [`Reactor::add`].
-    pub fn add(&self, fd: BorrowedFd<'_>, token: Token, interest: Interest, mode: Mode) -> io::Result<()> {
-        self.change(|state| match state.members.contains_key(&fd.as_raw_fd()) {
-            true => Err(io::Error::from_raw_os_error(libc::EEXIST)),
-            false => {
-                state.arm(fd, token, interest, mode);
-                Ok(())
-            }
-        })
-    }
-
-    /// [`Reactor::modify`].
-    pub fn modify(&self, fd: BorrowedFd<'_>, token: Token, interest: Interest, mode: Mode) -> io::Result<()> {
-        self.change(|state| match state.members.contains_key(&fd.as_raw_fd()) {
-            false => Err(io::Error::from_raw_os_error(libc::ENOENT)),
-            true => {
-                state.arm(fd, token, interest, mode);
-                Ok(())
-            }
-        })
-    }
-
-    /// [`Reactor::remove`].
-    pub fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        self.change(|state| match state.members.remove(&fd.as_raw_fd()) {
-            None => Err(io::Error::from_raw_os_error(libc::ENOENT)),
-            Some(_) => Ok(()),
-        })
-    }
-
-    /// [`Reactor::wait`].
-    pub fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
-        events.clear();
-        let report = |look: &Look| {
-            look.report(&self.0, events);
-            events.len()
-        };
-        wait(timeout, |look| look.enter(&self.0, None, true), report).map(drop)
-    }
 }
 
 impl AsFd for WinsockReactor {
@@ -177,19 +137,39 @@ impl AsFd for WinsockReactor {
 
 impl Reactor for WinsockReactor {
     fn add(&self, fd: BorrowedFd<'_>, token: Token, interest: Interest, mode: Mode) -> io::Result<()> {
-        self.add(fd, token, interest, mode)
+        self.change(|state| match state.members.contains_key(&fd.as_raw_fd()) {
+            true => Err(io::Error::from_raw_os_error(libc::EEXIST)),
+            false => {
+                state.arm(fd, token, interest, mode);
+                Ok(())
+            }
+        })
     }
 
     fn modify(&self, fd: BorrowedFd<'_>, token: Token, interest: Interest, mode: Mode) -> io::Result<()> {
-        self.modify(fd, token, interest, mode)
+        self.change(|state| match state.members.contains_key(&fd.as_raw_fd()) {
+            false => Err(io::Error::from_raw_os_error(libc::ENOENT)),
+            true => {
+                state.arm(fd, token, interest, mode);
+                Ok(())
+            }
+        })
     }
 
     fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        self.remove(fd)
+        self.change(|state| match state.members.remove(&fd.as_raw_fd()) {
+            None => Err(io::Error::from_raw_os_error(libc::ENOENT)),
+            Some(_) => Ok(()),
+        })
     }
 
     fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
-        self.wait(events, timeout)
+        events.clear();
+        let report = |look: &Look| {
+            look.report(&self.0, events);
+            events.len()
+        };
+        wait(timeout, |look| look.enter(&self.0, None, true), report).map(drop)
     }
 
     fn as_pollable(&self) -> Option<BorrowedFd<'_>> {
