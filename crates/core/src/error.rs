@@ -61,11 +61,7 @@ pub(crate) struct NoMemory;
 /// Whether there is memory for `bytes` just now: asked before something that others decide
 /// about goes into collections that could only end the process without it.
 pub(crate) fn at_hand(bytes: usize) -> Result<(), NoMemory> {
-    let mut room = Vec::<u8>::new();
-    room.try_reserve_exact(bytes)?;
-    // Not to be left out, though nothing is done with it.
-    std::hint::black_box(room.as_mut_ptr());
-    Ok(())
+    tautline_proto::at_hand(bytes).map_err(|_| NoMemory)
 }
 
 impl From<TryReserveError> for NoMemory {

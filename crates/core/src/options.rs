@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 mod fault;
 mod filter;
+pub(crate) mod own;
 mod row;
 mod table;
 #[cfg(test)]

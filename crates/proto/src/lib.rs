@@ -52,6 +52,7 @@ pub use error::{AuthFailure, Clause, Mismatch, ProtocolError, ZapFault};
 pub use greeting::Version;
 pub use handshake::Peer;
 pub use mechanism::{MechanismConfig, Random, ServerKeys, public_key};
+pub use memory::at_hand;
 pub use reply::ReplyForm;
 pub use secret::Secret;
 pub use session::{Established, Session, SessionConfig};

@@ -4,7 +4,7 @@ use crate::error::ProtocolError;
 
 /// Whether there is memory for so many bytes just now: asked before something that others decide about goes into collections that could
 /// only end the process without it.
-pub(crate) fn at_hand(bytes: usize) -> Result<(), ProtocolError> {
+pub fn at_hand(bytes: usize) -> Result<(), ProtocolError> {
     let mut room = Vec::new();
     room.try_reserve_exact(bytes).map_err(|_| ProtocolError::NoMemory)?;
     // Not to be left out, though nothing is done with it.

@@ -371,10 +371,10 @@ mod tests {
         use std::io::{Error as Io, ErrorKind};
         let plain = Io::from(Error::from(tautline_core::Error::Os(13)));
         assert_eq!((plain.kind(), plain.raw_os_error()), (ErrorKind::PermissionDenied, Some(13)));
-        let named = Error::about(tautline_core::Error::Os(13), Subject::at("ipc:///root/x", "PULL"));
+        let named = Error::about(tautline_core::Error::Os(13), Subject::at("ipc:///nobodys/x", "PULL"));
         let named = Io::from(named);
         assert_eq!(named.kind(), ErrorKind::PermissionDenied);
-        assert!(named.to_string().starts_with("ipc:///root/x: "), "{named}");
+        assert!(named.to_string().starts_with("ipc:///nobodys/x: "), "{named}");
     }
 
     #[test]

@@ -122,7 +122,8 @@ impl Pump {
         if !hello.is_empty() {
             let mut plain = Vec::new();
             put_frame(0, hello, &mut plain);
-            self.put(&plain);
+            // Without memory for it the first flush ends the session: the stage remembers.
+            let _ = self.put(&plain);
         }
     }
 
@@ -267,7 +268,7 @@ impl Pump {
                 }
                 _ => match self.stage_next() {
                     Ok(more) => more,
-                    Err(NoMemory) => return Flushed::Lost(tautline_io::errno::ENOMEM),
+                    Err(NoMemory) => return Flushed::Lost(errno::ENOMEM),
                 },
             };
             if more {
@@ -276,13 +277,18 @@ impl Pump {
             // All that was published is written: a message boundary.
             let mut frames = Vec::new();
             control(&mut frames);
-            let stage_speaks = self.stage.as_ref().is_some_and(|stage| lock(stage).has_output());
+            let stage = self.stage.as_ref().map(|stage| lock(stage));
+            if stage.as_ref().is_some_and(|stage| stage.exhausted()) {
+                return Flushed::Lost(errno::ENOMEM);
+            }
+            let stage_speaks = stage.as_ref().is_some_and(|stage| stage.has_output());
             if frames.is_empty() && !stage_speaks {
                 return Flushed::Drained;
             }
-            match &mut self.stage {
-                Some(stage) if !frames.is_empty() => lock(stage).seal_control(&frames, &mut self.staged),
-                _ => self.put(&frames),
+            match stage {
+                Some(mut stage) if !frames.is_empty() => stage.seal_control(&frames, &mut self.staged),
+                Some(mut stage) => stage.seal(&frames, &mut self.staged),
+                None => self.staged.extend_from_slice(&frames),
             }
             if self.staged.is_empty() {
                 return Flushed::Drained;
@@ -345,33 +351,26 @@ impl Pump {
         Some(flushed)
     }
 
-    fn put(&mut self, plain: &[u8]) {
-        match &mut self.stage {
-            Some(stage) => lock(stage).seal(plain, &mut self.staged),
+    fn put(&mut self, plain: &[u8]) -> Result<(), NoMemory> {
+        match &self.stage {
+            Some(stage) => seal(stage, [plain], &mut self.staged)?,
             None => self.staged.extend_from_slice(plain),
         }
+        Ok(())
     }
 
     /// Stages the next piece of the source; false if there is none.
     fn stage_next(&mut self) -> Result<bool, NoMemory> {
-        let more = self.stage_piece()?;
-        match &self.stage {
-            Some(stage) if lock(stage).exhausted() => Err(NoMemory),
-            _ => Ok(more),
-        }
-    }
-
-    fn stage_piece(&mut self) -> Result<bool, NoMemory> {
         let Pump { source, stage, staged, log, .. } = self;
         match (source, stage) {
             (Source::Queue(drain), Some(stage)) => {
-                let n = seal_queue(drain, stage, staged);
+                let n = seal_queue(drain, stage, staged)?;
                 drain.advance(n);
                 if let Some(log) = log.as_mut().filter(|_| n == 0) {
                     let mut plain = Vec::new();
                     let n = log.peek_copy(SEAL_BYTES, &mut plain);
                     log.advance(n);
-                    lock(stage).seal(&plain, staged);
+                    seal(stage, [plain.as_slice()], staged)?;
                     return Ok(n > 0);
                 }
                 Ok(n > 0)
@@ -384,7 +383,7 @@ impl Pump {
                 plain.try_reserve_exact(room)?;
                 staged.try_reserve_exact(room)?;
                 put_frame(flags, message.as_slice(), &mut plain);
-                self.put(&plain);
+                self.put(&plain)?;
                 Ok(true)
             }
         }
@@ -410,19 +409,32 @@ impl Pump {
 }
 
 /// Seals the next bytes of the queue, straight from where they lie; returns how many.
-fn seal_queue(drain: &mut ByteDrain, stage: &SharedStage, staged: &mut Vec<u8>) -> u64 {
+fn seal_queue(drain: &mut ByteDrain, stage: &SharedStage, staged: &mut Vec<u8>) -> Result<u64, NoMemory> {
     let mut slices: [IoSlice<'_>; SLICES] = std::array::from_fn(|_| IoSlice::new(&[]));
     let (n, bytes) = drain.slices(&mut slices);
     if bytes == 0 {
-        return 0;
+        return Ok(0);
     }
-    let (mut stage, mut sealed) = (lock(stage), 0);
-    for slice in &slices[..n] {
+    let mut sealed = 0;
+    let pieces = slices[..n].iter().map(|slice| {
         let piece = &slice[..slice.len().min(SEAL_BYTES - sealed)];
-        stage.seal(piece, staged);
         sealed += piece.len();
-    }
-    sealed as u64
+        piece
+    });
+    seal(stage, pieces, staged)?;
+    Ok(sealed as u64)
+}
+
+/// Puts what the stage makes of `pieces` behind `staged`. Without memory for it the stage makes
+/// nothing any more, now and later.
+fn seal<'a>(
+    stage: &SharedStage,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+    staged: &mut Vec<u8>,
+) -> Result<(), NoMemory> {
+    let mut stage = lock(stage);
+    pieces.into_iter().for_each(|piece| stage.seal(piece, staged));
+    if stage.exhausted() { Err(NoMemory) } else { Ok(()) }
 }
 
 /// Frames to be written, in order.

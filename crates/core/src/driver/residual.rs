@@ -12,13 +12,10 @@ use crate::conn::{Connection, Flushed};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed, SeqCst};
 use crate::sync::{Arc, Mutex, barrier_heavy, lock};
-use crate::timing::watch::Watch;
+use crate::timing::watch::{LATER, Watch};
 use tautline_io::clock;
 use tautline_io::fd::BorrowedFd;
 use tautline_io::timer::TimerFd;
-
-/// The first round where no owner waits for one.
-const LATER: Duration = Duration::from_micros(200);
 
 struct Watched {
     connection: Arc<Connection>,
@@ -60,7 +57,7 @@ impl Residual {
     pub(super) fn start(&self) {
         let mut state = lock(&self.state);
         if !std::mem::replace(&mut state.running, true) {
-            self.timer.arm(LATER);
+            self.timer.arm(Duration::from_nanos(LATER));
         }
     }
 

@@ -2,37 +2,21 @@
 
 use tautline_proto::SocketType;
 
+use super::own::{SUBSCRIBE, UNSUBSCRIBE, name_of};
 use super::row::Form;
 use super::table::find;
 
-/// Names of those that have no row, because the socket itself looks after them.
-fn special(code: i32) -> Option<&'static str> {
-    Some(match code {
-        6 => "ZMQ_SUBSCRIBE",
-        7 => "ZMQ_UNSUBSCRIBE",
-        13 => "ZMQ_RCVMORE",
-        14 => "ZMQ_FD",
-        15 => "ZMQ_EVENTS",
-        16 => "ZMQ_TYPE",
-        32 => "ZMQ_LAST_ENDPOINT",
-        81 => "ZMQ_THREAD_SAFE",
-        116 => "ZMQ_TOPICS_COUNT",
-        0x5441_0001 => "ZMQ_TAUTLINE_STATISTICS",
-        _ => return None,
-    })
-}
-
 /// The name of an option in zmq.h.
 pub fn option_name(code: i32) -> Option<&'static str> {
-    find(code).map(|row| row.name).or_else(|| special(code))
+    find(code).map(|row| row.name).or_else(|| name_of(code))
 }
 
 /// Why a socket of this type has refused to set an option to a value as invalid. Names the option
 /// as zmq.h does, and shows numbers; bytes and texts it does not show, since some are secrets.
 pub fn option_fault(socket_type: SocketType, code: i32, value: &[u8]) -> String {
     let Some(row) = find(code) else {
-        return match special(code) {
-            Some(name @ ("ZMQ_SUBSCRIBE" | "ZMQ_UNSUBSCRIBE")) => not_of(name, socket_type),
+        return match name_of(code) {
+            Some(name) if [SUBSCRIBE, UNSUBSCRIBE].contains(&code) => not_of(name, socket_type),
             Some(name) => format!("{name} can only be read"),
             None => format!("there is no option {code}"),
         };
@@ -68,8 +52,8 @@ pub fn option_read_fault(code: i32, size: usize) -> String {
             format!("{name} can only be set")
         }
         Some((name, _)) => format!("{name} does not fit a buffer of {size} bytes"),
-        None => match special(code) {
-            Some(name @ ("ZMQ_SUBSCRIBE" | "ZMQ_UNSUBSCRIBE")) => format!("{name} can only be set"),
+        None => match name_of(code) {
+            Some(name) if [SUBSCRIBE, UNSUBSCRIBE].contains(&code) => format!("{name} can only be set"),
             Some(name) => format!("{name} cannot be read so, or not on this socket"),
             None => format!("there is no option {code}"),
         },

@@ -4,22 +4,13 @@
 use super::statistics::NUMBERS;
 use super::{Socket, Wanted};
 use crate::error::{Error, at_hand};
+pub(super) use crate::options::own::{EVENTS, FD, SUBSCRIBE, UNSUBSCRIBE};
+use crate::options::own::{LAST_ENDPOINT, RCVMORE, STATISTICS, THREAD_SAFE, TOPICS_COUNT, TYPE};
 use tautline_io::fd;
 
-pub(super) const SUBSCRIBE: i32 = 6;
-pub(super) const UNSUBSCRIBE: i32 = 7;
-const RCVMORE: i32 = 13;
-pub(super) const FD: i32 = 14;
-pub(super) const EVENTS: i32 = 15;
-const TYPE: i32 = 16;
 pub(super) const LINGER: i32 = 17;
 pub(super) const SNDHWM: i32 = 23;
 pub(super) const RCVHWM: i32 = 24;
-const LAST_ENDPOINT: i32 = 32;
-const THREAD_SAFE: i32 = 81;
-const TOPICS_COUNT: i32 = 116;
-/// Of our own, far from libzmq's numbers.
-const STATISTICS: i32 = 0x5441_0001;
 /// The first of as many options as there are numbers in the statistics: one number each.
 const STATISTIC: i32 = 0x5441_1000;
 /// And what is above its lower 31 bits.

@@ -13,7 +13,7 @@ use super::bursts::Rest;
 
 use super::flush::{Decision, FlushRule};
 use super::spent;
-use super::watch::{Owner, Watch};
+use super::watch::{LATER, Owner, Watch};
 use tautline_io::clock::nanos_to_ticks;
 
 /// What the system does and costs, in nanoseconds.
@@ -202,7 +202,7 @@ impl Run {
                     self.wakes += 1;
                     self.now += self.system.wake_io;
                 } else if !watched && self.next.is_none() {
-                    self.next = Some(now + 200_000);
+                    self.next = Some(now + LATER);
                 }
                 if unforeseen || !watched {
                     self.peers[to].rule.resume(nanos_to_ticks(self.now));

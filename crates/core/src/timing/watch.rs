@@ -12,8 +12,8 @@ use tautline_io::clock::nanos_to_ticks;
 /// The first look, and the longest time between two while an owner is at work, in nanoseconds.
 const FIRST: u64 = 10_000;
 const SLOWEST: u64 = 500_000;
-/// The next look at an owner that may have stopped.
-const LATER: u64 = 200_000;
+/// The next look at an owner that may have stopped, and the first one where none hurries.
+pub(crate) const LATER: u64 = 200_000;
 /// The next look if all owners foresee when they will write what they left.
 const SLOW: u64 = 500_000;
 /// An owner that has looked at the clock or written so recently is at work: the longest usual gap

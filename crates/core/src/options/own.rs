@@ -1,0 +1,31 @@
+//! The options that only the socket itself answers, each with its name. All others are rows of
+//! `table`.
+
+pub(crate) const SUBSCRIBE: i32 = 6;
+pub(crate) const UNSUBSCRIBE: i32 = 7;
+pub(crate) const RCVMORE: i32 = 13;
+pub(crate) const FD: i32 = 14;
+pub(crate) const EVENTS: i32 = 15;
+pub(crate) const TYPE: i32 = 16;
+pub(crate) const LAST_ENDPOINT: i32 = 32;
+pub(crate) const THREAD_SAFE: i32 = 81;
+pub(crate) const TOPICS_COUNT: i32 = 116;
+/// Of our own, far from libzmq's numbers.
+pub(crate) const STATISTICS: i32 = 0x5441_0001;
+
+/// The name of such an option.
+pub(super) fn name_of(code: i32) -> Option<&'static str> {
+    Some(match code {
+        SUBSCRIBE => "ZMQ_SUBSCRIBE",
+        UNSUBSCRIBE => "ZMQ_UNSUBSCRIBE",
+        RCVMORE => "ZMQ_RCVMORE",
+        FD => "ZMQ_FD",
+        EVENTS => "ZMQ_EVENTS",
+        TYPE => "ZMQ_TYPE",
+        LAST_ENDPOINT => "ZMQ_LAST_ENDPOINT",
+        THREAD_SAFE => "ZMQ_THREAD_SAFE",
+        TOPICS_COUNT => "ZMQ_TOPICS_COUNT",
+        STATISTICS => "ZMQ_TAUTLINE_STATISTICS",
+        _ => return None,
+    })
+}
