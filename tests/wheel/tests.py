@@ -17,19 +17,8 @@ WORK = Path(tempfile.mkdtemp(prefix="wheel."))
 # No test is that slow: this is for one that hangs.
 WATCHDOG = 180
 
-# What a program does with zmq: two sockets over tcp.
-EXCHANGE = """
-import zmq
-
-def exchange():
-    context = zmq.Context()
-    first, second = context.socket(zmq.PAIR), context.socket(zmq.PAIR)
-    second.connect(f"tcp://127.0.0.1:{first.bind_to_random_port('tcp://127.0.0.1')}")
-    for size in (0, 1, 255, 256, 100_000):
-        first.send(b"x" * size)
-        assert second.recv() == b"x" * size
-    context.destroy()
-
+# What a program does with zmq.
+EXCHANGE = (Path(__file__).parent / "exchange.py").read_text().split("\nif __name__")[0] + """
 def libraries():
     with open("/proc/self/maps") as maps:
         return sorted({line.split(None, 5)[5].strip() for line in maps if "libzmq" in line})
