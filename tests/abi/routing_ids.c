@@ -245,6 +245,17 @@ static void said_goodbye_for(const char *address, int handover)
     CHECK(zmq_close(router) == 0);
 }
 
+/* Whether the system says that the other end is gone while data of it is left. wine does not, so a ROUTER that has not read all of it
+ * cannot know that the name is free. */
+static int tells_of_an_end_behind_data(void)
+{
+#ifdef _WIN32
+    return GetProcAddress(GetModuleHandleA("ntdll.dll"), "wine_get_version") == NULL;
+#else
+    return 1;
+#endif
+}
+
 void routing_ids(void)
 {
     static const char *const addresses[] = {"tcp://127.0.0.1:*", "ipc://*", "inproc://routing-ids", "ws://127.0.0.1:*"};
@@ -263,8 +274,9 @@ void routing_ids(void)
             one_after_the_other(few);
             one_after_the_other(many);
             one_after_the_other(large);
-            /* Most of them lie with the system when the next peer comes. */
-            one_after_the_other(full);
+            /* Most of them lie with the system when the next peer comes, and the end of their sender behind them. */
+            if (tells_of_an_end_behind_data())
+                one_after_the_other(full);
             after_a_call(few);
             /* Between two Tautlines over ipc, so many go through shared memory in the end. */
             many.messages = 2 * ROUND_TRIPS;
