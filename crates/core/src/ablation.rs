@@ -27,8 +27,6 @@ rules! {
     Bursts = "bursts",
     /// A foreseen burst is written whole.
     Hold = "hold",
-    /// A full write is what goes into one segment.
-    FullWrite = "full-write",
     /// The end of a long batch is written at once.
     LongBatch = "long-batch",
     /// A sender to many leaves the writing to the sweep.

@@ -1,12 +1,15 @@
-//! One message part: the body and what travels with it. This is the object that lives inside C's `zmq_msg_t`.
+//! One message part: the body and what travels with it. This is the object that lives inside C's
+//! `zmq_msg_t`.
 //!
-//! Small bodies lie in the struct itself; larger ones in one reference-counted allocation, in memory of the application with its
-//! free function, or in constant memory. A `Message` is 64 bytes with alignment 8 and its first byte is a tag, so that the C layer
-//! can keep it in place in a `zmq_msg_t` and tell a valid one from a closed one or from garbage ([`is_valid_tag`]).
+//! Small bodies lie in the struct itself; larger ones in one reference-counted allocation, in
+//! memory of the application with its free function, or in constant memory. A `Message` is 64 bytes
+//! with alignment 8 and its first byte is a tag, so that the C layer can keep it in place in a
+//! `zmq_msg_t` and tell a valid one from a closed one or from garbage ([`is_valid_tag`]).
 //!
-//! Invariants: `tag` says which view of `body` is live; a body outside the struct never moves; the free function of foreign memory
-//! runs exactly once, on whatever thread drops the last reference. Sharing is explicit ([`Message::share`]): the safe API copies a
-//! shared body before it hands out `&mut` to it, only the C layer's [`Message::data_ptr`] sees one body from several messages.
+//! Invariants: `tag` says which view of `body` is live; a body outside the struct never moves; the
+//! free function of foreign memory runs exactly once, on whatever thread drops the last reference.
+//! Sharing is explicit ([`Message::share`]): the safe API copies a shared body before it hands out
+//! `&mut` to it, only the C layer's [`Message::data_ptr`] sees one body from several messages.
 #![allow(unsafe_code)]
 
 pub(crate) mod blocks;
@@ -27,7 +30,8 @@ use memory::{ForeignBlock, HeapBlock};
 use std::ffi::{CStr, CString, c_void};
 use std::mem::MaybeUninit;
 
-/// Releases memory of the application: called with the data pointer and the hint of [`Message::from_foreign`].
+/// Releases memory of the application: called with the data pointer and the hint of
+/// [`Message::from_foreign`].
 pub type FreeFn = unsafe extern "C" fn(data: *mut c_void, hint: *mut c_void);
 
 /// Bodies up to this length lie inside the struct.
@@ -60,7 +64,8 @@ pub fn is_valid_tag(tag: u8) -> bool {
 pub struct Message {
     tag: u8,
     more: bool,
-    /// ZMQ_SHARED: a share of this body was made once. Stays set as in libzmq, even when the others are gone.
+    /// ZMQ_SHARED: a share of this body was made once. Stays set as in libzmq, even when the others
+    /// are gone.
     shared: bool,
     /// Length of an inline body.
     inline_len: u8,
@@ -92,7 +97,8 @@ struct Outside {
     owner: Owner,
 }
 
-/// HEAP and FOREIGN_SHARED: the counted block. FOREIGN: the free function, not yet shared. CONSTANT: unused.
+/// HEAP and FOREIGN_SHARED: the counted block. FOREIGN: the free function, not yet shared.
+/// CONSTANT: unused.
 #[repr(C)]
 #[derive(Clone, Copy)]
 union Owner {
@@ -102,8 +108,9 @@ union Owner {
     nothing: (),
 }
 
-// SAFETY: every pointer in a message is either owned by it alone or by a block with an atomic reference count; `&Message` only reads.
-// Memory of the application is handed over by `from_foreign`, whose caller promises that any thread may use and free it.
+// SAFETY: every pointer in a message is either owned by it alone or by a block with an atomic
+// reference count; `&Message` only reads. Memory of the application is handed over by
+// `from_foreign`, whose caller promises that any thread may use and free it.
 unsafe impl Send for Message {}
 // SAFETY: as above; through `&Message` nothing is written, not even a count.
 unsafe impl Sync for Message {}
@@ -176,15 +183,17 @@ impl Message {
         }
         let mut bytes = std::mem::ManuallyDrop::new(bytes);
         let capacity = std::ptr::without_provenance_mut(bytes.capacity());
-        // SAFETY: the vector's memory is ours now, and `free_vec` rebuilds the vector from pointer and capacity. Any thread may.
+        // SAFETY: the vector's memory is ours now, and `free_vec` rebuilds the vector from pointer
+        // and capacity. Any thread may.
         unsafe { Message::from_foreign(bytes.as_mut_ptr(), bytes.len(), Some(memory::free_vec), capacity) }
     }
 
-    /// A message whose body is what `owner` shows, without a copy if it is large. Whoever writes to it gets a copy; the owner is dropped with
-    /// the last message that refers to the body.
+    /// A message whose body is what `owner` shows, without a copy if it is large. A message that is
+    /// written to gets a copy; the owner is dropped with the last message that refers to the body.
     pub fn from_owner<T: AsRef<[u8]> + Send + Sync + 'static>(owner: T) -> Self {
         let owner = Box::into_raw(Box::new(owner));
-        // SAFETY: just made, and not freed before the block below is. From now on it does not move, and nobody has more than `&` to it.
+        // SAFETY: just made, and not freed before the block below is. From now on it does not move,
+        // and there is no more than `&` to it.
         let bytes = unsafe { (*owner).as_ref() };
         let (data, len) = (bytes.as_ptr().cast_mut(), bytes.len());
         if len <= INLINE_MAX {
@@ -207,8 +216,8 @@ impl Message {
     /// A message whose body is memory of the application.
     ///
     /// # Safety
-    /// `data` is valid for `len` bytes until `free` was called, or for ever if there is no `free`; any thread may read, write
-    /// (with `free` only) and free it.
+    /// `data` is valid for `len` bytes until `free` was called, or for ever if there is no `free`;
+    /// any thread may read, write (with `free` only) and free it.
     pub unsafe fn from_foreign(data: *mut u8, len: usize, free: Option<FreeFn>, hint: *mut c_void) -> Self {
         // An empty body may come with a null pointer, which no slice may have.
         let data = if data.is_null() && free.is_none() { std::ptr::dangling_mut() } else { data };
@@ -218,9 +227,10 @@ impl Message {
         }
     }
 
-    /// Replaces the body by a copy of `bytes`, in place: moving a message that was just written would wait for the stores. Everything
-    /// else goes back to the defaults, but the metadata stay for [`Message::describe`], which mostly finds the right ones. Without memory
-    /// for it the message is empty.
+    /// Replaces the body by a copy of `bytes`, in place: moving a message that was just written
+    /// would wait for the stores. Everything else goes back to the defaults, but the metadata stay
+    /// for [`Message::describe`], which mostly finds the right ones. Without memory for it the
+    /// message is empty.
     #[inline]
     pub(crate) fn assign(&mut self, bytes: &[u8]) -> Result<(), NoMemory> {
         let len = bytes.len();
@@ -245,7 +255,8 @@ impl Message {
             self.tag = HEAP;
         }
         self.body.outside.len = len;
-        // SAFETY: the block has room for `len` bytes, more than `INLINE_MAX`, and nobody else refers to it.
+        // SAFETY: the block has room for `len` bytes, more than `INLINE_MAX`, and no other message
+        // refers to it.
         unsafe { copy_wide(bytes.as_ptr(), self.body.outside.data, len) };
         Ok(())
     }
@@ -333,8 +344,9 @@ impl Message {
             Some(Outside { len: 0, .. }) => return &[],
             Some(Outside { data, len, .. }) => (data.cast_const(), len),
         };
-        // SAFETY: inline, the first `inline_len` bytes are initialised, as whoever set the length wrote them. Elsewhere, the memory is
-        // valid and initialised as long as this message holds its reference.
+        // SAFETY: inline, the first `inline_len` bytes are initialised, as the code that set the
+        // length wrote them. Elsewhere, the memory is valid and initialised as long as this message
+        // holds its reference.
         unsafe { std::slice::from_raw_parts(data, len) }
     }
 
@@ -348,12 +360,13 @@ impl Message {
         if len == 0 {
             return &mut [];
         }
-        // SAFETY: the body is initialised, `len` long and nobody else's, see above.
+        // SAFETY: the body is initialised, `len` long and this message's alone, see above.
         unsafe { std::slice::from_raw_parts_mut(self.data_ptr(), len) }
     }
 
-    /// Where the body lies: `zmq_msg_data`. Writing through it to a shared body is seen by all who share it, and a constant body
-    /// must not be written to. An inline body moves with the message.
+    /// Where the body lies: `zmq_msg_data`. Writing through it to a shared body is seen by all
+    /// messages that share it, and a constant body must not be written to. An inline body moves
+    /// with the message.
     #[inline]
     pub fn data_ptr(&mut self) -> *mut u8 {
         match self.elsewhere() {
@@ -378,8 +391,8 @@ impl Message {
         self.shared = false;
     }
 
-    /// A second message with the same body: `zmq_msg_copy`. Bodies outside the struct are shared, not copied; flags and properties
-    /// are copied.
+    /// A second message with the same body: `zmq_msg_copy`. Bodies outside the struct are shared,
+    /// not copied; flags and properties are copied.
     pub fn share(&mut self) -> Message {
         if self.tag == FOREIGN
             && let Some(Outside { data, len, owner }) = self.elsewhere()
@@ -421,7 +434,7 @@ impl Message {
         self.tag != INLINE
     }
 
-    /// The body, if it is shorter than `limit` and nobody may be waiting for it to be freed.
+    /// The body, if it is shorter than `limit` and no thread may be waiting for it to be freed.
     #[inline(always)]
     pub(crate) fn shorter_than(&self, limit: usize) -> Option<&[u8]> {
         let (data, len) = match self.tag {
@@ -434,7 +447,7 @@ impl Message {
         if len < limit { Some(unsafe { std::slice::from_raw_parts(data, len) }) } else { None }
     }
 
-    /// Whether somebody may be waiting for the body to be freed.
+    /// Whether a thread may be waiting for the body to be freed.
     #[inline]
     pub(crate) fn is_foreign(&self) -> bool {
         matches!(self.tag, FOREIGN | FOREIGN_SHARED)
@@ -464,7 +477,8 @@ impl Message {
         self.metadata = metadata;
     }
 
-    /// Brings the beginning of a body that may be on the heap into the cache, with what releasing it looks at.
+    /// Brings the beginning of a body that may be on the heap into the cache, with what releasing
+    /// it looks at.
     #[inline]
     pub(crate) fn prefetch_body(data: *const u8) {
         prefetch(data.wrapping_sub(size_of::<HeapBlock>()));
@@ -493,7 +507,8 @@ impl Message {
         self.group.as_deref().map_or(c"", CString::as_c_str)
     }
 
-    /// Sets [`Message::group`]; false, and nothing changed, if the name is too long or contains a NUL.
+    /// Sets [`Message::group`]; false, and nothing changed, if the name is too long or contains a
+    /// NUL.
     pub fn set_group(&mut self, group: &[u8]) -> bool {
         if group.len() > GROUP_MAX {
             return false;
@@ -508,7 +523,8 @@ impl Message {
         self.group = Some(group);
     }
 
-    /// Drops metadata, routing id and group: what belongs to the sender's side of a message and does not travel with the body.
+    /// Drops metadata, routing id and group: what belongs to the sender's side of a message and
+    /// does not travel with the body.
     #[inline]
     pub fn clear_properties(&mut self) {
         self.metadata = None;

@@ -1,8 +1,9 @@
 //! The wait rule: how a caller's thread waits for its sockets.
 //!
-//! The thread that waits does the work: it flushes what it left queued, takes the read batons of its sockets, reads, spins for about the
-//! time that a wake-up costs ([`spin`]), and only then sleeps in `poll` on the connections' own descriptors and the sockets' wake
-//! descriptors. Used by blocking sends and receives (one socket) and by polling (many).
+//! The thread that waits does the work: it flushes what it left queued, takes the read batons of
+//! its sockets, reads, spins for about the time that a wake-up costs ([`spin`]), and only then
+//! sleeps in `poll` on the connections' own descriptors and the sockets' wake descriptors. Used by
+//! blocking sends and receives (one socket) and by polling (many).
 
 mod pause;
 mod spin;
@@ -24,36 +25,41 @@ use tautline_io::fd::{self, AsRawFd};
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
 
-/// A socket as somebody who waits for it sees it.
+/// A socket as a waiting thread sees it.
 pub(crate) trait Waiter {
-    /// Flushes what the flush rule has left queued: nobody else will while this thread sleeps.
+    /// Flushes what the flush rule has left queued: no other thread will while this one sleeps.
     fn flush(&mut self);
     /// Whether what is waited for is there. Does not look at the network.
     fn ready(&mut self) -> bool;
-    /// Whether it has something to do, however long that takes, and does a part with each look: nobody sleeps then.
+    /// Whether it has something to do, however long that takes, and does a part with each look: the
+    /// thread does not sleep then.
     fn has_more_to_do(&self) -> bool;
     /// Where news come in.
     fn inbox(&self) -> &SocketInbox;
     /// The connections to read while waiting; `None` if reading is not waited for.
     fn read_set(&self) -> Option<&ReadSet>;
-    /// Holder of the baton: reads what is there, and takes note of it. True if something has changed. Where that is all there is to look
-    /// at, it is tried up to so many times.
+    /// Holder of the baton: reads what is there, and takes note of it. True if something has
+    /// changed. Where that is all there is to look at, it is tried up to that number of times.
     fn read(&mut self, times: u32) -> bool;
     /// Whether it waits for nothing but what can be read from the network, and news.
     fn only_reads(&self) -> bool;
-    /// Whether some of the peers are inproc: they announce what they do more cheaply than others, so that a sleep costs more.
+    /// Whether some of the peers are inproc: they announce what they do more cheaply than others,
+    /// so that a sleep costs more.
     fn has_inproc(&self) -> bool;
-    /// Whether an inproc peer may wake it by a look alone, which costs the peer nothing and a sleep a heavy barrier.
+    /// Whether an inproc peer may wake it by a look alone, which costs the peer nothing and a sleep
+    /// a heavy barrier.
     fn is_watched(&self) -> bool;
-    /// Streams to wait on for room to send; those of inproc peers are asked to wake the owner instead.
+    /// Streams to wait on for room to send; those of inproc peers are asked to wake the owner
+    /// instead.
     fn full_streams(&mut self) -> Vec<Arc<Stream>>;
 }
 
-/// Of more sockets than these it is asked in one system call which have something to read, and there is no spin: it would take longer
-/// than a wake-up to look at all of them a few times.
+/// Of more sockets than these it is asked in one system call which have something to read, and
+/// there is no spin: it would take longer than a wake-up to look at all of them a few times.
 pub(crate) const MANY: usize = 8;
 
-/// A thread for whose sockets the system has no descriptor to sleep on looks this often, until it has.
+/// A thread for whose sockets the system has no descriptor to sleep on looks this often, until it
+/// has.
 pub(crate) const BLIND: Duration = Duration::from_millis(10);
 
 /// Reads, without waiting, what the network has for `waiters`.
@@ -68,8 +74,9 @@ pub(crate) fn glance(waiters: &mut [&mut dyn Waiter]) -> Result<(), Error> {
     outcome.map(drop)
 }
 
-/// Waits until something has changed for one of `waiters` or one of the raw descriptors (whose `revents` are filled in) is ready.
-/// `Error::Again` when `deadline` has passed, `Error::Interrupted` after a signal.
+/// Waits until something has changed for one of `waiters` or one of the raw descriptors (whose
+/// `revents` are filled in) is ready. `Error::Again` when `deadline` has passed,
+/// `Error::Interrupted` after a signal.
 pub(crate) fn wait(
     waiters: &mut [&mut dyn Waiter],
     raw: &mut [PollFd],
@@ -90,9 +97,11 @@ pub(crate) fn wait(
     outcome
 }
 
-/// Looks up to so many times, without waiting. True if something has changed. One socket that only reads is looked at in one go: what
-/// comes between two looks is found later by the time from one to the next. There a look takes half the time, so it is made twice as
-/// often: two peers on one core that yield to each other after less than a write takes do so for long, and are slower than asleep.
+/// Looks up to `times` times, without waiting. True if something has changed. One socket that only
+/// reads is looked at in one go: what comes between two looks is found later by the time from one
+/// to the next. There a look takes half the time, so it is made twice as often: two peers on one
+/// core that yield to each other after less than a write takes do so for long, and are slower than
+/// asleep.
 fn look_often(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u32) -> Result<bool, Error> {
     if raw.is_empty()
         && let [waiter] = waiters
@@ -108,7 +117,8 @@ fn look_often(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u32) -
     Ok(false)
 }
 
-/// Looks, without waiting: reads what is there, trying up to so many times. True if something has changed.
+/// Looks, without waiting: reads what is there, trying up to `times` times. True if something has
+/// changed.
 fn look(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u32) -> Result<bool, Error> {
     let mut changed = false;
     let asked = if waiters.len() > MANY { survey(waiters)? } else { Vec::new() };
@@ -124,8 +134,8 @@ fn look(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u32) -> Resu
     Ok(changed)
 }
 
-/// Asks for all at once which have something to read. A descriptor may be closed meanwhile: then the answer is for another one, or an
-/// error, and the reading finds out.
+/// Asks for all at once which have something to read. A descriptor may be closed meanwhile: then
+/// the answer is for another one, or an error, and the reading finds out.
 fn survey(waiters: &[&mut dyn Waiter]) -> Result<Vec<PollFd>, Error> {
     let fd = |waiter: &&mut dyn Waiter| waiter.read_set().and_then(ReadSet::fd_to_ask).unwrap_or(fd::NONE);
     let mut fds: Vec<_> = waiters.iter().map(|waiter| PollFd::new(fd(waiter), PollFd::IN)).collect();
@@ -138,7 +148,8 @@ fn wait_holding(
     raw: &mut [PollFd],
     deadline: Option<Instant>,
 ) -> Result<(), Error> {
-    // `poll` looks at the network as well; what inproc peers have sent is there to be seen without a system call.
+    // `poll` looks at the network as well; what inproc peers have sent is there to be seen without
+    // a system call.
     let mut unseen = spin::sleeps_as_a_rule()
         && !waiters.iter().any(|waiter| waiter.has_inproc())
         && deadline.is_none_or(|deadline| deadline > Instant::now());
@@ -161,7 +172,8 @@ fn wait_holding(
         if waiters.len() <= MANY && spin::spin(|times| look_often(waiters, raw, times))? {
             return Ok(());
         }
-        // Asks inproc peers for room; before the barrier in `park`, so that a peer who makes room later sees it.
+        // Asks inproc peers for room; before the barrier in `park`, so that a peer that makes room
+        // later sees it.
         let full = waiters.iter_mut().flat_map(|waiter| waiter.full_streams()).collect();
         if !park(waiters) {
             return Ok(());
@@ -183,7 +195,8 @@ fn park(waiters: &mut [&mut dyn Waiter]) -> bool {
         true => waiter.inbox().prepare_park(),
         false => waiter.inbox().prepare_park_alone(),
     });
-    // Room asked for, and messages published by inproc peers, before they could see the announcement.
+    // Room asked for, and messages published by inproc peers, before they could see the
+    // announcement.
     parked = parked && !waiters.iter_mut().any(|waiter| waiter.ready());
     if !parked {
         for waiter in waiters.iter() {

@@ -1,10 +1,11 @@
-//! An asymmetric store-load fence. Two sides each store a flag of their own and then look at the other's;
-//! at least one must see the other's store. The side that does so millions of times a second calls [`light`]
-//! between its store and its load, the side that is about to sleep calls [`heavy`], and pays for both.
+//! An asymmetric store-load fence. Two sides each store a flag of their own and then look at the
+//! other's; at least one must see the other's store. The side that does so millions of times a
+//! second calls [`light`] between its store and its load, the side that is about to sleep calls
+//! [`heavy`], and pays for both.
 //!
-//! Where the kernel can run a barrier on all cores that execute this process, `light` costs nothing at run
-//! time; where it cannot, both are full fences. `light` also is a full fence until the first `heavy` or
-//! [`prepare`] has found out which.
+//! Where the kernel can run a barrier on all cores that execute this process, `light` costs nothing
+//! at run time; where it cannot, both are full fences. `light` also is a full fence until the first
+//! `heavy` or [`prepare`] has found out which.
 
 #[cfg_attr(linux_kernel, path = "barrier/membarrier.rs")]
 #[cfg_attr(not(linux_kernel), path = "barrier/fence.rs")]
@@ -21,8 +22,8 @@ pub fn heavy() {
     os::heavy();
 }
 
-/// Registers the process with the kernel, if nobody has yet. That can take milliseconds once there are
-/// several threads, so it is better done before they start than by the first [`heavy`].
+/// Registers the process with the kernel, if that was not done yet. That can take milliseconds once
+/// there are several threads, so it is better done before they start than by the first [`heavy`].
 pub fn prepare() {
     os::prepare();
 }
@@ -55,7 +56,8 @@ mod tests {
         }
     }
 
-    /// Waits until both sides have come here as often as this one, spinning, so that they go on together.
+    /// Waits until both sides have come here as often as this one, spinning, so that they go on
+    /// together.
     fn meet(arrivals: &AtomicU32, time: u32) {
         arrivals.fetch_add(1, AcqRel);
         let mut tries = 0_u32;

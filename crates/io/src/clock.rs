@@ -1,9 +1,11 @@
-//! The clock of the data path: ticks that cost about 10 ns to read, and their exchange rate to nanoseconds.
-//! Who measures an interval of its own (the flush rule, a spin) reads ticks and converts limits, not
-//! readings. Ticks of different threads compare; those of different processes do not.
+//! The clock of the data path: ticks that cost about 10 ns to read, and their exchange rate to
+//! nanoseconds. Code that measures an interval of its own (the flush rule, a spin) reads ticks and
+//! converts limits, not readings. Ticks of different threads compare; those of different processes
+//! do not.
 //!
-//! On x86_64 a tick is one of the processor's time stamp counter, provided that it runs at one rate on all
-//! cores and that the kernel trusts it too; elsewhere a tick is a nanosecond of the monotonic clock.
+//! On x86_64 a tick is one of the processor's time stamp counter, provided that it runs at one rate
+//! on all cores and that the kernel trusts it too; elsewhere a tick is a nanosecond of the
+//! monotonic clock.
 
 use std::sync::OnceLock;
 
@@ -17,8 +19,8 @@ pub fn ticks() -> u64 {
     source::ticks()
 }
 
-/// How many ticks make up `nanos`. The first conversion in a process measures the rate, which takes about
-/// 2 ms; [`calibrate`] does so at a better time.
+/// How many ticks make up `nanos`. The first conversion in a process measures the rate, which takes
+/// about 2 ms; [`calibrate`] does so at a better time.
 #[inline]
 pub fn nanos_to_ticks(nanos: u64) -> u64 {
     rate().ticks(nanos)
@@ -30,7 +32,7 @@ pub fn ticks_to_nanos(ticks: u64) -> u64 {
     rate().nanos(ticks)
 }
 
-/// Measures the rate now, if nobody has yet, so that no later conversion has to wait for it.
+/// Measures the rate now, if that was not done yet, so that no later conversion has to wait for it.
 pub fn calibrate() {
     rate();
 }

@@ -1,6 +1,7 @@
 //! Hints to the processor, and the thread that it runs.
 
-/// Asks for the cache line at this address, whatever the address is: nothing is read, and nothing but time depends on it.
+/// Asks for the cache line at this address, whatever the address is: nothing is read, and nothing
+/// but time depends on it.
 #[inline(always)]
 pub fn prefetch<T>(at: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -21,7 +22,8 @@ pub fn prefetch<T>(at: *const T) {
 #[inline(always)]
 pub fn prefetch_to_write<T>(at: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: the instruction never faults, changes nothing, and is a no-op where the processor does not have it.
+    // SAFETY: the instruction never faults, changes nothing, and is a no-op where the processor
+    // does not have it.
     unsafe {
         std::arch::asm!("prefetchw [{0}]", in(reg) at, options(nostack, preserves_flags, readonly));
     }
@@ -34,14 +36,16 @@ pub fn prefetch_to_write<T>(at: *const T) {
     let _ = at;
 }
 
-/// The thread pointer: an address that no other running thread of the process has. It falls to another thread when this one is gone. One
-/// instruction; where there is none for it, the address of something thread-local.
+/// The thread pointer: an address that no other running thread of the process has. It falls to
+/// another thread when this one is gone. One instruction; where there is none for it, the address
+/// of something thread-local.
 #[inline(always)]
 pub fn thread_pointer() -> usize {
     #[cfg(all(target_arch = "x86_64", any(target_os = "linux", target_os = "android"), not(miri)))]
     {
         let pointer: usize;
-        // SAFETY: by the ABI of thread-local storage the word at this address is there, and holds its own address.
+        // SAFETY: by the ABI of thread-local storage the word at this address is there, and holds
+        // its own address.
         unsafe {
             std::arch::asm!("mov {0}, qword ptr fs:[0]", out(reg) pointer, options(nostack, preserves_flags, readonly));
         }

@@ -1,5 +1,6 @@
-//! The C error number of the calling thread, and the system's text for one. Called by whoever answers C
-//! callers. The native numbers are re-exported so that no other crate needs the C library for them.
+//! The C error number of the calling thread, and the system's text for one. Called by the code that
+//! answers C callers. The native numbers are re-exported so that no other crate needs the C library
+//! for them.
 
 use std::ffi::CStr;
 use std::io;
@@ -49,8 +50,8 @@ pub fn last() -> i32 {
     unsafe { *os::location() }
 }
 
-/// The system's text for an error number, kept for the life of the process as C callers expect; `None`
-/// if the system has no such error. Leaves `errno` alone.
+/// The system's text for an error number, kept for the life of the process as C callers expect;
+/// `None` if the system has no such error. Leaves `errno` alone.
 pub fn message(number: i32) -> Option<&'static CStr> {
     let slot = MESSAGES.get(usize::try_from(number).ok()?)?;
     slot.get_or_init(|| {

@@ -1,4 +1,5 @@
-//! What the system calls a descriptor, under one name: of Unix systems a file descriptor, of Windows a socket.
+//! What the system calls a descriptor, under one name: of Unix systems a file descriptor, of
+//! Windows a socket.
 
 #[cfg(unix)]
 pub use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -15,8 +16,9 @@ pub const NONE: RawFd = -1;
 #[cfg(windows)]
 pub const NONE: RawFd = RawFd::MAX;
 
-/// The descriptor with this number in C's type `int`, by which options and properties of messages name one; negative for none. On
-/// Windows too: of a socket's number 32 bits count, as between its programs of 32 and of 64 bits.
+/// The descriptor with this number in C's type `int`, by which options and properties of messages
+/// name one; negative for none. On Windows too: of a socket's number 32 bits count, as between its
+/// programs of 32 and of 64 bits.
 pub fn from_int(number: i32) -> RawFd {
     RawFd::try_from(number).unwrap_or(NONE)
 }

@@ -1,9 +1,12 @@
-//! Only with `--cfg tautline_bsd`, which is for tests: what the C library of macOS has and that of Linux has not, on Linux. So the code for
-//! other systems runs where the tests do. It shows that this code does what it means to, not that those kernels do what it takes them to do.
+//! Only with `--cfg tautline_bsd`, which is for tests: what the C library of macOS has and that of
+//! Linux has not, on Linux. So the code for other systems runs where the tests do. It shows that
+//! this code does what it means to, not that those kernels do what it takes them to do.
 //!
-//! A kqueue is an epoll set here, with a table beside it, and a timer is a timerfd in it. Where the kernels differ the table sides with the
-//! strict ones: how a filter was added does not change when it is added again (FreeBSD, NetBSD), other values do with every change (macOS),
-//! a filter that is not there cannot be deleted, of a descriptor that was closed nothing is left, and a fork does not pass kqueues on.
+//! A kqueue is an epoll set here, with a table beside it, and a timer is a timerfd in it. Where the
+//! kernels differ the table sides with the strict ones: how a filter was added does not change when
+//! it is added again (FreeBSD, NetBSD), other values do with every change (macOS), a filter that is
+//! not there cannot be deleted, of a descriptor that was closed nothing is left, and a fork does
+//! not pass kqueues on.
 
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -46,7 +49,8 @@ pub(crate) const SOL_LOCAL: c_int = 0;
 pub(crate) const LOCAL_PEERPID: c_int = 0x2;
 pub(crate) const TCP_KEEPALIVE: c_int = 0x10;
 
-/// All kqueues of a process. A forked child has another one, which is empty, and has nothing to do with a lock that was held.
+/// All kqueues of a process. A forked child has another one, which is empty, and has nothing to do
+/// with a lock that was held.
 struct Table {
     process: u32,
     queues: Mutex<HashMap<c_int, Queue>>,
@@ -61,7 +65,7 @@ struct Queue {
     timers: HashMap<usize, (OwnedFd, kevent)>,
 }
 
-// SAFETY: the pointers are numbers of whoever gave them, which are only given back.
+// SAFETY: the pointers are numbers of the caller, which are only given back.
 unsafe impl Send for Queue {}
 
 #[derive(Default)]
@@ -92,7 +96,7 @@ fn queues() -> MutexGuard<'static, HashMap<c_int, Queue>> {
         }
         let new = Box::into_raw(Box::new(Table { process, queues: Mutex::default() }));
         if TABLE.compare_exchange(table, new, SeqCst, SeqCst).is_err() {
-            // SAFETY: nobody else has seen it.
+            // SAFETY: nothing else has seen it.
             drop(unsafe { Box::from_raw(new) });
         }
     }
@@ -204,7 +208,8 @@ impl Queue {
         }
         let unit = if change.fflags & NOTE_USECONDS != 0 { 1_000 } else { 1_000_000 };
         let span = Duration::from_nanos((change.data as u64).saturating_mul(unit));
-        // SAFETY: integers in, a descriptor of our own out; the time spans are a struct that outlives the call, nothing is written.
+        // SAFETY: integers in, a descriptor of our own out; the time spans are a struct that
+        // outlives the call, nothing is written.
         let fd = unsafe {
             let fd = OwnedFd::from_raw_fd(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
             let never = timespec { tv_sec: 0, tv_nsec: 0 };
@@ -217,7 +222,7 @@ impl Queue {
         outcome
     }
 
-    /// What is ready now, at most so many.
+    /// What is ready now, at most `most`.
     fn collect(&mut self, queue: c_int, most: usize) -> Vec<kevent> {
         let mut ready = [epoll_event { events: 0, u64: 0 }; 32];
         // Of one descriptor both filters may be ready.
@@ -337,7 +342,8 @@ pub(crate) unsafe fn getsockopt(
     value: *mut c_void,
     length: *mut socklen_t,
 ) -> c_int {
-    // SAFETY: the caller's arguments, or values of our own; options of macOS have an int as their value.
+    // SAFETY: the caller's arguments, or values of our own; options of macOS have an int as their
+    // value.
     unsafe {
         match (level, name) {
             (SOL_LOCAL, LOCAL_PEERPID) => {
@@ -362,7 +368,8 @@ pub(crate) unsafe fn setsockopt(
     value: *const c_void,
     length: socklen_t,
 ) -> c_int {
-    // SAFETY: the caller's arguments, or values of our own; options of macOS have an int as their value.
+    // SAFETY: the caller's arguments, or values of our own; options of macOS have an int as their
+    // value.
     unsafe {
         match (level, name) {
             // A flag of each call does that here.

@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use crate::sys::check;
 
-/// The addresses of an interface, in the system's order, with port 0 and the zones of link-local ones; ENODEV if there is no such
-/// interface or it has none.
+/// The addresses of an interface, in the system's order, with port 0 and the zones of link-local
+/// ones; ENODEV if there is no such interface or it has none.
 pub fn addresses_of(name: &str) -> io::Result<Vec<SocketAddr>> {
     let interfaces = Interfaces::query()?;
     let addresses: Vec<SocketAddr> =
@@ -32,7 +32,8 @@ pub fn name_of(scope_id: u32) -> Option<String> {
         return None;
     }
     let mut name = [0_u8; MOST_BYTES];
-    // SAFETY: the call writes a terminated name of at most IF_NAMESIZE bytes into the exclusive buffer, which has no fewer.
+    // SAFETY: the call writes a terminated name of at most IF_NAMESIZE bytes into the exclusive
+    // buffer, which has no fewer.
     let found = unsafe { libc::if_indextoname(scope_id, name.as_mut_ptr().cast()) };
     if found.is_null() {
         return None;
@@ -79,12 +80,13 @@ impl Entry<'_> {
     }
 
     fn address(self) -> Option<SocketAddr> {
-        // SAFETY: null (an interface without address), or an address that lives as long as the list.
+        // SAFETY: null (an interface without address), or an address that lives as long as the
+        // list.
         let family = libc::c_int::from(unsafe { self.0.ifa_addr.as_ref() }?.sa_family);
         match family {
             libc::AF_INET => {
-                // SAFETY: the family says what it is, and such an address is complete; alignment is not
-                // taken for granted.
+                // SAFETY: the family says what it is, and such an address is complete; alignment is
+                // not taken for granted.
                 let raw = unsafe { self.0.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned() };
                 Some((Ipv4Addr::from(raw.sin_addr.s_addr.to_ne_bytes()), 0).into())
             }

@@ -1,5 +1,5 @@
-//! A kqueue: what the reactor and the timer of systems other than Linux are made of. The types that C has for its fields differ from system
-//! to system; nobody else has to know.
+//! A kqueue: what the reactor and the timer of systems other than Linux are made of. The types that
+//! C has for its fields differ from system to system; no other module has to know.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -54,7 +54,8 @@ impl Kqueue {
     /// Makes the changes in turn; the first that cannot be made ends it.
     pub(crate) fn change(&self, changes: &[Kevent]) -> io::Result<()> {
         let none = std::ptr::null_mut();
-        // SAFETY: pointer and length describe the slice of C's structs (repr(transparent)), which are only read; nothing is written.
+        // SAFETY: pointer and length describe the slice of C's structs (repr(transparent)), which
+        // are only read; nothing is written.
         check(unsafe {
             libc::kevent(
                 self.fd.as_raw_fd(),
@@ -68,13 +69,13 @@ impl Kqueue {
         Ok(())
     }
 
-    /// Writes what has happened to a prefix of `events`, and returns its length; 0 after `timeout`, or after a hundred days. A signal is an
-    /// error.
+    /// Writes what has happened to a prefix of `events`, and returns its length; 0 after `timeout`,
+    /// or after a hundred days. A signal is an error.
     pub(crate) fn wait(&self, events: &mut [Kevent], timeout: Option<Duration>) -> io::Result<usize> {
         let span = timeout.map(|timeout| timespec(timeout.min(LONGEST)));
         let span = span.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: no changes are read; pointer and length describe one exclusive slice of C's structs (repr(transparent)); the time
-        // span, if any, outlives the call.
+        // SAFETY: no changes are read; pointer and length describe one exclusive slice of C's
+        // structs (repr(transparent)); the time span, if any, outlives the call.
         let count = unsafe {
             libc::kevent(
                 self.fd.as_raw_fd(),
@@ -92,7 +93,7 @@ impl Kqueue {
 impl Drop for Kqueue {
     fn drop(&mut self) {
         if self.process == process_id() {
-            // SAFETY: nobody uses it after this.
+            // SAFETY: nothing uses it after this.
             unsafe { ManuallyDrop::drop(&mut self.fd) };
         }
     }
@@ -125,7 +126,8 @@ impl Kevent {
         self
     }
 
-    /// The same for the end alone: of reading, when nothing more comes, as more bytes are asked for than there can be.
+    /// The same for the end alone: of reading, when nothing more comes, as more bytes are asked for
+    /// than there can be.
     pub(crate) fn of_the_end(mut self) -> Self {
         self.0.fflags = libc::NOTE_LOWAT;
         self.0.data = i32::MAX as _;
@@ -156,7 +158,8 @@ impl Kevent {
     }
 }
 
-/// Whether the other end will send nothing more to this socket. (What poll(2) says of that differs from system to system.)
+/// Whether the other end will send nothing more to this socket. (What poll(2) says of that differs
+/// from system to system.)
 pub(crate) fn has_ended(socket: BorrowedFd<'_>) -> io::Result<bool> {
     let queue = Kqueue::new()?;
     let number = socket.as_raw_fd() as usize;
@@ -166,8 +169,8 @@ pub(crate) fn has_ended(socket: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(count == 1 && events[0].is_end())
 }
 
-/// Whether nothing goes in either direction any more, of a descriptor from which nothing more comes. macOS says so only of a direction that
-/// is asked for, and of this one only then.
+/// Whether nothing goes in either direction any more, of a descriptor from which nothing more
+/// comes. macOS says so only of a direction that is asked for, and of this one only then.
 pub(crate) fn has_hung_up(fd: RawFd) -> bool {
     let mut fds = [PollFd::new(fd, PollFd::OUT)];
     matches!(poll(&mut fds, Some(Duration::ZERO)), Ok(1..))

@@ -12,11 +12,11 @@
 //!   interfaces   network interfaces by name                    cpu     hints to the processor, the thread it runs
 //! ```
 //!
-//! Invariants: every descriptor made here is close-on-exec, and every socket non-blocking. Interrupted
-//! calls are retried, except by the functions that wait: those report the interruption or return
-//! empty-handed, so that the caller can look at its own state again. No function panics on what the
-//! kernel, a peer or a caller's arguments say. What differs between systems is a sibling file, chosen
-//! at the `mod` line.
+//! Invariants: every descriptor made here is close-on-exec, and every socket non-blocking.
+//! Interrupted calls are retried, except by the functions that wait: those report the interruption
+//! or return empty-handed, so that the caller can look at its own state again. No function panics
+//! on what the kernel, a peer or a caller's arguments say. What differs between systems is a
+//! sibling file, chosen at the `mod` line.
 
 #![warn(unreachable_pub)]
 

@@ -1,8 +1,9 @@
-//! Stream sockets over TCP, Unix domain and vsock: addresses, listeners, connections, and who is at the other end. And datagrams
-//! over UDP.
+//! Stream sockets over TCP, Unix domain and vsock: addresses, listeners, connections, and which
+//! user is at the other end. And datagrams over UDP.
 //!
-//! Called by the transports. Nothing blocks: what would is reported as [`std::io::ErrorKind::WouldBlock`],
-//! readiness comes from a reactor. Errors carry the system's number (`raw_os_error`).
+//! Called by the transports. Nothing blocks: what would is reported as
+//! [`std::io::ErrorKind::WouldBlock`], readiness comes from a reactor. Errors carry the system's
+//! number (`raw_os_error`).
 
 use std::io;
 
@@ -46,9 +47,10 @@ pub use unix_path::{SocketFile, clear_path, temporary_directory};
 /// Whether the two ends of a Unix domain stream can share memory on this system.
 pub const SHARES_MEMORY: bool = cfg!(linux_kernel);
 
-/// Whether an error of [`Listener::accept`] is about the connection that was to be accepted (accept(2)): the next one may be tried at once.
-/// Any other, such as that the process has run out of descriptors or that a sandbox refuses the call, may come again as long as the
-/// connection waits.
+/// Whether an error of [`Listener::accept`] is about the connection that was to be accepted
+/// (accept(2)): the next one may be tried at once. Any other, such as that the process has run out
+/// of descriptors or that a sandbox refuses the call, may come again as long as the connection
+/// waits.
 pub fn concerns_one_connection(error: &io::Error) -> bool {
     let of_the_network = [
         libc::ECONNABORTED,

@@ -1,5 +1,5 @@
-//! Readiness of a few descriptors, asked once: what the owner of a socket sleeps in. For many descriptors
-//! that stay registered there is [`crate::reactor`].
+//! Readiness of a few descriptors, asked once: what the owner of a socket sleeps in. For many
+//! descriptors that stay registered there is [`crate::reactor`].
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -53,11 +53,11 @@ const _: () = assert!(
     size_of::<PollFd>() == size_of::<libc::pollfd>() && align_of::<PollFd>() == align_of::<libc::pollfd>()
 );
 
-/// Waits until a descriptor is ready, and returns how many are; 0 after `timeout`. A signal ends the wait
-/// with [`io::ErrorKind::Interrupted`].
+/// Waits until a descriptor is ready, and returns how many are; 0 after `timeout`. A signal ends
+/// the wait with [`io::ErrorKind::Interrupted`].
 pub fn poll(fds: &mut [PollFd], timeout: Option<Duration>) -> io::Result<usize> {
-    // SAFETY: PollFd has the fields of libc::pollfd in the same order (repr(C)), the same size and alignment
-    // (asserted above), and every bit pattern is valid for both.
+    // SAFETY: PollFd has the fields of libc::pollfd in the same order (repr(C)), the same size and
+    // alignment (asserted above), and every bit pattern is valid for both.
     let fds = unsafe { std::slice::from_raw_parts_mut(fds.as_mut_ptr().cast::<libc::pollfd>(), fds.len()) };
     match MASK.get() {
         None => sys::poll(fds, timeout, None),
@@ -83,7 +83,8 @@ impl SignalMask {
         (!mask.is_null()).then(|| SignalMask(unsafe { mask.cast::<libc::sigset_t>().read_unaligned() }))
     }
 
-    /// Whether a signal that this mask does not block was waiting: it is caught now, with [`io::ErrorKind::Interrupted`].
+    /// Whether a signal that this mask does not block was waiting: it is caught now, with
+    /// [`io::ErrorKind::Interrupted`].
     pub fn catch(self) -> io::Result<()> {
         self.during(|| poll(&mut [], Some(Duration::ZERO))).map(|_| ())
     }

@@ -1,8 +1,8 @@
-//! Readiness of many descriptors that stay registered. A driver thread waits in one; a socket with several
-//! connections has a set of its own, which can be registered in another.
+//! Readiness of many descriptors that stay registered. A driver thread waits in one; a socket with
+//! several connections has a set of its own, which can be registered in another.
 //!
-//! All methods may be called from any thread, also while one waits. A descriptor must be removed before it
-//! is closed.
+//! All methods may be called from any thread, also while one waits. A descriptor must be removed
+//! before it is closed.
 
 use std::io;
 use std::time::Duration;
@@ -57,7 +57,8 @@ impl Interest {
     pub const BOTH: Interest = Interest { readable: true, ..Interest::WRITE };
     /// Wait for the end of what the other end sends.
     pub const END: Interest = Interest { ended: true, ..Interest::NONE };
-    /// Wait for neither: muted. A hang-up is still reported, but once at most until the next `modify`.
+    /// Wait for neither: muted. A hang-up is still reported, but once at most until the next
+    /// `modify`.
     pub const NONE: Interest = Interest { readable: false, writable: false, ended: false };
 }
 
@@ -90,20 +91,21 @@ pub trait Reactor: Send + Sync {
     /// Registers a descriptor; EEXIST if it is already.
     fn add(&self, fd: BorrowedFd<'_>, token: Token, interest: Interest, mode: Mode) -> io::Result<()>;
 
-    /// Replaces token, interest and mode of a registered descriptor, and arms it; ENOENT if there is none.
-    /// What is ready at this moment is reported by the next wait, also by one already under way.
+    /// Replaces token, interest and mode of a registered descriptor, and arms it; ENOENT if there
+    /// is none. What is ready at this moment is reported by the next wait, also by one already
+    /// under way.
     fn modify(&self, fd: BorrowedFd<'_>, token: Token, interest: Interest, mode: Mode) -> io::Result<()>;
 
-    /// Forgets a descriptor; ENOENT if there is none. A wait that has collected its events can still
-    /// report it.
+    /// Forgets a descriptor; ENOENT if there is none. A wait that has collected its events can
+    /// still report it.
     fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()>;
 
-    /// Replaces `events` with what is ready, after at most `timeout`; a signal or the timeout leaves it
-    /// empty. Not more than a bounded number of events at once, and none forgotten.
+    /// Replaces `events` with what is ready, after at most `timeout`; a signal or the timeout
+    /// leaves it empty. Not more than a bounded number of events at once, and none forgotten.
     fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()>;
 
-    /// A descriptor that is readable while any member is ready, if this set has one: it can be polled, or
-    /// registered in another set.
+    /// A descriptor that is readable while any member is ready, if this set has one: it can be
+    /// polled, or registered in another set.
     fn as_pollable(&self) -> Option<BorrowedFd<'_>>;
 }
 

@@ -1,10 +1,10 @@
-//! Host names to addresses. [`addresses`] asks the system at once. A [`Resolver`] does so off the caller's path: its one
-//! background thread asks for one name after the other, and calls back.
+//! Host names to addresses. [`addresses`] asks the system at once. A [`Resolver`] does so off the
+//! caller's path: its one background thread asks for one name after the other, and calls back.
 //!
 //! The thread starts with the first question, and ends when it has had none for a while or when the
-//! resolver is dropped. A question in the hands of the system cannot be called back, and may stay there for
-//! long. So a question keeps its asker alive only while it is answered: the answer to an asker that is gone is
-//! thrown away, and what such an asker has still to ask is not asked.
+//! resolver is dropped. A question in the hands of the system cannot be called back, and may stay
+//! there for long. So a question keeps its asker alive only while it is answered: the answer to an
+//! asker that is gone is thrown away, and what such an asker has still to ask is not asked.
 
 use std::collections::VecDeque;
 use std::io;
@@ -61,14 +61,15 @@ struct Shared {
 #[derive(Default)]
 struct State {
     questions: VecDeque<Question>,
-    /// Whether a thread is there to take them. It gives up the role under the lock, so that no question is
-    /// left to nobody.
+    /// Whether a thread is there to take them. It gives up the role under the lock, so that no
+    /// question is left to no thread.
     running: bool,
     dropped: bool,
 }
 
 impl State {
-    /// Adds a question. Before the list grows, those go that nobody waits for; they are returned.
+    /// Adds a question. Before the list grows, those go that no thread waits for; they are
+    /// returned.
     fn add(&mut self, question: Question) -> VecDeque<Question> {
         let mut unwanted = VecDeque::new();
         if self.questions.len() == self.questions.capacity() {
@@ -132,8 +133,9 @@ impl Resolver {
         Resolver { shared: Arc::new(shared) }
     }
 
-    /// Asks for the addresses of `host`, and returns at once. `done` is called on the resolver's thread, with
-    /// the asker, which is held no longer than that takes; never if the asker is gone by then.
+    /// Asks for the addresses of `host`, and returns at once. `done` is called on the resolver's
+    /// thread, with the asker, which is held no longer than that takes; never if the asker is gone
+    /// by then.
     ///
     /// # Errors
     /// No thread can be started. `done` is not called.
@@ -211,8 +213,8 @@ impl Shared {
     }
 }
 
-/// Names without host names: a dotted IPv4 address, or an IPv6 address with or without brackets, and with a
-/// scope (`%eth0`, `%2`) if it is link-local. `None` for everything else.
+/// Names without host names: a dotted IPv4 address, or an IPv6 address with or without brackets,
+/// and with a scope (`%eth0`, `%2`) if it is link-local. `None` for everything else.
 pub fn parse_literal(host: &str, port: u16) -> Option<SocketAddr> {
     if let Ok(ip) = host.parse::<Ipv4Addr>() {
         return Some(SocketAddr::new(ip.into(), port));
@@ -229,7 +231,8 @@ pub fn parse_literal(host: &str, port: u16) -> Option<SocketAddr> {
     Some(SocketAddrV6::new(ip, port, 0, scope).into())
 }
 
-/// The zone of an IPv6 address: the name or the number of an interface. Never 0, which would be none.
+/// The zone of an IPv6 address: the name or the number of an interface. Never 0, which would be
+/// none.
 pub fn parse_scope(scope: &str) -> Option<u32> {
     interfaces::scope_id(scope).or_else(|| scope.parse().ok().filter(|number| *number != 0))
 }

@@ -1,5 +1,5 @@
-//! What every other module needs to call C: return values as `io::Result`, interrupted calls retried,
-//! and the descriptor primitives that differ between systems (`os`).
+//! What every other module needs to call C: return values as `io::Result`, interrupted calls
+//! retried, and the descriptor primitives that differ between systems (`os`).
 
 use std::io;
 use std::time::Duration;
@@ -55,8 +55,8 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T>
     }
 }
 
-/// A time span in whole milliseconds for calls that know no finer unit: rounded up, so that nobody wakes
-/// before its time, and -1 for "for ever".
+/// A time span in whole milliseconds for calls that know no finer unit: rounded up, so that no
+/// thread wakes before its time, and -1 for "for ever".
 pub(crate) fn milliseconds(span: Option<Duration>) -> libc::c_int {
     match span {
         None => -1,

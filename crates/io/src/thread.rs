@@ -1,5 +1,5 @@
-//! The calling thread towards the scheduler: its name, cores, priority and signals. Background threads set
-//! themselves up with these as their first act.
+//! The calling thread towards the scheduler: its name, cores, priority and signals. Background
+//! threads set themselves up with these as their first act.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -23,8 +23,8 @@ mod end;
 
 pub use end::{OwnThread, at_end};
 
-/// Gives up the core once, and returns how many ticks passed until it was back: next to none on an idle
-/// core, much if somebody else needed it.
+/// Gives up the core once, and returns how many ticks passed until it was back: next to none on an
+/// idle core, much if another thread needed it.
 #[inline]
 pub fn yield_now_timed() -> u64 {
     let before = ticks();
@@ -32,7 +32,8 @@ pub fn yield_now_timed() -> u64 {
     ticks().saturating_sub(before)
 }
 
-/// Sleeps for `span`, whatever signals come. The standard library's panics in a sandbox that refuses clock_nanosleep.
+/// Sleeps for `span`, whatever signals come. The standard library's panics in a sandbox that
+/// refuses clock_nanosleep.
 pub fn sleep(span: Duration) {
     let start = Instant::now();
     while let Some(left) = span.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
@@ -55,8 +56,8 @@ pub fn set_name(name: &str) {
     }
 }
 
-/// Lets the calling thread run on these cores only. EINVAL if none of them exists, ENOTSUP where the system
-/// has no such thing.
+/// Lets the calling thread run on these cores only. EINVAL if none of them exists, ENOTSUP where
+/// the system has no such thing.
 pub fn set_affinity(cpus: &[usize]) -> io::Result<()> {
     os::set_affinity(cpus)
 }
@@ -66,20 +67,21 @@ pub fn pin(cpu: usize) -> io::Result<()> {
     set_affinity(&[cpu])
 }
 
-/// Sets scheduling policy and priority of the calling thread. A negative value leaves that one as it is; a
-/// priority outside the policy's range becomes the nearest within. ENOTSUP where the system has no such thing.
+/// Sets scheduling policy and priority of the calling thread. A negative value leaves that one as
+/// it is; a priority outside the policy's range becomes the nearest within. ENOTSUP where the
+/// system has no such thing.
 pub fn set_scheduling(policy: i32, priority: i32) -> io::Result<()> {
     common::set_scheduling(policy, priority)
 }
 
-/// How late the kernel may let the calling thread's timed waits end, to bundle wake-ups. Nothing where the
-/// system has no such setting.
+/// How late the kernel may let the calling thread's timed waits end, to bundle wake-ups. Nothing
+/// where the system has no such setting.
 pub fn set_timer_slack_ns(nanos: u64) {
     os::set_timer_slack_ns(nanos);
 }
 
-/// Keeps signals of the process away from the calling thread. Background threads do so first, so that the
-/// program's handlers only ever run on its own threads.
+/// Keeps signals of the process away from the calling thread. Background threads do so first, so
+/// that the program's handlers only ever run on its own threads.
 pub fn block_all_signals() {
     common::block_all_signals();
 }
@@ -94,8 +96,8 @@ pub fn cpu_count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// How many threads of the whole system want to run just now, this one among them. `None` where the system does not tell. Takes some
-/// microseconds.
+/// How many threads of the whole system want to run just now, this one among them. `None` where the
+/// system does not tell. Takes some microseconds.
 pub fn runnable() -> Option<usize> {
     os::runnable()
 }

@@ -1,4 +1,5 @@
-//! Kernel clocks in nanoseconds. For the data path's own intervals use the cheaper [`crate::clock`].
+//! Kernel clocks in nanoseconds. For the data path's own intervals use the cheaper
+//! [`crate::clock`].
 
 #[cfg_attr(windows, path = "time/windows.rs")]
 #[cfg_attr(unix, path = "time/posix.rs")]

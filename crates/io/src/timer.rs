@@ -1,5 +1,5 @@
-//! A descriptor that becomes readable when a time has passed: what a driver registers in its reactor, so
-//! that another thread can arm a timer for it without waking it.
+//! A descriptor that becomes readable when a time has passed: what a driver registers in its
+//! reactor, so that another thread can arm a timer for it without waking it.
 
 #[cfg_attr(linux_kernel, path = "timer/timerfd.rs")]
 #[cfg_attr(windows, path = "timer/windows.rs")]
@@ -67,7 +67,7 @@ mod tests {
         timer.arm(Duration::MAX);
         timer.arm(Duration::from_micros(1));
         assert!(readable(&timer, None));
-        // Disarming takes back an expiry nobody has seen.
+        // Disarming takes back an expiry that was not seen.
         timer.disarm();
         assert!(!readable(&timer, Some(Duration::ZERO)));
     }

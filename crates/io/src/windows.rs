@@ -1,6 +1,8 @@
-//! What the code that is common to all systems means by `libc`, on Windows: Winsock's calls, types and numbers by the names of POSIX.
+//! What the code that is common to all systems means by `libc`, on Windows: Winsock's calls, types
+//! and numbers by the names of POSIX.
 //!
-//! Error numbers are the system's, as `std::io::Error` has them; what C callers know by the same names are other numbers ([`crate::errno`]).
+//! Error numbers are the system's, as `std::io::Error` has them; what C callers know by the same
+//! names are other numbers ([`crate::errno`]).
 
 #![allow(non_camel_case_types, reason = "C's names")]
 
@@ -17,7 +19,7 @@ pub(crate) type socklen_t = i32;
 pub(crate) type ssize_t = isize;
 pub(crate) type sa_family_t = u16;
 
-/// There are no signals to keep away; nobody can make one of these that means anything.
+/// There are no signals to keep away; none of these can be made that means anything.
 pub(crate) type sigset_t = u32;
 
 #[repr(C)]
@@ -90,7 +92,7 @@ pub(crate) use ws::{
     SO_ERROR, SO_KEEPALIVE, SO_RCVBUF, SO_REUSEADDR, SO_SNDBUF, SO_TYPE, SOL_SOCKET, TCP_KEEPCNT,
     TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_NODELAY,
 };
-/// Who sets both has what SO_REUSEADDR alone means here.
+/// A socket with both has what SO_REUSEADDR alone means here.
 pub(crate) const SO_REUSEPORT: c_int = ws::SO_REUSEADDR;
 pub(crate) use ws::{SD_BOTH as SHUT_RDWR, SD_RECEIVE as SHUT_RD, SD_SEND as SHUT_WR};
 
@@ -139,7 +141,8 @@ pub(crate) const EPROTOTYPE: c_int = ws::WSAEPROTOTYPE;
 
 pub(crate) use ws::freeaddrinfo;
 
-/// POSIX's functions: with a socket as this crate numbers it, and a result that is -1 for a failure.
+/// POSIX's functions: with a socket as this crate numbers it, and a result that is -1 for a
+/// failure.
 macro_rules! functions {
     ($($name:ident($($argument:ident: $kind:ty as $given:ty),*);)*) => {$(
         /// POSIX's function.
@@ -186,7 +189,8 @@ pub(crate) unsafe fn recv(fd: RawFd, bytes: *mut c_void, length: usize, flags: c
 /// POSIX's function. The library has to be started first.
 ///
 /// # Safety
-/// Both strings are terminated or null, the hints null or what they are called, and the result goes where nobody else writes.
+/// Both strings are terminated or null, the hints null or what they are called, and the result goes
+/// where nothing else writes.
 pub(crate) unsafe fn getaddrinfo(
     host: *const c_char,
     service: *const c_char,

@@ -1,5 +1,5 @@
-//! `zmq_atomic_counter_*`: a counter that any thread may change. The handle is the counter itself; a null handle
-//! counts nothing.
+//! `zmq_atomic_counter_*`: a counter that any thread may change. The handle is the counter itself;
+//! a null handle counts nothing.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -46,7 +46,8 @@ pub unsafe extern "C" fn zmq_atomic_counter_destroy(counter: *mut *mut c_void) {
     if counter.is_null() {
         return;
     }
-    // SAFETY: the caller gives a valid place, which holds null or a living counter of zmq_atomic_counter_new.
+    // SAFETY: the caller gives a valid place, which holds null or a living counter of
+    // zmq_atomic_counter_new.
     unsafe {
         let old = counter.replace(std::ptr::null_mut());
         if !old.is_null() {
@@ -116,7 +117,7 @@ mod tests {
             }
         });
         let mut counter = counter as *mut c_void;
-        // SAFETY: nobody else uses the counter any more.
+        // SAFETY: nothing uses the counter any more.
         unsafe {
             assert_eq!(zmq_atomic_counter_value(counter), 4000);
             zmq_atomic_counter_destroy(&mut counter);

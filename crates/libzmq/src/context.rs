@@ -77,8 +77,9 @@ pub extern "C" fn zmq_ctx_new() -> *mut c_void {
     })
 }
 
-/// Ends a context: wakes all blocked calls with ETERM, waits until all its sockets are closed and their messages sent
-/// or out of time. -1 with EFAULT if there is no context, with EINTR if a signal came; then it may be called again.
+/// Ends a context: wakes all blocked calls with ETERM, waits until all its sockets are closed and
+/// their messages sent or out of time. -1 with EFAULT if there is no context, with EINTR if a
+/// signal came; then it may be called again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_ctx_term(handle: *mut c_void) -> c_int {
     guard(-1, || {
@@ -107,22 +108,24 @@ pub unsafe extern "C" fn zmq_ctx_term(handle: *mut c_void) -> c_int {
     })
 }
 
-/// Wakes all blocked calls of the context's sockets and fails all later ones, with ETERM. The context remains to be
-/// ended. -1 with EFAULT if there is no context.
+/// Wakes all blocked calls of the context's sockets and fails all later ones, with ETERM. The
+/// context remains to be ended. -1 with EFAULT if there is no context.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_ctx_shutdown(handle: *mut c_void) -> c_int {
     // SAFETY: the caller gives null or a handle.
     guard(-1, || status(unsafe { context(handle) }.and_then(|context| context.shutdown())))
 }
 
-/// Sets an option of the context. -1 with EFAULT if there is none, with EINVAL if option or value are unknown.
+/// Sets an option of the context. -1 with EFAULT if there is none, with EINVAL if option or value
+/// are unknown.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_ctx_set(handle: *mut c_void, option: c_int, value: c_int) -> c_int {
     // SAFETY: the caller gives null or a handle.
     guard(-1, || status(unsafe { context(handle) }.and_then(|context| context.set(option, value))))
 }
 
-/// The value of an option of the context. -1 with EFAULT if there is none, with EINVAL if the option is unknown.
+/// The value of an option of the context. -1 with EFAULT if there is none, with EINVAL if the
+/// option is unknown.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_ctx_get(handle: *mut c_void, option: c_int) -> c_int {
     // SAFETY: the caller gives null or a handle.
@@ -149,7 +152,8 @@ pub unsafe extern "C" fn zmq_ctx_set_ext(
     })
 }
 
-/// [`zmq_ctx_get`] to `value`, which has room for `*size` bytes; `*size` becomes the length of the value.
+/// [`zmq_ctx_get`] to `value`, which has room for `*size` bytes; `*size` becomes the length of the
+/// value.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_ctx_get_ext(
     handle: *mut c_void,
@@ -181,7 +185,8 @@ pub extern "C" fn zmq_init(io_threads: c_int) -> *mut c_void {
         return null_mut();
     }
     let handle = zmq_ctx_new();
-    // SAFETY: null or a handle. The number was checked; should the context not like it, its own default stays.
+    // SAFETY: null or a handle. The number was checked; should the context not like it, its own
+    // default stays.
     unsafe { zmq_ctx_set(handle, IO_THREADS, io_threads) };
     handle
 }

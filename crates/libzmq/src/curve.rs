@@ -1,5 +1,5 @@
-//! `zmq_curve_keypair` and `zmq_curve_public`: CURVE keys as Z85 text (ZeroMQ RFC 26, RFC 32). Key pairs are
-//! X25519's; the public key is the secret one times the curve's base point.
+//! `zmq_curve_keypair` and `zmq_curve_public`: CURVE keys as Z85 text (ZeroMQ RFC 26, RFC 32). Key
+//! pairs are X25519's; the public key is the secret one times the curve's base point.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -9,8 +9,8 @@ use tautline_io::{errno, random};
 
 use crate::guard::guard;
 
-/// Stores a new key pair; each place has room for 41 characters. -1 with the system's errno if it gives no random
-/// bytes, with EFAULT for a null place.
+/// Stores a new key pair; each place has room for 41 characters. -1 with the system's errno if it
+/// gives no random bytes, with EFAULT for a null place.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_curve_keypair(public_text: *mut c_char, secret_text: *mut c_char) -> c_int {
     if public_text.is_null() || secret_text.is_null() {
@@ -30,8 +30,8 @@ pub unsafe extern "C" fn zmq_curve_keypair(public_text: *mut c_char, secret_text
     })
 }
 
-/// Stores the public key of a secret one; the place has room for 41 characters. -1 with EINVAL if the secret is not
-/// 40 characters of Z85, with EFAULT for null.
+/// Stores the public key of a secret one; the place has room for 41 characters. -1 with EINVAL if
+/// the secret is not 40 characters of Z85, with EFAULT for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_curve_public(public_text: *mut c_char, secret_text: *const c_char) -> c_int {
     if public_text.is_null() || secret_text.is_null() {

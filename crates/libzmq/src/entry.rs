@@ -1,9 +1,11 @@
-//! Entering a socket: from the handle that C gives to the engine's `&mut Socket`, one caller at a time.
+//! Entering a socket: from the handle that C gives to the engine's `&mut Socket`, one caller at a
+//! time.
 //!
-//! Called by every function that takes a socket. A socket belongs to one thread at a time and moves between threads
-//! only with a full fence (zmq_socket(3)); so entering costs a load and a store of the slot's `busy` byte and no
-//! locked instruction. The byte limits the damage of programs that break the rule: who finds it set waits until the
-//! other caller is out. It cannot see two callers that enter within the same nanoseconds.
+//! Called by every function that takes a socket. A socket belongs to one thread at a time and moves
+//! between threads only with a full fence (zmq_socket(3)); so entering costs a load and a store of
+//! the slot's `busy` byte and no locked instruction. The byte limits the damage of programs that
+//! break the rule: a thread that finds it set waits until the other caller is out. It cannot see
+//! two callers that enter within the same nanoseconds.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -35,8 +37,9 @@ pub(crate) struct SocketBody {
     socket: UnsafeCell<Option<Socket>>,
 }
 
-// SAFETY: the socket, which is Send, is reached only through an `Entry`, and callers of one socket take turns: by the
-// contract of zmq_socket, and as far as `busy` can enforce it. All else is atomic.
+// SAFETY: the socket, which is Send, is reached only through an `Entry`, and callers of one socket
+// take turns: by the contract of zmq_socket, and as far as `busy` can enforce it. All else is
+// atomic.
 unsafe impl Sync for SocketBody {}
 
 impl Body for SocketBody {
@@ -53,7 +56,7 @@ pub(crate) fn open(socket: Socket) -> *mut c_void {
     let slot = SocketSlot::claim();
     let body = slot.body();
     body.process.store(std::process::id(), Ordering::Relaxed);
-    // SAFETY: the slot was claimed, so it is in nobody's use, and its handle is not out.
+    // SAFETY: the slot was claimed, so it is not in use, and its handle is not out.
     unsafe { *body.socket.get() = Some(socket) };
     slot.publish()
 }
@@ -66,7 +69,8 @@ pub(crate) struct Entry {
 impl Drop for Entry {
     #[inline(always)]
     fn drop(&mut self) {
-        // Release: pairs with the Acquire in `enter`, should the next caller be another thread without a fence.
+        // Release: pairs with the Acquire in `enter`, should the next caller be another thread
+        // without a fence.
         self.slot.body().busy.store(false, Ordering::Release);
     }
 }
@@ -127,8 +131,8 @@ impl Entry {
     }
 }
 
-/// What the caller inside the socket noted last; only a hint, to be checked against one's own entries. `None` if
-/// nobody is inside.
+/// What the caller inside the socket noted last; only a hint, to be checked against one's own
+/// entries. `None` if no thread is inside.
 ///
 /// # Safety
 /// As for [`Entry::new`].
@@ -195,7 +199,8 @@ pub(crate) unsafe fn transfer_shared<T>(
     many(&*unsafe { shared::at(handle) }?)
 }
 
-/// Waits until the caller inside is out. A forked child does not wait for a thread that only its parent has.
+/// Waits until the caller inside is out. A forked child does not wait for a thread that only its
+/// parent has.
 #[cold]
 fn wait_for_turn(slot: &SocketSlot) -> Result<(), Error> {
     let body = slot.body();
@@ -215,7 +220,7 @@ fn wait_for_turn(slot: &SocketSlot) -> Result<(), Error> {
             tautline_io::thread::sleep(Duration::from_millis(1))
         }
     }
-    // Who was inside may have left by closing.
+    // The thread that was inside may have left by closing.
     if slot.in_use() { Ok(()) } else { Err(Error::NotSocket) }
 }
 
@@ -331,7 +336,7 @@ mod tests {
         let context = Context::new();
         let handle = Handle::new(&context);
         let of_the_parent = handle.enter().unwrap();
-        // What the memory of a forked child looks like: somebody is inside, in another process.
+        // What the memory of a forked child looks like: a thread is inside, in another process.
         handle.slot().body().process.store(u32::MAX, Ordering::Relaxed);
         drop(handle.enter().unwrap());
         std::mem::forget(of_the_parent);

@@ -1,7 +1,7 @@
 //! `zmq_errno` and `zmq_strerror`: errors of ZeroMQ's own beside those of the system.
 //!
-//! Called by C programs; the rest of this crate turns the engine's results into C's here. The error number of a failed call is C's
-//! own `errno`, so that programs may look at either.
+//! Called by C programs; the rest of this crate turns the engine's results into C's here. The error
+//! number of a failed call is C's own `errno`, so that programs may look at either.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -44,15 +44,15 @@ pub(crate) fn size(result: Result<usize, Error>) -> c_int {
     }
 }
 
-/// The calling thread's error number: that of the last ZeroMQ call that failed, unless another C call set it
-/// since.
+/// The calling thread's error number: that of the last ZeroMQ call that failed, unless another C
+/// call set it since.
 #[unsafe(no_mangle)]
 pub extern "C" fn zmq_errno() -> c_int {
     errno::last()
 }
 
-/// The text for an error number, ZeroMQ's own included. Never null. It stays valid; only the text for a number
-/// that nobody knows is overwritten by the thread's next such call.
+/// The text for an error number, ZeroMQ's own included. Never null. It stays valid; only the text
+/// for a number that is not known is overwritten by the thread's next such call.
 #[unsafe(no_mangle)]
 pub extern "C" fn zmq_strerror(number: c_int) -> *const c_char {
     text(number).map_or_else(|| unknown(number), CStr::as_ptr)
@@ -80,7 +80,8 @@ mod tests {
     use super::*;
 
     fn words(number: c_int) -> String {
-        // SAFETY: zmq_strerror gives a terminated text that this thread does not overwrite meanwhile.
+        // SAFETY: zmq_strerror gives a terminated text that this thread does not overwrite
+        // meanwhile.
         unsafe { CStr::from_ptr(zmq_strerror(number)) }.to_str().unwrap().to_owned()
     }
 

@@ -1,8 +1,10 @@
-//! Opaque pointers given to C: each points to an object that starts with a tag telling its kind, so that null,
-//! another kind of object and (as far as the memory still says so) a destroyed one are refused.
+//! Opaque pointers given to C: each points to an object that starts with a tag telling its kind, so
+//! that null, another kind of object and (as far as the memory still says so) a destroyed one are
+//! refused.
 //!
-//! Called by the exported functions of every object kind. A handle owns one reference of an `Arc`; a call in
-//! progress holds its own, so destroying an object from within its own callback is harmless.
+//! Called by the exported functions of every object kind. A handle owns one reference of an `Arc`;
+//! a call in progress holds its own, so destroying an object from within its own callback is
+//! harmless.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -27,7 +29,8 @@ impl Tag {
 /// An object that C holds by pointer.
 ///
 /// # Safety
-/// The type is `#[repr(C)]` and its first field is a [`Tag`] made by `Tag::of::<Self>()`; `TAG` is its alone.
+/// The type is `#[repr(C)]` and its first field is a [`Tag`] made by `Tag::of::<Self>()`; `TAG` is
+/// its alone.
 pub(crate) unsafe trait Handle: Send + Sync {
     /// What the tag of a living object reads.
     const TAG: u32;
@@ -41,7 +44,8 @@ pub(crate) fn into_raw<T: Handle>(object: T) -> *mut c_void {
 /// The object behind a handle for the time of one call; `None` if it is not a living `T`.
 ///
 /// # Safety
-/// `handle` is null or points to at least four readable bytes, and nobody destroys it at the same time.
+/// `handle` is null or points to at least four readable bytes, and it is not destroyed at the same
+/// time.
 pub(crate) unsafe fn acquire<T: Handle>(handle: *mut c_void) -> Option<Arc<T>> {
     // SAFETY: the caller vouches for four readable bytes.
     let tag = unsafe { tag_at(handle) }?;
@@ -49,15 +53,16 @@ pub(crate) unsafe fn acquire<T: Handle>(handle: *mut c_void) -> Option<Arc<T>> {
     if tag.load(Ordering::Relaxed) != T::TAG {
         return None;
     }
-    // SAFETY: the tag says that this is a `T` given out by `into_raw` and not destroyed, so the handle's own
-    // reference is alive; the count is raised before a second `Arc` is made of it.
+    // SAFETY: the tag says that this is a `T` given out by `into_raw` and not destroyed, so the
+    // handle's own reference is alive; the count is raised before a second `Arc` is made of it.
     unsafe {
         Arc::increment_strong_count(handle.cast::<T>());
         Some(Arc::from_raw(handle.cast::<T>()))
     }
 }
 
-/// Takes the handle's own reference back; from here on the handle is dead. `None` if it is not a living `T`.
+/// Takes the handle's own reference back; from here on the handle is dead. `None` if it is not a
+/// living `T`.
 ///
 /// # Safety
 /// As for [`acquire`].
@@ -66,7 +71,8 @@ pub(crate) unsafe fn release<T: Handle>(handle: *mut c_void) -> Option<Arc<T>> {
     let tag = unsafe { tag_at(handle) }?;
     // Relaxed: caller, as in `acquire`. The exchange lets only one of two destroyers win.
     tag.compare_exchange(T::TAG, DEAD, Ordering::Relaxed, Ordering::Relaxed).ok()?;
-    // SAFETY: this is a `T` given out by `into_raw`, and the exchange makes this the only taker of its reference.
+    // SAFETY: this is a `T` given out by `into_raw`, and the exchange makes this the only taker of
+    // its reference.
     Some(unsafe { Arc::from_raw(handle.cast::<T>()) })
 }
 
@@ -80,8 +86,8 @@ unsafe fn tag_at<'a>(handle: *mut c_void) -> Option<&'a AtomicU32> {
     if tag.is_null() || !tag.is_aligned() {
         return None;
     }
-    // SAFETY: non-null, aligned, and readable by the caller's word. It is written only after it was found to be
-    // the tag of one of our objects, which are only ever accessed atomically.
+    // SAFETY: non-null, aligned, and readable by the caller's word. It is written only after it was
+    // found to be the tag of one of our objects, which are only ever accessed atomically.
     Some(unsafe { &*tag })
 }
 
@@ -113,7 +119,8 @@ mod tests {
     #[test]
     fn a_handle_lives_from_into_raw_to_release() {
         let handle = into_raw(Cat { tag: Tag::of::<Cat>(), lives: 9 });
-        // SAFETY: the handle is alive until released; a reference acquired before keeps the memory readable.
+        // SAFETY: the handle is alive until released; a reference acquired before keeps the memory
+        // readable.
         unsafe {
             let cat = acquire::<Cat>(handle).unwrap();
             assert_eq!(cat.lives, 9);

@@ -1,5 +1,6 @@
-//! `zmq_has`: which optional transports and mechanisms this library has. One row each; the answer is the truth,
-//! not what a program would like to hear. And `tautline`: that it is this library, and not libzmq.
+//! `zmq_has`: which optional transports and mechanisms this library has. One row each; the answer
+//! is the truth, not what a program would like to hear. And `tautline`: that it is this library,
+//! and not libzmq.
 
 use std::ffi::{CStr, c_char, c_int};
 

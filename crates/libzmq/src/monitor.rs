@@ -11,8 +11,9 @@ use crate::guard::guard;
 /// The events of version 1, as all programs before knew them.
 const VERSION: c_int = 1;
 
-/// Tells `events` to whoever connects to `endpoint` with a PAIR socket; a null `endpoint` ends that. -1 with
-/// ENOTSOCK, with EPROTONOSUPPORT if the endpoint is not an inproc one, with EINVAL, with ETERM.
+/// Tells `events` to the PAIR socket that connects to `endpoint`; a null `endpoint` ends that. -1
+/// with ENOTSOCK, with EPROTONOSUPPORT if the endpoint is not an inproc one, with EINVAL, with
+/// ETERM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_socket_monitor(
     socket: *mut c_void,
@@ -26,8 +27,8 @@ pub unsafe extern "C" fn zmq_socket_monitor(
     unsafe { zmq_socket_monitor_versioned(socket, endpoint, events, VERSION, pair) }
 }
 
-/// As [`zmq_socket_monitor`], with events in the form of `version` (1 or 2) from a socket of this type: PAIR, PUB or
-/// PUSH; EINVAL for others.
+/// As [`zmq_socket_monitor`], with events in the form of `version` (1 or 2) from a socket of this
+/// type: PAIR, PUB or PUSH; EINVAL for others.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_socket_monitor_versioned(
     socket: *mut c_void,
@@ -54,8 +55,9 @@ pub unsafe extern "C" fn zmq_socket_monitor_versioned(
     })
 }
 
-/// Tells, as an event of its own for each peer, how many messages are queued to it and from it. -1 with EINVAL if nobody
-/// listens to that event, with EAGAIN without peers, with ENOTSOCK, with ETERM.
+/// Tells, as an event of its own for each peer, how many messages are queued to it and from it. -1
+/// with EINVAL if no socket listens to that event, with EAGAIN without peers, with ENOTSOCK, with
+/// ETERM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_socket_monitor_pipes_stats(socket: *mut c_void) -> c_int {
     // SAFETY: the caller gives null or a handle.

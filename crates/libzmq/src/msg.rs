@@ -1,8 +1,8 @@
-//! `zmq_msg_*`: message objects. The engine's [`Message`] lies in place in the 64 bytes of `zmq_msg_t`, and its tag
-//! tells an initialised object from a closed one or from zeroed memory.
+//! `zmq_msg_*`: message objects. The engine's [`Message`] lies in place in the 64 bytes of
+//! `zmq_msg_t`, and its tag tells an initialised object from a closed one or from zeroed memory.
 //!
-//! An object belongs to one thread at a time. What is no message is answered with EFAULT where the function can
-//! fail, else as an empty one.
+//! An object belongs to one thread at a time. What is no message is answered with EFAULT where the
+//! function can fail, else as an empty one.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -27,13 +27,14 @@ const SHARED: c_int = 3;
 /// The message in a C object. Fault if the object is not initialised.
 ///
 /// # Safety
-/// `object` is null, or points to 64 bytes that nobody else uses during `'a`.
+/// `object` is null, or points to 64 bytes that nothing else uses during `'a`.
 #[inline(always)]
 pub(crate) unsafe fn at<'a>(object: *mut Message) -> Result<&'a mut Message, Error> {
     if object.is_null() || !object.is_aligned() {
         return Err(Error::Fault);
     }
-    // SAFETY: readable by the caller's word. The tag byte of an initialised message is always initialised.
+    // SAFETY: readable by the caller's word. The tag byte of an initialised message is always
+    // initialised.
     if message::is_valid_tag(unsafe { object.cast::<u8>().add(message::TAG_OFFSET).read() }) {
         // SAFETY: aligned, and the tag says that there is a message.
         Ok(unsafe { &mut *object })
@@ -73,14 +74,15 @@ pub unsafe extern "C" fn zmq_msg_init_size(object: *mut Message, size: usize) ->
         return fail(Error::Fault);
     }
     guard(-1, || {
-        // SAFETY: aligned, and the caller gives 64 bytes. What is there is by contract no message. The caller writes the body
-        // (zmq_msg_init_size(3)); the compiler does not see what it has left out, and nothing here relies on what a body holds.
+        // SAFETY: aligned, and the caller gives 64 bytes. What is there is by contract no message.
+        // The caller writes the body (zmq_msg_init_size(3)); the compiler does not see what it has
+        // left out, and nothing here relies on what a body holds.
         if unsafe { Message::write_sized(object, size) } { 0 } else { fail(Error::NoMemory) }
     })
 }
 
-/// Makes a message of the caller's memory, which `free(data, hint)` releases when nobody needs it any more, on any
-/// thread; without `free` it stays for ever. -1 with ENOMEM.
+/// Makes a message of the caller's memory, which `free(data, hint)` releases when nothing needs it
+/// any more, on any thread; without `free` it stays for ever. -1 with ENOMEM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_init_data(
     object: *mut Message,
@@ -93,7 +95,8 @@ pub unsafe extern "C" fn zmq_msg_init_data(
         if (data.is_null() && size > 0) || isize::try_from(size).is_err() || object.is_null() {
             return fail(Error::Fault);
         }
-        // SAFETY: the caller gives null or 64 bytes, and hands over the memory and the right to free it to any thread.
+        // SAFETY: the caller gives null or 64 bytes, and hands over the memory and the right to
+        // free it to any thread.
         status(unsafe { init(object, Some(Message::from_foreign(data.cast(), size, free, hint))) })
     })
 }
@@ -116,16 +119,16 @@ unsafe fn close(object: *mut Message) -> Result<(), Error> {
     Ok(())
 }
 
-/// Moves the content of `source` to `dest`, whose own is released; `source` becomes empty. -1 with EFAULT if one of
-/// them is no message.
+/// Moves the content of `source` to `dest`, whose own is released; `source` becomes empty. -1 with
+/// EFAULT if one of them is no message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_move(dest: *mut Message, source: *mut Message) -> c_int {
     // SAFETY: the caller gives null or 64 bytes each.
     guard(-1, || status(unsafe { replace(dest, source, std::mem::take) }))
 }
 
-/// Makes `dest`, whose content is released, a copy of `source`; a large body is shared, not copied. -1 with EFAULT if
-/// one of them is no message.
+/// Makes `dest`, whose content is released, a copy of `source`; a large body is shared, not copied.
+/// -1 with EFAULT if one of them is no message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_copy(dest: *mut Message, source: *mut Message) -> c_int {
     // SAFETY: the caller gives null or 64 bytes each.
@@ -135,13 +138,14 @@ pub unsafe extern "C" fn zmq_msg_copy(dest: *mut Message, source: *mut Message) 
 /// Gives `dest` what `take` makes of `source`; nothing to do if they are the same.
 ///
 /// # Safety
-/// Each is null or points to 64 bytes that nobody else uses.
+/// Each is null or points to 64 bytes that nothing else uses.
 unsafe fn replace(
     dest: *mut Message,
     source: *mut Message,
     take: fn(&mut Message) -> Message,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's word. The two references do not overlap: equal pointers are told apart before the second.
+    // SAFETY: the caller's word. The two references do not overlap: equal pointers are told apart
+    // before the second.
     unsafe {
         let content = at(source)?;
         if dest != source {
@@ -179,8 +183,8 @@ pub unsafe extern "C" fn zmq_msg_more(object: *const Message) -> c_int {
     unsafe { at(object.cast_mut()) }.map_or(0, |message| c_int::from(message.more()))
 }
 
-/// A property of the message: ZMQ_MORE, ZMQ_SRCFD or ZMQ_SHARED. -1 with EINVAL if the property is unknown or the
-/// message does not have it, with EFAULT if the object is no message.
+/// A property of the message: ZMQ_MORE, ZMQ_SRCFD or ZMQ_SHARED. -1 with EINVAL if the property is
+/// unknown or the message does not have it, with EFAULT if the object is no message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_get(object: *const Message, property: c_int) -> c_int {
     // SAFETY: the caller gives null or 64 bytes.
@@ -203,8 +207,8 @@ pub extern "C" fn zmq_msg_set(_object: *mut Message, _property: c_int, _value: c
     fail(Error::Invalid)
 }
 
-/// A property of the peer that the message came from; the text lives as long as the message. Null with EINVAL if
-/// there is none of this name, with EFAULT if the object is no message.
+/// A property of the peer that the message came from; the text lives as long as the message. Null
+/// with EINVAL if there is none of this name, with EFAULT if the object is no message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_gets(object: *const Message, name: *const c_char) -> *const c_char {
     let found = guard(Err(Error::Fault), || {
@@ -254,8 +258,8 @@ pub unsafe extern "C" fn zmq_msg_init_buffer(
     })
 }
 
-/// Says which peer of a SERVER or PEER the message is for. -1 with EINVAL for 0, which is nobody, with EFAULT if the
-/// object is no message.
+/// Says which peer of a SERVER or PEER the message is for. -1 with EINVAL for 0, which is no peer,
+/// with EFAULT if the object is no message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_set_routing_id(object: *mut Message, routing_id: u32) -> c_int {
     // SAFETY: the caller gives null or 64 bytes.
@@ -275,8 +279,8 @@ pub unsafe extern "C" fn zmq_msg_routing_id(object: *mut Message) -> u32 {
     unsafe { at(object) }.map_or(0, |message| message.routing_id())
 }
 
-/// Says which group of a RADIO the message is for. -1 with EINVAL if the name is too long or null, with EFAULT if the
-/// object is no message.
+/// Says which group of a RADIO the message is for. -1 with EINVAL if the name is too long or null,
+/// with EFAULT if the object is no message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_set_group(object: *mut Message, group: *const c_char) -> c_int {
     guard(-1, || {

@@ -1,5 +1,5 @@
-//! Groups of a DISH, single peers of SERVER, PEER and ROUTER: `zmq_join`, `zmq_leave`, `zmq_connect_peer`, `zmq_disconnect_peer`,
-//! `zmq_socket_get_peer_state`.
+//! Groups of a DISH, single peers of SERVER, PEER and ROUTER: `zmq_join`, `zmq_leave`,
+//! `zmq_connect_peer`, `zmq_disconnect_peer`, `zmq_socket_get_peer_state`.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -9,15 +9,16 @@ use crate::entry;
 use crate::error::{fail, status};
 use crate::guard::guard;
 
-/// Receives the messages of a group from now on. -1 with EINVAL if the name is too long or joined already, with ENOTSUP if
-/// the socket is no DISH, with ENOTSOCK, with ETERM.
+/// Receives the messages of a group from now on. -1 with EINVAL if the name is too long or joined
+/// already, with ENOTSUP if the socket is no DISH, with ENOTSOCK, with ETERM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_join(socket: *mut c_void, group: *const c_char) -> c_int {
     // SAFETY: the caller gives null or a handle, and null or a string.
     unsafe { with_group(socket, group, Socket::join) }
 }
 
-/// Receives no more messages of a group. -1 with EINVAL if it was not joined; the rest as for [`zmq_join`].
+/// Receives no more messages of a group. -1 with EINVAL if it was not joined; the rest as for
+/// [`zmq_join`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_leave(socket: *mut c_void, group: *const c_char) -> c_int {
     // SAFETY: the caller gives null or a handle, and null or a string.
@@ -44,8 +45,8 @@ unsafe fn with_group(
     })
 }
 
-/// Connects a PEER and gives the routing id of the peer at `endpoint`; 0 with ENOTSUP for other types, with EFAULT under
-/// ZMQ_IMMEDIATE, or as zmq_connect fails.
+/// Connects a PEER and gives the routing id of the peer at `endpoint`; 0 with ENOTSUP for other
+/// types, with EFAULT under ZMQ_IMMEDIATE, or as zmq_connect fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_connect_peer(socket: *mut c_void, endpoint: *const c_char) -> u32 {
     guard(0, || {
@@ -65,16 +66,17 @@ pub unsafe extern "C" fn zmq_connect_peer(socket: *mut c_void, endpoint: *const 
     })
 }
 
-/// Ends the connection to one peer of a SERVER or PEER. -1 with EHOSTUNREACH if there is no such peer, with ENOTSUP for
-/// other types, with ENOTSOCK, with ETERM.
+/// Ends the connection to one peer of a SERVER or PEER. -1 with EHOSTUNREACH if there is no such
+/// peer, with ENOTSUP for other types, with ENOTSOCK, with ETERM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_disconnect_peer(socket: *mut c_void, routing_id: u32) -> c_int {
     // SAFETY: the caller gives null or a handle.
     guard(-1, || status(unsafe { entry::with(socket, |socket| socket.disconnect_peer(routing_id)) }))
 }
 
-/// What could be done now with one peer of a ROUTER: ZMQ_POLLIN, ZMQ_POLLOUT. -1 with EHOSTUNREACH if there is no such
-/// peer, with ENOTSUP for other types, with EINVAL without a routing id, with ENOTSOCK, with ETERM.
+/// What could be done now with one peer of a ROUTER: ZMQ_POLLIN, ZMQ_POLLOUT. -1 with EHOSTUNREACH
+/// if there is no such peer, with ENOTSUP for other types, with EINVAL without a routing id, with
+/// ENOTSOCK, with ETERM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_socket_get_peer_state(
     socket: *mut c_void,

@@ -1,7 +1,8 @@
 //! `zmq_poll` and `zmq_ppoll`: wait for sockets and descriptors, mixed.
 //!
-//! The engine watches each socket once, so an array that names a socket several times is folded: the first item of a
-//! socket carries the events of all, the others stand by. Arrays of usual length need no memory but the stack.
+//! The engine watches each socket once, so an array that names a socket several times is folded:
+//! the first item of a socket carries the events of all, the others stand by. Arrays of usual
+//! length need no memory but the stack.
 
 use std::ffi::{c_int, c_long, c_short, c_void};
 use std::sync::Arc;
@@ -31,7 +32,7 @@ const USUAL: usize = 16;
 
 /// A socket while it is watched.
 enum Hold {
-    /// Nobody else may use it meanwhile.
+    /// Nothing else may use it meanwhile.
     One(Entry),
     /// Other threads may.
     Many(Arc<SharedSocket>),
@@ -40,9 +41,9 @@ enum Hold {
 /// The item for what is watched at another place, or not at all.
 const IDLE: Item<'static> = Item { watched: Watched::Descriptor(NONE), events: 0, revents: 0 };
 
-/// Waits up to `timeout` milliseconds, for ever if negative, until something asked for is so. Gives the number of
-/// items with events and sets the `revents` of all; -1 with EINVAL for a negative number of items, with EFAULT
-/// without them, with ENOTSOCK, with ETERM, with EINTR.
+/// Waits up to `timeout` milliseconds, for ever if negative, until something asked for is so. Gives
+/// the number of items with events and sets the `revents` of all; -1 with EINVAL for a negative
+/// number of items, with EFAULT without them, with ENOTSOCK, with ETERM, with EINTR.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poll(items: *mut PollItem, count: c_int, timeout: c_long) -> c_int {
     guard(-1, || {
@@ -98,8 +99,8 @@ pub(crate) unsafe fn poll(items: &mut [PollItem], timeout: Option<Duration>) -> 
     }
 }
 
-/// Enters each socket once. An item's place is its own index, or that of the first item with the same socket, where
-/// the entry is.
+/// Enters each socket once. An item's place is its own index, or that of the first item with the
+/// same socket, where the entry is.
 ///
 /// # Safety
 /// As for [`poll`].

@@ -1,7 +1,8 @@
 //! `zmq_poller_*`: a registered set of sockets and descriptors to wait for.
 //!
-//! A poller only keeps the list; waiting is that of `zmq_poll`. With sockets of several threads in it, it has a descriptor of its own,
-//! which is readable whenever it is worth to wait with a timeout of 0.
+//! A poller only keeps the list; waiting is that of `zmq_poll`. With sockets of several threads in
+//! it, it has a descriptor of its own, which is readable whenever it is worth to wait with a
+//! timeout of 0.
 
 use std::ffi::{c_int, c_long, c_short, c_void};
 use std::ptr::null_mut;
@@ -225,7 +226,8 @@ pub extern "C" fn zmq_poller_new() -> *mut c_void {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_destroy(poller: *mut *mut c_void) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller gives null, or a valid place with null or the handle of an object in it.
+        // SAFETY: the caller gives null, or a valid place with null or the handle of an object in
+        // it.
         let released = unsafe { poller.as_mut().and_then(|place| handle::release::<Poller>(*place)) };
         if released.is_none() {
             return fail(Error::Fault);
@@ -248,8 +250,8 @@ pub unsafe extern "C" fn zmq_poller_size(poller: *mut c_void) -> c_int {
     })
 }
 
-/// Registers a socket. -1 with EFAULT without a poller, with ENOTSOCK, with EINVAL if it is registered or the events are
-/// unknown.
+/// Registers a socket. -1 with EFAULT without a poller, with ENOTSOCK, with EINVAL if it is
+/// registered or the events are unknown.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_add(
     poller: *mut c_void,
@@ -267,8 +269,8 @@ pub unsafe extern "C" fn zmq_poller_add(
     }
 }
 
-/// Changes what a registered socket is watched for. The errors are those of [`zmq_poller_add`]; EINVAL if it is not
-/// registered.
+/// Changes what a registered socket is watched for. The errors are those of [`zmq_poller_add`];
+/// EINVAL if it is not registered.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_modify(
     poller: *mut c_void,
@@ -286,14 +288,15 @@ pub unsafe extern "C" fn zmq_poller_modify(
     }
 }
 
-/// Takes a socket out. -1 with EFAULT without a poller, with ENOTSOCK, with EINVAL if it is not registered.
+/// Takes a socket out. -1 with EFAULT without a poller, with ENOTSOCK, with EINVAL if it is not
+/// registered.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_remove(poller: *mut c_void, socket: *mut c_void) -> c_int {
     // SAFETY: the caller gives null or a handle for each.
     unsafe {
         with_set(poller, |set| {
             let index = set.find(socket, NONE).filter(|_| !socket.is_null());
-            // A socket that was closed, against the rules, can be taken out all the same.
+            // A socket that was closed, against the rules, can still be taken out.
             let index = match index {
                 Some(index) => index,
                 None => return check_socket(socket).and(Err(Error::Invalid)),
@@ -304,8 +307,8 @@ pub unsafe extern "C" fn zmq_poller_remove(poller: *mut c_void, socket: *mut c_v
     }
 }
 
-/// Registers a descriptor. -1 with EFAULT without a poller, with EBADF, with EINVAL if it is registered or the events are
-/// unknown.
+/// Registers a descriptor. -1 with EFAULT without a poller, with EBADF, with EINVAL if it is
+/// registered or the events are unknown.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_add_fd(
     poller: *mut c_void,
@@ -323,8 +326,8 @@ pub unsafe extern "C" fn zmq_poller_add_fd(
     }
 }
 
-/// Changes what a registered descriptor is watched for. The errors are those of [`zmq_poller_add_fd`]; EINVAL if it is not
-/// registered.
+/// Changes what a registered descriptor is watched for. The errors are those of
+/// [`zmq_poller_add_fd`]; EINVAL if it is not registered.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_modify_fd(poller: *mut c_void, fd: RawFd, events: c_short) -> c_int {
     // SAFETY: the caller gives null or a handle.
@@ -338,7 +341,8 @@ pub unsafe extern "C" fn zmq_poller_modify_fd(poller: *mut c_void, fd: RawFd, ev
     }
 }
 
-/// Takes a descriptor out. -1 with EFAULT without a poller, with EBADF, with EINVAL if it is not registered.
+/// Takes a descriptor out. -1 with EFAULT without a poller, with EBADF, with EINVAL if it is not
+/// registered.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_remove_fd(poller: *mut c_void, fd: RawFd) -> c_int {
     // SAFETY: the caller gives null or a handle.
@@ -352,8 +356,9 @@ pub unsafe extern "C" fn zmq_poller_remove_fd(poller: *mut c_void, fd: RawFd) ->
     }
 }
 
-/// The poller's own descriptor: readable when something has changed for its sockets of several threads. -1 with EINVAL if
-/// it has none of those, with EFAULT without a poller or a place for the answer, with ENOTSUP on Windows.
+/// The poller's own descriptor: readable when something has changed for its sockets of several
+/// threads. -1 with EINVAL if it has none of those, with EFAULT without a poller or a place for the
+/// answer, with ENOTSUP on Windows.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_fd(poller: *mut c_void, fd: *mut RawFd) -> c_int {
     // SAFETY: the caller gives null or a handle, and null or a place.
@@ -369,7 +374,8 @@ pub unsafe extern "C" fn zmq_poller_fd(poller: *mut c_void, fd: *mut RawFd) -> c
     }
 }
 
-/// Waits for one event, as [`zmq_poller_wait_all`]; 0 when it has come. After a failure the event says nothing.
+/// Waits for one event, as [`zmq_poller_wait_all`]; 0 when it has come. After a failure the event
+/// says nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_wait(
     poller: *mut c_void,
@@ -388,9 +394,10 @@ pub unsafe extern "C" fn zmq_poller_wait(
     -1
 }
 
-/// Waits up to `timeout` milliseconds, for ever if negative, for events of what is registered, and gives how many have
-/// come, at most `count`. -1 with EAGAIN after the time, with EFAULT without a poller, without `events`, or if nothing could
-/// ever come, with EINVAL for a negative `count`, with ENOTSOCK, with ETERM, with EINTR.
+/// Waits up to `timeout` milliseconds, for ever if negative, for events of what is registered, and
+/// gives how many have come, at most `count`. -1 with EAGAIN after the time, with EFAULT without a
+/// poller, without `events`, or if nothing could ever come, with EINVAL for a negative `count`,
+/// with ENOTSOCK, with ETERM, with EINTR.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_wait_all(
     poller: *mut c_void,

@@ -9,9 +9,9 @@ use crate::entry;
 use crate::error::status;
 use crate::guard::guard;
 
-/// Forwards messages between `frontend` and `backend`, and copies to `capture` unless that is null, until the context
-/// is ended: -1 with ETERM. EFAULT without frontend or backend, ENOTSOCK for what is no socket, EINVAL if `capture` is
-/// one of the others.
+/// Forwards messages between `frontend` and `backend`, and copies to `capture` unless that is null,
+/// until the context is ended: -1 with ETERM. EFAULT without frontend or backend, ENOTSOCK for what
+/// is no socket, EINVAL if `capture` is one of the others.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_proxy(
     frontend: *mut c_void,
@@ -22,8 +22,8 @@ pub unsafe extern "C" fn zmq_proxy(
     unsafe { zmq_proxy_steerable(frontend, backend, capture, null_mut()) }
 }
 
-/// [`zmq_proxy`] that obeys the commands PAUSE, RESUME, TERMINATE and STATISTICS from `control`, unless that is null;
-/// 0 after TERMINATE.
+/// [`zmq_proxy`] that obeys the commands PAUSE, RESUME, TERMINATE and STATISTICS from `control`,
+/// unless that is null; 0 after TERMINATE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_proxy_steerable(
     frontend: *mut c_void,

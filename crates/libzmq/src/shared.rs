@@ -1,7 +1,7 @@
 //! Handles of the sockets that several threads may use at once (CLIENT, SERVER and their like).
 //!
-//! They are told from the others by the tag of their slot, so that these pay nothing for them. Called by [`crate::entry`], when a handle
-//! is not that of an ordinary socket.
+//! They are told from the others by the tag of their slot, so that these pay nothing for them.
+//! Called by [`crate::entry`], when a handle is not that of an ordinary socket.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -28,8 +28,8 @@ impl SharedBody {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As `place`, unless it stays locked: its holders need some nanoseconds, so then the holder is a thread that only the parent of
-    /// this forked process has.
+    /// As `place`, unless it stays locked: its holders need some nanoseconds, so then the holder is
+    /// a thread that only the parent of this forked process has.
     fn place_if_free(&self) -> Option<MutexGuard<'_, Option<Arc<SharedSocket>>>> {
         for _ in 0..1000 {
             match self.0.try_lock() {

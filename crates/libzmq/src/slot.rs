@@ -1,16 +1,19 @@
-//! Memory behind the handles of sockets and contexts: slots that begin with a tag and are never given back to the
-//! allocator, only to the next object of the same kind. So a handle stays readable after it was closed, and says so.
+//! Memory behind the handles of sockets and contexts: slots that begin with a tag and are never
+//! given back to the allocator, only to the next object of the same kind. So a handle stays
+//! readable after it was closed, and says so.
 //!
-//! Called by [`crate::context`] and [`crate::entry`]. Slots are reused in the order in which they became free, which
-//! keeps a stale handle recognisable for long. Nothing here waits: a forked child may find the list of spare slots
-//! locked for ever by a thread that it does not have, and then takes or leaves a slot without the list.
+//! Called by [`crate::context`] and [`crate::entry`]. Slots are reused in the order in which they
+//! became free, which keeps a stale handle recognisable for long. Nothing here waits: a forked
+//! child may find the list of spare slots locked for ever by a thread that it does not have, and
+//! then takes or leaves a slot without the list.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-/// One slot. Aligned so that slots of different threads never share a cache line, nor the pair that x86 fetches.
+/// One slot. Aligned so that slots of different threads never share a cache line, nor the pair that
+/// x86 fetches.
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
 pub(crate) struct Slot<T> {
@@ -25,11 +28,11 @@ pub(crate) trait Body: Default + Send + Sync + 'static {
     /// What the tag of a slot in use reads; each kind its own.
     const TAG: u32;
 
-    /// The slots of this kind that nobody uses.
+    /// The slots of this kind that are free.
     fn spare() -> &'static Spare<Self>;
 }
 
-/// Tag of a slot that nobody uses.
+/// Tag of a slot that is free.
 const UNUSED: u32 = 0xDEAD_DEAD;
 
 /// Slots waiting for their next object.
@@ -47,7 +50,8 @@ impl<T> Spare<T> {
         Spare { list: Mutex::new(VecDeque::new()), made: AtomicUsize::new(0) }
     }
 
-    /// The list, unless it stays locked: its holders need some nanoseconds, so then the holder is no more.
+    /// The list, unless it stays locked: its holders need some nanoseconds, so then the holder is
+    /// no more.
     fn list(&self) -> Option<MutexGuard<'_, VecDeque<&'static Slot<T>>>> {
         for _ in 0..1000 {
             match self.list.try_lock() {
@@ -123,7 +127,8 @@ impl<T: Body> Slot<T> {
 
     /// Makes the handle bad; false if it is already.
     pub(crate) fn retire(&self) -> bool {
-        // The exchange lets one of two destroyers win; what they destroy is guarded by the body's own means.
+        // The exchange lets one of two destroyers win; what they destroy is guarded by the body's
+        // own means.
         self.tag.compare_exchange(T::TAG, UNUSED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 

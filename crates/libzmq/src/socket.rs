@@ -11,8 +11,9 @@ use crate::error::{fail, status};
 use crate::guard::guard;
 use crate::shared;
 
-/// A new socket, to be given to [`zmq_close`]. Null with EFAULT if there is no context, with EINVAL if the type is
-/// unknown, with EMFILE if there are too many sockets, with ETERM if the context is being ended.
+/// A new socket, to be given to [`zmq_close`]. Null with EFAULT if there is no context, with EINVAL
+/// if the type is unknown, with EMFILE if there are too many sockets, with ETERM if the context is
+/// being ended.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_socket(context: *mut c_void, socket_type: c_int) -> *mut c_void {
     guard(null_mut(), || {
@@ -31,8 +32,8 @@ pub unsafe extern "C" fn zmq_socket(context: *mut c_void, socket_type: c_int) ->
     })
 }
 
-/// Closes a socket; what it has not sent yet is sent behind the scenes for as long as ZMQ_LINGER says. -1 with
-/// ENOTSOCK if it is none, or closed already.
+/// Closes a socket; what it has not sent yet is sent behind the scenes for as long as ZMQ_LINGER
+/// says. -1 with ENOTSOCK if it is none, or closed already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_close(socket: *mut c_void) -> c_int {
     guard(-1, || {
@@ -69,9 +70,10 @@ pub unsafe extern "C" fn zmq_setsockopt(
     })
 }
 
-/// Reads an option to `value`, which has room for `*size` bytes; `*size` becomes the length of the value, and room left
-/// over is cleared for programs that read a larger number. -1 with ENOTSOCK, with EINVAL if the option is unknown or
-/// the room too small, with EFAULT without room, with ETERM.
+/// Reads an option to `value`, which has room for `*size` bytes; `*size` becomes the length of the
+/// value, and room left over is cleared for programs that read a larger number. -1 with ENOTSOCK,
+/// with EINVAL if the option is unknown or the room too small, with EFAULT without room, with
+/// ETERM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_getsockopt(
     socket: *mut c_void,
@@ -135,7 +137,8 @@ pub unsafe extern "C" fn zmq_bind(socket: *mut c_void, endpoint: *const c_char) 
     unsafe { with_endpoint(socket, endpoint, Socket::bind, SharedSocket::bind) }
 }
 
-/// Connects to an endpoint, now and whenever it can be reached again. For the errors see zmq_connect(3).
+/// Connects to an endpoint, now and whenever it can be reached again. For the errors see
+/// zmq_connect(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_connect(socket: *mut c_void, endpoint: *const c_char) -> c_int {
     // SAFETY: the caller gives null or a handle, and null or a string.

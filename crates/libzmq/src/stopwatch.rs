@@ -1,5 +1,5 @@
-//! `zmq_stopwatch_*` and `zmq_sleep`: time for portable test programs. A stopwatch's handle is a boxed
-//! `Instant`.
+//! `zmq_stopwatch_*` and `zmq_sleep`: time for portable test programs. A stopwatch's handle is a
+//! boxed `Instant`.
 
 use std::ffi::{c_int, c_ulong, c_void};
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! `zmq_threadstart` and `zmq_threadclose`: threads for portable test programs. As in libzmq they are named
-//! `ZMQapp`, take no signals, and have the stack that C programs are used to.
+//! `zmq_threadstart` and `zmq_threadclose`: threads for portable test programs. As in libzmq they
+//! are named `ZMQapp`, take no signals, and have the stack that C programs are used to.
 
 use std::ffi::c_void;
 use std::thread::{Builder, JoinHandle};
@@ -31,8 +31,8 @@ impl Call {
     }
 }
 
-/// Runs `function(argument)` on a new thread, whose handle is to be given to [`zmq_threadclose`]. Null with EAGAIN
-/// if the system has no thread left, with EFAULT without a function.
+/// Runs `function(argument)` on a new thread, whose handle is to be given to [`zmq_threadclose`].
+/// Null with EAGAIN if the system has no thread left, with EFAULT without a function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_threadstart(function: Option<ThreadFn>, argument: *mut c_void) -> *mut c_void {
     let Some(function) = function else {
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn zmq_threadclose(handle: *mut c_void) {
     }
     // SAFETY: not null, so a handle of zmq_threadstart that the caller gives up.
     let thread = unsafe { Box::from_raw(handle.cast::<JoinHandle<()>>()) };
-    // The function is C and does not panic; were it otherwise, there is nobody here to tell.
+    // The function is C and does not panic; were it otherwise, there is no one here to tell.
     guard((), || drop(thread.join()));
 }
 

@@ -1,8 +1,10 @@
-//! `zmq_timers_*`: callbacks that repeat at an interval, run by `zmq_timers_execute` on the caller's thread.
+//! `zmq_timers_*`: callbacks that repeat at an interval, run by `zmq_timers_execute` on the
+//! caller's thread.
 //!
-//! Called by C programs; no other part of the library uses these timers. The lock is never held over a callback,
-//! so a callback may add, change and cancel timers, run `zmq_timers_execute` again, or destroy the whole set.
-//! One run calls each timer at most once, in order of expiry; what a callback adds or resets waits for the next run.
+//! Called by C programs; no other part of the library uses these timers. The lock is never held
+//! over a callback, so a callback may add, change and cancel timers, run `zmq_timers_execute`
+//! again, or destroy the whole set. One run calls each timer at most once, in order of expiry; what
+//! a callback adds or resets waits for the next run.
 
 use std::ffi::{c_int, c_long, c_void};
 use std::ptr::null_mut;
@@ -46,8 +48,8 @@ impl Timers {
     }
 }
 
-/// Runs `call` with the timers behind the handle; -1 with EFAULT if there are none, with EINVAL if `call` finds
-/// nothing.
+/// Runs `call` with the timers behind the handle; -1 with EFAULT if there are none, with EINVAL if
+/// `call` finds nothing.
 ///
 /// # Safety
 /// As for [`handle::acquire`].
@@ -77,7 +79,8 @@ pub extern "C" fn zmq_timers_new() -> *mut c_void {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_timers_destroy(timers: *mut *mut c_void) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller gives null, or a valid place with null or the handle of an object in it.
+        // SAFETY: the caller gives null, or a valid place with null or the handle of an object in
+        // it.
         let released = unsafe { timers.as_mut().and_then(|place| handle::release::<Timers>(*place)) };
         let Some(released) = released else {
             errno::set(errno::EFAULT);
@@ -91,8 +94,8 @@ pub unsafe extern "C" fn zmq_timers_destroy(timers: *mut *mut c_void) -> c_int {
     })
 }
 
-/// Registers `function(id, argument)` to be called every `interval` milliseconds; gives the timer's id, above zero. -1
-/// with EFAULT without timers or function.
+/// Registers `function(id, argument)` to be called every `interval` milliseconds; gives the timer's
+/// id, above zero. -1 with EFAULT without timers or function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_timers_add(
     timers: *mut c_void,

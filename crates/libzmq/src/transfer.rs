@@ -1,7 +1,8 @@
-//! Sending and receiving: `zmq_send`, `zmq_recv` and their like with constant memory, message objects and vectors.
+//! Sending and receiving: `zmq_send`, `zmq_recv` and their like with constant memory, message
+//! objects and vectors.
 //!
-//! The hottest functions of the library. Beside the engine's own work they cost checks of the handle's address and
-//! tag, and the entry (see [`crate::entry`]).
+//! The hottest functions of the library. Beside the engine's own work they cost checks of the
+//! handle's address and tag, and the entry (see [`crate::entry`]).
 
 use std::ffi::{c_int, c_void};
 
@@ -29,9 +30,10 @@ macro_rules! on_socket {
     };
 }
 
-/// Lets `one` work on the socket behind a handle, or `many` on one that several threads may use, and gives the length of the part to C. As
-/// [`entry::transfer`], but the result does not go through memory. [`zmq_send`] and [`zmq_recv`] are written out: so they take seven
-/// instructions less.
+/// Lets `one` work on the socket behind a handle, or `many` on one that several threads may use,
+/// and gives the length of the part to C. As [`entry::transfer`], but the result does not go
+/// through memory. [`zmq_send`] and [`zmq_recv`] are written out: so they take seven instructions
+/// less.
 ///
 /// # Safety
 /// As for [`Entry::new`].
@@ -99,7 +101,7 @@ unsafe fn bytes<'a>(buffer: *const c_void, len: usize) -> Result<&'a [u8], Error
 /// A caller's room. Fault for null with a length.
 ///
 /// # Safety
-/// `buffer` is null or `len` writable bytes that nobody else uses during `'a`.
+/// `buffer` is null or `len` writable bytes that nothing else uses during `'a`.
 #[inline(always)]
 unsafe fn room<'a>(buffer: *mut c_void, len: usize) -> Result<&'a mut [u8], Error> {
     if buffer.is_null() && len > 0 {
@@ -162,8 +164,8 @@ pub unsafe extern "C" fn zmq_send_const(
         return unsafe { zmq_send(socket, buffer, len, flags) };
     }
     guard(-1, || {
-        // SAFETY: the caller gives null or a handle, and null or readable bytes that stay; without a free function the
-        // engine only reads them.
+        // SAFETY: the caller gives null or a handle, and null or readable bytes that stay; without
+        // a free function the engine only reads them.
         size(unsafe {
             on_socket!(socket, |socket| {
                 let body = bytes(buffer, len)?;
@@ -175,8 +177,8 @@ pub unsafe extern "C" fn zmq_send_const(
     })
 }
 
-/// Receives a message part into `len` bytes and cuts what does not fit. Gives the whole length of the part, or -1;
-/// for the errors see zmq_recv(3).
+/// Receives a message part into `len` bytes and cuts what does not fit. Gives the whole length of
+/// the part, or -1; for the errors see zmq_recv(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_recv(
     socket: *mut c_void,
@@ -190,7 +192,7 @@ pub unsafe extern "C" fn zmq_recv(
             // SAFETY: the same contract.
             return unsafe { recv_shared(socket, buffer, len, flags) };
         };
-        // SAFETY: the caller gives null or writable bytes that nobody else uses meanwhile.
+        // SAFETY: the caller gives null or writable bytes that nothing else uses meanwhile.
         let received =
             entry.socket().and_then(|socket| socket.recv(unsafe { room(buffer, len) }?, Flags(flags)));
         drop(entry);
@@ -212,11 +214,12 @@ unsafe fn recv_shared(socket: *mut c_void, buffer: *mut c_void, len: usize, flag
     size(unsafe { entry::transfer_shared(socket, |socket| socket.recv(room(buffer, len)?, Flags(flags))) })
 }
 
-/// Sends a message object, which is then empty; on failure it stays as it is. Gives its length, or -1; EFAULT if it
-/// is none.
+/// Sends a message object, which is then empty; on failure it stays as it is. Gives its length, or
+/// -1; EFAULT if it is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_send(message: *mut Message, socket: *mut c_void, flags: c_int) -> c_int {
-    // SAFETY: the caller gives null or a handle, and null or 64 bytes that nobody else uses meanwhile.
+    // SAFETY: the caller gives null or a handle, and null or 64 bytes that nothing else uses
+    // meanwhile.
     unsafe {
         transfer_part!(socket, |socket| {
             let message = msg::at(message)?;
@@ -226,11 +229,12 @@ pub unsafe extern "C" fn zmq_msg_send(message: *mut Message, socket: *mut c_void
     }
 }
 
-/// Receives a message part into a message object, whose former content is released. Gives its length, or -1; EFAULT
-/// if the object is none.
+/// Receives a message part into a message object, whose former content is released. Gives its
+/// length, or -1; EFAULT if the object is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_recv(message: *mut Message, socket: *mut c_void, flags: c_int) -> c_int {
-    // SAFETY: the caller gives null or a handle, and null or 64 bytes that nobody else uses meanwhile.
+    // SAFETY: the caller gives null or a handle, and null or 64 bytes that nothing else uses
+    // meanwhile.
     unsafe { transfer_part!(socket, |socket| socket.recv_message(msg::at(message)?, Flags(flags))) }
 }
 
@@ -248,8 +252,8 @@ pub unsafe extern "C" fn zmq_recvmsg(socket: *mut c_void, message: *mut Message,
     unsafe { zmq_msg_recv(message, socket, flags) }
 }
 
-/// Sends each of `count` buffers as one part; the last one without ZMQ_SNDMORE. Gives the length of the last, or -1;
-/// EINVAL if there are none.
+/// Sends each of `count` buffers as one part; the last one without ZMQ_SNDMORE. Gives the length of
+/// the last, or -1; EINVAL if there are none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_sendiov(
     socket: *mut c_void,
@@ -278,8 +282,9 @@ pub unsafe extern "C" fn zmq_sendiov(
     })
 }
 
-/// Receives up to `*count` parts of one message, each into a buffer of `malloc` that the caller frees. Gives how many,
-/// and sets `*count` to it; -1 with EINVAL without a vector, with ENOMEM, or as zmq_recv does.
+/// Receives up to `*count` parts of one message, each into a buffer of `malloc` that the caller
+/// frees. Gives how many, and sets `*count` to it; -1 with EINVAL without a vector, with ENOMEM, or
+/// as zmq_recv does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_recviov(
     socket: *mut c_void,

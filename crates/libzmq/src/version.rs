@@ -1,4 +1,5 @@
-//! `zmq_version`: the release of libzmq whose interface this library has; the same numbers as in `zmq.h`.
+//! `zmq_version`: the release of libzmq whose interface this library has; the same numbers as in
+//! `zmq.h`.
 
 use std::ffi::c_int;
 

@@ -1,9 +1,10 @@
 //! Carriers: protocols that carry ZMTP over a stream, such as WebSocket.
 //!
-//! A carrier is a [`Stage`] between ZMTP and the wire. To the [`Session`](crate::Session) above it looks like the wire itself: it plays
-//! the peer's greeting, where its own protocol has settled that already, and takes ours away. So handshakes, mechanisms and their
-//! stages know nothing of it. It has output of its own (openings, answers to the peer's control frames), which goes out with the next
-//! [`seal`](Stage::seal), if need be of nothing.
+//! A carrier is a [`Stage`] between ZMTP and the wire. To the [`Session`](crate::Session) above it
+//! looks like the wire itself: it plays the peer's greeting, where its own protocol has settled
+//! that already, and takes ours away. So handshakes, mechanisms and their stages know nothing of
+//! it. It has output of its own (openings, answers to the peer's control frames), which goes out
+//! with the next [`seal`](Stage::seal), if need be of nothing.
 
 use crate::command::{self, Command};
 use crate::error::ProtocolError;
@@ -20,7 +21,8 @@ pub trait Carrier: Stage {
     fn ping(&mut self);
 }
 
-/// Puts a carrier under what a handshake has resulted in. `early` are ZMTP bytes that came behind the handshake.
+/// Puts a carrier under what a handshake has resulted in. `early` are ZMTP bytes that came behind
+/// the handshake.
 pub fn carried(mut carrier: Box<dyn Carrier>, mut established: Established, early: Vec<u8>) -> Established {
     carrier.established();
     let inner = established.stage.take();
@@ -60,7 +62,8 @@ impl Stage for Carried {
         }
     }
 
-    /// PINGs become the carrier's: an older peer, or one that reads only what the mechanism has opened, would not answer ours.
+    /// PINGs become the carrier's: an older peer, or one that reads only what the mechanism has
+    /// opened, would not answer ours.
     fn seal_control(&mut self, mut frames: &[u8], out: &mut Vec<u8>) {
         while let Ok(Some(header)) = decode_header(frames) {
             let Some(end) =

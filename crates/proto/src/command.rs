@@ -1,8 +1,8 @@
 //! Commands: what the two ends say to each other between messages (RFC 37).
 //!
-//! A command is the body of a frame with [`COMMAND`]: one octet of name length, the
-//! name, the data. The `put_` functions append whole frames, header included, to go into a queue; [`parse`]
-//! reads a body after the handshake. During the handshake the session reads commands itself.
+//! A command is the body of a frame with [`COMMAND`]: one octet of name length, the name, the data.
+//! The `put_` functions append whole frames, header included, to go into a queue; [`parse`] reads a
+//! body after the handshake. During the handshake the session reads commands itself.
 
 use crate::error::{Clause, ProtocolError};
 use crate::frame::{COMMAND, MAX_HEADER, put_header};
@@ -65,7 +65,8 @@ pub fn parse(body: &[u8]) -> Result<Command<'_>, ProtocolError> {
         b"LEAVE" => Command::Leave(data),
         b"PING" => {
             let (ttl, context) = data.split_first_chunk().ok_or(Clause::MalformedPing)?;
-            // RFC 37 does not allow a longer one. libzmq cuts it, and so do we: nobody is hurt.
+            // RFC 37 does not allow a longer one. libzmq cuts it, and so do we: nothing is lost by
+            // it.
             Command::Ping {
                 ttl_ds: u16::from_be_bytes(*ttl),
                 context: &context[..context.len().min(MAX_PING_CONTEXT)],
@@ -79,8 +80,8 @@ pub fn parse(body: &[u8]) -> Result<Command<'_>, ProtocolError> {
     })
 }
 
-/// Reads a subscription in the form it had before ZMTP 3.1: a message of one octet, 1 to subscribe or 0 to
-/// cancel, and the topic. Returns whether it subscribes, and the topic.
+/// Reads a subscription in the form it had before ZMTP 3.1: a message of one octet, 1 to subscribe
+/// or 0 to cancel, and the topic. Returns whether it subscribes, and the topic.
 #[inline]
 pub fn legacy_subscription(body: &[u8]) -> Option<(bool, &[u8])> {
     match body {

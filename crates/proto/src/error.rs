@@ -1,8 +1,8 @@
 //! What can be wrong with a peer, as one small `Copy` value.
 //!
-//! Returned by every parser of this crate and turned into a monitor event by the engine. No strings are
-//! built and nothing is allocated here: a peer that misbehaves on purpose must stay cheap. Each variant
-//! names one clause of an RFC, so that a test can assert exactly which one was broken.
+//! Returned by every parser of this crate and turned into a monitor event by the engine. No strings
+//! are built and nothing is allocated here: a peer that misbehaves on purpose must stay cheap. Each
+//! variant names one clause of an RFC, so that a test can assert exactly which one was broken.
 
 use std::fmt;
 
@@ -176,8 +176,9 @@ const WS_UNSPECIFIED: u32 = 0x3000_0000;
 impl ProtocolError {
     /// The `ZMQ_PROTOCOL_ERROR_*` number that a monitor event `HANDSHAKE_FAILED_PROTOCOL` carries.
     ///
-    /// An [`Auth`](ProtocolError::Auth) failure with a status belongs to the event `HANDSHAKE_FAILED_AUTH`
-    /// and that status instead; without one, this is the unspecified ZMTP error.
+    /// An [`Auth`](ProtocolError::Auth) failure with a status belongs to the event
+    /// `HANDSHAKE_FAILED_AUTH` and that status instead; without one, this is the unspecified ZMTP
+    /// error.
     pub fn zmq_code(&self) -> u32 {
         match self {
             Self::PeerMisbehaved(clause) => clause.zmq_code(),
@@ -192,7 +193,8 @@ impl ProtocolError {
 }
 
 impl ProtocolError {
-    /// Whether trying again may help: what carries ZMTP has intermediaries, and one of them may just have nobody behind it.
+    /// Whether trying again may help: what carries ZMTP has intermediaries, and one of them may
+    /// just have no server behind it.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::PeerMisbehaved(Clause::WebSocketOpening | Clause::Tls))
     }
@@ -284,7 +286,8 @@ impl Clause {
         }
     }
 
-    /// Whether it concerns the cipher of a connection: libzmq reports these as failures of the handshake even after it.
+    /// Whether it concerns the cipher of a connection: libzmq reports these as failures of the
+    /// handshake even after it.
     pub fn is_of_the_cipher(self) -> bool {
         matches!(self, Self::MalformedMessage | Self::Cryptographic | Self::NonceOrder)
     }

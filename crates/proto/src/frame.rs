@@ -1,7 +1,8 @@
 //! The frame header of ZMTP 3.x: flags, and a length of one or eight octets (RFC 37, "Framing").
 //!
-//! This is the only form frames have between a socket and its connection, whatever the peer speaks, so
-//! these functions run once or twice per message: they are inline, branch little and allocate nothing.
+//! This is the only form frames have between a socket and its connection, whatever the peer speaks,
+//! so these functions run once or twice per message: they are inline, branch little and allocate
+//! nothing.
 
 use crate::error::{Clause, ProtocolError};
 
@@ -60,8 +61,8 @@ pub fn encode_header(flags: u8, body_len: u64, out: &mut [u8; MAX_HEADER]) -> us
 
 /// Decodes the header at the start of `bytes`, or `None` if more bytes are needed to tell.
 ///
-/// Says so at the first byte if the flags are wrong. Sizes are not judged here beyond the 63 bits of the
-/// protocol: see [`check_size`].
+/// Says so at the first byte if the flags are wrong. Sizes are not judged here beyond the 63 bits
+/// of the protocol: see [`check_size`].
 #[inline]
 pub fn decode_header(bytes: &[u8]) -> Result<Option<Header>, ProtocolError> {
     let Some(&flags) = bytes.first() else { return Ok(None) };

@@ -1,9 +1,9 @@
 //! The greeting: how two peers find out which version they share (RFC 37, "Version Negotiation").
 //!
-//! Pure encoding and judging of its parts; the session decides what is sent when. The first ten octets, the
-//! signature, are at the same time the start of a ZMTP 1.0 identity frame: `FF`, the length of our routing
-//! id plus one, and `7F`. So a 1.0 peer reads them as a frame header, and what it sends shows itself by not
-//! having that shape.
+//! Pure encoding and judging of its parts; the session decides what is sent when. The first ten
+//! octets, the signature, are at the same time the start of a ZMTP 1.0 identity frame: `FF`, the
+//! length of our routing id plus one, and `7F`. So a 1.0 peer reads them as a frame header, and
+//! what it sends shows itself by not having that shape.
 
 use crate::error::{Clause, Mismatch, ProtocolError};
 
@@ -45,7 +45,8 @@ pub(crate) fn is_signature(octets: &[u8]) -> bool {
     octets.first() == Some(&0xFF) && octets.get(SIGNATURE_LEN - 1).is_some_and(|last| last & 1 == 1)
 }
 
-/// The version that the octet after the signature stands for, or `None` for 3.0 and up: the minor decides.
+/// The version that the octet after the signature stands for, or `None` for 3.0 and up: the minor
+/// decides.
 pub(crate) fn older_version(revision: u8) -> Option<Version> {
     match revision {
         // The revision before 2.0's had the new signature but still the frames of 1.0.

@@ -1,7 +1,8 @@
-//! What the peer says about itself before the first message: metadata, or the identity of older versions.
+//! What the peer says about itself before the first message: metadata, or the identity of older
+//! versions.
 //!
-//! Called by the session with whole items (a command body, an identity frame) that it has gathered; knows
-//! nothing of splits. Holds the bounds for what a handshake may make us keep in memory.
+//! Called by the session with whole items (a command body, an identity frame) that it has gathered;
+//! knows nothing of splits. Holds the bounds for what a handshake may make us keep in memory.
 
 use crate::command::{parse_reason, split_name};
 use crate::error::{AuthFailure, Clause, Mismatch, ProtocolError};
@@ -61,7 +62,8 @@ pub(crate) fn legacy_code(ours: SocketType) -> u8 {
     }
 }
 
-/// Judges the header of a handshake command; its body is yet to come. `limit` is what makes sense to the mechanism now.
+/// Judges the header of a handshake command; its body is yet to come. `limit` is what makes sense
+/// to the mechanism now.
 pub(crate) fn command_header(bytes: &[u8], limit: u64) -> Result<Option<Header>, ProtocolError> {
     let header = decode_header(bytes)?;
     let limit = limit.min(MAX_COMMAND);
@@ -82,9 +84,11 @@ pub(crate) fn command(
     refusal: &mut Vec<u8>,
 ) -> Result<Progress, ProtocolError> {
     let (name, data) = match body.strip_prefix(b"^RROR") {
-        // What libzmq's PLAIN server sends: the length of the name and its first letter have become one octet, 5E.
+        // What libzmq's PLAIN server sends: the length of the name and its first letter have become
+        // one octet, 5E.
         Some(data) => (&b"ERROR"[..], data),
-        // As in libzmq, only those that do not heed an ERROR, the servers of PLAIN and CURVE, look at the form of the name.
+        // As in libzmq, only those that do not heed an ERROR, the servers of PLAIN and CURVE, look
+        // at the form of the name.
         None if mechanism.heeds_error() => split_name(body).map_err(|_| Clause::UnexpectedCommand)?,
         None => split_name(body)?,
     };
@@ -96,7 +100,8 @@ pub(crate) fn command(
     mechanism.receive(name, data, out)
 }
 
-/// How many bytes a 1.0 identity frame has in all, or how many more of it to read before asking again.
+/// How many bytes a 1.0 identity frame has in all, or how many more of it to read before asking
+/// again.
 ///
 /// Its length counts the flags octet, which is not to be validated (RFC 13).
 pub(crate) fn identity_v1_len(bytes: &[u8]) -> Result<usize, ProtocolError> {

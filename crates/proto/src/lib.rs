@@ -1,9 +1,10 @@
 //! ZMTP without I/O: the wire protocol of ZeroMQ as pure state machines.
 //!
-//! Speaks ZMTP 3.1 (RFC 37) and falls back to 3.0 (RFC 23), 2.0 (RFC 15) and 1.0 (RFC 13). Nothing in
-//! here owns a socket, reads a clock or starts a thread; whoever pumps a connection hands bytes in and
-//! takes bytes out. All input is hostile until proven otherwise: every violation is a [`ProtocolError`]
-//! that names the clause, and memory held never exceeds a fixed bound or what has really arrived.
+//! Speaks ZMTP 3.1 (RFC 37) and falls back to 3.0 (RFC 23), 2.0 (RFC 15) and 1.0 (RFC 13). Nothing
+//! in here owns a socket, reads a clock or starts a thread; the code that pumps a connection hands
+//! bytes in and takes bytes out. All input is hostile until proven otherwise: every violation is a
+//! [`ProtocolError`] that names the clause, and memory held never exceeds a fixed bound or what has
+//! really arrived.
 //!
 //! ```text
 //!   bytes from the peer                                          bytes to the peer
@@ -19,8 +20,9 @@
 //!     Stage::open ──▶ plain 3.1 frames (frame, command) ──▶ Stage::seal
 //! ```
 //!
-//! With a 3.1 peer over NULL or PLAIN there is no stage: the frames on the wire are the frames in the queue.
-//! A STREAM or raw ROUTER connection has no session: it uses [`stage::raw`] from the first byte.
+//! With a 3.1 peer over NULL or PLAIN there is no stage: the frames on the wire are the frames in
+//! the queue. A STREAM or raw ROUTER connection has no session: it uses [`stage::raw`] from the
+//! first byte.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

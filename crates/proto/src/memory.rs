@@ -1,9 +1,10 @@
-//! Memory that a peer, or the program, decides about: asked for in such a way that the answer may be no.
+//! Memory that a peer, or the program, decides about: asked for in such a way that the answer may
+//! be no.
 
 use crate::error::ProtocolError;
 
-/// Whether there is memory for so many bytes just now: asked before something that others decide about goes into collections that could
-/// only end the process without it.
+/// Whether there is memory for `bytes` bytes just now: asked before something that others decide
+/// about goes into collections that could only end the process without it.
 pub fn at_hand(bytes: usize) -> Result<(), ProtocolError> {
     let mut room = Vec::new();
     room.try_reserve_exact(bytes).map_err(|_| ProtocolError::NoMemory)?;
@@ -12,7 +13,8 @@ pub fn at_hand(bytes: usize) -> Result<(), ProtocolError> {
     Ok(())
 }
 
-/// Makes room for so many bytes more; for just these if there is not enough for what growing takes as a rule.
+/// Makes room for `bytes` bytes more; for just these if there is not enough for the spare room that
+/// growing adds.
 pub(crate) fn reserve(out: &mut Vec<u8>, bytes: usize) -> Result<(), ProtocolError> {
     let reserved = out.try_reserve(bytes).or_else(|_| out.try_reserve_exact(bytes));
     reserved.map_err(|_| ProtocolError::NoMemory)

@@ -1,7 +1,8 @@
-//! Connection metadata: the list of named properties in a READY command (RFC 37, "Connection Metadata").
+//! Connection metadata: the list of named properties in a READY command (RFC 37, "Connection
+//! Metadata").
 //!
-//! Used by the mechanisms, which differ in how they carry the list but not in its form. A property is
-//! one octet of name length, the name, four octets of value length, the value.
+//! Used by the mechanisms, which differ in how they carry the list but not in its form. A property
+//! is one octet of name length, the name, four octets of value length, the value.
 
 use std::collections::HashSet;
 
@@ -10,7 +11,7 @@ use crate::error::{Clause, ProtocolError};
 /// The longest value a property can have: 2^31-1 bytes.
 const MAX_VALUE: u32 = i32::MAX as u32;
 
-/// So many properties are compared one by one.
+/// Up to this number of properties are compared one by one.
 const FEW: usize = 8;
 
 /// Iterates over an encoded property list without copying. Ends after the first error.
@@ -67,7 +68,8 @@ pub fn is_name(name: &str) -> bool {
     (1..=255).contains(&name.len()) && name.bytes().all(allowed)
 }
 
-/// Appends one property. One that cannot be encoded (see [`is_name`]; over 2^31-1 bytes) is left out.
+/// Appends one property. One that cannot be encoded (see [`is_name`]; over 2^31-1 bytes) is left
+/// out.
 pub fn put_property(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     let Some(value_len) = u32::try_from(value.len()).ok().filter(|&len| len <= MAX_VALUE) else { return };
     if is_name(name) {
@@ -83,13 +85,15 @@ pub fn put_property(out: &mut Vec<u8>, name: &str, value: &[u8]) {
 pub(crate) struct Metadata(pub Vec<(String, Vec<u8>)>);
 
 impl Metadata {
-    /// Collects a whole encoded list; names are case-insensitive, and one that occurs twice is an error.
+    /// Collects a whole encoded list; names are case-insensitive, and one that occurs twice is an
+    /// error.
     pub fn collect(bytes: &[u8]) -> Result<Self, ProtocolError> {
         let mut list: Vec<(String, Vec<u8>)> = Vec::new();
         let mut seen = HashSet::new();
         for property in Properties::new(bytes) {
             let (name, value) = property?;
-            // A set rather than a scan if there are many: 64 KiB of tiny properties must not cost the square of their number.
+            // A set rather than a scan if there are many: 64 KiB of tiny properties must not cost
+            // the square of their number.
             if list.len() == FEW {
                 seen.extend(list.iter().map(|(known, _)| known.to_ascii_lowercase()));
             }

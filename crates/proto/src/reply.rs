@@ -1,7 +1,9 @@
-//! The form of what comes to a REQ (RFC 28): every message is the envelope that the request had, then the body.
+//! The form of what comes to a REQ (RFC 28): every message is the envelope that the request had,
+//! then the body.
 //!
-//! The envelope ends with an empty delimiter. A request id of four octets may come before it; whether there must be one, and which, is
-//! for the socket to judge. Anything else shows that the peer does not know what it talks to.
+//! The envelope ends with an empty delimiter. A request id of four octets may come before it;
+//! whether there must be one, and which, is for the socket to judge. Anything else shows that the
+//! peer does not know what it talks to.
 
 use crate::error::{Clause, ProtocolError};
 

@@ -1,9 +1,10 @@
 //! One end of a connection from the first byte to the first message.
 //!
 //! The engine's I/O thread creates a session for each stream, feeds it what it reads, writes what
-//! [`Session::output`] holds, and drops it when [`Session::established`] yields. A session gathers one item at a time (part of the
-//! greeting, identity frame, command), so any split of the input gives the same result, and it never takes
-//! a byte beyond the handshake. It keeps at most one item, bounded by the largest handshake command.
+//! [`Session::output`] holds, and drops it when [`Session::established`] yields. A session gathers
+//! one item at a time (part of the greeting, identity frame, command), so any split of the input
+//! gives the same result, and it never takes a byte beyond the handshake. It keeps at most one
+//! item, bounded by the largest handshake command.
 
 mod item;
 
@@ -23,8 +24,8 @@ use crate::stage::{self, Stage};
 use crate::zap::Credentials;
 use item::Item;
 
-/// So many times its own length does a command take at most while it is dealt with: properties of one byte each, by themselves and in the
-/// set of their names.
+/// This many times its own length a command takes at most while it is dealt with: properties of one
+/// byte each, by themselves and in the set of their names.
 const TAKEN_APART: usize = 40;
 
 /// What our end of a connection announces.
@@ -36,8 +37,9 @@ pub struct SessionConfig {
     pub routing_id: Vec<u8>,
     /// The security mechanism the peer has to use too.
     pub mechanism: MechanismConfig,
-    /// Whether the caller judges the peer's credentials: then [`Session::credentials`] yields them, and the handshake waits for
-    /// [`Session::admit`]. If not, whoever keeps to the protocol is let in, whatever the password.
+    /// Whether the caller judges the peer's credentials: then [`Session::credentials`] yields them,
+    /// and the handshake waits for [`Session::admit`]. If not, each peer that keeps to the protocol
+    /// is let in, whatever the password.
     pub authenticate: bool,
     /// The largest body of a message to accept, for a stage that has to keep whole ones.
     pub max_msg_size: Option<u64>,
@@ -53,13 +55,13 @@ pub struct Established {
     pub peer: Peer,
     /// What stands between the wire and plain 3.1 frames; `None` if they are the same.
     pub stage: Option<Box<dyn Stage>>,
-    /// Plain 3.1 frames to be taken as the first ones received: a 1.0 subscriber filters at its own end and
-    /// never subscribes, so a subscription to everything is put in for it. Empty otherwise.
+    /// Plain 3.1 frames to be taken as the first ones received: a 1.0 subscriber filters at its own
+    /// end and never subscribes, so a subscription to everything is put in for it. Empty otherwise.
     pub inbound: Vec<u8>,
 }
 
-/// A handshake in progress. There may be thousands at a time, so what most of them do without is apart, and those that wait for the
-/// peer hold no buffers.
+/// A handshake in progress. There may be thousands at a time, so what most of them do without is
+/// apart, and those that wait for the peer hold no buffers.
 pub struct Session {
     socket_type: SocketType,
     authenticate: bool,
@@ -127,9 +129,9 @@ impl Session {
 
     /// Takes bytes from the peer, split in any way, and returns how many belonged to the handshake.
     ///
-    /// Fewer than given means that the handshake is complete and the rest is traffic. After an error the
-    /// connection is over and every further call returns the same error; what [`output`](Self::output)
-    /// still holds may be written as a courtesy.
+    /// Fewer than given means that the handshake is complete and the rest is traffic. After an
+    /// error the connection is over and every further call returns the same error; what
+    /// [`output`](Self::output) still holds may be written as a courtesy.
     pub fn input(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
         let mut used = 0;
         loop {
@@ -168,8 +170,8 @@ impl Session {
         }
     }
 
-    /// The result, once, as soon as the handshake is complete. All output must reach the peer before any
-    /// frame does.
+    /// The result, once, as soon as the handshake is complete. All output must reach the peer
+    /// before any frame does.
     pub fn established(&mut self) -> Option<Established> {
         match &mut self.state {
             State::Done(established) => established.take().map(|established| *established),
@@ -177,8 +179,8 @@ impl Session {
         }
     }
 
-    /// What the peer has shown to be let in, once: the caller has it judged and goes on with [`admit`](Self::admit) or
-    /// [`refuse`](Self::refuse). Input is still taken meanwhile.
+    /// What the peer has shown to be let in, once: the caller has it judged and goes on with
+    /// [`admit`](Self::admit) or [`refuse`](Self::refuse). Input is still taken meanwhile.
     pub fn credentials(&mut self) -> Option<Credentials> {
         self.credentials.take().map(|credentials| *credentials)
     }
@@ -186,7 +188,8 @@ impl Session {
     /// The peer's credentials are good: the handshake goes on.
     ///
     /// # Errors
-    /// What is wrong with something that the peer has sent before; the connection is over then, as after [`input`](Self::input).
+    /// What is wrong with something that the peer has sent before; the connection is over then, as
+    /// after [`input`](Self::input).
     pub fn admit(&mut self) -> Result<(), ProtocolError> {
         let State::Commands(version, mechanism) = &mut self.state else { return Ok(()) };
         let version = *version;
@@ -199,8 +202,8 @@ impl Session {
         result
     }
 
-    /// The peer's credentials are no good: the connection is over. An ERROR command tells the peer so, unless `status` is 300, a
-    /// failure that may pass.
+    /// The peer's credentials are no good: the connection is over. An ERROR command tells the peer
+    /// so, unless `status` is 300, a failure that may pass.
     pub fn refuse(&mut self, status: u16) {
         if status != 300 {
             put_error(&mut self.out, status.to_string().as_bytes());
@@ -209,7 +212,8 @@ impl Session {
         self.pending.clear();
     }
 
-    /// Whether the peer has sent a valid signature, or the start of a 1.0 identity frame: it seems to speak ZMTP.
+    /// Whether the peer has sent a valid signature, or the start of a 1.0 identity frame: it seems
+    /// to speak ZMTP.
     pub fn started(&self) -> bool {
         self.started
     }
@@ -219,7 +223,8 @@ impl Session {
         &self.refusal
     }
 
-    /// Judges `pending`, which has reached `wanted`: asks for more of it, or empties it and moves on.
+    /// Judges `pending`, which has reached `wanted`: asks for more of it, or empties it and moves
+    /// on.
     fn step(&mut self) -> Result<(), ProtocolError> {
         match &mut self.state {
             State::Signature => self.signature(),
@@ -251,8 +256,8 @@ impl Session {
             self.state = State::Revision;
             self.wanted = greeting::SIGNATURE_LEN + 1;
         } else {
-            // A 1.0 peer, and what we have is the start of its identity frame. It takes our signature for
-            // the header of ours: only the body is missing.
+            // A 1.0 peer, and what we have is the start of its identity frame. It takes our
+            // signature for the header of ours: only the body is missing.
             self.require_plain()?;
             handshake::identity_v1_len(&self.pending)?;
             self.started = true;

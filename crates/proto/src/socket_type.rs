@@ -1,7 +1,7 @@
-//! The socket types: names on the wire, numbers in the API, and who may talk to whom.
+//! The socket types: names on the wire, numbers in the API, and which may talk to which.
 //!
-//! One row of [`TABLE`] per type holds all of it; a new type is one variant and one row. Legal pairs are
-//! those of RFC 37 ("The Socket-Type Property").
+//! One row of [`TABLE`] per type holds all of it; a new type is one variant and one row. Legal
+//! pairs are those of RFC 37 ("The Socket-Type Property").
 
 use SocketType::*;
 

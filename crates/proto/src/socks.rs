@@ -1,8 +1,10 @@
-//! SOCKS 5 as a client (RFC 1928, RFC 1929): what is said to a proxy before the stream leads to the peer.
+//! SOCKS 5 as a client (RFC 1928, RFC 1929): what is said to a proxy before the stream leads to the
+//! peer.
 //!
-//! Driven like a [`Session`](crate::Session): bytes in, bytes out, split in any way. The engine reads no more than
-//! [`Socks::missing`] bytes at a time, so what the peer behind the proxy says at once is not taken for an answer of the
-//! proxy's. Nothing is kept but one answer, of 262 bytes at most.
+//! Driven like a [`Session`](crate::Session): bytes in, bytes out, split in any way. The engine
+//! reads no more than [`Socks::missing`] bytes at a time, so what the peer behind the proxy says at
+//! once is not taken for an answer of the proxy's. Nothing is kept but one answer, of 262 bytes at
+//! most.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -23,7 +25,8 @@ pub enum Target {
 pub struct Request {
     /// Where to.
     pub target: Target,
-    /// User name and password, at most 255 bytes each (more is cut); without them only a proxy that asks for none will do.
+    /// User name and password, at most 255 bytes each (more is cut); without them only a proxy that
+    /// asks for none will do.
     pub login: Option<(Vec<u8>, Secret<Vec<u8>>)>,
 }
 
@@ -80,7 +83,8 @@ impl Socks {
         Socks { request, state: State::Method, pending: Vec::new(), wanted: 2, out, written: 0 }
     }
 
-    /// How many bytes the proxy still owes for the next step: no more than these may be read. 0 when nothing more is expected.
+    /// How many bytes the proxy still owes for the next step: no more than these may be read. 0
+    /// when nothing more is expected.
     pub fn missing(&self) -> usize {
         match self.state {
             State::Done | State::Failed(_) => 0,
@@ -209,7 +213,7 @@ impl Socks {
     }
 }
 
-/// One octet of length and so many bytes.
+/// One octet of length and as many bytes.
 fn put_short(out: &mut Vec<u8>, bytes: &[u8]) {
     let bytes = &bytes[..bytes.len().min(255)];
     out.push(bytes.len() as u8);

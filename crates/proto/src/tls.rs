@@ -1,8 +1,9 @@
-//! TLS below WebSocket: `wss://`. The cryptography is rustls's, which is sans-I/O like everything here.
+//! TLS below WebSocket: `wss://`. The cryptography is rustls's, which is sans-I/O like everything
+//! here.
 //!
-//! A server shows a certificate and asks for none. A client trusts what it is told to: certificates in PEM, the system's, or both. A
-//! certificate that is itself among the trusted ones is good as it is; any other needs a chain to one of them, and, if a host name is
-//! asked for, that name.
+//! A server shows a certificate and asks for none. A client trusts what it is told to: certificates
+//! in PEM, the system's, or both. A certificate that is itself among the trusted ones is good as it
+//! is; any other needs a chain to one of them, and, if a host name is asked for, that name.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -44,7 +45,8 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 impl TlsConfig {
-    /// A server with this certificate (and those that lead from it to one the peers trust) and its key, both in PEM.
+    /// A server with this certificate (and those that lead from it to one the peers trust) and its
+    /// key, both in PEM.
     ///
     /// # Errors
     /// [`BadCredentials`] if one is missing, malformed, or does not belong to the other.
@@ -57,8 +59,9 @@ impl TlsConfig {
         config.map(|config| TlsConfig(Side::Server(Arc::new(config)))).map_err(|_| BadCredentials)
     }
 
-    /// A client that trusts the certificates in `trusted` (PEM) and the `further` ones (DER). With a `name`, the server has to prove that
-    /// it goes by it; without one, `host`, where it was found, is only told to it.
+    /// A client that trusts the certificates in `trusted` (PEM) and the `further` ones (DER). With
+    /// a `name`, the server has to prove that it goes by it; without one, `host`, where it was
+    /// found, is only told to it.
     ///
     /// # Errors
     /// [`BadCredentials`] for malformed certificates, and for a name that no certificate can have.
@@ -193,7 +196,8 @@ impl Tls {
             }
         };
         let mut connection = connection.map_err(|_| BadCredentials)?;
-        // All that is sealed is written by the caller at once; only the opening request waits for the handshake.
+        // All that is sealed is written by the caller at once; only the opening request waits for
+        // the handshake.
         connection.set_buffer_limit(None);
         Ok(Tls { connection, socket, clear: Vec::new(), ended: false, failed: false })
     }

@@ -56,7 +56,8 @@ pub fn encode_key(key: &[u8; 32]) -> [u8; KEY_LENGTH] {
     text
 }
 
-/// The key in 40 characters; `None` for another length, a foreign character or a group beyond 32 bits.
+/// The key in 40 characters; `None` for another length, a foreign character or a group beyond 32
+/// bits.
 pub fn decode_key(text: &[u8]) -> Option<[u8; 32]> {
     let text: &[u8; KEY_LENGTH] = text.try_into().ok()?;
     let mut key = [0; 32];

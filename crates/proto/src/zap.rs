@@ -1,7 +1,8 @@
 //! ZAP (RFC 27): the questions to an authenticator and its answers, as frames.
 //!
-//! A session yields [`Credentials`] when somebody has to judge its peer. The engine sends [`request`] to the handler of its context
-//! and hands what comes back to [`judge`]. The handler belongs to the application, but its replies are checked like a peer's.
+//! A session yields [`Credentials`] when a handler has to judge its peer. The engine sends
+//! [`request`] to the handler of its context and hands what comes back to [`judge`]. The handler
+//! belongs to the application, but its replies are checked like a peer's.
 
 use crate::error::{ProtocolError, ZapFault};
 use crate::metadata::Metadata;
@@ -31,7 +32,7 @@ pub struct Credentials {
 pub struct Verdict {
     /// 200 lets the peer in; 300 is a temporary failure, 400 a refusal, 500 a fault of the handler.
     pub status: u16,
-    /// Who the peer is to the handler.
+    /// The name that the handler gives the peer.
     pub user_id: Vec<u8>,
     /// Further properties for the messages of this peer.
     pub properties: Vec<(String, Vec<u8>)>,

@@ -1,17 +1,20 @@
 //! The same sockets for async programs, on any executor.
 //!
-//! [`Socket`](crate::Socket)s become async ones by [`Socket::into_async`](crate::Socket::into_async) and keep their names: `aio::Push`,
-//! `aio::Sub`, ... There is no dependency on a runtime: a task that waits spins for a moment in turns with the other tasks of its thread
-//! (a message from a quick peer costs no change of threads), then rests until the engine's I/O thread wakes it. With the feature
-//! `tokio`, in a tokio runtime, a resting task is woken by tokio itself and reads on its own; if nothing comes for some milliseconds, or
-//! the runtime is busy, the I/O thread looks after the socket again. The runtime needs I/O (`enable_all` or `enable_io` of its builder): without, the
-//! first wait panics and says so, as with tokio's own sockets.
+//! [`Socket`](crate::Socket)s become async ones by
+//! [`Socket::into_async`](crate::Socket::into_async) and keep their names: `aio::Push`, `aio::Sub`,
+//! ... There is no dependency on a runtime: a task that waits spins for a moment in turns with the
+//! other tasks of its thread (a message from a quick peer costs no change of threads), then rests
+//! until the engine's I/O thread wakes it. With the feature `tokio`, in a tokio runtime, a resting
+//! task is woken by tokio itself and reads on its own; if nothing comes for some milliseconds, or
+//! the runtime is busy, the I/O thread looks after the socket again. The runtime needs I/O
+//! (`enable_all` or `enable_io` of its builder): without, the first wait panics and says so, as
+//! with tokio's own sockets.
 //!
 //! # Cancellation
 //!
-//! Every future here may be dropped before it is done, by `select!` or a timeout: [`recv`](Socket::recv) and its kin have not taken
-//! anything then, [`send`](Socket::send) and its kin have not sent anything. (An owned message that was to be sent is dropped with
-//! the future.)
+//! Every future here may be dropped before it is done, by `select!` or a timeout:
+//! [`recv`](Socket::recv) and its kin have not taken anything then, [`send`](Socket::send) and its
+//! kin have not sent anything. (An owned message that was to be sent is dropped with the future.)
 //!
 //! ```
 //! # fn main() -> tautline::Result<()> {

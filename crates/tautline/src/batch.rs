@@ -1,8 +1,10 @@
 //! Many messages in one call, and when they leave.
 //!
-//! A stream needs this not for speed: `send` after `send` is written in large pieces, and `recv` after `recv` reads them so. It is for
-//! programs that have many messages at hand, or want to work on many at once: a batch leaves in one piece as soon as it ends, while the
-//! first of many single messages would leave by itself, and who waits for all of them would be woken by that one.
+//! A stream needs this not for speed: `send` after `send` is written in large pieces, and `recv`
+//! after `recv` reads them so. It is for programs that have many messages at hand, or want to work
+//! on many at once: a batch leaves in one piece as soon as it ends, while the first of many single
+//! messages would leave by itself, and a peer that waits for all of them would be woken by that
+//! one.
 
 use tautline_core::{self as core, Flags};
 
@@ -13,9 +15,10 @@ use crate::message::{Frame, Message, Multipart};
 use crate::socket::put_all;
 
 impl<K: Kind> Socket<K> {
-    /// Sends messages of one part each; waits like [`send`](Self::send) where it has to. Returns how many were sent: all of them, or those
-    /// before the one that failed. They leave together when the last one is sent, or 64 KiB at a time; batches that follow each other
-    /// within microseconds leave like a stream of single messages.
+    /// Sends messages of one part each; waits like [`send`](Self::send) where it has to. Returns
+    /// how many were sent: all of them, or those before the one that failed. They leave together
+    /// when the last one is sent, or 64 KiB at a time; batches that follow each other within
+    /// microseconds leave like a stream of single messages.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -31,7 +34,8 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`send`](Self::send), if the first message failed; the failed one is dropped if it was owned.
+    /// Those of [`send`](Self::send), if the first message failed; the failed one is dropped if it
+    /// was owned.
     pub fn send_batch<'a, I>(&mut self, messages: I) -> Result<usize>
     where
         K: Sends,
@@ -46,7 +50,8 @@ impl<K: Kind> Socket<K> {
     /// As [`send_batch`](Self::send_batch), without waiting.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if none can be sent now, and those of [`send_batch`](Self::send_batch).
+    /// [`Error::WouldBlock`] if none can be sent now, and those of
+    /// [`send_batch`](Self::send_batch).
     pub fn try_send_batch<'a, I>(&mut self, messages: I) -> Result<usize>
     where
         K: Sends,
@@ -60,7 +65,8 @@ impl<K: Kind> Socket<K> {
 }
 
 impl<K: Kind> Socket<K> {
-    /// Sends messages of several parts, each whole or not at all; otherwise as [`send_batch`](Self::send_batch).
+    /// Sends messages of several parts, each whole or not at all; otherwise as
+    /// [`send_batch`](Self::send_batch).
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -77,7 +83,8 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`send_multipart`](Self::send_multipart), if the first message failed; the failed one is dropped.
+    /// Those of [`send_multipart`](Self::send_multipart), if the first message failed; the failed
+    /// one is dropped.
     pub fn send_multipart_batch<I>(&mut self, messages: I) -> Result<usize>
     where
         K: Sends + ManyParts,
@@ -91,9 +98,10 @@ impl<K: Kind> Socket<K> {
 }
 
 impl<K: Kind> Socket<K> {
-    /// Waits for a message, then takes what is there without waiting, up to `max` messages in all, and puts them at the end of `into`.
-    /// Returns how many messages those are. A message of several parts is taken whole, its parts after each other;
-    /// [`Message::has_more`] tells where it ends.
+    /// Waits for a message, then takes what is there without waiting, up to `max` messages in all,
+    /// and puts them at the end of `into`. Returns how many messages those are. A message of
+    /// several parts is taken whole, its parts after each other; [`Message::has_more`] tells where
+    /// it ends.
     ///
     /// # Errors
     /// Those of [`recv`](Self::recv), if there is no first message.
@@ -117,9 +125,10 @@ impl<K: Kind> Socket<K> {
 }
 
 impl<K: Kind> Socket<K> {
-    /// What `call` sends by this socket leaves together when it is over: earlier only from 64 KiB on, or if the thread has to wait for the
-    /// socket. For messages that belong together and would otherwise leave as several packets, the first one at once. To subscribers and
-    /// over `inproc` they may leave earlier.
+    /// What `call` sends by this socket leaves together when it is over: earlier only from 64 KiB
+    /// on, or if the thread has to wait for the socket. For messages that belong together and would
+    /// otherwise leave as several packets, the first one at once. To subscribers and over `inproc`
+    /// they may leave earlier.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -163,9 +172,9 @@ impl Drop for Corked<'_> {
 }
 
 impl<K: Kind> Socket<K> {
-    /// Writes at once what was sent and is still queued here. There is rarely a reason: the first message after a lull is written by
-    /// `send`, a stream within microseconds, and everything before the thread waits for this socket. Call it before silence if each
-    /// microsecond counts.
+    /// Writes at once what was sent and is still queued here. There is rarely a reason: the first
+    /// message after a lull is written by `send`, a stream within microseconds, and everything
+    /// before the thread waits for this socket. Call it before silence if each microsecond counts.
     pub fn flush(&mut self) {
         self.inner.flush();
     }

@@ -1,4 +1,5 @@
-//! Options that are set before a socket exists. Those of security and of the transports have files of their own.
+//! Options that are set before a socket exists. Those of security and of the transports have files
+//! of their own.
 
 mod security;
 mod transport;
@@ -13,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::kind::{Asks, Greets, Kind, Probes, Publishes, Receives, Routes, Sends, Subscribes};
 use crate::{Context, Socket, option, socket};
 
-/// The options of a socket to be, with Rust types; see `zmq_setsockopt(3)` for each. A value that is out of range is reported when
-/// the socket is made.
+/// The options of a socket to be, with Rust types; see `zmq_setsockopt(3)` for each. A value that
+/// is out of range is reported when the socket is made.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -91,7 +92,8 @@ impl<K: Kind> Builder<K> {
         Ok(socket)
     }
 
-    /// The socket, bound to an endpoint. [`Socket::last_endpoint`] tells the port if it was left open.
+    /// The socket, bound to an endpoint. [`Socket::last_endpoint`] tells the port if it was left
+    /// open.
     ///
     /// # Errors
     /// Those of [`build`](Self::build) and [`Socket::bind`].
@@ -148,8 +150,9 @@ impl<K: Kind> Builder<K> {
         }
     }
 
-    /// For how long what is queued is sent after the socket is dropped. `None`: until it is sent, the default of all kinds but SUB and
-    /// XSUB; then [`Context::terminate`] may wait for ever for a peer that is not there.
+    /// For how long what is queued is sent after the socket is dropped. `None`: until it is sent,
+    /// the default of all kinds but SUB and XSUB; then [`Context::terminate`] may wait for ever for
+    /// a peer that is not there.
     pub fn linger(self, time: impl Into<Option<Duration>>) -> Self {
         self.forever(option::LINGER, time.into())
     }
@@ -209,8 +212,9 @@ impl<K: Kind> Builder<K> {
         self.count(option::BACKLOG, connections)
     }
 
-    /// A property that peers find with each message ([`Message::property`](crate::Message::property)). Its name must begin with `X-` and
-    /// have no colon.
+    /// A property that peers find with each message
+    /// ([`Message::property`](crate::Message::property)). Its name must begin with `X-` and have no
+    /// colon.
     pub fn property(self, name: &str, value: &str) -> Self {
         self.raw_option(option::METADATA, format!("{name}:{value}").as_bytes())
     }
@@ -288,7 +292,8 @@ impl<K: Kind> Builder<K> {
         self.forever(option::RCVTIMEO, time.into())
     }
 
-    /// The longest message part that a peer may send, in bytes; who sends a longer one is disconnected. `None`: any length.
+    /// The longest message part that a peer may send, in bytes; a peer that sends a longer one is
+    /// disconnected. `None`: any length.
     pub fn max_message_size(self, bytes: impl Into<Option<u64>>) -> Self
     where
         K: Receives,
@@ -296,8 +301,9 @@ impl<K: Kind> Builder<K> {
         self.size(option::MAXMSGSIZE, bytes.into())
     }
 
-    /// The longest message that a peer may send, in bytes, all of its parts with their headers (2 or 9 bytes each); who sends a longer one
-    /// is disconnected. `None`, the default: 1024 times the longest part, and no less than 64 MiB, if parts are limited; else any length.
+    /// The longest message that a peer may send, in bytes, all of its parts with their headers (2
+    /// or 9 bytes each); a peer that sends a longer one is disconnected. `None`, the default: 1024
+    /// times the longest part, and no less than 64 MiB, if parts are limited; else any length.
     pub fn max_multipart_size(self, bytes: impl Into<Option<u64>>) -> Self
     where
         K: Receives,
@@ -324,8 +330,8 @@ impl<K: Kind> Builder<K> {
 /// # Ok(()) }
 /// ```
 impl<K: Kind> Builder<K> {
-    /// Report messages that no peer can be found for as [`Error::Unroutable`] instead of dropping them, and wait for room instead of
-    /// dropping at the high-water mark.
+    /// Report messages that no peer can be found for as [`Error::Unroutable`] instead of dropping
+    /// them, and wait for room instead of dropping at the high-water mark.
     pub fn router_mandatory(self, on: bool) -> Self
     where
         K: Routes,
@@ -355,7 +361,8 @@ impl<K: Kind> Builder<K> {
 /// # Ok(()) }
 /// ```
 impl<K: Kind> Builder<K> {
-    /// Tell a ROUTER at the other end that this socket is there, by an empty message, as soon as it is connected.
+    /// Tell a ROUTER at the other end that this socket is there, by an empty message, as soon as it
+    /// is connected.
     pub fn probe_router(self, on: bool) -> Self
     where
         K: Probes,
@@ -377,7 +384,8 @@ impl<K: Kind> Builder<K> {
 /// # Ok(()) }
 /// ```
 impl<K: Kind> Builder<K> {
-    /// Subscribes to all messages whose first part begins with `prefix`; an empty prefix is everything. May be called several times.
+    /// Subscribes to all messages whose first part begins with `prefix`; an empty prefix is
+    /// everything. May be called several times.
     pub fn subscribe(self, prefix: impl AsRef<[u8]>) -> Self
     where
         K: Subscribes,
@@ -402,7 +410,8 @@ impl<K: Kind> Builder<K> {
 /// # Ok(()) }
 /// ```
 impl<K: Kind> Builder<K> {
-    /// Refuse a message that a subscriber has no room for, instead of dropping it for that subscriber.
+    /// Refuse a message that a subscriber has no room for, instead of dropping it for that
+    /// subscriber.
     pub fn no_drop(self, on: bool) -> Self
     where
         K: Publishes,
@@ -410,8 +419,9 @@ impl<K: Kind> Builder<K> {
         self.int(option::XPUB_NODROP, on.into())
     }
 
-    /// What the subscriptions of one peer may take, in bytes of memory (512 MiB: one to four million topics); a peer that goes beyond is
-    /// disconnected. `None`: any number. Zero is an error.
+    /// What the subscriptions of one peer may take, in bytes of memory (512 MiB: one to four
+    /// million topics); a peer that goes beyond is disconnected. `None`: any number. Zero is an
+    /// error.
     pub fn max_subscriptions(self, bytes: impl Into<Option<u64>>) -> Self
     where
         K: Publishes,
@@ -505,7 +515,8 @@ impl<K: Kind> Builder<K> {
         self.int(option::REQ_CORRELATE, on.into())
     }
 
-    /// Allow a new question before the answer to the last one has come. To be used with [`correlate`](Self::correlate).
+    /// Allow a new question before the answer to the last one has come. To be used with
+    /// [`correlate`](Self::correlate).
     pub fn relaxed(self, on: bool) -> Self
     where
         K: Asks,

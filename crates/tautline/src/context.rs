@@ -17,10 +17,12 @@ const MAX_SOCKETS: i32 = 2;
 /// Where the engine looks for the handler of RFC 27.
 const HANDLER: &str = "inproc://zeromq.zap.01";
 
-/// The I/O threads and the `inproc` names that sockets share, `zmq_ctx_new(3)`. A program needs one. Clones are the same context.
+/// The I/O threads and the `inproc` names that sockets share, `zmq_ctx_new(3)`. A program needs
+/// one. Clones are the same context.
 ///
-/// Threads start with the first socket. Nothing happens when the last clone is dropped: sockets live on. To be sure that everything
-/// has been sent, close the sockets and call [`Context::terminate`].
+/// Threads start with the first socket. Nothing happens when the last clone is dropped: sockets
+/// live on. To be sure that everything has been sent, close the sockets and call
+/// [`Context::terminate`].
 #[derive(Debug, Clone, Default)]
 pub struct Context(pub(crate) core::Context);
 
@@ -61,8 +63,9 @@ impl Context {
         Builder::new(self)
     }
 
-    /// From now on `handler` judges who may connect to sockets that ask for keys or passwords; see [`zap`]. It runs on a thread of its own,
-    /// until the context ends. To be called before the sockets are bound.
+    /// From now on `handler` judges which peers may connect to sockets that ask for keys or
+    /// passwords; see [`zap`]. It runs on a thread of its own, until the context ends. To be called
+    /// before the sockets are bound.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -79,7 +82,8 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// [`Error::AddressInUse`] if there is a handler already, [`Error::TooMany`], [`Error::Terminated`], [`Error::Os`] without a thread.
+    /// [`Error::AddressInUse`] if there is a handler already, [`Error::TooMany`],
+    /// [`Error::Terminated`], [`Error::Os`] without a thread.
     pub fn authenticate(&self, handler: impl Authenticate) -> Result<()> {
         let mut socket = Rep::builder(self).linger(Duration::ZERO).build()?;
         socket.bind(HANDLER)?;
@@ -88,7 +92,8 @@ impl Context {
         spawned.map(drop).map_err(|error| Error::from(core::Error::from(error)))
     }
 
-    /// How many I/O threads there are to be (1); a program with very many connections may want more.
+    /// How many I/O threads there are to be (1); a program with very many connections may want
+    /// more.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -121,8 +126,8 @@ impl Context {
         })
     }
 
-    /// Ends every call that waits in any socket of this context with [`Error::Terminated`], now and from now
-    /// on, `zmq_ctx_shutdown(3)`. Sockets still must be dropped.
+    /// Ends every call that waits in any socket of this context with [`Error::Terminated`], now and
+    /// from now on, `zmq_ctx_shutdown(3)`. Sockets still must be dropped.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -155,8 +160,8 @@ impl Context {
     /// # Ok(()) }
     /// ```
     ///
-    /// As [`Context::shutdown`], then waits until all sockets are dropped and what they had queued is sent, each for
-    /// at most its [`linger`](crate::Builder::linger) time, `zmq_ctx_term(3)`.
+    /// As [`Context::shutdown`], then waits until all sockets are dropped and what they had queued
+    /// is sent, each for at most its [`linger`](crate::Builder::linger) time, `zmq_ctx_term(3)`.
     ///
     /// # Errors
     /// [`Error::Interrupted`] by a signal: call again.
@@ -164,9 +169,10 @@ impl Context {
         Ok(self.0.terminate()?)
     }
 
-    /// As [`terminate`](Self::terminate), but waits for at most `patience`, whatever the sockets' [`linger`](crate::Builder::linger) times
-    /// are. What dropped sockets then still have to send is dropped. If all are dropped, the context has ended, with this error or without;
-    /// if not, the call may be repeated. Async programs have [`aio::terminate`](crate::aio::terminate).
+    /// As [`terminate`](Self::terminate), but waits for at most `patience`, whatever the sockets'
+    /// [`linger`](crate::Builder::linger) times are. What dropped sockets then still have to send
+    /// is dropped. If all are dropped, the context has ended, with this error or without; if not,
+    /// the call may be repeated. Async programs have [`aio::terminate`](crate::aio::terminate).
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -183,7 +189,8 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if a socket is still open, or something was dropped; [`Error::Interrupted`] by a signal: call again.
+    /// [`Error::WouldBlock`] if a socket is still open, or something was dropped;
+    /// [`Error::Interrupted`] by a signal: call again.
     pub fn terminate_within(&self, patience: Duration) -> Result<()> {
         Ok(self.0.terminate_within(Some(patience))?)
     }

@@ -1,7 +1,8 @@
 //! Keys for CURVE (RFC 26): encrypted connections whose peers know each other by their public keys.
 //!
-//! A server has a [`KeyPair`]; its clients know its [`PublicKey`] and each has a pair of its own. Who may come in is up to the context's
-//! [`zap`](crate::zap) handler; without one it is everybody who knows the server's key.
+//! A server has a [`KeyPair`]; its clients know its [`PublicKey`] and each has a pair of its own.
+//! Which peers may come in is up to the context's [`zap`](crate::zap) handler; without one it is
+//! every peer that knows the server's key.
 //!
 //! ```
 //! # fn main() -> tautline::Result<()> {
@@ -40,7 +41,8 @@ pub const KEY_BYTES: usize = 32;
 pub enum KeyError {
     /// A key in Z85 has 40 characters; this text has another number of bytes.
     Length(u32),
-    /// There is a character that Z85 does not have, or five characters that stand for no number of 32 bits.
+    /// There is a character that Z85 does not have, or five characters that stand for no number of
+    /// 32 bits.
     NotZ85,
 }
 
@@ -75,7 +77,7 @@ fn encode(key: &[u8; KEY_BYTES]) -> String {
     z85::encode_key(key).into_iter().map(char::from).collect()
 }
 
-/// A key that may be known to everybody; it tells who somebody is.
+/// A key that may be known to all; it tells its owner from others.
 ///
 /// Shown and parsed as the 40 characters of Z85 that other ZeroMQ programs use.
 ///
@@ -123,7 +125,8 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// A key that nobody else may know. Wiped when it is dropped, not shown by `Debug`, compared in constant time.
+/// A key that no one else may know. Wiped when it is dropped, not shown by `Debug`, compared in
+/// constant time.
 ///
 /// ```
 /// use tautline::curve::{PublicKey, SecretKey};
@@ -141,12 +144,12 @@ impl SecretKey {
         PublicKey(public_key(&self.0))
     }
 
-    /// The bytes, for storing them where nobody else can read them.
+    /// The bytes, for storing them where no one else can read them.
     pub fn expose_bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }
 
-    /// The key as Z85, for storing it where nobody else can read it. The text is not wiped.
+    /// The key as Z85, for storing it where no one else can read it. The text is not wiped.
     pub fn expose_z85(&self) -> String {
         encode(&self.0)
     }

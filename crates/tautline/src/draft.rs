@@ -1,5 +1,6 @@
-//! The kinds that are drafts in libzmq: CLIENT and SERVER, RADIO and DISH, SCATTER and GATHER, PEER, CHANNEL, DGRAM. Other ZeroMQs may lack
-//! them. All but DGRAM have messages of one part; whom a message is for, or who has sent it, the message itself says.
+//! The kinds that are drafts in libzmq: CLIENT and SERVER, RADIO and DISH, SCATTER and GATHER,
+//! PEER, CHANNEL, DGRAM. Other ZeroMQs may lack them. All but DGRAM have messages of one part;
+//! which peer a message is for, or has sent it, the message itself says.
 
 use std::num::NonZeroU32;
 
@@ -11,7 +12,8 @@ use crate::error::{Error, Result};
 use crate::kind;
 use crate::message::Message;
 
-/// The peer of a SERVER or PEER that has sent a message, or that one is for. It is good as long as that peer is connected.
+/// The peer of a SERVER or PEER that has sent a message, or that one is for. It is good as long as
+/// that peer is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(NonZeroU32);
 
@@ -23,7 +25,7 @@ impl PeerId {
 }
 
 impl Message {
-    /// Who has sent a message that a SERVER or PEER has received.
+    /// The peer that has sent a message which a SERVER or PEER has received.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -46,7 +48,8 @@ impl Message {
         NonZeroU32::new(self.0.routing_id()).map(PeerId)
     }
 
-    /// The same message for this peer of a SERVER or PEER. One that was received from it and is sent back need not be told.
+    /// The same message for this peer of a SERVER or PEER. One that was received from it and is
+    /// sent back need not be told.
     #[must_use]
     pub fn for_peer(mut self, peer: PeerId) -> Self {
         self.0.set_routing_id(peer.get());
@@ -58,7 +61,7 @@ impl Message {
         self.0.group().to_bytes()
     }
 
-    /// The same message for those who have joined this group, by RADIO.
+    /// The same message for the peers that have joined this group, by RADIO.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the name has more than 255 bytes, or a NUL.
@@ -109,7 +112,8 @@ impl Socket<kind::Dish> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] if it has joined before, or the name has more than 255 bytes; [`Error::Terminated`].
+    /// [`Error::Invalid`] if it has joined before, or the name has more than 255 bytes;
+    /// [`Error::Terminated`].
     pub fn join(&mut self, group: impl AsRef<[u8]>) -> Result<()> {
         let group = group.as_ref();
         self.inner.join(group).map_err(|error| group_error(error, group, "has been joined already"))
@@ -126,7 +130,7 @@ impl Socket<kind::Dish> {
 }
 
 impl Socket<kind::Peer> {
-    /// As [`connect`](Self::connect); returns how messages are to be addressed to whoever is there.
+    /// As [`connect`](Self::connect); returns how messages are to be addressed to the peer there.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).

@@ -1,5 +1,5 @@
-//! Endpoints: what is wrong with one, told at compile time by [`endpoint!`](crate::endpoint!), or by
-//! [`bind`](crate::Socket::bind) and [`connect`](crate::Socket::connect).
+//! Endpoints: what is wrong with one, told at compile time by [`endpoint!`](crate::endpoint!), or
+//! by [`bind`](crate::Socket::bind) and [`connect`](crate::Socket::connect).
 
 use std::fmt;
 
@@ -67,7 +67,8 @@ impl fmt::Display for EndpointError {
 
 impl std::error::Error for EndpointError {}
 
-/// An endpoint that is [checked](crate::endpoint::check) when the program is compiled. A `&'static str`.
+/// An endpoint that is [checked](crate::endpoint::check) when the program is compiled. A `&'static
+/// str`.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -97,7 +98,8 @@ pub const fn assert(text: &str) {
     }
 }
 
-/// Whether a text can be an endpoint: its form only, nothing is looked up. Stricter than `bind`, which overlooks what surrounds a port.
+/// Whether a text can be an endpoint: its form only, nothing is looked up. Stricter than `bind`,
+/// which overlooks what surrounds a port.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -126,7 +128,7 @@ pub const fn check(text: &str) -> Result<(), EndpointError> {
     }
 }
 
-/// The address of a Unix domain socket has room for so many bytes.
+/// The address of a Unix domain socket has room for this number of bytes.
 const PATH_MAX: usize =
     if cfg!(any(target_os = "linux", target_os = "android", windows)) { 107 } else { 103 };
 
@@ -219,7 +221,8 @@ const fn find_last(bytes: &[u8], wanted: u8) -> Option<usize> {
     None
 }
 
-/// What is wrong with an endpoint that the engine has refused as invalid; `None` if it is not the endpoint itself.
+/// What is wrong with an endpoint that the engine has refused as invalid; `None` if it is not the
+/// endpoint itself.
 pub(crate) fn reason(text: &str, connecting: bool) -> Option<EndpointError> {
     match check(text) {
         Err(reason) => Some(reason),

@@ -10,9 +10,9 @@ pub use crate::subject::{Subject, Turn};
 
 /// Why an operation did not happen.
 ///
-/// The documentation of each variant says what a program can do. Every variant but [`Error::Os`] stands for one errno of the
-/// `zmq_*` man pages, which [`Error::errno`] returns. Variants with a [`Subject`] know what they are about, the endpoint or the option,
-/// and their text names it.
+/// The documentation of each variant says what a program can do. Every variant but [`Error::Os`]
+/// stands for one errno of the `zmq_*` man pages, which [`Error::errno`] returns. Variants with a
+/// [`Subject`] know what they are about, the endpoint or the option, and their text names it.
 ///
 /// ```
 /// use tautline::{Context, Error, Pull};
@@ -38,18 +38,21 @@ pub use crate::subject::{Subject, Turn};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Error {
-    /// It cannot be done now: nothing to receive, or every peer is at its high-water mark; or a timeout has passed. Try again later.
+    /// It cannot be done now: nothing to receive, or every peer is at its high-water mark; or a
+    /// timeout has passed. Try again later.
     WouldBlock,
     /// The context was terminated. Close the socket and end.
     Terminated,
     /// A signal arrived while waiting. Call again.
     Interrupted,
-    /// The socket's pattern does not allow this now, for example a REQ socket that sends twice. Do first what the [`Turn`] says.
+    /// The socket's pattern does not allow this now, for example a REQ socket that sends twice. Do
+    /// first what the [`Turn`] says.
     WrongState(Turn),
-    /// ROUTER with [`router_mandatory`](crate::Builder::router_mandatory): no peer has this routing id. Drop the message, or wait
-    /// for the peer.
+    /// ROUTER with [`router_mandatory`](crate::Builder::router_mandatory): no peer has this routing
+    /// id. Drop the message, or wait for the peer.
     Unroutable,
-    /// A value is out of range, or does not go with what was set before. Correct the program or its configuration.
+    /// A value is out of range, or does not go with what was set before. Correct the program or its
+    /// configuration.
     Invalid(Subject),
     /// An endpoint cannot be parsed, or not be used so. Correct it as the [`EndpointError`] says.
     MalformedEndpoint(EndpointError, Subject),
@@ -67,9 +70,10 @@ pub enum Error {
     AddressNotAvailable(Subject),
     /// The network interface does not exist.
     NoSuchDevice(Subject),
-    /// Nobody is bound to the address.
+    /// No socket is bound to the address.
     ConnectionRefused(Subject),
-    /// The endpoint was not bound or connected by this socket, or the file or directory does not exist.
+    /// The endpoint was not bound or connected by this socket, or the file or directory does not
+    /// exist.
     NotFound(Subject),
     /// There are too many sockets or open files. Close some, or raise the limit.
     TooMany,
@@ -124,12 +128,14 @@ impl Error {
         .errno()
     }
 
-    /// Whether the same call may succeed later without any change: [`Error::WouldBlock`] and [`Error::Interrupted`].
+    /// Whether the same call may succeed later without any change: [`Error::WouldBlock`] and
+    /// [`Error::Interrupted`].
     pub fn is_temporary(&self) -> bool {
         matches!(self, Error::WouldBlock | Error::Interrupted)
     }
 
-    /// The endpoint that it is about, as it was given to `bind`, `connect`, `unbind` or `disconnect`.
+    /// The endpoint that it is about, as it was given to `bind`, `connect`, `unbind` or
+    /// `disconnect`.
     pub fn endpoint(&self) -> Option<&str> {
         self.subject()?.endpoint()
     }
@@ -286,7 +292,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// An error of the operating system that is about an endpoint is wrapped, so that it still names it.
+/// An error of the operating system that is about an endpoint is wrapped, so that it still names
+/// it.
 impl From<Error> for std::io::Error {
     fn from(error: Error) -> Self {
         use std::io::ErrorKind;

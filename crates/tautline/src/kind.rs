@@ -1,4 +1,5 @@
-//! The kinds of sockets, and what each of them can do: calls that a kind does not have do not compile.
+//! The kinds of sockets, and what each of them can do: calls that a kind does not have do not
+//! compile.
 //!
 //! ```
 //! use tautline::{Socket, kind};
@@ -21,7 +22,8 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A kind of socket: the type parameter of [`Socket`](crate::Socket). Implemented by the types of this module only.
+/// A kind of socket: the type parameter of [`Socket`](crate::Socket). Implemented by the types of
+/// this module only.
 pub trait Kind: sealed::Sealed + Send + 'static {
     /// Its number and name.
     const TYPE: SocketType;
@@ -91,7 +93,8 @@ pub trait Greets: Kind {}
 #[diagnostic::on_unimplemented(message = "`{Self}` sockets do not ask", label = "only REQ has this")]
 pub trait Asks: Kind {}
 
-/// Kinds that send and receive independently of each other, so that a socket can be [split](crate::Socket::split).
+/// Kinds that send and receive independently of each other, so that a socket can be
+/// [split](crate::Socket::split).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` sockets cannot be split",
     label = "only kinds that send and receive independently of each other have this",

@@ -18,18 +18,24 @@
 //! # Ok(()) }
 //! ```
 //!
-//! * A [`Context`] for the program, a [`Socket`] for each purpose: [`Push`], [`Pull`], [`Pub`], [`Sub`], [`Req`], [`Rep`], [`Dealer`],
-//!   [`Router`], [`Pair`], ... What a kind cannot do does not compile.
+//! * A [`Context`] for the program, a [`Socket`] for each purpose: [`Push`], [`Pull`], [`Pub`],
+//!   [`Sub`], [`Req`], [`Rep`], [`Dealer`], [`Router`], [`Pair`], ... What a kind cannot do does
+//!   not compile.
 //! * Options with Rust types in a [`Builder`]; what has no name there can be set by number.
-//! * [`Message`] for one part, [`Multipart`] for several; `send` takes whatever converts into a [`Frame`].
+//! * [`Message`] for one part, [`Multipart`] for several; `send` takes whatever converts into a
+//!   [`Frame`].
 //! * [`aio`]: the same sockets for async programs, on any executor.
-//! * [`curve`] and [`zap`]: encryption, and who may come in. [`monitor`]: events and statistics.
-//! * [`Socket::split`] for a thread that sends and one that receives, [`poll()`] for many sockets, [`proxy()`] to join two.
-//! * Messages are batched on the wire by themselves, and the first one of a lull goes out at once. There is nothing to flush. Who has many
-//!   messages at hand may use [`Socket::send_batch`] and [`Socket::recv_batch`].
+//! * [`curve`] and [`zap`]: encryption, and which peers may come in. [`monitor`]: events and
+//!   statistics.
+//! * [`Socket::split`] for a thread that sends and one that receives, [`poll()`] for many sockets,
+//!   [`proxy()`] to join two.
+//! * Messages are batched on the wire by themselves, and the first one of a lull goes out at once.
+//!   There is nothing to flush. A program that has many messages at hand may use
+//!   [`Socket::send_batch`] and [`Socket::recv_batch`].
 //! * [`Context::terminate_within`]: an end with a deadline.
 //!
-//! New to ZeroMQ? [The guide](guide) takes an hour. From another ZeroMQ for Rust [the way is short](migration).
+//! New to ZeroMQ? [The guide](guide) takes an hour. From another ZeroMQ for Rust [the way is
+//! short](migration).
 //!
 //! # Features
 //!
@@ -43,13 +49,14 @@
 //!
 //! # Threads
 //!
-//! A socket may be moved to another thread, and is used by one at a time: its methods take `&mut self`. [`Socket::split`] it for two; between
-//! more threads use several sockets, over `inproc` for example. [`Context`]s are shared freely.
+//! A socket may be moved to another thread, and is used by one at a time: its methods take `&mut
+//! self`. [`Socket::split`] it for two; between more threads use several sockets, over `inproc` for
+//! example. [`Context`]s are shared freely.
 //!
 //! # Versions
 //!
-//! Rust 1.89 or newer, on Linux. A newer Rust is asked for by a new minor version only. Public enums and structs that may grow are
-//! `non_exhaustive`.
+//! Rust 1.89 or newer, on Linux. A newer Rust is asked for by a new minor version only. Public
+//! enums and structs that may grow are `non_exhaustive`.
 
 #![forbid(unsafe_code)]
 

@@ -82,30 +82,34 @@ impl Message {
         self.0.more()
     }
 
-    /// A property of the peer that sent the message, as `zmq_msg_gets(3)`: `Socket-Type`, `Identity`, `Peer-Address`, `User-Id`, or what
-    /// the peer has added to its handshake.
+    /// A property of the peer that sent the message, as `zmq_msg_gets(3)`: `Socket-Type`,
+    /// `Identity`, `Peer-Address`, `User-Id`, or what the peer has added to its handshake.
     pub fn property(&self, name: &str) -> Option<&str> {
         self.0.property(name)?.to_str().ok()
     }
 
-    /// Who the peer is to the context's [`zap`](crate::zap) handler that has let it in: the property `User-Id`.
+    /// The name that the peer has for the context's [`zap`](crate::zap) handler that has let it in:
+    /// the property `User-Id`.
     pub fn user_id(&self) -> Option<&str> {
         self.property("User-Id")
     }
 
-    /// Where the peer that sent the message is, its IP address for example: the property `Peer-Address`.
+    /// Where the peer that sent the message is, its IP address for example: the property
+    /// `Peer-Address`.
     pub fn peer_address(&self) -> Option<&str> {
         self.property("Peer-Address")
     }
 
-    /// All properties of the peer that sent the message, by name; those that are not UTF-8 are left out.
+    /// All properties of the peer that sent the message, by name; those that are not UTF-8 are left
+    /// out.
     pub fn properties(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.0.metadata().into_iter().flat_map(|metadata| metadata.iter());
         all.filter_map(|(name, value)| Some((name, value.to_str().ok()?)))
     }
 
-    /// A message whose body is what `owner` shows, a memory-mapped file for example. A large body is not copied; the owner is dropped
-    /// with the last message that refers to it, on whatever thread.
+    /// A message whose body is what `owner` shows, a memory-mapped file for example. A large body
+    /// is not copied; the owner is dropped with the last message that refers to it, on whatever
+    /// thread.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -124,7 +128,8 @@ impl Message {
         Message(core::Message::from_static(bytes))
     }
 
-    /// Another message with the same body, without a copy if the body is large. Cloning needs no `mut` but copies.
+    /// Another message with the same body, without a copy if the body is large. Cloning needs no
+    /// `mut` but copies.
     #[must_use]
     pub fn share(&mut self) -> Message {
         Message(self.0.share())
@@ -215,7 +220,8 @@ impl From<Message> for Vec<u8> {
     }
 }
 
-/// Without a copy if that is worth while: from 8 KiB on the message keeps the `Bytes` alive instead.
+/// Without a copy if that is worth while: from 8 KiB on the message keeps the `Bytes` alive
+/// instead.
 #[cfg(feature = "bytes")]
 impl From<bytes::Bytes> for Message {
     fn from(bytes: bytes::Bytes) -> Self {
@@ -231,9 +237,11 @@ impl From<Message> for bytes::Bytes {
     }
 }
 
-/// What `send` takes: bytes that are copied straight into the socket's queue, or a message that is moved.
+/// What `send` takes: bytes that are copied straight into the socket's queue, or a message that is
+/// moved.
 ///
-/// Everything that converts into it can be sent: `&[u8]`, `&str`, `Vec<u8>`, `String`, [`Message`], ...
+/// Everything that converts into it can be sent: `&[u8]`, `&str`, `Vec<u8>`, `String`, [`Message`],
+/// ...
 #[derive(Debug)]
 pub enum Frame<'a> {
     /// Copied into the queue; no message object is made.
@@ -425,7 +433,7 @@ impl<'a> IntoIterator for &'a Multipart {
 impl<const N: usize> TryFrom<Multipart> for [Message; N] {
     type Error = Multipart;
 
-    /// The message itself if it does not have just so many parts.
+    /// The message itself if it does not have just that number of parts.
     fn try_from(message: Multipart) -> std::result::Result<Self, Multipart> {
         message.0.try_into().map_err(Multipart)
     }

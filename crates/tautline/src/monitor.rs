@@ -1,7 +1,9 @@
-//! What happens to a socket's connections, as typed events; and what it has done so far, as numbers.
+//! What happens to a socket's connections, as typed events; and what it has done so far, as
+//! numbers.
 //!
-//! [`Socket::monitor`](crate::Socket::monitor) gives a [`Monitor`]: a blocking iterator, or by [`Monitor::into_async`] a stream of
-//! [`Event`]s. [`Socket::statistics`](crate::Socket::statistics) needs no monitor.
+//! [`Socket::monitor`](crate::Socket::monitor) gives a [`Monitor`]: a blocking iterator, or by
+//! [`Monitor::into_async`] a stream of [`Event`]s.
+//! [`Socket::statistics`](crate::Socket::statistics) needs no monitor.
 //!
 //! ```
 //! # fn main() -> tautline::Result<()> {
@@ -50,8 +52,9 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// The events of one socket, from [`Socket::monitor`](crate::Socket::monitor).
 ///
-/// As an iterator it waits for each event, and ends when the socket is closed and has sent what it lingers for, gets another monitor, or the context ends. Who reads too
-/// slowly misses events: a thousand are kept.
+/// As an iterator it waits for each event, and ends when the socket is closed and has sent what it
+/// lingers for, gets another monitor, or the context ends. A program that reads too slowly misses
+/// events: a thousand are kept.
 #[derive(Debug)]
 pub struct Monitor {
     socket: Pair,
@@ -128,7 +131,8 @@ impl Iterator for Monitor {
 }
 
 impl<K: Kind> Socket<K> {
-    /// From now on tells what happens to the connections; see [`monitor`](crate::monitor). A socket has one monitor: an earlier one ends.
+    /// From now on tells what happens to the connections; see [`monitor`](crate::monitor). A socket
+    /// has one monitor: an earlier one ends.
     ///
     /// # Errors
     /// [`Error::TooMany`], [`Error::Terminated`].

@@ -76,7 +76,8 @@ impl<'a> PollItem<'a> {
     }
 }
 
-/// Waits until at least one of the items is ready, for at most `timeout` (`None`: for ever), `zmq_poll(3)`. Returns how many are.
+/// Waits until at least one of the items is ready, for at most `timeout` (`None`: for ever),
+/// `zmq_poll(3)`. Returns how many are.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -97,7 +98,8 @@ impl<'a> PollItem<'a> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Interrupted`](crate::Error::Interrupted), [`Error::Terminated`](crate::Error::Terminated).
+/// [`Error::Interrupted`](crate::Error::Interrupted),
+/// [`Error::Terminated`](crate::Error::Terminated).
 pub fn poll(items: &mut [PollItem<'_>], timeout: impl Into<Option<Duration>>) -> Result<usize> {
     let mut inner: Vec<Item<'_>> = items.iter_mut().map(|item| item.reborrow()).collect();
     let ready = poller::poll(&mut inner, timeout.into())?;

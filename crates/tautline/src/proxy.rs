@@ -4,7 +4,8 @@ use crate::Socket;
 use crate::error::Result;
 use crate::kind::{Kind, Receives, Sends};
 
-/// Forwards whole messages between two sockets in both directions, until the context ends, `zmq_proxy(3)`.
+/// Forwards whole messages between two sockets in both directions, until the context ends,
+/// `zmq_proxy(3)`.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -22,13 +23,14 @@ use crate::kind::{Kind, Receives, Sends};
 /// ```
 ///
 /// # Errors
-/// [`Error::Terminated`](crate::Error::Terminated) when the context ends, [`Error::Interrupted`](crate::Error::Interrupted).
+/// [`Error::Terminated`](crate::Error::Terminated) when the context ends,
+/// [`Error::Interrupted`](crate::Error::Interrupted).
 pub fn proxy<A: Kind, B: Kind>(frontend: &mut Socket<A>, backend: &mut Socket<B>) -> Result<()> {
     Ok(tautline_core::proxy::run(&mut frontend.inner, Some(&mut backend.inner), None, None)?)
 }
 
-/// As [`proxy`], with a copy of every message to `capture`, and commands from `control` (`PAUSE`, `RESUME`, `STATISTICS`, `TERMINATE`),
-/// `zmq_proxy_steerable(3)`. Returns after `TERMINATE`.
+/// As [`proxy`], with a copy of every message to `capture`, and commands from `control` (`PAUSE`,
+/// `RESUME`, `STATISTICS`, `TERMINATE`), `zmq_proxy_steerable(3)`. Returns after `TERMINATE`.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {

@@ -10,7 +10,8 @@ use crate::kind::{Addresses, Kind};
 use crate::message::{Frame, Message, Multipart};
 
 /// The name of a peer to a ROUTER or STREAM: 1 to 255 bytes. The peer has chosen it
-/// ([`routing_id`](crate::Builder::routing_id)), or the ROUTER has made one up, of 5 bytes beginning with a zero.
+/// ([`routing_id`](crate::Builder::routing_id)), or the ROUTER has made one up, of 5 bytes
+/// beginning with a zero.
 ///
 /// Compared, hashed and looked up in maps as its bytes.
 ///
@@ -136,7 +137,8 @@ where
 }
 
 impl<K: Kind> Socket<K> {
-    /// Receives a whole message, and who has sent it. What a REQ has sent begins with an empty part, its answer must do so, too.
+    /// Receives a whole message, and the peer that has sent it. What a REQ has sent begins with an
+    /// empty part, its answer must do so, too.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).

@@ -14,8 +14,9 @@ use crate::{Builder, Context, option};
 
 /// A ZeroMQ socket of the kind `K`, used by one thread at a time; it may be moved to another.
 ///
-/// Mostly named by its kind: [`Push`](crate::Push), [`Sub`](crate::Sub), ... Dropping closes it: what is queued is still sent in the
-/// background, for at most the [`linger`](Builder::linger) time.
+/// Mostly named by its kind: [`Push`](crate::Push), [`Sub`](crate::Sub), ... Dropping closes it:
+/// what is queued is still sent in the background, for at most the [`linger`](Builder::linger)
+/// time.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -65,13 +66,16 @@ impl<K: Kind> Socket<K> {
         Builder::new(context)
     }
 
-    /// Waits for peers at an endpoint, `zmq_bind(3)`: `tcp://127.0.0.1:5555`, `tcp://*:*`, `ipc:///tmp/name`, `ipc://@abstract`,
-    /// `inproc://name`. Returns the endpoint with everything filled in, the port for example; peers can connect to it. In place of an
-    /// address there may be the name of an interface, or of a host, which is looked up first: the call waits for the answer.
+    /// Waits for peers at an endpoint, `zmq_bind(3)`: `tcp://127.0.0.1:5555`, `tcp://*:*`,
+    /// `ipc:///tmp/name`, `ipc://@abstract`, `inproc://name`. Returns the endpoint with everything
+    /// filled in, the port for example; peers can connect to it. In place of an address there may
+    /// be the name of an interface, or of a host, which is looked up first: the call waits for the
+    /// answer.
     ///
     /// # Errors
-    /// [`Error::MalformedEndpoint`], [`Error::UnknownTransport`], [`Error::WrongTransport`], [`Error::AddressInUse`],
-    /// [`Error::AddressNotAvailable`], [`Error::NoSuchDevice`], [`Error::Terminated`].
+    /// [`Error::MalformedEndpoint`], [`Error::UnknownTransport`], [`Error::WrongTransport`],
+    /// [`Error::AddressInUse`], [`Error::AddressNotAvailable`], [`Error::NoSuchDevice`],
+    /// [`Error::Terminated`].
     pub fn bind(&mut self, endpoint: &str) -> Result<String> {
         self.inner.bind(endpoint).map_err(|error| Error::at(error, &self.inner, endpoint, false))?;
         self.last_endpoint()
@@ -85,10 +89,12 @@ impl<K: Kind> Socket<K> {
         option::text(&mut self.inner, option::LAST_ENDPOINT)
     }
 
-    /// Connects to an endpoint in the background, again and again until the peer is there and whenever it was lost, `zmq_connect(3)`.
+    /// Connects to an endpoint in the background, again and again until the peer is there and
+    /// whenever it was lost, `zmq_connect(3)`.
     ///
     /// # Errors
-    /// [`Error::MalformedEndpoint`], [`Error::UnknownTransport`], [`Error::WrongTransport`], [`Error::Terminated`].
+    /// [`Error::MalformedEndpoint`], [`Error::UnknownTransport`], [`Error::WrongTransport`],
+    /// [`Error::Terminated`].
     pub fn connect(&mut self, endpoint: &str) -> Result<()> {
         self.inner.connect(endpoint).map_err(|error| Error::at(error, &self.inner, endpoint, true))
     }
@@ -96,7 +102,8 @@ impl<K: Kind> Socket<K> {
     /// Takes a [`bind`](Self::bind) back. Peers that are connected stay so.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the endpoint is not bound, [`Error::MalformedEndpoint`], [`Error::Terminated`].
+    /// [`Error::NotFound`] if the endpoint is not bound, [`Error::MalformedEndpoint`],
+    /// [`Error::Terminated`].
     pub fn unbind(&mut self, endpoint: &str) -> Result<()> {
         self.inner.unbind(endpoint).map_err(|error| Error::at(error, &self.inner, endpoint, false))
     }
@@ -104,12 +111,14 @@ impl<K: Kind> Socket<K> {
     /// Takes a [`connect`](Self::connect) back.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the endpoint is not connected, [`Error::MalformedEndpoint`], [`Error::Terminated`].
+    /// [`Error::NotFound`] if the endpoint is not connected, [`Error::MalformedEndpoint`],
+    /// [`Error::Terminated`].
     pub fn disconnect(&mut self, endpoint: &str) -> Result<()> {
         self.inner.disconnect(endpoint).map_err(|error| Error::at(error, &self.inner, endpoint, false))
     }
 
-    /// Sets an option by its number in `zmq.h`, for what [`Builder`] has no name for. `value` is in the form of `zmq_setsockopt(3)`.
+    /// Sets an option by its number in `zmq.h`, for what [`Builder`] has no name for. `value` is in
+    /// the form of `zmq_setsockopt(3)`.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -129,10 +138,12 @@ impl<K: Kind> Socket<K> {
         option::set(&mut self.inner, number, value)
     }
 
-    /// Reads an option by its number in `zmq.h`, in the form of `zmq_getsockopt(3)`, into `out`. Returns its length.
+    /// Reads an option by its number in `zmq.h`, in the form of `zmq_getsockopt(3)`, into `out`.
+    /// Returns its length.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an unknown option or a buffer that is too small, [`Error::Terminated`].
+    /// [`Error::Invalid`] for an unknown option or a buffer that is too small,
+    /// [`Error::Terminated`].
     pub fn raw_option(&mut self, number: i32, out: &mut [u8]) -> Result<usize> {
         option::get(&mut self.inner, number, out)
     }
@@ -153,7 +164,8 @@ impl<K: Kind> Socket<K> {
         option::set_duration(&mut self.inner, option::RCVTIMEO, timeout.into())
     }
 
-    /// For how long what is queued is sent after the socket is dropped; `None`: until it is sent. See [`Builder::linger`].
+    /// For how long what is queued is sent after the socket is dropped; `None`: until it is sent.
+    /// See [`Builder::linger`].
     ///
     /// # Errors
     /// [`Error::Terminated`].
@@ -161,7 +173,8 @@ impl<K: Kind> Socket<K> {
         option::set_duration(&mut self.inner, option::LINGER, linger.into())
     }
 
-    /// Closes the socket, as dropping it does. Returns at once; [`Context::terminate`] waits until what is queued is sent.
+    /// Closes the socket, as dropping it does. Returns at once; [`Context::terminate`] waits until
+    /// what is queued is sent.
     pub fn close(self) {}
 
     fn wait(&mut self, events: i16, timeout: Option<Duration>) -> Result<bool> {
@@ -171,8 +184,8 @@ impl<K: Kind> Socket<K> {
 }
 
 impl<K: Kind> Socket<K> {
-    /// Sends a message of one part; waits while every peer is at its high-water mark. Borrowed bytes are encoded straight into the
-    /// queue of the peer.
+    /// Sends a message of one part; waits while every peer is at its high-water mark. Borrowed
+    /// bytes are encoded straight into the queue of the peer.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -188,8 +201,8 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] after the send timeout, [`Error::WrongState`], [`Error::Unroutable`], [`Error::Interrupted`],
-    /// [`Error::Terminated`]. The message was not sent then.
+    /// [`Error::WouldBlock`] after the send timeout, [`Error::WrongState`], [`Error::Unroutable`],
+    /// [`Error::Interrupted`], [`Error::Terminated`]. The message was not sent then.
     #[inline]
     pub fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()>
     where
@@ -260,7 +273,8 @@ impl<K: Kind> Socket<K> {
     /// As [`send_multipart`](Self::send_multipart), without waiting.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if it would have to wait, and those of [`send_multipart`](Self::send_multipart).
+    /// [`Error::WouldBlock`] if it would have to wait, and those of
+    /// [`send_multipart`](Self::send_multipart).
     pub fn try_send_multipart<'a, I>(&mut self, parts: I) -> Result<()>
     where
         K: Sends + ManyParts,
@@ -272,7 +286,8 @@ impl<K: Kind> Socket<K> {
 }
 
 impl<K: Kind> Socket<K> {
-    /// Receives the next part of a message; waits until one is there. [`Message::has_more`] tells whether others follow.
+    /// Receives the next part of a message; waits until one is there. [`Message::has_more`] tells
+    /// whether others follow.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -288,7 +303,8 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] after the receive timeout, [`Error::WrongState`], [`Error::Interrupted`], [`Error::Terminated`].
+    /// [`Error::WouldBlock`] after the receive timeout, [`Error::WrongState`],
+    /// [`Error::Interrupted`], [`Error::Terminated`].
     #[inline]
     pub fn recv(&mut self) -> Result<Message>
     where
@@ -317,8 +333,8 @@ impl<K: Kind> Socket<K> {
         Ok(message)
     }
 
-    /// Receives the next part into the caller's buffer, without any allocation. Returns the length of the part; if that is more than the
-    /// buffer has, the rest is lost.
+    /// Receives the next part into the caller's buffer, without any allocation. Returns the length
+    /// of the part; if that is more than the buffer has, the rest is lost.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -394,8 +410,8 @@ impl<K: Kind> Socket<K> {
 }
 
 impl<K: Kind> Socket<K> {
-    /// Subscribes to all messages whose first part begins with `prefix`; an empty prefix is everything. It takes a moment to reach the
-    /// publishers.
+    /// Subscribes to all messages whose first part begins with `prefix`; an empty prefix is
+    /// everything. It takes a moment to reach the publishers.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -444,7 +460,8 @@ pub(crate) fn put(socket: &mut core::Socket, frame: Frame<'_>, flags: Flags) -> 
     .map_err(|error| Error::sending(error, socket))
 }
 
-/// Sends all parts. Only the first one can be refused: the others are taken by the peer that took it.
+/// Sends all parts. Only the first one can be refused: the others are taken by the peer that took
+/// it.
 pub(crate) fn put_all<'a, I>(socket: &mut core::Socket, parts: I, flags: Flags) -> Result<()>
 where
     I: IntoIterator,

@@ -13,7 +13,8 @@ use crate::kind::{Kind, Splits};
 use crate::message::{Frame, Message, Multipart};
 use crate::socket::{put_each, take_each};
 
-/// The half of a socket that sends; from [`Socket::split`]. The socket is closed when both halves are dropped.
+/// The half of a socket that sends; from [`Socket::split`]. The socket is closed when both halves
+/// are dropped.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -35,7 +36,8 @@ pub struct SendHalf<K: Splits> {
     kind: PhantomData<fn() -> K>,
 }
 
-/// The half of a socket that receives; from [`Socket::split`]. The socket is closed when both halves are dropped.
+/// The half of a socket that receives; from [`Socket::split`]. The socket is closed when both
+/// halves are dropped.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -60,10 +62,12 @@ pub struct ReceiveHalf<K: Splits> {
 }
 
 impl<K: Kind> Socket<K> {
-    /// Two halves, so that one thread can wait for messages while another one sends. Set up the socket before: the halves send and
-    /// receive, nothing else. A lock keeps them apart, which neither holds while it waits; a socket that is not split is faster.
+    /// Two halves, so that one thread can wait for messages while another one sends. Set up the
+    /// socket before: the halves send and receive, nothing else. A lock keeps them apart, which
+    /// neither holds while it waits; a socket that is not split is faster.
     ///
-    /// REQ and REP have nothing to split: their turns are fixed. A task has [`aio::Socket::split`](crate::aio::Socket::split).
+    /// REQ and REP have nothing to split: their turns are fixed. A task has
+    /// [`aio::Socket::split`](crate::aio::Socket::split).
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {

@@ -4,8 +4,8 @@ use std::fmt;
 
 /// What an error is about: an endpoint, an option, or nothing that the caller would not know.
 ///
-/// [`Error::endpoint`](crate::Error::endpoint) tells the endpoint; the text of the error names either. Behind one pointer, so that
-/// errors stay small.
+/// [`Error::endpoint`](crate::Error::endpoint) tells the endpoint; the text of the error names
+/// either. Behind one pointer, so that errors stay small.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Subject(Option<Box<About>>);
 
@@ -63,7 +63,8 @@ impl fmt::Debug for Subject {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Turn {
-    /// REQ has asked, and awaits the answer. [`relaxed`](crate::Builder::relaxed) lets it ask again.
+    /// REQ has asked, and awaits the answer. [`relaxed`](crate::Builder::relaxed) lets it ask
+    /// again.
     ReceiveAnswer,
     /// REQ has not asked, or not sent the last part of its question.
     SendQuestion,

@@ -1,15 +1,18 @@
-//! Who may come in: the context's handler of authentication requests (ZAP, RFC 27) as a Rust type.
+//! Which peers may come in: the context's handler of authentication requests (ZAP, RFC 27) as a
+//! Rust type.
 //!
-//! [`Context::authenticate`](crate::Context::authenticate) takes an [`AllowList`] of keys and passwords, or a closure that judges each
-//! [`Request`]. It runs on a thread of its own and is asked once for each connection
+//! [`Context::authenticate`](crate::Context::authenticate) takes an [`AllowList`] of keys and
+//! passwords, or a closure that judges each [`Request`]. It runs on a thread of its own and is
+//! asked once for each connection
 //!
-//! * of a PLAIN server ([`Builder::plain_server`](crate::Builder::plain_server)), which lets nobody in without a handler;
-//! * of a CURVE server ([`Builder::curve_server`](crate::Builder::curve_server)), which without a handler lets everybody in who knows
-//!   its key;
+//! * of a PLAIN server ([`Builder::plain_server`](crate::Builder::plain_server)), which lets no
+//!   peer in without a handler;
+//! * of a CURVE server ([`Builder::curve_server`](crate::Builder::curve_server)), which without a
+//!   handler lets every peer in that knows its key;
 //! * of a socket without either that has a [`zap_domain`](crate::Builder::zap_domain).
 //!
-//! The messages of a peer then carry what the handler knows of it: [`Message::user_id`](crate::Message::user_id) and further
-//! [properties](Verdict::property).
+//! The messages of a peer then carry what the handler knows of it:
+//! [`Message::user_id`](crate::Message::user_id) and further [properties](Verdict::property).
 //!
 //! ```
 //! # fn main() -> tautline::Result<()> {
@@ -46,7 +49,8 @@ use crate::message::Message;
 
 /// Judges peers. Implemented by [`AllowList`] and by closures.
 ///
-/// Called on one thread, for one peer after the other: a handler that takes long holds up the others. A panic refuses the peer.
+/// Called on one thread, for one peer after the other: a handler that takes long holds up the
+/// others. A panic refuses the peer.
 pub trait Authenticate: Send + 'static {
     /// Whether the peer may come in.
     fn judge(&mut self, request: &Request) -> Verdict;
@@ -68,7 +72,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// The [`zap_domain`](crate::Builder::zap_domain) of the socket that is asked for; empty if it has none.
+    /// The [`zap_domain`](crate::Builder::zap_domain) of the socket that is asked for; empty if it
+    /// has none.
     pub fn domain(&self) -> &str {
         &self.domain
     }
@@ -95,7 +100,7 @@ impl Request {
 pub enum Credentials {
     /// Nothing (NULL).
     Null,
-    /// A name and a password (PLAIN). Whoever listens on the wire knows them too.
+    /// A name and a password (PLAIN). They are readable on the wire.
     Plain {
         /// The name it claims.
         username: String,
@@ -164,12 +169,13 @@ impl Verdict {
         Verdict { status, text: text.into(), user_id: String::new(), properties: Vec::new() }
     }
 
-    /// Let the peer in. Its messages carry `user_id` as the property `User-Id`, up to its first NUL.
+    /// Let the peer in. Its messages carry `user_id` as the property `User-Id`, up to its first
+    /// NUL.
     pub fn admit(user_id: impl Into<String>) -> Self {
         Verdict { user_id: user_id.into(), ..Verdict::new(Status::Admitted, "") }
     }
 
-    /// Do not let it in. The reason is for who reads the exchange; peers get a number only.
+    /// Do not let it in. The reason is for a reader of the exchange; peers get a number only.
     pub fn refuse(reason: impl Into<String>) -> Self {
         Verdict::new(Status::Refused, reason)
     }

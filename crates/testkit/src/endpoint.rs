@@ -1,13 +1,14 @@
-//! Endpoints that nobody else uses, for tests that cannot bind to a wildcard.
+//! Endpoints that nothing else uses, for tests that cannot bind to a wildcard.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// An address of the loopback for one test: on Linux, where the loopback has all of 127.0.0.0/8, one that no other test uses.
+/// An address of the loopback for one test: on Linux, where the loopback has all of 127.0.0.0/8,
+/// one that no other test uses.
 ///
-/// A port of it that was free a moment ago, or was bound until then, still is: of 127.0.0.1 any other program may have
-/// taken it, and be it for the near end of a connection.
+/// A port of it that was free a moment ago, or was bound until then, still is: of 127.0.0.1 any
+/// other program may have taken it, and be it for the near end of a connection.
 pub fn loopback() -> Ipv4Addr {
     if !cfg!(target_os = "linux") {
         return Ipv4Addr::LOCALHOST;
@@ -17,7 +18,8 @@ pub fn loopback() -> Ipv4Addr {
     Ipv4Addr::new(127, (next() % 254 + 1) as u8, high, low)
 }
 
-/// `tcp://ADDRESS:PORT` with a free port of a [`loopback`], for tests that connect before anything binds.
+/// `tcp://ADDRESS:PORT` with a free port of a [`loopback`], for tests that connect before anything
+/// binds.
 pub fn tcp() -> String {
     let free = TcpListener::bind((loopback(), 0)).and_then(|listener| listener.local_addr());
     format!("tcp://{}", free.expect("the loopback has a free port"))

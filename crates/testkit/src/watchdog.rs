@@ -1,16 +1,18 @@
 //! Ends a hanging test.
 //!
-//! Tests assert no upper time bounds; a lost wake-up would hang the run forever instead. The watchdog turns that into
-//! a message and an abort: the process cannot go on, since the hanging thread cannot be stopped.
+//! Tests assert no upper time bounds; a lost wake-up would hang the run forever instead. The
+//! watchdog turns that into a message and an abort: the process cannot go on, since the hanging
+//! thread cannot be stopped.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// Runs `body` and aborts the process with a message naming `name` when it is not back within `limit`.
+/// Runs `body` and aborts the process with a message naming `name` when it is not back within
+/// `limit`.
 ///
-/// `limit` is for hangs, not for speed: choose it a hundred times longer than the test takes. A panic in `body` is
-/// passed on as usual.
+/// `limit` is for hangs, not for speed: choose it a hundred times longer than the test takes. A
+/// panic in `body` is passed on as usual.
 pub fn with_watchdog<T>(limit: Duration, name: &str, body: impl FnOnce() -> T) -> T {
     // Under wine each system call goes to another process.
     let limit = if cfg!(windows) { limit * 10 } else { limit };

@@ -1,9 +1,10 @@
-//! The connections that read one log, as the I/O thread sees them: it goes over all of them while messages come (`pipe::Broadcast`).
+//! The connections that read one log, as the I/O thread sees them: it goes over all of them while
+//! messages come (`pipe::Broadcast`).
 //!
-//! With more than a few connections the owner does not write to them itself: it wakes the I/O thread once, which then writes to one after the
-//! other what there is, round after round, until a round has found nothing new. So the faster messages come, the more of them go into
-//! one write, and publishing one never takes long.
-//! [`Rounds`] says when the rounds begin and end.
+//! With more than a few connections the owner does not write to them itself: it wakes the I/O
+//! thread once, which then writes to one after the other what there is, round after round, until a
+//! round has found nothing new. So the faster messages come, the more of them go into one write,
+//! and publishing one never takes long. [`Rounds`] says when the rounds begin and end.
 
 use super::rounds::Rounds;
 use super::{Connection, IoSide};
@@ -14,7 +15,7 @@ use crate::timing::flush::FULL_BYTES;
 use std::time::Duration;
 use tautline_io::clock;
 
-/// If so many bytes are published during one round, messages come in a stream.
+/// If this number of bytes is published during one round, messages come in a stream.
 const STREAM_BYTES: u64 = FULL_BYTES / 16;
 /// Shortest and longest rest between two rounds of a stream.
 const SHORTEST_NS: u64 = 20_000;
@@ -66,7 +67,8 @@ impl Herd {
         let again = self.rounds.round(
             || self.log.now(),
             || {
-                // The list is short-lived: the owner, who adds and removes, must not wait for a round.
+                // The list is short-lived: the owner, which adds and removes, must not wait for a
+                // round.
                 let connections = lock(&self.connections).clone();
                 for connection in connections {
                     owner_writes |= connection.pump_now().is_none();
@@ -79,11 +81,12 @@ impl Herd {
     }
 }
 
-/// How long the next round waits, when during one of `took` nanoseconds `grown` bytes were published, and the owner was writing to somebody
-/// itself or not.
+/// How long the next round waits, when during one of `took` nanoseconds `grown` bytes were
+/// published, and the owner was writing to a peer itself or not.
 ///
-/// Single messages are written at once. In a stream a short rest is good for both: the owner, who may need this very core, publishes more for
-/// each write; and where it is at its high-water mark and writes by itself, a round would do no more than look for what it has left.
+/// Single messages are written at once. In a stream a short rest is good for both: the owner, which
+/// may need this very core, publishes more for each write; and where it is at its high-water mark
+/// and writes by itself, a round would do no more than look for what it has left.
 fn pause(grown: u64, owner_writes: bool, took: u64) -> Duration {
     if without(Rule::HerdPause) {
         return Duration::ZERO;

@@ -1,12 +1,15 @@
-//! The sweep: writes the queues of connections whose senders have too many of them to do it themselves (`timing::crowd`).
+//! The sweep: writes the queues of connections whose senders have too many of them to do it
+//! themselves (`timing::crowd`).
 //!
-//! A sender marks a connection and adds it to the dirty list, once until the sweep has come by; the first one wakes the I/O thread.
-//! While it writes one queue after the other, the senders fill them again, so that the more there is to do the more goes out with
-//! each write. The I/O thread's other duties come in between, after every few connections.
+//! A sender marks a connection and adds it to the dirty list, once until the sweep has come by; the
+//! first one wakes the I/O thread. While it writes one queue after the other, the senders fill them
+//! again, so that the more there is to do the more goes out with each write. The I/O thread's other
+//! duties come in between, after every few connections.
 //!
-//! If a round ends when half as many connections wait again as it has written, messages come in a stream. If there was little for each,
-//! the next round begins a little later: the senders, who may need this very core, put more into each write. An owner that goes to sleep
-//! ends the rest, since nothing will come from it.
+//! If a round ends when half as many connections wait again as it has written, messages come in a
+//! stream. If there was little for each, the next round begins a little later: the senders, which
+//! may need this very core, put more into each write. An owner that goes to sleep ends the rest,
+//! since nothing will come from it.
 
 use crate::ablation::{Rule, without};
 use crate::conn::dirty::{Added, DirtyList};
@@ -21,8 +24,9 @@ const BATCH: usize = 64;
 /// Most bytes of one connection in one round.
 const MOST_BYTES: u64 = 256 * 1024;
 
-/// After rounds so short that the rest would be shorter, the next one begins at once: it is the sender that has too little time, not the sweep.
-/// A longer rest would be too long for the last message of a stream.
+/// After rounds so short that the rest would be shorter, the next one begins at once: it is the
+/// sender that has too little time, not the sweep. A longer rest would be too long for the last
+/// message of a stream.
 const REST: std::ops::RangeInclusive<Duration> = Duration::from_micros(500)..=Duration::from_millis(10);
 
 /// If this many bytes went out with each write, more would not make them cheaper.
@@ -49,7 +53,7 @@ impl Rest {
         !self.hurried.swap(false, SeqCst)
     }
 
-    /// I/O thread: whether nobody has ended it.
+    /// I/O thread: whether no thread has ended it.
     fn goes_on(&self) -> bool {
         self.resting.load(SeqCst)
     }
@@ -122,7 +126,8 @@ impl Sweep {
         self.dirty.is_idle()
     }
 
-    /// Owner, before it sleeps: there is nothing to wait for. True if the I/O thread rests, and must be woken.
+    /// Owner, before it sleeps: there is nothing to wait for. True if the I/O thread rests, and
+    /// must be woken.
     pub(super) fn hurry(&self) -> bool {
         !self.is_idle() && self.rest.hurry()
     }

@@ -1,17 +1,21 @@
 //! A pool of memory blocks of up to 128 KiB: for message bodies and for the segments of the queues.
 //!
-//! The system's allocator is slow where this is fast: large blocks that one thread allocates and another one frees, and
-//! blocks that go back to the kernel and come again page by page; and for small ones it takes twice as long. Each thread keeps a few free blocks of each size, and takes those
-//! first that it gave back last: they are in its cache. What is more goes in batches through the depot, to whatever thread needs
-//! blocks of that size.
+//! The system's allocator is slow where this is fast: large blocks that one thread allocates and
+//! another one frees, and blocks that go back to the kernel and come again page by page; and for
+//! small ones it takes twice as long. Each thread keeps a few free blocks of each size, and takes
+//! those first that it gave back last: they are in its cache. What is more goes in batches through
+//! the depot, to whatever thread needs blocks of that size.
 //!
-//! There it is the other way round. A block that another thread has just read is in that one's cache, and each line of it would
-//! have to be fetched back from there to be written to. So the depot is a queue, and a large block comes out of it only after
-//! [`cache::CIRCULATION`] bytes have gone in behind it: by then its lines are in the cache that the cores share. Measured with 64 KiB
-//! bodies and with segments of small messages between two threads, on cores with 512 KiB of cache each.
+//! There it is the other way round. A block that another thread has just read is in that one's
+//! cache, and each line of it would have to be fetched back from there to be written to. So the
+//! depot is a queue, and a large block comes out of it only after [`cache::CIRCULATION`] bytes have
+//! gone in behind it: by then its lines are in the cache that the cores share. Measured with 64 KiB
+//! bodies and with segments of small messages between two threads, on cores with 512 KiB of cache
+//! each.
 //!
-//! All of it is bounded, and a size that is no more in use goes back to the allocator when others are. Nothing here waits: blocks
-//! that the depot does not take are freed, and those that it does not have are allocated.
+//! All of it is bounded, and a size that is no more in use goes back to the allocator when others
+//! are. Nothing here waits: blocks that the depot does not take are freed, and those that it does
+//! not have are allocated.
 
 #[cfg(not(loom))]
 mod cache;
@@ -105,7 +109,7 @@ impl Class {
         self.0.into()
     }
 
-    /// As a byte, for those who keep it with other things.
+    /// As a byte, for code that keeps it with other things.
     #[inline(always)]
     pub(crate) fn byte(self) -> u8 {
         self.0
@@ -124,7 +128,8 @@ fn layout(size: usize) -> Option<Layout> {
     Layout::from_size_align(size, ALIGN).ok()
 }
 
-/// A block of at least `size` bytes of unspecified content; null if memory is exhausted. Freed by `free` with the same size.
+/// A block of at least `size` bytes of unspecified content; null if memory is exhausted. Freed by
+/// `free` with the same size.
 #[inline(always)]
 pub(crate) fn allocate(size: usize) -> *mut u8 {
     allocate_of(Class::of(size), size).map_or(std::ptr::null_mut(), NonNull::as_ptr)
@@ -151,7 +156,7 @@ fn allocate_anew(size: usize) -> Option<NonNull<u8>> {
 /// Gives a block back.
 ///
 /// # Safety
-/// `block` comes from `allocate` with the same `size`, and nobody uses it.
+/// `block` comes from `allocate` with the same `size`, and is no longer used.
 #[inline(always)]
 pub(crate) unsafe fn free(block: *mut u8, size: usize) {
     // SAFETY: the caller's promise.
@@ -226,7 +231,8 @@ mod tests {
             let mut held = std::collections::VecDeque::new();
             let check = |(block, n): (usize, usize)| {
                 let block = std::ptr::with_exposed_provenance_mut::<u8>(block);
-                // SAFETY: handed over by the other thread, which wrote the number and uses the block no more.
+                // SAFETY: handed over by the other thread, which wrote the number and uses the
+                // block no more.
                 unsafe {
                     assert_eq!(block.cast::<usize>().read(), n);
                     free(block, 3000 + n % 3 * 30_000);

@@ -1,6 +1,8 @@
-//! The memory behind message bodies: counted heap blocks, counted foreign blocks, and how the last reference frees them.
+//! The memory behind message bodies: counted heap blocks, counted foreign blocks, and how the last
+//! reference frees them.
 //!
-//! Called by `Message` only. A count starts at 1 for the message that made the block; every `share` adds one.
+//! Called by `Message` only. A count starts at 1 for the message that made the block; every `share`
+//! adds one.
 
 use super::blocks::{self, Class};
 use super::{FOREIGN, FOREIGN_SHARED, FreeFn, HEAP, Message, Outside};
@@ -9,7 +11,8 @@ use std::alloc::Layout;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-/// The count in front of a heap body, and how many bytes there is room for. They follow at once, aligned to 16.
+/// The count in front of a heap body, and how many bytes there is room for. They follow at once,
+/// aligned to 16.
 #[repr(C, align(16))]
 pub(super) struct HeapBlock {
     references: AtomicUsize,
@@ -45,7 +48,8 @@ impl Room {
 }
 
 impl HeapBlock {
-    /// A block with room for `len` bytes, which are not initialised, referred to once; `None` if memory is exhausted.
+    /// A block with room for `len` bytes, which are not initialised, referred to once; `None` if
+    /// memory is exhausted.
     #[inline(always)]
     pub(super) fn allocate(len: usize) -> Option<NonNull<HeapBlock>> {
         if len <= SMALL_BODY
@@ -69,7 +73,8 @@ impl HeapBlock {
     fn allocate_of(class: Class, len: usize) -> Option<NonNull<HeapBlock>> {
         let block: NonNull<HeapBlock> = blocks::allocate_of(class, size_of::<HeapBlock>() + len)?.cast();
         let head = HeapBlock { references: AtomicUsize::new(1), room: Room::new(len, class) };
-        // SAFETY: the new memory has room for the header and `len` bytes, and is aligned as every block is.
+        // SAFETY: the new memory has room for the header and `len` bytes, and is aligned as every
+        // block is.
         unsafe { block.write(head) };
         Some(block)
     }
@@ -128,15 +133,17 @@ fn is_unique(references: &AtomicUsize) -> bool {
 }
 
 /// One reference more.
-// Relaxed: own: who retains holds a reference already, so the block is there.
+// Relaxed: own: a thread that retains holds a reference already, so the block is there.
 fn retain(references: &AtomicUsize) {
     references.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Gives up one reference; true for the last one. The Release pairs with the Acquire fence of whoever is last.
+/// Gives up one reference; true for the last one. The Release pairs with the Acquire fence of the
+/// last holder.
 #[inline(always)]
 fn forget(references: &AtomicUsize) -> bool {
-    // Alone already: nobody else can retain, no read-modify-write is needed. Acquire pairs with the others' Release below.
+    // Alone already: no other thread can retain, no read-modify-write is needed. Acquire pairs with
+    // the others' Release below.
     if references.load(Ordering::Acquire) == 1 {
         return true;
     }
@@ -169,7 +176,8 @@ fn release_other(message: &mut Message) {
     let Some(Outside { data, owner, .. }) = message.elsewhere() else { return };
     match message.tag {
         FOREIGN => {
-            // SAFETY: here and below, the tag says which owner is live, and its reference is given up.
+            // SAFETY: here and below, the tag says which owner is live, and its reference is given
+            // up.
             let (free, hint) = unsafe { owner.foreign };
             // SAFETY: it gets what it was registered with, once.
             unsafe { free(data.cast(), hint) };
@@ -209,7 +217,8 @@ unsafe fn release_foreign(block: *mut ForeignBlock) {
 
 /// The free function of a body that was a vector; the hint is its capacity.
 pub(super) unsafe extern "C" fn free_vec(data: *mut c_void, hint: *mut c_void) {
-    // SAFETY: `Message::from_vec` took these from a vector of bytes. Bytes need no drop, so the length does not matter.
+    // SAFETY: `Message::from_vec` took these from a vector of bytes. Bytes need no drop, so the
+    // length does not matter.
     drop(unsafe { Vec::from_raw_parts(data.cast::<u8>(), 0, hint.addr()) });
 }
 
@@ -228,8 +237,8 @@ pub(super) fn exhausted(len: usize) -> ! {
 
 /// Copies a body of fewer than 256 bytes by 8-byte words, whatever its alignment.
 ///
-/// A wide load of what the application just stored in narrow pieces would wait until those stores have left the store buffer.
-/// Volatile keeps the compiler from merging the words into such loads.
+/// A wide load of what the application just stored in narrow pieces would wait until those stores
+/// have left the store buffer. Volatile keeps the compiler from merging the words into such loads.
 ///
 /// # Safety
 /// `from` and `to` are valid for `n` bytes and do not overlap.
@@ -253,7 +262,8 @@ pub(crate) unsafe fn copy_words(from: *const u8, to: *mut u8, n: usize) {
             word::<u64>(from, to, at + 24);
         }
     }
-    // SAFETY: every word lies within the `n` bytes; the last ones overlap those before where `n` is no multiple.
+    // SAFETY: every word lies within the `n` bytes; the last ones overlap those before where `n` is
+    // no multiple.
     unsafe {
         if n >= 32 {
             let last = n - 32;
@@ -281,7 +291,8 @@ pub(crate) unsafe fn copy_words(from: *const u8, to: *mut u8, n: usize) {
     }
 }
 
-/// Copies a body of 32 bytes and more that was stored long ago, in wide pieces, which its reader may want to load it in.
+/// Copies a body of 32 bytes and more that was stored long ago, in wide pieces, which its reader
+/// may want to load it in.
 ///
 /// # Safety
 /// `from` and `to` are valid for `n` bytes and do not overlap; `n` is 32 at least.

@@ -1,27 +1,29 @@
 //! What is known about the peer that a message came from: `zmq_msg_gets` and ZMQ_SRCFD.
 //!
-//! One object per connection, made after its handshake and shared by all messages received over it; never changed.
+//! One object per connection, made after its handshake and shared by all messages received over it;
+//! never changed.
 
 use crate::sync::Arc;
 use std::ffi::CStr;
 
-/// Names that nearly every peer has a property of. In the text they are one byte, this one and their place here: no other name begins
-/// with a control character.
+/// Names that nearly every peer has a property of. In the text they are one byte, this one and
+/// their place here: no other name begins with a control character.
 const KNOWN: [&str; 6] = ["Peer-Address", "Routing-Id", "Socket-Type", "Identity", "User-Id", "Resource"];
 const FIRST_KNOWN: u8 = 1;
 
 /// The properties of a peer, by name: those of its READY command, and `Peer-Address` and its like.
 #[derive(Debug, Default)]
 pub struct Metadata {
-    /// Names and values in turn, each with a NUL behind it unless it is a known name: all in one piece, as there may be thousands of
-    /// peers.
+    /// Names and values in turn, each with a NUL behind it unless it is a known name: all in one
+    /// piece, as there may be thousands of peers.
     text: Box<[u8]>,
     source_fd: Option<i32>,
 }
 
 impl Metadata {
-    /// Collects the properties; the first one of a name counts. A value ends at its first NUL, as a C caller sees it; a name with a NUL
-    /// is one that no C caller can ask for, and is left out. So is one that begins with a control character, which no peer can have.
+    /// Collects the properties; the first one of a name counts. A value ends at its first NUL, as a
+    /// C caller sees it; a name with a NUL is one that no C caller can ask for, and is left out. So
+    /// is one that begins with a control character, which no peer can have.
     pub fn new<N, V>(
         properties: impl IntoIterator<Item = (N, V), IntoIter: Clone>,
         source_fd: Option<i32>,
@@ -72,11 +74,13 @@ impl Metadata {
     }
 }
 
-/// Most bytes of names and values that are kept of what a peer says of itself: as much as HTTP servers usually take of a header. A peer can
-/// say anything, and what it said is kept as long as a message of it.
+/// Most bytes of names and values that are kept of what a peer says of itself: as much as HTTP
+/// servers usually take of a header. A peer can say anything, and what it said is kept as long as a
+/// message of it.
 const MOST_TOLD: usize = 8 * 1024;
 
-/// Of the properties that a peer tells of itself, those that are kept. One that there is no room for is left out whole.
+/// Of the properties that a peer tells of itself, those that are kept. One that there is no room
+/// for is left out whole.
 pub(crate) fn kept_of<'a, I>(told: I) -> impl Iterator<Item = (&'a str, &'a [u8])> + Clone
 where
     I: Iterator<Item = (&'a str, &'a [u8])> + Clone,
@@ -116,8 +120,9 @@ fn next<'a>(text: &mut &'a [u8]) -> Option<&'a CStr> {
     Some(string)
 }
 
-/// One thread keeps one reference of those that its messages have given up: who receives message after message into fresh objects takes it
-/// out again, and two locked instructions a message are saved.
+/// One thread keeps one reference of those that its messages have given up: a thread that receives
+/// message after message into fresh objects takes it out again, and two locked instructions a
+/// message are saved.
 #[cfg(not(loom))]
 mod kept {
     use super::{Arc, Metadata};
@@ -188,7 +193,8 @@ mod tests {
     fn names_come_back_as_they_were_given() {
         let mut names: Vec<String> = KNOWN.map(String::from).to_vec();
         for (code, name) in (0..32).map(char::from).zip(KNOWN.iter().cycle()) {
-            // Like a known name's byte, in every place but the first; and other ways to write a known name.
+            // Like a known name's byte, in every place but the first; and other ways to write a
+            // known name.
             names.extend([
                 format!("a{code}b"),
                 format!("{name}{code}"),

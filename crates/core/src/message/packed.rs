@@ -1,4 +1,5 @@
-//! A message's body by itself, as bytes in the midst of others: how it travels between two sockets of one process.
+//! A message's body by itself, as bytes in the midst of others: how it travels between two sockets
+//! of one process.
 //!
 //! ```text
 //! 0  tag, 0, whether it was shared, 0 ...
@@ -28,7 +29,8 @@ unsafe fn outside(from: *const u8) -> Outside {
 }
 
 impl Message {
-    /// Moves the body to `to` and leaves an empty message; the properties of the message are dropped.
+    /// Moves the body to `to` and leaves an empty message; the properties of the message are
+    /// dropped.
     ///
     /// # Safety
     /// `PACKED` bytes at `to` are the caller's to write, and the message is movable.
@@ -41,7 +43,8 @@ impl Message {
         unsafe { to.cast::<u64>().write_unaligned(head) };
         let body = (&raw const self.body).cast::<Word>();
         for at in 0..size_of::<Outside>() / WORD {
-            // Word by word, as it was stored a moment ago: a wider load would wait until those stores have left the store buffer.
+            // Word by word, as it was stored a moment ago: a wider load would wait until those
+            // stores have left the store buffer.
             // SAFETY: within the view that is live in a movable message, which is aligned.
             let word = unsafe { body.add(at).read_volatile() };
             // SAFETY: the caller's promise.
@@ -51,8 +54,8 @@ impl Message {
         unsafe { Message::write_head(self, super::INLINE) };
     }
 
-    /// Replaces the body by one that was packed. Everything else goes back to the defaults, but the metadata stay for
-    /// [`Message::describe`].
+    /// Replaces the body by one that was packed. Everything else goes back to the defaults, but the
+    /// metadata stay for [`Message::describe`].
     ///
     /// # Safety
     /// `from` is where `pack` has written, and this is done once.
@@ -80,7 +83,8 @@ impl Message {
         }
     }
 
-    /// Brings the beginning and the end of the body of what was packed into the cache, with what releasing it looks at.
+    /// Brings the beginning and the end of the body of what was packed into the cache, with what
+    /// releasing it looks at.
     ///
     /// # Safety
     /// As for `packed_body`.

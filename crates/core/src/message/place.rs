@@ -5,13 +5,15 @@ use super::{CLOSED_TAG, HEAP, INLINE, INLINE_MAX, Message, Outside, Owner, metad
 use std::mem::MaybeUninit;
 
 impl Message {
-    /// Makes an empty message in memory that holds none. Unlike a move it does not touch the room for the body.
+    /// Makes an empty message in memory that holds none. Unlike a move it does not touch the room
+    /// for the body.
     ///
     /// # Safety
     /// `place` is aligned and valid for writes.
     #[inline]
     pub unsafe fn write_empty(place: *mut Message) {
-        // SAFETY: the caller's promise. Each field but the body is written, and of an inline body of length 0 nothing is read.
+        // SAFETY: the caller's promise. Each field but the body is written, and of an inline body
+        // of length 0 nothing is read.
         unsafe { Message::write_bare(place, INLINE) };
     }
 
@@ -29,21 +31,24 @@ impl Message {
         }
     }
 
-    /// Writes this tag and zero in the four fields behind it: the eight bytes before the metadata, in one store.
+    /// Writes this tag and zero in the four fields behind it: the eight bytes before the metadata,
+    /// in one store.
     ///
     /// # Safety
     /// As for `write_bare`.
     #[inline(always)]
     pub(super) unsafe fn write_head(place: *mut Message, tag: u8) {
-        // SAFETY: the caller's promise; a message begins with these bytes. `more` and `shared` may be zero.
+        // SAFETY: the caller's promise; a message begins with these bytes. `more` and `shared` may
+        // be zero.
         unsafe { place.cast::<u64>().write_unaligned(u64::from_ne_bytes([tag, 0, 0, 0, 0, 0, 0, 0])) };
     }
 
-    /// Makes a message of `len` bytes that are not initialised in memory that holds none; false, and nothing is made, if memory is
-    /// exhausted.
+    /// Makes a message of `len` bytes that are not initialised in memory that holds none; false,
+    /// and nothing is made, if memory is exhausted.
     ///
     /// # Safety
-    /// As for [`Message::write_empty`], and every byte of the body is written, through [`Message::data_ptr`], before anything reads it.
+    /// As for [`Message::write_empty`], and every byte of the body is written, through
+    /// [`Message::data_ptr`], before anything reads it.
     #[inline]
     pub unsafe fn write_sized(place: *mut Message, len: usize) -> bool {
         if len <= INLINE_MAX {
@@ -69,7 +74,7 @@ impl Message {
     /// Ends a message in place: what it holds is released, and its memory is no message any more.
     ///
     /// # Safety
-    /// `place` holds a message that nobody else uses.
+    /// `place` holds a message that nothing else uses.
     #[inline]
     pub unsafe fn end(place: *mut Message) {
         // SAFETY: the caller's promise.
@@ -77,7 +82,7 @@ impl Message {
         if message.tag != INLINE {
             memory::release(message);
         }
-        // Not the tag of a message: nobody drops it again.
+        // Not the tag of a message: it is not dropped again.
         message.tag = CLOSED_TAG;
         if let Some(metadata) = message.metadata.take() {
             metadata::give_up(metadata);

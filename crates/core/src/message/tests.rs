@@ -186,7 +186,7 @@ fn a_message_that_is_received_into_again_keeps_its_memory_if_that_suits_and_is_i
     assert_eq!(message.as_slice(), [3; 60]);
     message.assign(b"short").unwrap();
     assert_eq!(message.as_slice(), b"short");
-    // Somebody else still reads it.
+    // Another thread still reads it.
     message.assign(&[4; 100]).unwrap();
     let other = message.share();
     message.assign(&[5; 100]).unwrap();

@@ -1,5 +1,5 @@
-//! When what a pipe has queued is written: by the flush rule and the crowd rule after each message, at the high-water mark, and before
-//! the owner sleeps.
+//! When what a pipe has queued is written: by the flush rule and the crowd rule after each message,
+//! at the high-water mark, and before the owner sleeps.
 
 use super::pace::PACE_TIME;
 use super::{Incoming, Link, Outgoing, Part, Pipe, cork};
@@ -10,11 +10,12 @@ use crate::timing::crowd;
 use crate::timing::flush::{Decision, FULL_BYTES, Rest, is_full_write};
 use tautline_io::clock;
 
-/// So many messages are left to a sweep that is about to come by, without a look at anything else, if together they are less than a full
-/// write.
+/// This number of messages is left to a sweep that is about to come by, without a look at anything
+/// else, if together they are less than a full write.
 const SWEPT_UNSEEN: u32 = 16;
 
-/// Writes what is queued, if nobody else is writing; a lean queue that is empty then gives up its memory.
+/// Writes what is queued, if no other thread is writing; a lean queue that is empty then gives up
+/// its memory.
 fn write_out(connection: &Arc<Connection>, outgoing: &mut Outgoing, lean: bool) -> Option<Flushed> {
     match outgoing {
         Outgoing::Queue(writer) if lean => connection.flush_and_rest(writer),
@@ -23,8 +24,9 @@ fn write_out(connection: &Arc<Connection>, outgoing: &mut Outgoing, lean: bool) 
 }
 
 impl Pipe {
-    /// Before the owner sleeps: writes what the flush rule has left queued. True if it must be asked before the next sleep too: what
-    /// the pipe has to send is in a log, of which it hears nothing, or it does not wake its peer itself.
+    /// Before the owner sleeps: writes what the flush rule has left queued. True if it must be
+    /// asked before the next sleep too: what the pipe has to send is in a log, of which it hears
+    /// nothing, or it does not wake its peer itself.
     pub(super) fn flush(&mut self) -> bool {
         self.flush.end_long_batch();
         self.left = self.follows.is_some() || self.quiet;
@@ -53,7 +55,8 @@ impl Pipe {
         self.left
     }
 
-    /// A corked batch has ended: as `flush`, but batches that make a stream are written by the flush rule.
+    /// A corked batch has ended: as `flush`, but batches that make a stream are written by the
+    /// flush rule.
     pub(super) fn end_batch(&mut self) -> bool {
         if crowd::is_on() && self.leave_to_sweep() {
             self.left = false;
@@ -73,7 +76,8 @@ impl Pipe {
         self.flush()
     }
 
-    /// At the high-water mark: pumps, or looks whether the mark has moved. True if there is room now.
+    /// At the high-water mark: pumps, or looks whether the mark has moved. True if there is room
+    /// now.
     #[cold]
     pub(super) fn make_room(&mut self) -> bool {
         let Outgoing::Queue(writer) = &mut self.outgoing else { return true };
@@ -99,7 +103,8 @@ impl Pipe {
         writer.has_room()
     }
 
-    /// As `make_room`, which has found none: looks again when whoever was writing has given credit.
+    /// As `make_room`, which has found none: looks again when the thread that was writing has given
+    /// credit.
     #[cold]
     pub(crate) fn has_room_after_others(&mut self) -> bool {
         let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &mut self.outgoing) else {
@@ -135,7 +140,8 @@ impl Pipe {
 
     #[inline(never)]
     fn flush_by_rule(&mut self, len: usize, patient: bool) {
-        // What made this one ask, a hint most likely, is used up: the next one must ask, too, unless something is decided for both.
+        // What made this one ask, a hint most likely, is used up: the next one must ask, too,
+        // unless something is decided for both.
         self.flush.ask_after(1);
         if (len as u64) < FULL_BYTES / u64::from(SWEPT_UNSEEN) && self.is_left_to_sweep() {
             return;
@@ -182,17 +188,20 @@ impl Pipe {
         cork::holds(self.left_in.as_ref().map(|(_, left)| left))
     }
 
-    /// Whether what is queued is enough for a write of its own, the last message being `len` bytes long.
+    /// Whether what is queued is enough for a write of its own, the last message being `len` bytes
+    /// long.
     fn has_full_write(&self, len: usize) -> bool {
         matches!(&self.outgoing, Outgoing::Queue(writer) if is_full_write(writer.unflushed_bytes(), len))
     }
 
-    /// Whether the peer waits for the message just sent: it had sent something, and nothing more than that.
+    /// Whether the peer waits for the message just sent: it had sent something, and nothing more
+    /// than that.
     fn is_reply(&self) -> bool {
         self.answering && matches!(&self.incoming, Incoming::Queue(reader) if !reader.has_more())
     }
 
-    /// Whether the sweep that will come by takes what was published, too. How much that is, only the other way finds out, every few messages.
+    /// Whether the sweep that will come by takes what was published, too. How much that is, only
+    /// the other way finds out, every few messages.
     #[inline]
     fn is_left_to_sweep(&self) -> bool {
         !self.answering
@@ -201,7 +210,8 @@ impl Pipe {
             && matches!(&self.link, Link::Wire(connection) if connection.swept.is_set())
     }
 
-    /// In a crowd: the sweep writes what is queued. False: it is enough for a write of its own, or the crowd is over.
+    /// In a crowd: the sweep writes what is queued. False: it is enough for a write of its own, or
+    /// the crowd is over.
     fn leave_to_sweep(&mut self) -> bool {
         let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &self.outgoing) else {
             return false;
@@ -225,7 +235,8 @@ impl Pipe {
         true
     }
 
-    /// The sweep has come by: gives up the queue's memory, unless more has come since, or the kernel is full.
+    /// The sweep has come by: gives up the queue's memory, unless more has come since, or the
+    /// kernel is full.
     pub(super) fn rest(&mut self) {
         self.unrested = false;
         if let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &mut self.outgoing)
@@ -263,8 +274,9 @@ impl Pipe {
             Some(Flushed::Drained) => self.paced_out = None,
             // The session that begins will write all that is queued.
             Some(Flushed::NoLink) => {}
-            // The I/O thread tries again, and arms write interest if the kernel is full then: a sender that goes on does it itself. Whoever
-            // else is writing, the I/O thread most likely, may not have seen the last message: it is not woken for that in a stream.
+            // The I/O thread tries again, and arms write interest if the kernel is full then: a
+            // sender that goes on does it itself. The thread that is writing, the I/O thread most
+            // likely, may not have seen the last message: it is not woken for that in a stream.
             _ => {
                 connection.leave_to_residual(start, Rest::Told);
                 self.leave();

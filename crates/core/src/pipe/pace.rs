@@ -1,5 +1,5 @@
-//! Pacing: a blocking sender that is faster than its peer is held up a moment, so that both work on what is in the caches instead of
-//! filling the queue up to the high-water mark.
+//! Pacing: a blocking sender that is faster than its peer is held up a moment, so that both work on
+//! what is in the caches instead of filling the queue up to the high-water mark.
 
 use super::{Link, Outgoing, Pipe};
 use crate::ablation::{Rule, without};
@@ -7,19 +7,22 @@ use crate::conn::wait_for_room;
 use std::time::Duration;
 use tautline_io::clock;
 
-/// So many bytes queued while the kernel is full make a sender wait a moment.
+/// This number of bytes queued while the kernel is full makes a sender wait a moment.
 const PACE_BYTES: u64 = 512 * 1024;
 /// How long it waits at most for a peer that takes nothing.
 pub(super) const PACE_TIME: Duration = Duration::from_millis(5);
-/// The same over inproc, for bodies of some length: more than this would be written and read outside of the caches.
+/// The same over inproc, for bodies of some length: more than this would be written and read
+/// outside of the caches.
 const INPROC_PACE_LEN: usize = 8 * 1024;
 const INPROC_PACE_BYTES: u64 = 2 * 1024 * 1024;
 /// An inproc peer that has taken nothing for so long is not at work.
 const INPROC_PATIENCE_NS: u64 = 20_000;
 
 impl Pipe {
-    /// The kernel is full and much is queued: waits a moment for it, so that a sender that is faster than its peer works on what is in
-    /// the cache instead of filling its queue up to the high-water mark. A peer that takes nothing is waited for only once, until it has taken something.
+    /// The kernel is full and much is queued: waits a moment for it, so that a sender that is
+    /// faster than its peer works on what is in the cache instead of filling its queue up to the
+    /// high-water mark. A peer that takes nothing is waited for only once, until it has taken
+    /// something.
     pub(super) fn pace(&mut self) {
         let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &self.outgoing) else { return };
         if writer.unflushed_bytes() < PACE_BYTES || without(Rule::Pace) {
@@ -45,7 +48,8 @@ impl Pipe {
         }
     }
 
-    /// Waits until the inproc peer has caught up, or stops taking messages; then not again before it has taken one.
+    /// Waits until the inproc peer has caught up, or stops taking messages; then not again before
+    /// it has taken one.
     #[cold]
     fn await_inproc_peer(&mut self) {
         let Outgoing::Queue(writer) = &self.outgoing else { return };

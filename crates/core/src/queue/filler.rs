@@ -152,8 +152,8 @@ impl ByteFiller {
                 Err(error) => break Err(error),
             }
         };
-        // Also after a failure: it gives the room that was not used back. SAFETY: as many bytes are
-        // initialised, from the beginning on.
+        // Also after a failure: it gives the room that was not used back.
+        // SAFETY: as many bytes are initialised, from the beginning on.
         unsafe { self.filled(*result.as_ref().unwrap_or(&0)) };
         result
     }

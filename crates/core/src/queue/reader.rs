@@ -1,7 +1,7 @@
 //! `FrameReader`: the end of a chain where a socket's owner decodes frames.
 //!
-//! Used by the owner's thread (`pipe`). It sees whole messages only. Credit for what was read is given in batches: every so many
-//! messages, every 32 KiB, and when nothing more is found.
+//! Used by the owner's thread (`pipe`). It sees whole messages only. Credit for what was read is
+//! given in batches: every 64 messages, every 32 KiB, and when nothing more is found.
 
 use super::chain;
 use super::consumer::Consumer;
@@ -13,9 +13,9 @@ use crate::message::Message;
 use crate::sync::atomic::Ordering;
 use tautline_proto::frame;
 
-/// Credit is given after so many messages at the latest.
+/// Credit is given after this number of messages at the latest.
 const CREDIT_MESSAGES: u32 = 64;
-/// Credit is given after so many bytes at the latest (by the next look for more).
+/// Credit is given after this number of bytes at the latest (by the next look for more).
 const CREDIT_BYTES: u64 = 32 * 1024;
 /// The same for what is not copied.
 const CREDIT_EXTRA: u64 = 64 * 1024;
@@ -78,7 +78,8 @@ pub(crate) struct FrameReader {
     head: u64,
     /// Frames may be parcels.
     parcels: bool,
-    /// What the bodies of all parcels read had beyond their bytes here, and how much of that was told.
+    /// What the bodies of all parcels read had beyond their bytes here, and how much of that was
+    /// told.
     extra: u64,
     extra_told: u64,
     /// A body that lay in more than two pieces, for `peek`.
@@ -109,7 +110,8 @@ impl FrameReader {
         }
     }
 
-    /// Tells the limit that the producer keeps to (0 for none): credit is given after half of it at the latest.
+    /// Tells the limit that the producer keeps to (0 for none): credit is given after half of it at
+    /// the latest.
     pub(crate) fn set_credit_every(&mut self, limit: u32) {
         let half = if limit == 0 { CREDIT_MESSAGES } else { limit.div_ceil(2).min(CREDIT_MESSAGES) };
         self.credit_every = u64::from(half);
@@ -133,10 +135,11 @@ impl FrameReader {
         self.position.at != self.stop || self.look()
     }
 
-    /// Whether a frame is there, as far as one look at the tail tells: nothing is taken note of, and no credit is given.
+    /// Whether a frame is there, as far as one look at the tail tells: nothing is taken note of,
+    /// and no credit is given.
     #[inline]
     pub(crate) fn sees_more(&self) -> bool {
-        // Relaxed: number; whoever reads looks again.
+        // Relaxed: number; a thread that reads looks again.
         chain::bytes_ahead(self.start.shared.tail.0.load(Ordering::Relaxed), self.bytes()) != 0
     }
 
@@ -146,7 +149,8 @@ impl FrameReader {
         self.start.shared.tail.0.load(Ordering::Relaxed)
     }
 
-    /// Looks for bytes beyond `stop`: whether there are any. Gives credit if that is due, or if there is nothing.
+    /// Looks for bytes beyond `stop`: whether there are any. Gives credit if that is due, or if
+    /// there is nothing.
     #[inline(never)]
     fn look(&mut self) -> bool {
         let read = self.bytes();
@@ -176,7 +180,8 @@ impl FrameReader {
         true
     }
 
-    /// The caller holds both ends: if everything is read, the queue gives up its memory. False if not.
+    /// The caller holds both ends: if everything is read, the queue gives up its memory. False if
+    /// not.
     pub(crate) fn rest(&mut self, filler: &mut ByteFiller) -> bool {
         if self.sees_more() {
             return false;
@@ -267,7 +272,8 @@ impl FrameReader {
         self.count(head);
     }
 
-    /// The head of the next frame wherever it lies, and the position of its body. Of a parcel, as it lies there.
+    /// The head of the next frame wherever it lies, and the position of its body. Of a parcel, as
+    /// it lies there.
     fn find(&mut self) -> Option<(Head, Position)> {
         if !self.ready() {
             return None;
@@ -301,14 +307,16 @@ impl FrameReader {
         }
         self.position = end;
         self.base = bytes.wrapping_sub(end.at.addr() as u64);
-        // SAFETY: `end` is behind the old position, in published bytes, and the slices of it were given back with `&mut self`.
+        // SAFETY: `end` is behind the old position, in published bytes, and the slices of it were
+        // given back with `&mut self`.
         unsafe { self.start.release(&self.position) };
         self.count(head);
     }
 }
 
 impl FrameReader {
-    /// Moves over the next frame if it is an empty part before others, and known to be one at a glance; `false` says nothing.
+    /// Moves over the next frame if it is an empty part before others, and known to be one at a
+    /// glance; `false` says nothing.
     #[inline]
     pub(crate) fn skip_delimiter(&mut self) -> bool {
         let found = self.ready()
@@ -334,7 +342,8 @@ impl FrameReader {
         Some(head.of_parcel(bytes.len()))
     }
 
-    /// Reads the next frame into `out`; what does not fit is dropped. The head has the whole length.
+    /// Reads the next frame into `out`; what does not fit is dropped. The head has the whole
+    /// length.
     #[inline]
     pub(crate) fn read_into(&mut self, out: &mut [u8]) -> Option<Head> {
         let Some((head, body)) = self.plain() else { return self.read_into_slow(out) };
@@ -345,8 +354,8 @@ impl FrameReader {
         Some(head)
     }
 
-    /// Reads the next frame into `out` if it is the last part of a message and known to lie together; what does not fit is dropped. Its
-    /// length.
+    /// Reads the next frame into `out` if it is the last part of a message and known to lie
+    /// together; what does not fit is dropped. Its length.
     #[inline(always)]
     pub(crate) fn read_last_into(&mut self, out: &mut [u8]) -> Option<usize> {
         let (head, body) = self.together().filter(|(head, _)| head.is_plain_end())?;
@@ -356,7 +365,8 @@ impl FrameReader {
         Some(head.len)
     }
 
-    /// As `read_last_into`, into a message (see `read_message`). `None` also where there is no memory for it.
+    /// As `read_last_into`, into a message (see `read_message`). `None` also where there is no
+    /// memory for it.
     #[inline(always)]
     pub(crate) fn read_last(&mut self, out: &mut Message) -> Option<usize> {
         let (head, body) = self.together()?;
@@ -386,7 +396,8 @@ impl FrameReader {
         Some(len)
     }
 
-    /// Moves over a parcel, whose message replaces `out`, save for the metadata: what is told of it.
+    /// Moves over a parcel, whose message replaces `out`, save for the metadata: what is told of
+    /// it.
     fn take_parcel(&mut self, head: Head, mut body: Position, out: &mut Message) -> Head {
         // SAFETY: a parcel, published, and passed over just now.
         unsafe { out.unpack(body.at) };
@@ -427,8 +438,9 @@ impl FrameReader {
         Some(head)
     }
 
-    /// Reads the next frame into a message, whose former content is released, save for the metadata: see `Message::describe`. A body by
-    /// reference is taken over, not copied. Without memory for a copy the frame stays the next one.
+    /// Reads the next frame into a message, whose former content is released, save for the
+    /// metadata: see `Message::describe`. A body by reference is taken over, not copied. Without
+    /// memory for a copy the frame stays the next one.
     #[inline]
     pub(crate) fn read_message(&mut self, out: &mut Message) -> Result<Option<Head>, NoMemory> {
         let Some((head, body)) = self.plain() else { return self.read_message_slow(out) };
@@ -463,7 +475,8 @@ impl FrameReader {
         Ok(Some(head))
     }
 
-    /// The body of the next frame without consuming it, in two slices: if there is memory to put together what lies in more.
+    /// The body of the next frame without consuming it, in two slices: if there is memory to put
+    /// together what lies in more.
     pub(crate) fn peek(&mut self) -> Result<Option<[&[u8]; 2]>, NoMemory> {
         let Some((head, mut body)) = self.find() else { return Ok(None) };
         if head.is_parcel() {
@@ -479,7 +492,8 @@ impl FrameReader {
             }
             count += 1;
         };
-        // SAFETY: the whole frame is published, and nothing of it is given up while `self` is borrowed.
+        // SAFETY: the whole frame is published, and nothing of it is given up while `self` is
+        // borrowed.
         unsafe { body.pieces(head.len as u64, note) };
         if count > 2 {
             self.scratch.clear();

@@ -1,23 +1,26 @@
-//! The crowd rule: when a thread that sends to many connections leaves the writing to the sweep of the I/O thread.
+//! The crowd rule: when a thread that sends to many connections leaves the writing to the sweep of
+//! the I/O thread.
 //!
-//! A write per message is too much for a thread that has something for one connection after the other: appended and swept, as many
-//! messages as have come together in the meantime leave with each write. One account per thread, since it is the thread's time that is
-//! short: `Pipe` notes its flushes here, and asks before the flush rule (`flush`) what to do.
+//! A write per message is too much for a thread that has something for one connection after the
+//! other: appended and swept, as many messages as have come together in the meantime leave with
+//! each write. One account per thread, since it is the thread's time that is short: `Pipe` notes
+//! its flushes here, and asks before the flush rule (`flush`) what to do.
 
 use super::flush::times;
 use crate::ablation::{Rule, without};
 use std::cell::Cell;
 
-/// So many connections are no crowd yet.
+/// Up to this number of connections are no crowd.
 const FEW: usize = 4;
-/// A crowd ends after so many rounds of the sweep in a row that found few connections.
+/// A crowd ends after this number of rounds of the sweep in a row that found few connections.
 const SPARSE_ROUNDS: u32 = 3;
 
 /// The account of one thread.
 #[derive(Debug, Clone, Copy)]
 struct Crowd {
     on: bool,
-    /// Off: the connections flushed lately, how many they are, and the time spent on anything else meanwhile.
+    /// Off: the connections flushed lately, how many they are, and the time spent on anything else
+    /// meanwhile.
     flushed: [usize; FEW],
     count: usize,
     elsewhere: u64,
@@ -63,7 +66,8 @@ impl Crowd {
     }
 
     fn goes_on(&mut self, now: u64, sweeper_idle: bool) -> bool {
-        // Everything was written and then nothing came: the first message of a burst goes out at once.
+        // Everything was written and then nothing came: the first message of a burst goes out at
+        // once.
         let lull = sweeper_idle && now.saturating_sub(self.last) > times().crowd;
         if lull {
             *self = Crowd { last: now, ..Crowd::new() };
@@ -112,7 +116,8 @@ pub(crate) fn flushed(connection: usize, start: u64, end: u64) {
     }
 }
 
-/// This thread has something for a connection that is not marked: whether it is still left to the sweep.
+/// This thread has something for a connection that is not marked: whether it is still left to the
+/// sweep.
 pub(crate) fn goes_on(now: u64, sweeper_idle: bool) -> bool {
     change(|crowd| crowd.goes_on(now, sweeper_idle))
 }

@@ -30,17 +30,14 @@ use super::spent::{self, spent};
 use crate::ablation::{Rule, without};
 use std::sync::OnceLock;
 
-/// Pending bytes that are always worth a write: what loopback TCP carries in one segment, 64 KiB
-/// but for the headers. A few bytes more make a second segment of them, which costs as much as the
-/// first one but for copying.
+/// Pending bytes that are always worth a write: what a system hands to a network interface at a
+/// time, 64 KiB (an IP packet has 16 bits for its length) but for the headers. A few bytes more are
+/// handed over by themselves, which costs as much again but for copying.
 pub(crate) const FULL_BYTES: u64 = 64 * 1024 - 256;
 
 /// Whether `pending` bytes are a full write: another message of `len` bytes would not go into the
 /// same segment.
 pub(crate) fn is_full_write(pending: u64, len: usize) -> bool {
-    if without(Rule::FullWrite) {
-        return pending >= 64 * 1024;
-    }
     pending + framed(len) > FULL_BYTES
 }
 

@@ -1,11 +1,12 @@
 //! How long a receiver from inproc peers stays away before it looks again.
 //!
-//! A receiver that is faster than its peer and looks all the time takes the queue's counter away from the peer with each look, and
-//! gets one message for it: both then run at the speed at which a cache line travels. If it stays away for a moment it finds a
-//! batch instead, and disturbs less. So once messages keep coming in short intervals it pauses, longer each time as long as
-//! that pays, and not at all when messages come one by one: then it is their latency that counts. While they come as fast as they can
-//! be sent it stays away longer still, but goes on only as long as more of them come. (64 bytes: 34 M/s with at most 3 µs, 57 with 10 µs,
-//! 64 with 20 µs, where a line takes 26 ns from core to core; where it takes 150 ns, 7.5, 10.8 and 12.7.)
+//! A receiver that is faster than its peer and looks all the time takes the queue's counter away
+//! from the peer with each look, and gets one message for it: both then run at the speed at which a
+//! cache line travels. If it stays away for a moment it finds a batch instead, and disturbs less.
+//! So once messages keep coming in short intervals it pauses, longer each time as long as that
+//! pays, and not at all when messages come one by one: then it is their latency that counts. While
+//! they come as fast as they can be sent it stays away longer still, but goes on only as long as
+//! more of them come.
 
 use tautline_io::{clock, thread};
 
@@ -15,13 +16,15 @@ const LONG_NS: u64 = 3000;
 const LONGEST_NS: u64 = 20_000;
 /// In a long pause it is looked this often whether more messages come.
 const STEP_NS: u64 = 2500;
-/// A wait within this time for each message received since the last one, and once more, is in a stream.
+/// A wait within this time for each message received since the last one, and once more, is in a
+/// stream.
 const STREAM_NS: u64 = 300;
 /// A pause of no more than this for each message that came in it may become a long one.
 const DENSE_NS: u64 = 60;
 /// Messages found after a pause that make it worth while.
 const WORTH: u64 = 3;
-/// Waits in a stream before the first pause; doubled each time that one was in vain, up to the second value.
+/// Waits in a stream before the first pause; doubled each time that one was in vain, up to the
+/// second value.
 const STREAK: u32 = 4;
 const STREAK_MAX: u32 = 256;
 
@@ -44,8 +47,9 @@ impl Pause {
         Pause { ticks: 0, last: 0, received: 0, sent: 0, streak: 0, needed: STREAK }
     }
 
-    /// The receiver has found nothing and is about to wait; it has received and sent so many parts in all. True: it has paused, and
-    /// should look again. `arrived` is a count that changes with each message that comes.
+    /// The receiver has found nothing and is about to wait; in all it has `received` and `sent`
+    /// this many parts. True: it has paused, and should look again. `arrived` is a count that
+    /// changes with each message that comes.
     pub(crate) fn before_wait(&mut self, received: u64, sent: u64, arrived: impl Fn() -> u64) -> bool {
         let now = clock::ticks();
         self.ticks = self.next(now, received, sent);
@@ -61,7 +65,7 @@ impl Pause {
             while clock::ticks() < self.last {
                 std::hint::spin_loop();
             }
-            // The latter: whoever sends is held up, or has come to an end.
+            // The latter: the sender is held up, or has come to an end.
             if self.last == end || std::mem::replace(&mut before, arrived()) == before {
                 self.ticks = self.last - now;
                 return true;

@@ -1,10 +1,12 @@
 //! How long to spin before a sleep.
 //!
-//! A wake-up costs about 20 µs, so that is how long a wait looks again and again first. Every few looks it yields the core and takes the
-//! time: a yield that takes long says that somebody else needs the core. If that happens a lot, and more threads of the system want to run
-//! than there are cores, spinning is banned in the whole process for a while. (If there is a core for everybody, it is the very peer
-//! that we wait for, and the system will soon give it another one, unless it were to see us asleep.) Spins that fail make the next
-//! ones rarer, so a socket that is idle costs nothing. `TAUT_SPIN_US` sets the time; 0 is never.
+//! A wake-up costs about 20 µs, so that is how long a wait looks again and again first. Every few
+//! looks it yields the core and takes the time: a yield that takes long says that another thread
+//! needs the core. If that happens a lot, and more threads of the system want to run than there are
+//! cores, spinning is banned in the whole process for a while. (If there are enough cores, it is
+//! the very peer that we wait for, and the system will soon give it another one, unless it were to
+//! see us asleep.) Spins that fail make the next ones rarer, so a socket that is idle costs
+//! nothing. `TAUT_SPIN_US` sets the time; 0 is never.
 
 use crate::ablation::{Rule, without};
 use std::cell::Cell;
@@ -24,10 +26,11 @@ const MAX_SKIP: u32 = 63;
 const FORGIVE: u32 = 64;
 /// Short sleeps in a row after which a longer spin is tried.
 const NEAR: u32 = 2;
-/// The part of its time that a thread may lose in yields in the long run: one in so many.
+/// The part of its time that a thread may lose in yields in the long run: one part in this number.
 const LOSS: u64 = 8;
 
-/// Waits that end in a sleep weigh one each; from so many on the next one is expected to, and no more are counted than `MOST_SLEEPS`.
+/// Waits that end in a sleep weigh one each; from this number on the next one is expected to, and
+/// no more are counted than `MOST_SLEEPS`.
 const SLEEPS: u32 = 4;
 const MOST_SLEEPS: u32 = 16;
 
@@ -36,7 +39,7 @@ struct Limits {
     spin: u64,
     /// A probe: long enough for a peer that has to wake up first.
     long: u64,
-    /// A sleep that ended this soon was for a peer who sleeps as well.
+    /// A sleep that ended this soon was for a peer that sleeps as well.
     near: u64,
     pressed: u64,
     busy: u64,
@@ -73,9 +76,10 @@ static OFF_UNTIL: AtomicU64 = AtomicU64::new(0);
 // Relaxed: number, as `OFF_UNTIL`.
 static BAN: AtomicU64 = AtomicU64::new(0);
 
-/// Two peers that both sleep answer each other too late for a spin of one wake-up's length, though they would be fast if both spun. So
-/// after a few short sleeps one spin is longer: it sees the peer's answer, and from then on both are in time. If that does not come to
-/// pass, because the peer is just that slow, the probes become rare.
+/// Two peers that both sleep answer each other too late for a spin of one wake-up's length, though
+/// they would be fast if both spun. So after a few short sleeps one spin is longer: it sees the
+/// peer's answer, and from then on both are in time. If that does not come to pass, because the
+/// peer is just that slow, the probes become rare.
 #[derive(Clone, Copy, Default)]
 struct Luck {
     /// Waits still to go without a spin.
@@ -101,7 +105,8 @@ impl Luck {
         self.typical = (self.typical * 7 + ticks.min(limits().near)) / 8;
     }
 
-    /// So many ticks were lost in a yield that ended at `now`. Whether it is more than `most` and a share of all time since then.
+    /// `ticks` ticks were lost in a yield that ended at `now`. Whether it is more than `most` and a
+    /// share of all time since then.
     fn lose(&mut self, now: u64, ticks: u64, most: u64) -> bool {
         let passed = now.saturating_sub(std::mem::replace(&mut self.lost_at, now));
         self.lost = self.lost.saturating_sub(passed / LOSS) + ticks;
@@ -132,9 +137,9 @@ pub(super) fn found() {
     SLEPT.set(SLEPT.get() / 2);
 }
 
-/// A sleep that nothing was looked at before has lasted so many ticks.
+/// A sleep that nothing was looked at before has lasted `ticks` ticks.
 pub(super) fn slept_unseen(ticks: u64) {
-    // In less time nobody goes to sleep and is woken: it was there before.
+    // In less time no thread goes to sleep and is woken: it was there before.
     if ticks < limits().pressed { found() } else { slept(ticks) }
 }
 
@@ -158,7 +163,8 @@ fn may_spin(now: u64, limits: &Limits) -> Option<bool> {
     }
 }
 
-/// Looks until `look`, which is told how many times to look at most, says true, for as long as the rule allows. False: time to sleep.
+/// Looks until `look`, which is told how many times to look at most, says true, for as long as the
+/// rule allows. False: time to sleep.
 pub(super) fn spin(mut look: impl FnMut(u32) -> Result<bool, Error>) -> Result<bool, Error> {
     let Some(spin) = Spin::begin() else { return Ok(false) };
     loop {
@@ -169,7 +175,7 @@ pub(super) fn spin(mut look: impl FnMut(u32) -> Result<bool, Error>) -> Result<b
     }
 }
 
-/// A spin in turns, for those who cannot stay until it is over.
+/// A spin in turns, for callers that cannot stay until it is over.
 #[derive(Debug)]
 pub(crate) struct Spin {
     start: u64,
@@ -203,8 +209,8 @@ impl Spin {
         self.start
     }
 
-    /// Looks a few times, and yields the core once. After anything but [`Turn::Again`] the spin is over. `look` is told how many times
-    /// to look at most.
+    /// Looks a few times, and yields the core once. After anything but [`Turn::Again`] the spin is
+    /// over. `look` is told how many times to look at most.
     pub(crate) fn turn(&self, look: &mut impl FnMut(u32) -> Result<bool, Error>) -> Result<Turn, Error> {
         let limits = limits();
         let elapsed = || clock::ticks().wrapping_sub(self.start);
@@ -231,8 +237,9 @@ impl Spin {
         Ok(Turn::Again)
     }
 
-    /// Whether others need the cores more than this process needs to spin, after a yield of `away` ticks. A short absence is most likely
-    /// due to the very peer we wait for, on the same core; a long one, or many, to those who are at work.
+    /// Whether others need the cores more than this process needs to spin, after a yield of `away`
+    /// ticks. A short absence is most likely due to the very peer we wait for, on the same core; a
+    /// long one, or many, to threads that are at work.
     fn is_pressed(&self, away: u64, limits: &Limits) -> bool {
         let mut luck = LUCK.get();
         let much = luck.lose(clock::ticks(), away, limits.busy);
@@ -261,7 +268,8 @@ fn may_probe() -> bool {
     probe
 }
 
-/// How long a spin lasts: longer where waits are regularly a little longer, as with large bodies, whose copy takes its time.
+/// How long a spin lasts: longer where waits are regularly a little longer, as with large bodies,
+/// whose copy takes its time.
 fn usual_limit(limits: &Limits) -> u64 {
     match LUCK.get().typical * 2 {
         twice if twice <= limits.spin * 3 && !without(Rule::LongSpins) => twice.max(limits.spin),
@@ -269,7 +277,7 @@ fn usual_limit(limits: &Limits) -> u64 {
     }
 }
 
-/// A wait that has ended in a sleep was over after so many ticks.
+/// A wait that has ended in a sleep was over after `ticks` ticks.
 pub(crate) fn slept(ticks: u64) {
     SLEPT.set((SLEPT.get() + 1).min(MOST_SLEEPS));
     let mut luck = LUCK.get();

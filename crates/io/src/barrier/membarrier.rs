@@ -1,5 +1,5 @@
-//! The fence by Linux's membarrier, in its expedited private form: an interrupt to each core that runs a
-//! thread of this process.
+//! The fence by Linux's membarrier, in its expedited private form: an interrupt to each core that
+//! runs a thread of this process.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed, Ordering::SeqCst, compiler_fence, fence};
@@ -39,14 +39,15 @@ pub(super) fn heavy() {
 pub(super) fn prepare() {
     if MODE.load(Relaxed) == UNKNOWN {
         let mode = if membarrier(REGISTER).is_ok() { ASYMMETRIC } else { SYMMETRIC };
-        // Who asks first decides for all.
+        // The first thread to ask decides for all.
         let _ = MODE.compare_exchange(UNKNOWN, mode, Relaxed, Relaxed);
     }
 }
 
-/// The kernel refuses what it granted: a new process image registers again, a sandbox entered since does not
-/// let us. Then the light side must fence from now on, and one that has just passed without gets the time
-/// to empty its store buffer (which takes well under a microsecond of running, or one context switch).
+/// The kernel refuses what it granted: a new process image registers again, a sandbox entered since
+/// does not let us. Then the light side must fence from now on, and one that has just passed
+/// without gets the time to empty its store buffer (which takes well under a microsecond of
+/// running, or one context switch).
 #[cold]
 fn revoked() {
     if membarrier(REGISTER).is_ok() && membarrier(EXPEDITED).is_ok() {

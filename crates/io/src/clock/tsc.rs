@@ -1,4 +1,5 @@
-//! Ticks of the x86_64 time stamp counter, or the monotonic clock where the counter is not to be trusted.
+//! Ticks of the x86_64 time stamp counter, or the monotonic clock where the counter is not to be
+//! trusted.
 
 use std::arch::x86_64::{__cpuid, _rdtsc};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -20,8 +21,8 @@ pub(super) fn ticks() -> u64 {
     if SOURCE.load(Relaxed) == COUNTER { counter() } else { other() }
 }
 
-/// Compares the counter with the monotonic clock over 2 ms. Both ends are taken to some 20 ns, which makes the
-/// rate good to some 20 ppm.
+/// Compares the counter with the monotonic clock over 2 ms. Both ends are taken to some 20 ns,
+/// which makes the rate good to some 20 ppm.
 pub(super) fn measure() -> Rate {
     if !trusted() {
         return Rate::UNITY;
@@ -35,8 +36,8 @@ pub(super) fn measure() -> Rate {
     Rate { ticks_per_nano: factor(ticks, nanos), nanos_per_tick: factor(nanos, ticks) }
 }
 
-/// A reading of both clocks at one moment: of several tries, the one with the least time in between, since
-/// the others were interrupted.
+/// A reading of both clocks at one moment: of several tries, the one with the least time in
+/// between, since the others were interrupted.
 fn simultaneous() -> (u64, u64) {
     let mut best = (u64::MAX, 0, 0);
     for _ in 0..16 {
@@ -79,7 +80,8 @@ fn invariant() -> bool {
     unsafe { __cpuid(0x8000_0000).eax >= POWER && __cpuid(POWER).edx & (1 << 8) != 0 }
 }
 
-/// The kernel measures at run time whether the cores' counters agree, and falls back to a slow timer if not.
+/// The kernel measures at run time whether the cores' counters agree, and falls back to a slow
+/// timer if not.
 fn kernel_agrees() -> bool {
     match std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource") {
         Ok(name) => !matches!(name.trim(), "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" | "pit"),

@@ -1,5 +1,5 @@
-//! Error numbers of Windows. Its own, which its calls tell and `std::io::Error` holds, are none of C's; and the C library has texts for no
-//! more than C's first ones.
+//! Error numbers of Windows. Its own, which its calls tell and `std::io::Error` holds, are none of
+//! C's; and the C library has texts for no more than C's first ones.
 
 use std::ffi::{CStr, CString};
 
@@ -75,7 +75,8 @@ const NUMBERS: [(i32, i32); 56] = [
     (system::EAGAIN, c::EAGAIN),
 ];
 
-/// The C number of a number of the system's. What C has no name for is an error of input and output.
+/// The C number of a number of the system's. What C has no name for is an error of input and
+/// output.
 pub(super) fn of_system(number: i32) -> i32 {
     NUMBERS.iter().find(|(system, _)| *system == number).map_or(c::EIO, |&(_, c)| c)
 }
@@ -88,7 +89,8 @@ pub(super) fn to_system(number: i32) -> i32 {
 /// What C names and the system has no number for.
 const NO_SUCH: i32 = win::ERROR_INVALID_FUNCTION as i32;
 
-/// The C library's text for a number, if it has one, or ours: it has none for those that it got last.
+/// The C library's text for a number, if it has one, or ours: it has none for those that it got
+/// last.
 pub(super) fn describe(number: i32) -> Option<Box<CStr>> {
     if let Some((_, text)) = LATE.iter().find(|(late, _)| *late == number) {
         return CString::new(*text).ok().map(CString::into_boxed_c_str);

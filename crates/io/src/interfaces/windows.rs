@@ -1,5 +1,5 @@
-//! Network interfaces by name, as endpoints may name them in place of an address: by the name that users see, by the system's own, or by
-//! the number of the adapter's GUID.
+//! Network interfaces by name, as endpoints may name them in place of an address: by the name that
+//! users see, by the system's own, or by the number of the adapter's GUID.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -15,8 +15,8 @@ use windows_sys::Win32::Networking::WinSock::AF_UNSPEC;
 
 use crate::libc;
 
-/// The addresses of an interface, in the system's order, with port 0 and the zones of link-local ones; ENODEV if there is no such
-/// interface or it has none.
+/// The addresses of an interface, in the system's order, with port 0 and the zones of link-local
+/// ones; ENODEV if there is no such interface or it has none.
 pub fn addresses_of(name: &str) -> io::Result<Vec<SocketAddr>> {
     let adapters = Adapters::query()?;
     let found = adapters.iter().find(|adapter| adapter.is_named(name));
@@ -65,7 +65,8 @@ impl Adapters {
         loop {
             let mut list = vec![0_u64; (length as usize).div_ceil(8)];
             let (family, start) = (AF_UNSPEC.into(), list.as_mut_ptr().cast());
-            // SAFETY: the system writes at most `length` bytes into the exclusive vector, which is aligned for pointers.
+            // SAFETY: the system writes at most `length` bytes into the exclusive vector, which is
+            // aligned for pointers.
             let status = unsafe { GetAdaptersAddresses(family, flags, null(), start, &mut length) };
             match status {
                 NO_ERROR => return Ok(Adapters(list)),
@@ -139,7 +140,8 @@ fn decode(raw: *const libc::sockaddr) -> Option<SocketAddr> {
     let family = libc::c_int::from(unsafe { raw.as_ref() }?.sa_family);
     match family {
         libc::AF_INET => {
-            // SAFETY: the family says what it is, and such an address is complete; alignment is not taken for granted.
+            // SAFETY: the family says what it is, and such an address is complete; alignment is not
+            // taken for granted.
             let raw = unsafe { raw.cast::<libc::sockaddr_in>().read_unaligned() };
             Some((Ipv4Addr::from(raw.sin_addr.s_addr.to_ne_bytes()), 0).into())
         }

@@ -24,9 +24,10 @@ pub enum Address {
     },
     /// A Unix domain socket in Linux's abstract namespace: any bytes, without the leading zero.
     Abstract(Vec<u8>),
-    /// A virtual machine or its host, by context identifier, and a port; [`VSOCK_ANY`] of either is any.
+    /// A virtual machine or its host, by context identifier, and a port; [`VSOCK_ANY`] of either is
+    /// any.
     Vsock {
-        /// Who.
+        /// The number of the machine.
         cid: u32,
         /// Which port; not only sixteen bits.
         port: u32,
@@ -69,8 +70,8 @@ impl From<SocketAddr> for Address {
     }
 }
 
-/// IP addresses as the standard library writes them, but the zone of a link-local one by the name of its interface; paths as they
-/// are, abstract names with a leading `@`.
+/// IP addresses as the standard library writes them, but the zone of a link-local one by the name
+/// of its interface; paths as they are, abstract names with a leading `@`.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -97,7 +98,8 @@ fn has_zone(address: &SocketAddr) -> bool {
     matches!(address, SocketAddr::V6(address) if address.scope_id() != 0)
 }
 
-/// An address without its port. The zone of a link-local one goes by the name of its interface, or by its number when there is none.
+/// An address without its port. The zone of a link-local one goes by the name of its interface, or
+/// by its number when there is none.
 pub fn host_of(address: &SocketAddr) -> String {
     match address {
         SocketAddr::V6(address) if address.scope_id() != 0 => match interfaces::name_of(address.scope_id()) {
@@ -194,8 +196,8 @@ impl RawAddress {
         let mut storage: libc::sockaddr_storage = unsafe { zeroed() };
         let capacity = size_of_val(&storage) as libc::socklen_t;
         let mut length = capacity;
-        // SAFETY: the descriptor is open while borrowed; the call writes at most `length` bytes into the
-        // exclusive storage and the address's true length into `length`.
+        // SAFETY: the descriptor is open while borrowed; the call writes at most `length` bytes
+        // into the exclusive storage and the address's true length into `length`.
         check(unsafe { call(fd.as_raw_fd(), (&raw mut storage).cast(), &mut length) })?;
         Ok(RawAddress { storage, length: length.min(capacity) })
     }
@@ -253,14 +255,15 @@ impl RawAddress {
     /// The storage as one family's address, if it is long enough to be one.
     pub(super) fn view<T: Copy>(&self) -> Option<T> {
         const { assert!(size_of::<T>() <= size_of::<libc::sockaddr_storage>()) }
-        // SAFETY: the storage is at least as large as T and T is a struct of integers (private callers);
-        // read_unaligned asks for no alignment.
+        // SAFETY: the storage is at least as large as T and T is a struct of integers (private
+        // callers); read_unaligned asks for no alignment.
         let whole = unsafe { (&raw const self.storage).cast::<T>().read_unaligned() };
         (self.length as usize >= size_of::<T>()).then_some(whole)
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: the storage was zeroed before anything was written to it, so every byte is initialised.
+        // SAFETY: the storage was zeroed before anything was written to it, so every byte is
+        // initialised.
         unsafe {
             std::slice::from_raw_parts(
                 (&raw const self.storage).cast::<u8>(),

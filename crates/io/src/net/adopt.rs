@@ -1,4 +1,4 @@
-//! Descriptors that somebody else opened: what they are, and taking them over.
+//! Descriptors that were opened elsewhere: what they are, and taking them over.
 
 use crate::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use crate::libc;
@@ -20,8 +20,8 @@ pub enum Family {
     Vsock,
 }
 
-/// Takes over a descriptor that a C caller hands in; EBADF if it is not open. It is closed when the result
-/// is dropped.
+/// Takes over a descriptor that a C caller hands in; EBADF if it is not open. It is closed when the
+/// result is dropped.
 ///
 /// # Safety
 /// The caller must own the descriptor and give it up: nothing else may close it or keep using it.
@@ -36,8 +36,8 @@ pub fn duplicate(raw: RawFd) -> io::Result<OwnedFd> {
     sys::duplicate(raw)
 }
 
-/// The family of a stream socket: ENOTSOCK for what is no socket, EPROTOTYPE for a socket of another type,
-/// EAFNOSUPPORT for another family.
+/// The family of a stream socket: ENOTSOCK for what is no socket, EPROTOTYPE for a socket of
+/// another type, EAFNOSUPPORT for another family.
 pub fn family_of(fd: BorrowedFd<'_>) -> io::Result<Family> {
     if option::read(fd, libc::SOL_SOCKET, libc::SO_TYPE)? != libc::SOCK_STREAM {
         return Err(io::Error::from_raw_os_error(libc::EPROTOTYPE));
@@ -56,12 +56,13 @@ pub fn is_listening(fd: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(option::read(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN)? != 0)
 }
 
-/// The address of the other end of any stream socket, whoever owns it.
+/// The address of the other end of any stream socket, whichever code owns it.
 pub fn peer_address_of(fd: BorrowedFd<'_>) -> io::Result<Address> {
     address::peer_address(fd)
 }
 
-/// Checks that `fd` is a stream socket that listens or not, and gives it the flags all of ours have. Its family.
+/// Checks that `fd` is a stream socket that listens or not, and gives it the flags all of ours
+/// have. Its family.
 pub(super) fn take_over(fd: &OwnedFd, listening: bool) -> io::Result<Family> {
     let family = family_of(fd.as_fd())?;
     if is_listening(fd.as_fd())? != listening {

@@ -61,7 +61,8 @@ impl<'a> Sources<'a> {
 
     /// Of very many, the first 1024.
     pub(super) fn several(buffers: &'a [IoSlice<'a>]) -> Self {
-        // SAFETY: IoSlice has the layout of Raw (documented), and both slices the same length and lifetime.
+        // SAFETY: IoSlice has the layout of Raw (documented), and both slices the same length and
+        // lifetime.
         let raw = unsafe { std::slice::from_raw_parts(buffers.as_ptr().cast(), buffers.len()) };
         Sources { list: List::Several(raw), bytes: PhantomData }
     }
@@ -84,7 +85,8 @@ impl<'a> Targets<'a> {
 
     /// Of very many, the first 1024.
     pub(super) fn several(buffers: &'a mut [IoSliceMut<'_>]) -> Self {
-        // SAFETY: IoSliceMut has the layout of Raw (documented), and both slices the same length; the buffers outlive `'a`.
+        // SAFETY: IoSliceMut has the layout of Raw (documented), and both slices the same length;
+        // the buffers outlive `'a`.
         let raw = unsafe { std::slice::from_raw_parts(buffers.as_ptr().cast(), buffers.len()) };
         Targets { list: List::Several(raw), bytes: PhantomData }
     }
@@ -107,6 +109,7 @@ impl<'a> Targets<'a> {
 
 /// As memory that need not be initialised, for what only writes to it.
 pub(super) fn uninit(buffer: &mut [u8]) -> &mut [MaybeUninit<u8>] {
-    // SAFETY: the same layout; who gets it here (`receive`, and the rings of `shared`) puts nothing there but bytes.
+    // SAFETY: the same layout; what gets it here (`receive`, and the rings of `shared`) puts
+    // nothing there but bytes.
     unsafe { &mut *(std::ptr::from_mut(buffer) as *mut [MaybeUninit<u8>]) }
 }

@@ -76,7 +76,8 @@ impl Datagram {
         }
     }
 
-    /// How what is sent to multicast groups travels: over how many routers, back to this host too, through which interface.
+    /// How what is sent to multicast groups travels: over how many routers, back to this host too,
+    /// through which interface.
     pub fn set_multicast(
         &self,
         v4: bool,
@@ -109,7 +110,7 @@ impl Datagram {
         sys::retry(|| self.0.send_to(bytes, to)).map(|_| ())
     }
 
-    /// Receives one datagram, cut to the buffer, and who it is from.
+    /// Receives one datagram, cut to the buffer, and its sender.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         sys::retry(|| self.0.recv_from(buffer))
     }

@@ -9,7 +9,8 @@ use crate::fd::RawFd;
 pub struct Failure {
     /// What the system says.
     pub error: io::Error,
-    /// The number of the descriptor that it was tried with, which is closed by now; `None` if there was none.
+    /// The number of the descriptor that it was tried with, which is closed by now; `None` if there
+    /// was none.
     pub fd: Option<RawFd>,
 }
 

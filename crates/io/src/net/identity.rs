@@ -1,5 +1,6 @@
-//! Who is at the other end of a Unix domain connection, and which groups that user is in. The look-ups ask
-//! the system's user database, which may be slow; they are for accepting a connection, not for using it.
+//! Which user is at the other end of a Unix domain connection, and which groups that user is in.
+//! The look-ups ask the system's user database, which may be slow; they are for accepting a
+//! connection, not for using it.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -90,7 +91,8 @@ fn groups_of(name: &CStr, gid: u32) -> Vec<u32> {
     loop {
         let mut groups = vec![0; capacity];
         let mut count = capacity as libc::c_int;
-        // SAFETY: the name is terminated; at most `count` numbers are written into the exclusive vector.
+        // SAFETY: the name is terminated; at most `count` numbers are written into the exclusive
+        // vector.
         let outcome = unsafe { libc::getgrouplist(name.as_ptr(), gid as _, groups.as_mut_ptr(), &mut count) };
         let count = usize::try_from(count).unwrap_or(0);
         if outcome != -1 || capacity >= MOST_GROUPS {

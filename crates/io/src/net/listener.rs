@@ -13,14 +13,15 @@ use crate::sys::{self, check};
 pub struct Listener {
     fd: OwnedFd,
     family: Family,
-    /// It was listening when it was taken over, so peers may have come before it was told to refuse descriptors, which they inherit.
+    /// It was listening when it was taken over, so peers may have come before it was told to refuse
+    /// descriptors, which they inherit.
     adopted: bool,
 }
 
 impl Listener {
-    /// Listens at `address`. Port 0 lets the system choose. A TCP port that old connections still linger
-    /// on can be taken at once. `v6only` keeps IPv4 out of an IPv6 wildcard. `options` are set before
-    /// binding, and most are inherited by what is accepted.
+    /// Listens at `address`. Port 0 lets the system choose. A TCP port that old connections still
+    /// linger on can be taken at once. `v6only` keeps IPv4 out of an IPv6 wildcard. `options` are
+    /// set before binding, and most are inherited by what is accepted.
     pub fn bind(
         address: &Address,
         options: &StreamOptions,
@@ -65,15 +66,16 @@ impl Listener {
         Ok(())
     }
 
-    /// Takes over a socket that listens already: ENOTSOCK, EPROTOTYPE, EAFNOSUPPORT or EINVAL for one that
-    /// is not that.
+    /// Takes over a socket that listens already: ENOTSOCK, EPROTOTYPE, EAFNOSUPPORT or EINVAL for
+    /// one that is not that.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Listener> {
         let family = adopt::take_over(&fd, true)?;
         Ok(Listener { fd, family, adopted: true })
     }
 
     /// Takes the next connection. WouldBlock if there is none; other errors concern that connection
-    /// ([`concerns_one_connection`](super::concerns_one_connection)) or the process, never the listener itself.
+    /// ([`concerns_one_connection`](super::concerns_one_connection)) or the process, never the
+    /// listener itself.
     pub fn accept(&self) -> io::Result<Stream> {
         let fd = sys::accept(self.as_fd())?;
         if self.adopted && self.family == Family::Unix {
@@ -99,7 +101,8 @@ pub fn is_unix_supported() -> bool {
     cfg!(unix) || !sys::socket(libc::AF_UNIX, libc::SOCK_STREAM).is_err_and(missing)
 }
 
-/// Whether the system has IPv6 at all. Where it cannot be found out (no descriptor is left), it has.
+/// Whether the system has IPv6 at all. Where it cannot be found out (no descriptor is left), it
+/// has.
 pub fn is_ipv6_supported() -> bool {
     let missing = |error: io::Error| error.raw_os_error() == Some(libc::EAFNOSUPPORT);
     !sys::socket(libc::AF_INET6, libc::SOCK_STREAM).is_err_and(missing)

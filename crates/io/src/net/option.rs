@@ -23,8 +23,8 @@ pub(super) fn set_bytes(
     name: libc::c_int,
     value: &[u8],
 ) -> io::Result<()> {
-    // SAFETY: the descriptor is open while borrowed; pointer and length describe the slice, which the kernel
-    // copies without asking for alignment.
+    // SAFETY: the descriptor is open while borrowed; pointer and length describe the slice, which
+    // the kernel copies without asking for alignment.
     check(unsafe {
         libc::setsockopt(fd.as_raw_fd(), level, name, value.as_ptr().cast(), value.len() as libc::socklen_t)
     })?;
@@ -49,8 +49,8 @@ pub(super) unsafe fn read_struct<T>(
     // SAFETY: all zeroes is valid for T (caller).
     let mut value: T = unsafe { std::mem::zeroed() };
     let mut length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the descriptor is open while borrowed; the kernel writes at most `length` bytes into the
-    // exclusive variable.
+    // SAFETY: the descriptor is open while borrowed; the kernel writes at most `length` bytes into
+    // the exclusive variable.
     check(unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, (&raw mut value).cast(), &mut length) })?;
     Ok(value)
 }

@@ -6,8 +6,8 @@ use std::io;
 
 use super::{Family, option, os};
 
-/// Options of a stream socket. What does not apply to a socket's family is skipped, `None` and 0 leave the
-/// system's default.
+/// Options of a stream socket. What does not apply to a socket's family is skipped, `None` and 0
+/// leave the system's default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamOptions {
     /// TCP: send small segments at once. On by default here.

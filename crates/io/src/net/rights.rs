@@ -1,11 +1,13 @@
-//! Descriptors that a peer sends along with its bytes (unix(7), SCM_RIGHTS): kept out where nobody wants any, and otherwise closed where that
-//! holds nobody up.
+//! Descriptors that a peer sends along with its bytes (unix(7), SCM_RIGHTS): kept out where none
+//! are wanted, and otherwise closed where that holds nothing up.
 //!
-//! Anything may be behind such a descriptor, and most calls on it can take as long as its sender likes: they wait for a lock that it holds in
-//! a page fault, for the daemon of its file system, or for data that nobody takes from its socket, which lingers. So a descriptor is looked at
-//! with calls that take no lock ([`Foreign`] says which), and closed by a thread of its own. What the system closes because nobody received it,
-//! it closes on the thread that reads: a socket that shares nothing refuses descriptors (SO_PASSRIGHTS, Linux 6.16), and before that kernel
-//! all of them are received, in order to be closed elsewhere.
+//! Anything may be behind such a descriptor, and most calls on it can take as long as its sender
+//! likes: they wait for a lock that it holds in a page fault, for the daemon of its file system, or
+//! for data that is not taken from its socket, which lingers. So a descriptor is looked at with
+//! calls that take no lock ([`Foreign`] says which), and closed by a thread of its own. What the
+//! system closes because it was not received, it closes on the thread that reads: a socket that
+//! shares nothing refuses descriptors (SO_PASSRIGHTS, Linux 6.16), and before that kernel all of
+//! them are received, in order to be closed elsewhere.
 
 use std::fs::File;
 use std::io;
@@ -27,7 +29,8 @@ use crate::thread;
 // Relaxed: behind whatever gave the reading thread the socket, which was refused first.
 static COME_IN: AtomicBool = AtomicBool::new(false);
 
-/// From now on nobody can send a descriptor to this Unix domain socket, where the system has such a thing.
+/// From now on no peer can send a descriptor to this Unix domain socket, where the system has such
+/// a thing.
 pub(super) fn refuse(socket: BorrowedFd<'_>) {
     if os::pass_rights(socket, false).is_err() {
         COME_IN.store(true, Relaxed);
@@ -55,7 +58,8 @@ pub(super) fn admit(socket: BorrowedFd<'_>) {
     let _ = os::pass_rights(socket, true);
 }
 
-/// Receives as `transfer::receive`, from a Unix domain socket. Descriptors that come along are closed.
+/// Receives as `transfer::receive`, from a Unix domain socket. Descriptors that come along are
+/// closed.
 pub(super) fn receive(socket: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
     match COME_IN.load(Relaxed) {
         true => receive_all(socket, targets).map(|(n, _)| n),
@@ -75,20 +79,22 @@ pub(super) fn receive_all(
     transfer::receive_with_rights(socket, targets)
 }
 
-/// A descriptor from a peer. Nothing but these methods is used on it, until [`is_stream`](Self::is_stream) has said that it is a socket that can
-/// be written to, or `shared/region.rs` that it is memory.
+/// A descriptor from a peer. Nothing but these methods is used on it, until
+/// [`is_stream`](Self::is_stream) has said that it is a socket that can be written to, or
+/// `shared/region.rs` that it is memory.
 pub(super) struct Foreign(ManuallyDrop<File>);
 
 impl Foreign {
-    /// Whether it is a Unix domain stream socket, to which a write waits for nobody. SO_TYPE and SO_DOMAIN are read without the socket's lock
-    /// (but for a control group whose calls a BPF program of the administrator's looks at, for which the system takes it).
+    /// Whether it is a Unix domain stream socket, to which a write waits for nothing. SO_TYPE and
+    /// SO_DOMAIN are read without the socket's lock (but for a control group whose calls a BPF
+    /// program of the administrator's looks at, for which the system takes it).
     #[cfg(linux_kernel)]
     pub(super) fn is_stream(&self) -> bool {
         adopt::family_of(self.as_fd()).is_ok_and(|family| family == Family::Unix)
     }
 
-    /// Of the system's memory: whether it is `length` bytes long. To read it takes no lock of the file, which fstat did in some kernels, and
-    /// which seeking does.
+    /// Of the system's memory: whether it is `length` bytes long. To read it takes no lock of the
+    /// file, which fstat did in some kernels, and which seeking does.
     #[cfg(linux_kernel)]
     pub(super) fn has_length(&self, length: u64) -> bool {
         let reads = |at, wanted| self.0.read_at(&mut [0], at).is_ok_and(|n| n == wanted);
@@ -117,7 +123,8 @@ impl Drop for Foreign {
 
 // ---- closing
 
-/// Descriptors that wait to be closed until no more are received: as many as come at once. So at most twice as many are open.
+/// Descriptors that wait to be closed until no more are received: as many as come at once. So at
+/// most twice as many are open.
 const MOST_WAITING: usize = MOST_RECEIVED;
 /// Bytes of the thread's stack.
 const STACK: usize = 64 * 1024;
@@ -138,7 +145,8 @@ fn closer() -> MutexGuard<'static, Closer> {
     CLOSER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has a thread close it, which ends with the last one. Where no thread can be had, this one closes it.
+/// Has a thread close it, which ends with the last one. Where no thread can be had, this one closes
+/// it.
 fn close_elsewhere(file: File) {
     let mut closer = closer();
     WAITING.fetch_add(1, Relaxed);
@@ -171,7 +179,8 @@ fn close_all() {
             next
         };
         let Some(file) = next else { return };
-        // It may linger. To take that away from it would need the socket's lock, for which this thread could not even be killed.
+        // It may linger. To take that away from it would need the socket's lock, for which this
+        // thread could not even be killed.
         drop(file);
         WAITING.fetch_sub(1, Relaxed);
     }

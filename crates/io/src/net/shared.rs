@@ -1,19 +1,23 @@
 //! Memory in place of the kernel's buffers, between the two ends of a Unix domain socket.
 //!
-//! The socket carries bytes as any does, and what libzmq's end sees is no more than that. But once its peer is known ([`Link::begin`]) an end
-//! that has written some times sends a *question* along: a socket of its own. One who can share memory rings there; with one who does not look
-//! for descriptors it is closed, or cannot be sent at all, which is an answer too, but not for ever: it may not know its peer yet. Then the
-//! writer makes a region of memory, and sends its descriptor along with the next bytes. The other end maps it and says so in it; from then on
-//! the writer puts its bytes there, and says behind how many bytes of the socket they come. Both directions do that each for itself. The
-//! socket then carries *bells*: single bytes that mean "look again".
+//! The socket carries bytes as any does, and what libzmq's end sees is no more than that. But once
+//! its peer is known ([`Link::begin`]) an end that has written some times sends a *question* along:
+//! a socket of its own. One that can share memory rings there; with one that does not look for
+//! descriptors it is closed, or cannot be sent at all, which is an answer too, but not for ever: it
+//! may not know its peer yet. Then the writer makes a region of memory, and sends its descriptor
+//! along with the next bytes. The other end maps it and says so in it; from then on the writer puts
+//! its bytes there, and says behind how many bytes of the socket they come. Both directions do that
+//! each for itself. The socket then carries *bells*: single bytes that mean "look again".
 //!
-//! * A reader that found nothing may look as often as it likes, without a system call. Before it waits for the descriptor to become
-//!   readable it says so ([`Link::listen`]), and the writer rings with its next bytes.
-//! * A writer that found no room is rung at a socket of its own, which came with the offer ([`Link::room`]): its peer's may be full of
-//!   other things, and is the reader's to empty.
+//! * A reader that found nothing may look as often as it likes, without a system call. Before it
+//!   waits for the descriptor to become readable it says so ([`Link::listen`]), and the writer
+//!   rings with its next bytes.
+//! * A writer that found no room is rung at a socket of its own, which came with the offer
+//!   ([`Link::room`]): its peer's may be full of other things, and is the reader's to empty.
 //!
-//! The socket's end is the stream's, behind what lies in the region. What a peer may do with the region is in `region.rs` and `ring.rs`, what
-//! it may do with descriptors in `rights.rs`: they are taken between `begin` and the region, and at no other time.
+//! The socket's end is the stream's, behind what lies in the region. What a peer may do with the
+//! region is in `region.rs` and `ring.rs`, what it may do with descriptors in `rights.rs`: they are
+//! taken between `begin` and the region, and at no other time.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -34,14 +38,15 @@ mod ring;
 use region::Region;
 use ring::{Consumer, Producer};
 
-/// Writes before the other end is asked: connections that are never busy do without. So often its answer is looked for. One that could not
-/// be asked, or has said no, is asked again after 64, 128, 256 and so on, up to `PATIENCE` of them.
+/// Writes before the other end is asked: connections that are never busy do without. So often its
+/// answer is looked for. One that could not be asked, or has said no, is asked again after 64, 128,
+/// 256 and so on, up to `PATIENCE` of them.
 const ASK: u32 = 32;
 /// Writes before a region is offered.
 const WRITES: u32 = 64;
 /// Writes after it until it is given up: the other end has no room for it.
 const PATIENCE: u32 = 1024;
-/// Bells that nobody rings before the first one is taken.
+/// Bells that are not rung before the first one is taken.
 const MOST_BELLS: usize = 64;
 /// Looks that find nothing before the socket is looked at, which alone tells that the peer is gone.
 const LOOKS: u32 = 1024;
@@ -139,7 +144,8 @@ impl Link {
         let mut incoming = lock(&self.incoming);
         if !self.has_switched(&mut incoming) {
             let n = incoming.receive(socket, targets)?;
-            // Asked also if there is something: with it a bell may have been taken, and the reader must know that it has to listen again.
+            // Asked also if there is something: with it a bell may have been taken, and the reader
+            // must know that it has to listen again.
             if !self.has_switched(&mut incoming) || n > 0 {
                 return Ok(n);
             }
@@ -167,13 +173,15 @@ impl Link {
         incoming.switched
     }
 
-    /// For the reader: from now on the socket becomes readable when there is something to read. False if there is something now.
+    /// For the reader: from now on the socket becomes readable when there is something to read.
+    /// False if there is something now.
     pub(super) fn listen(&self, socket: BorrowedFd<'_>) -> bool {
         let mut incoming = lock(&self.incoming);
         !self.has_switched(&mut incoming) || incoming.listen(socket)
     }
 
-    /// The same, if nothing has changed but that the reader has read: cheaper where it has never stopped listening.
+    /// The same, if nothing has changed but that the reader has read: cheaper where it has never
+    /// stopped listening.
     pub(super) fn listen_on(&self, socket: BorrowedFd<'_>) -> bool {
         let mut incoming = lock(&self.incoming);
         !self.has_switched(&mut incoming) || incoming.still_listens() || incoming.listen(socket)
@@ -200,8 +208,8 @@ impl Link {
         outgoing.put(socket, sources, self.room.get())
     }
 
-    /// The socket that becomes readable when there is room again, after a write that found none. `None`: it is the stream's own, which
-    /// becomes writable.
+    /// The socket that becomes readable when there is room again, after a write that found none.
+    /// `None`: it is the stream's own, which becomes writable.
     pub(super) fn room(&self) -> Option<BorrowedFd<'_>> {
         self.room.get().filter(|_| self.puts.load(Acquire)).map(AsFd::as_fd)
     }
@@ -216,7 +224,8 @@ impl Incoming {
     /// Reads from the socket. 0: it has ended, or all that it had for us is read.
     fn receive(&mut self, socket: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
         let n = if self.ring.is_some() {
-            // The last time or two; and then not beyond what the writer has switched at, if that is known.
+            // The last time or two; and then not beyond what the writer has switched at, if that is
+            // known.
             rights::receive(socket, &targets.beginning(self.expected()))?
         } else if self.begun {
             let (n, rights) = rights::receive_all(socket, targets)?;
@@ -234,7 +243,7 @@ impl Incoming {
     /// A question is answered and an offer taken. All else is closed.
     fn look_at(&mut self, socket: BorrowedFd<'_>, mut rights: Vec<Foreign>) {
         match (rights.pop(), rights.pop()) {
-            // Who does not hear it will not offer anything.
+            // An end that does not hear it will not offer anything.
             (Some(question), None) if question.is_stream() => drop(ring_bell(question.as_fd())),
             (Some(bell), Some(memory)) if rights.is_empty() && bell.is_stream() => {
                 if let Ok(region) = Region::accept(&memory) {
@@ -259,7 +268,7 @@ impl Incoming {
         if n > 0 {
             self.idle = 0;
             if ring.take_blocked() {
-                // Who is gone needs no room.
+                // An end that is gone needs no room.
                 let _ = ring_bell(bell.as_fd());
             }
             return Ok(n);
@@ -293,7 +302,8 @@ impl Incoming {
 }
 
 impl Outgoing {
-    /// If the reader takes part: all that is written from now on goes into the region, and here is where the reader rings.
+    /// If the reader takes part: all that is written from now on goes into the region, and here is
+    /// where the reader rings.
     fn switch(&mut self) -> Option<OwnedFd> {
         let ring = self.ring.as_ref().filter(|ring| ring.is_accepted())?;
         ring.switch(self.sent);
@@ -301,7 +311,8 @@ impl Outgoing {
         self.bell.take()
     }
 
-    /// Writes to the socket, and maybe encloses the question whether the reader can share memory, or a region for one that can.
+    /// Writes to the socket, and maybe encloses the question whether the reader can share memory,
+    /// or a region for one that can.
     fn send(&mut self, socket: BorrowedFd<'_>, sources: &Sources<'_>) -> io::Result<usize> {
         self.writes = self.writes.saturating_add(1);
         if self.stage != Stage::Decided {
@@ -321,9 +332,10 @@ impl Outgoing {
                         n
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
-                    // Descriptors may be refused where bytes are not: the other end takes none (EPERM), too many are in flight (ETOOMANYREFS),
-                    // there is no memory for them, a sandbox does not allow it. The bytes go without them; an error of the stream itself
-                    // comes again.
+                    // Descriptors may be refused where bytes are not: the other end takes none
+                    // (EPERM), too many are in flight (ETOOMANYREFS), there is no memory for them,
+                    // a sandbox does not allow it. The bytes go without them; an error of the
+                    // stream itself comes again.
                     Err(_) => {
                         let asked = self.stage == Stage::Asked;
                         self.give_up();
@@ -422,7 +434,8 @@ fn bell() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((mine, yours))
 }
 
-/// Wakes whoever waits for the other end of this socket. If it is full of bells already, that is as good.
+/// Wakes the thread that waits for the other end of this socket. If it is full of bells already,
+/// that is as good.
 fn ring_bell(socket: BorrowedFd<'_>) -> io::Result<()> {
     match transfer::send(socket, &Sources::one(&[0])) {
         Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
@@ -430,8 +443,9 @@ fn ring_bell(socket: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Takes all bells that were rung. False: the other end is gone, or might as well be. Whoever is asked to rings once, and is asked again when it
-/// was heard, so an end that rings `MOST_BELLS` times is none to listen to.
+/// Takes all bells that were rung. False: the other end is gone, or might as well be. An end that
+/// is asked to rings once, and is asked again when it was heard, so an end that rings `MOST_BELLS`
+/// times is none to listen to.
 fn take_bells(socket: BorrowedFd<'_>) -> bool {
     let mut bells = [MaybeUninit::uninit(); MOST_BELLS];
     match rights::receive(socket, &Targets::one(&mut bells)) {

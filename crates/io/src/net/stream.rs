@@ -15,8 +15,8 @@ use crate::sys::{self, check, is_refused};
 
 pub use std::net::Shutdown;
 
-/// One end of a byte stream. Reading and writing may happen on different threads; neither ever blocks, nor
-/// raises SIGPIPE.
+/// One end of a byte stream. Reading and writing may happen on different threads; neither ever
+/// blocks, nor raises SIGPIPE.
 #[derive(Debug)]
 pub struct Stream {
     fd: OwnedFd,
@@ -30,9 +30,10 @@ impl Stream {
         Stream { fd, family, link: OnceLock::new() }
     }
 
-    /// Starts to connect, from `source` if given (its port may be 0). True if the connection stands already;
-    /// if not, wait until it is writable and call [`finish_connect`](Stream::finish_connect). WouldBlock
-    /// from a Unix domain address means that its backlog is full: try again later.
+    /// Starts to connect, from `source` if given (its port may be 0). True if the connection stands
+    /// already; if not, wait until it is writable and call
+    /// [`finish_connect`](Stream::finish_connect). WouldBlock from a Unix domain address means that
+    /// its backlog is full: try again later.
     pub fn connect(
         address: &Address,
         source: Option<&SocketAddr>,
@@ -80,8 +81,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Takes over a connected, or connecting, socket: ENOTSOCK, EPROTOTYPE, EAFNOSUPPORT or EINVAL for one
-    /// that is not that.
+    /// Takes over a connected, or connecting, socket: ENOTSOCK, EPROTOTYPE, EAFNOSUPPORT or EINVAL
+    /// for one that is not that.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Stream> {
         let family = adopt::take_over(&fd, false)?;
         if family == Family::Unix {
@@ -98,8 +99,9 @@ impl Stream {
         Ok((Stream::new(first, Family::Unix), Stream::new(second, Family::Unix)))
     }
 
-    /// Unix domain: prepares for [`begin_sharing`](Stream::begin_sharing). To be called before anything is written or read. Nothing to do
-    /// elsewhere, or where the system has no memory to share.
+    /// Unix domain: prepares for [`begin_sharing`](Stream::begin_sharing). To be called before
+    /// anything is written or read. Nothing to do elsewhere, or where the system has no memory to
+    /// share.
     pub fn prepare_sharing(&self) {
         if self.family == Family::Unix
             && let Some(link) = Link::new()
@@ -108,9 +110,10 @@ impl Stream {
         }
     }
 
-    /// Lets the bytes take the way through memory that both ends map, if this was prepared for and the other end can do that, too. To be
-    /// called when it is known who the peer is: until then none of its descriptors is looked at. Nothing happens with a peer of another user
-    /// than this process has, except if `others` are allowed.
+    /// Lets the bytes take the way through memory that both ends map, if this was prepared for and
+    /// the other end can do that, too. To be called when it is known which user the peer is: until
+    /// then none of its descriptors is looked at. Nothing happens with a peer of another user than
+    /// this process has, except if `others` are allowed.
     pub fn begin_sharing(&self, others: bool) {
         if let Some(link) = self.link.get()
             && (others || self.peer_credentials().is_ok_and(|who| who.uid == super::identity::own_user()))
@@ -125,13 +128,13 @@ impl Stream {
         self.link.get().is_some_and(|link| link.takes_from_memory())
     }
 
-    /// To be called by the reader before it waits for the descriptor to become readable. False if there is something to read now, for which
-    /// the descriptor need not be.
+    /// To be called by the reader before it waits for the descriptor to become readable. False if
+    /// there is something to read now, for which the descriptor need not be.
     pub fn listen(&self) -> bool {
         self.link.get().is_none_or(|link| link.listen(self.as_fd()))
     }
 
-    /// The same after a read by somebody who keeps listening.
+    /// The same after a read by a thread that keeps listening.
     pub fn listen_on(&self) -> bool {
         self.link.get().is_none_or(|link| link.listen_on(self.as_fd()))
     }
@@ -144,20 +147,23 @@ impl Stream {
         }
     }
 
-    /// Where that can be told without a system call: whether there is room to write, and whether there is something to read.
+    /// Where that can be told without a system call: whether there is room to write, and whether
+    /// there is something to read.
     pub fn looks_like(&self) -> Option<(bool, bool)> {
         let link = self.link.get()?;
         link.room()?;
         Some((link.has_room(), link.has_bytes()))
     }
 
-    /// The error that the kernel noted on the socket since it was last asked, such as that of a connect. (On Windows: that it has noted at all.)
+    /// The error that the kernel noted on the socket since it was last asked, such as that of a
+    /// connect. (On Windows: that it has noted at all.)
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         let number = option::read(self.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR)?;
         Ok((number != 0).then(|| io::Error::from_raw_os_error(number)))
     }
 
-    /// How a connect went on: true if the connection stands, false if it is still under way, else why not.
+    /// How a connect went on: true if the connection stands, false if it is still under way, else
+    /// why not.
     pub fn finish_connect(&self) -> io::Result<bool> {
         if let Some(error) = self.take_error()? {
             return Err(error);
@@ -184,8 +190,8 @@ impl Stream {
         option::set(self.as_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, nodelay.into())
     }
 
-    /// TCP: how many bytes the kernel takes, about, beyond those that the peer has room for; `None` for what the system is set to. Nothing to
-    /// set elsewhere.
+    /// TCP: how many bytes the kernel takes, about, beyond those that the peer has room for; `None`
+    /// for what the system is set to. Nothing to set elsewhere.
     pub fn limit_unsent(&self, bytes: Option<u32>) -> io::Result<()> {
         if !matches!(self.family, Family::V4 | Family::V6) {
             return Ok(());
@@ -200,7 +206,8 @@ impl Stream {
         self.receive(Targets::one(transfer::uninit(buffer)))
     }
 
-    /// As [`read`](Stream::read), into two buffers in turn that need not be initialised. The result is what was written to each.
+    /// As [`read`](Stream::read), into two buffers in turn that need not be initialised. The result
+    /// is what was written to each.
     #[inline]
     pub fn read_uninit<'a>(
         &self,
@@ -259,8 +266,8 @@ impl Stream {
         os::has_ended(self.as_fd())
     }
 
-    /// TCP: how many bytes were written that the other end's system has not confirmed, one more if writing was
-    /// shut down. 0 where that is not known.
+    /// TCP: how many bytes were written that the other end's system has not confirmed, one more if
+    /// writing was shut down. 0 where that is not known.
     pub fn unconfirmed(&self) -> usize {
         match self.family {
             Family::V4 | Family::V6 => os::unconfirmed(self.as_fd()),
@@ -290,7 +297,7 @@ impl Stream {
         peer_address(self.as_fd())
     }
 
-    /// Who made the other end; Unix domain only.
+    /// Which process made the other end; Unix domain only.
     pub fn peer_credentials(&self) -> io::Result<Credentials> {
         if self.family != Family::Unix {
             return Err(io::Error::from_raw_os_error(libc::ENOTSUP));

@@ -335,7 +335,7 @@ fn options_are_read_back() {
 fn foreign_descriptors_are_checked() {
     let number = |error: io::Error| error.raw_os_error().unwrap();
     assert_eq!(number(duplicate(-1).unwrap_err()), libc::EBADF);
-    // SAFETY: not a descriptor, so nobody else's either.
+    // SAFETY: not a descriptor, so no one else's either.
     assert_eq!(number(unsafe { adopt(i32::MAX) }.unwrap_err()), libc::EBADF);
 
     let file = || crate::fd::OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
@@ -343,7 +343,7 @@ fn foreign_descriptors_are_checked() {
     let datagram = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     assert_eq!(number(Stream::from_fd(datagram.into()).unwrap_err()), libc::EPROTOTYPE);
 
-    // A blocking listener of somebody else becomes one of ours.
+    // A blocking listener of another owner becomes one of ours.
     let foreign = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     assert!(is_listening(foreign.as_fd()).unwrap());
     assert_eq!(
@@ -385,7 +385,8 @@ fn descriptors_are_closed_on_exec() {
     }
 }
 
-/// Where the kernel has vsock: binding needs no hypervisor, connecting to oneself needs a module that few machines have loaded.
+/// Where the kernel has vsock: binding needs no hypervisor, connecting to oneself needs a module
+/// that few machines have loaded.
 #[test]
 fn vsock_listens_where_there_is_one() {
     let any = Address::Vsock { cid: VSOCK_ANY, port: VSOCK_ANY };
@@ -395,7 +396,7 @@ fn vsock_listens_where_there_is_one() {
     assert_ne!(port, VSOCK_ANY);
     let listener = Listener::from_fd(listener.as_fd().try_clone_to_owned().unwrap()).unwrap();
     assert_eq!(listener.local_address().unwrap(), Address::Vsock { cid, port });
-    // Somebody has it already.
+    // It is taken already.
     let again = Listener::bind(&Address::Vsock { cid, port }, &StreamOptions::default(), 1, false);
     assert!(again.is_err());
 }
@@ -404,7 +405,8 @@ fn vsock_listens_where_there_is_one() {
 fn a_device_is_kept_to() {
     let device = StreamOptions { bind_to_device: Some("lo".into()), ..StreamOptions::default() };
     let address = Address::Inet("127.0.0.1:0".parse().unwrap());
-    // Old kernels let only the administrator do this; other systems call their loopback something else.
+    // Old kernels let only the administrator do this; other systems call their loopback something
+    // else.
     let Ok(listener) = Listener::bind(&address, &device, 10, false) else { return };
     let (client, server) = connect_with(&listener, None, &device);
     exchange(&client, &server);

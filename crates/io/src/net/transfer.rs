@@ -1,4 +1,5 @@
-//! Sending and receiving bytes, without ever blocking or raising SIGPIPE: one buffer or several, with descriptors or without.
+//! Sending and receiving bytes, without ever blocking or raising SIGPIPE: one buffer or several,
+//! with descriptors or without.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -28,7 +29,8 @@ fn send_one(fd: BorrowedFd<'_>, one: &libc::iovec) -> io::Result<usize> {
     retry(|| check_length(unsafe { libc::send(fd.as_raw_fd(), one.iov_base, one.iov_len, flags) }))
 }
 
-/// Receives what there is, 0 at the end of the stream: as many first bytes of the targets, as the result says, are initialised then.
+/// Receives what there is, 0 at the end of the stream: as many first bytes of the targets, as the
+/// result says, are initialised then.
 #[inline]
 pub(super) fn receive(fd: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
     if let [one] = targets.raw() {
@@ -48,8 +50,9 @@ fn receive_one(fd: BorrowedFd<'_>, one: &libc::iovec) -> io::Result<usize> {
     retry(|| check_length(unsafe { libc::recv(fd.as_raw_fd(), one.iov_base, one.iov_len, flags) }))
 }
 
-/// For a sandbox that refuses sendmsg or recvmsg: moves the buffers with a call each, up to the first one that is not moved whole. An error
-/// behind bytes that were moved comes again with the next call.
+/// For a sandbox that refuses sendmsg or recvmsg: moves the buffers with a call each, up to the
+/// first one that is not moved whole. An error behind bytes that were moved comes again with the
+/// next call.
 #[cold]
 fn one_by_one(
     buffers: &[libc::iovec],
@@ -68,13 +71,15 @@ fn one_by_one(
 
 fn send_message(fd: BorrowedFd<'_>, message: &libc::msghdr) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | NO_SIGNAL;
-    // SAFETY: the descriptor is open; the message was made by `message`, of buffers that may be read.
+    // SAFETY: the descriptor is open; the message was made by `message`, of buffers that may be
+    // read.
     retry(|| check_length(unsafe { libc::sendmsg(fd.as_raw_fd(), message, flags) }))
 }
 
 fn receive_message(fd: BorrowedFd<'_>, message: &mut libc::msghdr) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | CLOSE_ON_EXEC;
-    // SAFETY: the descriptor is open; the message was made by `message`, of buffers that may be written.
+    // SAFETY: the descriptor is open; the message was made by `message`, of buffers that may be
+    // written.
     retry(|| check_length(unsafe { libc::recvmsg(fd.as_raw_fd(), message, flags) }))
 }
 
@@ -83,8 +88,8 @@ fn message<const N: usize>(
     buffers: &[libc::iovec],
     control: Option<&mut MaybeUninit<Control<N>>>,
 ) -> libc::msghdr {
-    // SAFETY: msghdr is a struct of integers and pointers (with padding in some C libraries), for which all
-    // zeroes means "nothing".
+    // SAFETY: msghdr is a struct of integers and pointers (with padding in some C libraries), for
+    // which all zeroes means "nothing".
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = buffers.as_ptr().cast_mut();
     message.msg_iovlen = buffers.len() as _;
@@ -100,7 +105,7 @@ fn message<const N: usize>(
 /// Most that are sent together.
 #[cfg(any(linux_kernel, test))]
 const MOST_SENT: usize = 2;
-/// Most that the system lets anybody send together (SCM_MAX_FD of Linux).
+/// Most that the system lets a process send together (SCM_MAX_FD of Linux).
 pub(super) const MOST_RECEIVED: usize = 253;
 
 /// What received descriptors are to be at once.
@@ -116,7 +121,7 @@ struct Control<const N: usize>([u8; N]);
 /// Nothing of the kind.
 const NO_CONTROL: Option<&mut MaybeUninit<Control<0>>> = None;
 
-/// Bytes of a control message with so many descriptors.
+/// Bytes of a control message with `rights` descriptors.
 const fn control_length(rights: usize) -> usize {
     // SAFETY: arithmetic only.
     unsafe { libc::CMSG_SPACE((rights * size_of::<RawFd>()) as u32) as usize }
@@ -133,7 +138,8 @@ pub(super) fn send_with_rights(
     let mut control = MaybeUninit::new(Control([0; control_length(MOST_SENT)]));
     let mut message = message(sources.raw(), Some(&mut control));
     message.msg_controllen = control_length(rights.len()) as _;
-    // SAFETY: the control buffer has room for one header with its data, which the macros point into.
+    // SAFETY: the control buffer has room for one header with its data, which the macros point
+    // into.
     unsafe {
         let header = libc::CMSG_FIRSTHDR(&message);
         ((*header).cmsg_level, (*header).cmsg_type) = (libc::SOL_SOCKET, libc::SCM_RIGHTS);
@@ -144,12 +150,14 @@ pub(super) fn send_with_rights(
     send_message(fd, &message)
 }
 
-/// Receives as `receive`, and all descriptors that come with it. None if the process had no room for all of them.
+/// Receives as `receive`, and all descriptors that come with it. None if the process had no room
+/// for all of them.
 pub(super) fn receive_with_rights(
     fd: BorrowedFd<'_>,
     targets: &Targets<'_>,
 ) -> io::Result<(usize, Vec<Foreign>)> {
-    // Beside the descriptors may come what a socket was told to have with each message: who has sent it, in two ways, and a label.
+    // Beside the descriptors may come what a socket was told to have with each message: its sender,
+    // in two ways, and a label.
     let mut control = MaybeUninit::<Control<{ control_length(MOST_RECEIVED) + 512 }>>::uninit();
     let mut message = message(targets.raw(), Some(&mut control));
     let n = match receive_message(fd, &mut message) {
@@ -162,7 +170,8 @@ pub(super) fn receive_with_rights(
     if message.msg_controllen == 0 {
         return Ok((n, Vec::new()));
     }
-    // SAFETY: the kernel has filled in the control buffer; the descriptors in it are open, and ours alone.
+    // SAFETY: the kernel has filled in the control buffer; the descriptors in it are open, and ours
+    // alone.
     let mut rights = unsafe { take_rights(&message) };
     if message.msg_flags & libc::MSG_CTRUNC != 0 {
         rights.clear();
@@ -170,11 +179,12 @@ pub(super) fn receive_with_rights(
     Ok((n, rights))
 }
 
-/// The descriptors in the control messages of type SCM_RIGHTS. Those of other types that carry one are closed.
+/// The descriptors in the control messages of type SCM_RIGHTS. Those of other types that carry one
+/// are closed.
 ///
 /// # Safety
-/// The control messages are those of a receipt, each with its header and as many bytes of data as that says. The descriptors in them are the
-/// caller's.
+/// The control messages are those of a receipt, each with its header and as many bytes of data as
+/// that says. The descriptors in them are the caller's.
 #[allow(clippy::unnecessary_cast, reason = "the length of a control message is no usize everywhere")]
 unsafe fn take_rights(message: &libc::msghdr) -> Vec<Foreign> {
     let mut rights = Vec::new();
@@ -188,7 +198,7 @@ unsafe fn take_rights(message: &libc::msghdr) -> Vec<Foreign> {
             // SAFETY: the data follow the header.
             let data = unsafe { libc::CMSG_DATA(header) }.cast::<RawFd>();
             for index in 0..length / size_of::<RawFd>() {
-                // SAFETY: within the data; an open descriptor that nobody else has.
+                // SAFETY: within the data; an open descriptor that nothing else has.
                 let fd = unsafe { OwnedFd::from_raw_fd(data.add(index).read_unaligned()) };
                 if head.cmsg_type == libc::SCM_RIGHTS {
                     rights.push(Foreign::from(fd));
@@ -203,7 +213,8 @@ unsafe fn take_rights(message: &libc::msghdr) -> Vec<Foreign> {
 
 /// Whether control messages of this type are descriptors that the kernel has opened for us.
 fn carries_rights(kind: libc::c_int) -> bool {
-    /// Of a socket with SO_PASSPIDFD, as a program may hand one over with ZMQ_USE_FD. Linux 6.5; the C library's headers may be older.
+    /// Of a socket with SO_PASSPIDFD, as a program may hand one over with ZMQ_USE_FD. Linux 6.5;
+    /// the C library's headers may be older.
     const SCM_PIDFD: libc::c_int = 4;
     kind == libc::SCM_RIGHTS || cfg!(linux_kernel) && kind == SCM_PIDFD
 }
@@ -258,7 +269,8 @@ mod tests {
         }
     }
 
-    /// A process descriptor comes with every receipt on a socket that asks for it, and is of no use here.
+    /// A process descriptor comes with every receipt on a socket that asks for it, and is of no use
+    /// here.
     #[cfg(linux_kernel)]
     #[test]
     fn descriptors_of_other_kinds_are_closed() {

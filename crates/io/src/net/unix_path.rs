@@ -15,8 +15,8 @@ pub struct SocketFile {
 }
 
 impl SocketFile {
-    /// The file of a socket that was bound to `path` a moment ago. The system does not tell which file a socket has made, so a file that
-    /// another process has put there since is taken for it.
+    /// The file of a socket that was bound to `path` a moment ago. The system does not tell which
+    /// file a socket has made, so a file that another process has put there since is taken for it.
     pub fn at(path: &Path) -> io::Result<SocketFile> {
         // The process may change its directory.
         let path = std::path::absolute(path)?;
@@ -24,8 +24,9 @@ impl SocketFile {
         Ok(SocketFile { path, device: metadata.dev(), inode: metadata.ino() })
     }
 
-    /// Removes it, unless something else is at its path by now. To be called while its socket is open: until then no other file gets its
-    /// number. POSIX has no call that looks and removes in one step, so what is put there between the two is removed.
+    /// Removes it, unless something else is at its path by now. To be called while its socket is
+    /// open: until then no other file gets its number. POSIX has no call that looks and removes in
+    /// one step, so what is put there between the two is removed.
     pub fn remove(&self) {
         let is_it =
             |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino()) == (self.device, self.inode);
@@ -40,9 +41,9 @@ pub(super) fn of_bytes(path: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(path))
 }
 
-/// Removes what keeps a socket from being bound to `path`, if it holds nothing that anybody could miss: a socket's file, which a process
-/// that was killed leaves behind, an empty file, which reserves a name (mkstemp), a FIFO or a symbolic link. EADDRINUSE for
-/// everything else.
+/// Removes what keeps a socket from being bound to `path`, if it holds nothing that could be
+/// missed: a socket's file, which a process that was killed leaves behind, an empty file, which
+/// reserves a name (mkstemp), a FIFO or a symbolic link. EADDRINUSE for everything else.
 pub fn clear_path(path: &Path) -> io::Result<()> {
     let metadata = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -59,8 +60,9 @@ pub fn clear_path(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a new directory that only this user can enter, in the system's place for temporary files: what TMPDIR, TEMPDIR or TMP names,
-/// the first that is a directory, else the system's own. The caller removes it.
+/// Makes a new directory that only this user can enter, in the system's place for temporary files:
+/// what TMPDIR, TEMPDIR or TMP names, the first that is a directory, else the system's own. The
+/// caller removes it.
 pub fn temporary_directory() -> io::Result<PathBuf> {
     let mut template = ["TMPDIR", "TEMPDIR", "TMP"]
         .into_iter()
@@ -71,7 +73,8 @@ pub fn temporary_directory() -> io::Result<PathBuf> {
     template.push("tmpXXXXXX");
     let template = CString::new(template.into_os_string().as_bytes())?;
     let mut template = template.into_bytes_with_nul();
-    // SAFETY: mkdtemp replaces the six characters before the terminating zero in the exclusive buffer.
+    // SAFETY: mkdtemp replaces the six characters before the terminating zero in the exclusive
+    // buffer.
     if unsafe { libc::mkdtemp(template.as_mut_ptr().cast()) }.is_null() {
         return Err(io::Error::last_os_error());
     }

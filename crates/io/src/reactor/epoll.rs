@@ -42,13 +42,14 @@ impl Epoll {
         if interest.ended {
             flags |= libc::EPOLLRDHUP;
         }
-        // The kernel reports hang-ups whatever is asked for; one-shot keeps a muted descriptor from doing so
-        // again and again.
+        // The kernel reports hang-ups whatever is asked for; one-shot keeps a muted descriptor from
+        // doing so again and again.
         if mode == Mode::OneShot || interest == Interest::NONE {
             flags |= libc::EPOLLONESHOT;
         }
         let mut event = libc::epoll_event { events: flags as u32, u64: token.0 };
-        // SAFETY: both descriptors are open for as long as they are borrowed; the event outlives the call.
+        // SAFETY: both descriptors are open for as long as they are borrowed; the event outlives
+        // the call.
         check(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), operation, fd.as_raw_fd(), &mut event) })?;
         Ok(())
     }
@@ -83,8 +84,8 @@ impl Epoll {
             seconds: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             nanos: i64::from(timeout.subsec_nanos()),
         };
-        // SAFETY: pointer and length describe one exclusive slice; the time span outlives the call and has
-        // the kernel's layout; a null mask leaves the signal mask alone.
+        // SAFETY: pointer and length describe one exclusive slice; the time span outlives the call
+        // and has the kernel's layout; a null mask leaves the signal mask alone.
         let count = unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait2,

@@ -1,9 +1,10 @@
 //! [`Reactor`] as a kqueue.
 //!
-//! A kqueue has filters, not descriptors: one for reading and one for writing. So a table holds what is waited for, and two events of one
-//! descriptor become one. The end of what the other end sends shows as a flag of the reading filter; who waits for that alone, or is muted,
-//! has a reading filter that no amount of bytes satisfies (on macOS a full buffer does: then the end is told of once it is read from). A
-//! muted descriptor that is not a socket has no filter at all.
+//! A kqueue has filters, not descriptors: one for reading and one for writing. So a table holds
+//! what is waited for, and two events of one descriptor become one. The end of what the other end
+//! sends shows as a flag of the reading filter; a registration for that alone, or a muted one, has
+//! a reading filter that no amount of bytes satisfies (on macOS a full buffer does: then the end is
+//! told of once it is read from). A muted descriptor that is not a socket has no filter at all.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -72,7 +73,8 @@ impl KqueueReactor {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether this is still the kernel's member. It forgets one whose descriptor is closed; another may have the number now.
+    /// Whether this is still the kernel's member. It forgets one whose descriptor is closed;
+    /// another may have the number now.
     fn knows(&self, fd: RawFd, member: &Member) -> bool {
         let Some(filter) = [Filter::Read, Filter::Write].into_iter().find(|&filter| member.has(filter))
         else {
@@ -119,7 +121,7 @@ impl KqueueReactor {
             let wait = members.wait;
             let Some(member) = members.by_fd.get_mut(&(one.ident() as RawFd)) else { continue };
             let again = member.reported.0 == wait;
-            // What is ready still comes again for whoever has armed it since.
+            // What is ready still comes again if it was armed since.
             if member.generation != one.number() || !(member.armed || again) {
                 continue;
             }
@@ -149,7 +151,8 @@ impl KqueueReactor {
             }
         }
         if !changes.is_empty() {
-            // Under the lock, so that nobody has armed it since. Of descriptors that are gone the kernel forgets everything.
+            // Under the lock, so that it was not armed since. Of descriptors that are gone the
+            // kernel forgets everything.
             let _ = self.queue.change(&changes);
         }
     }
@@ -169,7 +172,8 @@ impl Member {
         [read, writable.then_some(kind)]
     }
 
-    /// A change to one of its filters. It names everything, since some kernels take the rest for changed, too.
+    /// A change to one of its filters. It names everything, since some kernels take the rest for
+    /// changed, too.
     fn filter(&self, fd: RawFd, filter: Filter, flags: Flags) -> Kevent {
         let change = Kevent::new(fd as usize, filter, flags).with_number(self.generation);
         if filter == Filter::Read && !self.interest.readable { change.of_the_end() } else { change }

@@ -1,5 +1,5 @@
-//! [`Reactor`] on poll(2), to hold the system's own to the same tests. Every wait looks at every descriptor, so it
-//! is for dozens, not for thousands.
+//! [`Reactor`] on poll(2), to hold the system's own to the same tests. Every wait looks at every
+//! descriptor, so it is for dozens, not for thousands.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,8 +12,8 @@ use crate::libc;
 use crate::poll::{PollFd, poll};
 use crate::wake::WakeFd;
 
-/// A set of descriptors that is handed to poll(2). One thread at a time may wait; changes by others take
-/// effect in a wait under way.
+/// A set of descriptors that is handed to poll(2). One thread at a time may wait; changes by others
+/// take effect in a wait under way.
 #[derive(Debug)]
 pub struct PollReactor {
     members: Mutex<Members>,
@@ -58,7 +58,8 @@ impl PollReactor {
         (fds, generations)
     }
 
-    /// Turns one poll's results into events, for those registrations that are still what was polled.
+    /// Turns one poll's results into events, for those registrations that are still what was
+    /// polled.
     #[allow(clippy::bad_bit_mask, reason = "on some systems nothing tells of the end")]
     fn report(&self, fds: &[PollFd], generations: &[u64], events: &mut Vec<Event>) {
         let mut members = self.members();

@@ -137,7 +137,8 @@ fn hang_up(reactor: &dyn Reactor) {
     reactor.remove(near.as_fd()).unwrap();
 }
 
-/// That nothing more will come is reported to the one that asks for it, with data left or without; if the reactor tells.
+/// That nothing more will come is reported to the one that asks for it, with data left or without;
+/// if the reactor tells.
 fn end(reactor: &dyn Reactor, tells: bool) {
     let (near, far) = Stream::pair().unwrap();
     if !tells {
@@ -180,7 +181,7 @@ fn end_by_every_wait(reactor: &dyn Reactor, tells: bool) {
     reactor.remove(near.as_fd()).unwrap();
 }
 
-/// Whoever is told once is told nothing more of the same descriptor, and nor is whoever waits for the set.
+/// What is told once is not told again of the same descriptor, nor to a wait for the set.
 fn both_once(reactor: &dyn Reactor) {
     let (near, far) = Stream::pair().unwrap();
     reactor.add(near.as_fd(), Token(1), Interest::BOTH, Mode::Level).unwrap();
@@ -200,7 +201,8 @@ fn both_once(reactor: &dyn Reactor) {
     reactor.remove(near.as_fd()).unwrap();
 }
 
-/// A registration has nothing of the one that the same descriptor, or another with its number, had before.
+/// A registration has nothing of the one that the same descriptor, or another with its number, had
+/// before.
 fn numbers_come_again(reactor: &dyn Reactor) {
     for token in 0..4 {
         let wake = WakeFd::new().unwrap();

@@ -1,10 +1,12 @@
 //! [`Reactor`] on `WSAPoll`, and sets within sets, which Windows has not.
 //!
-//! A set has a socket of its own, which never becomes ready: its number stands for the set, to [`crate::poll`] and in other sets. A wait
-//! looks for such numbers, and asks the system for their members in their place. So every wait looks at every descriptor, and handing a
-//! set over costs nothing.
+//! A set has a socket of its own, which never becomes ready: its number stands for the set, to
+//! [`crate::poll`] and in other sets. A wait looks for such numbers, and asks the system for their
+//! members in their place. So every wait looks at every descriptor, and handing a set over costs
+//! nothing.
 //!
-//! A wait under way is told of changes: it stands in each set that it looks at with a descriptor that a change wakes, and looks again.
+//! A wait under way is told of changes: it stands in each set that it looks at with a descriptor
+//! that a change wakes, and looks again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -49,7 +51,8 @@ struct Member {
     generation: u64,
     /// A one-shot that has been reported is not, until it is modified.
     armed: bool,
-    /// The system goes on to tell of a hang-up that nobody has asked for, so it is not asked by waits but from time to time.
+    /// The system goes on to tell of a hang-up that was not asked for, so it is not asked by waits
+    /// but from time to time.
     hung_up: bool,
 }
 
@@ -65,7 +68,8 @@ struct Bell {
 
 impl Bell {
     fn ring(&self) {
-        // SeqCst, as below: whoever finds it rung knows that the descriptor is, or will be, readable.
+        // SeqCst, as below: a thread that finds it rung knows that the descriptor is, or will be,
+        // readable.
         if !self.rung.swap(true, SeqCst) {
             self.wake.wake();
         }
@@ -108,7 +112,7 @@ impl WinsockReactor {
     /// An empty set.
     pub fn new() -> io::Result<Self> {
         let name = UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
-        // So that nobody else's datagram gets there.
+        // So that no other socket's datagram gets there.
         name.connect(name.local_addr()?)?;
         let set = Arc::new(Set { name, state: Mutex::default() });
         let mut sets = SETS.write().unwrap_or_else(PoisonError::into_inner);
@@ -213,7 +217,8 @@ struct Look {
     leaves: Vec<pollfd>,
     /// For each, where it is from in what the caller waits for.
     indices: Vec<Option<usize>>,
-    /// For each, the registration that it is of: its descriptor, which may be a set, and its generation.
+    /// For each, the registration that it is of: its descriptor, which may be a set, and its
+    /// generation.
     origins: Vec<(RawFd, u64)>,
     /// Sets that are looked at.
     sets: Vec<Arc<Set>>,
@@ -312,8 +317,8 @@ impl Look {
             return Ok(());
         }
         let (start, count) = (self.leaves.as_mut_ptr().cast(), self.leaves.len() as u32);
-        // SAFETY: pointer and length describe one exclusive vector of what has the layout of WSAPOLLFD (checked in `windows.rs`). Bad descriptors are
-        // reported in `revents`.
+        // SAFETY: pointer and length describe one exclusive vector of what has the layout of
+        // WSAPOLLFD (checked in `windows.rs`). Bad descriptors are reported in `revents`.
         let ready = unsafe { WSAPoll(start, count, milliseconds(timeout)) };
         check(ready).map(drop)
     }
@@ -358,7 +363,7 @@ impl Drop for Look {
         for set in &self.sets {
             set.state().waits.retain(|other| !Arc::ptr_eq(other, &bell));
         }
-        // Nobody rings it from here on. What comes late, the next wait takes for a change.
+        // It is not rung from here on. What comes late, the next wait takes for a change.
         let heard = self.leaves.get(leaf).is_some_and(|leaf| leaf.revents != 0);
         if bell.rung.swap(false, SeqCst) || heard {
             bell.wake.drain();
@@ -370,7 +375,8 @@ impl Drop for Look {
     }
 }
 
-/// Asks for what `collect` names, until `report` has told of something or the time is over. How much it has told.
+/// Asks for what `collect` names, until `report` has told of something or the time is over. How
+/// much it has told.
 fn wait(
     timeout: Option<Duration>,
     mut collect: impl FnMut(&mut Look) -> io::Result<()>,
@@ -407,8 +413,8 @@ fn nothing(token: Token) -> Event {
     Event { token, readable: false, writable: false, closed: false, ended: false }
 }
 
-/// What the system says of a member, as far as it was asked. Winsock tells that the other end will send nothing more as a hang-up, asked or
-/// not.
+/// What the system says of a member, as far as it was asked. Winsock tells that the other end will
+/// send nothing more as a hang-up, asked or not.
 fn event(member: &Member, revents: i16) -> Event {
     let has = |flags: i16| revents & flags != 0;
     let over = has(libc::POLLHUP | libc::POLLERR | libc::POLLNVAL);

@@ -7,13 +7,15 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use super::{Family, parse_scope};
 use crate::libc;
 
-/// The addresses of `host`, at least one. Blocks for as long as the system's resolver does. An unknown name is NotFound. There may be a zone
-/// for IPv6 addresses behind it (`host%eth0`); an unknown one is InvalidInput.
+/// The addresses of `host`, at least one. Blocks for as long as the system's resolver does. An
+/// unknown name is NotFound. There may be a zone for IPv6 addresses behind it (`host%eth0`); an
+/// unknown one is InvalidInput.
 pub fn addresses(host: &str, port: u16, family: Family) -> io::Result<Vec<SocketAddr>> {
     ask(host, port, family, 0)
 }
 
-/// As [`addresses`], but for numbers only, in all the forms that the C library reads (`127.1`). Does not block.
+/// As [`addresses`], but for numbers only, in all the forms that the C library reads (`127.1`).
+/// Does not block.
 pub fn numeric_addresses(host: &str, port: u16, family: Family) -> io::Result<Vec<SocketAddr>> {
     ask(host, port, family, libc::AI_NUMERICHOST)
 }
@@ -34,8 +36,8 @@ fn ask(host: &str, port: u16, family: Family, flags: libc::c_int) -> io::Result<
         Family::V6 => libc::AF_INET6,
     };
     let mut first = std::ptr::null_mut();
-    // SAFETY: the name is terminated, no service is asked for, the hints outlive the call, and the head of
-    // the list goes into the exclusive variable.
+    // SAFETY: the name is terminated, no service is asked for, the hints outlive the call, and the
+    // head of the list goes into the exclusive variable.
     let status = unsafe { libc::getaddrinfo(host.as_ptr(), std::ptr::null(), &hints, &mut first) };
     if status != 0 {
         return Err(failure(status));

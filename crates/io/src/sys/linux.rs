@@ -1,5 +1,5 @@
-//! Descriptor primitives of Linux: flags are set by the call that makes the descriptor, so that no other
-//! thread can fork and exec in between.
+//! Descriptor primitives of Linux: flags are set by the call that makes the descriptor, so that no
+//! other thread can fork and exec in between.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -39,7 +39,8 @@ pub(crate) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Waits with nanosecond precision; an interruption is an error. Where a sandbox allows no ppoll, without a mask: with milliseconds.
+/// Waits with nanosecond precision; an interruption is an error. Where a sandbox allows no ppoll,
+/// without a mask: with milliseconds.
 pub(crate) fn poll(
     fds: &mut [libc::pollfd],
     timeout: Option<Duration>,
@@ -48,8 +49,9 @@ pub(crate) fn poll(
     let span = timeout.map(timespec);
     let span = span.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     let raw_mask = mask.map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: pointer and length describe one exclusive slice; time span and mask, if any, outlive the call; a
-    // null mask leaves the signal mask alone. Bad descriptors are reported in `revents`, not undefined.
+    // SAFETY: pointer and length describe one exclusive slice; time span and mask, if any, outlive
+    // the call; a null mask leaves the signal mask alone. Bad descriptors are reported in
+    // `revents`, not undefined.
     let ready = unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, span, raw_mask) };
     match check(ready) {
         Err(error) if mask.is_none() && is_refused(&error) => poll_coarsely(fds, timeout),
@@ -67,7 +69,8 @@ fn poll_coarsely(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Res
 /// Fills a prefix of `bytes`, and returns its length.
 pub(crate) fn random(bytes: &mut [u8]) -> io::Result<usize> {
     let call = |bytes: &mut [u8]| {
-        // By number: glibc before 2.25 has no function for it, and a library that names one does not load there.
+        // By number: glibc before 2.25 has no function for it, and a library that names one does
+        // not load there.
         // SAFETY: the kernel writes at most `len` bytes into the exclusive slice.
         unsafe { libc::syscall(libc::SYS_getrandom, bytes.as_mut_ptr(), bytes.len(), 0_u32) }
     };
@@ -81,7 +84,8 @@ pub(crate) fn random(bytes: &mut [u8]) -> io::Result<usize> {
 /// The same by the generator's device.
 #[cold]
 fn random_by_file(bytes: &mut [u8]) -> io::Result<usize> {
-    // This one gives bytes also before the kernel has gathered entropy; the other one is not readable until then.
+    // This one gives bytes also before the kernel has gathered entropy; the other one is not
+    // readable until then.
     if let Ok(seeded) = File::open("/dev/random") {
         let mut fds = [libc::pollfd { fd: seeded.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
         retry(|| poll(&mut fds, None, None))?;

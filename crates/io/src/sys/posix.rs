@@ -21,7 +21,8 @@ pub(crate) fn timespec(span: Duration) -> libc::timespec {
 
 /// Makes a descriptor close-on-exec and non-blocking.
 pub(crate) fn set_close_on_exec_and_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: fcntl on a descriptor that the borrow keeps open; these commands take and return integers.
+    // SAFETY: fcntl on a descriptor that the borrow keeps open; these commands take and return
+    // integers.
     unsafe {
         let flags = check(libc::fcntl(fd.as_raw_fd(), libc::F_GETFD))?;
         check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, flags | libc::FD_CLOEXEC))?;

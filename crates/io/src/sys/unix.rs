@@ -8,7 +8,8 @@ use crate::libc;
 
 use super::{check, milliseconds, retry, set_close_on_exec_and_nonblocking};
 
-/// Send flag that turns SIGPIPE into EPIPE. macOS has none; there, `prepare` sets a socket option with the same effect.
+/// Send flag that turns SIGPIPE into EPIPE. macOS has none; there, `prepare` sets a socket option
+/// with the same effect.
 pub(crate) const NO_SIGNAL: libc::c_int = if cfg!(target_vendor = "apple") { 0 } else { libc::MSG_NOSIGNAL };
 
 /// A non-blocking, close-on-exec socket.
@@ -49,7 +50,8 @@ pub(crate) fn poll(
         // Without ppoll a signal could be missed between setting the mask and sleeping.
         return Err(io::Error::from_raw_os_error(libc::ENOTSUP));
     }
-    // SAFETY: pointer and length describe one exclusive slice. Bad descriptors are reported in `revents`.
+    // SAFETY: pointer and length describe one exclusive slice. Bad descriptors are reported in
+    // `revents`.
     let ready = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, milliseconds(timeout)) };
     Ok(check(ready)? as usize)
 }

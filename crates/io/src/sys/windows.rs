@@ -17,17 +17,19 @@ use crate::libc;
 /// Windows has no SIGPIPE.
 pub(crate) const NO_SIGNAL: libc::c_int = 0;
 
-/// What a listener sets so that its port is its alone, also before connections of a former one are forgotten. What SO_REUSEADDR means
-/// here is that anybody may take the port away from it.
+/// What a listener sets so that its port is its alone, also before connections of a former one are
+/// forgotten. What SO_REUSEADDR means here is that any process may take the port away from it.
 pub(crate) const REUSE_PORT_OF_THE_GONE: libc::c_int = ws::SO_EXCLUSIVEADDRUSE;
 
-/// Winsock has to be told before its first call. (The standard library does so too, which is counted.)
+/// Winsock has to be told before its first call. (The standard library does so too, which is
+/// counted.)
 pub(crate) fn start_winsock() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         // SAFETY: WSADATA is a struct of integers and pointers.
         let mut data: ws::WSADATA = unsafe { std::mem::zeroed() };
-        // SAFETY: the description goes into the exclusive variable. What fails here, the first call for a socket fails with.
+        // SAFETY: the description goes into the exclusive variable. What fails here, the first call
+        // for a socket fails with.
         unsafe { ws::WSAStartup(0x0202, &mut data) };
     });
 }
@@ -91,14 +93,16 @@ pub(crate) fn poll(
 pub(crate) fn random(bytes: &mut [u8]) -> io::Result<usize> {
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     let (start, flags) = (bytes.as_mut_ptr(), BCRYPT_USE_SYSTEM_PREFERRED_RNG);
-    // SAFETY: the system writes `length` bytes, which the exclusive slice has; no algorithm is named, but the system's own.
+    // SAFETY: the system writes `length` bytes, which the exclusive slice has; no algorithm is
+    // named, but the system's own.
     let status = unsafe { BCryptGenRandom(null_mut(), start, length, flags) };
     if status == 0 { Ok(length as usize) } else { Err(io::ErrorKind::Other.into()) }
 }
 
 /// Gives a descriptor what all of ours have.
 pub(crate) fn prepare(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // Not all providers' sockets are handles of the system, and of those that are not nothing is inherited.
+    // Not all providers' sockets are handles of the system, and of those that are not nothing is
+    // inherited.
     // SAFETY: the handle is open while borrowed.
     unsafe { SetHandleInformation(fd.as_raw_fd() as HANDLE, HANDLE_FLAG_INHERIT, 0) };
     set_nonblocking(fd)
@@ -109,7 +113,8 @@ pub(crate) fn check_open(raw: RawFd) -> io::Result<()> {
     start_winsock();
     let (mut kind, mut length) = (0_i32, size_of::<i32>() as libc::socklen_t);
     let (level, name, place) = (libc::SOL_SOCKET, libc::SO_TYPE, (&raw mut kind).cast());
-    // SAFETY: the system answers for any number; the option is an int, which goes into the exclusive variable.
+    // SAFETY: the system answers for any number; the option is an int, which goes into the
+    // exclusive variable.
     check(unsafe { libc::getsockopt(raw, level, name, place, &mut length) }).map(drop)
 }
 
@@ -124,7 +129,7 @@ fn owned(raw: ws::SOCKET) -> io::Result<OwnedFd> {
     if raw == ws::INVALID_SOCKET {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a socket that was made a moment ago and is nobody else's.
+    // SAFETY: a socket that was made a moment ago and is not shared.
     Ok(unsafe { OwnedFd::from_raw_fd(raw as RawFd) })
 }
 
@@ -135,11 +140,12 @@ fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Otherwise a datagram that nobody took makes the next receipt fail.
+/// Otherwise a datagram that was not taken makes the next receipt fail.
 fn ignore_unreachable_ports(fd: BorrowedFd<'_>) {
     let (off, mut returned) = (0_u32, 0_u32);
     let (socket, what) = (fd.as_raw_fd() as ws::SOCKET, ws::SIO_UDP_CONNRESET);
     let (value, length) = ((&raw const off).cast(), size_of_val(&off) as u32);
-    // SAFETY: the socket is open while borrowed; the system reads an integer, and writes the length of a result that there is not.
+    // SAFETY: the socket is open while borrowed; the system reads an integer, and writes the length
+    // of a result that there is not.
     unsafe { ws::WSAIoctl(socket, what, value, length, null_mut(), 0, &mut returned, null_mut(), None) };
 }

@@ -1,9 +1,11 @@
 //! What a thread gives back when it ends.
 //!
-//! The destructor of a thread-local value would do that, too, but when a thread first uses such a value the C library takes the lock of
-//! the dynamic loader. The program may hold that lock while it waits for our threads: when a library that is being unloaded, or loaded,
-//! ends its context. So thread-local values of ours have no destructors; what would be done there is registered here. Threads of our own
-//! call it when their [`OwnThread`] goes, and never touch the lock; other threads, by a value that does have a destructor.
+//! The destructor of a thread-local value would do that, too, but when a thread first uses such a
+//! value the C library takes the lock of the dynamic loader. The program may hold that lock while
+//! it waits for our threads: when a library that is being unloaded, or loaded, ends its context. So
+//! thread-local values of ours have no destructors; what would be done there is registered here.
+//! Threads of our own call it when their [`OwnThread`] goes, and never touch the lock; other
+//! threads, by a value that does have a destructor.
 
 use super::block_all_signals;
 use std::cell::Cell;
@@ -58,7 +60,8 @@ impl Drop for OwnThread {
     }
 }
 
-/// Has the calling thread call `f` when it ends. False if it is about to end: nobody calls it then.
+/// Has the calling thread call `f` when it ends. False if it is about to end: it is not called
+/// then.
 pub fn at_end(f: fn()) -> bool {
     let in_time = match ROLE.get() {
         Role::Programs => WATCH.try_with(|_| ()).is_ok(),

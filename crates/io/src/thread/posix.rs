@@ -9,7 +9,8 @@ pub(super) fn set_scheduling(policy: i32, priority: i32) -> io::Result<()> {
     // SAFETY: no arguments and no preconditions.
     let this = unsafe { libc::pthread_self() };
     let (mut current, mut parameter) = (0, scheduling_parameter(0));
-    // SAFETY: the thread is the calling one, so it exists; both results go into exclusive variables.
+    // SAFETY: the thread is the calling one, so it exists; both results go into exclusive
+    // variables.
     check_number(unsafe { libc::pthread_getschedparam(this, &mut current, &mut parameter) })?;
     let policy = if policy < 0 { current } else { policy };
     let wanted = if priority < 0 { parameter.sched_priority } else { priority };

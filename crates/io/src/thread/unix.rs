@@ -22,7 +22,8 @@ pub(super) fn set_name(name: &CStr) {
 
 #[cfg(target_os = "netbsd")]
 pub(super) fn set_name(name: &CStr) {
-    // SAFETY: the thread is the calling one; the call reads two terminated strings, of which the first is the other's format.
+    // SAFETY: the thread is the calling one; the call reads two terminated strings, of which the
+    // first is the other's format.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), c"%s".as_ptr(), name.as_ptr().cast()) };
 }
 

@@ -17,8 +17,8 @@ impl TimerFd {
         Ok(TimerFd(Kqueue::new()?))
     }
 
-    /// Makes the descriptor readable once, `after` from now. Replaces what was armed, and forgets an expiry
-    /// that was not drained.
+    /// Makes the descriptor readable once, `after` from now. Replaces what was armed, and forgets
+    /// an expiry that was not drained.
     pub fn arm(&self, after: Duration) {
         self.disarm();
         // There is nothing to be done where the kernel has no memory for it.

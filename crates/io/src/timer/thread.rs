@@ -1,4 +1,5 @@
-//! A timer without a timerfd: a thread that sleeps until the time has come, and then makes a descriptor readable.
+//! A timer without a timerfd: a thread that sleeps until the time has come, and then makes a
+//! descriptor readable.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -62,7 +63,8 @@ impl Drop for ThreadTimer {
     fn drop(&mut self) {
         let Some((sleeper, process)) = self.thread.take() else { return };
         if process != thread::process_id() {
-            // The state may be locked, and nobody is there to unlock it. The handle may be that of a thread of the child's own.
+            // The state may be locked, and no thread is there to unlock it. The handle may be that
+            // of a thread of the child's own.
             return std::mem::forget(sleeper);
         }
         self.shared.state().dropped = true;

@@ -1,4 +1,5 @@
-//! [`TimerFd`] as a Linux timerfd on the monotonic clock, or as a thread that sleeps where a sandbox does not allow that.
+//! [`TimerFd`] as a Linux timerfd on the monotonic clock, or as a thread that sleeps where a
+//! sandbox does not allow that.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -44,8 +45,8 @@ impl TimerFd {
         Ok(TimerFd(Kind::Kernel(fd)))
     }
 
-    /// Makes the descriptor readable once, `after` from now. Replaces what was armed, and forgets an expiry
-    /// that was not drained.
+    /// Makes the descriptor readable once, `after` from now. Replaces what was armed, and forgets
+    /// an expiry that was not drained.
     pub fn arm(&self, after: Duration) {
         // The kernel takes zero for "disarm".
         let after = after.clamp(Duration::from_nanos(1), FAR);
@@ -90,7 +91,8 @@ impl TimerFd {
 /// Arms the timer, or disarms it with zero.
 fn set(fd: &OwnedFd, after: Duration) -> io::Result<()> {
     let setting = libc::itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(after) };
-    // SAFETY: the kernel reads one itimerspec that outlives the call; a null old value is not written.
+    // SAFETY: the kernel reads one itimerspec that outlives the call; a null old value is not
+    // written.
     check(unsafe { libc::timerfd_settime(fd.as_raw_fd(), 0, &setting, std::ptr::null_mut()) })?;
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! [`TimerFd`] as a waitable timer of the system's, for which a thread of the system's pool waits, and a descriptor that it wakes.
+//! [`TimerFd`] as a waitable timer of the system's, for which a thread of the system's pool waits,
+//! and a descriptor that it wakes.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -60,8 +61,8 @@ impl TimerFd {
         if done == 0 { Err(io::Error::last_os_error()) } else { Ok(timer) }
     }
 
-    /// Makes the descriptor readable once, `after` from now. Replaces what was armed, and forgets an expiry
-    /// that was not drained.
+    /// Makes the descriptor readable once, `after` from now. Replaces what was armed, and forgets
+    /// an expiry that was not drained.
     pub fn arm(&self, after: Duration) {
         let after = after.min(FAR);
         let mut due = self.shared.due();
@@ -99,10 +100,11 @@ impl AsFd for TimerFd {
 impl Drop for TimerFd {
     fn drop(&mut self) {
         if !self.wait.0.is_null() {
-            // SAFETY: the handle is open, and ours. The call returns when no callback runs any more.
+            // SAFETY: the handle is open, and ours. The call returns when no callback runs any
+            // more.
             unsafe { UnregisterWaitEx(self.wait.0, INVALID_HANDLE_VALUE) };
         }
-        // SAFETY: the handle is open, and ours; nobody waits for it any more.
+        // SAFETY: the handle is open, and ours; no thread waits for it any more.
         unsafe { CloseHandle(self.shared.timer.0) };
     }
 }
@@ -116,7 +118,8 @@ impl Shared {
     fn set(&self, after: Duration) {
         // In units of 100 ns, rounded up; negative from now on.
         let units = i64::try_from(after.as_nanos().div_ceil(100)).unwrap_or(i64::MAX).max(1);
-        // SAFETY: the timer is open; the time is read before the call returns, and no function is to be called.
+        // SAFETY: the timer is open; the time is read before the call returns, and no function is
+        // to be called.
         unsafe { SetWaitableTimer(self.timer.0, &-units, 0, None, null(), 0) };
     }
 }
@@ -136,7 +139,8 @@ unsafe extern "system" fn expired(context: *mut c_void, _timed_out: bool) {
     }
 }
 
-/// A timer of the system's: a fine one where it has those (Windows 10 1803), else one of its clock's ticks.
+/// A timer of the system's: a fine one where it has those (Windows 10 1803), else one of its
+/// clock's ticks.
 fn timer() -> io::Result<HANDLE> {
     for flags in [CREATE_WAITABLE_TIMER_HIGH_RESOLUTION, 0] {
         // SAFETY: without a name and with the usual attributes; flags and rights are integers.

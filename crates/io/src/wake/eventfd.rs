@@ -10,7 +10,7 @@ use crate::sys::{check, check_length, retry};
 pub struct WakeFd(OwnedFd);
 
 impl WakeFd {
-    /// A descriptor that nobody has woken yet.
+    /// A descriptor that was not woken yet.
     pub fn new() -> io::Result<Self> {
         // SAFETY: integers in, a descriptor of our own out.
         let fd =
@@ -18,8 +18,8 @@ impl WakeFd {
         Ok(WakeFd(fd))
     }
 
-    /// Makes the descriptor readable. Never blocks, and cannot fail: a counter that is full is readable.
-    /// What was written before is visible to the thread that drains.
+    /// Makes the descriptor readable. Never blocks, and cannot fail: a counter that is full is
+    /// readable. What was written before is visible to the thread that drains.
     pub fn wake(&self) {
         let one = 1_u64;
         // SAFETY: the kernel reads 8 bytes from a u64.

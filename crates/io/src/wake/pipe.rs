@@ -14,13 +14,14 @@ pub struct WakeFd {
 }
 
 impl WakeFd {
-    /// A descriptor that nobody has woken yet.
+    /// A descriptor that was not woken yet.
     pub fn new() -> io::Result<Self> {
         let (waiter, waker) = socket_pair()?;
         Ok(WakeFd { waiter, waker })
     }
 
-    /// Makes the descriptor readable. Never blocks, and cannot fail: a buffer that is full is readable.
+    /// Makes the descriptor readable. Never blocks, and cannot fail: a buffer that is full is
+    /// readable.
     pub fn wake(&self) {
         // SAFETY: the kernel reads one byte from a slice of one.
         let _ = retry(|| unsafe {

@@ -1,4 +1,5 @@
-//! The error numbers of Microsoft's C library (`errno.h`), which are the same in all its versions, and what else is needed of it.
+//! The error numbers of Microsoft's C library (`errno.h`), which are the same in all its versions,
+//! and what else is needed of it.
 
 #![allow(missing_docs, reason = "C's names")]
 

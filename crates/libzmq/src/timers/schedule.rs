@@ -1,6 +1,8 @@
-//! Which timer expires when: plain data, without a clock. Every call is given the time, in nanoseconds.
+//! Which timer expires when: plain data, without a clock. Every call is given the time, in
+//! nanoseconds.
 //!
-//! Used by [`super`] under its lock. Invariant: each timer stands in `queue` exactly once, under its own key.
+//! Used by [`super`] under its lock. Invariant: each timer stands in `queue` exactly once, under
+//! its own key.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{c_int, c_void};
@@ -15,8 +17,8 @@ pub(super) struct Callback {
     pub(super) argument: *mut c_void,
 }
 
-// SAFETY: the argument is only handed back to the function, on the thread of whoever calls zmq_timers_execute; that
-// it may be used there is the business of the caller of zmq_timers_add.
+// SAFETY: the argument is only handed back to the function, on the thread that calls
+// zmq_timers_execute; that it may be used there is the business of the caller of zmq_timers_add.
 unsafe impl Send for Callback {}
 
 struct Timer {
@@ -77,7 +79,8 @@ impl Schedule {
         true
     }
 
-    /// Milliseconds until the next expiry, rounded up so that a caller who waits that long finds it expired.
+    /// Milliseconds until the next expiry, rounded up so that a caller that waits that long finds
+    /// it expired.
     pub(super) fn left_ms(&self, now: u64) -> Option<u64> {
         let (key, _) = self.queue.first_key_value()?;
         Some(key.expires_ns.saturating_sub(now).div_ceil(1_000_000))
@@ -88,10 +91,12 @@ impl Schedule {
         Run(self.starts)
     }
 
-    /// The next timer that expired by `now` and was started before `run` began; its interval starts again.
+    /// The next timer that expired by `now` and was started before `run` began; its interval starts
+    /// again.
     pub(super) fn next_due(&mut self, now: u64, run: Run) -> Option<(c_int, Callback)> {
         let (key, id) = self.queue.first_key_value().map(|(key, id)| (*key, *id))?;
-        // What was started since expires at `now` or later and so stands behind all that this run is to call.
+        // What was started since expires at `now` or later and so stands behind all that this run
+        // is to call.
         if key.expires_ns > now || key.started >= run.0 {
             return None;
         }

@@ -17,7 +17,8 @@ impl Shared {
     }
 
     fn add(&self, interval: usize, function: TimerFn) -> c_int {
-        // SAFETY: the timers live, and so does `self` until they are destroyed at the end of the test.
+        // SAFETY: the timers live, and so does `self` until they are destroyed at the end of the
+        // test.
         unsafe { zmq_timers_add(self.timers, interval, Some(function), (&raw const *self).cast_mut().cast()) }
     }
 
@@ -38,7 +39,7 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         if !self.timers.is_null() {
-            // SAFETY: the timers live; nobody uses them after this.
+            // SAFETY: the timers live; nothing uses them after this.
             assert_eq!(unsafe { zmq_timers_destroy(&mut self.timers) }, 0);
         }
     }

@@ -1,9 +1,10 @@
-//! Security mechanisms: who the peers are to each other before the first message (RFC 37).
+//! Security mechanisms: what the peers are to each other before the first message (RFC 37).
 //!
-//! A mechanism is one file with one [`Entry`] for each of its roles, plus one variant and one line in [`MechanismConfig::entry`]. It
-//! starts when both greetings announce its name, exchanges commands, may ask for a judgement of the peer's credentials on the way,
-//! and ends by yielding the peer's metadata and what lies between frames and the wire from then on. It never sees the ERROR command,
-//! which is the same for all.
+//! A mechanism is one file with one [`Entry`] for each of its roles, plus one variant and one line
+//! in [`MechanismConfig::entry`]. It starts when both greetings announce its name, exchanges
+//! commands, may ask for a judgement of the peer's credentials on the way, and ends by yielding the
+//! peer's metadata and what lies between frames and the wire from then on. It never sees the ERROR
+//! command, which is the same for all.
 
 mod curve;
 mod null;
@@ -20,7 +21,8 @@ pub use curve::{Random, ServerKeys, public_key};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum MechanismConfig {
-    /// No authentication but what an address may prove, no encryption (RFC 37, "The NULL Security Mechanism").
+    /// No authentication but what an address may prove, no encryption (RFC 37, "The NULL Security
+    /// Mechanism").
     #[default]
     Null,
     /// The end that shows a user name and a password, each cut at 255 bytes (RFC 24).
@@ -58,8 +60,8 @@ pub(crate) struct Entry {
     pub name: &'static str,
     /// As-server of the greeting: zero for clients and for mechanisms without roles.
     pub as_server: bool,
-    /// Whether peers before 3.0, which know no mechanisms, are as good. Must be false for all that protect:
-    /// an attacker could just ask for an older version.
+    /// Whether peers before 3.0, which know no mechanisms, are as good. Must be false for all that
+    /// protect: an attacker could just ask for an older version.
     pub allows_older_peers: bool,
     /// Makes the state of one handshake.
     pub start: fn(&MechanismConfig) -> Box<dyn Mechanism>,
@@ -70,7 +72,7 @@ pub(crate) struct Entry {
 pub(crate) enum Progress {
     /// The peer's next command is awaited.
     Pending,
-    /// Somebody has to judge these; `admit` follows, or the end.
+    /// A handler has to judge these; `admit` follows, or the end.
     Judge(Credentials),
     /// The peer's metadata: nothing more is expected from either end but messages.
     Complete(Metadata),
@@ -78,12 +80,12 @@ pub(crate) enum Progress {
 
 /// One handshake in progress.
 pub(crate) trait Mechanism: Send {
-    /// Called once when the greetings are through; appends the command frames to send unasked. `metadata` is
-    /// our encoded property list.
+    /// Called once when the greetings are through; appends the command frames to send unasked.
+    /// `metadata` is our encoded property list.
     fn begin(&mut self, metadata: Vec<u8>, out: &mut Vec<u8>) -> Result<Progress, ProtocolError>;
 
-    /// Takes a command of the peer and appends the frames that answer it. Also called between [`Progress::Judge`] and
-    /// [`admit`](Self::admit), because a peer may speak at any time.
+    /// Takes a command of the peer and appends the frames that answer it. Also called between
+    /// [`Progress::Judge`] and [`admit`](Self::admit), because a peer may speak at any time.
     fn receive(&mut self, name: &[u8], data: &[u8], out: &mut Vec<u8>) -> Result<Progress, ProtocolError>;
 
     /// The credentials last yielded are good. Appends the frames that say so.
@@ -99,8 +101,8 @@ pub(crate) trait Mechanism: Send {
         true
     }
 
-    /// After [`Progress::Complete`]: what lies between plain frames and the wire, if anything. Bodies of more than `max_msg_size` are
-    /// not accepted.
+    /// After [`Progress::Complete`]: what lies between plain frames and the wire, if anything.
+    /// Bodies of more than `max_msg_size` are not accepted.
     fn stage(&mut self, _max_msg_size: Option<u64>) -> Option<Box<dyn Stage>> {
         None
     }

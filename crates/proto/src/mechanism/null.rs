@@ -1,6 +1,7 @@
 //! The NULL mechanism: both ends send one READY command with their metadata (RFC 37).
 //!
-//! Each end may have the other judged first, by its address (RFC 27): it does not send READY before.
+//! Each end may have the other judged first, by its address (RFC 27): it does not send READY
+//! before.
 
 use super::{Entry, Mechanism, Progress};
 use crate::command::put_frame;

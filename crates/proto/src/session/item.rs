@@ -1,7 +1,7 @@
 //! The item of a handshake that is being gathered.
 //!
-//! Most are short, and have their place in the session itself: of thousands of handshakes at a time none has memory apart. What was in
-//! an item is wiped, as it may be a password.
+//! Most are short, and have their place in the session itself: of thousands of handshakes at a time
+//! none has memory apart. What was in an item is wiped, as it may be a password.
 
 use std::ops::Deref;
 
@@ -12,7 +12,8 @@ use crate::greeting::GREETING_LEN;
 use crate::memory::reserve;
 use crate::secret::Secret;
 
-/// For items of at most this length there is room from the beginning: more than a HELLO of PLAIN has. Room for others grows with them.
+/// For items of at most this length there is room from the beginning: more than a HELLO of PLAIN
+/// has. Room for others grows with them.
 const WHOLE: usize = 600;
 
 /// Bytes of an item.

@@ -1,4 +1,5 @@
-//! Handshakes with PLAIN and CURVE, and with somebody who judges: two sessions against each other, cut anywhere.
+//! Handshakes with PLAIN and CURVE, and with a handler that judges: two sessions against each
+//! other, cut anywhere.
 
 use super::*;
 use crate::error::Clause;
@@ -57,7 +58,7 @@ fn pass(from: &mut Session, to: &mut Session, size: usize) -> Result<usize, Prot
     Ok(out.len())
 }
 
-/// Both ways until nobody has anything to say.
+/// Both ways until neither end has anything to say.
 fn settle(a: &mut Session, b: &mut Session, size: usize) -> Result<(), ProtocolError> {
     while pass(a, b, size)? + pass(b, a, size)? > 0 {}
     Ok(())

@@ -1,4 +1,5 @@
-//! Whole handshakes: golden bytes from the RFCs, every split, every fault, and two sessions against each other.
+//! Whole handshakes: golden bytes from the RFCs, every split, every fault, and two sessions against
+//! each other.
 
 use super::*;
 use crate::error::{AuthFailure, Clause};

@@ -1,9 +1,9 @@
 //! Stages: what stands between the plain 3.1 frames of a queue and the bytes of one peer.
 //!
 //! A stage transforms two byte streams in wire order. The two halves of a connection call it, the
-//! writing one (pump) and the reading one (intake), under one lock. Both directions take any split and
-//! keep their own partial state: a few bytes where bodies stream through, a frame where it must be
-//! whole to be judged. In the plain form subscriptions are always SUBSCRIBE and CANCEL commands.
+//! writing one (pump) and the reading one (intake), under one lock. Both directions take any split
+//! and keep their own partial state: a few bytes where bodies stream through, a frame where it must
+//! be whole to be judged. In the plain form subscriptions are always SUBSCRIBE and CANCEL commands.
 //!
 //! | peer | stage |
 //! |---|---|
@@ -32,12 +32,13 @@ pub(crate) use v1::put_header as put_v1_header;
 
 /// A transform of one connection's bytes, in both directions.
 pub trait Stage: Send {
-    /// Takes the next bytes of the outbound queue, plain 3.1 frames split anywhere, and appends what to write
-    /// to the peer. Called by the pump with its lock held; does not block.
+    /// Takes the next bytes of the outbound queue, plain 3.1 frames split anywhere, and appends
+    /// what to write to the peer. Called by the pump with its lock held; does not block.
     fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>);
 
-    /// Takes the next bytes read from the peer, split anywhere, and appends plain 3.1 frames. After an error
-    /// the connection is over. Called by whoever reads the connection; does not block.
+    /// Takes the next bytes read from the peer, split anywhere, and appends plain 3.1 frames. After
+    /// an error the connection is over. Called by the thread that reads the connection; does not
+    /// block.
     fn open(&mut self, wire: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError>;
 
     /// As `seal`, for whole frames of the connection's own (PING, PONG), at a message boundary.
@@ -45,12 +46,14 @@ pub trait Stage: Send {
         self.seal(frames, out);
     }
 
-    /// Whether there is something to write that does not come from the queue: `seal` nothing to get it.
+    /// Whether there is something to write that does not come from the queue: `seal` nothing to get
+    /// it.
     fn has_output(&self) -> bool {
         false
     }
 
-    /// Whether there was no memory for what was to be sealed: nothing of it may be written any more.
+    /// Whether there was no memory for what was to be sealed: nothing of it may be written any
+    /// more.
     fn exhausted(&self) -> bool {
         false
     }
@@ -60,11 +63,12 @@ pub trait Stage: Send {
         false
     }
 
-    /// The connection ends from this side: appends what says so to the peer. Nothing may be written after that.
+    /// The connection ends from this side: appends what says so to the peer. Nothing may be written
+    /// after that.
     fn finish(&mut self, _out: &mut Vec<u8>) {}
 
-    /// Bytes held back in both directions together, waiting for more. Bounded by the stage, whatever the peer
-    /// sends.
+    /// Bytes held back in both directions together, waiting for more. Bounded by the stage,
+    /// whatever the peer sends.
     fn buffered(&self) -> usize;
 }
 

@@ -1,7 +1,7 @@
 //! No protocol at all: the stage of STREAM sockets and of ROUTER sockets with ZMQ_ROUTER_RAW.
 //!
-//! Outward only the bodies of messages go on the wire. Inward each chunk that was read becomes one message of
-//! one frame; where chunks end means nothing.
+//! Outward only the bodies of messages go on the wire. Inward each chunk that was read becomes one
+//! message of one frame; where chunks end means nothing.
 
 use super::Stage;
 use super::rewrite::{Head, Rewriter};

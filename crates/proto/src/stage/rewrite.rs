@@ -1,19 +1,20 @@
 //! The skeleton of every frame-rewriting stage: new headers, bodies passed through as they come.
 //!
-//! A stage supplies a function that reads the head of a frame (its header, and of the body no more than it
-//! needs to decide) and appends what takes its place. All splitting is handled here, once.
+//! A stage supplies a function that reads the head of a frame (its header, and of the body no more
+//! than it needs to decide) and appends what takes its place. All splitting is handled here, once.
 
 use crate::error::ProtocolError;
 
-/// The most bytes of a frame a head function may ask for: a header of 10 and the prefix of a SUBSCRIBE.
+/// The most bytes of a frame a head function may ask for: a header of 10 and the prefix of a
+/// SUBSCRIBE.
 const LOOKAHEAD: usize = 20;
 
 /// What a head function made of the bytes at the start of a frame.
 pub(super) enum Head {
     /// Cannot tell yet; ask again with more bytes of this frame.
     Short,
-    /// Read `consumed` bytes and wrote their replacement; `body` more bytes belong to the frame, to be passed
-    /// through or dropped.
+    /// Read `consumed` bytes and wrote their replacement; `body` more bytes belong to the frame, to
+    /// be passed through or dropped.
     Frame { consumed: usize, body: u64, keep: bool },
 }
 
@@ -81,8 +82,8 @@ impl Rewriter {
             Head::Short => Ok(bytes.get(self.held_len - old..).unwrap_or_default()),
             Head::Frame { consumed, body, keep } => {
                 (self.body, self.keep, self.held_len) = (body, keep, 0);
-                // Held bytes that were only looked at: all of this frame's body, for the head function would
-                // not have asked for more otherwise.
+                // Held bytes that were only looked at: all of this frame's body, for the head
+                // function would not have asked for more otherwise.
                 self.pass_body(&held[consumed.min(old)..old], out);
                 Ok(bytes.get(consumed.saturating_sub(old)..).unwrap_or_default())
             }
@@ -112,7 +113,8 @@ impl Rewriter {
 mod tests {
     use super::*;
 
-    /// Frames of one length octet; the head function looks at two body bytes but consumes the length only.
+    /// Frames of one length octet; the head function looks at two body bytes but consumes the
+    /// length only.
     fn peeking(bytes: &[u8], out: &mut Vec<u8>) -> Result<Head, ProtocolError> {
         let len = usize::from(bytes[0]);
         if bytes.len() < 1 + len.min(2) {

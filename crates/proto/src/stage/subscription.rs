@@ -1,7 +1,8 @@
-//! Subscriptions on their way between the plain form, a command, and that of older peers, a message.
+//! Subscriptions on their way between the plain form, a command, and that of older peers, a
+//! message.
 //!
-//! Shared by the stages for 3.0, 2.0 and 1.0. The message is one octet, 1 or 0, and the topic (RFC 15,
-//! "Publish-Subscribe"); the topic itself is left to stream through.
+//! Shared by the stages for 3.0, 2.0 and 1.0. The message is one octet, 1 or 0, and the topic (RFC
+//! 15, "Publish-Subscribe"); the topic itself is left to stream through.
 
 use super::rewrite::Head;
 use crate::command::{cancel_prefix, subscribe_prefix};
@@ -15,8 +16,9 @@ enum Kind {
     Unknown,
 }
 
-/// Rewrites the head of a plain frame for an older peer. `put` writes the header of a message, given flags and
-/// body length; commands other than subscriptions are passed on as they are if `commands`, or dropped.
+/// Rewrites the head of a plain frame for an older peer. `put` writes the header of a message,
+/// given flags and body length; commands other than subscriptions are passed on as they are if
+/// `commands`, or dropped.
 pub(super) fn seal_head(
     bytes: &[u8],
     out: &mut Vec<u8>,
@@ -46,8 +48,9 @@ pub(super) fn seal_head(
     }
 }
 
-/// Writes the plain head of a message frame received from an older peer, whose header has been decoded from
-/// the start of `bytes`. With `convert`, a frame that starts with 0 or 1 becomes a command.
+/// Writes the plain head of a message frame received from an older peer, whose header has been
+/// decoded from the start of `bytes`. With `convert`, a frame that starts with 0 or 1 becomes a
+/// command.
 pub(super) fn open_head(
     header: &Header,
     bytes: &[u8],

@@ -1,4 +1,5 @@
-//! Every stage: golden bytes from the RFCs, every split, hostile input, bounded memory, round trips.
+//! Every stage: golden bytes from the RFCs, every split, hostile input, bounded memory, round
+//! trips.
 
 use super::*;
 use crate::command::{put_cancel, put_error, put_ping, put_pong, put_subscribe};
@@ -150,7 +151,8 @@ fn raw_opens_each_chunk_as_a_message() {
 
 #[test]
 fn golden_open_1_0() {
-    // Reserved flags are ignored, frames of length 0 discarded, long lengths allowed where short would do.
+    // Reserved flags are ignored, frames of length 0 discarded, long lengths allowed where short
+    // would do.
     let wire = [
         &b"\x06\0hello\0\x06\x7epart1\x01\x01\x06\x01\x01part"[..],
         b"\xff\0\0\0\0\0\0\0\0\xff\0\0\0\0\0\0\0\x03\0ab",

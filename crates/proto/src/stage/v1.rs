@@ -1,7 +1,9 @@
-//! The stage for ZMTP 1.0 peers (RFC 13): other frame headers, no commands, subscriptions as messages.
+//! The stage for ZMTP 1.0 peers (RFC 13): other frame headers, no commands, subscriptions as
+//! messages.
 //!
-//! A frame is its length, the flags, the body; the length counts the flags octet and takes one octet up to
-//! 254, otherwise `FF` and eight octets. PING, PONG and the like are dropped on the way out.
+//! A frame is its length, the flags, the body; the length counts the flags octet and takes one
+//! octet up to 254, otherwise `FF` and eight octets. PING, PONG and the like are dropped on the way
+//! out.
 
 use super::Stage;
 use super::rewrite::{Head, Rewriter};
@@ -75,7 +77,8 @@ enum Decoded {
     Frame(Header),
 }
 
-/// Reads a 1.0 header. Reserved flags only SHOULD be zero, and 1.0 was never strict: they are ignored.
+/// Reads a 1.0 header. Reserved flags only SHOULD be zero, and 1.0 was never strict: they are
+/// ignored.
 fn decode(bytes: &[u8]) -> Result<Decoded, ProtocolError> {
     let (len, len_octets) = match bytes {
         [] => return Ok(Decoded::Short),

@@ -1,8 +1,9 @@
 //! The stage for peers of ZMTP 2.0 (RFC 15) and, on publish-subscribe sockets, 3.0 (RFC 23).
 //!
-//! Their frames are those of 3.1, only subscriptions are messages. 2.0 knows no commands: none is sent, and
-//! one received is a reserved flag. To a 3.0 peer commands pass, PING and PONG too: RFC 23 lets a peer ignore
-//! those it does not know, and many implementations that announce 3.0 do have heartbeats.
+//! Their frames are those of 3.1, only subscriptions are messages. 2.0 knows no commands: none is
+//! sent, and one received is a reserved flag. To a 3.0 peer commands pass, PING and PONG too: RFC
+//! 23 lets a peer ignore those it does not know, and many implementations that announce 3.0 do have
+//! heartbeats.
 
 use super::Stage;
 use super::rewrite::{Head, Rewriter};

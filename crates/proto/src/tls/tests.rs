@@ -2,7 +2,8 @@ use super::*;
 use crate::SocketType;
 use crate::ws::{Config, Role};
 
-/// A certificate of example.org, signed by itself, good until 2126; and its key, which protects nothing.
+/// A certificate of example.org, signed by itself, good until 2126; and its key, which protects
+/// nothing.
 const CERTIFICATE: &[u8] = b"\
 -----BEGIN CERTIFICATE-----\n\
 MIIBizCCATCgAwIBAgIUbI02T2J6Xd8n1cIut4OlozLqgj4wCgYIKoZIzj0EAwIw\n\

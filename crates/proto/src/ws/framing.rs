@@ -1,8 +1,9 @@
 //! WebSocket frames (RFC 6455, section 5) from ZMTP frames, and back (RFC 45, "Framing").
 //!
-//! A ZMTP frame is one binary message: an octet of flags, then the body. Bodies stream through as they come; only a message that the
-//! peer has cut into fragments is put together first, because a ZMTP frame begins with its length. Frames of our own go out between
-//! two others, at most one of each kind: a peer that floods us with pings gets the last one answered (section 5.5.3).
+//! A ZMTP frame is one binary message: an octet of flags, then the body. Bodies stream through as
+//! they come; only a message that the peer has cut into fragments is put together first, because a
+//! ZMTP frame begins with its length. Frames of our own go out between two others, at most one of
+//! each kind: a peer that floods us with pings gets the last one answered (section 5.5.3).
 
 use super::mask::{self, Masks};
 use crate::error::{Clause, ProtocolError};
@@ -130,7 +131,8 @@ impl Sealer {
         }
     }
 
-    /// No frame follows any more: what is to be said before the end, if that is possible between two frames.
+    /// No frame follows any more: what is to be said before the end, if that is possible between
+    /// two frames.
     pub(super) fn last(&mut self, out: &mut Vec<u8>) {
         if self.body == 0 {
             self.put_control(out);
@@ -200,8 +202,9 @@ enum Payload {
 pub(super) struct Opener {
     /// Whether the peer has to mask, or must not.
     masked: bool,
-    /// The largest message that is put together from fragments. `None` in the handshake: what its own bytes bring along behind it is
-    /// judged when it is done, but until then no more is kept than a command may be long.
+    /// The largest message that is put together from fragments. `None` in the handshake: what its
+    /// own bytes bring along behind it is judged when it is done, but until then no more is kept
+    /// than a command may be long.
     limit: Option<u64>,
     header: Vec<u8>,
     payload: Payload,
@@ -236,7 +239,8 @@ impl Opener {
         self.header.len() + self.control.len() + self.fragments.as_ref().map_or(0, Vec::len)
     }
 
-    /// Takes the next bytes of the wire, and appends ZMTP frames. Nothing behind a close frame is looked at.
+    /// Takes the next bytes of the wire, and appends ZMTP frames. Nothing behind a close frame is
+    /// looked at.
     pub(super) fn push(&mut self, mut wire: &[u8], out: &mut Vec<u8>) -> Result<Said, ProtocolError> {
         let mut said = Said::default();
         loop {
@@ -316,7 +320,8 @@ impl Opener {
         Ok(())
     }
 
-    /// Whether the message in fragments may be as large as it is with so many bytes more, and with what its fragment announces.
+    /// Whether the message in fragments may be as large as it is with `more` bytes more, and with
+    /// what its fragment announces.
     fn check_size(&self, more: usize) -> Result<(), ProtocolError> {
         let come = (self.fragments.as_ref().map_or(0, Vec::len) as u64).saturating_add(more as u64);
         let (size, limit) = match self.limit {

@@ -1,8 +1,9 @@
-//! The masks of a WebSocket client (RFC 6455, section 5.3): so that nobody who chooses the bodies chooses what is on the wire.
+//! The masks of a WebSocket client (RFC 6455, section 5.3): so that the program that chooses the
+//! bodies does not choose what is on the wire.
 
 use sha1::{Digest, Sha1};
 
-/// Makes masks that nobody can foretell: hashes of a secret and a counter.
+/// Makes masks that cannot be foretold: hashes of a secret and a counter.
 pub(super) struct Masks {
     secret: [u8; 32],
     counter: u64,
@@ -40,7 +41,8 @@ impl Masks {
     }
 }
 
-/// Masks, or unmasks, bytes that stand `phase` bytes behind the start of a payload. Returns the phase behind them.
+/// Masks, or unmasks, bytes that stand `phase` bytes behind the start of a payload. Returns the
+/// phase behind them.
 pub(super) fn apply(bytes: &mut [u8], mut mask: [u8; 4], phase: usize) -> usize {
     mask.rotate_left(phase % 4);
     let wide = u64::from_ne_bytes([mask, mask].as_flattened().first_chunk().copied().unwrap_or_default());

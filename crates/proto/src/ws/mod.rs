@@ -8,9 +8,10 @@
 //!   stream
 //! ```
 //!
-//! The greeting of ZMTP stays at home: ours is swallowed, the peer's is made up from what the opening has settled: 3.0 for
-//! `ZWS2.0/MECHANISM`, so that subscriptions are messages, and 2.0 for the bare `ZWS2.0`, where the first message is a routing id.
-//! A client masks what it sends. Fragmented messages are put together; text and reserved frames are refused.
+//! The greeting of ZMTP stays at home: ours is swallowed, the peer's is made up from what the
+//! opening has settled: 3.0 for `ZWS2.0/MECHANISM`, so that subscriptions are messages, and 2.0 for
+//! the bare `ZWS2.0`, where the first message is a routing id. A client masks what it sends.
+//! Fragmented messages are put together; text and reserved frames are refused.
 
 mod framing;
 mod mask;

@@ -1,7 +1,7 @@
 //! The opening handshake (RFC 6455, section 4), with ZWS's protocols (RFC 45, "Handshake").
 //!
-//! Each side gathers one head of at most [`MAX_HEAD`] bytes and judges it whole. `Origin`, cookies and extensions are of no account; a
-//! server takes any path and any host, as libzmq's does.
+//! Each side gathers one head of at most [`MAX_HEAD`] bytes and judges it whole. `Origin`, cookies
+//! and extensions are of no account; a server takes any path and any host, as libzmq's does.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -60,8 +60,8 @@ impl Opening {
         self.head.len()
     }
 
-    /// Takes bytes of the peer. Once the head is whole: what is settled, and the bytes behind it. A server's answer goes to `out`, a refusal
-    /// too.
+    /// Takes bytes of the peer. Once the head is whole: what is settled, and the bytes behind it. A
+    /// server's answer goes to `out`, a refusal too.
     pub(super) fn push(
         &mut self,
         wire: &[u8],

@@ -106,7 +106,8 @@ fn request(extra: &str, protocols: &str) -> String {
     )
 }
 
-/// A server that has talked its way through the opening by the bare protocol, and the routing id that came.
+/// A server that has talked its way through the opening by the bare protocol, and the routing id
+/// that came.
 fn open_server(socket_type: SocketType) -> End {
     let mut end = End::new(server(socket_type), session(socket_type, b""));
     end.take(request("", "ZWS2.0").as_bytes(), &mut Vec::new()).unwrap();
@@ -117,7 +118,7 @@ fn open_server(socket_type: SocketType) -> End {
     end
 }
 
-/// Shakes hands in pieces of so many bytes.
+/// Shakes hands in pieces of `piece` bytes.
 fn shake(first: &mut End, second: &mut End, piece: usize) {
     loop {
         let mut quiet = true;
@@ -230,7 +231,8 @@ fn what_comes_with_the_handshake_is_not_lost() {
     wire.extend(&masked(0x82, b"\0two")[..5]);
     end.take(&wire, &mut Vec::new()).unwrap();
     while !end.say().is_empty() {}
-    // The session has to see the greeting that the carrier plays, and the routing id, before it is done.
+    // The session has to see the greeting that the carrier plays, and the routing id, before it is
+    // done.
     let mut out = Vec::new();
     end.stage().open(&masked(0x82, b"\0two")[5..], &mut out).unwrap();
     assert_eq!(out, [frame(0, b"one"), frame(0, b"two")].concat());
@@ -355,7 +357,8 @@ fn sizes_are_checked_before_anything_is_kept() {
         opener.set_limit(limit);
         assert_eq!(opener.push(&wire[50_000..], &mut out).is_ok(), good);
     }
-    // In one piece the size is in the header of the ZMTP frame, where the engine judges it; nothing is held back.
+    // In one piece the size is in the header of the ZMTP frame, where the engine judges it; nothing
+    // is held back.
     out.clear();
     let mut opener = Opener::new(true);
     opener.set_limit(1000);

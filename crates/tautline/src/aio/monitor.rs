@@ -4,8 +4,8 @@ use super::Pair;
 use crate::error::{Error, Result};
 use crate::monitor::{Event, EventKind};
 
-/// The events of one socket for async programs; see [`monitor`](crate::monitor). With the feature `futures` it is a `Stream` of
-/// [`Event`]s, which ends like the iterator.
+/// The events of one socket for async programs; see [`monitor`](crate::monitor). With the feature
+/// `futures` it is a `Stream` of [`Event`]s, which ends like the iterator.
 #[derive(Debug)]
 pub struct Monitor {
     socket: Pair,

@@ -1,4 +1,5 @@
-//! How a task rests: woken by the engine's I/O thread, or by tokio, which watches the socket's descriptors.
+//! How a task rests: woken by the engine's I/O thread, or by tokio, which watches the socket's
+//! descriptors.
 
 use std::task::{Context, Poll};
 
@@ -41,7 +42,8 @@ impl Park {
     ) -> Poll<Waited> {
         loop {
             let polled = socket.poll_ready(events, &mut self.patience, Rest::Descriptors, cx.waker());
-            // What was readable is cleared before the socket looks once more, so nothing is missed in between.
+            // What was readable is cleared before the socket looks once more, so nothing is missed
+            // in between.
             if polled.is_ready() || !self.patience.is_resting() || !self.watch.poll_clear(cx) {
                 return self.after(polled);
             }
@@ -56,13 +58,13 @@ impl Park {
         polled
     }
 
-    /// Whether a wait is under way that nobody has given up.
+    /// Whether a wait is under way that has not been given up.
     #[cfg(feature = "futures")]
     pub(super) fn is_resting(&self) -> bool {
         self.patience.is_resting()
     }
 
-    /// Nobody is going to continue the wait.
+    /// The wait is not going to be continued.
     pub(super) fn leave(&mut self, socket: &mut core::Socket) {
         socket.stop_waiting(std::mem::take(&mut self.patience));
     }
@@ -86,16 +88,17 @@ mod tokio_watch {
         runtime: Option<Id>,
     }
 
-    // Deprecated because it accepts descriptors that may be closed while they are registered; an `OwnedFd` cannot. Its successor is
-    // unsafe to call, and newer than the tokio that this crate asks for.
+    // Deprecated because it accepts descriptors that may be closed while they are registered; an
+    // `OwnedFd` cannot. Its successor is unsafe to call, and newer than the tokio that this crate
+    // asks for.
     #[allow(deprecated)]
     fn register(fd: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
         AsyncFd::with_interest(fd, Interest::READABLE)
     }
 
     impl Watch {
-        /// Registers the descriptors with the present runtime if that has not been done. False outside of tokio, or if the system has no
-        /// descriptors left.
+        /// Registers the descriptors with the present runtime if that has not been done. False
+        /// outside of tokio, or if the system has no descriptors left.
         pub(super) fn is_ready_for(&mut self, socket: &mut core::Socket) -> bool {
             let Ok(handle) = Handle::try_current() else { return false };
             let runtime = Some(handle.id());
@@ -109,7 +112,8 @@ mod tokio_watch {
             !self.fds.is_empty()
         }
 
-        /// Whether one of them has become readable; that is cleared. If not, the task is woken when one does.
+        /// Whether one of them has become readable; that is cleared. If not, the task is woken when
+        /// one does.
         pub(super) fn poll_clear(&mut self, cx: &mut Context<'_>) -> bool {
             let mut any = false;
             let mut lost = false;

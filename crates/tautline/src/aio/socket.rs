@@ -17,8 +17,9 @@ use crate::socket::{put_all, subscribe};
 
 /// A ZeroMQ socket of the kind `K` for async programs. Made by [`crate::Socket::into_async`].
 ///
-/// A task that both sends and receives uses `select!` over [`recv`](Self::recv) and its other sources, and sends in between:
-/// [`recv`](Self::recv) may be dropped at any time. Kinds that send and receive independently can be [split](Self::split).
+/// A task that both sends and receives uses `select!` over [`recv`](Self::recv) and its other
+/// sources, and sends in between: [`recv`](Self::recv) may be dropped at any time. Kinds that send
+/// and receive independently can be [split](Self::split).
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -47,8 +48,8 @@ pub struct Socket<K: Kind> {
 }
 
 impl<K: Kind> crate::Socket<K> {
-    /// The same socket for an async program. Options set before stay in force, but not the timeouts, which are for threads: use those of
-    /// your runtime.
+    /// The same socket for an async program. Options set before stay in force, but not the
+    /// timeouts, which are for threads: use those of your runtime.
     #[must_use]
     pub fn into_async(self) -> Socket<K> {
         Socket {
@@ -92,8 +93,8 @@ impl<K: Kind> Socket<K> {
         &self.socket
     }
 
-    /// The socket within, for everything that does not wait: options, endpoints, the `try_` methods. Its blocking calls would hold up
-    /// the executor.
+    /// The socket within, for everything that does not wait: options, endpoints, the `try_`
+    /// methods. Its blocking calls would hold up the executor.
     pub fn get_mut(&mut self) -> &mut crate::Socket<K> {
         &mut self.socket
     }
@@ -125,7 +126,7 @@ impl<K: Kind> Socket<K> {
         self.park.is_resting()
     }
 
-    /// Nobody is going to continue the wait.
+    /// The wait is not going to be continued.
     pub(super) fn stop_waiting(&mut self) {
         self.park.leave(&mut self.socket.inner);
     }
@@ -153,7 +154,7 @@ impl<K: Kind> Socket<K> {
     }
 }
 
-/// A wait under way. Dropped before its end, it leaves the socket as if nobody had waited.
+/// A wait under way. Dropped before its end, it leaves the socket as if no task had waited.
 struct Wait<'a, K: Kind>(&'a mut Socket<K>);
 
 impl<K: Kind> Drop for Wait<'_, K> {
@@ -184,7 +185,8 @@ impl<K: Kind> Socket<K> {
     /// Cancel safe: dropped before its end, nothing was sent.
     ///
     /// # Errors
-    /// [`Error::WrongState`], [`Error::Unroutable`], [`Error::Terminated`]. The message was not sent then.
+    /// [`Error::WrongState`], [`Error::Unroutable`], [`Error::Terminated`]. The message was not
+    /// sent then.
     pub async fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()>
     where
         K: Sends,
@@ -193,13 +195,14 @@ impl<K: Kind> Socket<K> {
         self.until(POLLOUT, |socket| put_frame_now(&mut socket.inner, &mut frame)).await
     }
 
-    /// Sends messages of one part each, all of them unless there is an error; how many were sent. They leave together, see
-    /// [`crate::Socket::send_batch`].
+    /// Sends messages of one part each, all of them unless there is an error; how many were sent.
+    /// They leave together, see [`crate::Socket::send_batch`].
     ///
     /// Not cancel safe: dropped before its end, some may have been sent.
     ///
     /// # Errors
-    /// Those of [`send`](Self::send), if the first message failed; the failed one is dropped if it was owned.
+    /// Those of [`send`](Self::send), if the first message failed; the failed one is dropped if it
+    /// was owned.
     pub async fn send_batch<'a, I>(&mut self, messages: I) -> Result<usize>
     where
         K: Sends,
@@ -238,12 +241,14 @@ impl<K: Kind> Socket<K> {
         self.until(POLLOUT, |socket| put_all(&mut socket.inner, &message, Flags::DONTWAIT)).await
     }
 
-    /// Sends messages of several parts, each whole or not at all; otherwise as [`send_batch`](Self::send_batch).
+    /// Sends messages of several parts, each whole or not at all; otherwise as
+    /// [`send_batch`](Self::send_batch).
     ///
     /// Not cancel safe: dropped before its end, some may have been sent.
     ///
     /// # Errors
-    /// Those of [`send_multipart`](Self::send_multipart), if the first message failed; the failed one is dropped.
+    /// Those of [`send_multipart`](Self::send_multipart), if the first message failed; the failed
+    /// one is dropped.
     pub async fn send_multipart_batch<I>(&mut self, messages: I) -> Result<usize>
     where
         K: Sends + ManyParts,
@@ -276,7 +281,8 @@ impl<K: Kind> Socket<K> {
 /// # }
 /// ```
 impl<K: Kind> Socket<K> {
-    /// Receives the next part of a message; [`Message::has_more`] tells whether others follow. They are there already.
+    /// Receives the next part of a message; [`Message::has_more`] tells whether others follow. They
+    /// are there already.
     ///
     /// Cancel safe: dropped before its end, nothing was taken.
     ///
@@ -289,8 +295,8 @@ impl<K: Kind> Socket<K> {
         self.until(POLLIN, crate::Socket::try_recv).await
     }
 
-    /// Receives the next part into the caller's buffer, without any allocation. Returns the length of the part; if that is more than the
-    /// buffer has, the rest is lost.
+    /// Receives the next part into the caller's buffer, without any allocation. Returns the length
+    /// of the part; if that is more than the buffer has, the rest is lost.
     ///
     /// Cancel safe: dropped before its end, nothing was taken.
     ///

@@ -1,7 +1,8 @@
 //! A socket in two halves, for a task that sends and another one that receives.
 //!
-//! The halves share the socket under a lock that is held for one step at a time, never across a wait. They wait as one: for what either
-//! wants, with a waker that wakes both, and each then looks for itself.
+//! The halves share the socket under a lock that is held for one step at a time, never across a
+//! wait. They wait as one: for what either wants, with a waker that wakes both, and each then looks
+//! for itself.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -18,7 +19,8 @@ use crate::kind::Splits;
 use crate::message::{Frame, Message, Multipart};
 use crate::socket::put_all;
 
-/// The half of a socket that sends; from [`Socket::split`]. The socket is closed when both halves are dropped.
+/// The half of a socket that sends; from [`Socket::split`]. The socket is closed when both halves
+/// are dropped.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -39,7 +41,8 @@ use crate::socket::put_all;
 /// ```
 pub struct SendHalf<K: Splits>(Arc<Shared<K>>);
 
-/// The half of a socket that receives; from [`Socket::split`]. The socket is closed when both halves are dropped.
+/// The half of a socket that receives; from [`Socket::split`]. The socket is closed when both
+/// halves are dropped.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -63,7 +66,7 @@ pub struct ReceiveHalf<K: Splits>(Arc<Shared<K>>);
 struct Shared<K: Splits> {
     state: Mutex<State<K>>,
     waiting: Arc<Wakers>,
-    /// Wakes whoever waits.
+    /// Wakes the tasks that wait.
     waker: Waker,
 }
 
@@ -99,14 +102,14 @@ impl Wake for Wakers {
     }
 }
 
-// What is behind the locks is whole whoever has panicked.
+// What is behind the locks is whole whichever task has panicked.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<K: Splits> Socket<K> {
-    /// Two halves, so that one task can wait for messages while another one sends. Set up the socket before: the halves send and
-    /// receive, nothing else.
+    /// Two halves, so that one task can wait for messages while another one sends. Set up the
+    /// socket before: the halves send and receive, nothing else.
     ///
     /// REQ and REP have nothing to split: their turns are fixed.
     ///
@@ -148,7 +151,8 @@ impl<K: Splits> Socket<K> {
 }
 
 impl<K: Splits> State<K> {
-    /// Nobody waits for these any more. True if the other half goes on waiting: in the way of its own runtime, which need not be this one's.
+    /// No task waits for these any more. True if the other half goes on waiting: in the way of its
+    /// own runtime, which need not be this one's.
     fn leave(&mut self, events: i16) -> bool {
         let waited = self.events & events != 0;
         self.events &= !events;
@@ -242,7 +246,8 @@ impl<K: Splits> SendHalf<K> {
         self.0.until(POLLOUT, |socket| put_all(&mut socket.inner, &message, Flags::DONTWAIT)).await
     }
 
-    /// See [`Socket::send_batch`]. Not cancel safe: dropped before its end, some may have been sent.
+    /// See [`Socket::send_batch`]. Not cancel safe: dropped before its end, some may have been
+    /// sent.
     ///
     /// # Errors
     /// Those of [`Socket::send_batch`].

@@ -1,5 +1,6 @@
-//! `Stream` and `Sink` of whole messages, for one task at a time: where one receives and another one sends, [`Socket::split`] gives each
-//! its half (not `StreamExt::split`, whose halves would take each other's wake-ups).
+//! `Stream` and `Sink` of whole messages, for one task at a time: where one receives and another
+//! one sends, [`Socket::split`] gives each its half (not `StreamExt::split`, whose halves would
+//! take each other's wake-ups).
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -13,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::kind::{ManyParts, Receives, Sends};
 use crate::message::Multipart;
 
-/// Received messages, until the context ends. For one task at a time; two tasks want the halves of [`Socket::split`], not of
-/// `StreamExt::split`.
+/// Received messages, until the context ends. For one task at a time; two tasks want the halves of
+/// [`Socket::split`], not of `StreamExt::split`.
 impl<K: Receives + ManyParts> Stream for Socket<K> {
     type Item = Result<Multipart>;
 
@@ -41,8 +42,8 @@ impl<K: Receives + ManyParts> Stream for Socket<K> {
     }
 }
 
-/// Messages to send; what the peers have no room for waits within, one message at most. Until that is flushed, a plain `send` would
-/// overtake it, and [`Socket::into_blocking`] would drop it.
+/// Messages to send; what the peers have no room for waits within, one message at most. Until that
+/// is flushed, a plain `send` would overtake it, and [`Socket::into_blocking`] would drop it.
 impl<K: Sends + ManyParts> Sink<Multipart> for Socket<K> {
     type Error = Error;
 

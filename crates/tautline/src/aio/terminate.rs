@@ -16,8 +16,9 @@ struct Ending {
     waker: Option<Waker>,
 }
 
-/// Ends a context as [`Context::terminate`] or, with a time, [`Context::terminate_within`] does, without holding up the executor: a thread
-/// waits meanwhile. Drop all sockets of the context before, or let other tasks do so.
+/// Ends a context as [`Context::terminate`] or, with a time, [`Context::terminate_within`] does,
+/// without holding up the executor: a thread waits meanwhile. Drop all sockets of the context
+/// before, or let other tasks do so.
 ///
 /// Not cancel safe: once polled it goes on without the future.
 ///
@@ -36,8 +37,8 @@ struct Ending {
 /// ```
 ///
 /// # Errors
-/// [`Error::WouldBlock`] if after that time a socket is still open, or had still something to send, which is dropped; [`Error::Os`] if there
-/// is no thread.
+/// [`Error::WouldBlock`] if after that time a socket is still open, or had still something to send,
+/// which is dropped; [`Error::Os`] if there is no thread.
 pub async fn terminate(context: &Context, patience: impl Into<Option<Duration>>) -> Result<()> {
     let (context, patience) = (context.clone(), patience.into());
     let ending = Arc::new(Mutex::new(Ending::default()));

@@ -1,4 +1,4 @@
-//! Keys, passwords and who judges them.
+//! Keys, passwords and what judges them.
 
 use super::Builder;
 use crate::curve::{KeyPair, PublicKey, SecretKey};
@@ -16,21 +16,25 @@ use crate::option;
 /// # Ok(()) }
 /// ```
 impl<K: Kind> Builder<K> {
-    /// Encrypt, as the server of CURVE: peers must know the public key of this secret one. Which of them may come in says the context's
-    /// handler, see [`Context::authenticate`](crate::Context::authenticate); without a handler, all of them. See [`curve`](crate::curve).
+    /// Encrypt, as the server of CURVE: peers must know the public key of this secret one. Which of
+    /// them may come in says the context's handler, see
+    /// [`Context::authenticate`](crate::Context::authenticate); without a handler, all of them. See
+    /// [`curve`](crate::curve).
     pub fn curve_server(self, own: &SecretKey) -> Self {
         self.int(option::CURVE_SERVER, 1).raw_option(option::CURVE_SECRETKEY, own.expose_bytes())
     }
 
-    /// Encrypt, as a client of CURVE: talk to nobody but the server with this key, and be known to it by `own`.
+    /// Encrypt, as a client of CURVE: talk to no peer but the server with this key, and be known to
+    /// it by `own`.
     pub fn curve_client(self, server: &PublicKey, own: &KeyPair) -> Self {
         self.raw_option(option::CURVE_SERVERKEY, server.as_bytes())
             .raw_option(option::CURVE_PUBLICKEY, own.public.as_bytes())
             .raw_option(option::CURVE_SECRETKEY, own.secret.expose_bytes())
     }
 
-    /// Ask peers for name and password (PLAIN), which the context's handler judges; without one nobody comes in, see
-    /// [`Context::authenticate`](crate::Context::authenticate). Nothing is encrypted.
+    /// Ask peers for name and password (PLAIN), which the context's handler judges; without one no
+    /// peer comes in, see [`Context::authenticate`](crate::Context::authenticate). Nothing is
+    /// encrypted.
     pub fn plain_server(self) -> Self {
         self.int(option::PLAIN_SERVER, 1)
     }
@@ -41,8 +45,9 @@ impl<K: Kind> Builder<K> {
             .raw_option(option::PLAIN_PASSWORD, password.as_bytes())
     }
 
-    /// What the context's handler is told the peers want to get at, 1 to 255 bytes: see [`Request::domain`](crate::zap::Request::domain).
-    /// With a domain the handler is asked about peers without any credentials too, and nobody comes in without a handler.
+    /// What the context's handler is told the peers want to get at, 1 to 255 bytes: see
+    /// [`Request::domain`](crate::zap::Request::domain). With a domain the handler is asked about
+    /// peers without any credentials too, and no peer comes in without a handler.
     pub fn zap_domain(self, domain: &str) -> Self {
         self.raw_option(option::ZAP_DOMAIN, domain.as_bytes()).int(option::ZAP_ENFORCE_DOMAIN, 1)
     }

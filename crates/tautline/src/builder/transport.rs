@@ -97,14 +97,14 @@ impl<K: Kind> Builder<K> {
         self.raw_option(option::WSS_TRUST_PEM, certificates.as_bytes())
     }
 
-    /// Whether a client trusts those whom the system trusts. The server's certificate must have the name of the endpoint's host then, or that
-    /// of [`wss_hostname`](Self::wss_hostname).
+    /// Whether a client trusts those that the system trusts. The server's certificate must have the
+    /// name of the endpoint's host then, or that of [`wss_hostname`](Self::wss_hostname).
     pub fn wss_trust_system(self, on: bool) -> Self {
         self.int(option::WSS_TRUST_SYSTEM, on.into())
     }
 
-    /// The name that the server's certificate must have. Without it, any will do that the trusted certificates lead to, unless the system's are
-    /// among them.
+    /// The name that the server's certificate must have. Without it, any will do that the trusted
+    /// certificates lead to, unless the system's are among them.
     pub fn wss_hostname(self, name: &str) -> Self {
         self.raw_option(option::WSS_HOSTNAME, name.as_bytes())
     }

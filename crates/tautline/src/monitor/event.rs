@@ -1,4 +1,5 @@
-//! One event, as `zmq_socket_monitor(3)` tells it in its second version: number, count of values, values, both ends.
+//! One event, as `zmq_socket_monitor(3)` tells it in its second version: number, count of values,
+//! values, both ends.
 
 use std::fmt;
 use std::time::Duration;
@@ -25,7 +26,8 @@ use crate::message::{Message, Multipart};
 pub struct Event {
     /// What.
     pub kind: EventKind,
-    /// This end, as an endpoint; empty if it is not known (yet). Of [`EventKind::BindFailed`] without the transport.
+    /// This end, as an endpoint; empty if it is not known (yet). Of [`EventKind::BindFailed`]
+    /// without the transport.
     pub local: String,
     /// The peer's end; empty if there is none, or it is not known.
     pub remote: String,
@@ -79,8 +81,8 @@ pub enum EventKind {
 pub enum HandshakeError {
     /// The connection broke off or took too long, by the errno.
     Io(i32),
-    /// The peer speaks something else, another mechanism or with a wrong key; or the ZAP handler has answered nonsense. The number is a
-    /// ZMQ_PROTOCOL_ERROR of `zmq.h`.
+    /// The peer speaks something else, another mechanism or with a wrong key; or the ZAP handler
+    /// has answered nonsense. The number is a ZMQ_PROTOCOL_ERROR of `zmq.h`.
     Protocol(u32),
     /// The ZAP handler has refused: 300 (not now), 400 (no), 500 (a fault of its own).
     Refused(u32),

@@ -5,7 +5,8 @@ use crate::option::STATISTICS;
 
 macro_rules! statistics {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What a socket has done so far, and what waits in it now; from [`Socket::statistics`](crate::Socket::statistics).
+        /// What a socket has done so far, and what waits in it now; from
+        /// [`Socket::statistics`](crate::Socket::statistics).
         ///
         /// ```
         /// # fn main() -> tautline::Result<()> {
@@ -51,7 +52,7 @@ statistics! {
     bytes_received,
     /// Not sent because a subscriber was at its high-water mark (PUB, XPUB).
     dropped_full,
-    /// Not sent because nobody has that routing id (ROUTER).
+    /// Not sent because no peer has that routing id (ROUTER).
     dropped_unroutable,
     /// Queued for peers that have gone for good.
     lost,

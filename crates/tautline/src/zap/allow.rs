@@ -1,4 +1,4 @@
-//! A list of who may come in.
+//! A list of the peers that may come in.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,8 +9,8 @@ use tautline_core::Secret;
 use super::{Authenticate, Credentials, Request, Verdict};
 use crate::curve::PublicKey;
 
-/// Lets in who is on it, and nobody else. Clones are the same list, so it can be changed while it is in force; peers that are
-/// connected stay so.
+/// Lets in the peers on it, and no others. Clones are the same list, so it can be changed while it
+/// is in force; peers that are connected stay so.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -39,26 +39,27 @@ struct Entries {
 }
 
 impl AllowList {
-    /// Nobody.
+    /// No peer.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// And whoever has the secret key to `key`; its messages carry `user_id`.
+    /// And the peer that has the secret key to `key`; its messages carry `user_id`.
     #[must_use]
     pub fn key(self, key: PublicKey, user_id: impl Into<String>) -> Self {
         self.add_key(key, user_id);
         self
     }
 
-    /// And who knows the password of `username`; its messages carry the name as user id.
+    /// And a peer that knows the password of `username`; its messages carry the name as user id.
     #[must_use]
     pub fn password(self, username: impl Into<String>, password: impl Into<Vec<u8>>) -> Self {
         self.add_password(username, password);
         self
     }
 
-    /// And everybody at sockets that have a [`zap_domain`](crate::Builder::zap_domain) but ask for neither key nor password.
+    /// And every peer at sockets that have a [`zap_domain`](crate::Builder::zap_domain) but ask for
+    /// neither key nor password.
     #[must_use]
     pub fn anonymous(self) -> Self {
         self.entries_mut().anonymous = true;

@@ -12,7 +12,8 @@ use crate::message::{Message, Multipart};
 
 const VERSION: &str = "1.0";
 
-/// Answers until the context ends. There is no other end: without a handler a CURVE server would let everybody in.
+/// Answers until the context ends. There is no other end: without a handler a CURVE server would
+/// let every peer in.
 pub(crate) fn serve(mut socket: Rep, mut handler: impl Authenticate) {
     loop {
         match answer(&mut socket, &mut handler) {
@@ -26,7 +27,7 @@ fn answer(socket: &mut Rep, handler: &mut impl Authenticate) -> Result<()> {
     let frames = socket.recv_multipart()?;
     let request_id = frames.get(1).cloned().unwrap_or_default();
     let verdict = match read(frames) {
-        // What has panicked may be in disorder, but it must not open the door to everybody.
+        // What has panicked may be in disorder, but it must not open the door to every peer.
         Some(request) => {
             let verdict = catch_unwind(AssertUnwindSafe(|| handler.judge(&request)))
                 .unwrap_or_else(|_| Verdict::new(Status::Fault, "the handler panicked"));

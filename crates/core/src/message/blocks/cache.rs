@@ -11,12 +11,14 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// What one thread keeps of one size, at most and in bytes, but two blocks in any case.
 const KEPT_BY_THREAD: usize = 512 * 1024;
-/// More blocks than this of one size are never kept by a thread. With their number they fill a power of two of bytes.
+/// More blocks than this of one size are never kept by a thread. With their number they fill a
+/// power of two of bytes.
 const KEPT_BLOCKS: usize = 31;
 /// Blocks and bytes of a batch, at most.
 const BATCH_BLOCKS: usize = KEPT_BLOCKS / 2;
 const BATCH_BYTES: usize = KEPT_BY_THREAD / 2;
-/// Blocks of this size and more stay in the depot until so many bytes of their size are in it.
+/// Blocks of this size and more stay in the depot until this number of bytes of their size is in
+/// it.
 const CIRCULATES: usize = 4096;
 pub(super) const CIRCULATION: usize = 2560 * 1024;
 /// The first class of those.
@@ -64,7 +66,8 @@ const fn kept_by_depot(class: usize) -> usize {
     between(KEPT_BY_DEPOT / (batch(class) * class_size(class)), 1, BATCHES)
 }
 
-/// Free blocks of one class, given up by whoever held them. The length stands first: with the first blocks on one cache line.
+/// Free blocks of one class, given up by their holders. The length stands first: with the first
+/// blocks on one cache line.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Batch {
@@ -72,14 +75,15 @@ struct Batch {
     blocks: [*mut u8; BATCH_BLOCKS],
 }
 
-// SAFETY: the blocks in a batch are free memory that belongs to nobody else.
+// SAFETY: the blocks in a batch are free memory that belongs to the batch alone.
 unsafe impl Send for Batch {}
 
 impl Batch {
     fn free(&self, class: usize) {
         if let Some(layout) = layout(class_size(class)) {
             for &block in &self.blocks[..self.len] {
-                // SAFETY: all blocks of a class were allocated with this layout, and these are nobody else's.
+                // SAFETY: all blocks of a class were allocated with this layout, and these belong
+                // to the batch alone.
                 unsafe { std::alloc::dealloc(block, layout) };
             }
         }
@@ -89,7 +93,7 @@ impl Batch {
 /// The batches of one class that no thread holds.
 struct Depot {
     batches: Ring<Batch, BATCHES>,
-    /// `Ring::pushed` when somebody last looked for sizes that are no more in use.
+    /// `Ring::pushed` at the last look for sizes that are no longer in use.
     // Relaxed: number: blocks are freed a little sooner or later.
     seen: AtomicUsize,
 }
@@ -134,8 +138,8 @@ impl Depots {
     }
 }
 
-/// A thread's free blocks of one class; the last one is the one it gave back last. In cells, so that no borrow has to be noted: nothing
-/// calls out while they change.
+/// A thread's free blocks of one class; the last one is the one it gave back last. In cells, so
+/// that no borrow has to be noted: nothing calls out while they change.
 struct Stack {
     blocks: [Cell<*mut u8>; KEPT_BLOCKS],
     len: Cell<u32>,

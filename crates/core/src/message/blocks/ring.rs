@@ -1,9 +1,11 @@
 //! A bounded queue, first in, first out, for any number of threads on both sides, without locks.
 //!
-//! Each place has a turn that says whose it is: `2 * lap` is for the push of that lap, `2 * lap + 1` for the pop. Who moves the
-//! counter on has the place for itself until it stores the next turn. Nobody ever waits for such a thread: a push that finds
-//! its place not free yet is refused, a pop finds nothing. So a thread that a fork has left behind in the midst of a push costs the
-//! child the use of the ring, and nothing else. All zeroes is an empty ring, so that a static one takes no room in the library.
+//! Each place has a turn that says whose it is: `2 * lap` is for the push of that lap, `2 * lap +
+//! 1` for the pop. The thread that moves the counter on has the place for itself until it stores
+//! the next turn. No other thread ever waits for it: a push that finds its place not free yet is
+//! refused, a pop finds nothing. So a thread that a fork has left behind in the midst of a push
+//! costs the child the use of the ring, and nothing else. All zeroes is an empty ring, so that a
+//! static one takes no room in the library.
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Padded, UnsafeCell};
@@ -24,7 +26,8 @@ pub(super) struct Ring<T, const N: usize> {
     places: [Place<T>; N],
 }
 
-// SAFETY: an item is written by one thread and read by another one, with the turn's Release and Acquire in between.
+// SAFETY: an item is written by one thread and read by another one, with the turn's Release and
+// Acquire in between.
 unsafe impl<T: Send, const N: usize> Sync for Ring<T, N> {}
 
 impl<T: Copy, const N: usize> Ring<T, N> {
@@ -76,7 +79,8 @@ impl<T: Copy, const N: usize> Ring<T, N> {
                     Ordering::Relaxed,
                 ) {
                     Ok(_) => {
-                        // SAFETY: the turn was ours, and whoever moves the counter on has the place alone.
+                        // SAFETY: the turn was ours, and the thread that moves the counter on has
+                        // the place alone.
                         place.item.with_mut(|place| unsafe { place.write(MaybeUninit::new(item)) });
                         place.turn.store(turn.wrapping_add(1), Ordering::Release);
                         return Ok(());
@@ -105,7 +109,8 @@ impl<T: Copy, const N: usize> Ring<T, N> {
                     Ordering::Relaxed,
                 ) {
                     Ok(_) => {
-                        // SAFETY: the turn says that an item was written, and whoever moves the counter on has the place alone.
+                        // SAFETY: the turn says that an item was written, and the thread that moves
+                        // the counter on has the place alone.
                         let item = place.item.with(|place| unsafe { place.read().assume_init() });
                         place.turn.store(turn.wrapping_add(1), Ordering::Release);
                         return Some(item);

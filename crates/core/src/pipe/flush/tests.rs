@@ -3,13 +3,14 @@ use crate::conn::dirty::DirtyList;
 use crate::conn::testbed::{Asked, open_pipe};
 use crate::sync::atomic::Ordering::Relaxed;
 
-/// A hint is used up by the message that sees it. If that one is left to the sweep, nothing is decided for those that come after the sweep.
+/// A hint is used up by the message that sees it. If that one is left to the sweep, nothing is
+/// decided for those that come after the sweep.
 #[test]
 fn what_comes_after_the_sweep_is_looked_after_whoever_gave_a_hint_before() {
     let (new, _peer) = open_pipe(&Arc::<Asked>::default(), None, |_| ());
     let connection = new.connection.clone();
     let mut pipe = Pipe::wire(new);
-    // Somebody else was writing when the last message came. Now he has done so, and has let go.
+    // Another thread was writing when the last message came. Now it has written, and has let go.
     pipe.flush.contended();
     connection.give_hint();
     assert!(connection.swept.set());

@@ -1,4 +1,5 @@
-//! Who is at the other end of a connection, where the system does not say: there are no numbers of users and groups.
+//! Which user is at the other end of a connection, where the system does not say: there are no
+//! numbers of users and groups.
 
 /// The process that made the other end of a connection, as the kernel knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub fn groups_of_user(_uid: u32) -> Vec<u32> {
     Vec::new()
 }
 
-/// Nobody whom a peer could be compared with.
+/// No user that a peer could be compared with.
 pub(super) fn own_user() -> u32 {
     u32::MAX
 }

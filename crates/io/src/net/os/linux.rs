@@ -13,7 +13,8 @@ use crate::sys::check;
 /// Whether Unix sockets have names outside the file system.
 pub(super) const HAS_ABSTRACT: bool = true;
 
-/// The address family between virtual machines and their host. Whether the kernel has it shows when a socket is made.
+/// The address family between virtual machines and their host. Whether the kernel has it shows when
+/// a socket is made.
 pub(super) const VSOCK: Option<libc::c_int> = Some(libc::AF_VSOCK);
 
 pub(super) fn vsock(cid: u32, port: u32) -> Option<RawAddress> {
@@ -53,14 +54,15 @@ pub(super) fn bind_to_device(fd: BorrowedFd<'_>, device: &str) -> io::Result<()>
     option::set_bytes(fd, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, device.as_bytes())
 }
 
-/// Chooses the port of a bound source address only when the destination is known, so that many connections
-/// can share one.
+/// Chooses the port of a bound source address only when the destination is known, so that many
+/// connections can share one.
 pub(super) fn defer_port_choice(fd: BorrowedFd<'_>) {
     // An optimisation: without it the port is chosen at once.
     let _ = option::set(fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1);
 }
 
-/// Whether a Unix domain socket takes descriptors that its peer sends. Linux 6.16; the C library's headers may be older.
+/// Whether a Unix domain socket takes descriptors that its peer sends. Linux 6.16; the C library's
+/// headers may be older.
 pub(super) fn pass_rights(fd: BorrowedFd<'_>, pass: bool) -> io::Result<()> {
     const SO_PASSRIGHTS: libc::c_int =
         if cfg!(any(target_arch = "sparc", target_arch = "sparc64")) { 0x5c } else { 83 };
@@ -79,7 +81,8 @@ pub(super) fn peer_credentials(fd: BorrowedFd<'_>) -> io::Result<Credentials> {
 
 pub(super) fn unconfirmed(fd: BorrowedFd<'_>) -> usize {
     let mut bytes: libc::c_int = 0;
-    // SAFETY: the descriptor is open while borrowed; TIOCOUTQ (SIOCOUTQ) writes one int, which is ours.
+    // SAFETY: the descriptor is open while borrowed; TIOCOUTQ (SIOCOUTQ) writes one int, which is
+    // ours.
     match check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) }) {
         Ok(_) => usize::try_from(bytes).unwrap_or(0),
         Err(_) => 0,

@@ -1,5 +1,5 @@
-//! Socket options and peer credentials of macOS and other Unix systems. What they cannot do is ENOTSUP; what differs between them is a
-//! sibling.
+//! Socket options and peer credentials of macOS and other Unix systems. What they cannot do is
+//! ENOTSUP; what differs between them is a sibling.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -15,7 +15,8 @@ use std::time::Duration;
 /// Whether Unix sockets have names outside the file system.
 pub(super) const HAS_ABSTRACT: bool = false;
 
-/// There are no sockets between virtual machines and their host that have the address family of Linux's.
+/// There are no sockets between virtual machines and their host that have the address family of
+/// Linux's.
 pub(super) const VSOCK: Option<libc::c_int> = None;
 
 pub(super) fn vsock(_cid: u32, _port: u32) -> Option<RawAddress> {

@@ -5,7 +5,7 @@ use std::io;
 use super::transfer::{self, Targets};
 use crate::fd::BorrowedFd;
 
-/// Nobody can send any.
+/// None can be sent.
 pub(super) fn refuse(_socket: BorrowedFd<'_>) {}
 
 /// As `transfer::receive`.

@@ -37,7 +37,7 @@ fn what_is_dropped_is_closed_on_another_thread() {
     });
 }
 
-/// The data that nobody takes keep whoever closes it for the time that its sender has set.
+/// The data that is not taken keeps the closing thread for the time that its sender has set.
 #[test]
 fn a_socket_that_lingers_does_not_keep_who_drops_it() {
     with_watchdog(Duration::from_secs(60), "lingers", || {
@@ -72,7 +72,7 @@ fn descriptors_that_come_in_where_none_are_wanted_are_closed() {
     });
 }
 
-/// As many as the system lets anybody send arrive, so it has none to close by itself.
+/// As many as the system lets a process send arrive, so it has none to close by itself.
 #[cfg(linux_kernel)]
 #[test]
 fn all_descriptors_that_can_be_sent_arrive() {
@@ -81,7 +81,8 @@ fn all_descriptors_that_can_be_sent_arrive() {
     let mut byte = [7_u8];
     let mut iov = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     let length = (MOST_RECEIVED * 4) as u32;
-    // SAFETY: a struct of integers and pointers, with room for a header and the descriptors behind `msg_control`.
+    // SAFETY: a struct of integers and pointers, with room for a header and the descriptors behind
+    // `msg_control`.
     unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         (message.msg_iov, message.msg_iovlen) = (&mut iov, 1);

@@ -1,7 +1,8 @@
 //! Asking for a bell before a sleep, and ringing it.
 //!
-//! Who has to wait raises a flag and looks once more; whoever makes what it waits for looks at the flag afterwards, takes it down and
-//! rings. One of the two sees the other's store, so nobody sleeps beside what it waits for:
+//! A thread that has to wait raises a flag and looks once more; the one that makes what it waits
+//! for looks at the flag afterwards, takes it down and rings. One of the two sees the other's
+//! store, so neither sleeps beside what it waits for:
 //!
 //! ```text
 //! reader:  asleep = 1;  [fence]  tail?  -> sleep         writer:  blocked = 1;  [fence]  head?  -> sleep
@@ -51,7 +52,8 @@ pub(super) fn ask(flag: &impl Flag) {
     fence(SeqCst);
 }
 
-/// After what the other end may wait for was made: whether it is to be rung, if `enough` says so. Once for each time that it has asked.
+/// After what the other end may wait for was made: whether it is to be rung, if `enough` says so.
+/// Once for each time that it has asked.
 pub(super) fn is_asked_for(flag: &impl Flag, enough: impl FnOnce() -> bool) -> bool {
     fence(SeqCst);
     flag.load() != 0 && enough() && flag.take_down() != 0

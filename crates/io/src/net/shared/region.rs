@@ -1,11 +1,14 @@
-//! Memory that two processes map: made by whoever writes into it, and handed over as a sealed descriptor.
+//! Memory that two processes map: made by the process that writes into it, and handed over as a
+//! sealed descriptor.
 //!
-//! It comes from a peer who may mean harm, so nothing in it is believed: the descriptor must be one that cannot shrink (to touch what is
-//! beyond its end would end the process) or grow, of ordinary memory and of the known size; and what it says is checked by whoever reads it.
+//! It comes from a peer that may mean harm, so nothing in it is believed: the descriptor must be
+//! one that cannot shrink (to touch what is beyond its end would end the process) or grow, of
+//! ordinary memory and of the known size; and what it says is checked by the reader.
 //!
-//! Nor is anything done with it that might wait for a peer, who can hold the lock of the memory's file for as long as it likes: it is not
-//! allocated, resized, sought in or asked for its state. Whoever makes a region allocates its pages, before it hands it over. The peer can
-//! take them back at any time, whatever was seen before, and then they are allocated when they are touched again.
+//! Nor is anything done with it that might wait for a peer, which can hold the lock of the memory's
+//! file for as long as it likes: it is not allocated, resized, sought in or asked for its state.
+//! The maker of a region allocates its pages, before it hands it over. The peer can take them back
+//! at any time, whatever was seen before, and then they are allocated when they are touched again.
 
 use std::ffi::c_void;
 use std::io;
@@ -31,7 +34,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"tautlin1");
 
 /// What cannot be done with the memory.
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
-/// MFD_NOEXEC_SEAL: nobody can run what is in it, which a system may ask for (vm.memfd_noexec).
+/// MFD_NOEXEC_SEAL: what is in it cannot be run, which a system may ask for (vm.memfd_noexec).
 const NO_EXECUTION: libc::c_uint = 0x0008;
 
 /// Mapped by this process, in bytes.
@@ -42,14 +45,16 @@ static MAPPED: AtomicUsize = AtomicUsize::new(0);
 #[repr(C, align(128))]
 pub(super) struct Line<T>(pub(super) T);
 
-/// What stands before the ring. Each line is written by one end, but for the two flags, which one end raises and the other one takes down.
+/// What stands before the ring. Each line is written by one end, but for the two flags, which one
+/// end raises and the other one takes down.
 #[repr(C)]
 pub(super) struct Header {
     // Relaxed: alone: written before the descriptor is sent.
     magic: AtomicU64,
     /// Reader: has mapped it, and will look here.
     pub(super) accepted: AtomicU32,
-    /// Writer: what comes behind so many bytes of the socket is here. Valid once `switched` is not 0.
+    /// Writer: what comes behind this number of bytes of the socket is here. Valid once `switched`
+    /// is not 0.
     // Relaxed: behind `switched`.
     pub(super) switch_at: Line<AtomicU64>,
     pub(super) switched: AtomicU32,
@@ -99,11 +104,13 @@ impl Region {
         Ok((region, fd))
     }
 
-    /// One that a peer has handed over: EINVAL for what is not such a region, ENOMEM if this process has enough of them.
+    /// One that a peer has handed over: EINVAL for what is not such a region, ENOMEM if this
+    /// process has enough of them.
     pub(super) fn accept(memory: &Foreign) -> io::Result<Region> {
         let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
         let raw = memory.as_fd().as_raw_fd();
-        // First, as it takes no lock and tells memory from all other files, on which the calls below may wait.
+        // First, as it takes no lock and tells memory from all other files, on which the calls
+        // below may wait.
         // SAFETY: the descriptor is open; EINVAL for one that cannot be sealed.
         let seals = check(unsafe { libc::fcntl(raw, libc::F_GET_SEALS) })?;
         // SAFETY: a struct of integers, which the kernel fills in.
@@ -112,8 +119,8 @@ impl Region {
             check(libc::fstatfs(raw, &mut system))?;
             system
         };
-        // Huge pages are of another system: their files are locked to be mapped. The numbers of systems have 32 bits, in types that
-        // differ between C libraries.
+        // Huge pages are of another system: their files are locked to be mapped. The numbers of
+        // systems have 32 bits, in types that differ between C libraries.
         let ordinary = system.f_type as u32 == libc::TMPFS_MAGIC as u32;
         if !(seals & SEALS == SEALS && ordinary && memory.has_length(SIZE as u64)) {
             return Err(invalid());
@@ -137,7 +144,8 @@ impl Region {
     }
 
     pub(super) fn header(&self) -> &Header {
-        // SAFETY: the mapping lasts as long as `self`, begins on a page, and is a page longer than the ring; any bits are a value of atomics.
+        // SAFETY: the mapping lasts as long as `self`, begins on a page, and is a page longer than
+        // the ring; any bits are a value of atomics.
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
@@ -148,7 +156,8 @@ impl Region {
     pub(super) unsafe fn put(&self, at: u64, from: *const u8, length: usize) {
         let (first, rest) = Self::parts(at, length);
         let ring = self.ring();
-        // SAFETY: both pieces lie in the ring, which is no part of the caller's memory; nothing in this process refers to it.
+        // SAFETY: both pieces lie in the ring, which is no part of the caller's memory; nothing in
+        // this process refers to it.
         unsafe {
             copy_opaquely(from, ring.add(Self::offset(at)), first);
             copy_opaquely(from.add(first), ring, rest);
@@ -162,8 +171,9 @@ impl Region {
     pub(super) unsafe fn get(&self, at: u64, to: *mut u8, length: usize) {
         let (first, rest) = Self::parts(at, length);
         let ring = self.ring();
-        // SAFETY: both pieces lie in the ring, which is no part of the caller's memory. The peer may write to it meanwhile: then what is
-        // copied is what it makes of that, and it is looked at only in the copy.
+        // SAFETY: both pieces lie in the ring, which is no part of the caller's memory. The peer
+        // may write to it meanwhile: then what is copied is what it makes of that, and it is looked
+        // at only in the copy.
         unsafe {
             copy_opaquely(ring.add(Self::offset(at)), to, first);
             copy_opaquely(ring, to.add(first), rest);
@@ -196,7 +206,8 @@ impl Drop for Region {
 /// Fresh memory that can be sealed, of no size.
 pub(super) fn memory(flags: libc::c_uint) -> io::Result<OwnedFd> {
     let flags = flags | libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    // By number: glibc before 2.27 has no function for it, and a library that names one does not load there.
+    // By number: glibc before 2.27 has no function for it, and a library that names one does not
+    // load there.
     // SAFETY: the name is a C string.
     let fd = unsafe { libc::syscall(libc::SYS_memfd_create, c"tautline-ipc".as_ptr(), flags) };
     let fd = check(fd as libc::c_int)?;
@@ -204,11 +215,13 @@ pub(super) fn memory(flags: libc::c_uint) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Copies between memory of this process and memory that another process may write to at the same time.
+/// Copies between memory of this process and memory that another process may write to at the same
+/// time.
 ///
-/// The C library's machine code does it, called through a pointer that is read as volatile. So the compiler cannot know that it is a copy:
-/// it can neither do it twice nor read the shared bytes again in place of the copied ones. Words that are copied as volatile would be as good
-/// an argument, and take three times as long.
+/// The C library's machine code does it, called through a pointer that is read as volatile. So the
+/// compiler cannot know that it is a copy: it can neither do it twice nor read the shared bytes
+/// again in place of the copied ones. Words that are copied as volatile would be as good an
+/// argument, and take three times as long.
 ///
 /// # Safety
 /// `from` and `to` are valid for `n` bytes and do not overlap.

@@ -1,7 +1,7 @@
 //! Giving memory its size without the signal of RLIMIT_FSIZE.
 //!
-//! To grow a file beyond that limit is EFBIG, and the kernel sends the calling thread SIGXFSZ with it, which ends the program. A program that
-//! writes no files may well have set the limit to 0.
+//! To grow a file beyond that limit is EFBIG, and the kernel sends the calling thread SIGXFSZ with
+//! it, which ends the program. A program that writes no files may well have set the limit to 0.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -33,7 +33,8 @@ fn limit() -> io::Result<libc::rlim_t> {
     Ok(limit.rlim_cur)
 }
 
-/// Calls `grow` with SIGXFSZ blocked on this thread, and takes back the signal that comes with its EFBIG.
+/// Calls `grow` with SIGXFSZ blocked on this thread, and takes back the signal that comes with its
+/// EFBIG.
 fn without_signal(grow: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     // SAFETY: a set of signals is an array of integers; all zeroes is the empty one.
     let (mut signal, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { std::mem::zeroed() };

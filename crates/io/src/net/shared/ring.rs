@@ -1,7 +1,7 @@
 //! A ring of bytes in shared memory, with one writer and one reader in different processes.
 //!
-//! Each end has its own position in memory of its own, and takes the other's from the region only after a check. Who has to wait asks for
-//! a bell (`bell.rs`).
+//! Each end has its own position in memory of its own, and takes the other's from the region only
+//! after a check. An end that has to wait asks for a bell (`bell.rs`).
 
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -10,7 +10,8 @@ use super::super::transfer::{Sources, Targets};
 use super::bell;
 use super::region::{CAPACITY, Region};
 
-/// Bytes put at once before they are shown to the reader, so that both ends are at work on a long message.
+/// Bytes put at once before they are shown to the reader, so that both ends are at work on a long
+/// message.
 const PIECE: usize = 64 * 1024;
 
 /// Puts bytes.
@@ -50,8 +51,9 @@ impl Producer {
         self.region.header().switched.store(1, Release);
     }
 
-    /// Puts as much of the buffers as there is room for. Less than all: a bell will ring when there is more; `prepare` is called before
-    /// it is asked for, and says whether there is still somebody to ring it.
+    /// Puts as much of the buffers as there is room for. Less than all: a bell will ring when there
+    /// is more; `prepare` is called before it is asked for, and says whether there is still an end
+    /// to ring it.
     pub(super) fn put(
         &mut self,
         sources: &Sources<'_>,
@@ -68,13 +70,15 @@ impl Producer {
                     shown = written;
                     room = match self.await_room(&mut prepare) {
                         Ok(room) if room > 0 => room,
-                        // What was shown may have been read: it must not be taken for unwritten. An error comes again with the next bytes.
+                        // What was shown may have been read: it must not be taken for unwritten. An
+                        // error comes again with the next bytes.
                         Ok(_) => return Ok(written),
                         Err(error) => return if written > 0 { Ok(written) } else { Err(error) },
                     };
                 }
                 let n = left.min(room).min(PIECE);
-                // SAFETY: the sources are valid for reads, n is at most what is left of this one, and as much is free in the ring.
+                // SAFETY: the sources are valid for reads, n is at most what is left of this one,
+                // and as much is free in the ring.
                 unsafe {
                     self.region.put(self.tail, from, n);
                     from = from.add(n);
@@ -137,7 +141,7 @@ impl Producer {
 }
 
 impl Consumer {
-    /// Tells the writer, who may put its bytes here from now on.
+    /// Tells the writer, which may put its bytes here from now on.
     pub(super) fn new(region: Region) -> Self {
         region.header().accepted.store(1, Release);
         Consumer { region, head: 0, tail: 0 }
@@ -157,7 +161,8 @@ impl Consumer {
         let mut taken = 0;
         for buffer in targets.raw() {
             let n = buffer.iov_len.min((self.tail - self.head) as usize);
-            // SAFETY: the targets are valid for writes; n is at most the capacity, which `look` has seen to.
+            // SAFETY: the targets are valid for writes; n is at most the capacity, which `look` has
+            // seen to.
             unsafe { self.region.get(self.head, buffer.iov_base.cast(), n) };
             self.head += n as u64;
             taken += n;
@@ -187,7 +192,8 @@ impl Consumer {
         Ok(())
     }
 
-    /// After `take`: whether the writer waits for room of which there is enough now, and is to be told.
+    /// After `take`: whether the writer waits for room of which there is enough now, and is to be
+    /// told.
     pub(super) fn take_blocked(&mut self) -> bool {
         bell::is_asked_for(&self.region.header().blocked.0, || {
             // To tell it of every bit of room would make its writes small.

@@ -98,7 +98,7 @@ fn byte(at: usize) -> u8 {
     (at ^ at >> 8 ^ at >> 16) as u8
 }
 
-/// Sizes from 1 to some hundred thousand, small ones as a rule.
+/// Sizes from 1 to some hundred thousand, mostly small ones.
 fn sizes(mut seed: u64) -> impl FnMut() -> usize {
     move || {
         seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -167,7 +167,8 @@ fn both_ends_wake_each_other() {
     });
 }
 
-/// The rule of those who sleep on the descriptor alone, as an epoll set does: after each read they listen on, if there is memory to listen to.
+/// The rule of readers that sleep on the descriptor alone, as an epoll set does: after each read
+/// they listen on, if there is memory to listen to.
 #[test]
 fn a_reader_who_listens_after_each_read_misses_nothing_as_the_writer_switches() {
     watched("switch", || {
@@ -196,7 +197,8 @@ fn a_reader_who_listens_after_each_read_misses_nothing_as_the_writer_switches() 
     });
 }
 
-/// With the last bytes of the socket a bell may be taken, so whoever has read them must be told to listen.
+/// With the last bytes of the socket a bell may be taken, so the reader of them must be told to
+/// listen.
 #[test]
 fn the_last_bytes_of_the_socket_say_that_there_is_memory() {
     let (near, far) = pair();
@@ -239,7 +241,7 @@ fn enclosed(far: &UnixStream) -> Vec<Foreign> {
 /// Not on a thread of its own, so that the other end sees it at once.
 fn close_now(fd: Foreign) {
     let fd = std::mem::ManuallyDrop::new(fd);
-    // SAFETY: an open descriptor, which nobody else closes.
+    // SAFETY: an open descriptor, which nothing else closes.
     drop(unsafe { OwnedFd::from_raw_fd(fd.as_fd().as_raw_fd()) });
 }
 
@@ -358,7 +360,7 @@ fn a_writer_notices_that_its_reader_is_gone() {
     assert_eq!(error.raw_os_error().unwrap_or(libc::EPIPE), libc::EPIPE, "{error}");
 }
 
-/// What was shown to it, it may have read; who takes that for unwritten sends it twice.
+/// What was shown to it, it may have read; a writer that takes that for unwritten sends it twice.
 #[test]
 fn what_a_reader_could_read_before_it_went_counts_as_written() {
     let (near, far) = switched_pair();
@@ -414,7 +416,7 @@ fn the_descriptor_tells_of_bytes_to_those_who_listen() {
     assert_eq!(read_some(&far, 4), b"onet");
     assert!(!far.listen_on(), "there is something now");
     assert_eq!(read_some(&far, 4), b"wo");
-    // Nobody has asked for a bell.
+    // No bell was asked for.
     assert!(would_block(far.read(&mut [0])));
     near.write(b"three").unwrap();
     assert!(!far.listen());
@@ -455,7 +457,7 @@ fn send_past_memory(stream: &Stream, bytes: &[u8]) {
 
 // ---- descriptors that are not taken
 
-/// Who has not shaken hands is not answered, rung at or mapped.
+/// A peer that has not shaken hands is not answered, rung at or mapped.
 #[test]
 fn descriptors_of_a_peer_that_is_not_known_are_not_looked_at() {
     for memory in [None, Some(Region::create().unwrap().1)] {
@@ -472,7 +474,7 @@ fn descriptors_of_a_peer_that_is_not_known_are_not_looked_at() {
     }
 }
 
-/// A peer who is asked nothing may offer nothing more.
+/// A peer that is asked nothing may offer nothing more.
 #[cfg(linux_kernel)]
 #[test]
 fn once_there_is_memory_descriptors_are_refused() {
@@ -481,7 +483,8 @@ fn once_there_is_memory_descriptors_are_refused() {
     assert!(sent.is_err() || !crate::net::rights::are_refused());
 }
 
-/// The receiving end has room for fewer descriptors than an offer has: what it gets of it is closed, and the stream goes on.
+/// The receiving end has room for fewer descriptors than an offer has: what it gets of it is
+/// closed, and the stream goes on.
 #[test]
 fn an_offer_that_arrives_in_part_is_none() {
     watched("part of an offer", || {
@@ -502,7 +505,8 @@ fn send_rights(stream: &UnixStream, bytes: &[u8], rights: &[std::os::fd::Borrowe
     let mut control = [0_u64; 16];
     let mut iov = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let length = size_of_val(rights) as u32;
-    // SAFETY: a struct of integers and pointers, with room for a header and the descriptors behind `msg_control`.
+    // SAFETY: a struct of integers and pointers, with room for a header and the descriptors behind
+    // `msg_control`.
     unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         (message.msg_iov, message.msg_iovlen) = (&mut iov, 1);
@@ -517,7 +521,7 @@ fn send_rights(stream: &UnixStream, bytes: &[u8], rights: &[std::os::fd::Borrowe
     }
 }
 
-// ---- a peer who means harm
+// ---- a peer that means harm
 
 fn memory(size: usize, seals: libc::c_int) -> OwnedFd {
     let fd = region::memory(0).unwrap();
@@ -577,7 +581,8 @@ fn positions_that_cannot_be_are_an_error() {
     }
 }
 
-/// Whatever it says of where the socket's bytes end and whatever bells it rings, the reader gets bytes or an error, and does not hang.
+/// Whatever it says of where the socket's bytes end and whatever bells it rings, the reader gets
+/// bytes or an error, and does not hang.
 #[test]
 fn a_peer_may_say_what_it_likes_in_the_region() {
     watched("lies", || {

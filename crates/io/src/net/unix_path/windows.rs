@@ -36,8 +36,9 @@ pub(super) fn of_bytes(path: &[u8]) -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(path).into_owned())
 }
 
-/// Removes what keeps a socket from being bound to `path`, if it holds nothing that anybody could miss: a socket's file, which a process
-/// that was killed leaves behind, or an empty one, which reserves a name. EADDRINUSE for everything else.
+/// Removes what keeps a socket from being bound to `path`, if it holds nothing that could be
+/// missed: a socket's file, which a process that was killed leaves behind, or an empty one, which
+/// reserves a name. EADDRINUSE for everything else.
 pub fn clear_path(path: &Path) -> io::Result<()> {
     let metadata = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

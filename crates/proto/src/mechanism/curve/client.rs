@@ -93,7 +93,8 @@ impl Mechanism for Client {
     }
 
     fn command_limit(&self) -> u64 {
-        // Nothing of the server is proven before its WELCOME is open; an ERROR has at most 262 bytes.
+        // Nothing of the server is proven before its WELCOME is open; an ERROR has at most 262
+        // bytes.
         if matches!(self.step, Step::Welcome { .. }) { 512 } else { u64::MAX }
     }
 

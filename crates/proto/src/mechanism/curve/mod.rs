@@ -9,9 +9,10 @@
 //!   MESSAGE   Box[flags, body](C'->S')  ◀───────────▶       both ways, from then on
 //! ```
 //!
-//! C and S are the long-term keys, C' and S' live for one connection. Vouch is `Box[C',S](C->S')`. Boxes are NaCl's, from a library
-//! (`nacl`); what is ours is which bytes go into which box, and that no nonce is ever used twice: short nonces count up from 1 in each
-//! direction, long ones are random. `client` and `server` are the handshake, `traffic` is the stage for everything after.
+//! C and S are the long-term keys, C' and S' live for one connection. Vouch is `Box[C',S](C->S')`.
+//! Boxes are NaCl's, from a library (`nacl`); what is ours is which bytes go into which box, and
+//! that no nonce is ever used twice: short nonces count up from 1 in each direction, long ones are
+//! random. `client` and `server` are the handshake, `traffic` is the stage for everything after.
 
 mod client;
 mod nacl;
@@ -33,7 +34,8 @@ pub(super) static SERVER: Entry =
 /// Fills the slice with random bytes fit for keys; false if there are none.
 pub type Random = fn(&mut [u8]) -> bool;
 
-/// The long-term keys of a server. Made once, not for each connection: the public key costs as much as a quarter of a handshake.
+/// The long-term keys of a server. Made once, not for each connection: the public key costs as much
+/// as a quarter of a handshake.
 #[derive(Clone, Debug)]
 pub struct ServerKeys {
     public: [u8; 32],
@@ -47,7 +49,8 @@ impl ServerKeys {
     }
 }
 
-// What the handshake commands are made of: octets of name, then these offsets into the data behind it.
+// What the handshake commands are made of: octets of name, then these offsets into the data behind
+// it.
 /// HELLO: version, padding, C', short nonce, box of 64 zeros.
 const HELLO_LEN: usize = 2 + 72 + 32 + 8 + 80;
 /// WELCOME: long nonce, box of S' and cookie.

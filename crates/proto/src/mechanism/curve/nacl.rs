@@ -1,7 +1,9 @@
-//! NaCl's boxes as CURVE uses them: X25519 for agreeing on a key, XSalsa20-Poly1305 for sealing with it.
+//! NaCl's boxes as CURVE uses them: X25519 for agreeing on a key, XSalsa20-Poly1305 for sealing
+//! with it.
 //!
-//! Only this file and the two below it name a library of ciphers; both are compiled into the tests, which compare them. Secrets are
-//! wiped, tags are compared in constant time, and a public key that would make the shared key known to everybody is refused.
+//! Only this file and the two below it name a library of ciphers; both are compiled into the tests,
+//! which compare them. Secrets are wiped, tags are compared in constant time, and a public key that
+//! would make the shared key known to all is refused.
 
 #[cfg(any(feature = "curve-dryoc", test))]
 mod dryoc;
@@ -24,7 +26,8 @@ use crate::secret::Secret;
 /// Bytes that a box is longer than its content.
 pub(super) const TAG: usize = 16;
 
-/// A nonce of 24 bytes: what XSalsa20 makes a subkey with, and what is left for the stream of that subkey.
+/// A nonce of 24 bytes: what XSalsa20 makes a subkey with, and what is left for the stream of that
+/// subkey.
 pub(super) struct Nonce {
     prefix: [u8; 16],
     rest: [u8; 8],
@@ -92,7 +95,8 @@ impl BoxKey {
     }
 }
 
-/// A key that seals or opens one direction of a connection, whose nonces differ in their counter only.
+/// A key that seals or opens one direction of a connection, whose nonces differ in their counter
+/// only.
 pub(super) struct PrefixKey(cipher::PrefixKey);
 
 impl PrefixKey {

@@ -1,6 +1,7 @@
 //! The server's half of the CURVE handshake (RFC 26).
 //!
-//! A client costs one key agreement before it has shown that it knows the server's key, and memory for one command of fixed size.
+//! A client costs one key agreement before it has shown that it knows the server's key, and memory
+//! for one command of fixed size.
 
 use super::nacl::{self, BoxKey, long_nonce, random_bytes, short_nonce};
 use super::traffic::{CLIENT_PREFIX, SERVER_PREFIX, Traffic};
@@ -125,7 +126,8 @@ impl Server {
 
         let short_secret = random_bytes::<32>(self.random)?;
         let short_public = nacl::public_key(&short_secret);
-        // The client returns the cookie, and only an equal one is taken. What is in it, as the RFC has it, nobody opens.
+        // The client returns the cookie, and only an equal one is taken. What is in it, as the RFC
+        // has it, is never opened.
         let cookie_nonce = random_bytes::<16>(self.random)?;
         let mut cookie = cookie_nonce.to_vec();
         BoxKey::own(random_bytes(self.random)?).seal(
@@ -167,7 +169,8 @@ impl Server {
         let vouch_nonce = take::<16>(&mut vouch).ok_or(malformed)?;
         let vouched =
             BoxKey::agreed(public, short_secret)?.open(&long_nonce(b"VOUCH---", vouch_nonce), vouch)?;
-        // Both halves: without the second one, a server could pass on a vouch that was meant for itself.
+        // Both halves: without the second one, a server could pass on a vouch that was meant for
+        // itself.
         if !equal(&vouched, &[*client_short, self.keys.public].concat()) {
             return Err(Clause::KeyExchange.into());
         }

@@ -1,4 +1,5 @@
-//! The CURVE handshake and its traffic, sans I/O: sizes and offsets of RFC 26, every cut, every flipped bit, replays.
+//! The CURVE handshake and its traffic, sans I/O: sizes and offsets of RFC 26, every cut, every
+//! flipped bit, replays.
 
 use super::nacl::{BoxKey, short_nonce};
 use super::traffic::{CLIENT_PREFIX, SERVER_PREFIX, Traffic};

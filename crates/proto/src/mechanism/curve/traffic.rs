@@ -1,8 +1,9 @@
 //! Everything after the CURVE handshake: each frame in a MESSAGE of its own (RFC 26).
 //!
-//! On the wire a MESSAGE is a frame without flags whose body is the name, a short nonce and a box; in the box are a flags octet and the
-//! body of the plain frame. A frame is opened only when it is there as a whole, so it has to be kept until then: what is kept grows
-//! with what has arrived, never with what was announced, and sizes are judged at the header.
+//! On the wire a MESSAGE is a frame without flags whose body is the name, a short nonce and a box;
+//! in the box are a flags octet and the body of the plain frame. A frame is opened only when it is
+//! there as a whole, so it has to be kept until then: what is kept grows with what has arrived,
+//! never with what was announced, and sizes are judged at the header.
 
 use super::nacl::{BoxKey, PrefixKey, TAG};
 use crate::error::{Clause, ProtocolError};
@@ -56,7 +57,8 @@ impl Traffic {
 impl Stage for Traffic {
     fn seal(&mut self, mut plain: &[u8], out: &mut Vec<u8>) {
         while !self.exhausted {
-            // The queue's own frames are well formed. If one were not, nothing that follows it could be told apart.
+            // The queue's own frames are well formed. If one were not, nothing that follows it
+            // could be told apart.
             let sealed = match self.outward.next(&mut plain, |_| Ok(())) {
                 Ok(Some((header, body))) => {
                     let Some(number) = self.sent.checked_add(1) else { return };
@@ -126,8 +128,8 @@ fn seal_frame(
     Ok(())
 }
 
-/// Appends the plain frame. The box is opened in its final place: the flags octet comes to lie where the header ends, and is
-/// overwritten by it.
+/// Appends the plain frame. The box is opened in its final place: the flags octet comes to lie
+/// where the header ends, and is overwritten by it.
 fn open_frame(
     key: &PrefixKey,
     number: u64,
@@ -168,14 +170,15 @@ fn judge_size(header: &Header, max_msg_size: Option<u64>) -> Result<(), Protocol
 /// Makes whole frames of a stream that comes in pieces.
 #[derive(Default)]
 struct Gather {
-    /// The beginning of a frame whose end is still to come; or, when `whole`, a frame that was lent out.
+    /// The beginning of a frame whose end is still to come; or, when `whole`, a frame that was lent
+    /// out.
     held: Vec<u8>,
     whole: bool,
 }
 
 impl Gather {
-    /// The next whole frame: from `bytes`, which moves on, or from what was held and `bytes`. None: all bytes are held. `judge` sees
-    /// each header before anything of the body is kept.
+    /// The next whole frame: from `bytes`, which moves on, or from what was held and `bytes`. None:
+    /// all bytes are held. `judge` sees each header before anything of the body is kept.
     fn next<'a, 'b: 'a>(
         &'a mut self,
         bytes: &mut &'b [u8],

@@ -15,7 +15,7 @@ pub fn public_key(secret: &[u8; 32]) -> [u8; 32] {
     public
 }
 
-/// What two ends agree on; None if the other one's public key makes that known to everybody.
+/// What two ends agree on; None if the other one's public key makes that known to all.
 pub fn agree(theirs: &[u8; 32], ours: &[u8; 32]) -> Option<Secret<[u8; 32]>> {
     crypto_box_beforenm(theirs, ours).ok().map(Secret::new)
 }

@@ -1,7 +1,8 @@
 //! Boxes of the crates of dalek and RustCrypto, the default.
 //!
-//! crypto_box of these crates would do the same, but copies its input and stays with versions of these crates of 2023. The few
-//! lines that join the three primitives are here, and the tests compare them with what other libraries make.
+//! crypto_box of these crates would do the same, but copies its input and stays with versions of
+//! these crates of 2023. The few lines that join the three primitives are here, and the tests
+//! compare them with what other libraries make.
 
 use poly1305::Poly1305;
 use poly1305::universal_hash::NewUniversalHash;
@@ -20,7 +21,7 @@ pub fn public_key(secret: &[u8; 32]) -> [u8; 32] {
     PublicKey::from(&StaticSecret::from(*secret)).to_bytes()
 }
 
-/// What two ends agree on; None if the other one's public key makes that known to everybody.
+/// What two ends agree on; None if the other one's public key makes that known to all.
 pub fn agree(theirs: &[u8; 32], ours: &[u8; 32]) -> Option<Secret<[u8; 32]>> {
     let shared = StaticSecret::from(*ours).diffie_hellman(&PublicKey::from(*theirs));
     shared.was_contributory().then(|| subkey(shared.as_bytes(), &[0; 16]))

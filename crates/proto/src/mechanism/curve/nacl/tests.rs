@@ -1,5 +1,5 @@
-//! Both implementations make what Project Wycheproof, libsodium and each other say. The code that runs depends on the processor, so
-//! `tests/crypto/run.sh` runs these on several.
+//! Both implementations make what Project Wycheproof, libsodium and each other say. The code that
+//! runs depends on the processor, so `tests/crypto/run.sh` runs these on several.
 
 use sha1::{Digest, Sha1};
 use wycheproof::TestResult;
@@ -52,7 +52,8 @@ fn agreement_is_that_of_wycheproof() {
         let ours: [u8; 32] = test.private_key.as_ref().try_into().unwrap();
         let shared: [u8; 32] = test.shared_secret.as_ref().try_into().unwrap();
         assert_ne!(test.result, TestResult::Invalid, "case {}", test.tc_id);
-        // Cases where the peer alone decides the result are acceptable to Wycheproof, and are refused here.
+        // Cases where the peer alone decides the result are acceptable to Wycheproof, and are
+        // refused here.
         let expected = (shared != [0; 32]).then(|| rustcrypto::subkey(&shared, &[0; 16]));
         assert!(rustcrypto::agree(&theirs, &ours) == expected, "case {}", test.tc_id);
         assert!(dryoc::agree(&theirs, &ours) == expected, "case {} with dryoc", test.tc_id);
@@ -84,7 +85,8 @@ fn both_make_the_same_boxes() {
         let (key, prefix, rest) = (octets.next(), octets.next(), octets.next());
         let (mine, other) = (rustcrypto::PrefixKey::new(&key, &prefix), dryoc::PrefixKey::new(&key, &prefix));
         let content = octets.body(len);
-        // Not at the same place in memory: what comes first and last depends on that in some kernels.
+        // Not at the same place in memory: what comes first and last depends on that in some
+        // kernels.
         let (mut by_mine, mut by_other) = (content.clone(), [vec![0; len % 16], content.clone()].concat());
         let by_other = &mut by_other[len % 16..];
         let tag = mine.seal(&rest, &mut by_mine);
@@ -125,7 +127,8 @@ fn what_is_not_genuine_stays_closed() {
     }
 }
 
-/// The tags and boxes of all lengths, and keys agreed on, in one digest. libsodium 1.0.18 made the same of them.
+/// The tags and boxes of all lengths, and keys agreed on, in one digest. libsodium 1.0.18 made the
+/// same of them.
 macro_rules! digest_of {
     ($cipher:ident) => {{
         let (mut octets, mut digest) = (Octets(4), Sha1::new());
