@@ -49,8 +49,6 @@ rules! {
     Apart = "apart",
     /// A process that others keep from its cores stops spinning.
     Ban = "ban",
-    /// A spin is longer where waits are a little longer than usual.
-    LongSpins = "long-spins",
     /// A thread whose waits end in sleep does not look before it sleeps.
     Unseen = "unseen",
     /// A socket that only reads looks more often, at shared memory above all.

@@ -24,8 +24,6 @@ const LOOKS: u32 = 8;
 const MAX_SKIP: u32 = 63;
 /// Spins won that halve the ban.
 const FORGIVE: u32 = 64;
-/// Short sleeps in a row after which a longer spin is tried.
-const NEAR: u32 = 2;
 /// The part of its time that a thread may lose in yields in the long run: one part in this number.
 const LOSS: u64 = 8;
 
@@ -37,9 +35,7 @@ const MOST_SLEEPS: u32 = 16;
 /// The limits in clock ticks.
 struct Limits {
     spin: u64,
-    /// A probe: long enough for a peer that has to wake up first.
-    long: u64,
-    /// A sleep that ended this soon was for a peer that sleeps as well.
+    /// After a sleep that ended this soon the next wait may spin.
     near: u64,
     pressed: u64,
     busy: u64,
@@ -57,7 +53,6 @@ fn limits() -> &'static Limits {
         let ticks = |micros: u64| clock::nanos_to_ticks(micros * 1000);
         Limits {
             spin: ticks(micros),
-            long: ticks(micros * 5),
             near: ticks(micros * 10),
             pressed: ticks(5),
             busy: ticks(150),
@@ -76,10 +71,7 @@ static OFF_UNTIL: AtomicU64 = AtomicU64::new(0);
 // Relaxed: number, as `OFF_UNTIL`.
 static BAN: AtomicU64 = AtomicU64::new(0);
 
-/// Two peers that both sleep answer each other too late for a spin of one wake-up's length, though
-/// they would be fast if both spun. So after a few short sleeps one spin is longer: it sees the
-/// peer's answer, and from then on both are in time. If that does not come to pass, because the
-/// peer is just that slow, the probes become rare.
+/// How the spins of a thread have ended lately.
 #[derive(Clone, Copy, Default)]
 struct Luck {
     /// Waits still to go without a spin.
@@ -87,24 +79,12 @@ struct Luck {
     /// What `skip` was set to last.
     back: u32,
     wins: u32,
-    /// Short sleeps in a row.
-    near: u32,
-    /// Short sleeps still to go without a probe, and what that was set to last.
-    probe_skip: u32,
-    probe_back: u32,
-    /// Average length of the waits, in ticks; long ones count as `Limits::near`.
-    typical: u64,
     /// Ticks lost in yields, less a part of the time that has passed, and when that was reckoned.
     lost: u64,
     lost_at: u64,
 }
 
 impl Luck {
-    /// A wait has lasted so long.
-    fn note(&mut self, ticks: u64) {
-        self.typical = (self.typical * 7 + ticks.min(limits().near)) / 8;
-    }
-
     /// `ticks` ticks were lost in a yield that ended at `now`. Whether it is more than `most` and a
     /// share of all time since then.
     fn lose(&mut self, now: u64, ticks: u64, most: u64) -> bool {
@@ -119,7 +99,7 @@ impl Luck {
 }
 
 thread_local! {
-    static LUCK: Cell<Luck> = const { Cell::new(Luck { skip: 0, back: 0, wins: 0, near: 0, probe_skip: 0, probe_back: 0, typical: 0, lost: 0, lost_at: 0 }) };
+    static LUCK: Cell<Luck> = const { Cell::new(Luck { skip: 0, back: 0, wins: 0, lost: 0, lost_at: 0 }) };
 }
 
 thread_local! {
@@ -179,7 +159,6 @@ pub(super) fn spin(mut look: impl FnMut(u32) -> Result<bool, Error>) -> Result<b
 #[derive(Debug)]
 pub(crate) struct Spin {
     start: u64,
-    limit: u64,
     on_probation: bool,
 }
 
@@ -200,8 +179,7 @@ impl Spin {
         let limits = limits();
         let start = clock::ticks();
         let on_probation = may_spin(start, limits)?;
-        let limit = if may_probe() { limits.long } else { usual_limit(limits) };
-        Some(Spin { start, limit, on_probation })
+        Some(Spin { start, on_probation })
     }
 
     /// The tick at which it began.
@@ -213,9 +191,8 @@ impl Spin {
     /// over. `look` is told how many times to look at most.
     pub(crate) fn turn(&self, look: &mut impl FnMut(u32) -> Result<bool, Error>) -> Result<Turn, Error> {
         let limits = limits();
-        let elapsed = || clock::ticks().wrapping_sub(self.start);
         if look(LOOKS)? {
-            won(self.on_probation, elapsed());
+            won(self.on_probation);
             return Ok(Turn::Found);
         }
         let away = thread::yield_now_timed();
@@ -224,13 +201,13 @@ impl Spin {
             if self.is_pressed(away, limits) {
                 pressed(limits);
             } else if found {
-                won(self.on_probation, elapsed());
+                won(self.on_probation);
             } else {
                 failed(self.on_probation);
             }
             return Ok(if found { Turn::Found } else { Turn::Over });
         }
-        if elapsed() >= self.limit {
+        if clock::ticks().wrapping_sub(self.start) >= limits.spin {
             failed(self.on_probation);
             return Ok(Turn::Over);
         }
@@ -250,57 +227,21 @@ impl Spin {
     }
 }
 
-/// Whether this spin may be a longer one.
-fn may_probe() -> bool {
-    let mut luck = LUCK.get();
-    if luck.near < NEAR || without(Rule::LongSpins) {
-        return false;
-    }
-    let probe = luck.probe_skip == 0;
-    if probe {
-        luck.probe_back = (luck.probe_back * 2 + 1).min(MAX_SKIP);
-        luck.probe_skip = luck.probe_back;
-        luck.near = 0;
-    } else {
-        luck.probe_skip -= 1;
-    }
-    LUCK.set(luck);
-    probe
-}
-
-/// How long a spin lasts: longer where waits are regularly a little longer, as with large bodies,
-/// whose copy takes its time.
-fn usual_limit(limits: &Limits) -> u64 {
-    match LUCK.get().typical * 2 {
-        twice if twice <= limits.spin * 3 && !without(Rule::LongSpins) => twice.max(limits.spin),
-        _ => limits.spin,
-    }
-}
-
 /// A wait that has ended in a sleep was over after `ticks` ticks.
 pub(crate) fn slept(ticks: u64) {
     SLEPT.set((SLEPT.get() + 1).min(MOST_SLEEPS));
-    let mut luck = LUCK.get();
     if ticks < limits().near {
-        luck.near += 1;
-        luck.skip = 0;
-    } else {
-        luck.near = 0;
+        LUCK.set(Luck { skip: 0, ..LUCK.get() });
     }
-    luck.note(ticks);
-    LUCK.set(luck);
 }
 
-fn won(on_probation: bool, ticks: u64) {
+fn won(on_probation: bool) {
     SLEPT.set(0);
     let mut luck = LUCK.get();
-    luck.note(ticks);
     luck.back = 0;
-    luck.near = 0;
     luck.wins += 1;
     if luck.wins >= FORGIVE {
         luck.wins = 0;
-        luck.probe_back = 0;
         BAN.store(BAN.load(Relaxed) / 2, Relaxed);
     }
     LUCK.set(luck);
@@ -342,7 +283,7 @@ mod tests {
         assert!(!sleeps_as_a_rule());
         (0..SLEEPS).for_each(|_| slept(long));
         assert!(sleeps_as_a_rule());
-        won(false, 0);
+        won(false);
         assert!(!sleeps_as_a_rule(), "spinning is better");
     }
 
