@@ -137,9 +137,28 @@ fn network(plan: &mut Plan, wire: Wire, names: &Names, facts: &Facts) {
         run(&["ip", "-n", side, "link", "set", "lo", "up"], None);
         run(&["ip", "-n", side, "link", "set", "wire", "up"], None);
     }
+    if wire.lost_per_mille > 0 {
+        plan.steps.push((in_order([near, far], facts.processor), None));
+    }
     plan.steps.extend(disturbance(wire, [near, far], &facts.relay).map(|step| (step, None)));
     plan.around.prefix = words(&["ip", "netns", "exec", near]);
     plan.around.options = words(&["--near-address", NEAR, "--far-address", FAR, "--far-netns", far]);
+}
+
+/// The packets of a connection stay in order, as those of a network card with one queue do. Otherwise each processor that
+/// sends hands its own packets over, those of one processor overtake those of another one, and TCP takes them for lost.
+fn in_order(sides: [&str; 2], processor: Option<u32>) -> Step {
+    let processors = (1_u64 << processor.map_or(1, |last| last.min(31) + 1)) - 1;
+    let set = format!("echo {processors:x} >/sys/class/net/wire/queues/rx-0/rps_cpus");
+    let steps = sides.map(|side| {
+        Step::Run(
+            [&words(&["ip", "netns", "exec", side, "sh", "-c"])[..], std::slice::from_ref(&set)].concat(),
+        )
+    });
+    Step::OneOf(vec![
+        ("packets in order", steps.to_vec()),
+        ("packets of one connection overtake each other, which TCP takes for losses", Vec::new()),
+    ])
 }
 
 /// What delays or loses packets. It goes with the namespaces.
