@@ -104,6 +104,7 @@ pub(crate) fn pattern_title(pattern: &str) -> &str {
         "filter" => "PUB/SUB by topic",
         "fan_in" => "PUSH fan-in",
         "scaling" => "PUSH/PULL side by side",
+        "in_turn" => "PUSH in turn",
         "latency" => "one-way latency",
         "oversubscribed" => "ping-pong, oversubscribed",
         "crowd_publish" => "PUB to a crowd",

@@ -33,6 +33,7 @@ enum pattern {
     FILTER,
     FAN_IN,
     SCALING,
+    IN_TURN,
     LATENCY,
     OVERSUBSCRIBED,
     CROWD_PUBLISH,
@@ -102,6 +103,7 @@ void ends_run(const struct config *config, struct result *result);
 void dealer_router_run(const struct config *config, struct result *result);
 void filter_run(const struct config *config, struct result *result);
 void streams_run(const struct config *config, struct result *result);
+void in_turn_run(const struct config *config, struct result *result);
 void latency_run(const struct config *config, struct result *result);
 void oversubscribed_run(const struct config *config, struct result *result);
 void crowd_publish_run(const struct config *config, struct result *result);

@@ -8,7 +8,7 @@ mkdir -p "$out"
 flags=(-std=gnu11 -O2 -fPIE -pie -pthread -Wall -Wextra)
 # The library is found again only through LD_LIBRARY_PATH, so its own dependencies are not checked here.
 ${CC:-cc} "${flags[@]}" -I"$include" -o "$out/zmq-bench" \
-    "$here"/{main,report,setup,watchdog,ends,flow,round_trip,dealer_router,sides,filter,streams,latency,oversubscribed,pairs,handshakes,common}.c \
+    "$here"/{main,report,setup,watchdog,ends,flow,round_trip,dealer_router,sides,filter,streams,in_turn,latency,oversubscribed,pairs,handshakes,common}.c \
     "$here"/crowd{,_publish,_route}.c \
     "$library/libzmq.so.5" -ldl -Wl,--allow-shlib-undefined
 ${CC:-cc} "${flags[@]}" -o "$out/calibrate" "$here"/calibrate.c

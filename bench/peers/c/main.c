@@ -33,6 +33,7 @@ static const struct {
     {"filter", FILTER, filter_run, 0, 32},
     {"fan_in", FAN_IN, streams_run, 0, 16},
     {"scaling", SCALING, streams_run, 0, 16},
+    {"in_turn", IN_TURN, in_turn_run, 0, 16},
     {"latency", LATENCY, latency_run, 1, 24},
     {"oversubscribed", OVERSUBSCRIBED, oversubscribed_run, 1, 16},
     {"crowd_publish", CROWD_PUBLISH, crowd_publish_run, 1, 16},
@@ -137,7 +138,7 @@ static size_t parse(int argc, char **argv)
         usage("--size is too small for what both ends carry to be checked");
     if (patterns[row].timed ? config.millis < 1 : config.count < 2)
         usage(patterns[row].timed ? "--millis is needed" : "--count is 2 or more");
-    if (config.pattern != FAN_OUT && config.subscribers != 1)
+    if (config.pattern != FAN_OUT && config.pattern != IN_TURN && config.subscribers != 1)
         usage("--subscribers belongs to fan_out");
     if (config.pattern == LATENCY && config.rate < 1)
         usage("--rate is needed");

@@ -272,10 +272,11 @@ impl FlushRule {
     pub(crate) fn flushed(&mut self, start: u64, end: u64, drained: bool) {
         spent::write(start, end);
         let took = end.saturating_sub(start);
-        // One that takes twice as long may have been interrupted.
+        // One that takes twice as long may have been interrupted. Rounded up: the first one may
+        // have taken next to nothing, without a connection, and the average leaves that behind.
         self.cost = match self.cost {
             0 => took.min(times().cost_max),
-            cost => (cost * 7 + took.min(cost * 2)) / 8,
+            cost => (cost * 7 + took.min(cost * 2)).div_ceil(8),
         };
         (self.last, self.took, self.spent) = (end, took, spent().total);
         self.seen = end;

@@ -26,6 +26,26 @@ fn the_first_message_of_a_lull_is_written_at_once() {
     assert_eq!(rule.decide(us(1000), 66, 64, false), Decision::Flush);
 }
 
+/// The first messages are often sent before there is a connection, and a write ends at once.
+#[test]
+fn what_a_write_costs_is_learned_however_little_the_first_one_took() {
+    for first in 1..50 {
+        let mut rule = rule();
+        rule.count();
+        rule.flushed(us(1000), us(1000) + first, false);
+        let (mut now, mut writes) = (us(2000), 0);
+        for _ in 0..100_000 {
+            now += us(1) / 10;
+            if rule.count() && rule.decide(now, 66, 64, false) == Decision::Flush {
+                rule.flushed(now, now + us(2), true);
+                now += us(2);
+                writes += 1;
+            }
+        }
+        assert!(writes < 10_000, "{writes} writes, after one of {first} ticks");
+    }
+}
+
 /// A ping-pong through shared memory is quicker than the least time between two writes to a kernel.
 #[test]
 fn replies_may_follow_each_other_as_fast_as_they_can_be_written() {
