@@ -115,6 +115,18 @@ witness() {
     env "${witnessing[@]}" "$@"
 }
 
+# alone COMMAND...: as `witness`, for a program with fixed ports: in a network of its own, where nothing else can have them; where
+# the system gives none, one after the other with the rest of these programs.
+alone() {
+    local enter=()
+    if unshare -n true 2>/dev/null; then enter=(unshare -n); elif unshare -rn true 2>/dev/null; then enter=(unshare -rn); fi
+    if [[ ${#enter[@]} -gt 0 ]] && command -v ip >/dev/null; then
+        witness "${enter[@]}" sh -c 'ip link set lo up && exec "$@"' sh "$@"
+    else
+        witness flock "$cache/fixed-ports" "$@"
+    fi
+}
+
 # witnessed [PID]: true if the libzmq under test was loaded, and no other one; by that process, or by all together.
 witnessed() {
     local loaded

@@ -18,9 +18,9 @@ export GOCACHE=$work/go-build
 # Its module file asks for nothing else, so nothing is fetched here.
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local
 
-# run NAME: the tests of what was built as ./NAME. Its ports are fixed, and others' are the same.
+# run NAME: the tests of what was built as ./NAME. Its ports are fixed.
 run() {
-    witness flock "$cache/fixed-ports" timeout 300 "./$1" -test.v >"$work/$1.log" 2>&1 || echo "the exit code of $1: $?"
+    alone timeout 300 "./$1" -test.v >"$work/$1.log" 2>&1 || echo "the exit code of $1: $?"
     grep -E '^ *--- (FAIL|SKIP)' -B 12 "$work/$1.log" || tail -n 3 "$work/$1.log"
     count "$(grep -cE '^--- PASS' "$work/$1.log" || true)" "$(grep -cE '^--- FAIL' "$work/$1.log" || true)" \
         "$(grep -cE '^--- SKIP' "$work/$1.log" || true)"
