@@ -139,7 +139,7 @@ static size_t parse(int argc, char **argv)
     if (patterns[row].timed ? config.millis < 1 : config.count < 2)
         usage(patterns[row].timed ? "--millis is needed" : "--count is 2 or more");
     if (config.pattern != FAN_OUT && config.pattern != IN_TURN && config.subscribers != 1)
-        usage("--subscribers belongs to fan_out");
+        usage("--subscribers belongs to fan_out and in_turn");
     if (config.pattern == LATENCY && config.rate < 1)
         usage("--rate is needed");
     if (config.two_processes && (strcmp(config.transport, "inproc") == 0 || config.pattern > DEALER_ROUTER))

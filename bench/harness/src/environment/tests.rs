@@ -92,6 +92,7 @@ fn delay_and_loss_are_on_both_sides() {
     let text = |name: &str| format!("{:?}", plan_of(name).steps);
     assert_eq!(text("veth-delay").matches("\"delay\", \"1ms\"").count(), 2);
     assert_eq!(text("veth-loss-0.1").matches("\"loss\", \"0.1%\"").count(), 2);
+    assert_eq!(text("veth-loss-0.1").matches("rps_cpus").count(), 2, "packets stay in order");
     assert_eq!(text("veth-loss-1").matches("\"--probability\", \"0.01\"").count(), 2);
     // Where there is no netem, the devices of a relay take the place of the pair, also in the namespaces.
     assert!(text("veth-delay").contains("\"/programs/wire\", \"wire\", \"taut-bench-7-3-near\""));

@@ -25,7 +25,7 @@
 
 use super::bursts::Bursts;
 pub(crate) use super::bursts::Rest;
-use super::pace::Pace;
+use super::pace::{Pace, weigh};
 use super::spent::{self, spent};
 use crate::ablation::{Rule, without};
 use std::sync::OnceLock;
@@ -272,11 +272,10 @@ impl FlushRule {
     pub(crate) fn flushed(&mut self, start: u64, end: u64, drained: bool) {
         spent::write(start, end);
         let took = end.saturating_sub(start);
-        // One that takes twice as long may have been interrupted. Rounded up: the first one may
-        // have taken next to nothing, without a connection, and the average leaves that behind.
+        // The first one may have taken next to nothing, where there is no connection yet.
         self.cost = match self.cost {
             0 => took.min(times().cost_max),
-            cost => (cost * 7 + took.min(cost * 2)).div_ceil(8),
+            cost => weigh(cost, took),
         };
         (self.last, self.took, self.spent) = (end, took, spent().total);
         self.seen = end;

@@ -6,6 +6,17 @@
 //! the time from the write to the next message, and the same with the write, the one that varies
 //! less tells which it is. Where both vary, nothing is known.
 
+/// A mean with one more value, which weighs an eighth. Rounded up: in whole numbers a mean of a few
+/// ticks would never grow, as each value counts for twice the mean at most.
+pub(super) fn weigh(mean: u64, value: u64) -> u64 {
+    (mean * 7 + uninterrupted(mean, value)).div_ceil(8)
+}
+
+/// What takes more than twice as long as usual was interrupted.
+fn uninterrupted(mean: u64, value: u64) -> u64 {
+    if mean == 0 { value } else { value.min(mean * 2) }
+}
+
 /// A mean and the mean deviation from it, each new value weighing an eighth.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mean {
@@ -15,10 +26,9 @@ struct Mean {
 
 impl Mean {
     fn note(&mut self, value: u64) {
-        // What takes more than twice as long was interrupted.
-        let value = if self.value == 0 { value } else { value.min(self.value * 2) };
-        self.deviation = (self.deviation * 7 + value.abs_diff(self.value)) / 8;
-        self.value = (self.value * 7 + value).div_ceil(8);
+        let distance = uninterrupted(self.value, value).abs_diff(self.value);
+        self.deviation = (self.deviation * 7 + distance) / 8;
+        self.value = weigh(self.value, value);
     }
 }
 
