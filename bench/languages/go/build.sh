@@ -5,8 +5,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 "$ROOT/scripts/need.sh" go:golang-go gcc:gcc pkg-config:pkg-config
 cd "$here"
 export PKG_CONFIG_PATH=$LIBZMQ/lib/pkgconfig GOTOOLCHAIN=local GOFLAGS=-mod=readonly
-# Not the user's: it is blind to what pkg-config says, so the library's place could be that of an earlier build.
+# What pkg-config says is kept with the package that was compiled by it, and the cache does not notice that it says something else:
+# not the user's cache, and the folders in variables, which the cache compares.
 export GOCACHE=$CACHE/go-build
+CGO_CFLAGS=$(pkg-config --cflags libzmq) CGO_LDFLAGS=$(pkg-config --libs-only-L libzmq)
+export CGO_CFLAGS CGO_LDFLAGS
 go build -o "$OUT" ./local_lat ./remote_lat ./local_thr ./remote_thr
 {
     echo "runtime: $(go version)"
