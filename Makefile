@@ -58,7 +58,7 @@ lint: ## formatting, clippy, rustdoc, layers, sizes, unsafe, dependencies
 loom: ## the concurrent parts under every interleaving
 	@scripts/need.sh cargo:cargo gcc:gcc
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR='$(TARGET)/loom' CARGO_PROFILE_RELEASE_LTO=off \
-	    CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true $(CARGO) test --release -p tautline-io -p tautline-core --lib loom_
+	    CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true $(CARGO) test --release -p tautline-mem -p tautline-io -p tautline-core --lib loom_
 
 upstream: ## libzmq's own behaviour tests on our library
 	@tests/upstream/run.sh

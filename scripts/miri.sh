@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Messages, parts of the queue and the frames of the protocol under Miri, an interpreter that sees
+# Memory, messages, parts of the queue and the frames of the protocol under Miri, an interpreter that sees
 # undefined behaviour: what points nowhere, what is read before it was written, what nothing orders.
 # It needs a nightly compiler, which rustup has. The whole queue would take too long.
 # `make miri`; ends with `miri: N passed, N failed, N skipped`.
@@ -23,6 +23,7 @@ code=0
 export MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-ignore-leaks ${MIRIFLAGS:-}"
 cargo +nightly miri test --target-dir "$target" -p tautline-proto --lib -- \
     frame:: command:: greeting:: metadata:: socket_type:: z85:: ws::mask:: 2>&1 | tee -a "$target/log" || code=$?
+cargo +nightly miri test --target-dir "$target" -p tautline-mem --lib 2>&1 | tee -a "$target/log" || code=$?
 cargo +nightly miri test --target-dir "$target" -p tautline-core --lib -- \
     message:: queue::segment:: queue::tests::inproc::bodies_by_reference_count pattern::topics:: pattern::subscriptions:: \
     --skip of_topics --skip of_many_topics --skip simple_model --skip chains_stay --skip in_order --skip side_by_side 2>&1 | tee -a "$target/log" || code=$?

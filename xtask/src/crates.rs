@@ -5,11 +5,12 @@ use std::path::Path;
 
 /// Folder of each package and the packages of ours that it may depend on, dev-dependencies aside.
 ///
-/// `proto` and `io` never see each other, only `core` joins them; nothing may depend on `libzmq`.
+/// `proto` and `io` never see each other, only `core` joins them; `mem` sees none of them; nothing may depend on `libzmq`.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/proto", &[]),
-    ("crates/io", &[]),
-    ("crates/core", &["tautline-proto", "tautline-io"]),
+    ("crates/mem", &[]),
+    ("crates/io", &["tautline-mem"]),
+    ("crates/core", &["tautline-proto", "tautline-io", "tautline-mem"]),
     ("crates/libzmq", &["tautline-core", "tautline-io", "tautline-proto"]),
     ("crates/tautline", &["tautline-core"]),
     ("crates/testkit", &[]),

@@ -1,7 +1,7 @@
 //! The module rules inside the engine: a layer uses what lies below it, never what lies above.
 //!
 //! The table is `xtask/layers.txt`; its layers are top-level modules, or single modules inside of one. References are found in the text: `crate::a::b`, `crate::{a, b}`, `super::` chains
-//! that reach the crate root, `tautline_proto::` and `tautline_io::`. Tests may use anything.
+//! that reach the crate root, `tautline_proto::`, `tautline_io::` and `tautline_mem::`. Tests may use anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,8 @@ use std::path::Path;
 use crate::scan::{self, Source};
 
 /// The crates that count as layers below the engine, by the name that code uses.
-const CRATES: [(&str, &str); 2] = [("tautline_proto", "proto"), ("tautline_io", "io")];
+const CRATES: [(&str, &str); 3] =
+    [("tautline_proto", "proto"), ("tautline_io", "io"), ("tautline_mem", "mem")];
 
 /// For each layer everything it may use: its own list and, through it, what those may use.
 type Table = BTreeMap<String, BTreeSet<String>>;

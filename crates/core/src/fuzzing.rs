@@ -3,7 +3,6 @@
 
 use crate::endpoint::{Endpoint, UdpEndpoint};
 use crate::error::Error;
-use crate::message::blocks;
 use crate::pattern::{OwnSubscriptions, PeerSubscriptions, Regrouped, Removed, Sole};
 use crate::pipe::PipeId;
 use crate::transport;
@@ -12,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Threads that have not kept a free block of memory yet never will: what is counted is what is in
 /// use, and a sanitizer sees what is used after it was freed.
 pub fn keep_no_blocks() {
-    blocks::keep_nothing();
+    tautline_mem::blocks::keep_nothing();
 }
 
 /// Reads an endpoint. Its canonical text, and whether it can be bound and connected to.

@@ -12,7 +12,6 @@
 //! `&mut` to it, only the C layer's [`Message::data_ptr`] sees one body from several messages.
 #![allow(unsafe_code)]
 
-pub(crate) mod blocks;
 mod memory;
 mod metadata;
 pub(crate) mod packed;
@@ -20,7 +19,6 @@ mod place;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub(crate) use memory::{copy_wide, copy_words};
 pub use metadata::Metadata;
 pub(crate) use metadata::kept_of;
 
@@ -29,6 +27,7 @@ use crate::sync::{Arc, prefetch};
 use memory::{ForeignBlock, HeapBlock};
 use std::ffi::{CStr, CString, c_void};
 use std::mem::MaybeUninit;
+use tautline_mem::copy::{copy_wide, copy_words};
 
 /// Releases memory of the application: called with the data pointer and the hint of
 /// [`Message::from_foreign`].

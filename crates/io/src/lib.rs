@@ -9,7 +9,7 @@
 //!   clock     cheap ticks                                       time    nanoseconds
 //!   barrier   asymmetric store-load fence                       thread  names, placement, signals
 //!   errno     the C error number                                random  bytes from the kernel
-//!   interfaces   network interfaces by name                    cpu     hints to the processor, the thread it runs
+//!   interfaces   network interfaces by name
 //! ```
 //!
 //! Invariants: every descriptor made here is close-on-exec, and every socket non-blocking.
@@ -22,7 +22,6 @@
 
 pub mod barrier;
 pub mod clock;
-pub mod cpu;
 pub mod errno;
 pub mod fd;
 #[cfg_attr(windows, path = "interfaces/windows.rs")]

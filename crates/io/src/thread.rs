@@ -19,9 +19,20 @@ mod posix;
 #[cfg(unix)]
 use posix as common;
 
-mod end;
+/// A thread of our own, for as long as this lives: from its first act to its last. What it has
+/// registered with [`tautline_mem::thread::at_end`] is called at the end.
+#[must_use = "its end is the end of the thread"]
+#[derive(Debug)]
+pub struct OwnThread(tautline_mem::thread::OwnThread);
 
-pub use end::{OwnThread, at_end};
+impl OwnThread {
+    /// The calling thread is one. The program's signals are for the program's threads.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        block_all_signals();
+        OwnThread(tautline_mem::thread::OwnThread::new())
+    }
+}
 
 /// Gives up the core once, and returns how many ticks passed until it was back: next to none on an
 /// idle core, much if another thread needed it.

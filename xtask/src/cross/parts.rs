@@ -66,6 +66,8 @@ fn unit(run: &Run) -> Result<Counts, String> {
     let mut cargo = run.tools.cargo(run.target, "test");
     cargo.args([
         "-p",
+        "tautline-mem",
+        "-p",
         "tautline-proto",
         "-p",
         "tautline-io",

@@ -25,13 +25,13 @@
 //! - a message lies in one chunk.
 
 use super::chain;
-use crate::message::copy_words;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU64, AtomicUsize};
 use crate::sync::{Arc, Padded, UnsafeCell};
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
+use tautline_mem::copy::copy_words;
 use tautline_proto::frame;
 
 #[cfg(all(test, not(loom)))]

@@ -15,9 +15,11 @@
 //! buffer. An external node holds exactly one frame body. `end` is null while the producer may
 //! still append to the node.
 
-use crate::message::{Message, blocks, copy_wide, copy_words};
+use crate::message::Message;
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicPtr, Ordering};
+use tautline_mem::blocks;
+use tautline_mem::copy::{copy_wide, copy_words};
 
 /// Size of a chain's first buffer: a chain that carries little has no other.
 pub(super) const FIRST: usize = if cfg!(loom) { SMALL } else { 256 };

@@ -9,9 +9,10 @@ use super::drain::ByteDrain;
 use super::producer::Producer;
 use super::segment::{Position, trace};
 use crate::error::NoMemory;
-use crate::message::{Message, copy_words};
+use crate::message::Message;
 use crate::sync::atomic::Ordering;
 use crate::sync::{prefetch, prefetch_to_write};
+use tautline_mem::copy::copy_words;
 use tautline_proto::frame;
 
 /// Frames up to this length are kept in one piece, at the price of some unused room at the end of a

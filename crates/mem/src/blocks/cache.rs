@@ -3,11 +3,11 @@
 use super::near;
 use super::ring::Ring;
 use super::{CLASSES, class_size, layout};
-use crate::ablation::{Rule, without};
-use crate::sync::{at_end, prefetch_to_write};
+use crate::cpu::prefetch_to_write;
+use crate::thread::at_end;
 use std::cell::Cell;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// What one thread keeps of one size, at most and in bytes, but two blocks in any case.
 const KEPT_BY_THREAD: usize = 512 * 1024;
@@ -102,6 +102,15 @@ struct Depots([Depot; CLASSES]);
 
 static DEPOTS: Depots = Depots::new();
 
+// Relaxed: number, for measuring.
+static CIRCULATES_NOT: AtomicBool = AtomicBool::new(false);
+
+/// Whether a large block stays in the depot until enough others have gone in behind it, as it does
+/// unless this says otherwise. For measuring what that buys.
+pub fn circulate(yes: bool) {
+    CIRCULATES_NOT.store(!yes, Relaxed);
+}
+
 impl Depots {
     const fn new() -> Self {
         Depots([const { Depot { batches: Ring::new(), seen: AtomicUsize::new(0) } }; CLASSES])
@@ -120,7 +129,7 @@ impl Depots {
     /// Takes the oldest batch out, if it has been here for long enough.
     fn withdraw(&self, class: usize) -> Option<Batch> {
         let batches = &self.0[class].batches;
-        let from = if without(Rule::Circulation) { 1 } else { reuse_from(class) };
+        let from = if CIRCULATES_NOT.load(Relaxed) { 1 } else { reuse_from(class) };
         if batches.len() < from { None } else { batches.pop() }
     }
 
@@ -274,7 +283,7 @@ fn keeps_blocks() -> bool {
 
 /// Threads that have not kept a free block yet never will.
 #[cfg(feature = "fuzzing")]
-pub(crate) fn keep_nothing() {
+pub fn keep_nothing() {
     KEEPS_NOTHING.store(1, Relaxed);
 }
 
@@ -295,7 +304,7 @@ fn give_back() {
 }
 
 thread_local! {
-    // Without a destructor: see `tautline_io::thread::at_end`.
+    // Without a destructor: see `crate::thread::at_end`.
     static CACHE: Cache = const { Cache { stacks: [const { Stack::new(0) }; CLASSES], age: Cell::new(Age::New) } };
 }
 

@@ -6,7 +6,7 @@
 //! there is a table of threads by that pointer; a thread that finds its place taken goes without.
 
 use super::SMALL;
-use crate::sync::thread_pointer;
+use crate::cpu::thread_pointer;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicUsize};

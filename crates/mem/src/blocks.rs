@@ -21,20 +21,24 @@
 mod cache;
 #[cfg(not(loom))]
 mod near;
+#[cfg(any(test, not(loom)))]
 mod ring;
 
+#[cfg(not(loom))]
+pub use cache::circulate;
 #[cfg(all(feature = "fuzzing", not(loom)))]
-pub(crate) use cache::keep_nothing;
+pub use cache::keep_nothing;
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
 /// All blocks are aligned to this.
-pub(crate) const ALIGN: usize = 16;
+pub const ALIGN: usize = 16;
 
 /// The sizes of the small classes.
 const SMALL: [usize; 7] = [96, 128, 192, 256, 384, 512, 768];
-pub(crate) const SMALL_MAX: usize = SMALL[SMALL.len() - 1];
+/// The largest size of a small class, in bytes.
+pub const SMALL_MAX: usize = SMALL[SMALL.len() - 1];
 /// The small class of each size less one, in steps of 32 bytes.
 const SMALL_CLASS: [u8; SMALL_MAX / STEP] = small_classes();
 const STEP: usize = 32;
@@ -85,14 +89,14 @@ const fn class_size(class: usize) -> usize {
 
 /// A size of blocks, by its number; [`NONE`] is that of the sizes that the pool does not do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Class(u8);
+pub struct Class(u8);
 
 const NONE: Class = Class(CLASSES as u8);
 
 impl Class {
     /// The smallest that holds `size` bytes.
     #[inline(always)]
-    pub(crate) fn of(size: usize) -> Class {
+    pub fn of(size: usize) -> Class {
         Class::small(size).unwrap_or_else(|| {
             LARGE_CLASS.get((size - HEADER_ROOM - 1) / LARGE_STEP).map_or(NONE, |&class| Class(class))
         })
@@ -100,7 +104,7 @@ impl Class {
 
     /// The same if it is a small one.
     #[inline(always)]
-    pub(crate) fn small(size: usize) -> Option<Class> {
+    pub fn small(size: usize) -> Option<Class> {
         SMALL_CLASS.get(size.saturating_sub(1) / STEP).map(|&class| Class(class))
     }
 
@@ -111,13 +115,13 @@ impl Class {
 
     /// As a byte, for code that keeps it with other things.
     #[inline(always)]
-    pub(crate) fn byte(self) -> u8 {
+    pub fn byte(self) -> u8 {
         self.0
     }
 
     /// From what `byte` has given.
     #[inline(always)]
-    pub(crate) fn from_byte(byte: u8) -> Class {
+    pub fn from_byte(byte: u8) -> Class {
         Class(byte)
     }
 }
@@ -131,13 +135,13 @@ fn layout(size: usize) -> Option<Layout> {
 /// A block of at least `size` bytes of unspecified content; null if memory is exhausted. Freed by
 /// `free` with the same size.
 #[inline(always)]
-pub(crate) fn allocate(size: usize) -> *mut u8 {
+pub fn allocate(size: usize) -> *mut u8 {
     allocate_of(Class::of(size), size).map_or(std::ptr::null_mut(), NonNull::as_ptr)
 }
 
 /// As `allocate`, by the class of `size`.
 #[inline(always)]
-pub(crate) fn allocate_of(class: Class, size: usize) -> Option<NonNull<u8>> {
+pub fn allocate_of(class: Class, size: usize) -> Option<NonNull<u8>> {
     #[cfg(not(loom))]
     if let Some(block) = cache::take(class.index()) {
         return Some(block);
@@ -158,7 +162,7 @@ fn allocate_anew(size: usize) -> Option<NonNull<u8>> {
 /// # Safety
 /// `block` comes from `allocate` with the same `size`, and is no longer used.
 #[inline(always)]
-pub(crate) unsafe fn free(block: *mut u8, size: usize) {
+pub unsafe fn free(block: *mut u8, size: usize) {
     // SAFETY: the caller's promise.
     unsafe { free_of(Class::of(size), block, size) };
 }
@@ -168,7 +172,7 @@ pub(crate) unsafe fn free(block: *mut u8, size: usize) {
 /// # Safety
 /// As for [`free`], and `class` is that of `size`.
 #[inline(always)]
-pub(crate) unsafe fn free_of(class: Class, block: *mut u8, size: usize) {
+pub unsafe fn free_of(class: Class, block: *mut u8, size: usize) {
     #[cfg(not(loom))]
     if cache::give(class.index(), block) {
         return;

@@ -7,7 +7,6 @@
 //! Threads of our own call it when their [`OwnThread`] goes, and never touch the lock; other
 //! threads, by a value that does have a destructor.
 
-use super::block_all_signals;
 use std::cell::Cell;
 
 /// More functions than there are values to give back.
@@ -44,11 +43,10 @@ impl Drop for Watch {
 pub struct OwnThread(());
 
 impl OwnThread {
-    /// The calling thread is one. The program's signals are for the program's threads.
+    /// The calling thread is one.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
         ROLE.set(Role::Ours);
-        block_all_signals();
         OwnThread(())
     }
 }

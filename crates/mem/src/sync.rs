@@ -1,0 +1,45 @@
+//! Atomics and cells: std's, or loom's in a model, so that models run the code that ships.
+
+#[cfg(not(loom))]
+mod imp {
+    pub use std::sync::atomic;
+
+    /// `UnsafeCell` with loom's closure interface, free of cost.
+    #[derive(Debug)]
+    pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        /// A cell that holds `value`.
+        pub const fn new(value: T) -> Self {
+            Self(std::cell::UnsafeCell::new(value))
+        }
+
+        /// Calls `f` with a pointer to read the value through.
+        #[inline(always)]
+        pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+            f(self.0.get())
+        }
+
+        /// Calls `f` with a pointer to change the value through.
+        #[inline(always)]
+        pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            f(self.0.get())
+        }
+    }
+}
+
+#[cfg(loom)]
+mod imp {
+    pub use loom::cell::UnsafeCell;
+    pub use loom::sync::atomic;
+}
+
+pub use imp::{UnsafeCell, atomic};
+
+/// A value on a cache line (pair) of its own: the prefetcher of x86 fetches lines in pairs.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+pub struct Padded<T>(
+    /// The value.
+    pub T,
+);
