@@ -181,7 +181,7 @@ mod tests {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
-    use crate::sync::Arc;
+    use loom::sync::Arc;
     use loom::thread;
 
     fn model(f: impl Fn() + Sync + Send + 'static) {
