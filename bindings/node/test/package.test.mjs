@@ -70,7 +70,7 @@ async function outcome(place, source) {
 
 const program = `
   import { Request, Reply } from "tautline"
-  import { Server } from "tautline/draft.js"
+  import { Server } from "tautline/draft"
   const [rep, req] = [new Reply(), new Request()]
   await rep.bind("inproc://it")
   req.connect("inproc://it")
