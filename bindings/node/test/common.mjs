@@ -1,9 +1,11 @@
 // What the tests share.
-import { spawn } from "node:child_process"
+import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
+import { writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { fileURLToPath } from "node:url"
 import { dirname, join } from "node:path"
+import { promisify } from "node:util"
 import { Pull } from "../lib/index.js"
 
 export const packageRoot = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -11,6 +13,20 @@ export const packageRoot = dirname(dirname(fileURLToPath(import.meta.url)))
 // This platform, and the addon that scripts/build.mjs has built for it.
 export const host = createRequire(import.meta.url)("../lib/platform.js").platform()
 export const addonFile = join(packageRoot, "lib", `tautline.${host}.node`)
+
+// The TypeScript compiler, if there is one.
+export const tsc = process.env.TSC ?? join(packageRoot, "node_modules", ".bin", "tsc")
+
+export const run = promisify(execFile)
+export const npm = (folder, ...args) => run("npm", args, { cwd: folder, encoding: "utf8" }).then(({ stdout }) => stdout)
+
+// Packs the package as it is in a clone, with the clone's addon, and installs that into an empty project; the names of its files.
+export async function installPacked(place) {
+  writeFileSync(join(place, "package.json"), '{ "private": true }')
+  const [{ filename, files }] = JSON.parse(await npm(packageRoot, "pack", "--json", "--pack-destination", place))
+  await npm(place, "install", "--offline", "--omit=optional", "--no-audit", "--no-fund", `./${filename}`)
+  return files.map(({ path }) => path)
+}
 
 export function freePort() {
   const socket = new Pull()
@@ -38,19 +54,20 @@ export async function program(source, { flags = [], until } = {}) {
   return follow(child, until)
 }
 
-// Waits for the end of a child process, or for `until` in what it writes, and ends it then.
-export async function follow(child, until) {
+// Waits for the end of a child process, which gets a signal once `until` is in what it writes.
+export async function follow(child, until, signal) {
   const result = { code: null, output: "", errors: "" }
+  let told = false
   for (const [stream, name] of [
     [child.stdout, "output"],
     [child.stderr, "errors"],
   ]) {
     stream.on("data", data => {
       result[name] += data
-      if (until?.test(result[name])) child.kill()
+      if (!told && until?.test(result[name])) told = child.kill(signal)
     })
   }
-  const [code, signal] = await once(child, "close")
-  result.code = code ?? signal
+  const [code, killed] = await once(child, "close")
+  result.code = code ?? killed
   return result
 }

@@ -1,18 +1,15 @@
 // The packages as npm makes and installs them: from a clone, and from a registry with one package for each platform.
 import assert from "node:assert/strict"
-import { execFile, execFileSync } from "node:child_process"
+import { execFileSync } from "node:child_process"
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { before, after, test } from "node:test"
-import { promisify } from "node:util"
 import { targets } from "../scripts/targets.mjs"
-import { addonFile, freePort, host, packageRoot } from "./common.mjs"
+import { addonFile, freePort, host, installPacked, npm, packageRoot, run, tsc } from "./common.mjs"
 import { registry } from "./registry.mjs"
 
-const run = promisify(execFile)
-const npm = (folder, ...args) => run("npm", args, { cwd: folder, encoding: "utf8" }).then(({ stdout }) => stdout)
 const own = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8"))
 const { platforms } = createRequire(import.meta.url)("../lib/platform.js")
 
@@ -80,12 +77,11 @@ const program = `
 
 test("a package that is packed in a clone has the clone's addon", async () => {
   const place = project()
-  const [{ filename, files }] = JSON.parse(await npm(packageRoot, "pack", "--json", "--pack-destination", place))
-  const names = files.map(({ path }) => path)
+  const names = await installPacked(place)
   assert(names.includes("index.d.ts") && names.some(name => /^lib\/tautline\..*\.node$/.test(name)), `${names}`)
+  assert(names.includes("examples/typed.mts"), `${names}`)
   assert(names.includes("LICENSE-MIT") && names.includes("LICENSE-APACHE"), "without its licences")
   assert(!names.some(name => /^(src|test|target|scripts|zeromq|node_modules)\//.test(name)), `${names}`)
-  await npm(place, "install", "--offline", "--omit=optional", "--no-audit", "--no-fund", `./${filename}`)
   assert.equal(await outcome(place, program), "it works function\n")
 })
 
@@ -105,6 +101,7 @@ test("npm installs the addon of this platform and no other, and the README's fir
   for (const name of ["tautline", `@tautline/${host}`]) {
     assert(existsSync(join(place, "node_modules", name, "LICENSE-MIT")) && existsSync(join(place, "node_modules", name, "README.md")))
   }
+  assert(existsSync(join(place, "node_modules", "tautline", "examples", "request-reply.mjs")))
   const readme = readFileSync(join(place, "node_modules", "tautline", "README.md"), "utf8")
   const first = readme.match(/```js\n(.*?)```/s)[1]
   assert(first.includes(":3000"))
@@ -135,8 +132,6 @@ test("a platform that has no addon: npm installs what there is, and the program 
   assert(said.includes("Error: tautline has no addon for darwin-arm64. It has them for linux-x64-gnu, "), said)
   assert(!said.includes("Cannot find module"), said)
 })
-
-const tsc = process.env.TSC ?? join(packageRoot, "node_modules", ".bin", "tsc")
 
 test("the types", { skip: !existsSync(tsc) && "no TypeScript compiler: npm install, or TSC=path" }, () => {
   try {
