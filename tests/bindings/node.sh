@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The Node.js binding: builds the addon, runs its tests with Node's own test runner, and the exchange over every pattern that
-# tests/programs runs on the package `zeromq`, with the import changed. Ends with `node: N passed, N failed, N skipped`.
+# tests/programs runs on the package `zeromq`, with the import changed. Looks whether all that, and `make node`, has put a file into
+# the sources. Ends with `node: N passed, N failed, N skipped`.
 #
 # From npm come, once, kept under target/bindings: the TypeScript compiler, two bundlers, and zeromq with its README for its examples.
 # Without the registry the tests that need them are skipped. LIBRARY is the libzmq.so that goes under zeromq; without it that is the
@@ -43,6 +44,8 @@ if [[ -z ${LIBRARY:-} ]]; then
 fi
 export LIBRARY
 export CARGO_TARGET_DIR=$target/node
+sources() { find "$binding" | sort; }
+before=$(sources)
 # The tests run in a copy: nothing is written into the sources.
 tree=$target/bindings/node-tree copy=$target/bindings/node-tree/bindings/node
 rm -rf "$tree" && mkdir -p "$copy"
@@ -69,6 +72,16 @@ passed=$((passed + $(grep -c '^ok ' "$work/exchange.log" || true)))
 failed=$((failed + $(grep -c '^not ok ' "$work/exchange.log" || true)))
 grep -q '^end$' "$work/exchange.log" || failed=$((failed + 1))
 [[ $code -eq 0 || $failed -gt 0 ]] || failed=1
+
+if make --no-print-directory -C "$root" node CARGO_TARGET_DIR="$target" >"$work/make.log" 2>&1 && left=$(diff <(echo "$before") <(sources)); then
+    echo "ok - make node, and nothing new in the sources"
+    passed=$((passed + 1))
+else
+    echo "not ok - make node, and nothing new in the sources"
+    tail -n 5 "$work/make.log"
+    echo "${left:-}"
+    failed=$((failed + 1))
+fi
 
 echo "node: $passed passed, $failed failed, $skipped skipped"
 [[ $failed -eq 0 ]]
