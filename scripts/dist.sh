@@ -128,11 +128,12 @@ dotnet_name() {
 }
 
 dotnet() {
-    local own=$work/dotnet name native assemblies framework
+    local own=$work/dotnet name native assemblies newer framework
     scripts/need.sh mcs:mono-mcs mono:mono-runtime python3:python3 >&2
     assemblies=$(bindings/dotnet/runtime.sh "$target/bindings/dotnet/runtime")
-    bindings/dotnet/build.sh "$own/built" "$assemblies" >&2
-    for framework in netstandard2.0=mono netcoreapp3.1=core; do
+    newer=$(bindings/dotnet/runtime.sh "$target/bindings/dotnet/runtime8" net8)
+    bindings/dotnet/build.sh "$own/built" "$assemblies" "$newer" >&2
+    for framework in netstandard2.0=mono netcoreapp3.1=core net8.0=net8; do
         mkdir -p "$own/assemblies/${framework%=*}"
         cp "$own/built/${framework#*=}"/Tautline.{dll,xml} "$own/assemblies/${framework%=*}"
     done

@@ -3,7 +3,7 @@
 
     bindings/dotnet/pack.py ASSEMBLIES NATIVES OUT
 
-ASSEMBLIES has a folder for each framework with Tautline.dll and Tautline.xml (netstandard2.0, netcoreapp3.1); NATIVES has the libraries
+ASSEMBLIES has a folder for each framework with Tautline.dll and Tautline.xml (netstandard2.0, netcoreapp3.1, net8.0); NATIVES has the libraries
 as RUNTIME/native/libzmq.so.5 (linux-x64, linux-arm64, linux-musl-x64, linux-musl-arm64). What describes the package is read from
 Tautline/Tautline.csproj. The same input gives the same bytes. Prints the package's path.
 """

