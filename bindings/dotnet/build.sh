@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Compiles the binding and its tests with Mono's compiler: bindings/dotnet/build.sh OUT [RUNTIME [RUNTIME8]]
 #
-#   OUT/mono/   for Mono and .NET Framework: what netstandard2.0 gets, without spans
-#   OUT/core/   for .NET Core 3.1, with spans, compiled against the RUNTIME's own assemblies (the folder with
+#   OUT/mono/   for Mono and .NET Framework: what netstandard2.0 gets, without spans and streams
+#   OUT/core/   for .NET Core 3.1, with spans and streams, compiled against the RUNTIME's own assemblies (the folder with
 #               System.Private.CoreLib.dll); Mono's own know no Span that this compiler accepts
-#   OUT/net8/   for .NET 8, with spans, if RUNTIME8 is given. This compiler cannot read the core library of .NET 8, but what it
+#   OUT/net8/   for .NET 8, with the same, if RUNTIME8 is given. This compiler cannot read the core library of .NET 8, but what it
 #               compiles against the older one runs there
 #
 # The project for `dotnet build` and `dotnet pack` is Tautline/Tautline.csproj.

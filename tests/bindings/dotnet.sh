@@ -41,7 +41,7 @@ assemblies= newer=
 if ! assemblies=$("$binding/runtime.sh" "$work/runtime" 2>"$work/runtime.log"); then
     assemblies=
     tail -n 2 "$work/runtime.log"
-    skip ".NET Core 3.1 could not be had from PyPI (spans are not tested without it)"
+    skip ".NET Core 3.1 could not be had from PyPI (spans and streams are not tested without it)"
 elif ! newer=$("$binding/runtime.sh" "$work/runtime8" net8 2>"$work/runtime8.log"); then
     newer=
     tail -n 2 "$work/runtime8.log"

@@ -91,6 +91,11 @@ namespace Tautline
         }
 #endif
 
+        internal bool IsDisposed
+        {
+            get { return pointer == IntPtr.Zero; }
+        }
+
         internal IntPtr Pointer
         {
             get

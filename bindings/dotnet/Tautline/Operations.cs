@@ -173,6 +173,24 @@ namespace Tautline
     }
 
 #if SPANS
+    /// <summary>A step of a stream of parts.</summary>
+    internal sealed unsafe class StepOperation : Operation<bool>
+    {
+        readonly Message message;
+
+        internal StepOperation(Message message)
+        {
+            this.message = message;
+        }
+
+        protected override bool Perform(IntPtr socket, out bool result)
+        {
+            result = new Transfer(Transfer.Kind.ReceiveMessage, (void*)message.Pointer, 0, 0).Try(socket) >= 0;
+            GC.KeepAlive(message);
+            return result;
+        }
+    }
+
     internal sealed unsafe class MemoryReceiveOperation : Operation<int>
     {
         readonly Memory<byte> buffer;

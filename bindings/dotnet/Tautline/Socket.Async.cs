@@ -32,15 +32,10 @@ namespace Tautline
         /// <param name="message">Where to; not to be touched until then.</param>
         /// <param name="token">Takes the wish back.</param>
         /// <returns>The part's length.</returns>
-        public unsafe Task<int> ReceiveAsync(Message message, CancellationToken token = default(CancellationToken))
+        public Task<int> ReceiveAsync(Message message, CancellationToken token = default(CancellationToken))
         {
-            var pointer = (void*)Argument.NotNull(message, nameof(message)).Pointer;
-            var waits = Dispatcher();
-            token.ThrowIfCancellationRequested();
-            var now = new Transfer(Transfer.Kind.ReceiveMessage, pointer, 0, 0);
-            int length = waits.Try(ref now);
-            GC.KeepAlive(message);
-            return length >= 0 ? Finished(length) : waits.Start(new MessageOperation(message, false, false), false, token);
+            int length = TryPart(Argument.NotNull(message, nameof(message)), token);
+            return length >= 0 ? Finished(length) : dispatch.Start(new MessageOperation(message, false, false), false, token);
         }
 
         /// <summary>Receives one part into an array of its own, as soon as there is one.</summary>
@@ -163,6 +158,18 @@ namespace Tautline
             return new ValueTask(waits.Start(new MemorySendOperation(data, flags), true, token));
         }
 #endif
+
+        /// <summary>Receives one part if one is there and nobody else waits for it; -1 otherwise.</summary>
+        internal unsafe int TryPart(Message message, CancellationToken token)
+        {
+            var pointer = (void*)message.Pointer;
+            var waits = Dispatcher();
+            token.ThrowIfCancellationRequested();
+            var now = new Transfer(Transfer.Kind.ReceiveMessage, pointer, 0, 0);
+            int length = waits.Try(ref now);
+            GC.KeepAlive(message);
+            return length;
+        }
 
         /// <summary>From the first asynchronous call on.</summary>
         Dispatch Dispatcher()

@@ -1,4 +1,5 @@
 using System;
+using System.Collections.Generic;
 using System.Threading;
 using System.Threading.Tasks;
 
@@ -91,6 +92,9 @@ namespace Tautline
             events.Connect(endpoint);
         }
 
+        /// <summary>Whether the last event there is has been received.</summary>
+        internal bool HasStopped { get; private set; }
+
         /// <summary>Waits for the next event. After <see cref="SocketEvents.MonitorStopped"/> there is none.</summary>
         public MonitorEvent Receive()
         {
@@ -114,6 +118,17 @@ namespace Tautline
             return Parse(await events.ReceiveMultipartAsync(token).ConfigureAwait(false));
         }
 
+#if SPANS
+        /// <summary>Waits for event after event, for <c>await foreach</c>. The stream ends after
+        /// <see cref="SocketEvents.MonitorStopped"/>, which comes when the socket is disposed, if it is among the events to tell.</summary>
+        /// <param name="token">Ends the stream with an <see cref="OperationCanceledException"/>. No event is lost by it.</param>
+        /// <exception cref="ObjectDisposedException">While it waits, if the monitor is disposed.</exception>
+        public IAsyncEnumerable<MonitorEvent> ReceiveAllAsync(CancellationToken token = default(CancellationToken))
+        {
+            return new Stream<MonitorEvent>(token, either => new EventSteps(this, either));
+        }
+#endif
+
         /// <summary>Stops watching. To be called by the thread that may use the socket.</summary>
         public unsafe void Dispose()
         {
@@ -123,14 +138,16 @@ namespace Tautline
             events.Dispose();
         }
 
-        static MonitorEvent Parse(System.Collections.Generic.List<byte[]> parts)
+        MonitorEvent Parse(List<byte[]> parts)
         {
             if (parts.Count != 2 || parts[0].Length != 6)
                 throw new FormatException("Not an event of a monitor.");
-            return new MonitorEvent(
+            var happened = new MonitorEvent(
                 (SocketEvents)BitConverter.ToUInt16(parts[0], 0),
                 BitConverter.ToInt32(parts[0], 2),
                 System.Text.Encoding.UTF8.GetString(parts[1]));
+            HasStopped |= happened.Type == SocketEvents.MonitorStopped;
+            return happened;
         }
     }
 }
