@@ -49,13 +49,13 @@ elif ! newer=$("$binding/runtime.sh" "$work/runtime8" net8 2>"$work/runtime8.log
 fi
 "$binding/build.sh" "$work" "$assemblies" "$newer"
 
-# run WHAT LIBDIR EXPECTED COMMAND...: the tests' own last line is counted; a run that ends without one has failed.
+# [part=NAME] run WHAT LIBDIR EXPECTED COMMAND...: the tests' own last line is counted; a run that ends without one has failed.
 run() {
     local what=$1 directory=$2 expected=$3 log=$work/$1.log code=0 line
     shift 3
     echo "  $what: running"
     # To be killed is to hang: the tests' own watchdog is sooner.
-    LD_LIBRARY_PATH=$directory timeout -k 5 300 "$@" "$expected" >"$log" 2>&1 || code=$?
+    LD_LIBRARY_PATH=$directory timeout -k 5 300 "$@" "$expected" ${part:+"$part"} >"$log" 2>&1 || code=$?
     line=$(grep -E '^dotnet: [0-9]+ passed' "$log" | tail -n 1 || true)
     [[ -n $line ]] || line='dotnet: 0 passed, 1 failed, 0 skipped'
     [[ $code -eq 0 || $line != *" 0 failed"* ]] || line=${line/ 0 failed/ 1 failed}
@@ -150,7 +150,8 @@ else
     [[ -z $newer ]] || of_package "and with .NET 8" first net8.0 net8 "$work/runtime8/dotnet"
 fi
 
-# Without a library the error says where it is looked for. An empty file stands before any that the system may have.
+# Without a library the error says where it is looked for. An empty file stands before any that the system may have. And what a program is
+# refused first has its number, although the runtime has everything still to load and to compile.
 missing=$work/missing
 mkdir -p "$missing" && : >"$missing/libzmq.so.5"
 for runtime in mono ${assemblies:+core} ${newer:+net8}; do
@@ -166,6 +167,9 @@ for runtime in mono ${assemblies:+core} ${newer:+net8}; do
         echo "FAILED $runtime: no word on LD_LIBRARY_PATH without a library"
         failed=$((failed + 1))
     fi
+    for name in Rest.ErrorsHave Exchange.WithoutWaiting Lifetime.AClosedSocket; do
+        part=$name run "$runtime, $name alone" "$ours" tautline "${program[@]}"
+    done
 done
 
 on_each "$ours" tautline

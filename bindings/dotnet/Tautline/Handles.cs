@@ -43,7 +43,7 @@ namespace Tautline
         {
             SetHandle(Native.zmq_ctx_new());
             if (IsInvalid)
-                throw ZmqException.Last();
+                throw ZmqException.Of((Errno)Native.zmq_errno());
         }
 
         protected override bool ReleaseHandle()
@@ -86,7 +86,7 @@ namespace Tautline
             SetHandle(Native.zmq_socket(context.DangerousGetHandle(), type));
             if (IsInvalid)
             {
-                var error = ZmqException.Last();
+                var error = ZmqException.Of((Errno)Native.zmq_errno());
                 context.DangerousRelease();
                 GC.SuppressFinalize(this);
                 throw error;

@@ -69,8 +69,10 @@ namespace Tautline
 #endif
                 try
                 {
-                    // The loader's own work on the first call would overwrite the error that a later one asks for.
+                    // The loader's own work on a first call, and the compiler's, would overwrite the error that is asked for.
                     Native.zmq_errno();
+                    ZmqException.Check(0);
+                    ZmqException.Check(0, null);
                 }
                 catch (DllNotFoundException cause)
                 {

@@ -133,7 +133,7 @@ namespace Tautline
             int result = Native.zmq_msg_init_size(pointer, (UIntPtr)(uint)size);
             if (result != 0)
             {
-                var error = ZmqException.Last();
+                var error = ZmqException.Of((Errno)Native.zmq_errno());
                 Native.zmq_msg_init(pointer);
                 throw error;
             }

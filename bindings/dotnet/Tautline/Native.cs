@@ -17,8 +17,9 @@ namespace Tautline
     /// <summary>The functions of libzmq that the binding calls.</summary>
     /// <remarks>
     /// Every argument is a number or a pointer, so nothing is marshalled: a call costs 4 ns on .NET Core. SetLastError would
-    /// cost 13 ns more with each; the few callers that find a failure ask <see cref="zmq_errno"/>, and both runtimes keep errno
-    /// over what they do at the end of a call (a test collects garbage all the while to see that they do).
+    /// cost 13 ns more with each; the few callers that find a failure ask <see cref="zmq_errno"/>, and the runtimes keep errno
+    /// over what they do at the end of a call (a test collects garbage all the while to see that they do). They do not keep it while they
+    /// compile a method that is called for the first time, so the method that makes a call also asks for its error.
     /// </remarks>
     [SuppressUnmanagedCodeSecurity]
     internal static unsafe class Native

@@ -171,7 +171,7 @@ namespace Tautline
                     if (result == 0)
                         return true;
                     if (Native.zmq_errno() != (int)Errno.InvalidArgument)
-                        throw ZmqException.Last();
+                        throw ZmqException.Of((Errno)Native.zmq_errno());
                     return false;
                 }
             }

@@ -19,7 +19,7 @@ namespace Tautline
             fixed (byte* bytes = buffer)
             {
                 int length = dispatch != null ? -1 : Native.zmq_recv(socket, bytes, (UIntPtr)(uint)buffer.Length, 0);
-                return length >= 0 ? length : ReceiveLater(Transfer.Kind.Receive, bytes, buffer.Length);
+                return length >= 0 ? length : ReceiveLater(Transfer.Kind.Receive, bytes, buffer.Length, Native.zmq_errno());
             }
         }
 
@@ -43,7 +43,7 @@ namespace Tautline
         public int Receive(byte* buffer, int size)
         {
             int length = dispatch != null ? -1 : Native.zmq_recv(socket, buffer, (UIntPtr)(uint)size, 0);
-            return length >= 0 ? length : ReceiveLater(Transfer.Kind.Receive, buffer, size);
+            return length >= 0 ? length : ReceiveLater(Transfer.Kind.Receive, buffer, size, Native.zmq_errno());
         }
 
         /// <summary>Receives one part into a message, whose old content is freed.</summary>
@@ -54,7 +54,7 @@ namespace Tautline
             IntPtr pointer = Argument.NotNull(message, nameof(message)).Pointer;
             int length = dispatch != null ? -1 : Native.zmq_msg_recv(pointer, socket, 0);
             if (length < 0)
-                length = ReceiveLater(Transfer.Kind.ReceiveMessage, (void*)pointer, 0);
+                length = ReceiveLater(Transfer.Kind.ReceiveMessage, (void*)pointer, 0, Native.zmq_errno());
             GC.KeepAlive(message);
             return length;
         }
@@ -191,7 +191,7 @@ namespace Tautline
                 {
                     length = dispatch != null ? -1 : Native.zmq_msg_recv(batch.Next, socket, 0);
                     if (length < 0)
-                        length = ReceiveLater(Transfer.Kind.ReceiveMessage, (void*)batch.Next, 0);
+                        length = ReceiveLater(Transfer.Kind.ReceiveMessage, (void*)batch.Next, 0, Native.zmq_errno());
                 }
                 batch.Took(length);
             }
@@ -204,23 +204,23 @@ namespace Tautline
         int NextPart(IntPtr message)
         {
             int length = dispatch != null ? -1 : Native.zmq_msg_recv(message, socket, Native.DontWait);
-            return length >= 0 ? length : TryLater(message);
+            return length >= 0 ? length : TryLater(message, Native.zmq_errno());
         }
 
         [MethodImpl(MethodImplOptions.NoInlining)]
-        int TryLater(IntPtr message)
+        int TryLater(IntPtr message, int error)
         {
             var part = new Transfer(Transfer.Kind.ReceiveMessage, (void*)message, 0, Native.DontWait);
-            return dispatch != null ? dispatch.Try(ref part) : part.Failed(socket);
+            return dispatch != null ? dispatch.Try(ref part) : part.Failed(socket, error);
         }
 
         /// <summary>What follows when the call could not be made, because of a lock, or has failed. That it may follow keeps `this` alive
         /// during the call itself; that it is apart keeps the call short.</summary>
         [MethodImpl(MethodImplOptions.NoInlining)]
-        int ReceiveLater(Transfer.Kind kind, void* data, int size)
+        int ReceiveLater(Transfer.Kind kind, void* data, int size, int error)
         {
             var part = new Transfer(kind, data, size, 0);
-            int length = dispatch != null ? Blocking(part) : part.Failed(socket);
+            int length = dispatch != null ? Blocking(part) : part.Failed(socket, error);
             if (length < 0)
                 throw ZmqException.Of(Errno.Again);
             GC.KeepAlive(this);

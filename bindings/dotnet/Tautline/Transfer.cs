@@ -53,19 +53,21 @@ namespace Tautline
         internal int Try(IntPtr socket)
         {
             int result = Call(socket, Native.DontWait);
-            return result >= 0 ? result : new Transfer(kind, data, (int)size, flags | Native.DontWait).Failed(socket);
+            return result >= 0 ? result : new Transfer(kind, data, (int)size, flags | Native.DontWait).Failed(socket, Native.zmq_errno());
         }
 
         /// <summary>What to do after the call has returned -1.</summary>
+        /// <param name="socket">The socket.</param>
+        /// <param name="number">What zmq_errno has said to the method that made the call: see <see cref="Native"/>.</param>
         /// <returns>What it returns in the end; -1 means that the socket was not ready in time. Other errors are thrown.</returns>
-        internal int Failed(IntPtr socket)
+        internal int Failed(IntPtr socket, int number)
         {
             int result = -1;
             int timeout = -2;
             Stopwatch clock = null;
             while (result == -1)
             {
-                var error = (Errno)Native.zmq_errno();
+                var error = (Errno)number;
                 if (error == Errno.Again && (timeout < 0 || clock.ElapsedMilliseconds >= timeout))
                     return -1;
                 if (error != Errno.Interrupted && error != Errno.Again)
@@ -73,6 +75,7 @@ namespace Tautline
                 if (!Waits)
                 {
                     result = Call(socket, 0);
+                    number = Native.zmq_errno();
                     continue;
                 }
                 if (timeout == -2)
@@ -87,13 +90,14 @@ namespace Tautline
                 if (timeout < 0)
                 {
                     result = Call(socket, 0);
+                    number = Native.zmq_errno();
                     continue;
                 }
                 long left = timeout - clock.ElapsedMilliseconds;
                 var item = new PollItem { Socket = socket, Events = (short)(Sends ? PollEvents.Out : PollEvents.In) };
-                if (left > 0 && Native.zmq_poll(&item, 1, (IntPtr)left) == -1)
-                    continue;
-                result = Call(socket, Native.DontWait);
+                if (left <= 0 || Native.zmq_poll(&item, 1, (IntPtr)left) != -1)
+                    result = Call(socket, Native.DontWait);
+                number = Native.zmq_errno();
             }
             return result;
         }

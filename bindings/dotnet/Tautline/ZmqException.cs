@@ -78,12 +78,6 @@ namespace Tautline
             return Library.Text(Native.zmq_strerror((int)error)) + " (" + error + ")";
         }
 
-        /// <summary>The exception for what this thread's last call has met.</summary>
-        internal static Exception Last()
-        {
-            return Of((Errno)Native.zmq_errno());
-        }
-
         internal static Exception Of(Errno error)
         {
             return error == Errno.Terminated ? new ContextTerminatedException() : new ZmqException(error);
@@ -93,7 +87,7 @@ namespace Tautline
         internal static void Check(int result)
         {
             if (result == -1)
-                throw Last();
+                throw Of((Errno)Native.zmq_errno());
         }
 
         /// <summary>Throws if a call with an endpoint has returned -1, and names it.</summary>
