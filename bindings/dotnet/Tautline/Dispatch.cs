@@ -1,79 +1,25 @@
 using System;
-using System.Collections.Generic;
 using System.Threading;
 using System.Threading.Tasks;
 
 namespace Tautline
 {
-    /// <summary>Something that waits for its socket.</summary>
-    internal abstract class Operation
-    {
-        /// <summary>Tries it. True if it has come to its end, well or not; false if the socket is not ready.</summary>
-        internal abstract bool Attempt(IntPtr socket);
-
-        /// <summary>Whether a part of it is done already, so that it cannot be taken back.</summary>
-        internal virtual bool Begun
-        {
-            get { return false; }
-        }
-
-        internal abstract void Fail(Exception error);
-
-        internal abstract void Cancel(CancellationToken token);
-    }
-
-    /// <summary>Something that waits for its socket, and what comes of it.</summary>
-    internal abstract class Operation<T> : Operation
-    {
-        readonly TaskCompletionSource<T> source = new TaskCompletionSource<T>(TaskCreationOptions.RunContinuationsAsynchronously);
-
-        internal Task<T> Task
-        {
-            get { return source.Task; }
-        }
-
-        /// <summary>Does it without waiting; false if the socket is not ready.</summary>
-        protected abstract bool Perform(IntPtr socket, out T result);
-
-        internal override bool Attempt(IntPtr socket)
-        {
-            try
-            {
-                T result;
-                if (!Perform(socket, out result))
-                    return false;
-                source.TrySetResult(result);
-            }
-            catch (Exception error)
-            {
-                source.TrySetException(error);
-            }
-            return true;
-        }
-
-        internal override void Fail(Exception error)
-        {
-            source.TrySetException(error);
-        }
-
-        internal override void Cancel(CancellationToken token)
-        {
-            source.TrySetCanceled(token);
-        }
-    }
-
-    /// <summary>What waits for one socket, in order, and the lock of all calls on a socket that is used asynchronously.</summary>
+    /// <summary>What waits for one socket, in order, and the lock of all calls on a socket that is
+    /// used asynchronously.</summary>
     /// <remarks>
-    /// A socket's descriptor (ZMQ_FD) signals only that something has changed, and any call on the socket may take the change in. So
-    /// whoever has called anything lets those that wait try again before giving up the lock: <see cref="Advance"/>. The reactor's thread
-    /// does so when the descriptor is readable. It watches a descriptor from the first operation that has to wait until a change
-    /// finds nobody waiting, so a loop that awaits message after message does not register each time.
+    /// A socket's descriptor (ZMQ_FD) signals only that something has changed, and any call on the
+    /// socket may take the change in. So whoever has called anything lets those that wait try again
+    /// before giving up the lock: <see cref="Advance"/>. The reactor's thread does so when the
+    /// descriptor is readable. It watches a descriptor from the first operation that has to wait
+    /// until a change finds nobody waiting, so a loop that awaits message after message does not
+    /// register each time.
     /// </remarks>
     internal sealed class Dispatch
     {
         readonly object gate = new object();
-        readonly LinkedList<Operation> receives = new LinkedList<Operation>();
-        readonly LinkedList<Operation> sends = new LinkedList<Operation>();
+        readonly OperationQueue receives = new OperationQueue();
+        readonly OperationQueue sends = new OperationQueue();
+        readonly OperationQueue waits = new OperationQueue();
         readonly SocketHandle handle;
         bool armed;
         bool closed;
@@ -81,10 +27,10 @@ namespace Tautline
         internal Dispatch(SocketHandle handle)
         {
             this.handle = handle;
-            Descriptor = Option.GetInt(handle.Pointer, Option.Descriptor);
+            Descriptor = -1;
         }
 
-        /// <summary>ZMQ_FD.</summary>
+        /// <summary>ZMQ_FD, from the first operation on that has to wait.</summary>
         internal int Descriptor { get; private set; }
 
         /// <summary>The lock of all calls on the socket.</summary>
@@ -95,16 +41,17 @@ namespace Tautline
 
         bool Waiting
         {
-            get { return receives.Count + sends.Count > 0; }
+            get { return receives.First != null || sends.First != null || waits.First != null; }
         }
 
-        /// <summary>Does it now if that is possible and nobody else waits for the same; -1 otherwise.</summary>
+        /// <summary>Does it now if that is possible and nobody else waits for the same; -1
+        /// otherwise.</summary>
         internal int Try(ref Transfer transfer)
         {
             lock (gate)
             {
                 Open();
-                if ((transfer.Sends ? sends : receives).Count > 0)
+                if ((transfer.Sends ? sends : receives).First != null)
                     return -1;
                 int result = transfer.Try(handle.Pointer);
                 // What a peer's reading has made room for is only found by looking at the events.
@@ -118,18 +65,16 @@ namespace Tautline
         /// <summary>Does it as soon as that is possible.</summary>
         internal Task<T> Start<T>(Operation<T> operation, bool send, CancellationToken token)
         {
-            var queue = send ? sends : receives;
-            LinkedListNode<Operation> node;
             lock (gate)
             {
                 Open();
                 token.ThrowIfCancellationRequested();
-                node = queue.AddLast(operation);
+                (send ? sends : receives).Add(operation);
                 Advance();
             }
             if (token.CanBeCanceled && !operation.Task.IsCompleted)
             {
-                var registration = token.Register(() => Withdraw(node, token));
+                var registration = token.Register(() => Withdraw(operation, token));
                 operation.Task.ContinueWith(
                     (task, state) => ((CancellationTokenRegistration)state).Dispose(), registration, TaskScheduler.Default);
             }
@@ -137,29 +82,40 @@ namespace Tautline
         }
 
         /// <summary>Takes an operation back, unless it has come to its end.</summary>
-        internal bool Withdraw(LinkedListNode<Operation> node, CancellationToken token)
+        internal bool Withdraw(Operation operation, CancellationToken token)
         {
             lock (gate)
             {
-                if (node.List == null || node.Value.Begun)
+                if (operation.Queue == null || operation.Begun)
                     return false;
-                node.List.Remove(node);
+                operation.Queue.Remove(operation);
             }
-            node.Value.Cancel(token);
+            operation.Cancel(token);
             return true;
         }
 
         /// <summary>Waits until it is done, or for that time; -1 then.</summary>
         internal int Block(Operation<int> operation, bool send, int timeout)
         {
-            LinkedListNode<Operation> node;
+            return Block(operation, send ? sends : receives, timeout);
+        }
+
+        /// <summary>Waits until the socket is ready, while others may use it; false if the time is
+        /// over.</summary>
+        internal bool Wait(PollEvents events, int timeout)
+        {
+            return Block(new WaitOperation(events), waits, timeout) >= 0;
+        }
+
+        int Block(Operation<int> operation, OperationQueue queue, int timeout)
+        {
             lock (gate)
             {
                 Open();
-                node = (send ? sends : receives).AddLast(operation);
+                queue.Add(operation);
                 Advance();
             }
-            if (!((IAsyncResult)operation.Task).AsyncWaitHandle.WaitOne(timeout) && Withdraw(node, CancellationToken.None))
+            if (!((IAsyncResult)operation.Task).AsyncWaitHandle.WaitOne(timeout) && Withdraw(operation, CancellationToken.None))
                 return -1;
             return operation.Task.GetAwaiter().GetResult();
         }
@@ -175,6 +131,9 @@ namespace Tautline
                     int events;
                     try
                     {
+                        // The descriptor first: it tells only what changes after that.
+                        if (Descriptor < 0)
+                            Descriptor = Option.GetInt(handle.Pointer, Option.Descriptor);
                         events = Events();
                     }
                     catch (Exception error)
@@ -184,6 +143,7 @@ namespace Tautline
                     }
                     again = (events & (int)PollEvents.In) != 0 && Run(receives);
                     again |= (events & (int)PollEvents.Out) != 0 && Run(sends);
+                    Tell();
                 }
                 if (Waiting && !armed)
                 {
@@ -241,25 +201,38 @@ namespace Tautline
             return Option.GetInt(handle.Pointer, Option.Events);
         }
 
-        bool Run(LinkedList<Operation> queue)
+        bool Run(OperationQueue queue)
         {
             bool any = false;
-            while (queue.Count > 0 && queue.First.Value.Attempt(handle.Pointer))
+            while (queue.First != null && queue.First.Attempt(handle.Pointer))
             {
-                queue.RemoveFirst();
+                queue.Remove(queue.First);
                 any = true;
             }
             return any;
         }
 
+        /// <summary>Tells those that wait for the socket to be ready, if it is when all operations
+        /// have had their turn.</summary>
+        void Tell()
+        {
+            Operation next;
+            for (var each = waits.First; each != null; each = next)
+            {
+                next = each.After;
+                if (each.Attempt(handle.Pointer))
+                    waits.Remove(each);
+            }
+        }
+
         void Fail(Exception error)
         {
-            foreach (var queue in new[] { receives, sends })
+            foreach (var queue in new[] { receives, sends, waits })
             {
-                while (queue.Count > 0)
+                while (queue.First != null)
                 {
-                    var operation = queue.First.Value;
-                    queue.RemoveFirst();
+                    var operation = queue.First;
+                    queue.Remove(operation);
                     operation.Fail(error);
                 }
             }

@@ -20,6 +20,23 @@ namespace Tautline
         }
     }
 
+    /// <summary>Waits until the socket is ready, and takes nothing.</summary>
+    internal sealed class WaitOperation : Operation<int>
+    {
+        readonly PollEvents events;
+
+        internal WaitOperation(PollEvents events)
+        {
+            this.events = events;
+        }
+
+        protected override bool Perform(IntPtr socket, out int result)
+        {
+            result = Option.GetInt(socket, Option.Events) & (int)events;
+            return result != 0;
+        }
+    }
+
     internal sealed unsafe class ReceiveOperation : Operation<int>
     {
         readonly byte[] buffer;

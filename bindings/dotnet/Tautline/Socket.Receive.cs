@@ -169,10 +169,14 @@ namespace Tautline
         public bool Wait(PollEvents events, TimeSpan timeout)
         {
             var item = new PollItem { Socket = socket, Events = (short)events };
-            int ready = Poller.Poll(&item, 1, Argument.Milliseconds(timeout));
-            dispatch?.Advance();
+            // A closed socket must not be taken for descriptor 0.
+            if (item.Socket == IntPtr.Zero)
+                throw ZmqException.Of(Errno.NotASocket);
+            int milliseconds = Argument.Milliseconds(timeout);
+            // Others may use a socket meanwhile that is used asynchronously.
+            bool ready = dispatch == null ? Poller.Poll(&item, 1, milliseconds) > 0 : dispatch.Wait(events, milliseconds);
             GC.KeepAlive(this);
-            return ready > 0;
+            return ready;
         }
 
         int ReceiveBatch(MessageBatch batch, bool wait)

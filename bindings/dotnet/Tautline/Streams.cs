@@ -31,7 +31,8 @@ namespace Tautline
         }
     }
 
-    /// <summary>One enumeration. It takes one message with each step and none ahead, so that whoever stops has lost none.</summary>
+    /// <summary>One enumeration. It takes one message with each step and none ahead, so that
+    /// whoever stops has lost none.</summary>
     internal abstract class Steps<T> : IAsyncEnumerator<T>
     {
         CancellationTokenSource source;
@@ -81,7 +82,8 @@ namespace Tautline
             source = linked;
         }
 
-        /// <summary>A step without waiting, and without allocating; false if that cannot be.</summary>
+        /// <summary>A step without waiting, and without allocating; false if that cannot
+        /// be.</summary>
         protected virtual bool TryStep()
         {
             return false;

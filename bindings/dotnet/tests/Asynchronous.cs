@@ -179,6 +179,45 @@ namespace Tautline.Tests
         }
 
         [Test]
+        static void WaitingBesidesOnesThatSendAndReceive()
+        {
+            Run(async () =>
+            {
+                using (var couple = new Couple(SocketType.Dealer, SocketType.Dealer))
+                {
+                    await couple.Connected.SendAsync("first");
+                    Check.Equal("first", await couple.Bound.ReceiveStringAsync());
+                    for (int round = 0; round < 200; round++)
+                    {
+                        // The answer that it waits for comes only after another has sent on the same socket.
+                        var waiting = Task.Run(() => couple.Connected.Wait(PollEvents.In, Timeout.InfiniteTimeSpan));
+                        if (round % 2 == 0)
+                            await Task.Yield();
+                        await couple.Connected.SendAsync("question " + round);
+                        Check.Equal("question " + round, await couple.Bound.ReceiveStringAsync());
+                        couple.Bound.Send("answer " + round);
+                        Check.That(await waiting, "it came");
+                        Check.Equal("answer " + round, couple.Connected.ReceiveString());
+                    }
+                    Check.That(!couple.Connected.Wait(PollEvents.In, TimeSpan.Zero), "nothing there");
+                    Check.That(!couple.Connected.Wait(PollEvents.In, TimeSpan.FromMilliseconds(2)), "nothing comes");
+                    Check.That(couple.Connected.Wait(PollEvents.In | PollEvents.Out, Timeout.InfiniteTimeSpan), "it can send");
+                    var last = Task.Run(() => couple.Connected.Wait(PollEvents.In, Timeout.InfiniteTimeSpan));
+                    await Task.Yield();
+                    couple.Context.Shutdown();
+                    try
+                    {
+                        await last;
+                        throw new Exception("it was not ended");
+                    }
+                    catch (ContextTerminatedException)
+                    {
+                    }
+                }
+            });
+        }
+
+        [Test]
         static void AWishTakenBack()
         {
             Run(async () =>
@@ -255,7 +294,7 @@ namespace Tautline.Tests
         {
             Run(async () =>
             {
-                var couples = Enumerable.Range(0, 30).Select(each => new Couple(SocketType.Pull, SocketType.Push)).ToList();
+                var couples = new List<Couple>(Enumerable.Range(0, 30).Select(each => new Couple(SocketType.Pull, SocketType.Push)));
                 for (int round = 0; round < 20; round++)
                 {
                     var waiting = couples.Select(each => each.Bound.ReceiveStringAsync()).ToArray();

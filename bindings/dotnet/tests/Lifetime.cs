@@ -31,6 +31,7 @@ namespace Tautline.Tests
                 Check.Fails(Errno.NotASocket, () => socket.Send(new byte[1]));
                 Check.Fails(Errno.NotASocket, () => socket.Bind("inproc://a"));
                 Check.Fails(Errno.NotASocket, () => socket.Linger = TimeSpan.Zero);
+                Check.Fails(Errno.NotASocket, () => socket.Wait(PollEvents.In, TimeSpan.Zero));
                 Check.Throws<ObjectDisposedException>(() => socket.SendAsync(new byte[1]));
                 using (var poller = new Poller())
                 {

@@ -14,7 +14,8 @@ namespace Tautline.Tests
             Task.Run(test).GetAwaiter().GetResult();
         }
 
-        /// <summary>What <c>await foreach</c> becomes, which this language version does not have; false breaks.</summary>
+        /// <summary>What <c>await foreach</c> becomes, which this language version does not have;
+        /// false breaks.</summary>
         static async Task ForEach<T>(IAsyncEnumerable<T> stream, Func<T, bool> body, CancellationToken token = default(CancellationToken))
         {
             var steps = stream.GetAsyncEnumerator(token);
@@ -119,7 +120,7 @@ namespace Tautline.Tests
                         return messages.Count < 3;
                     });
                     for (int parts = 1; parts <= 3; parts++)
-                        couple.Connected.SendMultipart(Enumerable.Range(0, parts).Select(each => Check.Pattern(each * 1000)).ToList());
+                        couple.Connected.SendMultipart(Enumerable.Range(0, parts).Select(each => Check.Pattern(each * 1000)).ToArray());
                     await receiving;
                     for (int at = 0; at < 3; at++)
                     {
@@ -216,7 +217,8 @@ namespace Tautline.Tests
             {
                 using (var couple = new Couple(SocketType.Pull, SocketType.Push))
                 {
-                    // By the method's token, by the loop's (WithCancellation), by either if there are both.
+                    // By the method's token, by the loop's (WithCancellation), by either if there
+                    // are both.
                     for (int way = 0; way < 4; way++)
                     {
                         using (var first = new CancellationTokenSource())
@@ -350,7 +352,8 @@ namespace Tautline.Tests
                     var receiving = ForEach(couple.Bound.ReceiveAllAsync(), part =>
                     {
                         kept.Add(part.Clone());
-                        // Sent on, thrown away by the loop, or left: the stream has another one or the same.
+                        // Sent on, thrown away by the loop, or left: the stream has another one or
+                        // the same.
                         if (kept.Count % 3 == 0)
                             couple.Bound.Send(part);
                         else if (kept.Count % 3 == 1)
