@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Compiles the binding and its tests with Mono's compiler: bindings/dotnet/build.sh OUT [RUNTIME [RUNTIME8]]
 #
-#   OUT/mono/   for Mono and .NET Framework: what netstandard2.0 gets, without spans and streams
+#   OUT/mono/   for Mono and .NET Framework: what netstandard2.0 gets, without spans, streams and the meter
 #   OUT/core/   for .NET Core 3.1, with spans and streams, compiled against the RUNTIME's own assemblies (the folder with
 #               System.Private.CoreLib.dll); Mono's own know no Span that this compiler accepts
-#   OUT/net8/   for .NET 8, with the same, if RUNTIME8 is given. This compiler cannot read the core library of .NET 8, but what it
+#   OUT/net8/   for .NET 8, with the meter, too, if RUNTIME8 is given. This compiler cannot read the core library of .NET 8, but what it
 #               compiles against the older one runs there
 #
 # The project for `dotnet build` and `dotnet pack` is Tautline/Tautline.csproj.
@@ -21,9 +21,10 @@ mcs "${common[@]}" -r:"$out/mono/Tautline.dll" -out:"$out/mono/Tests.exe" "$here
 [[ -n ${2:-} ]] || exit 0
 runtime=$2
 references=(-nostdlib -noconfig -r:"$runtime/System.Private.CoreLib.dll")
-# Types that the core library has itself are only forwarded by these.
+# Types that the core library has itself are only forwarded by these. Not System.Collections: the compiler holds its version against
+# the newer assembly that has the meters.
 for name in System.Runtime System.Runtime.Extensions System.Runtime.InteropServices \
-    System.Runtime.InteropServices.RuntimeInformation System.Collections System.Console System.Linq System.Threading \
+    System.Runtime.InteropServices.RuntimeInformation System.Console System.Linq System.Threading \
     System.Diagnostics.Process System.ComponentModel.Primitives; do
     references+=(-r:"$runtime/$name.dll")
 done
@@ -46,4 +47,4 @@ JSON
 }
 
 compile core 3.1.0 -d:SPANS
-[[ -z ${3:-} ]] || compile net8 8.0.0 -d:SPANS
+[[ -z ${3:-} ]] || compile net8 8.0.0 -d:SPANS -d:METERS -r:"$3/System.Diagnostics.DiagnosticSource.dll"

@@ -5,14 +5,15 @@ using System.Threading.Tasks;
 namespace Tautline
 {
     /// <summary>What waits for one socket, in order, and the lock of all calls on a socket that is
-    /// used asynchronously.</summary>
+    /// used asynchronously or measured.</summary>
     /// <remarks>
     /// A socket's descriptor (ZMQ_FD) signals only that something has changed, and any call on the
     /// socket may take the change in. So whoever has called anything lets those that wait try again
     /// before giving up the lock: <see cref="Advance"/>. The reactor's thread does so when the
     /// descriptor is readable. It watches a descriptor from the first operation that has to wait
     /// until a change finds nobody waiting, so a loop that awaits message after message does not
-    /// register each time.
+    /// register each time. A measured socket is lent to calls that keep it to themselves while they
+    /// wait, without the lock: <see cref="Lend"/>.
     /// </remarks>
     internal sealed class Dispatch
     {
@@ -23,6 +24,10 @@ namespace Tautline
         readonly SocketHandle handle;
         bool armed;
         bool closed;
+        // By how many calls the socket is lent, and whether one of them is without end.
+        int lent;
+        bool withheld;
+        SocketStatistics numbers;
 
         internal Dispatch(SocketHandle handle)
         {
@@ -32,6 +37,13 @@ namespace Tautline
 
         /// <summary>ZMQ_FD, from the first operation on that has to wait.</summary>
         internal int Descriptor { get; private set; }
+
+        /// <summary>Whether a meter tells what the socket has done.</summary>
+        internal bool Counted { get; set; }
+
+        /// <summary>Whether the socket is used asynchronously, so that any thread may call it at
+        /// any time.</summary>
+        internal bool Shared { get; set; }
 
         /// <summary>The lock of all calls on the socket.</summary>
         internal object Gate
@@ -51,7 +63,7 @@ namespace Tautline
             lock (gate)
             {
                 Open();
-                if ((transfer.Sends ? sends : receives).First != null)
+                if (lent > 0 || (transfer.Sends ? sends : receives).First != null)
                     return -1;
                 int result = transfer.Try(handle.Pointer);
                 // What a peer's reading has made room for is only found by looking at the events.
@@ -120,11 +132,54 @@ namespace Tautline
             return operation.Task.GetAwaiter().GetResult();
         }
 
+        /// <summary>A call that waits gets the socket to itself, until <see cref="Return"/>.
+        /// Operations wait, the meter tells what was so before.</summary>
+        /// <param name="withhold">Whether the call has no end, so that the meter had better tell
+        /// nothing.</param>
+        internal void Lend(bool withhold = false)
+        {
+            lock (gate)
+            {
+                if (Counted && !closed && lent == 0)
+                    Count();
+                lent++;
+                withheld |= withhold;
+            }
+        }
+
+        /// <summary>The call has come to its end.</summary>
+        internal void Return()
+        {
+            lock (gate)
+            {
+                lent--;
+                withheld &= lent > 0;
+                Advance();
+            }
+        }
+
+        /// <summary>What the socket has done until now, or until it was lent; false if that is not
+        /// known.</summary>
+        internal bool TryCount(out SocketStatistics result)
+        {
+            lock (gate)
+            {
+                bool known = !closed && !withheld && (lent > 0 || Count());
+                // Asking may have taken a change in.
+                if (known)
+                    Advance();
+                result = numbers;
+                return known;
+            }
+        }
+
         /// <summary>Lets those that wait try again.</summary>
         internal void Advance()
         {
             lock (gate)
             {
+                if (lent > 0)
+                    return;
                 bool again = true;
                 while (again && Waiting && !closed)
                 {
@@ -194,6 +249,11 @@ namespace Tautline
         {
             if (closed)
                 throw new ObjectDisposedException(nameof(Socket));
+        }
+
+        bool Count()
+        {
+            return Option.TryGetStatistics(handle.Pointer, out numbers) == 0;
         }
 
         int Events()

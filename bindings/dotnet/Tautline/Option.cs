@@ -25,5 +25,17 @@ namespace Tautline
                 throw ZmqException.About((Errno)Native.zmq_errno(), "option " + option);
             return value;
         }
+
+        /// <summary>Returns 0, or the error's number: on another library than Tautline <see cref="Errno.InvalidArgument"/>.</summary>
+        internal static Errno TryGetStatistics(IntPtr socket, out SocketStatistics statistics)
+        {
+            fixed (SocketStatistics* value = &statistics)
+            {
+                *value = default(SocketStatistics);
+                var length = (UIntPtr)sizeof(SocketStatistics);
+                int result = Native.zmq_getsockopt(socket, Statistics, value, &length);
+                return result == 0 ? 0 : (Errno)Native.zmq_errno();
+            }
+        }
     }
 }

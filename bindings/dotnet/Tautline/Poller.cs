@@ -91,16 +91,34 @@ namespace Tautline
         /// <returns>How many are ready.</returns>
         public int Wait(TimeSpan timeout)
         {
+            bool counted = false;
             for (int at = 0; at < sockets.Count; at++)
             {
-                if (sockets[at] != null)
-                    items[at].Socket = sockets[at].Pointer;
+                var socket = sockets[at];
+                if (socket == null)
+                    continue;
+                items[at].Socket = socket.Pointer;
                 // A closed socket must not be taken for descriptor 0.
-                if (sockets[at] != null && items[at].Socket == IntPtr.Zero)
+                if (items[at].Socket == IntPtr.Zero)
                     throw ZmqException.Of(Errno.NotASocket);
+                counted |= socket.IsMeasured;
             }
-            int ready = Poll(items, sockets.Count, Argument.Milliseconds(timeout));
+            int milliseconds = Argument.Milliseconds(timeout);
+            int ready = counted ? PollInTurns(milliseconds) : Poll(items, sockets.Count, milliseconds);
             GC.KeepAlive(this);
+            return ready;
+        }
+
+        int PollInTurns(int timeout)
+        {
+            var deadline = new Deadline(timeout);
+            int ready;
+            do
+            {
+                using (new Loan(sockets))
+                    ready = Poll(items, sockets.Count, deadline.Turn);
+            }
+            while (ready == 0 && !deadline.Over);
             return ready;
         }
 

@@ -174,9 +174,15 @@ namespace Tautline
         /// <summary>From the first asynchronous call on.</summary>
         Dispatch Dispatcher()
         {
-            var waits = dispatch;
-            if (waits != null)
-                return waits;
+            var waits = dispatch ?? Ordered();
+            if (!waits.Shared)
+                waits.Shared = true;
+            return waits;
+        }
+
+        /// <summary>From now on a lock orders all calls.</summary>
+        Dispatch Ordered()
+        {
             if (socket == IntPtr.Zero)
                 throw new ObjectDisposedException(nameof(Socket));
             lock (handle)
@@ -201,26 +207,31 @@ namespace Tautline
             return result;
         }
 
-        /// <summary>A blocking call on a socket that is used asynchronously: it waits in line with the others.</summary>
+        /// <summary>A blocking call on a socket that is used asynchronously, where it waits in line with the others, or measured.</summary>
         int Blocking(Transfer transfer)
         {
             int result = dispatch.Try(ref transfer);
             if (result < 0)
             {
                 int timeout = GetInt(transfer.Sends ? Option.SendTimeout : Option.ReceiveTimeout);
-                result = dispatch.Block(new TransferOperation(transfer), transfer.Sends, timeout);
+                // That the socket is ready for sending does not say for which peer, so only the operation itself can tell.
+                if (transfer.Sends || dispatch.Shared)
+                    return dispatch.Block(new TransferOperation(transfer), transfer.Sends, timeout);
+                var deadline = new Deadline(timeout);
+                while (result < 0 && Wait(PollEvents.In, deadline.Left))
+                    result = dispatch.Try(ref transfer);
             }
             GC.KeepAlive(this);
             return result;
         }
 
-        /// <summary>The lock for whatever else is asked of a socket that is used asynchronously.</summary>
-        Lock Locked()
+        /// <summary>The lock for whatever else is asked of a socket that is used asynchronously or measured.</summary>
+        internal Lock Locked()
         {
             return new Lock(dispatch);
         }
 
-        struct Lock : IDisposable
+        internal struct Lock : IDisposable
         {
             readonly Dispatch dispatch;
 

@@ -14,7 +14,7 @@ namespace Tautline
             {
                 SocketStatistics statistics;
                 if (!TryGetStatistics(out statistics))
-                    throw new NotSupportedException("The library that was loaded does not count.");
+                    throw DoesNotCount();
                 return statistics;
             }
         }
@@ -158,22 +158,20 @@ namespace Tautline
             return ZmqException.About(Errno.InvalidArgument, name + " of a " + type + " socket does not take " + value);
         }
 
+        static Exception DoesNotCount()
+        {
+            return new NotSupportedException("The library that was loaded does not count.");
+        }
+
         internal bool TryGetStatistics(out SocketStatistics statistics)
         {
-            statistics = default(SocketStatistics);
-            fixed (SocketStatistics* value = &statistics)
+            using (Locked())
             {
-                var length = (UIntPtr)sizeof(SocketStatistics);
-                using (Locked())
-                {
-                    int result = Native.zmq_getsockopt(socket, Option.Statistics, value, &length);
-                    GC.KeepAlive(this);
-                    if (result == 0)
-                        return true;
-                    if (Native.zmq_errno() != (int)Errno.InvalidArgument)
-                        throw ZmqException.Of((Errno)Native.zmq_errno());
-                    return false;
-                }
+                var error = Option.TryGetStatistics(socket, out statistics);
+                GC.KeepAlive(this);
+                if (error != 0 && error != Errno.InvalidArgument)
+                    throw ZmqException.Of(error);
+                return error == 0;
             }
         }
 

@@ -168,15 +168,42 @@ namespace Tautline
         /// <returns>Whether it is ready.</returns>
         public bool Wait(PollEvents events, TimeSpan timeout)
         {
+            return Wait(events, Argument.Milliseconds(timeout));
+        }
+
+        bool Wait(PollEvents events, int timeout)
+        {
             var item = new PollItem { Socket = socket, Events = (short)events };
             // A closed socket must not be taken for descriptor 0.
             if (item.Socket == IntPtr.Zero)
                 throw ZmqException.Of(Errno.NotASocket);
-            int milliseconds = Argument.Milliseconds(timeout);
-            // Others may use a socket meanwhile that is used asynchronously.
-            bool ready = dispatch == null ? Poller.Poll(&item, 1, milliseconds) > 0 : dispatch.Wait(events, milliseconds);
+            bool ready = dispatch == null ? Poller.Poll(&item, 1, timeout) > 0 : WaitInTurns(&item, events, timeout);
             GC.KeepAlive(this);
             return ready;
+        }
+
+        bool WaitInTurns(PollItem* item, PollEvents events, int timeout)
+        {
+            var waits = dispatch;
+            var deadline = new Deadline(timeout);
+            do
+            {
+                // From the first asynchronous call on others may use the socket meanwhile.
+                if (waits.Shared)
+                    return waits.Wait(events, deadline.Left);
+                waits.Lend();
+                try
+                {
+                    if (Poller.Poll(item, 1, deadline.Turn) > 0)
+                        return true;
+                }
+                finally
+                {
+                    waits.Return();
+                }
+            }
+            while (!deadline.Over);
+            return false;
         }
 
         int ReceiveBatch(MessageBatch batch, bool wait)

@@ -71,6 +71,7 @@ namespace Tautline
         {
             if (!disposing)
                 return;
+            Leave();
             var pending = dispatch;
             if (pending == null)
             {
@@ -93,6 +94,23 @@ namespace Tautline
             get { return socket; }
         }
 
+        /// <summary>The lock of all calls; null for a socket that neither is used asynchronously nor measured.</summary>
+        internal Dispatch Waits
+        {
+            get { return dispatch; }
+        }
+
+        internal bool IsMeasured
+        {
+            get { return dispatch != null && dispatch.Counted; }
+        }
+
+        /// <summary>An endpoint was added or taken away.</summary>
+        partial void Moved();
+
+        /// <summary>The socket is about to be closed.</summary>
+        partial void Leave();
+
         unsafe delegate int EndpointCall(IntPtr socket, byte* endpoint);
 
         unsafe void At(string endpoint, EndpointCall call)
@@ -108,6 +126,7 @@ namespace Tautline
                     ZmqException.Check(result, endpoint);
                 }
             }
+            Moved();
             GC.KeepAlive(this);
         }
     }

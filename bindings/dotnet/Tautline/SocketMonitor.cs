@@ -86,6 +86,7 @@ namespace Tautline
             watched = Argument.NotNull(socket, nameof(socket));
             string endpoint = "inproc://tautline-monitor-" + Interlocked.Increment(ref number);
             fixed (byte* text = Library.Text(endpoint))
+            using (socket.Locked())
                 ZmqException.Check(Native.zmq_socket_monitor(socket.Pointer, text, (int)which));
             GC.KeepAlive(socket);
             events = new Socket(context, SocketType.Pair);
@@ -132,8 +133,11 @@ namespace Tautline
         /// <summary>Stops watching. To be called by the thread that may use the socket.</summary>
         public unsafe void Dispose()
         {
-            if (watched.Pointer != IntPtr.Zero)
-                Native.zmq_socket_monitor(watched.Pointer, null, 0);
+            using (watched.Locked())
+            {
+                if (watched.Pointer != IntPtr.Zero)
+                    Native.zmq_socket_monitor(watched.Pointer, null, 0);
+            }
             GC.KeepAlive(watched);
             events.Dispose();
         }

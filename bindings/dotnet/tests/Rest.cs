@@ -114,8 +114,13 @@ namespace Tautline.Tests
         [Test]
         static void Polling()
         {
-            using (var couple = new Couple(SocketType.Pull, SocketType.Push))
-            using (var other = new Couple(SocketType.Pair, SocketType.Pair, "inproc"))
+            Polling(null);
+        }
+
+        internal static void Polling(Action<Socket> prepare)
+        {
+            using (var couple = new Couple(SocketType.Pull, SocketType.Push, "tcp", prepare))
+            using (var other = new Couple(SocketType.Pair, SocketType.Pair, "inproc", prepare))
             using (var poller = new Poller())
             {
                 int first = poller.Add(couple.Bound, PollEvents.In);
