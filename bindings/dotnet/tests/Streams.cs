@@ -253,8 +253,9 @@ namespace Tautline.Tests
         {
             Run(async () =>
             {
-                const int count = 3000;
+                const int count = 1000;
                 using (var couple = new Couple(SocketType.Pull, SocketType.Push, "inproc"))
+                using (var received = new SemaphoreSlim(1))
                 {
                     int next = 0, cancelled = 0, tried = 0;
                     var sending = Task.Run(async () =>
@@ -262,8 +263,7 @@ namespace Tautline.Tests
                         for (int number = 0; number < count; number++)
                         {
                             // One at a time, so that the receiver mostly waits.
-                            while (Volatile.Read(ref next) < number)
-                                await Task.Yield();
+                            await received.WaitAsync();
                             couple.Connected.Send(BitConverter.GetBytes(number));
                         }
                     });
@@ -285,7 +285,8 @@ namespace Tautline.Tests
                                     await ForEach(couple.Bound.ReceiveAllBytesAsync(source.Token), part =>
                                     {
                                         Check.Equal(next, BitConverter.ToInt32(part, 0));
-                                        return Interlocked.Increment(ref next) < count;
+                                        received.Release();
+                                        return ++next < count;
                                     });
                                 }
                                 else
@@ -293,7 +294,8 @@ namespace Tautline.Tests
                                     await ForEach(couple.Bound.ReceiveAllMultipartAsync(source.Token), parts =>
                                     {
                                         Check.Equal(next, BitConverter.ToInt32(parts[0], 0));
-                                        return Interlocked.Increment(ref next) < count;
+                                        received.Release();
+                                        return ++next < count;
                                     });
                                 }
                             }
