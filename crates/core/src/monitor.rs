@@ -70,11 +70,22 @@ impl Ends {
     }
 }
 
+/// What a peer has shown whose handshake has failed, and what the handler has said of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Claim {
+    /// The name of the mechanism.
+    pub(crate) mechanism: &'static str,
+    /// Its key or user name; empty for NULL.
+    pub(crate) name: Vec<u8>,
+    /// Why it was refused; may be empty.
+    pub(crate) reason: Vec<u8>,
+}
+
 /// Takes events. Called with the tap's lock held; must not block for long.
 pub(crate) trait EventSink: Send {
     /// `event` with its values (a descriptor, an errno, an interval in milliseconds, numbers of
-    /// messages), on this connection.
-    fn event(&mut self, event: u32, values: &[u64], ends: &Ends);
+    /// messages), on this connection. `claim` is the peer's whose handshake has failed.
+    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, claim: Option<&Claim>);
 
     /// The socket is closed. Events may still come; the name that they were found by is free.
     fn release(&mut self);
@@ -132,6 +143,13 @@ impl Tap {
         self.emit_all(event, &[value.into()], ends);
     }
 
+    /// As `emit`, of a handshake that has failed.
+    pub(crate) fn emit_failed(&self, event: u32, value: u32, ends: &Ends, claim: Option<&Claim>) {
+        if self.wants(event) {
+            self.tell(event, &[value.into()], ends, claim);
+        }
+    }
+
     /// Whether this event is wanted.
     pub(crate) fn wants(&self, event: u32) -> bool {
         self.mask.load(Relaxed) & event != 0
@@ -139,20 +157,20 @@ impl Tap {
 
     /// As `emit`, for any number of values.
     pub(crate) fn emit_all(&self, event: u32, values: &[u64], ends: &Ends) {
-        if self.mask.load(Relaxed) & event != 0 {
-            self.tell(event, values, ends);
+        if self.wants(event) {
+            self.tell(event, values, ends, None);
         }
     }
 
     #[cold]
-    fn tell(&self, event: u32, values: &[u64], ends: &Ends) {
+    fn tell(&self, event: u32, values: &[u64], ends: &Ends, claim: Option<&Claim>) {
         let observer = {
             let mut listeners = lock(&self.listeners);
             let Some(listeners) = &mut *listeners else { return };
             if listeners.wanted & event != 0
                 && let Some(monitor) = &mut listeners.monitor
             {
-                monitor.event(event, values, ends);
+                monitor.event(event, values, ends, claim);
             }
             listeners.observer.clone()
         };
@@ -190,7 +208,7 @@ impl Tap {
         if let Some((mut sink, wanted)) = former
             && wanted & event::MONITOR_STOPPED != 0
         {
-            sink.event(event::MONITOR_STOPPED, &[0], &Ends::default());
+            sink.event(event::MONITOR_STOPPED, &[0], &Ends::default(), None);
         }
     }
 
@@ -215,7 +233,7 @@ mod tests {
     struct Sink(Arc<Mutex<Vec<u32>>>);
 
     impl EventSink for Sink {
-        fn event(&mut self, event: u32, _: &[u64], _: &Ends) {
+        fn event(&mut self, event: u32, _: &[u64], _: &Ends, _: Option<&Claim>) {
             lock(&self.0).push(event);
         }
 

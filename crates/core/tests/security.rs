@@ -198,6 +198,44 @@ fn refusals_are_heard_at_both_ends() {
     });
 }
 
+/// Version 2 of the monitor is what programs in C know: it stays as it is.
+#[test]
+fn only_a_monitor_in_detail_tells_what_a_refused_peer_has_shown() {
+    test("detail", |context| {
+        let mut handler = handler(context, SocketType::Rep);
+        for (round, mechanism) in [Null, Plain, Curve].into_iter().enumerate() {
+            for in_detail in [false, true] {
+                let (mut server, mut client) = ends(context, mechanism);
+                let name = format!("inproc://{in_detail}{round}");
+                if in_detail {
+                    server.monitor_in_detail(&name).unwrap();
+                } else {
+                    server.monitor(Some(&name), HANDSHAKES.into(), 2, SocketType::Pair).unwrap();
+                }
+                let mut monitor = context.socket(SocketType::Pair).unwrap();
+                monitor.connect(&name).unwrap();
+                client.connect(&bind(&mut server, "tcp://127.0.0.1:*")).unwrap();
+                recv_all(&mut handler);
+                send_all(&mut handler, &[b"1.0", b"1", b"400", b"no", b"", b""]);
+                let event = loop {
+                    let event = recv_all(&mut monitor);
+                    if event[0] == u64::from(FAILED_AUTH).to_ne_bytes() {
+                        break event;
+                    }
+                };
+                assert_eq!(event[1..3], [1_u64.to_ne_bytes().to_vec(), 400_u64.to_ne_bytes().to_vec()]);
+                let (name, shown): (&[u8], &[u8]) = match mechanism {
+                    Null => (b"NULL", b""),
+                    Plain => (b"PLAIN", b"joe"),
+                    Curve => (b"CURVE", &public_key(&CLIENT_SECRET)),
+                };
+                let expected: &[&[u8]] = if in_detail { &[name, shown, b"no"] } else { &[] };
+                assert_eq!(event[5..], *expected, "{mechanism:?}");
+            }
+        }
+    });
+}
+
 #[test]
 fn a_temporary_failure_is_not_told() {
     test("temporary", |context| {

@@ -27,11 +27,20 @@ pub struct Credentials {
     pub frames: Vec<Secret<Vec<u8>>>,
 }
 
+impl Credentials {
+    /// What tells the peer from others and is no secret: its user name or its key; empty for NULL.
+    pub fn name(&self) -> &[u8] {
+        self.frames.first().map_or(&[], |frame| frame.as_slice())
+    }
+}
+
 /// The answer of a handler.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// 200 lets the peer in; 300 is a temporary failure, 400 a refusal, 500 a fault of the handler.
     pub status: u16,
+    /// The reason in the handler's words.
+    pub text: Vec<u8>,
     /// The name that the handler gives the peer.
     pub user_id: Vec<u8>,
     /// Further properties for the messages of this peer.
@@ -55,7 +64,7 @@ pub fn request<'a>(
 /// # Errors
 /// What is wrong with it, as [`ProtocolError::Zap`].
 pub fn judge(frames: &[&[u8]]) -> Result<Verdict, ProtocolError> {
-    let [delimiter, version, request_id, status, _text, user_id, metadata] = *frames else {
+    let [delimiter, version, request_id, status, text, user_id, metadata] = *frames else {
         return Err(ZapFault::FrameCount.into());
     };
     if !delimiter.is_empty() {
@@ -69,7 +78,12 @@ pub fn judge(frames: &[&[u8]]) -> Result<Verdict, ProtocolError> {
     }
     let [digit @ b'2'..=b'5', b'0', b'0'] = *status else { return Err(ZapFault::StatusCode.into()) };
     let properties = Metadata::collect(metadata).map_err(|_| ZapFault::Metadata)?.0;
-    Ok(Verdict { status: u16::from(digit - b'0') * 100, user_id: user_id.to_vec(), properties })
+    Ok(Verdict {
+        status: u16::from(digit - b'0') * 100,
+        text: text.to_vec(),
+        user_id: user_id.to_vec(),
+        properties,
+    })
 }
 
 #[cfg(test)]
@@ -80,6 +94,8 @@ mod tests {
     fn a_request_has_the_frames_of_the_rfc() {
         let frames = vec![Secret::new(b"admin".to_vec()), Secret::new(b"secret".to_vec())];
         let credentials = Credentials { mechanism: "PLAIN", frames };
+        assert_eq!(credentials.name(), b"admin");
+        assert_eq!(Credentials { mechanism: "NULL", frames: Vec::new() }.name(), b"");
         let frames: Vec<&[u8]> = request(b"test", b"127.0.0.1", b"id", &credentials).collect();
         let expected: [&[u8]; 9] =
             [b"", b"1.0", b"1", b"test", b"127.0.0.1", b"id", b"PLAIN", b"admin", b"secret"];
@@ -92,7 +108,8 @@ mod tests {
     #[test]
     fn a_good_reply() {
         let verdict = judge(&GOOD).unwrap();
-        assert_eq!((verdict.status, verdict.user_id), (200, b"joe".to_vec()));
+        assert_eq!((verdict.status, verdict.text), (200, b"OK".to_vec()));
+        assert_eq!(verdict.user_id, b"joe");
         assert_eq!(verdict.properties, [("Hello".to_owned(), b"World".to_vec())]);
         for (status, number) in [(b"300", 300), (b"400", 400), (b"500", 500)] {
             let mut frames = GOOD;

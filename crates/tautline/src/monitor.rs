@@ -29,22 +29,15 @@
 mod event;
 mod statistics;
 
-pub use event::{Event, EventKind, HandshakeError};
+pub use event::{Claim, Event, EventKind, HandshakeError};
 pub use statistics::Statistics;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tautline_core::SocketType;
-
 use crate::error::{Error, Result};
 use crate::kind::Kind;
 use crate::{Context, Pair, Socket, aio};
-
-/// ZMQ_EVENT_ALL.
-const ALL: u64 = 0xFFFF;
-/// The form of events that tells both ends of a connection.
-const VERSION: i32 = 2;
 
 /// Names the monitors of the process.
 // Relaxed: number: only that it differs.
@@ -65,7 +58,7 @@ impl Monitor {
     fn start(context: &Context, socket: &mut tautline_core::Socket) -> Result<Monitor> {
         let name = format!("inproc://tautline.monitor.{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let mut events = Pair::builder(context).linger(Duration::ZERO).build()?;
-        socket.monitor(Some(&name), ALL, VERSION, SocketType::Pair)?;
+        socket.monitor_in_detail(&name)?;
         events.connect(&name)?;
         Ok(Monitor { socket: events, over: false })
     }

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use tautline::curve::KeyPair;
-use tautline::monitor::{EventKind, HandshakeError, Monitor};
+use tautline::monitor::{Claim, Event, EventKind, HandshakeError, Monitor};
 use tautline::zap::{AllowList, Credentials, Request, Verdict};
 use tautline::{Builder, Context, Error, Pull, Push, kind};
 use tautline_testkit::with_watchdog;
@@ -49,9 +49,20 @@ impl Server {
     }
 
     fn refuses(&mut self, client: Builder<kind::Push>) -> HandshakeError {
+        match self.failure(client).kind {
+            EventKind::HandshakeFailed(error) => error,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What is told of a client that is not let in.
+    fn failure(&mut self, client: Builder<kind::Push>) -> Event {
         let client = client.linger(Duration::ZERO).reconnect_interval(None);
         let _push = client.connect(&self.endpoint).unwrap();
-        outcome(&mut self.events).unwrap_err()
+        let ends = |event: &Event| {
+            matches!(event.kind, EventKind::HandshakeSucceeded | EventKind::HandshakeFailed(_))
+        };
+        self.events.find(ends).unwrap()
     }
 }
 
@@ -138,6 +149,86 @@ fn a_closure_judges() {
         // A handler that panics refuses, and goes on.
         assert_eq!(gate.refuses(client("joe")), HandshakeError::Refused(500));
         assert_eq!(gate.refuses(client("late")), HandshakeError::Refused(300));
+    });
+}
+
+#[test]
+fn an_event_tells_what_a_refused_peer_has_shown() {
+    with_watchdog(LIMIT, "what_a_refused_peer_has_shown", || {
+        let context = Context::new();
+        let (server, client) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+        let with_key = || Push::builder(&context).curve_client(&server.public, &client);
+        let with_name = || Push::builder(&context).plain_client("joe", "swordfish");
+        let joe = Claim::Plain { username: "joe".to_owned() };
+
+        // Without a handler PLAIN lets no peer in, which is no refusal of a handler.
+        let mut plain = Server::new(Pull::builder(&context).plain_server());
+        let event = plain.failure(with_name());
+        assert!(matches!(event.kind, EventKind::HandshakeFailed(HandshakeError::Io(_))), "{event}");
+        assert_eq!((event.claim.as_ref(), event.reason.as_str()), (Some(&joe), ""));
+
+        context.authenticate(|_: &Request| Verdict::refuse("closed on Sundays")).unwrap();
+        let event = plain.failure(with_name());
+        assert_eq!(event.kind, EventKind::HandshakeFailed(HandshakeError::Refused(400)));
+        assert_eq!((event.claim, event.reason.as_str()), (Some(joe), "closed on Sundays"));
+
+        let mut curve = Server::new(Pull::builder(&context).curve_server(&server.secret));
+        let event = curve.failure(with_key());
+        assert_eq!(event.kind, EventKind::HandshakeFailed(HandshakeError::Refused(400)));
+        let (local, remote) = (event.local.as_str(), event.remote.as_str());
+        assert_eq!(local, curve.endpoint);
+        assert!(remote.starts_with("tcp://127.0.0.1:"), "{event}");
+        assert_eq!(
+            event.to_string(),
+            format!(
+                "handshake failed: refused, key {}, \"closed on Sundays\" ({local} - {remote})",
+                client.public
+            )
+        );
+        assert_eq!(event.claim, Some(Claim::Curve { public_key: client.public }));
+
+        // A peer without credentials, and one that speaks another mechanism: it has shown nothing.
+        let mut open = Server::new(Pull::builder(&context).zap_domain("open"));
+        let event = open.failure(Push::builder(&context));
+        assert_eq!((event.claim, event.reason.as_str()), (None, "closed on Sundays"));
+        let event = curve.failure(Push::builder(&context));
+        assert!(matches!(event.kind, EventKind::HandshakeFailed(HandshakeError::Protocol(_))), "{event}");
+        assert_eq!((event.claim, event.reason.as_str()), (None, ""));
+
+        // The peer itself gets a number.
+        let mut push = with_key().linger(Duration::ZERO).reconnect_interval(None).build().unwrap();
+        let mut events = push.monitor().unwrap();
+        push.connect(&curve.endpoint).unwrap();
+        let event = events.find(|event| matches!(event.kind, EventKind::HandshakeFailed(_))).unwrap();
+        assert_eq!(event.kind, EventKind::HandshakeFailed(HandshakeError::Refused(400)));
+        assert_eq!((event.claim, event.reason.as_str()), (None, ""));
+    });
+}
+
+#[test]
+fn a_peer_whose_time_is_over_before_the_verdict_has_shown_its_name() {
+    with_watchdog(LIMIT, "before_the_verdict", || {
+        let context = Context::new();
+        let (asked, asking) = mpsc::channel();
+        let (over, ended) = mpsc::channel::<()>();
+        context
+            .authenticate(move |_: &Request| {
+                asked.send(()).unwrap();
+                let _ = ended.recv();
+                Verdict::refuse("too late")
+            })
+            .unwrap();
+        let patience = Duration::from_millis(50);
+        let mut gate = Server::new(Pull::builder(&context).plain_server().handshake_interval(patience));
+        let push = Push::builder(&context).linger(Duration::ZERO).plain_client("joe", "x");
+        let push = push.connect(&gate.endpoint).unwrap();
+        asking.recv().unwrap();
+        let failed = |event: &Event| matches!(event.kind, EventKind::HandshakeFailed(_));
+        let event = gate.events.find(failed).unwrap();
+        assert!(matches!(event.kind, EventKind::HandshakeFailed(HandshakeError::Io(_))), "{event}");
+        assert_eq!(event.claim, Some(Claim::Plain { username: "joe".to_owned() }));
+        assert_eq!(event.reason, "");
+        drop((push, over));
     });
 }
 

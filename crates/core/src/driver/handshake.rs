@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::ops::{Deref, DerefMut};
 
 use crate::conn::Loss;
+use crate::monitor::Claim;
 use crate::zap::Inquiry;
 use tautline_io::errno;
 use tautline_io::net::Stream;
@@ -26,6 +27,8 @@ pub(super) struct Handshake {
     pub(super) timer: u64,
     /// The question to the ZAP handler about this peer.
     pub(super) inquiry: Option<Box<Inquiry>>,
+    /// What the peer has shown to the handler.
+    pub(super) claim: Option<Box<Claim>>,
     /// What the handler has said: the peer is in.
     pub(super) verdict: Option<Box<Verdict>>,
     /// The handler said no, which has been reported: the peer is told, and has the last word.
@@ -53,6 +56,7 @@ impl Handshake {
             armed,
             timer: 0,
             inquiry: None,
+            claim: None,
             verdict: None,
             refused: false,
         }

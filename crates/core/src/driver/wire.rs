@@ -12,7 +12,7 @@ use super::security::Security;
 use super::{Acceptor, NOWHERE, Resident, Site, Source, Turn};
 use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
 use crate::message::{Metadata, kept_of};
-use crate::monitor::{Ends, LOST, event};
+use crate::monitor::{Claim, Ends, LOST, event};
 use crate::options::Options;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
@@ -386,7 +386,7 @@ impl Wire {
             Phase::Closed => return,
             Phase::Handshake(handshake) => {
                 if !handshake.refused {
-                    self.report_failed_handshake(why);
+                    self.report_failed_handshake(why, handshake.claim.as_deref());
                 }
                 None
             }
@@ -434,26 +434,18 @@ impl Wire {
         }
     }
 
-    fn report_failed_handshake(&self, why: Loss) {
-        let tap = &self.site().tap;
-        if why != Loss::Closed {
-            self.site().failed_handshakes.fetch_add(1, Relaxed);
-        }
-        match why {
+    fn report_failed_handshake(&self, why: Loss, claim: Option<&Claim>) {
+        let (event, value) = match why {
             Loss::Protocol(ProtocolError::Auth(
                 AuthFailure::Refused { status: Some(status) } | AuthFailure::Denied { status },
-            )) => {
-                tap.emit(event::HANDSHAKE_FAILED_AUTH, status.into(), &self.endpoint);
-            }
-            Loss::Protocol(error) => {
-                tap.emit(event::HANDSHAKE_FAILED_PROTOCOL, error.zmq_code(), &self.endpoint)
-            }
-            Loss::Stream(errno) => tap.emit(event::HANDSHAKE_FAILED_NO_DETAIL, errno as u32, &self.endpoint),
-            Loss::Silent => {
-                tap.emit(event::HANDSHAKE_FAILED_NO_DETAIL, errno::ETIMEDOUT as u32, &self.endpoint)
-            }
-            Loss::Closed => {}
-        }
+            )) => (event::HANDSHAKE_FAILED_AUTH, status.into()),
+            Loss::Protocol(error) => (event::HANDSHAKE_FAILED_PROTOCOL, error.zmq_code()),
+            Loss::Stream(errno) => (event::HANDSHAKE_FAILED_NO_DETAIL, errno as u32),
+            Loss::Silent => (event::HANDSHAKE_FAILED_NO_DETAIL, errno::ETIMEDOUT as u32),
+            Loss::Closed => return,
+        };
+        self.site().failed_handshakes.fetch_add(1, Relaxed);
+        self.site().tap.emit_failed(event, value, &self.endpoint, claim);
     }
 
     /// Whether this stream carries the session of this number of `connection`.

@@ -4,7 +4,7 @@
 use super::{Flags, Socket};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::monitor::{Ends, EventSink, Observer, event};
+use crate::monitor::{Claim, Ends, EventSink, Observer, event};
 use crate::transport;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tautline_proto::SocketType;
 struct FirstVersion(Socket);
 
 impl EventSink for FirstVersion {
-    fn event(&mut self, event: u32, values: &[u64], ends: &Ends) {
+    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, _: Option<&Claim>) {
         let value = values.first().copied().unwrap_or(0);
         let mut head = [0; 6];
         head[..2].copy_from_slice(&(event as u16).to_ne_bytes());
@@ -32,20 +32,42 @@ impl EventSink for FirstVersion {
 struct SecondVersion(Socket);
 
 impl EventSink for SecondVersion {
-    fn event(&mut self, event: u32, values: &[u64], ends: &Ends) {
-        let numbers: Vec<[u8; 8]> = [u64::from(event), values.len() as u64]
-            .iter()
-            .chain(values)
-            .map(|number| number.to_ne_bytes())
-            .collect();
-        let mut parts: Vec<&[u8]> = numbers.iter().map(<[u8; 8]>::as_slice).collect();
-        parts.extend([ends.local().as_bytes(), ends.remote().as_bytes()]);
-        tell(&mut self.0, &parts);
+    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, _: Option<&Claim>) {
+        tell_numbers(&mut self.0, event, values, &[ends.local().as_bytes(), ends.remote().as_bytes()]);
     }
 
     fn release(&mut self) {
         release(&mut self.0);
     }
+}
+
+/// Events of version 2. A peer whose handshake has failed after it had shown its credentials has
+/// three more parts: the mechanism, its key or user name, and what the handler has said of it.
+struct Detailed(Socket);
+
+impl EventSink for Detailed {
+    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, claim: Option<&Claim>) {
+        let mut texts = vec![ends.local().as_bytes(), ends.remote().as_bytes()];
+        if let Some(Claim { mechanism, name, reason }) = claim {
+            texts.extend([mechanism.as_bytes(), name, reason]);
+        }
+        tell_numbers(&mut self.0, event, values, &texts);
+    }
+
+    fn release(&mut self) {
+        release(&mut self.0);
+    }
+}
+
+fn tell_numbers(socket: &mut Socket, event: u32, values: &[u64], texts: &[&[u8]]) {
+    let numbers: Vec<[u8; 8]> = [u64::from(event), values.len() as u64]
+        .iter()
+        .chain(values)
+        .map(|number| number.to_ne_bytes())
+        .collect();
+    let mut parts: Vec<&[u8]> = numbers.iter().map(<[u8; 8]>::as_slice).collect();
+    parts.extend(texts);
+    tell(socket, &parts);
 }
 
 /// A monitor that is not read must not stop the connections it watches: at the high-water mark
@@ -98,14 +120,38 @@ impl Socket {
         if !matches!(socket_type, SocketType::Pair | SocketType::Pub | SocketType::Push) {
             return Err(Error::Invalid);
         }
-        self.tap.listen(0, None);
-        let mut socket = self.context.socket(socket_type)?;
-        socket.pipes.options_mut().linger = Some(Duration::ZERO);
-        socket.bind(endpoint)?;
+        let socket = self.event_socket(endpoint, socket_type)?;
         let sink: Box<dyn EventSink> =
             if version == 1 { Box::new(FirstVersion(socket)) } else { Box::new(SecondVersion(socket)) };
         self.tap.listen(events as u32, Some(sink));
         Ok(())
+    }
+
+    /// As version 2 of [`monitor`](Self::monitor), for all events but that of
+    /// [`monitor_queues`](Self::monitor_queues), on a PAIR socket. A failed handshake has three
+    /// more parts if the peer has shown its credentials: the mechanism, its key or user name, and
+    /// what the authentication handler has said of it.
+    ///
+    /// # Errors
+    /// [`Error::ProtocolNotSupported`] if it is not inproc, [`Error::AddressInUse`],
+    /// [`Error::Terminated`].
+    pub fn monitor_in_detail(&mut self, endpoint: &str) -> Result<(), Error> {
+        self.check_alive()?;
+        if !matches!(transport::parse(endpoint)?, Endpoint::Inproc(_)) {
+            return Err(Error::ProtocolNotSupported);
+        }
+        let socket = self.event_socket(endpoint, SocketType::Pair)?;
+        self.tap.listen(!event::PIPES_STATS, Some(Box::new(Detailed(socket))));
+        Ok(())
+    }
+
+    /// Ends a former monitor, and makes the socket of the next one.
+    fn event_socket(&mut self, endpoint: &str, socket_type: SocketType) -> Result<Socket, Error> {
+        self.tap.listen(0, None);
+        let mut socket = self.context.socket(socket_type)?;
+        socket.pipes.options_mut().linger = Some(Duration::ZERO);
+        socket.bind(endpoint)?;
+        Ok(socket)
     }
 
     /// From now on tells `observer` of events, beside any monitor.

@@ -1,9 +1,10 @@
-//! One event, as `zmq_socket_monitor(3)` tells it in its second version: number, count of values,
-//! values, both ends.
+//! One event, as the engine tells it in detail: number, count of values, values, both ends; and of
+//! a failed handshake mechanism, key or user name, and the handler's reason.
 
 use std::fmt;
 use std::time::Duration;
 
+use crate::curve::PublicKey;
 use crate::message::{Message, Multipart};
 
 /// Something that has happened to a connection or an endpoint.
@@ -31,6 +32,50 @@ pub struct Event {
     pub local: String,
     /// The peer's end; empty if there is none, or it is not known.
     pub remote: String,
+    /// Of [`EventKind::HandshakeFailed`] at a server of PLAIN or CURVE: what the peer has shown;
+    /// `None` if it did not come that far.
+    pub claim: Option<Claim>,
+    /// Of [`HandshakeError::Refused`] at a socket whose [`zap`](crate::zap) handler has refused:
+    /// the handler's reason. Peers are not told.
+    pub reason: String,
+}
+
+/// What a peer has shown to be let in. A password is not told.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use tautline::curve::KeyPair;
+/// use tautline::monitor::Claim;
+/// use tautline::zap::AllowList;
+/// use tautline::{Context, Pull, Push};
+///
+/// let (server, client) = (KeyPair::generate()?, KeyPair::generate()?);
+/// let context = Context::new();
+/// context.authenticate(AllowList::new())?;
+/// let mut sink = Pull::builder(&context).curve_server(&server.secret).build()?;
+/// let mut events = sink.monitor()?;
+/// let endpoint = sink.bind("tcp://127.0.0.1:*")?;
+/// let source = Push::builder(&context).curve_client(&server.public, &client).connect(&endpoint)?;
+///
+/// let refused = events.find(|event| event.claim.is_some()).unwrap();
+/// assert_eq!(refused.claim, Some(Claim::Curve { public_key: client.public }));
+/// assert_eq!(refused.reason, "unknown key");
+/// # drop(source);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Claim {
+    /// A user name (PLAIN). Whether it is the peer's own, the password was to prove.
+    Plain {
+        /// The name; what is not UTF-8 in it is replaced.
+        username: String,
+    },
+    /// That it has the secret key to this one, which it has proven (CURVE).
+    Curve {
+        /// The key.
+        public_key: PublicKey,
+    },
 }
 
 /// What has happened.
@@ -97,8 +142,24 @@ impl Event {
         let rest = parts.get(2..)?;
         let (values, ends) = rest.split_at_checked(usize::try_from(count).ok()?)?;
         let values: Vec<u64> = values.iter().map(number).collect::<Option<_>>()?;
-        let [local, remote] = ends else { return None };
-        Some(Event { kind: EventKind::new(event, values), local: text(local), remote: text(remote) })
+        let [local, remote, detail @ ..] = ends else { return None };
+        let (claim, reason) = match detail {
+            [] => (None, String::new()),
+            [mechanism, name, reason] => (Claim::read(mechanism, name), text(reason)),
+            _ => return None,
+        };
+        let kind = EventKind::new(event, values);
+        Some(Event { kind, local: text(local), remote: text(remote), claim, reason })
+    }
+}
+
+impl Claim {
+    fn read(mechanism: &Message, name: &Message) -> Option<Claim> {
+        match mechanism.as_bytes() {
+            b"PLAIN" => Some(Claim::Plain { username: name.to_string_lossy().into_owned() }),
+            b"CURVE" => Some(Claim::Curve { public_key: <[u8; 32]>::try_from(name.as_bytes()).ok()?.into() }),
+            _ => None,
+        }
     }
 }
 
@@ -130,10 +191,25 @@ impl EventKind {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.kind.fmt(f)?;
+        if let Some(claim) = &self.claim {
+            write!(f, ", {claim}")?;
+        }
+        if !self.reason.is_empty() {
+            write!(f, ", {:?}", self.reason)?;
+        }
         match (self.local.as_str(), self.remote.as_str()) {
             ("", "") => Ok(()),
             (one, "") | ("", one) => write!(f, " ({one})"),
             (local, remote) => write!(f, " ({local} - {remote})"),
+        }
+    }
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Claim::Plain { username } => write!(f, "user name {username:?}"),
+            Claim::Curve { public_key } => write!(f, "key {public_key}"),
         }
     }
 }
@@ -199,6 +275,26 @@ mod tests {
         assert_eq!(event.to_string(), "event 0x10000 [5, 6] (a - b)");
         let refused = Event::read(&parts(&[0x4000, 1, 400], &["", ""])).unwrap();
         assert_eq!(refused.kind, EventKind::HandshakeFailed(HandshakeError::Refused(400)));
+        assert_eq!((refused.claim, refused.reason.as_str()), (None, ""));
+    }
+
+    #[test]
+    fn what_a_refused_peer_has_shown_is_read() {
+        let read = |texts: &[&str]| Event::read(&parts(&[0x4000, 1, 400], texts)).unwrap();
+        let event = read(&["a", "b", "PLAIN", "joe\n", "not today"]);
+        assert_eq!(event.claim, Some(Claim::Plain { username: "joe\n".to_owned() }));
+        assert_eq!(event.to_string(), r#"handshake failed: refused, user name "joe\n", "not today" (a - b)"#);
+        let event = read(&["", "", "CURVE", "12345678901234567890123456789012", ""]);
+        let key = PublicKey::from(*b"12345678901234567890123456789012");
+        assert_eq!(
+            (event.claim.as_ref(), event.reason.as_str()),
+            (Some(&Claim::Curve { public_key: key }), "")
+        );
+        assert_eq!(event.to_string(), format!("handshake failed: refused, key {key}"));
+        for (mechanism, name) in [("NULL", ""), ("CURVE", "short"), ("GSSAPI", "joe")] {
+            let event = read(&["", "", mechanism, name, "no"]);
+            assert_eq!((event.claim, event.reason.as_str()), (None, "no"), "{mechanism}");
+        }
     }
 
     #[test]
@@ -209,6 +305,7 @@ mod tests {
             (&[1, u64::MAX, 3], &["a", "b"]),
             (&[1, 0], &["a"]),
             (&[1, 0], &["a", "b", "c"]),
+            (&[1, 0], &["a", "b", "c", "d", "e", "f"]),
         ] {
             assert_eq!(Event::read(&parts(numbers, texts)), None, "{numbers:?} {texts:?}");
         }

@@ -3,6 +3,7 @@
 use super::Wire;
 use crate::conn::Loss;
 use crate::driver::Turn;
+use crate::monitor::Claim;
 use crate::sync::{Arc, lock};
 use crate::transport;
 use crate::zap::{Answer, Unasked};
@@ -17,6 +18,11 @@ impl Wire {
     pub(super) fn judge(self: &Arc<Self>, credentials: &Credentials) -> Result<(), Loss> {
         let address = transport::peer_name(&self.stream);
         let options = self.options();
+        if let Some(handshake) = lock(&self.state).handshake() {
+            let Credentials { mechanism, .. } = *credentials;
+            let name = credentials.name().to_vec();
+            handshake.claim = Some(Box::new(Claim { mechanism, name, reason: Vec::new() }));
+        }
         let request = zap::request(&options.zap_domain, address.as_bytes(), &options.routing_id, credentials);
         let waker = Waker::from(Arc::new(Asking(Arc::downgrade(self))));
         match self.site().desk.ask(request, waker) {
@@ -59,8 +65,11 @@ impl Wire {
                     return self.end(turn, loss);
                 }
             }
-            Answer::Given(Ok(Verdict { status, .. })) => {
-                self.report_failed_handshake(Loss::Protocol(AuthFailure::Denied { status }.into()));
+            Answer::Given(Ok(Verdict { status, text, .. })) => {
+                let claim = lock(&self.state).handshake().and_then(|handshake| handshake.claim.take());
+                let claim = claim.map(|claim| Claim { reason: text, ..*claim });
+                let why = Loss::Protocol(AuthFailure::Denied { status }.into());
+                self.report_failed_handshake(why, claim.as_ref());
                 if let Some(handshake) = lock(&self.state).handshake() {
                     handshake.refused = true;
                     handshake.refuse(status);
