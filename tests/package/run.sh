@@ -19,6 +19,8 @@ cd "$root"
 scripts/need.sh cargo:cargo cc:gcc tar:tar python3:python3
 
 crates=(tautline-mem tautline-proto tautline-io tautline-core tautline)
+# Every optional feature that needs no C compiler.
+optional=tokio,bytes,futures,tracing,serde
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 mkdir -p "$target"
 work=$(mktemp -d)
@@ -75,7 +77,7 @@ registry() {
     mkdir -p "$parts/src" && : >"$parts/src/lib.rs"
     {
         printf '[package]\nname = "parts"\nversion = "0.0.0"\nedition = "2024"\n\n[dependencies]\n'
-        printf 'tautline = { version = "*", features = ["tokio", "bytes", "futures", "tracing"] }\n\n[patch.crates-io]\n'
+        printf 'tautline = { version = "*", features = ["%s"] }\n\n[patch.crates-io]\n' "${optional//,/\", \"}"
         for crate in "${crates[@]}"; do printf '%s = { path = "%s" }\n' "$crate" "$work/crates/$crate"; done
     } >"$parts/Cargo.toml"
     cp "$root/Cargo.lock" "$parts/Cargo.lock"
@@ -102,11 +104,11 @@ in_app() { (cd "$work/app" && CC=/bin/false CXX=/bin/false CARGO_TARGET_DIR=$tar
 example() { project && in_app run --quiet; }
 
 tree() {
-    ! in_app tree --edges normal,build --prefix none --features tautline/tokio,tautline/bytes,tautline/futures,tautline/tracing |
+    ! in_app tree --edges normal,build --prefix none --features "tautline/${optional//,/,tautline/}" |
         grep -E '^(cc|cmake|bindgen|pkg-config|vcpkg|[a-z0-9-]*-sys) v' | grep -vE '^(windows|linux-raw)-sys '
 }
 
-features() { in_app build --quiet --features tautline/tokio,tautline/bytes,tautline/futures,tautline/tracing; }
+features() { in_app build --quiet --features "tautline/${optional//,/,tautline/}"; }
 
 refusals() {
     mkdir -p "$work/app/src/bin"

@@ -3,6 +3,9 @@
 //! One row of [`TABLE`] per type holds all of it; a new type is one variant and one row. Legal
 //! pairs are those of RFC 37 ("The Socket-Type Property").
 
+#[cfg(feature = "serde")]
+mod named;
+
 use SocketType::*;
 
 /// A ZeroMQ socket type, with the number it has in the C API and in a ZMTP 2.0 greeting.

@@ -37,6 +37,9 @@ pub const KEY_BYTES: usize = 32;
 
 /// What is wrong with the text of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(into = "crate::serde::KeyErrorForm"))]
+#[cfg_attr(feature = "serde", serde(from = "crate::serde::KeyErrorForm"))]
 #[non_exhaustive]
 pub enum KeyError {
     /// A key in Z85 has 40 characters; this text has another number of bytes.

@@ -14,6 +14,8 @@ use std::fmt;
 /// assert_eq!(endpoint::check("tcp://localhost:99999"), Err(EndpointError::Port));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum EndpointError {
     /// There is no `transport://` before the address.

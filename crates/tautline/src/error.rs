@@ -140,7 +140,7 @@ impl Error {
         self.subject()?.endpoint()
     }
 
-    fn subject(&self) -> Option<&Subject> {
+    pub(crate) fn subject(&self) -> Option<&Subject> {
         match self {
             Error::MalformedEndpoint(_, subject)
             | Error::Os(_, subject)

@@ -16,7 +16,7 @@
 //! pull.send("a Pull has no `send`");
 //! ```
 
-use tautline_core::SocketType;
+pub use tautline_core::SocketType;
 
 mod sealed {
     pub trait Sealed {}

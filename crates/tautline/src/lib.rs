@@ -45,6 +45,7 @@
 //! | `bytes` | off | [`Message`] from and to `bytes::Bytes`, without copying large ones |
 //! | `futures` | off | `Stream` and `Sink` for [`aio::Socket`], `Stream` for [`aio::Monitor`] |
 //! | `tracing` | off | what happens to connections, as events of the crate `tracing`; see [`trace`] |
+//! | `serde` | off | events, statistics, errors, keys and messages as JSON and the like; see [`mod@serde`] |
 //! | `wss` | off | the transport `wss`; the only feature that needs a C compiler |
 //!
 //! # Threads
@@ -86,6 +87,8 @@ mod option;
 mod poll;
 mod proxy;
 mod routing;
+#[cfg(any(feature = "serde", doc))]
+pub mod serde;
 mod socket;
 mod split;
 mod subject;

@@ -347,6 +347,7 @@ impl From<bytes::Bytes> for Frame<'_> {
 /// assert_eq!((to.as_str(), body.as_str()), (Ok("to"), Ok("hello")));
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Multipart(Vec<Message>);
 
 /// ```

@@ -61,6 +61,8 @@ impl fmt::Debug for Subject {
 
 /// What a socket whose pattern sends and receives in turn expects first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Turn {
     /// REQ has asked, and awaits the answer. [`relaxed`](crate::Builder::relaxed) lets it ask

@@ -64,6 +64,7 @@ impl<F: FnMut(&Request) -> Verdict + Send + 'static> Authenticate for F {
 
 /// A peer that wants to come in.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Request {
     domain: String,
     address: String,
@@ -148,15 +149,23 @@ impl fmt::Debug for Password {
 /// assert!(!Verdict::refuse("unknown key").is_admitted());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[must_use = "a peer waits for it"]
 pub struct Verdict {
+    #[cfg_attr(feature = "serde", serde(rename = "verdict"))]
     status: Status,
+    #[cfg_attr(feature = "serde", serde(rename = "reason"))]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
     text: String,
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
     user_id: String,
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     properties: Vec<(String, String)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 enum Status {
     Admitted,
     Later,

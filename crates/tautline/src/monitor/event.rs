@@ -23,9 +23,11 @@ use crate::message::{Message, Multipart};
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Event {
     /// What.
+    #[cfg_attr(feature = "serde", serde(flatten))]
     pub kind: EventKind,
     /// This end, as an endpoint; empty if it is not known (yet). Of [`EventKind::BindFailed`]
     /// without the transport.
@@ -34,9 +36,11 @@ pub struct Event {
     pub remote: String,
     /// Of [`EventKind::HandshakeFailed`] at a server of PLAIN or CURVE: what the peer has shown;
     /// `None` if it did not come that far.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub claim: Option<Claim>,
     /// Of [`HandshakeError::Refused`] at a socket whose [`zap`](crate::zap) handler has refused:
     /// the handler's reason. Peers are not told.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
     pub reason: String,
 }
 
@@ -64,6 +68,8 @@ pub struct Event {
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(tag = "mechanism", rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Claim {
     /// A user name (PLAIN). Whether it is the peer's own, the password was to prove.
@@ -80,6 +86,9 @@ pub enum Claim {
 
 /// What has happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(into = "crate::serde::EventKindForm"))]
+#[cfg_attr(feature = "serde", serde(from = "crate::serde::EventKindForm"))]
 #[non_exhaustive]
 pub enum EventKind {
     /// A connection is made; the handshake follows.
@@ -122,6 +131,9 @@ pub enum EventKind {
 
 /// Why a handshake failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(into = "crate::serde::HandshakeErrorForm"))]
+#[cfg_attr(feature = "serde", serde(from = "crate::serde::HandshakeErrorForm"))]
 #[non_exhaustive]
 pub enum HandshakeError {
     /// The connection broke off or took too long, by the errno.

@@ -24,6 +24,7 @@ macro_rules! statistics {
         /// # Ok(()) }
         /// ```
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[non_exhaustive]
         pub struct Statistics {
             $($(#[$doc])* pub $name: u64,)*

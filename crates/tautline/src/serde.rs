@@ -1,0 +1,166 @@
+//! Events, statistics, errors, keys and messages as JSON and the like: the feature `serde`.
+//!
+//! The types implement `Serialize` of the crate `serde` and, where a value can be made again from
+//! what is written, `Deserialize`. The form is for formats that describe themselves: JSON, CBOR,
+//! MessagePack, YAML.
+//!
+//! ```
+//! # #[cfg(feature = "serde")] {
+//! use tautline::monitor::{Event, EventKind};
+//!
+//! let line = r#"{"event":"bind_failed","errno":98,"local":"127.0.0.1:5555","remote":""}"#;
+//! let event: Event = serde_json::from_str(line).unwrap();
+//! assert_eq!(event.kind, EventKind::BindFailed(98));
+//! assert_eq!(serde_json::to_string(&event).unwrap(), line);
+//! # }
+//! ```
+//!
+//! The tables have the JSON of every value. It stays as it is; fields and values may be added, so
+//! a reader overlooks fields that it does not know. A number with a unit has it in its name:
+//! `after_ms` is in milliseconds. An `errno` is a number of the system that has written it.
+//!
+//! # Events
+//!
+//! A [`monitor::Event`](crate::monitor::Event) is one flat map; `event` names its
+//! [`EventKind`](crate::monitor::EventKind), and `error` the
+//! [`HandshakeError`](crate::monitor::HandshakeError). `claim` and `reason` are left out if there
+//! is none. Written and read.
+//!
+//! | kind | JSON |
+//! |---|---|
+//! | `Connected` | `{"event":"connected","local":"tcp://10.0.0.1:40000","remote":"tcp://10.0.0.2:5555"}` |
+//! | `ConnectDelayed` | `{"event":"connect_delayed","local":"","remote":"tcp://10.0.0.2:5555"}` |
+//! | `ConnectRetried` | `{"event":"connect_retried","after_ms":250,"local":"","remote":"tcp://10.0.0.2:5555"}` |
+//! | `Listening` | `{"event":"listening","local":"tcp://10.0.0.2:5555","remote":""}` |
+//! | `BindFailed` | `{"event":"bind_failed","errno":98,"local":"10.0.0.2:5555","remote":""}` |
+//! | `Accepted` | `{"event":"accepted","local":"tcp://10.0.0.2:5555","remote":"tcp://10.0.0.1:40000"}` |
+//! | `AcceptFailed` | `{"event":"accept_failed","errno":24,"local":"tcp://10.0.0.2:5555","remote":""}` |
+//! | `Closed` | `{"event":"closed","local":"tcp://10.0.0.2:5555","remote":""}` |
+//! | `CloseFailed` | `{"event":"close_failed","errno":9,"local":"tcp://10.0.0.2:5555","remote":""}` |
+//! | `Disconnected` | `{"event":"disconnected","local":"tcp://10.0.0.2:5555","remote":"tcp://10.0.0.1:40000"}` |
+//! | `HandshakeSucceeded` | `{"event":"handshake_succeeded","local":"tcp://10.0.0.2:5555","remote":"tcp://10.0.0.1:40000"}` |
+//! | `HandshakeFailed(Io)` | `{"event":"handshake_failed","error":"io","errno":32,"local":"tcp://10.0.0.2:5555","remote":"tcp://10.0.0.1:40000"}` |
+//! | `HandshakeFailed(Protocol)` | `{"event":"handshake_failed","error":"protocol","code":285212674,"local":"tcp://10.0.0.2:5555","remote":"tcp://10.0.0.1:40000"}` |
+//! | `HandshakeFailed(Refused)`, CURVE | `{"event":"handshake_failed","error":"refused","status":400,"local":"tcp://10.0.0.2:5555","remote":"tcp://10.0.0.1:40000","claim":{"mechanism":"curve","public_key":"Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"},"reason":"unknown key"}` |
+//! | `HandshakeFailed(Refused)`, PLAIN | `{"event":"handshake_failed","error":"refused","status":300,"local":"tcp://10.0.0.2:5555","remote":"tcp://10.0.0.1:40000","claim":{"mechanism":"plain","username":"joe"},"reason":"closed on Sundays"}` |
+//! | `Stopped` | `{"event":"stopped","local":"","remote":""}` |
+//! | `Other` | `{"event":"other","number":65536,"values":[5,6],"local":"","remote":""}` |
+//!
+//! # Statistics
+//!
+//! [`monitor::Statistics`](crate::monitor::Statistics) under the names of their fields. Written and
+//! read.
+//!
+//! | numbers | JSON |
+//! |---|---|
+//! | `Statistics` | `{"messages_sent":1,"bytes_sent":2,"messages_received":3,"bytes_received":4,"dropped_full":5,"dropped_unroutable":6,"lost":7,"queued_out":8,"queued_in":9,"peers":10,"reconnects":11,"failed_connects":12,"failed_handshakes":13}` |
+//!
+//! # Errors
+//!
+//! An [`Error`](crate::Error) is written only: its text is of this version, its number of this
+//! system. `endpoint` and `socket` are there if it knows them, and so is `reason`. `message` is for
+//! people, and may change.
+//!
+//! | error | JSON |
+//! |---|---|
+//! | `WouldBlock` | `{"error":"would_block","errno":11,"message":"there is nothing to receive, or no room to send, or the time limit has passed"}` |
+//! | `Terminated` | `{"error":"terminated","errno":156384765,"message":"the context was terminated"}` |
+//! | `Interrupted` | `{"error":"interrupted","errno":4,"message":"a signal arrived"}` |
+//! | `WrongState` | `{"error":"wrong_state","turn":"send_question","errno":156384763,"message":"REQ must send a question first"}` |
+//! | `Unroutable` | `{"error":"unroutable","errno":113,"message":"no peer has this routing id"}` |
+//! | `Invalid` | `{"error":"invalid","errno":22,"message":"a routing id has 1 to 255 bytes, not 0"}` |
+//! | `MalformedEndpoint` | `{"error":"malformed_endpoint","reason":"no_port","endpoint":"tcp://localhost","socket":"PULL","errno":22,"message":"tcp://localhost: the endpoint has no port: the address is host:port"}` |
+//! | `MalformedKey` | `{"error":"malformed_key","reason":"length","errno":22,"message":"a key in Z85 has 40 characters, not 5"}` |
+//! | `UnknownTransport` | `{"error":"unknown_transport","endpoint":"pigeon://x","socket":"PULL","errno":93,"message":"pigeon://x: the transport is not known, or not built in (wss is a feature)"}` |
+//! | `WrongTransport` | `{"error":"wrong_transport","endpoint":"udp://127.0.0.1:5555","socket":"PULL","errno":156384764,"message":"udp://127.0.0.1:5555: PULL sockets do not go with the transport"}` |
+//! | `NotSupported` | `{"error":"not_supported","errno":95,"message":"the socket type does not support this"}` |
+//! | `AddressInUse` | `{"error":"address_in_use","endpoint":"inproc://work","socket":"PULL","errno":98,"message":"inproc://work: the address is in use"}` |
+//! | `AddressNotAvailable` | `{"error":"address_not_available","errno":99,"message":"the address is not one of this machine"}` |
+//! | `NoSuchDevice` | `{"error":"no_such_device","errno":19,"message":"there is no network interface or host of this name"}` |
+//! | `ConnectionRefused` | `{"error":"connection_refused","errno":111,"message":"nobody is bound to the address"}` |
+//! | `NotFound` | `{"error":"not_found","errno":2,"message":"this socket has no such endpoint, or there is no such file or folder"}` |
+//! | `TooMany` | `{"error":"too_many","errno":24,"message":"too many sockets or open files"}` |
+//! | `MessageTooLong` | `{"error":"message_too_long","errno":90,"message":"the message is too long"}` |
+//! | `NameTooLong` | `{"error":"name_too_long","errno":36,"message":"the path or address is too long"}` |
+//! | `OutOfMemory` | `{"error":"out_of_memory","errno":12,"message":"memory is exhausted"}` |
+//! | `Os` | `{"error":"os","errno":13,"message":"Permission denied (os error 13)"}` |
+//!
+//! What is in them is written and read: a [`Turn`](crate::error::Turn), an
+//! [`EndpointError`](crate::endpoint::EndpointError), and by itself a
+//! [`KeyError`](crate::curve::KeyError) and a
+//! [`HandshakeError`](crate::monitor::HandshakeError).
+//!
+//! | part of an error | JSON |
+//! |---|---|
+//! | `Turn::ReceiveAnswer` | `"receive_answer"` |
+//! | `Turn::SendQuestion` | `"send_question"` |
+//! | `Turn::ReceiveQuestion` | `"receive_question"` |
+//! | `Turn::SendAnswer` | `"send_answer"` |
+//! | `Turn::Other` | `"other"` |
+//! | `EndpointError::NoTransport` | `"no_transport"` |
+//! | `EndpointError::NoAddress` | `"no_address"` |
+//! | `EndpointError::UnknownTransport` | `"unknown_transport"` |
+//! | `EndpointError::NoPort` | `"no_port"` |
+//! | `EndpointError::Port` | `"port"` |
+//! | `EndpointError::NoHost` | `"no_host"` |
+//! | `EndpointError::NotConnectable` | `"not_connectable"` |
+//! | `EndpointError::PathTooLong` | `"path_too_long"` |
+//! | `EndpointError::Address` | `"address"` |
+//! | `KeyError::Length` | `{"error":"length","bytes":5}` |
+//! | `KeyError::NotZ85` | `{"error":"not_z85"}` |
+//! | `HandshakeError::Io` | `{"error":"io","errno":32}` |
+//! | `HandshakeError::Protocol` | `{"error":"protocol","code":285212674}` |
+//! | `HandshakeError::Refused` | `{"error":"refused","status":400}` |
+//!
+//! # Keys and authentication
+//!
+//! A [`PublicKey`](crate::curve::PublicKey) and a [`Claim`](crate::monitor::Claim) are written and
+//! read. A [`SecretKey`](crate::curve::SecretKey) is read, from a file of settings for example, and
+//! never written; the text that it is read from is not wiped. A
+//! [`zap::Request`](crate::zap::Request) and its [`Credentials`](crate::zap::Credentials) are
+//! written without the password, so they cannot be read. A [`Verdict`](crate::zap::Verdict) is
+//! written and read, so another program may judge; its `reason`, `user_id` and `properties` are
+//! left out if there are none.
+//!
+//! | key or peer | JSON |
+//! |---|---|
+//! | `PublicKey` | `"Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"` |
+//! | `Claim::Plain` | `{"mechanism":"plain","username":"joe"}` |
+//! | `Claim::Curve` | `{"mechanism":"curve","public_key":"Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"}` |
+//! | `Request`, NULL | `{"domain":"shop","address":"127.0.0.1","routing_id":[],"credentials":{"mechanism":"null"}}` |
+//! | `Request`, PLAIN | `{"domain":"shop","address":"127.0.0.1","routing_id":[],"credentials":{"mechanism":"plain","username":"joe"}}` |
+//! | `Request`, CURVE | `{"domain":"shop","address":"127.0.0.1","routing_id":[105,100],"credentials":{"mechanism":"curve","public_key":"Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"}}` |
+//! | `Verdict::admit` | `{"verdict":"admitted","user_id":"alice","properties":[["Role","admin"]]}` |
+//! | `Verdict::later` | `{"verdict":"later","reason":"closed on Sundays"}` |
+//! | `Verdict::refuse` | `{"verdict":"refused","reason":"unknown key"}` |
+//!
+//! # Messages and names
+//!
+//! A [`Message`](crate::Message) is its bytes: a list of numbers in JSON, bytes in formats that
+//! have them. As with a clone, what is known of the peer that has sent it is not in it. It is also
+//! read from text. A [`RoutingId`](crate::RoutingId) has 1 to 255 bytes, or is not read. A
+//! [`PeerId`](crate::PeerId) is written only: it is good for one connection of one socket. A
+//! [`SocketType`](crate::kind::SocketType) has the name that it has on the wire.
+//!
+//! | message or name | JSON |
+//! |---|---|
+//! | `Message` | `[104,105]` |
+//! | `Multipart` | `[[116,111],[],[104,105]]` |
+//! | `RoutingId` | `[105,100]` |
+//! | `SocketType` | `"PULL"` |
+
+#[cfg(feature = "serde")]
+mod bytes;
+#[cfg(feature = "serde")]
+mod error;
+#[cfg(feature = "serde")]
+mod event;
+#[cfg(feature = "serde")]
+mod text;
+#[cfg(feature = "serde")]
+mod zap;
+
+#[cfg(feature = "serde")]
+pub(crate) use error::KeyErrorForm;
+#[cfg(feature = "serde")]
+pub(crate) use event::{EventKindForm, HandshakeErrorForm};
