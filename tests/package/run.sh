@@ -20,7 +20,7 @@ scripts/need.sh cargo:cargo cc:gcc tar:tar python3:python3
 
 crates=(tautline-mem tautline-proto tautline-io tautline-core tautline)
 # Every optional feature that needs no C compiler.
-optional=tokio,bytes,futures,tracing,serde
+optional=tokio,bytes,futures,tracing,metrics,serde
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 mkdir -p "$target"
 work=$(mktemp -d)

@@ -45,6 +45,7 @@
 //! | `bytes` | off | [`Message`] from and to `bytes::Bytes`, without copying large ones |
 //! | `futures` | off | `Stream` and `Sink` for [`aio::Socket`], `Stream` for [`aio::Monitor`] |
 //! | `tracing` | off | what happens to connections, as events of the crate `tracing`; see [`trace`] |
+//! | `metrics` | off | what sockets have done, as metrics of the crate `metrics`; see [`mod@metrics`] |
 //! | `serde` | off | events, statistics, errors, keys and messages as JSON and the like; see [`mod@serde`] |
 //! | `wss` | off | the transport `wss`; the only feature that needs a C compiler |
 //!
@@ -82,6 +83,8 @@ pub mod endpoint;
 pub mod error;
 pub mod kind;
 mod message;
+#[cfg(any(feature = "metrics", doc))]
+pub mod metrics;
 pub mod monitor;
 mod option;
 mod poll;
