@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::dirty::Mark;
+use super::chore::{Hint, Mark};
 use super::intake::{Asked, Intake, Newest, Sink, Took};
 use super::link::{IoSide, Loss, NewPipe, News, SharedStage, SocketInbox};
 use super::pump::{Flushed, Pump, Source};
@@ -86,15 +86,15 @@ pub(crate) struct Connection {
     control: Mutex<Option<Box<Control>>>,
     has_control: AtomicBool, // Relaxed: fence, by `has_more` and `send_control`; the swap decides.
     /// The I/O thread has flushed: the owner's next message looks at the clock.
-    hint: AtomicBool, // Relaxed: fence, of `take_hint` and `residual.rs`.
+    hint: Hint,
     /// The owner found the queue full, and may wait on ZMQ_FD for room.
     wants_room: AtomicBool, // Relaxed: fence, by `want_room` and `has_more`; the swap decides.
     /// The same for the log that it reads, and all others that read it.
-    shared_hint: Mutex<Option<Arc<AtomicBool>>>,
-    /// The connection is on the dirty list of the I/O thread's sweep.
+    shared_hint: Mutex<Option<Arc<Hint>>>,
+    /// The I/O thread's sweep comes by.
     pub(crate) swept: Mark,
-    /// The residual timer looks after this connection.
-    pub(crate) residual_armed: AtomicBool, // Relaxed: fence, of `residual.rs`; the swap decides.
+    /// The residual watch does.
+    pub(crate) watched: Mark,
     /// When the owner last left something queued or wrote it (ticks); lowest bit: foreseen.
     worked_at: AtomicU64, // Relaxed: number: something is written a little early or late.
     /// Its place in the read set.
@@ -155,11 +155,11 @@ impl Connection {
             intake: Mutex::new(intake),
             control: Mutex::default(),
             has_control: AtomicBool::new(false),
-            hint: AtomicBool::new(false),
+            hint: Hint::new(),
             wants_room: AtomicBool::new(false),
             shared_hint: Mutex::new(None),
             swept: Mark::new(),
-            residual_armed: AtomicBool::new(false),
+            watched: Mark::new(),
             worked_at: AtomicU64::new(0),
             place: AtomicUsize::new(0),
             paused: AtomicBool::new(false),
@@ -235,7 +235,7 @@ impl Connection {
     // ---- writing
 
     /// Owner: reads a log from now on, unless something is queued. `hint` is the log's.
-    pub(crate) fn follow(&self, log: LogReader, hint: &Arc<AtomicBool>) -> bool {
+    pub(crate) fn follow(&self, log: LogReader, hint: &Arc<Hint>) -> bool {
         let follows = lock(&self.pump).follow(log);
         if follows {
             *lock(&self.shared_hint) = Some(hint.clone());

@@ -1,12 +1,12 @@
 //! The connections that read one log, as the I/O thread sees them: it goes over all of them while
-//! messages come (`pipe::Broadcast`).
+//! messages come (`pipe::Broadcast`). They are one chore of it.
 //!
 //! With more than a few connections the owner does not write to them itself: it wakes the I/O
 //! thread once, which then writes to one after the other what there is, round after round, until a
 //! round has found nothing new. So the faster messages come, the more of them go into one write,
-//! and publishing one never takes long. [`Rounds`] says when the rounds begin and end.
+//! and publishing one never takes long.
 
-use super::rounds::Rounds;
+use super::chore::{self, Chore, Mark, Visit};
 use super::{Connection, IoSide};
 use crate::ablation::{Rule, without};
 use crate::queue::LogLength;
@@ -25,14 +25,14 @@ const LONGEST_NS: u64 = 200_000;
 pub(crate) struct Herd {
     log: LogLength,
     connections: Mutex<Vec<Arc<Connection>>>,
-    rounds: Rounds,
+    mark: Mark,
     io: Arc<dyn IoSide>,
 }
 
 impl Herd {
     /// The readers of this log: none yet.
     pub(crate) fn new(log: LogLength, io: Arc<dyn IoSide>) -> Arc<Self> {
-        Arc::new(Herd { log, connections: Mutex::default(), rounds: Rounds::new(), io })
+        Arc::new(Herd { log, connections: Mutex::default(), mark: Mark::new(), io })
     }
 
     /// Owner: this connection reads the log now.
@@ -48,34 +48,40 @@ impl Herd {
     /// Owner: something was published. One load while the I/O thread is at work.
     #[inline]
     pub(crate) fn look_after(self: &Arc<Self>) {
-        if !self.rounds.under_way() {
+        if !self.mark.is_set() {
             self.start();
         }
     }
 
     #[cold]
     fn start(self: &Arc<Self>) {
-        if self.rounds.start() {
-            self.io.sweep(self.clone());
+        if self.mark.set() {
+            self.io.come_by(self.clone(), Duration::ZERO);
         }
     }
+}
 
-    /// I/O thread: one round. After what time there must be another one, if at all.
-    pub(crate) fn round(&self) -> Option<Duration> {
+impl Chore for Herd {
+    fn mark(&self) -> &Mark {
+        &self.mark
+    }
+}
+
+impl Visit for Herd {
+    /// One round.
+    fn visit(&self) -> Option<Duration> {
         let (before, start) = (self.log.now(), clock::ticks());
+        // The list is short-lived: the owner, which adds and removes, must not wait for a round.
+        let connections = lock(&self.connections).clone();
         let mut owner_writes = false;
-        let again = self.rounds.round(
-            || self.log.now(),
-            || {
-                // The list is short-lived: the owner, which adds and removes, must not wait for a
-                // round.
-                let connections = lock(&self.connections).clone();
-                for connection in connections {
-                    owner_writes |= connection.pump_now().is_none();
-                }
-                owner_writes
-            },
-        );
+        for connection in connections {
+            owner_writes |= connection.pump_now().is_none();
+        }
+        let grown = || self.log.now() != before;
+        let again = owner_writes || grown() || {
+            chore::let_go(std::slice::from_ref(self));
+            grown() && self.mark.set()
+        };
         let took = clock::ticks_to_nanos(clock::ticks().saturating_sub(start));
         again.then(|| pause(self.log.now().wrapping_sub(before), owner_writes, took))
     }

@@ -1,8 +1,9 @@
 //! What passes between a connection and the layers around it: news to the socket's owner, requests
 //! to the I/O thread.
 
+use super::chore::Visit;
 use super::reader::ReadSet;
-use super::{Connection, Herd, Summons, wakes};
+use super::{Connection, wakes};
 use crate::message::Metadata;
 use crate::monitor::Ends;
 use crate::queue::{Descriptor, FrameReader, FrameWriter, Inbox, Signal, Slot, Unpark};
@@ -11,6 +12,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use std::io;
 use std::ops::ControlFlow;
+use std::time::Duration;
 use tautline_io::fd::{self, AsRawFd, RawFd};
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
@@ -197,9 +199,8 @@ pub(crate) trait IoSide: Send + Sync {
     fn watch_residual(&self, connection: &Arc<Connection>, soon: bool);
     /// Look soon at those whose bytes stay queued.
     fn hurry_residual(&self);
-    /// Messages have come for all connections of a herd: make rounds as long as one is wanted
-    /// (`Herd::round`).
-    fn sweep(&self, herd: Arc<Herd>);
+    /// A chore was marked: come by after this time.
+    fn come_by(&self, chore: Arc<dyn Visit>, after: Duration);
     /// The connection was marked for the sweep: write its queue with the next round, whose number
     /// is returned.
     fn write_soon(&self, connection: &Arc<Connection>) -> u32;
@@ -212,9 +213,6 @@ pub(crate) trait IoSide: Send + Sync {
     fn sweeper_is_idle(&self) -> bool;
     /// The owner is going to sleep: what it has left to the sweep is written now.
     fn hurry_sweep(&self);
-    /// Messages were published to inproc receivers that may sleep: wake them soon if the owner does
-    /// not.
-    fn ring_later(&self, summons: &Arc<Summons>);
     /// The kernel's buffer is full: pump when it is writable again. `idle` is what the reactor has
     /// to tell besides. Called under the pump's lock. False: the system has no memory for that.
     fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) -> bool;

@@ -10,9 +10,8 @@
 //! Nothing here knows sockets or patterns. News go up through the socket's inbox; what only the I/O
 //! thread can do goes to [`IoSide`].
 
-mod alarm;
 pub(crate) mod baton;
-pub(crate) mod dirty;
+pub(crate) mod chore;
 #[cfg(not(loom))]
 mod herd;
 #[cfg(not(loom))]
@@ -28,7 +27,6 @@ pub(crate) mod reader;
 pub(crate) mod registration;
 #[cfg(not(loom))]
 mod room;
-mod rounds;
 #[cfg(not(loom))]
 mod summons;
 #[cfg(all(test, not(loom)))]

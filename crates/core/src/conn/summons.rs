@@ -4,18 +4,32 @@
 //! every receiver that has just gone to sleep, several receivers would get a few messages at a time
 //! and the processors would do little else. So the publisher rings them by a rule of its own
 //! (`pattern::fan_out`): at once for the first message of a lull, seldom in a stream. What it
-//! leaves unrung is covered by a timer of the I/O thread, like what the flush rule leaves queued.
-//! [`Alarm`] says when that timer begins and ends.
+//! leaves unrung is a chore of the I/O thread, which comes by when a timer says so, like what the
+//! flush rule leaves queued.
 
 use super::IoSide;
-use super::alarm::Alarm;
+use super::chore::{self, Chore, Hint, Mark, Visit};
 use super::inproc::Doorbell;
+use crate::sync::atomic::AtomicU32;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
+use std::time::Duration;
+
+/// The timer, and the same while the owner is at work.
+const FIRST: Duration = Duration::from_micros(30);
+const BUSY: Duration = Duration::from_micros(300);
 
 /// The inproc receivers of one publisher.
 pub(crate) struct Summons {
     bells: Mutex<Vec<Doorbell>>,
-    alarm: Alarm,
+    mark: Mark,
+    hint: Hint,
+    /// How often the owner has rung.
+    // Relaxed: number: the timer runs once more, or once less.
+    rounds: AtomicU32,
+    /// The same when the I/O thread last came by.
+    // Relaxed: number, as `rounds`.
+    seen: AtomicU32,
     io: Arc<dyn IoSide>,
 }
 
@@ -28,7 +42,14 @@ impl std::fmt::Debug for Summons {
 impl Summons {
     /// Without receivers yet.
     pub(crate) fn new(io: Arc<dyn IoSide>) -> Arc<Self> {
-        Arc::new(Summons { bells: Mutex::default(), alarm: Alarm::new(), io })
+        Arc::new(Summons {
+            bells: Mutex::default(),
+            mark: Mark::new(),
+            hint: Hint::new(),
+            rounds: AtomicU32::new(0),
+            seen: AtomicU32::new(0),
+            io,
+        })
     }
 
     /// Owner: one more receiver. Those that are gone are forgotten.
@@ -40,7 +61,7 @@ impl Summons {
 
     /// Owner: wakes all that sleep.
     pub(crate) fn ring(&self) {
-        self.alarm.told();
+        self.rounds.fetch_add(1, Relaxed);
         self.ring_all();
     }
 
@@ -50,25 +71,38 @@ impl Summons {
 
     /// Owner: has published and not rung. One load if the timer runs already.
     pub(crate) fn ring_later(self: &Arc<Self>) {
-        if self.alarm.later() {
-            self.io.ring_later(self);
+        if self.mark.is_to_be_handed_over() {
+            self.seen.store(self.rounds.load(Relaxed), Relaxed);
+            self.io.come_by(self.clone(), FIRST);
         }
     }
 
     /// Owner: whether the timer has stopped since this was last asked. One load; clears the hint.
     #[inline]
     pub(crate) fn take_hint(&self) -> bool {
-        self.alarm.take_hint()
+        self.hint.take()
+    }
+}
+
+impl Chore for Summons {
+    fn mark(&self) -> &Mark {
+        &self.mark
     }
 
-    /// I/O thread: the timer has expired; `seen` are the rounds at the last time. True if it must
-    /// run on, because the owner is at work.
-    pub(crate) fn overdue(&self, seen: &mut u32) -> bool {
-        self.alarm.overdue(seen, || self.ring_all())
+    fn give_hint(&self) {
+        self.hint.give();
     }
+}
 
-    /// How often the owner has rung.
-    pub(crate) fn rounds(&self) -> u32 {
-        self.alarm.rounds()
+impl Visit for Summons {
+    /// Wakes all that sleep, unless the owner has done so since the last time.
+    fn visit(&self) -> Option<Duration> {
+        let rounds = self.rounds.load(Relaxed);
+        if self.seen.swap(rounds, Relaxed) != rounds {
+            return Some(BUSY);
+        }
+        chore::let_go(std::slice::from_ref(self));
+        self.ring_all();
+        None
     }
 }

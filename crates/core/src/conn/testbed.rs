@@ -1,14 +1,16 @@
 //! A connection without a driver, for tests: its requests to the I/O thread are counted, and the
 //! peer's end of its stream is in the hands of the test.
 
+use super::chore::Visit;
 use super::link::SharedStage;
-use super::{Connection, Herd, IoSide, Kind, Loss, NewPipe, News, Session, SocketInbox, Summons, Waker};
+use super::{Connection, IoSide, Kind, Loss, NewPipe, News, Session, SocketInbox, Waker};
 use crate::options::{ContextDefaults, Options};
 use crate::queue::FrameWriter;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use std::ops::ControlFlow;
+use std::time::Duration;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
 use tautline_proto::SocketType;
@@ -31,7 +33,7 @@ impl IoSide for Asked {
     fn watch_residual(&self, _: &Arc<Connection>, _: bool) {
         self.residual.fetch_add(1, Relaxed);
     }
-    fn sweep(&self, _: Arc<Herd>) {}
+    fn come_by(&self, _: Arc<dyn Visit>, _: Duration) {}
     fn write_soon(&self, _: &Arc<Connection>) -> u32 {
         0
     }
@@ -46,8 +48,6 @@ impl IoSide for Asked {
         true
     }
     fn hurry_sweep(&self) {}
-
-    fn ring_later(&self, _: &Arc<Summons>) {}
     fn want_write(&self, _: &Stream, _: Token, _: Interest) -> bool {
         self.write.fetch_add(1, Relaxed);
         !self.refuses.load(Relaxed)

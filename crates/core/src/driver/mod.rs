@@ -19,13 +19,13 @@ mod origin;
 mod parting;
 mod relay;
 mod residual;
-mod ringer;
 mod security;
 mod site;
 mod sweep;
 mod tick;
 mod ticket;
 mod timers;
+mod visits;
 mod wire;
 
 pub(crate) use acceptor::Acceptor;
@@ -39,14 +39,14 @@ use std::sync::Weak;
 use std::time::{Duration, Instant};
 use timers::{Timer, Timers};
 
+use crate::conn::chore::Visit;
 use crate::conn::reader::ReadSet;
-use crate::conn::{Connection, Herd, SetKeeper, Summons, wakes};
+use crate::conn::{Connection, SetKeeper, wakes};
 use crate::error::Error;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use crate::sync::{Arc, Mutex, barrier_heavy, lock};
 use residual::Residual;
-use ringer::Ringer;
 use sweep::{Next, Sweep, Work};
 use tautline_io::errno;
 use tautline_io::fd::BorrowedFd;
@@ -55,6 +55,7 @@ use tautline_io::reactor::{Event, Interest, Mode, Reactor, SystemReactor, Token}
 use tautline_io::resolve::Resolver;
 use tautline_io::wake::WakeFd;
 use tick::Ticker;
+use visits::{Due, Visits};
 
 /// Something that lives on an I/O thread.
 pub(crate) trait Source: Send + Sync {
@@ -73,7 +74,7 @@ pub(crate) type Task = Box<dyn FnOnce(&mut Turn) + Send>;
 const WAKE: Token = Token(u64::MAX);
 const RESIDUAL: Token = Token(u64::MAX - 1);
 const TICK: Token = Token(u64::MAX - 2);
-const RINGER: Token = Token(u64::MAX - 3);
+const VISITS: Token = Token(u64::MAX - 3);
 /// What is not registered: no source has this place.
 const NOWHERE: Token = Token(u64::MAX >> 1);
 
@@ -90,7 +91,7 @@ pub(crate) struct Driver {
     has_tasks: AtomicBool,
     residual: Residual,
     sweep: Sweep,
-    ringer: Ringer,
+    visits: Visits,
     ticker: Ticker,
     /// How many sockets live here, to spread them.
     // Relaxed: number: where the next socket goes.
@@ -121,7 +122,7 @@ impl Driver {
             has_tasks: AtomicBool::new(false),
             residual: Residual::new()?,
             sweep: Sweep::new(),
-            ringer: Ringer::new()?,
+            visits: Visits::new()?,
             ticker: Ticker::new()?,
             load: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
@@ -129,7 +130,7 @@ impl Driver {
         });
         driver.reactor.add(driver.wake.as_fd(), WAKE, Interest::READ, Mode::Level)?;
         driver.reactor.add(driver.residual.as_fd(), RESIDUAL, Interest::READ, Mode::Level)?;
-        driver.reactor.add(driver.ringer.as_fd(), RINGER, Interest::READ, Mode::Level)?;
+        driver.reactor.add(driver.visits.as_fd(), VISITS, Interest::READ, Mode::Level)?;
         driver.reactor.add(driver.ticker.as_fd(), TICK, Interest::READ, Mode::Level)?;
         let turn = Turn {
             driver: driver.clone(),
@@ -137,7 +138,7 @@ impl Driver {
             vacant: Vec::new(),
             unswept: Work::new(),
             let_go: Vec::new(),
-            herds: Vec::new(),
+            visits: Vec::new(),
             timers: Timers::default(),
             timer_keys: 0,
             partings: 0,
@@ -166,7 +167,7 @@ impl Driver {
     /// I/O thread: one of its own descriptors is readable.
     fn expired(&self, token: Token) {
         match token {
-            RINGER => self.ringer.expired(),
+            VISITS => self.visits.expired(),
             RESIDUAL => self.residual.expired(),
             TICK => self.ticker.expired(),
             _ => {
@@ -186,8 +187,9 @@ impl Driver {
 
     /// Flushes what `connection` leaves queued, `soon` or not quite so soon.
     pub(crate) fn watch_residual(&self, connection: &Arc<Connection>, soon: bool) {
-        self.residual.watch(connection.clone());
-        if soon { self.hurry_residual() } else { self.residual.start() }
+        if self.residual.watch(connection.clone(), soon) {
+            self.wake.wake();
+        }
     }
 
     /// Looks now at what was left queued.
@@ -197,19 +199,12 @@ impl Driver {
         }
     }
 
-    /// Wakes inproc receivers, soon.
-    pub(crate) fn ring_later(&self, summons: &Arc<Summons>) {
-        self.ringer.ring_later(summons);
-    }
-
-    /// Makes rounds over a herd as long as there is something to do, with everything else in
-    /// between.
-    pub(crate) fn sweep(&self, herd: Arc<Herd>) {
-        self.post(Box::new(move |turn| match herd.round() {
-            None => {}
-            Some(Duration::ZERO) => turn.driver.sweep(herd),
-            Some(pause) => turn.herds.push((Instant::now() + pause, herd)),
-        }));
+    /// Comes by for a chore after this time, and as long as there is something to do, with
+    /// everything else in between.
+    pub(crate) fn come_by(&self, chore: Arc<dyn Visit>, after: Duration) {
+        if self.visits.add(chore, after) {
+            self.wake.wake();
+        }
     }
 
     /// Writes what is queued for `connection`, which was just marked, with the next round of the
@@ -347,8 +342,8 @@ pub(crate) struct Turn {
     unswept: Work,
     /// Connections that this thread lets go of at the end of its turn, all behind one barrier.
     let_go: Vec<Arc<Connection>>,
-    /// Herds that wait for their next round, and until when.
-    herds: Vec<(Instant, Arc<Herd>)>,
+    /// The chores that it comes by for.
+    visits: Vec<Due>,
     timers: Timers,
     timer_keys: u64,
     /// Streams without a socket whose last words are on their way: the thread does not end before
@@ -483,8 +478,8 @@ impl Turn {
             Next::Rest(until) => Some(until),
             _ => None,
         };
-        let herds = self.herds.iter().map(|&(at, _)| at);
-        let next = self.timers.next().into_iter().chain(herds).chain(rested).min();
+        let visits = self.visits.iter().map(|&(at, _)| at);
+        let next = self.timers.next().into_iter().chain(visits).chain(rested).min();
         let timeout = match next {
             _ if *sweep == Next::Go => Some(Duration::ZERO),
             Some(at) => Some(at.saturating_duration_since(Instant::now())),
@@ -496,7 +491,7 @@ impl Turn {
         }
         for event in &*events {
             match event.token {
-                WAKE | RINGER | RESIDUAL | TICK => {
+                WAKE | VISITS | RESIDUAL | TICK => {
                     self.attempt(|turn| turn.driver.clone().expired(event.token));
                 }
                 token => self.dispatch(token, event),
@@ -506,7 +501,7 @@ impl Turn {
         // One by one: what comes after must not wait for another event.
         let driver = self.driver.clone();
         self.attempt(|_| driver.residual.run_if_hurried());
-        self.attempt(Turn::run_herds);
+        self.attempt(|turn| driver.visits.run(&mut turn.visits));
         self.run_tasks();
         self.run_timers();
         self.attempt(Turn::look_back);
@@ -529,17 +524,6 @@ impl Turn {
             for task in tasks {
                 self.attempt(task);
             }
-        }
-    }
-
-    /// Makes the rounds that are due.
-    fn run_herds(&mut self) {
-        if self.herds.is_empty() {
-            return;
-        }
-        let now = Instant::now();
-        for (_, herd) in self.herds.extract_if(.., |(at, _)| *at <= now) {
-            self.driver.sweep(herd);
         }
     }
 

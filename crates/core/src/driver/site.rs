@@ -9,8 +9,9 @@ use std::time::Duration;
 use super::few::{Few, Named};
 use super::wire::Wire;
 use super::{Acceptor, DatagramPort, Dialer, Driver, Ticket, Turn};
+use crate::conn::chore::Visit;
 use crate::conn::reader::ReadSet;
-use crate::conn::{Connection, Herd, IoSide, Kind, Loss, NewPipe, SocketInbox, Summons};
+use crate::conn::{Connection, IoSide, Kind, Loss, NewPipe, SocketInbox};
 use crate::monitor::Tap;
 use crate::options::Options;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -60,8 +61,8 @@ impl IoSide for Site {
         self.driver.hurry_residual();
     }
 
-    fn sweep(&self, herd: Arc<Herd>) {
-        self.driver.sweep(herd);
+    fn come_by(&self, chore: Arc<dyn Visit>, after: Duration) {
+        self.driver.come_by(chore, after);
     }
 
     fn write_soon(&self, connection: &Arc<Connection>) -> u32 {
@@ -82,10 +83,6 @@ impl IoSide for Site {
 
     fn sweeper_is_idle(&self) -> bool {
         self.driver.sweeper_is_idle()
-    }
-
-    fn ring_later(&self, summons: &Arc<Summons>) {
-        self.driver.ring_later(summons);
     }
 
     fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) -> bool {

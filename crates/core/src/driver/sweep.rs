@@ -1,7 +1,7 @@
 //! The sweep: writes the queues of connections whose senders have too many of them to do it
 //! themselves (`timing::crowd`).
 //!
-//! A sender marks a connection and adds it to the dirty list, once until the sweep has come by; the
+//! A sender marks a connection and adds it to the list of chores, once until the sweep has come by; the
 //! first one wakes the I/O thread. While it writes one queue after the other, the senders fill them
 //! again, so that the more there is to do the more goes out with each write. The I/O thread's other
 //! duties come in between, after every few connections.
@@ -12,11 +12,9 @@
 //! since nothing will come from it.
 
 use crate::ablation::{Rule, without};
-use crate::conn::dirty::{Added, DirtyList};
+use crate::conn::chore::{self, Added, Chore, Chores, Mark};
 use crate::conn::{Connection, Flushed};
 use crate::sync::Arc;
-use crate::sync::atomic::AtomicBool;
-use crate::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 /// Connections swept before others get their turn.
@@ -34,45 +32,21 @@ const ENOUGH: u64 = 4096;
 
 /// The sweep of one I/O thread.
 pub(super) struct Sweep {
-    dirty: DirtyList<Arc<Connection>>,
-    rest: Rest,
+    marked: Chores<Swept>,
 }
 
-/// The I/O thread's rest between two rounds, which owners end.
-#[derive(Default)]
-struct Rest {
-    resting: AtomicBool,
-    hurried: AtomicBool,
-}
+/// A connection that its senders leave to the sweep.
+struct Swept(Arc<Connection>);
 
-impl Rest {
-    /// I/O thread: begins, unless it has been hurried since the last time.
-    fn begin(&self) -> bool {
-        // Store, then load, and the other way round in `hurry`: one of the two sees the other.
-        self.resting.store(true, SeqCst);
-        !self.hurried.swap(false, SeqCst)
-    }
-
-    /// I/O thread: whether no thread has ended it.
-    fn goes_on(&self) -> bool {
-        self.resting.load(SeqCst)
-    }
-
-    /// I/O thread: has begun the next round.
-    fn end(&self) {
-        self.resting.store(false, SeqCst);
-    }
-
-    /// Any thread: what waits is written now. True if the I/O thread must be woken for that.
-    fn hurry(&self) -> bool {
-        self.hurried.store(true, SeqCst);
-        self.resting.swap(false, SeqCst)
+impl Chore for Swept {
+    fn mark(&self) -> &Mark {
+        &self.0.swept
     }
 }
 
 /// What the I/O thread has taken from the list and not written yet.
 pub(super) struct Work {
-    connections: Vec<Arc<Connection>>,
+    connections: Vec<Swept>,
     round: Option<Round>,
     rests_until: Option<Instant>,
 }
@@ -113,53 +87,56 @@ pub(super) enum Next {
 
 impl Sweep {
     pub(super) fn new() -> Self {
-        Sweep { dirty: DirtyList::new(), rest: Rest::default() }
+        let marked = Chores::new();
+        marked.go_on();
+        Sweep { marked }
     }
 
     /// Any thread: a connection that was just marked.
     pub(super) fn add(&self, connection: &Arc<Connection>) -> Added {
-        self.dirty.add(connection.clone())
+        self.marked.add(Swept(connection.clone()))
     }
 
     /// Whether all that was marked is written.
     pub(super) fn is_idle(&self) -> bool {
-        self.dirty.is_idle()
+        self.marked.is_idle()
     }
 
     /// Owner, before it sleeps: there is nothing to wait for. True if the I/O thread rests, and
     /// must be woken.
     pub(super) fn hurry(&self) -> bool {
-        !self.is_idle() && self.rest.hurry()
+        self.marked.hurry()
     }
 
     /// I/O thread: writes some queues.
     pub(super) fn run(&self, work: &mut Work) -> Next {
         if let Some(until) = work.rests_until {
-            if self.rest.goes_on() && Instant::now() < until {
+            if !self.marked.is_hurried() && Instant::now() < until {
                 return Next::Rest(until);
             }
             work.rests_until = None;
+            self.marked.go_on();
         } else if work.connections.is_empty()
             && let Some(round) = work.round.take()
-            && let Some(rest) = round.rest(self.dirty.len())
-            && self.rest.begin()
+            && let Some(rest) = round.rest(self.marked.len())
+            && self.marked.wait()
         {
             let until = Instant::now() + rest;
             work.rests_until = Some(until);
             return Next::Rest(until);
         }
         if work.connections.is_empty() {
-            self.rest.end();
-            if !self.dirty.take(&mut work.connections, |connection| &connection.swept) {
+            if !self.marked.take(&mut work.connections) {
                 return Next::Idle;
             }
+            chore::let_go(&work.connections);
             work.round = Some(Round { began: Instant::now(), connections: work.connections.len(), bytes: 0 });
             // In the order of the list, from the end.
             work.connections.reverse();
         }
         let Work { connections: work, round, .. } = work;
         let mut bytes = 0;
-        for connection in work.drain(work.len().saturating_sub(BATCH)..).rev() {
+        for Swept(connection) in work.drain(work.len().saturating_sub(BATCH)..).rev() {
             match connection.flush_some(MOST_BYTES, &mut bytes) {
                 Some(Flushed::Drained) => connection.tell_room(),
                 Some(Flushed::NoLink | Flushed::Lost(_)) => {}
@@ -195,17 +172,5 @@ mod tests {
         assert_eq!(rest(100 * ENOUGH, 100), None, "enough for each");
         let short = Round { began: Instant::now() + Duration::from_secs(1), connections: 100, bytes: 6600 };
         assert_eq!(short.rest(100), None, "too short to tell");
-    }
-
-    #[test]
-    fn a_rest_is_ended_once_and_not_begun_if_that_came_before() {
-        let rest = Rest::default();
-        assert!(rest.begin() && rest.goes_on());
-        assert!(rest.hurry(), "wake it");
-        assert!(!rest.goes_on() && !rest.hurry());
-        rest.end();
-        assert!(!rest.begin(), "it was hurried meanwhile");
-        rest.end();
-        assert!(rest.begin() && rest.goes_on());
     }
 }

@@ -15,11 +15,10 @@
 //! ([`Broadcast::part_ways`]).
 
 use super::{Pipe, PipeId, Pipes};
+use crate::conn::chore::Hint;
 use crate::conn::{Connection, Flushed, Herd};
 use crate::queue::{LONGEST_IN_LOG, Log, Progress};
-use crate::sync::atomic::AtomicBool;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Arc, barrier_light};
+use crate::sync::Arc;
 use crate::timing::flush::{Decision, FULL_BYTES, FlushRule, Rest};
 use tautline_io::clock;
 use tautline_proto::frame;
@@ -65,8 +64,8 @@ pub(crate) struct Broadcast {
     others: Vec<PipeId>,
     herd: Option<Arc<Herd>>,
     rule: FlushRule,
-    // Relaxed: fence, as for `Connection::hint`.
-    hint: Arc<AtomicBool>,
+    /// That the I/O thread has written what was left in the log.
+    hint: Arc<Hint>,
     /// The log's bytes at the last flush.
     flushed_to: u64,
     /// The log's count of messages at which a follower may be near its mark.
@@ -97,7 +96,7 @@ impl Broadcast {
             others: Vec::new(),
             herd: None,
             rule: FlushRule::default(),
-            hint: Arc::default(),
+            hint: Arc::new(Hint::new()),
             flushed_to: 0,
             check_at: 0,
             send_hwm: 0,
@@ -336,16 +335,9 @@ impl Broadcast {
             if let Some(herd) = &self.herd {
                 herd.look_after();
             }
-        } else if self.rule.count() || self.take_hint() {
+        } else if self.rule.count() || self.hint.take() {
             self.flush_by_rule(len);
         }
-    }
-
-    #[inline]
-    fn take_hint(&self) -> bool {
-        // As in `Connection::take_hint`.
-        barrier_light();
-        self.hint.load(Relaxed) && self.hint.swap(false, Relaxed)
     }
 
     #[inline(never)]

@@ -256,7 +256,7 @@ impl Pipe {
     /// Whether the I/O thread looks after what stays queued.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn is_watched(&self) -> bool {
-        matches!(&self.link, Link::Wire(connection) if connection.residual_armed.load(crate::sync::atomic::Ordering::SeqCst))
+        matches!(&self.link, Link::Wire(connection) if connection.watched.is_set())
     }
 
     /// A flush of the owner's has come to this.

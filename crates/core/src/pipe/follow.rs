@@ -3,10 +3,10 @@
 
 use super::{Link, Outgoing, Pipe};
 use crate::conn::Connection;
+use crate::conn::chore::Hint;
 use crate::conn::inproc::Doorbell;
 use crate::queue::{Log, Progress};
 use crate::sync::Arc;
-use crate::sync::atomic::AtomicBool;
 
 /// A peer at its high-water mark is tried once for this many messages that it misses.
 const TRY_EVERY: u32 = 64;
@@ -79,7 +79,7 @@ impl Pipe {
     pub(super) fn follow(
         &mut self,
         log: &mut Log,
-        hint: &Arc<AtomicBool>,
+        hint: &Arc<Hint>,
     ) -> Option<(Arc<Connection>, Arc<Progress>)> {
         let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &self.outgoing) else {
             return None;

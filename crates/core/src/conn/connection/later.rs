@@ -3,9 +3,8 @@
 
 use super::Connection;
 use crate::conn::pump::Flushed;
-use crate::sync::atomic::Ordering::{AcqRel, Relaxed, SeqCst};
-use crate::sync::atomic::fence;
-use crate::sync::{Arc, barrier_light, lock};
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::{Arc, lock};
 use crate::timing::flush::Rest;
 use crate::timing::watch::Owner;
 
@@ -17,19 +16,18 @@ impl Connection {
         self.has_more(Flushed::Lost(tautline_io::errno::ENOMEM), session);
     }
 
-    /// The I/O thread has flushed a residual since the owner last asked. One load; clears the hint.
+    /// Owner, after publishing: whether the I/O thread has written a residual since this was last
+    /// asked. One load; clears the hint.
     #[inline]
     pub(crate) fn take_hint(&self) -> bool {
-        // Store (the queue's tail), then load: pairs with the heavy barrier of the I/O thread.
-        barrier_light();
-        self.hint.load(Relaxed) && self.hint.swap(false, Relaxed)
+        self.hint.take()
     }
 
     /// Makes the owner look at the clock with its next message.
     pub(crate) fn give_hint(&self) {
-        self.hint.store(true, Relaxed);
+        self.hint.give();
         if let Some(hint) = &*lock(&self.shared_hint) {
-            hint.store(true, Relaxed);
+            hint.give();
         }
     }
 
@@ -44,10 +42,7 @@ impl Connection {
     /// Has the I/O thread look after what stays queued. One load if it does already.
     #[inline]
     pub(crate) fn watch_residual(self: &Arc<Self>) {
-        // Pairs with the fence in the timer's disarming: it clears the flag and then looks at the
-        // queue's tail once more.
-        fence(SeqCst);
-        if !self.residual_armed.load(Relaxed) && !self.residual_armed.swap(true, AcqRel) {
+        if self.watched.is_to_be_handed_over() {
             self.io.watch_residual(self, true);
         }
     }
@@ -56,8 +51,7 @@ impl Connection {
     #[inline]
     pub(crate) fn leave_to_residual(self: &Arc<Self>, now: u64, rest: Rest) -> bool {
         self.worked_at.store((now & !1) | u64::from(rest == Rest::Foreseen), Relaxed);
-        fence(SeqCst);
-        let watched = self.residual_armed.load(Relaxed) || self.residual_armed.swap(true, AcqRel);
+        let watched = !self.watched.is_to_be_handed_over();
         let soon = rest == Rest::Unforeseen;
         if !watched {
             self.io.watch_residual(self, soon);
@@ -70,7 +64,7 @@ impl Connection {
     /// Owner: has written all that was queued, at `now` (ticks), and may go on.
     #[inline]
     pub(crate) fn note_work(&self, now: u64) {
-        if self.residual_armed.load(Relaxed) {
+        if self.watched.is_set() {
             let foreseen = self.worked_at.load(Relaxed) & 1;
             self.worked_at.store((now & !1) | foreseen, Relaxed);
         }

@@ -39,9 +39,8 @@ impl Bed {
 
     /// The members for which something is queued, and which no thread looks after.
     fn neglected(&self) -> usize {
-        let neglected = |connection: &&Arc<Connection>| {
-            connection.has_pending() && !connection.residual_armed.load(Relaxed)
-        };
+        let neglected =
+            |connection: &&Arc<Connection>| connection.has_pending() && !connection.watched.is_set();
         self.broadcast.followers.iter().map(|follower| &follower.connection).filter(neglected).count()
     }
 }

@@ -1,7 +1,14 @@
 use super::*;
-use crate::conn::dirty::DirtyList;
+use crate::conn::chore::{self, Chore, Mark};
 use crate::conn::testbed::{Asked, open_pipe};
-use crate::sync::atomic::Ordering::Relaxed;
+
+struct Swept(Arc<Connection>);
+
+impl Chore for Swept {
+    fn mark(&self) -> &Mark {
+        &self.0.swept
+    }
+}
 
 /// A hint is used up by the message that sees it. If that one is left to the sweep, nothing is
 /// decided for those that come after the sweep.
@@ -15,11 +22,9 @@ fn what_comes_after_the_sweep_is_looked_after_whoever_gave_a_hint_before() {
     connection.give_hint();
     assert!(connection.swept.set());
     pipe.send(&mut Part::copied(b"left to the sweep", false)).unwrap();
-    assert!(connection.has_pending() && !connection.residual_armed.load(Relaxed));
-    let dirty = DirtyList::new();
-    dirty.add(connection.clone());
-    assert!(dirty.take(&mut Vec::new(), |connection| &connection.swept));
+    assert!(connection.has_pending() && !connection.watched.is_set());
+    chore::let_go(&[Swept(connection.clone())]);
     assert_eq!(connection.try_flush(), Some(Flushed::Drained));
     pipe.send(&mut Part::copied(b"after it", false)).unwrap();
-    assert!(!connection.has_pending() || connection.residual_armed.load(Relaxed));
+    assert!(!connection.has_pending() || connection.watched.is_set());
 }

@@ -1,0 +1,252 @@
+//! Models of the protocol: owners that publish, and an I/O thread that sleeps until a chore is
+//! handed over, and does it in one of the three ways that there are. A message that it does not
+//! come by for is a deadlock.
+
+use super::*;
+use crate::queue::{Inbox, Unpark};
+use crate::sync::atomic::AtomicU32;
+use crate::sync::{Arc, Condvar};
+use loom::thread;
+
+/// What the owner makes of a message that it has published.
+#[derive(Clone, Copy, PartialEq)]
+enum Thought {
+    /// It does not think about it, unless there is a hint.
+    None,
+    /// It leaves it to the I/O thread.
+    Leave,
+    /// It does the work.
+    Work,
+}
+
+/// When the I/O thread lets go.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    /// Before it works: the sweep.
+    First,
+    /// When it has worked, and then it looks once more: the residual watch, the rounds over a log.
+    Last,
+    /// When its time is over and the owner has not worked since, before it works: the ringing.
+    Late,
+}
+
+#[derive(Default)]
+struct Bed {
+    woken: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Unpark for Bed {
+    fn unpark(&self) {
+        *self.woken.lock().unwrap() = true;
+        self.wake.notify_one();
+    }
+}
+
+impl Bed {
+    fn sleep(&self) {
+        let mut woken = self.woken.lock().unwrap();
+        while !*woken {
+            woken = self.wake.wait(woken).unwrap();
+        }
+        *woken = false;
+    }
+}
+
+/// What one owner leaves.
+struct Item {
+    mark: Mark,
+    hint: Hint,
+    published: AtomicU32,
+    done: AtomicU32,
+    /// How often the owner has worked.
+    rounds: AtomicU32,
+    /// Who is woken by the work.
+    receiver: Inbox<(), Bed>,
+}
+
+impl Chore for Item {
+    fn mark(&self) -> &Mark {
+        &self.mark
+    }
+
+    fn give_hint(&self) {
+        self.hint.give();
+    }
+}
+
+impl Item {
+    fn work(&self) {
+        self.done.fetch_max(self.published.load(Acquire), AcqRel);
+        self.receiver.nudge();
+    }
+
+    fn has_more(&self) -> bool {
+        self.done.load(Acquire) != self.published.load(Acquire)
+    }
+}
+
+struct Model {
+    items: [Arc<Item>; 2],
+    list: Chores<Arc<Item>>,
+    io: Bed,
+    over: AtomicBool,
+}
+
+impl Model {
+    fn publish(&self, to: usize, message: u32, thought: Thought) {
+        let item = &self.items[to];
+        item.published.store(message, Release);
+        let hint = item.hint.take();
+        match thought {
+            Thought::Work => {
+                item.rounds.fetch_add(1, Relaxed);
+                item.work();
+            }
+            Thought::None if !hint => {}
+            _ => {
+                if item.mark.is_to_be_handed_over() && self.list.add(item.clone()).wake {
+                    self.io.unpark();
+                }
+            }
+        }
+    }
+
+    fn io_thread(&self, way: Way) {
+        let mut all = Vec::new();
+        loop {
+            // Before the last look.
+            let over = self.over.load(Acquire);
+            while self.list.take(&mut all) {
+                match way {
+                    Way::First => {
+                        let_go(&all);
+                        all.drain(..).for_each(|item| item.work());
+                    }
+                    Way::Last => {
+                        while !all.is_empty() {
+                            all.iter().for_each(|item| item.work());
+                            let_go(&all);
+                            all.retain(|item| item.has_more() && item.mark.set());
+                        }
+                    }
+                    Way::Late => {
+                        for item in all.drain(..) {
+                            let mut seen = item.rounds.load(Relaxed);
+                            loop {
+                                let rounds = item.rounds.load(Relaxed);
+                                if std::mem::replace(&mut seen, rounds) == rounds {
+                                    break;
+                                }
+                                thread::yield_now();
+                            }
+                            let_go(std::slice::from_ref(&item));
+                            item.work();
+                        }
+                    }
+                }
+            }
+            if over {
+                return;
+            }
+            self.io.sleep();
+        }
+    }
+
+    /// A receiver that waits for the messages of the first item.
+    fn receive(&self, last: u32) {
+        let item = &self.items[0];
+        while item.published.load(Acquire) != last {
+            if item.receiver.prepare_park_alone() {
+                if item.published.load(Acquire) != last {
+                    item.receiver.waker().sleep();
+                }
+                item.receiver.finish_park();
+            }
+        }
+    }
+}
+
+/// Runs an owner with this script: to which item, and what it thinks of the message.
+fn check(preemptions: usize, way: Way, receives: bool, script: &'static [(usize, Thought)]) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(move || {
+        let item = || {
+            Arc::new(Item {
+                mark: Mark::new(),
+                hint: Hint::new(),
+                published: AtomicU32::new(0),
+                done: AtomicU32::new(0),
+                rounds: AtomicU32::new(0),
+                receiver: Inbox::new(Bed::default()),
+            })
+        };
+        let model = Arc::new(Model {
+            items: [item(), item()],
+            list: Chores::new(),
+            io: Bed::default(),
+            over: AtomicBool::new(false),
+        });
+        let io = model.clone();
+        let driving = thread::spawn(move || io.io_thread(way));
+        let owner = model.clone();
+        let publishing = thread::spawn(move || {
+            for (message, &(to, thought)) in (1..).zip(script) {
+                owner.publish(to, message, thought);
+            }
+        });
+        if receives {
+            model.receive(script.len() as u32);
+        }
+        publishing.join().unwrap();
+        model.over.store(true, Release);
+        model.io.unpark();
+        driving.join().unwrap();
+        for item in &model.items {
+            assert!(!item.has_more(), "something was left behind");
+        }
+    });
+}
+
+use Thought::{Leave, None as Forget, Work};
+
+#[test]
+fn loom_the_sweep_comes_by_for_every_message() {
+    check(3, Way::First, false, &[(0, Leave), (0, Leave), (0, Leave)]);
+}
+
+#[test]
+fn loom_the_sweep_comes_by_for_every_message_to_two() {
+    check(3, Way::First, false, &[(0, Leave), (1, Leave), (0, Leave)]);
+}
+
+#[test]
+fn loom_what_comes_while_the_watch_lets_go_is_seen() {
+    check(3, Way::Last, false, &[(0, Leave), (0, Leave), (0, Leave)]);
+}
+
+#[test]
+fn loom_messages_that_the_owner_does_not_think_about_are_covered_by_the_watch() {
+    check(3, Way::Last, false, &[(0, Leave), (0, Forget), (0, Forget)]);
+}
+
+#[test]
+fn loom_an_owner_that_works_by_itself_and_the_watch_leave_nothing() {
+    check(2, Way::Last, false, &[(0, Leave), (0, Work), (0, Leave)]);
+}
+
+#[test]
+fn loom_receivers_are_woken_for_messages_that_the_owner_does_not_think_about() {
+    check(3, Way::Late, true, &[(0, Leave), (0, Forget), (0, Forget)]);
+}
+
+#[test]
+fn loom_the_ringing_that_just_stops_is_started_again() {
+    check(3, Way::Late, true, &[(0, Leave), (0, Leave), (0, Forget)]);
+}
+
+#[test]
+fn loom_the_ringing_goes_on_while_the_owner_rings() {
+    check(2, Way::Late, true, &[(0, Leave), (0, Work), (0, Leave)]);
+}
