@@ -47,10 +47,10 @@ rules! {
     Names = "names",
     /// A connection that its owner has read for long leaves the read set.
     Apart = "apart",
-    /// A process that others keep from its cores stops spinning.
-    Ban = "ban",
-    /// A thread whose waits end in sleep does not look before it sleeps.
-    Unseen = "unseen",
+    /// A process that others keep from its cores does not look before it sleeps.
+    Losses = "losses",
+    /// Nor does a thread that has looked in vain.
+    Vain = "vain",
     /// A socket that only reads looks more often, at shared memory above all.
     Looks = "looks",
     /// A receiver from inproc peers stays away for batches.

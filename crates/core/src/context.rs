@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::ablation::{Rule, without};
 use crate::conn::inproc::Offer;
-use crate::conn::{News, PeerInfo, SocketInbox, Waker, patience_us};
+use crate::conn::{News, PeerInfo, SocketInbox, Waker};
 use crate::driver::{Driver, Site, Ticket, Tickets};
 use crate::error::Error;
 use crate::options::{Common, ContextDefaults, Options};
@@ -19,6 +19,7 @@ use crate::queue::Inbox;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
+use crate::timing::idle;
 use crate::transport;
 use crate::zap::Desk;
 use names::Names;
@@ -132,7 +133,7 @@ impl Context {
         if without(Rule::Circulation) {
             tautline_mem::blocks::circulate(false);
         }
-        patience_us();
+        idle::patience_us();
         transport::read_environment();
         Context(Arc::new(Inner {
             process: thread::process_id(),

@@ -1,15 +1,9 @@
 //! The wait rule: how a caller's thread waits for its sockets.
 //!
 //! The thread that waits does the work: it flushes what it left queued, takes the read batons of
-//! its sockets, reads, spins for about the time that a wake-up costs ([`spin`]), and only then
+//! its sockets, reads, looks again for about the time that a wake-up costs (`timing/idle.rs`), and only then
 //! sleeps in `poll` on the connections' own descriptors and the sockets' wake descriptors. Used by
 //! blocking sends and receives (one socket) and by polling (many).
-
-mod pause;
-mod spin;
-
-pub(crate) use pause::Pause;
-pub(crate) use spin::{Spin, Turn, slept};
 
 use crate::ablation::{Rule, without};
 use std::time::{Duration, Instant};
@@ -19,6 +13,7 @@ use crate::conn::reader::{ReadSet, Sleep};
 use crate::conn::room_fd;
 use crate::error::Error;
 use crate::sync::Arc;
+use crate::timing::idle;
 use std::io::ErrorKind;
 use tautline_io::clock;
 use tautline_io::fd::{self, AsRawFd};
@@ -150,14 +145,14 @@ fn wait_holding(
 ) -> Result<(), Error> {
     // `poll` looks at the network as well; what inproc peers have sent is there to be seen without
     // a system call.
-    let mut unseen = spin::sleeps_as_a_rule()
+    let mut unseen = idle::expects_to_sleep()
         && !waiters.iter().any(|waiter| waiter.has_inproc())
         && deadline.is_none_or(|deadline| deadline > Instant::now());
     let mut has_slept = false;
     loop {
         if !unseen && look(waiters, raw, 1)? {
             if !has_slept {
-                spin::found();
+                idle::found();
             }
             return Ok(());
         }
@@ -169,7 +164,7 @@ fn wait_holding(
             return Err(Error::Again);
         }
         let start = clock::ticks();
-        if waiters.len() <= MANY && spin::spin(|times| look_often(waiters, raw, times))? {
+        if waiters.len() <= MANY && idle::spin(|times| look_often(waiters, raw, times))? {
             return Ok(());
         }
         // Asks inproc peers for room; before the barrier in `park`, so that a peer that makes room
@@ -184,8 +179,8 @@ fn wait_holding(
         }
         slept?;
         has_slept = true;
-        let slept = clock::ticks().wrapping_sub(start);
-        if std::mem::take(&mut unseen) { spin::slept_unseen(slept) } else { spin::slept(slept) }
+        unseen = false;
+        idle::slept(clock::ticks().wrapping_sub(start));
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) use link::{IoSide, Loss, NewPipe, News, PeerInfo, SetKeeper, SocketIn
 #[cfg(not(loom))]
 pub(crate) use pump::Flushed;
 #[cfg(not(loom))]
-pub(crate) use room::{patience_us, room_fd, wait_for_room};
+pub(crate) use room::{room_fd, wait_for_room};
 #[cfg(not(loom))]
 pub(crate) use summons::Summons;
 

@@ -3,33 +3,17 @@
 //!
 //! A peer at work takes enough out of the kernel's buffer within some microseconds; to sleep and be
 //! woken takes longer, and costs the peer time. So over tcp the sender looks for a while before it
-//! sleeps. It stops when a yield takes long: another thread needs the core. A Unix domain socket
-//! has room as soon as its peer has taken anything, so to look would only make the writes small.
+//! sleeps (`timing/idle.rs`). A Unix domain socket has room as soon as its peer has taken anything, so to look would only make the writes small.
 //! Through shared memory the sender looks again, for which it needs no system call.
 
 use crate::ablation::{Rule, without};
-use std::sync::OnceLock;
+use crate::timing::idle;
+use std::convert::Infallible;
 use std::time::Duration;
+use tautline_io::clock;
 use tautline_io::fd::AsRawFd;
 use tautline_io::net::{Family, Stream};
 use tautline_io::poll::{self, PollFd};
-use tautline_io::{clock, thread};
-
-/// A yield that takes longer than this gave the core to another thread.
-const PRESSED_NS: u64 = 5_000;
-/// Longest time that `TAUT_SPIN_US` can ask for.
-const MOST_US: u64 = 10_000;
-
-/// For how many microseconds a thread looks again before it sleeps: `TAUT_SPIN_US`, or about what a
-/// wake-up costs.
-pub(crate) fn patience_us() -> u64 {
-    static MICROS: OnceLock<u64> = OnceLock::new();
-    *MICROS.get_or_init(|| {
-        let asked = std::env::var("TAUT_SPIN_US").ok().and_then(|text| text.trim().parse::<u64>().ok());
-        // On one core nothing can happen while we look.
-        if thread::cpu_count() < 2 { 0 } else { asked.unwrap_or(20).min(MOST_US) }
-    })
-}
 
 /// Waits a moment for the kernel to take more, and says whether it does. Not while the peer sends
 /// as well: it may wait for us to read as we wait for it, and neither would.
@@ -39,21 +23,22 @@ pub(crate) fn wait_for_room(stream: &Stream, patience: Duration) -> bool {
         let some = matches!(poll::poll(&mut fds, Some(time)), Ok(1..));
         some.then(|| fds[0].revents != 0 || fds[1].revents & !PollFd::IN != 0)
     };
-    let pressed = clock::nanos_to_ticks(PRESSED_NS);
     let looks = !without(Rule::Room)
         && (stream.looks_like().is_some() || matches!(stream.family(), Family::V4 | Family::V6));
-    let end = clock::ticks() + clock::nanos_to_ticks(if looks { patience_us() * 1000 } else { 0 });
+    let start = clock::ticks();
     let mut room = None;
-    while room.is_none() && clock::ticks() < end {
+    let mut look = |_| {
         room = match stream.looks_like() {
             Some((room, news)) => (room || news).then_some(room),
             None => ready(Duration::ZERO),
         };
-        if room.is_none() && thread::yield_now_timed() > pressed {
-            break;
-        }
+        Ok::<_, Infallible>(room.is_some())
+    };
+    if !looks || !matches!(idle::spin(&mut look), Ok(true)) {
+        room = ready(patience);
+        idle::slept(clock::ticks().wrapping_sub(start));
     }
-    room.or_else(|| ready(patience)).unwrap_or(false)
+    room.unwrap_or(false)
 }
 
 /// What to poll for room to write.

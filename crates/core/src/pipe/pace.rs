@@ -4,8 +4,9 @@
 use super::{Link, Outgoing, Pipe};
 use crate::ablation::{Rule, without};
 use crate::conn::wait_for_room;
+use crate::timing::idle;
+use std::convert::Infallible;
 use std::time::Duration;
-use tautline_io::clock;
 
 /// This number of bytes queued while the kernel is full makes a sender wait a moment.
 const PACE_BYTES: u64 = 512 * 1024;
@@ -15,8 +16,6 @@ pub(super) const PACE_TIME: Duration = Duration::from_millis(5);
 /// outside of the caches.
 const INPROC_PACE_LEN: usize = 8 * 1024;
 const INPROC_PACE_BYTES: u64 = 2 * 1024 * 1024;
-/// An inproc peer that has taken nothing for so long is not at work.
-const INPROC_PATIENCE_NS: u64 = 20_000;
 
 impl Pipe {
     /// The kernel is full and much is queued: waits a moment for it, so that a sender that is
@@ -53,15 +52,17 @@ impl Pipe {
     #[cold]
     fn await_inproc_peer(&mut self) {
         let Outgoing::Queue(writer) = &self.outgoing else { return };
-        let limit = clock::nanos_to_ticks(INPROC_PATIENCE_NS);
-        let (mut consumed, mut since) = (writer.consumed(), clock::ticks());
+        let mut consumed = writer.consumed();
         while writer.ahead() >= INPROC_PACE_BYTES && self.paced_out != Some(consumed) {
-            std::hint::spin_loop();
-            let (before, now) = (std::mem::replace(&mut consumed, writer.consumed()), clock::ticks());
-            if before != consumed {
-                since = now;
-            } else if now.saturating_sub(since) >= limit {
-                self.paced_out = Some(consumed);
+            let has_taken = |times| {
+                Ok::<_, Infallible>((0..times).any(|_| {
+                    std::hint::spin_loop();
+                    writer.consumed() != consumed
+                }))
+            };
+            match idle::spin(has_taken) {
+                Ok(true) => consumed = writer.consumed(),
+                _ => self.paced_out = Some(consumed),
             }
         }
     }

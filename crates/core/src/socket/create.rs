@@ -10,7 +10,7 @@ use crate::monitor::Tap;
 use crate::pattern::{self, Entry};
 use crate::pipe::Pipes;
 use crate::sync::Arc;
-use crate::wait::Pause;
+use crate::timing::idle::Pause;
 use tautline_proto::SocketType;
 
 impl Context {

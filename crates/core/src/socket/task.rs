@@ -15,7 +15,7 @@ use super::{Socket, Wanted};
 use crate::conn::reader::ReadSet;
 use crate::error::Error;
 use crate::pipe::Cork;
-use crate::wait::{self, Spin, Turn};
+use crate::timing::idle::{self, Spin, Turn};
 use tautline_io::clock;
 use tautline_io::fd::OwnedFd;
 use tautline_proto::SocketType;
@@ -98,7 +98,7 @@ impl Socket {
             patience.0 = Spin::begin().map_or_else(|| State::Resting(clock::ticks()), State::Spinning);
         }
         if let State::Spinning(spin) = &patience.0 {
-            match spin.turn(&mut |times| Ok((0..times).any(|_| self.look(wanted, set))))? {
+            match spin.turn(&mut |times| Ok::<_, Error>((0..times).any(|_| self.look(wanted, set))))? {
                 Turn::Found => {
                     patience.0 = State::New;
                     return Ok(Poll::Ready(()));
@@ -112,7 +112,7 @@ impl Socket {
             }
         } else if self.look(wanted, set) {
             if let State::Resting(since) = std::mem::take(&mut patience.0) {
-                wait::slept(clock::ticks().wrapping_sub(since));
+                idle::slept(clock::ticks().wrapping_sub(since));
             }
             return Ok(Poll::Ready(()));
         }

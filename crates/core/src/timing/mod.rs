@@ -8,6 +8,7 @@
 pub(crate) mod bursts;
 pub(crate) mod crowd;
 pub(crate) mod flush;
+pub(crate) mod idle;
 mod pace;
 mod spent;
 pub(crate) mod watch;

@@ -1,0 +1,135 @@
+use super::*;
+
+const TIMES: Times = Times { spin: 20, near: 200, pressed: 5, much: 150, most: 4000, cores: 2 };
+
+fn losses() -> Losses {
+    Losses { paid: AtomicU64::new(0), rest: AtomicU64::new(0) }
+}
+
+#[test]
+fn a_thread_whose_waits_end_in_sleep_looks_no_more_until_it_would_have_found_something() {
+    let mut vain = Vain(0);
+    for _ in 0..VAIN_FROM {
+        assert!(!vain.expects_to_sleep());
+        vain.note(true);
+    }
+    assert!(vain.expects_to_sleep());
+    vain.note(false);
+    assert!(!vain.expects_to_sleep());
+    (0..100).for_each(|_| vain.note(true));
+    vain.note(false);
+    assert!(vain.expects_to_sleep(), "once does not count");
+    vain.note(false);
+    vain.note(false);
+    assert!(!vain.expects_to_sleep());
+}
+
+/// What is lost in a million ticks in which each look costs `away`.
+fn lost(away: u64, starved: bool) -> u64 {
+    let losses = losses();
+    let (mut now, mut lost) = (0, 0);
+    while now < 1_000_000 {
+        if losses.allow(now) {
+            now += away;
+            lost += away;
+            losses.add(now, away, &TIMES, || starved);
+        }
+        now += 10;
+    }
+    lost
+}
+
+#[test]
+fn what_is_lost_to_others_at_work_is_a_share_of_the_time() {
+    for away in [10, 100, 3000] {
+        let lost = lost(away, true);
+        let share = 1_000_000 / SHARE;
+        assert!((share / 2..share * 3 / 2).contains(&lost), "{lost} of {share}, {away} at a time");
+    }
+}
+
+#[test]
+fn a_peer_on_the_same_core_is_waited_for() {
+    assert!(lost(50, false) > 800_000);
+    let long = lost(3000, false);
+    assert!(long < 1_000_000 / SHARE * 3 / 2, "that is no peer: {long}");
+}
+
+#[test]
+fn what_is_lost_now_and_then_is_no_loss() {
+    let losses = losses();
+    for round in 1..1000 {
+        let now = round * 50 * SHARE;
+        losses.add(now, 45, &TIMES, || panic!("nothing to ask"));
+        assert!(losses.allow(now));
+    }
+}
+
+fn ticks(nanos: u64) -> u64 {
+    clock::nanos_to_ticks(nanos)
+}
+
+/// Waits `waits` times, `gap` nanoseconds apart, with `batch` messages each; the pauses.
+fn stream(pause: &mut Pause, waits: u64, gap: u64, batch: u64) -> Vec<u64> {
+    (0..waits)
+        .map(|_| {
+            let now = pause.last + ticks(gap);
+            pause.ticks = pause.next(now, pause.received + batch, 0);
+            pause.last = now + pause.ticks;
+            pause.ticks
+        })
+        .collect()
+}
+
+#[test]
+fn pauses_grow_in_a_stream_and_stop_when_they_bring_nothing() {
+    let mut pause = Pause::new();
+    let (first, long) = (ticks(FIRST_NS), ticks(LONG_NS));
+    assert_eq!(stream(&mut pause, 3, 100, 1), [0; 3]);
+    assert_eq!(stream(&mut pause, 1, 100, 1), [first]);
+    assert_eq!(stream(&mut pause, 3, 100, 10), [first * 2, first * 4, first * 8]);
+    assert_eq!(stream(&mut pause, 3, 100, 10), [long; 3]);
+    // One message only: back to none, and it takes twice as long until the next try.
+    assert_eq!(stream(&mut pause, 8, 100, 1), [0; 8]);
+    assert_eq!(stream(&mut pause, 1, 100, 1), [first]);
+    assert_eq!(stream(&mut pause, 16, 100, 1), [0; 16]);
+    assert_eq!(stream(&mut pause, 1, 100, 1), [first]);
+}
+
+#[test]
+fn pauses_are_the_longest_where_messages_come_as_fast_as_can_be() {
+    let mut pause = Pause::new();
+    stream(&mut pause, 4, 100, 1);
+    let dense = |pause: u64| pause.div_ceil(ticks(DENSE_NS));
+    while pause.ticks < ticks(LONGEST_NS) {
+        let (batch, twice) = (dense(pause.ticks).max(WORTH), pause.ticks * 2);
+        assert_eq!(stream(&mut pause, 1, 100, batch), [twice.min(ticks(LONGEST_NS))]);
+    }
+    let sparse = dense(pause.ticks) - 1;
+    assert_eq!(stream(&mut pause, 1, 100, sparse), [ticks(LONG_NS)]);
+}
+
+/// The length of the longest pause, where there are `count` messages more with each look.
+fn longest(count: u64) -> u64 {
+    let mut pause = Pause { ticks: ticks(LONGEST_NS), last: clock::ticks(), ..Pause::new() };
+    let all = Cell::new(0);
+    assert!(pause.before_wait(1 << 40, 0, || all.replace(all.get() + count)));
+    pause.ticks
+}
+
+#[test]
+fn a_long_pause_goes_on_only_while_messages_come() {
+    assert_eq!(longest(1), ticks(LONGEST_NS));
+    assert_eq!(longest(0), ticks(STEP_NS));
+}
+
+#[test]
+fn no_pause_for_messages_that_come_one_by_one_or_are_answered() {
+    let mut pause = Pause::new();
+    assert_eq!(stream(&mut pause, 100, 1000, 1), [0; 100]);
+    for sent in 1..100 {
+        let now = pause.last + ticks(100);
+        assert_eq!(pause.next(now, pause.received + 1, sent), 0);
+        pause.last = now;
+    }
+}
