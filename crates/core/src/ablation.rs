@@ -31,10 +31,8 @@ rules! {
     LongBatch = "long-batch",
     /// A sender to many leaves the writing to the sweep.
     Crowd = "crowd",
-    /// The sweep pauses between rounds that found little.
-    SweepPause = "sweep-pause",
-    /// So do the rounds over those that read one log.
-    HerdPause = "herd-pause",
+    /// The I/O thread rests between rounds that found little.
+    Rests = "rests",
     /// An owner in a stream counts as at work for longer.
     Patience = "patience",
     /// Where nothing may be dropped the kernel holds little for a crowd.

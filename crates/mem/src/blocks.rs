@@ -8,7 +8,7 @@
 //!
 //! There it is the other way round. A block that another thread has just read is in that one's
 //! cache, and each line of it would have to be fetched back from there to be written to. So the
-//! depot is a queue, and a large block comes out of it only after [`cache::CIRCULATION`] bytes have
+//! depot is a queue, and a large block comes out of it only after `CIRCULATION` bytes have
 //! gone in behind it: by then its lines are in the cache that the cores share. Measured with 64 KiB
 //! bodies and with segments of small messages between two threads, on cores with 512 KiB of cache
 //! each.
@@ -87,7 +87,7 @@ const fn class_size(class: usize) -> usize {
     base + (large % 2) * (base / 2) + HEADER_ROOM
 }
 
-/// A size of blocks, by its number; [`NONE`] is that of the sizes that the pool does not do.
+/// A size of blocks, by its number; `NONE` is that of the sizes that the pool does not do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Class(u8);
 

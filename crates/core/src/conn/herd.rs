@@ -8,18 +8,10 @@
 
 use super::chore::{self, Chore, Mark, Visit};
 use super::{Connection, IoSide};
-use crate::ablation::{Rule, without};
 use crate::queue::LogLength;
 use crate::sync::{Arc, Mutex, lock};
-use crate::timing::flush::FULL_BYTES;
-use std::time::Duration;
-use tautline_io::clock;
-
-/// If this number of bytes is published during one round, messages come in a stream.
-const STREAM_BYTES: u64 = FULL_BYTES / 16;
-/// Shortest and longest rest between two rounds of a stream.
-const SHORTEST_NS: u64 = 20_000;
-const LONGEST_NS: u64 = 200_000;
+use crate::timing::rounds;
+use std::time::{Duration, Instant};
 
 /// The connections that read one log.
 pub(crate) struct Herd {
@@ -70,7 +62,7 @@ impl Chore for Herd {
 impl Visit for Herd {
     /// One round.
     fn visit(&self) -> Option<Duration> {
-        let (before, start) = (self.log.now(), clock::ticks());
+        let (before, start) = (self.log.now(), Instant::now());
         // The list is short-lived: the owner, which adds and removes, must not wait for a round.
         let connections = lock(&self.connections).clone();
         let mut owner_writes = false;
@@ -82,41 +74,6 @@ impl Visit for Herd {
             chore::let_go(std::slice::from_ref(self));
             grown() && self.mark.set()
         };
-        let took = clock::ticks_to_nanos(clock::ticks().saturating_sub(start));
-        again.then(|| pause(self.log.now().wrapping_sub(before), owner_writes, took))
-    }
-}
-
-/// How long the next round waits, when during one of `took` nanoseconds `grown` bytes were
-/// published, and the owner was writing to a peer itself or not.
-///
-/// Single messages are written at once. In a stream a short rest is good for both: the owner, which
-/// may need this very core, publishes more for each write; and where it is at its high-water mark
-/// and writes by itself, a round would do no more than look for what it has left.
-fn pause(grown: u64, owner_writes: bool, took: u64) -> Duration {
-    if without(Rule::HerdPause) {
-        return Duration::ZERO;
-    }
-    let streams = (STREAM_BYTES..FULL_BYTES).contains(&grown);
-    if streams || owner_writes && grown < FULL_BYTES {
-        Duration::from_nanos((took / 2).clamp(SHORTEST_NS, LONGEST_NS))
-    } else {
-        Duration::ZERO
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_rounds_of_a_stream_wait_for_more() {
-        let pause = |grown, owner_writes, micros: u64| pause(grown, owner_writes, 1000 * micros).as_micros();
-        assert_eq!(pause(66, false, 300), 0, "a message now and then");
-        assert_eq!(pause(STREAM_BYTES, false, 300), 150, "too little for a full write");
-        assert_eq!(pause(FULL_BYTES, false, 300), 0, "enough for one");
-        assert_eq!(pause(0, true, 10), 20, "the owner does it");
-        assert_eq!(pause(0, true, 3000), 200);
-        assert_eq!(pause(FULL_BYTES, true, 3000), 0);
+        again.then(|| rounds::after_log(start.elapsed(), self.log.now().wrapping_sub(before), owner_writes))
     }
 }

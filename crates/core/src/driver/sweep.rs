@@ -6,29 +6,19 @@
 //! again, so that the more there is to do the more goes out with each write. The I/O thread's other
 //! duties come in between, after every few connections.
 //!
-//! If a round ends when half as many connections wait again as it has written, messages come in a
-//! stream. If there was little for each, the next round begins a little later: the senders, which
-//! may need this very core, put more into each write. An owner that goes to sleep ends the rest,
-//! since nothing will come from it.
+//! Between rounds that found little for each it may rest (`timing::rounds`). An owner that goes to
+//! sleep ends the rest, since nothing will come from it.
 
-use crate::ablation::{Rule, without};
 use crate::conn::chore::{self, Added, Chore, Chores, Mark};
 use crate::conn::{Connection, Flushed};
 use crate::sync::Arc;
+use crate::timing::rounds;
 use std::time::{Duration, Instant};
 
 /// Connections swept before others get their turn.
 const BATCH: usize = 64;
 /// Most bytes of one connection in one round.
 const MOST_BYTES: u64 = 256 * 1024;
-
-/// After rounds so short that the rest would be shorter, the next one begins at once: it is the
-/// sender that has too little time, not the sweep. A longer rest would be too long for the last
-/// message of a stream.
-const REST: std::ops::RangeInclusive<Duration> = Duration::from_micros(500)..=Duration::from_millis(10);
-
-/// If this many bytes went out with each write, more would not make them cheaper.
-const ENOUGH: u64 = 4096;
 
 /// The sweep of one I/O thread.
 pub(super) struct Sweep {
@@ -61,10 +51,7 @@ struct Round {
 impl Round {
     /// How long the next round waits for more, if `waiting` connections have something by now.
     fn rest(&self, waiting: usize) -> Option<Duration> {
-        let streams = waiting * 2 >= self.connections && !without(Rule::SweepPause);
-        let little = self.bytes < self.connections as u64 * ENOUGH;
-        let rest = (self.began.elapsed() / 2).min(*REST.end());
-        (streams && little && rest >= *REST.start()).then_some(rest)
+        rounds::after_sweep(self.began.elapsed(), self.connections, self.bytes, waiting)
     }
 }
 
@@ -156,21 +143,5 @@ impl Sweep {
             round.bytes += bytes;
         }
         Next::Go
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_rounds_of_a_stream_with_little_for_each_are_followed_by_a_rest() {
-        let began = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
-        let rest = |bytes, waiting| Round { began, connections: 100, bytes }.rest(waiting);
-        assert_eq!(rest(6600, 50), Some(*REST.end()));
-        assert_eq!(rest(6600, 49), None, "one message each, and then few");
-        assert_eq!(rest(100 * ENOUGH, 100), None, "enough for each");
-        let short = Round { began: Instant::now() + Duration::from_secs(1), connections: 100, bytes: 6600 };
-        assert_eq!(short.rest(100), None, "too short to tell");
     }
 }

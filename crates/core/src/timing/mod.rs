@@ -10,6 +10,7 @@ pub(crate) mod crowd;
 pub(crate) mod flush;
 pub(crate) mod idle;
 mod pace;
+pub(crate) mod rounds;
 mod spent;
 pub(crate) mod watch;
 

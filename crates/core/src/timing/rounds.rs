@@ -1,0 +1,77 @@
+//! The rounds of the I/O thread over many connections, while messages come: those of the sweep
+//! (`driver/sweep.rs`), and those over one log (`conn/herd.rs`).
+//!
+//! *A rest may take half as long as the round before it.* Single messages are written at once. In a
+//! stream of which a round has found little for each connection, a rest is good for both: the
+//! senders, which may need this very core, put more into each write. No message waits longer for it
+//! than for the half of a round.
+
+use super::flush::FULL_BYTES;
+use crate::ablation::{Rule, without};
+use std::time::Duration;
+
+/// The longest rest.
+const LONGEST: Duration = Duration::from_millis(10);
+/// After rounds of the sweep so short that the rest would be shorter, the next one begins at once:
+/// it is the sender that has too little time, not the sweep.
+const SHORTEST_OF_SWEEP: Duration = Duration::from_micros(500);
+/// Those over a log rest for this long at least.
+const SHORTEST_OF_LOG: Duration = Duration::from_micros(20);
+/// A sixteenth of a full write for each connection is little no more: more would not make writes
+/// much cheaper. A log that grows by as much during one round is in a stream.
+const LITTLE_BYTES: u64 = FULL_BYTES / 16;
+
+fn rest(took: Duration) -> Duration {
+    if without(Rule::Rests) { Duration::ZERO } else { (took / 2).min(LONGEST) }
+}
+
+/// How long the sweep rests after a round of `took`, in which it has written `bytes` bytes of
+/// `connections` connections, if `waiting` have something again by now.
+pub(crate) fn after_sweep(
+    took: Duration,
+    connections: usize,
+    bytes: u64,
+    waiting: usize,
+) -> Option<Duration> {
+    let streams = waiting * 2 >= connections;
+    let little = bytes < connections as u64 * LITTLE_BYTES;
+    let rest = rest(took);
+    (streams && little && rest >= SHORTEST_OF_SWEEP).then_some(rest)
+}
+
+/// How long the I/O thread rests after a round of `took` over the readers of a log that has grown by
+/// `grown` bytes in it. `owner_writes`: to some of them the owner was writing itself, and a round
+/// would do no more than look for what it has left.
+pub(crate) fn after_log(took: Duration, grown: u64, owner_writes: bool) -> Duration {
+    let streams = owner_writes || grown >= LITTLE_BYTES;
+    let rests = streams && grown < FULL_BYTES && !without(Rule::Rests);
+    if rests { rest(took).max(SHORTEST_OF_LOG) } else { Duration::ZERO }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sweep_rests_after_rounds_of_a_stream_with_little_for_each() {
+        let rest = |millis, bytes, waiting| after_sweep(Duration::from_millis(millis), 100, bytes, waiting);
+        assert_eq!(rest(3, 6600, 50), Some(Duration::from_micros(1500)));
+        assert_eq!(rest(1000, 6600, 50), Some(LONGEST));
+        assert_eq!(rest(1000, 6600, 49), None, "one message each, and then few");
+        assert_eq!(rest(1000, 100 * LITTLE_BYTES, 100), None, "enough for each");
+        assert_eq!(rest(0, 6600, 100), None, "too short to tell");
+    }
+
+    #[test]
+    fn rounds_over_a_log_rest_in_a_stream() {
+        let rest = |grown, owner_writes, micros| {
+            after_log(Duration::from_micros(micros), grown, owner_writes).as_micros()
+        };
+        assert_eq!(rest(66, false, 300), 0, "a message now and then");
+        assert_eq!(rest(LITTLE_BYTES, false, 300), 150, "too little for a full write");
+        assert_eq!(rest(FULL_BYTES, false, 300), 0, "enough for one");
+        assert_eq!(rest(0, true, 10), 20, "the owner does it");
+        assert_eq!(rest(0, true, 3000), 1500);
+        assert_eq!(rest(FULL_BYTES, true, 3000), 0);
+    }
+}
