@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::scan::{self, Source};
 
-const CRATES: [&str; 5] = ["proto", "io", "core", "libzmq", "tautline"];
+const CRATES: [&str; 6] = ["mem", "proto", "io", "core", "libzmq", "tautline"];
 /// What a comment begins its argument with.
 const MARK: &str = "Relaxed: ";
 const METHODS: [&str; 6] = [".load(", ".store(", ".swap(", ".fetch_", ".compare_exchange", ".try_update("];
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_argues_for_is_found() {
+    fn what_is_not_argued_for_is_found() {
         let bare = "struct S {\n    at: AtomicU64,\n}\nfn f(s: &S) {\n    s.at.store(1, Relaxed);\n    x[s.at.load(Relaxed)];\n}\n";
         assert_eq!(
             findings(bare),

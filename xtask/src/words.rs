@@ -31,10 +31,22 @@ const PERSONS: [&str; 17] = [
 /// What stands where a number or a condition is meant.
 const PHRASES: [&str; 4] = ["as a rule", "for sure", "all the same", "so many"];
 
-/// Findings in the comments of the crates. Examples in the documentation are code.
+/// Findings in the comments of the crates, and in the names of their functions. Examples in the
+/// documentation are code.
 pub fn check(root: &Path) -> Vec<String> {
     let sources = scan::sources(&root.join("crates"));
-    sources.iter().filter(|source| source.path.contains("/src/")).flat_map(faults).collect()
+    let comments = sources.iter().filter(|source| source.path.contains("/src/")).flat_map(faults);
+    comments.chain(sources.iter().flat_map(names)).collect()
+}
+
+/// Functions with a person in their name.
+fn names(source: &Source) -> Vec<String> {
+    let functions = source.code.lines().enumerate().filter_map(|(at, code)| {
+        let name = code.split_once("fn ")?.1.split(['(', '<']).next()?;
+        let person = name.split('_').find(|word| PERSONS.contains(word))?;
+        Some(format!("{}:{}: \"{person}\" in `{name}`", source.path, at + 1))
+    });
+    functions.collect()
 }
 
 /// What is wrong with the comments of one file.
@@ -137,6 +149,15 @@ mod tests {
     fn examples_are_code() {
         assert!(found("/// ```\n/// send(\"nobody\");\n/// ```\n/// A queue.\n").is_empty());
         assert_eq!(found("/// ```\n/// x\n/// ```\n/// Nobody.\n"), ["a.rs:4: \"nobody\""]);
+    }
+
+    #[test]
+    fn persons_in_names_of_functions_are_found() {
+        let text = "fn who_waits() {}\nfn what_whose<T>() {}\n// fn he()\n";
+        let code = scan::blank(text);
+        let source =
+            Source { path: "a.rs".into(), text: text.into(), code, is_test: false, lines_before_tests: 0 };
+        assert_eq!(names(&source), ["a.rs:1: \"who\" in `who_waits`"]);
     }
 
     #[test]

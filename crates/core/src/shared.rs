@@ -74,7 +74,7 @@ impl State {
         self.socket.as_mut().ok_or(Error::NotSocket)
     }
 
-    fn nobody_waits(&self) -> bool {
+    fn no_call_waits(&self) -> bool {
         self.readers == 0 && self.writers == 0 && self.sentinel.is_none() && self.watchers.is_empty()
     }
 }
@@ -265,7 +265,7 @@ impl SharedSocket {
         deadline: Option<Instant>,
     ) -> (Stay<'a>, Result<(), Error>) {
         let in_company = state.company.is_some_and(|until| Instant::now() < until);
-        if in_company || !state.nobody_waits() {
+        if in_company || !state.no_call_waits() {
             return self.wait_in_company(state, wanted, deadline);
         }
         let waited = self.wait_alone(&mut state, wanted, deadline);
@@ -380,7 +380,7 @@ impl SharedSocket {
     /// Wakes the threads for which something is there now, and one to be the sentinel if there is
     /// none.
     fn pass_on(&self, state: &mut State) {
-        if !state.nobody_waits() {
+        if !state.no_call_waits() {
             self.wake_others(state);
         }
     }

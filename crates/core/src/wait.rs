@@ -1,9 +1,9 @@
 //! The wait rule: how a caller's thread waits for its sockets.
 //!
 //! The thread that waits does the work: it flushes what it left queued, takes the read batons of
-//! its sockets, reads, looks again for about the time that a wake-up costs (`timing/idle.rs`), and only then
-//! sleeps in `poll` on the connections' own descriptors and the sockets' wake descriptors. Used by
-//! blocking sends and receives (one socket) and by polling (many).
+//! its sockets, reads, looks again for about the time that a wake-up costs (`timing/idle.rs`), and
+//! only then sleeps in `poll` on the connections' own descriptors and the sockets' wake
+//! descriptors. Used by blocking sends and receives (one socket) and by polling (many).
 
 use crate::ablation::{Rule, without};
 use std::time::{Duration, Instant};

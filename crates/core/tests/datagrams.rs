@@ -142,7 +142,7 @@ fn names_are_resolved_and_messages_wait_for_that() {
 }
 
 #[test]
-fn datagrams_with_anybody() {
+fn datagrams_with_any_address() {
     with_watchdog(LIMIT, "dgram", || {
         let context = Context::new();
         let [mut a, mut b] = [(); 2].map(|()| {

@@ -224,7 +224,7 @@ impl RawSubscriber {
 
 /// One that reads nothing misses messages, but gets those that it gets whole and in order, and the others get all.
 #[test]
-fn a_stuck_subscriber_holds_up_nobody() {
+fn a_stuck_subscriber_holds_up_no_other() {
     each_count("stuck", &["tcp://127.0.0.1:*"], |context, endpoint, count| {
         let (mut publisher, endpoint) = publisher(context, endpoint);
         publisher.set_option(SEND_HWM, &int(50)).unwrap();

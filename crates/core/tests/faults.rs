@@ -167,7 +167,7 @@ fn a_flood_of_subscriptions_gets_through() {
 
 /// A socket that only sends reads past what nobody wants, and finds the end behind it.
 #[test]
-fn who_only_sends_sees_a_talkative_peer_go() {
+fn a_socket_that_only_sends_sees_a_talkative_peer_go() {
     for (socket_type, peer) in
         [(SocketType::Pub, "SUB"), (SocketType::Radio, "DISH"), (SocketType::Push, "PULL")]
     {
@@ -252,7 +252,7 @@ fn a_waiting_req_gets_its_reply_from_a_peer_that_has_gone() {
 }
 
 #[test]
-fn who_sends_a_req_what_is_no_reply_is_thrown_out() {
+fn a_peer_that_sends_a_req_what_is_no_reply_is_thrown_out() {
     test("no reply", |context| {
         let (mut req, address) = bound(context, SocketType::Req);
         let mut monitor = monitor(context, &mut req, DISCONNECTED);
@@ -310,7 +310,7 @@ fn a_huge_frame_takes_no_memory_before_it_comes() {
 }
 
 #[test]
-fn half_a_greeting_is_nobody() {
+fn half_a_greeting_is_no_peer() {
     test("half", |context| {
         let (mut pull, address) = bound(context, SocketType::Pull);
         for n in [0, 1, 9, 10, 11, 12, 63, 64, 70] {

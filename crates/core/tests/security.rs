@@ -323,7 +323,7 @@ fn without_a_handler_the_options_decide() {
 }
 
 #[test]
-fn nobody_is_let_in_by_who_cannot_answer() {
+fn a_handler_that_cannot_answer_lets_no_peer_in() {
     test("unfit", |context| {
         let _unfit = handler(context, SocketType::Pull);
         for (round, mechanism) in [Null, Plain, Curve].into_iter().enumerate() {
@@ -336,7 +336,7 @@ fn nobody_is_let_in_by_who_cannot_answer() {
 }
 
 #[test]
-fn a_handler_that_leaves_lets_nobody_in() {
+fn a_handler_that_leaves_lets_no_peer_in() {
     test("leaves", |context| {
         for (round, mechanism) in [Null, Plain, Curve].into_iter().enumerate() {
             let mut handler = handler(context, SocketType::Rep);

@@ -133,7 +133,7 @@ fn one_socket_with_several_peers() {
 
 /// The I/O thread reads, and an event loop sleeps on the descriptor.
 #[test]
-fn an_owner_who_waits_on_the_descriptor() {
+fn an_owner_that_waits_on_the_descriptor() {
     test("descriptor", |context| {
         let (mut near, mut far) = warm_pair(context);
         let fd = get(&mut near, FD);
@@ -205,7 +205,7 @@ fn the_end_of_a_peer_comes_behind_its_last_message() {
 
 /// Each try looks at memory only.
 #[test]
-fn an_owner_who_only_tries_and_never_waits_sees_its_peer_go() {
+fn an_owner_that_only_tries_and_never_waits_sees_its_peer_go() {
     test("go", |context| {
         let (mut near, endpoint) = bound(context, SocketType::Pull, "ipc://*");
         near.monitor(Some("inproc://events"), DISCONNECTED.into(), 1, SocketType::Pair).unwrap();

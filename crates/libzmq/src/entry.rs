@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_is_seen_while_somebody_is_inside() {
+    fn the_mark_is_seen_while_a_call_is_inside() {
         let _alone = alone();
         let context = Context::new();
         let handle = Handle::new(&context);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_hears_of_the_close() {
+    fn a_call_that_waits_hears_of_the_close() {
         let _alone = alone();
         let context = Context::new();
         let handle = Handle::new(&context);

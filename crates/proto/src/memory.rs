@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_has_is_not_there() {
+    fn memory_that_is_not_there_is_an_error() {
         assert_eq!((at_hand(0), at_hand(100_000)), (Ok(()), Ok(())));
         for size in [usize::MAX, isize::MAX as usize] {
             assert_eq!(at_hand(size), Err(ProtocolError::NoMemory));

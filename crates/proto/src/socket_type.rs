@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn who_accepts_whom_is_mutual() {
+    fn types_accept_each_other_or_neither_does() {
         for ours in &TABLE {
             for theirs in &TABLE {
                 assert_eq!(

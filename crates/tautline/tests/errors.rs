@@ -68,7 +68,7 @@ fn a_file_that_cannot_be_made_is_named_by_its_endpoint() {
 
 /// What each call of a REQ and a REP says out of turn, be it one part, several, a batch or into a buffer.
 #[test]
-fn who_is_out_of_turn_is_told_what_to_do() {
+fn a_call_out_of_turn_is_told_what_to_do() {
     fn sends<K: kind::Sends + kind::ManyParts>(socket: &mut tautline::Socket<K>, turn: Turn) {
         let refused = Err(Error::WrongState(turn));
         assert_eq!(socket.send("a"), refused);

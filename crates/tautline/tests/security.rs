@@ -117,7 +117,7 @@ fn passwords_on_the_list_come_in() {
 }
 
 #[test]
-fn plain_without_a_handler_lets_nobody_in() {
+fn plain_without_a_handler_lets_no_peer_in() {
     with_watchdog(LIMIT, "plain_without_a_handler", || {
         let context = Context::new();
         let mut gate = Server::new(Pull::builder(&context).plain_server());

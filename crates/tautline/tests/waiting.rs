@@ -221,7 +221,7 @@ fn number(name: &str, otherwise: usize) -> usize {
 }
 
 #[test]
-fn whoever_waits_how_ever_is_woken() {
+fn each_way_to_wait_is_woken() {
     let rounds = number("WAITING_ROUNDS", 200);
     let mut random = Random((number("WAITING_SEED", 1) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     for round in 0..rounds {

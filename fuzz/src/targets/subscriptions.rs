@@ -94,12 +94,12 @@ fn publisher(mut reader: Reader<'_>) {
                     assert_eq!(model, Model::from([(Vec::new(), peers.into_iter().collect())]));
                 }
             }
-            _ => see_who_gets(&publisher, &model, &topic),
+            _ => see_which_get(&publisher, &model, &topic),
         }
         assert_eq!(publisher.topics(), model.len());
     }
     for topic in model.keys() {
-        see_who_gets(&publisher, &model, topic);
+        see_which_get(&publisher, &model, topic);
     }
     for peer in 0..8 {
         end(&mut publisher, &mut model, peer);
@@ -118,7 +118,7 @@ fn end(publisher: &mut Publisher, model: &mut Model, peer: u32) {
     assert_eq!(publisher.end(peer), gone);
 }
 
-fn see_who_gets(publisher: &Publisher, model: &Model, subject: &[u8]) {
+fn see_which_get(publisher: &Publisher, model: &Model, subject: &[u8]) {
     let wanted: BTreeSet<u32> = model
         .iter()
         .filter(|(topic, _)| subject.starts_with(topic))

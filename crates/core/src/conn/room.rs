@@ -3,8 +3,9 @@
 //!
 //! A peer at work takes enough out of the kernel's buffer within some microseconds; to sleep and be
 //! woken takes longer, and costs the peer time. So over tcp the sender looks for a while before it
-//! sleeps (`timing/idle.rs`). A Unix domain socket has room as soon as its peer has taken anything, so to look would only make the writes small.
-//! Through shared memory the sender looks again, for which it needs no system call.
+//! sleeps (`timing/idle.rs`). A Unix domain socket has room as soon as its peer has taken anything,
+//! so to look would only make the writes small. Through shared memory the sender looks again, for
+//! which it needs no system call.
 
 use crate::ablation::{Rule, without};
 use crate::timing::idle;
@@ -59,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_when_the_peer_has_read_and_nobody_waits_for_one_that_writes() {
+    fn there_is_room_when_the_peer_has_read_and_no_wait_for_one_that_writes() {
         let (near, far) = Stream::pair().unwrap();
         assert!(wait_for_room(&near, MOMENT));
         let written = fill(&near);

@@ -558,7 +558,7 @@ mod tests {
     /// The reactor refuses a stream when the system has no more watches; what the stream then gives
     /// back is not the place of the first source.
     #[test]
-    fn what_could_not_be_registered_takes_nobodys_place() {
+    fn what_could_not_be_registered_takes_no_place() {
         let (driver, thread) = Driver::start(ThreadOptions::default()).unwrap();
         let (sender, told) = mpsc::channel();
         let wake = Arc::new(WakeFd::new().unwrap());

@@ -1,10 +1,10 @@
 //! The sweep: writes the queues of connections whose senders have too many of them to do it
 //! themselves (`timing::crowd`).
 //!
-//! A sender marks a connection and adds it to the list of chores, once until the sweep has come by; the
-//! first one wakes the I/O thread. While it writes one queue after the other, the senders fill them
-//! again, so that the more there is to do the more goes out with each write. The I/O thread's other
-//! duties come in between, after every few connections.
+//! A sender marks a connection and adds it to the list of chores, once until the sweep has come by;
+//! the first one wakes the I/O thread. While it writes one queue after the other, the senders fill
+//! them again, so that the more there is to do the more goes out with each write. The I/O thread's
+//! other duties come in between, after every few connections.
 //!
 //! Between rounds that found little for each it may rest (`timing::rounds`). An owner that goes to
 //! sleep ends the rest, since nothing will come from it.

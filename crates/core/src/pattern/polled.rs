@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn who_announces_is_listed_until_it_was_read_to_the_end() {
+    fn a_pipe_that_announces_is_listed_until_it_was_read_to_the_end() {
         let mut polled = Polled::default();
         polled.watch(A);
         polled.leave_unfinished(B);

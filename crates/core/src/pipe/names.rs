@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_addressed_after_whom_is_remembered() {
+    fn the_order_in_which_peers_are_addressed_is_remembered() {
         let mut names = Names::new();
         let name = |number: u32| vec![b'a'; number as usize];
         for number in 1..=27 {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_was_taken_back_names_nobody() {
+    fn a_name_that_was_taken_back_names_no_peer() {
         let mut names = Names::new();
         names.insert(PipeId(0), b"zero");
         names.insert(PipeId(3), b"three");

@@ -37,8 +37,8 @@ use tautline_io::{clock, thread};
 const LOOKS: u32 = 8;
 /// Longest time that `TAUT_SPIN_US` can ask for.
 const MOST_US: u64 = 10_000;
-/// With so many waits in vain the next one is expected to be, too; no more are counted than the
-/// second value.
+/// After this number of waits in vain the next one is expected to be, too; no more are counted than
+/// the second value.
 const VAIN_FROM: u32 = 4;
 const MOST_VAIN: u32 = 16;
 /// The part of its time that a thread may lose in yields: one part in this number.
@@ -65,8 +65,8 @@ struct Times {
     /// A yield that takes longer has given the core to another thread.
     pressed: u64,
     /// So much lost in yields, less what is paid for, is much; a yield that takes so long has given
-    /// the core to a thread that is at work, a shorter one most likely to the peer that we wait for.
-    /// No more than the second value is counted.
+    /// the core to a thread that is at work, a shorter one most likely to the peer that we wait
+    /// for. No more than the second value is counted.
     much: u64,
     most: u64,
     cores: usize,
@@ -113,13 +113,12 @@ fn note(in_vain: bool) {
 }
 
 /// What the threads of the process lose in yields.
-// Relaxed: number: rules of thumb that order nothing.
 struct Losses {
     /// The tick by which all of it is paid for, where each tick that passes pays for its share (the
     /// generic cell rate algorithm).
-    paid: AtomicU64,
+    paid: AtomicU64, // Relaxed: number: a rule of thumb that orders nothing.
     /// No thread looks before this tick.
-    rest: AtomicU64,
+    rest: AtomicU64, // Relaxed: number, as `paid`.
 }
 
 static LOSSES: Losses = Losses { paid: AtomicU64::new(0), rest: AtomicU64::new(0) };

@@ -39,9 +39,9 @@ pub(crate) fn after_sweep(
     (streams && little && rest >= SHORTEST_OF_SWEEP).then_some(rest)
 }
 
-/// How long the I/O thread rests after a round of `took` over the readers of a log that has grown by
-/// `grown` bytes in it. `owner_writes`: to some of them the owner was writing itself, and a round
-/// would do no more than look for what it has left.
+/// How long the I/O thread rests after a round of `took` over the readers of a log that has grown
+/// by `grown` bytes in it. `owner_writes`: to some of them the owner was writing itself, and a
+/// round would do no more than look for what it has left.
 pub(crate) fn after_log(took: Duration, grown: u64, owner_writes: bool) -> Duration {
     let streams = owner_writes || grown >= LITTLE_BYTES;
     let rests = streams && grown < FULL_BYTES && !without(Rule::Rests);

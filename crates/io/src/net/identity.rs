@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_users_and_groups_are_nobody() {
+    fn unknown_users_and_groups_have_no_name() {
         assert_eq!(groups_of_user(u32::MAX - 7), []);
         assert!(!user_in_group(u32::MAX - 7, 0));
         assert!(!user_in_group(0, u32::MAX - 7));

@@ -108,7 +108,7 @@ fn an_asker_is_not_kept_and_its_answer_is_thrown_away() {
 }
 
 #[test]
-fn what_nobody_waits_for_does_not_pile_up() {
+fn what_is_not_waited_for_does_not_pile_up() {
     let resolver = Resolver::new();
     let go_on = hold(&resolver);
     let kept = Arc::new(());

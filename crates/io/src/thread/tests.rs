@@ -62,7 +62,7 @@ fn timer_slack_is_taken() {
 }
 
 #[test]
-fn who_asks_how_many_run_is_one_of_them() {
+fn the_thread_that_asks_how_many_run_is_one_of_them() {
     assert!(runnable().is_none_or(|n| n >= 1));
     assert_eq!(runnable().is_some(), cfg!(linux_kernel) && std::path::Path::new("/proc/loadavg").exists());
 }

@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_nobody_gives_any_more_are_freed() {
+    fn sizes_that_no_thread_gives_any_more_are_freed() {
         let depots = Box::new(Depots::new());
         let one = |class| Batch { blocks: [block(class); BATCH_BLOCKS], len: 1 };
         depots.deposit(3, &one(3));

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_its_place_taken_has_none() {
+    fn a_thread_that_finds_its_place_taken_has_none() {
         let table = Box::new(Table::new());
         let place = |thread: usize| std::ptr::from_ref(table.place_of(thread));
         let other = (1..).map(|n| THREAD + n * 4096).find(|&other| place(other) == place(THREAD)).unwrap();

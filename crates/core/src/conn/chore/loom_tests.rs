@@ -61,7 +61,7 @@ struct Item {
     done: AtomicU32,
     /// How often the owner has worked.
     rounds: AtomicU32,
-    /// Who is woken by the work.
+    /// What the work wakes.
     receiver: Inbox<(), Bed>,
 }
 

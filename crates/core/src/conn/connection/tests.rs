@@ -83,7 +83,7 @@ fn what_comes_with_the_end_is_announced() {
 }
 
 #[test]
-fn a_report_of_room_is_not_lost_while_somebody_writes() {
+fn a_report_of_room_is_not_lost_while_another_thread_writes() {
     let asked = Arc::new(Asked::default());
     let (connection, mut writer, _peer) = open(&asked, |_| ());
 
@@ -102,7 +102,7 @@ fn a_report_of_room_is_not_lost_while_somebody_writes() {
 
 /// A peer that sends PINGs and reads nothing gets the answers to its newest ones, once it reads.
 #[test]
-fn pongs_that_nobody_reads_do_not_pile_up() {
+fn pongs_that_are_not_read_do_not_pile_up() {
     let (connection, mut writer, peer) = open(&Arc::default(), |_| ());
     writer.append(0, &vec![0; 16 << 20]).unwrap();
     writer.publish();
@@ -153,7 +153,7 @@ fn no_read_or_write_is_larger_than_the_program_wants() {
 }
 
 #[test]
-fn an_owner_that_waits_for_room_is_told_whoever_writes() {
+fn an_owner_that_waits_for_room_is_told_whichever_thread_writes() {
     let asked = Arc::new(Asked::default());
     let (connection, mut writer, _peer) = open(&asked, |_| ());
     connection.inbox.expose();
@@ -272,7 +272,7 @@ fn read_until_apart(set: &ReadSet, peer: &Stream) {
 }
 
 #[test]
-fn the_only_connection_of_an_owner_who_reads_stands_apart_until_somebody_else_is_to_listen() {
+fn the_only_connection_of_an_owner_that_reads_stands_apart_until_the_driver_is_to_listen() {
     let asked = Arc::<Asked>::default();
     let (connection, _writer, peer) = open(&asked, |options| options.receive_hwm = 0);
     connection.set_token(0);
@@ -292,7 +292,7 @@ fn the_only_connection_of_an_owner_who_reads_stands_apart_until_somebody_else_is
 }
 
 #[test]
-fn a_set_that_somebody_watches_keeps_its_only_connection() {
+fn a_set_that_a_caller_watches_keeps_its_only_connection() {
     let asked = Arc::<Asked>::default();
     let (connection, _writer, peer) = open(&asked, |options| options.receive_hwm = 0);
     connection.set_token(0);

@@ -64,7 +64,7 @@ fn no_more_bytes_wait_than_the_counters_tell_apart() {
 
 /// They do not count as messages, but they are not read without end while the owner is elsewhere.
 #[test]
-fn subscriptions_wait_for_an_owner_who_is_elsewhere() {
+fn subscriptions_wait_for_an_owner_that_is_elsewhere() {
     let (mut intake, mut reader, peer) = open_intake(SocketType::Pub, true);
     let mut commands = Vec::new();
     (0..1000_u32).for_each(|number| put_subscribe(&mut commands, &number.to_be_bytes().repeat(50)));

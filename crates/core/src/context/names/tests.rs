@@ -110,7 +110,7 @@ fn an_owner_that_never_looks_keeps_only_messages() {
 }
 
 #[test]
-fn who_wants_to_know_of_each_peer_is_told() {
+fn a_socket_that_wants_to_know_of_each_peer_is_told() {
     test("told", |context| {
         let mut router = socket(context, SocketType::Router);
         router.set_option(DISCONNECT_MSG, b"gone").unwrap();

@@ -360,7 +360,7 @@ fn a_peer_that_subscribes_without_end_is_parted_with() {
 
 /// Exactly a batch, and then nothing: the peer hears nevertheless that there is room.
 #[test]
-fn who_only_sends_makes_room_for_what_nobody_wants() {
+fn a_publisher_that_only_sends_makes_room_for_what_it_does_not_want() {
     let hwm = |options: &mut crate::options::Options| (options.send_hwm, options.receive_hwm) = (500, 500);
     let mut bed = Bed::with(SocketType::Pub, hwm);
     let id = bed.join();
@@ -379,7 +379,7 @@ fn who_only_sends_makes_room_for_what_nobody_wants() {
 }
 
 #[test]
-fn messages_that_nobody_receives_stay_with_their_peer() {
+fn messages_that_are_not_received_stay_with_their_peer() {
     let mut bed = Bed::with(SocketType::XPub, |options| options.receive_hwm = 3);
     let ids = [bed.join(), bed.join()];
     for number in 0..10_u8 {
@@ -400,7 +400,7 @@ fn messages_that_nobody_receives_stay_with_their_peer() {
 }
 
 #[test]
-fn who_never_receives_has_the_subscriptions_all_the_same() {
+fn a_publisher_that_never_receives_has_the_subscriptions_all_the_same() {
     let mut bed = Bed::new(SocketType::XPub);
     let ids = [bed.join(), bed.join()];
     bed.peer_subscribes(ids[1], b"kept", true);
@@ -419,7 +419,7 @@ fn who_never_receives_has_the_subscriptions_all_the_same() {
 }
 
 #[test]
-fn who_gets_everything_alone_does_so_until_something_changes() {
+fn a_peer_that_gets_everything_alone_does_so_until_something_changes() {
     let mut bed = Bed::new(SocketType::XPub);
     let ids = [bed.join(), bed.join()];
     bed.peer_subscribes(ids[0], b"", true);

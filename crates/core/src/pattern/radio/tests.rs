@@ -106,7 +106,7 @@ fn a_peer_that_joins_without_end_is_parted_with() {
 }
 
 #[test]
-fn who_is_parted_with_in_the_middle_of_a_round_does_not_disturb_it() {
+fn a_peer_that_goes_in_the_middle_of_a_round_does_not_disturb_it() {
     let mut bed = Bed::with(SocketType::Radio, |options| options.max_subscriptions = Some(1 << 20));
     let ids = [bed.join(), bed.join()];
     peer_joins(&mut bed, ids[1], b"z", true);

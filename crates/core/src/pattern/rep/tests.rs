@@ -48,7 +48,7 @@ fn messages_that_are_no_requests_are_dropped() {
 }
 
 #[test]
-fn a_reply_to_nobody_is_dropped() {
+fn a_reply_without_a_peer_is_dropped() {
     let mut bed = Bed::new(SocketType::Rep);
     let id = bed.join();
     bed.peer_sends(id, [b"", b"q"]);

@@ -53,7 +53,7 @@ fn only_known_peers_are_sent_to() {
 }
 
 #[test]
-fn a_full_peer_is_waited_for_and_nobody_else() {
+fn a_full_peer_is_waited_for_and_no_other() {
     let mut bed = Bed::with(SocketType::Server, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
     let (full, fine) = (bed.join(), bed.join());
     bed.fill(full);

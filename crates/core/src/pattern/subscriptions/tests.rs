@@ -29,7 +29,7 @@ fn peers_hold_a_topic_once() {
 }
 
 #[test]
-fn who_subscribes_again_stays_in_its_group() {
+fn a_peer_that_subscribes_again_stays_in_its_group() {
     let mut peers = PeerSubscriptions::default();
     let mut joined = 0;
     for pipe in [A, B] {
@@ -125,7 +125,7 @@ fn pipes_that_go_at_the_same_time_go_side_by_side() {
 }
 
 #[test]
-fn who_wants_everything_and_much_more_is_in_no_group() {
+fn a_peer_that_wants_everything_and_much_more_is_in_no_group() {
     let mut peers = PeerSubscriptions::default();
     for pipe in [A, B] {
         peers.add(b"", pipe);

@@ -59,7 +59,7 @@ fn new_followers_are_looked_after_from_their_first_message_on() {
 
 /// Many are the I/O thread's, which is not told of the messages to the few that remain.
 #[test]
-fn those_who_remain_of_many_followers_are_looked_after() {
+fn the_rest_of_many_followers_is_looked_after() {
     let mut bed = Bed::new();
     bed.join(INLINE);
     bed.send();

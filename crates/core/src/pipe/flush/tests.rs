@@ -13,7 +13,7 @@ impl Chore for Swept {
 /// A hint is used up by the message that sees it. If that one is left to the sweep, nothing is
 /// decided for those that come after the sweep.
 #[test]
-fn what_comes_after_the_sweep_is_looked_after_whoever_gave_a_hint_before() {
+fn what_comes_after_the_sweep_is_looked_after_whichever_thread_gave_a_hint_before() {
     let (new, _peer) = open_pipe(&Arc::<Asked>::default(), None, |_| ());
     let connection = new.connection.clone();
     let mut pipe = Pipe::wire(new);

@@ -290,7 +290,7 @@ fn publishing_stops_at_the_last_message_boundary() {
 }
 
 #[test]
-fn a_command_for_nobody_is_not_seen_without_a_message_behind_it() {
+fn a_command_that_no_pattern_wants_is_not_seen_without_a_message_behind_it() {
     let ping = encoded(COMMAND, b"\x04PING");
     for (part, begun) in [(3, 3), (40_000, 5), (7, 40_000)] {
         let (mut filler, mut reader) = inbound();

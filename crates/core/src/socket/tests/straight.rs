@@ -166,7 +166,7 @@ fn a_router_asks_for_an_address_after_each_message() {
 }
 
 #[test]
-fn a_name_means_whoever_has_it() {
+fn a_name_means_the_peer_that_has_it() {
     let bench = Bench::new();
     let mut router = bench.context.socket(SocketType::Router).unwrap();
     router.set_option(ROUTER_HANDOVER, &1_i32.to_ne_bytes()).unwrap();
@@ -210,7 +210,7 @@ const NAMES: [&str; 8] = [
 ];
 
 #[test]
-fn who_is_addressed_in_the_usual_order_is_found_without_the_pattern() {
+fn a_peer_addressed_in_the_usual_order_is_found_without_the_pattern() {
     let bench = Bench::new();
     let mut router = bench.context.socket(SocketType::Router).unwrap();
     router.bind("inproc://straight").unwrap();
@@ -412,7 +412,7 @@ fn a_peer_that_is_gone_is_forgotten_with_its_last_message() {
 }
 
 #[test]
-fn who_has_cancelled_a_subscription_in_any_call_gets_nothing_more() {
+fn a_peer_that_has_cancelled_a_subscription_in_any_call_gets_nothing_more() {
     type Look = fn(&mut Socket);
     let looks: [Look; 3] = [
         |publisher| assert_eq!(publisher.recv(&mut [0; 8], Flags::DONTWAIT), Ok(1)),

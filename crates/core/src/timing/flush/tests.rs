@@ -132,7 +132,7 @@ fn the_end_of_a_long_burst_is_foreseen_without_looking_at_every_message() {
 }
 
 #[test]
-fn what_no_burst_before_foretells_is_somebodys_to_write() {
+fn what_no_burst_before_foretells_is_written_by_the_owner_or_the_driver() {
     let mut rule = rule();
     let mut burst = |at: u64, messages: u64| {
         let mut now = us(at);
@@ -163,7 +163,7 @@ fn what_no_burst_before_foretells_is_somebodys_to_write() {
 }
 
 #[test]
-fn an_interruption_is_neither_the_end_of_a_burst_nor_a_reason_to_tell_somebody() {
+fn an_interruption_is_neither_the_end_of_a_burst_nor_a_reason_to_wake_the_driver() {
     let mut rule = rule();
     for round in 1..20 {
         let _ = burst(&mut rule, us(1000 * round), 10);
@@ -349,7 +349,7 @@ fn the_clock_is_looked_at_less_often_however_much_waits_for_the_kernel() {
 }
 
 #[test]
-fn an_interrupted_stream_wakes_nobody() {
+fn an_interrupted_stream_wakes_no_thread() {
     let mut rule = rule();
     let mut send = |now: u64| {
         let looked = rule.count();

@@ -39,7 +39,7 @@ fn what_is_dropped_is_closed_on_another_thread() {
 
 /// The data that is not taken keeps the closing thread for the time that its sender has set.
 #[test]
-fn a_socket_that_lingers_does_not_keep_who_drops_it() {
+fn a_socket_that_lingers_does_not_keep_the_thread_that_drops_it() {
     with_watchdog(Duration::from_secs(60), "lingers", || {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let near = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

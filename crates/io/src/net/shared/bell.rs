@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn loom_nobody_sleeps_beside_what_it_waits_for() {
+    fn loom_no_side_sleeps_beside_what_it_waits_for() {
         loom::model(|| {
             let shared = Arc::new(Shared::default());
             let writer = {

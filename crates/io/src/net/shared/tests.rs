@@ -170,7 +170,7 @@ fn both_ends_wake_each_other() {
 /// The rule of readers that sleep on the descriptor alone, as an epoll set does: after each read
 /// they listen on, if there is memory to listen to.
 #[test]
-fn a_reader_who_listens_after_each_read_misses_nothing_as_the_writer_switches() {
+fn a_reader_that_listens_after_each_read_misses_nothing_as_the_writer_switches() {
     watched("switch", || {
         for round in 0..300_usize {
             let (near, far) = pair();
@@ -258,7 +258,7 @@ fn a_connection_that_is_not_busy_carries_no_descriptors() {
 
 /// It may not know us yet, so it is asked again, but not for ever.
 #[test]
-fn who_closes_the_question_is_asked_again_and_offered_nothing() {
+fn a_peer_that_closes_the_question_is_asked_again_and_offered_nothing() {
     let (near, far) = with_plain_end();
     let mut asked = Vec::new();
     for write in 1..=4 * PATIENCE {
@@ -276,7 +276,7 @@ fn who_closes_the_question_is_asked_again_and_offered_nothing() {
 /// As `who_closes_the_question`, where the system keeps descriptors away from it.
 #[cfg(linux_kernel)]
 #[test]
-fn who_takes_no_descriptors_gets_the_bytes() {
+fn a_peer_that_takes_no_descriptors_gets_the_bytes() {
     let (near, far) = with_plain_end();
     crate::net::rights::refuse(far.as_fd());
     for _ in 1..=4 * PATIENCE {
@@ -306,7 +306,7 @@ fn an_end_that_begins_later_is_asked_again() {
 }
 
 #[test]
-fn who_does_not_answer_yet_is_offered_memory_when_it_does() {
+fn a_peer_that_does_not_answer_yet_is_offered_memory_when_it_does() {
     let (near, far) = with_plain_end();
     (0..2 * WRITES).for_each(|_| write_waiting(&near, &[1]));
     let mut questions: Vec<Foreign> = (0..2 * WRITES).flat_map(|_| enclosed(&far)).collect();
@@ -404,7 +404,7 @@ fn room_is_told_of_when_there_is_some() {
 }
 
 #[test]
-fn the_descriptor_tells_of_bytes_to_those_who_listen() {
+fn the_descriptor_tells_a_reader_that_listens_of_bytes() {
     let (near, far) = switched_pair();
     let readable = || is_ready(&far, PollFd::IN);
     assert!(far.listen());
@@ -441,7 +441,7 @@ fn several_buffers_are_filled_in_turn() {
 
 /// An honest end rings once each time that it is asked to.
 #[test]
-fn who_rings_without_being_asked_to_is_at_its_end() {
+fn a_peer_that_rings_without_being_asked_to_is_at_its_end() {
     let (near, far) = switched_pair();
     near.write(b"memory").unwrap();
     send_past_memory(&near, &[0; MOST_BELLS]);
