@@ -16,6 +16,7 @@ mod link;
 mod relaxed;
 mod scan;
 mod sizes;
+mod types;
 mod unsafe_sites;
 mod versions;
 mod words;
@@ -25,8 +26,8 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo run -p xtask -- COMMAND
-  check               layers, file sizes, unsafe code, relaxed accesses, that docs/compat.md names all of zmq.h, one version
-                      everywhere, words and columns of the engine's comments
+  check               layers, sizes of files and types, branches outside of tables, unsafe code, relaxed accesses, that
+                      docs/compat.md names all of zmq.h, one version everywhere, words and columns of comments
   unsafe [--write]    compare docs/unsafe.md with the sources, or write it
   abi [LIBRARY]       exported symbols and soname of target/release/libzmq.so
   link TARGET         the library for macOS or FreeBSD, or for all of them: linked and looked at, in target/link
@@ -75,6 +76,7 @@ fn check(root: &Path) -> ExitCode {
         report("crate graph", &crates::check(root)),
         report("module layers", &layers::check(root)),
         report("file sizes", &sizes::check(root)),
+        report("type sizes and branches", &types::check(root)),
         report("unsafe code", &unsafe_sites::check(root)),
         report("relaxed accesses", &relaxed::check(root)),
         report("compatibility page", &compat::check(root)),

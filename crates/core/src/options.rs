@@ -19,6 +19,7 @@ use tautline_proto::{Secret, SocketType};
 use crate::error::Error;
 use std::sync::Arc;
 
+pub(crate) mod facts;
 mod fault;
 mod filter;
 pub(crate) mod own;
@@ -28,6 +29,7 @@ mod table;
 mod tests;
 mod value;
 
+use facts::Facts;
 pub use fault::{option_fault, option_name, option_read_fault};
 pub(crate) use filter::AcceptFilter;
 
@@ -59,6 +61,28 @@ pub(crate) enum Mechanism {
     Curve = 2,
     /// Kerberos through GSSAPI.
     Gssapi = 3,
+}
+
+impl Mechanism {
+    /// The name as ZMTP writes it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Mechanism::Null => "NULL",
+            Mechanism::Plain => "PLAIN",
+            Mechanism::Curve => "CURVE",
+            Mechanism::Gssapi => "GSSAPI",
+        }
+    }
+
+    /// Whether this build has it.
+    pub(crate) fn is_there(self) -> bool {
+        self != Mechanism::Gssapi
+    }
+
+    /// Whether peers show credentials.
+    pub(crate) fn has_credentials(self) -> bool {
+        self != Mechanism::Null
+    }
 }
 
 /// Every option of a socket that is a value; see the module documentation for the conventions.
@@ -309,14 +333,19 @@ const PARTS_OF_LONGEST: u64 = 1024;
 const LEAST_LONGEST: u64 = 64 * 1024 * 1024;
 
 impl Options {
-    /// ZMQ_CONFLATE for what is sent. Not for SUB, whose subscriptions must all arrive.
-    pub(crate) fn conflates_outgoing(&self) -> bool {
-        self.conflate && matches!(self.socket_type, SocketType::Pub | SocketType::Push | SocketType::Dealer)
+    /// What is true of the socket's type.
+    pub(crate) fn facts(&self) -> &'static Facts {
+        Facts::of(self.socket_type)
     }
 
-    /// ZMQ_CONFLATE for what is received. Not for PUB, which receives subscriptions.
+    /// ZMQ_CONFLATE for what is sent.
+    pub(crate) fn conflates_outgoing(&self) -> bool {
+        self.conflate && self.facts().conflates_outgoing
+    }
+
+    /// ZMQ_CONFLATE for what is received.
     pub(crate) fn conflates_incoming(&self) -> bool {
-        self.conflate && matches!(self.socket_type, SocketType::Sub | SocketType::Pull | SocketType::Dealer)
+        self.conflate && self.facts().conflates_incoming
     }
 
     /// Most bytes of a message from a peer, all of its parts with their headers. A program that
@@ -328,31 +357,26 @@ impl Options {
 
     /// ZMQ_HELLO_MSG, for the types that have it; empty for none.
     pub(crate) fn hello(&self) -> &[u8] {
-        use SocketType::{Client, Dealer, Peer, Router, Server};
-        match self.socket_type {
-            Dealer | Router | Client | Server | Peer if !self.router_raw => &self.hello_msg,
-            _ => &[],
-        }
+        if self.facts().greets && !self.router_raw { &self.hello_msg } else { &[] }
     }
 
     /// ZMQ_DISCONNECT_MSG, for the types that have it; empty for none.
     pub(crate) fn farewell(&self) -> &[u8] {
-        use SocketType::{Peer, Router, Server};
-        if matches!(self.socket_type, Router | Server | Peer) { &self.disconnect_msg } else { &[] }
+        if self.facts().hears_farewells { &self.disconnect_msg } else { &[] }
     }
 
     /// Whether the program is told of each peer that comes or goes, also of one that sends nothing.
     pub(crate) fn announces_peers(&self) -> bool {
-        match self.socket_type {
-            SocketType::Stream => self.stream_notify,
-            _ => self.router_notify != 0 || !self.farewell().is_empty(),
+        if self.facts().raw {
+            self.stream_notify
+        } else {
+            self.router_notify != 0 || !self.farewell().is_empty()
         }
     }
 
     /// ZMQ_HICCUP_MSG, for the types that have it; empty for none.
     pub(crate) fn hiccup(&self) -> &[u8] {
-        use SocketType::{Client, Dealer, Peer};
-        if matches!(self.socket_type, Dealer | Client | Peer) { &self.hiccup_msg } else { &[] }
+        if self.facts().hears_hiccups { &self.hiccup_msg } else { &[] }
     }
 
     /// Whether a secret key was set.
@@ -362,7 +386,7 @@ impl Options {
 
     /// The options of a new socket of this type.
     pub(crate) fn new(socket_type: SocketType, context: &ContextDefaults) -> Self {
-        let lingers = !matches!(socket_type, SocketType::Sub | SocketType::XSub | SocketType::Dish);
+        let lingers = !Facts::of(socket_type).forgets_at_close;
         Options {
             socket_type,
             send_hwm: 1000,

@@ -382,9 +382,8 @@ impl Socket {
     /// cost four system calls.
     fn pull(&mut self) -> Result<(), Error> {
         if self.inbox.is_exposed() {
-            use SocketType::{Pub, Push, Radio, Scatter};
-            let sends_only = matches!(self.socket_type, Pub | Push | Radio | Scatter);
-            let set = self.set.as_ref().filter(|_| !sends_only);
+            let receives = self.site.as_ref().is_some_and(|site| site.kind.receives);
+            let set = self.set.as_ref().filter(|_| receives);
             self.inbox.waker().quietly(|| {
                 if let Some(set) = set {
                     set.glance();

@@ -8,6 +8,7 @@
 use crate::conn::inproc::{self, InprocEnd, Keep};
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
 use crate::message::Message;
+use crate::options::facts::Facts;
 use crate::options::{ContextDefaults, Options};
 use crate::queue::{FrameReader, Inbox};
 use crate::sync::{Arc, Mutex, lock};
@@ -46,11 +47,10 @@ pub(crate) enum Unasked {
 impl Desk {
     /// A socket was bound to the handler's name.
     pub(crate) fn open(&self, socket_type: SocketType, inbox: &Arc<SocketInbox>, receive_hwm: u32) {
-        *lock(&self.handler) = match socket_type {
-            SocketType::Rep | SocketType::Router | SocketType::Server => {
-                Handler::Bound { inbox: inbox.clone(), receive_hwm }
-            }
-            _ => Handler::Unfit,
+        *lock(&self.handler) = if Facts::of(socket_type).answers {
+            Handler::Bound { inbox: inbox.clone(), receive_hwm }
+        } else {
+            Handler::Unfit
         };
     }
 

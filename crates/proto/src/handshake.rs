@@ -53,15 +53,6 @@ pub(crate) fn peer_type(ours: SocketType, code: u8) -> Result<SocketType, Protoc
     fitting(ours, SocketType::from_code(code))
 }
 
-/// The number of our socket type in a 2.0 greeting, where XPUB and XSUB are PUB and SUB.
-pub(crate) fn legacy_code(ours: SocketType) -> u8 {
-    match ours {
-        SocketType::XPub => SocketType::Pub.code(),
-        SocketType::XSub => SocketType::Sub.code(),
-        other => other.code(),
-    }
-}
-
 /// Judges the header of a handshake command; its body is yet to come. `limit` is what makes sense
 /// to the mechanism now.
 pub(crate) fn command_header(bytes: &[u8], limit: u64) -> Result<Option<Header>, ProtocolError> {

@@ -276,7 +276,7 @@ impl Session {
             return Ok(());
         };
         self.require_plain()?;
-        self.out.push(handshake::legacy_code(self.socket_type));
+        self.out.push(self.socket_type.older_code());
         let routing_id = &self.routing_id;
         match version {
             Version::V1 => stage::put_v1_header(&mut self.out, 0, routing_id.len() as u64),

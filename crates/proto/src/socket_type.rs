@@ -112,6 +112,15 @@ impl SocketType {
         self as u8
     }
 
+    /// The number in a greeting of ZMTP 2.0, where XPUB and XSUB are PUB and SUB.
+    pub(crate) fn older_code(self) -> u8 {
+        match self {
+            XPub => Pub.code(),
+            XSub => Sub.code(),
+            other => other.code(),
+        }
+    }
+
     /// Whether a socket of this type may talk to a socket of type `peer`.
     pub fn accepts(self, peer: SocketType) -> bool {
         TABLE[self as usize].peers.contains(&peer)

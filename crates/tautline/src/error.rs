@@ -231,9 +231,8 @@ impl Error {
 
     #[cold]
     fn in_turn(error: core::Error, socket: &core::Socket, req: Turn, rep: Turn) -> Error {
-        match (error, socket.socket_type()) {
-            (core::Error::State, core::SocketType::Req) => Error::WrongState(req),
-            (core::Error::State, core::SocketType::Rep) => Error::WrongState(rep),
+        match (error, crate::kind::in_turn(socket.socket_type(), req, rep)) {
+            (core::Error::State, Some(turn)) => Error::WrongState(turn),
             (error, _) => error.into(),
         }
     }

@@ -18,6 +18,20 @@
 
 pub use tautline_core::SocketType;
 
+/// Of a type whose sockets send and receive in turn: what is true of REQ, or of REP.
+pub(crate) fn in_turn<T>(socket_type: SocketType, req: T, rep: T) -> Option<T> {
+    match socket_type {
+        SocketType::Req => Some(req),
+        SocketType::Rep => Some(rep),
+        _ => None,
+    }
+}
+
+/// SUB subscribes by an option, XSUB by a message.
+pub(crate) fn subscribes_by_message(socket_type: SocketType) -> bool {
+    socket_type == SocketType::XSub
+}
+
 mod sealed {
     pub trait Sealed {}
 }

@@ -511,9 +511,9 @@ pub(crate) fn take_each(mut take: impl FnMut() -> Result<Message>) -> Result<Mul
     }
 }
 
-/// SUB subscribes by an option, XSUB by a message.
+/// By an option or by a message, as the type wants it.
 pub(crate) fn subscribe(socket: &mut core::Socket, prefix: &[u8], on: bool) -> Result<()> {
-    if socket.socket_type() == core::SocketType::XSub {
+    if crate::kind::subscribes_by_message(socket.socket_type()) {
         return Ok(socket.send(&[&[u8::from(on)], prefix].concat(), Flags::NONE)?);
     }
     option::set(socket, if on { option::SUBSCRIBE } else { option::UNSUBSCRIBE }, prefix)

@@ -144,8 +144,6 @@ pub(crate) struct Entry {
     /// What comes are replies, which are received only while one is awaited (REQ). They must have
     /// the form of one, and a peer from which nothing is read at the moment is seen to go, too.
     pub(crate) takes_replies: bool,
-    /// Raw byte streams instead of ZMTP (ZMQ_STREAM).
-    pub(crate) raw: bool,
     /// What was queued for a peer is dropped, not kept, when its connection is lost (SUB, XSUB and
     /// DISH tell anew what they want).
     pub(crate) forgets_on_reconnect: bool,
@@ -177,7 +175,6 @@ const fn plain(socket_type: SocketType, create: fn() -> Box<dyn Pattern>) -> Ent
         create,
         takes_subscriptions: false,
         takes_replies: false,
-        raw: false,
         forgets_on_reconnect: false,
         receives: true,
         thread_safe: false,
@@ -216,7 +213,7 @@ pub(crate) static REGISTRY: &[Entry] = &[
     plain(SocketType::Rep, || Box::<rep::Rep>::default()),
     plain(SocketType::Dealer, || Box::<dealer::Dealer>::default()),
     plain(SocketType::Router, || Box::<router::Router>::default()),
-    Entry { raw: true, ..plain(SocketType::Stream, || Box::<stream::Stream>::default()) },
+    plain(SocketType::Stream, || Box::<stream::Stream>::default()),
     thread_safe(SocketType::Server, || Box::<server::Server>::default()),
     thread_safe(SocketType::Client, || Box::new(dealer::Dealer::client())),
     Entry {

@@ -7,6 +7,7 @@ use crate::context::{Context, Place};
 use crate::driver::Site;
 use crate::error::Error;
 use crate::monitor::Tap;
+use crate::options::facts::Facts;
 use crate::pattern::{self, Entry};
 use crate::pipe::Pipes;
 use crate::sync::Arc;
@@ -62,7 +63,7 @@ fn kind(entry: &Entry) -> Kind {
         socket_type: entry.socket_type,
         takes_subscriptions: entry.takes_subscriptions,
         takes_replies: entry.takes_replies,
-        raw: entry.raw,
+        raw: Facts::of(entry.socket_type).raw,
         forgets_on_reconnect: entry.forgets_on_reconnect,
         receives: entry.receives,
     }

@@ -7,7 +7,6 @@ use crate::conn::inproc;
 use crate::driver::{DatagramPort, Form};
 use crate::endpoint::{Endpoint, UdpEndpoint};
 use crate::error::Error;
-use crate::options::Mechanism;
 use crate::pattern::{self, Datagrams};
 use crate::pipe::{Pipe, PipeId};
 use crate::sync::Arc;
@@ -29,7 +28,7 @@ impl Socket {
             (Endpoint::Datagram(_), Datagrams::Never) => Err(Error::IncompatibleProtocol),
             // Datagrams have no mechanisms. Falling back to no security would be worse than to
             // refuse.
-            (Endpoint::Datagram(_), _) if self.pipes.options.mechanism != Mechanism::Null => {
+            (Endpoint::Datagram(_), _) if self.pipes.options.mechanism.has_credentials() => {
                 Err(Error::NotSupported)
             }
             (Endpoint::Datagram(_), _) => Ok(true),

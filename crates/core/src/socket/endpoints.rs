@@ -7,11 +7,9 @@ use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::message::Metadata;
 use crate::monitor::{Ends, event};
-use crate::options::Mechanism;
 use crate::pipe::{Pipe, PipeId};
 use crate::sync::Arc;
 use crate::transport::{self, Answer, Failed, Question};
-use tautline_proto::SocketType;
 
 /// An endpoint of the socket, by the text it was given as.
 pub(super) struct Entry {
@@ -134,7 +132,9 @@ impl Socket {
         self.end_refused(endpoint);
         // What was given up is connected anew.
         self.endpoints.retain(|entry| *entry.given != *endpoint || !entry.is_stopped());
-        if self.connects_once() && self.endpoints.iter().any(|entry| *entry.given == *endpoint) {
+        if self.pipes.options.facts().connects_once
+            && self.endpoints.iter().any(|entry| *entry.given == *endpoint)
+        {
             // Two connections to one peer make no sense for these types; libzmq overlooks the
             // second call as well.
             return Ok(None);
@@ -356,14 +356,9 @@ impl Socket {
         self.endpoints.push(Entry { given: given.into(), what });
     }
 
-    /// Types for which a second connection to the same peer makes no sense.
-    fn connects_once(&self) -> bool {
-        matches!(self.socket_type, SocketType::Dealer | SocketType::Sub | SocketType::Pub | SocketType::Req)
-    }
-
     fn site_for_streams(&mut self) -> Result<Arc<Site>, Error> {
         // Falling back to no security would be worse than to refuse.
-        if self.pipes.options.mechanism == Mechanism::Gssapi {
+        if !self.pipes.options.mechanism.is_there() {
             return Err(Error::NotSupported);
         }
         let site = self.site.clone().ok_or(Error::NoThread)?;

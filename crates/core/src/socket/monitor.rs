@@ -5,6 +5,7 @@ use super::{Flags, Socket};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::monitor::{Claim, Ends, EventSink, Observer, event};
+use crate::options::facts::Facts;
 use crate::transport;
 use std::sync::Arc;
 use std::time::Duration;
@@ -117,7 +118,7 @@ impl Socket {
         if !matches!(transport::parse(endpoint)?, Endpoint::Inproc(_)) {
             return Err(Error::ProtocolNotSupported);
         }
-        if !matches!(socket_type, SocketType::Pair | SocketType::Pub | SocketType::Push) {
+        if !Facts::of(socket_type).carries_events {
             return Err(Error::Invalid);
         }
         let socket = self.event_socket(endpoint, socket_type)?;

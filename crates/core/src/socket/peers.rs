@@ -2,7 +2,6 @@
 
 use super::Socket;
 use crate::error::Error;
-use tautline_proto::SocketType;
 
 const POLLIN: i32 = 1;
 const POLLOUT: i32 = 2;
@@ -34,7 +33,7 @@ impl Socket {
     /// [`Error::NotSupported`] for all but PEER, [`Error::Fault`] with ZMQ_IMMEDIATE, and as
     /// [`Socket::connect`].
     pub fn connect_peer(&mut self, endpoint: &str) -> Result<u32, Error> {
-        if self.socket_type != SocketType::Peer {
+        if !self.pipes.options.facts().connects_numbered {
             return Err(Error::NotSupported);
         }
         if self.pipes.options.immediate {
@@ -52,7 +51,7 @@ impl Socket {
     /// [`Error::Terminated`].
     pub fn disconnect_peer(&mut self, routing_id: u32) -> Result<(), Error> {
         self.check_alive()?;
-        if !matches!(self.socket_type, SocketType::Server | SocketType::Peer) {
+        if !self.pipes.options.facts().has_numbered_peers {
             return Err(Error::NotSupported);
         }
         let id = self.pattern.numbered(routing_id).ok_or(Error::HostUnreachable)?;

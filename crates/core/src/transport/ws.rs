@@ -7,11 +7,11 @@ use super::local::{Answer, Question};
 use super::{Bound, Carrying, Failed, Route, tcp};
 use crate::endpoint::{Endpoint, Host, WsEndpoint};
 use crate::error::Error;
-use crate::options::{Mechanism, Options};
+use crate::options::Options;
 use crate::sync::Arc;
 use tautline_io::net::Address;
+use tautline_proto::Carrier;
 use tautline_proto::ws::{Config, Role, WebSocket};
-use tautline_proto::{Carrier, SocketType};
 
 const SCHEME: &str = "ws";
 /// The port that the Host header leaves out.
@@ -100,14 +100,14 @@ fn carry(role: Role, options: &Options) -> Result<Carrying, Error> {
 
 /// What every WebSocket of an endpoint has to know.
 pub(super) fn config(role: Role, options: &Options) -> Result<Config, Error> {
-    if options.socket_type == SocketType::Stream || options.router_raw {
+    if options.facts().raw || options.router_raw {
         // Bytes as they are have no messages to be carried in.
         return Err(Error::IncompatibleProtocol);
     }
     Ok(Config {
         role,
         socket_type: options.socket_type,
-        mechanism: mechanism(options.mechanism),
+        mechanism: options.mechanism.name(),
         as_server: options.as_server,
         max_msg_size: options.max_msg_size,
         seed: [0; 32],
@@ -119,13 +119,4 @@ pub(super) fn seeded(config: &Config) -> std::io::Result<Config> {
     let mut config = config.clone();
     tautline_io::random::fill(&mut config.seed)?;
     Ok(config)
-}
-
-fn mechanism(mechanism: Mechanism) -> &'static str {
-    match mechanism {
-        Mechanism::Null => "NULL",
-        Mechanism::Plain => "PLAIN",
-        Mechanism::Curve => "CURVE",
-        Mechanism::Gssapi => "GSSAPI",
-    }
 }
