@@ -5,6 +5,7 @@
 use super::*;
 use crate::queue::{Inbox, Unpark};
 use crate::sync::atomic::AtomicU32;
+use crate::sync::atomic::Ordering::Release;
 use crate::sync::{Arc, Condvar};
 use loom::thread;
 
