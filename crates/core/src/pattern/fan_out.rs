@@ -61,12 +61,12 @@ impl FanOut {
     pub(crate) fn wake_together(&mut self, pipes: &mut Pipes) {
         let Some(io) = &pipes.io else { return };
         let io = io.clone();
-        let inproc = |pipes: &mut Pipes, id| pipes.get(id).is_some_and(|pipe| pipe.inproc_end().is_some());
+        let inproc = |pipes: &mut Pipes, id| pipes.get(id).is_some_and(|pipe| !pipe.announces());
         if !without(Rule::Bells) && self.pipes.iter().filter(|&&id| inproc(pipes, id)).count() > 1 {
             let bells = self.bells.get_or_insert_with(|| Bells::new(io));
             for &id in &self.pipes {
-                if let Some(bell) = pipes.get(id).and_then(|pipe| pipe.keep_quiet()) {
-                    bells.add(bell);
+                if let Some(pipe) = pipes.get(id) {
+                    bells.add(pipe);
                 }
             }
         }

@@ -33,11 +33,11 @@ impl Ignored {
         self.since.contains_key(&id)
     }
 
-    /// Adds a pipe, whose name is `pipe.routing_id`.
+    /// Adds a pipe, whose name is `pipe.peer.routing_id`.
     pub(super) fn insert(&mut self, id: PipeId, pipe: &Pipe) {
         self.count += 1;
         self.since.insert(id, self.count);
-        self.by_name.insert((pipe.routing_id.clone(), self.count), id);
+        self.by_name.insert((pipe.peer.routing_id.clone(), self.count), id);
         if !pipe.announces() {
             self.unannounced.push(id);
         }
@@ -46,7 +46,7 @@ impl Ignored {
     /// Takes a pipe out, if it is one of them; whether it was.
     pub(super) fn remove(&mut self, id: PipeId, pipe: &Pipe) -> bool {
         let Some(since) = self.since.remove(&id) else { return false };
-        self.by_name.remove(&(pipe.routing_id.clone(), since));
+        self.by_name.remove(&(pipe.peer.routing_id.clone(), since));
         self.unannounced.retain(|&other| other != id);
         true
     }

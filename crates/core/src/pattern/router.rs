@@ -53,8 +53,8 @@ impl Router {
         self.ids.insert(pipes, id, routing_id);
         let Some(pipe) = pipes.get(id) else { return };
         // One that we go to has yet to be reached: `ready` tells of it.
-        if notify & NOTIFY_CONNECT != 0 && pipe.announces() && pipe.peer().is_some() {
-            let routing_id = pipe.routing_id.clone();
+        if notify & NOTIFY_CONNECT != 0 && pipe.announces() && pipe.peer.info().is_some() {
+            let routing_id = pipe.peer.routing_id.clone();
             self.notices.push(pipe, &routing_id);
         }
         self.incoming.attach(id);
@@ -63,7 +63,7 @@ impl Router {
     /// Drops what this pipe sends until the name that it wants is free.
     fn ignore(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: Vec<u8>) {
         let Some(pipe) = pipes.get(id) else { return };
-        pipe.routing_id = routing_id;
+        pipe.peer.routing_id = routing_id;
         self.ignored.insert(id, pipe);
         discard(pipes, id);
     }
@@ -93,7 +93,7 @@ impl Router {
     fn keep(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: &[u8]) -> bool {
         let Some(pipe) = pipes.get(id) else { return false };
         // Of a peer that goes on sending, only what is there now.
-        let whole = if pipe.has_ended() { u64::MAX } else { pipe.queued().1 };
+        let whole = if pipe.has_ended() { u64::MAX } else { pipe.unread() };
         (0..whole).all(|_| self.notices.take(pipe, routing_id)) && pipe.can_recv()
     }
 
@@ -103,7 +103,7 @@ impl Router {
             && let Some(pipe) = pipes.get(id)
             && pipe.announces()
             && pipe.has_ended()
-            && pipe.peer().is_some()
+            && pipe.peer.info().is_some()
         {
             self.notices.push(pipe, routing_id);
         }
@@ -180,7 +180,7 @@ impl Pattern for Router {
         probe(pipes, id);
         let raw = pipes.options.router_raw;
         let Some(pipe) = pipes.get(id) else { return };
-        let chosen = std::mem::take(&mut pipe.routing_id);
+        let chosen = std::mem::take(&mut pipe.peer.routing_id);
         if !chosen.is_empty() {
             self.identify(pipes, id, chosen);
         } else if raw {
@@ -192,14 +192,14 @@ impl Pattern for Router {
     fn ready(&mut self, pipes: &mut Pipes, id: PipeId, reconnected: bool) {
         let notify = pipes.options.router_notify;
         let Some(pipe) = pipes.get(id) else { return };
-        if pipe.routing_id.is_empty() {
-            let routing_id = match pipe.peer() {
+        if pipe.peer.routing_id.is_empty() {
+            let routing_id = match pipe.peer.info() {
                 Some(peer) if !peer.routing_id.is_empty() => peer.routing_id.clone(),
                 _ => self.ids.make(),
             };
             self.identify(pipes, id, routing_id);
         } else if notify != 0 && pipe.announces() && !self.ignored.contains(id) {
-            let routing_id = pipe.routing_id.clone();
+            let routing_id = pipe.peer.routing_id.clone();
             // The pipe has outlived its connection, the peer keeps its name.
             if reconnected && notify & NOTIFY_DISCONNECT != 0 {
                 self.notices.push(pipe, &routing_id);
@@ -220,7 +220,7 @@ impl Pattern for Router {
                 && pipe.has_ended()
             {
                 // Its name is free, though there may be something of it to be received.
-                let routing_id = pipe.routing_id.clone();
+                let routing_id = pipe.peer.routing_id.clone();
                 self.pass_on(pipes, &routing_id);
             }
         }

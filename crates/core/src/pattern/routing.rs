@@ -10,7 +10,6 @@ use super::rotation::keep_message;
 use crate::error::NoMemory;
 use crate::message::Message;
 use crate::pipe::{Found, Pipe, PipeId, Pipes, Received, Target};
-use crate::sync::Arc;
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 
@@ -65,14 +64,14 @@ impl RoutingIds {
     /// Names a pipe. The name must be free.
     pub(crate) fn insert(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: Vec<u8>) {
         let Some(pipe) = pipes.get(id) else { return };
-        pipe.routing_id.clone_from(&routing_id);
+        pipe.peer.routing_id.clone_from(&routing_id);
         pipes.names.insert(id, &routing_id);
         self.pipes.insert(routing_id, id);
     }
 
     /// Takes the name of a pipe back, if it has one.
     pub(crate) fn remove(&mut self, pipes: &mut Pipes, id: PipeId) -> Option<Vec<u8>> {
-        let routing_id = std::mem::take(&mut pipes.get(id)?.routing_id);
+        let routing_id = std::mem::take(&mut pipes.get(id)?.peer.routing_id);
         if self.holder(&routing_id) != Some(id) {
             return None;
         }
@@ -99,7 +98,7 @@ impl Notices {
     pub(crate) fn push(&mut self, pipe: &Pipe, routing_id: &[u8]) {
         if self.introduce(pipe, routing_id).is_ok() {
             let mut part = Message::new();
-            part.set_metadata(pipe.peer().map(|peer| Arc::clone(&peer.metadata)));
+            part.set_metadata(pipe.peer.metadata());
             self.parts.push_back(part);
         }
     }
@@ -109,7 +108,7 @@ impl Notices {
         let mut part = Message::try_from_slice(routing_id).ok_or(NoMemory)?;
         self.parts.try_reserve(2)?;
         part.set_more(true);
-        part.set_metadata(pipe.peer().map(|peer| Arc::clone(&peer.metadata)));
+        part.set_metadata(pipe.peer.metadata());
         self.parts.push_back(part);
         Ok(())
     }

@@ -52,7 +52,7 @@ impl Stream {
 impl Pattern for Stream {
     fn attach(&mut self, pipes: &mut Pipes, id: PipeId) {
         let Some(pipe) = pipes.get(id) else { return };
-        let chosen = std::mem::take(&mut pipe.routing_id);
+        let chosen = std::mem::take(&mut pipe.peer.routing_id);
         if chosen.is_empty() || self.ids.holder(&chosen).is_some() {
             let made = self.ids.make();
             self.ids.insert(pipes, id, made.clone());
@@ -67,7 +67,7 @@ impl Pattern for Stream {
 
     fn ready(&mut self, pipes: &mut Pipes, id: PipeId, reconnected: bool) {
         let Some(pipe) = pipes.get(id) else { return };
-        let routing_id = pipe.routing_id.clone();
+        let routing_id = pipe.peer.routing_id.clone();
         if reconnected {
             // The end of the former connection.
             self.notify(pipes, id, &routing_id);
@@ -81,7 +81,7 @@ impl Pattern for Stream {
 
     fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {
         if let Some(routing_id) = self.forget(pipes, id)
-            && pipes.get(id).is_some_and(|pipe| pipe.has_ended() && pipe.peer().is_some())
+            && pipes.get(id).is_some_and(|pipe| pipe.has_ended() && pipe.peer.info().is_some())
         {
             self.notify(pipes, id, &routing_id);
         }

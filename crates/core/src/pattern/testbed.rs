@@ -87,7 +87,7 @@ impl Bed {
         let mut theirs = Options::clone(&self.pipes.options);
         theirs.routing_id = routing_id.to_vec();
         let (mut here, there) = pair(&self.pipes.options, &theirs);
-        here.routing_id = chosen.to_vec();
+        here.peer.routing_id = chosen.to_vec();
         let id = self.pipes.insert(here);
         self.peers.insert(id, there);
         id

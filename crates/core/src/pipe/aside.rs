@@ -1,14 +1,70 @@
 //! What goes through a pipe beside its queues: most pipes have nothing of it.
 
-use super::Traffic;
+use super::{Incoming, Peer, Received, Store, Target};
 use crate::message::Message;
 use std::collections::VecDeque;
 
-/// What goes through a pipe beside its queues.
+/// Messages and bytes that no queue has counted. They wrap: what a queue counts and has not sent is
+/// taken off.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Uncounted {
+    pub(super) messages: u64,
+    pub(super) bytes: u64,
+}
+
+impl Uncounted {
+    /// Some more.
+    pub(super) fn add(&mut self, (messages, bytes): (u64, u64)) {
+        self.messages = self.messages.wrapping_add(messages);
+        self.bytes = self.bytes.wrapping_add(bytes);
+    }
+
+    /// Some that are counted elsewhere.
+    pub(super) fn take_off(&mut self, (messages, bytes): (u64, u64)) {
+        self.messages = self.messages.wrapping_sub(messages);
+        self.bytes = self.bytes.wrapping_sub(bytes);
+    }
+}
+
+/// What is received from a pipe beside its queue.
 #[derive(Default)]
 pub(super) struct Aside {
-    /// Messages and bytes sent and received that no queue has counted.
-    pub(super) uncounted: Traffic,
-    /// Messages about the peer, which are received when nothing from it is there.
-    pub(super) notes: VecDeque<Message>,
+    pub(super) uncounted: Uncounted,
+    /// Messages about the peer (ZMQ_DISCONNECT_MSG, ZMQ_HICCUP_MSG), which are received when
+    /// nothing from it is there.
+    notes: VecDeque<Message>,
+}
+
+impl Incoming {
+    /// Tells the receiver something about the peer, with a message that comes behind all that is
+    /// there from it. False: there is no memory for it.
+    pub(super) fn note(&mut self, body: &[u8]) -> bool {
+        let Some(mut message) = Message::try_from_slice(body) else { return false };
+        message.set_metadata(self.described.clone());
+        self.aside.get_or_insert_default().notes.push_back(message);
+        true
+    }
+
+    /// Whether such a message is there.
+    pub(super) fn has_notes(&self) -> bool {
+        self.aside.as_ref().is_some_and(|aside| !aside.notes.is_empty())
+    }
+
+    /// Receives what lies in no queue: the newest message (ZMQ_CONFLATE), or one about the peer.
+    #[cold]
+    pub(super) fn recv_aside(&mut self, peer: &Peer, target: &mut Target<'_>) -> Option<Received> {
+        let newest = match &self.store {
+            Store::Queue(_) => None,
+            Store::Slot(slot) => slot.take(),
+        };
+        let Some((_, mut message)) = newest else {
+            return Some(target.put_message(self.aside.as_mut()?.notes.pop_front()?));
+        };
+        message.set_more(false);
+        self.aside.get_or_insert_default().uncounted.add((1, message.len() as u64));
+        if let Some(metadata) = peer.metadata() {
+            message.set_metadata(Some(metadata));
+        }
+        Some(target.put_message(message))
+    }
 }

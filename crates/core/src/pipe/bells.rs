@@ -1,7 +1,7 @@
 //! When a publisher wakes its inproc receivers (`conn::Summons` is how): the flush rule, applied to
 //! wake-ups.
 
-use crate::conn::inproc::Doorbell;
+use super::Pipe;
 use crate::conn::{IoSide, Summons};
 use crate::sync::Arc;
 use crate::timing::flush::{Decision, FlushRule};
@@ -20,9 +20,11 @@ impl Bells {
         Bells { summons: Summons::new(io), rule: FlushRule::default() }
     }
 
-    /// One more receiver.
-    pub(crate) fn add(&mut self, bell: Doorbell) {
-        self.summons.add(bell);
+    /// One more receiver, if its peer is inproc. What is sent there does not wake it any more.
+    pub(crate) fn add(&mut self, pipe: &mut Pipe) {
+        if let Some(bell) = pipe.outgoing.keep_quiet(&pipe.link) {
+            self.summons.add(bell);
+        }
     }
 
     /// A message, or a part of one, was sent to some of them.

@@ -14,7 +14,7 @@
 //! Messages with a large part do not go through the log but by reference through the queues
 //! ([`Broadcast::part_ways`]).
 
-use super::{Pipe, PipeId, Pipes};
+use super::{PipeId, Pipes};
 use crate::conn::chore::Hint;
 use crate::conn::{Connection, Flushed, Herd};
 use crate::queue::{LONGEST_IN_LOG, Log, Progress};
@@ -215,7 +215,7 @@ impl Broadcast {
             herd.remove(&follower.connection);
         }
         if let Some(pipe) = pipes.get(follower.pipe) {
-            pipe.unfollow();
+            pipe.outgoing.unfollow(&pipe.link);
         }
         self.others.push(follower.pipe);
     }
@@ -236,7 +236,9 @@ impl Broadcast {
         let before = followers.len();
         others.retain(|&id| {
             let Some(pipe) = pipes.get(id) else { return true };
-            let Some((connection, progress)) = pipe.follow(log, hint) else { return true };
+            let Some((connection, progress)) = pipe.outgoing.follow(&pipe.link, log, hint) else {
+                return true;
+            };
             let herd = herd.get_or_insert_with(|| Herd::new(log.length(), connection.io_side()));
             herd.add(connection.clone());
             followers.push(Follower { pipe: id, connection, progress, limit: 0 });
@@ -255,7 +257,7 @@ impl Broadcast {
     fn take_limits(&mut self, pipes: &mut Pipes) {
         self.send_hwm = pipes.options.send_hwm;
         for follower in &mut self.followers {
-            let limit = pipes.get(follower.pipe).map_or(0, |pipe| pipe.send_limit());
+            let limit = pipes.get(follower.pipe).and_then(|pipe| pipe.outgoing.queue_limit()).unwrap_or(0);
             follower.limit = if limit == 0 { u64::MAX } else { limit.into() };
         }
         self.check_at = self.log.messages();
@@ -288,7 +290,7 @@ impl Broadcast {
                 behind = follower.progress.behind();
                 if lossless {
                     let pipe = pipes.get(follower.pipe);
-                    let refused = !patient && pipe.is_some_and(Pipe::is_burst);
+                    let refused = !patient && pipe.is_some_and(|pipe| pipe.outgoing.is_burst(&pipe.link));
                     all_have_room &= behind < follower.limit && !refused;
                 } else if behind >= follower.tight_at() {
                     self.part_with(pipes, index);

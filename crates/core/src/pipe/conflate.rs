@@ -1,44 +1,29 @@
-//! ZMQ_CONFLATE: a pipe whose queues are slots for the newest message.
+//! ZMQ_CONFLATE: a slot for the newest message in place of a queue.
 
-use super::{Body, Incoming, Link, Outgoing, Part, Pipe, Received, Target};
+use super::{Body, Link, Outgoing, Part, Store};
 use crate::error::NoMemory;
 use crate::message::Message;
 
-impl Pipe {
+impl Outgoing {
     /// Replaces what is waiting. Multipart messages are not supported, as the option's
     /// documentation says.
-    pub(super) fn send_conflated(&mut self, part: &mut Part<'_>) -> Result<(), NoMemory> {
-        let Outgoing::Slot(slot) = &self.outgoing else { return Ok(()) };
+    pub(super) fn put_conflated(&mut self, link: &Link, part: &mut Part<'_>) -> Result<(), NoMemory> {
+        let Store::Slot(slot) = &self.store else { return Ok(()) };
         let message = match &mut part.body {
             Body::Borrowed(bytes) => Message::try_from_slice(bytes).ok_or(NoMemory)?,
             Body::Owned(message) => std::mem::take(*message),
         };
-        let uncounted = &mut self.aside.get_or_insert_default().uncounted;
-        uncounted.messages_out += 1;
-        uncounted.bytes_out += message.len() as u64;
+        self.uncounted.get_or_insert_default().add((1, message.len() as u64));
         slot.put(0, message);
-        match &self.link {
+        match link {
             Link::Wire(connection) => {
                 if connection.pump_now().is_none() {
                     connection.watch_residual();
                 }
             }
-            Link::Inproc(_) if self.quiet => self.ring(),
+            Link::Inproc(_) if self.quiet => self.ring(link),
             Link::Inproc(end) => end.notify(),
         }
         Ok(())
-    }
-
-    pub(super) fn recv_conflated(&mut self, target: &mut Target<'_>) -> Option<Received> {
-        let Incoming::Slot(slot) = &self.incoming else { return None };
-        let Some((_, mut message)) = slot.take() else { return self.recv_note(target) };
-        message.set_more(false);
-        let uncounted = &mut self.aside.get_or_insert_default().uncounted;
-        uncounted.messages_in += 1;
-        uncounted.bytes_in += message.len() as u64;
-        if let Some(peer) = &self.peer {
-            message.set_metadata(Some(peer.metadata.clone()));
-        }
-        Some(target.put_message(message))
     }
 }

@@ -2,9 +2,11 @@
 //! at the high-water mark, and before the owner sleeps.
 
 use super::pace::PACE_TIME;
-use super::{Incoming, Link, Outgoing, Part, Pipe, cork};
+use super::{Body, Link, Outgoing, Part, Store, cork};
+use crate::conn::inproc::InprocEnd;
 use crate::conn::{Connection, Flushed};
 use crate::error::NoMemory;
+use crate::queue::FrameWriter;
 use crate::sync::{Arc, lock};
 use crate::timing::crowd;
 use crate::timing::flush::{Decision, FULL_BYTES, Rest, is_full_write};
@@ -16,35 +18,34 @@ const SWEPT_UNSEEN: u32 = 16;
 
 /// Writes what is queued, if no other thread is writing; a lean queue that is empty then gives up
 /// its memory.
-fn write_out(connection: &Arc<Connection>, outgoing: &mut Outgoing, lean: bool) -> Option<Flushed> {
-    match outgoing {
-        Outgoing::Queue(writer) if lean => connection.flush_and_rest(writer),
+fn write_out(connection: &Arc<Connection>, store: &mut Store<FrameWriter>, lean: bool) -> Option<Flushed> {
+    match store {
+        Store::Queue(writer) if lean => connection.flush_and_rest(writer),
         _ => connection.try_flush(),
     }
 }
 
-impl Pipe {
+impl Outgoing {
     /// Before the owner sleeps: writes what the flush rule has left queued. True if it must be
     /// asked before the next sleep too: what the pipe has to send is in a log, of which it hears
     /// nothing, or it does not wake its peer itself.
-    pub(super) fn flush(&mut self) -> bool {
+    pub(super) fn flush(&mut self, link: &Link) -> bool {
         self.flush.end_long_batch();
         self.left = self.follows.is_some() || self.quiet;
-        let Link::Wire(connection) = &self.link else {
-            self.ring();
+        let Link::Wire(connection) = link else {
+            self.ring(link);
             return self.left;
         };
-        let pending = match &self.outgoing {
-            _ if self.follows.as_ref().is_some_and(|progress| progress.behind() > 0) => true,
-            Outgoing::Queue(writer) => writer.unflushed_bytes() > 0,
-            Outgoing::Slot(slot) => slot.is_full(),
+        let pending = match &self.store {
+            _ if self.behind() > 0 => true,
+            Store::Queue(writer) => writer.unflushed_bytes() > 0,
+            Store::Slot(slot) => slot.is_full(),
         };
         // Or the residual timer has written it, and the memory is still there.
-        let unrested =
-            self.lean && matches!(&self.outgoing, Outgoing::Queue(writer) if writer.holds_memory());
+        let unrested = self.lean && matches!(&self.store, Store::Queue(writer) if writer.holds_memory());
         if (pending || unrested) && !connection.swept.is_set() {
             let start = clock::ticks();
-            let flushed = write_out(connection, &mut self.outgoing, self.lean);
+            let flushed = write_out(connection, &mut self.store, self.lean);
             if flushed == Some(Flushed::Blocked) {
                 connection.want_write();
             }
@@ -57,14 +58,12 @@ impl Pipe {
 
     /// A corked batch has ended: as `flush`, but batches that make a stream are written by the
     /// flush rule.
-    pub(super) fn end_batch(&mut self) -> bool {
-        if crowd::is_on() && self.leave_to_sweep() {
+    pub(super) fn end_batch(&mut self, link: &Link) -> bool {
+        if crowd::is_on() && self.leave_to_sweep(link) {
             self.left = false;
             return false;
         }
-        if let (Link::Wire(connection), Outgoing::Queue(_), None) =
-            (&self.link, &self.outgoing, &self.follows)
-        {
+        if let (Link::Wire(connection), Store::Queue(_), None) = (link, &self.store, &self.follows) {
             let start = clock::ticks();
             if let Decision::Later(rest) = self.flush.end_batch(start) {
                 if connection.leave_to_residual(start, rest) {
@@ -73,77 +72,34 @@ impl Pipe {
                 return true;
             }
         }
-        self.flush()
+        self.flush(link)
     }
 
-    /// At the high-water mark: pumps, or looks whether the mark has moved. True if there is room
-    /// now.
-    #[cold]
-    pub(super) fn make_room(&mut self) -> bool {
-        let Outgoing::Queue(writer) = &mut self.outgoing else { return true };
-        match &self.link {
-            Link::Wire(connection) => {
-                let start = clock::ticks();
-                if let Some(flushed) = connection.try_flush() {
-                    let end = clock::ticks();
-                    connection.note_work(end);
-                    self.flush.flushed(start, end, flushed == Flushed::Drained);
-                }
-                if !writer.has_room() {
-                    connection.want_room();
-                }
-            }
-            Link::Inproc(end) => {
-                if end.is_closed() {
-                    return false;
-                }
-                writer.set_limit(end.send_limit(self.send_hwm));
-            }
-        }
-        writer.has_room()
-    }
-
-    /// As `make_room`, which has found none: looks again when the thread that was writing has given
-    /// credit.
-    #[cold]
-    pub(crate) fn has_room_after_others(&mut self) -> bool {
-        let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &mut self.outgoing) else {
-            return false;
-        };
-        if self.ended {
-            return false;
-        }
-        let others = connection.await_others();
-        writer.has_room() || others && self.make_room()
-    }
-
-    /// A message was published.
+    /// A message of `len` bytes was published: whether the flush rule is to be asked.
     #[inline(always)]
-    pub(super) fn published(&mut self, len: usize, patient: bool) {
-        match &self.link {
-            Link::Wire(connection) => {
-                if self.flush.count() || connection.take_hint() {
-                    self.flush_by_rule(len, patient);
-                }
-                self.answering = false;
-            }
-            Link::Inproc(end) => {
-                if !self.quiet {
-                    end.notify();
-                }
-                if patient {
-                    self.pace_inproc(len);
-                }
-            }
+    pub(super) fn is_due(&mut self, connection: &Connection) -> bool {
+        self.flush.count() || connection.take_hint()
+    }
+
+    /// The same for an inproc peer, which is woken if it sleeps.
+    #[inline(always)]
+    pub(super) fn tell(&mut self, end: &InprocEnd, len: usize, patient: bool) {
+        if !self.quiet {
+            end.notify();
+        }
+        if patient {
+            self.pace_inproc(len);
         }
     }
 
-    #[inline(never)]
-    fn flush_by_rule(&mut self, len: usize, patient: bool) {
+    /// Writes what is queued, or leaves it, after a message of `len` bytes; `reply`: the peer waits
+    /// for it.
+    #[inline(always)]
+    pub(super) fn flush_by_rule(&mut self, link: &Link, len: usize, reply: bool, patient: bool) {
         // What made this one ask, a hint most likely, is used up: the next one must ask, too,
         // unless something is decided for both.
         self.flush.ask_after(1);
-        if (len as u64) < FULL_BYTES / u64::from(SWEPT_UNSEEN) && self.is_left_to_sweep() {
+        if (len as u64) < FULL_BYTES / u64::from(SWEPT_UNSEEN) && self.is_left_to_sweep(link) {
             return;
         }
         if self.is_corked() {
@@ -153,19 +109,18 @@ impl Pipe {
             }
             self.flush.begin_long_batch();
         }
-        let reply = self.is_reply();
-        if crowd::is_on() && !reply && self.leave_to_sweep() {
+        if crowd::is_on() && !reply && self.leave_to_sweep(link) {
             return;
         }
-        let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &self.outgoing) else { return };
+        let (Link::Wire(connection), Store::Queue(writer)) = (link, &self.store) else { return };
         let start = clock::ticks();
         match self.flush.decide(start, writer.unflushed_bytes(), len, reply) {
             Decision::Flush => {
-                let flushed = write_out(connection, &mut self.outgoing, self.lean);
+                let flushed = write_out(connection, &mut self.store, self.lean);
                 if !reply {
                     crowd::flushed(Arc::as_ptr(connection).addr(), start, clock::ticks());
                 }
-                self.flushed(start, flushed, patient);
+                self.flushed(link, start, flushed, patient);
             }
             Decision::Later(rest) => {
                 if connection.leave_to_residual(start, rest) {
@@ -176,14 +131,6 @@ impl Pipe {
         }
     }
 
-    /// Something stays queued: the owner flushes it before it sleeps.
-    pub(super) fn leave(&mut self) {
-        if let (Some((id, list)), false) = (&self.left_in, self.left) {
-            lock(&list.unflushed).push(*id);
-            self.left = true;
-        }
-    }
-
     fn is_corked(&self) -> bool {
         cork::holds(self.left_in.as_ref().map(|(_, left)| left))
     }
@@ -191,29 +138,23 @@ impl Pipe {
     /// Whether what is queued is enough for a write of its own, the last message being `len` bytes
     /// long.
     fn has_full_write(&self, len: usize) -> bool {
-        matches!(&self.outgoing, Outgoing::Queue(writer) if is_full_write(writer.unflushed_bytes(), len))
-    }
-
-    /// Whether the peer waits for the message just sent: it had sent something, and nothing more
-    /// than that.
-    fn is_reply(&self) -> bool {
-        self.answering && matches!(&self.incoming, Incoming::Queue(reader) if !reader.has_more())
+        matches!(&self.store, Store::Queue(writer) if is_full_write(writer.unflushed_bytes(), len))
     }
 
     /// Whether the sweep that will come by takes what was published, too. How much that is, only
     /// the other way finds out, every few messages.
     #[inline]
-    fn is_left_to_sweep(&self) -> bool {
+    fn is_left_to_sweep(&self, link: &Link) -> bool {
         !self.answering
             && self.flush.count_so_far() < SWEPT_UNSEEN
             && (self.unrested || !self.lean)
-            && matches!(&self.link, Link::Wire(connection) if connection.swept.is_set())
+            && matches!(link, Link::Wire(connection) if connection.swept.is_set())
     }
 
     /// In a crowd: the sweep writes what is queued. False: it is enough for a write of its own, or
     /// the crowd is over.
-    fn leave_to_sweep(&mut self) -> bool {
-        let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &self.outgoing) else {
+    fn leave_to_sweep(&mut self, link: &Link) -> bool {
+        let (Link::Wire(connection), Store::Queue(writer)) = (link, &self.store) else {
             return false;
         };
         if writer.unflushed_bytes() >= FULL_BYTES {
@@ -237,9 +178,9 @@ impl Pipe {
 
     /// The sweep has come by: gives up the queue's memory, unless more has come since, or the
     /// kernel is full.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn rest(&mut self, link: &Link) {
         self.unrested = false;
-        if let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &mut self.outgoing)
+        if let (Link::Wire(connection), Store::Queue(writer)) = (link, &mut self.store)
             && writer.holds_memory()
             && writer.unflushed_bytes() == 0
         {
@@ -247,21 +188,9 @@ impl Pipe {
         }
     }
 
-    /// Whether the kernel has all that was sent.
-    #[cfg(all(test, not(loom)))]
-    pub(crate) fn is_written(&self) -> bool {
-        matches!(&self.link, Link::Wire(connection) if !connection.has_pending())
-    }
-
-    /// Whether the I/O thread looks after what stays queued.
-    #[cfg(all(test, not(loom)))]
-    pub(crate) fn is_watched(&self) -> bool {
-        matches!(&self.link, Link::Wire(connection) if connection.watched.is_set())
-    }
-
     /// A flush of the owner's has come to this.
-    fn flushed(&mut self, start: u64, flushed: Option<Flushed>, patient: bool) {
-        let Link::Wire(connection) = &self.link else { return };
+    pub(super) fn flushed(&mut self, link: &Link, start: u64, flushed: Option<Flushed>, patient: bool) {
+        let Link::Wire(connection) = link else { return };
         match flushed {
             Some(flushed) => {
                 let end = clock::ticks();
@@ -283,15 +212,25 @@ impl Pipe {
             }
         }
         if flushed == Some(Flushed::Blocked) && patient {
-            self.pace();
+            self.pace(link);
         }
     }
 
+    /// Whether a whole message is written from the caller's own buffer.
+    pub(super) fn writes_through(&self, link: &Link, part: &Part<'_>) -> bool {
+        let (Link::Wire(connection), Store::Queue(_), Body::Borrowed(_)) = (link, &self.store, &part.body)
+        else {
+            return false;
+        };
+        !self.in_message && connection.writes_through(part.bytes().len())
+    }
+
     /// Sends a large message from the caller's own buffer, without a copy if the kernel takes it.
-    #[cold]
-    pub(super) fn send_through(&mut self, part: &mut Part<'_>) -> Result<(), NoMemory> {
-        let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &mut self.outgoing) else {
-            return Ok(());
+    /// True: it is queued, and the flush rule is to be asked.
+    #[inline(always)]
+    pub(super) fn write_through(&mut self, link: &Link, part: &Part<'_>) -> Result<bool, NoMemory> {
+        let (Link::Wire(connection), Store::Queue(writer)) = (link, &mut self.store) else {
+            return Ok(false);
         };
         let body = part.bytes();
         let start = clock::ticks();
@@ -308,18 +247,15 @@ impl Pipe {
         queued?;
         if flushed == Some(Flushed::Drained) {
             writer.count_beside();
-            let uncounted = &mut self.aside.get_or_insert_default().uncounted;
-            uncounted.messages_out += 1;
-            uncounted.bytes_out += body.len() as u64;
+            self.uncounted.get_or_insert_default().add((1, body.len() as u64));
         }
         if patient && flushed == Some(Flushed::Blocked) {
             self.paced_out = Some(connection.writes());
         }
-        match flushed {
-            Some(flushed) => self.flushed(start, Some(flushed), part.patient),
-            None => self.flush_by_rule(body.len(), part.patient),
+        if flushed.is_some() {
+            self.flushed(link, start, flushed, part.patient);
         }
-        Ok(())
+        Ok(flushed.is_none())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Pacing: a blocking sender that is faster than its peer is held up a moment, so that both work on
 //! what is in the caches instead of filling the queue up to the high-water mark.
 
-use super::{Link, Outgoing, Pipe};
+use super::{Link, Outgoing, Store};
 use crate::ablation::{Rule, without};
 use crate::conn::wait_for_room;
 use crate::timing::idle;
@@ -17,13 +17,13 @@ pub(super) const PACE_TIME: Duration = Duration::from_millis(5);
 const INPROC_PACE_LEN: usize = 8 * 1024;
 const INPROC_PACE_BYTES: u64 = 2 * 1024 * 1024;
 
-impl Pipe {
+impl Outgoing {
     /// The kernel is full and much is queued: waits a moment for it, so that a sender that is
     /// faster than its peer works on what is in the cache instead of filling its queue up to the
     /// high-water mark. A peer that takes nothing is waited for only once, until it has taken
     /// something.
-    pub(super) fn pace(&mut self) {
-        let (Link::Wire(connection), Outgoing::Queue(writer)) = (&self.link, &self.outgoing) else { return };
+    pub(super) fn pace(&mut self, link: &Link) {
+        let (Link::Wire(connection), Store::Queue(writer)) = (link, &self.store) else { return };
         if writer.unflushed_bytes() < PACE_BYTES || without(Rule::Pace) {
             return;
         }
@@ -40,7 +40,7 @@ impl Pipe {
     pub(super) fn pace_inproc(&mut self, len: usize) {
         if len >= INPROC_PACE_LEN
             && !without(Rule::Pace)
-            && let Outgoing::Queue(writer) = &mut self.outgoing
+            && let Store::Queue(writer) = &mut self.store
             && writer.is_ahead(INPROC_PACE_BYTES)
         {
             self.await_inproc_peer();
@@ -51,7 +51,7 @@ impl Pipe {
     /// it has taken one.
     #[cold]
     fn await_inproc_peer(&mut self) {
-        let Outgoing::Queue(writer) = &self.outgoing else { return };
+        let Store::Queue(writer) = &self.store else { return };
         let mut consumed = writer.consumed();
         while writer.ahead() >= INPROC_PACE_BYTES && self.paced_out != Some(consumed) {
             let has_taken = |times| {

@@ -115,7 +115,7 @@ impl Pipes {
             return None;
         }
         let found = self.names.find(key)?;
-        if !key.is_whole() && self.get(found.pipe)?.routing_id != name {
+        if !key.is_whole() && self.get(found.pipe)?.peer.routing_id != name {
             return None;
         }
         if !found.again
@@ -141,8 +141,8 @@ impl Pipes {
     ) -> Result<Option<Received>, NoMemory> {
         let Some(Some(pipe)) = self.slots.get(id.0 as usize) else { return Ok(None) };
         let mut room = [0; names::WHOLE];
-        let name = self.names.get(id, &mut room).unwrap_or(&pipe.routing_id);
-        pipe.introduce(name, target).map(Some)
+        let name = self.names.get(id, &mut room).unwrap_or(&pipe.peer.routing_id);
+        pipe.peer.introduce(name, target).map(Some)
     }
 
     /// The socket's options, to change one.
@@ -183,7 +183,7 @@ impl Pipes {
             return;
         }
         if let Some(pipe) = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut)
-            && pipe.connected_here
+            && pipe.peer.connected_here
             && pipe.inproc_end().is_some()
             && pipe.can_send()
         {
@@ -228,7 +228,7 @@ impl Pipes {
             }
         }
         let id = PipeId(self.vacant.pop().unwrap_or(self.slots.len() as u32));
-        pipe.left_in = Some((id, self.left.clone()));
+        pipe.outgoing.left_in = Some((id, self.left.clone()));
         match self.slots.get_mut(id.0 as usize) {
             Some(slot) => *slot = Some(pipe),
             None => {
@@ -244,7 +244,7 @@ impl Pipes {
 
     /// Takes a pipe out.
     pub(crate) fn remove(&mut self, id: PipeId) -> Option<Pipe> {
-        let mut pipe = self.slots.get_mut(id.0 as usize)?.take()?;
+        let pipe = self.slots.get_mut(id.0 as usize)?.take()?;
         self.ask();
         if pipe.inproc_end().is_some() {
             self.inproc -= 1;
@@ -256,9 +256,9 @@ impl Pipes {
         }
         let past = self.past.get_or_insert_default();
         past.traffic.add(pipe.traffic());
-        past.dropped += pipe.dropped();
+        past.dropped += pipe.outgoing.mark.dropped;
         if pipe.has_ended() {
-            past.lost += pipe.queued().0;
+            past.lost += pipe.outgoing.queued();
         }
         Some(pipe)
     }
@@ -282,12 +282,12 @@ impl Pipes {
     /// unless this socket has connected to the peer.
     pub(crate) fn end(&mut self, id: PipeId) {
         let Some(pipe) = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut) else { return };
-        if pipe.ended {
+        if pipe.outgoing.ended {
             return;
         }
         pipe.end();
         let farewell = self.options.farewell();
-        if !farewell.is_empty() && !pipe.connected_here {
+        if !farewell.is_empty() && !pipe.peer.connected_here {
             pipe.note(farewell);
         }
     }
@@ -295,13 +295,13 @@ impl Pipes {
     /// Reads once what the peer of this pipe has sent by now, also if it was not announced yet. A
     /// pipe whose peer is found to have gone ends. Returns whether anything came.
     pub(crate) fn read_now(&mut self, id: PipeId) -> bool {
-        let Some(pipe) = self.get(id).filter(|pipe| !pipe.ended) else { return false };
+        let Some(pipe) = self.get(id).filter(|pipe| !pipe.outgoing.ended) else { return false };
         let Some(connection) = pipe.connection().cloned() else { return false };
         match connection.read_now() {
             ControlFlow::Continue(came) => came,
             ControlFlow::Break(()) => {
                 // A peer that this socket has connected to may come back.
-                if !pipe.connected_here {
+                if !pipe.peer.connected_here {
                     self.end(id);
                 }
                 true
@@ -323,7 +323,7 @@ impl Pipes {
 
     /// Messages dropped for want of room, and messages lost with their connections.
     pub(crate) fn dropped(&self) -> (u64, u64) {
-        let now: u64 = self.slots.iter().flatten().map(Pipe::dropped).sum();
+        let now: u64 = self.slots.iter().flatten().map(|pipe| pipe.outgoing.mark.dropped).sum();
         let (dropped, lost) = self.past.as_ref().map_or((0, 0), |past| (past.dropped, past.lost));
         (dropped + now, lost)
     }
@@ -331,14 +331,13 @@ impl Pipes {
     /// A number that changes with each message that comes, where there are few pipes.
     pub(crate) fn arrived(&self) -> u64 {
         let few = self.slots.iter().take(FEW);
-        few.flatten().map(Pipe::arrived).fold(0, u64::wrapping_add)
+        few.flatten().map(|pipe| pipe.incoming.arrived()).fold(0, u64::wrapping_add)
     }
 
     /// How many pipes there are, and how many messages wait in them: outgoing and incoming.
     pub(crate) fn depths(&mut self) -> (u64, u64, u64) {
         self.slots.iter_mut().flatten().fold((0, 0, 0), |(pipes, out, incoming), pipe| {
-            let (more_out, more_in) = pipe.queued();
-            (pipes + 1, out + more_out, incoming + more_in)
+            (pipes + 1, out + pipe.outgoing.queued(), incoming + pipe.incoming.queued())
         })
     }
 
@@ -359,12 +358,12 @@ impl Pipes {
         {
             io.hurry_sweep();
         }
-        self.for_each_left(Pipe::flush);
+        self.for_each_left(|pipe| pipe.outgoing.flush(&pipe.link));
     }
 
     /// Flushes what was left because of a cork, unless it is part of a stream.
     pub(crate) fn end_batch(&mut self) {
-        self.for_each_left(Pipe::end_batch);
+        self.for_each_left(|pipe| pipe.outgoing.end_batch(&pipe.link));
     }
 
     /// The pipes for which `flush` answers true stay left.
@@ -393,7 +392,7 @@ impl Pipes {
         };
         for id in swept {
             if let Some(pipe) = self.get(id) {
-                pipe.rest();
+                pipe.outgoing.rest(&pipe.link);
             }
         }
     }
@@ -409,8 +408,8 @@ impl Pipes {
         self.slots
             .iter_mut()
             .flatten()
-            .filter(|pipe| !pipe.ended)
-            .filter_map(|pipe| if pipe.is_full() { pipe.wait_for_room() } else { None })
+            .filter(|pipe| !pipe.outgoing.ended)
+            .filter_map(|pipe| if pipe.outgoing.is_full() { pipe.wait_for_room() } else { None })
             .collect()
     }
 
@@ -419,7 +418,7 @@ impl Pipes {
     pub(crate) fn ask_inproc_for_room(&mut self) -> bool {
         let mut asked = false;
         for pipe in self.slots.iter_mut().flatten() {
-            if !pipe.ended && pipe.inproc_end().is_some() && pipe.is_full() {
+            if !pipe.outgoing.ended && pipe.inproc_end().is_some() && pipe.outgoing.is_full() {
                 pipe.wait_for_room();
                 asked = true;
             }
@@ -442,7 +441,7 @@ impl Pipes {
 
     /// Whether a message was refused only because it was one too many in a burst. Tells it once.
     pub(crate) fn take_burst_refused(&mut self) -> bool {
-        self.slots.iter_mut().flatten().any(|pipe| std::mem::take(&mut pipe.burst_refused))
+        self.slots.iter_mut().flatten().any(|pipe| pipe.outgoing.mark.take_burst_refused())
     }
 
     /// Whether the pattern wants to end some pipes.

@@ -10,12 +10,11 @@
 //! whether one has been begun, and where it goes.
 
 use super::names::{Found, Key};
-use super::{Incoming, Part, Pipe, PipeId, Pipes, Received, Target};
+use super::{Part, Pipe, PipeId, Pipes, Received, Target};
 use crate::ablation::{Rule, without};
 use crate::error::NoMemory;
 use crate::message::Message;
 use crate::queue::COPIED;
-use crate::sync::Arc;
 
 /// The name of no pipe.
 const NOBODY: PipeId = PipeId(u32::MAX);
@@ -284,24 +283,12 @@ impl Pipes {
     pub(crate) fn receive_name(&mut self, target: &mut Target<'_>) -> Option<Received> {
         let introduced = self.straight.introduced;
         let pipe = self.slots.get(introduced.0 as usize)?.as_ref()?;
-        if self.receiving || !matches!(&pipe.incoming, Incoming::Queue(reader) if reader.has_more()) {
+        if self.receiving || !pipe.incoming.has_more() {
             return None;
         }
-        let received = pipe.introduce(&pipe.routing_id, target).ok()?;
+        let received = pipe.peer.introduce(&pipe.peer.routing_id, target).ok()?;
         self.receiving = true;
         self.straight.incoming = introduced;
         Some(received)
-    }
-}
-
-impl Pipe {
-    /// Delivers the name of the peer as a first part, with the properties of the peer.
-    #[inline]
-    pub(crate) fn introduce(&self, name: &[u8], target: &mut Target<'_>) -> Result<Received, NoMemory> {
-        let received = target.put(name, true)?;
-        if let Target::Message(message) = target {
-            message.set_metadata(self.peer().map(|peer| Arc::clone(&peer.metadata)));
-        }
-        Ok(received)
     }
 }

@@ -1,7 +1,7 @@
 //! What has gone through a pipe, and what waits in it. The queues count anyway; here is what they
 //! do not see.
 
-use super::{Incoming, Outgoing, Pipe};
+use super::{Incoming, Outgoing, Pipe, Store};
 
 /// What has gone through a pipe.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,55 +22,68 @@ impl Traffic {
     }
 }
 
-impl Pipe {
-    /// How many messages wait for the peer, and how many from it wait for the owner.
-    pub(crate) fn queued(&mut self) -> (u64, u64) {
-        let outgoing = match &self.outgoing {
-            Outgoing::Queue(writer) => {
-                writer.in_flight() + self.follows.as_ref().map_or(0, |progress| progress.behind())
-            }
-            Outgoing::Slot(slot) => slot.is_full().into(),
-        };
-        let incoming = match &mut self.incoming {
-            Incoming::Queue(reader) => reader.queued(),
-            Incoming::Slot(slot) => slot.is_full().into(),
-        };
-        (outgoing, incoming)
-    }
-
-    /// As `queued`; of what waits for the peer, what there is no credit for.
-    pub(crate) fn uncredited(&mut self) -> (u64, u64) {
-        let (outgoing, incoming) = self.queued();
-        match &mut self.outgoing {
-            Outgoing::Queue(writer) => (outgoing.max(writer.uncredited()), incoming),
-            Outgoing::Slot(_) => (outgoing, incoming),
+impl Outgoing {
+    /// How many messages wait for the peer.
+    pub(super) fn queued(&self) -> u64 {
+        match &self.store {
+            Store::Queue(writer) => writer.in_flight() + self.behind(),
+            Store::Slot(slot) => slot.is_full().into(),
         }
     }
 
-    /// What has gone through it so far; bytes are those of whole frames where there is a queue.
-    pub(crate) fn traffic(&self) -> Traffic {
-        let mut traffic = self.aside.as_ref().map_or_else(Traffic::default, |aside| aside.uncounted);
-        if let Outgoing::Queue(writer) = &self.outgoing {
-            let (messages, bytes) = writer.written();
-            traffic.messages_out = traffic.messages_out.wrapping_add(messages);
-            traffic.bytes_out = traffic.bytes_out.wrapping_add(bytes);
+    /// The same, or how many there is no credit for, if that is more.
+    fn uncredited(&mut self) -> u64 {
+        let queued = self.queued();
+        match &mut self.store {
+            Store::Queue(writer) => queued.max(writer.uncredited()),
+            Store::Slot(_) => queued,
+        }
+    }
+
+    /// Messages and bytes that were sent.
+    fn sent(&self) -> (u64, u64) {
+        let mut all = self.uncounted.as_deref().copied().unwrap_or_default();
+        if let Store::Queue(writer) = &self.store {
+            all.add(writer.written());
         }
         if let Some(progress) = &self.follows {
             // What was there before it followed is taken off in `uncounted`.
-            let (messages, bytes) = progress.published();
-            traffic.messages_out = traffic.messages_out.wrapping_add(messages);
-            traffic.bytes_out = traffic.bytes_out.wrapping_add(bytes);
+            all.add(progress.published());
         }
-        if let Incoming::Queue(reader) = &self.incoming {
-            let (messages, bytes) = reader.read();
-            traffic.messages_in += messages;
-            traffic.bytes_in += bytes;
+        (all.messages, all.bytes)
+    }
+}
+
+impl Incoming {
+    /// How many messages from the peer wait for the owner.
+    pub(super) fn queued(&mut self) -> u64 {
+        match &mut self.store {
+            Store::Queue(reader) => reader.queued(),
+            Store::Slot(slot) => slot.is_full().into(),
         }
-        traffic
     }
 
-    /// Messages that were dropped for want of room.
-    pub(crate) fn dropped(&self) -> u64 {
-        self.dropped
+    /// Messages and bytes that were received.
+    fn received(&self) -> (u64, u64) {
+        let mut all = self.aside.as_ref().map_or_else(Default::default, |aside| aside.uncounted);
+        if let Store::Queue(reader) = &self.store {
+            all.add(reader.read());
+        }
+        (all.messages, all.bytes)
+    }
+}
+
+impl Pipe {
+    /// How many messages wait for the peer or have no credit yet, and how many from it wait for the
+    /// owner.
+    pub(crate) fn uncredited(&mut self) -> (u64, u64) {
+        (self.outgoing.uncredited(), self.incoming.queued())
+    }
+
+    /// What has gone through it so far; bytes are those of whole frames where there is a queue.
+    pub(super) fn traffic(&self) -> Traffic {
+        let (messages_out, bytes_out) = self.outgoing.sent();
+        let (messages_in, bytes_in) = self.incoming.received();
+        Traffic { messages_out, bytes_out, messages_in, bytes_in }
     }
 }

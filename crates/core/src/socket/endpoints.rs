@@ -172,7 +172,7 @@ impl Socket {
         let send_hwm = self.pipes.options.send_hwm;
         let mut pipe = Pipe::inproc(mine, send_hwm, true);
         if self.pipes.options.connect_routing_id.is_some() {
-            pipe.routing_id = *self.pipes.options_mut().connect_routing_id.take().unwrap_or_default();
+            pipe.peer.routing_id = *self.pipes.options_mut().connect_routing_id.take().unwrap_or_default();
         }
         let Some(id) = self.attach(pipe) else { return Ok(None) };
         if let Some(peer) = self.context.connect_inproc(name, theirs) {

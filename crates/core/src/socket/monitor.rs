@@ -178,7 +178,7 @@ impl Socket {
         for id in all {
             let Some(pipe) = self.pipes.get(id) else { continue };
             let (outgoing, incoming) = pipe.uncredited();
-            let ends = pipe.peer().map(|peer| peer.ends.clone()).unwrap_or_default();
+            let ends = pipe.peer.info().map(|peer| peer.ends.clone()).unwrap_or_default();
             self.tap.emit_all(event::PIPES_STATS, &[outgoing, incoming], &ends);
         }
         Ok(())

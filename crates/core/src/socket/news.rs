@@ -101,10 +101,11 @@ impl Socket {
 
     /// Adds a pipe; `None` if the pattern has refused it.
     pub(super) fn attach(&mut self, mut pipe: Pipe) -> Option<PipeId> {
-        if pipe.connected_here
+        if pipe.peer.connected_here
             && let Some(connection) = pipe.connection()
         {
-            pipe.routing_id = connection.options.connect_routing_id.as_deref().cloned().unwrap_or_default();
+            pipe.peer.routing_id =
+                connection.options.connect_routing_id.as_deref().cloned().unwrap_or_default();
         }
         let id = self.pipes.insert(pipe);
         let receive_hwm = self.pipes.options.receive_hwm;

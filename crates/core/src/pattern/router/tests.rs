@@ -261,7 +261,7 @@ fn the_connecting_side_may_name_its_peer() {
     let mut bed = Bed::with(SocketType::Router, |options| options.router_mandatory = true);
     let id = bed.connect(b"");
     assert_eq!(bed.send_part(b"A", true), Err(Error::HostUnreachable));
-    assert!(bed.pipes.get(id).unwrap().routing_id.is_empty());
+    assert!(bed.pipes.get(id).unwrap().peer.routing_id.is_empty());
     bed.pattern.ready(&mut bed.pipes, id, false);
     assert!(bed.can_send());
 }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::conn::testbed::{Asked, open_pipe};
 use crate::options::{ContextDefaults, Options};
+use crate::pipe::Pipe;
 use tautline_io::net::Stream;
 use tautline_proto::SocketType;
 

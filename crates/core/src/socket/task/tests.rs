@@ -186,7 +186,7 @@ fn a_corked_socket_writes_when_the_cork_is_gone() {
         push.send(b"first", Flags::NONE).unwrap();
         assert_eq!(pull.recv(&mut buffer, Flags::NONE), Ok(5));
         // The I/O thread may have been told of that one, and would write the next one, too.
-        while push.pipes.get(PipeId(0)).is_some_and(|pipe| pipe.is_watched()) {
+        while push.pipes.get(PipeId(0)).is_some_and(|pipe| pipe.connection().unwrap().watched.is_set()) {
             thread::yield_now();
         }
 

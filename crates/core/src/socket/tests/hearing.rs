@@ -30,7 +30,8 @@ fn a_new_peers_subscription_that_is_in_the_kernel_counts() {
         subscriber.set_option(RCVTIMEO, &20_000_i32.to_ne_bytes()).unwrap();
         subscriber.connect(&publisher.last_endpoint.clone()).unwrap();
         await_news(&mut publisher, |publisher| publisher.pipes.listens());
-        let met = |socket: &mut Socket| socket.pipes.get(PipeId(0)).is_some_and(|pipe| pipe.peer().is_some());
+        let met =
+            |socket: &mut Socket| socket.pipes.get(PipeId(0)).is_some_and(|pipe| pipe.peer.info().is_some());
         await_news(&mut subscriber, met);
         if kept {
             publisher.refresh(Wanted { read: true, write: true }, true).unwrap();
@@ -38,7 +39,7 @@ fn a_new_peers_subscription_that_is_in_the_kernel_counts() {
         }
         subscriber.send(b"\x01", Flags::NONE).unwrap();
         await_news(&mut subscriber, |socket| {
-            socket.pipes.get(PipeId(0)).is_some_and(|pipe| pipe.is_written())
+            socket.pipes.get(PipeId(0)).is_some_and(|pipe| !pipe.connection().unwrap().has_pending())
         });
         publisher.send(b"first", Flags::NONE).unwrap();
         assert_eq!(subscriber.recv(&mut [0; 8], Flags::NONE), Ok(5), "kept: {kept}");

@@ -1,0 +1,169 @@
+//! Whether there is room for a message, and what is known of those that had none.
+
+use super::{Link, Outgoing, Store};
+use crate::conn::Flushed;
+use tautline_io::clock;
+
+/// Messages beyond the high-water mark within this time are a burst.
+const BURST_TIME_NS: u64 = 10_000_000;
+/// A peer at its high-water mark is tried once for this many messages that it misses.
+const TRY_EVERY: u32 = 64;
+
+/// The high-water mark of a pipe, and what came of messages beyond it.
+#[derive(Debug, Default)]
+pub(super) struct Mark {
+    /// Messages that this pipe has missed since there was room (see `takes_or_misses`).
+    missed: u32,
+    /// ZMQ_SNDHWM, for inproc, where the peer's part comes on top.
+    pub(super) send_hwm: u32,
+    /// Messages dropped for want of room, or of memory.
+    pub(super) dropped: u64,
+    /// When `takes` last looked (clock ticks).
+    reached: u64,
+    /// `takes` has refused a burst.
+    burst_refused: bool,
+}
+
+impl Mark {
+    /// Whether a message was refused only because it was one too many in a burst. Tells it once.
+    pub(super) fn take_burst_refused(&mut self) -> bool {
+        std::mem::take(&mut self.burst_refused)
+    }
+}
+
+impl Outgoing {
+    /// Whether the first part of a message would be taken now: the peer is not gone and below the
+    /// high-water mark. At the mark the caller itself pumps the connection before it says no.
+    #[inline]
+    pub(super) fn can_send(&mut self, link: &Link) -> bool {
+        match &mut self.store {
+            Store::Queue(writer) if !self.ended => writer.has_room() || self.make_room(link),
+            Store::Slot(_) => !self.ended,
+            Store::Queue(_) => false,
+        }
+    }
+
+    /// Whether `can_send` would say so without a look at anything.
+    #[inline(always)]
+    pub(super) fn has_room_for_sure(&self) -> bool {
+        !self.ended && matches!(&self.store, Store::Queue(writer) if writer.has_room_for_sure())
+    }
+
+    /// As `can_send`, for socket types where a message that is not sent is not lost. A sender that
+    /// does not wait is refused when it has sent more than the high-water mark in one burst, though
+    /// the kernel may have taken it all: else the mark would mean nothing to it, as the kernel's
+    /// buffers hold thousands of small messages. The next try succeeds if there is room.
+    #[inline]
+    pub(super) fn takes(&mut self, link: &Link, patient: bool) -> bool {
+        self.has_room_for_sure() || self.can_send(link) && (patient || !self.is_burst(link))
+    }
+
+    #[cold]
+    pub(super) fn is_burst(&mut self, link: &Link) -> bool {
+        if !matches!((link, &self.store), (Link::Wire(_), Store::Queue(_))) {
+            return false;
+        }
+        let now = clock::ticks();
+        let before = std::mem::replace(&mut self.mark.reached, now);
+        self.mark.burst_refused =
+            before != 0 && now.saturating_sub(before) < clock::nanos_to_ticks(BURST_TIME_NS);
+        self.mark.burst_refused
+    }
+
+    /// As `can_send`, for a message that is dropped if not: that is counted. If another thread is
+    /// writing the queue just now, this one waits for it: a reply must not be lost because the
+    /// peer's next request was faster than the credit for the reply before.
+    #[inline]
+    pub(super) fn takes_or_drops(&mut self, link: &Link) -> bool {
+        self.can_send(link) || self.has_room_after_others(link) || {
+            self.mark.dropped += u64::from(!self.ended);
+            false
+        }
+    }
+
+    /// As `takes_or_drops`, for one of several receivers: a peer that takes nothing must not cost
+    /// the others a system call per message. The I/O thread goes on when the kernel takes bytes
+    /// again.
+    #[inline]
+    pub(super) fn takes_or_misses(&mut self, link: &Link) -> bool {
+        match &mut self.store {
+            Store::Queue(writer) if !self.ended => {
+                if writer.has_room() {
+                    self.mark.missed = 0;
+                    true
+                } else {
+                    self.misses(link)
+                }
+            }
+            _ => self.takes_or_drops(link),
+        }
+    }
+
+    #[inline(never)]
+    fn misses(&mut self, link: &Link) -> bool {
+        let try_now = self.mark.missed.is_multiple_of(TRY_EVERY);
+        self.mark.missed = self.mark.missed.wrapping_add(1);
+        let room = try_now && self.make_room(link);
+        if try_now {
+            self.ring(link);
+        }
+        if let (Link::Wire(connection), true) = (link, try_now && !room) {
+            connection.want_write();
+        }
+        self.mark.dropped += u64::from(!room);
+        room
+    }
+
+    /// At the high-water mark: pumps, or looks whether the mark has moved. True if there is room
+    /// now.
+    #[cold]
+    fn make_room(&mut self, link: &Link) -> bool {
+        let Store::Queue(writer) = &mut self.store else { return true };
+        match link {
+            Link::Wire(connection) => {
+                let start = clock::ticks();
+                if let Some(flushed) = connection.try_flush() {
+                    let end = clock::ticks();
+                    connection.note_work(end);
+                    self.flush.flushed(start, end, flushed == Flushed::Drained);
+                }
+                if !writer.has_room() {
+                    connection.want_room();
+                }
+            }
+            Link::Inproc(end) => {
+                if end.is_closed() {
+                    return false;
+                }
+                writer.set_limit(end.send_limit(self.mark.send_hwm));
+            }
+        }
+        writer.has_room()
+    }
+
+    /// As `make_room`, which has found none: looks again when the thread that was writing has given
+    /// credit.
+    #[cold]
+    pub(super) fn has_room_after_others(&mut self, link: &Link) -> bool {
+        let (Link::Wire(connection), Store::Queue(writer)) = (link, &mut self.store) else {
+            return false;
+        };
+        if self.ended {
+            return false;
+        }
+        let others = connection.await_others();
+        writer.has_room() || others && self.make_room(link)
+    }
+
+    /// Whether the queue is full just now, without pumping.
+    pub(super) fn is_full(&mut self) -> bool {
+        let behind = self.behind();
+        match &mut self.store {
+            Store::Queue(writer) => {
+                let limit = u64::from(writer.limit());
+                !writer.has_room() || limit > 0 && behind >= limit
+            }
+            Store::Slot(_) => false,
+        }
+    }
+}
