@@ -44,6 +44,7 @@ use outgoing::Outgoing;
 pub(crate) use part::{Body, Part, Received, Target};
 pub(crate) use peer::Peer;
 pub(crate) use pipes::Pipes;
+pub(crate) use room::Else;
 pub(crate) use traffic::Traffic;
 
 use crate::conn::THROUGH_LEAST;
@@ -82,50 +83,23 @@ pub(crate) struct Pipe {
 /// Sending.
 impl Pipe {
     /// Whether the first part of a message would be taken now: the peer is not gone and below the
-    /// high-water mark. At the mark the caller itself pumps the connection before it says no.
-    #[inline]
-    pub(crate) fn can_send(&mut self) -> bool {
-        self.outgoing.can_send(&self.link)
-    }
-
-    /// Whether `can_send` would say so without a look at anything.
+    /// high-water mark. If not, this becomes of the message.
     #[inline(always)]
-    pub(crate) fn has_room_for_sure(&self) -> bool {
-        self.outgoing.has_room_for_sure()
-    }
-
-    /// As `can_send`, for socket types where a message that is not sent is not lost.
-    #[inline]
-    pub(crate) fn takes(&mut self, patient: bool) -> bool {
-        self.outgoing.takes(&self.link, patient)
-    }
-
-    /// As `can_send`, for a message that is dropped if not.
-    #[inline]
-    pub(crate) fn takes_or_drops(&mut self) -> bool {
-        self.outgoing.takes_or_drops(&self.link)
-    }
-
-    /// As `takes_or_drops`, for one of several receivers.
-    #[inline]
-    pub(crate) fn takes_or_misses(&mut self) -> bool {
-        self.outgoing.takes_or_misses(&self.link)
-    }
-
-    /// After `takes` has said no.
-    pub(crate) fn has_room_after_others(&mut self) -> bool {
-        self.outgoing.has_room_after_others(&self.link)
+    pub(crate) fn has_room(&mut self, otherwise: Else) -> bool {
+        self.outgoing.has_room(&self.link, otherwise)
     }
 
     /// Appends one part; with the last part the message is published, and written at once or later
-    /// by the flush rule. The caller has asked `can_send` before the first part; later parts are
+    /// by the flush rule. The caller has asked `has_room` before the first part; later parts are
     /// always taken if there is memory. The part's owned body may be taken or left (see
     /// `Part::consume`). After an error nothing has changed: the same part may be sent again.
     #[inline(always)]
     pub(crate) fn send(&mut self, part: &mut Part<'_>) -> Result<(), NoMemory> {
         // The usual case: a last part, and a short one.
-        let copied = if part.more { None } else { part.shorter_than(COPIED) };
-        if copied.is_some_and(|bytes| self.send_at_once(bytes, part.patient)) {
+        if !part.more
+            && let Some(bytes) = part.shorter_than(COPIED)
+            && self.send_at_once(bytes, part.patient)
+        {
             return Ok(());
         }
         self.send_any(part)
@@ -190,11 +164,7 @@ impl Pipe {
         if len >= THROUGH_LEAST && !part.more && self.outgoing.writes_through(&self.link, part) {
             return self.send_through(part);
         }
-        if let Store::Slot(_) = self.outgoing.store {
-            return self.outgoing.put_conflated(&self.link, part);
-        }
-        self.outgoing.put(&self.link, part)?;
-        if !part.more {
+        if self.outgoing.put(&self.link, part)? {
             self.published(len, part.patient);
         }
         Ok(())
@@ -244,7 +214,7 @@ impl Pipe {
     }
 
     /// Appends the first parts of a message, encoded; false if there is no memory for them.
-    /// `can_send` was asked; the other parts follow with `send`.
+    /// `has_room` was asked; the other parts follow with `send`.
     pub(crate) fn begin_encoded(&mut self, parts: &[u8]) -> bool {
         self.outgoing.begin_encoded(parts)
     }
@@ -292,16 +262,16 @@ impl Pipe {
     /// As `recv_last`; its length.
     #[inline(always)]
     pub(crate) fn recv_last_into(&mut self, buffer: &mut [u8]) -> Option<usize> {
-        let len = self.incoming.recv_last_into(&self.link, buffer)?;
-        self.outgoing.answering = true;
+        let len = self.incoming.recv_last_into(buffer)?;
+        self.was_received();
         Some(len)
     }
 
     /// The same.
     #[inline(always)]
     pub(crate) fn recv_last_message(&mut self, message: &mut Message) -> Option<usize> {
-        let len = self.incoming.recv_last_message(&self.link, message)?;
-        self.outgoing.answering = true;
+        let len = self.incoming.recv_last_message(message)?;
+        self.was_received();
         Some(len)
     }
 
@@ -312,11 +282,27 @@ impl Pipe {
         if !self.can_recv() {
             return Ok(None);
         }
-        let Some(received) = self.incoming.recv(&self.link, target)? else {
+        let Some(received) = self.incoming.recv(target)? else {
             return Ok(self.incoming.recv_aside(&self.peer, target));
         };
-        self.outgoing.answering = true;
+        self.was_received();
         Ok(Some(received))
+    }
+
+    /// A part was read.
+    #[inline(always)]
+    fn was_received(&mut self) {
+        self.outgoing.answering = true;
+        if let Link::Inproc(end) = &self.link
+            && let Some(most) = end.wanted()
+        {
+            self.make_room_for_peer(most);
+        }
+    }
+
+    #[cold]
+    fn make_room_for_peer(&mut self, most: u32) {
+        self.incoming.make_room_for_peer(&self.link, most);
     }
 
     /// Receives the next frame whatever it is: a message part or a SUBSCRIBE or CANCEL command

@@ -4,7 +4,7 @@
 use super::testbed::Bed;
 use super::{REGISTRY, entry};
 use crate::error::Error;
-use crate::pipe::{PipeId, Target};
+use crate::pipe::{Else, PipeId, Target};
 use tautline_proto::SocketType;
 
 /// Tests the pattern of a socket type. `sends` and `receives` tell what an unconnected socket
@@ -190,7 +190,7 @@ fn random_use(socket_type: SocketType, seed: u64) {
             }
             3 | 4 => {
                 if let Some(id) = picked
-                    && bed.peer(id).can_send()
+                    && bed.peer(id).has_room(Else::Wait)
                 {
                     match random(3) {
                         0 => bed.peer_sends(id, [body]),

@@ -5,7 +5,7 @@
 use super::Pattern;
 use super::rotation::{FairQueue, Rotation};
 use crate::error::Error;
-use crate::pipe::{Part, PipeId, Pipes, Received, Target};
+use crate::pipe::{Else, Part, PipeId, Pipes, Received, Target};
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +29,7 @@ impl Dealer {
 pub(crate) fn probe(pipes: &mut Pipes, id: PipeId) {
     if pipes.options.probe_router
         && let Some(pipe) = pipes.get(id)
-        && pipe.can_send()
+        && pipe.has_room(Else::Lose)
     {
         pipe.send_or_drop(&mut Part::copied(b"", false));
     }

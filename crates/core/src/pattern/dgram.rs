@@ -4,7 +4,7 @@
 use super::Pattern;
 use super::rotation::FairQueue;
 use crate::error::Error;
-use crate::pipe::{Part, PipeId, Pipes, Received, Target};
+use crate::pipe::{Else, Part, PipeId, Pipes, Received, Target};
 
 /// The behaviour of a DGRAM socket.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl Pattern for Dgram {
         }
         match self.pipe.and_then(|id| pipes.get(id)) {
             Some(pipe) if !self.dropping => {
-                if part.more && !pipe.can_send() {
+                if part.more && !pipe.has_room(Else::Wait) {
                     return Err(Error::Again);
                 }
                 pipe.send(part)?;
@@ -66,7 +66,7 @@ impl Pattern for Dgram {
     }
 
     fn can_send(&mut self, pipes: &mut Pipes) -> bool {
-        self.addressed || self.pipe.and_then(|id| pipes.get(id)).is_none_or(|pipe| pipe.can_send())
+        self.addressed || self.pipe.and_then(|id| pipes.get(id)).is_none_or(|pipe| pipe.has_room(Else::Wait))
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {

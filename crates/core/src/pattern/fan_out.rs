@@ -10,7 +10,7 @@
 
 use crate::ablation::{Rule, without};
 use crate::message::Message;
-use crate::pipe::{Bells, Body, LARGE, Part, PipeId, Pipes};
+use crate::pipe::{Bells, Body, Else, LARGE, Part, PipeId, Pipes};
 use tautline_proto::frame;
 
 #[cfg(test)]
@@ -167,7 +167,7 @@ impl FanOut {
         matched.extend(pipes.iter().filter(|id| marks[id.0 as usize] != *message));
     }
 
-    /// Whether every pipe of this message has room for it (see `Pipe::takes`).
+    /// Whether every pipe of this message has room for it (see `Else::Refuse`).
     pub(crate) fn has_room(&mut self, pipes: &mut Pipes, patient: bool) -> bool {
         let mut room = true;
         self.prepared = true;
@@ -190,7 +190,7 @@ impl FanOut {
             self.send_to_groups(pipes, part.bytes());
         } else if let &[id] = &self.matched[..] {
             if let Some(pipe) = pipes.get(id)
-                && pipe.takes_or_drops()
+                && pipe.has_room(Else::Drop)
             {
                 pipe.send_or_drop(part);
             }
@@ -351,11 +351,14 @@ impl FanOut {
 }
 
 fn takes(pipes: &mut Pipes, id: PipeId, patient: bool) -> bool {
-    pipes.get(id).is_none_or(|pipe| pipe.takes(patient))
+    pipes.get(id).is_none_or(|pipe| pipe.has_room(Else::Refuse { patient }))
 }
 
 fn takes_or_misses(pipes: &mut Pipes, id: PipeId, alone: bool) -> bool {
-    pipes.get(id).is_some_and(|pipe| if alone { pipe.takes_or_drops() } else { pipe.takes_or_misses() })
+    pipes.get(id).is_some_and(|pipe| match alone {
+        true => pipe.has_room(Else::Drop),
+        false => pipe.has_room(Else::Miss),
+    })
 }
 
 /// Queues the first parts of a message, if there are any, for a pipe that has just ceased to
@@ -371,7 +374,7 @@ fn begin_promised(pipes: &mut Pipes, id: PipeId, parts: &[u8]) -> bool {
 fn send_copies(pipes: &mut Pipes, ids: &[PipeId], body: &[u8]) {
     for &id in ids {
         if let Some(pipe) = pipes.get(id)
-            && pipe.takes_or_misses()
+            && pipe.has_room(Else::Miss)
         {
             pipe.send_or_drop(&mut Part::copied(body, false));
         }

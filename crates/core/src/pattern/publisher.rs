@@ -13,7 +13,7 @@ use super::polled::Polled;
 use super::subscriptions::{PeerSubscriptions, Regrouped, Removed, Sole};
 use crate::error::{Error, NoMemory};
 use crate::message::Message;
-use crate::pipe::{Body, Part, PipeId, Pipes, Received, Target};
+use crate::pipe::{Body, Else, Part, PipeId, Pipes, Received, Target};
 use tautline_io::errno;
 use tautline_proto::{command, frame, legacy_subscription};
 
@@ -329,7 +329,10 @@ impl Publisher {
     fn send_to_sole(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> bool {
         match self.sole {
             Sole::Pipe(id) => {
-                let Some(pipe) = pipes.get(id).filter(|pipe| pipe.has_room_for_sure()) else { return false };
+                let Some(pipe) = pipes.get(id) else { return false };
+                if !pipe.has_room(Else::Ask) {
+                    return false;
+                }
                 pipe.send_or_drop(part);
                 if pipes.listens() || self.untidy {
                     return true;
@@ -433,7 +436,7 @@ impl Pattern for Publisher {
         let options = pipes.options.clone();
         let welcome = &options.xpub_welcome_msg;
         if let Some(pipe) = pipes.get(id) {
-            if !welcome.is_empty() && pipe.can_send() {
+            if !welcome.is_empty() && pipe.has_room(Else::Lose) {
                 pipe.send_or_drop(&mut Part { body: Body::Borrowed(welcome), more: false, patient: false });
             }
             if !pipe.announces() {

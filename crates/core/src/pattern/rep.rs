@@ -9,7 +9,7 @@ use super::Pattern;
 use super::rotation::FairQueue;
 use crate::error::{Error, NoMemory};
 use crate::message::Message;
-use crate::pipe::{Body, Part, Pipe, PipeId, Pipes, Received, Target};
+use crate::pipe::{Body, Else, Part, Pipe, PipeId, Pipes, Received, Target};
 use tautline_proto::frame;
 
 #[cfg(test)]
@@ -49,7 +49,7 @@ impl Rep {
         while let Some(id) = self.incoming.select(pipes) {
             let Some(pipe) = pipes.get(id) else { return Ok(false) };
             if self.state == State::Idle {
-                self.reply_to = pipe.takes_or_drops().then_some(id);
+                self.reply_to = pipe.has_room(Else::Drop).then_some(id);
                 self.state = State::Opening(id);
             }
             let with_reply = self.reply_to.is_some();

@@ -6,7 +6,7 @@
 use super::short::Short;
 use crate::error::{Error, NoMemory};
 use crate::message::Message;
-use crate::pipe::{Part, Pipe, PipeId, Pipes, Received, Target};
+use crate::pipe::{Else, Part, Pipe, PipeId, Pipes, Received, Target};
 use std::collections::VecDeque;
 use tautline_proto::frame;
 
@@ -75,7 +75,7 @@ impl Rotation {
         if !(part.more | self.in_message | self.dropping)
             && let Some(&id) = self.pipes.get(self.current)
             && let Some(pipe) = pipes.get(id)
-            && pipe.has_room_for_sure()
+            && pipe.has_room(Else::Ask)
         {
             pipe.send(part)?;
             self.advance();
@@ -94,7 +94,7 @@ impl Rotation {
         }
         for _ in 0..self.pipes.len() {
             if let Some(pipe) = pipes.get(self.pipes[self.current])
-                && pipe.can_send()
+                && pipe.has_room(Else::Wait)
             {
                 pipe.send(part)?;
                 if part.more {
@@ -135,7 +135,7 @@ impl Rotation {
     pub(crate) fn start(&mut self, pipes: &mut Pipes) -> Option<PipeId> {
         for _ in 0..self.pipes.len() {
             let id = self.pipes[self.current];
-            if pipes.get(id).is_some_and(|pipe| pipe.can_send()) {
+            if pipes.get(id).is_some_and(|pipe| pipe.has_room(Else::Wait)) {
                 self.in_message = true;
                 self.dropping = false;
                 return Some(id);
@@ -165,7 +165,7 @@ impl Rotation {
             return true;
         }
         for _ in 0..self.pipes.len() {
-            if pipes.get(self.pipes[self.current]).is_some_and(|pipe| pipe.can_send()) {
+            if pipes.get(self.pipes[self.current]).is_some_and(|pipe| pipe.has_room(Else::Wait)) {
                 return true;
             }
             self.advance();

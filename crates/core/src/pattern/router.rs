@@ -14,7 +14,7 @@ use super::ignored::Ignored;
 use super::rotation::{FairQueue, READS, discard};
 use super::routing::{Notices, RoutingIds};
 use crate::error::Error;
-use crate::pipe::{Found, Part, Pipe, PipeId, Pipes, Received, Target};
+use crate::pipe::{Else, Found, Part, Pipe, PipeId, Pipes, Received, Target};
 
 #[cfg(test)]
 mod tests;
@@ -142,11 +142,11 @@ impl Router {
         let found = self.ids.find(pipes, part.bytes());
         let id = found.map(|found| found.pipe);
         // A message that is not refused but dropped must have every chance.
-        let takes = |pipe: &mut Pipe| match mandatory {
-            true => pipe.takes(part.patient),
-            false => pipe.takes(true) || pipe.has_room_after_others(),
+        let has_room = |pipe: &mut Pipe| match mandatory {
+            true => pipe.has_room(Else::Refuse { patient: part.patient }),
+            false => pipe.has_room(Else::Lose),
         };
-        let to = id.filter(|&id| pipes.get(id).is_some_and(takes));
+        let to = id.filter(|&id| pipes.get(id).is_some_and(has_room));
         if mandatory && to.is_none() {
             self.refused = id.filter(|&id| pipes.get(id).is_some_and(|pipe| !pipe.has_ended()));
             return Err(if self.refused.is_some() { Error::Again } else { Error::HostUnreachable });
@@ -303,11 +303,13 @@ impl Pattern for Router {
         // never blocks.
         pipes.begun().is_some()
             || !pipes.options.router_mandatory
-            || self.ids.iter().any(|id| pipes.get(id).is_some_and(|pipe| pipe.can_send()))
+            || self.ids.iter().any(|id| pipes.get(id).is_some_and(|pipe| pipe.has_room(Else::Wait)))
     }
 
     fn can_send_refused(&mut self, pipes: &mut Pipes) -> bool {
-        self.refused.and_then(|id| pipes.get(id)).is_none_or(|pipe| pipe.can_send() || pipe.has_ended())
+        self.refused
+            .and_then(|id| pipes.get(id))
+            .is_none_or(|pipe| pipe.has_room(Else::Wait) || pipe.has_ended())
     }
 
     fn addressed(&self, routing_id: &[u8]) -> Result<Option<PipeId>, Error> {

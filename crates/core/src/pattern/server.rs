@@ -12,7 +12,7 @@ use super::Pattern;
 use super::hash::SeededHash;
 use super::rotation::FairQueue;
 use crate::error::Error;
-use crate::pipe::{Body, Part, PipeId, Pipes, Received, Target};
+use crate::pipe::{Body, Else, Part, PipeId, Pipes, Received, Target};
 
 /// The behaviour of a SERVER or PEER socket.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl Pattern for Server {
         };
         let id = self.find(routing_id).ok_or(Error::HostUnreachable)?;
         let pipe = pipes.get(id).filter(|pipe| !pipe.has_ended()).ok_or(Error::HostUnreachable)?;
-        if !pipe.takes(part.patient) {
+        if !pipe.has_room(Else::Refuse { patient: part.patient }) {
             self.refused = Some(id);
             return Err(Error::Again);
         }
@@ -140,7 +140,9 @@ impl Pattern for Server {
     }
 
     fn can_send_refused(&mut self, pipes: &mut Pipes) -> bool {
-        self.refused.and_then(|id| pipes.get(id)).is_none_or(|pipe| pipe.can_send() || pipe.has_ended())
+        self.refused
+            .and_then(|id| pipes.get(id))
+            .is_none_or(|pipe| pipe.has_room(Else::Wait) || pipe.has_ended())
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {

@@ -9,7 +9,7 @@ use super::Pattern;
 use super::rotation::FairQueue;
 use super::routing::{Notices, RoutingIds};
 use crate::error::Error;
-use crate::pipe::{Part, PipeId, Pipes, Received, Target};
+use crate::pipe::{Else, Part, PipeId, Pipes, Received, Target};
 
 #[cfg(test)]
 mod tests;
@@ -92,7 +92,7 @@ impl Pattern for Stream {
             if part.more {
                 let id = self.ids.find(pipes, part.bytes()).ok_or(Error::HostUnreachable)?.pipe;
                 let Some(pipe) = pipes.get(id) else { return Err(Error::HostUnreachable) };
-                if !pipe.can_send() {
+                if !pipe.has_room(Else::Wait) {
                     // What is sent to a peer that has gone is never read, so waiting for room would
                     // never end.
                     self.refused = (!pipe.has_ended()).then_some(id);
@@ -146,7 +146,9 @@ impl Pattern for Stream {
     }
 
     fn can_send_refused(&mut self, pipes: &mut Pipes) -> bool {
-        self.refused.and_then(|id| pipes.get(id)).is_none_or(|pipe| pipe.can_send() || pipe.has_ended())
+        self.refused
+            .and_then(|id| pipes.get(id))
+            .is_none_or(|pipe| pipe.has_room(Else::Wait) || pipe.has_ended())
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {

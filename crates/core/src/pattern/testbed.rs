@@ -7,7 +7,7 @@ use crate::conn::inproc;
 use crate::error::Error;
 use crate::message::{Message, Metadata};
 use crate::options::{ContextDefaults, Options};
-use crate::pipe::{Body, Part, Pipe, PipeId, Pipes, Target};
+use crate::pipe::{Body, Else, Part, Pipe, PipeId, Pipes, Target};
 use crate::sync::Arc;
 use std::collections::BTreeMap;
 use tautline_proto::{SocketType, command, frame};
@@ -241,7 +241,7 @@ impl Bed {
     pub(super) fn fill(&mut self, id: PipeId) -> usize {
         let pipe = self.pipes.get(id).unwrap();
         let mut sent = 0;
-        while pipe.can_send() {
+        while pipe.has_room(Else::Wait) {
             pipe.send(&mut Part::copied(b"filler", false)).unwrap();
             sent += 1;
         }

@@ -141,7 +141,7 @@ impl Broadcast {
 
     /// Before each message: lets the members follow that can, and parts with those that have no
     /// room. Only if messages may not be dropped (`lossless`) the answer may be false: a follower
-    /// has no room, or is refused a burst (see `Pipe::takes`).
+    /// has no room, or is refused a burst (see `Else::Refuse`).
     #[inline]
     pub(crate) fn prepare(&mut self, pipes: &mut Pipes, lossless: bool, patient: bool) -> bool {
         if !self.others.is_empty() {

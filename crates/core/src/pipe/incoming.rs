@@ -91,41 +91,24 @@ impl Incoming {
 
     /// As `Pipe::recv_last_into`.
     #[inline(always)]
-    pub(super) fn recv_last_into(&mut self, link: &Link, buffer: &mut [u8]) -> Option<usize> {
+    pub(super) fn recv_last_into(&mut self, buffer: &mut [u8]) -> Option<usize> {
         let Store::Queue(reader) = &mut self.store else { return None };
-        let len = reader.read_last_into(buffer)?;
-        self.was_received(link);
-        Some(len)
+        reader.read_last_into(buffer)
     }
 
     /// As `Pipe::recv_last_message`.
     #[inline(always)]
-    pub(super) fn recv_last_message(&mut self, link: &Link, message: &mut Message) -> Option<usize> {
+    pub(super) fn recv_last_message(&mut self, message: &mut Message) -> Option<usize> {
         let Store::Queue(reader) = &mut self.store else { return None };
         let len = reader.read_last(message)?;
         message.describe(self.described.as_ref());
-        self.was_received(link);
         Some(len)
-    }
-
-    /// A part was read.
-    #[inline(always)]
-    fn was_received(&mut self, link: &Link) {
-        if let Link::Inproc(end) = link
-            && let Some(most) = end.wanted()
-        {
-            self.make_room_for_peer(link, most);
-        }
     }
 
     /// Receives the next part of the queue, passing over commands; `None` if no whole message is
     /// there. Without memory for it, it stays the next one; into a buffer there always is.
     #[inline]
-    pub(super) fn recv(
-        &mut self,
-        link: &Link,
-        target: &mut Target<'_>,
-    ) -> Result<Option<Received>, NoMemory> {
+    pub(super) fn recv(&mut self, target: &mut Target<'_>) -> Result<Option<Received>, NoMemory> {
         let Store::Queue(reader) = &mut self.store else { return Ok(None) };
         loop {
             let head = match target {
@@ -140,7 +123,6 @@ impl Incoming {
                 }
             };
             if head.flags & frame::COMMAND == 0 {
-                self.was_received(link);
                 return Ok(Some(Received { len: head.len, more: head.flags & frame::MORE != 0 }));
             }
         }
@@ -214,8 +196,7 @@ impl Incoming {
     }
 
     /// The inproc peer waits until at most `most` messages are queued.
-    #[cold]
-    fn make_room_for_peer(&mut self, link: &Link, most: u32) {
+    pub(super) fn make_room_for_peer(&mut self, link: &Link, most: u32) {
         let (Link::Inproc(end), Store::Queue(reader)) = (link, &mut self.store) else { return };
         if reader.queued() <= u64::from(most) {
             reader.credit();

@@ -107,10 +107,13 @@ impl Outgoing {
         appended
     }
 
-    /// Appends one part, and publishes the message if it is the last one. There is a queue.
+    /// Appends one part; true if it was the last one of its message, which is published then by the
+    /// queue and has yet to be written.
     #[inline(always)]
-    pub(super) fn put(&mut self, link: &Link, part: &mut Part<'_>) -> Result<(), NoMemory> {
-        let Store::Queue(writer) = &mut self.store else { return Ok(()) };
+    pub(super) fn put(&mut self, link: &Link, part: &mut Part<'_>) -> Result<bool, NoMemory> {
+        let Store::Queue(writer) = &mut self.store else {
+            return self.put_conflated(link, part).map(|()| false);
+        };
         let flags = if part.more { frame::MORE } else { 0 };
         match &mut part.body {
             Body::Borrowed(bytes) => writer.append(flags, bytes)?,
@@ -125,7 +128,7 @@ impl Outgoing {
         if !part.more {
             writer.publish();
         }
-        Ok(())
+        Ok(!part.more)
     }
 
     /// Appends and publishes a command frame, which does not count against the high-water mark;

@@ -36,10 +36,16 @@ impl Outgoing {
     }
 
     /// As `pace`, for an inproc peer and a message of `len` bytes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pace_inproc(&mut self, len: usize) {
-        if len >= INPROC_PACE_LEN
-            && !without(Rule::Pace)
+        if len >= INPROC_PACE_LEN {
+            self.pace_large();
+        }
+    }
+
+    #[inline(never)]
+    fn pace_large(&mut self) {
+        if !without(Rule::Pace)
             && let Store::Queue(writer) = &mut self.store
             && writer.is_ahead(INPROC_PACE_BYTES)
         {

@@ -4,7 +4,7 @@ use super::broadcasts::Broadcasts;
 use super::cork::Cork;
 use super::names::{self, Found, Key, Names};
 use super::straight::Straight;
-use super::{Part, Pipe, PipeId, Received, Target, Traffic};
+use super::{Else, Part, Pipe, PipeId, Received, Target, Traffic};
 use crate::ablation::{Rule, without};
 use crate::conn::IoSide;
 use crate::conn::inproc::InprocEnd;
@@ -185,7 +185,7 @@ impl Pipes {
         if let Some(pipe) = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut)
             && pipe.peer.connected_here
             && pipe.inproc_end().is_some()
-            && pipe.can_send()
+            && pipe.has_room(Else::Lose)
         {
             pipe.send_or_drop(&mut Part::copied(hello, false));
         }

@@ -9,18 +9,45 @@ const BURST_TIME_NS: u64 = 10_000_000;
 /// A peer at its high-water mark is tried once for this many messages that it misses.
 const TRY_EVERY: u32 = 64;
 
+/// What becomes of a message if a pipe has no room for it: how hard a yes is worked for depends on
+/// that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Else {
+    /// The caller takes a longer way, and asks again there. Only what is known counts: the peer is
+    /// not looked at.
+    Ask,
+    /// It waits, or goes to another peer. At the high-water mark the caller itself pumps the
+    /// connection before it is told no.
+    Wait,
+    /// As `Wait`, if the sender is patient. One that does not wait is also refused when it has sent
+    /// more than the high-water mark in one burst, though the kernel may have taken it all: else
+    /// the mark would mean nothing to it, as the kernel's buffers hold thousands of small messages.
+    /// The next try succeeds if there is room.
+    Refuse { patient: bool },
+    /// It is lost. So if another thread is writing the queue just now, this one waits for it: a
+    /// reply must not be lost because the peer's next request was faster than the credit for the
+    /// reply before.
+    Lose,
+    /// As `Lose`, and the pipe counts it among those dropped.
+    Drop,
+    /// One of several receivers misses it, which is counted as well. A peer that takes nothing must
+    /// not cost the others a system call per message, so it is tried only now and then. The I/O
+    /// thread goes on when the kernel takes bytes again.
+    Miss,
+}
+
 /// The high-water mark of a pipe, and what came of messages beyond it.
 #[derive(Debug, Default)]
 pub(super) struct Mark {
-    /// Messages that this pipe has missed since there was room (see `takes_or_misses`).
+    /// Messages that this pipe has missed since there was room (`Else::Miss`).
     missed: u32,
     /// ZMQ_SNDHWM, for inproc, where the peer's part comes on top.
     pub(super) send_hwm: u32,
     /// Messages dropped for want of room, or of memory.
     pub(super) dropped: u64,
-    /// When `takes` last looked (clock ticks).
+    /// When a burst was last looked for (clock ticks).
     reached: u64,
-    /// `takes` has refused a burst.
+    /// A burst was refused.
     burst_refused: bool,
 }
 
@@ -32,10 +59,31 @@ impl Mark {
 }
 
 impl Outgoing {
-    /// Whether the first part of a message would be taken now: the peer is not gone and below the
-    /// high-water mark. At the mark the caller itself pumps the connection before it says no.
+    /// As `Pipe::has_room`.
+    #[inline(always)]
+    pub(super) fn has_room(&mut self, link: &Link, otherwise: Else) -> bool {
+        match otherwise {
+            Else::Ask => self.has_credit(),
+            Else::Wait => self.can_send(link),
+            Else::Refuse { patient } => {
+                self.has_credit() || self.can_send(link) && (patient || !self.is_burst(link))
+            }
+            Else::Lose => self.can_send(link) || self.has_room_after_others(link),
+            Else::Drop => self.can_send(link) || self.has_room_after_others(link) || self.drops(),
+            Else::Miss => self.has_room_or_misses(link),
+        }
+    }
+
+    /// Whether the peer is not gone, and below the high-water mark by what it was last known to
+    /// have taken.
+    #[inline(always)]
+    fn has_credit(&self) -> bool {
+        !self.ended && matches!(&self.store, Store::Queue(writer) if writer.has_room_for_sure())
+    }
+
+    /// The same by what it has taken by now.
     #[inline]
-    pub(super) fn can_send(&mut self, link: &Link) -> bool {
+    fn can_send(&mut self, link: &Link) -> bool {
         match &mut self.store {
             Store::Queue(writer) if !self.ended => writer.has_room() || self.make_room(link),
             Store::Slot(_) => !self.ended,
@@ -43,21 +91,13 @@ impl Outgoing {
         }
     }
 
-    /// Whether `can_send` would say so without a look at anything.
-    #[inline(always)]
-    pub(super) fn has_room_for_sure(&self) -> bool {
-        !self.ended && matches!(&self.store, Store::Queue(writer) if writer.has_room_for_sure())
+    /// There is no room: false. What a peer that is gone does not get was not dropped.
+    fn drops(&mut self) -> bool {
+        self.mark.dropped += u64::from(!self.ended);
+        false
     }
 
-    /// As `can_send`, for socket types where a message that is not sent is not lost. A sender that
-    /// does not wait is refused when it has sent more than the high-water mark in one burst, though
-    /// the kernel may have taken it all: else the mark would mean nothing to it, as the kernel's
-    /// buffers hold thousands of small messages. The next try succeeds if there is room.
-    #[inline]
-    pub(super) fn takes(&mut self, link: &Link, patient: bool) -> bool {
-        self.has_room_for_sure() || self.can_send(link) && (patient || !self.is_burst(link))
-    }
-
+    /// A message is one too many: whether those since the last such one were a burst.
     #[cold]
     pub(super) fn is_burst(&mut self, link: &Link) -> bool {
         if !matches!((link, &self.store), (Link::Wire(_), Store::Queue(_))) {
@@ -70,22 +110,8 @@ impl Outgoing {
         self.mark.burst_refused
     }
 
-    /// As `can_send`, for a message that is dropped if not: that is counted. If another thread is
-    /// writing the queue just now, this one waits for it: a reply must not be lost because the
-    /// peer's next request was faster than the credit for the reply before.
     #[inline]
-    pub(super) fn takes_or_drops(&mut self, link: &Link) -> bool {
-        self.can_send(link) || self.has_room_after_others(link) || {
-            self.mark.dropped += u64::from(!self.ended);
-            false
-        }
-    }
-
-    /// As `takes_or_drops`, for one of several receivers: a peer that takes nothing must not cost
-    /// the others a system call per message. The I/O thread goes on when the kernel takes bytes
-    /// again.
-    #[inline]
-    pub(super) fn takes_or_misses(&mut self, link: &Link) -> bool {
+    fn has_room_or_misses(&mut self, link: &Link) -> bool {
         match &mut self.store {
             Store::Queue(writer) if !self.ended => {
                 if writer.has_room() {
@@ -95,7 +121,7 @@ impl Outgoing {
                     self.misses(link)
                 }
             }
-            _ => self.takes_or_drops(link),
+            _ => self.has_room(link, Else::Drop),
         }
     }
 
@@ -144,7 +170,7 @@ impl Outgoing {
     /// As `make_room`, which has found none: looks again when the thread that was writing has given
     /// credit.
     #[cold]
-    pub(super) fn has_room_after_others(&mut self, link: &Link) -> bool {
+    fn has_room_after_others(&mut self, link: &Link) -> bool {
         let (Link::Wire(connection), Store::Queue(writer)) = (link, &mut self.store) else {
             return false;
         };

@@ -10,7 +10,7 @@
 //! whether one has been begun, and where it goes.
 
 use super::names::{Found, Key};
-use super::{Part, Pipe, PipeId, Pipes, Received, Target};
+use super::{Else, Part, Pipe, PipeId, Pipes, Received, Target};
 use crate::ablation::{Rule, without};
 use crate::error::NoMemory;
 use crate::message::Message;
@@ -169,7 +169,7 @@ impl Pipes {
     #[inline(always)]
     fn straight_out(&mut self) -> Option<&mut Pipe> {
         let pipe = self.slots.get_mut(self.straight.out.0 as usize)?.as_mut()?;
-        (!without(Rule::Straight) && pipe.has_room_for_sure() && !(self.straight.listens && pipe.sees_more()))
+        (!without(Rule::Straight) && pipe.has_room(Else::Ask) && !(self.straight.listens && pipe.sees_more()))
             .then_some(pipe)
     }
 
@@ -191,8 +191,8 @@ impl Pipes {
         }
         let key = Key::of(name);
         if key == self.straight.name
-            && let Some(Some(pipe)) = self.slots.get(addressed.0 as usize)
-            && pipe.has_room_for_sure()
+            && let Some(Some(pipe)) = self.slots.get_mut(addressed.0 as usize)
+            && pipe.has_room(Else::Ask)
         {
             self.begin(Some(addressed));
             self.send_straight_to(Some(addressed));
@@ -205,7 +205,7 @@ impl Pipes {
     #[inline(never)]
     fn begin_expected(&mut self, key: Key, name: &[u8]) -> bool {
         let Some(Found { pipe: id, again }) = self.find_by_key(key, name) else { return false };
-        let takes = self.get(id).is_some_and(|pipe| pipe.has_room_for_sure());
+        let takes = self.get(id).is_some_and(|pipe| pipe.has_room(Else::Ask));
         if takes {
             if again {
                 self.address_by_key(key, id);

@@ -2,6 +2,7 @@
 
 use super::Socket;
 use crate::error::Error;
+use crate::pipe::Else;
 
 const POLLIN: i32 = 1;
 const POLLOUT: i32 = 2;
@@ -72,6 +73,6 @@ impl Socket {
         self.check_alive()?;
         let id = self.pattern.addressed(routing_id)?.ok_or(Error::HostUnreachable)?;
         let pipe = self.pipes.get(id).ok_or(Error::HostUnreachable)?;
-        Ok((if pipe.can_recv() { POLLIN } else { 0 }) | (if pipe.can_send() { POLLOUT } else { 0 }))
+        Ok((if pipe.can_recv() { POLLIN } else { 0 }) | (if pipe.has_room(Else::Wait) { POLLOUT } else { 0 }))
     }
 }

@@ -2,7 +2,7 @@ use crate::conn::testbed::Asked;
 use crate::error::Error;
 use crate::message::Message;
 use crate::pattern::testbed::{Bed, Parts, parts};
-use crate::pipe::{Part, PipeId, Target};
+use crate::pipe::{Else, Part, PipeId, Target};
 use crate::sync::Arc;
 use tautline_proto::{SocketType, command};
 
@@ -367,14 +367,14 @@ fn a_publisher_that_only_sends_makes_room_for_what_it_does_not_want() {
     for _ in 0..3 {
         // The mark of a pipe is the sum of both sides' marks: a batch.
         for _ in 0..super::BATCH {
-            assert!(bed.peer(id).can_send());
+            assert!(bed.peer(id).has_room(Else::Wait));
             bed.peer(id).send(&mut Part::copied(b"unwanted", false)).unwrap();
         }
-        assert!(!bed.peer(id).can_send());
+        assert!(!bed.peer(id).has_room(Else::Wait));
         bed.peer(id).wait_for_room();
         bed.pattern.readable(&mut bed.pipes, id);
         bed.send([b"x"]).unwrap();
-        assert!(bed.peer(id).inproc_end().unwrap().wanted().is_none() && bed.peer(id).can_send());
+        assert!(bed.peer(id).inproc_end().unwrap().wanted().is_none() && bed.peer(id).has_room(Else::Wait));
     }
 }
 
