@@ -80,10 +80,11 @@ pub(crate) struct Pipe {
     pub(crate) peer: Peer,
 }
 
-/// Sending.
+/// Sending, for a pattern.
 impl Pipe {
     /// Whether the first part of a message would be taken now: the peer is not gone and below the
-    /// high-water mark. If not, this becomes of the message.
+    /// high-water mark. `otherwise` is what becomes of the message if not: what is tried before the
+    /// answer is no depends on that.
     #[inline(always)]
     pub(crate) fn has_room(&mut self, otherwise: Else) -> bool {
         self.outgoing.has_room(&self.link, otherwise)
@@ -116,11 +117,145 @@ impl Pipe {
         sent
     }
 
-    /// There is no memory for a message: what was appended of it is forgotten.
+    /// There is no memory for a message, which is dropped for that.
     #[cold]
-    pub(crate) fn drop_message(&mut self) {
-        self.rollback();
+    pub(crate) fn count_dropped(&mut self) {
         self.outgoing.mark.dropped += 1;
+    }
+
+    /// Forgets the appended parts of an unfinished message.
+    pub(crate) fn rollback(&mut self) {
+        self.outgoing.rollback();
+    }
+
+    /// Sends a command frame (a subscription), which does not count against the high-water mark.
+    /// Not within a message.
+    pub(crate) fn send_command(&mut self, body: &[u8]) {
+        if self.outgoing.put_command(&self.link, body) {
+            self.published(body.len(), false);
+        }
+    }
+}
+
+/// Receiving, for a pattern.
+impl Pipe {
+    /// Whether a whole message can be received.
+    #[inline(always)]
+    pub(crate) fn can_recv(&mut self) -> bool {
+        self.incoming.can_recv(&self.link)
+    }
+
+    /// Whether `recv_any` would find something, as cheaply as can be, for a caller that asks again
+    /// and again and mostly in vain. Peers that wait for room or credit are not heard here but by
+    /// `can_recv`.
+    #[inline]
+    pub(crate) fn sees_more(&self) -> bool {
+        self.incoming.sees_more()
+    }
+
+    /// Whether nothing has come that `can_recv` would find, as far as one look tells; `false` says
+    /// nothing.
+    #[inline]
+    pub(crate) fn is_silent(&self) -> bool {
+        self.incoming.is_silent(&self.link)
+    }
+
+    /// How many messages from the peer wait for the owner.
+    pub(crate) fn unread(&mut self) -> u64 {
+        self.incoming.queued()
+    }
+
+    /// Receives the next part if it is the last of its message and known to be there; `None` says
+    /// nothing about whether `recv` finds one.
+    #[inline(always)]
+    pub(crate) fn recv_last(&mut self, target: &mut Target<'_>) -> Option<Received> {
+        let len = match target {
+            Target::Buffer(buffer) => self.recv_last_into(buffer)?,
+            Target::Message(message) => self.recv_last_message(message)?,
+        };
+        Some(Received { len, more: false })
+    }
+
+    /// Receives the next part, passing over commands; `None` if no whole message is there. Without
+    /// memory for it, it stays the next one; into a buffer there always is.
+    #[inline]
+    pub(crate) fn recv(&mut self, target: &mut Target<'_>) -> Result<Option<Received>, NoMemory> {
+        if !self.can_recv() {
+            return Ok(None);
+        }
+        let Some(received) = self.incoming.recv(target)? else {
+            return Ok(self.incoming.recv_aside(&self.peer, target));
+        };
+        self.was_received();
+        Ok(Some(received))
+    }
+
+    /// Receives the next frame whatever it is: a message part or a SUBSCRIBE or CANCEL command
+    /// (`Head::flags` tells).
+    pub(crate) fn recv_any(&mut self, message: &mut Message) -> Result<Option<Head>, NoMemory> {
+        self.incoming.recv_any(&self.link, message)
+    }
+
+    /// The head of the next part, which is not consumed.
+    pub(crate) fn head(&mut self) -> Option<Head> {
+        self.incoming.head()
+    }
+
+    /// Looks at the body of the next part without consuming it: two slices, of which the second one
+    /// is mostly empty.
+    pub(crate) fn peek(&mut self) -> Result<Option<[&[u8]; 2]>, NoMemory> {
+        self.incoming.peek()
+    }
+
+    /// Drops the next part if it is empty, with others behind it, and known to be so at a glance;
+    /// `false` says nothing.
+    #[inline]
+    pub(crate) fn skip_delimiter(&mut self) -> bool {
+        self.incoming.skip_delimiter()
+    }
+
+    /// Drops the message whose next part is at the front: this part and all that follow until the
+    /// last one.
+    pub(crate) fn skip_message(&mut self) {
+        if !self.incoming.skip_message() {
+            // The newest message (ZMQ_CONFLATE), or one of ours about the peer.
+            let _ = self.recv(&mut Target::Buffer(&mut []));
+        }
+    }
+}
+
+/// What a pattern may know of a pipe, and set.
+impl Pipe {
+    /// Whether the peer is gone.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.outgoing.ended || self.link.is_closed()
+    }
+
+    /// Whether `Pattern::readable` is called when this pipe gets something to read after it was
+    /// found empty. If not (inproc), a fair queue must keep looking at the pipe.
+    pub(crate) fn announces(&self) -> bool {
+        matches!(self.link, Link::Wire(_))
+    }
+
+    /// Whether this is no way to a peer but to a datagram endpoint.
+    pub(crate) fn is_datagram(&self) -> bool {
+        self.link.inproc_end().is_some_and(InprocEnd::is_device)
+    }
+
+    /// From now on at most `limit` messages of a connection wait for the owner, 0 for any number.
+    pub(crate) fn set_receive_limit(&mut self, limit: u32) {
+        if let Link::Wire(connection) = &self.link {
+            connection.set_receive_limit(limit);
+        }
+    }
+}
+
+/// What both halves have to do with, and the usual ways of a message: not for patterns.
+impl Pipe {
+    #[cold]
+    fn drop_message(&mut self) {
+        self.rollback();
+        self.count_dropped();
     }
 
     /// As `send` for the last part of a message, if it is shorter than `COPIED` and there is memory
@@ -200,95 +335,6 @@ impl Pipe {
         self.outgoing.flush_by_rule(&self.link, len, reply, patient);
     }
 
-    /// Forgets the appended parts of an unfinished message.
-    pub(crate) fn rollback(&mut self) {
-        self.outgoing.rollback();
-    }
-
-    /// Sends a command frame (a subscription), which does not count against the high-water mark.
-    /// Not within a message.
-    pub(crate) fn send_command(&mut self, body: &[u8]) {
-        if self.outgoing.put_command(&self.link, body) {
-            self.published(body.len(), false);
-        }
-    }
-
-    /// Appends the first parts of a message, encoded; false if there is no memory for them.
-    /// `has_room` was asked; the other parts follow with `send`.
-    pub(crate) fn begin_encoded(&mut self, parts: &[u8]) -> bool {
-        self.outgoing.begin_encoded(parts)
-    }
-}
-
-/// Receiving.
-impl Pipe {
-    /// Whether a whole message can be received.
-    #[inline(always)]
-    pub(crate) fn can_recv(&mut self) -> bool {
-        self.incoming.can_recv(&self.link)
-    }
-
-    /// Whether `recv_any` would find something, as cheaply as can be, for a caller that asks again
-    /// and again and mostly in vain. Peers that wait for room or credit are not heard here but by
-    /// `can_recv`.
-    #[inline]
-    pub(crate) fn sees_more(&self) -> bool {
-        self.incoming.sees_more()
-    }
-
-    /// Whether nothing has come that `can_recv` would find, as far as one look tells; `false` says
-    /// nothing.
-    #[inline]
-    pub(crate) fn is_silent(&self) -> bool {
-        self.incoming.is_silent(&self.link)
-    }
-
-    /// How many messages from the peer wait for the owner.
-    pub(crate) fn unread(&mut self) -> u64 {
-        self.incoming.queued()
-    }
-
-    /// Receives the next part if it is the last of its message and known to be there; `None` says
-    /// nothing about whether `recv` finds one.
-    #[inline(always)]
-    pub(crate) fn recv_last(&mut self, target: &mut Target<'_>) -> Option<Received> {
-        let len = match target {
-            Target::Buffer(buffer) => self.recv_last_into(buffer)?,
-            Target::Message(message) => self.recv_last_message(message)?,
-        };
-        Some(Received { len, more: false })
-    }
-
-    /// As `recv_last`; its length.
-    #[inline(always)]
-    pub(crate) fn recv_last_into(&mut self, buffer: &mut [u8]) -> Option<usize> {
-        let len = self.incoming.recv_last_into(buffer)?;
-        self.was_received();
-        Some(len)
-    }
-
-    /// The same.
-    #[inline(always)]
-    pub(crate) fn recv_last_message(&mut self, message: &mut Message) -> Option<usize> {
-        let len = self.incoming.recv_last_message(message)?;
-        self.was_received();
-        Some(len)
-    }
-
-    /// Receives the next part, passing over commands; `None` if no whole message is there. Without
-    /// memory for it, it stays the next one; into a buffer there always is.
-    #[inline]
-    pub(crate) fn recv(&mut self, target: &mut Target<'_>) -> Result<Option<Received>, NoMemory> {
-        if !self.can_recv() {
-            return Ok(None);
-        }
-        let Some(received) = self.incoming.recv(target)? else {
-            return Ok(self.incoming.recv_aside(&self.peer, target));
-        };
-        self.was_received();
-        Ok(Some(received))
-    }
-
     /// A part was read.
     #[inline(always)]
     fn was_received(&mut self) {
@@ -303,81 +349,5 @@ impl Pipe {
     #[cold]
     fn make_room_for_peer(&mut self, most: u32) {
         self.incoming.make_room_for_peer(&self.link, most);
-    }
-
-    /// Receives the next frame whatever it is: a message part or a SUBSCRIBE or CANCEL command
-    /// (`Head::flags` tells).
-    pub(crate) fn recv_any(&mut self, message: &mut Message) -> Result<Option<Head>, NoMemory> {
-        self.incoming.recv_any(&self.link, message)
-    }
-
-    /// Drops the next part; false if no whole message is there.
-    pub(crate) fn drop_part(&mut self) -> bool {
-        matches!(self.recv(&mut Target::Buffer(&mut [])), Ok(Some(_)))
-    }
-
-    /// The head of the next part, which is not consumed.
-    pub(crate) fn head(&mut self) -> Option<Head> {
-        self.incoming.head()
-    }
-
-    /// Looks at the body of the next part without consuming it: two slices, of which the second one
-    /// is mostly empty.
-    pub(crate) fn peek(&mut self) -> Result<Option<[&[u8]; 2]>, NoMemory> {
-        self.incoming.peek()
-    }
-
-    /// Drops the next part if it is empty, with others behind it, and known to be so at a glance;
-    /// `false` says nothing.
-    #[inline]
-    pub(crate) fn skip_delimiter(&mut self) -> bool {
-        self.incoming.skip_delimiter()
-    }
-
-    /// Drops the message whose next part is at the front: this part and all that follow until the
-    /// last one.
-    pub(crate) fn skip_message(&mut self) {
-        if !self.incoming.skip_message() {
-            // The newest message (ZMQ_CONFLATE), or one of ours about the peer.
-            self.drop_part();
-        }
-    }
-
-    /// The same for a message that there is no memory for: that is counted.
-    #[cold]
-    pub(crate) fn lose_message(&mut self) {
-        self.skip_message();
-        self.outgoing.mark.dropped += 1;
-    }
-}
-
-/// What is there.
-impl Pipe {
-    /// Whether the peer is gone.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.outgoing.ended || self.link.is_closed()
-    }
-
-    /// Whether `Pattern::readable` is called when this pipe gets something to read after it was
-    /// found empty. If not (inproc), a fair queue must keep looking at the pipe.
-    pub(crate) fn announces(&self) -> bool {
-        matches!(self.link, Link::Wire(_))
-    }
-
-    /// Whether this is no way to a peer but to a datagram endpoint.
-    pub(crate) fn is_datagram(&self) -> bool {
-        self.link.inproc_end().is_some_and(InprocEnd::is_device)
-    }
-
-    /// Whether this pipe could ever follow a log: it is a connection with a queue.
-    pub(crate) fn may_follow(&self) -> bool {
-        self.outgoing.may_follow(&self.link)
-    }
-
-    /// From now on at most `limit` messages of a connection wait for the owner, 0 for any number.
-    pub(crate) fn set_receive_limit(&mut self, limit: u32) {
-        if let Link::Wire(connection) = &self.link {
-            connection.set_receive_limit(limit);
-        }
     }
 }

@@ -81,7 +81,7 @@ impl FanOut {
             broadcast.leave(pipes, pipe);
             followed
         });
-        if within && followed == Some(true) && begin_promised(pipes, pipe, &self.parts) {
+        if within && followed == Some(true) && pipes.begin_promised(pipe, &self.parts) {
             self.matched.push(pipe);
         }
     }
@@ -218,7 +218,7 @@ impl FanOut {
                 let (others, parted) = broadcast.others().split_at(others);
                 send_copies(pipes, others, body);
                 for &id in parted {
-                    if begin_promised(pipes, id, b"")
+                    if pipes.begin_promised(id, b"")
                         && let Some(pipe) = pipes.get(id)
                     {
                         pipe.send_or_drop(&mut Part::copied(body, false));
@@ -289,7 +289,7 @@ impl FanOut {
                 for &group in &*matched_groups {
                     pipes.with_broadcast(group, |broadcast, pipes| {
                         broadcast.make_room(pipes, len, |pipes, id| {
-                            if begin_promised(pipes, id, parts) {
+                            if pipes.begin_promised(id, parts) {
                                 matched.push(id);
                             }
                         });
@@ -311,7 +311,7 @@ impl FanOut {
                     // This part and those that follow go to each of them, behind what is here
                     // already.
                     broadcast.part_ways(pipes, |pipes, id| {
-                        if begin_promised(pipes, id, parts) {
+                        if pipes.begin_promised(id, parts) {
                             matched.push(id);
                         }
                     });
@@ -336,7 +336,8 @@ impl FanOut {
             // There is no memory for any of them.
             for id in self.matched.drain(..) {
                 if let Some(pipe) = pipes.get(id) {
-                    pipe.drop_message();
+                    pipe.rollback();
+                    pipe.count_dropped();
                 }
             }
             return;
@@ -359,14 +360,6 @@ fn takes_or_misses(pipes: &mut Pipes, id: PipeId, alone: bool) -> bool {
         true => pipe.has_room(Else::Drop),
         false => pipe.has_room(Else::Miss),
     })
-}
-
-/// Queues the first parts of a message, if there are any, for a pipe that has just ceased to
-/// follow. False if its peer is gone. Room is not asked for. As a follower the pipe had some, but
-/// its own queue, which now holds all that it has not sent, gives credit in steps.
-fn begin_promised(pipes: &mut Pipes, id: PipeId, parts: &[u8]) -> bool {
-    let Some(pipe) = pipes.get(id).filter(|pipe| !pipe.has_ended()) else { return false };
-    parts.is_empty() || pipe.begin_encoded(parts)
 }
 
 /// Sends a message of one part to each of these pipes that has room.

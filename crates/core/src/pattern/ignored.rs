@@ -2,7 +2,7 @@
 //!
 //! What they send is dropped until the name is free. Any number of peers may want the same name, so
 //! nothing here takes longer the more there are, but for inproc peers, which must be looked at.
-//! `Pipe::routing_id` holds the name that each wants.
+//! `Peer::routing_id` holds the name that each wants.
 
 use super::hash::SeededHash;
 use crate::pipe::{Pipe, PipeId};

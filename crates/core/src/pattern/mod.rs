@@ -48,6 +48,7 @@ mod testbed;
 /// The socket calls every method, on the owner's thread. No lock of the engine is held, but for
 /// thread-safe sockets that of `shared`. A pattern never waits: where it cannot go on it answers
 /// [`Error::Again`]. Pipes belong to `pipes`; a pattern keeps their ids, from `attach` to `detach`.
+/// What it may do with one are the methods in `pipe.rs`, not those of `pipe/upkeep.rs`.
 /// After `Ok` a part was sent or dropped, after an error nothing of it was taken.
 ///
 /// A pattern that has just sent or received may say that the next message goes the same way
@@ -60,7 +61,7 @@ pub(crate) trait Pattern: Send {
     /// `detach` is not called for it.
     fn attach(&mut self, pipes: &mut Pipes, pipe: PipeId);
 
-    /// The peer of `pipe` has finished its handshake: `Pipe::peer` is known. Called after `attach`,
+    /// The peer of `pipe` has finished its handshake: `Peer::info` is known. Called after `attach`,
     /// for every (re)connection; `reconnected` is true from the second one on. Never called for a
     /// pipe that was closed.
     fn ready(&mut self, _pipes: &mut Pipes, _pipe: PipeId, _reconnected: bool) {}

@@ -268,8 +268,7 @@ impl Publisher {
         *grouped = may_group(pipes);
         if *grouped {
             let mut changes = Vec::new();
-            let may = |id| pipes.get(id).is_some_and(|pipe| pipe.may_follow());
-            subscriptions.regroup(may, |change| changes.push(change));
+            subscriptions.regroup(|id| pipes.may_follow(id), |change| changes.push(change));
             for change in changes {
                 regrouped(distribution, pipes, change);
             }

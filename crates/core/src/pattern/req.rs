@@ -11,7 +11,7 @@
 use super::Pattern;
 use super::dealer::probe;
 use super::hash::SeededHash;
-use super::rotation::{FairQueue, Rotation, discard};
+use super::rotation::{FairQueue, Rotation, discard, drop_part};
 use crate::error::{Error, NoMemory};
 use crate::pipe::{Part, Pipe, PipeId, Pipes, Received, Target};
 use std::hash::BuildHasher;
@@ -119,7 +119,7 @@ fn take_part(pipe: &mut Pipe, expected: &[u8]) -> Result<bool, NoMemory> {
     }
     let Some([first, second]) = pipe.peek()? else { return Ok(false) };
     let (front, back) = expected.split_at(first.len().min(expected.len()));
-    Ok(first == front && second == back && pipe.drop_part())
+    Ok(first == front && second == back && drop_part(pipe))
 }
 
 impl Pattern for Req {

@@ -427,8 +427,13 @@ impl FairQueue {
 /// cannot pile up.
 pub(crate) fn discard(pipes: &mut Pipes, id: PipeId) {
     if let Some(pipe) = pipes.get(id) {
-        while pipe.drop_part() {}
+        while drop_part(pipe) {}
     }
+}
+
+/// Drops the next part; false if no whole message is there.
+pub(super) fn drop_part(pipe: &mut Pipe) -> bool {
+    matches!(pipe.recv(&mut Target::Buffer(&mut [])), Ok(Some(_)))
 }
 
 /// Moves the next message of `pipe`, or what is left of it, to `parts`. Whether there was one.

@@ -13,7 +13,7 @@ use crate::pipe::{Found, Pipe, PipeId, Pipes, Received, Target};
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 
-/// The names of the pipes that can be addressed. `Pipe::routing_id` holds the name of each,
+/// The names of the pipes that can be addressed. `Peer::routing_id` holds the name of each,
 /// `Pipes::names` what is compared of it.
 #[derive(Debug)]
 pub(crate) struct RoutingIds {
@@ -125,7 +125,8 @@ impl Notices {
             self.parts.truncate(before);
         }
         kept.unwrap_or_else(|_| {
-            pipe.lose_message();
+            pipe.skip_message();
+            pipe.count_dropped();
             pipe.can_recv()
         })
     }

@@ -105,7 +105,7 @@ impl Broadcast {
         }
     }
 
-    /// Adds a member. `Pipe::may_follow` is true of it.
+    /// Adds a member. `Pipes::may_follow` is true of it.
     pub(crate) fn join(&mut self, pipe: PipeId) {
         self.others.push(pipe);
         self.look_in = 0;
@@ -370,7 +370,7 @@ impl Broadcast {
             match connection.try_flush() {
                 Some(Flushed::Drained) => drained = true,
                 Some(Flushed::NoLink) => {}
-                // As in `Pipe::flushed`.
+                // As in `Outgoing::flushed`.
                 _ => {
                     connection.leave_to_residual(start, Rest::Told);
                 }

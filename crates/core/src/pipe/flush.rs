@@ -1,5 +1,5 @@
 //! When what a pipe has queued is written: by the flush rule and the crowd rule after each message,
-//! at the high-water mark, and before the owner sleeps.
+//! and before the owner sleeps. (At the high-water mark: `room`.)
 
 use super::pace::PACE_TIME;
 use super::{Body, Link, Outgoing, Part, Store, cork};

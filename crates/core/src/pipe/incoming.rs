@@ -89,14 +89,14 @@ impl Incoming {
         }
     }
 
-    /// As `Pipe::recv_last_into`.
+    /// As `Pipe::recv_last`, into the caller's buffer; its length.
     #[inline(always)]
     pub(super) fn recv_last_into(&mut self, buffer: &mut [u8]) -> Option<usize> {
         let Store::Queue(reader) = &mut self.store else { return None };
         reader.read_last_into(buffer)
     }
 
-    /// As `Pipe::recv_last_message`.
+    /// The same as a message.
     #[inline(always)]
     pub(super) fn recv_last_message(&mut self, message: &mut Message) -> Option<usize> {
         let Store::Queue(reader) = &mut self.store else { return None };

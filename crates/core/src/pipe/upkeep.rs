@@ -3,6 +3,7 @@
 use super::{Incoming, Link, Outgoing, Peer, Pipe, PipeId};
 use crate::conn::inproc::{InprocEnd, Offer};
 use crate::conn::{Connection, NewPipe, PeerInfo, SocketInbox};
+use crate::message::Message;
 use crate::sync::{Arc, prefetch};
 use std::mem::offset_of;
 use tautline_io::clock;
@@ -68,7 +69,7 @@ impl Pipe {
     /// that counts as dropped.
     pub(crate) fn note(&mut self, body: &[u8]) {
         if !self.incoming.note(body) {
-            self.outgoing.mark.dropped += 1;
+            self.count_dropped();
         }
     }
 
@@ -127,6 +128,22 @@ impl Pipe {
                 None
             }
         }
+    }
+
+    /// As `recv_last` into a buffer, for what is received straight; its length.
+    #[inline(always)]
+    pub(crate) fn recv_last_into(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        let len = self.incoming.recv_last_into(buffer)?;
+        self.was_received();
+        Some(len)
+    }
+
+    /// The same as a message.
+    #[inline(always)]
+    pub(crate) fn recv_last_message(&mut self, message: &mut Message) -> Option<usize> {
+        let len = self.incoming.recv_last_message(message)?;
+        self.was_received();
+        Some(len)
     }
 
     /// Brings the part that sending touches into the cache, without a look at it.

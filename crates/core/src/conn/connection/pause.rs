@@ -28,7 +28,7 @@ impl Connection {
             any |= published;
             self.paused.store(true, Relaxed);
             // Store the note, then load the credit; the owner gives credit, then looks for the note
-            // (`Pipe::found_empty`).
+            // (`Incoming::found_empty`).
             fence(SeqCst);
             if intake.is_full() {
                 return Took::Full { published: any };
