@@ -142,7 +142,7 @@ impl Pipe {
     /// Whether a whole message can be received.
     #[inline(always)]
     pub(crate) fn can_recv(&mut self) -> bool {
-        self.incoming.can_recv(&self.link)
+        self.incoming.has_more() || self.can_recv_now()
     }
 
     /// Whether `recv_any` would find something, as cheaply as can be, for a caller that asks again
@@ -333,6 +333,11 @@ impl Pipe {
         // The peer waits for this message if it had sent something, and nothing more than that.
         let reply = self.outgoing.answering && self.incoming.is_read();
         self.outgoing.flush_by_rule(&self.link, len, reply, patient);
+    }
+
+    #[inline(never)]
+    fn can_recv_now(&mut self) -> bool {
+        self.incoming.can_recv_now(&self.link)
     }
 
     /// A part was read.

@@ -27,14 +27,9 @@ impl Incoming {
         Incoming { store: store.into(), described: None, aside: None, lean: false }
     }
 
-    /// Whether a whole message can be received.
+    /// Whether a whole message can be received, after a look at the queue.
     #[inline(always)]
-    pub(super) fn can_recv(&mut self, link: &Link) -> bool {
-        self.has_more() || self.can_recv_now(link)
-    }
-
-    #[inline(never)]
-    fn can_recv_now(&mut self, link: &Link) -> bool {
+    pub(super) fn can_recv_now(&mut self, link: &Link) -> bool {
         match &mut self.store {
             Store::Queue(reader) => {
                 reader.ready() || {

@@ -205,15 +205,16 @@ impl Pipes {
     #[inline(never)]
     fn begin_expected(&mut self, key: Key, name: &[u8]) -> bool {
         let Some(Found { pipe: id, again }) = self.find_by_key(key, name) else { return false };
-        let takes = self.get(id).is_some_and(|pipe| pipe.has_room(Else::Ask));
-        if takes {
-            if again {
-                self.address_by_key(key, id);
-            }
-            self.begin(Some(id));
-            self.send_straight_to(Some(id));
+        let Some(pipe) = self.get(id) else { return false };
+        if !pipe.has_room(Else::Ask) {
+            return false;
         }
-        takes
+        if again {
+            self.address_by_key(key, id);
+        }
+        self.begin(Some(id));
+        self.send_straight_to(Some(id));
+        true
     }
 
     /// Sends the last part of a message, not a long one, if the pattern need not be asked and there
