@@ -48,6 +48,9 @@ impl Datagram {
     pub fn new(like: &SocketAddr, options: &DatagramOptions) -> io::Result<Datagram> {
         let address = Address::Inet(*like);
         let fd = sys::socket(address.domain(), libc::SOCK_DGRAM)?;
+        if like.is_ipv6() {
+            option::allow_v4(fd.as_fd());
+        }
         apply(fd.as_fd(), like.is_ipv4(), options)?;
         Ok(Datagram(UdpSocket::from(fd)))
     }
@@ -157,6 +160,7 @@ fn apply(fd: BorrowedFd<'_>, v4: bool, options: &DatagramOptions) -> io::Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::poll::{PollFd, poll};
 
     fn local() -> SocketAddr {
         (Ipv4Addr::LOCALHOST, 0).into()
@@ -176,6 +180,21 @@ mod tests {
         assert_eq!(b.receive(&mut buffer).unwrap(), (5, from));
         assert_eq!(&buffer[..5], b"hello");
         assert_eq!(b.receive(&mut buffer).unwrap(), (0, from));
+    }
+
+    #[test]
+    fn a_v6_socket_reaches_v4_hosts() {
+        let Ok(v6) = Datagram::new(&(std::net::Ipv6Addr::UNSPECIFIED, 0).into(), &DatagramOptions::default())
+        else {
+            return; // A machine without IPv6.
+        };
+        let v4 = Datagram::new(&local(), &DatagramOptions::default()).unwrap();
+        v4.bind(&local(), false).unwrap();
+        let port = v4.local_address().unwrap().port();
+        v6.send(b"hello", &(Ipv4Addr::LOCALHOST.to_ipv6_mapped(), port).into()).unwrap();
+        let mut fds = [PollFd::new(v4.as_fd().as_raw_fd(), PollFd::IN)];
+        assert_eq!(poll(&mut fds, None).unwrap(), 1);
+        assert_eq!(v4.receive(&mut [0; 16]).unwrap().0, 5);
     }
 
     #[test]

@@ -31,6 +31,12 @@ pub(super) fn set_bytes(
     Ok(())
 }
 
+/// Lets an IPv6 socket reach IPv4 hosts too, by their mapped addresses. On Windows and FreeBSD it
+/// does not unless asked; a system that cannot (OpenBSD) refuses such an address when it is used.
+pub(super) fn allow_v4(fd: BorrowedFd<'_>) {
+    let _ = set(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 0);
+}
+
 /// Reads an option whose value is an int.
 pub(super) fn read(fd: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int) -> io::Result<libc::c_int> {
     // SAFETY: every bit pattern is an int.

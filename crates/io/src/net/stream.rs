@@ -61,6 +61,9 @@ impl Stream {
         if self.family == Family::Unix {
             rights::refuse(self.as_fd());
         }
+        if self.family == Family::V6 {
+            option::allow_v4(self.as_fd());
+        }
         if let Some(source) = source {
             self.bind(source)?;
         }

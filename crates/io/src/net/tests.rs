@@ -2,7 +2,7 @@ use crate::fd::{AsFd, AsRawFd};
 use crate::libc;
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use tautline_testkit::endpoint::loopback;
 
@@ -130,6 +130,23 @@ fn v6_also_takes_v4_unless_told_otherwise() {
         Listener::bind(&of_ipv4, &options, 10, false).is_ok()
     });
     assert!(twice);
+}
+
+#[test]
+fn v4_is_reached_by_a_mapped_address() {
+    if !is_ipv6_supported() {
+        return;
+    }
+    let listener = bind("127.0.0.1:0");
+    let Address::Inet(at) = listener.local_address().unwrap() else { panic!("not TCP") };
+    let mapped = Address::Inet((Ipv4Addr::LOCALHOST.to_ipv6_mapped(), at.port()).into());
+    let (client, at_once) = Stream::connect(&mapped, None, &StreamOptions::default()).unwrap();
+    if !at_once {
+        ready(&client, PollFd::OUT);
+    }
+    assert!(client.finish_connect().unwrap());
+    ready(&listener, PollFd::IN);
+    exchange(&client, &listener.accept().unwrap());
 }
 
 #[cfg(unix)]
