@@ -71,6 +71,30 @@ static void polling(void *context)
     zmq_close(pair[1]);
 }
 
+/* What has ended can be read, as select says; it is no error. */
+static void ends(void)
+{
+    zmq_pollitem_t item = {0};
+    struct sockaddr_in address = {0};
+    int length = sizeof address;
+    SOCKET listener = socket(AF_INET, SOCK_STREAM, 0), ours = socket(AF_INET, SOCK_STREAM, 0), theirs;
+    char byte;
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK(bind(listener, (struct sockaddr *) &address, sizeof address) == 0 && listen(listener, 1) == 0);
+    CHECK(getsockname(listener, (struct sockaddr *) &address, &length) == 0);
+    CHECK(connect(ours, (struct sockaddr *) &address, sizeof address) == 0);
+    theirs = accept(listener, NULL, NULL);
+    item.fd = ours;
+    item.events = ZMQ_POLLIN;
+    CHECK(zmq_poll(&item, 1, 0) == 0);
+    closesocket(theirs);
+    CHECK(zmq_poll(&item, 1, -1) == 1 && item.revents == ZMQ_POLLIN);
+    CHECK(recv(ours, &byte, 1, 0) == 0);
+    closesocket(ours);
+    closesocket(listener);
+}
+
 static int read_event(void *monitor, int *value)
 {
     unsigned char frame[6], address[128];
@@ -131,6 +155,7 @@ int main(void)
     descriptor(context, "ws://127.0.0.1:*");
     descriptor(context, "inproc://here");
     polling(context);
+    ends();
     numbers(context);
     datagrams(context);
     CHECK(zmq_ctx_term(context) == 0);

@@ -86,7 +86,21 @@ pub(crate) fn poll(
     if mask.is_some() {
         return Err(io::Error::from_raw_os_error(libc::ENOTSUP));
     }
-    crate::reactor::poll_with_sets(fds, timeout)
+    let ready = crate::reactor::poll_with_sets(fds, timeout)?;
+    fds.iter_mut().for_each(say_end);
+    Ok(ready)
+}
+
+/// Winsock tells of the end of what the other side sends as a hang-up and nothing else. Elsewhere
+/// an end can be read, and only what can be neither read nor written has hung up.
+fn say_end(fd: &mut libc::pollfd) {
+    if fd.revents & libc::POLLHUP == 0 || fd.events & libc::POLLIN == 0 {
+        return;
+    }
+    fd.revents |= libc::POLLIN;
+    if fd.revents & (libc::POLLERR | libc::POLLNVAL) == 0 {
+        fd.revents &= !libc::POLLHUP;
+    }
 }
 
 /// Fills `bytes`, and returns their length.

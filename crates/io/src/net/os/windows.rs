@@ -9,7 +9,8 @@ use super::identity::Credentials;
 use super::option;
 use crate::fd::{AsRawFd, BorrowedFd};
 use crate::libc;
-use crate::poll::{PollFd, poll};
+use crate::poll::PollFd;
+use crate::reactor::poll_with_sets;
 use std::time::Duration;
 
 /// Whether Unix sockets have names outside the file system.
@@ -80,8 +81,9 @@ pub(super) fn unconfirmed(_fd: BorrowedFd<'_>) -> usize {
 }
 
 fn state(fd: BorrowedFd<'_>) -> i16 {
-    let mut fds = [PollFd::new(fd.as_raw_fd(), PollFd::IN)];
-    let _ = poll(&mut fds, Some(Duration::ZERO));
+    // What Winsock says: `poll` makes an end readable.
+    let mut fds = [libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+    let _ = poll_with_sets(&mut fds, Some(Duration::ZERO));
     fds[0].revents
 }
 
