@@ -40,6 +40,38 @@ static void descriptor(void *context, const char *endpoint)
     zmq_close(push);
 }
 
+/* The same with the descriptor of a poller, which has one if there is a socket of several threads in it. */
+static void poller_descriptor(void *context)
+{
+    void *server = zmq_socket(context, ZMQ_SERVER), *client = zmq_socket(context, ZMQ_CLIENT);
+    void *pull = zmq_socket(context, ZMQ_PULL), *poller = zmq_poller_new();
+    zmq_poller_event_t event;
+    char last[64], buffer[16];
+    size_t size = sizeof last;
+    SOCKET fd = INVALID_SOCKET;
+    int n;
+    CHECK(zmq_bind(server, "tcp://127.0.0.1:*") == 0 && zmq_getsockopt(server, ZMQ_LAST_ENDPOINT, last, &size) == 0);
+    CHECK(zmq_poller_add(poller, pull, NULL, ZMQ_POLLIN) == 0);
+    CHECK_ERRNO(zmq_poller_fd(poller, &fd), -1, EINVAL);
+    CHECK(zmq_poller_add(poller, server, NULL, ZMQ_POLLIN) == 0);
+    CHECK(zmq_poller_fd(poller, &fd) == 0 && fd != INVALID_SOCKET);
+    CHECK(zmq_connect(client, last) == 0);
+    for (n = 0; n < 100; n++) {
+        CHECK(zmq_send(client, "hello", 5, 0) == 5);
+        do
+            wait_for(fd);
+        while (zmq_poller_wait(poller, &event, 0) != 0);
+        CHECK(event.socket == server && event.events == ZMQ_POLLIN);
+        CHECK(zmq_recv(server, buffer, sizeof buffer, ZMQ_DONTWAIT) == 5);
+    }
+    CHECK(zmq_poller_remove(poller, server) == 0);
+    CHECK_ERRNO(zmq_poller_fd(poller, &fd), -1, EINVAL);
+    CHECK(zmq_poller_destroy(&poller) == 0);
+    zmq_close(pull);
+    zmq_close(client);
+    zmq_close(server);
+}
+
 /* Sockets of Winsock's and of ours in one call. */
 static void polling(void *context)
 {
@@ -154,6 +186,7 @@ int main(void)
     descriptor(context, "tcp://127.0.0.1:*");
     descriptor(context, "ws://127.0.0.1:*");
     descriptor(context, "inproc://here");
+    poller_descriptor(context);
     polling(context);
     ends();
     numbers(context);

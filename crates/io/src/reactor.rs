@@ -30,9 +30,6 @@ pub use winsock::WinsockReactor as SystemReactor;
 #[cfg(windows)]
 pub(crate) use winsock::poll_with_sets;
 
-/// Whether the descriptor of a [`SystemReactor`] means something to others than this crate.
-pub const SETS_ARE_DESCRIPTORS: bool = cfg!(unix);
-
 /// The caller's name for a registration; comes back with its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token(pub u64);

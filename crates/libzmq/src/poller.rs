@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 use tautline_core::poller::{POLLERR, POLLIN, POLLOUT, POLLPRI};
 use tautline_core::{Error, SharedSocket};
 use tautline_io::fd::{AsRawFd, NONE, RawFd};
-use tautline_io::reactor::{Interest, Mode, Reactor, SETS_ARE_DESCRIPTORS, SystemReactor, Token};
-use tautline_io::wake::WakeFd;
+use tautline_io::wake::{AnyWake, WakeFd};
 use tautline_io::{errno, poll as system};
 
 use crate::entry::Entry;
@@ -68,15 +67,10 @@ unsafe impl Send for Registered {}
 #[derive(Default)]
 struct Set {
     registered: Vec<Registered>,
-    signal: Option<Signal>,
+    /// The poller's own descriptor, beside what the sockets are watched by.
+    signal: Option<AnyWake>,
     /// Where the next look begins, so that no event waits for ever behind others.
     turn: usize,
-}
-
-/// The poller's own descriptor, and what makes it readable beside the sockets' own.
-struct Signal {
-    set: SystemReactor,
-    wake: Arc<WakeFd>,
 }
 
 const EVENTS: c_short = POLLIN | POLLOUT | POLLERR | POLLPRI;
@@ -128,15 +122,11 @@ impl Set {
     fn watch(&mut self, watched: &mut Watched, events: c_short) -> Result<(), Error> {
         let signal = match &mut self.signal {
             Some(signal) => signal,
-            place => {
-                let (set, wake) = (SystemReactor::new()?, Arc::new(WakeFd::new()?));
-                set.add(wake.as_fd(), Token(0), Interest::READ, Mode::Level)?;
-                place.insert(Signal { set, wake })
-            }
+            place => place.insert(AnyWake::new()?),
         };
-        let told = watched.socket.watch(&signal.wake, events)?;
-        if let Err(error) = signal.set.add(told.as_fd(), Token(1), Interest::READ, Mode::Level) {
-            watched.socket.unwatch(&signal.wake);
+        let told = watched.socket.watch(signal.own(), events)?;
+        if let Err(error) = signal.add(&told) {
+            watched.socket.unwatch(signal.own());
             return Err(error.into());
         }
         watched.told = Some(told);
@@ -145,16 +135,16 @@ impl Set {
 
     fn unwatch(&mut self, watched: &mut Watched) {
         let Some(signal) = &self.signal else { return };
-        watched.socket.unwatch(&signal.wake);
+        watched.socket.unwatch(signal.own());
         if let Some(told) = watched.told.take() {
-            let _ = signal.set.remove(told.as_fd());
+            signal.remove(&told);
         }
     }
 
     /// What to wait for, beginning with whose turn it is.
     fn items(&mut self) -> Vec<(usize, PollItem)> {
         if let Some(signal) = &self.signal {
-            signal.wake.drain();
+            signal.own().drain();
         }
         let count = self.registered.len();
         let start = if count == 0 { 0 } else { self.turn % count };
@@ -358,17 +348,14 @@ pub unsafe extern "C" fn zmq_poller_remove_fd(poller: *mut c_void, fd: RawFd) ->
 
 /// The poller's own descriptor: readable when something has changed for its sockets of several
 /// threads. -1 with EINVAL if it has none of those, with EFAULT without a poller or a place for the
-/// answer, with ENOTSUP on Windows.
+/// answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_fd(poller: *mut c_void, fd: *mut RawFd) -> c_int {
     // SAFETY: the caller gives null or a handle, and null or a place.
     unsafe {
         with_set(poller, |set| {
             let place = fd.as_mut().ok_or(Error::Fault)?;
-            if !SETS_ARE_DESCRIPTORS {
-                return Err(Error::NotSupported);
-            }
-            *place = set.signal.as_ref().ok_or(Error::Invalid)?.set.as_fd().as_raw_fd();
+            *place = set.signal.as_ref().ok_or(Error::Invalid)?.as_fd().as_raw_fd();
             Ok(())
         })
     }

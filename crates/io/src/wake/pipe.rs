@@ -3,6 +3,8 @@
 use crate::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use crate::libc;
 use std::io;
+#[cfg(any(test, windows))]
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::sys::{NO_SIGNAL, check_length, retry, socket_pair};
 
@@ -11,13 +13,21 @@ use crate::sys::{NO_SIGNAL, check_length, retry, socket_pair};
 pub struct WakeFd {
     waiter: OwnedFd,
     waker: OwnedFd,
+    /// Others that are woken with it.
+    #[cfg(any(test, windows))]
+    followers: Mutex<Vec<Weak<WakeFd>>>,
 }
 
 impl WakeFd {
     /// A descriptor that was not woken yet.
     pub fn new() -> io::Result<Self> {
         let (waiter, waker) = socket_pair()?;
-        Ok(WakeFd { waiter, waker })
+        Ok(WakeFd {
+            waiter,
+            waker,
+            #[cfg(any(test, windows))]
+            followers: Mutex::default(),
+        })
     }
 
     /// Makes the descriptor readable. Never blocks, and cannot fail: a buffer that is full is
@@ -27,6 +37,25 @@ impl WakeFd {
         let _ = retry(|| unsafe {
             check_length(libc::send(self.waker.as_raw_fd(), [1_u8].as_ptr().cast(), 1, NO_SIGNAL))
         });
+        #[cfg(any(test, windows))]
+        self.followers().iter().filter_map(Weak::upgrade).for_each(|follower| follower.wake());
+    }
+
+    /// From now on what wakes this wakes `follower` too, which leads no others.
+    #[cfg(any(test, windows))]
+    pub(super) fn lead(&self, follower: &Arc<WakeFd>) {
+        self.followers().push(Arc::downgrade(follower));
+    }
+
+    /// Ends that.
+    #[cfg(any(test, windows))]
+    pub(super) fn leave(&self, follower: &Arc<WakeFd>) {
+        self.followers().retain(|known| !std::ptr::eq(known.as_ptr(), Arc::as_ptr(follower)));
+    }
+
+    #[cfg(any(test, windows))]
+    fn followers(&self) -> std::sync::MutexGuard<'_, Vec<Weak<WakeFd>>> {
+        self.followers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes the descriptor unreadable again; true if it had been woken.

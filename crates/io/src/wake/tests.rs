@@ -3,11 +3,44 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::AnyWake;
 use crate::fd::{AsRawFd, BorrowedFd};
 use crate::poll::{PollFd, poll};
 
 fn readable(fd: BorrowedFd<'_>, timeout: Option<Duration>) -> bool {
     poll(&mut [PollFd::new(fd.as_raw_fd(), PollFd::IN)], timeout).unwrap() == 1
+}
+
+#[test]
+fn any_of_several_wakes() {
+    let any = AnyWake::new().unwrap();
+    let [first, second] = [(); 2].map(|()| Arc::new(super::WakeFd::new().unwrap()));
+    second.wake();
+    [&first, &second].map(|wake| any.add(wake).unwrap());
+    for wake in [&second, &first, any.own()] {
+        wake.wake();
+        assert!(readable(any.as_fd(), None));
+        for wake in [&first, &second, any.own()] {
+            wake.drain();
+        }
+        assert!(!readable(any.as_fd(), Some(Duration::ZERO)));
+    }
+    any.remove(&first);
+    first.wake();
+    assert!(!readable(any.as_fd(), Some(Duration::ZERO)));
+    second.wake();
+    assert!(readable(any.as_fd(), None));
+}
+
+#[test]
+fn what_wakes_a_leader_wakes_its_followers() {
+    let [leader, follower] = [(); 2].map(|()| Arc::new(super::pipe::WakeFd::new().unwrap()));
+    leader.lead(&follower);
+    leader.wake();
+    assert!(follower.drain() && leader.drain());
+    leader.leave(&follower);
+    leader.wake();
+    assert!(!follower.drain());
 }
 
 macro_rules! conformance {
