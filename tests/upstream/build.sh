@@ -4,7 +4,7 @@
 #
 #   tests/upstream/build.sh [stable|draft]...    default: both
 #
-# The source is the `vendor` folder of the crate zeromq-src 0.3.6. The programs are linked dynamically and without an
+# The source is what source.sh gets. The programs are linked dynamically and without an
 # rpath, so that LD_LIBRARY_PATH alone decides which libzmq.so.5 they run on. The reference libraries are in
 # target/upstream/stable/lib and target/upstream/draft/lib. Quick when everything is there; safe to call from several
 # processes at once.
@@ -24,23 +24,7 @@ for set in "$@"; do [[ -e $out/$set/$complete ]] || missing+=("$set"); done
 
 "$root/scripts/need.sh" cargo:cargo cmake:cmake g++:g++ make:make pkg-config:pkg-config lib=libsodium:libsodium-dev lib=gnutls:libgnutls28-dev >&2
 
-source=$out/source/vendor/zeromq-src/vendor
-if [[ ! -e $source/CMakeLists.txt ]]; then
-    echo "upstream: fetching zeromq-src 0.3.6" >&2
-    rm -rf "$out/source"
-    mkdir -p "$out/source/src"
-    cat > "$out/source/Cargo.toml" <<'TOML'
-[package]
-name = "fetch-libzmq-source"
-version = "0.0.0"
-edition = "2021"
-[dependencies]
-zeromq-src = "=0.3.6"
-[workspace]
-TOML
-    : > "$out/source/src/lib.rs"
-    (cd "$out/source" && cargo vendor >/dev/null 2>vendor.log) || { cat "$out/source/vendor.log" >&2; exit 1; }
-fi
+source=$("$root/tests/upstream/source.sh")
 
 # build SET
 build() {

@@ -6,6 +6,7 @@
 //! | build | `target/cross/TARGET/libzmq.so` and `libzmq.a` (with debug information), for Windows `libzmq.dll` with `libzmq.dll.a`; exported, needed and versioned symbols |
 //! | unit | the unit tests of `proto`, `io` and `core` |
 //! | abi | the C programs of `tests/abi`; all of that suite where they run without an emulator on glibc |
+//! | upstream | libzmq's own tests, for Windows (`tests/upstream/windows.sh`) |
 //! | interop | exchanges over tcp with this machine's libzmq 4.3.5, in both directions |
 //! | addon | `target/cross/TARGET/tautline.PLATFORM.node`, the Node.js addon, where there is a package for it |
 //! | node | a Node.js of that system with that addon: exchanges by every pattern |
@@ -53,7 +54,7 @@ pub fn run(root: &Path, out: &Path, arguments: &[&str]) -> ExitCode {
         rows.push(format!("| {} | {} |", target.name(), cells.collect::<Vec<_>>().join(" | ")));
     }
     println!(
-        "\n| target | build | unit | abi | interop | addon | node |\n|---|---|---|---|---|---|---|\n{}\n",
+        "\n| target | build | unit | abi | upstream | interop | addon | node |\n|---|---|---|---|---|---|---|---|\n{}\n",
         rows.join("\n")
     );
     println!("cross: {} passed, {} failed, {} skipped", sum.passed, sum.failed, sum.skipped);

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 use super::{Counts, Run};
 use crate::abi;
@@ -65,7 +67,7 @@ fn write_import_library(run: &Run, functions: &BTreeSet<&str>) -> Result<(), Str
         text += &format!("    {function}\n");
     }
     fs::write(&definitions, text).map_err(|error| format!("{}: {error}", definitions.display()))?;
-    let mut dlltool = std::process::Command::new("x86_64-w64-mingw32-dlltool");
+    let mut dlltool = Command::new("x86_64-w64-mingw32-dlltool");
     dlltool.arg("-d").arg(&definitions).args(["-D", LIBRARY, "-l"]).arg(run.out.join(IMPORT_LIBRARY));
     run.steps.step("making the import library", &mut dlltool)?;
     Ok(())
@@ -96,6 +98,15 @@ pub fn abi(run: &Run) -> Result<Counts, String> {
         counts += Counts::PASSED;
     }
     Ok(counts)
+}
+
+/// libzmq's own tests, built with MinGW and run under wine.
+pub fn upstream(run: &Run) -> Result<Counts, String> {
+    let mut suite = Command::new(run.steps.root.join("tests/upstream/windows.sh"));
+    // `target/cross/TARGET`: the script finds wine's folder in `target/cross`.
+    let target = run.out.parent().and_then(Path::parent).unwrap_or(&run.out);
+    suite.arg(&run.out).env("CARGO_TARGET_DIR", target);
+    Ok(Counts::of(&run.steps.step("tests of libzmq", &mut suite)?))
 }
 
 #[cfg(test)]
