@@ -31,6 +31,33 @@ pub(super) fn set_bytes(
     Ok(())
 }
 
+/// Sets the type of service, or the traffic class of an IPv6 socket.
+pub(super) fn set_tos(fd: BorrowedFd<'_>, v4: bool, tos: u8) -> io::Result<()> {
+    let outcome = set(fd, libc::IPPROTO_IP, libc::IP_TOS, tos.into());
+    if v4 {
+        return outcome;
+    }
+    // An IPv6 socket that carries IPv4 uses the other setting, but not every system lets it be set.
+    match set_where_known(fd, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, tos.into()) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// Sets an option that refines how a connection works. A system that does not know it
+/// (ENOPROTOOPT), as a Windows of some age, works as it does.
+pub(super) fn set_where_known(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    match set(fd, level, name, value) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(()),
+        outcome => outcome,
+    }
+}
+
 /// Lets an IPv6 socket reach IPv4 hosts too, by their mapped addresses. On Windows and FreeBSD it
 /// does not unless asked; a system that cannot (OpenBSD) refuses such an address when it is used.
 pub(super) fn allow_v4(fd: BorrowedFd<'_>) {

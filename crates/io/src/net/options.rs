@@ -82,7 +82,7 @@ impl StreamOptions {
             os::bind_to_device(fd, device)?;
         }
         if self.tos != 0 {
-            set_tos(fd, family, self.tos)?;
+            option::set_tos(fd, family == Family::V4, self.tos)?;
         }
         option::set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, self.nodelay.into())?;
         if let Some(millis) = self.max_retransmit_ms {
@@ -105,20 +105,11 @@ impl StreamOptions {
         // Not every system has them.
         for (name, value) in details {
             if let (Some(name), Some(value)) = (name, value) {
-                option::set(fd, libc::IPPROTO_TCP, name, int(value))?;
+                option::set_where_known(fd, libc::IPPROTO_TCP, name, int(value))?;
             }
         }
         Ok(())
     }
-}
-
-fn set_tos(fd: BorrowedFd<'_>, family: Family, tos: u8) -> io::Result<()> {
-    let v4 = option::set(fd, libc::IPPROTO_IP, libc::IP_TOS, tos.into());
-    if family == Family::V4 {
-        return v4;
-    }
-    // An IPv6 socket that carries IPv4 uses the other setting, but not every system lets it be set.
-    option::set(fd, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, tos.into())
 }
 
 fn int(value: impl TryInto<libc::c_int>) -> libc::c_int {

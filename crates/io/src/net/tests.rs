@@ -104,7 +104,7 @@ fn v6_also_takes_v4_unless_told_otherwise() {
     let address = Address::Inet("[::]:0".parse().unwrap());
     let options = StreamOptions { tos: 0x10, ..StreamOptions::default() };
     let loopback = Address::Inet("[::1]:0".parse().unwrap());
-    if Listener::bind(&loopback, &options, 10, false).is_err() {
+    if Listener::bind(&loopback, &StreamOptions::default(), 10, false).is_err() {
         return; // A machine without IPv6.
     }
     let listener = Listener::bind(&address, &options, 10, false).unwrap();
@@ -298,6 +298,28 @@ fn refused_connection_is_told() {
     let nowhere = Address::Unix { path: "/nonexistent/socket".into() };
     let missing = Stream::connect(&nowhere, None, &StreamOptions::default());
     assert_eq!(missing.unwrap_err().error.raw_os_error(), Some(libc::ENOENT));
+}
+
+#[test]
+fn what_a_system_does_not_know_keeps_nobody_from_connecting() {
+    let options = StreamOptions {
+        keepalive: Some(true),
+        keepalive_count: Some(3),
+        keepalive_idle_s: Some(40),
+        keepalive_interval_s: Some(50),
+        tos: 0x28,
+        max_retransmit_ms: Some(6000),
+        ..StreamOptions::default()
+    };
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        if address.starts_with('[') && !is_ipv6_supported() {
+            continue;
+        }
+        let address = Address::Inet(address.parse().unwrap());
+        let listener = Listener::bind(&address, &options, 10, false).unwrap();
+        let (client, server) = connect_with(&listener, None, &options);
+        exchange(&client, &server);
+    }
 }
 
 #[cfg(linux_kernel)]

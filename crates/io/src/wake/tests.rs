@@ -16,7 +16,9 @@ fn any_of_several_wakes() {
     let any = AnyWake::new().unwrap();
     let [first, second] = [(); 2].map(|()| Arc::new(super::WakeFd::new().unwrap()));
     second.wake();
-    [&first, &second].map(|wake| any.add(wake).unwrap());
+    for wake in [&first, &second] {
+        any.add(wake).unwrap();
+    }
     for wake in [&second, &first, any.own()] {
         wake.wake();
         assert!(readable(any.as_fd(), None));
