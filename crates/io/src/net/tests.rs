@@ -301,7 +301,7 @@ fn refused_connection_is_told() {
 }
 
 #[test]
-fn what_a_system_does_not_know_keeps_nobody_from_connecting() {
+fn what_a_system_does_not_know_keeps_no_socket_from_connecting() {
     let options = StreamOptions {
         keepalive: Some(true),
         keepalive_count: Some(3),
