@@ -19,6 +19,7 @@ mod broadcast;
 mod broadcasts;
 mod conflate;
 mod cork;
+mod errands;
 mod flush;
 mod follow;
 mod incoming;

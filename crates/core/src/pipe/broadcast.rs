@@ -290,7 +290,7 @@ impl Broadcast {
                 behind = follower.progress.behind();
                 if lossless {
                     let pipe = pipes.get(follower.pipe);
-                    let refused = !patient && pipe.is_some_and(|pipe| pipe.outgoing.is_burst(&pipe.link));
+                    let refused = !patient && pipe.is_some_and(|pipe| pipe.outgoing.mark.is_burst());
                     all_have_room &= behind < follower.limit && !refused;
                 } else if behind >= follower.tight_at() {
                     self.part_with(pipes, index);

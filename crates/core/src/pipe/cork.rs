@@ -4,7 +4,7 @@
 //! The mark belongs to the thread, so a message that is sent without a cork pays nothing for it: it
 //! is looked at only where the flush rule is asked anyway.
 
-use super::pipes::Left;
+use super::errands::Left;
 use crate::sync::Arc;
 use std::cell::Cell;
 use std::marker::PhantomData;

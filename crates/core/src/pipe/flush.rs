@@ -2,12 +2,12 @@
 //! and before the owner sleeps. (At the high-water mark: `room`.)
 
 use super::pace::PACE_TIME;
-use super::{Body, Link, Outgoing, Part, Store, cork};
+use super::{Body, Link, Outgoing, Part, Store};
 use crate::conn::inproc::InprocEnd;
 use crate::conn::{Connection, Flushed};
 use crate::error::NoMemory;
 use crate::queue::FrameWriter;
-use crate::sync::{Arc, lock};
+use crate::sync::Arc;
 use crate::timing::crowd;
 use crate::timing::flush::{Decision, FULL_BYTES, Rest, is_full_write};
 use tautline_io::clock;
@@ -31,10 +31,10 @@ impl Outgoing {
     /// nothing, or it does not wake its peer itself.
     pub(super) fn flush(&mut self, link: &Link) -> bool {
         self.flush.end_long_batch();
-        self.left = self.follows.is_some() || self.quiet;
+        self.errands.flush = self.follows.is_some() || self.quiet;
         let Link::Wire(connection) = link else {
             self.ring(link);
-            return self.left;
+            return self.errands.flush;
         };
         let pending = match &self.store {
             _ if self.behind() > 0 => true,
@@ -53,14 +53,14 @@ impl Outgoing {
                 self.flush.flushed(start, clock::ticks(), flushed == Some(Flushed::Drained));
             }
         }
-        self.left
+        self.errands.flush
     }
 
     /// A corked batch has ended: as `flush`, but batches that make a stream are written by the
     /// flush rule.
     pub(super) fn end_batch(&mut self, link: &Link) -> bool {
         if crowd::is_on() && self.leave_to_sweep(link) {
-            self.left = false;
+            self.errands.flush = false;
             return false;
         }
         if let (Link::Wire(connection), Store::Queue(_), None) = (link, &self.store, &self.follows) {
@@ -88,7 +88,7 @@ impl Outgoing {
             end.notify();
         }
         if patient {
-            self.pace_inproc(len);
+            self.pacer.pace_inproc(&mut self.store, len);
         }
     }
 
@@ -102,9 +102,9 @@ impl Outgoing {
         if (len as u64) < FULL_BYTES / u64::from(SWEPT_UNSEEN) && self.is_left_to_sweep(link) {
             return;
         }
-        if self.is_corked() {
+        if self.errands.is_corked() {
             if !self.has_full_write(len) {
-                self.leave();
+                self.errands.leave();
                 return;
             }
             self.flush.begin_long_batch();
@@ -126,13 +126,9 @@ impl Outgoing {
                 if connection.leave_to_residual(start, rest) {
                     self.flush.resume(clock::ticks());
                 }
-                self.leave();
+                self.errands.leave();
             }
         }
-    }
-
-    fn is_corked(&self) -> bool {
-        cork::holds(self.left_in.as_ref().map(|(_, left)| left))
     }
 
     /// Whether what is queued is enough for a write of its own, the last message being `len` bytes
@@ -147,7 +143,7 @@ impl Outgoing {
     fn is_left_to_sweep(&self, link: &Link) -> bool {
         !self.answering
             && self.flush.count_so_far() < SWEPT_UNSEEN
-            && (self.unrested || !self.lean)
+            && (self.errands.rest || !self.lean)
             && matches!(link, Link::Wire(connection) if connection.swept.is_set())
     }
 
@@ -169,9 +165,8 @@ impl Outgoing {
             }
         }
         self.flush.swept();
-        if let (Some((id, list)), true, false) = (&self.left_in, self.lean, self.unrested) {
-            lock(&list.unrested).push(*id);
-            self.unrested = true;
+        if self.lean {
+            self.errands.leave_unrested();
         }
         true
     }
@@ -179,7 +174,7 @@ impl Outgoing {
     /// The sweep has come by: gives up the queue's memory, unless more has come since, or the
     /// kernel is full.
     pub(super) fn rest(&mut self, link: &Link) {
-        self.unrested = false;
+        self.errands.rest = false;
         if let (Link::Wire(connection), Store::Queue(writer)) = (link, &mut self.store)
             && writer.holds_memory()
             && writer.unflushed_bytes() == 0
@@ -200,7 +195,7 @@ impl Outgoing {
             None => self.flush.contended(),
         }
         match flushed {
-            Some(Flushed::Drained) => self.paced_out = None,
+            Some(Flushed::Drained) => self.pacer.caught_up(),
             // The session that begins will write all that is queued.
             Some(Flushed::NoLink) => {}
             // The I/O thread tries again, and arms write interest if the kernel is full then: a
@@ -208,11 +203,11 @@ impl Outgoing {
             // likely, may not have seen the last message: it is not woken for that in a stream.
             _ => {
                 connection.leave_to_residual(start, Rest::Told);
-                self.leave();
+                self.errands.leave();
             }
         }
         if flushed == Some(Flushed::Blocked) && patient {
-            self.pace(link);
+            self.pacer.pace(connection, &self.store);
         }
     }
 
@@ -235,7 +230,7 @@ impl Outgoing {
         let body = part.bytes();
         let start = clock::ticks();
         self.flush.count();
-        let patient = part.patient && self.paced_out.is_none_or(|writes| writes != connection.writes());
+        let patient = part.patient && !self.pacer.is_stuck(connection.writes());
         let mut queued = Ok(());
         let flushed = connection.write_through(0, body, patient.then_some(PACE_TIME), || {
             queued = writer.append(0, body);
@@ -250,7 +245,7 @@ impl Outgoing {
             self.uncounted.get_or_insert_default().add((1, body.len() as u64));
         }
         if patient && flushed == Some(Flushed::Blocked) {
-            self.paced_out = Some(connection.writes());
+            self.pacer.set_stuck(connection.writes());
         }
         if flushed.is_some() {
             self.flushed(link, start, flushed, part.patient);

@@ -19,7 +19,7 @@ impl Outgoing {
         let Link::Inproc(end) = link else { return None };
         end.use_ring();
         let bell = (!std::mem::replace(&mut self.quiet, true)).then(|| end.doorbell());
-        self.leave();
+        self.errands.leave();
         bell
     }
 
@@ -55,7 +55,7 @@ impl Outgoing {
         }
         let connection = connection.clone();
         self.follows = Some(progress.clone());
-        self.leave();
+        self.errands.leave();
         self.uncounted.get_or_insert_default().take_off(progress.published());
         Some((connection, progress))
     }

@@ -2,14 +2,15 @@
 //! the flush rule says so.
 
 use super::aside::Uncounted;
-use super::pipes::Left;
+use super::errands::Errands;
+use super::pace::Pacer;
 use super::room::Mark;
-use super::{Body, Link, Part, PipeId, Store};
+use super::{Body, Link, Part, Store};
 use crate::conn::inproc::InprocEnd;
 use crate::error::NoMemory;
 use crate::message::Message;
 use crate::queue::{COPIED, FrameWriter, Progress, Slot};
-use crate::sync::{Arc, lock};
+use crate::sync::Arc;
 use crate::timing::flush::FlushRule;
 use std::mem::offset_of;
 use tautline_proto::frame;
@@ -28,19 +29,13 @@ pub(super) struct Outgoing {
     pub(super) quiet: bool,
     /// One of many: the queue holds no memory while it is empty.
     pub(super) lean: bool,
-    /// It has told in `left_in` that it is to give up its memory.
-    pub(super) unrested: bool,
-    /// It has told there that it must be flushed.
-    pub(super) left: bool,
+    pub(super) errands: Errands,
     pub(super) flush: FlushRule,
     /// The connection reads a log, and what is to be sent goes there: this is how far it has come
     /// (see `Broadcast`).
     pub(super) follows: Option<Arc<Progress>>,
-    /// The pipe's name, and where it tells what is to be done before the owner sleeps.
-    pub(super) left_in: Option<(PipeId, Arc<Left>)>,
     pub(super) mark: Mark,
-    /// The peer took nothing while a sender waited for it: `Connection::writes` then (see `pace`).
-    pub(super) paced_out: Option<u32>,
+    pub(super) pacer: Pacer,
     /// What was sent beside the queue.
     pub(super) uncounted: Option<Box<Uncounted>>,
 }
@@ -58,13 +53,11 @@ impl Outgoing {
             answering: false,
             quiet: false,
             lean: false,
-            unrested: false,
-            left: false,
+            errands: Errands::default(),
             flush: FlushRule::default(),
             follows: None,
-            left_in: None,
             mark: Mark::default(),
-            paced_out: None,
+            pacer: Pacer::default(),
             uncounted: None,
         }
     }
@@ -201,14 +194,6 @@ impl Outgoing {
         match &self.store {
             Store::Queue(writer) => Some(writer.limit()),
             Store::Slot(_) => None,
-        }
-    }
-
-    /// Something stays queued: the owner flushes it before it sleeps.
-    pub(super) fn leave(&mut self) {
-        if let (Some((id, list)), false) = (&self.left_in, self.left) {
-            lock(&list.unflushed).push(*id);
-            self.left = true;
         }
     }
 

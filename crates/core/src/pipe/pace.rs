@@ -1,9 +1,11 @@
 //! Pacing: a blocking sender that is faster than its peer is held up a moment, so that both work on
 //! what is in the caches instead of filling the queue up to the high-water mark.
 
-use super::{Link, Outgoing, Store};
+use super::Store;
 use crate::ablation::{Rule, without};
-use crate::conn::wait_for_room;
+use crate::conn::{Connection, wait_for_room};
+use crate::queue::FrameWriter;
+use crate::sync::Arc;
 use crate::timing::idle;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -17,49 +19,56 @@ pub(super) const PACE_TIME: Duration = Duration::from_millis(5);
 const INPROC_PACE_LEN: usize = 8 * 1024;
 const INPROC_PACE_BYTES: u64 = 2 * 1024 * 1024;
 
-impl Outgoing {
+/// Holds up a sender.
+#[derive(Debug, Default)]
+pub(super) struct Pacer {
+    /// The peer took nothing while a sender waited for it. What it had taken then: the number of
+    /// `Connection::writes`, or of messages.
+    stuck_at: Option<u32>,
+}
+
+impl Pacer {
     /// The kernel is full and much is queued: waits a moment for it, so that a sender that is
     /// faster than its peer works on what is in the cache instead of filling its queue up to the
     /// high-water mark. A peer that takes nothing is waited for only once, until it has taken
     /// something.
-    pub(super) fn pace(&mut self, link: &Link) {
-        let (Link::Wire(connection), Store::Queue(writer)) = (link, &self.store) else { return };
+    pub(super) fn pace(&mut self, connection: &Arc<Connection>, store: &Store<FrameWriter>) {
+        let Store::Queue(writer) = store else { return };
         if writer.unflushed_bytes() < PACE_BYTES || without(Rule::Pace) {
             return;
         }
-        while writer.unflushed_bytes() >= PACE_BYTES && self.paced_out != Some(connection.writes()) {
+        while writer.unflushed_bytes() >= PACE_BYTES && !self.is_stuck(connection.writes()) {
             let Some(stream) = connection.writable_stream() else { return };
             let writable = wait_for_room(&stream, PACE_TIME);
             connection.try_flush();
-            self.paced_out = (!writable).then(|| connection.writes());
+            self.stuck_at = (!writable).then(|| connection.writes());
         }
     }
 
-    /// As `pace`, for an inproc peer and a message of `len` bytes.
+    /// The same for an inproc peer and a message of `len` bytes.
     #[inline(always)]
-    pub(super) fn pace_inproc(&mut self, len: usize) {
+    pub(super) fn pace_inproc(&mut self, store: &mut Store<FrameWriter>, len: usize) {
         if len >= INPROC_PACE_LEN {
-            self.pace_large();
+            self.pace_large(store);
         }
     }
 
     #[inline(never)]
-    fn pace_large(&mut self) {
+    fn pace_large(&mut self, store: &mut Store<FrameWriter>) {
         if !without(Rule::Pace)
-            && let Store::Queue(writer) = &mut self.store
+            && let Store::Queue(writer) = store
             && writer.is_ahead(INPROC_PACE_BYTES)
         {
-            self.await_inproc_peer();
+            self.await_inproc_peer(writer);
         }
     }
 
     /// Waits until the inproc peer has caught up, or stops taking messages; then not again before
     /// it has taken one.
     #[cold]
-    fn await_inproc_peer(&mut self) {
-        let Store::Queue(writer) = &self.store else { return };
+    fn await_inproc_peer(&mut self, writer: &FrameWriter) {
         let mut consumed = writer.consumed();
-        while writer.ahead() >= INPROC_PACE_BYTES && self.paced_out != Some(consumed) {
+        while writer.ahead() >= INPROC_PACE_BYTES && !self.is_stuck(consumed) {
             let has_taken = |times| {
                 Ok::<_, Infallible>((0..times).any(|_| {
                     std::hint::spin_loop();
@@ -68,8 +77,23 @@ impl Outgoing {
             };
             match idle::spin(has_taken) {
                 Ok(true) => consumed = writer.consumed(),
-                _ => self.paced_out = Some(consumed),
+                _ => self.stuck_at = Some(consumed),
             }
         }
+    }
+
+    /// The peer took nothing while a sender waited, and has taken so much by then.
+    pub(super) fn set_stuck(&mut self, taken: u32) {
+        self.stuck_at = Some(taken);
+    }
+
+    /// The kernel has all that was sent.
+    pub(super) fn caught_up(&mut self) {
+        self.stuck_at = None;
+    }
+
+    /// Whether a peer that has taken so much has taken nothing since a sender waited for it.
+    pub(super) fn is_stuck(&self, taken: u32) -> bool {
+        self.stuck_at == Some(taken)
     }
 }

@@ -10,7 +10,7 @@ pub(crate) struct Part<'a> {
     pub(crate) body: Body<'a>,
     /// More parts of the same message follow.
     pub(crate) more: bool,
-    /// The caller can be held up for a moment (see `Outgoing::pace`).
+    /// The caller can be held up for a moment (see `Pacer`).
     pub(crate) patient: bool,
 }
 

@@ -2,6 +2,7 @@
 
 use super::broadcasts::Broadcasts;
 use super::cork::Cork;
+use super::errands::Left;
 use super::names::{self, Found, Key, Names};
 use super::straight::Straight;
 use super::{Else, Part, Pipe, PipeId, Received, Target, Traffic};
@@ -10,7 +11,7 @@ use crate::conn::IoSide;
 use crate::conn::inproc::InprocEnd;
 use crate::error::NoMemory;
 use crate::options::Options;
-use crate::sync::{Arc, Mutex, lock};
+use crate::sync::{Arc, lock};
 use crate::timing::crowd;
 use std::ops::ControlFlow;
 use tautline_io::net::Stream;
@@ -21,15 +22,6 @@ const FEW: usize = 8;
 
 /// Messages for which it costs little to look at the network first.
 const LOOKS: u32 = 32;
-
-/// The pipes that have something to be done before their owner sleeps, of however many.
-#[derive(Debug, Default)]
-pub(crate) struct Left {
-    /// The flush rule has left something queued in these.
-    pub(super) unflushed: Mutex<Vec<PipeId>>,
-    /// These were left to the sweep, and then to give up their memory.
-    pub(super) unrested: Mutex<Vec<PipeId>>,
-}
 
 /// What is known of the pipes that are gone.
 #[derive(Default)]
@@ -228,7 +220,7 @@ impl Pipes {
             }
         }
         let id = PipeId(self.vacant.pop().unwrap_or(self.slots.len() as u32));
-        pipe.outgoing.left_in = Some((id, self.left.clone()));
+        pipe.outgoing.errands.attach(id, self.left.clone());
         match self.slots.get_mut(id.0 as usize) {
             Some(slot) => *slot = Some(pipe),
             None => {

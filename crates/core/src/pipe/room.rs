@@ -56,6 +56,16 @@ impl Mark {
     pub(super) fn take_burst_refused(&mut self) -> bool {
         std::mem::take(&mut self.burst_refused)
     }
+
+    /// A message to a connection is one too many: whether those since the last such one were a
+    /// burst.
+    #[cold]
+    pub(super) fn is_burst(&mut self) -> bool {
+        let now = clock::ticks();
+        let before = std::mem::replace(&mut self.reached, now);
+        self.burst_refused = before != 0 && now.saturating_sub(before) < clock::nanos_to_ticks(BURST_TIME_NS);
+        self.burst_refused
+    }
 }
 
 impl Outgoing {
@@ -66,7 +76,7 @@ impl Outgoing {
             Else::Ask => self.has_credit(),
             Else::Wait => self.can_send(link),
             Else::Refuse { patient } => {
-                self.has_credit() || self.can_send(link) && (patient || !self.is_burst(link))
+                self.has_credit() || self.can_send(link) && (patient || !self.refuses_burst(link))
             }
             Else::Lose => self.can_send(link) || self.has_room_after_others(link),
             Else::Drop => self.can_send(link) || self.has_room_after_others(link) || self.drops(),
@@ -97,17 +107,9 @@ impl Outgoing {
         false
     }
 
-    /// A message is one too many: whether those since the last such one were a burst.
     #[cold]
-    pub(super) fn is_burst(&mut self, link: &Link) -> bool {
-        if !matches!((link, &self.store), (Link::Wire(_), Store::Queue(_))) {
-            return false;
-        }
-        let now = clock::ticks();
-        let before = std::mem::replace(&mut self.mark.reached, now);
-        self.mark.burst_refused =
-            before != 0 && now.saturating_sub(before) < clock::nanos_to_ticks(BURST_TIME_NS);
-        self.mark.burst_refused
+    fn refuses_burst(&mut self, link: &Link) -> bool {
+        matches!((link, &self.store), (Link::Wire(_), Store::Queue(_))) && self.mark.is_burst()
     }
 
     #[inline]

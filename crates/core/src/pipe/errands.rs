@@ -1,0 +1,53 @@
+//! What a pipe leaves to be done before its owner sleeps. The owner keeps the lists, so that it
+//! does not look at each of its pipes.
+
+use super::{PipeId, cork};
+use crate::sync::{Arc, Mutex, lock};
+
+/// The pipes that have something to be done before their owner sleeps, of however many.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    /// The flush rule has left something queued in these.
+    pub(super) unflushed: Mutex<Vec<PipeId>>,
+    /// These were left to the sweep, and then to give up their memory.
+    pub(super) unrested: Mutex<Vec<PipeId>>,
+}
+
+/// What one pipe has told its owner.
+#[derive(Debug, Default)]
+pub(super) struct Errands {
+    /// That it must be flushed.
+    pub(super) flush: bool,
+    /// That it is to give up its memory.
+    pub(super) rest: bool,
+    /// The pipe's name, and where it tells this.
+    list: Option<(PipeId, Arc<Left>)>,
+}
+
+impl Errands {
+    /// The pipe has a name and an owner.
+    pub(super) fn attach(&mut self, id: PipeId, list: Arc<Left>) {
+        self.list = Some((id, list));
+    }
+
+    /// Something stays queued: the owner flushes it before it sleeps.
+    pub(super) fn leave(&mut self) {
+        if let (Some((id, list)), false) = (&self.list, self.flush) {
+            lock(&list.unflushed).push(*id);
+            self.flush = true;
+        }
+    }
+
+    /// What is queued was left to the sweep, and the memory of the queue is given up after it.
+    pub(super) fn leave_unrested(&mut self) {
+        if let (Some((id, list)), false) = (&self.list, self.rest) {
+            lock(&list.unrested).push(*id);
+            self.rest = true;
+        }
+    }
+
+    /// Whether the owner is corked.
+    pub(super) fn is_corked(&self) -> bool {
+        cork::holds(self.list.as_ref().map(|(_, left)| left))
+    }
+}
