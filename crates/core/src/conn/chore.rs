@@ -105,12 +105,16 @@ pub(crate) fn let_go<T: Chore>(chores: &[T]) {
     if chores.is_empty() {
         return;
     }
-    for chore in chores {
-        // A swap, not a store: loom lets the swaps of both sides pass over a store between them.
-        chore.mark().0.swap(false, AcqRel);
-        chore.give_hint();
-    }
+    chores.iter().for_each(hand_on);
     barrier_heavy();
+}
+
+/// I/O thread: comes by for this no more, and need not look once more: something else is to happen
+/// that makes it write what is there.
+pub(crate) fn hand_on<T: Chore>(chore: &T) {
+    // A swap, not a store: loom lets the swaps of both sides pass over a store between them.
+    chore.mark().0.swap(false, AcqRel);
+    chore.give_hint();
 }
 
 impl<T: Chore> Chore for Arc<T> {

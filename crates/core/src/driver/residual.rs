@@ -21,8 +21,6 @@ struct Watched {
     connection: Arc<Connection>,
     /// Looks in a row that have found nothing to write.
     idle: u32,
-    /// The kernel is full, or there is no session: when that changes, what is left is written.
-    blocked: bool,
 }
 
 impl Chore for Watched {
@@ -62,7 +60,7 @@ impl Residual {
     /// Any thread, which has just marked the connection: looks after it, `soon` or not quite so
     /// soon. True: the I/O thread must be woken.
     pub(super) fn watch(&self, connection: Arc<Connection>, soon: bool) -> bool {
-        let added = self.new.add(Watched { connection, idle: 0, blocked: false });
+        let added = self.new.add(Watched { connection, idle: 0 });
         if soon {
             return self.hurry();
         }
@@ -96,27 +94,33 @@ impl Residual {
         let State { watched, watch } = &mut *lock(&self.state);
         self.new.take(watched);
         let mut looks = watch.round(clock::ticks());
-        let gone = watched.extract_if(.., |watched| {
+        let mut gone = Vec::new();
+        watched.retain_mut(|watched| {
             let connection = &watched.connection;
             let owner = connection.owner_at_work();
             let at_work = looks.is_at_work(owner);
             // What is marked the sweep writes.
             let pending = !at_work && !connection.swept.is_set() && connection.has_pending();
             let idle = looks.idle(owner, watched.idle, at_work, pending);
-            if pending {
-                match connection.pump_now() {
-                    Some(Flushed::Drained) => connection.give_hint(),
-                    Some(_) => watched.blocked = true,
-                    None => {}
+            match pending.then(|| connection.pump_now()).flatten() {
+                Some(Flushed::Drained) => connection.give_hint(),
+                // The kernel is full, or there is no session: when that changes, what is left is
+                // written.
+                Some(_) => {
+                    chore::hand_on(watched);
+                    return false;
                 }
+                None => {}
             }
-            watched.idle = idle.unwrap_or(0);
-            watched.blocked || idle.is_none()
+            match idle {
+                Some(idle) => watched.idle = idle,
+                None => gone.push(Watched { connection: connection.clone(), idle: 0 }),
+            }
+            idle.is_some()
         });
-        let gone: Vec<_> = gone.collect();
         chore::let_go(&gone);
-        watched.extend(gone.into_iter().filter(|Watched { connection, blocked, .. }| {
-            !blocked && !connection.swept.is_set() && connection.has_pending() && connection.watched.set()
+        watched.extend(gone.into_iter().filter(|Watched { connection, .. }| {
+            !connection.swept.is_set() && connection.has_pending() && connection.watched.set()
         }));
         let next = Duration::from_nanos(watch.next(&looks));
         if watched.is_empty() {
