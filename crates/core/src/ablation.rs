@@ -33,8 +33,6 @@ rules! {
     Crowd = "crowd",
     /// The I/O thread rests between rounds that found little.
     Rests = "rests",
-    /// An owner in a stream counts as at work for longer.
-    Patience = "patience",
     /// Where nothing may be dropped the kernel holds little for a crowd.
     LittleUnsent = "little-unsent",
     /// A publisher wakes several inproc receivers by the flush rule.
@@ -55,10 +53,6 @@ rules! {
     Pause = "pause",
     /// A blocking sender waits for a peer that is behind.
     Pace = "pace",
-    /// It looks for room before it sleeps.
-    Room = "room",
-    /// Freed blocks circulate before they are used again.
-    Circulation = "circulation",
     /// A large body is written from where it is.
     WriteThrough = "write-through",
     /// Idle peers of a socket with many keep no memory.

@@ -108,7 +108,6 @@ impl Talk {
             }
             7 => take(near, regions, bells, reader.byte() & 1 != 0),
             8 => {
-                far.looks_like();
                 far.room();
                 far.has_hung_up();
             }

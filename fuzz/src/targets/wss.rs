@@ -86,6 +86,8 @@ impl Client<'_> {
         self.tls.established();
         self.say(peer, ready);
         self.say(peer, rest);
+        // In single bytes a flood would take a call for each of two million.
+        self.cut = 0;
         let until = peer.taken + FLOOD;
         let piece = rest.repeat(4096 / rest.len().max(1));
         while floods && peer.taken < until && !peer.over && self.say(peer, &piece) {}

@@ -1,45 +1,17 @@
 //! Waiting a moment for the kernel to take more: what a blocking sender does when it is ahead of
 //! its peer.
-//!
-//! A peer at work takes enough out of the kernel's buffer within some microseconds; to sleep and be
-//! woken takes longer, and costs the peer time. So over tcp the sender looks for a while before it
-//! sleeps (`timing/idle.rs`). A Unix domain socket has room as soon as its peer has taken anything,
-//! so to look would only make the writes small. Through shared memory the sender looks again, for
-//! which it needs no system call.
 
-use crate::ablation::{Rule, without};
-use crate::timing::idle;
-use std::convert::Infallible;
 use std::time::Duration;
-use tautline_io::clock;
 use tautline_io::fd::AsRawFd;
-use tautline_io::net::{Family, Stream};
+use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
 
 /// Waits a moment for the kernel to take more, and says whether it does. Not while the peer sends
 /// as well: it may wait for us to read as we wait for it, and neither would.
 pub(crate) fn wait_for_room(stream: &Stream, patience: Duration) -> bool {
     let mut fds = [room_fd(stream), PollFd::new(stream.as_fd().as_raw_fd(), PollFd::IN)];
-    let mut ready = |time| {
-        let some = matches!(poll::poll(&mut fds, Some(time)), Ok(1..));
-        some.then(|| fds[0].revents != 0 || fds[1].revents & !PollFd::IN != 0)
-    };
-    let looks = !without(Rule::Room)
-        && (stream.looks_like().is_some() || matches!(stream.family(), Family::V4 | Family::V6));
-    let start = clock::ticks();
-    let mut room = None;
-    let mut look = |_| {
-        room = match stream.looks_like() {
-            Some((room, news)) => (room || news).then_some(room),
-            None => ready(Duration::ZERO),
-        };
-        Ok::<_, Infallible>(room.is_some())
-    };
-    if !looks || !matches!(idle::spin(&mut look), Ok(true)) {
-        room = ready(patience);
-        idle::slept(clock::ticks().wrapping_sub(start));
-    }
-    room.unwrap_or(false)
+    matches!(poll::poll(&mut fds, Some(patience)), Ok(1..))
+        && (fds[0].revents != 0 || fds[1].revents & !PollFd::IN != 0)
 }
 
 /// What to poll for room to write.

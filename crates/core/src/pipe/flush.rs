@@ -9,7 +9,7 @@ use crate::error::NoMemory;
 use crate::queue::FrameWriter;
 use crate::sync::Arc;
 use crate::timing::crowd;
-use crate::timing::flush::{Decision, FULL_BYTES, Rest, is_full_write};
+use crate::timing::flush::{Decision, FULL_BYTES, FlushRule, Rest, is_full_write};
 use tautline_io::clock;
 
 /// This number of messages is left to a sweep that is about to come by, without a look at anything
@@ -22,6 +22,15 @@ fn write_out(connection: &Arc<Connection>, store: &mut Store<FrameWriter>, lean:
     match store {
         Store::Queue(writer) if lean => connection.flush_and_rest(writer),
         _ => connection.try_flush(),
+    }
+}
+
+/// The rule learns what a flush from `start` to `end` has come to. One that had no stream to write
+/// to says nothing of what a write costs.
+pub(super) fn learn(rule: &mut FlushRule, start: u64, end: u64, flushed: Option<Flushed>) {
+    match flushed {
+        Some(Flushed::NoLink) | None => rule.not_written(),
+        Some(flushed) => rule.flushed(start, end, flushed == Flushed::Drained),
     }
 }
 
@@ -50,7 +59,7 @@ impl Outgoing {
                 connection.want_write();
             }
             if pending {
-                self.flush.flushed(start, clock::ticks(), flushed == Some(Flushed::Drained));
+                learn(&mut self.flush, start, clock::ticks(), flushed);
             }
         }
         self.errands.flush
@@ -186,14 +195,11 @@ impl Outgoing {
     /// A flush of the owner's has come to this.
     pub(super) fn flushed(&mut self, link: &Link, start: u64, flushed: Option<Flushed>, patient: bool) {
         let Link::Wire(connection) = link else { return };
-        match flushed {
-            Some(flushed) => {
-                let end = clock::ticks();
-                connection.note_work(end);
-                self.flush.flushed(start, end, flushed == Flushed::Drained);
-            }
-            None => self.flush.contended(),
+        let end = clock::ticks();
+        if flushed.is_some() {
+            connection.note_work(end);
         }
+        learn(&mut self.flush, start, end, flushed);
         match flushed {
             Some(Flushed::Drained) => self.pacer.caught_up(),
             // The session that begins will write all that is queued.

@@ -1,7 +1,7 @@
 //! Whether there is room for a message, and what is known of those that had none.
 
+use super::flush::learn;
 use super::{Link, Outgoing, Store};
-use crate::conn::Flushed;
 use tautline_io::clock;
 
 /// Messages beyond the high-water mark within this time are a burst.
@@ -150,10 +150,11 @@ impl Outgoing {
         match link {
             Link::Wire(connection) => {
                 let start = clock::ticks();
-                if let Some(flushed) = connection.try_flush() {
+                let flushed = connection.try_flush();
+                if flushed.is_some() {
                     let end = clock::ticks();
                     connection.note_work(end);
-                    self.flush.flushed(start, end, flushed == Flushed::Drained);
+                    learn(&mut self.flush, start, end, flushed);
                 }
                 if !writer.has_room() {
                     connection.want_room();

@@ -85,9 +85,9 @@ impl Bursts {
         if self.held && elapsed > cost {
             // Not this time, and not the next times.
             self.held = false;
-            self.span = times().cost_max;
+            self.span = times().wake;
         } else if ends {
-            self.span = (self.span * 3 + elapsed.min(times().cost_max)) / 4;
+            self.span = (self.span * 3 + elapsed.min(times().wake)) / 4;
         }
         (ends, ahead)
     }

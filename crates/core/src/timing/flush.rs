@@ -27,6 +27,7 @@ use super::bursts::Bursts;
 pub(crate) use super::bursts::Rest;
 use super::pace::{Pace, weigh};
 use super::spent::{self, spent};
+use super::{WAKE, watch};
 use crate::ablation::{Rule, without};
 use std::sync::OnceLock;
 
@@ -51,8 +52,9 @@ const SHARE: u64 = 2;
 /// The same for a sender whose own work sets its pace.
 const BUSY_SHARE: u64 = 8;
 
-/// Messages between two looks at the clock, at most.
+/// Messages between two looks at the clock, at most, and nanoseconds.
 const MANY: u32 = 64;
+pub(super) const LOOK: u64 = WAKE / 5;
 
 /// The times of the rules in clock ticks.
 #[derive(Debug)]
@@ -60,18 +62,16 @@ pub(super) struct Times {
     /// A write counts as no less: what it costs the peer to find it, at the least.
     least: u64,
     /// No message waits longer than this for others: half of the time that a peer looks for
-    /// messages before it sleeps (`wait`). To wake it costs more than several writes.
+    /// messages before it sleeps (`idle`). To wake it costs more than several writes.
     longest: u64,
     /// The same for a sender whose own work sets its pace, which gains more than waking costs.
     busy_longest: u64,
     /// Time between two looks at the clock, at most: an owner that has not looked for twice as long
     /// counts as gone (`watch`).
     look: u64,
-    /// How long the kernel's "full" is believed: about what it takes to wake a peer that makes
-    /// room.
-    blocked: u64,
-    /// Longest cost of one write that is averaged; above it the thread was descheduled.
-    pub(super) cost_max: u64,
+    /// What it takes to wake a peer that makes room: for so long the kernel's "full" is believed.
+    /// A write that took longer was interrupted.
+    pub(super) wake: u64,
     /// So long without a message, and the next one begins a burst.
     pub(super) quiet: u64,
     /// What has gone on for so long, with no longer pauses, is a stream: its end may wait for the
@@ -91,15 +91,14 @@ pub(super) fn times() -> &'static Times {
         let ticks = tautline_io::clock::nanos_to_ticks;
         Times {
             least: ticks(1_000),
-            longest: ticks(10_000),
+            longest: ticks(WAKE / 2),
             busy_longest: ticks(64_000),
-            look: ticks(4_000),
-            blocked: ticks(20_000),
-            cost_max: ticks(15_000),
-            quiet: ticks(10_000),
-            stream: ticks(200_000),
+            look: ticks(LOOK),
+            wake: ticks(WAKE),
+            quiet: ticks(WAKE / 2),
+            stream: ticks(watch::LATER),
             pause_max: ticks(1_000_000),
-            seldom: ticks(10_000_000),
+            seldom: ticks(watch::GONE / 2),
             crowd: ticks(50_000),
         }
     })
@@ -230,7 +229,7 @@ impl FlushRule {
             false if self.is_busy() => (spent.last, gap(spent.took, BUSY_SHARE, times.busy_longest)),
             false => (spent.last, gap(spent.took, SHARE, times.longest)),
         };
-        (since + if self.blocked { gap.max(times.blocked) } else { gap }).saturating_sub(now)
+        (since + if self.blocked { gap.max(times.wake) } else { gap }).saturating_sub(now)
     }
 
     /// After how many more messages the clock is looked at: a quarter of those since the last
@@ -272,9 +271,8 @@ impl FlushRule {
     pub(crate) fn flushed(&mut self, start: u64, end: u64, drained: bool) {
         spent::write(start, end);
         let took = end.saturating_sub(start);
-        // The first one may have taken next to nothing, where there is no connection yet.
         self.cost = match self.cost {
-            0 => took.min(times().cost_max),
+            0 => took.min(times().wake),
             cost => weigh(cost, took),
         };
         (self.last, self.took, self.spent) = (end, took, spent().total);
@@ -318,8 +316,9 @@ impl FlushRule {
         self.bursts.resume(now);
     }
 
-    /// Notes that another thread is writing: look again after a few messages.
-    pub(crate) fn contended(&mut self) {
+    /// Notes that nothing was written, as another thread writes or there is no stream: look again
+    /// after a few messages.
+    pub(crate) fn not_written(&mut self) {
         self.restart(8);
     }
 }

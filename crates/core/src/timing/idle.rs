@@ -1,10 +1,11 @@
 //! How a thread waits: it looks, yields its core, looks again, and at last sleeps.
 //!
-//! *Looking may cost what sleeping costs.* To fall asleep and be woken takes about 20 µs, so that
-//! is for how long a thread looks first: whatever comes, waiting then costs twice what the better
-//! of the two would have cost, at most (the ski rental problem). `TAUT_SPIN_US` sets the time; 0
-//! is: sleep at once. That goes for all waits: of blocking calls, polls and tasks for messages, of
-//! senders for room in the kernel, of those over inproc for their peer.
+//! *Looking may cost what sleeping costs.* To fall asleep and be woken takes about 20 µs
+//! ([`WAKE`]), so that is for how long a thread looks first: whatever comes, waiting then costs
+//! twice what the better of the two would have cost, at most (the ski rental problem).
+//! `TAUT_SPIN_US` sets the time; 0 is: sleep at once. That goes for all waits: of blocking calls,
+//! polls and tasks for messages, and of senders over inproc for their peer. (A sender that waits
+//! for the kernel sleeps at once.)
 //!
 //! Two things that were seen lately say whether to look at all:
 //!
@@ -25,6 +26,7 @@
 //!
 //! Time comes in as ticks of the clock; [`Spin`] reads the clock for its callers.
 
+use super::WAKE;
 use crate::ablation::{Rule, without};
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -40,7 +42,7 @@ const MOST_US: u64 = 10_000;
 /// After this number of waits in vain the next one is expected to be, too; no more are counted than
 /// the second value.
 const VAIN_FROM: u32 = 4;
-const MOST_VAIN: u32 = 16;
+const MOST_VAIN: u32 = 4 * VAIN_FROM;
 /// The part of its time that a thread may lose in yields: one part in this number.
 const SHARE: u64 = 64;
 
@@ -51,7 +53,7 @@ pub(crate) fn patience_us() -> u64 {
     *MICROS.get_or_init(|| {
         let asked = std::env::var("TAUT_SPIN_US").ok().and_then(|text| text.trim().parse::<u64>().ok());
         // On one core nothing can happen while we look.
-        if thread::cpu_count() < 2 { 0 } else { asked.unwrap_or(20).min(MOST_US) }
+        if thread::cpu_count() < 2 { 0 } else { asked.unwrap_or(WAKE / 1000).min(MOST_US) }
     })
 }
 
@@ -76,7 +78,7 @@ fn times() -> &'static Times {
     static TIMES: OnceLock<Times> = OnceLock::new();
     TIMES.get_or_init(|| {
         let ticks = |micros: u64| clock::nanos_to_ticks(micros * 1000);
-        let pressed = ticks(5);
+        let pressed = clock::nanos_to_ticks(WAKE / 4);
         Times {
             spin: ticks(patience_us()),
             near: ticks(patience_us() * 10).max(pressed),
@@ -232,12 +234,11 @@ impl Spin {
     }
 }
 
-/// The first pause, the longest, and the longest where they come as fast as can be.
+/// The first pause, the longest, and the longest where they come as fast as can be. In one of
+/// those it is looked after each [`LONG_NS`] whether more come.
 const FIRST_NS: u64 = 200;
-const LONG_NS: u64 = 3000;
-const LONGEST_NS: u64 = 20_000;
-/// In a long pause it is looked this often whether more messages come.
-const STEP_NS: u64 = 2500;
+const LONG_NS: u64 = 2500;
+const LONGEST_NS: u64 = WAKE;
 /// A wait within this time for each message received since the last one, and once more, is in a
 /// stream.
 const STREAM_NS: u64 = 300;
@@ -280,7 +281,7 @@ impl Pause {
             return false;
         }
         let long = self.ticks > clock::nanos_to_ticks(LONG_NS);
-        let step = if long { clock::nanos_to_ticks(STEP_NS) } else { self.ticks };
+        let step = if long { clock::nanos_to_ticks(LONG_NS) } else { self.ticks };
         let (end, mut before) = (now + self.ticks, if long { arrived() } else { 0 });
         loop {
             self.last = end.min(self.last + step);

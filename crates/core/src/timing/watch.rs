@@ -6,27 +6,24 @@
 //! often, as long as the owner is at work: the end of a stream waits no longer than the stream
 //! took.
 
-use crate::ablation::{Rule, without};
+use super::WAKE;
+use super::flush::LOOK;
 use tautline_io::clock::nanos_to_ticks;
 
-/// The first look, and the longest time between two while an owner is at work, in nanoseconds.
-const FIRST: u64 = 10_000;
+/// The first look, in nanoseconds; and the longest time between two while an owner is at work, or
+/// if all owners foresee when they will write what they left.
+const FIRST: u64 = WAKE / 2;
 const SLOWEST: u64 = 500_000;
 /// The next look at an owner that may have stopped, and the first one where none hurries.
-pub(crate) const LATER: u64 = 200_000;
-/// The next look if all owners foresee when they will write what they left.
-const SLOW: u64 = 500_000;
-/// An owner that has looked at the clock or written so recently is at work: the longest usual gap
-/// of the flush rule.
-const QUIET: u64 = 8_000;
-/// In a stream it is at work for this part of the time between two looks, too: it may have lost its
-/// processor to the I/O thread.
-const PATIENCE: u64 = 8;
+pub(crate) const LATER: u64 = 10 * WAKE;
+/// An owner that has looked at the clock or written so recently is at work: it looks twice as often
+/// (`flush`).
+const QUIET: u64 = 2 * LOOK;
 /// Looks that find nothing to write before a connection is let go.
 const IDLE_LOOKS: u32 = 2;
 /// A connection is let go so long after its last message even if its owner foresees when it will
 /// write.
-const GONE: u64 = 20_000_000;
+pub(super) const GONE: u64 = 20_000_000;
 
 /// The watch of one I/O thread.
 #[derive(Debug, Default)]
@@ -39,7 +36,6 @@ pub(crate) struct Watch {
 #[derive(Debug)]
 pub(crate) struct Round {
     now: u64,
-    quiet: u64,
     /// Owners at work, and others, that do not foresee when they will write.
     at_work: bool,
     unsure: bool,
@@ -63,10 +59,8 @@ impl Watch {
     }
 
     /// A round begins at `now` (ticks).
-    pub(crate) fn round(&self, now: u64) -> Round {
-        let quiet =
-            nanos_to_ticks(if without(Rule::Patience) { QUIET } else { QUIET.max(self.interval / PATIENCE) });
-        Round { now, quiet, at_work: false, unsure: false }
+    pub(crate) fn round(now: u64) -> Round {
+        Round { now, at_work: false, unsure: false }
     }
 
     /// The round is over: nanoseconds to the next one.
@@ -78,7 +72,7 @@ impl Watch {
                 self.interval
             }
             Round { unsure: true, .. } => LATER,
-            _ => SLOW,
+            _ => SLOWEST,
         }
     }
 }
@@ -86,7 +80,7 @@ impl Watch {
 impl Round {
     /// Whether this owner is at work. If it is not, what it left is written now.
     pub(crate) fn is_at_work(&mut self, owner: Owner) -> bool {
-        let at_work = self.now.saturating_sub(owner.worked_at) < self.quiet || owner.writing;
+        let at_work = self.now.saturating_sub(owner.worked_at) < nanos_to_ticks(QUIET) || owner.writing;
         self.at_work |= at_work && !owner.foresees;
         self.unsure |= !at_work && !owner.foresees;
         at_work
@@ -106,7 +100,7 @@ mod tests {
     use super::*;
 
     fn next(watch: &mut Watch, at_work: bool, unsure: bool) -> u64 {
-        watch.next(&Round { now: 0, quiet: 0, at_work, unsure }) / 1000
+        watch.next(&Round { now: 0, at_work, unsure }) / 1000
     }
 
     #[test]
@@ -121,15 +115,5 @@ mod tests {
             500,
             "an owner that foresees what it does is looked at rarely"
         );
-    }
-
-    #[test]
-    fn the_longer_a_stream_goes_on_the_more_it_may_be_interrupted() {
-        let mut watch = Watch::default();
-        let mut quiet = || {
-            next(&mut watch, true, false);
-            tautline_io::clock::ticks_to_nanos(watch.round(0).quiet + 10) / 1000
-        };
-        assert_eq!((0..8).map(|_| quiet()).collect::<Vec<_>>(), [8, 8, 8, 10, 20, 40, 62, 62]);
     }
 }

@@ -187,12 +187,6 @@ impl Link {
         !self.has_switched(&mut incoming) || incoming.still_listens() || incoming.listen(socket)
     }
 
-    /// Whether there is something in the region.
-    pub(super) fn has_bytes(&self) -> bool {
-        let mut incoming = lock(&self.incoming);
-        incoming.switched && incoming.ring.as_mut().is_some_and(|ring| ring.0.has_bytes().unwrap_or(true))
-    }
-
     // ---- writing
 
     /// Writes as much of the buffers as there is room for.
@@ -212,11 +206,6 @@ impl Link {
     /// `None`: it is the stream's own, which becomes writable.
     pub(super) fn room(&self) -> Option<BorrowedFd<'_>> {
         self.room.get().filter(|_| self.puts.load(Acquire)).map(AsFd::as_fd)
-    }
-
-    /// Whether there is room in the region.
-    pub(super) fn has_room(&self) -> bool {
-        lock(&self.outgoing).ring.as_mut().is_some_and(|ring| ring.has_room())
     }
 }
 

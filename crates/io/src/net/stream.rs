@@ -150,14 +150,6 @@ impl Stream {
         }
     }
 
-    /// Where that can be told without a system call: whether there is room to write, and whether
-    /// there is something to read.
-    pub fn looks_like(&self) -> Option<(bool, bool)> {
-        let link = self.link.get()?;
-        link.room()?;
-        Some((link.has_room(), link.has_bytes()))
-    }
-
     /// The error that the kernel noted on the socket since it was last asked, such as that of a
     /// connect. (On Windows: that it has noted at all.)
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {

@@ -19,7 +19,7 @@ fn what_comes_after_the_sweep_is_looked_after_whichever_thread_gave_a_hint_befor
     let connection = new.connection.clone();
     let mut pipe = Pipe::wire(new);
     // Another thread was writing when the last message came. Now it has written, and has let go.
-    pipe.outgoing.flush.contended();
+    pipe.outgoing.flush.not_written();
     connection.give_hint();
     assert!(connection.swept.set());
     pipe.send(&mut Part::copied(b"left to the sweep", false)).unwrap();

@@ -120,7 +120,7 @@ fn longest(count: u64) -> u64 {
 #[test]
 fn a_long_pause_goes_on_only_while_messages_come() {
     assert_eq!(longest(1), ticks(LONGEST_NS));
-    assert_eq!(longest(0), ticks(STEP_NS));
+    assert_eq!(longest(0), ticks(LONG_NS));
 }
 
 #[test]

@@ -42,12 +42,4 @@ impl Link {
     pub(super) fn room(&self) -> Option<BorrowedFd<'_>> {
         match self.0 {}
     }
-
-    pub(super) fn has_room(&self) -> bool {
-        match self.0 {}
-    }
-
-    pub(super) fn has_bytes(&self) -> bool {
-        match self.0 {}
-    }
 }

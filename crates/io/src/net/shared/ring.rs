@@ -101,11 +101,6 @@ impl Producer {
         CAPACITY - (self.tail - self.head) as usize
     }
 
-    /// Whether there is room, going by where the reader is now.
-    pub(super) fn has_room(&mut self) -> bool {
-        self.look().is_err() || self.room() > 0
-    }
-
     fn look(&mut self) -> io::Result<()> {
         // Acquire pairs with the Release of `take`: what is read is not overwritten before.
         let head = self.region.header().head.0.load(Acquire);
