@@ -13,11 +13,12 @@ use super::inproc::Doorbell;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
+use crate::timing::{WAKE, watch::LATER};
 use std::time::Duration;
 
 /// The timer, and the same while the owner is at work.
-const FIRST: Duration = Duration::from_micros(30);
-const BUSY: Duration = Duration::from_micros(300);
+const FIRST: Duration = Duration::from_nanos(WAKE);
+const BUSY: Duration = Duration::from_nanos(LATER);
 
 /// The inproc receivers of one publisher.
 pub(crate) struct Summons {
