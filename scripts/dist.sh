@@ -128,21 +128,18 @@ dotnet_name() {
 }
 
 dotnet() {
-    local own=$work/dotnet name native assemblies newer framework
+    local own=$work/dotnet name native assemblies newer
     scripts/need.sh mcs:mono-mcs mono:mono-runtime python3:python3 >&2
     assemblies=$(bindings/dotnet/runtime.sh "$target/bindings/dotnet/runtime")
     newer=$(bindings/dotnet/runtime.sh "$target/bindings/dotnet/runtime8" net8)
     bindings/dotnet/build.sh "$own/built" "$assemblies" "$newer" >&2
-    for framework in netstandard2.0=mono netcoreapp3.1=core net8.0=net8; do
-        mkdir -p "$own/assemblies/${framework%=*}"
-        cp "$own/built/${framework#*=}"/Tautline.{dll,xml} "$own/assemblies/${framework%=*}"
-    done
+    bindings/dotnet/refer.sh "$own/built" "$assemblies" "$newer" >&2
     for name in "${targets[@]}"; do
         native=$own/natives/$(dotnet_name "$name")/native
         mkdir -p "$native"
         cp "$(stripped "$name")" "$native"
     done
-    bindings/dotnet/pack.py "$own/assemblies" "$own/natives" "$out" >&2
+    bindings/dotnet/pack.py "$own/built/lib" "$own/natives" "$out" >&2
 }
 
 systems() {
