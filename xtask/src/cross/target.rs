@@ -25,7 +25,7 @@ pub struct Npm {
     pub node: Node,
 }
 
-/// Who has a Node.js for a platform.
+/// Where the Node.js of a platform is from.
 #[derive(Debug)]
 pub enum Node {
     /// PyPI, for what pip calls it.
