@@ -38,7 +38,7 @@ rules! {
     /// A publisher wakes several inproc receivers by the flush rule.
     Bells = "bells",
     /// The second message to one peer asks no pattern.
-    Straight = "straight",
+    Routes = "routes",
     /// A router remembers which peer is addressed after which.
     Names = "names",
     /// A connection that its owner has read for long leaves the read set.

@@ -166,7 +166,7 @@ const WINE: [(&str, &str); 3] = [
         "Windows has no pairs of Unix domain sockets, whose end shows at once to who writes",
     ),
     ("socket::tests::hearing::a_new_peers_subscription_that_is_in_the_kernel_counts", "wine has no ipc"),
-    ("socket::tests::straight::a_group_gets_everything_until_something_changes", "wine has no ipc"),
+    ("socket::tests::routes::a_group_gets_everything_until_something_changes", "wine has no ipc"),
 ];
 
 #[cfg(test)]
