@@ -106,6 +106,11 @@ impl Tools {
             flags.push("-Ctarget-feature=-crt-static".to_owned());
         }
         cargo.env(target.variable("RUSTFLAGS"), flags.join(" "));
+        // zig compiles what unwinds the stack when it links, once, and has the folder that it is in written into its debug information,
+        // by the name that PWD gives it. It is that of the sources, below which zig is itself. What is kept for other projects has
+        // other names in it.
+        cargo.env("ZIG_GLOBAL_CACHE_DIR", self.python.with_file_name("zig-cache"));
+        cargo.env("PWD", "/proc/self/cwd");
         if let Some(runner) = self.emulator(target) {
             cargo.env(target.variable("RUNNER"), runner.join(" "));
         }
