@@ -170,10 +170,10 @@ impl Pattern for Subscriber {
 
     #[inline]
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
-        let all = self.passes_all(pipes);
-        if self.passed.is_none() && (pipes.receiving || all) {
+        if self.passed.is_none() && (pipes.receiving || self.passes_all(pipes)) {
             let received = self.incoming.recv(pipes, target)?;
-            return Ok((received, Route::pipe(self.incoming.sole().filter(|_| all))));
+            let sole = if self.passes_all(pipes) { self.incoming.sole() } else { None };
+            return Ok((received, Route::pipe(sole)));
         }
         if self.passed.is_none() && !self.find(pipes)? {
             return Err(Error::Again);

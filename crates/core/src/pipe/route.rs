@@ -16,12 +16,12 @@ use crate::error::NoMemory;
 use crate::message::Message;
 use crate::queue::COPIED;
 
-/// A name comes next.
+/// The name comes next, not the message (with `NAMED`).
 const NAME: u32 = 1 << 31;
 /// The number is that of a broadcast.
 const BROADCAST: u32 = 1 << 30;
-/// The message that was begun with a name comes next, then another name.
-const REST: u32 = 1 << 29;
+/// There is a name before each message.
+const NAMED: u32 = 1 << 29;
 /// What the pipe that is sent to has to say comes first.
 const SILENT: u32 = 1 << 28;
 /// The number of no pipe: there never are as many.
@@ -61,8 +61,8 @@ impl Route {
     #[inline]
     pub(crate) fn by_name(begun: Option<PipeId>) -> Route {
         match begun {
-            Some(pipe) => Route::with(REST, Some(pipe)),
-            None => Route(NAME | NOBODY),
+            Some(pipe) => Route::with(NAMED, Some(pipe)),
+            None => Route(NAMED | NAME | NOBODY),
         }
     }
 
@@ -71,7 +71,7 @@ impl Route {
     /// the pattern is asked.
     #[inline]
     pub(crate) fn named(pipe: Option<PipeId>, begun: bool) -> Route {
-        Route::with(if begun { REST } else { NAME }, pipe)
+        Route::with(if begun { NAMED } else { NAMED | NAME }, pipe)
     }
 
     #[inline]
@@ -87,6 +87,13 @@ impl Route {
     #[inline]
     fn next(self) -> PipeId {
         PipeId(self.0 & (NAME | BROADCAST | NOBODY))
+    }
+
+    /// The pipe whose peer's name comes before each message; if there is no such pipe, the id of
+    /// none.
+    #[inline]
+    fn introduced(self) -> PipeId {
+        PipeId((self.0 & !NAME).wrapping_sub(NAMED))
     }
 
     #[inline]
@@ -158,7 +165,7 @@ impl Routes {
     /// Begins a message with the name of the peer that it goes to.
     #[inline(always)]
     pub(crate) fn begin(&mut self, pipes: &mut Pipes, name: &[u8]) -> bool {
-        if !self.out.has(NAME | REST) || pipes.names.begun().is_some() {
+        if !self.out.has(NAMED) || pipes.names.begun().is_some() {
             return false;
         }
         let key = Key::of(name);
@@ -254,12 +261,9 @@ impl Routes {
     /// for the name.
     #[inline]
     pub(crate) fn recv_name(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Option<Received> {
-        if !self.incoming.has(NAME | REST) || pipes.receiving {
-            return None;
-        }
-        let id = PipeId(self.incoming.number());
+        let id = self.incoming.introduced();
         let pipe = pipes.slots.get(id.0 as usize)?.as_ref()?;
-        if !pipe.incoming.has_more() {
+        if pipes.receiving || !pipe.incoming.has_more() {
             return None;
         }
         let received = pipe.peer.introduce(&pipe.peer.routing_id, target).ok()?;
@@ -281,6 +285,10 @@ mod tests {
                 assert_eq!(route.next(), PipeId(number));
             }
             assert_eq!(Route::named(pipe, true).next(), PipeId(number));
+            for begun in [false, true] {
+                assert_eq!(Route::named(pipe, begun).introduced(), PipeId(number));
+            }
+            assert!(Route::pipe(pipe).introduced().0 > NOBODY, "no name comes");
             for route in [Route::broadcast(number), Route::named(pipe, false)] {
                 assert_eq!(route.number(), number);
                 assert!(route.next().0 > NOBODY, "it is that of no pipe");
