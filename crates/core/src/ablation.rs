@@ -33,6 +33,8 @@ rules! {
     Crowd = "crowd",
     /// The I/O thread rests between rounds that found little.
     Rests = "rests",
+    /// An owner in a stream counts as at work for longer.
+    Patience = "patience",
     /// Where nothing may be dropped the kernel holds little for a crowd.
     LittleUnsent = "little-unsent",
     /// A publisher wakes several inproc receivers by the flush rule.
@@ -47,8 +49,6 @@ rules! {
     Losses = "losses",
     /// Nor does a thread that has looked in vain.
     Vain = "vain",
-    /// A socket that only reads looks more often, at shared memory above all.
-    Looks = "looks",
     /// A receiver from inproc peers stays away for batches.
     Pause = "pause",
     /// A blocking sender waits for a peer that is behind.
