@@ -49,10 +49,14 @@ rules! {
     Losses = "losses",
     /// Nor does a thread that has looked in vain.
     Vain = "vain",
+    /// A socket that only reads looks more often, at shared memory above all.
+    Looks = "looks",
     /// A receiver from inproc peers stays away for batches.
     Pause = "pause",
     /// A blocking sender waits for a peer that is behind.
     Pace = "pace",
+    /// Freed blocks circulate before they are used again.
+    Circulation = "circulation",
     /// A large body is written from where it is.
     WriteThrough = "write-through",
     /// Idle peers of a socket with many keep no memory.

@@ -34,6 +34,9 @@ const THROUGH_MEMORY: u32 = 4 * 1024;
 /// The least of them.
 pub(crate) const THROUGH_LEAST: usize = THROUGH_MEMORY as usize;
 
+/// This many looks at shared memory take about as long as one at a descriptor.
+const LOOKS_AT_MEMORY: u32 = 8;
+
 /// What a connection must know of the socket type it works for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kind {
@@ -469,6 +472,11 @@ impl Connection {
         let mut asked = Asked::default();
         let (took, session) = {
             let mut intake = lock(&self.intake);
+            let times = if times > 1 && intake.reads_from_memory() && !without(Rule::Looks) {
+                times * LOOKS_AT_MEMORY
+            } else {
+                times
+            };
             let mut tries = (1..times).take_while(|_| !self.inbox.pending());
             let took = match intake.read_patiently(&mut asked, || tries.next().is_some()) {
                 full @ Took::Full { .. } => self.pause_if_full(&mut intake, full, &mut asked),

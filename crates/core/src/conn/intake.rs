@@ -186,6 +186,11 @@ impl Intake {
         self.stream.as_ref()
     }
 
+    /// Whether to look for what comes takes no system call.
+    pub(super) fn reads_from_memory(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.reads_from_memory())
+    }
+
     pub(super) fn set_limit(&mut self, limit: u32) {
         self.limit = limit;
     }
