@@ -6,6 +6,7 @@
 #               System.Private.CoreLib.dll); Mono's own know no Span that this compiler accepts
 #   OUT/net8/   for .NET 8, with the meter, too, if RUNTIME8 is given. This compiler cannot read the core library of .NET 8, but what it
 #               compiles against the older one runs there
+#
 # The project for `dotnet build` and `dotnet pack` is Tautline/Tautline.csproj.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

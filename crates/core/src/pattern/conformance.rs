@@ -6,6 +6,7 @@ use super::{REGISTRY, entry};
 use crate::error::Error;
 use crate::pipe::{Else, PipeId, Target};
 use tautline_proto::SocketType;
+use tautline_testkit::XorShift;
 
 /// Tests the pattern of a socket type. `sends` and `receives` tell what an unconnected socket
 /// answers.
@@ -138,13 +139,8 @@ fn attach_and_detach(socket_type: SocketType) {
 }
 
 fn random_numbers(seed: u64) -> impl FnMut(u64) -> u64 {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    move |below| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state % below
-    }
+    let mut random = XorShift::new(seed);
+    move |below| random.below(below as usize) as u64
 }
 
 /// A random sequence of operations from a seed. Nothing may panic, every received message has an
