@@ -1,0 +1,63 @@
+//! What may go wrong in a simulation, and how often. Each number is "once in so many"; 0 is never.
+
+use crate::rng::Rng;
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Faults {
+    /// A read or a write moves only a part of what it could.
+    pub(crate) partial: u64,
+    /// A write is refused with EAGAIN although there is room.
+    pub(crate) again: u64,
+    /// A wait of a thread that takes signals ends with EINTR.
+    pub(crate) interrupted: u64,
+    /// A wait ends early, with nothing to show for it.
+    pub(crate) spurious: u64,
+    /// A connection is reset by the network, asked at each delivery.
+    pub(crate) reset: u64,
+    /// How often at most.
+    pub(crate) resets: u64,
+    /// A connect is refused although somebody listens.
+    pub(crate) refused: u64,
+    /// accept fails with EMFILE.
+    pub(crate) descriptors: u64,
+    /// There is no memory to share.
+    pub(crate) no_memory: u64,
+    /// The kernel is an old one: no SO_PASSRIGHTS, epoll_pwait2 and membarrier.
+    pub(crate) old: bool,
+    /// A thread does not run for a while, asked at each change of threads.
+    pub(crate) stall: u64,
+    /// For how many nanoseconds at most.
+    pub(crate) longest_stall: u64,
+    /// How long bytes travel, in nanoseconds: at least, and at most.
+    pub(crate) latency: (u64, u64),
+    /// Bytes of a socket's buffer: at least, and at most.
+    pub(crate) buffer: (u64, u64),
+}
+
+impl Faults {
+    /// The mix of a seed. `lossy`: connections may be lost, too.
+    pub(crate) fn draw(rng: &mut Rng, lossy: bool) -> Faults {
+        let mut one_in = |low, high| if rng.chance(2) { 0 } else { rng.spread(low, high) };
+        let (reset, refused) = (one_in(64, 4096), one_in(2, 16));
+        let mut faults = Faults {
+            partial: one_in(2, 64),
+            again: one_in(4, 256),
+            interrupted: one_in(8, 1024),
+            spurious: one_in(8, 1024),
+            descriptors: one_in(2, 16),
+            no_memory: one_in(1, 4),
+            stall: one_in(64, 16384),
+            longest_stall: 0,
+            ..Faults::default()
+        };
+        faults.resets = rng.spread(1, 30);
+        faults.old = rng.chance(3);
+        if lossy {
+            (faults.reset, faults.refused) = (reset, refused);
+        }
+        faults.longest_stall = rng.spread(10_000, 2_000_000_000);
+        faults.latency = *rng.pick(&[(0, 0), (0, 0), (1_000, 50_000), (200_000, 3_000_000), (0, 100_000_000)]);
+        faults.buffer = *rng.pick(&[(2_304, 8_192), (16_384, 65_536), (212_992, 2_626_560)]);
+        faults
+    }
+}

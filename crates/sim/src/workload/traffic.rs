@@ -1,0 +1,107 @@
+//! Messages whose whole content follows from who has sent them and when, so that a receiver knows
+//! each of them.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use crate::rng::Rng;
+
+/// What all messages of a simulation are like.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kind {
+    seed: u64,
+    most_parts: u64,
+    longest: u64,
+}
+
+pub(super) type Parts = Vec<Vec<u8>>;
+
+impl Kind {
+    pub(super) fn draw(rng: &mut Rng) -> Self {
+        Kind {
+            seed: rng.next(),
+            most_parts: *rng.pick(&[1, 1, 2, 6]),
+            longest: *rng.pick(&[8, 40, 300, 9_000, 70_000, 300_000]),
+        }
+    }
+
+    /// How many messages somebody sends: up to `most`, or as many as are some megabytes.
+    pub(super) fn count(&self, rng: &mut Rng, most: u64) -> u32 {
+        let most = most.min(10 + 3_000_000 / (self.longest * self.most_parts));
+        rng.spread(1, most) as u32
+    }
+
+    /// The message number `number` of a sender. Its first part begins with both.
+    pub(super) fn message(&self, sender: u32, number: u32) -> Parts {
+        let mut rng = Rng::new(self.seed, u64::from(sender) << 32 | u64::from(number));
+        let parts = rng.between(1, self.most_parts);
+        (0..parts)
+            .map(|part| {
+                let longest = if rng.chance(4) { self.longest } else { self.longest.min(100) };
+                let length = if rng.chance(8) { 0 } else { rng.spread(1, longest.max(1)) };
+                let mut bytes = Vec::new();
+                if part == 0 {
+                    bytes.extend_from_slice(&sender.to_be_bytes());
+                    bytes.extend_from_slice(&number.to_be_bytes());
+                }
+                let mut word = rng.next();
+                for _ in 0..length {
+                    word = word.rotate_left(7).wrapping_mul(5).wrapping_add(1);
+                    bytes.push((word >> 32) as u8);
+                }
+                bytes
+            })
+            .collect()
+    }
+}
+
+/// What was received, and from whom.
+pub(super) struct Ledger {
+    kind: Kind,
+    /// Whether a message may be missing.
+    lossy: bool,
+    last: Mutex<BTreeMap<(u32, u32), u32>>,
+    seen: Mutex<BTreeMap<u32, u32>>,
+}
+
+impl Ledger {
+    pub(super) fn new(kind: Kind, lossy: bool) -> Self {
+        Ledger { kind, lossy, last: Mutex::default(), seen: Mutex::default() }
+    }
+
+    /// `receiver` has received this: it is a message that was sent, whole, later than the last one
+    /// of its sender. Returns the sender and how many of its messages have come, to all.
+    pub(super) fn enter(&self, receiver: u32, parts: &[Vec<u8>]) -> (u32, u32) {
+        let first = parts.first().map(Vec::as_slice).unwrap_or_default();
+        let Some(head) = first.first_chunk::<8>() else { panic!("a message that nobody has sent: {first:?}") };
+        let sender = u32::from_be_bytes([head[0], head[1], head[2], head[3]]);
+        let number = u32::from_be_bytes([head[4], head[5], head[6], head[7]]);
+        let wanted = self.kind.message(sender, number);
+        if parts != wanted {
+            let lengths = |parts: &[Vec<u8>]| parts.iter().map(Vec::len).collect::<Vec<_>>();
+            panic!(
+                "message {number} of {sender} is another at {receiver}: parts of {:?} bytes, not {:?}",
+                lengths(parts),
+                lengths(&wanted)
+            );
+        }
+        let mut last = self.last.lock().unwrap();
+        if let Some(before) = last.insert((receiver, sender), number) {
+            assert!(before < number, "message {number} of {sender} comes to {receiver} after {before}");
+        }
+        let mut seen = self.seen.lock().unwrap();
+        let seen = seen.entry(sender).or_default();
+        *seen += 1;
+        (sender, *seen)
+    }
+
+    /// Of each sender so many messages have come, if none may be missing.
+    pub(super) fn settle(&self, senders: &[(u32, u32)]) {
+        let seen = self.seen.lock().unwrap();
+        for (sender, sent) in senders {
+            let got = seen.get(sender).copied().unwrap_or(0);
+            assert!(got <= *sent, "{got} messages of {sender}, which has sent {sent}");
+            assert!(self.lossy || got == *sent, "{got} messages of {sender}, which has sent {sent}");
+        }
+    }
+}
