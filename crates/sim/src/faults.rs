@@ -56,7 +56,8 @@ impl Faults {
             (faults.reset, faults.refused) = (reset, refused);
         }
         faults.longest_stall = rng.spread(10_000, 2_000_000_000);
-        faults.latency = *rng.pick(&[(0, 0), (0, 0), (1_000, 50_000), (200_000, 3_000_000), (0, 100_000_000)]);
+        faults.latency =
+            *rng.pick(&[(0, 0), (0, 0), (1_000, 50_000), (200_000, 3_000_000), (0, 100_000_000)]);
         faults.buffer = *rng.pick(&[(2_304, 8_192), (16_384, 65_536), (212_992, 2_626_560)]);
         faults
     }

@@ -51,7 +51,8 @@ pub(crate) fn exit(code: i32) -> ! {
 pub(crate) fn write_all(fd: i32, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         // SAFETY: pointer and length are a slice's.
-        let n = unsafe { call(libc::SYS_write, [fd as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0]) };
+        let n =
+            unsafe { call(libc::SYS_write, [fd as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0]) };
         match n {
             1.. => bytes = &bytes[n as usize..],
             n if n == -(libc::EINTR as isize) => {}

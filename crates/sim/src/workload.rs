@@ -37,7 +37,9 @@ pub fn main() {
     let drawn = rng.below(patterns::ALL.len() as u64) as usize;
     let (name, program) = match only {
         None => patterns::ALL[drawn],
-        Some(name) => *patterns::ALL.iter().find(|(known, _)| known == name).expect("a workload of this name"),
+        Some(name) => {
+            *patterns::ALL.iter().find(|(known, _)| known == name).expect("a workload of this name")
+        }
     };
     keep_addresses();
     tautline_mem::sync::set_scheduling_point(world::point);
@@ -100,7 +102,13 @@ impl Stage {
             let threads = *rng.pick(&[1, 1, 1, 2]);
             context.set(1, threads).unwrap();
         }
-        Stage { contexts, transport, endpoints: 0, lossy: lossy && transport != "inproc", kind: Kind::draw(rng) }
+        Stage {
+            contexts,
+            transport,
+            endpoints: 0,
+            lossy: lossy && transport != "inproc",
+            kind: Kind::draw(rng),
+        }
     }
 
     fn context(&self, rng: &mut Rng) -> Context {
@@ -167,4 +175,3 @@ fn join(threads: Vec<JoinHandle<()>>) {
 fn fork(rng: &mut Rng) -> Rng {
     Rng::new(rng.next(), 4)
 }
-

@@ -151,7 +151,8 @@ pub(crate) fn begin(plan: Plan) {
     };
     let me = world.add_thread("main");
     if world.trace {
-        let text = format!("strategy {:?}, {} cores, {:?}\n", world.strategy, world.cores, world.kernel.faults);
+        let text =
+            format!("strategy {:?}, {} cores, {:?}\n", world.strategy, world.cores, world.kernel.faults);
         raw::write_all(2, text.as_bytes());
     }
     // SAFETY: no thread of the simulation runs yet.
@@ -201,7 +202,11 @@ pub(crate) fn enter() {
     }
     let world = world();
     world.calls += 1;
-    let took = if world.rng.chance(2000) { world.rng.between(10_000, 100_000) } else { world.rng.between(100, 1500) };
+    let took = if world.rng.chance(2000) {
+        world.rng.between(10_000, 100_000)
+    } else {
+        world.rng.between(100, 1500)
+    };
     NOW.store(NOW.load(Relaxed) + took, Relaxed);
     LEFT.store(LEFT.load(Relaxed) - 8, Relaxed);
     if LEFT.load(Relaxed) < 0 {
@@ -369,11 +374,14 @@ impl World {
             self.kernel.advance(now);
             self.wake(now);
             let able = |thread: &Thread| thread.state == State::Ready && thread.stalled <= now;
-            let ready: Vec<Tid> =
-                (1..=self.threads.len() as Tid).filter(|tid| able(&self.threads[*tid as usize - 1])).collect();
+            let ready: Vec<Tid> = (1..=self.threads.len() as Tid)
+                .filter(|tid| able(&self.threads[*tid as usize - 1]))
+                .collect();
             if ready.is_empty() {
                 let next = self.next_time(now);
-                let Some(next) = next else { self.fail(STUCK, "every thread waits, and nothing will happen") };
+                let Some(next) = next else {
+                    self.fail(STUCK, "every thread waits, and nothing will happen")
+                };
                 if next > self.end {
                     self.fail(ENDLESS, "no end within the time")
                 }
@@ -389,7 +397,8 @@ impl World {
                     *self.rng.pick(if yields && !others.is_empty() { &others } else { &ready })
                 }
                 Strategy::Priorities { .. } => {
-                    let first = ready.iter().copied().max_by_key(|tid| self.threads[*tid as usize - 1].priority);
+                    let first =
+                        ready.iter().copied().max_by_key(|tid| self.threads[*tid as usize - 1].priority);
                     first.unwrap_or(me)
                 }
             };
@@ -429,7 +438,8 @@ impl World {
 
     /// When a thread can run, if not now.
     fn next_time(&self, now: u64) -> Option<u64> {
-        let stalled = self.threads.iter().filter(|thread| thread.state == State::Ready).map(|thread| thread.stalled);
+        let stalled =
+            self.threads.iter().filter(|thread| thread.state == State::Ready).map(|thread| thread.stalled);
         let deadlines = self.threads.iter().filter_map(|thread| match &thread.state {
             State::Waits(_, deadline) => *deadline,
             _ => None,
@@ -440,7 +450,8 @@ impl World {
     // ---- telling
 
     fn note(&mut self, what: u64) {
-        self.hash = (self.hash ^ what ^ NOW.load(Relaxed).rotate_left(20)).wrapping_mul(0x0000_0100_0000_01b3);
+        self.hash =
+            (self.hash ^ what ^ NOW.load(Relaxed).rotate_left(20)).wrapping_mul(0x0000_0100_0000_01b3);
     }
 
     /// A call and its result are a part of the trace.

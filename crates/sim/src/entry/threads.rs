@@ -115,18 +115,22 @@ unsafe extern "C" fn prctl(what: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c
         return unsafe { pthread_setname_np(0, a as *const c_char) };
     }
     // SAFETY: the caller's arguments.
-    unsafe { real(libc::SYS_prctl, [what as usize, a as usize, b as usize, c as usize, d as usize, 0]) as c_int }
+    unsafe {
+        real(libc::SYS_prctl, [what as usize, a as usize, b as usize, c as usize, d as usize, 0]) as c_int
+    }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int {
     // SAFETY: null, or the caller's; a set has no invalid value.
-    let blocks_all = !new.is_null() && unsafe { libc::sigismember(new, libc::SIGINT) == 1 } && how != libc::SIG_UNBLOCK;
+    let blocks_all =
+        !new.is_null() && unsafe { libc::sigismember(new, libc::SIGINT) == 1 } && how != libc::SIG_UNBLOCK;
     if blocks_all {
         world::with(|world| world.set_deaf(true));
     }
     // SAFETY: the caller's arguments; the kernel's sets have 8 bytes.
-    let result = unsafe { real(libc::SYS_rt_sigprocmask, [how as usize, new as usize, old as usize, 8, 0, 0]) };
+    let result =
+        unsafe { real(libc::SYS_rt_sigprocmask, [how as usize, new as usize, old as usize, 8, 0, 0]) };
     if result < 0 { libc::EINVAL } else { 0 }
 }
 

@@ -43,7 +43,14 @@ impl Member {
 
 impl Kernel {
     /// epoll_ctl(2).
-    pub(crate) fn epoll_control(&mut self, set: Fd, operation: i32, fd: Fd, events: u32, data: u64) -> Answer {
+    pub(crate) fn epoll_control(
+        &mut self,
+        set: Fd,
+        operation: i32,
+        fd: Fd,
+        events: u32,
+        data: u64,
+    ) -> Answer {
         let id = self.id(fd)?;
         if matches!(self.objects[&id].body, Body::Memory(_) | Body::Text(..)) {
             return Err(libc::EPERM);

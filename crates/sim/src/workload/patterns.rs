@@ -106,7 +106,8 @@ fn pair(stage: &mut Stage, rng: &mut Rng) {
     let busy = Countdown::new(2);
     for own in 0..2_u32 {
         let context = stage.context(rng);
-        let (rng, ledger, kind, endpoint, busy) = (fork(rng), ledger.clone(), stage.kind, endpoint.clone(), busy.clone());
+        let (rng, ledger, kind, endpoint, busy) =
+            (fork(rng), ledger.clone(), stage.kind, endpoint.clone(), busy.clone());
         handles.push(spawn("pair", move || {
             let mut peer = Peer::new(&context, SocketType::Pair, rng);
             peer.join(&endpoint, own == 0);
@@ -277,7 +278,8 @@ fn router(stage: &mut Stage, rng: &mut Rng) {
     let mut counts = Vec::new();
     for client in 0..clients {
         let context = stage.context(rng);
-        let (mut rng, endpoint, kind, busy, ledger) = (fork(rng), endpoint.clone(), stage.kind, busy.clone(), ledger.clone());
+        let (mut rng, endpoint, kind, busy, ledger) =
+            (fork(rng), endpoint.clone(), stage.kind, busy.clone(), ledger.clone());
         let count = kind.count(&mut rng, 200);
         counts.push((client, count));
         handles.push(spawn("dealer", move || {
