@@ -118,6 +118,23 @@ impl Kernel {
         self.descriptors.iter().map(|(fd, id)| (*fd, kind(id))).collect()
     }
 
+    /// What lies behind each descriptor.
+    pub(crate) fn describe(&self) -> Vec<String> {
+        let describe = |fd: &Fd, id: &Id| {
+            let what = match self.objects.get(id).map(|object| &object.body) {
+                Some(Body::Socket(socket)) => socket.describe(),
+                Some(Body::Epoll(set)) => set.describe(),
+                Some(Body::Counter(count)) => format!("eventfd at {count}"),
+                Some(Body::Timer(timer)) => format!("timerfd for {:?}", timer.at),
+                Some(Body::Memory(_)) => "memory".to_owned(),
+                Some(Body::Text(..)) => "file".to_owned(),
+                None => "nothing".to_owned(),
+            };
+            format!("fd {} (object {id}): {what}, ready for {:#x}", fd - BASE, self.readiness(*id, 0))
+        };
+        self.descriptors.iter().map(|(fd, id)| describe(fd, id)).collect()
+    }
+
     pub(crate) fn add(&mut self, body: Body) -> Id {
         let id = self.next_id;
         self.next_id += 1;

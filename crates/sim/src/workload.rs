@@ -12,6 +12,7 @@ use crate::raw;
 use crate::rng::Rng;
 use crate::world::{self, Plan};
 
+mod devices;
 mod patterns;
 mod peer;
 mod traffic;
@@ -47,7 +48,7 @@ pub fn main() {
         let text = format!("{panic}");
         world::with(|world| world.fail(FAILED, &text));
     }));
-    world::begin(Plan { seed, faults, trace: has("--trace"), limit: 3_600_000_000_000 });
+    world::begin(Plan { seed, faults, trace: has("--trace"), limit: 86_400_000_000_000 });
     let mut stage = Stage::draw(&mut rng, lossy);
     peer::say(|| format!("{name}, lossy {lossy}, {stage:?}"));
     program(&mut stage, &mut rng);
@@ -127,7 +128,16 @@ impl Stage {
     }
 
     fn ledger(&self) -> Arc<Ledger> {
-        Arc::new(Ledger::new(self.kind, self.lossy))
+        self.ledger_of(self.kind)
+    }
+
+    fn ledger_of(&self, kind: Kind) -> Arc<Ledger> {
+        Arc::new(Ledger::new(kind, self.lossy, true))
+    }
+
+    /// Messages may be missing, and overtake each other, whatever the connections do.
+    fn loose_ledger(&self) -> Arc<Ledger> {
+        Arc::new(Ledger::new(self.kind, true, false))
     }
 
     /// All contexts end, and nothing is left.

@@ -489,6 +489,9 @@ impl World {
         for (at, thread) in self.threads.iter().enumerate() {
             let _ = writeln!(text, "  thread {} {}: {:?}", at + 1, thread.name, thread.state);
         }
+        for line in self.kernel.describe() {
+            let _ = writeln!(text, "  {line}");
+        }
         let _ = writeln!(text, "  {}", self.summary());
         raw::write_all(2, text.as_bytes());
         raw::exit(code)

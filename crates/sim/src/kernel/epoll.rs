@@ -26,6 +26,13 @@ impl Epoll {
         self.members.retain(|member| member.id != id);
     }
 
+    pub(super) fn describe(&self) -> String {
+        let member = |member: &Member| {
+            format!("{}:{:#x}{}", member.fd - super::BASE, member.events, if member.disabled { " off" } else { "" })
+        };
+        format!("epoll set of {:?}", self.members.iter().map(member).collect::<Vec<_>>())
+    }
+
     pub(super) fn any_ready(&self, kernel: &Kernel, depth: u8) -> bool {
         self.members.iter().any(|member| member.ready(kernel, depth) != 0)
     }

@@ -108,6 +108,21 @@ impl Socket {
         }
     }
 
+    pub(super) fn describe(&self) -> String {
+        format!(
+            "{} socket {:?}, peer {:?}, {} bytes to read, {} on their way, ended {}, shut {:?}, error {}, {} wait",
+            if self.is_unix() { "unix" } else { "tcp" },
+            self.state,
+            self.peer,
+            self.inbox_bytes,
+            self.outbox.len(),
+            self.ended,
+            self.shut,
+            self.error,
+            self.backlog.len()
+        )
+    }
+
     fn is_unix(&self) -> bool {
         self.domain == libc::AF_UNIX
     }

@@ -5,22 +5,26 @@ use std::time::Duration;
 use tautline_core::{Context, Error, SocketType};
 
 use super::peer::{IMMEDIATE, LINGER, MANDATORY, Peer, RCVHWM, ROUTING_ID, SNDHWM, SNDTIMEO, SUBSCRIBE};
+use super::devices::{devices, rebind, shared};
 use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
 
 type Program = fn(&mut Stage, &mut Rng);
 
-pub(super) const ALL: [(&str, Program); 6] = [
+pub(super) const ALL: [(&str, Program); 9] = [
     ("pipeline", pipeline),
     ("pair", pair),
     ("request", request),
     ("router", router),
     ("publish", publish),
     ("leave", leave),
+    ("devices", devices),
+    ("shared", shared),
+    ("rebind", rebind),
 ];
 
 /// For how long a receiver waits that does not know whether a message was lost.
-const QUIET: i32 = 60_000;
+pub(super) const QUIET: i32 = 60_000;
 
 /// Several PUSH, each connected to several PULL.
 fn pipeline(stage: &mut Stage, rng: &mut Rng) {
@@ -201,26 +205,10 @@ fn request(stage: &mut Stage, rng: &mut Rng) {
             let mut peer = Peer::new(&context, SocketType::Req, rng);
             peer.join(&endpoint, false);
             if lossy {
-                // REQ_RELAXED and REQ_CORRELATE: a request may be sent again.
-                peer.set(53, 1);
-                peer.set(52, 1);
-                peer.give_up_after(3000);
-                peer.set(LINGER, 0);
+                peer.tolerate_losses();
             }
             for number in 0..rounds {
-                let question = kind.message(client, number);
-                let mut tries = 0;
-                loop {
-                    peer.send(&question).unwrap_or_else(|error| panic!("{error}"));
-                    match peer.recv() {
-                        Ok(answer) => {
-                            assert!(answer == question, "another answer to {number} of {client}");
-                            break;
-                        }
-                        Err(Error::Again) if lossy && tries < 200 => tries += 1,
-                        Err(error) => panic!("{error}"),
-                    }
-                }
+                peer.ask(&kind.message(client, number), lossy);
             }
             drop(peer);
             if busy.is_last() && shuts {

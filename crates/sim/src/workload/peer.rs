@@ -18,12 +18,16 @@ pub(super) const SUBSCRIBE: i32 = 6;
 pub(super) const MANDATORY: i32 = 33;
 pub(super) const IMMEDIATE: i32 = 39;
 pub(super) const ROUTING_ID: i32 = 5;
+const ZMQ_FD: i32 = 14;
+const ZMQ_EVENTS: i32 = 15;
 
 pub(super) struct Peer {
     pub(super) socket: Socket,
     pub(super) rng: Rng,
     /// Of how many calls one does not wait.
     polls: u64,
+    /// It waits for ZMQ_FD.
+    by_descriptor: bool,
     /// It waits for a message for ever.
     patient: bool,
     /// Of how many calls one comes after a pause, and the longest of them, in microseconds.
@@ -50,7 +54,8 @@ impl Peer {
         socket.set_option(LINGER, &(-1_i32).to_ne_bytes()).unwrap();
         let polls = *rng.pick(&[0, 1, 2, 10]);
         let pauses = (*rng.pick(&[0, 0, 0, 5, 50]), rng.spread(1, 30_000));
-        Some(Peer { socket, rng, polls, patient: true, pauses })
+        let by_descriptor = rng.chance(3);
+        Some(Peer { socket, rng, polls, by_descriptor, patient: true, pauses })
     }
 
     pub(super) fn set(&mut self, option: i32, value: i32) {
@@ -81,8 +86,12 @@ impl Peer {
         }
     }
 
-    /// Waits until one of `events` is there.
+    /// Waits until one of `events` is there: with the library's poll, or with the system's and
+    /// ZMQ_FD.
     fn poll(&mut self, events: i16) -> Result<(), Error> {
+        if self.by_descriptor {
+            return self.wait_for_descriptor(events);
+        }
         let timeout = self.rng.chance(3).then(|| Duration::from_micros(self.rng.spread(1, 10_000)));
         let mut items = [Item { watched: Watched::Socket(&mut self.socket), events, revents: 0 }];
         match poller::poll(&mut items, timeout) {
@@ -91,8 +100,38 @@ impl Peer {
         }
     }
 
+    fn wait_for_descriptor(&mut self, events: i16) -> Result<(), Error> {
+        let fd = self.number(ZMQ_FD)?;
+        loop {
+            if self.number(ZMQ_EVENTS)? & i32::from(events) != 0 {
+                return Ok(());
+            }
+            let mut fds = [libc::pollfd { fd, events: libc::POLLIN, revents: 0 }];
+            // SAFETY: an array of one.
+            let outcome = unsafe { libc::poll(fds.as_mut_ptr(), 1, -1) };
+            assert!(outcome == 1 || std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR));
+        }
+    }
+
+    fn number(&mut self, option: i32) -> Result<i32, Error> {
+        let mut value = [0; 4];
+        loop {
+            match self.socket.option(option, &mut value) {
+                Ok(_) => return Ok(i32::from_ne_bytes(value)),
+                Err(Error::Interrupted) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// Sends all parts.
     pub(super) fn send(&mut self, parts: &[Vec<u8>]) -> Result<(), Error> {
+        let outcome = self.send_all(parts);
+        say(|| format!("send {} = {outcome:?}", named(parts)));
+        outcome
+    }
+
+    fn send_all(&mut self, parts: &[Vec<u8>]) -> Result<(), Error> {
         self.pause();
         let polls = self.rng.chance(self.polls);
         for (at, part) in parts.iter().enumerate() {
@@ -119,6 +158,13 @@ impl Peer {
 
     /// Receives a message.
     pub(super) fn recv(&mut self) -> Result<Parts, Error> {
+        say(|| "recv".to_owned());
+        let outcome = self.recv_all();
+        say(|| format!("recv = {:?}", outcome.as_deref().map(named)));
+        outcome
+    }
+
+    fn recv_all(&mut self) -> Result<Parts, Error> {
         self.pause();
         let polls = self.rng.chance(self.polls) && self.patient;
         let mut parts = Vec::new();
@@ -175,6 +221,28 @@ impl Peer {
         Ok(())
     }
 
+    /// REQ: a request, or its reply, may be lost, and it asks again.
+    pub(super) fn tolerate_losses(&mut self) {
+        // ZMQ_REQ_CORRELATE, ZMQ_REQ_RELAXED.
+        self.set(52, 1);
+        self.set(53, 1);
+        self.give_up_after(60_000);
+        self.set(LINGER, 0);
+    }
+
+    /// REQ: asks a question, to which the answer is the question.
+    pub(super) fn ask(&mut self, question: &[Vec<u8>], lossy: bool) {
+        for _ in 0..50 {
+            self.send(question).unwrap_or_else(|error| panic!("{error}"));
+            match self.recv() {
+                Ok(answer) => return assert!(answer == question, "another answer"),
+                Err(Error::Again) if lossy => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        panic!("no answer after 50 questions");
+    }
+
     /// Receives without waiting.
     pub(super) fn recv_or_not(&mut self) -> Result<Parts, Error> {
         let mut parts = Vec::new();
@@ -200,6 +268,13 @@ impl Peer {
     pub(super) fn wait_a_moment(&mut self) {
         std::thread::sleep(Duration::from_micros(self.rng.spread(10, 2000)));
     }
+}
+
+/// What a message is called in the story: sender and number, and the length of each part.
+fn named(parts: &[Vec<u8>]) -> String {
+    let head = parts.iter().find_map(|part| part.first_chunk::<8>().map(|head| u64::from_be_bytes(*head)));
+    let lengths: Vec<usize> = parts.iter().map(Vec::len).collect();
+    head.map_or("?".to_owned(), |head| format!("{}/{}", head >> 32, head as u32)) + &format!(" of {lengths:?} bytes")
 }
 
 /// A line of the story.

@@ -1,7 +1,7 @@
 //! Messages whose whole content follows from who has sent them and when, so that a receiver knows
 //! each of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use crate::rng::Rng;
@@ -23,6 +23,11 @@ impl Kind {
             most_parts: *rng.pick(&[1, 1, 2, 6]),
             longest: *rng.pick(&[8, 40, 300, 9_000, 70_000, 300_000]),
         }
+    }
+
+    /// The same with one part for each message.
+    pub(super) fn of_one_part(self) -> Self {
+        Kind { most_parts: 1, ..self }
     }
 
     /// How many messages somebody sends: up to `most`, or as many as are some megabytes.
@@ -60,13 +65,16 @@ pub(super) struct Ledger {
     kind: Kind,
     /// Whether a message may be missing.
     lossy: bool,
+    /// Whether all messages of a sender take the same way to a receiver.
+    ordered: bool,
+    all: Mutex<BTreeSet<(u32, u32)>>,
     last: Mutex<BTreeMap<(u32, u32), u32>>,
     seen: Mutex<BTreeMap<u32, u32>>,
 }
 
 impl Ledger {
-    pub(super) fn new(kind: Kind, lossy: bool) -> Self {
-        Ledger { kind, lossy, last: Mutex::default(), seen: Mutex::default() }
+    pub(super) fn new(kind: Kind, lossy: bool, ordered: bool) -> Self {
+        Ledger { kind, lossy, ordered, all: Mutex::default(), last: Mutex::default(), seen: Mutex::default() }
     }
 
     /// `receiver` has received this: it is a message that was sent, whole, later than the last one
@@ -87,9 +95,11 @@ impl Ledger {
                 lengths(&wanted)
             );
         }
+        let is_new = self.all.lock().unwrap().insert((sender, number));
+        assert!(is_new, "message {number} of {sender} comes to {receiver} again");
         let mut last = self.last.lock().unwrap();
         if let Some(before) = last.insert((receiver, sender), number) {
-            assert!(before < number, "message {number} of {sender} comes to {receiver} after {before}");
+            assert!(before < number || !self.ordered, "message {number} of {sender} comes to {receiver} after {before}");
         }
         let mut seen = self.seen.lock().unwrap();
         let seen = seen.entry(sender).or_default();
