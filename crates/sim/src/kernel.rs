@@ -356,3 +356,6 @@ fn put_number(into: &mut [u8], number: u64) -> Answer<usize> {
     *into.first_chunk_mut::<8>().ok_or(libc::EINVAL)? = number.to_ne_bytes();
     Ok(8)
 }
+
+#[cfg(all(test, not(simulated)))]
+mod tests;

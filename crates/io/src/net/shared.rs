@@ -22,8 +22,6 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::rights::{self, Foreign};
@@ -35,6 +33,14 @@ mod region;
 mod resize;
 mod ring;
 
+// Those of memory that is mapped are real ones also in a model of loom's.
+#[cfg(not(simulated))]
+use std::sync::atomic;
+#[cfg(simulated)]
+use tautline_mem::sync::simulated as atomic;
+
+use atomic::AtomicBool;
+use atomic::Ordering::{Acquire, Release};
 use region::Region;
 use ring::{Consumer, Producer};
 

@@ -28,7 +28,12 @@ impl Epoll {
 
     pub(super) fn describe(&self) -> String {
         let member = |member: &Member| {
-            format!("{}:{:#x}{}", member.fd - super::BASE, member.events, if member.disabled { " off" } else { "" })
+            format!(
+                "{}:{:#x}{}",
+                member.fd - super::BASE,
+                member.events,
+                if member.disabled { " off" } else { "" }
+            )
         };
         format!("epoll set of {:?}", self.members.iter().map(member).collect::<Vec<_>>())
     }

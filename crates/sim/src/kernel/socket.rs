@@ -50,6 +50,8 @@ pub(crate) struct Socket {
     /// The end of what the peer sends was received; that of this one was delivered.
     ended: bool,
     end_delivered: bool,
+    /// The peer's end came in order: reading tells of no error any more.
+    done: bool,
     error: i32,
     /// No descriptor is left.
     closed: bool,
@@ -102,6 +104,7 @@ impl Socket {
             shut: (false, false),
             ended: false,
             end_delivered: false,
+            done: false,
             error: 0,
             closed: false,
             options: BTreeMap::new(),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tautline_core::{Context, Error, SocketType};
 
-use super::peer::{IMMEDIATE, LINGER, MANDATORY, Peer, RCVHWM, ROUTING_ID, SNDHWM, SNDTIMEO, SUBSCRIBE};
 use super::devices::{devices, rebind, shared};
+use super::peer::{IMMEDIATE, LINGER, MANDATORY, Peer, RCVHWM, ROUTING_ID, SNDHWM, SNDTIMEO, SUBSCRIBE};
 use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
 

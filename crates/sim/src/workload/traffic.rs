@@ -21,7 +21,7 @@ impl Kind {
         Kind {
             seed: rng.next(),
             most_parts: *rng.pick(&[1, 1, 2, 6]),
-            longest: *rng.pick(&[8, 40, 300, 9_000, 70_000, 300_000]),
+            longest: *rng.pick(&[8, 40, 300, 9_000, 70_000, 300_000, 1_000_000]),
         }
     }
 
@@ -32,7 +32,7 @@ impl Kind {
 
     /// How many messages somebody sends: up to `most`, or as many as are some megabytes.
     pub(super) fn count(&self, rng: &mut Rng, most: u64) -> u32 {
-        let most = most.min(10 + 3_000_000 / (self.longest * self.most_parts));
+        let most = most.min(30 + 3_000_000 / (self.longest * self.most_parts));
         rng.spread(1, most) as u32
     }
 
@@ -99,7 +99,10 @@ impl Ledger {
         assert!(is_new, "message {number} of {sender} comes to {receiver} again");
         let mut last = self.last.lock().unwrap();
         if let Some(before) = last.insert((receiver, sender), number) {
-            assert!(before < number || !self.ordered, "message {number} of {sender} comes to {receiver} after {before}");
+            assert!(
+                before < number || !self.ordered,
+                "message {number} of {sender} comes to {receiver} after {before}"
+            );
         }
         let mut seen = self.seen.lock().unwrap();
         let seen = seen.entry(sender).or_default();

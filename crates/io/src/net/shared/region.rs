@@ -10,12 +10,12 @@
 //! The maker of a region allocates its pages, before it hands it over. The peer can take them back
 //! at any time, whatever was seen before, and then they are allocated when they are touched again.
 
+use super::atomic::Ordering::Relaxed;
+use super::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use std::ffi::c_void;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
 use super::super::rights::Foreign;
 use super::resize::resize;

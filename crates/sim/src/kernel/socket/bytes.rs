@@ -172,11 +172,18 @@ impl Kernel {
         let ends = rest == 0 && socket.shut.1 && !socket.end_delivered;
         socket.end_delivered = socket.end_delivered || ends;
         if let Some(there) = peer.and_then(|peer| self.get(peer)) {
-            if n > 0 && !there.shut.0 {
+            if n > 0 && there.shut == (true, true) {
+                // Linux answers with a reset, and is reset itself.
+                let delay = self.travel(id);
+                self.after(delay, Event::Reset(id, libc::ECONNRESET));
+                return self.reset(peer.unwrap_or(id), libc::ECONNRESET);
+            }
+            if n > 0 {
                 there.inbox_bytes += n;
                 there.inbox.push_back(Chunk { bytes, rights: Vec::new() });
             }
             there.ended = there.ended || ends;
+            there.done = there.done || ends;
         }
         self.changes += 1;
         if rest > 0 {
@@ -215,7 +222,7 @@ impl Kernel {
             State::Connected | State::Over => {}
         }
         if socket.inbox_bytes == 0 {
-            if socket.error != 0 {
+            if socket.error != 0 && !socket.done {
                 return Err(std::mem::take(&mut socket.error));
             }
             return if socket.ended || socket.shut.0 { Ok(Received::default()) } else { Err(libc::EAGAIN) };

@@ -10,6 +10,7 @@ impl Kernel {
         let (state, unix, unread) = (socket.state, socket.is_unix(), socket.inbox_bytes > 0);
         socket.closed = true;
         socket.shut = (true, true);
+        let both_ended = socket.ended && socket.end_delivered;
         let local = socket.local.clone();
         let peer = socket.peer;
         let aborts = !unix
@@ -51,6 +52,7 @@ impl Kernel {
                 }
                 self.objects.remove(&id);
             }
+            (State::Connected, Some(_)) if both_ended => drop(self.objects.remove(&id)),
             (State::Connected, Some(peer)) if unread || aborts => {
                 let delay = self.travel(id);
                 self.objects.remove(&id);
@@ -88,7 +90,8 @@ impl Kernel {
 
     pub(crate) fn shutdown(&mut self, fd: Fd, how: i32) -> Answer {
         let (id, socket) = self.socket_of(fd)?;
-        if socket.state != State::Connected {
+        let both_ended = socket.ended && socket.end_delivered;
+        if (socket.state != State::Connected || both_ended) && !socket.is_unix() {
             return Err(libc::ENOTCONN);
         }
         let (read, write) = (how != libc::SHUT_WR, how != libc::SHUT_RD);
