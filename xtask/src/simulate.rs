@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 /// How long one seed may take.
 const LIMIT: Duration = Duration::from_secs(120);
 
+#[derive(Debug)]
 struct Wanted {
     seed: Option<u64>,
     from: u64,
@@ -248,7 +249,7 @@ mod tests {
 
     #[test]
     fn options_have_values() {
-        let wanted = parse(&["--from", "7", "--seeds", "3", "--only", "pair"]).ok().expect("an answer");
+        let wanted = parse(&["--from", "7", "--seeds", "3", "--only", "pair"]).unwrap();
         assert_eq!((wanted.from, wanted.seeds, wanted.rest.len()), (7, 3, 2));
         assert!(parse(&["--seed"]).is_err() && parse(&["--seed", "x"]).is_err() && parse(&["x"]).is_err());
     }

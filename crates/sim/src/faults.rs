@@ -1,4 +1,5 @@
-//! What may go wrong in a simulation, and how often. Each number is "once in so many"; 0 is never.
+//! What may go wrong in a simulation, and how often. Of as many times as a number says
+//! it goes wrong once; 0 is never.
 
 use crate::rng::Rng;
 
@@ -16,7 +17,7 @@ pub(crate) struct Faults {
     pub(crate) reset: u64,
     /// How often at most.
     pub(crate) resets: u64,
-    /// A connect is refused although somebody listens.
+    /// A connect is refused although there is a listener.
     pub(crate) refused: u64,
     /// accept fails with EMFILE.
     pub(crate) descriptors: u64,

@@ -154,7 +154,7 @@ impl Stage {
     }
 }
 
-/// Counts down; who comes to 0 is told.
+/// Counts down; the caller that comes to 0 is told.
 struct Countdown(AtomicUsize);
 
 impl Countdown {

@@ -37,7 +37,8 @@ const POINT: u64 = 5;
 
 struct Place(UnsafeCell<Option<World>>);
 
-// SAFETY: only the thread whose turn it is looks at the world, and turns are handed over by futexes.
+// SAFETY: only the thread whose turn it is looks at the world, and turns are handed over by
+// futexes.
 unsafe impl Sync for Place {}
 
 static WORLD: Place = Place(UnsafeCell::new(None));
@@ -101,7 +102,7 @@ pub(crate) enum Woken {
 /// How the next thread is chosen.
 #[derive(Debug, Clone)]
 enum Strategy {
-    /// Any, with slices of so many points in the mean.
+    /// Any, with slices of this many points in the mean.
     Random { slice: u64 },
     /// The one with the highest priority; now and then the one that runs falls behind all others
     /// (probabilistic concurrency testing).
@@ -319,9 +320,9 @@ impl World {
         woken
     }
 
-    // ---- who runs
+    // ---- the next thread
 
-    /// Draws who runs next, and gives the turn to that thread. Returns when it is the caller's
+    /// Draws the next thread to run, and gives it the turn. Returns when the turn is the caller's
     /// again, which `self` then must not be used by: others have used it meanwhile.
     fn change_threads(&mut self, yields: bool) {
         let me = ME.get();

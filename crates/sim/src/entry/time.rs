@@ -111,13 +111,17 @@ unsafe extern "C" fn syscall(
         // SAFETY: the caller's arguments.
         return unsafe { real(number, [a, b, c, d, e, f]) };
     }
-    let old = || world::with(|world| world.kernel.faults.old).unwrap_or(false);
+    let old = world::with(|world| world.kernel.faults.old).unwrap_or(false);
     match number {
-        // SAFETY: the caller's arguments, here and below.
+        // SAFETY: the caller's arguments.
         libc::SYS_futex => unsafe { futex(a, b as c_int, c as u32, d as *const timespec) },
+        // SAFETY: as above.
         libc::SYS_getrandom => unsafe { getrandom(a as *mut c_void, b, c as u32) as c_long },
-        libc::SYS_membarrier => call("membarrier", -1, |_| if old() { Err(libc::ENOSYS) } else { Ok(0_i64) }),
-        libc::SYS_epoll_pwait2 if old() => call("epoll_pwait2", -1, |_| Err::<i64, _>(libc::ENOSYS)),
+        libc::SYS_membarrier => {
+            call("membarrier", -1, |_| if old { Err::<i64, _>(libc::ENOSYS) } else { Ok(0) })
+        }
+        libc::SYS_epoll_pwait2 if old => call("epoll_pwait2", -1, |_| Err::<i64, _>(libc::ENOSYS)),
+        // SAFETY: as above.
         libc::SYS_epoll_pwait2 => unsafe {
             let deadline = span(d as *const timespec).map(|span| world::time().saturating_add(span));
             epoll_until(a as c_int, b as *mut libc::epoll_event, c as c_int, deadline)
@@ -127,9 +131,11 @@ unsafe extern "C" fn syscall(
             if kernel.rng.chance(one_in) {
                 return Err(libc::ENOMEM);
             }
+            // SAFETY: as above.
             let real = unsafe { raw::call(number, [a, b, c, d, e, f]) };
             if real < 0 { Err(-real as i32) } else { Ok(kernel.open_new(Body::Memory(real as c_int))) }
         }),
+        // SAFETY: as above.
         _ => unsafe { real(number, [a, b, c, d, e, f]) },
     }
 }

@@ -1,10 +1,10 @@
 //! Stream sockets over tcp and of the Unix domain.
 //!
-//! The bytes of a tcp socket wait in its `outbox` until an [`Event::Deliver`] takes them over to the
-//! peer's `inbox`, as far as there is room; what was delivered counts as confirmed. With a latency
-//! of 0 that happens within the call that writes, as on the loopback device. A socket of the Unix
-//! domain puts its bytes into the peer's inbox itself. Descriptors travel with the first byte of a
-//! chunk.
+//! The bytes of a tcp socket wait in its `outbox` until an event [`Deliver`](Event::Deliver) takes
+//! them over to the peer's `inbox`, as far as there is room; what was delivered counts as
+//! confirmed. With a latency of 0 that happens within the call that writes, as on the loopback
+//! device. A socket of the Unix domain puts its bytes into the peer's inbox itself. Descriptors
+//! travel with the first byte of a chunk.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -271,7 +271,7 @@ impl Kernel {
         Ok(0)
     }
 
-    /// Who listens there.
+    /// The socket that listens there.
     fn listener(&self, ip: &[u8; 16], port: u16) -> Option<Id> {
         self.objects.iter().find_map(|(id, object)| match &object.body {
             Body::Socket(socket) if socket.state == State::Listening && !socket.closed => {

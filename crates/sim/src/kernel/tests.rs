@@ -1,4 +1,5 @@
-//! The simulated kernel beside the real one: the same calls, drawn at random, have the same results.
+//! The simulated kernel beside the real one: the same calls, drawn at random, have the same
+//! results.
 
 use std::os::fd::RawFd;
 
@@ -201,7 +202,7 @@ impl Pair {
 
     fn take(&mut self, set: Twin) {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
-        // SAFETY: room for so many.
+        // SAFETY: there is room for 64.
         let n = unsafe { libc::epoll_wait(set.real, events.as_mut_ptr(), 64, 0) };
         let mut real: Vec<(u32, u64)> =
             events[..n as usize].iter().map(|event| (event.events, event.u64)).collect();

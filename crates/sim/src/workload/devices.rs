@@ -168,7 +168,7 @@ pub(super) fn rebind(stage: &mut Stage, rng: &mut Rng) {
         handles.push(spawn("push", move || {
             let mut peer = Peer::new(&context, SocketType::Push, fork(&mut rng));
             peer.set(SNDTIMEO, 20);
-            // What is for an endpoint that nobody binds any more is given up.
+            // What is for an endpoint that is not bound any more is given up.
             peer.set(LINGER, 500);
             let mut number = 0;
             for _ in 0..rng.between(1, 8) {

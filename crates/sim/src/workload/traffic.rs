@@ -1,5 +1,5 @@
-//! Messages whose whole content follows from who has sent them and when, so that a receiver knows
-//! each of them.
+//! Messages whose whole content follows from their sender and their number, so that a receiver
+//! knows each of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -30,7 +30,7 @@ impl Kind {
         Kind { most_parts: 1, ..self }
     }
 
-    /// How many messages somebody sends: up to `most`, or as many as are some megabytes.
+    /// How many messages a sender has: up to `most`, or as many as are some megabytes.
     pub(super) fn count(&self, rng: &mut Rng, most: u64) -> u32 {
         let most = most.min(30 + 3_000_000 / (self.longest * self.most_parts));
         rng.spread(1, most) as u32
@@ -60,7 +60,7 @@ impl Kind {
     }
 }
 
-/// What was received, and from whom.
+/// What was received.
 pub(super) struct Ledger {
     kind: Kind,
     /// Whether a message may be missing.
@@ -110,7 +110,8 @@ impl Ledger {
         (sender, *seen)
     }
 
-    /// Of each sender so many messages have come, if none may be missing.
+    /// All messages of these senders, each with how many it has sent, have come, if none may be
+    /// missing.
     pub(super) fn settle(&self, senders: &[(u32, u32)]) {
         let seen = self.seen.lock().unwrap();
         for (sender, sent) in senders {

@@ -148,7 +148,7 @@ impl Kernel {
         let there =
             peer.and_then(|peer| self.get(peer)).filter(|there| !there.closed && there.state != State::Over);
         let Some(there) = there else {
-            // Nobody is there any more: a byte is answered with a reset, the end is not.
+            // The peer is gone: a byte is answered with a reset, the end is not.
             if unsent > 0 {
                 let delay = self.travel(id);
                 return self.after(delay, Event::Reset(id, libc::ECONNRESET));

@@ -23,7 +23,7 @@ impl Kernel {
             self.release(id);
         }
         for id in waiting {
-            // Nobody has accepted it: its peer is told by a reset.
+            // It was not accepted: its peer is told by a reset.
             let peer = self.get(id).and_then(|socket| socket.peer);
             if let Some(peer) = peer {
                 let delay = self.travel(peer);
