@@ -96,7 +96,7 @@ impl std::fmt::Debug for Stage {
 
 impl Stage {
     fn draw(rng: &mut Rng, lossy: bool) -> Self {
-        let transport = *rng.pick(&["tcp", "tcp", "ipc", "ipc", "inproc"]);
+        let transport = *rng.pick(&["tcp", "tcp", "ipc", "ipc", "inproc", "ws"]);
         let most = if transport == "inproc" { 1 } else { 3 };
         let contexts: Vec<Context> = (0..rng.between(1, most)).map(|_| Context::new()).collect();
         for context in &contexts {
@@ -123,6 +123,7 @@ impl Stage {
         match self.transport {
             "tcp" => format!("tcp://127.0.0.1:{}", 5000 + number),
             "ipc" => format!("ipc:///sim/{number}"),
+            "ws" => format!("ws://127.0.0.1:{}/", 5000 + number),
             _ => format!("inproc://{number}"),
         }
     }

@@ -18,6 +18,8 @@ pub(super) const SUBSCRIBE: i32 = 6;
 pub(super) const MANDATORY: i32 = 33;
 pub(super) const IMMEDIATE: i32 = 39;
 pub(super) const ROUTING_ID: i32 = 5;
+const HEARTBEAT_IVL: i32 = 75;
+const HEARTBEAT_TIMEOUT: i32 = 77;
 const ZMQ_FD: i32 = 14;
 const ZMQ_EVENTS: i32 = 15;
 
@@ -30,6 +32,8 @@ pub(super) struct Peer {
     by_descriptor: bool,
     /// It waits for a message for ever.
     patient: bool,
+    /// For how long, if not.
+    patience: Duration,
     /// Of how many calls one comes after a pause, and the longest of them, in microseconds.
     pauses: (u64, u64),
 }
@@ -51,11 +55,17 @@ impl Peer {
             let mark: i32 = *rng.pick(&[1, 2, 3, 10, 1000, 0]);
             socket.set_option(option, &mark.to_ne_bytes()).unwrap();
         }
+        if rng.chance(4) {
+            // PINGs, whose answers may take long.
+            let interval = rng.spread(1, 200) as i32;
+            socket.set_option(HEARTBEAT_IVL, &interval.to_ne_bytes()).unwrap();
+            socket.set_option(HEARTBEAT_TIMEOUT, &1_000_000_i32.to_ne_bytes()).unwrap();
+        }
         socket.set_option(LINGER, &(-1_i32).to_ne_bytes()).unwrap();
         let polls = *rng.pick(&[0, 1, 2, 10]);
         let pauses = (*rng.pick(&[0, 0, 0, 5, 50]), rng.spread(1, 30_000));
         let by_descriptor = rng.chance(3);
-        Some(Peer { socket, rng, polls, by_descriptor, patient: true, pauses })
+        Some(Peer { socket, rng, polls, by_descriptor, patient: true, patience: Duration::ZERO, pauses })
     }
 
     pub(super) fn set(&mut self, option: i32, value: i32) {
@@ -80,6 +90,7 @@ impl Peer {
     /// From now on a receive ends after some milliseconds.
     pub(super) fn give_up_after(&mut self, millis: i32) {
         self.patient = false;
+        self.patience = Duration::from_millis(millis as u64);
         self.set(RCVTIMEO, millis);
     }
 
@@ -169,6 +180,8 @@ impl Peer {
     }
 
     fn recv_all(&mut self) -> Result<Parts, Error> {
+        // A call that is interrupted begins anew, and so does its time.
+        let start = std::time::Instant::now();
         self.pause();
         let polls = self.rng.chance(self.polls) && self.patient;
         let mut parts = Vec::new();
@@ -181,6 +194,9 @@ impl Peer {
                     if !message.more() {
                         return Ok(parts);
                     }
+                }
+                Err(Error::Interrupted) if !self.patient && start.elapsed() >= self.patience => {
+                    return Err(Error::Again);
                 }
                 Err(Error::Interrupted) => {}
                 Err(Error::Again) if polls => {

@@ -21,8 +21,8 @@ use super::super::rights::Foreign;
 use super::resize::resize;
 use crate::sys::{check, retry};
 
-/// Bytes of a ring, a power of two.
-pub(super) const CAPACITY: usize = 2 * 1024 * 1024;
+/// Bytes of a ring, a power of two. In a simulation few, so that it is often full.
+pub(super) const CAPACITY: usize = if cfg!(simulated) { 32 * 1024 } else { 2 * 1024 * 1024 };
 /// Bytes before the ring: a page.
 pub(super) const HEADER: usize = 4096;
 /// Bytes of a region.
