@@ -3,10 +3,14 @@
 //!
 //! ```text
 //!   --seed N        this one; with --trace everything that it does
-//!   --seeds N       so many, from --from on (default 100)
-//!   --minutes M     so long, from --from on
+//!   --seeds N       this many, from --from on (default 100)
+//!   --minutes M     for this long, from --from on
 //!   --from N        the first seed (default 1)
 //!   --only NAME     this workload
+//!   --calm          no faults
+//!   --late          stores that other threads see late
+//!   --without NAME  without this fault
+//!   --shrink        with --seed: leaves out the faults without which it fails as well
 //!   --twice         each twice: both runs must be the same to the last step
 //!   --binary PATH   this program, without building one
 //! ```
@@ -29,6 +33,7 @@ struct Wanted {
     seeds: u64,
     until: Option<Instant>,
     trace: bool,
+    shrink: bool,
     twice: bool,
     binary: Option<PathBuf>,
     /// For the program.
@@ -60,6 +65,7 @@ pub fn run(root: &Path, target: &Path, arguments: &[&str]) -> ExitCode {
         },
     };
     match wanted.seed {
+        Some(seed) if wanted.shrink => shrink(&binary, wanted, seed),
         Some(seed) => one(&binary, &wanted, seed),
         None => many(&binary, &wanted),
     }
@@ -72,6 +78,7 @@ fn parse(arguments: &[&str]) -> Result<Wanted, String> {
         seeds: 100,
         until: None,
         trace: false,
+        shrink: false,
         twice: false,
         binary: None,
         rest: Vec::new(),
@@ -89,10 +96,12 @@ fn parse(arguments: &[&str]) -> Result<Wanted, String> {
                 wanted.until = Some(Instant::now() + Duration::from_secs(60 * number(value()?)?));
             }
             "--trace" => wanted.trace = true,
+            "--shrink" => wanted.shrink = true,
             "--twice" => wanted.twice = true,
             "--binary" => wanted.binary = Some(value()?.into()),
             "--only" => wanted.rest.extend(["--only".to_owned(), (*value()?).to_owned()]),
-            "--calm" => wanted.rest.push("--calm".to_owned()),
+            "--without" => wanted.rest.extend(["--without".to_owned(), (*value()?).to_owned()]),
+            "--calm" | "--late" => wanted.rest.push((*word).to_owned()),
             _ => return Err(format!("what is {word}?")),
         }
     }
@@ -137,6 +146,58 @@ fn one(binary: &Path, wanted: &Wanted, seed: u64) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// What can be left out, as `crates/sim/src/faults.rs` names it.
+const FAULTS: [&str; 14] = [
+    "partial",
+    "again",
+    "interrupted",
+    "spurious",
+    "reset",
+    "refused",
+    "descriptors",
+    "no_memory",
+    "weak",
+    "late",
+    "unresolved",
+    "stall",
+    "latency",
+    "old",
+];
+
+/// Leaves out one fault after the other, as long as the seed still fails.
+fn shrink(binary: &Path, mut wanted: Wanted, seed: u64) -> ExitCode {
+    let (passed, mut words) = outcome(binary, &wanted, seed);
+    if passed {
+        println!("seed {seed} has passed");
+        return ExitCode::SUCCESS;
+    }
+    let mut needed = Vec::new();
+    for fault in FAULTS {
+        let before = wanted.rest.len();
+        wanted.rest.extend(["--without".to_owned(), fault.to_owned()]);
+        match outcome(binary, &wanted, seed) {
+            (false, other) => words = other,
+            (true, _) => {
+                wanted.rest.truncate(before);
+                needed.push(fault);
+            }
+        }
+    }
+    for most in ["100", "30", "10", "3", "1"] {
+        let before = wanted.rest.len();
+        wanted.rest.extend(["--most".to_owned(), most.to_owned()]);
+        match outcome(binary, &wanted, seed) {
+            (false, other) => words = other,
+            (true, _) => {
+                wanted.rest.truncate(before);
+                break;
+            }
+        }
+    }
+    println!("seed {seed} needs {needed:?} to fail: --seed {seed} {}\n{words}", wanted.rest.join(" "));
+    ExitCode::FAILURE
 }
 
 /// The last words of a seed, and whether it has passed.

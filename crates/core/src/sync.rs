@@ -49,7 +49,7 @@ pub(crate) use tautline_mem::sync::{Padded, UnsafeCell, atomic};
 /// invariant never spans a panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     #[cfg(simulated)]
-    tautline_mem::sync::scheduling_point();
+    tautline_mem::sync::simulated::before_lock();
     match mutex.lock() {
         Ok(guard) => guard,
         Err(poisoned) => poisoned.into_inner(),

@@ -5,9 +5,6 @@
 #[doc(hidden)]
 pub mod simulated;
 
-#[cfg(simulated)]
-pub use simulated::{scheduling_point, set_scheduling_point};
-
 #[cfg(not(loom))]
 mod imp {
     #[cfg(simulated)]

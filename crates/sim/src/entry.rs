@@ -19,11 +19,12 @@ use crate::raw;
 use crate::world;
 
 mod files;
+mod names;
 mod threads;
 mod time;
 mod waiting;
 
-/// The process, as it knows itself.
+/// The first process, as it knows itself.
 const PID: c_int = 4242;
 
 /// Whether a call is the simulation's: the thread is, and so is the descriptor.
@@ -208,7 +209,7 @@ unsafe extern "C" fn getsockopt(
             kernel.socket_of(fd)?;
             // SAFETY: no preconditions.
             let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
-            [PID.to_ne_bytes(), uid.to_ne_bytes(), gid.to_ne_bytes()].concat()
+            [(PID + kernel.process as c_int).to_ne_bytes(), uid.to_ne_bytes(), gid.to_ne_bytes()].concat()
         } else {
             kernel.option(fd, level, name)?
         };

@@ -17,12 +17,18 @@ pub(crate) struct Faults {
     pub(crate) reset: u64,
     /// How often at most.
     pub(crate) resets: u64,
-    /// A connect is refused although there is a listener.
+    /// A connect is refused although there is a listener, or its request is lost.
     pub(crate) refused: u64,
+    /// A host's name is not resolved.
+    pub(crate) unresolved: u64,
     /// accept fails with EMFILE.
     pub(crate) descriptors: u64,
     /// There is no memory to share.
     pub(crate) no_memory: u64,
+    /// An exchange that may fail for no reason does.
+    pub(crate) weak: u64,
+    /// A store that is not SeqCst is seen late by other threads.
+    pub(crate) late: u64,
     /// The kernel is an old one: no SO_PASSRIGHTS, epoll_pwait2 and membarrier.
     pub(crate) old: bool,
     /// A thread does not run for a while, asked at each change of threads.
@@ -47,6 +53,8 @@ impl Faults {
             spurious: one_in(8, 1024),
             descriptors: one_in(2, 16),
             no_memory: one_in(1, 4),
+            weak: one_in(4, 256),
+            unresolved: one_in(2, 8),
             stall: one_in(64, 16384),
             longest_stall: 0,
             ..Faults::default()
@@ -61,5 +69,35 @@ impl Faults {
             *rng.pick(&[(0, 0), (0, 0), (1_000, 50_000), (200_000, 3_000_000), (0, 100_000_000)]);
         faults.buffer = *rng.pick(&[(2_304, 8_192), (16_384, 65_536), (212_992, 2_626_560)]);
         faults
+    }
+
+    /// From now on no connection is lost or refused, and names are resolved.
+    pub(crate) fn be_calm(&mut self) {
+        (self.reset, self.refused, self.unresolved) = (0, 0, 0);
+    }
+
+    /// Takes one kind out, by its name. False: there is none of this name.
+    pub(crate) fn leave_out(&mut self, name: &str) -> bool {
+        let all = [
+            ("partial", &mut self.partial),
+            ("again", &mut self.again),
+            ("interrupted", &mut self.interrupted),
+            ("spurious", &mut self.spurious),
+            ("reset", &mut self.reset),
+            ("refused", &mut self.refused),
+            ("descriptors", &mut self.descriptors),
+            ("no_memory", &mut self.no_memory),
+            ("weak", &mut self.weak),
+            ("late", &mut self.late),
+            ("unresolved", &mut self.unresolved),
+            ("stall", &mut self.stall),
+        ];
+        let known = all.into_iter().find(|(known, _)| *known == name).map(|(_, fault)| *fault = 0).is_some();
+        match name {
+            "latency" => self.latency = (0, 0),
+            "old" => self.old = false,
+            _ => return known,
+        }
+        true
     }
 }

@@ -29,6 +29,10 @@ pub(crate) struct Kernel {
     objects: BTreeMap<Id, Object>,
     next_id: Id,
     descriptors: BTreeMap<Fd, Id>,
+    /// The process of each descriptor.
+    owners: BTreeMap<Fd, u32>,
+    /// The process that calls.
+    pub(crate) process: u32,
     /// Paths of the Unix domain, each with the number of its file and its listener, if that is
     /// still open.
     paths: BTreeMap<Vec<u8>, (u64, Option<Id>)>,
@@ -89,6 +93,8 @@ impl Kernel {
             objects: BTreeMap::new(),
             next_id: 1,
             descriptors: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            process: 0,
             paths: BTreeMap::new(),
             next_inode: 1000,
             next_port: 40_000,
@@ -152,6 +158,7 @@ impl Kernel {
             fd += 1;
         }
         self.descriptors.insert(fd, id);
+        self.owners.insert(fd, self.process);
         self.hold(id);
         fd
     }
@@ -183,8 +190,17 @@ impl Kernel {
 
     pub(crate) fn close(&mut self, fd: Fd) -> Answer {
         let id = self.descriptors.remove(&fd).ok_or(libc::EBADF)?;
+        self.owners.remove(&fd);
         self.release(id);
         Ok(0)
+    }
+
+    /// A process is gone, and its descriptors with it.
+    pub(crate) fn close_all(&mut self, process: u32) {
+        let owned = self.owners.iter().filter(|(_, owner)| **owner == process);
+        for fd in owned.map(|(fd, _)| *fd).collect::<Vec<_>>() {
+            let _ = self.close(fd);
+        }
     }
 
     /// One name less; without any, the object goes.

@@ -7,15 +7,22 @@ use std::thread::JoinHandle;
 
 use tautline_core::{Context, Error};
 
+use tautline_mem::sync::simulated::{Simulator, set_simulator};
+
 use crate::faults::Faults;
 use crate::raw;
 use crate::rng::Rng;
+use crate::stores;
 use crate::world::{self, Plan};
 
 mod devices;
+mod edges;
+mod guarded;
 mod patterns;
 mod peer;
 mod traffic;
+mod trouble;
+mod watch;
 
 use traffic::{Kind, Ledger};
 
@@ -23,7 +30,9 @@ use traffic::{Kind, Ledger};
 pub fn main() {
     let mut arguments = std::env::args().skip(1);
     let Some(seed) = arguments.next().and_then(|seed| seed.parse::<u64>().ok()) else {
-        eprintln!("usage: tautline-sim SEED [--trace] [--only WORKLOAD] [--calm]");
+        eprintln!(
+            "usage: tautline-sim SEED [--trace] [--only WORKLOAD] [--calm] [--late] [--most MESSAGES] [--without FAULT]..."
+        );
         std::process::exit(2);
     };
     let rest: Vec<String> = arguments.collect();
@@ -35,6 +44,13 @@ pub fn main() {
     if has("--calm") {
         faults = Faults { latency: faults.latency, buffer: faults.buffer, ..Faults::default() };
     }
+    if has("--late") {
+        faults.late = 2;
+    }
+    let left_out = rest.iter().zip(rest.iter().skip(1)).filter(|(word, _)| *word == "--without");
+    for (_, name) in left_out {
+        assert!(faults.leave_out(name), "there is no fault {name}");
+    }
     let drawn = rng.below(patterns::ALL.len() as u64) as usize;
     let (name, program) = match only {
         None => patterns::ALL[drawn],
@@ -42,8 +58,18 @@ pub fn main() {
             *patterns::ALL.iter().find(|(known, _)| known == name).expect("a workload of this name")
         }
     };
+    let most = rest.iter().rposition(|word| word == "--most").and_then(|at| rest.get(at + 1)?.parse().ok());
+    traffic::MOST.store(most.unwrap_or(u64::MAX), SeqCst);
     keep_addresses();
-    tautline_mem::sync::set_scheduling_point(world::point);
+    set_simulator(Simulator {
+        point: world::point,
+        fails: world::weak_exchange_fails,
+        keep: stores::keep,
+        keeps_other: stores::keeps_other,
+        linger: world::linger,
+        flush: stores::flush,
+        flush_all: stores::flush_all,
+    });
     std::panic::set_hook(Box::new(|panic| {
         let text = format!("{panic}");
         world::with(|world| world.fail(FAILED, &text));
@@ -125,6 +151,17 @@ impl Stage {
             "ipc" => format!("ipc:///sim/{number}"),
             "ws" => format!("ws://127.0.0.1:{}/", 5000 + number),
             _ => format!("inproc://{number}"),
+        }
+    }
+
+    fn transport(&self) -> &'static str {
+        self.transport
+    }
+
+    /// Over tcp or ipc.
+    fn over_streams(&mut self) {
+        if !matches!(self.transport, "tcp" | "ipc") {
+            self.transport = "tcp";
         }
     }
 

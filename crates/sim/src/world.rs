@@ -9,13 +9,18 @@
 //! simulation ends with a report.
 
 use std::cell::{Cell, UnsafeCell};
-use std::fmt::Write as _;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::faults::Faults;
 use crate::kernel::{Fd, Kernel};
 use crate::raw;
 use crate::rng::Rng;
+
+mod processes;
+mod telling;
+
+pub(crate) use processes::{Process, begin_process, kill};
 
 /// Number of a simulated thread; 0 is a thread outside.
 pub(crate) type Tid = u32;
@@ -24,16 +29,19 @@ thread_local! {
     static ME: Cell<Tid> = const { Cell::new(0) };
 }
 
-static ACTIVE: AtomicBool = AtomicBool::new(false);
 /// Nanoseconds since the start. Only the thread whose turn it is writes to it.
 static NOW: AtomicU64 = AtomicU64::new(0);
 /// Points that are left of the slice.
 static LEFT: AtomicI64 = AtomicI64::new(0);
+/// When a program last got on.
+static PROGRESS: AtomicU64 = AtomicU64::new(0);
 /// All points.
 static POINTS: AtomicU64 = AtomicU64::new(0);
 
 /// What a point takes, in nanoseconds.
 const POINT: u64 = 5;
+/// For how long no program may get on, in nanoseconds.
+const PATIENCE: u64 = 2_000_000_000_000;
 
 struct Place(UnsafeCell<Option<World>>);
 
@@ -56,6 +64,11 @@ pub(crate) struct World {
     calls: u64,
     seen: (u64, u64),
     pub(crate) cores: u32,
+    /// How many processes there were, beside the first.
+    processes: Process,
+    /// The process of the next thread that this thread starts, if it is a new one.
+    spawns_in: Option<(Tid, Process)>,
+    killed: BTreeSet<Process>,
 }
 
 struct Thread {
@@ -69,6 +82,7 @@ struct Thread {
     deaf: bool,
     woken: Woken,
     handle: usize,
+    process: Process,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,6 +163,9 @@ pub(crate) fn begin(plan: Plan) {
         switches: 0,
         calls: 0,
         seen: (u64::MAX, 0),
+        processes: 0,
+        spawns_in: None,
+        killed: BTreeSet::new(),
     };
     let me = world.add_thread("main");
     if world.trace {
@@ -160,7 +177,6 @@ pub(crate) fn begin(plan: Plan) {
     unsafe { *WORLD.0.get() = Some(world) };
     NOW.store(1_000_000, Relaxed);
     ME.set(me);
-    ACTIVE.store(true, Relaxed);
 }
 
 /// The number of the calling thread, if it is a simulated one.
@@ -177,6 +193,7 @@ pub(crate) fn with<T>(f: impl FnOnce(&mut World) -> T) -> Option<T> {
     me().map(|_| {
         let world = world();
         world.kernel.advance(NOW.load(Relaxed));
+        world.kernel.process = world.thread(ME.get()).process;
         f(world)
     })
 }
@@ -192,7 +209,14 @@ pub(crate) fn point() {
     let left = LEFT.load(Relaxed) - 1;
     LEFT.store(left, Relaxed);
     if left < 0 {
-        world().change_threads(false);
+        change_threads(false);
+    }
+}
+
+/// A good moment for another thread to run.
+pub(crate) fn linger() {
+    if ME.get() != 0 && world().rng.chance(3) {
+        change_threads(true);
     }
 }
 
@@ -201,6 +225,8 @@ pub(crate) fn enter() {
     if ME.get() == 0 {
         return;
     }
+    #[cfg(simulated)]
+    crate::stores::flush_all();
     let world = world();
     world.calls += 1;
     let took = if world.rng.chance(2000) {
@@ -211,7 +237,7 @@ pub(crate) fn enter() {
     NOW.store(NOW.load(Relaxed) + took, Relaxed);
     LEFT.store(LEFT.load(Relaxed) - 8, Relaxed);
     if LEFT.load(Relaxed) < 0 {
-        world.change_threads(false);
+        change_threads(false);
     }
 }
 
@@ -220,7 +246,7 @@ pub(crate) fn give_way() {
     if ME.get() != 0 {
         let world = world();
         NOW.store(NOW.load(Relaxed) + world.rng.between(200, 1000), Relaxed);
-        world.change_threads(true);
+        change_threads(true);
     }
 }
 
@@ -237,9 +263,26 @@ pub(crate) fn time() -> u64 {
     NOW.load(Relaxed)
 }
 
+/// A call of a program has returned.
+pub(crate) fn progress() {
+    PROGRESS.store(NOW.load(Relaxed), Relaxed);
+}
+
+/// Whether an exchange that may fail for no reason does.
+pub(crate) fn weak_exchange_fails() -> bool {
+    ME.get() != 0 && {
+        let world = world();
+        let one_in = world.kernel.faults.weak;
+        world.rng.chance(one_in)
+    }
+}
+
 /// The calling thread waits, until `deadline` at most.
 pub(crate) fn wait(wait: Wait, deadline: Option<u64>) -> Woken {
     let me = ME.get();
+    if processes::is_to_stop(me, &wait) {
+        end_this_thread();
+    }
     let world = world();
     let can_be_woken = matches!(wait, Wait::Futex(_));
     let hears = matches!(wait, Wait::Poll(_) | Wait::Epoll(_)) && !world.thread(me).deaf;
@@ -253,7 +296,7 @@ pub(crate) fn wait(wait: Wait, deadline: Option<u64>) -> Woken {
     }
     world.thread(me).state = State::Waits(wait, deadline);
     world.seen = (u64::MAX, 0);
-    world.change_threads(false);
+    change_threads(false);
     self::world().thread(me).woken
 }
 
@@ -264,7 +307,7 @@ impl World {
 
     /// A thread that has yet to get its first turn.
     pub(crate) fn add_thread(&mut self, name: &str) -> Tid {
-        let priority = self.rng.next() >> 1;
+        let (priority, process) = (self.rng.next() >> 1, self.process_of_new());
         self.threads.push(Thread {
             turn: Box::leak(Box::new(AtomicU32::new(0))),
             name: name.to_owned(),
@@ -274,6 +317,7 @@ impl World {
             deaf: false,
             woken: Woken::Ready,
             handle: 0,
+            process,
         });
         self.threads.len() as Tid
     }
@@ -288,6 +332,12 @@ impl World {
 
     pub(crate) fn thread_of_handle(&self, handle: usize) -> Option<Tid> {
         self.threads.iter().rposition(|thread| thread.handle == handle).map(|at| at as Tid + 1)
+    }
+
+    /// Draws whether a store is kept back.
+    pub(crate) fn keeps_a_store(&mut self) -> bool {
+        let one_in = self.kernel.faults.late;
+        self.rng.chance(one_in)
     }
 
     pub(crate) fn is_over(&mut self, tid: Tid) -> bool {
@@ -322,9 +372,8 @@ impl World {
 
     // ---- the next thread
 
-    /// Draws the next thread to run, and gives it the turn. Returns when the turn is the caller's
-    /// again, which `self` then must not be used by: others have used it meanwhile.
-    fn change_threads(&mut self, yields: bool) {
+    /// Draws the next thread to run. The turns of the caller and of that one, if it is another.
+    fn next_turn(&mut self, yields: bool) -> Option<Turns> {
         let me = ME.get();
         let next = self.choose(me, yields);
         let slice = match self.strategy {
@@ -332,29 +381,23 @@ impl World {
         };
         LEFT.store(self.rng.between(0, slice * 2) as i64, Relaxed);
         if next == me {
-            return;
+            return None;
         }
         self.switches += 1;
         self.note(u64::from(next) << 32 | 0xffff);
-        let (mine, theirs) = (self.thread(me).turn, self.thread(next).turn);
-        raw::give_turn(theirs);
-        raw::wait_for_turn(mine);
+        Some((self.thread(me).turn, self.thread(next).turn))
     }
 
-    /// The thread is over, and the turn another's.
-    pub(crate) fn end_thread(&mut self) -> ! {
+    /// The thread is over. Its turn, and that of the next one.
+    fn last_turn(&mut self) -> Turns {
         let me = ME.get();
         self.thread(me).state = State::Over;
         self.seen = (u64::MAX, 0);
         self.kernel.changes += 1;
+        let process = self.thread(me).process;
+        self.bury(process);
         let next = self.choose(me, false);
-        let mine = self.thread(me).turn;
-        raw::give_turn(self.thread(next).turn);
-        loop {
-            // It keeps its stack, so that where the others' lie does not depend on when the real
-            // thread ends.
-            raw::wait_for_turn(mine);
-        }
+        (self.thread(me).turn, self.thread(next).turn)
     }
 
     fn choose(&mut self, me: Tid, yields: bool) -> Tid {
@@ -391,6 +434,9 @@ impl World {
             }
             if now > self.end {
                 self.fail(ENDLESS, "no end within the time")
+            }
+            if now > PROGRESS.load(Relaxed) + PATIENCE {
+                self.fail(STUCK, "threads run, and no program gets on")
             }
             return match self.strategy {
                 Strategy::Random { .. } => {
@@ -447,55 +493,29 @@ impl World {
         });
         stalled.filter(|time| *time > now).chain(deadlines).chain(self.kernel.next_due()).min()
     }
+}
 
-    // ---- telling
+/// The turns of a thread and of the next one.
+type Turns = (&'static AtomicU32, &'static AtomicU32);
 
-    fn note(&mut self, what: u64) {
-        self.hash =
-            (self.hash ^ what ^ NOW.load(Relaxed).rotate_left(20)).wrapping_mul(0x0000_0100_0000_01b3);
+/// Lets the next thread run, and returns when it is the caller's turn again. Nothing of the world
+/// is borrowed meanwhile: others use it.
+fn change_threads(yields: bool) {
+    if let Some((mine, theirs)) = world().next_turn(yields) {
+        raw::give_turn(theirs);
+        raw::wait_for_turn(mine);
     }
+}
 
-    /// A call and its result are a part of the trace.
-    pub(crate) fn tell(&mut self, result: i64, text: impl FnOnce() -> String) {
-        self.note(u64::from(ME.get()) << 40 ^ result as u64);
-        if self.trace {
-            self.say(&text());
-        }
-    }
-
-    /// A line of the story, if it is told.
-    pub(crate) fn say(&mut self, text: &str) {
-        if self.trace {
-            let me = ME.get();
-            let now = NOW.load(Relaxed);
-            let line = format!("{:>14.3} us  {:<18} {text}\n", now as f64 / 1e3, self.thread(me).name);
-            raw::write_all(2, line.as_bytes());
-        }
-    }
-
-    pub(crate) fn summary(&self) -> String {
-        format!(
-            "hash {:016x} virtual {:.6} s, {} switches, {} calls, {} points",
-            self.hash,
-            NOW.load(Relaxed) as f64 / 1e9,
-            self.switches,
-            self.calls,
-            POINTS.load(Relaxed)
-        )
-    }
-
-    /// The simulation has failed.
-    pub(crate) fn fail(&mut self, code: i32, why: &str) -> ! {
-        let mut text = format!("FAILED: {why}\n");
-        for (at, thread) in self.threads.iter().enumerate() {
-            let _ = writeln!(text, "  thread {} {}: {:?}", at + 1, thread.name, thread.state);
-        }
-        for line in self.kernel.describe() {
-            let _ = writeln!(text, "  {line}");
-        }
-        let _ = writeln!(text, "  {}", self.summary());
-        raw::write_all(2, text.as_bytes());
-        raw::exit(code)
+/// The calling thread has done all that it does, and the turn is another's. It keeps its stack, so
+/// that where the others' lie does not depend on when the real thread ends.
+pub(crate) fn end_this_thread() -> ! {
+    #[cfg(simulated)]
+    crate::stores::flush_all();
+    let (mine, theirs) = world().last_turn();
+    raw::give_turn(theirs);
+    loop {
+        raw::wait_for_turn(mine);
     }
 }
 
@@ -503,9 +523,4 @@ impl World {
 pub(crate) fn start_thread(tid: Tid, turn: &AtomicU32) {
     raw::wait_for_turn(turn);
     ME.set(tid);
-}
-
-/// The calling thread has done all that it does.
-pub(crate) fn end_this_thread() -> ! {
-    world().end_thread()
 }

@@ -115,6 +115,8 @@ enum Stage {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    #[cfg(simulated)]
+    tautline_mem::sync::simulated::before_lock();
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

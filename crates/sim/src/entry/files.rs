@@ -28,6 +28,13 @@ unsafe extern "C" fn mmap(
     unsafe { real(libc::SYS_mmap, arguments) as *mut c_void }
 }
 
+#[unsafe(no_mangle)]
+unsafe extern "C" fn munmap(at: *mut c_void, length: size_t) -> c_int {
+    crate::stores::flush_all();
+    // SAFETY: the caller's arguments.
+    unsafe { real(libc::SYS_munmap, [at as usize, length, 0, 0, 0, 0]) as c_int }
+}
+
 /// A call of the real kernel about memory of the simulation.
 unsafe fn of_memory(name: &str, number: c_long, fd: c_int, rest: [usize; 4]) -> i64 {
     let [a, b, c, d] = rest;

@@ -75,7 +75,7 @@ unsafe extern "C" fn sched_yield() -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn getpid() -> c_int {
     match world::me() {
-        Some(_) => PID,
+        Some(_) => PID + world::with(|world| world.kernel.process as c_int).unwrap_or(0),
         // SAFETY: no arguments.
         None => unsafe { real(libc::SYS_getpid, [0; 6]) as c_int },
     }

@@ -340,11 +340,13 @@ impl Kernel {
         let back = self.travel(id);
         let listener = inet(&name).and_then(|(ip, port)| self.listener(&ip, port));
         let one_in = self.faults.refused;
-        let Some(listener) = listener.filter(|_| !self.rng.chance(one_in)) else {
+        let fails = self.rng.chance(one_in);
+        let is_lost = fails && self.rng.chance(2);
+        let Some(listener) = listener.filter(|_| !fails || is_lost) else {
             return self.after(back, Event::Reset(id, libc::ECONNREFUSED));
         };
         let there = self.must(listener);
-        if there.backlog.len() > there.most_waiting {
+        if is_lost || there.backlog.len() > there.most_waiting {
             // As Linux does: not answered, and sent again.
             return match tries {
                 6 => self.after(0, Event::Reset(id, libc::ETIMEDOUT)),

@@ -230,7 +230,25 @@ impl Pair {
         self.compare("poll".to_owned(), real, simulated);
     }
 
+    /// Waits until the real kernel has delivered what was sent, which a busy machine does late.
+    fn settle(&self) {
+        for twin in self.open.iter().filter(|twin| twin.is_stream) {
+            for _ in 0..1000 {
+                let mut bytes = 0;
+                // SAFETY: this request writes an int.
+                let outcome = unsafe { libc::ioctl(twin.real, libc::TIOCOUTQ, &raw mut bytes) };
+                if outcome < 0 || bytes == 0 {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_micros(100));
+            }
+        }
+    }
+
     fn step(&mut self, tcp: bool) {
+        if tcp {
+            self.settle();
+        }
         let Some(twin) = (!self.open.is_empty()).then(|| *self.rng.pick(&self.open)) else {
             return if tcp { self.add_tcp() } else { self.add_unix() };
         };

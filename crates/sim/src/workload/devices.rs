@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
+use tautline_core::poller::{self, Item, POLLIN, Watched};
 use tautline_core::{Context, Error, Flags, Message, SharedSocket, SocketType, proxy};
 
+use super::patterns::some_or_many;
 use super::peer::{LINGER, Peer, SNDHWM, SNDTIMEO};
 use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
@@ -249,4 +251,60 @@ pub(super) fn rebind(stage: &mut Stage, rng: &mut Rng) {
     peer.set(LINGER, 0);
     drop(peer);
     join(handles);
+}
+
+/// One thread with several PULL, for all of which it waits with `poll`.
+pub(super) fn many(stage: &mut Stage, rng: &mut Rng) {
+    let lossy = stage.lossy;
+    let ledger = stage.ledger();
+    let sent: Vec<(u32, u32)> =
+        (0..some_or_many(rng, 6).min(24)).map(|at| (at, stage.kind.count(rng, 60))).collect();
+    let busy = Countdown::new(sent.len());
+    let mut pulls = Vec::new();
+    let mut senders = Vec::new();
+    for (sender, count) in sent.iter().copied() {
+        let endpoint = stage.endpoint();
+        let (context, rng_of_sender) = (stage.context(rng), fork(rng));
+        let mut pull = Peer::new(&stage.context(rng), SocketType::Pull, fork(rng));
+        pull.join(&endpoint, true);
+        pulls.push(pull);
+        let (kind, busy) = (stage.kind, busy.clone());
+        senders.push(spawn("push", move || {
+            let mut peer = Peer::new(&context, SocketType::Push, rng_of_sender);
+            peer.join(&endpoint, false);
+            for number in 0..count {
+                peer.send(&kind.message(sender, number)).unwrap_or_else(|error| panic!("{error}"));
+            }
+            if lossy {
+                peer.set(LINGER, 20_000);
+            }
+            drop(peer);
+            busy.is_last();
+        }));
+    }
+    let mut left: u32 = sent.iter().map(|(_, count)| count).sum();
+    while left > 0 {
+        let mut items: Vec<Item<'_>> = pulls
+            .iter_mut()
+            .map(|pull| Item { watched: Watched::Socket(&mut pull.socket), events: POLLIN, revents: 0 })
+            .collect();
+        let was_busy = busy.left() > 0;
+        let outcome = poller::poll(&mut items, lossy.then(|| Duration::from_secs(60)));
+        let ready: Vec<bool> = items.iter().map(|item| item.revents & POLLIN != 0).collect();
+        drop(items);
+        match outcome {
+            Ok(0) if lossy && !was_busy => break,
+            Ok(_) | Err(Error::Interrupted) => {}
+            Err(error) => panic!("{error}"),
+        }
+        for (receiver, pull) in pulls.iter_mut().enumerate().filter(|(at, _)| ready[*at]) {
+            match pull.recv_or_not() {
+                Ok(parts) => drop(ledger.enter(receiver as u32, &parts)),
+                Err(error) => panic!("POLLIN, and {error}"),
+            }
+            left -= 1;
+        }
+    }
+    join(senders);
+    ledger.settle(&sent);
 }

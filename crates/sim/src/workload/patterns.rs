@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use tautline_core::{Context, Error, SocketType};
 
-use super::devices::{devices, rebind, shared};
+use super::devices::{devices, many, rebind, shared};
+use super::edges::{bounds, churn, conflate, terminate};
+use super::guarded::{guarded, idle};
 use super::peer::{IMMEDIATE, LINGER, MANDATORY, Peer, RCVHWM, ROUTING_ID, SNDHWM, SNDTIMEO, SUBSCRIBE};
+use super::trouble::{crash, strangers};
 use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
 
 type Program = fn(&mut Stage, &mut Rng);
 
-pub(super) const ALL: [(&str, Program); 9] = [
+pub(super) const ALL: [(&str, Program); 18] = [
     ("pipeline", pipeline),
     ("pair", pair),
     ("request", request),
@@ -20,15 +23,33 @@ pub(super) const ALL: [(&str, Program); 9] = [
     ("leave", leave),
     ("devices", devices),
     ("shared", shared),
+    ("many", many),
     ("rebind", rebind),
+    ("crash", crash),
+    ("strangers", strangers),
+    ("guarded", guarded),
+    ("idle", idle),
+    ("churn", churn),
+    ("conflate", conflate),
+    ("bounds", bounds),
+    ("terminate", terminate),
 ];
 
 /// For how long a receiver waits that does not know whether a message was lost.
 pub(super) const QUIET: i32 = 60_000;
 
+/// A few, or a crowd.
+pub(super) fn some_or_many(rng: &mut Rng, some: u64) -> u32 {
+    match rng.chance(6) {
+        true => rng.between(some, 60) as u32,
+        false => rng.between(1, some) as u32,
+    }
+}
+
 /// Several PUSH, each connected to several PULL.
-fn pipeline(stage: &mut Stage, rng: &mut Rng) {
-    let (senders, receivers) = (rng.between(1, 4) as u32, rng.between(1, 3) as u32);
+pub(super) fn pipeline(stage: &mut Stage, rng: &mut Rng) {
+    let (senders, receivers) =
+        (rng.between(1, 4) as u32, if rng.chance(8) { 30 } else { rng.between(1, 3) as u32 });
     let lossy = stage.lossy;
     let ledger = stage.ledger();
     let endpoints: Vec<String> = (0..receivers).map(|_| stage.endpoint()).collect();
@@ -232,7 +253,7 @@ fn request(stage: &mut Stage, rng: &mut Rng) {
 /// Several DEALER and a ROUTER that sends everything back.
 fn router(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
-    let clients = rng.between(1, 5) as u32;
+    let clients = some_or_many(rng, 5);
     // A ROUTER drops what it has for a peer that is gone.
     let lossy = stage.lossy;
     let ledger = stage.ledger();
@@ -320,7 +341,7 @@ fn router(stage: &mut Stage, rng: &mut Rng) {
 /// An XPUB, and several SUB of some topics.
 fn publish(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
-    let subscribers = rng.between(1, 6) as u32;
+    let subscribers = some_or_many(rng, 6);
     let count = stage.kind.count(rng, 400).max(3);
     // Without high-water marks nothing is lost; with them a subscriber that is slow misses some.
     let drops = stage.lossy || rng.chance(2);

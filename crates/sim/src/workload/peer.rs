@@ -1,11 +1,15 @@
 //! A socket, and how its program uses it: blocking, without waiting, or with `poll`.
 
+use std::sync::Arc;
+use std::task::{Poll, Wake, Waker};
+use std::thread::Thread;
 use std::time::Duration;
 
 use tautline_core::poller::{self, Item, POLLIN, POLLOUT, Watched};
-use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
+use tautline_core::{Context, Error, Flags, Message, Patience, Rest, Socket, SocketType};
 
 use super::traffic::Parts;
+use super::watch;
 use crate::rng::Rng;
 use crate::world;
 
@@ -15,25 +19,48 @@ pub(super) const RCVHWM: i32 = 24;
 pub(super) const RCVTIMEO: i32 = 27;
 pub(super) const SNDTIMEO: i32 = 28;
 pub(super) const SUBSCRIBE: i32 = 6;
+pub(super) const UNSUBSCRIBE: i32 = 7;
+pub(super) const CONFLATE: i32 = 54;
 pub(super) const MANDATORY: i32 = 33;
 pub(super) const IMMEDIATE: i32 = 39;
 pub(super) const ROUTING_ID: i32 = 5;
-const HEARTBEAT_IVL: i32 = 75;
+pub(super) const HEARTBEAT_IVL: i32 = 75;
 const HEARTBEAT_TIMEOUT: i32 = 77;
 const ZMQ_FD: i32 = 14;
 const ZMQ_EVENTS: i32 = 15;
+
+/// How a program waits for a socket.
+#[derive(Debug, Clone, Copy)]
+enum Waits {
+    /// With the library's poll.
+    Poll,
+    /// With the system's, for ZMQ_FD.
+    Descriptor,
+    /// As a task.
+    Task,
+}
+
+/// Wakes a thread that runs a task.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
 
 pub(super) struct Peer {
     pub(super) socket: Socket,
     pub(super) rng: Rng,
     /// Of how many calls one does not wait.
     polls: u64,
-    /// It waits for ZMQ_FD.
-    by_descriptor: bool,
+    waits: Waits,
     /// It waits for a message for ever.
     patient: bool,
     /// For how long, if not.
     patience: Duration,
+    /// The events that the last look has told of, which the next call must find.
+    promised: i16,
     /// Of how many calls one comes after a pause, and the longest of them, in microseconds.
     pauses: (u64, u64),
 }
@@ -51,35 +78,48 @@ impl Peer {
             Err(Error::Terminated) => return None,
             outcome => outcome.unwrap(),
         };
+        if rng.chance(2) {
+            socket.observe(watch::observer());
+        }
+        let mut set = |option, value: i32| match socket.set_option(option, &value.to_ne_bytes()) {
+            Ok(()) | Err(Error::Terminated) => {}
+            Err(error) => panic!("option {option}: {error}"),
+        };
         for option in [SNDHWM, RCVHWM] {
-            let mark: i32 = *rng.pick(&[1, 2, 3, 10, 1000, 0]);
-            socket.set_option(option, &mark.to_ne_bytes()).unwrap();
+            set(option, *rng.pick(&[1, 2, 3, 10, 1000, 0]));
         }
         if rng.chance(4) {
             // PINGs, whose answers may take long.
-            let interval = rng.spread(1, 200) as i32;
-            socket.set_option(HEARTBEAT_IVL, &interval.to_ne_bytes()).unwrap();
-            socket.set_option(HEARTBEAT_TIMEOUT, &1_000_000_i32.to_ne_bytes()).unwrap();
+            set(HEARTBEAT_IVL, rng.spread(1, 200) as i32);
+            set(HEARTBEAT_TIMEOUT, 1_000_000);
         }
-        socket.set_option(LINGER, &(-1_i32).to_ne_bytes()).unwrap();
+        set(LINGER, -1);
         let polls = *rng.pick(&[0, 1, 2, 10]);
         let pauses = (*rng.pick(&[0, 0, 0, 5, 50]), rng.spread(1, 30_000));
-        let by_descriptor = rng.chance(3);
-        Some(Peer { socket, rng, polls, by_descriptor, patient: true, patience: Duration::ZERO, pauses })
+        let waits = *rng.pick(&[Waits::Poll, Waits::Descriptor, Waits::Task]);
+        Some(Peer { socket, rng, polls, waits, patient: true, patience: Duration::ZERO, promised: 0, pauses })
     }
 
     pub(super) fn set(&mut self, option: i32, value: i32) {
-        self.socket.set_option(option, &value.to_ne_bytes()).unwrap();
+        self.set_bytes(option, &value.to_ne_bytes());
     }
 
+    /// If the context has ended, the next call that is to do something says so.
     pub(super) fn set_bytes(&mut self, option: i32, value: &[u8]) {
-        self.socket.set_option(option, value).unwrap();
+        match self.socket.set_option(option, value) {
+            Ok(()) | Err(Error::Terminated) => {}
+            Err(error) => panic!("option {option}: {error}"),
+        }
     }
 
     /// Binds, or connects, whichever `binds` says.
     pub(super) fn join(&mut self, endpoint: &str, binds: bool) {
+        let mut endpoint = endpoint.to_owned();
+        if !binds && self.rng.chance(4) {
+            endpoint = endpoint.replace("tcp://127.0.0.1", "tcp://this.sim");
+        }
         say(|| format!("{} {endpoint}", if binds { "bind" } else { "connect" }));
-        let outcome = if binds { self.socket.bind(endpoint) } else { self.socket.connect(endpoint) };
+        let outcome = if binds { self.socket.bind(&endpoint) } else { self.socket.connect(&endpoint) };
         match outcome {
             // The next call says so, too.
             Ok(()) | Err(Error::Terminated) => {}
@@ -96,29 +136,53 @@ impl Peer {
 
     /// The program does something else.
     pub(super) fn pause(&mut self) {
+        world::progress();
         if self.rng.chance(self.pauses.0) {
             std::thread::sleep(Duration::from_micros(self.rng.spread(1, self.pauses.1)));
         }
     }
 
-    /// Waits until one of `events` is there: with the library's poll, or with the system's and
-    /// ZMQ_FD.
+    /// Waits until one of `events` is there, or for a while.
     fn poll(&mut self, events: i16) -> Result<(), Error> {
-        if self.by_descriptor {
-            return self.wait_for_descriptor(events);
+        self.promised = 0;
+        match self.waits {
+            Waits::Poll => {}
+            Waits::Descriptor => return self.wait_for_descriptor(events),
+            Waits::Task => return self.wait_as_task(events),
         }
         let timeout = self.rng.chance(3).then(|| Duration::from_micros(self.rng.spread(1, 10_000)));
         let mut items = [Item { watched: Watched::Socket(&mut self.socket), events, revents: 0 }];
-        match poller::poll(&mut items, timeout) {
+        let outcome = poller::poll(&mut items, timeout);
+        self.promised = items[0].revents;
+        match outcome {
             Ok(_) | Err(Error::Interrupted) => Ok(()),
             Err(error) => Err(error),
+        }
+    }
+
+    fn wait_as_task(&mut self, events: i16) -> Result<(), Error> {
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let mut patience = Patience::default();
+        let gives_up = self.rng.chance(8);
+        loop {
+            match self.socket.poll_ready(events, &mut patience, Rest::IoThread, &waker) {
+                Poll::Ready(outcome) => return outcome,
+                Poll::Pending if gives_up => {
+                    std::thread::park_timeout(Duration::from_micros(self.rng.spread(1, 10_000)));
+                    self.socket.stop_waiting(patience);
+                    return Ok(());
+                }
+                Poll::Pending => std::thread::park(),
+            }
         }
     }
 
     fn wait_for_descriptor(&mut self, events: i16) -> Result<(), Error> {
         let fd = self.number(ZMQ_FD)?;
         loop {
-            if self.number(ZMQ_EVENTS)? & i32::from(events) != 0 {
+            let there = self.number(ZMQ_EVENTS)?;
+            if there & i32::from(events) != 0 {
+                self.promised = there as i16;
                 return Ok(());
             }
             let mut fds = [libc::pollfd { fd, events: libc::POLLIN, revents: 0 }];
@@ -142,6 +206,7 @@ impl Peer {
     /// Sends all parts.
     pub(super) fn send(&mut self, parts: &[Vec<u8>]) -> Result<(), Error> {
         let outcome = self.send_all(parts);
+        world::progress();
         say(|| format!("send {} = {outcome:?}", named(parts)));
         outcome
     }
@@ -175,6 +240,7 @@ impl Peer {
     pub(super) fn recv(&mut self) -> Result<Parts, Error> {
         say(|| "recv".to_owned());
         let outcome = self.recv_all();
+        world::progress();
         say(|| format!("recv = {:?}", outcome.as_deref().map(named)));
         outcome
     }
@@ -190,6 +256,7 @@ impl Peer {
             let flags = if polls { Flags::DONTWAIT } else { Flags::NONE };
             match self.socket.recv_message(&mut message, flags) {
                 Ok(_) => {
+                    self.promised = 0;
                     parts.push(message.as_slice().to_vec());
                     if !message.more() {
                         return Ok(parts);
@@ -201,6 +268,7 @@ impl Peer {
                 Err(Error::Interrupted) => {}
                 Err(Error::Again) if polls => {
                     assert!(parts.is_empty(), "the rest of a message is not there");
+                    assert_eq!(self.promised & POLLIN, 0, "POLLIN, and nothing to receive");
                     self.poll(POLLIN)?;
                 }
                 Err(error) => {
@@ -224,7 +292,9 @@ impl Peer {
         outcome
     }
 
-    fn send_at_once(&mut self, parts: &[Vec<u8>]) -> Result<(), Error> {
+    /// Sends without waiting.
+    pub(super) fn send_at_once(&mut self, parts: &[Vec<u8>]) -> Result<(), Error> {
+        world::progress();
         for (at, part) in parts.iter().enumerate() {
             let more = if at + 1 < parts.len() { Flags::MORE.0 } else { 0 };
             loop {
@@ -232,7 +302,8 @@ impl Peer {
                     Ok(()) => break,
                     Err(Error::Interrupted) => {}
                     Err(error) => {
-                        assert_eq!(at, 0, "a part of a message is refused after the first one: {error}");
+                        let is_late = at > 0 && error != Error::Terminated;
+                        assert!(!is_late, "a part of a message is refused after the first one: {error}");
                         return Err(error);
                     }
                 }
@@ -265,11 +336,13 @@ impl Peer {
 
     /// Receives without waiting.
     pub(super) fn recv_or_not(&mut self) -> Result<Parts, Error> {
+        world::progress();
         let mut parts = Vec::new();
         let mut message = Message::new();
         loop {
             match self.socket.recv_message(&mut message, Flags::DONTWAIT) {
                 Ok(_) => {
+                    self.promised = 0;
                     parts.push(message.as_slice().to_vec());
                     if !message.more() {
                         return Ok(parts);
@@ -277,7 +350,8 @@ impl Peer {
                 }
                 Err(Error::Interrupted) => {}
                 Err(error) => {
-                    assert!(parts.is_empty(), "the rest of a message is not there: {error}");
+                    let is_late = !parts.is_empty() && error != Error::Terminated;
+                    assert!(!is_late, "the rest of a message is not there: {error}");
                     return Err(error);
                 }
             }

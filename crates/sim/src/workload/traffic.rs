@@ -3,8 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::rng::Rng;
+
+/// How many messages a sender has at most.
+pub(super) static MOST: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// What all messages of a simulation are like.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +36,7 @@ impl Kind {
 
     /// How many messages a sender has: up to `most`, or as many as are some megabytes.
     pub(super) fn count(&self, rng: &mut Rng, most: u64) -> u32 {
-        let most = most.min(30 + 3_000_000 / (self.longest * self.most_parts));
+        let most = most.min(MOST.load(Relaxed)).min(30 + 3_000_000 / (self.longest * self.most_parts));
         rng.spread(1, most) as u32
     }
 
@@ -80,6 +84,7 @@ impl Ledger {
     /// `receiver` has received this: it is a message that was sent, whole, later than the last one
     /// of its sender. Returns the sender and how many of its messages have come, to all.
     pub(super) fn enter(&self, receiver: u32, parts: &[Vec<u8>]) -> (u32, u32) {
+        crate::world::progress();
         let first = parts.first().map(Vec::as_slice).unwrap_or_default();
         let Some(head) = first.first_chunk::<8>() else {
             panic!("a message that nobody has sent: {first:?}")
