@@ -110,7 +110,9 @@ pub(crate) struct Stage {
     contexts: Vec<Context>,
     transport: &'static str,
     endpoints: u32,
+    /// Messages may be lost with a connection.
     lossy: bool,
+    streams_are_lossy: bool,
     kind: Kind,
 }
 
@@ -134,6 +136,7 @@ impl Stage {
             transport,
             endpoints: 0,
             lossy: lossy && transport != "inproc",
+            streams_are_lossy: lossy,
             kind: Kind::draw(rng),
         }
     }
@@ -162,6 +165,7 @@ impl Stage {
     fn over_streams(&mut self) {
         if !matches!(self.transport, "tcp" | "ipc") {
             self.transport = "tcp";
+            self.lossy = self.streams_are_lossy;
         }
     }
 
