@@ -18,6 +18,7 @@ use crate::kernel::{Answer, BASE, Body, Fd, Kernel};
 use crate::raw;
 use crate::world;
 
+mod datagrams;
 mod files;
 mod names;
 mod threads;

@@ -19,12 +19,18 @@ pub(crate) struct Faults {
     pub(crate) resets: u64,
     /// A connect is refused although there is a listener, or its request is lost.
     pub(crate) refused: u64,
+    /// A datagram is lost.
+    pub(crate) lost: u64,
     /// A host's name is not resolved.
     pub(crate) unresolved: u64,
     /// accept fails with EMFILE.
     pub(crate) descriptors: u64,
-    /// There is no memory to share.
+    /// There is no memory to share, or no room in the system of such memory.
     pub(crate) no_memory: u64,
+    /// A stream cannot be watched: an epoll set takes no more.
+    pub(crate) watches: u64,
+    /// The wall clock jumps, asked each time that it is read.
+    pub(crate) wall: u64,
     /// An exchange that may fail for no reason does.
     pub(crate) weak: u64,
     /// A store that is not SeqCst is seen late by other threads.
@@ -45,7 +51,7 @@ impl Faults {
     /// The mix of a seed. `lossy`: connections may be lost, too.
     pub(crate) fn draw(rng: &mut Rng, lossy: bool) -> Faults {
         let mut one_in = |low, high| if rng.chance(2) { 0 } else { rng.spread(low, high) };
-        let (reset, refused) = (one_in(64, 4096), one_in(2, 16));
+        let (reset, refused, watches) = (one_in(64, 4096), one_in(2, 16), one_in(4, 64));
         let mut faults = Faults {
             partial: one_in(2, 64),
             again: one_in(4, 256),
@@ -55,14 +61,17 @@ impl Faults {
             no_memory: one_in(1, 4),
             weak: one_in(4, 256),
             unresolved: one_in(2, 8),
+            wall: one_in(1, 16),
+            lost: one_in(2, 32),
             stall: one_in(64, 16384),
             longest_stall: 0,
             ..Faults::default()
         };
         faults.resets = rng.spread(1, 30);
         faults.old = rng.chance(3);
+        faults.late = if rng.chance(6) { 2 } else { 0 };
         if lossy {
-            (faults.reset, faults.refused) = (reset, refused);
+            (faults.reset, faults.refused, faults.watches) = (reset, refused, watches);
         }
         faults.longest_stall = rng.spread(10_000, 2_000_000_000);
         faults.latency =
@@ -73,7 +82,7 @@ impl Faults {
 
     /// From now on no connection is lost or refused, and names are resolved.
     pub(crate) fn be_calm(&mut self) {
-        (self.reset, self.refused, self.unresolved) = (0, 0, 0);
+        (self.reset, self.refused, self.watches, self.unresolved) = (0, 0, 0, 0);
     }
 
     /// Takes one kind out, by its name. False: there is none of this name.
@@ -87,6 +96,9 @@ impl Faults {
             ("refused", &mut self.refused),
             ("descriptors", &mut self.descriptors),
             ("no_memory", &mut self.no_memory),
+            ("watches", &mut self.watches),
+            ("wall", &mut self.wall),
+            ("lost", &mut self.lost),
             ("weak", &mut self.weak),
             ("late", &mut self.late),
             ("unresolved", &mut self.unresolved),

@@ -33,16 +33,22 @@ pub(crate) struct Kernel {
     owners: BTreeMap<Fd, u32>,
     /// The process that calls.
     pub(crate) process: u32,
+    /// It was killed, and has not come to an end yet: it changes nothing that others see.
+    pub(crate) is_dead: bool,
     /// Paths of the Unix domain, each with the number of its file and its listener, if that is
     /// still open.
     paths: BTreeMap<Vec<u8>, (u64, Option<Id>)>,
     next_inode: u64,
     next_port: u16,
+    /// Datagrams on their way.
+    flights: BTreeMap<Id, socket::Flight>,
     due: BinaryHeap<Reverse<(u64, u64, Event)>>,
     next_event: u64,
     pub(crate) now: u64,
     pub(crate) rng: Rng,
     pub(crate) faults: Faults,
+    /// By how many seconds the wall clock is wrong.
+    pub(crate) wall: i64,
     /// Grows whenever something may have become ready.
     pub(crate) changes: u64,
     /// Real descriptors whose last name is gone, for the caller to close.
@@ -83,6 +89,8 @@ pub(crate) enum Event {
     Established(Id),
     /// This error arrives.
     Reset(Id, i32),
+    /// A datagram arrives.
+    Land(Id),
     /// A timer ends.
     Timer,
 }
@@ -95,14 +103,17 @@ impl Kernel {
             descriptors: BTreeMap::new(),
             owners: BTreeMap::new(),
             process: 0,
+            is_dead: false,
             paths: BTreeMap::new(),
             next_inode: 1000,
             next_port: 40_000,
+            flights: BTreeMap::new(),
             due: BinaryHeap::new(),
             next_event: 0,
             now: 0,
             rng: Rng::new(seed, 2),
             faults,
+            wall: 0,
             changes: 0,
             to_close: Vec::new(),
         }
@@ -195,6 +206,15 @@ impl Kernel {
         Ok(0)
     }
 
+    /// The real descriptors of memory that is open.
+    pub(crate) fn memories(&self) -> Vec<i32> {
+        let memory = |object: &Object| match object.body {
+            Body::Memory(real) => Some(real),
+            _ => None,
+        };
+        self.objects.values().filter_map(memory).collect()
+    }
+
     /// A process is gone, and its descriptors with it.
     pub(crate) fn close_all(&mut self, process: u32) {
         let owned = self.owners.iter().filter(|(_, owner)| **owner == process);
@@ -254,6 +274,7 @@ impl Kernel {
                 Event::Syn(id, tries) => self.arrive_syn(id, tries),
                 Event::Established(id) => self.establish(id),
                 Event::Reset(id, error) => self.reset(id, error),
+                Event::Land(flight) => self.land(flight),
                 Event::Timer => {}
             }
         }
@@ -364,6 +385,9 @@ impl Kernel {
     }
 
     pub(crate) fn unlink(&mut self, path: &[u8]) -> Answer {
+        if self.is_dead {
+            return Err(libc::ENOENT);
+        }
         self.paths.remove(path).map(|_| 0).ok_or(libc::ENOENT)
     }
 }

@@ -8,7 +8,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst};
 
 use crate::world;
 
@@ -97,6 +97,14 @@ pub(crate) fn flush_all() {
 /// The system's, which does what is kept for memory before that is freed.
 struct Allocator;
 
+/// Bytes that are allocated.
+static HELD: AtomicI64 = AtomicI64::new(0);
+
+/// Bytes that are allocated, of the simulator itself, too.
+pub(crate) fn held() -> i64 {
+    HELD.load(SeqCst)
+}
+
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
@@ -117,23 +125,27 @@ fn about_to_free(start: *mut u8, length: usize) {
 // SAFETY: the system's allocator, called with the same arguments.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        HELD.fetch_add(layout.size() as i64, SeqCst);
         // SAFETY: the caller's word, here and below.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        HELD.fetch_add(layout.size() as i64, SeqCst);
         // SAFETY: as above.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         about_to_free(at, layout.size());
+        HELD.fetch_sub(layout.size() as i64, SeqCst);
         // SAFETY: as above.
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         about_to_free(at, layout.size());
+        HELD.fetch_add(size as i64 - layout.size() as i64, SeqCst);
         // SAFETY: as above.
         unsafe { System.realloc(at, layout, size) }
     }

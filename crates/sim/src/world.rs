@@ -179,6 +179,12 @@ pub(crate) fn begin(plan: Plan) {
     ME.set(me);
 }
 
+/// From now on the calling thread is none of the simulation's. No other one gets a turn.
+#[cfg(covered)]
+pub(crate) fn leave() {
+    ME.set(0);
+}
+
 /// The number of the calling thread, if it is a simulated one.
 pub(crate) fn me() -> Option<Tid> {
     match ME.get() {
@@ -194,6 +200,7 @@ pub(crate) fn with<T>(f: impl FnOnce(&mut World) -> T) -> Option<T> {
         let world = world();
         world.kernel.advance(NOW.load(Relaxed));
         world.kernel.process = world.thread(ME.get()).process;
+        world.kernel.is_dead = world.killed.contains(&world.kernel.process);
         f(world)
     })
 }

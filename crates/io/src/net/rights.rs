@@ -38,7 +38,7 @@ pub(super) fn refuse(socket: BorrowedFd<'_>) {
 }
 
 /// Whether the system does that.
-#[cfg(all(test, linux_kernel))]
+#[cfg(all(test, linux_kernel, not(loom)))]
 pub(super) fn are_refused() -> bool {
     !COME_IN.load(Relaxed)
 }

@@ -46,10 +46,10 @@ use ring::{Consumer, Producer};
 
 /// Writes before the other end is asked: connections that are never busy do without. So often its
 /// answer is looked for. One that could not be asked, or has said no, is asked again after 64, 128,
-/// 256 and so on, up to `PATIENCE` of them.
-const ASK: u32 = 32;
+/// 256 and so on, up to `PATIENCE` of them. In a simulation few: most connections get there.
+const ASK: u32 = if cfg!(simulated) { 2 } else { 32 };
 /// Writes before a region is offered.
-const WRITES: u32 = 64;
+const WRITES: u32 = if cfg!(simulated) { 5 } else { 64 };
 /// Writes after it until it is given up: the other end has no room for it.
 const PATIENCE: u32 = 1024;
 /// Bells that are not rung before the first one is taken.

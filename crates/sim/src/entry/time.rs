@@ -19,7 +19,15 @@ unsafe extern "C" fn clock_gettime(clock: c_int, into: *mut timespec) -> c_int {
             as c_int;
     }
     let now = world::now();
-    let start = if clock == libc::CLOCK_REALTIME { 1_800_000_000 } else { 100 };
+    if clock == libc::CLOCK_REALTIME {
+        world::with(|world| {
+            let one_in = world.kernel.faults.wall;
+            if world.kernel.rng.chance(one_in) {
+                world.kernel.wall = world.kernel.rng.between(0, 200_000) as i64 - 100_000;
+            }
+        });
+    }
+    let start = start_of(clock);
     // SAFETY: the caller's room.
     unsafe {
         *into =
@@ -28,9 +36,18 @@ unsafe extern "C" fn clock_gettime(clock: c_int, into: *mut timespec) -> c_int {
     0
 }
 
-/// What the clocks have shown at the start of the simulation.
+/// What the clocks have shown at the start of the simulation, in seconds; that of the wall by what
+/// it shows now.
+fn start_of(clock: c_int) -> i64 {
+    match clock {
+        libc::CLOCK_REALTIME => 1_800_000_000 + world::with(|world| world.kernel.wall).unwrap_or(0),
+        _ => 100,
+    }
+}
+
+/// A time of the clock, from the start of the simulation on.
 fn since_start(clock: c_int, nanos: u64) -> u64 {
-    nanos.saturating_sub(if clock == libc::CLOCK_REALTIME { 1_800_000_000 } else { 100 } * 1_000_000_000)
+    nanos.saturating_sub(start_of(clock) as u64 * 1_000_000_000)
 }
 
 #[unsafe(no_mangle)]

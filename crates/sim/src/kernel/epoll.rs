@@ -70,6 +70,13 @@ impl Kernel {
         if self.id(set)? == id {
             return Err(libc::EINVAL);
         }
+        if operation == libc::EPOLL_CTL_ADD && self.is_connection(id) && self.faults.resets > 0 {
+            let watches = self.faults.watches;
+            if self.rng.chance(watches) {
+                self.faults.resets -= 1;
+                return Err(libc::ENOSPC);
+            }
+        }
         let Body::Epoll(epoll) = self.body(set)? else { return Err(libc::EINVAL) };
         let at = epoll.members.iter().position(|member| (member.fd, member.id) == (fd, id));
         let member = Member { fd, id, events, data, disabled: false, seen: 0 };

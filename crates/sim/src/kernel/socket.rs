@@ -1,4 +1,4 @@
-//! Stream sockets over tcp and of the Unix domain.
+//! Stream sockets over tcp and of the Unix domain, and sockets for datagrams.
 //!
 //! The bytes of a tcp socket wait in its `outbox` until an event [`Deliver`](Event::Deliver) takes
 //! them over to the peer's `inbox`, as far as there is room; what was delivered counts as
@@ -11,8 +11,11 @@ use std::collections::{BTreeMap, VecDeque};
 use super::{Answer, Body, Event, Fd, Id, Kernel};
 
 mod bytes;
+mod datagrams;
 mod ends;
 mod options;
+
+pub(super) use datagrams::Flight;
 
 /// A socket address, as the calls take it.
 pub(super) type Name = Vec<u8>;
@@ -39,6 +42,8 @@ pub(crate) struct Socket {
     most_waiting: usize,
     inbox: VecDeque<Chunk>,
     inbox_bytes: usize,
+    /// Those that have come, each with its sender.
+    datagrams: VecDeque<(Name, Vec<u8>)>,
     outbox: VecDeque<u8>,
     /// A delivery is on its way.
     delivering: bool,
@@ -96,6 +101,7 @@ impl Socket {
             most_waiting: 0,
             inbox: VecDeque::new(),
             inbox_bytes: 0,
+            datagrams: VecDeque::new(),
             outbox: VecDeque::new(),
             delivering: false,
             send_buffer: kernel.rng.spread(low, high) as usize,
@@ -169,7 +175,7 @@ impl Kernel {
             return Err(libc::EAFNOSUPPORT);
         }
         let kind = kind & 0xf;
-        if kind != libc::SOCK_STREAM {
+        if kind != libc::SOCK_STREAM && (kind != libc::SOCK_DGRAM || domain == libc::AF_UNIX) {
             return Err(libc::EPROTONOSUPPORT);
         }
         let socket = Socket::new(self, domain, kind);
@@ -188,6 +194,14 @@ impl Kernel {
             (socket.local, socket.remote) = (Some(unnamed.clone()), Some(unnamed));
         }
         (self.open(ids[0]), self.open(ids[1]))
+    }
+
+    /// A stream of tcp or of the Unix domain that is connected, or is about to be.
+    pub(super) fn is_connection(&self, id: Id) -> bool {
+        match self.objects.get(&id).map(|object| &object.body) {
+            Some(Body::Socket(socket)) => matches!(socket.state, State::Connected | State::Connecting),
+            _ => false,
+        }
     }
 
     fn get(&mut self, id: Id) -> Option<&mut Socket> {
@@ -229,9 +243,13 @@ impl Kernel {
     }
 
     pub(crate) fn bind(&mut self, fd: Fd, name: &[u8]) -> Answer {
+        let is_dead = self.is_dead;
         let (id, socket) = self.socket_of(fd)?;
         if socket.state != State::New || socket.local.is_some() {
             return Err(libc::EINVAL);
+        }
+        if is_dead {
+            return Err(libc::EADDRINUSE);
         }
         let mut name = name.to_vec();
         if socket.is_unix() {
@@ -297,7 +315,11 @@ impl Kernel {
             State::Listening => return Err(libc::EINVAL),
             State::Over => return Err(libc::ECONNABORTED),
         }
-        if socket.is_unix() {
+        let unix = socket.is_unix();
+        if self.is_dead {
+            return Err(libc::ECONNREFUSED);
+        }
+        if unix {
             let path = path(name).ok_or(libc::EINVAL)?;
             let unknown = if path[0] == 0 { libc::ECONNREFUSED } else { libc::ENOENT };
             let (_, listener) = *self.paths.get(&path).ok_or(unknown)?;

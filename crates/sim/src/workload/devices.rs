@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tautline_core::poller::{self, Item, POLLIN, Watched};
+use tautline_core::poller::{self, Item, POLLIN, POLLOUT, Watched};
 use tautline_core::{Context, Error, Flags, Message, SharedSocket, SocketType, proxy};
 
 use super::patterns::some_or_many;
@@ -136,6 +136,15 @@ pub(super) fn shared(stage: &mut Stage, rng: &mut Rng) {
                     match scatter.send(&parts[0], flags) {
                         Ok(()) => break,
                         Err(Error::Interrupted) => {}
+                        Err(Error::Again) if flags == Flags::DONTWAIT && rng.chance(2) => {
+                            let mut items =
+                                [Item { watched: Watched::Shared(&scatter), events: POLLOUT, revents: 0 }];
+                            let timeout = lossy.then(|| Duration::from_secs(1));
+                            match poller::poll(&mut items, timeout) {
+                                Ok(_) | Err(Error::Interrupted) => {}
+                                Err(error) => panic!("{error}"),
+                            }
+                        }
                         Err(Error::Again) if flags == Flags::DONTWAIT => {
                             std::thread::sleep(Duration::from_micros(rng.spread(10, 2000)));
                         }

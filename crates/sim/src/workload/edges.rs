@@ -1,6 +1,6 @@
 //! Workloads at the edges of what is promised: subscriptions that change, the last message of a
-//! socket that keeps one, exact high-water marks, and a context that ends while its sockets are
-//! used.
+//! socket that keeps one, exact high-water marks, shared memory that is full, and a context that
+//! ends while its sockets are used.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -190,6 +190,44 @@ pub(super) fn bounds(stage: &mut Stage, rng: &mut Rng) {
     ledger.settle(&[(0, taken)]);
     receiver.set(LINGER, 0);
     sender.set(LINGER, 0);
+}
+
+/// Messages through shared memory, which is full again and again, both ways. No connection is lost.
+pub(super) fn memory(stage: &mut Stage, rng: &mut Rng) {
+    stage.over_ipc();
+    world::with(|world| {
+        world.kernel.faults.be_calm();
+        world.kernel.faults.no_memory = 0;
+    });
+    let kind = stage.kind.of_short_messages();
+    let ledger = stage.ledger_of(kind);
+    let mut sent = Vec::new();
+    let mut handles = Vec::new();
+    let (first, second) =
+        *rng.pick(&[(SocketType::Push, SocketType::Pull), (SocketType::Dealer, SocketType::Dealer)]);
+    for sender in 0..rng.between(1, 2) as u32 {
+        let endpoint = stage.endpoint();
+        let count = kind.count_many(rng);
+        sent.push((sender, count));
+        for (socket_type, sends) in [(first, true), (second, false)] {
+            let (context, mut rng) = (stage.context(rng), fork(rng));
+            let (endpoint, ledger) = (endpoint.clone(), ledger.clone());
+            handles.push(spawn("memory", move || {
+                let mut peer = Peer::new(&context, socket_type, fork(&mut rng));
+                peer.join(&endpoint, !sends);
+                for number in 0..count {
+                    if sends {
+                        peer.send(&kind.message(sender, number)).unwrap_or_else(|error| panic!("{error}"));
+                    } else {
+                        let parts = peer.recv().unwrap_or_else(|error| panic!("{error}"));
+                        ledger.enter(sender, &parts);
+                    }
+                }
+            }));
+        }
+    }
+    join(handles);
+    ledger.settle(&sent);
 }
 
 /// Sockets that send and receive for ever, until their context ends.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tautline_core::{Context, Error, SocketType, public_key};
 
-use super::peer::{HEARTBEAT_IVL, IMMEDIATE, LINGER, Peer, SNDTIMEO, SUBSCRIBE};
+use super::peer::{HEARTBEAT_IVL, IMMEDIATE, LINGER, Peer, SNDHWM, SNDTIMEO, SUBSCRIBE};
 use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
@@ -41,9 +41,12 @@ pub(super) fn guarded(stage: &mut Stage, rng: &mut Rng) {
     let total: u32 = sent.iter().map(|(_, count)| count).sum();
     let (missing, busy) = (Countdown::new(total as usize), Countdown::new(sent.len()));
     let context = Context::new();
-    let mut handler = Peer::new(&context, SocketType::Rep, fork(rng));
+    // Unlike a REP it may answer when it likes, or not at all.
+    let mut handler = Peer::new(&context, SocketType::Router, fork(rng));
+    handler.set(SNDHWM, 0);
     handler.join("inproc://zeromq.zap.01", true);
-    let judge = spawn("zap", move || answer_questions(handler, keys));
+    let is_whimsical = rng.chance(2);
+    let judge = spawn("zap", move || answer_questions(handler, keys, is_whimsical));
     let mut pull = Peer::new(&context, SocketType::Pull, fork(rng));
     if curve {
         pull.set(CURVE_SERVER, 1);
@@ -118,7 +121,8 @@ pub(super) fn guarded(stage: &mut Stage, rng: &mut Rng) {
     stage.contexts.push(context);
 }
 
-fn answer_questions(mut handler: Peer, keys: Keys) {
+/// Judges clients. A whimsical one sometimes says nothing, or something else than a verdict.
+fn answer_questions(mut handler: Peer, keys: Keys, is_whimsical: bool) {
     handler.set(LINGER, 0);
     loop {
         let question = match handler.recv() {
@@ -126,6 +130,7 @@ fn answer_questions(mut handler: Peer, keys: Keys) {
             Err(Error::Terminated) => return,
             Err(error) => panic!("{error}"),
         };
+        let (way, question) = question.split_at(2);
         assert!(question.len() > 6 && question[0] == b"1.0", "a request of ZAP");
         let is_good = match question[5].as_slice() {
             b"PLAIN" => question[7] == b"good",
@@ -136,8 +141,16 @@ fn answer_questions(mut handler: Peer, keys: Keys) {
             std::thread::sleep(Duration::from_micros(handler.rng.spread(10, 2_000_000)));
         }
         let (status, text) = if is_good { ("200", "OK") } else { ("400", "no") };
-        let answer = [b"1.0", question[1].as_slice(), status.as_bytes(), text.as_bytes(), b"", b""];
-        match handler.send(&answer.map(<[u8]>::to_vec)) {
+        let mut answer = [b"1.0", question[1].as_slice(), status.as_bytes(), text.as_bytes(), b"", b""];
+        match handler.rng.below(if is_whimsical { 12 } else { 1 }) {
+            // What comes of these is that the client begins anew, sooner or later.
+            1 => continue,
+            2 => answer[1] = b"another request",
+            3 => (answer[2], answer[3]) = (b"300", b"later"),
+            _ => {}
+        }
+        let whole: Vec<Vec<u8>> = way.iter().cloned().chain(answer.map(<[u8]>::to_vec)).collect();
+        match handler.send(&whole) {
             Ok(()) => {}
             Err(Error::Terminated) => return,
             Err(error) => panic!("{error}"),

@@ -1,20 +1,28 @@
 //! The workloads: one for each pattern.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 use tautline_core::{Context, Error, SocketType};
 
+use super::datagrams::datagrams;
 use super::devices::{devices, many, rebind, shared};
-use super::edges::{bounds, churn, conflate, terminate};
+use super::edges::{bounds, churn, conflate, memory, terminate};
 use super::guarded::{guarded, idle};
+use super::hostile::{flood, liars};
+use super::numbered::numbered;
 use super::peer::{IMMEDIATE, LINGER, MANDATORY, Peer, RCVHWM, ROUTING_ID, SNDHWM, SNDTIMEO, SUBSCRIBE};
+use super::succession::{migrate, successors};
 use super::trouble::{crash, strangers};
 use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
 
+const XPUB_NODROP: i32 = 69;
+
 type Program = fn(&mut Stage, &mut Rng);
 
-pub(super) const ALL: [(&str, Program); 18] = [
+pub(super) const ALL: [(&str, Program); 25] = [
     ("pipeline", pipeline),
     ("pair", pair),
     ("request", request),
@@ -33,6 +41,13 @@ pub(super) const ALL: [(&str, Program); 18] = [
     ("conflate", conflate),
     ("bounds", bounds),
     ("terminate", terminate),
+    ("successors", successors),
+    ("migrate", migrate),
+    ("flood", flood),
+    ("liars", liars),
+    ("datagrams", datagrams),
+    ("memory", memory),
+    ("numbered", numbered),
 ];
 
 /// For how long a receiver waits that does not know whether a message was lost.
@@ -340,31 +355,45 @@ fn router(stage: &mut Stage, rng: &mut Rng) {
 
 /// An XPUB, and several SUB of some topics.
 fn publish(stage: &mut Stage, rng: &mut Rng) {
-    let endpoint = stage.endpoint();
     let subscribers = some_or_many(rng, 6);
     let count = stage.kind.count(rng, 400).max(3);
-    // Without high-water marks nothing is lost; with them a subscriber that is slow misses some.
-    let drops = stage.lossy || rng.chance(2);
+    // Without high-water marks nothing is lost; with them a subscriber that is slow misses some,
+    // unless its publisher waits for it.
     let lossy = stage.lossy;
+    let waits = !lossy && rng.chance(3);
+    let drops = lossy || !waits && rng.chance(2);
+    let connects = rng.chance(3);
+    let first = stage.endpoint();
+    let mut endpoints = vec![first.clone()];
     let done = Countdown::new(1);
     let topics = rng.between(1, 3) as u32;
     let kind = stage.kind;
+    let heard = Arc::new(AtomicU64::new(0));
+    let mut wanted = 0;
     let mut handles = Vec::new();
     for subscriber in 0..subscribers {
+        let topic = subscriber % topics;
+        let expected: Vec<u32> = (0..count).filter(|number| number % topics == topic).collect();
+        wanted += expected.len() as u64;
         let context = stage.context(rng);
-        let (rng, endpoint, done) = (fork(rng), endpoint.clone(), done.clone());
+        let endpoint = match connects && subscriber > 0 {
+            true => stage.endpoint(),
+            false => first.clone(),
+        };
+        if subscriber > 0 && connects {
+            endpoints.push(endpoint.clone());
+        }
+        let (rng, done, heard) = (fork(rng), done.clone(), heard.clone());
         handles.push(spawn("sub", move || {
             let mut peer = Peer::new(&context, SocketType::Sub, rng);
-            if !drops {
+            if !drops && !waits {
                 peer.set(RCVHWM, 0);
             }
-            let topic = subscriber % topics;
             peer.set_bytes(SUBSCRIBE, &topic.to_be_bytes());
-            peer.join(&endpoint, false);
+            peer.join(&endpoint, connects);
             if drops {
                 peer.give_up_after(QUIET);
             }
-            let expected: Vec<u32> = (0..count).filter(|number| number % topics == topic).collect();
             let mut next = 0;
             while next < expected.len() {
                 let parts = match peer.recv() {
@@ -379,18 +408,21 @@ fn publish(stage: &mut Stage, rng: &mut Rng) {
                 assert!(at >= next, "message {number} comes late or again");
                 assert!(drops || at == next, "message {number} comes before {}", expected[next]);
                 next = at + 1;
+                heard.fetch_add(1, SeqCst);
             }
         }));
     }
     let context = stage.context(rng);
     let mut publisher = Peer::new(&context, SocketType::XPub, fork(rng));
-    if !drops {
+    if waits {
+        publisher.set(XPUB_NODROP, 1);
+    } else if !drops {
         publisher.set(SNDHWM, 0);
     }
     publisher.set(LINGER, if lossy { 1000 } else { -1 });
     // XPUB_VERBOSE: every subscription is told.
     publisher.set(40, 1);
-    publisher.join(&endpoint, true);
+    endpoints.iter().for_each(|endpoint| publisher.join(endpoint, !connects));
     let mut there = 0;
     while there < subscribers {
         match publisher.recv().unwrap()[0][0] {
@@ -405,6 +437,15 @@ fn publish(stage: &mut Stage, rng: &mut Rng) {
     }
     done.is_last();
     join(handles);
+    if !lossy {
+        let (sent, dropped) = (publisher.statistic(0), publisher.statistic(4));
+        let heard = heard.load(SeqCst);
+        assert_eq!(
+            (sent, sent + dropped),
+            (heard, wanted),
+            "what the publisher has counted, {dropped} dropped"
+        );
+    }
 }
 
 /// Sockets of all kinds that go, with everything in flight.

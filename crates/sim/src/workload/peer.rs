@@ -26,6 +26,9 @@ pub(super) const IMMEDIATE: i32 = 39;
 pub(super) const ROUTING_ID: i32 = 5;
 pub(super) const HEARTBEAT_IVL: i32 = 75;
 const HEARTBEAT_TIMEOUT: i32 = 77;
+const STATISTICS: i32 = 0x5441_0001;
+const IN_BATCH_SIZE: i32 = 101;
+const OUT_BATCH_SIZE: i32 = 102;
 const ZMQ_FD: i32 = 14;
 const ZMQ_EVENTS: i32 = 15;
 
@@ -93,6 +96,11 @@ impl Peer {
             set(HEARTBEAT_IVL, rng.spread(1, 200) as i32);
             set(HEARTBEAT_TIMEOUT, 1_000_000);
         }
+        for option in [IN_BATCH_SIZE, OUT_BATCH_SIZE] {
+            if rng.chance(8) {
+                set(option, rng.spread(1, 10_000) as i32);
+            }
+        }
         set(LINGER, -1);
         let polls = *rng.pick(&[0, 1, 2, 10]);
         let pauses = (*rng.pick(&[0, 0, 0, 5, 50]), rng.spread(1, 30_000));
@@ -125,6 +133,13 @@ impl Peer {
             Ok(()) | Err(Error::Terminated) => {}
             Err(error) => panic!("{endpoint}: {error}"),
         }
+    }
+
+    /// One of the numbers of ZMQ_TAUTLINE_STATISTICS.
+    pub(super) fn statistic(&mut self, place: usize) -> u64 {
+        let mut numbers = [0; 13 * 8];
+        self.socket.option(STATISTICS, &mut numbers).unwrap();
+        u64::from_ne_bytes(*numbers[8 * place..].first_chunk().expect("a number"))
     }
 
     /// From now on a receive ends after some milliseconds.
@@ -213,6 +228,21 @@ impl Peer {
 
     fn send_all(&mut self, parts: &[Vec<u8>]) -> Result<(), Error> {
         self.pause();
+        if !self.rng.chance(8) {
+            return self.send_parts(parts);
+        }
+        let cork = self.socket.cork();
+        let outcome = self.send_parts(parts);
+        drop(cork);
+        if self.rng.chance(2) {
+            self.socket.flush()
+        } else {
+            self.socket.end_batch()
+        }
+        outcome
+    }
+
+    fn send_parts(&mut self, parts: &[Vec<u8>]) -> Result<(), Error> {
         let polls = self.rng.chance(self.polls);
         for (at, part) in parts.iter().enumerate() {
             let more = if at + 1 < parts.len() { Flags::MORE.0 } else { 0 };

@@ -29,9 +29,20 @@ impl Kind {
         }
     }
 
+    /// The same with messages of which many fit into a buffer.
+    pub(super) fn of_short_messages(self) -> Self {
+        Kind { longest: self.longest.min(9_000), ..self }
+    }
+
     /// The same with one part for each message.
     pub(super) fn of_one_part(self) -> Self {
         Kind { most_parts: 1, ..self }
+    }
+
+    /// How many messages a sender has that fills buffers again and again.
+    pub(super) fn count_many(&self, rng: &mut Rng) -> u32 {
+        let most = (1_500_000 / (self.longest * self.most_parts)).clamp(200, 3000);
+        rng.spread(50, most.min(MOST.load(Relaxed).max(1))) as u32
     }
 
     /// How many messages a sender has: up to `most`, or as many as are some megabytes.

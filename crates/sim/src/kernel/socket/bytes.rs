@@ -31,6 +31,10 @@ impl Kernel {
 
     pub(in crate::kernel) fn socket_readiness(&self, socket: &Socket) -> u32 {
         let mut mask = 0;
+        if socket.kind == libc::SOCK_DGRAM {
+            let readable = if socket.datagrams.is_empty() { 0 } else { libc::EPOLLIN };
+            return (libc::EPOLLOUT | readable) as u32;
+        }
         if socket.state == State::Listening {
             return if socket.backlog.is_empty() { 0 } else { libc::EPOLLIN as u32 };
         }
