@@ -44,7 +44,7 @@ pub(super) fn are_refused() -> bool {
 }
 
 /// Returns when no descriptor waits to be closed.
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 pub(super) fn wait_until_closed() {
     while WAITING.load(Relaxed) > 0 {
         std::thread::yield_now();
