@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/libzmq", &["tautline-core", "tautline-io", "tautline-proto"]),
     ("crates/tautline", &["tautline-core"]),
     ("crates/testkit", &[]),
+    ("crates/sim", &["tautline-core", "tautline-mem"]),
     ("bench/harness", &[]),
     ("xtask", &[]),
 ];

@@ -15,6 +15,7 @@ mod layers;
 mod link;
 mod relaxed;
 mod scan;
+mod simulate;
 mod sizes;
 mod types;
 mod unsafe_sites;
@@ -35,6 +36,8 @@ usage: cargo run -p xtask -- COMMAND
                       what a release consists of, in target/dist: scripts/dist.sh
   ablate [RULE]... [--list | options of the benchmark]
                       what each rule of the engine's timing buys, in several environments: bench/README.md
+  simulate [--seed N [--trace] | --seeds N | --minutes M]...
+                      the engine in a simulated system, from numbers: docs/simulation.md
   benches             the results of `cargo bench -p tautline` as a table";
 
 fn main() -> ExitCode {
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         ["abi"] => abi::run(&root, &default_library()),
         ["link", system] => link::run(&root, &target(), system),
         ["ablate", arguments @ ..] => ablate::run(&root, arguments),
+        ["simulate", arguments @ ..] => simulate::run(&root, &target(), arguments),
         ["benches"] => benches::run(&target()),
         ["abi", library] => abi::run(&root, Path::new(library)),
         ["cross", arguments @ ..] => cross::run(&root, &target(), arguments),

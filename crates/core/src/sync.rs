@@ -48,6 +48,8 @@ pub(crate) use tautline_mem::sync::{Padded, UnsafeCell, atomic};
 /// Locks, and goes on with the data of a thread that panicked while it held the lock: an engine
 /// invariant never spans a panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    #[cfg(simulated)]
+    tautline_mem::sync::simulated::before_lock();
     match mutex.lock() {
         Ok(guard) => guard,
         Err(poisoned) => poisoned.into_inner(),

@@ -9,8 +9,8 @@
 
 use std::sync::OnceLock;
 
-#[cfg_attr(target_arch = "x86_64", path = "clock/tsc.rs")]
-#[cfg_attr(not(target_arch = "x86_64"), path = "clock/monotonic.rs")]
+#[cfg_attr(all(target_arch = "x86_64", not(simulated)), path = "clock/tsc.rs")]
+#[cfg_attr(not(all(target_arch = "x86_64", not(simulated))), path = "clock/monotonic.rs")]
 mod source;
 
 /// The current tick.

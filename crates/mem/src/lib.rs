@@ -11,6 +11,8 @@
 //! `cargo bench -p tautline-mem` measures the pool beside the system's allocator.
 
 #![warn(unreachable_pub)]
+// The models run parts without what uses them.
+#![cfg_attr(loom, allow(dead_code))]
 
 pub mod blocks;
 pub mod copy;

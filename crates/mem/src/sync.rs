@@ -1,7 +1,15 @@
-//! Atomics and cells: std's, or loom's in a model, so that models run the code that ships.
+//! Atomics and cells: std's, or loom's in a model, so that models run the code that ships. In a
+//! simulation std's with a scheduling point before each access.
+
+#[cfg(simulated)]
+#[doc(hidden)]
+pub mod simulated;
 
 #[cfg(not(loom))]
 mod imp {
+    #[cfg(simulated)]
+    pub use super::simulated as atomic;
+    #[cfg(not(simulated))]
     pub use std::sync::atomic;
 
     /// `UnsafeCell` with loom's closure interface, free of cost.

@@ -26,62 +26,15 @@ use tautline_io::errno;
 use tautline_io::fd::{self, AsRawFd, BorrowedFd, RawFd};
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
-use tautline_io::reactor::{Event, Interest, Mode, Reactor, SystemReactor, Token};
+use tautline_io::reactor::{Mode, Reactor, SystemReactor, Token};
 
-/// One connection of the set, with the stream that is registered.
-struct Member {
-    connection: Arc<Connection>,
-    stream: Arc<Stream>,
-    /// Not to be read before it has been resumed.
-    muted: bool,
-    /// Its registration listens to nothing. One that is muted has that only once it has come to
-    /// matter: mostly the owner has made room before a wait.
-    silent: bool,
-    /// There is something to read that its descriptor does not tell of, so it stands in the set as
-    /// one that can be written, which it can.
-    eager: bool,
-}
+mod members;
 
-impl Member {
-    /// What it stands in the set for.
-    fn interest(&self) -> Interest {
-        match (self.silent, self.eager) {
-            (true, _) => Interest::NONE,
-            (false, true) => Interest::BOTH,
-            (false, false) => Interest::READ,
-        }
-    }
-}
+use members::{Member, Members, UNREAD};
 
 /// After this many reads of its own an owner sets its only connection apart: what it takes to do
 /// so, and to undo it, is little then.
 const APART_AFTER: u32 = 64;
-
-/// The members, by their token in the set.
-#[derive(Default)]
-struct Members {
-    slots: Vec<Option<Member>>,
-    vacant: Vec<usize>,
-    count: u32,
-    events: Vec<Event>,
-    /// The last look at all of them has found bytes that are no whole message: there may be more.
-    partly: bool,
-    /// The set's descriptor was given away: all members must stand in it.
-    watched: bool,
-    /// The only member does not stand in the set.
-    apart: bool,
-    /// How often the owner has read by itself since `apart` changed last.
-    own_reads: u32,
-}
-
-impl Members {
-    /// The place of a connection that is there.
-    fn find(&self, connection: &Arc<Connection>) -> Option<usize> {
-        let index = connection.place.load(Relaxed);
-        let member = self.slots.get(index)?.as_ref()?;
-        Arc::ptr_eq(&member.connection, connection).then_some(index)
-    }
-}
 
 /// All readable connections of one socket.
 pub(crate) struct ReadSet {
@@ -211,7 +164,7 @@ impl ReadSet {
         self.gather(&mut members);
         let index = members.vacant.last().copied().unwrap_or(members.slots.len());
         let eager = !stream.listen();
-        let member = Member { connection, stream, muted: false, silent: false, eager };
+        let member = Member::new(connection, stream, eager);
         self.reactor.add(member.stream.as_fd(), Token(index as u64), member.interest(), Mode::Level)?;
         member.connection.place.store(index, Relaxed);
         let member = Some(member);
@@ -226,6 +179,7 @@ impl ReadSet {
             members.vacant.pop();
         }
         members.count += 1;
+        members.tell_unread(&self.reactor, index);
         drop(members);
         // An owner that sleeps does so on what was there before.
         self.inbox.nudge();
@@ -249,6 +203,10 @@ impl ReadSet {
     }
 
     fn drop_member(&self, members: &mut Members, index: usize) {
+        if let Some(member) = members.slots[index].as_mut() {
+            member.eager = false;
+            members.tell_unread(&self.reactor, index);
+        }
         if let Some(member) = members.slots[index].take() {
             let _ = self.reactor.remove(member.stream.as_fd());
             members.vacant.push(index);
@@ -266,6 +224,7 @@ impl ReadSet {
                 (members.watched, members.apart, members.slots.first())
             {
                 members.apart = self.reactor.remove(member.stream.as_fd()).is_ok();
+                members.tell_unread(&self.reactor, 0);
             }
         }
     }
@@ -284,6 +243,7 @@ impl ReadSet {
             member.connection.lose(errno::of(&error).unwrap_or(0));
             self.drop_member(members, 0);
         }
+        members.tell_unread(&self.reactor, 0);
     }
 
     /// A paused connection has room again.
@@ -292,10 +252,8 @@ impl ReadSet {
             return;
         }
         let mut members = lock(&self.members);
-        if let Some(index) = members.find(connection)
-            && let Some(member) = members.slots[index].as_mut()
-        {
-            self.unmute(member, index);
+        if let Some(index) = members.find(connection) {
+            self.unmute(&mut members, index);
             // What lies unpublished in user space raises no event of the kernel.
             self.read_member(&mut members, index, By::Any);
         }
@@ -314,9 +272,9 @@ impl ReadSet {
             // The I/O thread has seen its end, or has not made the stream yet.
             return if connection.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(false) };
         };
-        if let (true, Some(member)) = (connection.unpause(), members.slots[index].as_mut()) {
-            self.unmute(member, index);
-            if member.stream.has_ended() {
+        if connection.unpause() {
+            self.unmute(&mut members, index);
+            if members.slots[index].as_ref().is_some_and(|member| member.stream.has_ended()) {
                 connection.take_rest();
             }
         }
@@ -418,7 +376,13 @@ impl ReadSet {
         members.partly = !events.is_empty();
         for event in &events {
             let index = event.token.0 as usize;
-            if members.slots.get(index).is_some_and(|slot| slot.is_some()) {
+            if event.token == UNREAD {
+                for index in 0..members.slots.len() {
+                    if members.is_told(index) {
+                        news |= self.read_unless_muted(&mut members, index, by.once());
+                    }
+                }
+            } else if members.slots.get(index).is_some_and(|slot| slot.is_some()) {
                 news |= self.read_unless_muted(&mut members, index, by.once());
             }
         }
@@ -432,7 +396,7 @@ impl ReadSet {
         match members.slots[index].as_mut() {
             Some(member) if member.muted => {
                 if !std::mem::replace(&mut member.silent, true) {
-                    self.rearm(member, index);
+                    members.rearm(&self.reactor, index);
                 }
                 false
             }
@@ -454,7 +418,7 @@ impl ReadSet {
             }
             ControlFlow::Continue(took) => {
                 if !apart && member.stream.reads_from_memory() {
-                    self.listen_on(member, index, took);
+                    self.listen_on(members, index, took);
                 }
                 members.partly |= took == Took::Bytes { published: false };
                 took == Took::Bytes { published: true }
@@ -464,7 +428,8 @@ impl ReadSet {
 
     /// The member, which was read, goes on to stand in the set: its descriptor tells of what comes,
     /// or of what is there still.
-    fn listen_on(&self, member: &mut Member, index: usize, took: Took) {
+    fn listen_on(&self, members: &mut Members, index: usize, took: Took) {
+        let Some(member) = members.slots[index].as_mut() else { return };
         let listens = match took {
             // It was told of in vain: by a bell rung late, or the end.
             Took::Nothing => member.stream.listen(),
@@ -472,21 +437,17 @@ impl ReadSet {
         };
         if listens == member.eager {
             member.eager = !listens;
-            self.rearm(member, index);
+            members.tell_unread(&self.reactor, index);
         }
     }
 
     /// It may be read again.
-    fn unmute(&self, member: &mut Member, index: usize) {
+    fn unmute(&self, members: &mut Members, index: usize) {
+        let Some(member) = members.slots[index].as_mut() else { return };
         member.muted = false;
         if std::mem::take(&mut member.silent) {
-            self.rearm(member, index);
+            members.rearm(&self.reactor, index);
         }
-    }
-
-    fn rearm(&self, member: &Member, index: usize) {
-        let _ =
-            self.reactor.modify(member.stream.as_fd(), Token(index as u64), member.interest(), Mode::Level);
     }
 
     /// Holder, when `read_ready` has found nothing: whether another look may find something at

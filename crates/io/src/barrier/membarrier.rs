@@ -2,8 +2,12 @@
 //! runs a thread of this process.
 
 use std::io;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed, Ordering::SeqCst, compiler_fence, fence};
+#[cfg(not(simulated))]
+use std::sync::atomic::fence;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed, Ordering::SeqCst, compiler_fence};
 use std::time::Duration;
+#[cfg(simulated)]
+use tautline_mem::sync::simulated::fence;
 
 use crate::sys::check;
 

@@ -38,13 +38,13 @@ pub(super) fn refuse(socket: BorrowedFd<'_>) {
 }
 
 /// Whether the system does that.
-#[cfg(all(test, linux_kernel))]
+#[cfg(all(test, linux_kernel, not(loom)))]
 pub(super) fn are_refused() -> bool {
     !COME_IN.load(Relaxed)
 }
 
 /// Returns when no descriptor waits to be closed.
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 pub(super) fn wait_until_closed() {
     while WAITING.load(Relaxed) > 0 {
         std::thread::yield_now();

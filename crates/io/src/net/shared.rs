@@ -22,8 +22,6 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::rights::{self, Foreign};
@@ -35,15 +33,23 @@ mod region;
 mod resize;
 mod ring;
 
+// Those of memory that is mapped are real ones also in a model of loom's.
+#[cfg(not(simulated))]
+use std::sync::atomic;
+#[cfg(simulated)]
+use tautline_mem::sync::simulated as atomic;
+
+use atomic::AtomicBool;
+use atomic::Ordering::{Acquire, Release};
 use region::Region;
 use ring::{Consumer, Producer};
 
 /// Writes before the other end is asked: connections that are never busy do without. So often its
 /// answer is looked for. One that could not be asked, or has said no, is asked again after 64, 128,
-/// 256 and so on, up to `PATIENCE` of them.
-const ASK: u32 = 32;
+/// 256 and so on, up to `PATIENCE` of them. In a simulation few: most connections get there.
+const ASK: u32 = if cfg!(simulated) { 2 } else { 32 };
 /// Writes before a region is offered.
-const WRITES: u32 = 64;
+const WRITES: u32 = if cfg!(simulated) { 5 } else { 64 };
 /// Writes after it until it is given up: the other end has no room for it.
 const PATIENCE: u32 = 1024;
 /// Bells that are not rung before the first one is taken.
@@ -109,6 +115,8 @@ enum Stage {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    #[cfg(simulated)]
+    tautline_mem::sync::simulated::before_lock();
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -341,6 +341,41 @@ fn the_end_behind_shared_memory_is_found_before_nothing_comes() {
     }
 }
 
+/// The set tells of what lies in shared memory, also while the socket takes nothing that is written
+/// to it: the peer may read as little of what comes as it likes.
+#[test]
+fn what_lies_in_shared_memory_is_told_though_the_socket_is_full() {
+    if !tautline_io::net::SHARES_MEMORY {
+        return;
+    }
+    let (connection, _writer, peer) = open(&Arc::default(), |options| options.in_batch_size = Some(3));
+    connection.set_token(0);
+    let stream = connection.readable_stream().unwrap();
+    stream.prepare_sharing();
+    stream.begin_sharing(false);
+    peer.prepare_sharing();
+    peer.begin_sharing(false);
+    let (other, ..) = open(&Arc::default(), |_| ());
+    let set = set_of(&[&connection, &other]);
+    set.acquire();
+    while !stream.reads_from_memory() {
+        peer.write(&[0, 1, 7]).unwrap();
+        while !set.read_own(&mut Vec::new(), 1) {}
+    }
+    while set.read_own(&mut Vec::new(), 1) {}
+    while stream.write(&[0; 4096]).is_ok() {}
+    peer.write(&[0, 1, 7].repeat(3)).unwrap();
+    for left in (0..3).rev() {
+        assert!(is_heard(&set), "{left} messages are left");
+        assert!(set.read_own(&mut Vec::new(), 1));
+    }
+    while is_heard(&set) {
+        assert!(!set.read_own(&mut Vec::new(), 1), "a bell that was rung late");
+    }
+    peer.write(&[0, 1, 7]).unwrap();
+    assert!(is_heard(&set), "it listens again");
+}
+
 #[test]
 fn what_the_owner_reads_is_told_to_it_and_not_announced() {
     let asked = Arc::<Asked>::default();

@@ -11,10 +11,10 @@
 
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, SeqCst};
 
+#[cfg(not(all(test, loom)))]
+use super::atomic::fence;
 #[cfg(all(test, loom))]
 use loom::sync::atomic::fence;
-#[cfg(not(all(test, loom)))]
-use std::sync::atomic::fence;
 
 /// A word that both ends write to: 1 while a bell is asked for.
 pub(super) trait Flag {
@@ -44,7 +44,7 @@ macro_rules! flag {
     };
 }
 
-flag!(std::sync::atomic::AtomicU32);
+flag!(super::atomic::AtomicU32);
 
 /// Before a sleep: asks for a bell. The caller then looks once more for what it waits for.
 pub(super) fn ask(flag: &impl Flag) {

@@ -10,19 +10,19 @@
 //! The maker of a region allocates its pages, before it hands it over. The peer can take them back
 //! at any time, whatever was seen before, and then they are allocated when they are touched again.
 
+use super::atomic::Ordering::Relaxed;
+use super::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use std::ffi::c_void;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
 use super::super::rights::Foreign;
 use super::resize::resize;
 use crate::sys::{check, retry};
 
-/// Bytes of a ring, a power of two.
-pub(super) const CAPACITY: usize = 2 * 1024 * 1024;
+/// Bytes of a ring, a power of two. In a simulation few, so that it is often full.
+pub(super) const CAPACITY: usize = if cfg!(simulated) { 32 * 1024 } else { 2 * 1024 * 1024 };
 /// Bytes before the ring: a page.
 pub(super) const HEADER: usize = 4096;
 /// Bytes of a region.

@@ -3,8 +3,8 @@
 //! Each end has its own position in memory of its own, and takes the other's from the region only
 //! after a check. An end that has to wait asks for a bell (`bell.rs`).
 
+use super::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::io;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::super::transfer::{Sources, Targets};
 use super::bell;

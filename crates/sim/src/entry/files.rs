@@ -1,0 +1,150 @@
+//! Memory that is shared by a descriptor, and files.
+
+use std::ffi::{CStr, c_char, c_int, c_long, c_void};
+
+use libc::{size_t, ssize_t};
+
+use super::{call, ours, real, real_of};
+use crate::kernel::Body;
+use crate::raw;
+use crate::world;
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mmap(
+    at: *mut c_void,
+    length: size_t,
+    access: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: i64,
+) -> *mut c_void {
+    let mut fd = fd;
+    if ours(fd) {
+        world::enter();
+        fd = world::with(|world| real_of(&mut world.kernel, fd)).unwrap_or(Err(0)).unwrap_or(-1);
+    }
+    let arguments = [at as usize, length, access as usize, flags as usize, fd as usize, offset as usize];
+    // SAFETY: the caller's arguments.
+    unsafe { real(libc::SYS_mmap, arguments) as *mut c_void }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn munmap(at: *mut c_void, length: size_t) -> c_int {
+    crate::stores::flush_all();
+    // SAFETY: the caller's arguments.
+    unsafe { real(libc::SYS_munmap, [at as usize, length, 0, 0, 0, 0]) as c_int }
+}
+
+/// A call of the real kernel about memory of the simulation.
+unsafe fn of_memory(name: &str, number: c_long, fd: c_int, rest: [usize; 4]) -> i64 {
+    let [a, b, c, d] = rest;
+    if !ours(fd) {
+        // SAFETY: the caller's arguments.
+        return unsafe { real(number, [fd as usize, a, b, c, d, 0]) };
+    }
+    call(name, fd, |kernel| {
+        let real = real_of(kernel, fd)?;
+        // SAFETY: the caller's arguments.
+        let result = unsafe { raw::call(number, [real as usize, a, b, c, d, 0]) };
+        if result < 0 { Err(-result as i32) } else { Ok(result as i64) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn fallocate(fd: c_int, mode: c_int, from: i64, length: i64) -> c_int {
+    let is_full = world::with(|world| {
+        let one_in = world.kernel.faults.no_memory;
+        world.kernel.rng.chance(one_in)
+    });
+    if ours(fd) && is_full == Some(true) {
+        return call("fallocate", fd, |_| Err::<i64, _>(libc::ENOSPC)) as c_int;
+    }
+    // SAFETY: the caller's arguments.
+    unsafe {
+        of_memory("fallocate", libc::SYS_fallocate, fd, [mode as usize, from as usize, length as usize, 0])
+            as c_int
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ftruncate(fd: c_int, length: i64) -> c_int {
+    // SAFETY: the caller's arguments.
+    unsafe { of_memory("ftruncate", libc::SYS_ftruncate, fd, [length as usize, 0, 0, 0]) as c_int }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn fstatfs(fd: c_int, into: *mut c_void) -> c_int {
+    // SAFETY: the caller's arguments.
+    unsafe { of_memory("fstatfs", libc::SYS_fstatfs, fd, [into as usize, 0, 0, 0]) as c_int }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pread64(fd: c_int, into: *mut c_void, length: size_t, from: i64) -> ssize_t {
+    // SAFETY: the caller's arguments.
+    unsafe { of_memory("pread", libc::SYS_pread64, fd, [into as usize, length, from as usize, 0]) as ssize_t }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: usize) -> c_int {
+    if world::me().is_some() {
+        // SAFETY: the caller's text.
+        let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+        if path == b"/proc/loadavg" {
+            let text = b"0.50 0.50 0.50 2/100 4242\n".to_vec();
+            return call("open", -1, |kernel| Ok(kernel.open_new(Body::Text(text, 0)))) as c_int;
+        }
+        if path.starts_with(b"/proc/") || path.starts_with(b"/sys/") {
+            return call("open", -1, |_| Err::<i64, _>(libc::ENOENT)) as c_int;
+        }
+    }
+    // SAFETY: the caller's arguments.
+    unsafe { real(libc::SYS_open, [path as usize, flags as usize, mode, 0, 0, 0]) as c_int }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn statx(
+    at: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mask: u32,
+    into: *mut libc::statx,
+) -> c_int {
+    if world::me().is_some() && !path.is_null() {
+        // SAFETY: the caller's text.
+        let name = unsafe { CStr::from_ptr(path) }.to_bytes();
+        if ours(at) {
+            return call("statx", at, |_| Err::<i64, _>(libc::ENOSYS)) as c_int;
+        }
+        if name.starts_with(PLACE) {
+            return call("statx", -1, |kernel| {
+                let inode = kernel.file(name).ok_or(libc::ENOENT)?;
+                // SAFETY: the caller's room; all zeroes is valid.
+                unsafe {
+                    *into = std::mem::zeroed();
+                    (*into).stx_mask = libc::STATX_BASIC_STATS;
+                    (*into).stx_mode = (libc::S_IFSOCK | 0o777) as u16;
+                    (*into).stx_ino = inode;
+                    (*into).stx_nlink = 1;
+                }
+                Ok(0)
+            }) as c_int;
+        }
+    }
+    let arguments = [at as usize, path as usize, flags as usize, mask as usize, into as usize, 0];
+    // SAFETY: the caller's arguments.
+    unsafe { real(libc::SYS_statx, arguments) as c_int }
+}
+
+/// Where files of the simulation are.
+const PLACE: &[u8] = b"/sim/";
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
+    // SAFETY: the caller's text.
+    let name = unsafe { CStr::from_ptr(path) }.to_bytes();
+    if world::me().is_some() && name.starts_with(PLACE) {
+        return call("unlink", -1, |kernel| kernel.unlink(name)) as c_int;
+    }
+    // SAFETY: the caller's arguments.
+    unsafe { real(libc::SYS_unlink, [path as usize, 0, 0, 0, 0, 0]) as c_int }
+}

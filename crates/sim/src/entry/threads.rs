@@ -1,0 +1,155 @@
+//! Threads: starting them, and waiting for their end.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU32;
+
+use libc::{pthread_attr_t, pthread_t, sigset_t};
+
+use super::{finish, real};
+use crate::world::{self, Tid, Wait};
+
+type Start = extern "C" fn(*mut c_void) -> *mut c_void;
+type Create = unsafe extern "C" fn(*mut pthread_t, *const pthread_attr_t, Start, *mut c_void) -> c_int;
+
+/// The C library's function that has this name.
+fn real_create() -> Create {
+    static REAL: OnceLock<Create> = OnceLock::new();
+    *REAL.get_or_init(|| {
+        // SAFETY: the name is terminated, and what it names has this type.
+        unsafe { std::mem::transmute(libc::dlsym(libc::RTLD_NEXT, c"pthread_create".as_ptr())) }
+    })
+}
+
+struct New {
+    tid: Tid,
+    turn: &'static AtomicU32,
+    start: Start,
+    argument: *mut c_void,
+}
+
+/// Ends the simulated thread when the real one has called the destructors of its thread-local
+/// values: it is the first value that a thread has, and so the last to go.
+struct End(Cell<bool>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        if world::me().is_some() && self.0.get() {
+            world::end_this_thread();
+        }
+    }
+}
+
+thread_local! {
+    static END: End = const { End(Cell::new(false)) };
+}
+
+extern "C" fn run(new: *mut c_void) -> *mut c_void {
+    // SAFETY: made by `pthread_create` below for this thread.
+    let new = unsafe { Box::from_raw(new.cast::<New>()) };
+    world::start_thread(new.tid, new.turn);
+    END.with(|end| end.0.set(true));
+    let New { start, argument, .. } = *new;
+    start(argument)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_create(
+    thread: *mut pthread_t,
+    attributes: *const pthread_attr_t,
+    start: Start,
+    argument: *mut c_void,
+) -> c_int {
+    if world::me().is_none() {
+        // SAFETY: the caller's arguments.
+        return unsafe { real_create()(thread, attributes, start, argument) };
+    }
+    world::enter();
+    let Some((tid, turn)) = world::with(|world| {
+        let tid = world.add_thread("thread");
+        (tid, world.turn_of(tid))
+    }) else {
+        return libc::EAGAIN;
+    };
+    let new = Box::into_raw(Box::new(New { tid, turn, start, argument }));
+    // SAFETY: the caller's arguments, but for a function of ours and what it takes.
+    let failure = unsafe { real_create()(thread, attributes, run, new.cast()) };
+    assert_eq!(failure, 0, "the real system starts no thread");
+    // SAFETY: written by the call above.
+    let handle = unsafe { *thread } as usize;
+    world::with(|world| world.set_handle(tid, handle));
+    finish("pthread_create", -1, Ok(i64::from(tid)));
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_join(thread: pthread_t, _: *mut *mut c_void) -> c_int {
+    world::enter();
+    let Some(tid) = world::with(|world| world.thread_of_handle(thread as usize)).flatten() else {
+        return libc::ESRCH;
+    };
+    while !world::with(|world| world.is_over(tid)).unwrap_or(true) {
+        world::wait(Wait::Thread(tid), None);
+    }
+    finish("pthread_join", -1, Ok(0_i64)) as c_int
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_detach(_: pthread_t) -> c_int {
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_setname_np(_: pthread_t, name: *const c_char) -> c_int {
+    // SAFETY: the caller's text.
+    let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+    world::with(|world| world.rename(&name));
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn prctl(what: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
+    if what == libc::PR_SET_NAME && world::me().is_some() {
+        // SAFETY: the caller's text.
+        return unsafe { pthread_setname_np(0, a as *const c_char) };
+    }
+    // SAFETY: the caller's arguments.
+    unsafe {
+        real(libc::SYS_prctl, [what as usize, a as usize, b as usize, c as usize, d as usize, 0]) as c_int
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int {
+    // SAFETY: null, or the caller's; a set has no invalid value.
+    let blocks_all =
+        !new.is_null() && unsafe { libc::sigismember(new, libc::SIGINT) == 1 } && how != libc::SIG_UNBLOCK;
+    if blocks_all {
+        world::with(|world| world.set_deaf(true));
+    }
+    // SAFETY: the caller's arguments; the kernel's sets have 8 bytes.
+    let result =
+        unsafe { real(libc::SYS_rt_sigprocmask, [how as usize, new as usize, old as usize, 8, 0, 0]) };
+    if result < 0 { libc::EINVAL } else { 0 }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sched_getaffinity(pid: c_int, size: usize, into: *mut libc::cpu_set_t) -> c_int {
+    let Some(cores) = world::with(|world| world.cores) else {
+        // SAFETY: the caller's arguments.
+        let n = unsafe { real(libc::SYS_sched_getaffinity, [pid as usize, size, into as usize, 0, 0, 0]) };
+        return if n < 0 { -1 } else { 0 };
+    };
+    // SAFETY: the caller's room.
+    unsafe {
+        into.cast::<u8>().write_bytes(0, size);
+        *into.cast::<u8>() = (1_u8 << cores) - 1;
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sched_setaffinity(_: c_int, _: usize, _: *const libc::cpu_set_t) -> c_int {
+    0
+}

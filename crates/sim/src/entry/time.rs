@@ -1,0 +1,191 @@
+//! Clocks and sleeps; and the calls that are made by number, of which waiting for a word is one.
+
+use std::ffi::{c_int, c_long, c_void};
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+use libc::{size_t, ssize_t, timespec};
+
+use super::waiting::epoll_until;
+use super::{PID, call, finish, real, room, span};
+use crate::kernel::Body;
+use crate::raw;
+use crate::world::{self, Wait, Woken};
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn clock_gettime(clock: c_int, into: *mut timespec) -> c_int {
+    if world::me().is_none() {
+        // SAFETY: the caller's arguments.
+        return unsafe { real(libc::SYS_clock_gettime, [clock as usize, into as usize, 0, 0, 0, 0]) }
+            as c_int;
+    }
+    let now = world::now();
+    if clock == libc::CLOCK_REALTIME {
+        world::with(|world| {
+            let one_in = world.kernel.faults.wall;
+            if world.kernel.rng.chance(one_in) {
+                world.kernel.wall = world.kernel.rng.between(0, 200_000) as i64 - 100_000;
+            }
+        });
+    }
+    let start = start_of(clock);
+    // SAFETY: the caller's room.
+    unsafe {
+        *into =
+            timespec { tv_sec: start + (now / 1_000_000_000) as i64, tv_nsec: (now % 1_000_000_000) as i64 }
+    };
+    0
+}
+
+/// What the clocks have shown at the start of the simulation, in seconds; that of the wall by what
+/// it shows now.
+fn start_of(clock: c_int) -> i64 {
+    match clock {
+        libc::CLOCK_REALTIME => 1_800_000_000 + world::with(|world| world.kernel.wall).unwrap_or(0),
+        _ => 100,
+    }
+}
+
+/// A time of the clock, from the start of the simulation on.
+fn since_start(clock: c_int, nanos: u64) -> u64 {
+    nanos.saturating_sub(start_of(clock) as u64 * 1_000_000_000)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn clock_nanosleep(
+    clock: c_int,
+    flags: c_int,
+    time: *const timespec,
+    left: *mut timespec,
+) -> c_int {
+    if world::me().is_none() {
+        let arguments = [clock as usize, flags as usize, time as usize, left as usize, 0, 0];
+        // SAFETY: the caller's arguments.
+        return unsafe { -raw::call(libc::SYS_clock_nanosleep, arguments) } as c_int;
+    }
+    // SAFETY: the caller's.
+    let time = unsafe { span(time) }.unwrap_or(0);
+    let deadline = match flags & libc::TIMER_ABSTIME {
+        0 => world::time().saturating_add(time),
+        _ => since_start(clock, time),
+    };
+    world::enter();
+    while deadline > world::time() {
+        world::wait(Wait::Time, Some(deadline));
+    }
+    finish("sleep", -1, Ok(0_i64)) as c_int
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nanosleep(time: *const timespec, left: *mut timespec) -> c_int {
+    // SAFETY: the caller's arguments.
+    unsafe { clock_nanosleep(libc::CLOCK_MONOTONIC, 0, time, left) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sched_yield() -> c_int {
+    world::give_way();
+    0
+}
+
+// ---- by number
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn getpid() -> c_int {
+    match world::me() {
+        Some(_) => PID + world::with(|world| world.kernel.process as c_int).unwrap_or(0),
+        // SAFETY: no arguments.
+        None => unsafe { real(libc::SYS_getpid, [0; 6]) as c_int },
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn getrandom(into: *mut c_void, length: size_t, flags: u32) -> ssize_t {
+    if world::me().is_none() {
+        // SAFETY: the caller's arguments.
+        return unsafe { real(libc::SYS_getrandom, [into as usize, length, flags as usize, 0, 0, 0]) }
+            as ssize_t;
+    }
+    world::with(|world| {
+        // SAFETY: the caller's buffer.
+        for byte in unsafe { room(into, length) } {
+            *byte = world.kernel.rng.next() as u8;
+        }
+    });
+    length as ssize_t
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn syscall(
+    number: c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> c_long {
+    if world::me().is_none() {
+        // SAFETY: the caller's arguments.
+        return unsafe { real(number, [a, b, c, d, e, f]) };
+    }
+    let old = world::with(|world| world.kernel.faults.old).unwrap_or(false);
+    match number {
+        // SAFETY: the caller's arguments.
+        libc::SYS_futex => unsafe { futex(a, b as c_int, c as u32, d as *const timespec) },
+        // SAFETY: as above.
+        libc::SYS_getrandom => unsafe { getrandom(a as *mut c_void, b, c as u32) as c_long },
+        libc::SYS_membarrier => {
+            call("membarrier", -1, |_| if old { Err::<i64, _>(libc::ENOSYS) } else { Ok(0) })
+        }
+        libc::SYS_epoll_pwait2 if old => call("epoll_pwait2", -1, |_| Err::<i64, _>(libc::ENOSYS)),
+        // SAFETY: as above.
+        libc::SYS_epoll_pwait2 => unsafe {
+            let deadline = span(d as *const timespec).map(|span| world::time().saturating_add(span));
+            epoll_until(a as c_int, b as *mut libc::epoll_event, c as c_int, deadline)
+        },
+        libc::SYS_memfd_create => call("memfd_create", -1, |kernel| {
+            let one_in = kernel.faults.no_memory;
+            if kernel.rng.chance(one_in) {
+                return Err(libc::ENOMEM);
+            }
+            // SAFETY: as above.
+            let real = unsafe { raw::call(number, [a, b, c, d, e, f]) };
+            if real < 0 { Err(-real as i32) } else { Ok(kernel.open_new(Body::Memory(real as c_int))) }
+        }),
+        // SAFETY: as above.
+        _ => unsafe { real(number, [a, b, c, d, e, f]) },
+    }
+}
+
+unsafe fn futex(address: usize, operation: c_int, value: u32, timeout: *const timespec) -> c_long {
+    // SAFETY: the caller's time; only calls that wait have one.
+    let time = || unsafe { span(timeout) };
+    let deadline = match operation & libc::FUTEX_CMD_MASK {
+        libc::FUTEX_WAKE => {
+            world::enter();
+            let woken = world::with(|world| world.wake_futex(address, value as usize)).unwrap_or(0);
+            return finish("futex_wake", -1, Ok(woken as i64));
+        }
+        libc::FUTEX_WAIT => time().map(|time| world::time().saturating_add(time)),
+        libc::FUTEX_WAIT_BITSET => {
+            let clock = if operation & libc::FUTEX_CLOCK_REALTIME != 0 {
+                libc::CLOCK_REALTIME
+            } else {
+                libc::CLOCK_MONOTONIC
+            };
+            time().map(|time| since_start(clock, time))
+        }
+        _ => return finish("futex", -1, Err::<i64, _>(libc::ENOSYS)),
+    };
+    world::enter();
+    // SAFETY: a word that the caller waits for.
+    let word = unsafe { (*(address as *const AtomicU32)).load(SeqCst) };
+    if word != value {
+        return finish("futex_wait", -1, Err::<i64, _>(libc::EAGAIN));
+    }
+    let answer = match world::wait(Wait::Futex(address), deadline) {
+        Woken::Timeout => Err(libc::ETIMEDOUT),
+        _ => Ok(0_i64),
+    };
+    finish("futex_wait", -1, answer)
+}

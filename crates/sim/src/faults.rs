@@ -1,0 +1,115 @@
+//! What may go wrong in a simulation, and how often. Of as many times as a number says
+//! it goes wrong once; 0 is never.
+
+use crate::rng::Rng;
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Faults {
+    /// A read or a write moves only a part of what it could.
+    pub(crate) partial: u64,
+    /// A write is refused with EAGAIN although there is room.
+    pub(crate) again: u64,
+    /// A wait of a thread that takes signals ends with EINTR.
+    pub(crate) interrupted: u64,
+    /// A wait ends early, with nothing to show for it.
+    pub(crate) spurious: u64,
+    /// A connection is reset by the network, asked at each delivery.
+    pub(crate) reset: u64,
+    /// How often at most.
+    pub(crate) resets: u64,
+    /// A connect is refused although there is a listener, or its request is lost.
+    pub(crate) refused: u64,
+    /// A datagram is lost.
+    pub(crate) lost: u64,
+    /// A host's name is not resolved.
+    pub(crate) unresolved: u64,
+    /// accept fails with EMFILE.
+    pub(crate) descriptors: u64,
+    /// There is no memory to share, or no room in the system of such memory.
+    pub(crate) no_memory: u64,
+    /// A stream cannot be watched: an epoll set takes no more.
+    pub(crate) watches: u64,
+    /// The wall clock jumps, asked each time that it is read.
+    pub(crate) wall: u64,
+    /// An exchange that may fail for no reason does.
+    pub(crate) weak: u64,
+    /// A store that is not SeqCst is seen late by other threads.
+    pub(crate) late: u64,
+    /// The kernel is an old one: no SO_PASSRIGHTS, epoll_pwait2 and membarrier.
+    pub(crate) old: bool,
+    /// A thread does not run for a while, asked at each change of threads.
+    pub(crate) stall: u64,
+    /// For how many nanoseconds at most.
+    pub(crate) longest_stall: u64,
+    /// How long bytes travel, in nanoseconds: at least, and at most.
+    pub(crate) latency: (u64, u64),
+    /// Bytes of a socket's buffer: at least, and at most.
+    pub(crate) buffer: (u64, u64),
+}
+
+impl Faults {
+    /// The mix of a seed. `lossy`: connections may be lost, too.
+    pub(crate) fn draw(rng: &mut Rng, lossy: bool) -> Faults {
+        let mut one_in = |low, high| if rng.chance(2) { 0 } else { rng.spread(low, high) };
+        let (reset, refused, watches) = (one_in(64, 4096), one_in(2, 16), one_in(4, 64));
+        let mut faults = Faults {
+            partial: one_in(2, 64),
+            again: one_in(4, 256),
+            interrupted: one_in(8, 1024),
+            spurious: one_in(8, 1024),
+            descriptors: one_in(2, 16),
+            no_memory: one_in(1, 4),
+            weak: one_in(4, 256),
+            unresolved: one_in(2, 8),
+            wall: one_in(1, 16),
+            lost: one_in(2, 32),
+            stall: one_in(64, 16384),
+            longest_stall: 0,
+            ..Faults::default()
+        };
+        faults.resets = rng.spread(1, 30);
+        faults.old = rng.chance(3);
+        faults.late = if rng.chance(6) { 2 } else { 0 };
+        if lossy {
+            (faults.reset, faults.refused, faults.watches) = (reset, refused, watches);
+        }
+        faults.longest_stall = rng.spread(10_000, 2_000_000_000);
+        faults.latency =
+            *rng.pick(&[(0, 0), (0, 0), (1_000, 50_000), (200_000, 3_000_000), (0, 100_000_000)]);
+        faults.buffer = *rng.pick(&[(2_304, 8_192), (16_384, 65_536), (212_992, 2_626_560)]);
+        faults
+    }
+
+    /// From now on no connection is lost or refused, and names are resolved.
+    pub(crate) fn be_calm(&mut self) {
+        (self.reset, self.refused, self.watches, self.unresolved) = (0, 0, 0, 0);
+    }
+
+    /// Takes one kind out, by its name. False: there is none of this name.
+    pub(crate) fn leave_out(&mut self, name: &str) -> bool {
+        let all = [
+            ("partial", &mut self.partial),
+            ("again", &mut self.again),
+            ("interrupted", &mut self.interrupted),
+            ("spurious", &mut self.spurious),
+            ("reset", &mut self.reset),
+            ("refused", &mut self.refused),
+            ("descriptors", &mut self.descriptors),
+            ("no_memory", &mut self.no_memory),
+            ("watches", &mut self.watches),
+            ("wall", &mut self.wall),
+            ("lost", &mut self.lost),
+            ("weak", &mut self.weak),
+            ("late", &mut self.late),
+            ("unresolved", &mut self.unresolved),
+            ("stall", &mut self.stall),
+        ];
+        let known = all.into_iter().find(|(known, _)| *known == name).map(|(_, fault)| *fault = 0).is_some();
+        match name {
+            "latency" => self.latency = (0, 0),
+            "old" => self.old = false,
+            _ => return known,
+        }
+        true
+    }
+}

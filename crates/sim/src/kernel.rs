@@ -1,0 +1,401 @@
+//! The simulated kernel: descriptors and what lies behind them, as pure computation. No thread, no
+//! clock, no system call and no unsafe code: time is an argument, and nothing blocks. What waits
+//! for readiness does so in [`crate::world`].
+//!
+//! Descriptors of the simulation have numbers from [`BASE`] on, so that they are told from the real
+//! ones of the process. Errors are numbers of `errno`.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use crate::faults::Faults;
+use crate::rng::Rng;
+
+mod epoll;
+mod socket;
+
+pub(crate) use epoll::Epoll;
+pub(crate) use socket::Socket;
+
+pub(crate) type Fd = i32;
+pub(crate) type Id = u32;
+/// What a call returns, or its number of `errno`.
+pub(crate) type Answer<T = i32> = Result<T, i32>;
+
+/// The first descriptor of the simulation.
+pub(crate) const BASE: Fd = 1 << 20;
+
+pub(crate) struct Kernel {
+    objects: BTreeMap<Id, Object>,
+    next_id: Id,
+    descriptors: BTreeMap<Fd, Id>,
+    /// The process of each descriptor.
+    owners: BTreeMap<Fd, u32>,
+    /// The process that calls.
+    pub(crate) process: u32,
+    /// It was killed, and has not come to an end yet: it changes nothing that others see.
+    pub(crate) is_dead: bool,
+    /// Paths of the Unix domain, each with the number of its file and its listener, if that is
+    /// still open.
+    paths: BTreeMap<Vec<u8>, (u64, Option<Id>)>,
+    next_inode: u64,
+    next_port: u16,
+    /// Datagrams on their way.
+    flights: BTreeMap<Id, socket::Flight>,
+    due: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    next_event: u64,
+    pub(crate) now: u64,
+    pub(crate) rng: Rng,
+    pub(crate) faults: Faults,
+    /// By how many seconds the wall clock is wrong.
+    pub(crate) wall: i64,
+    /// Grows whenever something may have become ready.
+    pub(crate) changes: u64,
+    /// Real descriptors whose last name is gone, for the caller to close.
+    pub(crate) to_close: Vec<i32>,
+}
+
+pub(crate) struct Object {
+    /// Descriptors, and messages in flight that carry it.
+    references: u32,
+    pub(crate) body: Body,
+}
+
+pub(crate) enum Body {
+    Socket(Box<Socket>),
+    Epoll(Epoll),
+    Counter(u64),
+    Timer(Timer),
+    /// Memory behind a real descriptor.
+    Memory(i32),
+    /// A file that can be read.
+    Text(Vec<u8>, usize),
+}
+
+#[derive(Default)]
+pub(crate) struct Timer {
+    at: Option<u64>,
+    interval: u64,
+}
+
+/// What happens at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Event {
+    /// Bytes of this socket, or its end, arrive at its peer.
+    Deliver(Id),
+    /// Its request to connect arrives.
+    Syn(Id, u8),
+    /// The other end has accepted.
+    Established(Id),
+    /// This error arrives.
+    Reset(Id, i32),
+    /// A datagram arrives.
+    Land(Id),
+    /// A timer ends.
+    Timer,
+}
+
+impl Kernel {
+    pub(crate) fn new(seed: u64, faults: Faults) -> Self {
+        Kernel {
+            objects: BTreeMap::new(),
+            next_id: 1,
+            descriptors: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            process: 0,
+            is_dead: false,
+            paths: BTreeMap::new(),
+            next_inode: 1000,
+            next_port: 40_000,
+            flights: BTreeMap::new(),
+            due: BinaryHeap::new(),
+            next_event: 0,
+            now: 0,
+            rng: Rng::new(seed, 2),
+            faults,
+            wall: 0,
+            changes: 0,
+            to_close: Vec::new(),
+        }
+    }
+
+    // ---- descriptors
+
+    /// How many are open.
+    pub(crate) fn open_descriptors(&self) -> Vec<(Fd, &'static str)> {
+        let kind = |id: &Id| match self.objects.get(id).map(|object| &object.body) {
+            Some(Body::Socket(_)) => "socket",
+            Some(Body::Epoll(_)) => "epoll",
+            Some(Body::Counter(_)) => "eventfd",
+            Some(Body::Timer(_)) => "timerfd",
+            Some(Body::Memory(_)) => "memory",
+            Some(Body::Text(..)) => "file",
+            None => "nothing",
+        };
+        self.descriptors.iter().map(|(fd, id)| (*fd, kind(id))).collect()
+    }
+
+    /// What lies behind each descriptor.
+    pub(crate) fn describe(&self) -> Vec<String> {
+        let describe = |fd: &Fd, id: &Id| {
+            let what = match self.objects.get(id).map(|object| &object.body) {
+                Some(Body::Socket(socket)) => socket.describe(),
+                Some(Body::Epoll(set)) => set.describe(),
+                Some(Body::Counter(count)) => format!("eventfd at {count}"),
+                Some(Body::Timer(timer)) => format!("timerfd for {:?}", timer.at),
+                Some(Body::Memory(_)) => "memory".to_owned(),
+                Some(Body::Text(..)) => "file".to_owned(),
+                None => "nothing".to_owned(),
+            };
+            format!("fd {} (object {id}): {what}, ready for {:#x}", fd - BASE, self.readiness(*id, 0))
+        };
+        self.descriptors.iter().map(|(fd, id)| describe(fd, id)).collect()
+    }
+
+    pub(crate) fn add(&mut self, body: Body) -> Id {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.objects.insert(id, Object { references: 0, body });
+        id
+    }
+
+    /// The lowest free descriptor for an object.
+    pub(crate) fn open(&mut self, id: Id) -> Fd {
+        let mut fd = BASE;
+        for &used in self.descriptors.keys() {
+            if used != fd {
+                break;
+            }
+            fd += 1;
+        }
+        self.descriptors.insert(fd, id);
+        self.owners.insert(fd, self.process);
+        self.hold(id);
+        fd
+    }
+
+    pub(crate) fn open_new(&mut self, body: Body) -> Fd {
+        let id = self.add(body);
+        self.open(id)
+    }
+
+    pub(crate) fn hold(&mut self, id: Id) {
+        if let Some(object) = self.objects.get_mut(&id) {
+            object.references += 1;
+        }
+    }
+
+    pub(crate) fn id(&self, fd: Fd) -> Answer<Id> {
+        self.descriptors.get(&fd).copied().ok_or(libc::EBADF)
+    }
+
+    pub(crate) fn body(&mut self, fd: Fd) -> Answer<&mut Body> {
+        let id = self.id(fd)?;
+        self.objects.get_mut(&id).map(|object| &mut object.body).ok_or(libc::EBADF)
+    }
+
+    pub(crate) fn duplicate(&mut self, fd: Fd) -> Answer<Fd> {
+        let id = self.id(fd)?;
+        Ok(self.open(id))
+    }
+
+    pub(crate) fn close(&mut self, fd: Fd) -> Answer {
+        let id = self.descriptors.remove(&fd).ok_or(libc::EBADF)?;
+        self.owners.remove(&fd);
+        self.release(id);
+        Ok(0)
+    }
+
+    /// The real descriptors of memory that is open.
+    pub(crate) fn memories(&self) -> Vec<i32> {
+        let memory = |object: &Object| match object.body {
+            Body::Memory(real) => Some(real),
+            _ => None,
+        };
+        self.objects.values().filter_map(memory).collect()
+    }
+
+    /// A process is gone, and its descriptors with it.
+    pub(crate) fn close_all(&mut self, process: u32) {
+        let owned = self.owners.iter().filter(|(_, owner)| **owner == process);
+        for fd in owned.map(|(fd, _)| *fd).collect::<Vec<_>>() {
+            let _ = self.close(fd);
+        }
+    }
+
+    /// One name less; without any, the object goes.
+    pub(crate) fn release(&mut self, id: Id) {
+        let Some(object) = self.objects.get_mut(&id) else { return };
+        object.references -= 1;
+        if object.references > 0 {
+            return;
+        }
+        self.changes += 1;
+        match &object.body {
+            Body::Socket(_) => self.close_socket(id),
+            body => {
+                if let Body::Memory(real) = body {
+                    self.to_close.push(*real);
+                }
+                self.objects.remove(&id);
+            }
+        }
+        for object in self.objects.values_mut() {
+            if let Body::Epoll(set) = &mut object.body {
+                set.forget(id);
+            }
+        }
+    }
+
+    // ---- time
+
+    pub(crate) fn at(&mut self, time: u64, event: Event) {
+        self.next_event += 1;
+        self.due.push(Reverse((time.max(self.now), self.next_event, event)));
+    }
+
+    pub(crate) fn after(&mut self, delay: u64, event: Event) {
+        self.at(self.now + delay, event);
+    }
+
+    /// When something happens next.
+    pub(crate) fn next_due(&self) -> Option<u64> {
+        self.due.peek().map(|Reverse((time, ..))| *time)
+    }
+
+    /// Lets happen what is due by now.
+    pub(crate) fn advance(&mut self, now: u64) {
+        self.now = now;
+        while self.next_due().is_some_and(|time| time <= now) {
+            let Some(Reverse((_, _, event))) = self.due.pop() else { return };
+            self.changes += 1;
+            match event {
+                Event::Deliver(id) => self.deliver(id),
+                Event::Syn(id, tries) => self.arrive_syn(id, tries),
+                Event::Established(id) => self.establish(id),
+                Event::Reset(id, error) => self.reset(id, error),
+                Event::Land(flight) => self.land(flight),
+                Event::Timer => {}
+            }
+        }
+    }
+
+    // ---- readiness
+
+    /// What poll(2) would report, of all that can be reported.
+    pub(crate) fn readiness(&self, id: Id, depth: u8) -> u32 {
+        let Some(object) = self.objects.get(&id) else { return 0 };
+        let both = libc::EPOLLIN | libc::EPOLLOUT;
+        let mask = match &object.body {
+            Body::Socket(socket) => return self.socket_readiness(socket),
+            Body::Epoll(set) if depth < 5 && set.any_ready(self, depth + 1) => libc::EPOLLIN,
+            Body::Epoll(_) => 0,
+            Body::Counter(0) => libc::EPOLLOUT,
+            Body::Counter(count) if *count >= u64::MAX - 1 => libc::EPOLLIN,
+            Body::Counter(_) => both,
+            Body::Timer(timer) if timer.at.is_some_and(|at| at <= self.now) => libc::EPOLLIN,
+            Body::Timer(_) => 0,
+            Body::Memory(_) | Body::Text(..) => both,
+        };
+        mask as u32
+    }
+
+    /// Fills in `revents`; how many are ready.
+    pub(crate) fn poll(&self, fds: &mut [libc::pollfd]) -> usize {
+        let mut ready = 0;
+        for entry in fds {
+            entry.revents = 0;
+            if entry.fd < 0 {
+                continue;
+            }
+            entry.revents = match self.id(entry.fd) {
+                Err(_) => libc::POLLNVAL,
+                Ok(id) => {
+                    let always = libc::POLLERR | libc::POLLHUP;
+                    self.readiness(id, 0) as i16 & (entry.events | always)
+                }
+            };
+            ready += usize::from(entry.revents != 0);
+        }
+        ready
+    }
+
+    // ---- counters, timers, files
+
+    /// read(2) of what is not a socket.
+    pub(crate) fn read(&mut self, fd: Fd, into: &mut [u8]) -> Answer<usize> {
+        let now = self.now;
+        match self.body(fd)? {
+            Body::Counter(count) => {
+                let value = std::mem::take(count);
+                if value == 0 {
+                    return Err(libc::EAGAIN);
+                }
+                self.changes += 1;
+                put_number(into, value)
+            }
+            Body::Timer(timer) => {
+                let Some(at) = timer.at.filter(|at| *at <= now) else { return Err(libc::EAGAIN) };
+                let mut times = 1;
+                timer.at = (timer.interval > 0).then(|| {
+                    times += (now - at) / timer.interval;
+                    at + times * timer.interval
+                });
+                if let Some(at) = timer.at {
+                    self.at(at, Event::Timer);
+                }
+                put_number(into, times)
+            }
+            Body::Text(bytes, at) => {
+                let n = into.len().min(bytes.len() - *at);
+                into[..n].copy_from_slice(&bytes[*at..*at + n]);
+                *at += n;
+                Ok(n)
+            }
+            _ => Err(libc::EINVAL),
+        }
+    }
+
+    /// write(2) of what is not a socket.
+    pub(crate) fn write(&mut self, fd: Fd, bytes: &[u8]) -> Answer<usize> {
+        let Body::Counter(count) = self.body(fd)? else { return Err(libc::EINVAL) };
+        let value = bytes.first_chunk::<8>().map(|bytes| u64::from_ne_bytes(*bytes)).ok_or(libc::EINVAL)?;
+        *count = count.checked_add(value).filter(|sum| *sum < u64::MAX).ok_or(libc::EAGAIN)?;
+        self.changes += 1;
+        Ok(8)
+    }
+
+    /// timerfd_settime(2), with the time from now on; 0 turns it off.
+    pub(crate) fn set_timer(&mut self, fd: Fd, after: u64, interval: u64) -> Answer {
+        let now = self.now;
+        let Body::Timer(timer) = self.body(fd)? else { return Err(libc::EINVAL) };
+        *timer = Timer { at: (after > 0).then_some(now + after), interval };
+        if after > 0 {
+            self.after(after, Event::Timer);
+        }
+        self.changes += 1;
+        Ok(0)
+    }
+
+    // ---- paths
+
+    /// The number of the file at a path.
+    pub(crate) fn file(&self, path: &[u8]) -> Option<u64> {
+        self.paths.get(path).map(|(inode, _)| *inode)
+    }
+
+    pub(crate) fn unlink(&mut self, path: &[u8]) -> Answer {
+        if self.is_dead {
+            return Err(libc::ENOENT);
+        }
+        self.paths.remove(path).map(|_| 0).ok_or(libc::ENOENT)
+    }
+}
+
+fn put_number(into: &mut [u8], number: u64) -> Answer<usize> {
+    *into.first_chunk_mut::<8>().ok_or(libc::EINVAL)? = number.to_ne_bytes();
+    Ok(8)
+}
+
+#[cfg(all(test, not(simulated)))]
+mod tests;

@@ -1,0 +1,438 @@
+//! Stream sockets over tcp and of the Unix domain, and sockets for datagrams.
+//!
+//! The bytes of a tcp socket wait in its `outbox` until an event [`Deliver`](Event::Deliver) takes
+//! them over to the peer's `inbox`, as far as there is room; what was delivered counts as
+//! confirmed. With a latency of 0 that happens within the call that writes, as on the loopback
+//! device. A socket of the Unix domain puts its bytes into the peer's inbox itself. Descriptors
+//! travel with the first byte of a chunk.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Answer, Body, Event, Fd, Id, Kernel};
+
+mod bytes;
+mod datagrams;
+mod ends;
+mod options;
+
+pub(super) use datagrams::Flight;
+
+/// A socket address, as the calls take it.
+pub(super) type Name = Vec<u8>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    Listening,
+    Connecting,
+    Connected,
+    /// It was connected, or its connect has failed.
+    Over,
+}
+
+pub(crate) struct Socket {
+    domain: i32,
+    kind: i32,
+    state: State,
+    pub(crate) local: Option<Name>,
+    pub(crate) remote: Option<Name>,
+    peer: Option<Id>,
+    /// Connections that were not accepted yet.
+    backlog: VecDeque<Id>,
+    most_waiting: usize,
+    inbox: VecDeque<Chunk>,
+    inbox_bytes: usize,
+    /// Those that have come, each with its sender.
+    datagrams: VecDeque<(Name, Vec<u8>)>,
+    outbox: VecDeque<u8>,
+    /// A delivery is on its way.
+    delivering: bool,
+    send_buffer: usize,
+    receive_buffer: usize,
+    latency: (u64, u64),
+    /// Nothing will be read, or written, any more.
+    shut: (bool, bool),
+    /// The end of what the peer sends was received; that of this one was delivered.
+    ended: bool,
+    end_delivered: bool,
+    /// The peer's end came in order: reading tells of no error any more.
+    done: bool,
+    error: i32,
+    /// No descriptor is left.
+    closed: bool,
+    options: BTreeMap<(i32, i32), Vec<u8>>,
+}
+
+struct Chunk {
+    bytes: VecDeque<u8>,
+    rights: Vec<Id>,
+}
+
+/// What recvmsg(2) returns.
+#[derive(Default)]
+pub(crate) struct Received {
+    pub(crate) length: usize,
+    pub(crate) rights: Vec<Id>,
+}
+
+/// What a chunk of the Unix domain counts beside its bytes.
+const OVERHEAD: usize = 512;
+
+const SO_PASSRIGHTS: i32 = 83;
+
+impl Socket {
+    pub(crate) fn new(kernel: &mut Kernel, domain: i32, kind: i32) -> Self {
+        let (low, high) = kernel.faults.buffer;
+        let latency = match kernel.faults.latency {
+            (_, 0) => (0, 0),
+            (low, high) => {
+                let base = kernel.rng.between(low, high);
+                (base, base + base / 4)
+            }
+        };
+        Socket {
+            domain,
+            kind,
+            state: State::New,
+            local: None,
+            remote: None,
+            peer: None,
+            backlog: VecDeque::new(),
+            most_waiting: 0,
+            inbox: VecDeque::new(),
+            inbox_bytes: 0,
+            datagrams: VecDeque::new(),
+            outbox: VecDeque::new(),
+            delivering: false,
+            send_buffer: kernel.rng.spread(low, high) as usize,
+            receive_buffer: kernel.rng.spread(low, high) as usize,
+            latency,
+            shut: (false, false),
+            ended: false,
+            end_delivered: false,
+            done: false,
+            error: 0,
+            closed: false,
+            options: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn describe(&self) -> String {
+        format!(
+            "{} socket {:?}, peer {:?}, {} bytes to read, {} on their way, ended {}, shut {:?}, error {}, {} wait",
+            if self.is_unix() { "unix" } else { "tcp" },
+            self.state,
+            self.peer,
+            self.inbox_bytes,
+            self.outbox.len(),
+            self.ended,
+            self.shut,
+            self.error,
+            self.backlog.len()
+        )
+    }
+
+    fn is_unix(&self) -> bool {
+        self.domain == libc::AF_UNIX
+    }
+
+    fn used(&self) -> usize {
+        self.inbox_bytes + self.inbox.len() * OVERHEAD
+    }
+}
+
+/// Address and port of a name, as bytes that compare; zeroes are any address.
+fn inet(name: &[u8]) -> Option<([u8; 16], u16)> {
+    let family = i32::from(u16::from_ne_bytes(*name.first_chunk()?));
+    let port = u16::from_be_bytes([*name.get(2)?, *name.get(3)?]);
+    let mut ip = [0; 16];
+    match family {
+        libc::AF_INET => {
+            let v4: &[u8; 4] = name.get(4..8)?.first_chunk()?;
+            if v4 != &[0; 4] {
+                ip[10..12].fill(0xff);
+                ip[12..].copy_from_slice(v4);
+            }
+        }
+        libc::AF_INET6 => ip.copy_from_slice(name.get(8..24)?),
+        _ => return None,
+    }
+    Some((ip, port))
+}
+
+/// The path, or abstract name, of a name of the Unix domain.
+fn path(name: &[u8]) -> Option<Vec<u8>> {
+    let rest = name.get(2..)?;
+    match rest.first()? {
+        0 => Some(rest.to_vec()),
+        _ => Some(rest.split(|byte| *byte == 0).next()?.to_vec()),
+    }
+}
+
+impl Kernel {
+    pub(crate) fn socket(&mut self, domain: i32, kind: i32) -> Answer<Fd> {
+        if !matches!(domain, libc::AF_INET | libc::AF_INET6 | libc::AF_UNIX) {
+            return Err(libc::EAFNOSUPPORT);
+        }
+        let kind = kind & 0xf;
+        if kind != libc::SOCK_STREAM && (kind != libc::SOCK_DGRAM || domain == libc::AF_UNIX) {
+            return Err(libc::EPROTONOSUPPORT);
+        }
+        let socket = Socket::new(self, domain, kind);
+        Ok(self.open_new(Body::Socket(Box::new(socket))))
+    }
+
+    pub(crate) fn socket_pair(&mut self) -> (Fd, Fd) {
+        let ids = [(); 2].map(|()| {
+            let socket = Socket::new(self, libc::AF_UNIX, libc::SOCK_STREAM);
+            self.add(Body::Socket(Box::new(socket)))
+        });
+        for (id, peer) in [(ids[0], ids[1]), (ids[1], ids[0])] {
+            let socket = self.must(id);
+            (socket.peer, socket.state) = (Some(peer), State::Connected);
+            let unnamed = (libc::AF_UNIX as u16).to_ne_bytes().to_vec();
+            (socket.local, socket.remote) = (Some(unnamed.clone()), Some(unnamed));
+        }
+        (self.open(ids[0]), self.open(ids[1]))
+    }
+
+    /// A stream of tcp or of the Unix domain that is connected, or is about to be.
+    pub(super) fn is_connection(&self, id: Id) -> bool {
+        match self.objects.get(&id).map(|object| &object.body) {
+            Some(Body::Socket(socket)) => matches!(socket.state, State::Connected | State::Connecting),
+            _ => false,
+        }
+    }
+
+    fn get(&mut self, id: Id) -> Option<&mut Socket> {
+        match &mut self.objects.get_mut(&id)?.body {
+            Body::Socket(socket) => Some(socket),
+            _ => None,
+        }
+    }
+
+    fn must(&mut self, id: Id) -> &mut Socket {
+        self.get(id).expect("a socket that is there")
+    }
+
+    pub(crate) fn is_socket(&mut self, fd: Fd) -> bool {
+        self.id(fd).ok().and_then(|id| self.get(id)).is_some()
+    }
+
+    pub(crate) fn socket_of(&mut self, fd: Fd) -> Answer<(Id, &mut Socket)> {
+        let id = self.id(fd)?;
+        self.get(id).map(|socket| (id, socket)).ok_or(libc::ENOTSOCK)
+    }
+
+    // ---- making connections
+
+    fn free_port(&mut self) -> u16 {
+        loop {
+            self.next_port = self.next_port.checked_add(1).unwrap_or(40_000);
+            let port = self.next_port;
+            let taken = self.objects.values().any(|object| match &object.body {
+                Body::Socket(socket) => {
+                    socket.local.as_deref().and_then(inet).is_some_and(|(_, used)| used == port)
+                }
+                _ => false,
+            });
+            if !taken {
+                return port;
+            }
+        }
+    }
+
+    pub(crate) fn bind(&mut self, fd: Fd, name: &[u8]) -> Answer {
+        let is_dead = self.is_dead;
+        let (id, socket) = self.socket_of(fd)?;
+        if socket.state != State::New || socket.local.is_some() {
+            return Err(libc::EINVAL);
+        }
+        if is_dead {
+            return Err(libc::EADDRINUSE);
+        }
+        let mut name = name.to_vec();
+        if socket.is_unix() {
+            let path = path(&name).ok_or(libc::EINVAL)?;
+            if self.paths.get(&path).is_some_and(|(_, open)| path[0] != 0 || open.is_some()) {
+                return Err(libc::EADDRINUSE);
+            }
+            self.next_inode += 1;
+            self.paths.insert(path, (self.next_inode, Some(id)));
+        } else {
+            let (ip, mut port) = inet(&name).ok_or(libc::EAFNOSUPPORT)?;
+            if port == 0 {
+                port = self.free_port();
+                name[2..4].copy_from_slice(&port.to_be_bytes());
+            } else if self.listener(&ip, port).is_some() {
+                return Err(libc::EADDRINUSE);
+            }
+        }
+        self.must(id).local = Some(name);
+        Ok(0)
+    }
+
+    pub(crate) fn listen(&mut self, fd: Fd, backlog: i32) -> Answer {
+        let (id, socket) = self.socket_of(fd)?;
+        if !matches!(socket.state, State::New | State::Listening) {
+            return Err(libc::EINVAL);
+        }
+        let address = socket.local.as_deref().and_then(inet);
+        if let Some((ip, port)) = address
+            && self.listener(&ip, port).is_some_and(|other| other != id)
+        {
+            return Err(libc::EADDRINUSE);
+        }
+        let socket = self.must(id);
+        socket.state = State::Listening;
+        socket.most_waiting = usize::try_from(backlog).unwrap_or(0).min(4096);
+        Ok(0)
+    }
+
+    /// The socket that listens there.
+    fn listener(&self, ip: &[u8; 16], port: u16) -> Option<Id> {
+        self.objects.iter().find_map(|(id, object)| match &object.body {
+            Body::Socket(socket) if socket.state == State::Listening && !socket.closed => {
+                let (own, own_port) = inet(socket.local.as_deref()?)?;
+                let hears = own == *ip || own == [0; 16] || *ip == [0; 16];
+                (own_port == port && hears).then_some(*id)
+            }
+            _ => None,
+        })
+    }
+
+    fn travel(&mut self, id: Id) -> u64 {
+        let (low, high) = self.get(id).map_or((0, 0), |socket| socket.latency);
+        self.rng.between(low, high)
+    }
+
+    pub(crate) fn connect(&mut self, fd: Fd, name: &[u8]) -> Answer {
+        let (id, socket) = self.socket_of(fd)?;
+        match socket.state {
+            State::New => {}
+            State::Connecting => return Err(libc::EALREADY),
+            State::Connected => return Err(libc::EISCONN),
+            State::Listening => return Err(libc::EINVAL),
+            State::Over => return Err(libc::ECONNABORTED),
+        }
+        let unix = socket.is_unix();
+        if self.is_dead {
+            return Err(libc::ECONNREFUSED);
+        }
+        if unix {
+            let path = path(name).ok_or(libc::EINVAL)?;
+            let unknown = if path[0] == 0 { libc::ECONNREFUSED } else { libc::ENOENT };
+            let (_, listener) = *self.paths.get(&path).ok_or(unknown)?;
+            let listener = listener.ok_or(libc::ECONNREFUSED)?;
+            let one_in = self.faults.refused;
+            let there = self.get(listener).filter(|there| there.state == State::Listening);
+            let there = there.ok_or(libc::ECONNREFUSED)?;
+            if there.backlog.len() > there.most_waiting {
+                return Err(libc::EAGAIN);
+            }
+            if self.rng.chance(one_in) {
+                return Err(libc::EAGAIN);
+            }
+            self.join(id, listener, name);
+            self.establish(id);
+            return Ok(0);
+        }
+        inet(name).ok_or(libc::EAFNOSUPPORT)?;
+        let port = self.free_port();
+        let socket = self.must(id);
+        socket.remote = Some(name.to_vec());
+        socket.state = State::Connecting;
+        let mut local = socket.local.take().unwrap_or_else(|| source_for(name));
+        if local[2..4] == [0, 0] {
+            local[2..4].copy_from_slice(&port.to_be_bytes());
+        }
+        socket.local = Some(local);
+        let delay = self.travel(id);
+        match delay {
+            0 => self.arrive_syn(id, 0),
+            _ => self.after(delay, Event::Syn(id, 0)),
+        }
+        Err(libc::EINPROGRESS)
+    }
+
+    /// A request to connect arrives.
+    pub(super) fn arrive_syn(&mut self, id: Id, tries: u8) {
+        let Some(socket) = self.get(id).filter(|socket| socket.state == State::Connecting) else { return };
+        let name = socket.remote.clone().unwrap_or_default();
+        let back = self.travel(id);
+        let listener = inet(&name).and_then(|(ip, port)| self.listener(&ip, port));
+        let one_in = self.faults.refused;
+        let fails = self.rng.chance(one_in);
+        let is_lost = fails && self.rng.chance(2);
+        let Some(listener) = listener.filter(|_| !fails || is_lost) else {
+            return self.after(back, Event::Reset(id, libc::ECONNREFUSED));
+        };
+        let there = self.must(listener);
+        if is_lost || there.backlog.len() > there.most_waiting {
+            // As Linux does: not answered, and sent again.
+            return match tries {
+                6 => self.after(0, Event::Reset(id, libc::ETIMEDOUT)),
+                _ => self.after(1_000_000_000 << tries, Event::Syn(id, tries + 1)),
+            };
+        }
+        self.join(id, listener, &name);
+        match back {
+            0 => self.establish(id),
+            _ => self.after(back, Event::Established(id)),
+        }
+    }
+
+    /// Makes the other end, and lets it wait to be accepted.
+    fn join(&mut self, id: Id, listener: Id, name: &[u8]) {
+        let domain = self.must(listener).domain;
+        let mut other = Socket::new(self, domain, libc::SOCK_STREAM);
+        let client = self.must(id);
+        let unnamed = || (libc::AF_UNIX as u16).to_ne_bytes().to_vec();
+        other.latency = client.latency;
+        (other.peer, other.state) = (Some(id), State::Connected);
+        other.remote = Some(client.local.clone().unwrap_or_else(unnamed));
+        other.local = Some(name.to_vec());
+        let server = self.add(Body::Socket(Box::new(other)));
+        let client = self.must(id);
+        client.peer = Some(server);
+        client.remote = Some(name.to_vec());
+        self.hold(server);
+        self.must(listener).backlog.push_back(server);
+        self.changes += 1;
+    }
+
+    pub(super) fn establish(&mut self, id: Id) {
+        if let Some(socket) =
+            self.get(id).filter(|socket| matches!(socket.state, State::Connecting | State::New))
+        {
+            socket.state = State::Connected;
+            self.changes += 1;
+        }
+    }
+
+    pub(crate) fn accept(&mut self, fd: Fd) -> Answer<Fd> {
+        let (id, socket) = self.socket_of(fd)?;
+        if socket.state != State::Listening {
+            return Err(libc::EINVAL);
+        }
+        if socket.backlog.is_empty() {
+            return Err(libc::EAGAIN);
+        }
+        let one_in = self.faults.descriptors;
+        if self.rng.chance(one_in) {
+            return Err(libc::EMFILE);
+        }
+        let Some(server) = self.must(id).backlog.pop_front() else { return Err(libc::EAGAIN) };
+        let fd = self.open(server);
+        // The backlog's.
+        self.release(server);
+        Ok(fd)
+    }
+}
+
+/// The address that a connection to `name` comes from: the same, without a port.
+fn source_for(name: &[u8]) -> Name {
+    let mut local = name.to_vec();
+    local[2..4].fill(0);
+    local
+}

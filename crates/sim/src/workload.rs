@@ -1,0 +1,256 @@
+//! What programs do in the simulation, and what must hold of it. Which program it is, and all that
+//! it does, follows from the seed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::thread::JoinHandle;
+
+use tautline_core::{Context, Error};
+
+use tautline_mem::sync::simulated::{Simulator, set_simulator};
+
+use crate::faults::Faults;
+use crate::raw;
+use crate::rng::Rng;
+use crate::stores;
+use crate::world::{self, Plan};
+
+mod datagrams;
+mod devices;
+mod edges;
+mod guarded;
+mod hostile;
+mod numbered;
+mod patterns;
+mod peer;
+mod succession;
+mod traffic;
+mod trouble;
+mod watch;
+
+use traffic::{Kind, Ledger};
+
+/// Runs the simulation that the arguments name.
+pub fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let Some(seed) = arguments.next().and_then(|seed| seed.parse::<u64>().ok()) else {
+        eprintln!(
+            "usage: tautline-sim SEED [--trace] [--only WORKLOAD] [--calm] [--late] [--most MESSAGES] [--without FAULT]..."
+        );
+        std::process::exit(2);
+    };
+    let rest: Vec<String> = arguments.collect();
+    let has = |word: &str| rest.iter().any(|other| other == word);
+    let only = rest.iter().position(|word| word == "--only").and_then(|at| rest.get(at + 1));
+    let mut rng = Rng::new(seed, 3);
+    let lossy = rng.chance(3);
+    let mut faults = Faults::draw(&mut rng, lossy);
+    if has("--calm") {
+        faults = Faults { latency: faults.latency, buffer: faults.buffer, ..Faults::default() };
+    }
+    if has("--late") {
+        faults.late = 2;
+    }
+    let left_out = rest.iter().zip(rest.iter().skip(1)).filter(|(word, _)| *word == "--without");
+    for (_, name) in left_out {
+        assert!(faults.leave_out(name), "there is no fault {name}");
+    }
+    let drawn = rng.below(patterns::ALL.len() as u64) as usize;
+    let (name, program) = match only {
+        None => patterns::ALL[drawn],
+        Some(name) => {
+            *patterns::ALL.iter().find(|(known, _)| known == name).expect("a workload of this name")
+        }
+    };
+    let most = rest.iter().rposition(|word| word == "--most").and_then(|at| rest.get(at + 1)?.parse().ok());
+    traffic::MOST.store(most.unwrap_or(u64::MAX), SeqCst);
+    keep_addresses();
+    set_simulator(Simulator {
+        point: world::point,
+        fails: world::weak_exchange_fails,
+        keep: stores::keep,
+        keeps_other: stores::keeps_other,
+        linger: world::linger,
+        flush: stores::flush,
+        flush_all: stores::flush_all,
+    });
+    std::panic::set_hook(Box::new(|panic| {
+        let text = format!("{panic}");
+        world::with(|world| world.fail(FAILED, &text));
+    }));
+    world::begin(Plan { seed, faults, trace: has("--trace"), limit: 86_400_000_000_000 });
+    let mut stage = Stage::draw(&mut rng, lossy);
+    peer::say(|| format!("{name}, lossy {lossy}, {stage:?}"));
+    program(&mut stage, &mut rng);
+    stage.end();
+    let text = world::with(|world| format!("passed {name}: {}\n", world.summary())).unwrap_or_default();
+    raw::write_all(1, text.as_bytes());
+    #[cfg(covered)]
+    write_coverage();
+    raw::exit(world::PASSED)
+}
+
+/// Writes which lines were run to where the environment says.
+#[cfg(covered)]
+fn write_coverage() {
+    unsafe extern "C" {
+        fn __llvm_profile_write_file() -> i32;
+    }
+    world::leave();
+    // SAFETY: no other thread runs.
+    unsafe { __llvm_profile_write_file() };
+}
+
+/// Exit code for what a workload finds wrong.
+const FAILED: i32 = 5;
+
+/// Where things lie in memory is the same in each run.
+fn keep_addresses() {
+    const NO_RANDOMIZE: libc::c_ulong = 0x0004_0000;
+    // SAFETY: integers.
+    let before = unsafe { libc::personality(0xffff_ffff) };
+    if before < 0 || before as libc::c_ulong & NO_RANDOMIZE != 0 {
+        return;
+    }
+    // SAFETY: integers.
+    if unsafe { libc::personality(before as libc::c_ulong | NO_RANDOMIZE) } < 0 {
+        return;
+    }
+    use std::os::unix::process::CommandExt;
+    let error = std::process::Command::new("/proc/self/exe").args(std::env::args().skip(1)).exec();
+    eprintln!("it cannot start itself again: {error}");
+}
+
+/// What the programs of a simulation have in common.
+pub(crate) struct Stage {
+    /// Contexts; several ones are as several processes.
+    contexts: Vec<Context>,
+    transport: &'static str,
+    endpoints: u32,
+    /// Messages may be lost with a connection.
+    lossy: bool,
+    streams_are_lossy: bool,
+    kind: Kind,
+}
+
+impl std::fmt::Debug for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} over {} contexts, {:?}", self.transport, self.contexts.len(), self.kind)
+    }
+}
+
+impl Stage {
+    fn draw(rng: &mut Rng, lossy: bool) -> Self {
+        let transport = *rng.pick(&["tcp", "tcp", "ipc", "ipc", "inproc", "ws"]);
+        let most = if transport == "inproc" { 1 } else { 3 };
+        let contexts: Vec<Context> = (0..rng.between(1, most)).map(|_| Context::new()).collect();
+        for context in &contexts {
+            let threads = *rng.pick(&[1, 1, 1, 2]);
+            context.set(1, threads).unwrap();
+        }
+        Stage {
+            contexts,
+            transport,
+            endpoints: 0,
+            lossy: lossy && transport != "inproc",
+            streams_are_lossy: lossy,
+            kind: Kind::draw(rng),
+        }
+    }
+
+    fn context(&self, rng: &mut Rng) -> Context {
+        rng.pick(&self.contexts).clone()
+    }
+
+    /// An endpoint that was not used yet.
+    fn endpoint(&mut self) -> String {
+        self.endpoints += 1;
+        let number = self.endpoints;
+        match self.transport {
+            "tcp" => format!("tcp://127.0.0.1:{}", 5000 + number),
+            "ipc" => format!("ipc:///sim/{number}"),
+            "ws" => format!("ws://127.0.0.1:{}/", 5000 + number),
+            _ => format!("inproc://{number}"),
+        }
+    }
+
+    fn transport(&self) -> &'static str {
+        self.transport
+    }
+
+    fn over_ipc(&mut self) {
+        self.transport = "ipc";
+        self.lossy = false;
+    }
+
+    fn over_tcp(&mut self) {
+        self.transport = "tcp";
+        self.lossy = self.streams_are_lossy;
+    }
+
+    /// Over tcp or ipc.
+    fn over_streams(&mut self) {
+        if !matches!(self.transport, "tcp" | "ipc") {
+            self.transport = "tcp";
+            self.lossy = self.streams_are_lossy;
+        }
+    }
+
+    fn ledger(&self) -> Arc<Ledger> {
+        self.ledger_of(self.kind)
+    }
+
+    fn ledger_of(&self, kind: Kind) -> Arc<Ledger> {
+        Arc::new(Ledger::new(kind, self.lossy, true))
+    }
+
+    /// Messages may be missing, and overtake each other, whatever the connections do.
+    fn loose_ledger(&self) -> Arc<Ledger> {
+        Arc::new(Ledger::new(self.kind, true, false))
+    }
+
+    /// All contexts end, and nothing is left.
+    fn end(self) {
+        for context in self.contexts {
+            while let Err(error) = context.terminate() {
+                assert_eq!(error, Error::Interrupted, "terminate");
+            }
+        }
+        // What closes descriptors and resolves names does so on threads of their own.
+        std::thread::sleep(std::time::Duration::from_secs(20));
+        let left = world::with(|world| world.kernel.open_descriptors()).unwrap_or_default();
+        assert!(left.is_empty(), "descriptors are left: {left:?}");
+    }
+}
+
+/// Counts down; the caller that comes to 0 is told.
+struct Countdown(AtomicUsize);
+
+impl Countdown {
+    fn new(from: usize) -> Arc<Self> {
+        Arc::new(Countdown(AtomicUsize::new(from)))
+    }
+
+    fn is_last(&self) -> bool {
+        self.0.fetch_sub(1, SeqCst) == 1
+    }
+
+    fn left(&self) -> usize {
+        self.0.load(SeqCst)
+    }
+}
+
+fn spawn(name: &str, f: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(f).unwrap()
+}
+
+fn join(threads: Vec<JoinHandle<()>>) {
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+/// A stream of numbers for each of several threads.
+fn fork(rng: &mut Rng) -> Rng {
+    Rng::new(rng.next(), 4)
+}

@@ -1,0 +1,319 @@
+//! Workloads beyond one pattern: a proxy, sockets that several threads share, endpoints that come
+//! and go.
+
+use std::time::Duration;
+
+use tautline_core::poller::{self, Item, POLLIN, POLLOUT, Watched};
+use tautline_core::{Context, Error, Flags, Message, SharedSocket, SocketType, proxy};
+
+use super::patterns::some_or_many;
+use super::peer::{LINGER, Peer, SNDHWM, SNDTIMEO};
+use super::{Countdown, Stage, fork, join, spawn};
+use crate::rng::Rng;
+
+/// REQ clients, a proxy of ROUTER and DEALER, and REP workers.
+pub(super) fn devices(stage: &mut Stage, rng: &mut Rng) {
+    let (front, back) = (stage.endpoint(), stage.endpoint());
+    let (clients, workers) = (rng.between(1, 5) as u32, rng.between(1, 3));
+    let lossy = stage.lossy;
+    let hub = if stage.transport == "inproc" { stage.contexts[0].clone() } else { Context::new() };
+    let (mut hub_rng, context, ends) = (fork(rng), hub.clone(), (front.clone(), back.clone()));
+    let device = spawn("proxy", move || {
+        let mut frontend = Peer::new(&context, SocketType::Router, fork(&mut hub_rng));
+        let mut backend = Peer::new(&context, SocketType::Dealer, fork(&mut hub_rng));
+        frontend.join(&ends.0, true);
+        backend.join(&ends.1, true);
+        if lossy {
+            frontend.set(LINGER, 0);
+            backend.set(LINGER, 0);
+        }
+        loop {
+            match proxy::run(&mut frontend.socket, Some(&mut backend.socket), None, None) {
+                Err(Error::Interrupted) => {}
+                Err(Error::Terminated) => break,
+                other => panic!("a proxy ends: {other:?}"),
+            }
+        }
+    });
+    let mut servers = Vec::new();
+    for _ in 0..workers {
+        let (context, rng, back) = (hub.clone(), fork(rng), back.clone());
+        servers.push(spawn("worker", move || {
+            // All may have been answered before it comes.
+            let Some(mut peer) = Peer::try_new(&context, SocketType::Rep, rng) else { return };
+            // The requests of several clients come by one connection, and a reply that has no room
+            // is dropped.
+            peer.set(SNDHWM, 0);
+            peer.join(&back, false);
+            peer.set(LINGER, 0);
+            loop {
+                let outcome = peer.recv().and_then(|question| peer.send(&question));
+                match outcome {
+                    Ok(()) => {}
+                    Err(Error::Terminated) => break,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }));
+    }
+    let mut askers = Vec::new();
+    for client in 0..clients {
+        let context = stage.context(rng);
+        let (mut rng, front, kind) = (fork(rng), front.clone(), stage.kind);
+        askers.push(spawn("client", move || {
+            let rounds = kind.count(&mut rng, 60);
+            let mut peer = Peer::new(&context, SocketType::Req, rng);
+            peer.join(&front, false);
+            if lossy {
+                peer.tolerate_losses();
+            }
+            for number in 0..rounds {
+                peer.ask(&kind.message(client, number), lossy);
+            }
+        }));
+    }
+    join(askers);
+    hub.shutdown().unwrap();
+    join(servers);
+    device.join().unwrap();
+    if stage.transport != "inproc" {
+        stage.contexts.push(hub);
+    }
+}
+
+/// SCATTER and GATHER, each used by several threads at a time.
+pub(super) fn shared(stage: &mut Stage, rng: &mut Rng) {
+    let endpoint = stage.endpoint();
+    let kind = stage.kind.of_one_part();
+    let lossy = stage.lossy;
+    let ledger = stage.ledger_of(kind);
+    let (senders, receivers) = (rng.between(1, 3) as u32, rng.between(1, 3) as u32);
+    let sent: Vec<(u32, u32)> = (0..senders).map(|sender| (sender, kind.count(rng, 200))).collect();
+    let total: u32 = sent.iter().map(|(_, count)| count).sum();
+    let missing = Countdown::new(total as usize);
+    let server = if stage.transport == "inproc" { stage.contexts[0].clone() } else { Context::new() };
+    let share = |context: &Context, socket_type, rng: &mut Rng, binds: bool| {
+        let mut peer = Peer::new(context, socket_type, fork(rng));
+        if lossy {
+            peer.set(LINGER, 1000);
+            peer.give_up_after(super::patterns::QUIET);
+        }
+        peer.join(&endpoint, binds);
+        SharedSocket::new(peer.socket).unwrap()
+    };
+    let gather = share(&server, SocketType::Gather, rng, true);
+    let scatter = share(&stage.context(rng), SocketType::Scatter, rng, false);
+    let mut takers = Vec::new();
+    for receiver in 0..receivers {
+        let (gather, ledger, missing, server) =
+            (gather.clone(), ledger.clone(), missing.clone(), server.clone());
+        takers.push(spawn("gather", move || {
+            let mut message = Message::new();
+            loop {
+                match gather.recv_message(&mut message, Flags::NONE) {
+                    Ok(_) => {
+                        ledger.enter(receiver, &[message.as_slice().to_vec()]);
+                        if missing.is_last() {
+                            server.shutdown().unwrap();
+                        }
+                    }
+                    Err(Error::Interrupted) => {}
+                    Err(Error::Terminated) => break,
+                    Err(Error::Again) if lossy => break,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }));
+    }
+    let mut givers = Vec::new();
+    for (sender, count) in sent.iter().copied() {
+        let (scatter, mut rng) = (scatter.clone(), fork(rng));
+        givers.push(spawn("scatter", move || {
+            for number in 0..count {
+                let parts = kind.message(sender, number);
+                let flags = if rng.chance(4) { Flags::DONTWAIT } else { Flags::NONE };
+                loop {
+                    match scatter.send(&parts[0], flags) {
+                        Ok(()) => break,
+                        Err(Error::Interrupted) => {}
+                        Err(Error::Again) if flags == Flags::DONTWAIT && rng.chance(2) => {
+                            let mut items =
+                                [Item { watched: Watched::Shared(&scatter), events: POLLOUT, revents: 0 }];
+                            let timeout = lossy.then(|| Duration::from_secs(1));
+                            match poller::poll(&mut items, timeout) {
+                                Ok(_) | Err(Error::Interrupted) => {}
+                                Err(error) => panic!("{error}"),
+                            }
+                        }
+                        Err(Error::Again) if flags == Flags::DONTWAIT => {
+                            std::thread::sleep(Duration::from_micros(rng.spread(10, 2000)));
+                        }
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            }
+        }));
+    }
+    join(givers);
+    join(takers);
+    drop((gather, scatter));
+    ledger.settle(&sent);
+    if stage.transport != "inproc" {
+        stage.contexts.push(server);
+    }
+}
+
+/// A PULL that binds and unbinds, and PUSH that connect and disconnect: messages may be lost, but
+/// what is sent when all is quiet again comes.
+pub(super) fn rebind(stage: &mut Stage, rng: &mut Rng) {
+    let endpoints = [stage.endpoint(), stage.endpoint()];
+    let kind = stage.kind;
+    let ledger = stage.loose_ledger();
+    let senders = rng.between(1, 3) as u32;
+    let busy = Countdown::new(senders as usize + 1);
+    let last = Countdown::new(senders as usize);
+    let mut handles = Vec::new();
+    for sender in 0..senders {
+        let (context, mut rng) = (stage.context(rng), fork(rng));
+        let (endpoints, busy, last) = (endpoints.clone(), busy.clone(), last.clone());
+        handles.push(spawn("push", move || {
+            let mut peer = Peer::new(&context, SocketType::Push, fork(&mut rng));
+            peer.set(SNDTIMEO, 20);
+            // What is for an endpoint that is not bound any more is given up.
+            peer.set(LINGER, 500);
+            let mut number = 0;
+            for _ in 0..rng.between(1, 8) {
+                let endpoint = rng.pick(&endpoints);
+                let connects = rng.chance(2);
+                let outcome =
+                    if connects { peer.socket.connect(endpoint) } else { peer.socket.disconnect(endpoint) };
+                assert!(matches!(outcome, Ok(()) | Err(Error::NoEntry)), "connects {connects}: {outcome:?}");
+                for _ in 0..rng.between(0, 20) {
+                    match peer.send_or_not(&kind.message(sender, number)) {
+                        Ok(()) => number += 1,
+                        Err(Error::Again) => peer.wait_a_moment(),
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            }
+            // Only the first endpoint is bound at the end.
+            for endpoint in &endpoints {
+                while peer.socket.disconnect(endpoint).is_ok() {}
+            }
+            busy.is_last();
+            while busy.left() > 0 {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            peer.join(&endpoints[0], false);
+            while last.left() > 0 {
+                match peer.send_or_not(&kind.message(sender, number)) {
+                    Ok(()) => number += 1,
+                    Err(Error::Again) => {}
+                    Err(error) => panic!("{error}"),
+                }
+                std::thread::sleep(Duration::from_millis(200));
+            }
+            peer.set(LINGER, 0);
+        }));
+    }
+    let (context, mut rng) = (stage.context(rng), fork(rng));
+    let mut peer = Peer::new(&context, SocketType::Pull, fork(&mut rng));
+    for _ in 0..rng.between(1, 8) {
+        let endpoint = rng.pick(&endpoints);
+        let binds = rng.chance(2);
+        let outcome = if binds { peer.socket.bind(endpoint) } else { peer.socket.unbind(endpoint) };
+        assert!(
+            matches!(outcome, Ok(()) | Err(Error::NoEntry | Error::AddressInUse)),
+            "binds {binds}: {outcome:?}"
+        );
+        for _ in 0..rng.between(0, 20) {
+            match peer.recv_or_not() {
+                Ok(parts) => drop(ledger.enter(0, &parts)),
+                Err(Error::Again) => peer.wait_a_moment(),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    for endpoint in &endpoints {
+        let _ = peer.socket.unbind(endpoint);
+    }
+    // What was closed may still hold the address for a moment.
+    while let Err(error) = peer.socket.bind(&endpoints[0]) {
+        assert_eq!(error, Error::AddressInUse);
+        peer.wait_a_moment();
+    }
+    busy.is_last();
+    peer.give_up_after(super::patterns::QUIET);
+    let mut heard = std::collections::BTreeSet::new();
+    while heard.len() < senders as usize {
+        match peer.recv() {
+            Ok(parts) => {
+                // Messages of before count, too, but those of all senders come again and again.
+                let (sender, _) = ledger.enter(0, &parts);
+                if busy.left() == 0 && heard.insert(sender) {
+                    last.is_last();
+                }
+            }
+            Err(error) => panic!("of {senders} senders only {heard:?} are heard: {error}"),
+        }
+    }
+    peer.set(LINGER, 0);
+    drop(peer);
+    join(handles);
+}
+
+/// One thread with several PULL, for all of which it waits with `poll`.
+pub(super) fn many(stage: &mut Stage, rng: &mut Rng) {
+    let lossy = stage.lossy;
+    let ledger = stage.ledger();
+    let sent: Vec<(u32, u32)> =
+        (0..some_or_many(rng, 6).min(24)).map(|at| (at, stage.kind.count(rng, 60))).collect();
+    let busy = Countdown::new(sent.len());
+    let mut pulls = Vec::new();
+    let mut senders = Vec::new();
+    for (sender, count) in sent.iter().copied() {
+        let endpoint = stage.endpoint();
+        let (context, rng_of_sender) = (stage.context(rng), fork(rng));
+        let mut pull = Peer::new(&stage.context(rng), SocketType::Pull, fork(rng));
+        pull.join(&endpoint, true);
+        pulls.push(pull);
+        let (kind, busy) = (stage.kind, busy.clone());
+        senders.push(spawn("push", move || {
+            let mut peer = Peer::new(&context, SocketType::Push, rng_of_sender);
+            peer.join(&endpoint, false);
+            for number in 0..count {
+                peer.send(&kind.message(sender, number)).unwrap_or_else(|error| panic!("{error}"));
+            }
+            if lossy {
+                peer.set(LINGER, 20_000);
+            }
+            drop(peer);
+            busy.is_last();
+        }));
+    }
+    let mut left: u32 = sent.iter().map(|(_, count)| count).sum();
+    while left > 0 {
+        let mut items: Vec<Item<'_>> = pulls
+            .iter_mut()
+            .map(|pull| Item { watched: Watched::Socket(&mut pull.socket), events: POLLIN, revents: 0 })
+            .collect();
+        let was_busy = busy.left() > 0;
+        let outcome = poller::poll(&mut items, lossy.then(|| Duration::from_secs(60)));
+        let ready: Vec<bool> = items.iter().map(|item| item.revents & POLLIN != 0).collect();
+        drop(items);
+        match outcome {
+            Ok(0) if lossy && !was_busy => break,
+            Ok(_) | Err(Error::Interrupted) => {}
+            Err(error) => panic!("{error}"),
+        }
+        for (receiver, pull) in pulls.iter_mut().enumerate().filter(|(at, _)| ready[*at]) {
+            match pull.recv_or_not() {
+                Ok(parts) => drop(ledger.enter(receiver as u32, &parts)),
+                Err(error) => panic!("POLLIN, and {error}"),
+            }
+            left -= 1;
+        }
+    }
+    join(senders);
+    ledger.settle(&sent);
+}

@@ -1,0 +1,288 @@
+//! Workloads at the edges of what is promised: subscriptions that change, the last message of a
+//! socket that keeps one, exact high-water marks, shared memory that is full, and a context that
+//! ends while its sockets are used.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tautline_core::{Error, SocketType};
+
+use super::peer::{CONFLATE, LINGER, Peer, RCVHWM, SNDHWM, SNDTIMEO, SUBSCRIBE, UNSUBSCRIBE};
+use super::{Countdown, Stage, fork, join, spawn};
+use crate::rng::Rng;
+use crate::world;
+
+/// Topics of [`churn`], some of which begin as others do.
+const TOPICS: [&[u8]; 6] = [b"a", b"ab", b"abc", b"b", b"", b"ba"];
+
+/// SUB that change their subscriptions while an XPUB sends. When all is quiet each of them gets
+/// what it has subscribed to at the end, and nothing else.
+pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
+    let endpoint = stage.endpoint();
+    let count = rng.between(1, 5) as usize;
+    let (changing, settled) = (Countdown::new(count), Countdown::new(1));
+    let mut handles = Vec::new();
+    for _ in 0..count {
+        let (context, mut rng) = (stage.context(rng), fork(rng));
+        let (endpoint, changing, settled) = (endpoint.clone(), changing.clone(), settled.clone());
+        handles.push(spawn("sub", move || {
+            let mut peer = Peer::new(&context, SocketType::Sub, fork(&mut rng));
+            peer.set(RCVHWM, 0);
+            peer.join(&endpoint, false);
+            let mut own: Vec<&[u8]> = Vec::new();
+            for _ in 0..rng.spread(1, 40) {
+                if own.is_empty() || rng.chance(2) {
+                    let topic = *rng.pick(&TOPICS);
+                    peer.set_bytes(SUBSCRIBE, topic);
+                    own.push(topic);
+                } else {
+                    let topic = own.swap_remove(rng.below(own.len() as u64) as usize);
+                    peer.set_bytes(UNSUBSCRIBE, topic);
+                }
+                if let Ok(parts) = peer.recv_or_not() {
+                    assert_eq!(parts[1], b"early");
+                }
+                if rng.chance(3) {
+                    peer.wait_a_moment();
+                }
+            }
+            changing.is_last();
+            let mut earlier = None;
+            while settled.left() > 0 {
+                std::thread::sleep(Duration::from_millis(200));
+                // After a connection was lost its owner subscribes again, in a call of the program.
+                earlier = peer.recv_or_not().ok();
+                if earlier.as_ref().is_some_and(|parts| parts[1] == b"late") {
+                    break;
+                }
+            }
+            peer.give_up_after(20_000);
+            let mut heard = BTreeSet::new();
+            loop {
+                match earlier.take().map_or_else(|| peer.recv(), Ok) {
+                    Ok(parts) if parts[1] == b"late" => {
+                        let is_new = heard.insert(parts[0].clone());
+                        assert!(is_new, "{:?} comes again", parts[0]);
+                    }
+                    Ok(parts) => assert_eq!(parts[1], b"early"),
+                    Err(Error::Again) => break,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            let wanted: BTreeSet<Vec<u8>> = TOPICS
+                .iter()
+                .filter(|topic| own.iter().any(|prefix| topic.starts_with(prefix)))
+                .map(|topic| topic.to_vec())
+                .collect();
+            assert_eq!(heard, wanted, "what is heard, with subscriptions to {own:?}");
+            peer.set(LINGER, 0);
+        }));
+    }
+    let mut publisher = Peer::new(&stage.context(rng), SocketType::XPub, fork(rng));
+    publisher.set(SNDHWM, 0);
+    publisher.set(LINGER, 0);
+    publisher.join(&endpoint, true);
+    while changing.left() > 0 {
+        let topic = *rng.pick(&TOPICS);
+        publisher.send(&[topic.to_vec(), b"early".to_vec()]).unwrap();
+        while publisher.recv_or_not().is_ok() {}
+        publisher.wait_a_moment();
+    }
+    world::with(|world| world.kernel.faults.be_calm());
+    // Connections that were lost are there again, and all subscriptions have arrived.
+    for _ in 0..90 {
+        std::thread::sleep(Duration::from_secs(1));
+        while publisher.recv_or_not().is_ok() {}
+    }
+    settled.is_last();
+    for topic in TOPICS {
+        publisher.send(&[topic.to_vec(), b"late".to_vec()]).unwrap();
+    }
+    join(handles);
+}
+
+/// A receiver that keeps the last message: it gets the last one that was sent, once it has been
+/// quiet.
+pub(super) fn conflate(stage: &mut Stage, rng: &mut Rng) {
+    let endpoint = stage.endpoint();
+    let count = rng.spread(1, 300) as u32;
+    let kind = stage.kind.of_one_part();
+    let types = *rng.pick(&[
+        (SocketType::Push, SocketType::Pull),
+        (SocketType::Dealer, SocketType::Dealer),
+        (SocketType::Pub, SocketType::Sub),
+    ]);
+    let (context, receiver_rng, at) = (stage.context(rng), fork(rng), endpoint.clone());
+    let joined = Countdown::new(1);
+    let done = joined.clone();
+    let receiver = spawn("keeper", move || {
+        let mut peer = Peer::new(&context, types.1, receiver_rng);
+        peer.set(CONFLATE, 1);
+        if types.1 == SocketType::Sub {
+            peer.set_bytes(SUBSCRIBE, b"");
+        }
+        peer.join(&at, true);
+        done.is_last();
+        let mut last = None;
+        while last != Some(count - 1) {
+            let parts = peer.recv().unwrap_or_else(|error| panic!("{error}"));
+            let number = u32::from_be_bytes(*parts[0][4..].first_chunk().expect("a number"));
+            assert!(parts == kind.message(0, number), "message {number} is another");
+            assert!(last.is_none_or(|last| last < number), "{number} comes after {last:?}");
+            last = Some(number);
+        }
+    });
+    while joined.left() > 0 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut sender = Peer::new(&stage.context(rng), types.0, fork(rng));
+    if rng.chance(2) {
+        sender.set(CONFLATE, 1);
+    }
+    sender.set(SNDHWM, 0);
+    sender.join(&endpoint, false);
+    if types.0 == SocketType::Pub || stage.lossy {
+        // Its subscription has arrived, and nothing is lost any more.
+        world::with(|world| world.kernel.faults.be_calm());
+        std::thread::sleep(Duration::from_secs(60));
+    }
+    for number in 0..count {
+        sender.send(&kind.message(0, number)).unwrap_or_else(|error| panic!("{error}"));
+    }
+    receiver.join().unwrap();
+    sender.set(LINGER, 0);
+}
+
+/// A sender whose peer is not there takes as many messages as its high-water mark says. When the
+/// peer comes they are all there.
+pub(super) fn bounds(stage: &mut Stage, rng: &mut Rng) {
+    stage.over_streams();
+    let endpoint = stage.endpoint();
+    let kind = stage.kind;
+    let mark = rng.spread(1, 200) as i32;
+    let sender_type = *rng.pick(&[SocketType::Push, SocketType::Dealer]);
+    let mut sender = Peer::new(&stage.context(rng), sender_type, fork(rng));
+    sender.set(SNDHWM, mark);
+    sender.socket.connect(&endpoint).unwrap();
+    let mut taken = 0;
+    loop {
+        match sender.send_at_once(&kind.message(0, taken)) {
+            Ok(()) => taken += 1,
+            Err(Error::Again) => break,
+            Err(error) => panic!("{error}"),
+        }
+        assert!(taken < 2 * mark as u32 + 10, "{taken} messages with a high-water mark of {mark}");
+    }
+    assert_eq!(taken, mark as u32, "messages for a peer that is not there");
+    if rng.chance(2) {
+        std::thread::sleep(Duration::from_micros(rng.spread(10, 1_000_000)));
+    }
+    assert_eq!(sender.send_at_once(&kind.message(0, taken)), Err(Error::Again));
+    let receiver_type = if sender_type == SocketType::Push { SocketType::Pull } else { SocketType::Dealer };
+    let mut receiver = Peer::new(&stage.context(rng), receiver_type, fork(rng));
+    let ledger = stage.ledger();
+    world::with(|world| world.kernel.faults.be_calm());
+    receiver.join(&endpoint, true);
+    for _ in 0..taken {
+        let parts = receiver.recv().unwrap_or_else(|error| panic!("{error}"));
+        ledger.enter(0, &parts);
+    }
+    ledger.settle(&[(0, taken)]);
+    receiver.set(LINGER, 0);
+    sender.set(LINGER, 0);
+}
+
+/// Messages through shared memory, which is full again and again, both ways. No connection is lost.
+pub(super) fn memory(stage: &mut Stage, rng: &mut Rng) {
+    stage.over_ipc();
+    world::with(|world| {
+        world.kernel.faults.be_calm();
+        world.kernel.faults.no_memory = 0;
+    });
+    let kind = stage.kind.of_short_messages();
+    let ledger = stage.ledger_of(kind);
+    let mut sent = Vec::new();
+    let mut handles = Vec::new();
+    let (first, second) =
+        *rng.pick(&[(SocketType::Push, SocketType::Pull), (SocketType::Dealer, SocketType::Dealer)]);
+    for sender in 0..rng.between(1, 2) as u32 {
+        let endpoint = stage.endpoint();
+        let count = kind.count_many(rng);
+        sent.push((sender, count));
+        for (socket_type, sends) in [(first, true), (second, false)] {
+            let (context, mut rng) = (stage.context(rng), fork(rng));
+            let (endpoint, ledger) = (endpoint.clone(), ledger.clone());
+            handles.push(spawn("memory", move || {
+                let mut peer = Peer::new(&context, socket_type, fork(&mut rng));
+                peer.join(&endpoint, !sends);
+                for number in 0..count {
+                    if sends {
+                        peer.send(&kind.message(sender, number)).unwrap_or_else(|error| panic!("{error}"));
+                    } else {
+                        let parts = peer.recv().unwrap_or_else(|error| panic!("{error}"));
+                        ledger.enter(sender, &parts);
+                    }
+                }
+            }));
+        }
+    }
+    join(handles);
+    ledger.settle(&sent);
+}
+
+/// Sockets that send and receive for ever, until their context ends.
+pub(super) fn terminate(stage: &mut Stage, rng: &mut Rng) {
+    let pairs = [
+        (SocketType::Push, SocketType::Pull),
+        (SocketType::Pub, SocketType::Sub),
+        (SocketType::Dealer, SocketType::Router),
+        (SocketType::Req, SocketType::Rep),
+        (SocketType::Pair, SocketType::Pair),
+    ];
+    let mut handles = Vec::new();
+    for _ in 0..rng.between(1, 4) {
+        let endpoint = stage.endpoint();
+        let (first, second) = *rng.pick(&pairs);
+        for (socket_type, binds) in [(first, true), (second, false)] {
+            let (context, mut rng) = (stage.context(rng), fork(rng));
+            let (endpoint, kind) = (endpoint.clone(), stage.kind);
+            handles.push(spawn("worker", move || {
+                let Some(mut peer) = Peer::try_new(&context, socket_type, fork(&mut rng)) else { return };
+                peer.set(LINGER, rng.spread(1, 2000) as i32);
+                peer.set(SNDTIMEO, 20);
+                if socket_type == SocketType::Sub {
+                    peer.set_bytes(SUBSCRIBE, b"");
+                }
+                peer.join(&endpoint, binds);
+                let sends = !matches!(socket_type, SocketType::Pull | SocketType::Sub | SocketType::Router);
+                let receives = !matches!(socket_type, SocketType::Push | SocketType::Pub);
+                for number in 0.. {
+                    let outcome = match sends && (!receives || number % 2 == 0) {
+                        true => peer.send_or_not(&kind.message(0, number)),
+                        // For ever, or for a moment.
+                        false if rng.chance(2) && !sends => peer.recv().map(drop),
+                        false => peer.recv_or_not().map(drop),
+                    };
+                    match outcome {
+                        Ok(()) => {}
+                        Err(Error::Again | Error::State) => peer.wait_a_moment(),
+                        Err(Error::Terminated) => return,
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            }));
+        }
+    }
+    std::thread::sleep(Duration::from_micros(rng.spread(10, 3_000_000)));
+    let start = world::time();
+    for context in std::mem::take(&mut stage.contexts) {
+        while let Err(error) = context.terminate() {
+            assert_eq!(error, Error::Interrupted, "terminate");
+        }
+    }
+    let took = Duration::from_nanos(world::time() - start);
+    join(handles);
+    // The longest linger, and for each context what its connections need to end in order.
+    let stalls = world::with(|world| world.kernel.faults.stall > 0).unwrap_or(false);
+    assert!(stalls || took < Duration::from_secs(30), "terminate takes {took:?}");
+}

@@ -1,0 +1,204 @@
+//! Workloads of what does not happen: peers that may not come in send nothing, and sockets without
+//! anything to do do nothing.
+
+use std::time::Duration;
+
+use tautline_core::{Context, Error, SocketType, public_key};
+
+use super::peer::{HEARTBEAT_IVL, IMMEDIATE, LINGER, Peer, SNDHWM, SNDTIMEO, SUBSCRIBE};
+use super::{Countdown, Stage, fork, join, spawn};
+use crate::rng::Rng;
+use crate::world;
+
+const PLAIN_SERVER: i32 = 44;
+const PLAIN_USERNAME: i32 = 45;
+const PLAIN_PASSWORD: i32 = 46;
+const CURVE_SERVER: i32 = 47;
+const CURVE_PUBLICKEY: i32 = 48;
+const CURVE_SECRETKEY: i32 = 49;
+const CURVE_SERVERKEY: i32 = 50;
+
+/// Keys of 32 bytes each: the server's, and those of clients that may come in, and may not.
+#[derive(Clone, Copy)]
+struct Keys {
+    server: [u8; 32],
+    good: [u8; 32],
+    bad: [u8; 32],
+}
+
+/// PUSH with and without the right password or key, and a PULL whose context has a ZAP handler,
+/// which may be slow.
+pub(super) fn guarded(stage: &mut Stage, rng: &mut Rng) {
+    stage.over_streams();
+    let endpoint = stage.endpoint();
+    let curve = rng.chance(2);
+    let mut key = || [(); 32].map(|()| rng.next() as u8);
+    let keys = Keys { server: key(), good: key(), bad: key() };
+    let lossy = stage.lossy;
+    let ledger = stage.ledger();
+    let sent: Vec<(u32, u32)> =
+        (0..rng.between(1, 3) as u32).map(|at| (at, stage.kind.count(rng, 100))).collect();
+    let total: u32 = sent.iter().map(|(_, count)| count).sum();
+    let (missing, busy) = (Countdown::new(total as usize), Countdown::new(sent.len()));
+    let context = Context::new();
+    // Unlike a REP it may answer when it likes, or not at all.
+    let mut handler = Peer::new(&context, SocketType::Router, fork(rng));
+    handler.set(SNDHWM, 0);
+    handler.join("inproc://zeromq.zap.01", true);
+    let is_whimsical = rng.chance(2);
+    let judge = spawn("zap", move || answer_questions(handler, keys, is_whimsical));
+    let mut pull = Peer::new(&context, SocketType::Pull, fork(rng));
+    if curve {
+        pull.set(CURVE_SERVER, 1);
+        pull.set_bytes(CURVE_SECRETKEY, &keys.server);
+    } else {
+        pull.set(PLAIN_SERVER, 1);
+    }
+    let introduce = move |peer: &mut Peer, is_good: bool| {
+        if curve {
+            let secret = if is_good { keys.good } else { keys.bad };
+            peer.set_bytes(CURVE_SERVERKEY, &public_key(&keys.server));
+            peer.set_bytes(CURVE_PUBLICKEY, &public_key(&secret));
+            peer.set_bytes(CURVE_SECRETKEY, &secret);
+        } else {
+            peer.set_bytes(PLAIN_USERNAME, b"user");
+            peer.set_bytes(PLAIN_PASSWORD, if is_good { b"good" } else { b"bad" });
+        }
+    };
+    let mut senders = Vec::new();
+    for (sender, count) in sent.iter().copied() {
+        let (context, rng, endpoint) = (stage.context(rng), fork(rng), endpoint.clone());
+        let (kind, busy) = (stage.kind, busy.clone());
+        senders.push(spawn("push", move || {
+            let mut peer = Peer::new(&context, SocketType::Push, rng);
+            introduce(&mut peer, true);
+            peer.join(&endpoint, false);
+            for number in 0..count {
+                peer.send(&kind.message(sender, number)).unwrap_or_else(|error| panic!("{error}"));
+            }
+            if lossy {
+                peer.set(LINGER, 20_000);
+            }
+            drop(peer);
+            busy.is_last();
+        }));
+    }
+    for _ in 0..rng.between(0, 2) {
+        let (context, rng, endpoint) = (stage.context(rng), fork(rng), endpoint.clone());
+        senders.push(spawn("stranger", move || {
+            let mut peer = Peer::new(&context, SocketType::Push, rng);
+            introduce(&mut peer, false);
+            peer.set(IMMEDIATE, 1);
+            peer.set(SNDTIMEO, 300);
+            peer.set(LINGER, 0);
+            peer.join(&endpoint, false);
+            for _ in 0..5 {
+                let outcome = peer.send_or_not(&[b"from a stranger".to_vec()]);
+                assert_eq!(outcome, Err(Error::Again), "a stranger sends");
+            }
+        }));
+    }
+    pull.join(&endpoint, true);
+    if lossy {
+        pull.give_up_after(super::patterns::QUIET);
+    }
+    while missing.left() > 0 {
+        match pull.recv() {
+            Ok(parts) => {
+                ledger.enter(0, &parts);
+                missing.is_last();
+            }
+            Err(Error::Again) if lossy && busy.left() > 0 => {}
+            Err(Error::Again) if lossy => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    join(senders);
+    ledger.settle(&sent);
+    drop(pull);
+    context.shutdown().unwrap();
+    judge.join().unwrap();
+    stage.contexts.push(context);
+}
+
+/// Judges clients. A whimsical one sometimes says nothing, or something else than a verdict.
+fn answer_questions(mut handler: Peer, keys: Keys, is_whimsical: bool) {
+    handler.set(LINGER, 0);
+    loop {
+        let question = match handler.recv() {
+            Ok(question) => question,
+            Err(Error::Terminated) => return,
+            Err(error) => panic!("{error}"),
+        };
+        let (way, question) = question.split_at(2);
+        assert!(question.len() > 6 && question[0] == b"1.0", "a request of ZAP");
+        let is_good = match question[5].as_slice() {
+            b"PLAIN" => question[7] == b"good",
+            b"CURVE" => question[6] == public_key(&keys.good),
+            other => panic!("mechanism {other:?}"),
+        };
+        if handler.rng.chance(3) {
+            std::thread::sleep(Duration::from_micros(handler.rng.spread(10, 2_000_000)));
+        }
+        let (status, text) = if is_good { ("200", "OK") } else { ("400", "no") };
+        let mut answer = [b"1.0", question[1].as_slice(), status.as_bytes(), text.as_bytes(), b"", b""];
+        match handler.rng.below(if is_whimsical { 12 } else { 1 }) {
+            // What comes of these is that the client begins anew, sooner or later.
+            1 => continue,
+            2 => answer[1] = b"another request",
+            3 => (answer[2], answer[3]) = (b"300", b"later"),
+            _ => {}
+        }
+        let whole: Vec<Vec<u8>> = way.iter().cloned().chain(answer.map(<[u8]>::to_vec)).collect();
+        match handler.send(&whole) {
+            Ok(()) => {}
+            Err(Error::Terminated) => return,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Sockets of all kinds, connected, that have exchanged something. When they have nothing more to
+/// do, the process makes no system call.
+pub(super) fn idle(stage: &mut Stage, rng: &mut Rng) {
+    let pairs = [
+        (SocketType::Push, SocketType::Pull),
+        (SocketType::Pub, SocketType::Sub),
+        (SocketType::Pair, SocketType::Pair),
+        (SocketType::Dealer, SocketType::Router),
+        (SocketType::Dealer, SocketType::Dealer),
+    ];
+    let mut peers = Vec::new();
+    for _ in 0..rng.between(1, 4) {
+        let endpoint = stage.endpoint();
+        let (first, second) = *rng.pick(&pairs);
+        let mut ends = [(first, false), (second, true)].map(|(socket_type, binds)| {
+            let context = stage.context(rng);
+            let mut peer = Peer::new(&context, socket_type, fork(rng));
+            peer.set(HEARTBEAT_IVL, 0);
+            peer.set(LINGER, 0);
+            peer.set(SNDTIMEO, 500);
+            if socket_type == SocketType::Sub {
+                peer.set_bytes(SUBSCRIBE, b"");
+            }
+            peer.give_up_after(500);
+            peer.join(&endpoint, binds);
+            peer
+        });
+        for number in 0..rng.spread(1, 200) as u32 {
+            let _ = ends[0].send_or_not(&stage.kind.message(0, number));
+            if rng.chance(2) {
+                let _ = ends[1].recv_or_not();
+            }
+        }
+        peers.extend(ends);
+    }
+    // Connections are made, threads for one thing or another end.
+    std::thread::sleep(Duration::from_secs(60));
+    let calls = || world::with(|world| world.calls()).unwrap_or(0);
+    let before = calls();
+    std::thread::sleep(Duration::from_secs(1000));
+    let made = calls() - before;
+    // The sleep is one.
+    assert!(made <= 1, "{made} system calls in 1000 seconds of nothing");
+}

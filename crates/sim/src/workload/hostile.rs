@@ -1,0 +1,165 @@
+//! Workloads with peers that mean harm: what they send must not make memory grow, and what they
+//! write into shared memory must harm nothing but their own connection.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+use tautline_core::{Error, SocketType};
+
+use super::patterns::pipeline;
+use super::peer::{HEARTBEAT_IVL, LINGER, Peer, SNDTIMEO};
+use super::{Stage, fork, join, spawn};
+use crate::raw;
+use crate::rng::Rng;
+use crate::stores;
+use crate::world;
+
+const SNDBUF: i32 = 11;
+const RCVBUF: i32 = 12;
+const HANDSHAKE: &[u8] = b"\x04\x1a\x05READY\x0bSocket-Type\0\0\0\x04PUSH";
+const PING: &[u8] = b"\x04\x07\x04PING\0\0";
+/// Bytes that the process may hold more, whatever the peers send.
+const SLACK: i64 = 400 * 1024;
+
+/// Peers that introduce themselves, send PINGs and read nothing, to a PULL that sends PINGs too.
+/// What it has to say to them does not pile up.
+pub(super) fn flood(stage: &mut Stage, rng: &mut Rng) {
+    stage.over_tcp();
+    let endpoint = stage.endpoint();
+    let mut pull = Peer::new(&stage.context(rng), SocketType::Pull, fork(rng));
+    pull.set(HEARTBEAT_IVL, rng.between(4, 8) as i32);
+    pull.set(SNDBUF, 2048);
+    pull.set(RCVBUF, 2048);
+    pull.set(LINGER, 0);
+    pull.join(&endpoint, true);
+    world::with(|world| world.kernel.faults.be_calm());
+    let (more, ends) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let mut handles = Vec::new();
+    for _ in 0..rng.between(1, 2) {
+        let (more, ends, sends) = (more.clone(), ends.clone(), rng.chance(2));
+        handles.push(spawn("flood", move || flooder(&more, &ends, sends)));
+    }
+    std::thread::sleep(Duration::from_secs(60));
+    let before = stores::held();
+    more.store(true, SeqCst);
+    for _ in 0..40 {
+        std::thread::sleep(Duration::from_secs(10));
+        world::progress();
+    }
+    let grown = stores::held() - before;
+    assert!(grown < SLACK, "{grown} bytes more are held");
+    ends.store(true, SeqCst);
+    join(handles);
+}
+
+/// Connects and introduces itself; floods when it is time to, if it `sends`.
+fn flooder(more: &AtomicBool, ends: &AtomicBool, sends: bool) {
+    let name = [&[2, 0][..], &5001_u16.to_be_bytes(), &[127, 0, 0, 1], &[0; 8]].concat();
+    // SAFETY: integers.
+    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0) };
+    let small = 2048_i32;
+    // SAFETY: pointer and length are the number's.
+    unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, (&raw const small).cast(), 4) };
+    // SAFETY: pointer and length are the name's.
+    unsafe { libc::connect(fd, name.as_ptr().cast(), name.len() as libc::socklen_t) };
+    let greeting = [&[0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 1][..], b"NULL", &[0; 48], HANDSHAKE].concat();
+    say(fd, &greeting, ends);
+    let pings = PING.repeat(500);
+    let mut left = 400;
+    while !ends.load(SeqCst) {
+        if sends && left > 0 && more.load(SeqCst) {
+            left -= 1;
+            say(fd, &pings, ends);
+        }
+        std::thread::sleep(Duration::from_millis(if left > 0 { 20 } else { 5_000 }));
+    }
+    // SAFETY: it is this function's.
+    unsafe { libc::close(fd) };
+}
+
+/// Sends all of it, unless it is over.
+fn say(fd: i32, mut words: &[u8], ends: &AtomicBool) {
+    while !words.is_empty() && !ends.load(SeqCst) {
+        let mut fds = [libc::pollfd { fd, events: libc::POLLOUT, revents: 0 }];
+        // SAFETY: an array of one.
+        unsafe { libc::poll(fds.as_mut_ptr(), 1, 1000) };
+        // SAFETY: pointer and length are the slice's.
+        let sent = unsafe { libc::send(fd, words.as_ptr().cast(), words.len(), libc::MSG_NOSIGNAL) };
+        if sent < 0 && fds[0].revents & (libc::POLLERR | libc::POLLHUP) != 0 {
+            return;
+        }
+        words = &words[sent.max(0) as usize..];
+    }
+}
+
+/// A pipeline, and in the same contexts a PUSH and a PULL over ipc into whose shared memory another
+/// thread writes what it likes. The pipeline loses nothing, and all ends as ever.
+pub(super) fn liars(stage: &mut Stage, rng: &mut Rng) {
+    stage.over_tcp();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let mut handles = Vec::new();
+    for (socket_type, binds) in [(SocketType::Push, false), (SocketType::Pull, true)] {
+        let (context, mut rng, kind, is_over) = (stage.context(rng), fork(rng), stage.kind, is_over.clone());
+        handles.push(spawn("victim", move || {
+            let mut peer = Peer::new(&context, socket_type, fork(&mut rng));
+            peer.set(LINGER, 0);
+            peer.set(SNDTIMEO, 50);
+            peer.give_up_after(50);
+            peer.join("ipc:///sim/lies", binds);
+            let mut number = 0;
+            while !is_over.load(SeqCst) {
+                let outcome = match socket_type {
+                    SocketType::Push => peer.send_or_not(&kind.message(0, number)),
+                    _ => peer.recv_or_not().map(drop),
+                };
+                match outcome {
+                    Ok(()) => number += 1,
+                    Err(Error::Again) => {}
+                    Err(error) => panic!("{error}"),
+                }
+                peer.wait_a_moment();
+            }
+        }));
+    }
+    let (mut liar_rng, over) = (fork(rng), is_over.clone());
+    handles.push(spawn("liar", move || {
+        while !over.load(SeqCst) {
+            std::thread::sleep(Duration::from_micros(liar_rng.spread(10, 20_000)));
+            scribble(&mut liar_rng);
+        }
+    }));
+    pipeline(stage, rng);
+    std::thread::sleep(Duration::from_millis(rng.spread(1, 2000)));
+    is_over.store(true, SeqCst);
+    join(handles);
+}
+
+/// Writes a word into the first page of some memory that is shared.
+fn scribble(rng: &mut Rng) {
+    const PAGE: usize = 4096;
+    world::enter();
+    let memories = world::with(|world| world.kernel.memories()).unwrap_or_default();
+    let Some(fd) = (!memories.is_empty()).then(|| *rng.pick(&memories)) else { return };
+    let access = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let arguments = [0, PAGE, access, libc::MAP_SHARED as usize, fd as usize, 0];
+    // SAFETY: a new mapping.
+    let base = unsafe { raw::call(libc::SYS_mmap, arguments) };
+    if base < 0 {
+        return;
+    }
+    // The words that mean something are at the beginnings of lines.
+    let word = (base as usize + 64 * rng.below(PAGE as u64 / 64) as usize) as *mut u64;
+    // SAFETY: within the page, and aligned.
+    let before = unsafe { word.read_volatile() };
+    let after = match rng.below(4) {
+        0 => rng.next(),
+        1 => before.wrapping_add(rng.spread(1, 40_000)),
+        2 => before.wrapping_sub(rng.spread(1, 40_000)),
+        _ => rng.below(2),
+    };
+    // SAFETY: the same.
+    unsafe { word.write_volatile(after) };
+    // SAFETY: this function's mapping.
+    unsafe { raw::call(libc::SYS_munmap, [base as usize, PAGE, 0, 0, 0, 0]) };
+}

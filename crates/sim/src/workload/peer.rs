@@ -1,0 +1,408 @@
+//! A socket, and how its program uses it: blocking, without waiting, or with `poll`.
+
+use std::sync::Arc;
+use std::task::{Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::Duration;
+
+use tautline_core::poller::{self, Item, POLLIN, POLLOUT, Watched};
+use tautline_core::{Context, Error, Flags, Message, Patience, Rest, Socket, SocketType};
+
+use super::traffic::Parts;
+use super::watch;
+use crate::rng::Rng;
+use crate::world;
+
+pub(super) const LINGER: i32 = 17;
+pub(super) const SNDHWM: i32 = 23;
+pub(super) const RCVHWM: i32 = 24;
+pub(super) const RCVTIMEO: i32 = 27;
+pub(super) const SNDTIMEO: i32 = 28;
+pub(super) const SUBSCRIBE: i32 = 6;
+pub(super) const UNSUBSCRIBE: i32 = 7;
+pub(super) const CONFLATE: i32 = 54;
+pub(super) const MANDATORY: i32 = 33;
+pub(super) const IMMEDIATE: i32 = 39;
+pub(super) const ROUTING_ID: i32 = 5;
+pub(super) const HEARTBEAT_IVL: i32 = 75;
+const HEARTBEAT_TIMEOUT: i32 = 77;
+const STATISTICS: i32 = 0x5441_0001;
+const IN_BATCH_SIZE: i32 = 101;
+const OUT_BATCH_SIZE: i32 = 102;
+const ZMQ_FD: i32 = 14;
+const ZMQ_EVENTS: i32 = 15;
+
+/// How a program waits for a socket.
+#[derive(Debug, Clone, Copy)]
+enum Waits {
+    /// With the library's poll.
+    Poll,
+    /// With the system's, for ZMQ_FD.
+    Descriptor,
+    /// As a task.
+    Task,
+}
+
+/// Wakes a thread that runs a task.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+pub(super) struct Peer {
+    pub(super) socket: Socket,
+    pub(super) rng: Rng,
+    /// Of how many calls one does not wait.
+    polls: u64,
+    waits: Waits,
+    /// It waits for a message for ever.
+    patient: bool,
+    /// For how long, if not.
+    patience: Duration,
+    /// The events that the last look has told of, which the next call must find.
+    promised: i16,
+    /// Of how many calls one comes after a pause, and the longest of them, in microseconds.
+    pauses: (u64, u64),
+}
+
+impl Peer {
+    /// With high-water marks and habits from `rng`.
+    pub(super) fn new(context: &Context, kind: SocketType, rng: Rng) -> Self {
+        Peer::try_new(context, kind, rng).expect("a context that has not ended")
+    }
+
+    /// As `new`; none if the context has ended.
+    pub(super) fn try_new(context: &Context, kind: SocketType, rng: Rng) -> Option<Self> {
+        let mut rng = rng;
+        let mut socket = match context.socket(kind) {
+            Err(Error::Terminated) => return None,
+            outcome => outcome.unwrap(),
+        };
+        if rng.chance(2) {
+            socket.observe(watch::observer());
+        }
+        let mut set = |option, value: i32| match socket.set_option(option, &value.to_ne_bytes()) {
+            Ok(()) | Err(Error::Terminated) => {}
+            Err(error) => panic!("option {option}: {error}"),
+        };
+        for option in [SNDHWM, RCVHWM] {
+            set(option, *rng.pick(&[1, 2, 3, 10, 1000, 0]));
+        }
+        if rng.chance(4) {
+            // PINGs, whose answers may take long.
+            set(HEARTBEAT_IVL, rng.spread(1, 200) as i32);
+            set(HEARTBEAT_TIMEOUT, 1_000_000);
+        }
+        for option in [IN_BATCH_SIZE, OUT_BATCH_SIZE] {
+            if rng.chance(8) {
+                set(option, rng.spread(1, 10_000) as i32);
+            }
+        }
+        set(LINGER, -1);
+        let polls = *rng.pick(&[0, 1, 2, 10]);
+        let pauses = (*rng.pick(&[0, 0, 0, 5, 50]), rng.spread(1, 30_000));
+        let waits = *rng.pick(&[Waits::Poll, Waits::Descriptor, Waits::Task]);
+        Some(Peer { socket, rng, polls, waits, patient: true, patience: Duration::ZERO, promised: 0, pauses })
+    }
+
+    pub(super) fn set(&mut self, option: i32, value: i32) {
+        self.set_bytes(option, &value.to_ne_bytes());
+    }
+
+    /// If the context has ended, the next call that is to do something says so.
+    pub(super) fn set_bytes(&mut self, option: i32, value: &[u8]) {
+        match self.socket.set_option(option, value) {
+            Ok(()) | Err(Error::Terminated) => {}
+            Err(error) => panic!("option {option}: {error}"),
+        }
+    }
+
+    /// Binds, or connects, whichever `binds` says.
+    pub(super) fn join(&mut self, endpoint: &str, binds: bool) {
+        let mut endpoint = endpoint.to_owned();
+        if !binds && self.rng.chance(4) {
+            endpoint = endpoint.replace("tcp://127.0.0.1", "tcp://this.sim");
+        }
+        say(|| format!("{} {endpoint}", if binds { "bind" } else { "connect" }));
+        let outcome = if binds { self.socket.bind(&endpoint) } else { self.socket.connect(&endpoint) };
+        match outcome {
+            // The next call says so, too.
+            Ok(()) | Err(Error::Terminated) => {}
+            Err(error) => panic!("{endpoint}: {error}"),
+        }
+    }
+
+    /// One of the numbers of ZMQ_TAUTLINE_STATISTICS.
+    pub(super) fn statistic(&mut self, place: usize) -> u64 {
+        let mut numbers = [0; 13 * 8];
+        self.socket.option(STATISTICS, &mut numbers).unwrap();
+        u64::from_ne_bytes(*numbers[8 * place..].first_chunk().expect("a number"))
+    }
+
+    /// From now on a receive ends after some milliseconds.
+    pub(super) fn give_up_after(&mut self, millis: i32) {
+        self.patient = false;
+        self.patience = Duration::from_millis(millis as u64);
+        self.set(RCVTIMEO, millis);
+    }
+
+    /// The program does something else.
+    pub(super) fn pause(&mut self) {
+        world::progress();
+        if self.rng.chance(self.pauses.0) {
+            std::thread::sleep(Duration::from_micros(self.rng.spread(1, self.pauses.1)));
+        }
+    }
+
+    /// Waits until one of `events` is there, or for a while.
+    fn poll(&mut self, events: i16) -> Result<(), Error> {
+        self.promised = 0;
+        match self.waits {
+            Waits::Poll => {}
+            Waits::Descriptor => return self.wait_for_descriptor(events),
+            Waits::Task => return self.wait_as_task(events),
+        }
+        let timeout = self.rng.chance(3).then(|| Duration::from_micros(self.rng.spread(1, 10_000)));
+        let mut items = [Item { watched: Watched::Socket(&mut self.socket), events, revents: 0 }];
+        let outcome = poller::poll(&mut items, timeout);
+        self.promised = items[0].revents;
+        match outcome {
+            Ok(_) | Err(Error::Interrupted) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn wait_as_task(&mut self, events: i16) -> Result<(), Error> {
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let mut patience = Patience::default();
+        let gives_up = self.rng.chance(8);
+        loop {
+            match self.socket.poll_ready(events, &mut patience, Rest::IoThread, &waker) {
+                Poll::Ready(outcome) => return outcome,
+                Poll::Pending if gives_up => {
+                    std::thread::park_timeout(Duration::from_micros(self.rng.spread(1, 10_000)));
+                    self.socket.stop_waiting(patience);
+                    return Ok(());
+                }
+                Poll::Pending => std::thread::park(),
+            }
+        }
+    }
+
+    fn wait_for_descriptor(&mut self, events: i16) -> Result<(), Error> {
+        let fd = self.number(ZMQ_FD)?;
+        loop {
+            let there = self.number(ZMQ_EVENTS)?;
+            if there & i32::from(events) != 0 {
+                self.promised = there as i16;
+                return Ok(());
+            }
+            let mut fds = [libc::pollfd { fd, events: libc::POLLIN, revents: 0 }];
+            // SAFETY: an array of one.
+            let outcome = unsafe { libc::poll(fds.as_mut_ptr(), 1, -1) };
+            assert!(outcome == 1 || std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR));
+        }
+    }
+
+    fn number(&mut self, option: i32) -> Result<i32, Error> {
+        let mut value = [0; 4];
+        loop {
+            match self.socket.option(option, &mut value) {
+                Ok(_) => return Ok(i32::from_ne_bytes(value)),
+                Err(Error::Interrupted) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends all parts.
+    pub(super) fn send(&mut self, parts: &[Vec<u8>]) -> Result<(), Error> {
+        let outcome = self.send_all(parts);
+        world::progress();
+        say(|| format!("send {} = {outcome:?}", named(parts)));
+        outcome
+    }
+
+    fn send_all(&mut self, parts: &[Vec<u8>]) -> Result<(), Error> {
+        self.pause();
+        if !self.rng.chance(8) {
+            return self.send_parts(parts);
+        }
+        let cork = self.socket.cork();
+        let outcome = self.send_parts(parts);
+        drop(cork);
+        if self.rng.chance(2) {
+            self.socket.flush()
+        } else {
+            self.socket.end_batch()
+        }
+        outcome
+    }
+
+    fn send_parts(&mut self, parts: &[Vec<u8>]) -> Result<(), Error> {
+        let polls = self.rng.chance(self.polls);
+        for (at, part) in parts.iter().enumerate() {
+            let more = if at + 1 < parts.len() { Flags::MORE.0 } else { 0 };
+            loop {
+                let flags = Flags(more | if polls { Flags::DONTWAIT.0 } else { 0 });
+                let outcome = match self.rng.chance(2) {
+                    true => self.socket.send(part, flags),
+                    false => self.socket.send_message(&mut Message::from_vec(part.clone()), flags),
+                };
+                match outcome {
+                    Ok(()) => break,
+                    Err(Error::Interrupted) => {}
+                    Err(Error::Again) if polls => {
+                        assert_eq!(at, 0, "a part of a message is refused after the first one");
+                        self.poll(POLLOUT)?;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives a message.
+    pub(super) fn recv(&mut self) -> Result<Parts, Error> {
+        say(|| "recv".to_owned());
+        let outcome = self.recv_all();
+        world::progress();
+        say(|| format!("recv = {:?}", outcome.as_deref().map(named)));
+        outcome
+    }
+
+    fn recv_all(&mut self) -> Result<Parts, Error> {
+        // A call that is interrupted begins anew, and so does its time.
+        let start = std::time::Instant::now();
+        self.pause();
+        let polls = self.rng.chance(self.polls) && self.patient;
+        let mut parts = Vec::new();
+        let mut message = Message::new();
+        loop {
+            let flags = if polls { Flags::DONTWAIT } else { Flags::NONE };
+            match self.socket.recv_message(&mut message, flags) {
+                Ok(_) => {
+                    self.promised = 0;
+                    parts.push(message.as_slice().to_vec());
+                    if !message.more() {
+                        return Ok(parts);
+                    }
+                }
+                Err(Error::Interrupted) if !self.patient && start.elapsed() >= self.patience => {
+                    return Err(Error::Again);
+                }
+                Err(Error::Interrupted) => {}
+                Err(Error::Again) if polls => {
+                    assert!(parts.is_empty(), "the rest of a message is not there");
+                    assert_eq!(self.promised & POLLIN, 0, "POLLIN, and nothing to receive");
+                    self.poll(POLLIN)?;
+                }
+                Err(error) => {
+                    assert!(parts.is_empty() || error == Error::Terminated, "the rest of a message: {error}");
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+impl Peer {
+    /// Sends without waiting, or for at most the socket's timeout.
+    pub(super) fn send_or_not(&mut self, parts: &[Vec<u8>]) -> Result<(), Error> {
+        let before = (std::mem::replace(&mut self.polls, 0), self.rng.chance(2));
+        let outcome = match before.1 {
+            true => self.send(parts),
+            false => self.send_at_once(parts),
+        };
+        self.polls = before.0;
+        outcome
+    }
+
+    /// Sends without waiting.
+    pub(super) fn send_at_once(&mut self, parts: &[Vec<u8>]) -> Result<(), Error> {
+        world::progress();
+        for (at, part) in parts.iter().enumerate() {
+            let more = if at + 1 < parts.len() { Flags::MORE.0 } else { 0 };
+            loop {
+                match self.socket.send(part, Flags(more | Flags::DONTWAIT.0)) {
+                    Ok(()) => break,
+                    Err(Error::Interrupted) => {}
+                    Err(error) => {
+                        let is_late = at > 0 && error != Error::Terminated;
+                        assert!(!is_late, "a part of a message is refused after the first one: {error}");
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// REQ: a request, or its reply, may be lost, and it asks again.
+    pub(super) fn tolerate_losses(&mut self) {
+        // ZMQ_REQ_CORRELATE, ZMQ_REQ_RELAXED.
+        self.set(52, 1);
+        self.set(53, 1);
+        self.give_up_after(60_000);
+        self.set(LINGER, 0);
+    }
+
+    /// REQ: asks a question, to which the answer is the question.
+    pub(super) fn ask(&mut self, question: &[Vec<u8>], lossy: bool) {
+        for _ in 0..50 {
+            self.send(question).unwrap_or_else(|error| panic!("{error}"));
+            match self.recv() {
+                Ok(answer) => return assert!(answer == question, "another answer"),
+                Err(Error::Again) if lossy => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        panic!("no answer after 50 questions");
+    }
+
+    /// Receives without waiting.
+    pub(super) fn recv_or_not(&mut self) -> Result<Parts, Error> {
+        world::progress();
+        let mut parts = Vec::new();
+        let mut message = Message::new();
+        loop {
+            match self.socket.recv_message(&mut message, Flags::DONTWAIT) {
+                Ok(_) => {
+                    self.promised = 0;
+                    parts.push(message.as_slice().to_vec());
+                    if !message.more() {
+                        return Ok(parts);
+                    }
+                }
+                Err(Error::Interrupted) => {}
+                Err(error) => {
+                    let is_late = !parts.is_empty() && error != Error::Terminated;
+                    assert!(!is_late, "the rest of a message is not there: {error}");
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Does nothing for some microseconds.
+    pub(super) fn wait_a_moment(&mut self) {
+        std::thread::sleep(Duration::from_micros(self.rng.spread(10, 2000)));
+    }
+}
+
+/// What a message is called in the story: sender and number, and the length of each part.
+fn named(parts: &[Vec<u8>]) -> String {
+    let head = parts.iter().find_map(|part| part.first_chunk::<8>().map(|head| u64::from_be_bytes(*head)));
+    let lengths: Vec<usize> = parts.iter().map(Vec::len).collect();
+    head.map_or("?".to_owned(), |head| format!("{}/{}", head >> 32, head as u32))
+        + &format!(" of {lengths:?} bytes")
+}
+
+/// A line of the story.
+pub(super) fn say(text: impl FnOnce() -> String) {
+    world::with(|world| world.say(&text()));
+}

@@ -1,0 +1,162 @@
+//! Peers that follow each other, and sockets that go from thread to thread.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tautline_core::{Context, Error, SocketType};
+
+use super::patterns::QUIET;
+use super::peer::{LINGER, Peer, ROUTING_ID, SNDHWM};
+use super::{Countdown, Stage, fork, join, spawn};
+use crate::rng::Rng;
+use crate::world;
+
+const ROUTER_HANDOVER: i32 = 56;
+
+/// Peers that come one after the other, each with something to say, to a socket that has room for
+/// one of them, or for one of their name. All of it is heard, though the receiver looks only now
+/// and then: each has gone before the next one comes.
+pub(super) fn successors(stage: &mut Stage, rng: &mut Rng) {
+    let endpoint = stage.endpoint();
+    let (lossy, kind) = (stage.lossy, stage.kind);
+    let ledger = stage.ledger();
+    let (first, second) =
+        *rng.pick(&[(SocketType::Pair, SocketType::Pair), (SocketType::Router, SocketType::Dealer)]);
+    let counts: Vec<(u32, u32)> = (0..rng.between(2, 6) as u32).map(|at| (at, kind.count(rng, 40))).collect();
+    let busy = Countdown::new(1);
+    let total: u32 = counts.iter().map(|(_, count)| count).sum();
+    let (context, server_rng) = (stage.context(rng), fork(rng));
+    let mut server = Peer::new(&context, first, server_rng);
+    if first == SocketType::Router {
+        let handover = server.rng.chance(2);
+        server.set(ROUTER_HANDOVER, handover.into());
+    }
+    server.join(&endpoint, true);
+    if lossy {
+        server.give_up_after(QUIET);
+    }
+    let (own, is_inproc) = (stage.context(rng), stage.transport() == "inproc");
+    let (peers, mut rng, done) = (counts.clone(), fork(rng), busy.clone());
+    let clients = spawn("clients", move || {
+        for (sender, count) in peers {
+            let context = if is_inproc { own.clone() } else { Context::new() };
+            let mut peer = Peer::new(&context, second, fork(&mut rng));
+            peer.set_bytes(ROUTING_ID, b"the same");
+            peer.join(&endpoint, false);
+            for number in 0..count {
+                peer.send(&kind.message(sender, number)).unwrap_or_else(|error| panic!("{error}"));
+            }
+            if lossy {
+                peer.set(LINGER, 20_000);
+            }
+            drop(peer);
+            while let Some(Err(error)) = (!is_inproc).then(|| context.terminate()) {
+                assert_eq!(error, Error::Interrupted, "terminate");
+            }
+            // Its end arrives.
+            std::thread::sleep(Duration::from_secs(3));
+        }
+        done.is_last();
+    });
+    let mut heard = 0;
+    while heard < total {
+        match server.recv() {
+            Ok(parts) => {
+                ledger.enter(0, if first == SocketType::Router { &parts[1..] } else { &parts });
+                heard += 1;
+            }
+            Err(Error::Again) if lossy && busy.left() > 0 => {}
+            Err(Error::Again) if lossy => break,
+            Err(error) => panic!("{error}"),
+        }
+        if server.rng.chance(20) {
+            std::thread::sleep(Duration::from_micros(server.rng.spread(1_000, 8_000_000)));
+        }
+    }
+    join(vec![clients]);
+    ledger.settle(&counts);
+    server.set(LINGER, 0);
+}
+
+/// What several threads take turns with: a socket, and the number of its next message.
+type Turn = Arc<Mutex<Option<(Peer, u32)>>>;
+
+/// A PUSH and a PULL, each of which several threads use, one after the other.
+pub(super) fn migrate(stage: &mut Stage, rng: &mut Rng) {
+    let endpoint = stage.endpoint();
+    let (lossy, kind) = (stage.lossy, stage.kind);
+    let ledger = stage.ledger();
+    let count = kind.count(rng, 200);
+    let mut pull = Peer::new(&stage.context(rng), SocketType::Pull, fork(rng));
+    pull.give_up_after(50);
+    pull.join(&endpoint, true);
+    let mut push = Peer::new(&stage.context(rng), SocketType::Push, fork(rng));
+    push.join(&endpoint, false);
+    let [sender, receiver]: [Turn; 2] = [push, pull].map(|peer| Arc::new(Mutex::new(Some((peer, 0)))));
+    let quiet_since = Arc::new(Mutex::new(world::time()));
+    let mut handles = Vec::new();
+    for _ in 0..rng.between(2, 4) {
+        let (turn, mut rng) = (sender.clone(), fork(rng));
+        handles.push(spawn("push", move || {
+            while let Some((mut peer, mut number)) = take(&turn, &mut rng) {
+                let most = number + rng.spread(1, 20) as u32;
+                while number < count.min(most) {
+                    peer.send(&kind.message(0, number)).unwrap_or_else(|error| panic!("{error}"));
+                    number += 1;
+                }
+                let is_over = number == count;
+                *turn.lock().unwrap() = Some((peer, number));
+                if is_over {
+                    return;
+                }
+            }
+        }));
+    }
+    for _ in 0..rng.between(2, 4) {
+        let (turn, mut rng) = (receiver.clone(), fork(rng));
+        let (ledger, sender, quiet_since) = (ledger.clone(), sender.clone(), quiet_since.clone());
+        handles.push(spawn("pull", move || {
+            while let Some((mut peer, mut heard)) = take(&turn, &mut rng) {
+                for _ in 0..rng.spread(1, 20) {
+                    match peer.recv() {
+                        Ok(parts) => {
+                            ledger.enter(0, &parts);
+                            heard += 1;
+                            *quiet_since.lock().unwrap() = world::time();
+                        }
+                        Err(Error::Again) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                    if heard == count {
+                        break;
+                    }
+                }
+                let all_is_sent = sender.lock().unwrap().as_ref().is_some_and(|(_, sent)| *sent == count);
+                let quiet = world::time() - *quiet_since.lock().unwrap();
+                let is_over = heard == count || lossy && all_is_sent && quiet > 60_000_000_000;
+                *turn.lock().unwrap() = Some((peer, heard));
+                if is_over {
+                    return;
+                }
+            }
+        }));
+    }
+    join(handles);
+    ledger.settle(&[(0, count)]);
+    for turn in [sender, receiver] {
+        if let Some((mut peer, _)) = turn.lock().unwrap().take() {
+            peer.set(LINGER, 0);
+            peer.set(SNDHWM, 1);
+        }
+    }
+}
+
+/// Waits for the socket, and takes it.
+fn take(turn: &Turn, rng: &mut Rng) -> Option<(Peer, u32)> {
+    loop {
+        if let Some(taken) = turn.lock().unwrap().take() {
+            return Some(taken);
+        }
+        std::thread::sleep(Duration::from_micros(rng.spread(1, 5_000)));
+    }
+}

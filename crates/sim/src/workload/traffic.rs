@@ -1,0 +1,139 @@
+//! Messages whose whole content follows from their sender and their number, so that a receiver
+//! knows each of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::rng::Rng;
+
+/// How many messages a sender has at most.
+pub(super) static MOST: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// What all messages of a simulation are like.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kind {
+    seed: u64,
+    most_parts: u64,
+    longest: u64,
+}
+
+pub(super) type Parts = Vec<Vec<u8>>;
+
+impl Kind {
+    pub(super) fn draw(rng: &mut Rng) -> Self {
+        Kind {
+            seed: rng.next(),
+            most_parts: *rng.pick(&[1, 1, 2, 6]),
+            longest: *rng.pick(&[8, 40, 300, 9_000, 70_000, 300_000, 1_000_000]),
+        }
+    }
+
+    /// The same with messages of which many fit into a buffer.
+    pub(super) fn of_short_messages(self) -> Self {
+        Kind { longest: self.longest.min(9_000), ..self }
+    }
+
+    /// The same with one part for each message.
+    pub(super) fn of_one_part(self) -> Self {
+        Kind { most_parts: 1, ..self }
+    }
+
+    /// How many messages a sender has that fills buffers again and again.
+    pub(super) fn count_many(&self, rng: &mut Rng) -> u32 {
+        let most = (1_500_000 / (self.longest * self.most_parts)).clamp(200, 3000);
+        rng.spread(50, most.min(MOST.load(Relaxed).max(1))) as u32
+    }
+
+    /// How many messages a sender has: up to `most`, or as many as are some megabytes.
+    pub(super) fn count(&self, rng: &mut Rng, most: u64) -> u32 {
+        let most = most.min(MOST.load(Relaxed)).min(30 + 3_000_000 / (self.longest * self.most_parts));
+        rng.spread(1, most) as u32
+    }
+
+    /// The message number `number` of a sender. Its first part begins with both.
+    pub(super) fn message(&self, sender: u32, number: u32) -> Parts {
+        let mut rng = Rng::new(self.seed, u64::from(sender) << 32 | u64::from(number));
+        let parts = rng.between(1, self.most_parts);
+        (0..parts)
+            .map(|part| {
+                let longest = if rng.chance(4) { self.longest } else { self.longest.min(100) };
+                let length = if rng.chance(8) { 0 } else { rng.spread(1, longest.max(1)) };
+                let mut bytes = Vec::new();
+                if part == 0 {
+                    bytes.extend_from_slice(&sender.to_be_bytes());
+                    bytes.extend_from_slice(&number.to_be_bytes());
+                }
+                let mut word = rng.next();
+                for _ in 0..length {
+                    word = word.rotate_left(7).wrapping_mul(5).wrapping_add(1);
+                    bytes.push((word >> 32) as u8);
+                }
+                bytes
+            })
+            .collect()
+    }
+}
+
+/// What was received.
+pub(super) struct Ledger {
+    kind: Kind,
+    /// Whether a message may be missing.
+    lossy: bool,
+    /// Whether all messages of a sender take the same way to a receiver.
+    ordered: bool,
+    all: Mutex<BTreeSet<(u32, u32)>>,
+    last: Mutex<BTreeMap<(u32, u32), u32>>,
+    seen: Mutex<BTreeMap<u32, u32>>,
+}
+
+impl Ledger {
+    pub(super) fn new(kind: Kind, lossy: bool, ordered: bool) -> Self {
+        Ledger { kind, lossy, ordered, all: Mutex::default(), last: Mutex::default(), seen: Mutex::default() }
+    }
+
+    /// `receiver` has received this: it is a message that was sent, whole, later than the last one
+    /// of its sender. Returns the sender and how many of its messages have come, to all.
+    pub(super) fn enter(&self, receiver: u32, parts: &[Vec<u8>]) -> (u32, u32) {
+        crate::world::progress();
+        let first = parts.first().map(Vec::as_slice).unwrap_or_default();
+        let Some(head) = first.first_chunk::<8>() else {
+            panic!("a message that nobody has sent: {first:?}")
+        };
+        let sender = u32::from_be_bytes([head[0], head[1], head[2], head[3]]);
+        let number = u32::from_be_bytes([head[4], head[5], head[6], head[7]]);
+        let wanted = self.kind.message(sender, number);
+        if parts != wanted {
+            let lengths = |parts: &[Vec<u8>]| parts.iter().map(Vec::len).collect::<Vec<_>>();
+            panic!(
+                "message {number} of {sender} is another at {receiver}: parts of {:?} bytes, not {:?}",
+                lengths(parts),
+                lengths(&wanted)
+            );
+        }
+        let is_new = self.all.lock().unwrap().insert((sender, number));
+        assert!(is_new, "message {number} of {sender} comes to {receiver} again");
+        let mut last = self.last.lock().unwrap();
+        if let Some(before) = last.insert((receiver, sender), number) {
+            assert!(
+                before < number || !self.ordered,
+                "message {number} of {sender} comes to {receiver} after {before}"
+            );
+        }
+        let mut seen = self.seen.lock().unwrap();
+        let seen = seen.entry(sender).or_default();
+        *seen += 1;
+        (sender, *seen)
+    }
+
+    /// All messages of these senders, each with how many it has sent, have come, if none may be
+    /// missing.
+    pub(super) fn settle(&self, senders: &[(u32, u32)]) {
+        let seen = self.seen.lock().unwrap();
+        for (sender, sent) in senders {
+            let got = seen.get(sender).copied().unwrap_or(0);
+            assert!(got <= *sent, "{got} messages of {sender}, which has sent {sent}");
+            assert!(self.lossy || got == *sent, "{got} messages of {sender}, which has sent {sent}");
+        }
+    }
+}

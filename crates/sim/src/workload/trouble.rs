@@ -1,0 +1,219 @@
+//! Workloads with peers that misbehave: processes that are killed and start again, and strangers
+//! that speak no ZMTP.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tautline_core::{Context, Error, SocketType};
+
+use super::patterns::pipeline;
+use super::peer::{LINGER, Peer, SNDTIMEO, say};
+use super::traffic::{Kind, Ledger};
+use super::{Stage, fork, spawn};
+use crate::rng::Rng;
+use crate::world::{self, Process};
+
+/// What the processes of [`crash`] share with the one that kills them.
+struct Scene {
+    endpoint: String,
+    kind: Kind,
+    ledger: Arc<Ledger>,
+    /// Each start of a process is another sender, or receiver.
+    starts: AtomicU32,
+    /// The senders that the last receiver has heard.
+    heard: Mutex<(u32, BTreeSet<u32>)>,
+    ends: AtomicBool,
+}
+
+struct Running {
+    process: Process,
+    start: u32,
+    thread: JoinHandle<()>,
+}
+
+/// A PULL and some PUSH, each a process, which are killed and start again. The last ones hear each
+/// other.
+pub(super) fn crash(stage: &mut Stage, rng: &mut Rng) {
+    stage.over_streams();
+    let scene = Arc::new(Scene {
+        endpoint: stage.endpoint(),
+        kind: stage.kind,
+        ledger: stage.loose_ledger(),
+        starts: AtomicU32::new(0),
+        heard: Mutex::default(),
+        ends: AtomicBool::new(false),
+    });
+    let mut server = start(&scene, rng, pull);
+    let mut clients: Vec<Running> = (0..rng.between(1, 3)).map(|_| start(&scene, rng, push)).collect();
+    for _ in 0..rng.between(1, 8) {
+        std::thread::sleep(Duration::from_micros(rng.spread(10, 400_000)));
+        let victim = rng.below(clients.len() as u64 + 1) as usize;
+        let running = clients.get_mut(victim).unwrap_or(&mut server);
+        world::kill(running.process);
+        if rng.chance(2) {
+            std::thread::sleep(Duration::from_micros(rng.spread(10, 400_000)));
+        }
+        let program: Program = if victim < clients.len() { push } else { pull };
+        let new = start(&scene, rng, program);
+        let old = std::mem::replace(clients.get_mut(victim).unwrap_or(&mut server), new);
+        // It has no end that could be waited for.
+        std::mem::forget(old.thread);
+    }
+    let wanted: BTreeSet<u32> = clients.iter().map(|client| client.start).collect();
+    for round in 0.. {
+        let heard = scene.heard.lock().unwrap().clone();
+        if heard.0 == server.start && wanted.is_subset(&heard.1) {
+            break;
+        }
+        assert!(round < 6000, "{} hears {:?}, not {wanted:?}", heard.0, heard.1);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    scene.ends.store(true, SeqCst);
+    for running in clients.into_iter().chain([server]) {
+        running.thread.join().unwrap();
+    }
+}
+
+type Program = fn(&Scene, u32, &Context, Rng);
+
+fn start(scene: &Arc<Scene>, rng: &mut Rng, program: Program) -> Running {
+    let (scene, rng) = (scene.clone(), fork(rng));
+    let start = scene.starts.fetch_add(1, SeqCst);
+    let process = world::begin_process();
+    say(|| format!("start process {process}, number {start}"));
+    let thread = spawn("process", move || {
+        let context = Context::new();
+        program(&scene, start, &context, rng);
+        while let Err(error) = context.terminate() {
+            assert_eq!(error, Error::Interrupted, "terminate");
+        }
+    });
+    Running { process, start, thread }
+}
+
+fn push(scene: &Scene, start: u32, context: &Context, rng: Rng) {
+    let mut peer = Peer::new(context, SocketType::Push, rng);
+    peer.set(SNDTIMEO, 50);
+    peer.set(LINGER, 0);
+    peer.join(&scene.endpoint, false);
+    let mut number = 0;
+    while !scene.ends.load(SeqCst) {
+        match peer.send_or_not(&scene.kind.message(start, number)) {
+            Ok(()) => number += 1,
+            Err(Error::Again) => {}
+            Err(error) => panic!("{error}"),
+        }
+        std::thread::sleep(Duration::from_micros(peer.rng.spread(10, 50_000)));
+    }
+}
+
+fn pull(scene: &Scene, start: u32, context: &Context, rng: Rng) {
+    let mut peer = Peer::new(context, SocketType::Pull, rng);
+    peer.set(LINGER, 0);
+    peer.give_up_after(50);
+    // The one before may not be gone yet.
+    while let Err(error) = peer.socket.bind(&scene.endpoint) {
+        assert_eq!(error, Error::AddressInUse, "bind");
+        peer.wait_a_moment();
+    }
+    while !scene.ends.load(SeqCst) {
+        match peer.recv() {
+            Ok(parts) => {
+                let (sender, _) = scene.ledger.enter(start, &parts);
+                let mut heard = scene.heard.lock().unwrap();
+                if heard.0 != start {
+                    *heard = (start, BTreeSet::new());
+                }
+                heard.1.insert(sender);
+            }
+            Err(Error::Again) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// The pipeline, and strangers at its first endpoint: nothing that they send is received, and
+/// nothing else is lost.
+pub(super) fn strangers(stage: &mut Stage, rng: &mut Rng) {
+    stage.over_streams();
+    let name = match stage.transport() {
+        "tcp" => [&[2, 0][..], &5001_u16.to_be_bytes(), &[127, 0, 0, 1], &[0; 8]].concat(),
+        _ => [&[1, 0][..], b"/sim/1\0"].concat(),
+    };
+    let strangers: Vec<JoinHandle<()>> = (0..rng.between(1, 5))
+        .map(|_| {
+            let (name, rng) = (name.clone(), fork(rng));
+            spawn("stranger", move || stranger(&name, rng))
+        })
+        .collect();
+    pipeline(stage, rng);
+    super::join(strangers);
+}
+
+/// Connects some times, and says something that is wrong sooner or later.
+fn stranger(name: &[u8], mut rng: Rng) {
+    for _ in 0..rng.between(1, 8) {
+        world::progress();
+        std::thread::sleep(Duration::from_micros(rng.spread(1, 100_000)));
+        // SAFETY: integers.
+        let fd = unsafe { libc::socket(i32::from(name[0]), libc::SOCK_STREAM, 0) };
+        // SAFETY: pointer and length are the name's.
+        unsafe { libc::connect(fd, name.as_ptr().cast(), name.len() as libc::socklen_t) };
+        let mut words = greeting(&mut rng);
+        while !words.is_empty() {
+            let mut fds = [libc::pollfd { fd, events: libc::POLLOUT, revents: 0 }];
+            // SAFETY: an array of one.
+            unsafe { libc::poll(fds.as_mut_ptr(), 1, 1000) };
+            let n = rng.between(1, words.len() as u64) as usize;
+            // SAFETY: pointer and length are the vector's.
+            let sent = unsafe { libc::send(fd, words.as_ptr().cast(), n, libc::MSG_NOSIGNAL) };
+            if sent < 0 && fds[0].revents & libc::POLLOUT == 0 || sent < 0 && rng.chance(8) {
+                break;
+            }
+            words.drain(..sent.max(0) as usize);
+            if rng.chance(3) {
+                std::thread::sleep(Duration::from_micros(rng.spread(1, 40_000_000)));
+            }
+        }
+        if rng.chance(2) {
+            let mut bytes = [0_u8; 64];
+            // SAFETY: pointer and length are the array's.
+            unsafe { libc::recv(fd, bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+        }
+        // SAFETY: it is this function's.
+        unsafe { libc::close(fd) };
+    }
+}
+
+/// What a stranger says: noise, or the beginning of ZMTP and then noise.
+fn greeting(rng: &mut Rng) -> Vec<u8> {
+    let mut words = Vec::new();
+    let noise = |rng: &mut Rng, words: &mut Vec<u8>| {
+        for _ in 0..rng.spread(1, 2000) {
+            words.push(rng.next() as u8);
+        }
+    };
+    if rng.chance(4) {
+        // What does not begin so is a peer of ZMTP 1.0, and what it says are messages.
+        words.extend([0xff, 1, 2, 3, 4, 5, 6, 7, 8, 0x7f, 3]);
+        noise(rng, &mut words);
+        return words;
+    }
+    words.extend([&[0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 1][..], b"NULL", &[0; 48]].concat());
+    if rng.chance(2) {
+        let ready = b"\x05READY\x0bSocket-Type\0\0\0\x04PUSH";
+        words.extend([&[4, ready.len() as u8][..], ready].concat());
+        // A frame with bits that mean nothing, or one that never ends.
+        let flags = if rng.chance(2) { 0xfa } else { 2 };
+        words.extend([&[flags][..], &(rng.next() >> 24).to_be_bytes()].concat());
+    }
+    match rng.below(3) {
+        0 => words.truncate(rng.between(1, words.len() as u64) as usize),
+        1 => noise(rng, &mut words),
+        _ => {}
+    }
+    words
+}

@@ -1,0 +1,533 @@
+//! Threads and time. The threads of a simulation are real ones, so that thread-local values, stacks
+//! and what the standard library keeps are theirs; but one runs at a time, and which one is drawn
+//! from the seed. The others wait for their turn.
+//!
+//! A thread may lose its turn at a *point*: before an access to an atomic or a lock of the engine
+//! ([`point`]) and in every system call. Most points only count down what is left of the thread's
+//! slice. Time passes by what is done: some nanoseconds at a point, more in a call. When no thread
+//! can run it jumps to when one can. If there is no such time either, all wait for ever, and the
+//! simulation ends with a report.
+
+use std::cell::{Cell, UnsafeCell};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use crate::faults::Faults;
+use crate::kernel::{Fd, Kernel};
+use crate::raw;
+use crate::rng::Rng;
+
+mod processes;
+mod telling;
+
+pub(crate) use processes::{Process, begin_process, kill};
+
+/// Number of a simulated thread; 0 is a thread outside.
+pub(crate) type Tid = u32;
+
+thread_local! {
+    static ME: Cell<Tid> = const { Cell::new(0) };
+}
+
+/// Nanoseconds since the start. Only the thread whose turn it is writes to it.
+static NOW: AtomicU64 = AtomicU64::new(0);
+/// Points that are left of the slice.
+static LEFT: AtomicI64 = AtomicI64::new(0);
+/// When a program last got on.
+static PROGRESS: AtomicU64 = AtomicU64::new(0);
+/// All points.
+static POINTS: AtomicU64 = AtomicU64::new(0);
+
+/// What a point takes, in nanoseconds.
+const POINT: u64 = 5;
+/// For how long no program may get on, in nanoseconds.
+const PATIENCE: u64 = 2_000_000_000_000;
+
+struct Place(UnsafeCell<Option<World>>);
+
+// SAFETY: only the thread whose turn it is looks at the world, and turns are handed over by
+// futexes.
+unsafe impl Sync for Place {}
+
+static WORLD: Place = Place(UnsafeCell::new(None));
+
+pub(crate) struct World {
+    pub(crate) kernel: Kernel,
+    rng: Rng,
+    threads: Vec<Thread>,
+    strategy: Strategy,
+    trace: bool,
+    hash: u64,
+    /// Until when threads may run.
+    end: u64,
+    switches: u64,
+    calls: u64,
+    seen: (u64, u64),
+    pub(crate) cores: u32,
+    /// How many processes there were, beside the first.
+    processes: Process,
+    /// The process of the next thread that this thread starts, if it is a new one.
+    spawns_in: Option<(Tid, Process)>,
+    killed: BTreeSet<Process>,
+}
+
+struct Thread {
+    turn: &'static AtomicU32,
+    name: String,
+    state: State,
+    /// It does not run until then, whatever happens.
+    stalled: u64,
+    priority: u64,
+    /// It has blocked the program's signals.
+    deaf: bool,
+    woken: Woken,
+    handle: usize,
+    process: Process,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    Ready,
+    Waits(Wait, Option<u64>),
+    Over,
+}
+
+/// What a thread waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wait {
+    Futex(usize),
+    /// Descriptors, and what is asked of each.
+    Poll(Vec<(Fd, i16)>),
+    Epoll(Fd),
+    Thread(Tid),
+    Time,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Woken {
+    Ready,
+    Timeout,
+    /// By a signal.
+    Interrupted,
+    /// By nothing.
+    Spurious,
+}
+
+/// How the next thread is chosen.
+#[derive(Debug, Clone)]
+enum Strategy {
+    /// Any, with slices of this many points in the mean.
+    Random { slice: u64 },
+    /// The one with the highest priority; now and then the one that runs falls behind all others
+    /// (probabilistic concurrency testing).
+    Priorities { slice: u64 },
+}
+
+/// What a simulation is made of.
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) faults: Faults,
+    pub(crate) trace: bool,
+    /// Nanoseconds of virtual time after which it has failed.
+    pub(crate) limit: u64,
+}
+
+/// Exit codes of the process.
+pub(crate) const PASSED: i32 = 0;
+pub(crate) const STUCK: i32 = 3;
+pub(crate) const ENDLESS: i32 = 4;
+
+fn world() -> &'static mut World {
+    // SAFETY: the caller has the turn, and keeps no other reference: those of this module and of
+    // `entry` end before a turn is given away.
+    unsafe { (*WORLD.0.get()).as_mut() }.expect("a simulation runs")
+}
+
+/// The calling thread becomes the first of a simulation.
+pub(crate) fn begin(plan: Plan) {
+    let mut rng = Rng::new(plan.seed, 1);
+    let slice = *rng.pick(&[2, 8, 40, 300, 3000]);
+    let strategy = match rng.chance(2) {
+        true => Strategy::Random { slice },
+        false => Strategy::Priorities { slice: slice * 4 },
+    };
+    let mut world = World {
+        kernel: Kernel::new(plan.seed, plan.faults),
+        cores: rng.between(1, 4) as u32,
+        rng,
+        threads: Vec::new(),
+        strategy,
+        trace: plan.trace,
+        hash: 0xcbf2_9ce4_8422_2325,
+        end: plan.limit,
+        switches: 0,
+        calls: 0,
+        seen: (u64::MAX, 0),
+        processes: 0,
+        spawns_in: None,
+        killed: BTreeSet::new(),
+    };
+    let me = world.add_thread("main");
+    if world.trace {
+        let text =
+            format!("strategy {:?}, {} cores, {:?}\n", world.strategy, world.cores, world.kernel.faults);
+        raw::write_all(2, text.as_bytes());
+    }
+    // SAFETY: no thread of the simulation runs yet.
+    unsafe { *WORLD.0.get() = Some(world) };
+    NOW.store(1_000_000, Relaxed);
+    ME.set(me);
+}
+
+/// From now on the calling thread is none of the simulation's. No other one gets a turn.
+#[cfg(covered)]
+pub(crate) fn leave() {
+    ME.set(0);
+}
+
+/// The number of the calling thread, if it is a simulated one.
+pub(crate) fn me() -> Option<Tid> {
+    match ME.get() {
+        0 => None,
+        me => Some(me),
+    }
+}
+
+/// The world, for the thread whose turn it is; none outside of a simulation. Nothing that is done
+/// with it may give the turn away.
+pub(crate) fn with<T>(f: impl FnOnce(&mut World) -> T) -> Option<T> {
+    me().map(|_| {
+        let world = world();
+        world.kernel.advance(NOW.load(Relaxed));
+        world.kernel.process = world.thread(ME.get()).process;
+        world.kernel.is_dead = world.killed.contains(&world.kernel.process);
+        f(world)
+    })
+}
+
+/// Another thread may run here.
+#[inline]
+pub(crate) fn point() {
+    if ME.get() == 0 {
+        return;
+    }
+    NOW.store(NOW.load(Relaxed) + POINT, Relaxed);
+    POINTS.store(POINTS.load(Relaxed) + 1, Relaxed);
+    let left = LEFT.load(Relaxed) - 1;
+    LEFT.store(left, Relaxed);
+    if left < 0 {
+        change_threads(false);
+    }
+}
+
+/// A good moment for another thread to run.
+pub(crate) fn linger() {
+    if ME.get() != 0 && world().rng.chance(3) {
+        change_threads(true);
+    }
+}
+
+/// A system call begins: it takes time, and another thread may run first.
+pub(crate) fn enter() {
+    if ME.get() == 0 {
+        return;
+    }
+    #[cfg(simulated)]
+    crate::stores::flush_all();
+    let world = world();
+    world.calls += 1;
+    let took = if world.rng.chance(2000) {
+        world.rng.between(10_000, 100_000)
+    } else {
+        world.rng.between(100, 1500)
+    };
+    NOW.store(NOW.load(Relaxed) + took, Relaxed);
+    LEFT.store(LEFT.load(Relaxed) - 8, Relaxed);
+    if LEFT.load(Relaxed) < 0 {
+        change_threads(false);
+    }
+}
+
+/// The calling thread would rather that others run.
+pub(crate) fn give_way() {
+    if ME.get() != 0 {
+        let world = world();
+        NOW.store(NOW.load(Relaxed) + world.rng.between(200, 1000), Relaxed);
+        change_threads(true);
+    }
+}
+
+/// Nanoseconds since the start. To ask takes time, too.
+pub(crate) fn now() -> u64 {
+    point();
+    let now = NOW.load(Relaxed) + 20;
+    NOW.store(now, Relaxed);
+    now
+}
+
+/// The time, without any passing.
+pub(crate) fn time() -> u64 {
+    NOW.load(Relaxed)
+}
+
+/// A call of a program has returned.
+pub(crate) fn progress() {
+    PROGRESS.store(NOW.load(Relaxed), Relaxed);
+}
+
+/// Whether an exchange that may fail for no reason does.
+pub(crate) fn weak_exchange_fails() -> bool {
+    ME.get() != 0 && {
+        let world = world();
+        let one_in = world.kernel.faults.weak;
+        world.rng.chance(one_in)
+    }
+}
+
+/// The calling thread waits, until `deadline` at most.
+pub(crate) fn wait(wait: Wait, deadline: Option<u64>) -> Woken {
+    let me = ME.get();
+    if processes::is_to_stop(me, &wait) {
+        end_this_thread();
+    }
+    let world = world();
+    let can_be_woken = matches!(wait, Wait::Futex(_));
+    let hears = matches!(wait, Wait::Poll(_) | Wait::Epoll(_)) && !world.thread(me).deaf;
+    let faults = &world.kernel.faults;
+    let (spurious, interrupted) = (faults.spurious, faults.interrupted);
+    if hears && world.rng.chance(interrupted) {
+        return Woken::Interrupted;
+    }
+    if can_be_woken && world.rng.chance(spurious) {
+        return Woken::Spurious;
+    }
+    world.thread(me).state = State::Waits(wait, deadline);
+    world.seen = (u64::MAX, 0);
+    change_threads(false);
+    self::world().thread(me).woken
+}
+
+impl World {
+    fn thread(&mut self, tid: Tid) -> &mut Thread {
+        &mut self.threads[tid as usize - 1]
+    }
+
+    /// A thread that has yet to get its first turn.
+    pub(crate) fn add_thread(&mut self, name: &str) -> Tid {
+        let (priority, process) = (self.rng.next() >> 1, self.process_of_new());
+        self.threads.push(Thread {
+            turn: Box::leak(Box::new(AtomicU32::new(0))),
+            name: name.to_owned(),
+            state: State::Ready,
+            stalled: 0,
+            priority,
+            deaf: false,
+            woken: Woken::Ready,
+            handle: 0,
+            process,
+        });
+        self.threads.len() as Tid
+    }
+
+    pub(crate) fn turn_of(&mut self, tid: Tid) -> &'static AtomicU32 {
+        self.thread(tid).turn
+    }
+
+    pub(crate) fn set_handle(&mut self, tid: Tid, handle: usize) {
+        self.thread(tid).handle = handle;
+    }
+
+    pub(crate) fn thread_of_handle(&self, handle: usize) -> Option<Tid> {
+        self.threads.iter().rposition(|thread| thread.handle == handle).map(|at| at as Tid + 1)
+    }
+
+    /// Draws whether a store is kept back.
+    pub(crate) fn keeps_a_store(&mut self) -> bool {
+        let one_in = self.kernel.faults.late;
+        self.rng.chance(one_in)
+    }
+
+    pub(crate) fn is_over(&mut self, tid: Tid) -> bool {
+        self.thread(tid).state == State::Over
+    }
+
+    pub(crate) fn rename(&mut self, name: &str) {
+        let tid = ME.get();
+        self.thread(tid).name = format!("{name}#{tid}");
+    }
+
+    pub(crate) fn set_deaf(&mut self, deaf: bool) {
+        self.thread(ME.get()).deaf = deaf;
+    }
+
+    /// Wakes threads that wait at an address; how many.
+    pub(crate) fn wake_futex(&mut self, address: usize, most: usize) -> usize {
+        let mut woken = 0;
+        while woken < most {
+            let waiting: Vec<usize> = (0..self.threads.len())
+                .filter(|at| matches!(&self.threads[*at].state, State::Waits(Wait::Futex(there), _) if *there == address))
+                .collect();
+            if waiting.is_empty() {
+                break;
+            }
+            let thread = &mut self.threads[*self.rng.pick(&waiting)];
+            (thread.state, thread.woken) = (State::Ready, Woken::Ready);
+            woken += 1;
+        }
+        woken
+    }
+
+    // ---- the next thread
+
+    /// Draws the next thread to run. The turns of the caller and of that one, if it is another.
+    fn next_turn(&mut self, yields: bool) -> Option<Turns> {
+        let me = ME.get();
+        let next = self.choose(me, yields);
+        let slice = match self.strategy {
+            Strategy::Random { slice } | Strategy::Priorities { slice } => slice,
+        };
+        LEFT.store(self.rng.between(0, slice * 2) as i64, Relaxed);
+        if next == me {
+            return None;
+        }
+        self.switches += 1;
+        self.note(u64::from(next) << 32 | 0xffff);
+        Some((self.thread(me).turn, self.thread(next).turn))
+    }
+
+    /// The thread is over. Its turn, and that of the next one.
+    fn last_turn(&mut self) -> Turns {
+        let me = ME.get();
+        self.thread(me).state = State::Over;
+        self.seen = (u64::MAX, 0);
+        self.kernel.changes += 1;
+        let process = self.thread(me).process;
+        self.bury(process);
+        let next = self.choose(me, false);
+        (self.thread(me).turn, self.thread(next).turn)
+    }
+
+    fn choose(&mut self, me: Tid, yields: bool) -> Tid {
+        let (stall, longest) = (self.kernel.faults.stall, self.kernel.faults.longest_stall);
+        if self.rng.chance(stall) {
+            let now = NOW.load(Relaxed);
+            let until = now + self.rng.spread(1_000, longest.max(1_000));
+            self.thread(me).stalled = until;
+        }
+        if let Strategy::Priorities { slice } = self.strategy
+            && (yields || self.rng.chance(1 + 2000 / slice.max(1)))
+        {
+            let lowest = self.threads.iter().map(|thread| thread.priority).min().unwrap_or(0);
+            self.thread(me).priority = lowest.saturating_sub(1);
+        }
+        loop {
+            let now = NOW.load(Relaxed);
+            self.kernel.advance(now);
+            self.wake(now);
+            let able = |thread: &Thread| thread.state == State::Ready && thread.stalled <= now;
+            let ready: Vec<Tid> = (1..=self.threads.len() as Tid)
+                .filter(|tid| able(&self.threads[*tid as usize - 1]))
+                .collect();
+            if ready.is_empty() {
+                let next = self.next_time(now);
+                let Some(next) = next else {
+                    self.fail(STUCK, "every thread waits, and nothing will happen")
+                };
+                if next > self.end {
+                    self.fail(ENDLESS, "no end within the time")
+                }
+                NOW.store(next.max(now), Relaxed);
+                continue;
+            }
+            if now > self.end {
+                self.fail(ENDLESS, "no end within the time")
+            }
+            if now > PROGRESS.load(Relaxed) + PATIENCE {
+                self.fail(STUCK, "threads run, and no program gets on")
+            }
+            return match self.strategy {
+                Strategy::Random { .. } => {
+                    let others: Vec<Tid> = ready.iter().copied().filter(|tid| *tid != me).collect();
+                    *self.rng.pick(if yields && !others.is_empty() { &others } else { &ready })
+                }
+                Strategy::Priorities { .. } => {
+                    let first =
+                        ready.iter().copied().max_by_key(|tid| self.threads[*tid as usize - 1].priority);
+                    first.unwrap_or(me)
+                }
+            };
+        }
+    }
+
+    /// Those become ready whose wait is over.
+    fn wake(&mut self, now: u64) {
+        // Nothing has changed since the last time, and no deadline has passed.
+        if self.seen.0 == self.kernel.changes && now < self.seen.1 {
+            return;
+        }
+        let mut earliest = u64::MAX;
+        for at in 0..self.threads.len() {
+            let State::Waits(wait, deadline) = &self.threads[at].state else { continue };
+            let is_ready = match wait {
+                Wait::Futex(_) | Wait::Time => false,
+                Wait::Epoll(set) => self.kernel.epoll_ready(*set),
+                Wait::Poll(fds) => {
+                    let mut fds: Vec<libc::pollfd> =
+                        fds.iter().map(|&(fd, events)| libc::pollfd { fd, events, revents: 0 }).collect();
+                    self.kernel.poll(&mut fds) > 0
+                }
+                Wait::Thread(tid) => self.threads[*tid as usize - 1].state == State::Over,
+            };
+            let late = deadline.is_some_and(|deadline| deadline <= now);
+            if is_ready || late {
+                let thread = &mut self.threads[at];
+                thread.state = State::Ready;
+                thread.woken = if is_ready { Woken::Ready } else { Woken::Timeout };
+            } else if let Some(deadline) = deadline {
+                earliest = earliest.min(*deadline);
+            }
+        }
+        self.seen = (self.kernel.changes, earliest);
+    }
+
+    /// When a thread can run, if not now.
+    fn next_time(&self, now: u64) -> Option<u64> {
+        let stalled =
+            self.threads.iter().filter(|thread| thread.state == State::Ready).map(|thread| thread.stalled);
+        let deadlines = self.threads.iter().filter_map(|thread| match &thread.state {
+            State::Waits(_, deadline) => *deadline,
+            _ => None,
+        });
+        stalled.filter(|time| *time > now).chain(deadlines).chain(self.kernel.next_due()).min()
+    }
+}
+
+/// The turns of a thread and of the next one.
+type Turns = (&'static AtomicU32, &'static AtomicU32);
+
+/// Lets the next thread run, and returns when it is the caller's turn again. Nothing of the world
+/// is borrowed meanwhile: others use it.
+fn change_threads(yields: bool) {
+    if let Some((mine, theirs)) = world().next_turn(yields) {
+        raw::give_turn(theirs);
+        raw::wait_for_turn(mine);
+    }
+}
+
+/// The calling thread has done all that it does, and the turn is another's. It keeps its stack, so
+/// that where the others' lie does not depend on when the real thread ends.
+pub(crate) fn end_this_thread() -> ! {
+    #[cfg(simulated)]
+    crate::stores::flush_all();
+    let (mine, theirs) = world().last_turn();
+    raw::give_turn(theirs);
+    loop {
+        raw::wait_for_turn(mine);
+    }
+}
+
+/// What a new thread does first: it waits for its turn.
+pub(crate) fn start_thread(tid: Tid, turn: &AtomicU32) {
+    raw::wait_for_turn(turn);
+    ME.set(tid);
+}

@@ -1,0 +1,63 @@
+//! Processes: threads and descriptors that go together. They share the memory of the real process,
+//! and with it what the engine keeps for all of its contexts.
+//!
+//! A process that is killed stops where its threads wait. One that does not wait goes on until it
+//! does: it may hold a lock of what the processes share. When the last one has stopped, the
+//! process's descriptors are closed, as a kernel does.
+
+use super::{ME, State, Tid, Wait, World, with, world};
+
+pub(crate) type Process = u32;
+
+/// From now on the calling thread's next thread begins a new process.
+pub(crate) fn begin_process() -> Process {
+    with(|world| {
+        world.processes += 1;
+        world.spawns_in = Some((ME.get(), world.processes));
+        world.processes
+    })
+    .unwrap_or(0)
+}
+
+/// Ends a process, which is not the caller's.
+pub(crate) fn kill(process: Process) {
+    with(|world| {
+        world.say(&format!("kill process {process}"));
+        world.killed.insert(process);
+        for thread in world.threads.iter_mut().filter(|thread| thread.process == process) {
+            if matches!(thread.state, State::Waits(..)) {
+                thread.state = State::Over;
+            }
+        }
+        world.seen = (u64::MAX, 0);
+        world.bury(process);
+    });
+}
+
+/// Whether the calling thread's process has been killed, and it waits for what may take long.
+pub(super) fn is_to_stop(me: Tid, wait: &Wait) -> bool {
+    let world = world();
+    let process = world.thread(me).process;
+    world.killed.contains(&process) && matches!(wait, Wait::Poll(_) | Wait::Epoll(_) | Wait::Time)
+}
+
+impl World {
+    /// The process of a thread that the calling thread starts.
+    pub(super) fn process_of_new(&mut self) -> Process {
+        let own = match ME.get() {
+            0 => 0,
+            me => self.thread(me).process,
+        };
+        let new = self.spawns_in.take_if(|(creator, _)| *creator == ME.get());
+        new.map_or(own, |(_, process)| process)
+    }
+
+    /// Closes what a killed process has open, if no thread of it is left.
+    pub(super) fn bury(&mut self, process: Process) {
+        let mut own = self.threads.iter().filter(|thread| thread.process == process);
+        if self.killed.contains(&process) && own.all(|thread| thread.state == State::Over) {
+            self.kernel.close_all(process);
+            self.kernel.changes += 1;
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What a simulation tells of itself: its hash, its story, and how it has failed.
+
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::{ME, NOW, POINTS, World};
+use crate::raw;
+
+impl World {
+    pub(super) fn note(&mut self, what: u64) {
+        self.hash =
+            (self.hash ^ what ^ NOW.load(Relaxed).rotate_left(20)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+
+    /// A call and its result are a part of the trace.
+    pub(crate) fn tell(&mut self, result: i64, text: impl FnOnce() -> String) {
+        self.note(u64::from(ME.get()) << 40 ^ result as u64);
+        if self.trace {
+            self.say(&text());
+        }
+    }
+
+    /// A line of the story, if it is told.
+    pub(crate) fn say(&mut self, text: &str) {
+        if self.trace {
+            let me = ME.get();
+            let now = NOW.load(Relaxed);
+            let line = format!("{:>14.3} us  {:<18} {text}\n", now as f64 / 1e3, self.thread(me).name);
+            raw::write_all(2, line.as_bytes());
+        }
+    }
+
+    /// How many system calls there were.
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    pub(crate) fn summary(&self) -> String {
+        format!(
+            "hash {:016x} virtual {:.6} s, {} switches, {} calls, {} points",
+            self.hash,
+            NOW.load(Relaxed) as f64 / 1e9,
+            self.switches,
+            self.calls,
+            POINTS.load(Relaxed)
+        )
+    }
+
+    /// The simulation has failed.
+    pub(crate) fn fail(&mut self, code: i32, why: &str) -> ! {
+        let mut text = format!("FAILED: {why}\n");
+        for (at, thread) in self.threads.iter().enumerate() {
+            let _ = writeln!(text, "  thread {} {}: {:?}", at + 1, thread.name, thread.state);
+        }
+        for line in self.kernel.describe() {
+            let _ = writeln!(text, "  {line}");
+        }
+        let _ = writeln!(text, "  {}", self.summary());
+        raw::write_all(2, text.as_bytes());
+        raw::exit(code)
+    }
+}

@@ -1,0 +1,292 @@
+//! Runs seeds, each in a process of its own.
+
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::Wanted;
+
+/// How long one seed may take.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// What became of all seeds.
+#[derive(Default)]
+struct Totals {
+    passed: u64,
+    failed: u64,
+    virtual_seconds: f64,
+    numbers: [u64; 3],
+}
+
+/// A seed that has failed, and how it was found.
+pub(super) struct Found {
+    pub(super) seed: u64,
+    /// Seeds that were run.
+    pub(super) seeds: u64,
+    pub(super) seconds: f64,
+    pub(super) words: String,
+}
+
+fn command(binary: &Path, rest: &[String], seed: u64) -> Command {
+    let mut command = Command::new(binary);
+    command.arg(seed.to_string()).args(rest);
+    command
+}
+
+/// One seed, which says itself what becomes of it.
+pub(super) fn one(binary: &Path, wanted: &Wanted, seed: u64) -> ExitCode {
+    let mut command = command(binary, &wanted.rest, seed);
+    if wanted.trace {
+        command.arg("--trace");
+    }
+    match command.status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("simulate: {}: {error}", binary.display());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What can be left out, as `crates/sim/src/faults.rs` names it.
+const FAULTS: [&str; 17] = [
+    "partial",
+    "again",
+    "interrupted",
+    "spurious",
+    "reset",
+    "refused",
+    "descriptors",
+    "no_memory",
+    "watches",
+    "wall",
+    "lost",
+    "weak",
+    "late",
+    "unresolved",
+    "stall",
+    "latency",
+    "old",
+];
+
+/// Leaves out one fault after the other, as long as the seed still fails.
+pub(super) fn shrink(binary: &Path, mut wanted: Wanted, seed: u64) -> ExitCode {
+    let (passed, mut words) = outcome(command(binary, &wanted.rest, seed), LIMIT);
+    if passed {
+        println!("seed {seed} has passed");
+        return ExitCode::SUCCESS;
+    }
+    let mut needed = Vec::new();
+    for fault in FAULTS {
+        let before = wanted.rest.len();
+        wanted.rest.extend(["--without".to_owned(), fault.to_owned()]);
+        match outcome(command(binary, &wanted.rest, seed), LIMIT) {
+            (false, other) => words = other,
+            (true, _) => {
+                wanted.rest.truncate(before);
+                needed.push(fault);
+            }
+        }
+    }
+    for most in ["100", "30", "10", "3", "1"] {
+        let before = wanted.rest.len();
+        wanted.rest.extend(["--most".to_owned(), most.to_owned()]);
+        match outcome(command(binary, &wanted.rest, seed), LIMIT) {
+            (false, other) => words = other,
+            (true, _) => {
+                wanted.rest.truncate(before);
+                break;
+            }
+        }
+    }
+    println!("seed {seed} needs {needed:?} to fail: --seed {seed} {}\n{words}", wanted.rest.join(" "));
+    ExitCode::FAILURE
+}
+
+/// The last words of a seed, and whether it has passed.
+fn outcome(mut command: Command, limit: Duration) -> (bool, String) {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => return (false, format!("{}: {error}", command.get_program().display())),
+    };
+    let start = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match child.try_wait() {
+            Ok(Some(_)) => break,
+            Ok(None) if start.elapsed() < limit => std::thread::sleep(pause),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return (false, format!("it takes more than {} s", limit.as_secs()));
+            }
+        }
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+    match child.wait_with_output() {
+        Ok(output) => {
+            let words = if output.status.success() { output.stdout } else { output.stderr };
+            let mut words = String::from_utf8_lossy(&words).trim_end().to_owned();
+            if !output.status.success() && words.is_empty() {
+                words = output.status.to_string();
+            }
+            (output.status.success(), words)
+        }
+        Err(error) => (false, error.to_string()),
+    }
+}
+
+/// The last words of a seed that fails.
+pub(super) fn fails(
+    binary: &Path,
+    rest: &[String],
+    variables: &[(&str, String)],
+    seed: u64,
+) -> Option<String> {
+    let mut command = command(binary, rest, seed);
+    command.envs(variables.iter().map(|(name, value)| (*name, value)));
+    let (passed, words) = outcome(command, LIMIT);
+    (!passed).then_some(words)
+}
+
+/// Runs one seed after the other, on the calling thread, until one fails or the time is over.
+pub(super) fn search(
+    binary: &Path,
+    rest: &[String],
+    variables: &[(&str, String)],
+    budget: Duration,
+) -> (u64, Option<Found>) {
+    let start = Instant::now();
+    for seed in 1.. {
+        let mut command = command(binary, rest, seed);
+        command.envs(variables.iter().map(|(name, value)| (*name, value)));
+        let (passed, words) = outcome(command, LIMIT.min(budget));
+        let seconds = start.elapsed().as_secs_f64();
+        if !passed {
+            return (seed, Some(Found { seed, seeds: seed, seconds, words }));
+        }
+        if start.elapsed() >= budget {
+            return (seed, None);
+        }
+    }
+    (0, None)
+}
+
+/// Runs seeds from 1 on, on all cores, until one has failed or the time is over; how many.
+pub(super) fn search_on_all_cores(binary: &Path, rest: &[String], budget: Duration) -> (u64, Option<Found>) {
+    let (next, is_over) = (AtomicU64::new(1), AtomicBool::new(false));
+    let found: Mutex<Option<Found>> = Mutex::new(None);
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..cores() {
+            scope.spawn(|| {
+                while !is_over.load(SeqCst) && start.elapsed() < budget {
+                    let seed = next.fetch_add(1, Relaxed);
+                    let (passed, words) = outcome(command(binary, rest, seed), LIMIT);
+                    if passed {
+                        continue;
+                    }
+                    is_over.store(true, SeqCst);
+                    let seconds = start.elapsed().as_secs_f64();
+                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    if found.as_ref().is_none_or(|found| seed < found.seed) {
+                        *found = Some(Found { seed, seeds: 0, seconds, words });
+                    }
+                }
+            });
+        }
+    });
+    let seeds = next.into_inner() - 1;
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    (seeds, found.map(|found| Found { seeds, ..found }))
+}
+
+pub(super) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Many seeds, on all cores, with these variables of the environment. Whether all have passed.
+pub(super) fn many(binary: &Path, wanted: &Wanted, variables: &[(&str, String)]) -> bool {
+    let (next, totals, start) = (AtomicU64::new(0), Mutex::new(Totals::default()), Instant::now());
+    let until = wanted.until();
+    std::thread::scope(|scope| {
+        for _ in 0..cores() {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Relaxed);
+                    if at >= wanted.seeds || until.is_some_and(|until| Instant::now() >= until) {
+                        return;
+                    }
+                    let seed = wanted.from + at;
+                    let run = || {
+                        let mut command = command(binary, &wanted.rest, seed);
+                        command.envs(variables.iter().map(|(name, value)| (*name, value)));
+                        outcome(command, LIMIT)
+                    };
+                    let (mut passed, mut words) = run();
+                    if wanted.twice {
+                        let again = run();
+                        if again.1 != words {
+                            (passed, words) = (false, format!("two runs differ:\n{words}\n{}", again.1));
+                        }
+                    }
+                    totals.lock().unwrap_or_else(PoisonError::into_inner).add(seed, passed, &words);
+                }
+            });
+        }
+    });
+    let totals = totals.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let real = start.elapsed().as_secs_f64();
+    let [switches, calls, points] = totals.numbers;
+    println!(
+        "seeds from {} on: {:.0} virtual seconds in {real:.0} s on {} cores; {switches} changes of threads, {calls} calls, {points} points",
+        wanted.from,
+        totals.virtual_seconds,
+        cores()
+    );
+    println!("simulation: {} passed, {} failed, 0 skipped", totals.passed, totals.failed);
+    totals.failed == 0
+}
+
+impl Totals {
+    fn add(&mut self, seed: u64, passed: bool, words: &str) {
+        if passed {
+            self.passed += 1;
+        } else {
+            self.failed += 1;
+            println!("seed {seed} has failed:\n{words}\nagain: cargo xtask simulate --seed {seed} --trace\n");
+        }
+        let line = words.lines().last().unwrap_or_default();
+        let number_before = |unit: &str| {
+            let mut words = line.split([' ', ',']).filter(|word| !word.is_empty()).peekable();
+            while let Some(word) = words.next() {
+                if words.peek() == Some(&unit) {
+                    return word.parse::<f64>().ok();
+                }
+            }
+            None
+        };
+        self.virtual_seconds += number_before("s").unwrap_or(0.0);
+        for (sum, unit) in self.numbers.iter_mut().zip(["switches", "calls", "points"]) {
+            *sum += number_before(unit).unwrap_or(0.0) as u64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_of_a_seed_is_counted() {
+        let mut totals = Totals::default();
+        let line = "passed pair: hash 01 virtual 1.500000 s, 20 switches, 30 calls, 40 points";
+        totals.add(1, true, line);
+        totals.add(2, true, line);
+        assert_eq!((totals.passed, totals.numbers, totals.virtual_seconds), (2, [40, 60, 80], 3.0));
+    }
+}
