@@ -1,0 +1,13 @@
+//! `taut` as a user types it: the real binary, against itself, against raw sockets, under a
+//! pseudo-terminal, and against libzmq where `tests/cli/run.sh` has one.
+
+mod answers;
+mod inputs;
+mod libzmq;
+mod limits;
+mod messages;
+mod peers;
+mod secrets;
+mod support;
+mod terminal;
+mod tools;
