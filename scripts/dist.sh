@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # All that a release consists of, in target/dist: `cargo xtask dist`. Nothing is published.
 #
-#   scripts/dist.sh [--here] [PART...]
+#   scripts/dist.sh [--here] [--twice] [PART...]
 #
 # | part    | |
 # |---------|---|
@@ -15,7 +15,7 @@
 #
 # Without parts it makes all. --here leaves out what is not for this processor. It ends with SHA256SUMS over all files, and with
 # SHA256SUMS.minisig if MINISIGN_KEY names a secret key of minisign. SOURCE_DATE_EPOCH is the last commit's time unless it is set; the same
-# commit, compiler and tools make the same bytes (`scripts/dist.sh --twice PART...` looks).
+# commit, compiler and tools make the same bytes. --twice looks: it makes the same of a clone of the commit, in another folder.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -28,12 +28,14 @@ SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || 
 export SOURCE_DATE_EPOCH LC_ALL=C TZ=UTC
 umask 022
 
-here=$(uname -m) twice= again=
+here=$(uname -m) twice=
+arguments=()
 targets=({x86_64,aarch64}-unknown-linux-gnu.2.17 {x86_64,aarch64}-unknown-linux-musl)
+addons=("${targets[@]}" armv7-unknown-linux-gnueabihf.2.17)
 parts=()
 for argument in "$@"; do
     case $argument in
-        --here) targets=("$here-unknown-linux-gnu.2.17" "$here-unknown-linux-musl") ;;
+        --here) arguments+=(--here) targets=("$here-unknown-linux-gnu.2.17" "$here-unknown-linux-musl") addons=("${targets[@]}") ;;
         --twice) twice=yes ;;
         library | python | node | dotnet | systems | crates | sbom) parts+=("$argument") ;;
         *) sed -n '2,/^set /p' "$0" | sed '/^set /d; s/^# \{0,1\}//'; exit 2 ;;
@@ -45,13 +47,9 @@ say() { echo "dist: $*"; }
 
 xtask() { cargo run --quiet -p xtask -- "$@"; }
 
-# cross TARGET PART: has it built, once each time that all is made; the second time nothing of the first is there.
+# cross TARGET PART: has it built, once.
 cross() {
     local folder=$target/cross/$1
-    if [[ -n $again && ! -e $work/emptied-$1 ]]; then
-        rm -rf "$folder/cargo"
-        touch "$work/emptied-$1"
-    fi
     if [[ ! -e $work/built-$1-$2 ]]; then
         xtask cross "$1" "$2" >&2
         touch "$work/built-$1-$2"
@@ -109,15 +107,16 @@ node() {
     local options=() name
     scripts/need.sh node:nodejs npm:npm >&2
     for name in "${targets[@]}"; do
-        options+=(--library "$(npm_name "$name")=$(stripped "$name")" --addon "$(npm_name "$name")=$(addon "$name")")
+        options+=(--library "$(npm_name "$name")=$(stripped "$name")")
     done
+    for name in "${addons[@]}"; do options+=(--addon "$(npm_name "$name")=$(addon "$name")"); done
     command node bindings/node/scripts/pack.mjs --out "$out" "${options[@]}" >&2
 }
 
 # npm_name TARGET: npm's words for it. dotnet_name TARGET: .NET's.
 npm_name() {
     local cpu=x64 libc=gnu
-    [[ $1 != aarch64-* ]] || cpu=arm64
+    case $1 in aarch64-*) cpu=arm64 ;; armv7-*) cpu=arm ;; esac
     [[ $1 != *-musl ]] || libc=musl
     echo "linux-$cpu-$libc"
 }
@@ -128,21 +127,18 @@ dotnet_name() {
 }
 
 dotnet() {
-    local own=$work/dotnet name native assemblies newer framework
+    local own=$work/dotnet name native assemblies newer
     scripts/need.sh mcs:mono-mcs mono:mono-runtime python3:python3 >&2
     assemblies=$(bindings/dotnet/runtime.sh "$target/bindings/dotnet/runtime")
     newer=$(bindings/dotnet/runtime.sh "$target/bindings/dotnet/runtime8" net8)
     bindings/dotnet/build.sh "$own/built" "$assemblies" "$newer" >&2
-    for framework in netstandard2.0=mono netcoreapp3.1=core net8.0=net8; do
-        mkdir -p "$own/assemblies/${framework%=*}"
-        cp "$own/built/${framework#*=}"/Tautline.{dll,xml} "$own/assemblies/${framework%=*}"
-    done
+    bindings/dotnet/refer.sh "$own/built" "$assemblies" "$newer" >&2
     for name in "${targets[@]}"; do
         native=$own/natives/$(dotnet_name "$name")/native
         mkdir -p "$native"
         cp "$(stripped "$name")" "$native"
     done
-    bindings/dotnet/pack.py "$own/assemblies" "$own/natives" "$out" >&2
+    bindings/dotnet/pack.py "$own/built/lib" "$own/natives" "$out" >&2
 }
 
 systems() {
@@ -160,14 +156,16 @@ crates() {
 
 # The tool is CycloneDX's own.
 sbom() {
-    local release=0.5.9 tools=$target/tools/cyclonedx
+    local release=0.5.9 tools=$target/tools/cyclonedx text
     if [[ ! -x $tools/bin/cargo-cyclonedx ]]; then
         say "installing cargo-cyclonedx $release into $tools"
         cargo install --quiet --locked --root "$tools" cargo-cyclonedx --version "$release" >&2
     fi
     "$tools/bin/cargo-cyclonedx" cyclonedx --quiet --manifest-path crates/libzmq/Cargo.toml --format json --no-build-deps \
         --target x86_64-unknown-linux-gnu --override-filename "tautline-$version.cdx" >&2
-    mv "crates/libzmq/tautline-$version.cdx.json" "$out"
+    # It names crates by their folders, as `cargo xtask cross` has them in what is built.
+    text=$(<"crates/libzmq/tautline-$version.cdx.json")
+    printf '%s\n' "${text//"file://${root// /%20}/"/file:///tautline/}" >"$out/tautline-$version.cdx.json"
     find crates xtask bench -name "tautline-$version.cdx.json" -delete
 }
 
@@ -184,14 +182,20 @@ make_all() {
     (cd "$out" && sha256sum -- * >"$work.sums" && mv "$work.sums" SHA256SUMS)
 }
 
+if [[ -n $twice && -n $(git status --porcelain) ]]; then
+    echo "dist: --twice takes a clone of what is committed, and there is more here" >&2
+    exit 1
+fi
 xtask check >/dev/null || { xtask check; exit 1; }
 grep -q "^## \[\?$version\]\?" CHANGELOG.md || say "CHANGELOG.md has no section for $version: this is no release yet"
 make_all
 if [[ -n $twice ]]; then
-    cp "$out/SHA256SUMS" "$target/dist.once"
-    again=yes
-    make_all
-    if diff "$target/dist.once" "$out/SHA256SUMS"; then
+    elsewhere=$(mktemp -d)
+    trap 'rm -rf "$elsewhere"' EXIT
+    say "again, of a clone in $elsewhere"
+    git clone --quiet . "$elsewhere/another-folder"
+    (cd "$elsewhere/another-folder" && env -u CARGO_TARGET_DIR -u DIST -u MINISIGN_KEY scripts/dist.sh "${arguments[@]}" "${parts[@]}")
+    if diff "$out/SHA256SUMS" "$elsewhere/another-folder/target/dist/SHA256SUMS"; then
         say "twice the same bytes"
     else
         say "not the same bytes twice: see above"

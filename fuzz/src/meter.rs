@@ -5,6 +5,7 @@
 //! cost a fixed amount and a small part of `n`: whatever grows *with* what it sends has no bound. What a peer sends and the
 //! program does not take stays within the high-water mark, which the targets set to a few small messages.
 
+use crate::live::NEVER;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -91,6 +92,20 @@ impl Meter {
     /// The most bytes that have been in use beyond those of the beginning.
     pub fn peak(&self) -> usize {
         PEAK.load(Relaxed).saturating_sub(self.live)
+    }
+
+    /// Sees that no more than `most` bytes beyond those of the beginning stay in use, `meanwhile` being what the program does until the
+    /// others are given back.
+    pub fn see_given_back(&self, most: usize, mut meanwhile: impl FnMut()) {
+        for look in 0.. {
+            let left = LIVE.load(Relaxed).saturating_sub(self.live);
+            if left <= most {
+                return;
+            }
+            assert!(look < NEVER, "{left} bytes stay in use");
+            meanwhile();
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
     }
 
     /// How often memory was asked for: a measure of work that does not depend on the machine.

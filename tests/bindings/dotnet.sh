@@ -27,7 +27,7 @@ end() {
 }
 
 "$root/scripts/need.sh" mcs:mono-mcs mono:mono-runtime \
-    file=/usr/lib/mono/4.5/System.Core.dll:libmono-system-core4.0-cil >&2 || { skip "needs Mono's compiler and runtime"; end; }
+    file=/usr/lib/mono/4.5/System.Core.dll:libmono-system-core4.0-cil file=/usr/lib/mono/gac/Mono.Cecil:libmono-cecil-private-cil >&2 || { skip "needs Mono's compiler and runtime"; end; }
 ours=${1:-}
 if [[ -z $ours ]]; then
     (cd "$root" && cargo build --release -p tautline-libzmq)
@@ -48,6 +48,7 @@ elif ! newer=$("$binding/runtime.sh" "$work/runtime8" net8 2>"$work/runtime8.log
     skip ".NET 8 could not be had from PyPI (the meter is not tested without it)"
 fi
 "$binding/build.sh" "$work" "$assemblies" "$newer"
+[[ -z $assemblies ]] || "$binding/refer.sh" "$work" "$assemblies" "$newer"
 
 # [part=NAME] run WHAT LIBDIR EXPECTED COMMAND...: the tests' own last line is counted; a run that ends without one has failed.
 run() {
@@ -79,14 +80,14 @@ package() {
     local folder=$work/package packages version id nupkg framework expected=
     rm -rf "$folder"
     mkdir -p "$folder/natives/linux-x64/native"
-    for framework in netstandard2.0=mono netcoreapp3.1=core ${newer:+net8.0=net8}; do
-        mkdir -p "$folder/assemblies/${framework%=*}"
-        cp "$work/${framework#*=}"/Tautline.{dll,xml} "$folder/assemblies/${framework%=*}"
-        expected+=$(printf './lib/%s/Tautline.%s\n' "${framework%=*}" dll "${framework%=*}" xml)$'\n'
+    for framework in netstandard2.0 netcoreapp3.1 ${newer:+net8.0}; do
+        expected+=$(printf './lib/%s/Tautline.%s\n' "$framework" dll "$framework" xml)$'\n'
     done
     strip -o "$folder/natives/linux-x64/native/libzmq.so.5" "$ours/libzmq.so.5"
-    nupkg=$("$binding/pack.py" "$folder/assemblies" "$folder/natives" "$folder") || return
-    "$binding/pack.py" "$folder/assemblies" "$folder/natives" "$folder/again" >/dev/null
+    nupkg=$("$binding/pack.py" "$work/lib" "$folder/natives" "$folder") || return
+    "$binding/build.sh" "$folder/again" "$assemblies" "$newer" || return
+    "$binding/refer.sh" "$folder/again" "$assemblies" "$newer" || return
+    "$binding/pack.py" "$folder/again/lib" "$folder/natives" "$folder/again" >/dev/null || return
     cmp "$nupkg" "$folder/again/${nupkg##*/}" || return
     id=${nupkg##*/} version=${id#Tautline.} version=${version%.nupkg}
     echo "$version" >"$folder/version"
@@ -98,10 +99,36 @@ package() {
     python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$packages/tautline/$version/Tautline.nuspec"
 }
 
+# What a project of the SDK compiles against, which no registry here has, made of .NET Core 3.1's own assemblies: netstandard.dll with
+# the types in it, and nothing of System.Private.CoreLib. So an assembly that refers to that is not accepted.
+known=$work/references
+references() {
+    local folder=$work/package/private
+    rm -rf "$known"
+    mkdir -p "$known" "$folder"
+    mcs -r:"$(printf '%s\n' /usr/lib/mono/gac/Mono.Cecil/0.1[1-9]*/Mono.Cecil.dll | tail -n 1)" -out:"$work/reference.exe" \
+        "$root/tests/bindings/reference.cs" || return
+    mono "$work/reference.exe" "$assemblies"/{System.Private.CoreLib,netstandard}.dll "$known/netstandard.dll" || return
+    mono "$work/refer.exe" "$assemblies/System.Console.dll" "$known/System.Console.dll" -- "$assemblies/netstandard.dll" || return
+    echo 'public class Private { }' >"$folder/Private.cs"
+    echo 'class Uses : Private { static void Main() { } }' >"$folder/Uses.cs"
+    mcs -nostdlib -noconfig -r:"$assemblies/System.Private.CoreLib.dll" -target:library -out:"$folder/Private.dll" "$folder/Private.cs" || return
+    ! mcs -nostdlib -noconfig -r:"$known/netstandard.dll" -r:"$folder/Private.dll" -out:"$folder/Uses.exe" "$folder/Uses.cs" >"$folder/said" 2>&1 || return
+    grep -q 'CS0012.*System.Private.CoreLib' "$folder/said"
+}
+
+# refers FRAMEWORK NAME...: the assembly of the package refers to these and no others.
+refers() {
+    local file
+    file=$work/package/packages/tautline/$(<"$work/package/version")/lib/$1/Tautline.dll
+    shift
+    diff <(printf '%s\n' "$@") <(mono "$work/reference.exe" "$file" | sort)
+}
+
 # first FRAMEWORK FOLDER DOTNET: a project that NuGet has restored the package for. The README's first program finds the assembly and the
 # library in the package's folder, and nowhere else.
 first() {
-    local app=$work/package/app-$2 packages=$work/package/packages version references name
+    local app=$work/package/app-$1 packages=$work/package/packages version
     version=$(<"$work/package/version")
     mkdir -p "$app"
     {
@@ -110,9 +137,7 @@ first() {
             sed 's/^using (var context/class First { static void Main() {\n&/'
         echo 'Console.WriteLine(Library.IsTautline); } }'
     } >"$app/First.cs"
-    references=(-nostdlib -noconfig -r:"$assemblies/System.Private.CoreLib.dll")
-    for name in System.Runtime System.Runtime.Extensions System.Console; do references+=(-r:"$assemblies/$name.dll"); done
-    mcs "${references[@]}" -r:"$packages/tautline/$version/lib/$1/Tautline.dll" -out:"$app/First.dll" "$app/First.cs" || return
+    mcs -nostdlib -noconfig -r:"$known/netstandard.dll" -r:"$known/System.Console.dll" -r:"$packages/tautline/$version/lib/$1/Tautline.dll" -out:"$app/First.dll" "$app/First.cs" || return
     cp "$work/$2/Tests.runtimeconfig.json" "$app/First.runtimeconfig.json"
     echo "{ \"runtimeOptions\": { \"additionalProbingPaths\": [\"$packages\"] } }" >"$app/First.runtimeconfig.dev.json"
     cat >"$app/First.deps.json" <<JSON
@@ -146,8 +171,16 @@ if [[ -z $assemblies || $(uname -m) != x86_64 ]]; then
     skip "the package: there is no .NET Core to run it"
 else
     of_package "it has what it should, in the same bytes each time" package
-    of_package "the first program of the README runs on it with .NET Core 3.1" first netcoreapp3.1 core "$work/runtime/dotnet"
-    [[ -z $newer ]] || of_package "and with .NET 8" first net8.0 net8 "$work/runtime8/dotnet"
+    of_package "what refers to a runtime's own core library is refused by what a project compiles against" references
+    of_package "netstandard2.0 refers to netstandard" refers netstandard2.0 'netstandard 2.0.0.0'
+    interop='System.Runtime.InteropServices 4.2.2.0'
+    of_package "netcoreapp3.1 refers to what its projects know" refers netcoreapp3.1 "$interop" 'netstandard 2.1.0.0'
+    of_package "the first program of the README is compiled for it, and runs, with .NET Core 3.1" first netcoreapp3.1 core "$work/runtime/dotnet"
+    of_package "and with the assembly for netstandard2.0" first netstandard2.0 core "$work/runtime/dotnet"
+    if [[ -n $newer ]]; then
+        of_package "net8.0 refers to what its projects know" refers net8.0 'System.Diagnostics.DiagnosticSource 8.0.0.0' "$interop" 'netstandard 2.1.0.0'
+        of_package "and with .NET 8" first net8.0 net8 "$work/runtime8/dotnet"
+    fi
 fi
 
 # Without a library the error says where it is looked for. An empty file stands before any that the system may have. And what a program is

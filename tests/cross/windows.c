@@ -159,6 +159,9 @@ static void numbers(void *context)
         CHECK_ERRNO(zmq_bind(second, "ipc://here"), -1, EPROTONOSUPPORT);
         CHECK_ERRNO(zmq_connect(second, "ipc://here"), -1, EPROTONOSUPPORT);
     }
+    set_int_option(second, ZMQ_PRIORITY, 5);
+    set_int_option(second, ZMQ_BUSY_POLL, 50);
+    CHECK(zmq_bind(second, "tcp://127.0.0.1:*") == 0 && zmq_connect(second, last) == 0);
     CHECK(zmq_has("vsock") == 0 && zmq_has("WS") == 1 && zmq_has("curve") == 1);
     zmq_close(monitor);
     zmq_close(first);

@@ -2,11 +2,12 @@
 # The packages of packaging/systems, built and installed into systems of their own, used there and removed again.
 #
 #   tests/systems/run.sh [SUITE...]   Debian's suites to install into: trixie and bookworm unless named; all: bullseye and forky too, and
-#                                     bionic, Ubuntu's with glibc 2.27
+#                                     bionic, Ubuntu's with glibc 2.27; and alpine
 #
 # LIBRARIES=DIR has the library for glibc, by default target/release, which is built first; MUSL=DIR one for musl, without which the
-# package for Alpine is only looked at. PACKAGES=DIR has packages that build.sh has made, and only these are tried. The systems are kept
-# in target/systems/roots; the first run fetches them. Takes root.
+# package for Alpine is only looked at. PACKAGES=DIR has packages that build.sh or `cargo xtask dist` has made, and only these are tried.
+# ARCH=arm64 tries the .deb for 64-bit ARM in systems of that kind, emulated; LIBRARIES or PACKAGES have to be given then. The systems are
+# kept in target/systems/roots; the first run fetches them. Takes root.
 # Ends with `systems: N passed, N failed, N skipped`.
 set -euo pipefail
 
@@ -15,8 +16,10 @@ root=$(cd "$here/../.." && pwd)
 cd "$root"
 suites=("$@")
 [[ ${#suites[@]} -gt 0 ]] || suites=(trixie bookworm)
-[[ ${suites[*]} != all ]] || suites=(trixie bookworm bullseye forky bionic)
+[[ ${suites[*]} != all ]] || suites=(trixie bookworm bullseye forky bionic alpine)
+arch=${ARCH:-$(dpkg --print-architecture 2>/dev/null || true)}
 passed=0 failed=0 skipped=0
+shopt -s extglob
 
 if [[ $(id -u) -ne 0 ]] || ! command -v dpkg-deb >/dev/null; then
     echo "systems: skipped: making a system to install into takes root, and Debian's tools"
@@ -26,12 +29,24 @@ fi
 scripts/need.sh gcc:gcc cmake:cmake pkg-config:pkg-config lintian:lintian rpm:rpm pacman:pacman-package-manager readelf:binutils \
     mmdebstrap:mmdebstrap musl-gcc:musl-tools buildah:buildah >&2
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+if [[ $arch == arm64 && $(uname -m) != aarch64 ]]; then
+    [[ -n ${LIBRARIES:-}${PACKAGES:-} ]] || { echo "systems: ARCH=$arch needs LIBRARIES=DIR or PACKAGES=DIR" >&2; exit 2; }
+    [[ -n ${SYSTEMS_EMULATED:-} ]] || SYSTEMS_EMULATED=yes exec "$here/emulated.sh" "$here/run.sh" "$@"
+fi
 if [[ -z ${LIBRARIES:-}${PACKAGES:-} ]]; then cargo build --release -p tautline-libzmq; fi
 export LIBRARIES=${LIBRARIES:-$target/release}
 work=$(mktemp -d "${TMPDIR:-/tmp}/systems-test.XXXXXX")
 chmod 755 "$work"
 trap 'rm -rf "$work"' EXIT
-packages=${PACKAGES:-$work/packages}
+packages=$work/packages
+if [[ -n ${PACKAGES:-} ]]; then
+    mkdir "$packages"
+    for file in "$PACKAGES"/*; do
+        case $arch/${file##*/} in
+            amd64/*[_.-]@(amd64|x86_64).@(deb|rpm|apk|pkg.tar.zst) | arm64/*[_.-]@(arm64|aarch64).@(deb|rpm|apk|pkg.tar.zst)) cp "$file" "$packages" ;;
+        esac
+    done
+fi
 # What the packages date from, so that the same bytes come out whatever is committed meanwhile.
 export SOURCE_DATE_EPOCH=1700000000
 
@@ -47,6 +62,7 @@ check() {
 
 built() {
     OUT=$packages packaging/systems/build.sh 0.1.0
+    [[ -z ${ARCH:-} ]] || return 0
     OUT=$packages FORMATS=apk LIBRARIES=${MUSL:-$LIBRARIES} packaging/systems/build.sh 0.1.0
 }
 same_bytes() {
@@ -58,6 +74,7 @@ lintian_is_content() { lintian --fail-on error,warning "$packages"/*.deb; }
 
 # What make install has is in the package too, and pkg-config and CMake find it; the program runs on what was unpacked.
 tree=$work/tree triplet=$(gcc -print-multiarch)
+[[ $arch != arm64 ]] || triplet=aarch64-linux-gnu
 libdir=/usr/lib/$triplet
 readme() { awk '/^```c$/ {inside = 1; next} /^```/ {inside = 0} inside' README.md; }
 found_by_cmake() {
@@ -225,17 +242,46 @@ next() { # next NAME COMMAND...: a check that makes sense after those before
 }
 try_system() { # try_system SUITE
     local suite=$1
-    system=$("$here/root.sh" "$suite")
+    system=$("$here/root.sh" "$suite" "${ARCH:-}")
     check "$suite: glibc" fits
     [[ $result -eq 0 ]] || return 0
     next "$suite: .deb: installed, unmodified programs run on it" deb_installed
     next "$suite: .deb: the README's program built there, shared and static, beside libzmq3-dev" deb_builds
     next "$suite: .deb: one program on the other library" deb_left_aside
     next "$suite: .deb: removed, back on libzmq5, nothing left" deb_removed
-    next "$suite: .rpm: installed by rpm, used, removed" rpm_in_and_out
-    next "$suite: Arch's package: installed by pacman, used, removed" pacman_in_and_out
+    if [[ -z ${ARCH:-} ]]; then
+        next "$suite: .rpm: installed by rpm, used, removed" rpm_in_and_out
+        next "$suite: Arch's package: installed by pacman, used, removed" pacman_in_and_out
+    fi
     # A system that a check has left in disorder is made anew the next time.
     [[ $result -eq 0 ]] || rm -f "$system.complete"
+}
+
+# Alpine, with its own apk. It has no compiler.
+alpine_installed() {
+    [[ -n ${MUSL:-}${PACKAGES:-} ]] || skip "no library for musl is given: MUSL=DIR"
+    system=$("$here/root.sh" alpine)
+    rm -f "$system"/tmp/*
+    files "$system" >"$work/before"
+    cp "$packages"/*.apk "$system/tmp/"
+    in_system sh -c 'apk add --allow-untrusted --no-network /tmp/*.apk'
+    in_system apk info --installed tautline tautline-dev
+    readme >"$work/hello.c"
+    musl-gcc -Wall -Werror "$work/hello.c" -o "$system/tmp/hello" -I "$system/usr/include/tautline" -L "$system/usr/lib/tautline" -lzmq
+    in_system /tmp/hello | grep '^answered: Tautline\.$'
+    in_system ldd /tmp/hello | grep 'libzmq\.so\.5 => /usr/lib/tautline/libzmq\.so\.5 '
+}
+alpine_removed() {
+    system=$("$here/root.sh" alpine)
+    in_system apk del --no-network tautline tautline-dev
+    files "$system" >"$work/after"
+    diff "$work/before" "$work/after"
+    if in_system /tmp/hello; then false; fi # there was no other libzmq
+}
+try_alpine() {
+    check 'alpine: .apk: installed by apk, the README'"'"'s program runs on it' alpine_installed
+    next 'alpine: .apk: removed, nothing left' alpine_removed
+    [[ $result -eq 0 || $result -eq 77 ]] || rm -f "$("$here/root.sh" alpine).complete"
 }
 
 # ---- musl
@@ -279,7 +325,7 @@ musl_finds_it() {
     done
 }
 musl_runs() {
-    [[ -n ${MUSL:-} ]] || skip "no library for musl is given: MUSL=DIR"
+    [[ -n ${MUSL:-}${PACKAGES:-} ]] || skip "no library for musl is given: MUSL=DIR"
     musl_system
     rm -f "$path"
     chroot "$system" /bin/sh /.post-install
@@ -297,13 +343,21 @@ if [[ -z ${PACKAGES:-} ]]; then
         echo "systems: $passed passed, $failed failed, $skipped skipped"
         exit 1
     fi
-    check 'built again, the same bytes' same_bytes
+    [[ -n ${ARCH:-} ]] || check 'built again, the same bytes' same_bytes
     check 'lintian' lintian_is_content
+fi
+if [[ -n ${ARCH:-} ]]; then
+    for suite in "${suites[@]}"; do try_system "$suite"; done
+    echo "systems: $passed passed, $failed failed, $skipped skipped"
+    [[ $failed -eq 0 ]]
+    exit
 fi
 check 'find_package(ZeroMQ), shared, static and without any shared library' found_by_cmake
 check 'debug symbols by build id' symbols_found
 if [[ -z ${PACKAGES:-} ]]; then check 'image: made twice, and a program on it' image_runs; fi
-for suite in "${suites[@]}"; do try_system "$suite"; done
+for suite in "${suites[@]}"; do
+    case $suite in alpine) try_alpine ;; *) try_system "$suite" ;; esac
+done
 check '.apk: what is in it' apk_is_whole
 check ".apk: musl's loader is told, and told back" musl_finds_it
 check ".apk: the README's program on musl" musl_runs

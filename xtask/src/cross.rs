@@ -21,6 +21,7 @@ use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+mod addon;
 mod parts;
 mod target;
 mod tools;

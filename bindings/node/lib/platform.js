@@ -2,9 +2,10 @@
 "use strict"
 
 const fs = require("node:fs")
+const os = require("node:os")
 
 // As scripts/targets.mjs builds them, and as optionalDependencies of package.json has them.
-const platforms = ["linux-x64-gnu", "linux-x64-musl", "linux-arm64-gnu", "linux-arm64-musl"]
+const platforms = ["linux-x64-gnu", "linux-x64-musl", "linux-arm64-gnu", "linux-arm64-musl", "linux-arm-gnu"]
 
 // Where the kernel reads the name of a program's loader, as a rule.
 const HEAD = 4096
@@ -27,8 +28,13 @@ function libc() {
   return process.report?.getReport().header.glibcVersionRuntime ? "gnu" : "musl"
 }
 
+// Node.js says `arm` of ARMv6 as well, for which there is no addon.
+function processor() {
+  return process.arch === "arm" && os.machine?.() === "armv6l" ? "armv6" : process.arch
+}
+
 function platform() {
-  const name = `${process.platform}-${process.arch}`
+  const name = `${process.platform}-${processor()}`
   return process.platform === "linux" ? `${name}-${libc()}` : name
 }
 

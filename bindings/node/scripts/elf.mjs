@@ -1,7 +1,7 @@
-// What the packages ask of a shared library's file, and the one thing that they change in it. All are of 64 bits and little-endian.
+// What the packages ask of a shared library's file, and the one thing that they change in it. All are little-endian.
 import { readFileSync } from "node:fs"
 
-const MACHINES = { x64: 62, arm64: 183 }
+const MACHINES = { x64: 62, arm64: 183, arm: 40 }
 const PT_DYNAMIC = 2
 const DT_FLAGS_1 = 0x6ffffffbn
 const DF_1_NODELETE = 8n

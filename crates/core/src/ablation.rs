@@ -33,12 +33,14 @@ rules! {
     Crowd = "crowd",
     /// The I/O thread rests between rounds that found little.
     Rests = "rests",
+    /// An owner in a stream counts as at work for longer.
+    Patience = "patience",
     /// Where nothing may be dropped the kernel holds little for a crowd.
     LittleUnsent = "little-unsent",
     /// A publisher wakes several inproc receivers by the flush rule.
     Bells = "bells",
     /// The second message to one peer asks no pattern.
-    Straight = "straight",
+    Routes = "routes",
     /// A router remembers which peer is addressed after which.
     Names = "names",
     /// A connection that its owner has read for long leaves the read set.
@@ -53,6 +55,8 @@ rules! {
     Pause = "pause",
     /// A blocking sender waits for a peer that is behind.
     Pace = "pace",
+    /// Freed blocks circulate before they are used again.
+    Circulation = "circulation",
     /// A large body is written from where it is.
     WriteThrough = "write-through",
     /// Idle peers of a socket with many keep no memory.

@@ -9,6 +9,7 @@ use std::sync::{PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::ablation::{Rule, without};
 use crate::conn::inproc::Offer;
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
 use crate::driver::{Driver, Site, Ticket, Tickets};
@@ -129,6 +130,9 @@ impl Context {
     /// `TAUT_SPIN_US` and `TAUT_IPC_MEMORY` in the environment, on the calling thread: others may
     /// not, as the program may be changing it.
     pub fn new() -> Context {
+        if without(Rule::Circulation) {
+            tautline_mem::blocks::circulate(false);
+        }
         idle::patience_us();
         transport::read_environment();
         Context(Arc::new(Inner {

@@ -31,7 +31,7 @@ mod part;
 mod peer;
 mod pipes;
 mod room;
-mod straight;
+mod route;
 mod traffic;
 mod upkeep;
 
@@ -40,12 +40,12 @@ pub(crate) use broadcast::{Broadcast, LARGE};
 pub use cork::Cork;
 use incoming::Incoming;
 use link::Link;
-pub(crate) use names::Found;
 use outgoing::Outgoing;
 pub(crate) use part::{Body, Part, Received, Target};
 pub(crate) use peer::Peer;
 pub(crate) use pipes::Pipes;
 pub(crate) use room::Else;
+pub(crate) use route::{Route, Routes};
 pub(crate) use traffic::Traffic;
 
 use crate::conn::THROUGH_LEAST;
@@ -191,12 +191,6 @@ impl Pipe {
         Ok(Some(received))
     }
 
-    /// Receives the next frame whatever it is: a message part or a SUBSCRIBE or CANCEL command
-    /// (`Head::flags` tells).
-    pub(crate) fn recv_any(&mut self, message: &mut Message) -> Result<Option<Head>, NoMemory> {
-        self.incoming.recv_any(&self.link, message)
-    }
-
     /// The head of the next part, which is not consumed.
     pub(crate) fn head(&mut self) -> Option<Head> {
         self.incoming.head()
@@ -253,6 +247,11 @@ impl Pipe {
 
 /// What both halves have to do with, and the usual ways of a message: not for patterns.
 impl Pipe {
+    /// For `Pipes::recv_any`, and for what tests hold at the far end.
+    pub(crate) fn recv_any(&mut self, message: &mut Message) -> Result<Option<Head>, NoMemory> {
+        self.incoming.recv_any(&self.link, message)
+    }
+
     #[cold]
     fn drop_message(&mut self) {
         self.rollback();

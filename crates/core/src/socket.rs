@@ -27,8 +27,8 @@ use crate::driver::{Site, Ticket};
 use crate::error::Error;
 use crate::message::Message;
 use crate::monitor::Tap;
-use crate::pattern::Pattern;
-use crate::pipe::{Body, Part, Pipe, PipeId, Pipes, Received, Target};
+use crate::pattern::Routed;
+use crate::pipe::{Body, Part, Pipe, PipeId, Pipes, Received, Route, Target};
 use crate::queue::INPROC_BY_REFERENCE;
 use crate::sync::{Arc, barrier_heavy};
 use crate::timing::idle::Pause;
@@ -64,7 +64,7 @@ impl Flags {
 /// A ZeroMQ socket, zmq_socket(3).
 pub struct Socket {
     inbox: Arc<SocketInbox>,
-    pattern: Box<dyn Pattern>,
+    pattern: Routed,
     pipes: Pipes,
     receive_more: bool,
     /// Parts sent and received, and what follows from it for waits.
@@ -114,7 +114,7 @@ impl Socket {
     /// ZMQ_ROUTER_MANDATORY; [`Error::Terminated`]; [`Error::Interrupted`].
     #[inline(always)]
     pub fn send(&mut self, body: &[u8], flags: Flags) -> Result<(), Error> {
-        if self.send_straight(body, flags) {
+        if self.send_by_route(body, flags) {
             return Ok(());
         }
         let patient = !flags.dontwait();
@@ -129,8 +129,8 @@ impl Socket {
     #[inline(always)]
     pub fn send_message(&mut self, message: &mut Message, flags: Flags) -> Result<(), Error> {
         let sent = match message.shorter_than(INPROC_BY_REFERENCE) {
-            Some(bytes) => self.send_straight(bytes, flags),
-            None => self.send_straight_owned(message, flags),
+            Some(bytes) => self.send_by_route(bytes, flags),
+            None => self.send_owned_by_route(message, flags),
         };
         if !sent {
             let patient = !flags.dontwait();
@@ -141,14 +141,14 @@ impl Socket {
         Ok(())
     }
 
-    /// Sends a last part that is not long, or an address, if that needs no decision.
+    /// Sends a last part that is not long, or a name, where a route leads.
     #[inline(always)]
-    fn send_straight(&mut self, bytes: &[u8], flags: Flags) -> bool {
+    fn send_by_route(&mut self, bytes: &[u8], flags: Flags) -> bool {
         let sent = !self.inbox.pending()
             && if flags.more() {
-                self.pipes.begin_straight(bytes)
+                self.pattern.routes.begin(&mut self.pipes, bytes)
             } else {
-                self.pipes.send_straight_at_once(bytes, !flags.dontwait())
+                self.pattern.routes.send_at_once(&mut self.pipes, bytes, !flags.dontwait())
             };
         if sent {
             self.sent = self.sent.wrapping_add(1);
@@ -158,30 +158,29 @@ impl Socket {
 
     /// The same for a body that goes by reference to an inproc peer.
     #[inline(never)]
-    fn send_straight_owned(&mut self, message: &mut Message, flags: Flags) -> bool {
+    fn send_owned_by_route(&mut self, message: &mut Message, flags: Flags) -> bool {
         let sent = !flags.more()
             && !self.inbox.pending()
-            && self.pipes.send_straight_owned(message, !flags.dontwait());
+            && self.pattern.routes.send_owned(&mut self.pipes, message, !flags.dontwait());
         if sent {
             self.sent = self.sent.wrapping_add(1);
         }
         sent
     }
 
-    /// Sends what [`Socket::send_straight`] has not: long parts, and all that the pattern must be
+    /// Sends what [`Socket::send_by_route`] has not: long parts, and all that the pattern must be
     /// asked about.
     #[inline(never)]
     fn send_part(&mut self, mut part: Part<'_>, flags: Flags) -> Result<(), Error> {
         if self.inbox.pending() {
             self.process_news()?;
-        } else if self.pipes.send_straight(&mut part)? {
+        } else if self.pattern.routes.send(&mut self.pipes, &mut part)? {
             self.sent = self.sent.wrapping_add(1);
             return Ok(());
         }
         if self.pipes.listens() {
             self.listen()?;
         }
-        self.pipes.ask_where_to();
         let mut result = self.pattern.send(&mut self.pipes, &mut part);
         if result == Err(Error::Again) {
             result = self.send_waiting(&mut part, flags);
@@ -261,7 +260,7 @@ impl Socket {
     /// [`Error::State`] by socket type; [`Error::Terminated`]; [`Error::Interrupted`].
     #[inline(always)]
     pub fn recv(&mut self, buffer: &mut [u8], flags: Flags) -> Result<usize, Error> {
-        match self.recv_straight(|pipe| pipe.recv_last_into(buffer)) {
+        match self.recv_by_route(|pipe| pipe.recv_last_into(buffer)) {
             Some(len) => Ok(len),
             None => self.recv_part(Target::Buffer(buffer), flags),
         }
@@ -274,37 +273,36 @@ impl Socket {
     /// As [`Socket::recv`].
     #[inline(always)]
     pub fn recv_message(&mut self, message: &mut Message, flags: Flags) -> Result<usize, Error> {
-        match self.recv_straight(|pipe| pipe.recv_last_message(message)) {
+        match self.recv_by_route(|pipe| pipe.recv_last_message(message)) {
             Some(len) => Ok(len),
             None => self.recv_part(Target::Message(message), flags),
         }
     }
 
-    /// Receives the last part of a message, if that needs no decision and it is at hand.
+    /// Receives the last part of a message where a route leads, if it is at hand.
     #[inline(always)]
-    fn recv_straight(&mut self, take: impl FnOnce(&mut Pipe) -> Option<usize>) -> Option<usize> {
+    fn recv_by_route(&mut self, take: impl FnOnce(&mut Pipe) -> Option<usize>) -> Option<usize> {
         if self.inbox.pending() {
             return None;
         }
-        let len = self.pipes.receive_straight(take)?;
+        let len = self.pattern.routes.recv(&mut self.pipes, take)?;
         self.receive_more = false;
         self.received = self.received.wrapping_add(1);
         Some(len)
     }
 
-    /// Receives what [`Socket::recv_straight`] has not: names, and all that the pattern must be
+    /// Receives what [`Socket::recv_by_route`] has not: names, and all that the pattern must be
     /// asked about.
     #[inline(never)]
     fn recv_part(&mut self, mut target: Target<'_>, flags: Flags) -> Result<usize, Error> {
         let target = &mut target;
         if self.inbox.pending() {
             self.process_news()?;
-        } else if let Some(received) = self.pipes.receive_name(target) {
+        } else if let Some(received) = self.pattern.routes.recv_name(&mut self.pipes, target) {
             self.receive_more = received.more;
             self.received = self.received.wrapping_add(1);
             return Ok(received.len);
         }
-        self.pipes.ask_where_from();
         let mut result = self.pattern.recv(&mut self.pipes, target);
         if result == Err(Error::Again) {
             result = self.recv_waiting(target, flags);
@@ -314,20 +312,20 @@ impl Socket {
             self.close_refused();
             self.detach_ended();
             // The caller that reads the last of what a peer has left learns of its end at once.
-            self.pipes.ask();
+            self.pattern.routes.end();
         }
         if result == Err(Error::NoMemory) && !self.pipes.receiving {
             // If there should be more, it is lost with its peer.
             self.receive_more = false;
         }
-        let Received { len, more } = result?;
+        let (Received { len, more }, _) = result?;
         self.receive_more = more;
         self.received = self.received.wrapping_add(1);
         Ok(len)
     }
 
     #[inline(never)]
-    fn recv_waiting(&mut self, target: &mut Target<'_>, flags: Flags) -> Result<Received, Error> {
+    fn recv_waiting(&mut self, target: &mut Target<'_>, flags: Flags) -> Result<(Received, Route), Error> {
         let deadline = self.deadline(flags, self.pipes.options.receive_timeout);
         loop {
             if flags.dontwait() {

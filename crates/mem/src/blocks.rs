@@ -8,7 +8,10 @@
 //!
 //! There it is the other way round. A block that another thread has just read is in that one's
 //! cache, and each line of it would have to be fetched back from there to be written to. So the
-//! depot is a queue.
+//! depot is a queue, and a large block comes out of it only after `CIRCULATION` bytes have
+//! gone in behind it: by then its lines are in the cache that the cores share. Measured with 64 KiB
+//! bodies and with segments of small messages between two threads, on cores with 512 KiB of cache
+//! each.
 //!
 //! All of it is bounded, and a size that is no more in use goes back to the allocator when others
 //! are. Nothing here waits: blocks that the depot does not take are freed, and those that it does
@@ -21,6 +24,8 @@ mod near;
 #[cfg(any(test, not(loom)))]
 mod ring;
 
+#[cfg(not(loom))]
+pub use cache::circulate;
 #[cfg(all(feature = "fuzzing", not(loom)))]
 pub use cache::keep_nothing;
 

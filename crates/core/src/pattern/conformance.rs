@@ -6,6 +6,7 @@ use super::{REGISTRY, entry};
 use crate::error::Error;
 use crate::pipe::{Else, PipeId, Target};
 use tautline_proto::SocketType;
+use tautline_testkit::XorShift;
 
 /// Tests the pattern of a socket type. `sends` and `receives` tell what an unconnected socket
 /// answers.
@@ -36,6 +37,11 @@ macro_rules! conforms {
                 for seed in 1..=40 {
                     random_use(TYPE, seed);
                 }
+            }
+
+            #[test]
+            fn decides_by_routes_what_it_would_decide_itself() {
+                routes_change_nothing(TYPE);
             }
         }
     };
@@ -77,7 +83,7 @@ fn only_subscribing_types_subscribe_and_count_topics() {
     for row in REGISTRY {
         let mut bed = Bed::new(row.socket_type);
         let subscribes = row.socket_type == SocketType::Sub;
-        let result = bed.pattern.subscribe(&mut bed.pipes, b"topic", true);
+        let result = bed.pattern.told().subscribe(&mut bed.pipes, b"topic", true);
         assert_eq!(result, if subscribes { Ok(()) } else { Err(Error::Invalid) });
         let counts = matches!(
             row.socket_type,
@@ -132,16 +138,15 @@ fn attach_and_detach(socket_type: SocketType) {
     }
 }
 
+fn random_numbers(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut random = XorShift::new(seed);
+    move |below| random.below(below as usize) as u64
+}
+
 /// A random sequence of operations from a seed. Nothing may panic, every received message has an
 /// end, and `can_send` and `can_recv` tell the truth.
 fn random_use(socket_type: SocketType, seed: u64) {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut random = move |below: u64| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state % below
-    };
+    let mut random = random_numbers(seed);
     let bodies: [&[u8]; 7] =
         [b"", b"A", b"\x01A", b"\x00A", b"\x01", b"A much longer body that is not kept inline", &[7; 9000]];
     let mut bed = Bed::with(socket_type, |options| {
@@ -176,9 +181,9 @@ fn random_use(socket_type: SocketType, seed: u64) {
             }
             1 if alive.len() < 6 => {
                 let id = bed.connect(b"");
-                bed.pattern.ready(&mut bed.pipes, id, false);
+                bed.pattern.told().ready(&mut bed.pipes, id, false);
                 if random(2) == 0 {
-                    bed.pattern.ready(&mut bed.pipes, id, true);
+                    bed.pattern.told().ready(&mut bed.pipes, id, true);
                 }
                 alive.push(id);
             }
@@ -210,7 +215,7 @@ fn random_use(socket_type: SocketType, seed: u64) {
                 }
             }
             7 => {
-                let _ = bed.pattern.subscribe(&mut bed.pipes, body, random(2) == 0);
+                let _ = bed.pattern.told().subscribe(&mut bed.pipes, body, random(2) == 0);
             }
             8 | 9 => {
                 let name = names[random(names.len() as u64) as usize].clone();
@@ -234,4 +239,133 @@ fn random_use(socket_type: SocketType, seed: u64) {
     }
     let mut buffer = [0; 4];
     let _ = bed.pattern.recv(&mut bed.pipes, &mut Target::Buffer(&mut buffer));
+}
+
+/// Whether messages go by routes or by the pattern makes no difference that can be seen.
+fn routes_change_nothing(socket_type: SocketType) {
+    let mut all = 0;
+    for seed in 1..=60 {
+        let (by_routes, followed) = transcript(socket_type, seed, true);
+        let (by_pattern, none) = transcript(socket_type, seed, false);
+        let difference = by_routes.iter().zip(&by_pattern).position(|(one, other)| one != other);
+        if let Some(at) = difference {
+            panic!("seed {seed}: {:?}, by the pattern {:?}", &by_routes[..=at], by_pattern[at]);
+        }
+        assert_eq!(none, 0);
+        all += followed;
+    }
+    let asks = matches!(
+        socket_type,
+        SocketType::Req
+            | SocketType::Rep
+            | SocketType::Stream
+            | SocketType::Server
+            | SocketType::Peer
+            | SocketType::Radio
+            | SocketType::Dish
+            | SocketType::Dgram
+    );
+    assert_eq!(all == 0, asks, "{all} parts went by routes");
+}
+
+/// What programs and peers see of a random sequence of operations, and how many parts went by
+/// routes.
+fn transcript(socket_type: SocketType, seed: u64, follows: bool) -> (Vec<String>, usize) {
+    const INVERT_MATCHING: i32 = 74;
+    let mut random = random_numbers(seed);
+    let names: [&[u8]; 4] = [b"A", b"B", b"peer-with-a-name", b"a name that is longer than the others"];
+    let bodies: [&[u8]; 6] =
+        [b"", b"A", b"\x01", b"\x00A", b"A body that is not kept inline in messages", &[7; 9000]];
+    let mut bed = Bed::with(socket_type, |options| {
+        options.send_hwm = 3;
+        options.receive_hwm = 3;
+        options.router_mandatory = random(2) == 0;
+        options.router_handover = random(2) == 0;
+        options.req_relaxed = random(2) == 0;
+        options.xpub_verboser = random(2) == 0;
+        options.xpub_nodrop = random(2) == 0;
+    });
+    bed.follows = follows;
+    let named = matches!(socket_type, SocketType::Router | SocketType::Stream | SocketType::Dgram);
+    let takes_subscriptions = entry(socket_type).is_some_and(|row| row.takes_subscriptions);
+    // Most of the time there is one.
+    let most = 1 + seed as usize % 3;
+    let mut alive: Vec<PipeId> = Vec::new();
+    let mut seen = Vec::new();
+    for step in 0..400 {
+        let body = bodies[random(bodies.len() as u64) as usize];
+        let picked = alive.get(random(alive.len().max(1) as u64) as usize).copied();
+        let happened = match (random(20), picked) {
+            (0 | 1, _) if alive.len() < most => {
+                alive.push(bed.join_as(names[random(4) as usize]));
+                String::new()
+            }
+            (0, Some(id)) if random(4) == 0 => {
+                alive.retain(|&other| other != id);
+                if random(2) == 0 {
+                    bed.leave(id)
+                } else {
+                    bed.detach(id)
+                }
+                String::new()
+            }
+            (1, _) if random(4) == 0 => {
+                let inverted = &mut bed.pipes.options_mut().invert_matching;
+                *inverted = !*inverted;
+                bed.pattern.told().option_changed(&mut bed.pipes, INVERT_MATCHING);
+                String::new()
+            }
+            (2..=5, Some(id)) if bed.peer(id).has_room(Else::Wait) => {
+                match random(4) {
+                    0 => bed.peer_sends(id, [b"", body]),
+                    1 => bed.peer_sends(id, [body, b"", body]),
+                    _ => bed.peer_sends(id, [body]),
+                }
+                String::new()
+            }
+            (6, Some(id)) if takes_subscriptions => {
+                bed.peer_subscribes(id, if random(2) == 0 { b"" } else { body }, random(3) != 0);
+                String::new()
+            }
+            (7, _) => {
+                let topic = if random(2) == 0 { b"" } else { body };
+                format!("{:?}", bed.pattern.told().subscribe(&mut bed.pipes, topic, random(3) != 0))
+            }
+            (8 | 9, Some(id)) => {
+                let received: Vec<_> = std::iter::from_fn(|| bed.peer_receives(id)).collect();
+                format!("{received:?}")
+            }
+            (10, _) => format!("{} {}", bed.can_send(), bed.can_recv()),
+            (11..=15, _) => {
+                let name = names[random(4) as usize];
+                let mut parts = if named { vec![name, body] } else { vec![body] };
+                if random(4) == 0 {
+                    parts.push(b"the last one");
+                }
+                let whole = parts.len() - usize::from(random(8) == 0);
+                let last = parts.len() - 1;
+                let mut results = Vec::new();
+                for (index, part) in parts.iter().enumerate().take(whole) {
+                    results.push(bed.send_part(part, index < last));
+                    if results[index].is_err() {
+                        break;
+                    }
+                }
+                format!("{results:?}")
+            }
+            _ => {
+                let parts: Vec<_> = (0..random(5)).map(|_| bed.recv_part()).collect();
+                // Ids that are made begin anywhere.
+                let made = |part: &Result<(Vec<u8>, bool), _>| matches!(part, Ok((id, true)) if id.len() == 5 && id[0] == 0);
+                format!(
+                    "{:?}",
+                    parts.iter().map(|part| if made(part) { None } else { Some(part) }).collect::<Vec<_>>()
+                )
+            }
+        };
+        let closed = bed.closed();
+        alive.retain(|id| !closed.contains(id));
+        seen.push(format!("{step}: {happened}, closed {closed:?}"));
+    }
+    (seen, bed.followed)
 }

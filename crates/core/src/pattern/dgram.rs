@@ -4,7 +4,7 @@
 use super::Pattern;
 use super::rotation::FairQueue;
 use crate::error::Error;
-use crate::pipe::{Else, Part, PipeId, Pipes, Received, Target};
+use crate::pipe::{Else, Part, PipeId, Pipes, Received, Route, Target};
 
 /// The behaviour of a DGRAM socket.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Pattern for Dgram {
         }
     }
 
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
         // Exactly two parts.
         if part.more == self.addressed {
             return Err(Error::Invalid);
@@ -58,11 +58,11 @@ impl Pattern for Dgram {
             }
         }
         self.addressed = part.more;
-        Ok(())
+        Ok(Route::ASK)
     }
 
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
-        self.incoming.recv(pipes, target)
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
+        Ok((self.incoming.recv(pipes, target)?, Route::ASK))
     }
 
     fn can_send(&mut self, pipes: &mut Pipes) -> bool {

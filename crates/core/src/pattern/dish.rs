@@ -12,7 +12,7 @@ use super::hash::SeededHash;
 use super::rotation::FairQueue;
 use crate::error::Error;
 use crate::message::{GROUP_MAX, Message};
-use crate::pipe::{Part, PipeId, Pipes, Received, Target};
+use crate::pipe::{Part, PipeId, Pipes, Received, Route, Target};
 use crate::sync::Arc;
 use tautline_proto::{command, frame};
 
@@ -120,14 +120,14 @@ impl Pattern for Dish {
         self.pipes.retain(|&other| other != id);
     }
 
-    fn send(&mut self, _pipes: &mut Pipes, _part: &mut Part<'_>) -> Result<(), Error> {
+    fn send(&mut self, _pipes: &mut Pipes, _part: &mut Part<'_>) -> Result<Route, Error> {
         Err(Error::NotSupported)
     }
 
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
         match self.found.take() {
-            Some(message) => Ok(target.put_message(message)),
-            None => self.take(pipes, target),
+            Some(message) => Ok((target.put_message(message), Route::ASK)),
+            None => Ok((self.take(pipes, target)?, Route::ASK)),
         }
     }
 

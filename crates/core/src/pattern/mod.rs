@@ -1,13 +1,11 @@
 //! The messaging patterns: what a socket type does with its pipes (RFCs 28 to 31).
 //!
 //! One file per kind of socket, registered by one row of [`REGISTRY`]. What else depends on the
-//! type is listed in docs/architecture.md, "How to add". A pattern runs on the owner's thread only,
-//! with `&mut` access to the socket's pipes: it takes no locks, does no I/O and never blocks. When
-//! an operation cannot go on it returns [`Error::Again`], and the socket waits by the wait rule and
-//! calls again.
+//! type is listed in docs/architecture.md, "How to add". The contract between a pattern and its
+//! socket stands at the trait, [`Pattern`].
 
 use crate::error::Error;
-use crate::pipe::{Part, PipeId, Pipes, Received, Target};
+use crate::pipe::{Part, PipeId, Pipes, Received, Route, Target};
 use tautline_proto::SocketType;
 
 mod dealer;
@@ -26,6 +24,7 @@ mod radio;
 mod rep;
 mod req;
 mod rotation;
+mod routed;
 mod router;
 mod routing;
 mod server;
@@ -35,6 +34,7 @@ mod subscriber;
 mod subscriptions;
 mod topics;
 
+pub(crate) use routed::Routed;
 #[cfg(all(feature = "fuzzing", not(loom)))]
 pub(crate) use subscriptions::{OwnSubscriptions, PeerSubscriptions, Regrouped, Removed, Sole};
 
@@ -43,64 +43,88 @@ mod conformance;
 #[cfg(test)]
 mod testbed;
 
-/// One socket type's behaviour.
+/// One socket type's behaviour: what it does with its pipes.
 ///
-/// The socket calls every method, on the owner's thread. No lock of the engine is held, but for
-/// thread-safe sockets that of `shared`. A pattern never waits: where it cannot go on it answers
-/// [`Error::Again`]. Pipes belong to `pipes`; a pattern keeps their ids, from `attach` to `detach`.
-/// What it may do with one are the methods in `pipe.rs`, not those of `pipe/upkeep.rs`.
-/// After `Ok` a part was sent or dropped, after an error nothing of it was taken.
+/// **Caller and locks.** The socket calls, by [`Routed`], on the owner's thread. No lock of the
+/// engine is held, but for thread-safe sockets that of `shared`. No call comes during another.
 ///
-/// A pattern that has just sent or received may say that the next message goes the same way
-/// (`pipe::straight`). In any other call that changes where messages go it must take that back,
-/// with `Pipes::ask_where_to`. A pipe that comes or goes, news, and options take it back by
-/// themselves.
+/// **Blocking.** A pattern does not wait. What it calls of its pipes may write what is queued or
+/// read what is there, and hold a patient caller up for a moment (`Part::patient`). Where it cannot
+/// go on, it answers [`Error::Again`]. The socket then waits and calls again.
+///
+/// **Ownership.** Pipes belong to `pipes`. A pattern keeps their ids, from `attach` to `detach`, or
+/// to its own [`Pipes::close`]. What it may do with a pipe are the methods in `pipe.rs`, not those
+/// of `pipe/upkeep.rs`. A part belongs to the caller until `send` returns `Ok`.
+///
+/// **Routes.** With each part a pattern returns a [`Route`]: where the parts after it go, or come
+/// from. The socket follows a route without a call, so the pattern does not see those parts. It
+/// learns only whether they have ended the message that was begun (`Names::begun`,
+/// `Pipes::receiving`). [`Route::ASK`] is always right. Any other route says what the pattern would
+/// do with those parts itself, each time, until it is called again. It need not take a route back:
+/// [`Routed`] has the rules by which one ends, and a pattern has no access to it.
 pub(crate) trait Pattern: Send {
     /// A pipe was added: by `connect` (maybe long before the peer is there) or because a peer
     /// arrived at a bound endpoint. The pipe may be closed at once with [`Pipes::close`]; then
-    /// `detach` is not called for it.
+    /// `detach` is not called for it. Ends all routes.
     fn attach(&mut self, pipes: &mut Pipes, pipe: PipeId);
 
     /// The peer of `pipe` has finished its handshake: `Peer::info` is known. Called after `attach`,
     /// for every (re)connection; `reconnected` is true from the second one on. Never called for a
-    /// pipe that was closed.
+    /// pipe that was closed. Ends all routes.
     fn ready(&mut self, _pipes: &mut Pipes, _pipe: PipeId, _reconnected: bool) {}
 
-    /// The pipe may have something to read again after `recv` or `can_recv` found it empty.
+    /// The pipe may have something to read again after `recv` or `can_recv` found it empty. Of
+    /// inproc pipes only their beginning and their end are told (`Pipe::announces`). Ends all
+    /// routes.
     fn readable(&mut self, pipes: &mut Pipes, pipe: PipeId);
 
     /// The pipe is gone for good; forget its id. It still exists during the call; its unread
-    /// messages are lost after it.
+    /// messages are lost after it. Ends all routes.
     fn detach(&mut self, pipes: &mut Pipes, pipe: PipeId);
 
-    /// Sends one part. [`Error::Again`]: nothing was taken, call again when something has changed.
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error>;
+    /// Sends one part, and says where those after it go. After `Ok` the part was sent or dropped,
+    /// and its body is taken or may be released. After an error nothing of it was taken, and there
+    /// is no route. [`Error::Again`]: call again with the same part when something has changed.
+    ///
+    /// The route for what is received holds: to send may not change where messages come from.
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error>;
 
-    /// Receives one part into `target`.
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error>;
+    /// Receives one part into `target`, and says where those after it come from. After `Ok` the
+    /// target holds the part. After an error nothing was received, and there is no route.
+    /// [`Error::Again`]: call again when something has changed.
+    ///
+    /// The route for what is sent holds, unless a peer was heard with [`Pipes::recv_any`]: nothing
+    /// else that is received may change where messages go.
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error>;
 
-    /// Whether `send` of a first part would not block (ZMQ_POLLOUT).
+    /// Whether `send` of a first part would not block (ZMQ_POLLOUT). Both routes hold.
     fn can_send(&mut self, pipes: &mut Pipes) -> bool;
 
     /// Whether the part that `send` has just refused with [`Error::Again`] would be taken now, so
     /// that a blocking send need not wait any longer. Not the same as `can_send` where it depends
-    /// on the message (ROUTER, STREAM, XPUB with ZMQ_XPUB_NODROP).
+    /// on the message (ROUTER, STREAM, XPUB with ZMQ_XPUB_NODROP). Both routes hold.
     fn can_send_refused(&mut self, pipes: &mut Pipes) -> bool {
         self.can_send(pipes)
     }
 
-    /// Whether `recv` would not block (ZMQ_POLLIN).
+    /// Whether `recv` would not block (ZMQ_POLLIN). It may receive, and keep what it has received
+    /// for `recv`, only if it has given no route. The route for what is sent holds as in `recv`.
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool;
 
-    /// ZMQ_SUBSCRIBE and ZMQ_UNSUBSCRIBE (SUB, and XPUB with ZMQ_XPUB_MANUAL). Others: EINVAL.
+    /// ZMQ_SUBSCRIBE and ZMQ_UNSUBSCRIBE (SUB, and XPUB with ZMQ_XPUB_MANUAL). Others: EINVAL. Ends
+    /// all routes.
     fn subscribe(&mut self, _pipes: &mut Pipes, _topic: &[u8], _subscribe: bool) -> Result<(), Error> {
         Err(Error::Invalid)
     }
 
-    /// zmq_join and zmq_leave (DISH). Others: ENOTSUP.
+    /// zmq_join and zmq_leave (DISH). Others: ENOTSUP. Ends all routes.
     fn join(&mut self, _pipes: &mut Pipes, _group: &[u8], _joins: bool) -> Result<(), Error> {
         Err(Error::NotSupported)
     }
+
+    /// An option was just stored in `pipes.options`; for patterns that act on a change (for example
+    /// ZMQ_XPUB_WELCOME_MSG does not). Ends all routes.
+    fn option_changed(&mut self, _pipes: &mut Pipes, _code: i32) {}
 
     /// The pipe of the peer with this routing id (ROUTER). Others: ENOTSUP.
     fn addressed(&self, _routing_id: &[u8]) -> Result<Option<PipeId>, Error> {
@@ -127,10 +151,6 @@ pub(crate) trait Pattern: Send {
     fn topics_count(&self) -> Option<usize> {
         None
     }
-
-    /// An option was just stored in `pipes.options`; for patterns that act on a change (for example
-    /// ZMQ_XPUB_WELCOME_MSG does not).
-    fn option_changed(&mut self, _pipes: &mut Pipes, _code: i32) {}
 }
 
 /// What the rest of the engine must know of a socket type without knowing the type.

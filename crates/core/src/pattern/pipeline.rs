@@ -5,7 +5,7 @@
 use super::Pattern;
 use super::rotation::{FairQueue, Rotation, discard};
 use crate::error::Error;
-use crate::pipe::{Part, PipeId, Pipes, Received, Target};
+use crate::pipe::{Part, PipeId, Pipes, Received, Route, Target};
 
 #[cfg(test)]
 mod tests;
@@ -38,13 +38,12 @@ impl Pattern for Push {
     }
 
     #[inline]
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
-        let sent = self.outgoing.send(pipes, part);
-        pipes.send_straight_to(self.outgoing.sole());
-        sent
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
+        self.outgoing.send(pipes, part)?;
+        Ok(Route::pipe(self.outgoing.sole()))
     }
 
-    fn recv(&mut self, _pipes: &mut Pipes, _target: &mut Target<'_>) -> Result<Received, Error> {
+    fn recv(&mut self, _pipes: &mut Pipes, _target: &mut Target<'_>) -> Result<(Received, Route), Error> {
         Err(Error::NotSupported)
     }
 
@@ -83,15 +82,14 @@ impl Pattern for Pull {
         self.incoming.detach(pipes, pipe);
     }
 
-    fn send(&mut self, _pipes: &mut Pipes, _part: &mut Part<'_>) -> Result<(), Error> {
+    fn send(&mut self, _pipes: &mut Pipes, _part: &mut Part<'_>) -> Result<Route, Error> {
         Err(Error::NotSupported)
     }
 
     #[inline]
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
-        let received = self.incoming.recv(pipes, target);
-        pipes.receive_straight_from(self.incoming.sole());
-        received
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
+        let received = self.incoming.recv(pipes, target)?;
+        Ok((received, Route::pipe(self.incoming.sole())))
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {

@@ -2,7 +2,7 @@
 //! get (inproc), and those that were not read to the end, because a message to be sent had its
 //! turn.
 
-use crate::pipe::{PipeId, Pipes};
+use crate::pipe::{Pipe, PipeId, Pipes};
 
 #[derive(Debug)]
 struct Entry {
@@ -77,6 +77,13 @@ impl Polled {
             *index += 1;
         }
     }
+}
+
+/// Whether a pipe in which nothing was found was read to the end. Its peer, if it waits for room,
+/// hears of that.
+pub(super) fn is_read_to_the_end(pipe: &mut Pipe) -> bool {
+    pipe.can_recv();
+    !pipe.sees_more()
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@
 use super::Pattern;
 use super::fan_out::FanOut;
 use super::notices::{Change, Notices, Origin};
-use super::polled::Polled;
+use super::polled::{Polled, is_read_to_the_end};
 use super::subscriptions::{PeerSubscriptions, Regrouped, Removed, Sole};
 use crate::error::{Error, NoMemory};
 use crate::message::Message;
-use crate::pipe::{Body, Else, Part, PipeId, Pipes, Received, Target};
+use crate::pipe::{Body, Else, Part, PipeId, Pipes, Received, Route, Target};
 use tautline_io::errno;
 use tautline_proto::{command, frame, legacy_subscription};
 
@@ -88,13 +88,9 @@ impl Publisher {
             }
             taken += 1;
             let mut frame = std::mem::take(&mut self.frame);
-            let head = match pipe.recv_any(&mut frame) {
+            let head = match pipes.recv_any(id, &mut frame) {
                 Ok(Some(head)) => head,
-                Ok(None) => {
-                    // A peer that waits for room hears here that all was read.
-                    pipe.can_recv();
-                    return !pipe.sees_more();
-                }
+                Ok(None) => return pipes.get(id).is_none_or(is_read_to_the_end),
                 Err(NoMemory) => {
                     self.part_with(pipes, id, errno::ENOMEM);
                     return true;
@@ -152,7 +148,7 @@ impl Publisher {
 
     /// A peer wants a topic or does not want it any more. `frame` told it.
     fn apply(&mut self, pipes: &mut Pipes, id: PipeId, frame: &Message, subscribe: bool, topic: &[u8]) {
-        self.forget_sole(pipes);
+        self.sole = Sole::Unknown;
         if self.make_room(pipes, id, subscribe, topic).is_err() {
             return self.part_with(pipes, id, errno::ENOMEM);
         }
@@ -239,7 +235,7 @@ impl Publisher {
             false
         });
         self.untidy = !self.leaving.is_empty() || !self.subscriptions.is_tidy() || !self.requested.is_tidy();
-        self.forget_sole(pipes);
+        self.sole = Sole::Unknown;
     }
 
     /// What is told of this topic, which a peer has something to say about, is told in order.
@@ -323,44 +319,34 @@ impl Publisher {
     }
 
     /// Sends a message of one part where everything goes, if that is known and there certainly is
-    /// room.
+    /// room. `None`: it has not been sent.
     #[inline]
-    fn send_to_sole(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> bool {
-        match self.sole {
+    fn send_to_sole(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Option<Route> {
+        let route = match self.sole {
             Sole::Pipe(id) => {
-                let Some(pipe) = pipes.get(id) else { return false };
+                let pipe = pipes.get(id)?;
                 if !pipe.has_room(Else::Ask) {
-                    return false;
+                    return None;
                 }
                 pipe.send_or_drop(part);
-                if pipes.listens() || self.untidy {
-                    return true;
-                }
                 if self.polled.is_empty() {
-                    pipes.send_straight_to(Some(id));
+                    Route::pipe(Some(id))
                 } else if self.polled.is_only(id) {
-                    pipes.send_straight_while_silent(id);
+                    Route::while_silent(id)
+                } else {
+                    Route::ASK
                 }
-                true
             }
             Sole::Group(group) => {
                 if !pipes.publish_at_once(group, part.bytes()) {
-                    return false;
+                    return None;
                 }
                 part.consume();
-                if !pipes.listens() && self.polled.is_empty() && !self.untidy {
-                    pipes.publish_straight_to(group);
-                }
-                true
+                if self.polled.is_empty() { Route::broadcast(group) } else { Route::ASK }
             }
-            Sole::Unknown | Sole::Nobody => false,
-        }
-    }
-
-    /// Where the next message goes must be found out. Any call that brings this to light says so.
-    fn forget_sole(&mut self, pipes: &mut Pipes) {
-        self.sole = Sole::Unknown;
-        pipes.ask_where_to();
+            Sole::Unknown | Sole::Nobody => return None,
+        };
+        Some(if pipes.listens() || self.untidy { Route::ASK } else { route })
     }
 
     /// Marks the pipes that a new message goes to.
@@ -430,7 +416,7 @@ impl Tells {
 
 impl Pattern for Publisher {
     fn attach(&mut self, pipes: &mut Pipes, id: PipeId) {
-        self.forget_sole(pipes);
+        self.sole = Sole::Unknown;
         self.distribution.attach(id);
         let options = pipes.options.clone();
         let welcome = &options.xpub_welcome_msg;
@@ -459,7 +445,7 @@ impl Pattern for Publisher {
     }
 
     fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {
-        self.forget_sole(pipes);
+        self.sole = Sole::Unknown;
         self.polled.forget(id);
         if self.last == Some(id) {
             self.last = None;
@@ -480,11 +466,13 @@ impl Pattern for Publisher {
         }
     }
 
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
         if !self.distribution.in_message() {
             self.poll(pipes);
-            if !part.more && self.send_to_sole(pipes, part) {
-                return Ok(());
+            if !part.more
+                && let Some(route) = self.send_to_sole(pipes, part)
+            {
+                return Ok(route);
             }
             self.match_subject(pipes, part.bytes());
             if pipes.options.xpub_nodrop && !self.distribution.has_room(pipes, part.patient) {
@@ -500,10 +488,10 @@ impl Pattern for Publisher {
         {
             self.find_sole(pipes);
         }
-        Ok(())
+        Ok(Route::ASK)
     }
 
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
         if self.hidden {
             return Err(Error::NotSupported);
         }
@@ -514,7 +502,7 @@ impl Pattern for Publisher {
         if let Origin::Manual(pipe) = origin {
             self.last = pipe;
         }
-        Ok(target.put_message(part))
+        Ok((target.put_message(part), Route::ASK))
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {
@@ -538,7 +526,7 @@ impl Pattern for Publisher {
         if self.hidden || !pipes.options.xpub_manual {
             return Err(Error::Invalid);
         }
-        self.forget_sole(pipes);
+        self.sole = Sole::Unknown;
         if let Some(last) = self.last.filter(|_| subscribe) {
             self.subscriptions.make_room(topic, last)?;
         }
@@ -554,8 +542,8 @@ impl Pattern for Publisher {
         Ok(())
     }
 
-    fn option_changed(&mut self, pipes: &mut Pipes, _code: i32) {
-        self.forget_sole(pipes);
+    fn option_changed(&mut self, _pipes: &mut Pipes, _code: i32) {
+        self.sole = Sole::Unknown;
     }
 
     fn has_more_to_do(&self) -> bool {

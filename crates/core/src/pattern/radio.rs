@@ -7,11 +7,11 @@
 
 use super::Pattern;
 use super::fan_out::FanOut;
-use super::polled::Polled;
+use super::polled::{Polled, is_read_to_the_end};
 use super::subscriptions::PeerSubscriptions;
 use crate::error::{Error, NoMemory};
 use crate::message::{GROUP_MAX, Message};
-use crate::pipe::{Body, Part, PipeId, Pipes, Received, Target};
+use crate::pipe::{Body, Part, PipeId, Pipes, Received, Route, Target};
 use tautline_io::errno;
 use tautline_proto::{command, frame};
 
@@ -65,7 +65,7 @@ impl Radio {
             }
             taken += 1;
             let mut frame = std::mem::take(&mut self.frame);
-            let head = pipe.recv_any(&mut frame);
+            let head = pipes.recv_any(id, &mut frame);
             match head {
                 Ok(Some(head)) if head.flags & frame::COMMAND != 0 => {
                     if self.obey(id, frame.as_slice()).is_err() {
@@ -78,11 +78,7 @@ impl Radio {
                 // Peers have nothing else to say.
                 Ok(Some(_)) => {}
                 Err(NoMemory) => self.part_with(pipes, id, errno::ENOMEM),
-                Ok(None) => {
-                    // A peer that waits for room hears here that all was read.
-                    pipe.can_recv();
-                    return !pipe.sees_more();
-                }
+                Ok(None) => return pipes.get(id).is_none_or(is_read_to_the_end),
             }
             self.frame = frame;
         }
@@ -170,7 +166,7 @@ impl Pattern for Radio {
         }
     }
 
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
         if part.more {
             return Err(Error::Invalid);
         }
@@ -193,10 +189,10 @@ impl Pattern for Radio {
         };
         self.distribution.send(pipes, &mut Part::copied(group, true));
         self.distribution.send(pipes, part);
-        Ok(())
+        Ok(Route::ASK)
     }
 
-    fn recv(&mut self, _pipes: &mut Pipes, _target: &mut Target<'_>) -> Result<Received, Error> {
+    fn recv(&mut self, _pipes: &mut Pipes, _target: &mut Target<'_>) -> Result<(Received, Route), Error> {
         Err(Error::NotSupported)
     }
 

@@ -9,7 +9,7 @@ use super::Pattern;
 use super::rotation::FairQueue;
 use crate::error::{Error, NoMemory};
 use crate::message::Message;
-use crate::pipe::{Body, Else, Part, Pipe, PipeId, Pipes, Received, Target};
+use crate::pipe::{Body, Else, Part, Pipe, PipeId, Pipes, Received, Route, Target};
 use tautline_proto::frame;
 
 #[cfg(test)]
@@ -122,7 +122,7 @@ impl Pattern for Rep {
         self.incoming.detach(pipes, pipe);
     }
 
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
         if self.state != State::Replying {
             return Err(Error::State);
         }
@@ -134,10 +134,10 @@ impl Pattern for Rep {
             self.state = State::Idle;
             self.reply_to = None;
         }
-        Ok(())
+        Ok(Route::ASK)
     }
 
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
         if self.state == State::Replying {
             return Err(Error::State);
         }
@@ -148,7 +148,7 @@ impl Pattern for Rep {
         if !received.more {
             self.state = State::Replying;
         }
-        Ok(received)
+        Ok((received, Route::ASK))
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {

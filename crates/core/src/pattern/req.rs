@@ -13,7 +13,7 @@ use super::dealer::probe;
 use super::hash::SeededHash;
 use super::rotation::{FairQueue, Rotation, discard, drop_part};
 use crate::error::{Error, NoMemory};
-use crate::pipe::{Part, Pipe, PipeId, Pipes, Received, Target};
+use crate::pipe::{Part, Pipe, PipeId, Pipes, Received, Route, Target};
 use std::hash::BuildHasher;
 use tautline_proto::frame;
 
@@ -146,7 +146,7 @@ impl Pattern for Req {
         self.incoming.detach(pipes, pipe);
     }
 
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
         if matches!(self.state, State::Waiting | State::Receiving) {
             if !pipes.options.req_relaxed {
                 return Err(Error::State);
@@ -163,10 +163,10 @@ impl Pattern for Req {
         if !part.more {
             self.state = State::Waiting;
         }
-        Ok(())
+        Ok(Route::ASK)
     }
 
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
         if matches!(self.state, State::Idle | State::Sending) {
             return Err(Error::State);
         }
@@ -177,7 +177,7 @@ impl Pattern for Req {
         if !received.more {
             self.state = State::Idle;
         }
-        Ok(received)
+        Ok((received, Route::ASK))
     }
 
     fn can_send(&mut self, pipes: &mut Pipes) -> bool {

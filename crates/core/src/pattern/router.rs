@@ -14,7 +14,7 @@ use super::ignored::Ignored;
 use super::rotation::{FairQueue, READS, discard};
 use super::routing::{Notices, RoutingIds};
 use crate::error::Error;
-use crate::pipe::{Else, Found, Part, Pipe, PipeId, Pipes, Received, Target};
+use crate::pipe::{Else, Part, Pipe, PipeId, Pipes, Received, Route, Target};
 
 #[cfg(test)]
 mod tests;
@@ -123,8 +123,8 @@ impl Router {
 
     /// Ends all that is under way with an addressable pipe; its former routing id.
     fn forget(&mut self, pipes: &mut Pipes, id: PipeId) -> Option<Vec<u8>> {
-        if pipes.begun() == Some(Some(id)) {
-            pipes.begin(None);
+        if pipes.names.begun() == Some(Some(id)) {
+            pipes.names.begin(None);
             if let Some(pipe) = pipes.get(id) {
                 pipe.rollback();
             }
@@ -137,10 +137,9 @@ impl Router {
     }
 
     /// The first part of a message: finds the peer. The part is not sent on.
-    fn address(&mut self, pipes: &mut Pipes, part: &Part<'_>) -> Result<(), Error> {
+    fn address(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
         let mandatory = pipes.options.router_mandatory;
-        let found = self.ids.find(pipes, part.bytes());
-        let id = found.map(|found| found.pipe);
+        let id = self.ids.find(pipes, part.bytes());
         // A message that is not refused but dropped must have every chance.
         let has_room = |pipe: &mut Pipe| match mandatory {
             true => pipe.has_room(Else::Refuse { patient: part.patient }),
@@ -154,15 +153,43 @@ impl Router {
         if to.is_none() {
             pipes.unroutable += 1;
         }
-        pipes.begin(to);
-        if !pipes.options.router_raw {
-            pipes.send_straight_to(to);
-            pipes.begin_as_expected();
-            if let (Some(to), Some(Found { again: true, .. })) = (to, found) {
-                pipes.address_straight(part.bytes(), to);
-            }
-        }
+        pipes.names.begin(to);
+        part.consume();
         Ok(())
+    }
+
+    /// A part that is not the first one of its message.
+    fn go_on(&mut self, pipes: &mut Pipes, to: Option<PipeId>, part: &mut Part<'_>) -> Result<(), Error> {
+        let raw = pipes.options.router_raw;
+        part.more &= !raw;
+        let last = !part.more;
+        if last {
+            pipes.names.finish();
+        }
+        let Some((id, pipe)) = to.and_then(|id| Some((id, pipes.get(id)?))) else {
+            part.consume();
+            return Ok(());
+        };
+        if raw && part.bytes().is_empty() {
+            self.forget(pipes, id);
+            pipes.close(id);
+            part.consume();
+            return Ok(());
+        }
+        let sent = pipe.send(part);
+        if sent.is_err() && last {
+            pipes.names.begin(to);
+        }
+        Ok(sent?)
+    }
+
+    fn next_to(&self, pipes: &Pipes) -> Route {
+        if pipes.options.router_raw { Route::ASK } else { Route::by_name(pipes.names.begun().flatten()) }
+    }
+
+    fn next_from(&self, pipes: &Pipes) -> Route {
+        let sole = self.incoming.sole().filter(|_| self.notices.is_empty());
+        Route::named(sole, pipes.receiving)
     }
 
     /// What the ignored pipes have sent is dropped; those that do not announce it are looked at
@@ -238,52 +265,25 @@ impl Pattern for Router {
         self.pass_on(pipes, &routing_id);
     }
 
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
-        let Some(id) = pipes.begun() else {
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
+        match pipes.names.begun() {
+            Some(to) => self.go_on(pipes, to, part)?,
             // A routing id with nothing behind it is no message.
-            if part.more {
-                self.address(pipes, part)?;
-            }
-            part.consume();
-            return Ok(());
-        };
-        let raw = pipes.options.router_raw;
-        if raw {
-            part.more = false;
+            None if part.more => self.address(pipes, part)?,
+            None => part.consume(),
         }
-        let last = !part.more;
-        if last {
-            pipes.finish();
-        } else if !raw {
-            pipes.send_straight_to(id);
-        }
-        let Some(pipe) = id.and_then(|id| pipes.get(id)) else {
-            part.consume();
-            return Ok(());
-        };
-        if raw && part.bytes().is_empty() {
-            if let Some(id) = id {
-                self.forget(pipes, id);
-                pipes.close(id);
-            }
-            part.consume();
-            return Ok(());
-        }
-        let sent = pipe.send(part);
-        if sent.is_err() && last {
-            pipes.begin(id);
-        }
-        Ok(sent?)
+        Ok(self.next_to(pipes))
     }
 
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
         if pipes.receiving {
-            return self.incoming.go_on(pipes, target);
+            let received = self.incoming.go_on(pipes, target)?;
+            return Ok((received, self.next_from(pipes)));
         }
         if !self.notices.is_empty()
             && let Some(received) = self.notices.recv(target)
         {
-            return Ok(received);
+            return Ok((received, Route::ASK));
         }
         let Some(id) = self.incoming.select(pipes) else {
             self.discard_ignored(pipes);
@@ -292,16 +292,13 @@ impl Pattern for Router {
         let received = pipes.introduce(id, target)?.ok_or(Error::Again)?;
         pipes.names.heard(id);
         pipes.receiving = true;
-        let sole = self.incoming.sole();
-        pipes.receive_straight_from(sole);
-        pipes.introduce_straight(sole.filter(|_| self.notices.is_empty()));
-        Ok(received)
+        Ok((received, self.next_from(pipes)))
     }
 
     fn can_send(&mut self, pipes: &mut Pipes) -> bool {
         // Without ZMQ_ROUTER_MANDATORY a message that has nowhere to go is dropped, so sending
         // never blocks.
-        pipes.begun().is_some()
+        pipes.names.begun().is_some()
             || !pipes.options.router_mandatory
             || self.ids.iter().any(|id| pipes.get(id).is_some_and(|pipe| pipe.has_room(Else::Wait)))
     }

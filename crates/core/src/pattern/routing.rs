@@ -9,7 +9,7 @@ use super::hash::SeededHash;
 use super::rotation::keep_message;
 use crate::error::NoMemory;
 use crate::message::Message;
-use crate::pipe::{Found, Pipe, PipeId, Pipes, Received, Target};
+use crate::pipe::{Pipe, PipeId, Pipes, Received, Target};
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 
@@ -48,11 +48,11 @@ impl RoutingIds {
 
     /// The pipe of this routing id, to which a message goes.
     #[inline]
-    pub(crate) fn find(&self, pipes: &mut Pipes, routing_id: &[u8]) -> Option<Found> {
+    pub(crate) fn find(&self, pipes: &mut Pipes, routing_id: &[u8]) -> Option<PipeId> {
         pipes.find_expected(routing_id).or_else(|| {
             let pipe = self.holder(routing_id)?;
             pipes.names.addressed(pipe);
-            Some(Found { pipe, again: false })
+            Some(pipe)
         })
     }
 

@@ -12,7 +12,7 @@ use super::Pattern;
 use super::hash::SeededHash;
 use super::rotation::FairQueue;
 use crate::error::Error;
-use crate::pipe::{Body, Else, Part, PipeId, Pipes, Received, Target};
+use crate::pipe::{Body, Else, Part, PipeId, Pipes, Received, Route, Target};
 
 /// The behaviour of a SERVER or PEER socket.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl Pattern for Server {
         self.incoming.detach(pipes, pipe);
     }
 
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
         if part.more {
             return Err(Error::Invalid);
         }
@@ -120,10 +120,11 @@ impl Pattern for Server {
             self.refused = Some(id);
             return Err(Error::Again);
         }
-        Ok(pipe.send(part)?)
+        pipe.send(part)?;
+        Ok(Route::ASK)
     }
 
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
         let id = self.incoming.select(pipes).ok_or(Error::Again)?;
         let received = self.incoming.recv(pipes, target)?;
         let routing_id = self.routing_id(id);
@@ -131,7 +132,7 @@ impl Pattern for Server {
         if let Target::Message(message) = target {
             message.set_routing_id(routing_id);
         }
-        Ok(received)
+        Ok((received, Route::ASK))
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {

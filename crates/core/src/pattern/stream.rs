@@ -9,7 +9,7 @@ use super::Pattern;
 use super::rotation::FairQueue;
 use super::routing::{Notices, RoutingIds};
 use crate::error::Error;
-use crate::pipe::{Else, Part, PipeId, Pipes, Received, Target};
+use crate::pipe::{Else, Part, PipeId, Pipes, Received, Route, Target};
 
 #[cfg(test)]
 mod tests;
@@ -87,10 +87,10 @@ impl Pattern for Stream {
         }
     }
 
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
         if !self.sending {
             if part.more {
-                let id = self.ids.find(pipes, part.bytes()).ok_or(Error::HostUnreachable)?.pipe;
+                let id = self.ids.find(pipes, part.bytes()).ok_or(Error::HostUnreachable)?;
                 let Some(pipe) = pipes.get(id) else { return Err(Error::HostUnreachable) };
                 if !pipe.has_room(Else::Wait) {
                     // What is sent to a peer that has gone is never read, so waiting for room would
@@ -102,7 +102,7 @@ impl Pattern for Stream {
             }
             self.sending = true;
             part.consume();
-            return Ok(());
+            return Ok(Route::ASK);
         }
         self.sending = false;
         part.more = false;
@@ -122,23 +122,23 @@ impl Pattern for Stream {
             None => {}
         }
         part.consume();
-        Ok(())
+        Ok(Route::ASK)
     }
 
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
         if pipes.receiving {
-            return self.incoming.recv(pipes, target);
+            return Ok((self.incoming.recv(pipes, target)?, Route::ASK));
         }
         if !self.notices.is_empty()
             && let Some(received) = self.notices.recv(target)
         {
-            return Ok(received);
+            return Ok((received, Route::ASK));
         }
         let id = self.incoming.select(pipes).ok_or(Error::Again)?;
         let received = pipes.introduce(id, target)?.ok_or(Error::Again)?;
         pipes.names.heard(id);
         pipes.receiving = true;
-        Ok(received)
+        Ok((received, Route::ASK))
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {

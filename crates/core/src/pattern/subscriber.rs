@@ -12,7 +12,7 @@ use super::rotation::FairQueue;
 use super::subscriptions::OwnSubscriptions;
 use crate::error::{Error, NoMemory};
 use crate::message::Message;
-use crate::pipe::{Part, PipeId, Pipes, Received, Target};
+use crate::pipe::{Part, PipeId, Pipes, Received, Route, Target};
 use tautline_proto::{command, legacy_subscription};
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ impl Pattern for Subscriber {
         self.upstream.detach(id);
     }
 
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
         if self.filters {
             return Err(Error::NotSupported);
         }
@@ -160,29 +160,27 @@ impl Pattern for Subscriber {
                     self.tell(pipes, topic, subscribe);
                 }
                 part.consume();
-                return Ok(());
+                return Ok(Route::ASK);
             }
             // Within a multi-part message it stays a part.
         }
         self.upstream.send(pipes, part);
-        Ok(())
+        Ok(Route::ASK)
     }
 
     #[inline]
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
         if self.passed.is_none() && (pipes.receiving || self.passes_all(pipes)) {
-            let received = self.incoming.recv(pipes, target);
-            if self.passes_all(pipes) {
-                pipes.receive_straight_from(self.incoming.sole());
-            }
-            return received;
+            let received = self.incoming.recv(pipes, target)?;
+            let sole = if self.passes_all(pipes) { self.incoming.sole() } else { None };
+            return Ok((received, Route::pipe(sole)));
         }
         if self.passed.is_none() && !self.find(pipes)? {
             return Err(Error::Again);
         }
         match self.passed.take() {
-            Some(message) => Ok(target.put_message(message)),
-            None => self.incoming.recv(pipes, target),
+            Some(message) => Ok((target.put_message(message), Route::ASK)),
+            None => Ok((self.incoming.recv(pipes, target)?, Route::ASK)),
         }
     }
 

@@ -1,13 +1,13 @@
 //! A socket without a socket, for tests: one pattern, its pipes, and the far end of each pipe in
 //! the hands of the test.
 
-use super::{Pattern, entry};
+use super::{Routed, entry};
 use crate::conn::PeerInfo;
 use crate::conn::inproc;
 use crate::error::Error;
 use crate::message::{Message, Metadata};
 use crate::options::{ContextDefaults, Options};
-use crate::pipe::{Body, Else, Part, Pipe, PipeId, Pipes, Target};
+use crate::pipe::{Body, Else, Part, Pipe, PipeId, Pipes, Received, Target};
 use crate::sync::Arc;
 use std::collections::BTreeMap;
 use tautline_proto::{SocketType, command, frame};
@@ -44,8 +44,12 @@ fn pair(ours: &Options, theirs: &Options) -> (Pipe, Pipe) {
 
 /// A pattern at work.
 pub(super) struct Bed {
-    pub(super) pattern: Box<dyn Pattern>,
+    pub(super) pattern: Routed,
     pub(super) pipes: Pipes,
+    /// Routes are followed, as by a socket.
+    pub(super) follows: bool,
+    /// How many parts went by a route.
+    pub(super) followed: usize,
     peers: BTreeMap<PipeId, Pipe>,
 }
 
@@ -58,8 +62,14 @@ impl Bed {
     pub(super) fn with(socket_type: SocketType, set: impl FnOnce(&mut Options)) -> Bed {
         let mut options = Options::new(socket_type, &ContextDefaults::default());
         set(&mut options);
-        let pattern = (entry(socket_type).unwrap().create)();
-        Bed { pattern, pipes: Pipes::new(options.into()), peers: BTreeMap::new() }
+        let pattern = Routed::new((entry(socket_type).unwrap().create)());
+        Bed {
+            pattern,
+            pipes: Pipes::new(options.into()),
+            follows: false,
+            followed: 0,
+            peers: BTreeMap::new(),
+        }
     }
 
     /// A peer arrives.
@@ -70,15 +80,15 @@ impl Bed {
     /// A peer with this routing id arrives.
     pub(super) fn join_as(&mut self, routing_id: &[u8]) -> PipeId {
         let id = self.insert(routing_id, b"");
-        self.pattern.attach(&mut self.pipes, id);
-        self.pattern.ready(&mut self.pipes, id, false);
+        self.pattern.told().attach(&mut self.pipes, id);
+        self.pattern.told().ready(&mut self.pipes, id, false);
         id
     }
 
     /// We connect, having named the peer with ZMQ_CONNECT_ROUTING_ID; it is not `ready` yet.
     pub(super) fn connect(&mut self, chosen: &[u8]) -> PipeId {
         let id = self.insert(b"", chosen);
-        self.pattern.attach(&mut self.pipes, id);
+        self.pattern.told().attach(&mut self.pipes, id);
         id
     }
 
@@ -101,7 +111,7 @@ impl Bed {
 
     /// The pipe is removed.
     pub(super) fn detach(&mut self, id: PipeId) {
-        self.pattern.detach(&mut self.pipes, id);
+        self.pattern.told().detach(&mut self.pipes, id);
         self.pipes.remove(id);
         self.peers.remove(&id);
     }
@@ -132,14 +142,14 @@ impl Bed {
         for (index, body) in bodies.iter().enumerate() {
             peer.send(&mut Part::copied(body, index + 1 < N)).unwrap();
         }
-        self.pattern.readable(&mut self.pipes, id);
+        self.pattern.told().readable(&mut self.pipes, id);
     }
 
     /// The peer sends SUBSCRIBE or CANCEL.
     pub(super) fn peer_subscribes(&mut self, id: PipeId, topic: &[u8], subscribe: bool) {
         let prefix = if subscribe { command::subscribe_prefix() } else { command::cancel_prefix() };
         self.peer(id).send_command(&[prefix, topic].concat());
-        self.pattern.readable(&mut self.pipes, id);
+        self.pattern.told().readable(&mut self.pipes, id);
     }
 
     /// The next message that has come to the peer.
@@ -176,7 +186,20 @@ impl Bed {
     }
 
     pub(super) fn send_part(&mut self, body: &[u8], more: bool) -> Result<(), Error> {
+        if self.follows && self.sends_by_route(body, more) {
+            self.followed += 1;
+            return Ok(());
+        }
         self.pattern.send(&mut self.pipes, &mut Part::copied(body, more))
+    }
+
+    fn sends_by_route(&mut self, body: &[u8], more: bool) -> bool {
+        let Bed { pattern: Routed { routes, .. }, pipes, .. } = self;
+        if more {
+            return routes.begin(pipes, body);
+        }
+        routes.send_at_once(pipes, body, false)
+            || routes.send(pipes, &mut Part::copied(body, false)) == Ok(true)
     }
 
     /// Sends a message; stops at the first part that is not taken.
@@ -197,11 +220,27 @@ impl Bed {
     pub(super) fn recv_part(&mut self) -> Result<(Vec<u8>, bool), Error> {
         let can_recv = self.pattern.can_recv(&mut self.pipes);
         let mut part = Message::new();
-        let result = self.pattern.recv(&mut self.pipes, &mut Target::Message(&mut part));
+        let by_route = if self.follows { self.receives_by_route(&mut part) } else { None };
+        self.followed += usize::from(by_route.is_some());
+        let result = match by_route {
+            Some(received) => Ok(received),
+            None => self
+                .pattern
+                .recv(&mut self.pipes, &mut Target::Message(&mut part))
+                .map(|(received, _)| received),
+        };
         assert_eq!(can_recv, result.is_ok(), "can_recv must tell what recv does");
         let received = result?;
         assert_eq!((received.len, received.more), (part.len(), part.more()));
         Ok((part.as_slice().to_vec(), received.more))
+    }
+
+    fn receives_by_route(&mut self, part: &mut Message) -> Option<Received> {
+        let Bed { pattern: Routed { routes, .. }, pipes, .. } = self;
+        match routes.recv(pipes, |pipe| pipe.recv_last_message(part)) {
+            Some(len) => Some(Received { len, more: false }),
+            None => routes.recv_name(pipes, &mut Target::Message(part)),
+        }
     }
 
     pub(super) fn recv(&mut self) -> Result<Parts, Error> {
@@ -220,7 +259,7 @@ impl Bed {
         let mut lengths = Vec::new();
         loop {
             let mut buffer = [0; 1];
-            let received = self.pattern.recv(&mut self.pipes, &mut Target::Buffer(&mut buffer)).unwrap();
+            let (received, _) = self.pattern.recv(&mut self.pipes, &mut Target::Buffer(&mut buffer)).unwrap();
             lengths.push((received.len, received.more));
             if !received.more {
                 return lengths;

@@ -1,4 +1,4 @@
-//! The broadcasts of a socket, by their numbers, and the straight way to one of them.
+//! The broadcasts of a socket, by their numbers.
 
 use super::{Broadcast, PipeId, Pipes};
 

@@ -15,6 +15,8 @@ use tautline_io::clock;
 /// This number of messages is left to a sweep that is about to come by, without a look at anything
 /// else, if together they are less than a full write.
 const SWEPT_UNSEEN: u32 = 16;
+/// After this number of messages the owner tries to write again, where another thread is writing.
+const CONTENDED: u32 = 8;
 
 /// Writes what is queued, if no other thread is writing; a lean queue that is empty then gives up
 /// its memory.
@@ -210,6 +212,9 @@ impl Outgoing {
             _ => {
                 connection.leave_to_residual(start, Rest::Told);
                 self.errands.leave();
+                if flushed.is_none() {
+                    self.flush.ask_after(CONTENDED);
+                }
             }
         }
         if flushed == Some(Flushed::Blocked) && patient {

@@ -72,31 +72,41 @@ struct Place {
 }
 
 impl Place {
-    const NOBODY: Place = Place { key: Key::NONE, next: PipeId(u32::MAX) };
+    const VACANT: Place = Place { key: Key::NONE, next: NOBODY };
 }
 
-/// The names of some pipes.
+/// No pipe: there never are as many.
+const NOBODY: PipeId = PipeId(u32::MAX);
+/// Where parts go that are dropped.
+const NOWHERE: PipeId = PipeId(u32::MAX - 1);
+
+/// The names of some pipes, and where the message goes that was begun with one.
 #[derive(Debug)]
 pub(crate) struct Names {
     /// By number of the pipe.
     places: Vec<Place>,
     /// The pipe last used: most messages go where the one before went, or came from.
     last: PipeId,
+    /// A pipe that was found by its name twice in a row, and its name, which the key tells from all
+    /// others.
+    again: (Key, PipeId),
+    /// Where the other parts of the begun message go.
+    begun: PipeId,
 }
 
 /// A pipe that was found.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Found {
+pub(super) struct Found {
     /// The pipe.
-    pub(crate) pipe: PipeId,
+    pub(super) pipe: PipeId,
     /// It was the last one before, too.
-    pub(crate) again: bool,
+    pub(super) again: bool,
 }
 
 impl Names {
     /// No names yet.
     pub(super) fn new() -> Self {
-        Names { places: Vec::new(), last: Place::NOBODY.next }
+        Names { places: Vec::new(), last: NOBODY, again: (Key::NONE, NOBODY), begun: NOBODY }
     }
 
     #[inline]
@@ -113,6 +123,9 @@ impl Names {
         }
         let last = self.place(self.last)?;
         if last.key == key {
+            if key.is_whole() {
+                self.again = (key, self.last);
+            }
             return Some(Found { pipe: self.last, again: true });
         }
         let pipe = last.next;
@@ -121,6 +134,13 @@ impl Names {
             self.last = pipe;
             Found { pipe, again: false }
         })
+    }
+
+    /// The pipe of the name with this key, if it is the one that was last found twice in a row.
+    #[inline(always)]
+    pub(super) fn known(&self, key: Key) -> Option<PipeId> {
+        let (again, pipe) = self.again;
+        (again == key).then_some(pipe)
     }
 
     /// The second and the third pipe that are likely to be addressed after this one.
@@ -154,19 +174,42 @@ impl Names {
     pub(crate) fn insert(&mut self, pipe: PipeId, name: &[u8]) {
         let number = pipe.0 as usize;
         if number >= self.places.len() {
-            self.places.resize(number + 1, Place::NOBODY);
+            self.places.resize(number + 1, Place::VACANT);
         }
-        self.places[number] = Place { key: Key::of(name), ..Place::NOBODY };
+        self.places[number] = Place { key: Key::of(name), ..Place::VACANT };
     }
 
     /// Takes the name of a pipe back.
     pub(crate) fn remove(&mut self, pipe: PipeId) {
         if self.last == pipe {
-            self.last = Place::NOBODY.next;
+            self.last = NOBODY;
         }
+        self.again = (Key::NONE, NOBODY);
         if let Some(place) = self.places.get_mut(pipe.0 as usize) {
-            *place = Place::NOBODY;
+            *place = Place::VACANT;
         }
+    }
+
+    /// A message has been begun whose other parts go to this pipe; `None`: they are dropped.
+    #[inline]
+    pub(crate) fn begin(&mut self, to: Option<PipeId>) {
+        self.begun = to.unwrap_or(NOWHERE);
+    }
+
+    /// Where the other parts of the begun message go, if one has been begun.
+    #[inline]
+    pub(crate) fn begun(&self) -> Option<Option<PipeId>> {
+        match self.begun {
+            NOBODY => None,
+            NOWHERE => Some(None),
+            id => Some(Some(id)),
+        }
+    }
+
+    /// The begun message has come to its end.
+    #[inline]
+    pub(crate) fn finish(&mut self) {
+        self.begun = NOBODY;
     }
 }
 

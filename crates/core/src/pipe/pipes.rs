@@ -3,14 +3,15 @@
 use super::broadcasts::Broadcasts;
 use super::cork::Cork;
 use super::errands::Left;
-use super::names::{self, Found, Key, Names};
-use super::straight::Straight;
+use super::names::{self, Key, Names};
 use super::{Else, Part, Pipe, PipeId, Received, Target, Traffic};
 use crate::ablation::{Rule, without};
 use crate::conn::IoSide;
 use crate::conn::inproc::InprocEnd;
 use crate::error::NoMemory;
+use crate::message::Message;
 use crate::options::Options;
+use crate::queue::Head;
 use crate::sync::{Arc, lock};
 use crate::timing::crowd;
 use std::ops::ControlFlow;
@@ -35,12 +36,13 @@ struct Past {
 /// All pipes of one socket, and its options.
 pub(crate) struct Pipes {
     pub(super) slots: Vec<Option<Pipe>>,
-    pub(super) straight: Straight,
     pub(super) broadcasts: Broadcasts,
     /// The names of the pipes that a pattern addresses by name.
     pub(crate) names: Names,
     /// A message has been begun to be received: the next part is of it.
     pub(crate) receiving: bool,
+    /// Something was received with `recv_any`.
+    pub(crate) heard: bool,
     vacant: Vec<u32>,
     /// Names that no other pipe may get, whether theirs is still here or not.
     held: Vec<PipeId>,
@@ -68,10 +70,10 @@ impl Pipes {
     pub(crate) fn new(options: Arc<Options>) -> Self {
         Pipes {
             slots: Vec::new(),
-            straight: Straight::default(),
             broadcasts: Vec::new(),
             names: Names::new(),
             receiving: false,
+            heard: false,
             vacant: Vec::new(),
             held: Vec::new(),
             closing: Vec::new(),
@@ -97,12 +99,28 @@ impl Pipes {
     /// brought into the cache, as far as a message will touch them. (One to one of thousands of
     /// pipes costs little more than the time that memory takes.)
     #[inline]
-    pub(crate) fn find_expected(&mut self, name: &[u8]) -> Option<Found> {
+    pub(crate) fn find_expected(&mut self, name: &[u8]) -> Option<PipeId> {
         self.find_by_key(Key::of(name), name)
     }
 
+    /// The pipe of the name with this key, if it was found twice in a row and certainly has room.
     #[inline(always)]
-    pub(super) fn find_by_key(&mut self, key: Key, name: &[u8]) -> Option<Found> {
+    pub(super) fn addressed_again(&mut self, key: Key) -> Option<PipeId> {
+        let id = self.names.known(key)?;
+        let pipe = self.slots.get_mut(id.0 as usize)?.as_mut()?;
+        pipe.has_room(Else::Ask).then_some(id)
+    }
+
+    /// The pipe of this name, if it is the expected one and certainly has room. Apart, so that it
+    /// costs the others no registers.
+    #[inline(never)]
+    pub(super) fn addressed_in_turn(&mut self, key: Key, name: &[u8]) -> Option<PipeId> {
+        let id = self.find_by_key(key, name)?;
+        self.get(id)?.has_room(Else::Ask).then_some(id)
+    }
+
+    #[inline(always)]
+    fn find_by_key(&mut self, key: Key, name: &[u8]) -> Option<PipeId> {
         if name.is_empty() {
             return None;
         }
@@ -120,7 +138,7 @@ impl Pipes {
                 pipe.prefetch_queue();
             }
         }
-        Some(found)
+        Some(found.pipe)
     }
 
     /// Delivers the name of this pipe's peer as a first part, with the properties of the peer, if
@@ -135,6 +153,14 @@ impl Pipes {
         let mut room = [0; names::WHOLE];
         let name = self.names.get(id, &mut room).unwrap_or(&pipe.peer.routing_id);
         pipe.peer.introduce(name, target).map(Some)
+    }
+
+    /// Receives the next frame of a pipe whatever it is: a message part or a SUBSCRIBE or CANCEL
+    /// command (`Head::flags` tells). It may say what the peer wants, so that the route of what is
+    /// sent ends (`pattern::Routed`).
+    pub(crate) fn recv_any(&mut self, id: PipeId, message: &mut Message) -> Result<Option<Head>, NoMemory> {
+        self.heard = true;
+        self.get(id).map_or(Ok(None), |pipe| pipe.recv_any(message))
     }
 
     /// The socket's options, to change one.
@@ -204,7 +230,6 @@ impl Pipes {
 
     /// Adds a pipe.
     pub(crate) fn insert(&mut self, mut pipe: Pipe) -> PipeId {
-        self.ask();
         if pipe.inproc_end().is_some() {
             self.inproc += 1;
         } else {
@@ -237,7 +262,6 @@ impl Pipes {
     /// Takes a pipe out.
     pub(crate) fn remove(&mut self, id: PipeId) -> Option<Pipe> {
         let pipe = self.slots.get_mut(id.0 as usize)?.take()?;
-        self.ask();
         if pipe.inproc_end().is_some() {
             self.inproc -= 1;
         } else {

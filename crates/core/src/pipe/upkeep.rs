@@ -130,7 +130,7 @@ impl Pipe {
         }
     }
 
-    /// As `recv_last` into a buffer, for what is received straight; its length.
+    /// As `recv_last` into a buffer, for `Routes`; its length.
     #[inline(always)]
     pub(crate) fn recv_last_into(&mut self, buffer: &mut [u8]) -> Option<usize> {
         let len = self.incoming.recv_last_into(buffer)?;

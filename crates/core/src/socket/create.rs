@@ -8,7 +8,7 @@ use crate::driver::Site;
 use crate::error::Error;
 use crate::monitor::Tap;
 use crate::options::facts::Facts;
-use crate::pattern::{self, Entry};
+use crate::pattern::{self, Entry, Routed};
 use crate::pipe::Pipes;
 use crate::sync::Arc;
 use crate::timing::idle::Pause;
@@ -35,7 +35,7 @@ impl Context {
         pipes.io = site.clone().map(|site| site as _);
         Ok(Socket {
             inbox,
-            pattern: (entry.create)(),
+            pattern: Routed::new((entry.create)()),
             pipes,
             receive_more: false,
             sent: 0,

@@ -12,7 +12,6 @@ impl Socket {
     /// Takes note of all news. `Error::Terminated` once the context is.
     #[cold]
     pub(super) fn process_news(&mut self) -> Result<(), Error> {
-        self.pipes.ask();
         for item in self.inbox.drain() {
             self.process(item);
             self.close_refused();
@@ -28,7 +27,6 @@ impl Socket {
 
     /// Takes note of what the owner itself has read.
     pub(super) fn note_arrived(&mut self) {
-        self.pipes.ask();
         // The pattern is not called with the list borrowed, and the list keeps its memory.
         let mut arrived = std::mem::take(&mut self.arrived);
         if self.inbox.pending() {
@@ -36,7 +34,7 @@ impl Socket {
             arrived.drain(..).for_each(|token| self.inbox.push(News::Readable(token)));
         }
         for token in arrived.drain(..) {
-            self.pattern.readable(&mut self.pipes, PipeId(token));
+            self.pattern.told().readable(&mut self.pipes, PipeId(token));
             self.close_refused();
         }
         self.arrived = arrived;
@@ -60,7 +58,7 @@ impl Socket {
                 let id = PipeId(token);
                 if let Some(pipe) = self.pipes.get(id) {
                     pipe.heard();
-                    self.pattern.readable(&mut self.pipes, id);
+                    self.pattern.told().readable(&mut self.pipes, id);
                 }
             }
             News::Refused(connection) => {
@@ -81,7 +79,7 @@ impl Socket {
                     && !hiccup.is_empty()
                 {
                     pipe.note(&hiccup);
-                    self.pattern.readable(&mut self.pipes, id);
+                    self.pattern.told().readable(&mut self.pipes, id);
                 }
             }
             News::Knock => {}
@@ -119,7 +117,7 @@ impl Socket {
                 pipe.head();
             }
         }
-        self.pattern.attach(&mut self.pipes, id);
+        self.pattern.told().attach(&mut self.pipes, id);
         self.close_refused();
         self.pipes.get(id).is_some().then_some(id)
     }
@@ -150,12 +148,12 @@ impl Socket {
     pub(super) fn ready(&mut self, id: PipeId, note: impl FnOnce(&mut Pipe), reconnected: bool) {
         let Some(pipe) = self.pipes.get(id) else { return };
         note(pipe);
-        self.pattern.ready(&mut self.pipes, id, reconnected);
+        self.pattern.told().ready(&mut self.pipes, id, reconnected);
         if self.pipes.has_closing() {
             self.close_refused();
         }
         if self.pipes.get(id).is_some() {
-            self.pattern.readable(&mut self.pipes, id);
+            self.pattern.told().readable(&mut self.pipes, id);
         }
     }
 
@@ -163,7 +161,7 @@ impl Socket {
     pub(super) fn ended(&mut self, id: PipeId) {
         self.pipes.end(id);
         self.ending.push(id);
-        self.pattern.readable(&mut self.pipes, id);
+        self.pattern.told().readable(&mut self.pipes, id);
     }
 
     /// Detaches the pipes without a peer that have been read empty.
@@ -202,7 +200,7 @@ impl Socket {
 
     /// Takes a pipe out for good.
     pub(super) fn detach(&mut self, id: PipeId) -> Option<Pipe> {
-        self.pattern.detach(&mut self.pipes, id);
+        self.pattern.told().detach(&mut self.pipes, id);
         self.gone(id)
     }
 

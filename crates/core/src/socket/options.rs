@@ -33,10 +33,9 @@ impl Socket {
     /// [`Error::Terminated`].
     pub fn set_option(&mut self, code: i32, value: &[u8]) -> Result<(), Error> {
         self.check_settable(code)?;
-        self.pipes.ask();
         match code {
             SUBSCRIBE | UNSUBSCRIBE => {
-                let result = self.pattern.subscribe(&mut self.pipes, value, code == SUBSCRIBE);
+                let result = self.pattern.told().subscribe(&mut self.pipes, value, code == SUBSCRIBE);
                 self.close_refused();
                 return result;
             }
@@ -60,7 +59,6 @@ impl Socket {
         if matches!(code, SUBSCRIBE | UNSUBSCRIBE) {
             return self.set_option(code, &[]);
         }
-        self.pipes.ask();
         self.pipes.options_mut().set_null(code)?;
         self.option_set(code);
         Ok(())
@@ -79,7 +77,7 @@ impl Socket {
         if let Some(site) = &self.site {
             site.set_announces_peers(self.pipes.options.announces_peers());
         }
-        self.pattern.option_changed(&mut self.pipes, code);
+        self.pattern.told().option_changed(&mut self.pipes, code);
     }
 
     /// Reads an option into `out`; returns how many bytes it has.

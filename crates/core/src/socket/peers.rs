@@ -15,7 +15,7 @@ impl Socket {
     /// contains a NUL or was joined before; [`Error::Terminated`].
     pub fn join(&mut self, group: &[u8]) -> Result<(), Error> {
         self.check_alive()?;
-        self.pattern.join(&mut self.pipes, group, true)
+        self.pattern.told().join(&mut self.pipes, group, true)
     }
 
     /// Leaves a group, zmq_leave(3).
@@ -24,7 +24,7 @@ impl Socket {
     /// As [`Socket::join`]; [`Error::Invalid`] for a group that was not joined.
     pub fn leave(&mut self, group: &[u8]) -> Result<(), Error> {
         self.check_alive()?;
-        self.pattern.join(&mut self.pipes, group, false)
+        self.pattern.told().join(&mut self.pipes, group, false)
     }
 
     /// Connects a PEER to `endpoint` and tells the routing id of the peer there,

@@ -24,7 +24,6 @@ impl Socket {
     /// Sends if that is possible at once.
     pub(crate) fn try_send(&mut self, part: &mut Part<'_>) -> Result<(), Error> {
         self.check_alive()?;
-        self.pipes.ask_where_to();
         let mut result = self.pattern.send(&mut self.pipes, part);
         if result == Err(Error::Again) && self.ask_for_room() {
             result = self.pattern.send(&mut self.pipes, part);
@@ -44,7 +43,6 @@ impl Socket {
     /// Receives if that is possible at once; looks at the network.
     pub(crate) fn try_recv(&mut self, target: &mut Target<'_>) -> Result<usize, Error> {
         self.check_alive()?;
-        self.pipes.ask_where_from();
         let mut result = self.pattern.recv(&mut self.pipes, target);
         if result == Err(Error::Again) {
             self.pull()?;
@@ -52,7 +50,7 @@ impl Socket {
         }
         self.close_refused();
         self.detach_ended();
-        let Received { len, more } = result?;
+        let (Received { len, more }, _) = result?;
         self.receive_more = more;
         Ok(len)
     }

@@ -4,7 +4,7 @@ use crate::Context;
 
 mod hearing;
 mod mishaps;
-mod straight;
+mod routes;
 mod unseen;
 
 const MARKS: [i32; 2] = [SNDHWM, RCVHWM];

@@ -316,10 +316,10 @@ impl FlushRule {
         self.bursts.resume(now);
     }
 
-    /// Notes that nothing was written, as another thread writes or there is no stream: look again
-    /// after a few messages.
+    /// Notes that nothing was written, as another thread writes or there is no stream: the next
+    /// message asks again.
     pub(crate) fn not_written(&mut self) {
-        self.restart(8);
+        self.restart(1);
     }
 }
 

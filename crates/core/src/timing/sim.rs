@@ -141,7 +141,7 @@ impl Run {
     /// What the I/O thread does up to `until`.
     fn watch_until(&mut self, until: u64) {
         while let Some(at) = self.next.filter(|at| *at <= until) {
-            let mut round = Watch::round(nanos_to_ticks(at));
+            let mut round = self.watch.round(nanos_to_ticks(at));
             self.woken = false;
             let mut end = at;
             let mut watched = 0;

@@ -8,6 +8,7 @@
 
 use super::WAKE;
 use super::flush::LOOK;
+use crate::ablation::{Rule, without};
 use tautline_io::clock::nanos_to_ticks;
 
 /// The first look, in nanoseconds; and the longest time between two while an owner is at work, or
@@ -19,6 +20,9 @@ pub(crate) const LATER: u64 = 10 * WAKE;
 /// An owner that has looked at the clock or written so recently is at work: it looks twice as often
 /// (`flush`).
 const QUIET: u64 = 2 * LOOK;
+/// In a stream it is at work for this part of the time between two looks, too: it may have lost its
+/// processor to the I/O thread.
+const PATIENCE: u64 = 8;
 /// Looks that find nothing to write before a connection is let go.
 const IDLE_LOOKS: u32 = 2;
 /// A connection is let go so long after its last message even if its owner foresees when it will
@@ -36,6 +40,7 @@ pub(crate) struct Watch {
 #[derive(Debug)]
 pub(crate) struct Round {
     now: u64,
+    quiet: u64,
     /// Owners at work, and others, that do not foresee when they will write.
     at_work: bool,
     unsure: bool,
@@ -59,8 +64,10 @@ impl Watch {
     }
 
     /// A round begins at `now` (ticks).
-    pub(crate) fn round(now: u64) -> Round {
-        Round { now, at_work: false, unsure: false }
+    pub(crate) fn round(&self, now: u64) -> Round {
+        let quiet =
+            nanos_to_ticks(if without(Rule::Patience) { QUIET } else { QUIET.max(self.interval / PATIENCE) });
+        Round { now, quiet, at_work: false, unsure: false }
     }
 
     /// The round is over: nanoseconds to the next one.
@@ -80,7 +87,7 @@ impl Watch {
 impl Round {
     /// Whether this owner is at work. If it is not, what it left is written now.
     pub(crate) fn is_at_work(&mut self, owner: Owner) -> bool {
-        let at_work = self.now.saturating_sub(owner.worked_at) < nanos_to_ticks(QUIET) || owner.writing;
+        let at_work = self.now.saturating_sub(owner.worked_at) < self.quiet || owner.writing;
         self.at_work |= at_work && !owner.foresees;
         self.unsure |= !at_work && !owner.foresees;
         at_work
@@ -100,7 +107,7 @@ mod tests {
     use super::*;
 
     fn next(watch: &mut Watch, at_work: bool, unsure: bool) -> u64 {
-        watch.next(&Round { now: 0, at_work, unsure }) / 1000
+        watch.next(&Round { now: 0, quiet: 0, at_work, unsure }) / 1000
     }
 
     #[test]
@@ -115,5 +122,14 @@ mod tests {
             500,
             "an owner that foresees what it does is looked at rarely"
         );
+    }
+    #[test]
+    fn the_longer_a_stream_goes_on_the_more_it_may_be_interrupted() {
+        let mut watch = Watch::default();
+        let mut quiet = || {
+            next(&mut watch, true, false);
+            tautline_io::clock::ticks_to_nanos(watch.round(0).quiet + 10) / 1000
+        };
+        assert_eq!((0..8).map(|_| quiet()).collect::<Vec<_>>(), [8, 8, 8, 10, 20, 40, 62, 62]);
     }
 }

@@ -21,7 +21,7 @@ pub struct DatagramOptions {
     pub receive_buffer: Option<u32>,
     /// Type of service (IPv4) or traffic class (IPv6).
     pub tos: u8,
-    /// Queueing priority of what is sent; Linux.
+    /// Queueing priority of what is sent; without effect but on Linux.
     pub priority: Option<u32>,
     /// Use this network interface only; Linux.
     pub bind_to_device: Option<String>,

@@ -26,13 +26,14 @@ pub struct StreamOptions {
     pub keepalive_interval_s: Option<u32>,
     /// IP: type of service (IPv4) or traffic class (IPv6).
     pub tos: u8,
-    /// Queueing priority of what is sent; Linux.
+    /// Queueing priority of what is sent; without effect but on Linux.
     pub priority: Option<u32>,
     /// IP: use this network interface only; Linux.
     pub bind_to_device: Option<String>,
     /// TCP: end the connection if sent data stays unacknowledged for so long, milliseconds.
     pub max_retransmit_ms: Option<u32>,
-    /// Busy-poll the network device for so long before a read sleeps, microseconds; Linux.
+    /// Busy-poll the network device for so long before a read sleeps, microseconds;
+    /// without effect but on Linux.
     pub busy_poll: Option<u32>,
 }
 

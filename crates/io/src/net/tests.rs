@@ -322,6 +322,15 @@ fn what_a_system_does_not_know_keeps_no_socket_from_connecting() {
     }
 }
 
+#[cfg(not(linux_kernel))]
+#[test]
+fn what_only_linux_can_grant_is_without_effect_elsewhere() {
+    let options = StreamOptions { priority: Some(5), busy_poll: Some(50), ..StreamOptions::default() };
+    let listener = bind("127.0.0.1:0");
+    let (_client, server) = connect_with(&listener, None, &options);
+    server.apply(&options).unwrap();
+}
+
 #[cfg(linux_kernel)]
 #[test]
 fn options_are_read_back() {

@@ -2,12 +2,12 @@
 
 use super::near;
 use super::ring::Ring;
-use super::{CLASSES, SMALL, class_size, layout};
+use super::{CLASSES, class_size, layout};
 use crate::cpu::prefetch_to_write;
 use crate::thread::at_end;
 use std::cell::Cell;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// What one thread keeps of one size, at most and in bytes, but two blocks in any case.
 const KEPT_BY_THREAD: usize = 512 * 1024;
@@ -17,6 +17,18 @@ const KEPT_BLOCKS: usize = 31;
 /// Blocks and bytes of a batch, at most.
 const BATCH_BLOCKS: usize = KEPT_BLOCKS / 2;
 const BATCH_BYTES: usize = KEPT_BY_THREAD / 2;
+/// Blocks of this size and more stay in the depot until this number of bytes of their size is in
+/// it.
+const CIRCULATES: usize = 4096;
+pub(super) const CIRCULATION: usize = 2560 * 1024;
+/// The first class of those.
+const FIRST_CIRCULATING: usize = {
+    let mut class = 0;
+    while class_size(class) < CIRCULATES {
+        class += 1;
+    }
+    class
+};
 /// What the depot keeps of one size, in batches, and in bytes.
 const BATCHES: usize = 64;
 const KEPT_BY_DEPOT: usize = 4 * 1024 * 1024;
@@ -39,6 +51,14 @@ const fn kept(class: usize) -> usize {
 /// How many of them make a batch.
 const fn batch(class: usize) -> usize {
     between(BATCH_BYTES / class_size(class), 1, BATCH_BLOCKS)
+}
+
+/// With how many batches in the depot it gives one out.
+const fn reuse_from(class: usize) -> usize {
+    if class_size(class) < CIRCULATES {
+        return 1;
+    }
+    between(CIRCULATION / (batch(class) * class_size(class)), 1, BATCHES)
 }
 
 /// How many batches the depot keeps.
@@ -82,6 +102,15 @@ struct Depots([Depot; CLASSES]);
 
 static DEPOTS: Depots = Depots::new();
 
+// Relaxed: number, for measuring.
+static CIRCULATES_NOT: AtomicBool = AtomicBool::new(false);
+
+/// Whether a large block stays in the depot until enough others have gone in behind it, as it does
+/// unless this says otherwise. For measuring what that buys.
+pub fn circulate(yes: bool) {
+    CIRCULATES_NOT.store(!yes, Relaxed);
+}
+
 impl Depots {
     const fn new() -> Self {
         Depots([const { Depot { batches: Ring::new(), seen: AtomicUsize::new(0) } }; CLASSES])
@@ -97,9 +126,11 @@ impl Depots {
         }
     }
 
-    /// Takes the oldest batch out, the one that has been out of all caches for the longest time.
+    /// Takes the oldest batch out, if it has been here for long enough.
     fn withdraw(&self, class: usize) -> Option<Batch> {
-        self.0[class].batches.pop()
+        let batches = &self.0[class].batches;
+        let from = if CIRCULATES_NOT.load(Relaxed) { 1 } else { reuse_from(class) };
+        if batches.len() < from { None } else { batches.pop() }
     }
 
     /// Frees the blocks of all sizes of which none has come here since the last call.
@@ -286,7 +317,7 @@ pub(super) fn take(class: usize) -> Option<NonNull<u8>> {
     let taken = CACHE.with(|cache| {
         let stack = cache.stacks.get(class)?;
         let block = stack.pop();
-        if class >= SMALL.len() {
+        if class >= FIRST_CIRCULATING {
             stack.prefetch();
         }
         block
@@ -350,27 +381,40 @@ mod tests {
     fn the_limits_fit_together() {
         for class in 0..CLASSES {
             assert!(kept(class) <= KEPT_BLOCKS && batch(class) <= kept(class).div_ceil(2), "class {class}");
+            assert!(reuse_from(class) < kept_by_depot(class), "class {class}");
+            let circulating = reuse_from(class) * batch(class) * class_size(class);
+            assert_eq!(circulating > CIRCULATION * 9 / 10, class_size(class) >= CIRCULATES, "class {class}");
         }
     }
 
     #[test]
-    fn the_depot_gives_out_the_oldest_blocks_and_keeps_no_more_than_it_may() {
+    fn a_large_block_comes_back_when_enough_others_have_gone_in_behind_it() {
         let depots = Box::new(Depots::new());
-        let class = super::super::Class::of(64 * 1024).index();
+        let class = class_of_64k();
         let (giver, taker) = (stack(class), stack(class));
         let blocks: Vec<_> = (0..200).map(|_| block(class)).collect();
-        for &block in &blocks {
+        let mut given = 0;
+        while taker.refill(class, &depots).is_none() {
+            giver.push_with_room(class, blocks[given], &depots);
+            given += 1;
+        }
+        assert!(given * class_size(class) >= CIRCULATION, "after {given}");
+        // The first ones that were given, and the last of a batch first.
+        let taken = taker.len.get() as usize + 1;
+        assert_eq!(taken, batch(class));
+        assert!((0..taken).all(|n| taker.blocks[n].get() == blocks[n]));
+        taker.len.set(taken as u32);
+        for &block in &blocks[given..] {
             giver.push_with_room(class, block, &depots);
         }
         assert_eq!(depots.0[class].batches.len(), kept_by_depot(class), "the others were freed");
-        // The last of a batch first.
-        let taken = batch(class);
-        assert_eq!(taker.refill(class, &depots), NonNull::new(blocks[taken - 1]));
-        assert!((0..taken).all(|n| taker.blocks[n].get() == blocks[n]));
-        taker.len.set(taken as u32);
         giver.give_all(class, &depots);
         taker.give_all(class, &depots);
         empty(&depots);
+    }
+
+    fn class_of_64k() -> usize {
+        super::super::Class::of(64 * 1024).index()
     }
 
     #[test]

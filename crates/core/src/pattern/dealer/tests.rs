@@ -23,7 +23,7 @@ fn probes_new_peers() {
     let id = bed.connect(b"");
     assert_eq!(bed.peer_receives(id), Some(parts([b""])));
     assert_eq!(bed.peer_receives(id), None);
-    bed.pattern.ready(&mut bed.pipes, id, false);
+    bed.pattern.told().ready(&mut bed.pipes, id, false);
     assert_eq!(bed.peer_receives(id), None);
     let mut silent = Bed::new(SocketType::Dealer);
     let id = silent.join();

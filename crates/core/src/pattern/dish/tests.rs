@@ -5,11 +5,11 @@ use crate::pipe::Target;
 use tautline_proto::{SocketType, command, frame};
 
 fn join(bed: &mut Bed, group: &[u8]) -> Result<(), Error> {
-    bed.pattern.join(&mut bed.pipes, group, true)
+    bed.pattern.told().join(&mut bed.pipes, group, true)
 }
 
 fn leave(bed: &mut Bed, group: &[u8]) -> Result<(), Error> {
-    bed.pattern.join(&mut bed.pipes, group, false)
+    bed.pattern.told().join(&mut bed.pipes, group, false)
 }
 
 fn recv(bed: &mut Bed) -> Option<(Vec<u8>, Vec<u8>)> {
@@ -28,7 +28,10 @@ fn groups_are_joined_once_and_left_once() {
     assert_eq!(leave(&mut bed, b"g"), Ok(()));
     assert_eq!(join(&mut bed, &[b'g'; 255]), Ok(()));
     assert_eq!(join(&mut bed, &[b'g'; 256]), Err(Error::Invalid));
-    assert_eq!(Bed::new(SocketType::Pair).pattern.join(&mut bed.pipes, b"g", true), Err(Error::NotSupported));
+    assert_eq!(
+        Bed::new(SocketType::Pair).pattern.told().join(&mut bed.pipes, b"g", true),
+        Err(Error::NotSupported)
+    );
 }
 
 #[test]
@@ -64,7 +67,7 @@ fn publishers_are_told_of_all_groups() {
     let id = bed.join();
     join(&mut bed, b"b").unwrap();
     leave(&mut bed, b"a").unwrap();
-    bed.pattern.ready(&mut bed.pipes, id, true);
+    bed.pattern.told().ready(&mut bed.pipes, id, true);
     let mut told = Vec::new();
     let mut frame = Message::new();
     while let Some(head) = bed.peer(id).recv_any(&mut frame).unwrap() {

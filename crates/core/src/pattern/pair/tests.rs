@@ -19,7 +19,7 @@ fn refuses_a_second_peer() {
     let mut bed = Bed::new(SocketType::Pair);
     let first = bed.join();
     let second = bed.insert(b"", b"");
-    bed.pattern.attach(&mut bed.pipes, second);
+    bed.pattern.told().attach(&mut bed.pipes, second);
     assert_eq!(bed.closed(), [second]);
     bed.send([b"x"]).unwrap();
     assert_eq!(bed.peer_receives(first), Some(parts([b"x"])));

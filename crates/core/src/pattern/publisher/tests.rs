@@ -74,7 +74,7 @@ fn pub_hides_subscriptions_and_messages() {
     assert!(!bed.can_recv());
     assert_eq!(bed.recv(), Err(Error::NotSupported));
     assert!(!bed.pipes.get(id).unwrap().can_recv());
-    assert_eq!(bed.pattern.subscribe(&mut bed.pipes, b"a", true), Err(Error::Invalid));
+    assert_eq!(bed.pattern.told().subscribe(&mut bed.pipes, b"a", true), Err(Error::Invalid));
 }
 
 #[test]
@@ -243,21 +243,21 @@ fn in_manual_mode_the_program_subscribes_for_its_peers() {
     let mut bed = Bed::with(SocketType::XPub, |options| options.xpub_manual = true);
     let ids = [bed.join(), bed.join()];
     // Nothing was received yet, so there is no peer to subscribe for.
-    bed.pattern.subscribe(&mut bed.pipes, b"X", true).unwrap();
+    bed.pattern.told().subscribe(&mut bed.pipes, b"X", true).unwrap();
     assert_eq!(bed.pattern.topics_count(), Some(0));
     bed.peer_subscribes(ids[0], b"A", true);
     bed.peer_subscribes(ids[1], b"A", true);
     assert_eq!(bed.recv(), Ok(parts([b"\x01A"])));
-    bed.pattern.subscribe(&mut bed.pipes, b"XA", true).unwrap();
+    bed.pattern.told().subscribe(&mut bed.pipes, b"XA", true).unwrap();
     assert_eq!(bed.recv(), Ok(parts([b"\x01A"])));
-    bed.pattern.subscribe(&mut bed.pipes, b"XB", true).unwrap();
+    bed.pattern.told().subscribe(&mut bed.pipes, b"XB", true).unwrap();
     assert_eq!(receivers(&mut bed, ids, b"A"), [false, false]);
     assert_eq!(receivers(&mut bed, ids, b"XA"), [true, false]);
     assert_eq!(receivers(&mut bed, ids, b"XB"), [false, true]);
     bed.peer_subscribes(ids[0], b"A", false);
     assert_eq!(receivers(&mut bed, ids, b"XA"), [true, false]);
     assert_eq!(bed.recv(), Ok(parts([b"\x00A"])));
-    bed.pattern.subscribe(&mut bed.pipes, b"XA", false).unwrap();
+    bed.pattern.told().subscribe(&mut bed.pipes, b"XA", false).unwrap();
     assert_eq!(receivers(&mut bed, ids, b"XA"), [false, false]);
 }
 
@@ -268,15 +268,15 @@ fn in_manual_mode_leaving_peers_end_what_they_asked_for() {
     bed.peer_subscribes(ids[0], b"A", true);
     bed.peer_subscribes(ids[1], b"A", true);
     assert_eq!(bed.recv(), Ok(parts([b"\x01A"])));
-    bed.pattern.subscribe(&mut bed.pipes, b"XA", true).unwrap();
+    bed.pattern.told().subscribe(&mut bed.pipes, b"XA", true).unwrap();
     bed.leave(ids[0]);
     assert_eq!(bed.pattern.topics_count(), Some(0));
-    bed.pattern.subscribe(&mut bed.pipes, b"late", true).unwrap();
+    bed.pattern.told().subscribe(&mut bed.pipes, b"late", true).unwrap();
     assert_eq!(bed.pattern.topics_count(), Some(0));
     bed.leave(ids[1]);
     // The subscription of a peer that has gone meanwhile: subscribing for it does nothing.
     assert_eq!(bed.recv(), Ok(parts([b"\x01A"])));
-    bed.pattern.subscribe(&mut bed.pipes, b"late", true).unwrap();
+    bed.pattern.told().subscribe(&mut bed.pipes, b"late", true).unwrap();
     assert_eq!(bed.pattern.topics_count(), Some(0));
     assert_eq!(notified(&mut bed), parts([b"\x00A", b"\x00A"]));
 }
@@ -290,7 +290,7 @@ fn the_last_value_goes_to_the_new_subscriber_only() {
     for id in ids {
         bed.peer_subscribes(id, b"A", true);
         bed.recv().unwrap();
-        bed.pattern.subscribe(&mut bed.pipes, b"A", true).unwrap();
+        bed.pattern.told().subscribe(&mut bed.pipes, b"A", true).unwrap();
     }
     assert_eq!(receivers(&mut bed, ids, b"A last"), [false, true]);
     assert_eq!(receivers(&mut bed, ids, b"A next"), [true, true]);
@@ -317,7 +317,7 @@ fn a_flood_of_subscriptions_is_taken_in_batches_but_completely() {
         let prefix = tautline_proto::command::subscribe_prefix();
         bed.peer(id).send_command(&[prefix, b"same", &(number / 3000).to_be_bytes()].concat());
     }
-    bed.pattern.readable(&mut bed.pipes, id);
+    bed.pattern.told().readable(&mut bed.pipes, id);
     assert_eq!(notified(&mut bed), parts([b"\x01same\0\0\0\0", b"\x01same\0\0\0\x01"]));
     assert!(!bed.pipes.get(id).unwrap().can_recv());
 }
@@ -342,10 +342,10 @@ fn a_peer_that_subscribes_without_end_is_parted_with() {
             let body = [command::subscribe_prefix(), &number.to_be_bytes()].concat();
             bed.peer(ids[0]).send_command(&body);
         }
-        bed.pattern.readable(&mut bed.pipes, ids[0]);
+        bed.pattern.told().readable(&mut bed.pipes, ids[0]);
         while !bed.pipes.has_closing() {
             bed.can_recv();
-            bed.pattern.readable(&mut bed.pipes, ids[0]);
+            bed.pattern.told().readable(&mut bed.pipes, ids[0]);
         }
         assert_eq!(bed.closed(), [ids[0]]);
         if !manual {
@@ -372,7 +372,7 @@ fn a_publisher_that_only_sends_makes_room_for_what_it_does_not_want() {
         }
         assert!(!bed.peer(id).has_room(Else::Wait));
         bed.peer(id).wait_for_room();
-        bed.pattern.readable(&mut bed.pipes, id);
+        bed.pattern.told().readable(&mut bed.pipes, id);
         bed.send([b"x"]).unwrap();
         assert!(bed.peer(id).inproc_end().unwrap().wanted().is_none() && bed.peer(id).has_room(Else::Wait));
     }
@@ -442,10 +442,10 @@ fn a_peer_that_gets_everything_alone_does_so_until_something_changes() {
     assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
     assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
     bed.pipes.options_mut().invert_matching = true;
-    bed.pattern.option_changed(&mut bed.pipes, 74);
+    bed.pattern.told().option_changed(&mut bed.pipes, 74);
     assert_eq!(receivers(&mut bed, ids, b"a"), [true, false]);
     bed.pipes.options_mut().invert_matching = false;
-    bed.pattern.option_changed(&mut bed.pipes, 74);
+    bed.pattern.told().option_changed(&mut bed.pipes, 74);
     assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
     assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
 

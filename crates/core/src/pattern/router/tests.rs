@@ -226,7 +226,7 @@ fn the_name_of_a_peer_that_has_gone_is_free_before_its_messages_are_received() {
     bed.peer_sends(second, [b"unheard"]);
     bed.vanish(first);
     // The socket tells that it has gone.
-    bed.pattern.readable(&mut bed.pipes, first);
+    bed.pattern.told().readable(&mut bed.pipes, first);
     assert_eq!(bed.closed(), [first]);
     bed.peer_sends(second, [b"2"]);
     assert_eq!(bed.recv(), Ok(parts([b"A", b"1"])));
@@ -254,15 +254,15 @@ fn the_connecting_side_may_name_its_peer() {
     let id = bed.connect(b"server");
     bed.send([b"server", b"before the handshake"]).unwrap();
     assert_eq!(bed.peer_receives(id), Some(parts([b"before the handshake"])));
-    bed.pattern.ready(&mut bed.pipes, id, false);
-    bed.pattern.ready(&mut bed.pipes, id, true);
+    bed.pattern.told().ready(&mut bed.pipes, id, false);
+    bed.pattern.told().ready(&mut bed.pipes, id, true);
     bed.peer_sends(id, [b"x"]);
     assert_eq!(bed.recv(), Ok(parts([b"server", b"x"])));
     let mut bed = Bed::with(SocketType::Router, |options| options.router_mandatory = true);
     let id = bed.connect(b"");
     assert_eq!(bed.send_part(b"A", true), Err(Error::HostUnreachable));
     assert!(bed.pipes.get(id).unwrap().peer.routing_id.is_empty());
-    bed.pattern.ready(&mut bed.pipes, id, false);
+    bed.pattern.told().ready(&mut bed.pipes, id, false);
     assert!(bed.can_send());
 }
 

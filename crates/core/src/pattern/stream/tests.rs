@@ -59,9 +59,9 @@ fn a_reconnection_is_an_end_and_a_beginning() {
     let mut bed = Bed::new(SocketType::Stream);
     let id = bed.connect(b"");
     assert!(!bed.can_recv());
-    bed.pattern.ready(&mut bed.pipes, id, false);
+    bed.pattern.told().ready(&mut bed.pipes, id, false);
     let name = bed.recv().unwrap().remove(0);
-    bed.pattern.ready(&mut bed.pipes, id, true);
+    bed.pattern.told().ready(&mut bed.pipes, id, true);
     assert_eq!(bed.recv(), Ok(parts([&name, b""])));
     assert_eq!(bed.recv(), Ok(parts([&name, b""])));
     assert!(!bed.can_recv());

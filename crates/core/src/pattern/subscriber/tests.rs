@@ -3,11 +3,11 @@ use crate::pattern::testbed::{Bed, parts};
 use tautline_proto::SocketType;
 
 fn subscribe(bed: &mut Bed, topic: &[u8]) {
-    bed.pattern.subscribe(&mut bed.pipes, topic, true).unwrap();
+    bed.pattern.told().subscribe(&mut bed.pipes, topic, true).unwrap();
 }
 
 fn cancel(bed: &mut Bed, topic: &[u8]) {
-    bed.pattern.subscribe(&mut bed.pipes, topic, false).unwrap();
+    bed.pattern.told().subscribe(&mut bed.pipes, topic, false).unwrap();
 }
 
 fn on(topic: &[u8]) -> (bool, Vec<u8>) {
@@ -29,7 +29,7 @@ fn subscriptions_go_to_every_publisher() {
     let mut sent = bed.peer_commands(first);
     sent.sort();
     assert_eq!(sent, [on(b""), on(b"a")]);
-    bed.pattern.ready(&mut bed.pipes, first, false);
+    bed.pattern.told().ready(&mut bed.pipes, first, false);
     assert!(bed.peer_commands(first).is_empty());
     let second = bed.join();
     assert_eq!(bed.peer_commands(second).len(), 2);
@@ -37,7 +37,7 @@ fn subscriptions_go_to_every_publisher() {
     for id in [first, second] {
         assert_eq!(bed.peer_commands(id), [on(b"b")]);
     }
-    bed.pattern.ready(&mut bed.pipes, first, true);
+    bed.pattern.told().ready(&mut bed.pipes, first, true);
     assert_eq!(bed.peer_commands(first).len(), 3);
     assert!(bed.peer_commands(second).is_empty());
 }
@@ -130,7 +130,7 @@ fn xsub_subscribes_by_messages_and_does_not_filter() {
     bed.send([b"\x00"]).unwrap();
     bed.peer_sends(id, [b"anything"]);
     assert_eq!(bed.recv(), Ok(parts([b"anything"])));
-    assert_eq!(bed.pattern.subscribe(&mut bed.pipes, b"a", true), Err(Error::Invalid));
+    assert_eq!(bed.pattern.told().subscribe(&mut bed.pipes, b"a", true), Err(Error::Invalid));
 }
 
 #[test]

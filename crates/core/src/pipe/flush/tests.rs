@@ -1,6 +1,6 @@
 use super::*;
 use crate::conn::chore::{self, Chore, Mark};
-use crate::conn::testbed::{Asked, open_pipe};
+use crate::conn::testbed::{Asked, begin_session, open_pipe, unopened_pipe};
 use crate::pipe::Pipe;
 
 struct Swept(Arc<Connection>);
@@ -25,6 +25,34 @@ fn what_comes_after_the_sweep_is_looked_after_whichever_thread_gave_a_hint_befor
     pipe.send(&mut Part::copied(b"left to the sweep", false)).unwrap();
     assert!(connection.has_pending() && !connection.watched.is_set());
     chore::let_go(&[Swept(connection.clone())]);
+    assert_eq!(connection.try_flush(), Some(Flushed::Drained));
+    pipe.send(&mut Part::copied(b"after it", false)).unwrap();
+    assert!(!connection.has_pending() || connection.watched.is_set());
+}
+
+/// A flush that finds no session leaves the messages to the session that begins. Those that come
+/// after that are written, or looked after.
+#[test]
+fn what_comes_after_the_first_session_has_begun_does_not_stay_behind() {
+    let new = unopened_pipe(&Arc::<Asked>::default(), |_| ());
+    let connection = new.connection.clone();
+    let mut pipe = Pipe::wire(new);
+    pipe.send(&mut Part::copied(b"before it", false)).unwrap();
+    let _peer = begin_session(&connection, None);
+    assert_eq!(connection.try_flush(), Some(Flushed::Drained));
+    pipe.send(&mut Part::copied(b"after it", false)).unwrap();
+    assert!(!connection.has_pending() || connection.watched.is_set());
+}
+
+/// The same before the owner sleeps.
+#[test]
+fn what_comes_after_a_sleep_without_a_session_does_not_stay_behind() {
+    let new = unopened_pipe(&Arc::<Asked>::default(), |_| ());
+    let connection = new.connection.clone();
+    let mut pipe = Pipe::wire(new);
+    pipe.send(&mut Part::copied(b"before it", false)).unwrap();
+    pipe.outgoing.flush(&pipe.link);
+    let _peer = begin_session(&connection, None);
     assert_eq!(connection.try_flush(), Some(Flushed::Drained));
     pipe.send(&mut Part::copied(b"after it", false)).unwrap();
     assert!(!connection.has_pending() || connection.watched.is_set());

@@ -33,12 +33,14 @@ pub(super) fn decode_vsock(_raw: &RawAddress) -> Option<Address> {
     None
 }
 
+/// Without effect, as in libzmq: it is a wish, and no connection is worse without it.
 pub(super) fn set_priority(_fd: BorrowedFd<'_>, _priority: libc::c_int) -> io::Result<()> {
-    Err(unsupported())
+    Ok(())
 }
 
+/// The same.
 pub(super) fn set_busy_poll(_fd: BorrowedFd<'_>, _micros: libc::c_int) -> io::Result<()> {
-    Err(unsupported())
+    Ok(())
 }
 
 pub(super) fn bind_to_device(_fd: BorrowedFd<'_>, _device: &str) -> io::Result<()> {

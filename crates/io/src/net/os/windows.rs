@@ -32,12 +32,14 @@ pub(super) const KEEPALIVE_COUNT: Option<libc::c_int> = Some(libc::TCP_KEEPCNT);
 pub(super) const KEEPALIVE_IDLE: Option<libc::c_int> = Some(libc::TCP_KEEPIDLE);
 pub(super) const KEEPALIVE_INTERVAL: Option<libc::c_int> = Some(libc::TCP_KEEPINTVL);
 
+/// Without effect, as in libzmq: it is a wish, and no connection is worse without it.
 pub(super) fn set_priority(_fd: BorrowedFd<'_>, _priority: libc::c_int) -> io::Result<()> {
-    Err(unsupported())
+    Ok(())
 }
 
+/// The same.
 pub(super) fn set_busy_poll(_fd: BorrowedFd<'_>, _micros: libc::c_int) -> io::Result<()> {
-    Err(unsupported())
+    Ok(())
 }
 
 /// In whole seconds, rounded up.

@@ -1,5 +1,5 @@
-//! The straight way (`pipe/straight.rs`) as programs see it: not at all. Each test has a socket
-//! take it, and then lets something happen that the pattern must decide.
+//! Routes (`pipe/route.rs`) as programs see them: not at all. Each test has a socket follow one,
+//! and then lets something happen that the pattern must decide.
 
 use super::*;
 use crate::socket::options::{EVENTS, POLLIN, SUBSCRIBE, UNSUBSCRIBE};
@@ -20,7 +20,7 @@ impl Bench {
     /// A bound socket, and another one that is connected to it.
     fn pair(&self, bound: SocketType, connected: SocketType) -> (Socket, Socket) {
         let mut bound = self.context.socket(bound).unwrap();
-        bound.bind("inproc://straight").unwrap();
+        bound.bind("inproc://routes").unwrap();
         let connected = self.connect(connected);
         (bound, connected)
     }
@@ -34,7 +34,7 @@ impl Bench {
         if !name.is_empty() {
             socket.set_option(ROUTING_ID, name).unwrap();
         }
-        socket.connect("inproc://straight").unwrap();
+        socket.connect("inproc://routes").unwrap();
         socket
     }
 }
@@ -64,8 +64,8 @@ fn events(socket: &mut Socket) -> i32 {
     i32::from_ne_bytes(value)
 }
 
-fn goes_straight(socket: &mut Socket) -> bool {
-    socket.pipes.send_straight(&mut Part::copied(b"straight", false)) == Ok(true)
+fn goes_by_route(socket: &mut Socket) -> bool {
+    socket.pattern.routes.send(&mut socket.pipes, &mut Part::copied(b"routed", false)) == Ok(true)
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_second_peer_has_its_turn() {
     let bench = Bench::new();
     let (mut push, mut first) = bench.pair(SocketType::Push, SocketType::Pull);
     send(&mut push, &[b"a"]);
-    assert!(goes_straight(&mut push));
+    assert!(goes_by_route(&mut push));
     let mut second = bench.connect(SocketType::Pull);
     (0..4).for_each(|_| send(&mut push, &[b"x"]));
     assert_eq!((parts(&mut first).len(), parts(&mut second).len()), (4, 2));
@@ -81,7 +81,7 @@ fn a_second_peer_has_its_turn() {
     drop(first);
     (0..3).for_each(|_| send(&mut push, &[b"y"]));
     assert_eq!(parts(&mut second), ["y"; 3]);
-    assert!(goes_straight(&mut push), "there is only one again");
+    assert!(goes_by_route(&mut push), "there is only one again");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_router_asks_for_an_address_after_each_message() {
     let bench = Bench::new();
     let mut router = bench.context.socket(SocketType::Router).unwrap();
     router.set_option(ROUTER_MANDATORY, &1_i32.to_ne_bytes()).unwrap();
-    router.bind("inproc://straight").unwrap();
+    router.bind("inproc://routes").unwrap();
     let mut dealer = bench.connect_as(SocketType::Dealer, b"peer");
     for _ in 0..3 {
         send(&mut router, &[b"peer", b"body"]);
@@ -170,7 +170,7 @@ fn a_name_means_the_peer_that_has_it() {
     let bench = Bench::new();
     let mut router = bench.context.socket(SocketType::Router).unwrap();
     router.set_option(ROUTER_HANDOVER, &1_i32.to_ne_bytes()).unwrap();
-    router.bind("inproc://straight").unwrap();
+    router.bind("inproc://routes").unwrap();
     for name in ["n", "four", "eight888", "exactly-sixteen!", "longer than sixteen bytes"] {
         let other = format!("{}~", &name[..name.len() - 1]);
         let mut first = bench.connect_as(SocketType::Dealer, name.as_bytes());
@@ -213,7 +213,7 @@ const NAMES: [&str; 8] = [
 fn a_peer_addressed_in_the_usual_order_is_found_without_the_pattern() {
     let bench = Bench::new();
     let mut router = bench.context.socket(SocketType::Router).unwrap();
-    router.bind("inproc://straight").unwrap();
+    router.bind("inproc://routes").unwrap();
     let mut dealers = NAMES.map(|name| bench.connect_as(SocketType::Dealer, name.as_bytes()));
     let whole = |name: &&&str| name.len() <= 16;
     for _ in 0..2 {
@@ -222,16 +222,19 @@ fn a_peer_addressed_in_the_usual_order_is_found_without_the_pattern() {
         }
     }
     for name in NAMES.iter().filter(whole) {
-        assert!(router.pipes.begin_straight(name.as_bytes()), "{name}");
+        assert!(router.pattern.routes.begin(&mut router.pipes, name.as_bytes()), "{name}");
         send(&mut router, &[b"y"]);
     }
-    assert!(!router.pipes.begin_straight(NAMES[0].as_bytes()), "not the next one");
-    assert!(!router.pipes.begin_straight(b""));
+    assert!(!router.pattern.routes.begin(&mut router.pipes, NAMES[0].as_bytes()), "not the next one");
+    assert!(!router.pattern.routes.begin(&mut router.pipes, b""));
     // A router answers the peer that it has just heard.
     send(&mut dealers[2], &[b"question"]);
     assert_eq!(parts(&mut router), ["seven77+", "question"]);
-    assert!(router.pipes.begin_straight(NAMES[2].as_bytes()));
-    assert!(!router.pipes.begin_straight(NAMES[2].as_bytes()), "that is a part of the message");
+    assert!(router.pattern.routes.begin(&mut router.pipes, NAMES[2].as_bytes()));
+    assert!(
+        !router.pattern.routes.begin(&mut router.pipes, NAMES[2].as_bytes()),
+        "that is a part of the message"
+    );
     send(&mut router, &[b"answer"]);
     for (dealer, name) in dealers.iter_mut().zip(&NAMES) {
         let expected = match name.len() {
@@ -251,12 +254,12 @@ fn in_whatever_order_each_peer_gets_what_it_is_sent() {
         let mut router = bench.context.socket(SocketType::Router).unwrap();
         router.set_option(ROUTER_MANDATORY, &1_i32.to_ne_bytes()).unwrap();
         router.set_option(MARKS[0], &3_i32.to_ne_bytes()).unwrap();
-        router.bind("inproc://straight").unwrap();
+        router.bind("inproc://routes").unwrap();
         let connect = |name: &str| {
             let mut dealer = bench.context.socket(SocketType::Dealer).unwrap();
             dealer.set_option(ROUTING_ID, name.as_bytes()).unwrap();
             dealer.set_option(MARKS[1], &3_i32.to_ne_bytes()).unwrap();
-            dealer.connect("inproc://straight").unwrap();
+            dealer.connect("inproc://routes").unwrap();
             dealer
         };
         let mut dealers = NAMES.map(|name| Some(connect(name)));
@@ -302,7 +305,7 @@ fn in_whatever_order_each_peer_gets_what_it_is_sent() {
 fn a_router_tells_whose_each_message_is() {
     let bench = Bench::new();
     let mut router = bench.context.socket(SocketType::Router).unwrap();
-    router.bind("inproc://straight").unwrap();
+    router.bind("inproc://routes").unwrap();
     let mut first = bench.connect_as(SocketType::Dealer, b"one");
     (0..3).for_each(|_| send(&mut first, &[b"a"]));
     assert_eq!((0..5).map(|_| part(&mut router)).collect::<Vec<_>>(), ["one+", "a", "one+", "a", "one+"]);
@@ -321,7 +324,7 @@ fn a_router_tells_whose_each_message_is() {
 fn what_a_router_has_begun_is_dropped_with_its_peer() {
     let bench = Bench::new();
     let mut router = bench.context.socket(SocketType::Router).unwrap();
-    router.bind("inproc://straight").unwrap();
+    router.bind("inproc://routes").unwrap();
     let dealer = bench.connect_as(SocketType::Dealer, b"gone");
     send(&mut router, &[b"gone", b"a"]);
     router.send(b"gone", Flags::MORE).unwrap();
@@ -338,12 +341,12 @@ fn a_filter_that_changes_applies_to_the_next_message() {
     let (mut publisher, mut subscriber) = bench.pair(SocketType::Pub, SocketType::Sub);
     subscriber.set_option(SUBSCRIBE, b"").unwrap();
     (0..4).for_each(|_| send(&mut publisher, &[b"a"]));
-    assert!(goes_straight(&mut publisher));
+    assert!(goes_by_route(&mut publisher));
     assert_eq!([part(&mut subscriber), part(&mut subscriber)], ["a", "a"]);
     subscriber.set_option(SUBSCRIBE, b"b").unwrap();
     subscriber.set_option(UNSUBSCRIBE, b"").unwrap();
     assert_eq!(part(&mut subscriber), "", "what is underway is filtered");
-    assert!(!goes_straight(&mut publisher), "the subscriber has something to say");
+    assert!(!goes_by_route(&mut publisher), "the subscriber has something to say");
     send(&mut publisher, &[b"a"]);
     send(&mut publisher, &[b"b"]);
     assert_eq!(parts(&mut subscriber), ["b"]);
@@ -355,16 +358,16 @@ fn a_second_subscriber_gets_everything_too() {
     let (mut publisher, mut first) = bench.pair(SocketType::Pub, SocketType::Sub);
     first.set_option(SUBSCRIBE, b"").unwrap();
     (0..2).for_each(|_| send(&mut publisher, &[b"a"]));
-    assert!(goes_straight(&mut publisher));
+    assert!(goes_by_route(&mut publisher));
     let mut second = bench.connect(SocketType::Sub);
     second.set_option(SUBSCRIBE, b"").unwrap();
     (0..2).for_each(|_| send(&mut publisher, &[b"b"]));
-    assert_eq!(parts(&mut first), ["a", "a", "straight", "b", "b"]);
+    assert_eq!(parts(&mut first), ["a", "a", "routed", "b", "b"]);
     assert_eq!(parts(&mut second), ["b", "b"]);
 }
 
 #[test]
-fn large_and_owned_parts_go_straight_too() {
+fn large_and_owned_parts_go_by_routes_too() {
     let bench = Bench::new();
     let (mut push, mut pull) = bench.pair(SocketType::Push, SocketType::Pull);
     let bodies: Vec<Vec<u8>> = [0, 1, 255, 256, 5000, 70_000].iter().map(|&len| vec![7; len]).collect();
@@ -426,26 +429,26 @@ fn a_peer_that_has_cancelled_a_subscription_in_any_call_gets_nothing_more() {
         send(&mut subscriber, &[&[1]]);
         assert_eq!(publisher.recv(&mut [0; 8], Flags::DONTWAIT), Ok(1));
         (0..3).for_each(|_| send(&mut publisher, &[b"a"]));
-        assert!(goes_straight(&mut publisher));
+        assert!(goes_by_route(&mut publisher));
         send(&mut subscriber, &[&[0]]);
         look(&mut publisher);
         send(&mut publisher, &[b"b"]);
-        assert_eq!(parts(&mut subscriber), ["a", "a", "a", "straight"]);
+        assert_eq!(parts(&mut subscriber), ["a", "a", "a", "routed"]);
     }
 }
 
-/// Sends numbers, until one goes the straight way. Notes them.
-fn send_until_straight(publisher: &mut Socket, notes: &mut [&mut Vec<String>]) {
+/// Sends numbers, until one goes by a route. Notes them.
+fn send_until_routed(publisher: &mut Socket, notes: &mut [&mut Vec<String>]) {
     for number in 0..500 {
         let body = number.to_string();
-        let straight = publisher.pipes.send_straight_at_once(body.as_bytes(), true);
-        if !straight {
+        let routed = publisher.pattern.routes.send_at_once(&mut publisher.pipes, body.as_bytes(), true);
+        if !routed {
             publisher.send(body.as_bytes(), Flags::NONE).unwrap();
             // Whose queue is empty follows.
             publisher.pipes.flush();
         }
         notes.iter_mut().for_each(|notes| notes.push(body.clone()));
-        if straight {
+        if routed {
             return;
         }
     }
@@ -473,13 +476,13 @@ fn a_group_gets_everything_until_something_changes() {
         heard(&mut publisher, 1);
     }
     let (mut to_first, mut to_second) = (Vec::new(), Vec::new());
-    send_until_straight(&mut publisher, &mut [&mut to_first, &mut to_second]);
+    send_until_routed(&mut publisher, &mut [&mut to_first, &mut to_second]);
 
     send(&mut publisher, &[b"two", b"parts"]);
     for notes in [&mut to_first, &mut to_second] {
         notes.extend(["two+", "parts"].map(String::from));
     }
-    send_until_straight(&mut publisher, &mut [&mut to_first, &mut to_second]);
+    send_until_routed(&mut publisher, &mut [&mut to_first, &mut to_second]);
 
     first.send(b"\0", Flags::NONE).unwrap();
     heard(&mut publisher, 1);
@@ -495,7 +498,7 @@ fn a_group_gets_everything_until_something_changes() {
     heard(&mut publisher, 2);
     first.send(b"\x01", Flags::NONE).unwrap();
     heard(&mut publisher, 1);
-    send_until_straight(&mut publisher, &mut [&mut to_first, &mut to_second]);
+    send_until_routed(&mut publisher, &mut [&mut to_first, &mut to_second]);
     for (socket, notes) in [(&mut first, to_first), (&mut second, to_second)] {
         let part = |socket: &mut Socket| {
             let mut buffer = [0; 32];

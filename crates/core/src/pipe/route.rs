@@ -1,0 +1,307 @@
+//! Routes: where messages go, or come from, with nothing for the pattern to decide.
+//!
+//! Most sockets have one peer, and most messages go where the one before went. A pattern that has
+//! sent or received a part therefore returns a [`Route`], which holds for the parts after it. The
+//! socket keeps it in its [`Routes`] and follows it, in one function and without the pattern. The
+//! pattern has no access to what is kept. `pattern::Routed` has the rules by which a route ends.
+//!
+//! A route says where a part goes, not whether it can go there. The pattern is still asked about a
+//! part with more to follow, about one that its pipe has no room for or that is not at hand, and
+//! when the pipe is gone.
+
+use super::names::Key;
+use super::{Else, Part, Pipe, PipeId, Pipes, Received, Target};
+use crate::ablation::{Rule, without};
+use crate::error::NoMemory;
+use crate::message::Message;
+use crate::queue::COPIED;
+
+/// The name comes next, not the message (with `NAMED`).
+const NAME: u32 = 1 << 31;
+/// The number is that of a broadcast.
+const BROADCAST: u32 = 1 << 30;
+/// There is a name before each message.
+const NAMED: u32 = 1 << 29;
+/// What the pipe that is sent to has to say comes first.
+const SILENT: u32 = 1 << 28;
+/// The number of no pipe: there never are as many.
+const NOBODY: u32 = SILENT - 1;
+
+/// What a pattern has decided about the parts after this one: a number, and what it is the number
+/// of. In one word, so that it is returned in a register, also as a `Result`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Route(u32);
+
+impl Route {
+    /// The pattern is asked about each part.
+    pub(crate) const ASK: Route = Route(NOBODY);
+
+    /// Each message of one part goes to this pipe, or comes from it, as it is. So does the last
+    /// part of a message that was begun. `None`: the pattern is asked.
+    #[inline]
+    pub(crate) fn pipe(pipe: Option<PipeId>) -> Route {
+        Route::with(0, pipe)
+    }
+
+    /// For what is sent: as `pipe`, as long as nothing has come from this pipe.
+    #[inline]
+    pub(crate) fn while_silent(pipe: PipeId) -> Route {
+        Route::with(SILENT, Some(pipe))
+    }
+
+    /// For what is sent: each short message of one part goes to the members of this broadcast, if
+    /// all of them certainly have room.
+    #[inline]
+    pub(crate) fn broadcast(number: u32) -> Route {
+        Route::with(BROADCAST, Some(PipeId(number)))
+    }
+
+    /// For what is sent: each message begins with the name of the peer that it goes to, which is
+    /// not sent (see `Names`). What is left of a message that was begun goes to this pipe.
+    #[inline]
+    pub(crate) fn by_name(begun: Option<PipeId>) -> Route {
+        match begun {
+            Some(pipe) => Route::with(NAMED, Some(pipe)),
+            None => Route(NAMED | NAME | NOBODY),
+        }
+    }
+
+    /// For what is received: all messages come from this pipe, and the name of its peer is
+    /// delivered before each of them. `begun`: the name was, and the message comes next. `None`:
+    /// the pattern is asked.
+    #[inline]
+    pub(crate) fn named(pipe: Option<PipeId>, begun: bool) -> Route {
+        Route::with(if begun { NAMED } else { NAMED | NAME }, pipe)
+    }
+
+    #[inline]
+    fn with(flag: u32, number: Option<PipeId>) -> Route {
+        match number {
+            Some(PipeId(number)) if number < NOBODY => Route(flag | number),
+            _ => Route::ASK,
+        }
+    }
+
+    /// The pipe of the next part, if it is the last one of its message; if there is no such pipe,
+    /// the id of none.
+    #[inline]
+    fn next(self) -> PipeId {
+        PipeId(self.0 & (NAME | BROADCAST | NOBODY))
+    }
+
+    /// The pipe whose peer's name comes before each message; if there is no such pipe, the id of
+    /// none.
+    #[inline]
+    fn introduced(self) -> PipeId {
+        PipeId((self.0 & !NAME).wrapping_sub(NAMED))
+    }
+
+    #[inline]
+    fn number(self) -> u32 {
+        self.0 & NOBODY
+    }
+
+    #[inline(always)]
+    fn has(self, flags: u32) -> bool {
+        self.0 & flags != 0
+    }
+}
+
+/// The routes of one socket, as long as they hold.
+#[derive(Debug)]
+pub(crate) struct Routes {
+    out: Route,
+    /// Where the next part goes if it is the last one of its message; the id of no pipe if there is
+    /// no such pipe, or if a name comes first.
+    to: PipeId,
+    incoming: Route,
+    /// The same for what is received.
+    from: PipeId,
+}
+
+impl Default for Routes {
+    fn default() -> Self {
+        Routes { out: Route::ASK, to: PipeId(NOBODY), incoming: Route::ASK, from: PipeId(NOBODY) }
+    }
+}
+
+/// Keeping them.
+impl Routes {
+    /// The pattern is asked, whatever comes next.
+    #[inline]
+    pub(crate) fn end(&mut self) {
+        *self = Routes::default();
+    }
+
+    /// The pattern is asked about the next part that is sent.
+    #[cold]
+    pub(crate) fn end_out(&mut self) {
+        self.keep_out(Route::ASK);
+    }
+
+    /// The pattern is asked for the next part that is received.
+    #[cold]
+    pub(crate) fn end_incoming(&mut self) {
+        self.keep_incoming(Route::ASK);
+    }
+
+    /// The pattern has sent something, and this is the route for what comes next.
+    #[inline]
+    pub(crate) fn keep_out(&mut self, route: Route) {
+        let route = if without(Rule::Routes) { Route::ASK } else { route };
+        (self.out, self.to) = (route, route.next());
+    }
+
+    /// The pattern has received something, and this is the route for what comes next.
+    #[inline]
+    pub(crate) fn keep_incoming(&mut self, route: Route) {
+        let route = if without(Rule::Routes) { Route::ASK } else { route };
+        (self.incoming, self.from) = (route, route.next());
+    }
+}
+
+/// Following them. False or `None`: the pattern must be asked, and nothing has happened.
+impl Routes {
+    /// Begins a message with the name of the peer that it goes to.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, pipes: &mut Pipes, name: &[u8]) -> bool {
+        if !self.out.has(NAMED) || pipes.names.begun().is_some() {
+            return false;
+        }
+        let key = Key::of(name);
+        if let Some(id) = pipes.addressed_again(key) {
+            self.begun(pipes, id);
+            return true;
+        }
+        let Some(id) = pipes.addressed_in_turn(key, name) else { return false };
+        self.begun(pipes, id);
+        true
+    }
+
+    #[inline(always)]
+    fn begun(&mut self, pipes: &mut Pipes, to: PipeId) {
+        pipes.names.begin(Some(to));
+        self.to = to;
+    }
+
+    /// The pipe that the last part of a message goes to, if there certainly is room.
+    #[inline(always)]
+    fn pipe_out<'a>(&self, pipes: &'a mut Pipes) -> Option<&'a mut Pipe> {
+        let pipe = pipes.slots.get_mut(self.to.0 as usize)?.as_mut()?;
+        (pipe.has_room(Else::Ask) && !(self.out.has(SILENT) && pipe.sees_more())).then_some(pipe)
+    }
+
+    /// The last part of a message was sent.
+    #[inline(always)]
+    fn sent(&mut self, pipes: &mut Pipes) {
+        if pipes.names.begun().is_some() {
+            pipes.names.finish();
+            self.to = PipeId(NOBODY);
+        }
+    }
+
+    #[inline(always)]
+    fn publish(&self, pipes: &mut Pipes, bytes: &[u8]) -> bool {
+        self.out.has(BROADCAST) && pipes.publish_at_once(self.out.number(), bytes)
+    }
+
+    /// Sends the last part of a message, not a long one.
+    #[inline(always)]
+    pub(crate) fn send_at_once(&mut self, pipes: &mut Pipes, bytes: &[u8], patient: bool) -> bool {
+        let Some(pipe) = self.pipe_out(pipes) else { return self.publish(pipes, bytes) };
+        if !pipe.send_at_once(bytes, patient) {
+            return false;
+        }
+        self.sent(pipes);
+        true
+    }
+
+    /// The same for one that goes by reference to an inproc peer.
+    #[inline(always)]
+    pub(crate) fn send_owned(&mut self, pipes: &mut Pipes, message: &mut Message, patient: bool) -> bool {
+        let Some(pipe) = self.pipe_out(pipes) else {
+            return message.shorter_than(COPIED).is_some_and(|bytes| self.publish(pipes, bytes));
+        };
+        if !pipe.send_owned_at_once(message, patient) {
+            return false;
+        }
+        self.sent(pipes);
+        true
+    }
+
+    /// The same for any part.
+    pub(crate) fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<bool, NoMemory> {
+        if part.more {
+            return Ok(false);
+        }
+        let Some(pipe) = self.pipe_out(pipes) else { return Ok(false) };
+        pipe.send(part)?;
+        self.sent(pipes);
+        Ok(true)
+    }
+
+    /// Receives the last part of a message by `take`, if it is at hand; its length.
+    #[inline(always)]
+    pub(crate) fn recv(
+        &mut self,
+        pipes: &mut Pipes,
+        take: impl FnOnce(&mut Pipe) -> Option<usize>,
+    ) -> Option<usize> {
+        let pipe = pipes.slots.get_mut(self.from.0 as usize)?.as_mut()?;
+        let len = take(pipe)?;
+        if pipes.receiving {
+            pipes.receiving = false;
+            // A name comes next, or the pattern is asked.
+            self.from = PipeId(NOBODY);
+        }
+        Some(len)
+    }
+
+    /// Receives the name that comes before a message, if the message is at hand and there is memory
+    /// for the name.
+    #[inline]
+    pub(crate) fn recv_name(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Option<Received> {
+        let id = self.incoming.introduced();
+        let pipe = pipes.slots.get(id.0 as usize)?.as_ref()?;
+        if pipes.receiving || !pipe.incoming.has_more() {
+            return None;
+        }
+        let received = pipe.peer.introduce(&pipe.peer.routing_id, target).ok()?;
+        pipes.receiving = true;
+        self.from = id;
+        Some(received)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_has_the_number_that_it_was_made_of() {
+        for number in [0, 1, NOBODY - 1] {
+            let pipe = Some(PipeId(number));
+            for route in [Route::pipe(pipe), Route::while_silent(PipeId(number)), Route::by_name(pipe)] {
+                assert_eq!(route.next(), PipeId(number));
+            }
+            assert_eq!(Route::named(pipe, true).next(), PipeId(number));
+            for begun in [false, true] {
+                assert_eq!(Route::named(pipe, begun).introduced(), PipeId(number));
+            }
+            assert!(Route::pipe(pipe).introduced().0 > NOBODY, "no name comes");
+            for route in [Route::broadcast(number), Route::named(pipe, false)] {
+                assert_eq!(route.number(), number);
+                assert!(route.next().0 > NOBODY, "it is that of no pipe");
+            }
+        }
+        assert!(Route::by_name(None).next().0 > NOBODY);
+        for none in [Route::pipe(None), Route::named(None, true), Route::broadcast(NOBODY)] {
+            assert_eq!(none, Route::ASK);
+        }
+    }
+
+    #[test]
+    fn a_result_fits_into_a_register() {
+        assert_eq!(size_of::<Result<Route, crate::error::Error>>(), 8);
+    }
+}
