@@ -13,15 +13,17 @@ root=$(cd "$here/../.." && pwd)
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 "$root/scripts/need.sh" cargo:cargo cc:gcc
 options=()
+cd "$root"
 if [[ ${PYZMQ:-1} != 0 ]]; then
     . "$root/tests/interop/venv.sh"
     export TAUT_PYTHON=$venv/bin/python
+    cargo build --release -p tautline-libzmq
+    export TAUT_LIBRARY=$target/release/libzmq.so
     options=(--include-ignored)
 fi
 
 log=$target/cli.log
 code=0
-cd "$root"
 cargo test -p tautline-cli --no-fail-fast -- ${options[@]+"${options[@]}"} "$@" 2>&1 | tee "$log" |
     sed 's/^test result:/tests:/' || code=$?
 awk '/^test result: / { p += $4; f += $6; s += $8 }

@@ -1,12 +1,18 @@
 //! The command line.
 
+mod programs;
+mod recorded;
+
+pub use programs::Run;
+pub use recorded::{Record, Replay};
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::format::Format;
-use crate::security::SecurityArgs;
+use crate::security::{BackSecurityArgs, SecurityArgs};
 
 /// ZeroMQ on the command line: send, receive, ask, answer, forward, measure
 ///
@@ -22,7 +28,7 @@ pub struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage; 3 the time of --timeout has passed; \
-130 and 143 ended by a signal before all was done.";
+129, 130, 143 ended by SIGHUP, SIGINT, SIGTERM before all was done.";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -73,8 +79,14 @@ pub enum Command {
     Channel(Box<Exchange>),
     /// UDP datagrams; the first part of each message is the address (draft)
     Dgram(Box<Exchange>),
-    /// Forward messages between two endpoints; keys and passwords are those of the front
+    /// Write the messages that come into a file, with their times
+    Record(Box<Record>),
+    /// Send what was recorded again, at the same pace or another
+    Replay(Box<Replay>),
+    /// Forward messages between two endpoints
     Proxy(Box<Proxy>),
+    /// Run an existing program on Tautline, without changing it
+    Run(Run),
     /// Make a CURVE key pair
     Keygen(Keygen),
     /// Measure rate and round trip over endpoints
@@ -374,6 +386,9 @@ pub struct Proxy {
     /// Keys and passwords of the front.
     #[command(flatten)]
     pub security: SecurityArgs,
+    /// And of the back.
+    #[command(flatten)]
+    pub back_security: BackSecurityArgs,
 }
 
 /// What a proxy forwards.

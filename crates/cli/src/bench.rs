@@ -5,14 +5,15 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use tautline::curve::KeyPair;
-use tautline::kind::Kind;
+use tautline::kind::{self, Kind};
 use tautline::{Context, Error, Pull, Push, Rep, Req, Socket};
 
 use crate::args::{Bench, BenchEnd};
 use crate::config::Config;
-use crate::endpoint;
+use crate::endpoint::{self, Endpoint};
 use crate::failure::{Code, Failure, Result};
 use crate::security::Security;
+use crate::tls;
 
 /// What was measured over one endpoint.
 #[derive(Debug, Serialize)]
@@ -86,23 +87,24 @@ fn both(args: &Bench, address: &str) -> Result<Outcome> {
     } else {
         (Security::Null, Security::Null)
     };
-    let mut pull = secured::<tautline::kind::Pull>(&near, &server)?;
-    let bound = pull.bind(address)?;
+    let ends = [true, false].map(|bind| Endpoint { bind, address: address.to_owned() });
+    let mut pull = secured::<kind::Pull>(&near, &server, args, &ends[0])?;
+    let bound = pull.bind(address).map_err(|error| Failure::endpoint(address, error))?;
     pull.set_receive_timeout(args.timeout)?;
-    let mut push = secured::<tautline::kind::Push>(&far, &client)?;
-    push.connect(&bound)?;
+    let mut push = secured::<kind::Push>(&far, &client, args, &ends[1])?;
+    push.connect(&bound).map_err(|error| Failure::endpoint(address, error))?;
     let (count, size) = (args.count, args.size);
     let sending = thread::spawn(move || send(&mut push, count, size));
     let rate = receive(&mut pull, count).map_err(|error| late(args, error))?;
     sending.join().unwrap_or(Err(Error::Terminated))?;
     drop(pull);
 
-    let mut rep = secured::<tautline::kind::Rep>(&near, &server)?;
+    let mut rep = secured::<kind::Rep>(&near, &server, args, &ends[0])?;
     // A file or a name may still be that of the first socket, which is being closed.
     let again = bound == address && !address.starts_with("tcp://") && !address.contains('*');
     let second = if again { format!("{address}-2") } else { address.to_owned() };
     let bound = rep.bind(&second)?;
-    let mut req = secured::<tautline::kind::Req>(&far, &client)?;
+    let mut req = secured::<kind::Req>(&far, &client, args, &ends[1])?;
     req.connect(&bound)?;
     req.set_receive_timeout(args.timeout)?;
     let answering = thread::spawn(move || answer(&mut rep));
@@ -122,7 +124,7 @@ fn both(args: &Bench, address: &str) -> Result<Outcome> {
 }
 
 /// One end.
-fn one(args: &Bench, end: BenchEnd, endpoint: &endpoint::Endpoint, security: &Security) -> Result<Outcome> {
+fn one(args: &Bench, end: BenchEnd, endpoint: &Endpoint, security: &Security) -> Result<Outcome> {
     let context = Context::new();
     security.judge(&context)?;
     let mut outcome = Outcome {
@@ -135,7 +137,7 @@ fn one(args: &Bench, end: BenchEnd, endpoint: &endpoint::Endpoint, security: &Se
     };
     match end {
         BenchEnd::Send => {
-            let mut push: Push = attached(&context, endpoint, security, &mut outcome)?;
+            let mut push: Push = attached(&context, args, endpoint, security, &mut outcome)?;
             push.set_send_timeout(args.timeout)?;
             let start = Instant::now();
             send(&mut push, args.count, args.size).map_err(|error| late(args, error))?;
@@ -147,19 +149,19 @@ fn one(args: &Bench, end: BenchEnd, endpoint: &endpoint::Endpoint, security: &Se
                 (Some(rate), Some(rate * f64::from(args.size)));
         }
         BenchEnd::Receive => {
-            let mut pull: Pull = attached(&context, endpoint, security, &mut outcome)?;
+            let mut pull: Pull = attached(&context, args, endpoint, security, &mut outcome)?;
             pull.set_receive_timeout(args.timeout)?;
             let rate = receive(&mut pull, args.count).map_err(|error| late(args, error))?;
             outcome.messages_per_second = Some(rate);
         }
         BenchEnd::Ask => {
-            let mut req: Req = attached(&context, endpoint, security, &mut outcome)?;
+            let mut req: Req = attached(&context, args, endpoint, security, &mut outcome)?;
             req.set_receive_timeout(args.timeout)?;
             outcome.round_trip =
                 Some(ask(&mut req, args.round_trips, args.size).map_err(|error| late(args, error))?);
         }
         BenchEnd::Answer | BenchEnd::Both => {
-            let mut rep: Rep = attached(&context, endpoint, security, &mut outcome)?;
+            let mut rep: Rep = attached(&context, args, endpoint, security, &mut outcome)?;
             rep.set_receive_timeout(args.timeout)?;
             answer(&mut rep).map_err(|error| late(args, error))?;
         }
@@ -167,27 +169,37 @@ fn one(args: &Bench, end: BenchEnd, endpoint: &endpoint::Endpoint, security: &Se
     Ok(outcome)
 }
 
-fn secured<K: Kind>(context: &Context, security: &Security) -> tautline::Result<Socket<K>> {
+fn secured<K: Kind>(
+    context: &Context,
+    security: &Security,
+    args: &Bench,
+    endpoint: &Endpoint,
+) -> Result<Socket<K>> {
     let mut socket = Socket::<K>::new(context)?;
+    for (number, value) in tls::options(&args.security.tls, std::slice::from_ref(endpoint))? {
+        socket.set_raw_option(number, &value)?;
+    }
     security.options(|number, value| socket.set_raw_option(number, value))?;
     Ok(socket)
 }
 
 fn attached<K: Kind>(
     context: &Context,
-    endpoint: &endpoint::Endpoint,
+    args: &Bench,
+    endpoint: &Endpoint,
     security: &Security,
     outcome: &mut Outcome,
 ) -> Result<Socket<K>> {
-    let mut socket = secured(context, security)?;
+    let mut socket = secured(context, security, args, endpoint)?;
+    let failed = |error| Failure::endpoint(&endpoint.address, error);
     if endpoint.bind {
-        let bound = socket.bind(&endpoint.address)?;
+        let bound = socket.bind(&endpoint.address).map_err(failed)?;
         if bound != endpoint.address {
             notice!("bound to {bound}");
             outcome.endpoint = bound;
         }
     } else {
-        socket.connect(&endpoint.address)?;
+        socket.connect(&endpoint.address).map_err(failed)?;
     }
     Ok(socket)
 }

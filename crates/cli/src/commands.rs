@@ -4,43 +4,27 @@ use std::io::{self, IsTerminal};
 
 use tautline::kind::SocketType;
 
-use crate::args::{Command, Exchange, Link, RecvOnly, RecvType, SendOnly, SendType, Sending, Subscribe};
-use crate::config::Config;
+use crate::args::{
+    Command, Exchange, Link, Receiving, RecvOnly, RecvType, Replay, SendOnly, SendType, Sending, Subscribe,
+};
+use crate::config::{Config, expand};
 use crate::exchange::{Answer, Job, split_words};
 use crate::failure::{Failure, Result};
 use crate::sink::{self, Form, Sink};
 use crate::socket;
+use crate::source::{Recorded, Source};
 use crate::watch::Watch;
 
 /// The job of a command that sends or receives.
 pub fn job(command: Command) -> Result<Job> {
     use SocketType as T;
     match command {
-        Command::Send(args) => match args.kind {
-            SendType::Push => sending(T::Push, &args.sending, &args.link),
-            SendType::Pub => publish(&args.sending, &args.link, 1),
-            SendType::Dealer => sending(T::Dealer, &args.sending, &args.link),
-            SendType::Pair => sending(T::Pair, &args.sending, &args.link),
-            SendType::Router => sending(T::Router, &args.sending, &args.link),
-            SendType::Xpub => publish(&args.sending, &args.link, 1),
-            SendType::Radio => sending(T::Radio, &args.sending, &args.link),
-            SendType::Scatter => sending(T::Scatter, &args.sending, &args.link),
-            SendType::Client => sending(T::Client, &args.sending, &args.link),
-            SendType::Channel => sending(T::Channel, &args.sending, &args.link),
+        Command::Send(args) => match sent_by(args.kind) {
+            T::Pub => publish(&args.sending, &args.link, 1),
+            kind => sending(kind, &args.sending, &args.link),
         },
         Command::Recv(args) => {
-            let kind = match args.kind {
-                RecvType::Pull => T::Pull,
-                RecvType::Sub => T::Sub,
-                RecvType::Dealer => T::Dealer,
-                RecvType::Pair => T::Pair,
-                RecvType::Router => T::Router,
-                RecvType::Xsub => T::XSub,
-                RecvType::Dish => T::Dish,
-                RecvType::Gather => T::Gather,
-                RecvType::Server => T::Server,
-                RecvType::Channel => T::Channel,
-            };
+            let kind = received_by(args.kind);
             let args = RecvOnly {
                 endpoints: args.endpoints,
                 subscribe: args.subscribe,
@@ -49,6 +33,19 @@ pub fn job(command: Command) -> Result<Job> {
             };
             receiving(kind, &args)
         }
+        Command::Record(args) => {
+            let (kind, file) = (received_by(args.kind), args.file);
+            let args = RecvOnly {
+                endpoints: args.endpoints,
+                subscribe: args.subscribe,
+                receiving: Receiving::default(),
+                link: args.link,
+            };
+            let mut job = receiving(kind, &args)?;
+            job.sink = Sink::record(&expand(&file))?;
+            Ok(job)
+        }
+        Command::Replay(args) => replay(&args),
         Command::Pub(args) => publish(&args.sending, &args.link, args.wait),
         Command::Sub(args) => subscribe(&args),
         Command::Push(args) => send_only(T::Push, &args),
@@ -72,6 +69,50 @@ pub fn job(command: Command) -> Result<Job> {
         Command::Dgram(args) => both(T::Dgram, &args),
         _ => Err(Failure::usage("not a command of a socket")),
     }
+}
+
+/// What a type is called to the library. XPUB is a PUB that sees its subscriptions.
+fn sent_by(kind: SendType) -> SocketType {
+    match kind {
+        SendType::Push => SocketType::Push,
+        SendType::Pub | SendType::Xpub => SocketType::Pub,
+        SendType::Dealer => SocketType::Dealer,
+        SendType::Pair => SocketType::Pair,
+        SendType::Router => SocketType::Router,
+        SendType::Radio => SocketType::Radio,
+        SendType::Scatter => SocketType::Scatter,
+        SendType::Client => SocketType::Client,
+        SendType::Channel => SocketType::Channel,
+    }
+}
+
+fn received_by(kind: RecvType) -> SocketType {
+    match kind {
+        RecvType::Pull => SocketType::Pull,
+        RecvType::Sub => SocketType::Sub,
+        RecvType::Dealer => SocketType::Dealer,
+        RecvType::Pair => SocketType::Pair,
+        RecvType::Router => SocketType::Router,
+        RecvType::Xsub => SocketType::XSub,
+        RecvType::Dish => SocketType::Dish,
+        RecvType::Gather => SocketType::Gather,
+        RecvType::Server => SocketType::Server,
+        RecvType::Channel => SocketType::Channel,
+    }
+}
+
+/// What was recorded, by a socket of any type that sends.
+fn replay(args: &Replay) -> Result<Job> {
+    let config = Config::load()?;
+    let (kind, wait) = match sent_by(args.kind) {
+        SocketType::Pub if args.wait > 0 => (SocketType::XPub, args.wait),
+        kind => (kind, 0),
+    };
+    let mut job = Job::new(kind, &args.endpoints, &args.link, &config)?;
+    job.source = Some(Source::Recorded(Recorded::new(expand(&args.file), args.speed)));
+    // Subscriptions are looked at.
+    (job.wait, job.one_way) = (wait, kind != SocketType::XPub);
+    Ok(job)
 }
 
 fn send_only(kind: SocketType, args: &SendOnly) -> Result<Job> {

@@ -186,6 +186,7 @@ impl Exchange<'_> {
         match source.next(self.sent + 1)? {
             Next::Message(parts) => self.next = Some(parts),
             Next::Wait => {}
+            Next::Until(due) => self.due = due,
             Next::End => self.source = None,
         }
         Ok(())
@@ -260,8 +261,12 @@ impl Exchange<'_> {
     fn show(&mut self, parts: Vec<Message>, round_trip: Option<Duration>) -> Result<()> {
         let number = self.received;
         let shown = |parts: &[Message], sink: &mut Sink| sink.put(&Received { parts, number, round_trip });
+        // What STREAM tells of a connection that comes or goes is no question, and the same as an
+        // answer would close it.
+        let is_news = self.kind == SocketType::Stream && parts.last().is_some_and(|body| body.is_empty());
         match &self.answer {
             None => shown(&parts, self.sink),
+            _ if is_news => shown(&parts, self.sink),
             Some(Answer::Echo) => {
                 shown(&parts, self.sink)?;
                 self.next = Some(parts.into_iter().map(Vec::from).collect());
@@ -336,7 +341,7 @@ impl Exchange<'_> {
             items.push(PollItem::descriptor(descriptor));
             items.len() - 1
         });
-        let sink_at = self.sink.descriptor().map(|descriptor| {
+        let sink_at = self.sink.gone().map(|descriptor| {
             items.push(PollItem::descriptor(descriptor));
             items.len() - 1
         });
@@ -350,8 +355,7 @@ impl Exchange<'_> {
         let ready = |at: Option<usize>, items: &[PollItem<'_>]| {
             at.is_some_and(|at| items[at].is_readable() || items[at].has_error())
         };
-        let (source_ready, gone) =
-            (ready(source_at, &items), sink_at.is_some_and(|at| items[at].has_error()));
+        let (source_ready, gone) = (ready(source_at, &items), ready(sink_at, &items));
         drop(items);
         if gone {
             return Err(Failure::closed_output());

@@ -12,9 +12,11 @@ pub enum Code {
     Usage = 2,
     /// The time of `--timeout` has passed.
     Timeout = 3,
+    /// SIGHUP came before all was done.
+    HungUp = 129,
     /// SIGINT came before all was done.
     Interrupted = 130,
-    /// SIGTERM or SIGHUP came before all was done.
+    /// SIGTERM came before all was done.
     Terminated = 143,
 }
 
@@ -39,7 +41,8 @@ impl Failure {
         Failure { code, what: what.into(), hint: None, closed_output: false }
     }
 
-    /// Standard output was closed at its other end: nothing more is to be said.
+    /// Standard output was closed at its other end, or its terminal is gone: nothing more is to be
+    /// said.
     pub fn closed_output() -> Self {
         Failure { closed_output: true, ..Failure::new(Code::Failed, "") }
     }
@@ -64,6 +67,17 @@ impl Failure {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// An endpoint that cannot be bound or connected to.
+    pub fn endpoint(address: &str, error: tautline::Error) -> Self {
+        match error {
+            tautline::Error::Invalid(_) if address.starts_with("wss://") => Failure::failed(format!(
+                "{address}: the certificates are not good, or the key is of another one"
+            ))
+            .hint("--tls-cert, --tls-key and --tls-trust name files in PEM"),
+            error => error.into(),
+        }
     }
 
     /// A file that cannot be read or written.

@@ -7,6 +7,7 @@
 //!               └──▶ through                       a command in between
 //!        ──▶ ping ──▶ tautline-proto               a handshake by hand
 //!        ──▶ bench, proxy, keygen, generate
+//!        ──▶ run                          a program on Tautline's libzmq.so.5
 //! ```
 //!
 //! Everything but `ping` uses the public crate `tautline` only. Standard output has the messages;
@@ -33,8 +34,10 @@ mod format;
 mod generate;
 mod keygen;
 mod observe;
+mod outlook;
 mod ping;
 mod proxy;
+mod run;
 mod security;
 mod signals;
 mod sink;
@@ -42,6 +45,8 @@ mod socket;
 mod source;
 mod template;
 mod through;
+#[cfg_attr(not(feature = "wss"), path = "no_tls.rs")]
+mod tls;
 mod watch;
 
 use std::io::{self, Write};
@@ -54,7 +59,7 @@ use failure::{Failure, Result};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    match run(cli.command) {
+    match execute(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             tell(&failure);
@@ -65,8 +70,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> Result<()> {
+fn execute(command: Command) -> Result<()> {
     match command {
+        Command::Run(args) => run::run(&args),
         Command::Keygen(args) => keygen::run(&args),
         Command::Proxy(args) => proxy::run(&args),
         Command::Bench(args) => bench::run(&args),

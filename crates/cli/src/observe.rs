@@ -75,7 +75,8 @@ impl Observed {
             }
             EventKind::Disconnected => {
                 state.peers = state.peers.saturating_sub(1);
-                state.trouble = Some("the connection was lost".to_owned());
+                // Why it was, if that was told before.
+                state.trouble.get_or_insert_with(|| "the connection was lost".to_owned());
             }
             EventKind::ConnectRetried { .. } if state.peers == 0 && state.trouble.is_none() => {
                 state.trouble = Some(format!("nothing listens at {}", event.remote));
@@ -116,6 +117,9 @@ fn advice(event: &Event, curve_client: bool) -> &'static str {
         Protocol(0x1100_0001) => ": is --curve-server-key the public key of that server?",
         Protocol(0x1100_0002) => {
             ": use --curve-server-key or --plain as the other end does, and neither if it does not"
+        }
+        Protocol(0x3000_0000) if event.local.starts_with("wss://") => {
+            ": is the certificate one that the client trusts (--tls-trust), and of the name of the host (--tls-name)?"
         }
         Refused(400) => ": is the key or the password known there?",
         _ => "",

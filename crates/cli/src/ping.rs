@@ -9,6 +9,7 @@
 mod dial;
 mod talk;
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -20,7 +21,6 @@ use crate::config::Config;
 use crate::endpoint;
 use crate::failure::{Code, Failure, Result};
 use crate::security::Security;
-use crate::signals::Signals;
 use dial::Connection;
 use talk::{End, Talk};
 
@@ -75,15 +75,12 @@ const HARMLESS: [SocketType; 7] = [
 
 /// Pings one endpoint.
 pub fn run(args: &Ping) -> Result<()> {
-    let mut signals = Signals::watch().map_err(|error| Failure::failed(error.to_string()))?;
     let config = Config::load()?;
     let (endpoints, saved) = endpoint::resolve(&args.endpoint, false, &config)?;
     let security = Security::new(&args.security, saved, &config)?;
     let mechanism = mechanism(&security)?;
     for endpoint in endpoints {
-        let mut probe =
-            Probe { args, address: &endpoint.address, mechanism: &mechanism, signals: &mut signals };
-        probe.run()?;
+        Probe { args, address: &endpoint.address, mechanism: &mechanism }.run()?;
     }
     Ok(())
 }
@@ -108,7 +105,6 @@ struct Probe<'a> {
     args: &'a Ping,
     address: &'a str,
     mechanism: &'a MechanismConfig,
-    signals: &'a mut Signals,
 }
 
 /// A handshake that told what the peer is.
@@ -124,7 +120,7 @@ struct Met {
 }
 
 impl Probe<'_> {
-    fn run(&mut self) -> Result<()> {
+    fn run(&self) -> Result<()> {
         let met = match self.mechanism {
             MechanismConfig::Null => self.meet_openly()?,
             _ => self.meet_by_types()?,
@@ -163,7 +159,7 @@ impl Probe<'_> {
     }
 
     /// NULL: the peer tells its type while we are silent; then again, with a type that fits.
-    fn meet_openly(&mut self) -> Result<Met> {
+    fn meet_openly(&self) -> Result<Met> {
         let (connection, connecting) = self.dial()?;
         let remote = connection.remote();
         let mut talk = self.talk(connection, SocketType::Dealer, talk::GREETING);
@@ -190,10 +186,9 @@ impl Probe<'_> {
     }
 
     /// PLAIN and CURVE: types are offered until the peer takes one.
-    fn meet_by_types(&mut self) -> Result<Met> {
+    fn meet_by_types(&self) -> Result<Met> {
         let mut last = None;
         for ours in HARMLESS {
-            self.signals.check()?;
             let (connection, connecting) = self.dial()?;
             let remote = connection.remote();
             let mut talk = self.talk(connection, ours, usize::MAX);
@@ -322,10 +317,10 @@ impl Probe<'_> {
         }
     }
 
-    fn measure(&mut self, talk: &mut Talk, found: &mut Found) -> Result<()> {
+    fn measure(&self, talk: &mut Talk, found: &mut Found) -> Result<()> {
         for n in 0..self.args.count {
             if n > 0 {
-                self.pause()?;
+                thread::sleep(self.args.interval);
             }
             match talk.ping(n) {
                 Ok(time) => {
@@ -345,12 +340,6 @@ impl Probe<'_> {
             }
         }
         Ok(())
-    }
-
-    fn pause(&mut self) -> Result<()> {
-        let mut items = [tautline::PollItem::descriptor(self.signals.descriptor())];
-        let _ = tautline::poll(&mut items, self.args.interval);
-        self.signals.check()
     }
 }
 

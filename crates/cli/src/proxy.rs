@@ -1,5 +1,6 @@
 //! `taut proxy`: forwards messages between two endpoints until it is ended.
 
+use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -15,12 +16,17 @@ use crate::config::Config;
 use crate::endpoint;
 use crate::failure::{Failure, Result};
 use crate::format::{Received, encode};
-use crate::security::Security;
+use crate::outlook;
+use crate::security::{Security, judge_both};
 use crate::signals::Signals;
+use crate::tls;
 
 const COPIES: &str = "inproc://taut.copies";
 /// How long the last copies may take to be printed.
 const LAST_COPIES: Duration = Duration::from_millis(500);
+/// What the front and the back are called where a server of both judges its peers.
+const DOMAINS: [&str; 2] = ["front", "back"];
+const ZAP_DOMAIN: i32 = 55;
 
 /// Until a signal comes.
 pub fn run(args: &Proxy) -> Result<()> {
@@ -32,24 +38,29 @@ pub fn run(args: &Proxy) -> Result<()> {
 }
 
 fn forward<F: Kind, B: Kind>(args: &Proxy) -> Result<()> {
-    let mut signals = Signals::watch().map_err(|error| Failure::failed(error.to_string()))?;
+    let mut signals = Signals::watch()?;
     let context = Context::new();
     let config = Config::load()?;
     let mut front = Socket::<F>::builder(&context).build()?;
-    let security = Security::new(&args.security, None, &config)?;
-    security.judge(&context)?;
-    security.options(|number, value| front.set_raw_option(number, value))?;
     let mut back = Socket::<B>::builder(&context).build()?;
-    attach(&mut front, &args.front, &config, args.quiet)?;
-    attach(&mut back, &args.back, &config, args.quiet)?;
+    let (front_endpoints, front_saved) = endpoint::resolve(&args.front, true, &config)?;
+    let (back_endpoints, back_saved) = endpoint::resolve(&args.back, true, &config)?;
+    let front_security = Security::new(&args.security, front_saved, &config)?;
+    let back_security = Security::new(&args.back_security.as_given(), back_saved, &config)?;
+    judge_both(&context, DOMAINS, [&front_security, &back_security])?;
+    secure(&mut front, &front_security, DOMAINS[0])?;
+    secure(&mut back, &back_security, DOMAINS[1])?;
+    attach(&mut front, &front_endpoints, args)?;
+    attach(&mut back, &back_endpoints, args)?;
     let (ended, ending) = UnixStream::pair().map_err(|error| Failure::failed(error.to_string()))?;
-    let mut relay = Relay { context: &context, signals: &mut signals, ended, ending };
+    let mut relay = Relay { context: &context, signals: &mut signals, ended, ending, gone: None };
     match args.capture.as_deref() {
         None => relay.run::<F, B, kind::Push>(front, back, None),
         Some("-") => {
             // No more copies wait than usual: a slow reader slows the proxy, and loses nothing.
             let mut copies = Pull::builder(&context).bind(COPIES)?;
             let capture = Push::builder(&context).connect(COPIES)?;
+            relay.watch_output()?;
             let (format, ending) = (args.format, relay.ending()?);
             let (printed, outcome) = mpsc::channel();
             thread::spawn(move || {
@@ -63,24 +74,36 @@ fn forward<F: Kind, B: Kind>(args: &Proxy) -> Result<()> {
         }
         Some(text) => {
             let mut capture = Pub::builder(&context).build()?;
-            attach(&mut capture, text, &config, args.quiet)?;
+            let (endpoints, _) = endpoint::resolve(text, true, &config)?;
+            attach(&mut capture, &endpoints, args)?;
             relay.run(front, back, Some(capture))
         }
     }
 }
 
+/// Gives a socket its keys and passwords.
+fn secure<K: Kind>(socket: &mut Socket<K>, security: &Security, domain: &str) -> Result<()> {
+    security.options(|number, value| socket.set_raw_option(number, value))?;
+    if security.is_server() {
+        socket.set_raw_option(ZAP_DOMAIN, domain.as_bytes())?;
+    }
+    Ok(())
+}
+
 /// Binds or connects.
-fn attach<K: Kind>(socket: &mut Socket<K>, text: &str, config: &Config, quiet: bool) -> Result<()> {
-    // A proxy is what stays where it is.
-    let (endpoints, _) = endpoint::resolve(text, true, config)?;
+fn attach<K: Kind>(socket: &mut Socket<K>, endpoints: &[endpoint::Endpoint], args: &Proxy) -> Result<()> {
+    for (number, value) in tls::options(&args.security.tls, endpoints)? {
+        socket.set_raw_option(number, &value)?;
+    }
     for endpoint in endpoints {
+        let failed = |error| Failure::endpoint(&endpoint.address, error);
         if endpoint.bind {
-            let bound = socket.bind(&endpoint.address)?;
-            if !quiet && bound != endpoint.address {
+            let bound = socket.bind(&endpoint.address).map_err(failed)?;
+            if !args.quiet && bound != endpoint.address {
                 notice!("bound to {bound}");
             }
         } else {
-            socket.connect(&endpoint.address)?;
+            socket.connect(&endpoint.address).map_err(failed)?;
         }
     }
     Ok(())
@@ -93,12 +116,22 @@ struct Relay<'a> {
     /// Readable when a thread has ended.
     ended: UnixStream,
     ending: UnixStream,
+    /// Readable when no reader of the copies is left.
+    gone: Option<UnixStream>,
 }
 
 impl Relay<'_> {
     /// For a thread, to tell that it has ended.
     fn ending(&self) -> Result<UnixStream> {
         self.ending.try_clone().map_err(|error| Failure::failed(error.to_string()))
+    }
+
+    /// From now on it ends when standard output has no reader, whether or not there is a copy.
+    fn watch_output(&mut self) -> Result<()> {
+        let out = std::io::stdout().as_fd().try_clone_to_owned().map(File::from);
+        let gone = out.and_then(|out| outlook::watch(&out));
+        self.gone = gone.map_err(|error| Failure::failed(format!("standard output: {error}")))?;
+        Ok(())
     }
 
     /// Until a signal comes, or a thread ends. Then the context ends.
@@ -117,10 +150,13 @@ impl Relay<'_> {
         });
         let mut is_over = false;
         while !is_over && self.signals.stop().is_none() {
-            let mut items =
-                [PollItem::descriptor(self.signals.descriptor()), PollItem::descriptor(self.ended.as_fd())];
+            let mut items = vec![
+                PollItem::descriptor(self.signals.descriptor()),
+                PollItem::descriptor(self.ended.as_fd()),
+            ];
+            items.extend(self.gone.as_ref().map(|gone| PollItem::descriptor(gone.as_fd())));
             match tautline::poll(&mut items, None) {
-                Ok(_) | Err(Error::Interrupted) => is_over = items[1].is_readable(),
+                Ok(_) | Err(Error::Interrupted) => is_over = items[1..].iter().any(PollItem::is_readable),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tautline::curve::{KeyPair, PublicKey, SecretKey};
-use tautline::zap::AllowList;
+use tautline::zap::{AllowList, Authenticate, Request, Verdict};
 use tautline_proto::Secret;
 
 use crate::config::{Config, Saved, expand};
 use crate::failure::{Failure, Result};
+use crate::tls::TlsArgs;
 
 /// The variable with the password of PLAIN.
 const PASSWORD: &str = "TAUT_PLAIN_PASSWORD";
@@ -50,6 +51,53 @@ pub struct SecurityArgs {
     /// Be the PLAIN server: a file with a user:password a line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plain", "curve_server_key", "curve_server"])]
     pub plain_users: Option<PathBuf>,
+    /// Certificates of wss endpoints.
+    #[command(flatten)]
+    pub tls: TlsArgs,
+}
+
+/// Encryption and passwords of the back of a proxy
+#[derive(Debug, Default, Clone, Args)]
+#[command(next_help_heading = "Security of the back")]
+pub struct BackSecurityArgs {
+    /// As --curve-server-key
+    #[arg(long, value_name = "KEY|FILE|@NAME", allow_hyphen_values = true)]
+    pub back_curve_server_key: Option<String>,
+    /// As --curve-key-file
+    #[arg(long, value_name = "FILE")]
+    pub back_curve_key_file: Option<PathBuf>,
+    /// As --curve-server
+    #[arg(long, conflicts_with = "back_curve_server_key", requires = "back_curve_key_file")]
+    pub back_curve_server: bool,
+    /// As --curve-allow
+    #[arg(long, value_name = "FILE", requires = "back_curve_server")]
+    pub back_curve_allow: Option<PathBuf>,
+    /// As --plain
+    #[arg(long, value_name = "USER", conflicts_with_all = ["back_curve_server_key", "back_curve_server"])]
+    pub back_plain: Option<String>,
+    /// As --plain-password-file
+    #[arg(long, value_name = "FILE")]
+    pub back_plain_password_file: Option<PathBuf>,
+    /// As --plain-users
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["back_plain", "back_curve_server_key", "back_curve_server"])]
+    pub back_plain_users: Option<PathBuf>,
+}
+
+impl BackSecurityArgs {
+    /// As if they had been given without `back-`.
+    pub fn as_given(&self) -> SecurityArgs {
+        let given = self.clone();
+        SecurityArgs {
+            curve_server_key: given.back_curve_server_key,
+            curve_key_file: given.back_curve_key_file,
+            curve_server: given.back_curve_server,
+            curve_allow: given.back_curve_allow,
+            plain: given.back_plain,
+            plain_password_file: given.back_plain_password_file,
+            plain_users: given.back_plain_users,
+            tls: TlsArgs::default(),
+        }
+    }
 }
 
 /// What a socket is to use.
@@ -147,17 +195,46 @@ impl Security {
 
     /// What judges the peers of a server, once for each context.
     pub fn judge(&self, context: &tautline::Context) -> tautline::Result<()> {
+        self.list().map_or(Ok(()), |list| context.authenticate(list.clone()))
+    }
+
+    /// Whether it is the end that peers log in at.
+    pub fn is_server(&self) -> bool {
+        matches!(self, Security::CurveServer { .. } | Security::PlainServer { .. })
+    }
+
+    fn list(&self) -> Option<&AllowList> {
         match self {
-            Security::CurveServer { allow: Some(list), .. } | Security::PlainServer { users: list } => {
-                context.authenticate(list.clone())
-            }
-            _ => Ok(()),
+            Security::CurveServer { allow, .. } => allow.as_ref(),
+            Security::PlainServer { users } => Some(users),
+            _ => None,
         }
     }
 }
 
+/// What judges the peers of two sockets of a context, each by the name of its domain. A server
+/// without a list lets in all that know its key.
+pub fn judge_both(
+    context: &tautline::Context,
+    domains: [&'static str; 2],
+    sockets: [&Security; 2],
+) -> tautline::Result<()> {
+    let lists = sockets.map(|security| security.list().cloned());
+    if lists.iter().all(Option::is_none) {
+        return Ok(());
+    }
+    context.authenticate(move |request: &Request| {
+        let at = domains.iter().position(|domain| *domain == request.domain());
+        match at.map(|at| &lists[at]) {
+            Some(Some(list)) => list.clone().judge(request),
+            Some(None) => Verdict::admit(""),
+            None => Verdict::refuse("not a socket of the proxy"),
+        }
+    })
+}
+
 /// A file of at most [`FILE_MAX`] bytes, wiped after use.
-fn read(path: &Path) -> Result<Secret<Vec<u8>>> {
+pub fn read(path: &Path) -> Result<Secret<Vec<u8>>> {
     let path = expand(path);
     let mut bytes = Secret::new(Vec::new());
     let file = File::open(&path).map_err(|error| Failure::file(&path, &error))?;
@@ -166,7 +243,7 @@ fn read(path: &Path) -> Result<Secret<Vec<u8>>> {
 }
 
 /// A warning if others can read a file that holds a secret.
-fn warn_if_open(path: &Path) {
+pub fn warn_if_open(path: &Path) {
     let path = expand(path);
     let open = fs::metadata(&path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o077 != 0);
     if open {

@@ -1,14 +1,19 @@
 //! Where messages that have come go: standard output, in a format, as a line of the user's, or as
 //! a table in place.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
 
 use crate::failure::{Failure, Result};
 use crate::format::{Format, Received, encode, escaped};
+use crate::outlook;
 use crate::template::{Template, now_text, since_epoch};
 use crate::watch::Watch;
 
@@ -34,18 +39,30 @@ pub struct Sink {
     timestamps: bool,
     buffer: Vec<u8>,
     out: File,
-    /// It may be closed at its other end.
-    is_pipe: bool,
+    /// Readable when no reader is left.
+    gone: Option<UnixStream>,
 }
 
 impl Sink {
     /// Shows messages in this form, their parts divided by `separator`.
     pub fn new(form: Form, separator: Vec<u8>, timestamps: bool) -> Result<Sink> {
-        let out = io::stdout().as_fd().try_clone_to_owned();
-        let out = File::from(out.map_err(|error| Failure::failed(format!("standard output: {error}")))?);
-        let kind = out.metadata().map(|data| data.file_type());
-        let is_pipe = kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket());
-        Ok(Sink { form, separator, timestamps, buffer: Vec::new(), out, is_pipe })
+        let failed = |error: io::Error| Failure::failed(format!("standard output: {error}"));
+        let out = File::from(io::stdout().as_fd().try_clone_to_owned().map_err(failed)?);
+        let gone = outlook::watch(&out).map_err(failed)?;
+        Ok(Sink { form, separator, timestamps, buffer: Vec::new(), out, gone })
+    }
+
+    /// Writes messages to a new file, as JSON.
+    pub fn record(path: &Path) -> Result<Sink> {
+        let out = OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
+            let failure = Failure::file(path, &error);
+            match error.kind() {
+                io::ErrorKind::AlreadyExists => failure.hint("choose another name, or remove it first"),
+                _ => failure,
+            }
+        })?;
+        let form = Form::Format(Format::Jsonl);
+        Ok(Sink { form, separator: Vec::new(), timestamps: false, buffer: Vec::new(), out, gone: None })
     }
 
     /// Shows a message, or keeps it for [`flush`](Self::flush).
@@ -95,15 +112,15 @@ impl Sink {
         }
     }
 
-    /// Tells by an error that standard output was closed at the other end.
-    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.is_pipe.then(|| self.out.as_fd())
+    /// Becomes readable when standard output was closed at the other end, or its terminal is gone.
+    pub fn gone(&self) -> Option<BorrowedFd<'_>> {
+        self.gone.as_ref().map(AsFd::as_fd)
     }
 
     /// When [`flush`](Self::flush) has something to do, whatever comes.
     pub fn due(&self, now: Instant) -> Option<Duration> {
         match &self.form {
-            Form::Watch(watch) => Some(watch.due(now)),
+            Form::Watch(watch) => watch.due(now),
             _ => None,
         }
     }
@@ -111,10 +128,17 @@ impl Sink {
 
 /// Why standard output cannot be written.
 pub fn broken(error: &io::Error) -> Failure {
-    match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::closed_output(),
-        _ => Failure::failed(format!("standard output: {error}")),
+    // A terminal that is gone says EIO, and no longer that it is one.
+    let lost_terminal = Errno::from_io_error(error) == Some(Errno::IO) && is_device(&io::stdout());
+    if error.kind() == io::ErrorKind::BrokenPipe || lost_terminal {
+        return Failure::closed_output();
     }
+    Failure::failed(format!("standard output: {error}"))
+}
+
+fn is_device(out: &impl AsFd) -> bool {
+    let file = out.as_fd().try_clone_to_owned().map(File::from);
+    file.and_then(|file| file.metadata()).is_ok_and(|data| data.file_type().is_char_device())
 }
 
 /// Whether notices may have colours.

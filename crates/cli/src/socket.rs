@@ -46,10 +46,14 @@ pub trait AnySocket {
     fn monitor(&mut self) -> tautline::Result<Monitor>;
 }
 
-/// A socket, and the peers that have sent something, for the types that address peers by number.
+/// A socket, and what it knows of its peers, for the types that address them by number.
 struct Held<S> {
     socket: S,
+    /// Those that have sent something, or were connected to.
     peers: HashMap<u32, PeerId>,
+    /// Of PEER the first one that was connected to, of STREAM the first connection: it gets the
+    /// messages without an address.
+    first: Option<Vec<u8>>,
 }
 
 mod send {
@@ -79,15 +83,29 @@ mod send {
     }
 
     pub fn addressed<K: Sends>(held: &mut Held<Socket<K>>, parts: &[Vec<u8>]) -> Result<(), Trouble> {
-        let [id, body] = parts else {
-            let name = K::TYPE.name();
-            return Err(Trouble::Unfit(format!("a message of {name} has two parts: the peer and the body")));
+        let (id, body) = match (parts, &held.first) {
+            ([id, body], _) => (id, body),
+            ([body], Some(first)) => (first, body),
+            _ => {
+                let name = K::TYPE.name();
+                let why = format!("a message of {name} has two parts: the peer and the body");
+                return Err(Trouble::Unfit(why));
+            }
         };
         let id = String::from_utf8_lossy(id);
         let Some(peer) = id.parse().ok().and_then(|id: u32| held.peers.get(&id)) else {
             return Err(Trouble::Unfit(format!("no peer {id} has sent anything yet")));
         };
         Ok(held.socket.try_send(Message::from(&body[..]).for_peer(*peer))?)
+    }
+
+    pub fn stream(held: &mut Held<tautline::Stream>, parts: &[Vec<u8>]) -> Result<(), Trouble> {
+        match (parts, &held.first) {
+            ([body], Some(first)) => Ok(held.socket.try_send_multipart([first, body])?),
+            // The connection is told by a message.
+            ([_], None) => Err(Trouble::Later),
+            _ => many(held, parts),
+        }
     }
 
     pub fn none<S>(_: &mut Held<S>, _: &[Vec<u8>]) -> Result<(), Trouble> {
@@ -119,6 +137,14 @@ mod recv {
         let Some(peer) = body.peer_id() else { return Ok(vec![body]) };
         held.peers.insert(peer.get(), peer);
         Ok(vec![Message::from(peer.get().to_string()), body])
+    }
+
+    pub fn stream(held: &mut Held<tautline::Stream>) -> Result<Vec<Message>, Trouble> {
+        let parts = many(held)?;
+        if held.first.is_none() {
+            held.first = parts.first().map(|id| id.to_vec());
+        }
+        Ok(parts)
     }
 
     pub fn none<S>(_: &mut Held<S>) -> Result<Vec<Message>, Trouble> {
@@ -154,6 +180,24 @@ mod item {
     }
 }
 
+mod connect {
+    use tautline::kind::{self, Kind};
+    use tautline::{Result, Socket};
+
+    use super::Held;
+
+    pub fn any<K: Kind>(held: &mut Held<Socket<K>>, endpoint: &str) -> Result<()> {
+        held.socket.connect(endpoint)
+    }
+
+    pub fn known(held: &mut Held<Socket<kind::Peer>>, endpoint: &str) -> Result<()> {
+        let peer = held.socket.connect_peer(endpoint)?;
+        held.peers.insert(peer.get(), peer);
+        held.first.get_or_insert_with(|| peer.get().to_string().into_bytes());
+        Ok(())
+    }
+}
+
 mod subscribe {
     use tautline::kind::{self, Kind, Subscribes};
     use tautline::{Result, Socket};
@@ -174,12 +218,12 @@ mod subscribe {
 }
 
 macro_rules! sockets {
-    ($($kind:ident: $send:ident $recv:ident $item:ident $subscribe:ident;)*) => {
+    ($($kind:ident: $send:ident $recv:ident $item:ident $subscribe:ident $connect:ident;)*) => {
         /// A new socket.
         pub fn open(context: &Context, kind: SocketType) -> tautline::Result<Box<dyn AnySocket>> {
             Ok(match kind {
                 $(SocketType::$kind => {
-                    Box::new(Held { socket: tautline::$kind::new(context)?, peers: HashMap::new() })
+                    Box::new(Held { socket: tautline::$kind::new(context)?, peers: HashMap::new(), first: None })
                 })*
             })
         }
@@ -189,7 +233,7 @@ macro_rules! sockets {
                 self.socket.bind(endpoint)
             }
             fn connect(&mut self, endpoint: &str) -> tautline::Result<()> {
-                self.socket.connect(endpoint)
+                connect::$connect(self, endpoint)
             }
             fn set(&mut self, number: i32, value: &[u8]) -> tautline::Result<()> {
                 self.socket.set_raw_option(number, value)
@@ -217,27 +261,27 @@ macro_rules! sockets {
 }
 
 sockets! {
-    Pair: many many both nothing;
-    Pub: many none output nothing;
-    Sub: none many input topics;
-    XPub: many many both nothing;
-    XSub: many many both topics;
-    Req: many many both nothing;
-    Rep: many many both nothing;
-    Dealer: many many both nothing;
-    Router: many many both nothing;
-    Push: many none output nothing;
-    Pull: none many input nothing;
-    Stream: many many both nothing;
-    Client: one one both nothing;
-    Server: addressed addressed both nothing;
-    Radio: group none output nothing;
-    Dish: none group input groups;
-    Scatter: one none output nothing;
-    Gather: none one input nothing;
-    Peer: addressed addressed both nothing;
-    Channel: one one both nothing;
-    Dgram: many many both nothing;
+    Pair: many many both nothing any;
+    Pub: many none output nothing any;
+    Sub: none many input topics any;
+    XPub: many many both nothing any;
+    XSub: many many both topics any;
+    Req: many many both nothing any;
+    Rep: many many both nothing any;
+    Dealer: many many both nothing any;
+    Router: many many both nothing any;
+    Push: many none output nothing any;
+    Pull: none many input nothing any;
+    Stream: stream stream both nothing any;
+    Client: one one both nothing any;
+    Server: addressed addressed both nothing any;
+    Radio: group none output nothing any;
+    Dish: none group input groups any;
+    Scatter: one none output nothing any;
+    Gather: none one input nothing any;
+    Peer: addressed addressed both nothing known;
+    Channel: one one both nothing any;
+    Dgram: many many both nothing any;
 }
 
 /// Whether sockets of this type send.
@@ -250,10 +294,14 @@ pub fn receives(kind: SocketType) -> bool {
     !matches!(kind, SocketType::Pub | SocketType::Push | SocketType::Radio | SocketType::Scatter)
 }
 
-/// Whether an endpoint without `--bind` or `--connect` is bound: the ends that stay where they are.
-pub fn binds(kind: SocketType) -> bool {
+/// Whether an endpoint without `--bind` or `--connect` is bound: the ends that stay where they are,
+/// and over UDP the ends that receive.
+pub fn binds(kind: SocketType, endpoint: &str) -> bool {
     use SocketType::*;
-    matches!(kind, Pub | XPub | Pull | Rep | Router | Server | Radio | Gather)
+    if endpoint.starts_with("udp://") {
+        return kind != Radio;
+    }
+    matches!(kind, Pub | XPub | Pull | Rep | Router | Server | Radio | Gather | Dgram)
 }
 
 /// Whether sockets of this type subscribe, or join groups.

@@ -5,9 +5,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::failure::{Failure, Result};
-use crate::format::Decoder;
+use crate::format::{Decoder, Format};
 use crate::template::{Template, put_sendable};
 
 /// The parts of a message.
@@ -19,6 +20,8 @@ pub enum Source {
     Given { messages: Vec<Vec<Template>>, next: usize, endless: bool },
     /// From files.
     Files(Files),
+    /// From a file, at the times that it tells.
+    Recorded(Recorded),
 }
 
 /// What there is.
@@ -27,6 +30,8 @@ pub enum Next {
     Message(Parts),
     /// More has to be read first; [`Source::descriptor`] tells when.
     Wait,
+    /// The next one is for then.
+    Until(Instant),
     /// No more will come.
     End,
 }
@@ -49,21 +54,24 @@ impl Source {
                 Ok(Next::Message(message.iter().map(fill).collect()))
             }
             Source::Files(files) => files.next(),
+            Source::Recorded(recorded) => recorded.next(),
         }
     }
 
     /// Becomes readable when there is more.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            Source::Files(Files { current: Some((file, _)), .. }) => Some(file.as_fd()),
-            _ => None,
+            Source::Files(files) | Source::Recorded(Recorded { files, .. }) => {
+                files.current.as_ref().map(|(file, _)| file.as_fd())
+            }
+            Source::Given { .. } => None,
         }
     }
 
     /// Reads once; to be called when the descriptor is readable.
     pub fn read(&mut self) -> Result<()> {
         match self {
-            Source::Files(files) => files.read(),
+            Source::Files(files) | Source::Recorded(Recorded { files, .. }) => files.read(),
             Source::Given { .. } => Ok(()),
         }
     }
@@ -127,5 +135,48 @@ impl Files {
             Err(error) => return Err(Failure::failed(format!("{}: {error}", decoder.name()))),
         }
         Ok(())
+    }
+}
+
+/// What was recorded, played again.
+pub struct Recorded {
+    files: Files,
+    /// How many times as fast.
+    speed: f64,
+    /// When the first message was given, and when it was received then.
+    start: Option<(Instant, SystemTime)>,
+    held: Option<(Instant, Parts)>,
+}
+
+impl Recorded {
+    /// Of this file of JSON lines; with a speed of infinity all at once.
+    pub fn new(path: PathBuf, speed: f64) -> Recorded {
+        let decoder = |name: &str| Decoder::new(Format::Jsonl, None, false, name);
+        Recorded { files: Files::new(vec![path], None, decoder), speed, start: None, held: None }
+    }
+
+    fn next(&mut self) -> Result<Next> {
+        let (due, parts) = match self.held.take() {
+            Some(held) => held,
+            None => match self.files.next()? {
+                Next::Message(parts) => (self.due(), parts),
+                other => return Ok(other),
+            },
+        };
+        if due <= Instant::now() {
+            return Ok(Next::Message(parts));
+        }
+        self.held = Some((due, parts));
+        Ok(Next::Until(due))
+    }
+
+    /// When the message is to be sent that was read last. One without a time follows at once.
+    fn due(&mut self) -> Instant {
+        let now = Instant::now();
+        let decoder = self.files.current.as_ref().map(|(_, decoder)| decoder);
+        let Some(time) = decoder.and_then(Decoder::time) else { return now };
+        let (start, first) = *self.start.get_or_insert((now, time));
+        let after = time.duration_since(first).unwrap_or_default().as_secs_f64() / self.speed;
+        Duration::try_from_secs_f64(after).ok().and_then(|after| start.checked_add(after)).unwrap_or(now)
     }
 }

@@ -1,9 +1,12 @@
 //! A command of the user's that makes one message of another.
 
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tautline::Message;
 
 use crate::failure::{Failure, Result};
@@ -18,13 +21,15 @@ pub fn run(command: &str, parts: &[Message]) -> Result<(Parts, bool)> {
     let (body, before) = parts.split_last().ok_or_else(|| Failure::failed("a message without parts"))?;
     let failed = |error: std::io::Error| Failure::failed(format!("--through {command}: {error}"));
     let mut child = Command::new("sh");
-    child.arg("-c").arg(command).stdin(Stdio::piped()).stdout(Stdio::piped());
+    // A group of its own, so that all of it can be ended.
+    child.arg("-c").arg(command).process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
     for (at, part) in before.iter().enumerate() {
         if let Some(text) = part.as_str().ok().filter(|text| !text.contains('\0')) {
             child.env(format!("TAUT_PART_{}", at + 1), text);
         }
     }
     let mut child = child.spawn().map_err(failed)?;
+    *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(Pid::from_child(&child));
     let stdin = child.stdin.take();
     let output = thread::scope(|scope| {
         // Apart, as a command may print before it has read all.
@@ -34,6 +39,7 @@ pub fn run(command: &str, parts: &[Message]) -> Result<(Parts, bool)> {
         });
         child.wait_with_output()
     });
+    *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = None;
     let output = output.map_err(failed)?;
     let mut answer = output.stdout;
     if answer.last() == Some(&b'\n') {
@@ -42,6 +48,17 @@ pub fn run(command: &str, parts: &[Message]) -> Result<(Parts, bool)> {
     let mut made: Parts = before.iter().map(|part| part.to_vec()).collect();
     made.push(answer);
     Ok((made, output.status.success()))
+}
+
+/// The command at work, if there is one: a process group.
+static RUNNING: Mutex<Option<Pid>> = Mutex::new(None);
+
+/// Ends the command at work, as it is no longer waited for.
+pub fn abandon() {
+    if let Some(group) = *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) {
+        // One that has ended need not be.
+        let _ = kill_process_group(group, Signal::TERM);
+    }
 }
 
 #[cfg(test)]

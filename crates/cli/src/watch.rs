@@ -12,6 +12,8 @@ use crate::format::escaped;
 
 /// The table is drawn no more often.
 const PAUSE: Duration = Duration::from_millis(100);
+/// While nothing comes, ages and rates are drawn as often.
+const QUIET: Duration = Duration::from_secs(1);
 /// As many topics are kept; what comes for others is only counted.
 const TOPICS: usize = 10_000;
 /// The rate is that of about this time.
@@ -31,6 +33,8 @@ pub struct Watch {
     messages: u64,
     beyond: u64,
     drawn: Option<Instant>,
+    /// Messages in the table that was drawn last.
+    shown: u64,
     entered: bool,
     colours: bool,
 }
@@ -48,7 +52,15 @@ struct Row {
 impl Watch {
     /// Nothing yet.
     pub fn new(colours: bool) -> Self {
-        Watch { rows: BTreeMap::new(), messages: 0, beyond: 0, drawn: None, entered: false, colours }
+        Watch {
+            rows: BTreeMap::new(),
+            messages: 0,
+            beyond: 0,
+            drawn: None,
+            shown: 0,
+            entered: false,
+            colours,
+        }
     }
 
     /// A message: its first part is the topic; if it has one part, the first word of it.
@@ -74,15 +86,21 @@ impl Watch {
         row.last = now;
     }
 
-    /// Until when nothing has to be drawn.
-    pub fn due(&self, now: Instant) -> Duration {
-        self.drawn.map_or(Duration::ZERO, |drawn| (drawn + PAUSE).saturating_duration_since(now))
+    /// How long nothing has to be drawn; `None` while there is nothing but an empty table.
+    pub fn due(&self, now: Instant) -> Option<Duration> {
+        let Some(drawn) = self.drawn else { return Some(Duration::ZERO) };
+        let pause = match (self.messages > self.shown, self.rows.is_empty()) {
+            (true, _) => PAUSE,
+            (false, false) => QUIET,
+            (false, true) => return None,
+        };
+        Some((drawn + pause).saturating_duration_since(now))
     }
 
     /// Draws the table if it was not drawn just now.
     pub fn draw_if_due(&mut self, out: &mut (impl Write + AsFd)) -> io::Result<()> {
         let now = Instant::now();
-        if !self.due(now).is_zero() {
+        if !self.due(now).is_some_and(|time| time.is_zero()) {
             return Ok(());
         }
         let (width, height) = size(out);
@@ -92,7 +110,7 @@ impl Watch {
             self.entered = true;
             screen.extend_from_slice(ENTER);
         }
-        self.drawn = Some(now);
+        (self.drawn, self.shown) = (Some(now), self.messages);
         screen.extend_from_slice(HOME);
         for line in self.lines(now, width, height) {
             screen.extend_from_slice(line.as_bytes());

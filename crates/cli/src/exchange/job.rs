@@ -16,6 +16,7 @@ use crate::sink::{self, Form, Sink};
 use crate::socket;
 use crate::source::{Files, Source};
 use crate::template::{self, Template};
+use crate::tls;
 
 /// How messages that come are answered or changed.
 pub enum Answer {
@@ -86,7 +87,7 @@ impl Job {
     pub fn new(kind: SocketType, endpoints: &[String], link: &Link, config: &Config) -> Result<Job> {
         let mut all = Vec::new();
         let mut saved: Option<&Saved> = None;
-        let typed = endpoints.iter().map(|text| (text, socket::binds(kind)));
+        let typed = endpoints.iter().map(|text| (text, socket::binds(kind, text)));
         let bound = link.bind.iter().map(|text| (text, true));
         let connected = link.connect.iter().map(|text| (text, false));
         for (text, bind) in typed.chain(bound).chain(connected) {
@@ -122,6 +123,7 @@ impl Job {
             }
             options.push((ROUTING_ID, id.as_bytes().to_vec()));
         }
+        options.extend(tls::options(&link.security.tls, &all)?);
         let topics =
             saved.map(|saved| saved.subscribe.iter().map(|topic| topic.as_bytes().to_vec()).collect());
         Ok(Job {

@@ -18,7 +18,7 @@ const LINGER_EARLY: i32 = 500;
 
 /// Does the job.
 pub fn run(mut job: Job) -> Result<()> {
-    let mut signals = Signals::watch().map_err(|error| Failure::failed(error.to_string()))?;
+    let mut signals = Signals::watch()?;
     let context = Context::new();
     job.security.judge(&context)?;
     let mut socket = socket::open(&context, job.kind)?;
@@ -37,13 +37,14 @@ pub fn run(mut job: Job) -> Result<()> {
         socket.subscribe(topic)?;
     }
     for endpoint in &job.endpoints {
+        let failed = |error| Failure::endpoint(&endpoint.address, error);
         if endpoint.bind {
-            let bound = socket.bind(&endpoint.address)?;
+            let bound = socket.bind(&endpoint.address).map_err(failed)?;
             if bound != endpoint.address && !job.quiet {
                 notice!("bound to {bound}");
             }
         } else {
-            socket.connect(&endpoint.address)?;
+            socket.connect(&endpoint.address).map_err(failed)?;
         }
     }
     let outcome = exchange(&mut job, &mut *socket, &observed, &mut signals);

@@ -1,5 +1,7 @@
 //! Messages to be sent, from the bytes of a file or a pipe, whatever pieces they come in.
 
+use std::time::SystemTime;
+
 use serde_json::Value;
 
 use super::Format;
@@ -20,6 +22,8 @@ pub struct Decoder {
     at: usize,
     ended: bool,
     number: u64,
+    /// When the last message was received, if it says so.
+    time: Option<SystemTime>,
 }
 
 impl Decoder {
@@ -34,12 +38,18 @@ impl Decoder {
             at: 0,
             ended: false,
             number: 0,
+            time: None,
         }
     }
 
     /// The name of the input.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// When the message was received that was given last, if it is JSON that says so.
+    pub fn time(&self) -> Option<SystemTime> {
+        self.time
     }
 
     /// The next bytes of the input.
@@ -109,10 +119,12 @@ impl Decoder {
             .collect()
     }
 
-    fn json_line(&self, line: &[u8]) -> Result<Vec<Vec<u8>>> {
+    fn json_line(&mut self, line: &[u8]) -> Result<Vec<Vec<u8>>> {
         const FORM: &str = "a message is \"text\", [\"part\", ...] or {\"parts\": [...]}; a part is text or {\"hex\": \"00ff\"}";
         let value: Value =
             serde_json::from_slice(line).map_err(|error| self.fault(&error.to_string()).hint(FORM))?;
+        let time = value.get("time").and_then(Value::as_str);
+        self.time = time.and_then(|time| humantime::parse_rfc3339(time).ok());
         let parts = match value {
             Value::Object(mut object) => match object.remove("parts") {
                 Some(Value::Array(parts)) => parts,

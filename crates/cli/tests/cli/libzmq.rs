@@ -129,6 +129,55 @@ while True: s.send(s.recv().upper())
 
 #[test]
 #[ignore = "needs libzmq: tests/cli/run.sh"]
+fn plain_with_libzmq_at_either_end() {
+    test("plain_with_libzmq_at_either_end", || {
+        let folder = TempDir::new();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let (users, right, wrong) =
+            (file("users", "joe:swordfish"), file("right", "swordfish"), file("wrong", "x"));
+        let mut peer = python(
+            "from zmq.auth.thread import ThreadAuthenticator
+judge = ThreadAuthenticator(context)
+judge.start()
+judge.configure_plain(domain='*', passwords={'joe': 'swordfish'})
+s = bound(zmq.REP, plain_server=1)
+while True: s.send(s.recv().upper())
+",
+        );
+        let at = peer.bound();
+        let asking = ["req", &at, "hello", "-q", "--plain", "joe", "--plain-password-file"];
+        assert_eq!(run(&[&asking[..], &[&right]].concat()).lines(), ["HELLO"]);
+        let pinged = run(&["ping", &at, "--plain", "joe", "--plain-password-file", &right]);
+        assert!(
+            pinged.text().contains("mechanism PLAIN") && pinged.text().contains("  round trip "),
+            "{pinged:?}"
+        );
+        run(&["ping", &at, "--plain", "joe", "--plain-password-file", &wrong])
+            .failed(1, &["refused us (400)"]);
+        run(&[&asking[..], &[&wrong, "-w", "1"]].concat()).failed(3, &["no answer came"]);
+
+        let mut rep =
+            start(&["rep", "tcp://127.0.0.1:*", "--echo", "--out", "jsonl", "--plain-users", &users]);
+        let at = rep.bound();
+        let client = |password: &str| {
+            python(&format!(
+                "s = context.socket(zmq.REQ)\ns.linger = 0\ns.plain_username, s.plain_password = b'joe', {password:?}.encode()\n\
+                 s.connect({at:?})\ns.send(b'hi')\nprint(s.recv() if s.poll(1000) else 'nothing')"
+            ))
+        };
+        assert_eq!(client("swordfish").end().lines(), ["b'hi'"]);
+        assert!(rep.line().contains("\"user\":\"joe\""));
+        assert_eq!(client("x").end().lines(), ["nothing"]);
+    });
+}
+
+#[test]
+#[ignore = "needs libzmq: tests/cli/run.sh"]
 fn bench_with_libzmq_at_the_other_end() {
     test("bench_with_libzmq_at_the_other_end", || {
         let mut peer =
@@ -148,5 +197,31 @@ fn bench_with_libzmq_at_the_other_end() {
         assert!(
             run(&["bench", &peer.bound(), "--end", "ask", "-r", "100"]).lines()[1].contains("(100 of them)")
         );
+    });
+}
+
+/// Tautline's library, that `run` takes by itself: `tests/cli/run.sh` has built it.
+#[test]
+#[ignore = "needs libzmq: tests/cli/run.sh"]
+fn pyzmq_runs_on_tautline() {
+    test("pyzmq_runs_on_tautline", || {
+        let python = std::env::var("TAUT_PYTHON").unwrap();
+        let program = "import ctypes, sys, zmq
+context = zmq.Context()
+s = context.socket(zmq.REP)
+s.bind('tcp://127.0.0.1:*')
+print(zmq.has('tautline'), s.last_endpoint.decode(), flush=True)
+s.send(s.recv())
+s.close(); context.term()
+";
+        let mut command = crate::support::taut(&["run", &python, "-c", program]);
+        command.env("TAUT_LIBRARY", std::env::var("TAUT_LIBRARY").unwrap());
+        let mut running = Running::start(command);
+        let line = running.line();
+        let (has, at) = line.split_once(' ').unwrap();
+        assert_eq!(has, "True");
+        running.notice("runs on Tautline");
+        assert_eq!(run(&["req", at, "-q", "hello"]).lines(), ["hello"]);
+        assert_eq!(running.end().code, Some(0));
     });
 }

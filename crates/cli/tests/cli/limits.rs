@@ -51,7 +51,7 @@ fn a_time_to_listen_is_no_failure() {
 #[test]
 fn a_signal_ends_what_has_no_end() {
     test("a_signal_ends_what_has_no_end", || {
-        for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 143)] {
+        for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
             let folder = TempDir::new();
             let at = folder.ipc("a");
             let mut pull = start(&["pull", &at]);

@@ -1,5 +1,7 @@
 //! Messages from one `taut` to another.
 
+use std::io::{Read, Write};
+
 use crate::support::{TempDir, run, run_with, start, start_with_stdin, test};
 
 #[test]
@@ -188,5 +190,131 @@ fn groups_have_members() {
         assert_eq!(dish.line(), "weather\t6 degrees");
         drop(radio);
         assert_eq!(dish.end().code, Some(0));
+    });
+}
+
+#[test]
+fn raw_tcp_goes_to_the_connection() {
+    test("raw_tcp_goes_to_the_connection", || {
+        let mut stream = start(&["stream", "--bind", "tcp://127.0.0.1:*", "--echo", "--out", "jsonl"]);
+        let at = stream.bound();
+        let mut plain = std::net::TcpStream::connect(at.trim_start_matches("tcp://")).unwrap();
+        plain.write_all(b"hello").unwrap();
+        let mut back = [0; 5];
+        plain.read_exact(&mut back).unwrap();
+        assert_eq!(&back, b"hello");
+        drop(plain);
+        let parts = |line: String| serde_json::from_str::<serde_json::Value>(&line).unwrap()["parts"].clone();
+        let [came, said, left] = [(); 3].map(|()| parts(stream.line()));
+        assert_eq!([&came[1], &said[1], &left[1]], ["", "hello", ""], "it comes, says something, and goes");
+        assert!(came[0] == said[0] && said[0] == left[0], "{came} {said} {left}");
+    });
+}
+
+#[test]
+fn a_server_of_lines_is_asked_by_hand() {
+    test("a_server_of_lines_is_asked_by_hand", || {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = format!("tcp://{}", listener.local_addr().unwrap());
+        let mut stream = start(&["stream", &at, "GET /\\r\\n", "--print", "{body}"]);
+        let (mut plain, _) = listener.accept().unwrap();
+        let mut question = [0; 7];
+        plain.read_exact(&mut question).unwrap();
+        assert_eq!(&question, b"GET /\r\n");
+        plain.write_all(b"200 OK").unwrap();
+        assert_eq!([stream.line(), stream.line()], ["", "200 OK"]);
+        drop(plain);
+        assert_eq!(stream.line(), "");
+    });
+}
+
+#[test]
+fn peers_answer_each_other() {
+    test("peers_answer_each_other", || {
+        let folder = TempDir::new();
+        let at = folder.ipc("a");
+        let mut echo = start(&["peer", "--bind", &at, "--echo", "--print", "{body}"]);
+        let asked = run(&["peer", &at, "one", "two", "-n", "2", "--print", "{body}"]);
+        assert_eq!(asked.lines(), ["one", "two"]);
+        assert_eq!([echo.line(), echo.line()], ["one", "two"]);
+        run(&["peer", "--bind", "tcp://127.0.0.1:*", "x"])
+            .failed(1, &["has two parts: the peer and the body"]);
+        run(&["peer", &at, "77\tx"]).failed(1, &["no peer 77"]);
+    });
+}
+
+#[test]
+fn datagrams_have_an_address() {
+    test("datagrams_have_an_address", || {
+        let mut echo = start(&["dgram", "udp://127.0.0.1:*", "--echo"]);
+        let to = echo.bound().trim_start_matches("udp://").to_owned();
+        let mut dgram = start(&["dgram", "udp://127.0.0.1:*", "--to", &to, "hello", "-i", "100ms"]);
+        let from = dgram.bound().trim_start_matches("udp://").to_owned();
+        assert_eq!(echo.line(), format!("{from}\thello"));
+        assert_eq!(dgram.line(), format!("{to}\thello"));
+    });
+}
+
+#[test]
+fn groups_have_members_over_udp() {
+    test("groups_have_members_over_udp", || {
+        let mut dish = start(&["dish", "udp://127.0.0.1:*", "--subscribe", "weather"]);
+        let at = dish.bound();
+        let radio = start(&["radio", &at, "--group", "weather", "6 degrees", "-i", "10ms"]);
+        assert_eq!(dish.line(), "weather\t6 degrees");
+        drop(radio);
+    });
+}
+
+#[test]
+fn what_was_recorded_is_played_again() {
+    test("what_was_recorded_is_played_again", || {
+        let folder = TempDir::new();
+        let (at, again) = (folder.ipc("a"), folder.ipc("b"));
+        let file = folder.path().join("news.jsonl");
+        let file = file.to_str().unwrap();
+        let recorder = start(&["record", file, &at, "--subscribe", "a", "-n", "3"]);
+        let published = run(&["pub", &at, "--topic", "a", "{n}", "--rate", "50", "-n", "3"]);
+        assert_eq!(published.code, Some(0), "{published:?}");
+        assert_eq!(recorder.end().code, Some(0));
+        let text = std::fs::read_to_string(file).unwrap();
+        assert!(text.lines().count() == 3 && text.contains("\"parts\":[\"a\",\"3\"]"), "{text}");
+        for speed in ["1", "2.5", "max"] {
+            let sub = start(&["sub", &again, "-n", "3"]);
+            let replayed = run(&["replay", file, &again, "--speed", speed]);
+            assert_eq!(replayed.code, Some(0), "{replayed:?}");
+            assert_eq!(sub.end().lines(), ["a\t1", "a\t2", "a\t3"], "{speed}");
+        }
+        run(&["record", file, &at]).failed(1, &[file, "choose another name"]);
+        run(&["replay", file, &again, "--speed", "0"]).failed(2, &["a speed is a number"]);
+    });
+}
+
+#[test]
+fn a_recording_is_played_at_its_pace() {
+    test("a_recording_is_played_at_its_pace", || {
+        let folder = TempDir::new();
+        let at = folder.ipc("a");
+        let file = folder.path().join("slow.jsonl");
+        // Ten minutes apart; one that went back in time, and one without a time.
+        let lines = "{\"time\":\"2026-01-01T00:00:00Z\",\"parts\":[\"first\"]}\n\
+                     {\"time\":\"2026-01-01T00:10:00.5Z\",\"parts\":[{\"hex\":\"00ff\"}]}\n\
+                     {\"time\":\"2025-01-01T00:00:00Z\",\"parts\":[\"back\"]}\n\
+                     [\"timeless\"]\n";
+        std::fs::write(&file, lines).unwrap();
+        let mut pull = start(&["pull", &at]);
+        let begun = std::time::Instant::now();
+        let replay = start(&["replay", file.to_str().unwrap(), &at, "--type", "push", "--speed", "1000"]);
+        let all = [pull.line(), pull.line(), pull.line(), pull.line()];
+        assert_eq!(all, ["first", "\\x00\\xff", "back", "timeless"]);
+        assert!(begun.elapsed() >= std::time::Duration::from_millis(600));
+        assert_eq!(replay.end().code, Some(0));
+        // It does not wait for the end of what is far away.
+        let slow = start(&["replay", file.to_str().unwrap(), &at, "--type", "push"]);
+        assert_eq!(pull.line(), "first");
+        slow.signal(rustix::process::Signal::TERM);
+        assert_eq!(slow.end().code, Some(0));
+        std::fs::write(&file, "{\"parts\":[\"good\"]}\n{\"parts\":\n").unwrap();
+        run(&["replay", file.to_str().unwrap(), &at, "--type", "push"]).failed(1, &["slow.jsonl, line 2: "]);
     });
 }

@@ -183,3 +183,50 @@ fn a_file_of_users_does_not_show_its_lines() {
         assert!(!shows(&ended, "sesame-open"));
     });
 }
+
+#[test]
+fn a_proxy_has_keys_and_passwords_of_its_own_at_each_end() {
+    test("a_proxy_has_keys_and_passwords_of_its_own_at_each_end", || {
+        let folder = TempDir::new();
+        let (front, back) = (folder.ipc("front"), folder.ipc("back"));
+        let (server, public) = keys(folder.path(), "server");
+        let (client, known) = keys(folder.path(), "client");
+        let (worker, _) = keys(folder.path(), "worker");
+        let list = folder.path().join("list");
+        std::fs::write(&list, &known).unwrap();
+        let users = password_file(&folder, "users", "joe:swordfish\n");
+        let password = password_file(&folder, "password", "swordfish\n");
+        let _proxy = start(&[
+            "proxy",
+            &front,
+            &back,
+            "--curve-server",
+            "--curve-key-file",
+            &server,
+            "--curve-allow",
+            list.to_str().unwrap(),
+            "--back-plain-users",
+            users.to_str().unwrap(),
+        ]);
+        let at_back = ["--plain", "joe", "--plain-password-file", password.to_str().unwrap()];
+        let _rep = start(&[&["rep", "--connect", &back, "--echo"][..], &at_back].concat());
+        let at_front = ["req", &front, "hello", "-q", "--curve-server-key", &public, "--curve-key-file"];
+        assert_eq!(run(&[&at_front[..], &[&client]].concat()).lines(), ["hello"]);
+        // Each end has a list of its own: what one lets in is not let in by the other.
+        run(&[&at_front[..], &[&worker, "-w", "300ms"]].concat()).failed(3, &["refused"]);
+        run(&[&["req", &front, "x", "-w", "300ms"][..], &at_back].concat()).failed(3, &["mechanism"]);
+    });
+}
+
+#[test]
+fn a_proxy_logs_in_at_a_back_that_asks_for_it() {
+    test("a_proxy_logs_in_at_a_back_that_asks_for_it", || {
+        let folder = TempDir::new();
+        let (front, back) = (folder.ipc("front"), folder.ipc("back"));
+        let (server, public) = keys(folder.path(), "server");
+        let _rep = start(&["rep", &back, "--echo", "--curve-server", "--curve-key-file", &server]);
+        let connected = format!(">{back}");
+        let _proxy = start(&["proxy", &front, &connected, "--back-curve-server-key", &public]);
+        assert_eq!(run(&["req", &front, "-q", "hello"]).lines(), ["hello"]);
+    });
+}

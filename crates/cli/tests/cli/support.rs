@@ -1,7 +1,7 @@
 //! Starting `taut`, and reading what it prints.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub fn test(name: &str, body: impl FnOnce()) {
 pub fn taut(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_taut"));
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    for name in ["NO_COLOR", "TAUT_PLAIN_PASSWORD"] {
+    for name in ["NO_COLOR", "TAUT_PLAIN_PASSWORD", "TAUT_LIBRARY"] {
         command.env_remove(name);
     }
     command.env("XDG_CONFIG_HOME", "/nonexistent").env("TERM", "xterm");
@@ -141,6 +141,19 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).expect("it is there");
     }
 
+    /// Sends a signal; whether it is still there. One that has ended is, until it is waited for.
+    pub fn try_signal(&mut self, signal: Signal) -> bool {
+        self.child.try_wait().expect("it is ours").is_none() && {
+            self.signal(signal);
+            true
+        }
+    }
+
+    /// Waits for its end.
+    pub fn status(mut self) -> ExitStatus {
+        self.child.wait().expect("it ends")
+    }
+
     /// Closes its standard output at this end.
     pub fn close_output(&mut self) {
         self.out = mpsc::channel().1;
@@ -149,6 +162,11 @@ impl Running {
     /// Waits for its end, its input closed.
     pub fn end(mut self) -> Ended {
         drop(self.stdin.take());
+        self.end_with_open_input()
+    }
+
+    /// Waits for its end.
+    pub fn end_with_open_input(mut self) -> Ended {
         let out = self.out.iter().collect::<Vec<_>>().concat();
         let err = self.err.iter().collect::<Vec<_>>().concat();
         let code = self.child.wait().expect("it ends").code();
