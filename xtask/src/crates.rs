@@ -13,6 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/core", &["tautline-proto", "tautline-io", "tautline-mem"]),
     ("crates/libzmq", &["tautline-core", "tautline-io", "tautline-proto"]),
     ("crates/tautline", &["tautline-core"]),
+    ("crates/cli", &["tautline", "tautline-proto"]),
     ("crates/testkit", &[]),
     ("crates/sim", &["tautline-core", "tautline-mem"]),
     ("bench/harness", &[]),

@@ -1,0 +1,195 @@
+//! From the options of each command to its job.
+
+use std::io::{self, IsTerminal};
+
+use tautline::kind::SocketType;
+
+use crate::args::{
+    Command, Exchange, Link, Receiving, RecvOnly, RecvType, Replay, SendOnly, SendType, Sending, Subscribe,
+};
+use crate::config::{Config, expand};
+use crate::exchange::{Answer, Job, split_words};
+use crate::failure::{Failure, Result};
+use crate::sink::{self, Form, Sink};
+use crate::socket;
+use crate::source::{Recorded, Source};
+use crate::watch::Watch;
+
+/// The job of a command that sends or receives.
+pub fn job(command: Command) -> Result<Job> {
+    use SocketType as T;
+    match command {
+        Command::Send(args) => match sent_by(args.kind) {
+            T::Pub => publish(&args.sending, &args.link, 1),
+            kind => sending(kind, &args.sending, &args.link),
+        },
+        Command::Recv(args) => {
+            let kind = received_by(args.kind);
+            let args = RecvOnly {
+                endpoints: args.endpoints,
+                subscribe: args.subscribe,
+                receiving: args.receiving,
+                link: args.link,
+            };
+            receiving(kind, &args)
+        }
+        Command::Record(args) => {
+            let (kind, file) = (received_by(args.kind), args.file);
+            let args = RecvOnly {
+                endpoints: args.endpoints,
+                subscribe: args.subscribe,
+                receiving: Receiving::default(),
+                link: args.link,
+            };
+            let mut job = receiving(kind, &args)?;
+            job.sink = Sink::record(&expand(&file))?;
+            Ok(job)
+        }
+        Command::Replay(args) => replay(&args),
+        Command::Pub(args) => publish(&args.sending, &args.link, args.wait),
+        Command::Sub(args) => subscribe(&args),
+        Command::Push(args) => send_only(T::Push, &args),
+        Command::Pull(args) => receiving(T::Pull, &args),
+        Command::Req(args) => both(T::Req, &args),
+        Command::Rep(args) => both(T::Rep, &args),
+        Command::Dealer(args) => both(T::Dealer, &args),
+        Command::Router(args) => both(T::Router, &args),
+        Command::Pair(args) => both(T::Pair, &args),
+        Command::Xpub(args) => both(T::XPub, &args),
+        Command::Xsub(args) => both(T::XSub, &args),
+        Command::Stream(args) => both(T::Stream, &args),
+        Command::Client(args) => both(T::Client, &args),
+        Command::Server(args) => both(T::Server, &args),
+        Command::Radio(args) => send_only(T::Radio, &args),
+        Command::Dish(args) => receiving(T::Dish, &args),
+        Command::Scatter(args) => send_only(T::Scatter, &args),
+        Command::Gather(args) => receiving(T::Gather, &args),
+        Command::Peer(args) => both(T::Peer, &args),
+        Command::Channel(args) => both(T::Channel, &args),
+        Command::Dgram(args) => both(T::Dgram, &args),
+        _ => Err(Failure::usage("not a command of a socket")),
+    }
+}
+
+/// What a type is called to the library. XPUB is a PUB that sees its subscriptions.
+fn sent_by(kind: SendType) -> SocketType {
+    match kind {
+        SendType::Push => SocketType::Push,
+        SendType::Pub | SendType::Xpub => SocketType::Pub,
+        SendType::Dealer => SocketType::Dealer,
+        SendType::Pair => SocketType::Pair,
+        SendType::Router => SocketType::Router,
+        SendType::Radio => SocketType::Radio,
+        SendType::Scatter => SocketType::Scatter,
+        SendType::Client => SocketType::Client,
+        SendType::Channel => SocketType::Channel,
+    }
+}
+
+fn received_by(kind: RecvType) -> SocketType {
+    match kind {
+        RecvType::Pull => SocketType::Pull,
+        RecvType::Sub => SocketType::Sub,
+        RecvType::Dealer => SocketType::Dealer,
+        RecvType::Pair => SocketType::Pair,
+        RecvType::Router => SocketType::Router,
+        RecvType::Xsub => SocketType::XSub,
+        RecvType::Dish => SocketType::Dish,
+        RecvType::Gather => SocketType::Gather,
+        RecvType::Server => SocketType::Server,
+        RecvType::Channel => SocketType::Channel,
+    }
+}
+
+/// What was recorded, by a socket of any type that sends.
+fn replay(args: &Replay) -> Result<Job> {
+    let config = Config::load()?;
+    let (kind, wait) = match sent_by(args.kind) {
+        SocketType::Pub if args.wait > 0 => (SocketType::XPub, args.wait),
+        kind => (kind, 0),
+    };
+    let mut job = Job::new(kind, &args.endpoints, &args.link, &config)?;
+    job.source = Some(Source::Recorded(Recorded::new(expand(&args.file), args.speed)));
+    // Subscriptions are looked at.
+    (job.wait, job.one_way) = (wait, kind != SocketType::XPub);
+    Ok(job)
+}
+
+fn send_only(kind: SocketType, args: &SendOnly) -> Result<Job> {
+    sending(kind, &args.sending, &args.link)
+}
+
+/// Of any type; what comes back is not shown, and the end is that of the messages.
+fn sending(kind: SocketType, args: &Sending, link: &Link) -> Result<Job> {
+    let config = Config::load()?;
+    let (endpoints, messages) = split_words(&args.words, link);
+    let mut job = Job::new(kind, &endpoints, link, &config)?;
+    job.send(args, messages, link, true)?;
+    job.one_way = true;
+    Ok(job)
+}
+
+fn publish(args: &Sending, link: &Link, wait: u64) -> Result<Job> {
+    let config = Config::load()?;
+    let (endpoints, messages) = split_words(&args.words, link);
+    // XPUB is a PUB that sees its subscriptions, which are waited for.
+    let kind = if wait > 0 { SocketType::XPub } else { SocketType::Pub };
+    let mut job = Job::new(kind, &endpoints, link, &config)?;
+    job.send(args, messages, link, true)?;
+    job.wait = wait;
+    Ok(job)
+}
+
+fn receiving(kind: SocketType, args: &RecvOnly) -> Result<Job> {
+    let config = Config::load()?;
+    let mut job = Job::new(kind, &args.endpoints, &args.link, &config)?;
+    if kind == SocketType::Dish && args.subscribe.is_empty() && job.topics.is_empty() {
+        return Err(Failure::usage(
+            "a DISH receives what is sent to the groups it has joined: --subscribe GROUP",
+        ));
+    }
+    job.subscribe(&args.subscribe, matches!(kind, SocketType::Sub | SocketType::XSub))?;
+    job.receive(&args.receiving, &args.link)?;
+    Ok(job)
+}
+
+fn subscribe(args: &Subscribe) -> Result<Job> {
+    let config = Config::load()?;
+    let mut job = Job::new(SocketType::Sub, &args.endpoints, &args.link, &config)?;
+    job.subscribe(&args.subscribe, true)?;
+    job.receive(&args.receiving, &args.link)?;
+    if args.watch {
+        if !io::stdout().is_terminal() {
+            return Err(Failure::usage("--watch needs a terminal").hint("without it every message is a line"));
+        }
+        let watch = Watch::new(sink::colours(&io::stdout()));
+        job.sink = Sink::new(Form::Watch(Box::new(watch)), Vec::new(), false)?;
+    }
+    Ok(job)
+}
+
+fn both(kind: SocketType, args: &Exchange) -> Result<Job> {
+    let config = Config::load()?;
+    let (endpoints, messages) = split_words(&args.sending.words, &args.link);
+    let mut job = Job::new(kind, &endpoints, &args.link, &config)?;
+    job.receive(&args.receiving, &args.link)?;
+    if args.echo {
+        job.answer = Some(Answer::Echo);
+    }
+    let given = !messages.is_empty() || !args.sending.literal.is_empty();
+    if args.echo && !socket::answers(kind) {
+        return Err(Failure::usage(format!(
+            "{} sockets do not answer: --echo is for those that do",
+            kind.name()
+        )));
+    }
+    if args.echo && given {
+        return Err(Failure::usage("--echo answers what comes; there is nothing else to send"));
+    }
+    let answers = job.answer.is_some() && socket::answers(kind);
+    // XSUB sends nothing but subscriptions, and only if told to.
+    let listens = kind == SocketType::XSub;
+    job.send(&args.sending, messages, &args.link, !answers && !listens)?;
+    job.subscribe(&args.subscribe, listens && job.source.is_none())?;
+    Ok(job)
+}

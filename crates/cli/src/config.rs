@@ -1,0 +1,197 @@
+//! Saved contexts: `~/.config/taut/config.toml`.
+//!
+//! ```toml
+//! [contexts.prices]
+//! endpoint = "tcp://prices.example:5556"
+//! subscribe = ["EUR", "USD"]
+//! curve_server_key = "@prices"
+//!
+//! [keys]
+//! prices = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::{Failure, Result};
+
+/// The file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// By name.
+    #[serde(default)]
+    pub contexts: BTreeMap<String, Saved>,
+    /// Public keys by name.
+    #[serde(default)]
+    pub keys: BTreeMap<String, String>,
+    /// Where it was read from, or would have been.
+    #[serde(skip)]
+    path: PathBuf,
+}
+
+/// What is saved under a name. Secrets are not: only the files that hold them.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Saved {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    endpoint: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    endpoints: Vec<String>,
+    /// Bind them, or connect to them, whatever the type of the socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bind: Option<bool>,
+    /// Topics, if the command line names none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subscribe: Vec<String>,
+    /// A public key, a file, or `@NAME` of `[keys]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curve_server_key: Option<String>,
+    /// A file with our own pair.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curve_key_file: Option<PathBuf>,
+    /// The user name of PLAIN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plain: Option<String>,
+    /// The file with its password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plain_password_file: Option<PathBuf>,
+}
+
+impl Saved {
+    /// All its endpoints.
+    pub fn endpoints(&self) -> impl Iterator<Item = &str> {
+        self.endpoint.iter().chain(&self.endpoints).map(String::as_str)
+    }
+}
+
+impl Config {
+    /// The file of this user; none is an empty one.
+    pub fn load() -> Result<Config> {
+        let Some(path) = path() else { return Ok(Config::default()) };
+        match fs::read_to_string(&path) {
+            Ok(text) => Config::parse(&text, &path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Config { path, ..Config::default() }),
+            Err(error) => Err(Failure::file(&path, &error)),
+        }
+    }
+
+    fn parse(text: &str, path: &Path) -> Result<Config> {
+        let config: Config = toml::from_str(text).map_err(|error| {
+            // The line itself is not shown: it may hold what should not be there.
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            Failure::usage(format!("{}, line {line}: {}", path.display(), error.message()))
+        })?;
+        for (name, saved) in &config.contexts {
+            if saved.endpoints().next().is_none() {
+                let what = format!("{}: the context {name} has no endpoint", path.display());
+                return Err(Failure::usage(what).hint("give it one: endpoint = \"tcp://127.0.0.1:5555\""));
+            }
+        }
+        Ok(Config { path: path.to_owned(), ..config })
+    }
+
+    /// The context with this name.
+    pub fn context(&self, name: &str) -> Result<&Saved> {
+        self.contexts.get(name).ok_or_else(|| {
+            let failure = Failure::usage(format!("there is no context {name} in {}", self.path.display()));
+            let known: Vec<&str> = self.contexts.keys().map(String::as_str).collect();
+            match known.as_slice() {
+                [] => failure
+                    .hint(format!("save one there: [contexts.{name}] and below endpoint = \"tcp://...\"")),
+                known => failure.hint(format!("it has {}", known.join(", "))),
+            }
+        })
+    }
+
+    /// The public key with this name.
+    pub fn key(&self, name: &str) -> Result<&str> {
+        self.keys.get(name).map(String::as_str).ok_or_else(|| {
+            Failure::usage(format!("there is no key {name} in {}", self.path.display()))
+                .hint(format!("save it there: below [keys], {name} = \"its 40 characters\""))
+        })
+    }
+
+    /// Adds a context to the file, which otherwise stays as it is.
+    pub fn save(&self, name: &str, endpoints: &[String]) -> Result<()> {
+        let allowed = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
+        if name.is_empty() || !name.chars().all(allowed) {
+            return Err(Failure::usage(format!("{name:?} is no name: letters, digits, _ and - are")));
+        }
+        if self.contexts.contains_key(name) {
+            return Err(Failure::failed(format!(
+                "there is a context {name} in {} already",
+                self.path.display()
+            ))
+            .hint("change it there with an editor"));
+        }
+        let value: toml::Value = endpoints.to_vec().into();
+        let text = format!("\n[contexts.{name}]\nendpoints = {value}\n");
+        let folder = self.path.parent().map_or(Ok(()), fs::create_dir_all);
+        let file = folder.and_then(|()| OpenOptions::new().create(true).append(true).open(&self.path));
+        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|error| Failure::file(&self.path, &error))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// `$XDG_CONFIG_HOME/taut/config.toml`, else below `~/.config`.
+fn path() -> Option<PathBuf> {
+    let set = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
+    Some(folder.join("taut/config.toml"))
+}
+
+/// A path of the file or the command line, with `~` filled in.
+pub fn expand(path: &Path) -> PathBuf {
+    match (path.strip_prefix("~"), env::var_os("HOME")) {
+        (Ok(rest), Some(home)) => Path::new(&home).join(rest),
+        _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contexts_and_keys_have_names() {
+        let text = "[contexts.prices]\nendpoint = \"tcp://a:1\"\nendpoints = [\"tcp://b:2\"]\nsubscribe = [\"EUR\"]\n\
+                    [keys]\nprices = \"k\"\n";
+        let config = Config::parse(text, Path::new("c.toml")).unwrap();
+        let saved = config.context("prices").unwrap();
+        assert_eq!(saved.endpoints().collect::<Vec<_>>(), ["tcp://a:1", "tcp://b:2"]);
+        assert_eq!(
+            (saved.subscribe.as_slice(), config.key("prices").unwrap()),
+            (&["EUR".to_owned()][..], "k")
+        );
+        assert_eq!(config.context("price").unwrap_err().hint.as_deref(), Some("it has prices"));
+        assert!(config.key("other").is_err());
+    }
+
+    #[test]
+    fn a_wrong_file_says_where() {
+        for (text, wrong) in [
+            ("[contexts.x]\nendpont = \"tcp://a:1\"\n", "endpont"),
+            ("[contexts.x]\n", "no endpoint"),
+            ("[contexts", "c.toml"),
+        ] {
+            let failure = Config::parse(text, Path::new("c.toml")).unwrap_err();
+            assert!(failure.what.contains(wrong), "{failure}");
+        }
+        let text = "[contexts.x]\nendpoint = \"tcp://a:1\"\nplain_password = \"sesame\"\n";
+        let failure = Config::parse(text, Path::new("c.toml")).unwrap_err();
+        assert!(failure.what.starts_with("c.toml, line 3: unknown field `plain_password`"), "{failure}");
+        assert!(!failure.what.contains("sesame"));
+    }
+}

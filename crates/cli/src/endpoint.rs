@@ -1,0 +1,119 @@
+//! Endpoints as they are typed: with and without transport, to bind or to connect, or the name of
+//! a saved context.
+
+use std::path::Path;
+
+use crate::config::{Config, Saved};
+use crate::failure::{Failure, Result};
+
+/// An endpoint, and what is to be done with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Bound, not connected.
+    pub bind: bool,
+    /// With its transport.
+    pub address: String,
+}
+
+const TRANSPORTS: [&str; 7] = ["tcp", "ipc", "inproc", "ws", "wss", "udp", "vsock"];
+
+/// Whether an argument can only be an endpoint: it has a transport, perhaps behind `@` or `>`.
+pub fn has_transport(text: &str) -> bool {
+    let text = text.strip_prefix(['@', '>']).unwrap_or(text);
+    text.split_once("://").is_some_and(|(transport, _)| TRANSPORTS.contains(&transport))
+}
+
+/// What an argument stands for; `bind` if it does not say itself. With the context that it names.
+pub fn resolve<'a>(text: &str, bind: bool, config: &'a Config) -> Result<(Vec<Endpoint>, Option<&'a Saved>)> {
+    // `@:5555` and `@/tmp/name` bind.
+    let is_name = |rest: &&str| !rest.contains("://") && !rest.starts_with([':', '/', '.']);
+    if let Some(name) = text.strip_prefix('@').filter(is_name) {
+        let saved = config.context(name)?;
+        let bind = saved.bind.unwrap_or(bind);
+        let endpoints = saved.endpoints().map(|address| one(address, bind)).collect::<Result<_>>()?;
+        return Ok((endpoints, Some(saved)));
+    }
+    Ok((vec![one(text, bind)?], None))
+}
+
+fn one(text: &str, bind: bool) -> Result<Endpoint> {
+    // As in CZMQ: `@` binds and `>` connects.
+    let (bind, text) = match text.as_bytes() {
+        [b'@', ..] => (true, &text[1..]),
+        [b'>', ..] => (false, &text[1..]),
+        _ => (bind, text),
+    };
+    let address = complete(text).ok_or_else(|| {
+        Failure::usage(format!("{text:?} is no endpoint"))
+            .hint("for example tcp://127.0.0.1:5555, ipc:///tmp/name, :5555, or @NAME of a saved context")
+    })?;
+    if address.starts_with("inproc://") {
+        return Err(Failure::usage(format!(
+            "{address}: inproc stays within one process, and taut is one of its own"
+        ))
+        .hint("use ipc:// between processes of one machine"));
+    }
+    if let Err(error) = tautline::endpoint::check(&address) {
+        let hint = "for example tcp://127.0.0.1:5555 or ipc:///tmp/name";
+        return Err(Failure::usage(format!("{address}: {error}")).hint(hint));
+    }
+    Ok(Endpoint { bind, address })
+}
+
+/// With transport and host. A port alone is one of this machine: what is to be reached from
+/// elsewhere has to be said.
+pub fn complete(text: &str) -> Option<String> {
+    if text.contains("://") {
+        return Some(text.to_owned());
+    }
+    if text.starts_with(['/', '.']) && text.contains('/') {
+        let path = std::path::absolute(Path::new(text)).ok()?;
+        return Some(format!("ipc://{}", path.display()));
+    }
+    let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
+    let is_port = port == "*" || (!port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()));
+    if !is_port || host.contains([' ', '/']) || (host.contains(':') && !host.starts_with('[')) {
+        return None;
+    }
+    let host = if host.is_empty() { "127.0.0.1" } else { host };
+    Some(format!("tcp://{host}:{port}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_forms_are_completed() {
+        for (text, address) in [
+            ("tcp://*:5555", Some("tcp://*:5555")),
+            (":5555", Some("tcp://127.0.0.1:5555")),
+            ("5555", Some("tcp://127.0.0.1:5555")),
+            (":*", Some("tcp://127.0.0.1:*")),
+            ("example.org:80", Some("tcp://example.org:80")),
+            ("[::1]:80", Some("tcp://[::1]:80")),
+            ("/tmp/x", Some("ipc:///tmp/x")),
+            ("hello", None),
+            ("hello world", None),
+            ("::1", None),
+            ("a b:1", None),
+            ("", None),
+        ] {
+            assert_eq!(complete(text).as_deref(), address, "{text}");
+        }
+        assert!(complete("./x").unwrap().starts_with("ipc:///"));
+    }
+
+    #[test]
+    fn a_prefix_says_what_to_do_with_it() {
+        let config = Config::default();
+        let first = |text: &str| resolve(text, false, &config).map(|(endpoints, _)| endpoints[0].clone());
+        assert_eq!(first("@tcp://*:1").unwrap(), Endpoint { bind: true, address: "tcp://*:1".to_owned() });
+        assert_eq!(first("@:1").unwrap(), Endpoint { bind: true, address: "tcp://127.0.0.1:1".to_owned() });
+        assert_eq!(first(">:1").unwrap(), Endpoint { bind: false, address: "tcp://127.0.0.1:1".to_owned() });
+        assert!(first("@prices").unwrap_err().what.contains("prices"));
+        assert!(first("inproc://x").unwrap_err().what.contains("one process"));
+        assert!(first("tcp://x").unwrap_err().what.contains("no port"));
+        assert!(has_transport("tcp://x") && has_transport("@ipc://x") && !has_transport("http://x"));
+    }
+}

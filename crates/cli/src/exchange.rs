@@ -1,0 +1,368 @@
+//! The loop of all commands that send and receive: one socket, one source, one sink, all waited for
+//! at once.
+
+mod ending;
+mod job;
+mod plan;
+
+pub use job::{Answer, Job, split_words};
+pub use plan::run;
+
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+use tautline::kind::SocketType;
+use tautline::{Error, Message, PollItem};
+
+use crate::failure::{Code, Failure, Result};
+use crate::format::Received;
+use crate::observe::Observed;
+use crate::signals::Signals;
+use crate::sink::Sink;
+use crate::socket::{self, AnySocket, Trouble};
+use crate::source::{Next, Parts, Source};
+use crate::through;
+
+/// As many messages are taken at once before anything else is looked at.
+const BATCH: usize = 256;
+/// A source that is behind its rate by more does not catch up.
+const BEHIND: Duration = Duration::from_millis(100);
+
+/// Whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// Either may happen at any time.
+    Free,
+    /// REQ before a question, REP with one.
+    Send,
+    /// The other one.
+    Receive,
+}
+
+/// A job at work.
+struct Exchange<'a> {
+    kind: SocketType,
+    socket: &'a mut dyn AnySocket,
+    source: Option<Source>,
+    answer: Option<Answer>,
+    sink: &'a mut Sink,
+    observed: &'a Observed,
+    turn: Turn,
+    /// To be sent next.
+    next: Option<Parts>,
+    /// When the next one may be taken from the source.
+    due: Instant,
+    interval: Option<Duration>,
+    count: Option<u64>,
+    timeout: Option<Duration>,
+    until: Option<Instant>,
+    /// Subscriptions that are waited for.
+    wait: u64,
+    one_way: bool,
+    quiet: bool,
+    sent: u64,
+    received: u64,
+    asked: Instant,
+    round_trips: Vec<Duration>,
+    /// When something was last sent or received, or could not have been.
+    progress: Instant,
+    commands_failed: bool,
+}
+
+impl Exchange<'_> {
+    /// Until all is done.
+    fn work(&mut self, signals: &mut Signals) -> Result<()> {
+        if self.wait > 0 && !self.quiet && io::stderr().is_terminal() {
+            notice!("taut: waiting for a subscriber");
+        }
+        loop {
+            if let Some(code) = signals.stop() {
+                // What has no end was ended; what has one was interrupted.
+                let endless = self.count.is_none() && !self.source_is_finite();
+                return if endless { Ok(()) } else { Err(Failure::new(code, "")) };
+            }
+            let now = Instant::now();
+            let mut moved = false;
+            for _ in 0..BATCH {
+                self.fetch(now)?;
+                if !self.send()? {
+                    break;
+                }
+                moved = true;
+                if self.turn != Turn::Free {
+                    break;
+                }
+            }
+            for _ in 0..BATCH {
+                if !self.receive()? {
+                    break;
+                }
+                moved = true;
+                if self.turn != Turn::Free || self.next.is_some() {
+                    break;
+                }
+            }
+            if moved {
+                self.progress = now;
+            }
+            // A list of messages is sent to its end, as far as that is possible.
+            let may_end = self.next.is_some() || !self.source_is_finite();
+            if self.is_done() || (may_end && self.until.is_some_and(|until| now >= until)) {
+                return Ok(());
+            }
+            let due = self.sink.due(now).is_some_and(|time| time.is_zero());
+            if moved && !due {
+                continue;
+            }
+            self.sink.flush()?;
+            if moved {
+                continue;
+            }
+            self.check_timeout(now)?;
+            self.pause(signals, now)?;
+        }
+    }
+
+    fn source_is_finite(&self) -> bool {
+        let waits = self.next.is_some() && self.turn != Turn::Receive;
+        waits || self.source.as_ref().is_some_and(Source::is_finite)
+    }
+
+    /// Whether the source is to be asked. Answers that are typed are taken as they come, so that
+    /// the end of the input is noticed; those of the command line are made when they are needed.
+    fn wants_message(&self, now: Instant) -> bool {
+        let typed = matches!(self.source, Some(Source::Files(_)));
+        let early = self.kind == SocketType::Rep && typed;
+        self.next.is_none() && now >= self.due && (early || self.may_send())
+    }
+
+    /// Whether something could be sent if there were something.
+    fn may_send(&self) -> bool {
+        let counted = self.count.is_some_and(|count| self.sent >= count);
+        self.turn != Turn::Receive && self.wait == 0 && (!counted || self.kind == SocketType::Rep)
+    }
+
+    fn may_receive(&self) -> bool {
+        let enough = self.count.is_some_and(|count| self.received >= count);
+        let answering = self.answer.is_some() && self.next.is_some();
+        self.receives()
+            && self.turn != Turn::Send
+            && !answering
+            && (!enough || self.publishes() || self.kind == SocketType::Req)
+    }
+
+    fn receives(&self) -> bool {
+        socket::receives(self.kind) && !self.one_way
+    }
+
+    /// A publisher ends with its source, whatever subscriptions come.
+    fn publishes(&self) -> bool {
+        self.kind == SocketType::XPub
+    }
+
+    fn is_done(&self) -> bool {
+        let all_sent = self.next.is_none()
+            && (self.source.is_none() || self.count.is_some_and(|count| self.sent >= count));
+        let enough = self.count.is_some_and(|count| self.received >= count);
+        match self.kind {
+            SocketType::Req => self.turn == Turn::Send && all_sent,
+            SocketType::Rep => {
+                let no_more_answers = self.answer.is_none() && self.source.is_none() && self.next.is_none();
+                no_more_answers || (enough && self.turn == Turn::Receive)
+            }
+            SocketType::XPub => all_sent,
+            _ if !self.receives() => all_sent,
+            kind if !socket::sends(kind) => enough,
+            _ => enough && (all_sent || self.answer.is_some() && self.next.is_none()),
+        }
+    }
+
+    /// Takes the next message from the source, if it is time to.
+    fn fetch(&mut self, now: Instant) -> Result<()> {
+        if !self.wants_message(now) {
+            return Ok(());
+        }
+        let Some(source) = &mut self.source else { return Ok(()) };
+        match source.next(self.sent + 1)? {
+            Next::Message(parts) => self.next = Some(parts),
+            Next::Wait => {}
+            Next::Until(due) => self.due = due,
+            Next::End => self.source = None,
+        }
+        Ok(())
+    }
+
+    /// Sends what is to be sent; whether that was possible.
+    fn send(&mut self) -> Result<bool> {
+        if !self.may_send() {
+            return Ok(false);
+        }
+        let Some(parts) = &self.next else { return Ok(false) };
+        match self.socket.try_send(parts) {
+            Ok(()) => {}
+            Err(Trouble::Later) => return Ok(false),
+            Err(Trouble::Unfit(why)) => return Err(Failure::failed(why)),
+            Err(Trouble::Socket(Error::Unroutable)) if self.timeout.is_some() => return Ok(false),
+            Err(Trouble::Socket(Error::Unroutable)) => {
+                let id = crate::format::escaped(parts.first().map_or(&[], |id| id));
+                return Err(Failure::failed(format!("no peer has the routing id {id}"))
+                    .hint("the first part of a message is the id; --timeout waits for the peer"));
+            }
+            Err(Trouble::Socket(error)) => return Err(error.into()),
+        }
+        let now = Instant::now();
+        self.next = None;
+        self.sent += 1;
+        self.asked = now;
+        if let Some(interval) = self.interval {
+            let due = self.due + interval;
+            self.due = if due + BEHIND < now { now } else { due };
+        }
+        if self.turn != Turn::Free {
+            self.turn = Turn::Receive;
+        }
+        Ok(true)
+    }
+
+    /// Receives a message, if there is one.
+    fn receive(&mut self) -> Result<bool> {
+        if !self.may_receive() {
+            return Ok(false);
+        }
+        let parts = match self.socket.try_recv() {
+            Ok(parts) => parts,
+            Err(Trouble::Later) => return Ok(false),
+            Err(Trouble::Unfit(why)) => return Err(Failure::failed(why)),
+            Err(Trouble::Socket(error)) => return Err(error.into()),
+        };
+        if self.publishes() {
+            self.wait = self
+                .wait
+                .saturating_sub(u64::from(parts.first().is_some_and(|part| part.first() == Some(&1))));
+        }
+        self.received += 1;
+        let round_trip = (self.kind == SocketType::Req).then(|| self.asked.elapsed());
+        if self.turn != Turn::Free {
+            self.turn = Turn::Send;
+        }
+        self.show(parts, round_trip)?;
+        if let Some(time) = round_trip {
+            self.round_trips.push(time);
+            if !self.quiet {
+                // After the answer, wherever both go.
+                self.sink.flush()?;
+                notice!("round trip {}", crate::bench::time(time));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Shows a message, and prepares the answer to it.
+    fn show(&mut self, parts: Vec<Message>, round_trip: Option<Duration>) -> Result<()> {
+        let number = self.received;
+        let shown = |parts: &[Message], sink: &mut Sink| sink.put(&Received { parts, number, round_trip });
+        // What STREAM tells of a connection that comes or goes is no question, and the same as an
+        // answer would close it.
+        let is_news = self.kind == SocketType::Stream && parts.last().is_some_and(|body| body.is_empty());
+        match &self.answer {
+            None => shown(&parts, self.sink),
+            _ if is_news => shown(&parts, self.sink),
+            Some(Answer::Echo) => {
+                shown(&parts, self.sink)?;
+                self.next = Some(parts.into_iter().map(Vec::from).collect());
+                Ok(())
+            }
+            Some(Answer::Through(command)) => {
+                let (made, success) = through::run(command, &parts)?;
+                if !success {
+                    self.commands_failed = true;
+                    notice!("taut: --through {command}: the command failed");
+                }
+                if socket::answers(self.kind) {
+                    shown(&parts, self.sink)?;
+                    self.next = Some(made);
+                    return Ok(());
+                }
+                let made: Vec<Message> = made.into_iter().map(Message::from).collect();
+                shown(&made, self.sink)
+            }
+        }
+    }
+
+    /// Whether a message is waited for, or room to send one.
+    fn is_waiting(&self, now: Instant) -> bool {
+        let expects = self.may_receive() && !self.publishes();
+        let stuck = self.next.is_some() || self.wait > 0;
+        expects || (stuck && now >= self.due)
+    }
+
+    fn check_timeout(&mut self, now: Instant) -> Result<()> {
+        if !self.is_waiting(now) {
+            self.progress = now;
+        }
+        let Some(timeout) = self.timeout.filter(|timeout| now >= self.progress + *timeout) else {
+            return Ok(());
+        };
+        let what = if self.wait > 0 {
+            "no subscriber came"
+        } else if self.next.is_some() {
+            "no message could be sent"
+        } else if self.kind == SocketType::Req {
+            "no answer came"
+        } else {
+            "no message came"
+        };
+        let mut text = format!("{what} for {}", humantime::format_duration(timeout));
+        if let Some(count) = self.count {
+            let so_far = if self.receives() && !self.publishes() { self.received } else { self.sent };
+            text += &format!(" ({so_far} of {count} done)");
+        }
+        Err(Failure::new(Code::Timeout, text).hint(self.observed.reason()))
+    }
+
+    /// Waits until there is something to do.
+    fn pause(&mut self, signals: &mut Signals, now: Instant) -> Result<()> {
+        let waiting = self.is_waiting(now);
+        let (read, write) = (self.may_receive(), self.next.is_some() && self.may_send() && now >= self.due);
+        let wants_source = self.wants_message(now);
+        let times = [
+            (self.due > now).then(|| self.due - now),
+            self.timeout
+                .filter(|_| waiting)
+                .map(|timeout| (self.progress + timeout).saturating_duration_since(now)),
+            self.until.and_then(|until| until.checked_duration_since(now)).filter(|time| !time.is_zero()),
+            self.sink.due(now),
+            // Nothing tells when a ROUTER gets to know its peer.
+            (write && socket::addresses(self.kind)).then_some(Duration::from_millis(10)),
+        ];
+        let descriptor = self.source.as_ref().filter(|_| wants_source).and_then(Source::descriptor);
+        let mut items = vec![PollItem::descriptor(signals.descriptor())];
+        let source_at = descriptor.map(|descriptor| {
+            items.push(PollItem::descriptor(descriptor));
+            items.len() - 1
+        });
+        let sink_at = self.sink.gone().map(|descriptor| {
+            items.push(PollItem::descriptor(descriptor));
+            items.len() - 1
+        });
+        let write = write && !socket::addresses(self.kind);
+        items.extend(self.socket.item(read, write));
+        match tautline::poll(&mut items, times.into_iter().flatten().min()) {
+            Ok(_) => {}
+            Err(Error::Interrupted) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        let ready = |at: Option<usize>, items: &[PollItem<'_>]| {
+            at.is_some_and(|at| items[at].is_readable() || items[at].has_error())
+        };
+        let (source_ready, gone) = (ready(source_at, &items), ready(sink_at, &items));
+        drop(items);
+        if gone {
+            return Err(Failure::closed_output());
+        }
+        match &mut self.source {
+            Some(source) if source_ready => source.read(),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The end of a socket: what is queued is still sent, as long as nothing says stop.
+
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tautline::{Context, Error, PollItem};
+
+use crate::failure::{Code, Failure, Result};
+use crate::observe::Observed;
+use crate::signals::Signals;
+use crate::socket::AnySocket;
+
+/// After this time it is told that the end waits for something.
+const NOTICE: Duration = Duration::from_secs(2);
+/// The longest pause between two looks at the queues: nothing tells that they are empty.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Waits until the socket has nothing queued. It is still open, so that its events are seen.
+pub fn drain(
+    socket: &mut dyn AnySocket,
+    timeout: Option<Duration>,
+    signals: &mut Signals,
+    observed: &Observed,
+    quiet: bool,
+) -> Result<()> {
+    let start = Instant::now();
+    let mut told = quiet || !io::stderr().is_terminal();
+    let mut pause = Duration::from_micros(100);
+    loop {
+        let queued = socket.queued()?;
+        if queued == 0 {
+            return Ok(());
+        }
+        signals.check()?;
+        let passed = start.elapsed();
+        if let Some(timeout) = timeout.filter(|timeout| passed >= *timeout) {
+            let time = humantime::format_duration(timeout);
+            return Err(Failure::new(Code::Timeout, format!("{queued} not delivered within {time}"))
+                .hint(observed.reason()));
+        }
+        if !told && passed >= NOTICE {
+            told = true;
+            notice!("taut: {queued} not delivered yet: {}", observed.reason());
+        }
+        let mut items = [PollItem::descriptor(signals.descriptor())];
+        let limit = timeout.map_or(pause, |timeout| pause.min(timeout.saturating_sub(passed)));
+        match tautline::poll(&mut items, limit) {
+            Ok(_) | Err(Error::Interrupted) => {}
+            Err(error) => return Err(error.into()),
+        }
+        pause = (pause * 2).min(LOOK);
+    }
+}
+
+/// Ends the context, whose sockets are dropped, when the last of what they have queued has left.
+pub fn end(
+    context: Context,
+    timeout: Option<Duration>,
+    signals: &mut Signals,
+    observed: &Observed,
+) -> Result<()> {
+    let failed = |error: io::Error| Failure::failed(error.to_string());
+    let (done, sign) = UnixStream::pair().map_err(failed)?;
+    let ending = thread::Builder::new().name("ending".to_owned()).spawn(move || {
+        while context.terminate() == Err(Error::Interrupted) {}
+        // The other end of the pair is told.
+        drop(sign);
+    });
+    ending.map_err(failed)?;
+    let start = Instant::now();
+    // The signal that was the end of the job is no reason to leave anything behind.
+    let asked = signals.stop().is_some();
+    loop {
+        if !asked {
+            signals.check()?;
+        }
+        let passed = start.elapsed();
+        if let Some(timeout) = timeout.filter(|timeout| passed >= *timeout) {
+            let what = format!("not all could be delivered within {}", humantime::format_duration(timeout));
+            return Err(Failure::new(Code::Timeout, what).hint(observed.reason()));
+        }
+        let limit = timeout.map(|timeout| timeout.saturating_sub(passed));
+        let mut items = [PollItem::descriptor(done.as_fd()), PollItem::descriptor(signals.descriptor())];
+        match tautline::poll(&mut items, limit) {
+            Ok(_) | Err(Error::Interrupted) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if items[0].is_readable() || items[0].has_error() {
+            return Ok(());
+        }
+    }
+}

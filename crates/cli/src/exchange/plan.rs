@@ -1,0 +1,116 @@
+//! A job from its socket to the end.
+
+use std::time::{Duration, Instant};
+
+use tautline::Context;
+use tautline::kind::SocketType;
+
+use super::{Exchange, Job, Turn, ending};
+use crate::failure::{Code, Failure, Result};
+use crate::observe::{Notices, Observed};
+use crate::security::Security;
+use crate::signals::Signals;
+use crate::socket::{self, AnySocket};
+
+const LINGER: i32 = 17;
+/// In milliseconds: what is queued for connected peers has left by then.
+const LINGER_EARLY: i32 = 500;
+
+/// Does the job.
+pub fn run(mut job: Job) -> Result<()> {
+    let mut signals = Signals::watch()?;
+    let context = Context::new();
+    job.security.judge(&context)?;
+    let mut socket = socket::open(&context, job.kind)?;
+    job.security.options(|number, value| socket.set(number, value))?;
+    for (number, value) in &job.options {
+        socket.set(*number, value)?;
+    }
+    let notices = match (job.verbose, job.quiet) {
+        (true, _) => Notices::All,
+        (false, true) => Notices::None,
+        (false, false) => Notices::Failures,
+    };
+    let curve_client = matches!(job.security, Security::CurveClient { .. });
+    let observed = Observed::follow(socket.monitor()?, notices, curve_client);
+    for topic in &job.topics {
+        socket.subscribe(topic)?;
+    }
+    for endpoint in &job.endpoints {
+        let failed = |error| Failure::endpoint(&endpoint.address, error);
+        if endpoint.bind {
+            let bound = socket.bind(&endpoint.address).map_err(failed)?;
+            if bound != endpoint.address && !job.quiet {
+                notice!("bound to {bound}");
+            }
+        } else {
+            socket.connect(&endpoint.address).map_err(failed)?;
+        }
+    }
+    let outcome = exchange(&mut job, &mut *socket, &observed, &mut signals);
+    let mut outcome = job.sink.end().and(outcome);
+    if outcome.is_ok() && socket::sends(job.kind) && signals.stop().is_none() {
+        outcome = ending::drain(&mut *socket, job.timeout, &mut signals, &observed, job.quiet);
+    }
+    // A socket that only receives has nothing to deliver, and after a timeout it was waited long
+    // enough. A signal or a broken input wants an end soon.
+    let linger = match &outcome {
+        _ if !socket::sends(job.kind) => 0,
+        Err(failure) if failure.code == Code::Timeout => 0,
+        Ok(()) if signals.stop().is_none() => -1,
+        _ => LINGER_EARLY,
+    };
+    socket.set(LINGER, &linger.to_ne_bytes())?;
+    drop(socket);
+    let ended = ending::end(context, job.timeout.filter(|_| linger < 0), &mut signals, &observed);
+    outcome.and(ended)
+}
+
+fn exchange(
+    job: &mut Job,
+    socket: &mut dyn AnySocket,
+    observed: &Observed,
+    signals: &mut Signals,
+) -> Result<()> {
+    let now = Instant::now();
+    let mut exchange = Exchange {
+        kind: job.kind,
+        socket,
+        source: job.source.take(),
+        answer: job.answer.take(),
+        sink: &mut job.sink,
+        observed,
+        turn: match job.kind {
+            SocketType::Req => Turn::Send,
+            SocketType::Rep => Turn::Receive,
+            _ => Turn::Free,
+        },
+        next: None,
+        due: now + job.delay,
+        interval: job.interval,
+        count: job.count,
+        timeout: job.timeout,
+        until: job.lasting.map(|time| now + time),
+        wait: job.wait,
+        one_way: job.one_way,
+        quiet: job.quiet,
+        sent: 0,
+        received: 0,
+        asked: now,
+        round_trips: Vec::new(),
+        progress: now,
+        commands_failed: false,
+    };
+    exchange.work(signals)?;
+    if exchange.round_trips.len() > 1 && !job.quiet {
+        summarize(&mut exchange.round_trips);
+    }
+    if exchange.commands_failed { Err(Failure::failed("")) } else { Ok(()) }
+}
+
+fn summarize(times: &mut [Duration]) {
+    times.sort_unstable();
+    let mean = times.iter().sum::<Duration>() / u32::try_from(times.len()).unwrap_or(u32::MAX);
+    let [least, mean, most] = [times[0], mean, times[times.len() - 1]].map(crate::bench::time);
+    notice!("{} answers, round trip {least} at least, {mean} on average, {most} at most", times.len());
+}

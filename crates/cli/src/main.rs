@@ -1,0 +1,100 @@
+//! `taut`: ZeroMQ on the command line.
+//!
+//! ```text
+//!   args ──▶ exchange ──▶ socket (any type)        send, recv, pub, sub, ..., dgram
+//!               ├──▶ source ──▶ format, template   what is sent
+//!               ├──▶ sink ──▶ format, watch        what has come
+//!               └──▶ through                       a command in between
+//!        ──▶ ping ──▶ tautline-proto               a handshake by hand
+//!        ──▶ bench, proxy, keygen, generate
+//!        ──▶ run                          a program on Tautline's libzmq.so.5
+//! ```
+//!
+//! Everything but `ping` uses the public crate `tautline` only. Standard output has the messages;
+//! notices and errors go to standard error.
+
+#![forbid(unsafe_code)]
+
+/// A line on standard error. A terminal that is gone is told nothing.
+macro_rules! notice {
+    ($($text:tt)*) => {{
+        let line = format!("{}\n", format_args!($($text)*));
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
+    }};
+}
+
+mod args;
+mod bench;
+mod commands;
+mod config;
+mod endpoint;
+mod exchange;
+mod failure;
+mod format;
+mod generate;
+mod keygen;
+mod observe;
+mod outlook;
+mod ping;
+mod proxy;
+mod run;
+mod security;
+mod signals;
+mod sink;
+mod socket;
+mod source;
+mod template;
+mod through;
+#[cfg_attr(not(feature = "wss"), path = "no_tls.rs")]
+mod tls;
+mod watch;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use failure::{Failure, Result};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match execute(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            tell(&failure);
+            // Closed output is an end like others: the reader has seen what it wanted.
+            let code = if failure.is_closed_output() { 0 } else { failure.code as u8 };
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn execute(command: Command) -> Result<()> {
+    match command {
+        Command::Run(args) => run::run(&args),
+        Command::Keygen(args) => keygen::run(&args),
+        Command::Proxy(args) => proxy::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Ping(args) => ping::run(&args),
+        Command::Contexts(args) => generate::contexts(&args),
+        Command::Completions(args) => generate::completions(&args),
+        Command::Man(args) => generate::man(&args),
+        other => exchange::run(commands::job(other)?),
+    }
+}
+
+/// The failure, on standard error.
+fn tell(failure: &Failure) {
+    if failure.what.is_empty() {
+        return;
+    }
+    let (red, plain) = if sink::colours(&io::stderr()) { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+    notice!("{red}taut:{plain} {failure}");
+}
+
+/// Prints a text for the user; a closed output is the end.
+fn print(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| sink::broken(&error))
+}

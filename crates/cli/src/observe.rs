@@ -1,0 +1,163 @@
+//! What happens to the connections of the socket, for notices and for the reason of a timeout.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use tautline::monitor::HandshakeError::{Io, Protocol, Refused};
+use tautline::monitor::{Event, EventKind, Monitor};
+
+/// What was seen so far. Clones are the same.
+#[derive(Clone, Default)]
+pub struct Observed(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// Why there is no peer, as far as is known.
+    trouble: Option<String>,
+    peers: u64,
+    /// A server that cannot read us closes the connection and says nothing.
+    curve_client: bool,
+}
+
+/// What is told on standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notices {
+    /// Nothing.
+    None,
+    /// Failed handshakes, each kind once.
+    Failures,
+    /// All events.
+    All,
+}
+
+/// As many kinds of failures are told at most.
+const KINDS: usize = 100;
+
+impl Observed {
+    /// Follows the events on a thread, until the socket is closed.
+    pub fn follow(monitor: Monitor, notices: Notices, curve_client: bool) -> Observed {
+        let observed = Observed::default();
+        observed.state().curve_client = curve_client;
+        let state = observed.clone();
+        let thread = thread::Builder::new().name("events".to_owned());
+        let spawned = thread.spawn(move || {
+            let mut told = HashSet::new();
+            for event in monitor {
+                state.take(&event);
+                let advice = advice(&event, curve_client);
+                let fails = told.len() < KINDS && is_failure(&event, curve_client);
+                let tell = match notices {
+                    Notices::None => false,
+                    Notices::Failures => fails && told.insert(event.kind.to_string()),
+                    Notices::All => event.kind != EventKind::Stopped,
+                };
+                if tell {
+                    notice!("taut: {event}{advice}");
+                }
+            }
+        });
+        // Without the thread only notices are missing.
+        drop(spawned);
+        observed
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, event: &Event) {
+        let mut state = self.state();
+        match &event.kind {
+            EventKind::HandshakeSucceeded => {
+                state.peers += 1;
+                state.trouble = None;
+            }
+            EventKind::Disconnected => {
+                state.peers = state.peers.saturating_sub(1);
+                // Why it was, if that was told before.
+                state.trouble.get_or_insert_with(|| "the connection was lost".to_owned());
+            }
+            EventKind::ConnectRetried { .. } if state.peers == 0 && state.trouble.is_none() => {
+                state.trouble = Some(format!("nothing listens at {}", event.remote));
+            }
+            EventKind::HandshakeFailed(_) if is_failure(event, state.curve_client) => {
+                state.trouble = Some(format!("{event}{}", advice(event, state.curve_client)));
+            }
+            _ => {}
+        }
+    }
+
+    /// Why nothing comes or goes.
+    pub fn reason(&self) -> String {
+        let state = self.state();
+        match (&state.trouble, state.peers) {
+            (Some(trouble), _) => trouble.clone(),
+            (None, 0) => "no peer has connected".to_owned(),
+            (None, _) => "a peer is connected, but nothing came of it".to_owned(),
+        }
+    }
+}
+
+/// Whether the peers do not go together. That a connection broke off tells something only if the
+/// server may not have been able to read us.
+fn is_failure(event: &Event, curve_client: bool) -> bool {
+    match event.kind {
+        EventKind::HandshakeFailed(Io(_)) => curve_client,
+        EventKind::HandshakeFailed(_) => true,
+        _ => false,
+    }
+}
+
+/// What to do about a failed handshake.
+fn advice(event: &Event, curve_client: bool) -> &'static str {
+    let EventKind::HandshakeFailed(reason) = event.kind else { return "" };
+    match reason {
+        Io(_) if curve_client => ": is --curve-server-key the public key of that server?",
+        Protocol(0x1100_0001) => ": is --curve-server-key the public key of that server?",
+        Protocol(0x1100_0002) => {
+            ": use --curve-server-key or --plain as the other end does, and neither if it does not"
+        }
+        Protocol(0x3000_0000) if event.local.starts_with("wss://") => {
+            ": is the certificate one that the client trusts (--tls-trust), and of the name of the host (--tls-name)?"
+        }
+        Refused(400) => ": is the key or the password known there?",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tautline::{Context, Pull, Push};
+
+    use super::*;
+
+    #[test]
+    fn the_reason_is_that_of_the_last_event() {
+        let context = Context::new();
+        let mut push = Push::builder(&context).linger(Duration::ZERO).build().unwrap();
+        let mut events = push.monitor().unwrap();
+        let observed = Observed::default();
+        assert_eq!(observed.reason(), "no peer has connected");
+        let at = tautline_testkit::endpoint::tcp();
+        push.connect(&at).unwrap();
+        let mut until = |wanted: fn(&EventKind) -> bool| {
+            loop {
+                let event = events.recv().unwrap();
+                observed.take(&event);
+                if wanted(&event.kind) {
+                    return observed.reason();
+                }
+            }
+        };
+        let retried = |kind: &EventKind| matches!(kind, EventKind::ConnectRetried { .. });
+        assert_eq!(until(retried), format!("nothing listens at {at}"));
+        let pull = Pull::builder(&context).bind(&at).unwrap();
+        let met = |kind: &EventKind| *kind == EventKind::HandshakeSucceeded;
+        assert_eq!(until(met), "a peer is connected, but nothing came of it");
+        drop(pull);
+        assert_eq!(until(|kind| *kind == EventKind::Disconnected), "the connection was lost");
+    }
+}

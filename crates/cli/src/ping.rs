@@ -1,0 +1,386 @@
+//! `taut ping`: connects to an endpoint, shakes hands by hand, and tells what is there.
+//!
+//! A peer that hands out messages (PUSH, DEALER, REQ, PAIR, ...) would give some of them to us as
+//! soon as the handshake is complete, and they would be lost. So over NULL the handshake is first
+//! taken only so far that the peer tells its type; it is completed, on a second connection, only
+//! with a type that sends nothing unasked. Over PLAIN and CURVE, where the peer tells its type
+//! last, only our types are offered that such peers accept.
+
+mod dial;
+mod talk;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tautline::kind::SocketType;
+use tautline_proto::{MechanismConfig, Peer, Version};
+
+use crate::args::Ping;
+use crate::config::Config;
+use crate::endpoint;
+use crate::failure::{Code, Failure, Result};
+use crate::security::Security;
+use dial::Connection;
+use talk::{End, Talk};
+
+/// What was found.
+#[derive(Debug, Serialize)]
+struct Found {
+    endpoint: String,
+    address: String,
+    zmtp: &'static str,
+    mechanism: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    socket_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity: Option<String>,
+    properties: Vec<(String, String)>,
+    connect_us: f64,
+    handshake_us: f64,
+    round_trips_us: Vec<f64>,
+    /// Why there is no round trip.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_round_trip: Option<String>,
+}
+
+/// Our type for a peer that sends nothing unasked; `None` for one that does.
+fn harmless(theirs: SocketType) -> Option<SocketType> {
+    use SocketType::*;
+    Some(match theirs {
+        Rep => Req,
+        Router => Dealer,
+        Pub | XPub => Sub,
+        Sub | XSub => Pub,
+        Pull => Push,
+        Server => Client,
+        Gather => Scatter,
+        Radio => Dish,
+        Dish => Radio,
+        _ => return None,
+    })
+}
+
+/// Our types of which every acceptable peer sends nothing unasked, in the order in which they are
+/// tried.
+const HARMLESS: [SocketType; 7] = [
+    SocketType::Req,
+    SocketType::Sub,
+    SocketType::Pub,
+    SocketType::Push,
+    SocketType::Client,
+    SocketType::Dish,
+    SocketType::Scatter,
+];
+
+/// Pings one endpoint.
+pub fn run(args: &Ping) -> Result<()> {
+    let config = Config::load()?;
+    let (endpoints, saved) = endpoint::resolve(&args.endpoint, false, &config)?;
+    let security = Security::new(&args.security, saved, &config)?;
+    let mechanism = mechanism(&security)?;
+    for endpoint in endpoints {
+        Probe { args, address: &endpoint.address, mechanism: &mechanism }.run()?;
+    }
+    Ok(())
+}
+
+fn mechanism(security: &Security) -> Result<MechanismConfig> {
+    Ok(match security {
+        Security::Null => MechanismConfig::Null,
+        Security::PlainClient { user, password } => {
+            MechanismConfig::PlainClient { username: user.clone().into_bytes(), password: password.clone() }
+        }
+        Security::CurveClient { server, own } => MechanismConfig::CurveClient {
+            public: *own.public.as_bytes(),
+            secret: (*own.secret.expose_bytes()).into(),
+            server: *server.as_bytes(),
+            random: |bytes| getrandom::fill(bytes).is_ok(),
+        },
+        _ => return Err(Failure::usage("ping is a client: --curve-server-key or --plain")),
+    })
+}
+
+struct Probe<'a> {
+    args: &'a Ping,
+    address: &'a str,
+    mechanism: &'a MechanismConfig,
+}
+
+/// A handshake that told what the peer is.
+struct Met {
+    connection: Duration,
+    handshake: Duration,
+    remote: String,
+    version: Version,
+    theirs: Option<SocketType>,
+    peer: Option<Peer>,
+    /// Complete, for further talk.
+    talk: Option<Talk>,
+}
+
+impl Probe<'_> {
+    fn run(&self) -> Result<()> {
+        let met = match self.mechanism {
+            MechanismConfig::Null => self.meet_openly()?,
+            _ => self.meet_by_types()?,
+        };
+        let mut found = self.found(&met);
+        if !self.args.json {
+            crate::print(&describe(&found))?;
+        }
+        let Met { version, theirs, talk, .. } = met;
+        match talk {
+            _ if version < Version::V3_1 => {
+                found.no_round_trip = Some("ZMTP before 3.1 has no PING".to_owned())
+            }
+            Some(mut talk) => self.measure(&mut talk, &mut found)?,
+            None => {
+                let kind = theirs.map_or("such", SocketType::name);
+                found.no_round_trip =
+                    Some(format!("a {kind} socket would hand messages to us, so we did not stay"));
+            }
+        }
+        if self.args.json {
+            let line = serde_json::to_string(&found).map_err(|error| Failure::failed(error.to_string()))?;
+            return crate::print(&format!("{line}\n"));
+        }
+        found.no_round_trip.map_or(Ok(()), |why| crate::print(&format!("  no round trip: {why}\n")))
+    }
+
+    fn dial(&self) -> Result<(Connection, Duration)> {
+        let start = Instant::now();
+        let connection = Connection::open(self.address, self.args.timeout)?;
+        Ok((connection, start.elapsed()))
+    }
+
+    fn talk(&self, connection: Connection, ours: SocketType, limit: usize) -> Talk {
+        Talk::new(connection, self.mechanism.clone(), ours, limit, self.args.timeout)
+    }
+
+    /// NULL: the peer tells its type while we are silent; then again, with a type that fits.
+    fn meet_openly(&self) -> Result<Met> {
+        let (connection, connecting) = self.dial()?;
+        let remote = connection.remote();
+        let mut talk = self.talk(connection, SocketType::Dealer, talk::GREETING);
+        let end = talk.shake_hands();
+        let (version, theirs, peer) = match end {
+            End::Met(version, peer) => (version, peer.socket_type, Some(peer)),
+            End::OtherType(theirs) => (talk.version(), theirs, None),
+            other => return Err(self.failure(&other, &talk)),
+        };
+        let handshake = talk.handshake_time();
+        drop(talk);
+        let mut met = Met { connection: connecting, handshake, remote, version, theirs, peer, talk: None };
+        if version < Version::V3_0 {
+            return Ok(met);
+        }
+        if let Some(ours) = theirs.and_then(harmless) {
+            let mut talk = self.talk(self.dial()?.0, ours, usize::MAX);
+            match talk.shake_hands() {
+                End::Met(_, peer) => (met.peer, met.talk) = (Some(peer), Some(talk)),
+                other => return Err(self.failure(&other, &talk)),
+            }
+        }
+        Ok(met)
+    }
+
+    /// PLAIN and CURVE: types are offered until the peer takes one.
+    fn meet_by_types(&self) -> Result<Met> {
+        let mut last = None;
+        for ours in HARMLESS {
+            let (connection, connecting) = self.dial()?;
+            let remote = connection.remote();
+            let mut talk = self.talk(connection, ours, usize::MAX);
+            match talk.shake_hands() {
+                End::Met(version, peer) => {
+                    return Ok(Met {
+                        connection: connecting,
+                        handshake: talk.handshake_time(),
+                        remote,
+                        version,
+                        theirs: peer.socket_type,
+                        peer: Some(peer),
+                        talk: Some(talk),
+                    });
+                }
+                // The login was good, or it was not told: another type may be taken.
+                End::Closed if talk.is_logged_in() => {
+                    last = Some(Failure::failed(format!(
+                        "{}: the handshake was broken off at the end: the key is not known there, or it is a socket that \
+                     hands out messages, which ping does not take",
+                        self.address
+                    )))
+                }
+                End::OtherType(_) => {
+                    last = Some(Failure::failed(format!(
+                        "{}: the login is good, but it is a socket that hands out messages, which ping does not take",
+                        self.address
+                    )))
+                }
+                other => return Err(self.failure(&other, &talk)),
+            }
+        }
+        Err(last.unwrap_or_else(|| Failure::failed(format!("{}: no type was taken", self.address))))
+    }
+
+    fn failure(&self, end: &End, talk: &Talk) -> Failure {
+        let address = self.address;
+        let ours = talk::mechanism_name(self.mechanism);
+        match end {
+            End::Closed if talk.greeting().is_empty() => Failure::failed(format!(
+                "{address}: connected, but the other end closed at once without a word"
+            ))
+            .hint("is it ZeroMQ? A proxy without a server behind it does the same"),
+            End::Closed if ours == "CURVE" => {
+                Failure::failed(format!("{address}: the server broke off at the first encrypted command"))
+                    .hint("most likely --curve-server-key is not its public key")
+            }
+            End::Closed => Failure::failed(format!("{address}: the other end broke the handshake off")),
+            End::Silent if talk.greeting().is_empty() => Failure::new(
+                Code::Timeout,
+                format!(
+                    "{address}: connected, but nothing came for {}",
+                    humantime::format_duration(self.args.timeout)
+                ),
+            )
+            .hint("is it ZeroMQ? Its greeting comes at once; or the program there is stopped"),
+            End::Silent => {
+                let failure = Failure::new(
+                    Code::Timeout,
+                    format!(
+                        "{address}: ZMTP, but the handshake stopped for {}",
+                        humantime::format_duration(self.args.timeout)
+                    ),
+                );
+                match ours {
+                    "CURVE" => failure.hint("most likely --curve-server-key is not its public key"),
+                    _ => failure,
+                }
+            }
+            End::SomethingElse => Failure::failed(format!(
+                "{address}: it does not speak ZMTP: it began with {}",
+                talk.beginning()
+            ))
+            .hint(talk.guess()),
+            End::OtherMechanism(theirs) => {
+                let failure = Failure::failed(format!(
+                    "{address}: it speaks ZMTP with the mechanism {theirs}, not {ours}"
+                ));
+                match theirs.as_str() {
+                    "CURVE" => failure.hint("--curve-server-key KEY, its public key"),
+                    "PLAIN" => failure.hint("--plain USER"),
+                    "NULL" => failure.hint("without --curve-server-key and --plain"),
+                    _ => failure,
+                }
+            }
+            End::Refused(status) => Failure::failed(format!("{address}: the server refused us ({status})"))
+                .hint(if ours == "CURVE" {
+                    "is the key of --curve-key-file known there?"
+                } else {
+                    "is the name or password right?"
+                }),
+            End::Met(..) | End::OtherType(_) | End::Broken(_) => {
+                let why = if let End::Broken(why) = end { why.as_str() } else { "unexpected" };
+                Failure::failed(format!("{address}: {why}"))
+            }
+        }
+    }
+
+    fn found(&self, met: &Met) -> Found {
+        let micros = |time: Duration| time.as_nanos() as f64 / 1000.0;
+        let peer = met.peer.as_ref();
+        let known =
+            |name: &String| !["Socket-Type", "Identity"].iter().any(|known| known.eq_ignore_ascii_case(name));
+        let properties = peer.map(|peer| peer.properties.iter().filter(|(name, _)| known(name)).collect());
+        let properties: Vec<&(String, Vec<u8>)> = properties.unwrap_or_default();
+        let shown = |(name, value): &(String, Vec<u8>)| (name.clone(), crate::format::escaped(value));
+        Found {
+            endpoint: self.address.to_owned(),
+            address: met.remote.clone(),
+            zmtp: match met.version {
+                Version::V1 => "1.0",
+                Version::V2 => "2.0",
+                Version::V3_0 => "3.0",
+                Version::V3_1 => "3.1",
+            },
+            mechanism: talk::mechanism_name(self.mechanism),
+            socket_type: met.theirs.map(SocketType::name),
+            identity: peer
+                .filter(|peer| !peer.routing_id.is_empty())
+                .map(|peer| crate::format::escaped(&peer.routing_id)),
+            properties: properties.into_iter().map(shown).collect(),
+            connect_us: micros(met.connection),
+            handshake_us: micros(met.handshake),
+            round_trips_us: Vec::new(),
+            no_round_trip: None,
+        }
+    }
+
+    fn measure(&self, talk: &mut Talk, found: &mut Found) -> Result<()> {
+        for n in 0..self.args.count {
+            if n > 0 {
+                thread::sleep(self.args.interval);
+            }
+            match talk.ping(n) {
+                Ok(time) => {
+                    found.round_trips_us.push(time.as_nanos() as f64 / 1000.0);
+                    if !self.args.json {
+                        crate::print(&format!("  round trip {}\n", crate::bench::time(time)))?;
+                    }
+                }
+                Err(End::Silent) if n == 0 => {
+                    found.no_round_trip = Some("no PONG came".to_owned());
+                    return Ok(());
+                }
+                Err(End::Silent) => {
+                    return Err(Failure::new(Code::Timeout, format!("{}: no PONG came", self.address)));
+                }
+                Err(_) => return Err(Failure::failed(format!("{}: the connection was lost", self.address))),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn describe(found: &Found) -> String {
+    let article = if found.socket_type.is_some_and(|kind| kind.starts_with('X')) { "an" } else { "a" };
+    let mut text = match found.socket_type {
+        Some(kind) => format!("{} is {article} {kind}\n", found.endpoint),
+        None => format!("{} speaks ZMTP, and does not tell its type\n", found.endpoint),
+    };
+    text += &format!("  ZMTP {}, mechanism {}, ", found.zmtp, found.mechanism);
+    text += &found.identity.as_ref().map_or("no identity".to_owned(), |id| format!("identity {id}"));
+    if found.address != found.endpoint {
+        text += &format!(", at {}", found.address);
+    }
+    text += &format!(
+        "\n  connected in {}, handshake {}\n",
+        crate::bench::time(Duration::from_nanos((found.connect_us * 1000.0) as u64)),
+        crate::bench::time(Duration::from_nanos((found.handshake_us * 1000.0) as u64))
+    );
+    for (name, value) in &found.properties {
+        text += &format!("  {name}: {value}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_that_accept_a_harmless_type_send_nothing_unasked() {
+        let all = (0..21).filter_map(SocketType::from_code);
+        for ours in HARMLESS {
+            let peers: Vec<_> = all.clone().filter(|theirs| ours.accepts(*theirs)).collect();
+            assert!(
+                !peers.is_empty() && peers.iter().all(|theirs| harmless(*theirs).is_some()),
+                "{ours:?} {peers:?}"
+            );
+        }
+        for theirs in all {
+            assert!(harmless(theirs).is_none_or(|ours| ours.accepts(theirs)), "{theirs:?}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The program that is to be run: which file the system starts, and whether libzmq can be replaced
+//! in it.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use object::read::{ReadCache, ReadCacheOps};
+use object::{Object, ObjectSection, ObjectSymbol};
+
+use super::library::{Library, System};
+use crate::failure::{Failure, Result};
+
+/// A function that each libzmq has.
+const FUNCTION: &[u8] = b"zmq_ctx_new";
+/// What a libzmq calls one of its threads, and nothing else does: it is in every libzmq, whether or
+/// not its symbols were stripped.
+pub const MARK: &[u8] = b"ZMQbg/Reaper";
+/// The longest first line of a script that Linux reads.
+const LINE: u64 = 256;
+/// As many scripts may be interpreted by scripts.
+const DEPTH: usize = 4;
+
+/// The file of a program, as a shell finds it.
+pub fn find(name: &OsStr) -> Result<PathBuf> {
+    let runs = |path: &Path| {
+        fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+    };
+    if name.as_bytes().contains(&b'/') {
+        let path = PathBuf::from(name);
+        return match fs::metadata(&path) {
+            Ok(_) if runs(&path) => Ok(path),
+            Ok(_) => Err(Failure::failed(format!("{}: it is no program", path.display()))
+                .hint("a script is run by its interpreter: taut run python3 script.py")),
+            Err(error) => Err(Failure::file(&path, &error)),
+        };
+    }
+    let folders = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| runs(path)).ok_or_else(|| {
+        Failure::failed(format!("{}: there is no such program in PATH", name.to_string_lossy()))
+    })
+}
+
+/// Whether the library can take the place of libzmq in the program: the reason if not.
+pub fn check(path: &Path, library: &Library) -> Result<()> {
+    let mut path = path.to_owned();
+    for _ in 0..DEPTH {
+        check_rights(&path)?;
+        match interpreter(&path)? {
+            Some(next) => path = next,
+            None => return check_file(&path, library),
+        }
+    }
+    Err(Failure::failed(format!("{}: a script of a script of a script", path.display())))
+}
+
+/// The system takes no advice from the environment for a program with more rights than its user.
+fn check_rights(path: &Path) -> Result<()> {
+    let data = fs::metadata(path).map_err(|error| Failure::file(path, &error))?;
+    let is_root = rustix::process::geteuid().is_root();
+    if data.mode() & 0o6000 != 0 && !is_root {
+        return Err(Failure::failed(format!(
+            "{}: it runs with the rights of another user (setuid), so nothing can be put before its libraries",
+            path.display()
+        ))
+        .hint("run it as that user, or install Tautline's package for the whole system"));
+    }
+    Ok(())
+}
+
+/// What interprets a script: `#!/usr/bin/env python3` is python3.
+fn interpreter(path: &Path) -> Result<Option<PathBuf>> {
+    let mut line = Vec::new();
+    let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
+    file.take(LINE).read_to_end(&mut line).map_err(|error| Failure::file(path, &error))?;
+    let Some(line) = line.strip_prefix(b"#!") else { return Ok(None) };
+    let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let mut words = line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
+    let Some(first) = words.next() else { return Ok(None) };
+    let first = PathBuf::from(OsStr::from_bytes(first));
+    if first.file_name() != Some(OsStr::new("env")) {
+        return Ok(Some(first));
+    }
+    let is_name = |word: &&[u8]| !word.starts_with(b"-") && !word.contains(&b'=');
+    words.find(is_name).map(|name| find(OsStr::from_bytes(name))).transpose()
+}
+
+/// A program in machine code.
+fn check_file(path: &Path, library: &Library) -> Result<()> {
+    let shown = path.display();
+    let found = inspect(path)?;
+    if found.architecture != library.architecture {
+        return Err(Failure::failed(format!(
+            "{shown} is for {}, and {} is for {}",
+            found.architecture,
+            library.path.display(),
+            library.architecture
+        ))
+        .hint("--library names the one for it"));
+    }
+    let Some(system) = found.system else {
+        return Err(Failure::failed(format!("{shown} is linked statically: no library can be put into it"))
+            .hint("link it with libzmq.so, or with Tautline's libzmq.a"));
+    };
+    if system != library.system {
+        return Err(Failure::failed(format!(
+            "{shown} is for {}, and {} is for {}",
+            system.name(),
+            library.path.display(),
+            library.system.name()
+        ))
+        .hint("--library names the one for it"));
+    }
+    if found.has_its_own {
+        return Err(Failure::failed(format!(
+            "{shown} has a libzmq of its own, linked statically: nothing can take its place"
+        ))
+        .hint("link it with libzmq.so, or with Tautline's libzmq.a; no program is changed then"));
+    }
+    Ok(())
+}
+
+/// What is to be known of a program or a library.
+pub struct Inspected {
+    pub architecture: String,
+    /// `None`: it is linked statically.
+    pub system: Option<System>,
+    /// It contains a libzmq that its calls go to.
+    pub has_its_own: bool,
+    /// It has the functions of libzmq, the name of Tautline, and nothing that only libzmq has.
+    pub is_tautline: bool,
+}
+
+/// Looks into a file in ELF.
+pub fn inspect(path: &Path) -> Result<Inspected> {
+    let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
+    let cache = ReadCache::new(file);
+    inspect_read(&cache).ok_or_else(|| {
+        Failure::failed(format!("{}: it is no program of this system", path.display()))
+            .hint("a script is run by its interpreter: taut run python3 script.py")
+    })
+}
+
+fn inspect_read<R: ReadCacheOps>(cache: &ReadCache<R>) -> Option<Inspected> {
+    let file = object::File::parse(cache).ok()?;
+    let section = |name: &str| file.section_by_name(name).and_then(|section| section.data().ok());
+    let has = |name: &str, text: &[u8]| {
+        section(name).is_some_and(|bytes| bytes.windows(text.len()).any(|part| part == text))
+    };
+    let is_dynamic = section(".dynamic").is_some();
+    let system =
+        if has(".interp", b"ld-musl") || has(".dynstr", b"libc.musl-") || has(".dynstr", b"\0libc.so\0") {
+            Some(System::Musl)
+        } else {
+            (is_dynamic && (section(".interp").is_some() || has(".dynstr", b"libc.so.6")))
+                .then_some(System::Glibc)
+        };
+    let named = |name: object::Result<&[u8]>| name.is_ok_and(|name| name == FUNCTION);
+    let dynamic = file.dynamic_symbols().find(|symbol| named(symbol.name_bytes()));
+    let has_its_own = match dynamic {
+        Some(symbol) => symbol.is_definition(),
+        None => {
+            file.symbols().any(|symbol| symbol.is_definition() && named(symbol.name_bytes()))
+                || has(".rodata", MARK)
+        }
+    };
+    Some(Inspected {
+        architecture: format!("{:?}", file.architecture()),
+        system,
+        has_its_own,
+        is_tautline: dynamic_definition(&file) && !has(".rodata", MARK) && has(".rodata", b"tautline"),
+    })
+}
+
+fn dynamic_definition<'data>(file: &impl Object<'data>) -> bool {
+    file.dynamic_symbols()
+        .any(|symbol| symbol.is_definition() && symbol.name_bytes().is_ok_and(|name| name == FUNCTION))
+}
+
+/// Whether a file contains a libzmq; for the explanation only, so what cannot be read does not.
+pub fn contains_libzmq(path: &Path) -> bool {
+    let Ok(mut file) = File::open(path) else { return false };
+    let mut bytes = vec![0; 1 << 20];
+    let mut kept = 0;
+    loop {
+        match Read::read(&mut file, &mut bytes[kept..]) {
+            Ok(0) | Err(_) => return false,
+            Ok(len) => {
+                let end = kept + len;
+                if bytes[..end].windows(MARK.len()).any(|part| part == MARK) {
+                    return true;
+                }
+                // The mark may lie across two reads.
+                kept = end.min(MARK.len() - 1);
+                bytes.copy_within(end - kept..end, 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Where messages that have come go: standard output, in a format, as a line of the user's, or as
+//! a table in place.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use crate::failure::{Failure, Result};
+use crate::format::{Format, Received, encode, escaped};
+use crate::outlook;
+use crate::template::{Template, now_text, since_epoch};
+use crate::watch::Watch;
+
+/// As much is written at once.
+const FULL: usize = 64 * 1024;
+
+/// How messages are shown.
+pub enum Form {
+    /// In a format.
+    Format(Format),
+    /// As a line of the user's.
+    Print(Template),
+    /// One line a topic.
+    Watch(Box<Watch>),
+    /// Not at all.
+    Nothing,
+}
+
+/// Standard output.
+pub struct Sink {
+    form: Form,
+    separator: Vec<u8>,
+    timestamps: bool,
+    buffer: Vec<u8>,
+    out: File,
+    /// Readable when no reader is left.
+    gone: Option<UnixStream>,
+}
+
+impl Sink {
+    /// Shows messages in this form, their parts divided by `separator`.
+    pub fn new(form: Form, separator: Vec<u8>, timestamps: bool) -> Result<Sink> {
+        let failed = |error: io::Error| Failure::failed(format!("standard output: {error}"));
+        let out = File::from(io::stdout().as_fd().try_clone_to_owned().map_err(failed)?);
+        let gone = outlook::watch(&out).map_err(failed)?;
+        Ok(Sink { form, separator, timestamps, buffer: Vec::new(), out, gone })
+    }
+
+    /// Writes messages to a new file, as JSON.
+    pub fn record(path: &Path) -> Result<Sink> {
+        let out = OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
+            let failure = Failure::file(path, &error);
+            match error.kind() {
+                io::ErrorKind::AlreadyExists => failure.hint("choose another name, or remove it first"),
+                _ => failure,
+            }
+        })?;
+        let form = Form::Format(Format::Jsonl);
+        Ok(Sink { form, separator: Vec::new(), timestamps: false, buffer: Vec::new(), out, gone: None })
+    }
+
+    /// Shows a message, or keeps it for [`flush`](Self::flush).
+    pub fn put(&mut self, message: &Received<'_>) -> Result<()> {
+        match &mut self.form {
+            Form::Nothing => return Ok(()),
+            Form::Watch(watch) => {
+                watch.put(message.parts);
+                return Ok(());
+            }
+            Form::Format(format) => {
+                if self.timestamps && matches!(format, Format::Text | Format::Hex) {
+                    self.buffer.extend_from_slice(now_text().as_bytes());
+                    self.buffer.push(b' ');
+                }
+                encode(*format, &self.separator, message, &mut self.buffer);
+            }
+            Form::Print(template) => {
+                if self.timestamps {
+                    self.buffer.extend_from_slice(now_text().as_bytes());
+                    self.buffer.push(b' ');
+                }
+                let separator = &self.separator;
+                let line = template.fill(|name, _, out| put_printable(name, message, separator, out));
+                self.buffer.extend_from_slice(&line);
+                self.buffer.push(b'\n');
+            }
+        }
+        if self.buffer.len() >= FULL { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes what was kept. A table is drawn if it is time to.
+    pub fn flush(&mut self) -> Result<()> {
+        let outcome = match &mut self.form {
+            Form::Watch(watch) => watch.draw_if_due(&mut self.out),
+            _ => self.out.write_all(&self.buffer),
+        };
+        self.buffer.clear();
+        outcome.map_err(|error| broken(&error))
+    }
+
+    /// Writes the rest; a table is drawn for the last time.
+    pub fn end(&mut self) -> Result<()> {
+        match &mut self.form {
+            Form::Watch(watch) => watch.end(&mut self.out).map_err(|error| broken(&error)),
+            _ => self.flush(),
+        }
+    }
+
+    /// Becomes readable when standard output was closed at the other end, or its terminal is gone.
+    pub fn gone(&self) -> Option<BorrowedFd<'_>> {
+        self.gone.as_ref().map(AsFd::as_fd)
+    }
+
+    /// When [`flush`](Self::flush) has something to do, whatever comes.
+    pub fn due(&self, now: Instant) -> Option<Duration> {
+        match &self.form {
+            Form::Watch(watch) => watch.due(now),
+            _ => None,
+        }
+    }
+}
+
+/// Why standard output cannot be written.
+pub fn broken(error: &io::Error) -> Failure {
+    // A terminal that is gone says EIO, and no longer that it is one.
+    let lost_terminal = Errno::from_io_error(error) == Some(Errno::IO) && is_device(&io::stdout());
+    if error.kind() == io::ErrorKind::BrokenPipe || lost_terminal {
+        return Failure::closed_output();
+    }
+    Failure::failed(format!("standard output: {error}"))
+}
+
+fn is_device(out: &impl AsFd) -> bool {
+    let file = out.as_fd().try_clone_to_owned().map(File::from);
+    file.and_then(|file| file.metadata()).is_ok_and(|data| data.file_type().is_char_device())
+}
+
+/// Whether notices may have colours.
+pub fn colours(out: &impl IsTerminal) -> bool {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+        || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    out.is_terminal() && !plain
+}
+
+/// The placeholders of `--print`.
+pub fn is_printable(name: &str) -> bool {
+    let known =
+        ["topic", "body", "parts", "n", "size", "time", "unix_ms", "peer", "user", "hex", "round_trip"];
+    known.contains(&name) || (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn put_printable(name: &str, message: &Received<'_>, separator: &[u8], out: &mut Vec<u8>) {
+    let (first, last) = (message.parts.first(), message.parts.last());
+    let mut text = |text: &str| out.extend_from_slice(text.as_bytes());
+    match name {
+        "topic" => text(&escaped(first.map_or(&[], |part| part))),
+        "body" => text(&escaped(last.map_or(&[], |part| part))),
+        "n" => text(&message.number.to_string()),
+        "size" => text(&message.parts.iter().map(|part| part.len()).sum::<usize>().to_string()),
+        "time" => text(&now_text()),
+        "unix_ms" => text(&since_epoch().as_millis().to_string()),
+        "peer" => text(first.and_then(|part| part.peer_address()).unwrap_or_default()),
+        "user" => text(&escaped(first.and_then(|part| part.user_id()).unwrap_or_default().as_bytes())),
+        "hex" => last.iter().flat_map(|part| part.iter()).for_each(|byte| text(&format!("{byte:02x}"))),
+        "round_trip" => text(&message.round_trip.map(|time| format!("{time:?}")).unwrap_or_default()),
+        "parts" => {
+            encode(Format::Text, separator, message, out);
+            out.pop();
+        }
+        number => {
+            let part =
+                number.parse().ok().and_then(|number: usize| message.parts.get(number.checked_sub(1)?));
+            text(&escaped(part.map_or(&[], |part| part)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tautline::Message;
+
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_users_is_filled_in() {
+        let parts = [Message::from("weather"), Message::from("6\n")];
+        let message = Received { parts: &parts, number: 3, round_trip: None };
+        let template = Template::parse("{n} {topic}={body} {2} {3}|{parts} {size} {hex} {no}", is_printable);
+        let line = template.fill(|name, _, out| put_printable(name, &message, b"\t", out));
+        assert_eq!(String::from_utf8(line).unwrap(), "3 weather=6\\n 6\\n |weather\t6\\n 9 360a {no}");
+    }
+}

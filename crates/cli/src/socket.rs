@@ -1,0 +1,347 @@
+//! A socket of any type behind one trait, and what `taut` has to know of each type.
+
+use std::collections::HashMap;
+
+use tautline::kind::SocketType;
+use tautline::monitor::Monitor;
+use tautline::{Context, Error, Message, PeerId, PollItem};
+
+/// Why a message was not sent or received.
+#[derive(Debug)]
+pub enum Trouble {
+    /// Not now.
+    Later,
+    /// The library says why.
+    Socket(Error),
+    /// The message does not go with the type of the socket.
+    Unfit(String),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        if error.is_temporary() { Trouble::Later } else { Trouble::Socket(error) }
+    }
+}
+
+/// A socket whose type is known when `taut` runs. Parts that tell the peer (of SERVER and PEER its
+/// number, of RADIO and DISH the group) stand before the body, as the routing id does for ROUTER.
+pub trait AnySocket {
+    /// As [`tautline::Socket::bind`].
+    fn bind(&mut self, endpoint: &str) -> tautline::Result<String>;
+    /// As [`tautline::Socket::connect`].
+    fn connect(&mut self, endpoint: &str) -> tautline::Result<()>;
+    /// As [`tautline::Socket::set_raw_option`].
+    fn set(&mut self, number: i32, value: &[u8]) -> tautline::Result<()>;
+    /// Sends a whole message, if that is possible now.
+    fn try_send(&mut self, parts: &[Vec<u8>]) -> Result<(), Trouble>;
+    /// Receives a whole message, if there is one.
+    fn try_recv(&mut self) -> Result<Vec<Message>, Trouble>;
+    /// To wait for it: readable, writable or both. The type must be able to do what is asked for.
+    fn item(&mut self, read: bool, write: bool) -> Option<PollItem<'_>>;
+    /// Subscribes (SUB, XSUB) or joins (DISH).
+    fn subscribe(&mut self, topic: &[u8]) -> tautline::Result<()>;
+    /// Messages that wait to be sent.
+    fn queued(&mut self) -> tautline::Result<u64>;
+    /// As [`tautline::Socket::monitor`].
+    fn monitor(&mut self) -> tautline::Result<Monitor>;
+}
+
+/// A socket, and what it knows of its peers, for the types that address them by number.
+struct Held<S> {
+    socket: S,
+    /// Those that have sent something, or were connected to.
+    peers: HashMap<u32, PeerId>,
+    /// Of PEER the first one that was connected to, of STREAM the first connection: it gets the
+    /// messages without an address.
+    first: Option<Vec<u8>>,
+}
+
+mod send {
+    use tautline::kind::{ManyParts, Sends};
+    use tautline::{Message, Socket};
+
+    use super::{Held, Trouble};
+
+    pub fn many<K: Sends + ManyParts>(held: &mut Held<Socket<K>>, parts: &[Vec<u8>]) -> Result<(), Trouble> {
+        Ok(held.socket.try_send_multipart(parts)?)
+    }
+
+    pub fn one<K: Sends>(held: &mut Held<Socket<K>>, parts: &[Vec<u8>]) -> Result<(), Trouble> {
+        match parts {
+            [body] => Ok(held.socket.try_send(body)?),
+            _ => {
+                Err(Trouble::Unfit(format!("{} messages have one part, not {}", K::TYPE.name(), parts.len())))
+            }
+        }
+    }
+
+    pub fn group<K: Sends>(held: &mut Held<Socket<K>>, parts: &[Vec<u8>]) -> Result<(), Trouble> {
+        match parts {
+            [group, body] => Ok(held.socket.try_send(Message::from(&body[..]).for_group(group)?)?),
+            _ => Err(Trouble::Unfit("a message of RADIO has two parts: the group and the body".to_owned())),
+        }
+    }
+
+    pub fn addressed<K: Sends>(held: &mut Held<Socket<K>>, parts: &[Vec<u8>]) -> Result<(), Trouble> {
+        let (id, body) = match (parts, &held.first) {
+            ([id, body], _) => (id, body),
+            ([body], Some(first)) => (first, body),
+            _ => {
+                let name = K::TYPE.name();
+                let why = format!("a message of {name} has two parts: the peer and the body");
+                return Err(Trouble::Unfit(why));
+            }
+        };
+        let id = String::from_utf8_lossy(id);
+        let Some(peer) = id.parse().ok().and_then(|id: u32| held.peers.get(&id)) else {
+            return Err(Trouble::Unfit(format!("no peer {id} has sent anything yet")));
+        };
+        Ok(held.socket.try_send(Message::from(&body[..]).for_peer(*peer))?)
+    }
+
+    pub fn stream(held: &mut Held<tautline::Stream>, parts: &[Vec<u8>]) -> Result<(), Trouble> {
+        match (parts, &held.first) {
+            ([body], Some(first)) => Ok(held.socket.try_send_multipart([first, body])?),
+            // The connection is told by a message.
+            ([_], None) => Err(Trouble::Later),
+            _ => many(held, parts),
+        }
+    }
+
+    pub fn none<S>(_: &mut Held<S>, _: &[Vec<u8>]) -> Result<(), Trouble> {
+        Err(Trouble::Unfit("sockets of this type do not send".to_owned()))
+    }
+}
+
+mod recv {
+    use tautline::kind::{ManyParts, Receives};
+    use tautline::{Message, Socket};
+
+    use super::{Held, Trouble};
+
+    pub fn many<K: Receives + ManyParts>(held: &mut Held<Socket<K>>) -> Result<Vec<Message>, Trouble> {
+        Ok(held.socket.try_recv_multipart()?.into_parts())
+    }
+
+    pub fn one<K: Receives>(held: &mut Held<Socket<K>>) -> Result<Vec<Message>, Trouble> {
+        Ok(vec![held.socket.try_recv()?])
+    }
+
+    pub fn group<K: Receives>(held: &mut Held<Socket<K>>) -> Result<Vec<Message>, Trouble> {
+        let body = held.socket.try_recv()?;
+        Ok(vec![Message::from(body.group()), body])
+    }
+
+    pub fn addressed<K: Receives>(held: &mut Held<Socket<K>>) -> Result<Vec<Message>, Trouble> {
+        let body = held.socket.try_recv()?;
+        let Some(peer) = body.peer_id() else { return Ok(vec![body]) };
+        held.peers.insert(peer.get(), peer);
+        Ok(vec![Message::from(peer.get().to_string()), body])
+    }
+
+    pub fn stream(held: &mut Held<tautline::Stream>) -> Result<Vec<Message>, Trouble> {
+        let parts = many(held)?;
+        if held.first.is_none() {
+            held.first = parts.first().map(|id| id.to_vec());
+        }
+        Ok(parts)
+    }
+
+    pub fn none<S>(_: &mut Held<S>) -> Result<Vec<Message>, Trouble> {
+        Err(Trouble::Unfit("sockets of this type do not receive".to_owned()))
+    }
+}
+
+mod item {
+    use tautline::kind::{Receives, Sends};
+    use tautline::{PollItem, Socket};
+
+    use super::Held;
+
+    pub fn both<K: Sends + Receives>(
+        held: &mut Held<Socket<K>>,
+        read: bool,
+        write: bool,
+    ) -> Option<PollItem<'_>> {
+        match (read, write) {
+            (true, true) => Some(PollItem::either(&mut held.socket)),
+            (true, false) => Some(PollItem::readable(&mut held.socket)),
+            (false, true) => Some(PollItem::writable(&mut held.socket)),
+            (false, false) => None,
+        }
+    }
+
+    pub fn input<K: Receives>(held: &mut Held<Socket<K>>, read: bool, _: bool) -> Option<PollItem<'_>> {
+        read.then(|| PollItem::readable(&mut held.socket))
+    }
+
+    pub fn output<K: Sends>(held: &mut Held<Socket<K>>, _: bool, write: bool) -> Option<PollItem<'_>> {
+        write.then(|| PollItem::writable(&mut held.socket))
+    }
+}
+
+mod connect {
+    use tautline::kind::{self, Kind};
+    use tautline::{Result, Socket};
+
+    use super::Held;
+
+    pub fn any<K: Kind>(held: &mut Held<Socket<K>>, endpoint: &str) -> Result<()> {
+        held.socket.connect(endpoint)
+    }
+
+    pub fn known(held: &mut Held<Socket<kind::Peer>>, endpoint: &str) -> Result<()> {
+        let peer = held.socket.connect_peer(endpoint)?;
+        held.peers.insert(peer.get(), peer);
+        held.first.get_or_insert_with(|| peer.get().to_string().into_bytes());
+        Ok(())
+    }
+}
+
+mod subscribe {
+    use tautline::kind::{self, Kind, Subscribes};
+    use tautline::{Result, Socket};
+
+    use super::Held;
+
+    pub fn topics<K: Subscribes>(held: &mut Held<Socket<K>>, topic: &[u8]) -> Result<()> {
+        held.socket.subscribe(topic)
+    }
+
+    pub fn groups(held: &mut Held<Socket<kind::Dish>>, group: &[u8]) -> Result<()> {
+        held.socket.join(group)
+    }
+
+    pub fn nothing<K: Kind>(_: &mut Held<Socket<K>>, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+}
+
+macro_rules! sockets {
+    ($($kind:ident: $send:ident $recv:ident $item:ident $subscribe:ident $connect:ident;)*) => {
+        /// A new socket.
+        pub fn open(context: &Context, kind: SocketType) -> tautline::Result<Box<dyn AnySocket>> {
+            Ok(match kind {
+                $(SocketType::$kind => {
+                    Box::new(Held { socket: tautline::$kind::new(context)?, peers: HashMap::new(), first: None })
+                })*
+            })
+        }
+
+        $(impl AnySocket for Held<tautline::$kind> {
+            fn bind(&mut self, endpoint: &str) -> tautline::Result<String> {
+                self.socket.bind(endpoint)
+            }
+            fn connect(&mut self, endpoint: &str) -> tautline::Result<()> {
+                connect::$connect(self, endpoint)
+            }
+            fn set(&mut self, number: i32, value: &[u8]) -> tautline::Result<()> {
+                self.socket.set_raw_option(number, value)
+            }
+            fn try_send(&mut self, parts: &[Vec<u8>]) -> Result<(), Trouble> {
+                send::$send(self, parts)
+            }
+            fn try_recv(&mut self) -> Result<Vec<Message>, Trouble> {
+                recv::$recv(self)
+            }
+            fn item(&mut self, read: bool, write: bool) -> Option<PollItem<'_>> {
+                item::$item(self, read, write)
+            }
+            fn subscribe(&mut self, topic: &[u8]) -> tautline::Result<()> {
+                subscribe::$subscribe(self, topic)
+            }
+            fn queued(&mut self) -> tautline::Result<u64> {
+                Ok(self.socket.statistics()?.queued_out)
+            }
+            fn monitor(&mut self) -> tautline::Result<Monitor> {
+                self.socket.monitor()
+            }
+        })*
+    };
+}
+
+sockets! {
+    Pair: many many both nothing any;
+    Pub: many none output nothing any;
+    Sub: none many input topics any;
+    XPub: many many both nothing any;
+    XSub: many many both topics any;
+    Req: many many both nothing any;
+    Rep: many many both nothing any;
+    Dealer: many many both nothing any;
+    Router: many many both nothing any;
+    Push: many none output nothing any;
+    Pull: none many input nothing any;
+    Stream: stream stream both nothing any;
+    Client: one one both nothing any;
+    Server: addressed addressed both nothing any;
+    Radio: group none output nothing any;
+    Dish: none group input groups any;
+    Scatter: one none output nothing any;
+    Gather: none one input nothing any;
+    Peer: addressed addressed both nothing known;
+    Channel: one one both nothing any;
+    Dgram: many many both nothing any;
+}
+
+/// Whether sockets of this type send.
+pub fn sends(kind: SocketType) -> bool {
+    !matches!(kind, SocketType::Sub | SocketType::Pull | SocketType::Dish | SocketType::Gather)
+}
+
+/// Whether sockets of this type receive.
+pub fn receives(kind: SocketType) -> bool {
+    !matches!(kind, SocketType::Pub | SocketType::Push | SocketType::Radio | SocketType::Scatter)
+}
+
+/// Whether an endpoint without `--bind` or `--connect` is bound: the ends that stay where they are,
+/// and over UDP the ends that receive.
+pub fn binds(kind: SocketType, endpoint: &str) -> bool {
+    use SocketType::*;
+    if endpoint.starts_with("udp://") {
+        return kind != Radio;
+    }
+    matches!(kind, Pub | XPub | Pull | Rep | Router | Server | Radio | Gather | Dgram)
+}
+
+/// Whether sockets of this type subscribe, or join groups.
+pub fn subscribes(kind: SocketType) -> bool {
+    matches!(kind, SocketType::Sub | SocketType::XSub | SocketType::Dish)
+}
+
+/// Whether what is received can be answered: REQ has asked itself, and what publishers and
+/// subscribers get from each other are no questions.
+pub fn answers(kind: SocketType) -> bool {
+    use SocketType::*;
+    sends(kind) && receives(kind) && !matches!(kind, Req | XPub | XSub)
+}
+
+/// Whether the first part of each message tells the peer.
+pub fn addresses(kind: SocketType) -> bool {
+    use SocketType::*;
+    matches!(kind, Router | Server | Peer | Stream | Dgram)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_answers_the_peer_of_a_message() {
+        let context = Context::new();
+        let mut server = open(&context, SocketType::Server).unwrap();
+        let mut client = open(&context, SocketType::Client).unwrap();
+        server.bind("inproc://any").unwrap();
+        client.connect("inproc://any").unwrap();
+        client.try_send(&[b"question".to_vec()]).unwrap();
+        server.item(true, false).map(|item| tautline::poll(&mut [item], None).unwrap());
+        let parts = server.try_recv().unwrap();
+        assert_eq!(parts[1], "question");
+        let answer = [parts[0].to_vec(), b"answer".to_vec()];
+        server.try_send(&answer).unwrap();
+        client.item(true, false).map(|item| tautline::poll(&mut [item], None).unwrap());
+        assert_eq!(client.try_recv().unwrap(), ["answer"]);
+        assert!(matches!(server.try_send(&[b"0".to_vec(), vec![]]), Err(Trouble::Unfit(_))));
+        assert!(matches!(client.try_send(&[]), Err(Trouble::Unfit(_))));
+    }
+}

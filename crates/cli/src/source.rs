@@ -1,0 +1,182 @@
+//! Where the messages to be sent come from: the command line, files, standard input.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::failure::{Failure, Result};
+use crate::format::{Decoder, Format};
+use crate::template::{Template, put_sendable};
+
+/// The parts of a message.
+pub type Parts = Vec<Vec<u8>>;
+
+/// All messages, one after the other.
+pub enum Source {
+    /// From the command line; again and again if `endless`.
+    Given { messages: Vec<Vec<Template>>, next: usize, endless: bool },
+    /// From files.
+    Files(Files),
+    /// From a file, at the times that it tells.
+    Recorded(Recorded),
+}
+
+/// What there is.
+pub enum Next {
+    /// A message.
+    Message(Parts),
+    /// More has to be read first; [`Source::descriptor`] tells when.
+    Wait,
+    /// The next one is for then.
+    Until(Instant),
+    /// No more will come.
+    End,
+}
+
+impl Source {
+    /// The next message, which will be the `n`th.
+    pub fn next(&mut self, n: u64) -> Result<Next> {
+        match self {
+            Source::Given { messages, next, endless } => {
+                if *next == messages.len() {
+                    if !*endless {
+                        return Ok(Next::End);
+                    }
+                    *next = 0;
+                }
+                let Some(message) = messages.get(*next) else { return Ok(Next::End) };
+                *next += 1;
+                let fill =
+                    |part: &Template| part.fill(|name, argument, out| put_sendable(name, argument, n, out));
+                Ok(Next::Message(message.iter().map(fill).collect()))
+            }
+            Source::Files(files) => files.next(),
+            Source::Recorded(recorded) => recorded.next(),
+        }
+    }
+
+    /// Becomes readable when there is more.
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Source::Files(files) | Source::Recorded(Recorded { files, .. }) => {
+                files.current.as_ref().map(|(file, _)| file.as_fd())
+            }
+            Source::Given { .. } => None,
+        }
+    }
+
+    /// Reads once; to be called when the descriptor is readable.
+    pub fn read(&mut self) -> Result<()> {
+        match self {
+            Source::Files(files) | Source::Recorded(Recorded { files, .. }) => files.read(),
+            Source::Given { .. } => Ok(()),
+        }
+    }
+
+    /// Whether it is a list that comes to an end by itself.
+    pub fn is_finite(&self) -> bool {
+        matches!(self, Source::Given { endless: false, .. })
+    }
+}
+
+/// Files, one after the other.
+pub struct Files {
+    waiting: VecDeque<PathBuf>,
+    current: Option<(File, Decoder)>,
+    /// Stands before each message.
+    prefix: Option<Vec<u8>>,
+    decoder: Box<dyn Fn(&str) -> Decoder>,
+}
+
+impl Files {
+    /// Of these files; `-` is standard input.
+    pub fn new(
+        paths: Vec<PathBuf>,
+        prefix: Option<Vec<u8>>,
+        decoder: impl Fn(&str) -> Decoder + 'static,
+    ) -> Files {
+        Files { waiting: paths.into(), current: None, prefix, decoder: Box::new(decoder) }
+    }
+
+    fn next(&mut self) -> Result<Next> {
+        loop {
+            let Some((_, decoder)) = &mut self.current else {
+                let Some(path) = self.waiting.pop_front() else { return Ok(Next::End) };
+                self.current = Some(if path.as_os_str() == "-" {
+                    let file = io::stdin().as_fd().try_clone_to_owned();
+                    let file = file.map_err(|error| Failure::failed(format!("standard input: {error}")))?;
+                    (file.into(), (self.decoder)("standard input"))
+                } else {
+                    let file = File::open(&path).map_err(|error| Failure::file(&path, &error))?;
+                    (file, (self.decoder)(&path.display().to_string()))
+                });
+                continue;
+            };
+            if let Some(message) = decoder.next()? {
+                return Ok(Next::Message(self.prefix.iter().cloned().chain(message).collect()));
+            }
+            if !decoder.is_done() {
+                return Ok(Next::Wait);
+            }
+            self.current = None;
+        }
+    }
+
+    fn read(&mut self) -> Result<()> {
+        let Some((file, decoder)) = &mut self.current else { return Ok(()) };
+        let mut bytes = [0; 64 * 1024];
+        match file.read(&mut bytes) {
+            Ok(0) => decoder.end(),
+            Ok(len) => decoder.push(&bytes[..len]),
+            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
+            Err(error) => return Err(Failure::failed(format!("{}: {error}", decoder.name()))),
+        }
+        Ok(())
+    }
+}
+
+/// What was recorded, played again.
+pub struct Recorded {
+    files: Files,
+    /// How many times as fast.
+    speed: f64,
+    /// When the first message was given, and when it was received then.
+    start: Option<(Instant, SystemTime)>,
+    held: Option<(Instant, Parts)>,
+}
+
+impl Recorded {
+    /// Of this file of JSON lines; with a speed of infinity all at once.
+    pub fn new(path: PathBuf, speed: f64) -> Recorded {
+        let decoder = |name: &str| Decoder::new(Format::Jsonl, None, false, name);
+        Recorded { files: Files::new(vec![path], None, decoder), speed, start: None, held: None }
+    }
+
+    fn next(&mut self) -> Result<Next> {
+        let (due, parts) = match self.held.take() {
+            Some(held) => held,
+            None => match self.files.next()? {
+                Next::Message(parts) => (self.due(), parts),
+                other => return Ok(other),
+            },
+        };
+        if due <= Instant::now() {
+            return Ok(Next::Message(parts));
+        }
+        self.held = Some((due, parts));
+        Ok(Next::Until(due))
+    }
+
+    /// When the message is to be sent that was read last. One without a time follows at once.
+    fn due(&mut self) -> Instant {
+        let now = Instant::now();
+        let decoder = self.files.current.as_ref().map(|(_, decoder)| decoder);
+        let Some(time) = decoder.and_then(Decoder::time) else { return now };
+        let (start, first) = *self.start.get_or_insert((now, time));
+        let after = time.duration_since(first).unwrap_or_default().as_secs_f64() / self.speed;
+        Duration::try_from_secs_f64(after).ok().and_then(|after| start.checked_add(after)).unwrap_or(now)
+    }
+}

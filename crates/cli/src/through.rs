@@ -1,0 +1,77 @@
+//! A command of the user's that makes one message of another.
+
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tautline::Message;
+
+use crate::failure::{Failure, Result};
+use crate::source::Parts;
+
+/// What the command makes of a message: the last part is its standard input, and what it prints
+/// takes that part's place, without the end of its last line. The parts before are in
+/// `TAUT_PART_1`, `TAUT_PART_2`, ... for the command to read, and stay as they are.
+///
+/// The second value says whether the command succeeded.
+pub fn run(command: &str, parts: &[Message]) -> Result<(Parts, bool)> {
+    let (body, before) = parts.split_last().ok_or_else(|| Failure::failed("a message without parts"))?;
+    let failed = |error: std::io::Error| Failure::failed(format!("--through {command}: {error}"));
+    let mut child = Command::new("sh");
+    // A group of its own, so that all of it can be ended.
+    child.arg("-c").arg(command).process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
+    for (at, part) in before.iter().enumerate() {
+        if let Some(text) = part.as_str().ok().filter(|text| !text.contains('\0')) {
+            child.env(format!("TAUT_PART_{}", at + 1), text);
+        }
+    }
+    let mut child = child.spawn().map_err(failed)?;
+    *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(Pid::from_child(&child));
+    let stdin = child.stdin.take();
+    let output = thread::scope(|scope| {
+        // Apart, as a command may print before it has read all.
+        scope.spawn(|| {
+            // A command need not read what it is given.
+            stdin.map(|mut stdin| stdin.write_all(body))
+        });
+        child.wait_with_output()
+    });
+    *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    let output = output.map_err(failed)?;
+    let mut answer = output.stdout;
+    if answer.last() == Some(&b'\n') {
+        answer.pop();
+    }
+    let mut made: Parts = before.iter().map(|part| part.to_vec()).collect();
+    made.push(answer);
+    Ok((made, output.status.success()))
+}
+
+/// The command at work, if there is one: a process group.
+static RUNNING: Mutex<Option<Pid>> = Mutex::new(None);
+
+/// Ends the command at work, as it is no longer waited for.
+pub fn abandon() {
+    if let Some(group) = *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) {
+        // One that has ended need not be.
+        let _ = kill_process_group(group, Signal::TERM);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_changes_the_last_part() {
+        let parts = [Message::from("topic"), Message::from("abc")];
+        let (made, success) = run("tr a-z A-Z; echo \" $TAUT_PART_1\"", &parts).unwrap();
+        assert_eq!((made, success), (vec![b"topic".to_vec(), b"ABC topic".to_vec()], true));
+        let large = [Message::from(vec![b'x'; 1 << 20])];
+        assert_eq!(run("cat", &large).unwrap().0[0].len(), 1 << 20);
+        assert!(!run("exit 3", &large).unwrap().1);
+    }
+}

@@ -1,0 +1,246 @@
+//! `sub --watch`: one line a topic, drawn in place.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use tautline::Message;
+use terminal_size::{Height, Width, terminal_size_of};
+
+use crate::format::escaped;
+
+/// The table is drawn no more often.
+const PAUSE: Duration = Duration::from_millis(100);
+/// While nothing comes, ages and rates are drawn as often.
+const QUIET: Duration = Duration::from_secs(1);
+/// As many topics are kept; what comes for others is only counted.
+const TOPICS: usize = 10_000;
+/// The rate is that of about this time.
+const WINDOW: Duration = Duration::from_secs(2);
+/// Sequences of a terminal (ECMA-48, and those of xterm that all have taken over).
+const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
+const LEAVE: &[u8] = b"\x1b[?25h\x1b[?1049l";
+const HOME: &[u8] = b"\x1b[H";
+const CLEAR_LINE: &[u8] = b"\x1b[K";
+const CLEAR_BELOW: &[u8] = b"\x1b[J";
+/// Lines that are no topics: the head and the sum.
+const FRAME: usize = 2;
+
+/// What has come, by topic.
+pub struct Watch {
+    rows: BTreeMap<Vec<u8>, Row>,
+    messages: u64,
+    beyond: u64,
+    drawn: Option<Instant>,
+    /// Messages in the table that was drawn last.
+    shown: u64,
+    entered: bool,
+    colours: bool,
+}
+
+struct Row {
+    body: Vec<u8>,
+    count: u64,
+    last: Instant,
+    /// Messages since `since`, and how many a second they were before.
+    recent: u64,
+    since: Instant,
+    rate: f64,
+}
+
+impl Watch {
+    /// Nothing yet.
+    pub fn new(colours: bool) -> Self {
+        Watch {
+            rows: BTreeMap::new(),
+            messages: 0,
+            beyond: 0,
+            drawn: None,
+            shown: 0,
+            entered: false,
+            colours,
+        }
+    }
+
+    /// A message: its first part is the topic; if it has one part, the first word of it.
+    pub fn put(&mut self, parts: &[Message]) {
+        self.messages += 1;
+        let (topic, body): (&[u8], &[u8]) = match parts {
+            [] => (&[], &[]),
+            [only] => only.split_at(only.iter().position(|byte| *byte == b' ').unwrap_or(only.len())),
+            [topic, .., body] => (topic, body),
+        };
+        let body = if parts.len() == 1 { body.get(1..).unwrap_or_default() } else { body };
+        let now = Instant::now();
+        if self.rows.len() >= TOPICS && !self.rows.contains_key(topic) {
+            self.beyond += 1;
+            return;
+        }
+        let fresh = || Row { body: Vec::new(), count: 0, last: now, recent: 0, since: now, rate: 0.0 };
+        let row = self.rows.entry(topic.to_vec()).or_insert_with(fresh);
+        row.body.clear();
+        row.body.extend_from_slice(&body[..body.len().min(1024)]);
+        row.count += 1;
+        row.recent += 1;
+        row.last = now;
+    }
+
+    /// How long nothing has to be drawn; `None` while there is nothing but an empty table.
+    pub fn due(&self, now: Instant) -> Option<Duration> {
+        let Some(drawn) = self.drawn else { return Some(Duration::ZERO) };
+        let pause = match (self.messages > self.shown, self.rows.is_empty()) {
+            (true, _) => PAUSE,
+            (false, false) => QUIET,
+            (false, true) => return None,
+        };
+        Some((drawn + pause).saturating_duration_since(now))
+    }
+
+    /// Draws the table if it was not drawn just now.
+    pub fn draw_if_due(&mut self, out: &mut (impl Write + AsFd)) -> io::Result<()> {
+        let now = Instant::now();
+        if !self.due(now).is_some_and(|time| time.is_zero()) {
+            return Ok(());
+        }
+        let (width, height) = size(out);
+        // In one piece, so that no half of a table is seen.
+        let mut screen = Vec::new();
+        if !self.entered {
+            self.entered = true;
+            screen.extend_from_slice(ENTER);
+        }
+        (self.drawn, self.shown) = (Some(now), self.messages);
+        screen.extend_from_slice(HOME);
+        for line in self.lines(now, width, height) {
+            screen.extend_from_slice(line.as_bytes());
+            screen.extend_from_slice(CLEAR_LINE);
+            screen.extend_from_slice(b"\r\n");
+        }
+        screen.extend_from_slice(CLEAR_BELOW);
+        out.write_all(&screen)
+    }
+
+    /// Gives the terminal back, and leaves the last table on it.
+    pub fn end(&mut self, out: &mut (impl Write + AsFd)) -> io::Result<()> {
+        let mut screen = Vec::new();
+        if self.entered {
+            screen.extend_from_slice(LEAVE);
+        }
+        let (width, height) = size(out);
+        for line in self.lines(Instant::now(), width, height) {
+            screen.extend_from_slice(line.as_bytes());
+            screen.extend_from_slice(b"\r\n");
+        }
+        out.write_all(&screen)
+    }
+
+    /// The lines of the table, as many as there is room for.
+    fn lines(&mut self, now: Instant, width: usize, height: usize) -> Vec<String> {
+        let room = height.saturating_sub(FRAME + 1).max(1);
+        let shown = self.rows.len().min(room);
+        let longest = self.rows.keys().map(|topic| columns(&escaped(topic))).max().unwrap_or(0);
+        let topic_width = longest.clamp(5, (width / 3).max(5));
+        let fixed = topic_width + 1 + 9 + 1 + 8 + 1 + 6 + 1;
+        let body_width = width.saturating_sub(fixed + 1).max(4);
+        let head =
+            format!("{:topic_width$} {:>9} {:>8} {:>6} {}", "topic", "messages", "per s", "age", "last");
+        let head = cut(&head, width.saturating_sub(1));
+        let mut lines = vec![if self.colours { format!("\x1b[1m{head}\x1b[0m") } else { head }];
+        for (topic, row) in self.rows.iter_mut().take(shown) {
+            row.measure(now);
+            let age = age(now.saturating_duration_since(row.last));
+            let topic = pad(&cut(&escaped(topic), topic_width), topic_width);
+            let body = cut(&escaped(&row.body), body_width);
+            let line = format!("{topic} {:>9} {:>8.1} {age:>6} {body}", row.count, row.rate);
+            lines.push(cut(&line, width.saturating_sub(1)));
+        }
+        let hidden = self.rows.len() - shown;
+        let mut sum = format!("{} messages, {} topics", self.messages, self.rows.len());
+        if hidden > 0 {
+            sum += &format!(", {hidden} not shown");
+        }
+        if self.beyond > 0 {
+            sum += &format!(", {} messages of further topics", self.beyond);
+        }
+        lines.push(cut(&sum, width.saturating_sub(1)));
+        lines
+    }
+}
+
+impl Row {
+    fn measure(&mut self, now: Instant) {
+        let time = now.saturating_duration_since(self.since);
+        if time >= WINDOW {
+            self.rate = self.recent as f64 / time.as_secs_f64();
+            (self.recent, self.since) = (0, now);
+        } else if self.rate == 0.0 && self.recent > 1 {
+            // Until the first window is over: what there is.
+            self.rate = self.recent as f64 / time.as_secs_f64().max(0.5);
+        }
+    }
+}
+
+fn size(out: &impl AsFd) -> (usize, usize) {
+    let (width, height) =
+        terminal_size_of(out).map_or((0, 0), |(Width(width), Height(height))| (width, height));
+    // A terminal that does not know is taken for the usual one.
+    (if width == 0 { 80 } else { width.into() }, if height == 0 { 24 } else { height.into() })
+}
+
+fn age(time: Duration) -> String {
+    match time.as_secs() {
+        0 => format!("{:.1}s", time.as_secs_f64()),
+        seconds @ ..60 => format!("{seconds}s"),
+        seconds @ ..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        seconds => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+fn columns(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// At most this many letters.
+fn cut(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+fn pad(text: &str, width: usize) -> String {
+    let missing = width.saturating_sub(columns(text));
+    format!("{text}{}", " ".repeat(missing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_topic_has_one_line() {
+        let mut watch = Watch::new(false);
+        for parts in [&["b", "1"][..], &["a.long.topic", "x"], &["b", "2\x1b[H"], &["word and more"]] {
+            let parts: Vec<Message> = parts.iter().map(|part| Message::from(*part)).collect();
+            watch.put(&parts);
+        }
+        let lines = watch.lines(Instant::now(), 80, 24);
+        let start = |at: usize| lines[at].split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+        assert_eq!([start(1), start(2), start(3)], ["a.long.topic 1", "b 2", "word 1"]);
+        assert!(lines[2].ends_with("2\\x1b[H") && lines[3].ends_with(" and more"), "{lines:?}");
+        assert_eq!(lines[4], "4 messages, 3 topics");
+    }
+
+    #[test]
+    fn a_small_terminal_shows_what_fits() {
+        let mut watch = Watch::new(false);
+        for n in 0..100 {
+            watch.put(&[Message::from(format!("topic-{n:03}")), Message::from("x".repeat(500))]);
+        }
+        let lines = watch.lines(Instant::now(), 40, 10);
+        assert_eq!(lines.len(), 9);
+        assert!(lines.iter().all(|line| columns(line) < 40), "{lines:?}");
+        assert!(lines[8].contains("93 not shown"), "{lines:?}");
+    }
+}

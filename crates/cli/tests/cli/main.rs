@@ -1,0 +1,17 @@
+//! `taut` as a user types it: the real binary, against itself, against raw sockets, under a
+//! pseudo-terminal, and against libzmq where `tests/cli/run.sh` has one.
+
+mod answers;
+mod ends;
+mod inputs;
+mod libzmq;
+mod limits;
+mod messages;
+mod peers;
+mod run;
+mod secrets;
+mod support;
+mod terminal;
+#[cfg_attr(not(feature = "wss"), path = "no_tls.rs")]
+mod tls;
+mod tools;

@@ -1,0 +1,201 @@
+//! `run`: programs of C, with a library that says that it is Tautline and one that says that it is
+//! libzmq. With the real ones: `libzmq.rs`.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::support::{Running, TempDir, run, taut, test};
+
+/// A library whose contexts have a thread of this name, and the text in it.
+fn library(folder: &Path, thread: &str, text: &str) -> String {
+    let source = format!(
+        "#define _GNU_SOURCE\n#include <pthread.h>\n#include <unistd.h>\n\
+         const char *text(void) {{ return \"{text}\"; }}\n\
+         static void *work(void *unused) {{ pthread_setname_np(pthread_self(), \"{thread}\"); for (;;) pause(); return unused; }}\n\
+         void *zmq_ctx_new(void) {{ pthread_t thread; pthread_create(&thread, 0, work, 0); return (void *) 1; }}\n"
+    );
+    let name = format!("{}/libzmq.so.5", folder.display());
+    compile(folder, "libzmq.so.5", &source, &["-shared", "-fPIC", "-Wl,-soname,libzmq.so.5"]);
+    name
+}
+
+fn compile(folder: &Path, name: &str, source: &str, args: &[&str]) -> String {
+    std::fs::create_dir_all(folder).unwrap();
+    let (file, program) = (folder.join(format!("{name}.c")), folder.join(name));
+    std::fs::write(&file, source).unwrap();
+    let status = Command::new("cc").arg(&file).arg("-o").arg(&program).args(args).status().unwrap();
+    assert!(status.success());
+    program.to_str().unwrap().to_owned()
+}
+
+/// Makes a context, says so, and reads until its input ends.
+const PROGRAM: &str = "#include <stdio.h>\nvoid *zmq_ctx_new(void);\n\
+                       int main(int count, char **words) { zmq_ctx_new(); puts(words[count - 1]); fflush(stdout); \
+                       while (getchar() != EOF); return 7; }\n";
+
+/// The two libraries, and a program that is linked with the one that is libzmq.
+struct Set {
+    folder: TempDir,
+    ours: String,
+    program: String,
+}
+
+impl Set {
+    fn new() -> Set {
+        let folder = TempDir::new();
+        let ours = library(&folder.path().join("ours"), "ZMQbg/IO/0", "tautline");
+        let theirs = folder.path().join("theirs");
+        library(&theirs, "ZMQbg/Reaper", "ZMQbg/Reaper");
+        let theirs = theirs.to_str().unwrap();
+        let link = [&format!("-Wl,-rpath,{theirs}"), "-L", theirs, "-l:libzmq.so.5"];
+        let program = compile(folder.path(), "program", PROGRAM, &link);
+        Set { folder, ours, program }
+    }
+
+    fn taut(&self, args: &[&str]) -> Running {
+        let mut command = taut(&[&["run", "--library", &self.ours][..], args].concat());
+        command.stdin(std::process::Stdio::piped());
+        Running::start(command)
+    }
+}
+
+#[test]
+fn a_program_runs_on_tautline_and_that_is_proved() {
+    test("a_program_runs_on_tautline_and_that_is_proved", || {
+        let set = Set::new();
+        let mut running = set.taut(&[&set.program, "--count", "an argument"]);
+        assert_eq!(running.line(), "an argument");
+        let told = running.notice("runs on Tautline");
+        assert!(told.contains("program (") && told.ends_with(&set.ours), "{told}");
+        // It ends as the program does.
+        assert_eq!(running.end().code, Some(7));
+        // By way of an interpreter, a relative path, and the variable.
+        let script = set.folder.path().join("script");
+        std::fs::write(&script, format!("#!/usr/bin/env sh\n{} \"$@\"; exit $?\n", set.program)).unwrap();
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        let mut command = taut(&["run", "./script", "word"]);
+        command.current_dir(set.folder.path()).env("TAUT_LIBRARY", &set.ours);
+        command.stdin(std::process::Stdio::piped());
+        let mut running = Running::start(command);
+        assert_eq!(running.line(), "word");
+        running.notice("runs on Tautline");
+        assert_eq!(running.end().code, Some(7));
+    });
+}
+
+#[test]
+fn a_program_that_loads_another_libzmq_is_told() {
+    test("a_program_that_loads_another_libzmq_is_told", || {
+        let set = Set::new();
+        let theirs = set.folder.path().join("theirs/libzmq.so.5");
+        let source = format!(
+            "#include <dlfcn.h>\n#include <stdio.h>\nint main(void) {{ void *all = dlopen(\"{}\", RTLD_NOW | RTLD_LOCAL);\n\
+             ((void *(*)(void)) dlsym(all, \"zmq_ctx_new\"))(); while (getchar() != EOF); return 0; }}\n",
+            // By a name that the loader does not know it by.
+            theirs.with_file_name("other.so").display()
+        );
+        let text = "ZMQbg/Reaper";
+        let other = format!(
+            "#define _GNU_SOURCE\n#include <pthread.h>\n#include <unistd.h>\nstatic void *work(void *unused) {{ \
+             pthread_setname_np(pthread_self(), \"{text}\"); for (;;) pause(); return unused; }}\n\
+             void *zmq_ctx_new(void) {{ pthread_t thread; pthread_create(&thread, 0, work, 0); return (void *) 1; }}\n"
+        );
+        compile(theirs.parent().unwrap(), "other.so", &other, &["-shared", "-fPIC", "-Wl,-soname,other.so"]);
+        let program = compile(set.folder.path(), "loader", &source, &["-ldl"]);
+        let mut running = set.taut(&[&program]);
+        let told = running.notice("does NOT run on Tautline");
+        assert!(told.contains("other.so has a libzmq of its own"), "{told}");
+        assert_eq!(running.end().code, Some(0));
+    });
+}
+
+#[test]
+fn signals_go_to_the_program() {
+    test("signals_go_to_the_program", || {
+        let set = Set::new();
+        for (signal, code) in
+            [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130), (Signal::USR1, 138)]
+        {
+            let mut running = set.taut(&[&set.program, "here"]);
+            assert_eq!(running.line(), "here");
+            running.signal(signal);
+            assert_eq!(running.end_with_open_input().code, Some(code), "{signal:?}");
+        }
+    });
+}
+
+#[test]
+fn what_cannot_be_run_on_tautline_is_refused() {
+    test("what_cannot_be_run_on_tautline_is_refused", || {
+        let set = Set::new();
+        let own = "void *zmq_ctx_new(void) { return 0; }\nint main(void) { return zmq_ctx_new() != 0; }\n";
+        let with_its_own = compile(set.folder.path(), "own", own, &[]);
+        let stripped = "const char *volatile name = \"ZMQbg/Reaper\";\nint main(void) { return !name; }\n";
+        let stripped = compile(set.folder.path(), "stripped", stripped, &["-s"]);
+        let fixed = compile(set.folder.path(), "fixed", "int main(void) { return 0; }\n", &["-static"]);
+        let text = set.folder.path().join("text");
+        std::fs::write(&text, "just text\n").unwrap();
+        let text_path = text.to_str().unwrap();
+        let refused = |program: &str, code: i32, texts: &[&str]| {
+            run(&["run", "--library", &set.ours, program]).failed(code, texts);
+        };
+        refused(
+            &with_its_own,
+            1,
+            &["own has a libzmq of its own, linked statically", "link it with libzmq.so"],
+        );
+        refused(&stripped, 1, &["stripped has a libzmq of its own, linked statically"]);
+        refused(&fixed, 1, &["fixed is linked statically: no library can be put into it"]);
+        refused(text_path, 1, &["it is no program"]);
+        std::fs::set_permissions(&text, PermissionsExt::from_mode(0o755)).unwrap();
+        refused(text_path, 1, &["it is no program of this system"]);
+        refused("/nonexistent/program", 1, &["/nonexistent/program", "No such file"]);
+        refused("no-such-program-anywhere", 1, &["there is no such program in PATH"]);
+        let script = set.folder.path().join("script");
+        std::fs::write(&script, format!("#!{with_its_own} -x\n")).unwrap();
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        refused(script.to_str().unwrap(), 1, &["own has a libzmq of its own"]);
+        for (library, texts) in [
+            ("/nonexistent/libzmq.so.5", &["/nonexistent/libzmq.so.5", "No such file"][..]),
+            (&set.program, &["it is not Tautline's libzmq.so.5", "make build"]),
+            (set.folder.path().join("theirs/libzmq.so.5").to_str().unwrap(), &["it is not Tautline's"]),
+            (text_path, &["it is no program of this system"]),
+        ] {
+            run(&["run", "--library", library, "true"]).failed(1, texts);
+        }
+        run(&["run"]).failed(2, &["PROGRAM"]);
+    });
+}
+
+#[test]
+fn a_program_without_zeromq_is_told_of() {
+    test("a_program_without_zeromq_is_told_of", || {
+        let set = Set::new();
+        let ended = run(&["run", "--library", &set.ours, "true"]);
+        assert_eq!(ended.code, Some(0));
+        assert!(ended.err.contains("was not seen to use ZeroMQ"), "{ended:?}");
+        let quiet = run(&["run", "-q", "--library", &set.ours, "false"]);
+        assert_eq!((quiet.code, quiet.err.as_str()), (Some(1), ""));
+    });
+}
+
+#[test]
+fn what_is_set_comes_before_what_was() {
+    test("what_is_set_comes_before_what_was", || {
+        let set = Set::new();
+        let show = "echo $LD_LIBRARY_PATH; echo $TAUT_OBSERVE; echo $LD_PRELOAD";
+        let mut command = taut(&["run", "-q", "--observe", "--library", &set.ours, "sh", "-c", show]);
+        command.env("LD_LIBRARY_PATH", "/before").env_remove("LD_PRELOAD");
+        let folder = Path::new(&set.ours).parent().unwrap().display().to_string();
+        let ended = Running::start(command).end();
+        assert_eq!(ended.lines(), [format!("{folder}:/before"), "1".to_owned(), set.ours.clone()]);
+        let mut command = taut(&["run", "-q", "--library", &set.ours, "sh", "-c", show]);
+        for name in ["LD_LIBRARY_PATH", "LD_PRELOAD", "TAUT_OBSERVE"] {
+            command.env_remove(name);
+        }
+        assert_eq!(Running::start(command).end().lines(), [folder, String::new(), set.ours.clone()]);
+    });
+}

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# `taut` as a user types it: against itself, raw sockets, a pseudo-terminal, and libzmq 4.3.5 (the one in the pyzmq wheel).
+#
+#   tests/cli/run.sh            all of it
+#   tests/cli/run.sh ping       only the tests whose name contains that
+#   PYZMQ=0 tests/cli/run.sh    without libzmq, whose tests are skipped then
+#
+# Its last line is the sum of all. Cargo's own sums are renamed, so that nothing is counted twice.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+"$root/scripts/need.sh" cargo:cargo cc:gcc
+options=()
+cd "$root"
+if [[ ${PYZMQ:-1} != 0 ]]; then
+    . "$root/tests/interop/venv.sh"
+    export TAUT_PYTHON=$venv/bin/python
+    cargo build --release -p tautline-libzmq
+    export TAUT_LIBRARY=$target/release/libzmq.so
+    options=(--include-ignored)
+fi
+
+log=$target/cli.log
+code=0
+cargo test -p tautline-cli --no-fail-fast -- ${options[@]+"${options[@]}"} "$@" 2>&1 | tee "$log" |
+    sed 's/^test result:/tests:/' || code=$?
+awk '/^test result: / { p += $4; f += $6; s += $8 }
+    END { printf "cli: %d passed, %d failed, %d skipped\n", p, f, s }' "$log"
+exit "$code"
