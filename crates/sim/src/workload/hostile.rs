@@ -20,7 +20,7 @@ const RCVBUF: i32 = 12;
 const HANDSHAKE: &[u8] = b"\x04\x1a\x05READY\x0bSocket-Type\0\0\0\x04PUSH";
 const PING: &[u8] = b"\x04\x07\x04PING\0\0";
 /// Bytes that the process may hold more, whatever the peers send.
-const SLACK: i64 = 400 * 1024;
+const SLACK: i64 = 512 * 1024;
 
 /// Peers that introduce themselves, send PINGs and read nothing, to a PULL that sends PINGs too.
 /// What it has to say to them does not pile up.
