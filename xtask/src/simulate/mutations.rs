@@ -142,12 +142,15 @@ fn compile(root: &Path, scratch: &Scratch, chosen: &mut Vec<(usize, Site)>) -> R
         };
         let before = chosen.len();
         for (path, line) in places(&words) {
-            // An error of a later line comes from the nearest change before it.
+            // An error comes from the nearest change, mostly from one before it.
             let cause = chosen
                 .iter()
                 .enumerate()
-                .filter(|(_, (_, site))| site.path == path && site.line <= line)
-                .max_by_key(|(_, (_, site))| site.line)
+                .filter(|(_, (_, site))| site.path == path)
+                .min_by_key(|(_, (_, site))| match site.line {
+                    behind if behind > line => 10 * (behind - line),
+                    before => line - before,
+                })
                 .map(|(at, _)| at);
             if let Some(at) = cause {
                 chosen.remove(at);

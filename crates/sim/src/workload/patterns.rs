@@ -108,9 +108,11 @@ pub(super) fn pipeline(stage: &mut Stage, rng: &mut Rng) {
     }
     for (sender, count) in sent.iter().copied() {
         let context = stage.context(rng);
-        let (mut rng, endpoints, kind, busy) = (fork(rng), endpoints.clone(), stage.kind, busy.clone());
+        let (mut rng, endpoints, kind) = (fork(rng), endpoints.clone(), stage.kind);
+        let (busy, missing) = (busy.clone(), missing.clone());
         handles.push(spawn("push", move || {
             let immediate = rng.chance(3);
+            let stays = !lossy && rng.chance(2);
             let mut peer = Peer::new(&context, SocketType::Push, rng);
             peer.set(IMMEDIATE, immediate.into());
             endpoints.iter().for_each(|endpoint| peer.join(endpoint, false));
@@ -124,6 +126,10 @@ pub(super) fn pipeline(stage: &mut Stage, rng: &mut Rng) {
             }
             if lossy {
                 peer.set(LINGER, 20_000);
+            }
+            // All that it has sent arrives, though it calls its socket no more.
+            while stays && missing.left() > 0 {
+                std::thread::sleep(Duration::from_millis(100));
             }
             drop(peer);
             busy.is_last();
