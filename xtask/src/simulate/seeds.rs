@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::Wanted;
 
 /// How long one seed may take.
-const LIMIT: Duration = Duration::from_secs(120);
+pub(super) const LIMIT: Duration = Duration::from_secs(120);
 
 /// What begins the words of one that takes longer.
 const TOO_LONG: &str = "it takes more than";
@@ -159,20 +159,23 @@ pub(super) fn fails(
     rest: &[String],
     variables: &[(&str, String)],
     seed: u64,
+    limit: Duration,
 ) -> Option<String> {
     let mut command = command(binary, rest, seed);
     command.envs(variables.iter().map(|(name, value)| (*name, value)));
-    let (passed, words) = outcome(command, LIMIT);
+    let (passed, words) = outcome(command, limit);
     (!passed).then_some(words)
 }
 
 /// Runs one seed after the other, on the calling thread, until one fails or the time is over. One
-/// that takes too long has not failed: it may take as long without what is looked for.
+/// that takes too long has failed if `is_endless` says so: it may take as long without what is
+/// looked for.
 pub(super) fn search(
     binary: &Path,
     rest: &[String],
     variables: &[(&str, String)],
     budget: Duration,
+    is_endless: impl Fn(u64) -> bool,
 ) -> (u64, Option<Found>) {
     let start = Instant::now();
     for seed in 1.. {
@@ -180,7 +183,7 @@ pub(super) fn search(
         command.envs(variables.iter().map(|(name, value)| (*name, value)));
         let (passed, words) = outcome(command, LIMIT.min(budget));
         let seconds = start.elapsed().as_secs_f64();
-        if !passed && !words.starts_with(TOO_LONG) {
+        if !passed && (!words.starts_with(TOO_LONG) || is_endless(seed)) {
             return (seed, Some(Found { seed, seeds: seed, seconds, words }));
         }
         if start.elapsed() >= budget {
