@@ -60,7 +60,7 @@ pub(super) fn run(root: &Path, target: &Path, wanted: &Wanted, count: u32) -> Re
     let budget = Duration::from_secs(wanted.seconds.unwrap_or(60));
     let none = [("MUTATION", "0".to_owned())];
     for seed in 1..=SOUND {
-        if let Some(words) = seeds::fails(&binary, &wanted.rest, &none, seed) {
+        if let Some(words) = seeds::fails(&binary, &wanted.rest, &none, seed, seeds::LIMIT) {
             println!("without any mutation seed {seed} fails: {words}");
             return Ok(false);
         }
@@ -99,11 +99,16 @@ fn told(site: &Site, verdict: &Verdict) -> String {
 
 fn judge(binary: &Path, rest: &[String], number: usize, budget: Duration) -> Verdict {
     let mut variables = vec![("MUTATION", number.to_string())];
-    match seeds::search(binary, rest, &variables, budget) {
+    // Without the mutation the same seed takes much less.
+    let is_endless = |seed| {
+        let none = [("MUTATION", "0".to_owned())];
+        seeds::fails(binary, rest, &none, seed, budget / 2).is_none()
+    };
+    match seeds::search(binary, rest, &variables, budget, is_endless) {
         (_, Some(found)) => Verdict::Found(found),
         (seeds, None) => {
             variables.push(("MUTATION_STOPS", "1".to_owned()));
-            match seeds::search(binary, rest, &variables, LOOK.min(budget)) {
+            match seeds::search(binary, rest, &variables, LOOK.min(budget), |_| true) {
                 (_, Some(_)) => Verdict::Missed(seeds),
                 (_, None) => Verdict::Unreached,
             }
@@ -142,12 +147,15 @@ fn compile(root: &Path, scratch: &Scratch, chosen: &mut Vec<(usize, Site)>) -> R
         };
         let before = chosen.len();
         for (path, line) in places(&words) {
-            // An error of a later line comes from the nearest change before it.
+            // An error comes from the nearest change, mostly from one before it.
             let cause = chosen
                 .iter()
                 .enumerate()
-                .filter(|(_, (_, site))| site.path == path && site.line <= line)
-                .max_by_key(|(_, (_, site))| site.line)
+                .filter(|(_, (_, site))| site.path == path)
+                .min_by_key(|(_, (_, site))| match site.line {
+                    behind if behind > line => 10 * (behind - line),
+                    before => line - before,
+                })
                 .map(|(at, _)| at);
             if let Some(at) = cause {
                 chosen.remove(at);

@@ -1,15 +1,19 @@
 //! Runs seeds, each in a process of its own.
 
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use super::Wanted;
 
 /// How long one seed may take.
-const LIMIT: Duration = Duration::from_secs(120);
+pub(super) const LIMIT: Duration = Duration::from_secs(120);
+
+/// What begins the words of one that takes longer.
+const TOO_LONG: &str = "it takes more than";
 
 /// What became of all seeds.
 #[derive(Default)]
@@ -113,31 +117,40 @@ fn outcome(mut command: Command, limit: Duration) -> (bool, String) {
         Ok(child) => child,
         Err(error) => return (false, format!("{}: {error}", command.get_program().display())),
     };
-    let start = Instant::now();
-    let mut pause = Duration::from_millis(1);
-    loop {
-        match child.try_wait() {
-            Ok(Some(_)) => break,
-            Ok(None) if start.elapsed() < limit => std::thread::sleep(pause),
-            _ => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return (false, format!("it takes more than {} s", limit.as_secs()));
+    let pipes = (child.stdout.take(), child.stderr.take());
+    let (child, is_late) = (Mutex::new(child), AtomicBool::new(false));
+    let (over, is_over) = mpsc::channel::<()>();
+    let (child, is_late) = (&child, &is_late);
+    let (output, status) = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if is_over.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
+                is_late.store(true, SeqCst);
+                let _ = child.lock().unwrap_or_else(PoisonError::into_inner).kill();
             }
-        }
-        pause = (pause * 2).min(Duration::from_millis(20));
-    }
-    match child.wait_with_output() {
-        Ok(output) => {
-            let words = if output.status.success() { output.stdout } else { output.stderr };
-            let mut words = String::from_utf8_lossy(&words).trim_end().to_owned();
-            if !output.status.success() && words.is_empty() {
-                words = output.status.to_string();
-            }
-            (output.status.success(), words)
-        }
+        });
+        // What it says when it passes is one line, so that it need not be read meanwhile.
+        let (stdout, stderr) = pipes;
+        let output = [read(stderr), read(stdout)];
+        drop(over);
+        (output, child.lock().unwrap_or_else(PoisonError::into_inner).wait())
+    });
+    let [stderr, stdout] = output;
+    match status {
+        _ if is_late.load(SeqCst) => (false, format!("{TOO_LONG} {} s", limit.as_secs())),
+        Ok(status) if status.success() => (true, stdout),
+        Ok(status) if stderr.is_empty() => (false, status.to_string()),
+        Ok(_) => (false, stderr),
         Err(error) => (false, error.to_string()),
     }
+}
+
+/// All that comes from a pipe.
+fn read(pipe: Option<impl Read>) -> String {
+    let mut bytes = Vec::new();
+    if let Some(mut pipe) = pipe {
+        let _ = pipe.read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).trim_end().to_owned()
 }
 
 /// The last words of a seed that fails.
@@ -146,19 +159,23 @@ pub(super) fn fails(
     rest: &[String],
     variables: &[(&str, String)],
     seed: u64,
+    limit: Duration,
 ) -> Option<String> {
     let mut command = command(binary, rest, seed);
     command.envs(variables.iter().map(|(name, value)| (*name, value)));
-    let (passed, words) = outcome(command, LIMIT);
+    let (passed, words) = outcome(command, limit);
     (!passed).then_some(words)
 }
 
-/// Runs one seed after the other, on the calling thread, until one fails or the time is over.
+/// Runs one seed after the other, on the calling thread, until one fails or the time is over. One
+/// that takes too long has failed if `is_endless` says so: it may take as long without what is
+/// looked for.
 pub(super) fn search(
     binary: &Path,
     rest: &[String],
     variables: &[(&str, String)],
     budget: Duration,
+    is_endless: impl Fn(u64) -> bool,
 ) -> (u64, Option<Found>) {
     let start = Instant::now();
     for seed in 1.. {
@@ -166,7 +183,7 @@ pub(super) fn search(
         command.envs(variables.iter().map(|(name, value)| (*name, value)));
         let (passed, words) = outcome(command, LIMIT.min(budget));
         let seconds = start.elapsed().as_secs_f64();
-        if !passed {
+        if !passed && (!words.starts_with(TOO_LONG) || is_endless(seed)) {
             return (seed, Some(Found { seed, seeds: seed, seconds, words }));
         }
         if start.elapsed() >= budget {
@@ -187,7 +204,7 @@ pub(super) fn search_on_all_cores(binary: &Path, rest: &[String], budget: Durati
                 while !is_over.load(SeqCst) && start.elapsed() < budget {
                     let seed = next.fetch_add(1, Relaxed);
                     let (passed, words) = outcome(command(binary, rest, seed), LIMIT);
-                    if passed {
+                    if passed || words.starts_with(TOO_LONG) {
                         continue;
                     }
                     is_over.store(true, SeqCst);

@@ -34,7 +34,7 @@ const KEPT: [&str; 14] = [
     "const ",
     "static ",
     "mod ",
-    "pub ",
+    "pub",
     "fn ",
     "unreachable",
 ];

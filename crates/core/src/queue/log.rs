@@ -37,10 +37,14 @@ use tautline_proto::frame;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-/// Bytes of a chunk: what is worth a write.
-const CHUNK: usize = if cfg!(loom) { 40 } else { 64 * 1024 };
+/// Bytes of a chunk: what is worth a write. In a simulation few, so that the window is often full.
+const CHUNK: usize = match (cfg!(loom), cfg!(simulated)) {
+    (true, _) => 40,
+    (false, true) => 18 * 1024,
+    (false, false) => 64 * 1024,
+};
 /// Chunks of the window.
-const WINDOW: usize = if cfg!(loom) { 2 } else { 16 };
+const WINDOW: usize = if cfg!(any(loom, simulated)) { 2 } else { 16 };
 /// A message with headers is at most so long.
 pub(crate) const LONGEST: usize = CHUNK / 2;
 /// Readers are told how many messages they are behind: more than the window holds, and a chunk that

@@ -203,15 +203,17 @@ pub(super) fn memory(stage: &mut Stage, rng: &mut Rng) {
     let ledger = stage.ledger_of(kind);
     let mut sent = Vec::new();
     let mut handles = Vec::new();
+    let stays = rng.chance(2);
     let (first, second) =
         *rng.pick(&[(SocketType::Push, SocketType::Pull), (SocketType::Dealer, SocketType::Dealer)]);
     for sender in 0..rng.between(1, 2) as u32 {
         let endpoint = stage.endpoint();
         let count = kind.count_many(rng);
         sent.push((sender, count));
+        let missing = Countdown::new(1);
         for (socket_type, sends) in [(first, true), (second, false)] {
             let (context, mut rng) = (stage.context(rng), fork(rng));
-            let (endpoint, ledger) = (endpoint.clone(), ledger.clone());
+            let (endpoint, ledger, missing) = (endpoint.clone(), ledger.clone(), missing.clone());
             handles.push(spawn("memory", move || {
                 let mut peer = Peer::new(&context, socket_type, fork(&mut rng));
                 peer.join(&endpoint, !sends);
@@ -222,6 +224,13 @@ pub(super) fn memory(stage: &mut Stage, rng: &mut Rng) {
                         let parts = peer.recv().unwrap_or_else(|error| panic!("{error}"));
                         ledger.enter(sender, &parts);
                     }
+                }
+                // All arrives, though the sender calls its socket no more.
+                if !sends {
+                    missing.is_last();
+                }
+                while stays && missing.left() > 0 {
+                    std::thread::sleep(Duration::from_millis(100));
                 }
             }));
         }
@@ -264,6 +273,8 @@ pub(super) fn terminate(stage: &mut Stage, rng: &mut Rng) {
                         false => peer.recv_or_not().map(drop),
                     };
                     match outcome {
+                        // Without a mark it would send as much as there is memory for.
+                        Ok(()) if number % 64 == 63 => peer.wait_a_moment(),
                         Ok(()) => {}
                         Err(Error::Again | Error::State) => peer.wait_a_moment(),
                         Err(Error::Terminated) => return,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tautline_core::{Error, SocketType};
 
 use super::patterns::pipeline;
-use super::peer::{HEARTBEAT_IVL, LINGER, Peer, SNDTIMEO};
+use super::peer::{HEARTBEAT_IVL, HEARTBEAT_TIMEOUT, LINGER, Peer, SNDTIMEO};
 use super::{Stage, fork, join, spawn};
 use crate::raw;
 use crate::rng::Rng;
@@ -55,16 +55,8 @@ pub(super) fn flood(stage: &mut Stage, rng: &mut Rng) {
 
 /// Connects and introduces itself; floods when it is time to, if it `sends`.
 fn flooder(more: &AtomicBool, ends: &AtomicBool, sends: bool) {
-    let name = [&[2, 0][..], &5001_u16.to_be_bytes(), &[127, 0, 0, 1], &[0; 8]].concat();
-    // SAFETY: integers.
-    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0) };
-    let small = 2048_i32;
-    // SAFETY: pointer and length are the number's.
-    unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, (&raw const small).cast(), 4) };
-    // SAFETY: pointer and length are the name's.
-    unsafe { libc::connect(fd, name.as_ptr().cast(), name.len() as libc::socklen_t) };
-    let greeting = [&[0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 1][..], b"NULL", &[0; 48], HANDSHAKE].concat();
-    say(fd, &greeting, ends);
+    let fd = connect();
+    say(fd, &greeting(), ends);
     let pings = PING.repeat(500);
     let mut left = 400;
     while !ends.load(SeqCst) {
@@ -76,6 +68,24 @@ fn flooder(more: &AtomicBool, ends: &AtomicBool, sends: bool) {
     }
     // SAFETY: it is this function's.
     unsafe { libc::close(fd) };
+}
+
+/// To the first endpoint of tcp.
+fn connect() -> i32 {
+    let name = [&[2, 0][..], &5001_u16.to_be_bytes(), &[127, 0, 0, 1], &[0; 8]].concat();
+    // SAFETY: integers.
+    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0) };
+    let small = 2048_i32;
+    // SAFETY: pointer and length are the number's.
+    unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, (&raw const small).cast(), 4) };
+    // SAFETY: pointer and length are the name's.
+    unsafe { libc::connect(fd, name.as_ptr().cast(), name.len() as libc::socklen_t) };
+    fd
+}
+
+/// What a PUSH says before its messages.
+fn greeting() -> Vec<u8> {
+    [&[0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 1][..], b"NULL", &[0; 48], HANDSHAKE].concat()
 }
 
 /// Sends all of it, unless it is over.
@@ -90,6 +100,65 @@ fn say(fd: i32, mut words: &[u8], ends: &AtomicBool) {
             return;
         }
         words = &words[sent.max(0) as usize..];
+    }
+}
+
+/// A peer that connects to a socket with heartbeats, and says nothing, or nothing after it has
+/// introduced itself. It hears PINGs, and is sent away in time.
+pub(super) fn silence(stage: &mut Stage, rng: &mut Rng) {
+    stage.over_tcp();
+    let endpoint = stage.endpoint();
+    let (interval, timeout) = (rng.spread(1, 2_000), rng.spread(1, 10_000));
+    let mut pull = Peer::new(&stage.context(rng), SocketType::Pull, fork(rng));
+    pull.set(HEARTBEAT_IVL, interval as i32);
+    pull.set(HEARTBEAT_TIMEOUT, timeout as i32);
+    pull.set(LINGER, 0);
+    pull.join(&endpoint, true);
+    world::with(|world| world.kernel.faults.be_calm());
+    let introduces = rng.chance(2);
+    let fd = connect();
+    let never = AtomicBool::new(false);
+    if introduces {
+        say(fd, &greeting(), &never);
+    }
+    let start = world::time();
+    let heard = hear(fd);
+    let took = Duration::from_nanos(world::time() - start);
+    // A thread may not run for seconds, and a connection that is not accepted is tried again later.
+    let slack = Duration::from_secs(20);
+    if introduces {
+        let pinged = heard.windows(PING.len() - 2).any(|bytes| bytes == &PING[..PING.len() - 2]);
+        assert!(pinged, "no PING in {heard:x?}");
+        let least = Duration::from_millis(interval + timeout);
+        assert!(took < least + slack, "it goes {took:?} after it was silent, not {least:?}");
+    } else {
+        assert!(took < Duration::from_secs(30) + slack, "it goes {took:?} after it has come");
+    }
+    // SAFETY: it is this function's.
+    unsafe { libc::close(fd) };
+}
+
+/// All that comes, until the end.
+fn hear(fd: i32) -> Vec<u8> {
+    let mut heard = Vec::new();
+    loop {
+        let mut fds = [libc::pollfd { fd, events: libc::POLLIN, revents: 0 }];
+        // SAFETY: an array of one.
+        let ready = unsafe { libc::poll(fds.as_mut_ptr(), 1, 100_000) };
+        if ready < 0 {
+            // Interrupted.
+            continue;
+        }
+        assert!(ready > 0, "it stays though it says nothing");
+        let mut bytes = [0_u8; 256];
+        // SAFETY: pointer and length are the array's.
+        let n = unsafe { libc::recv(fd, bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+        match n {
+            1.. => heard.extend_from_slice(&bytes[..n as usize]),
+            0 => return heard,
+            _ if fds[0].revents & (libc::POLLERR | libc::POLLHUP) != 0 => return heard,
+            _ => {}
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::datagrams::datagrams;
 use super::devices::{devices, many, rebind, shared};
 use super::edges::{bounds, churn, conflate, memory, terminate};
 use super::guarded::{guarded, idle};
-use super::hostile::{flood, liars};
+use super::hostile::{flood, liars, silence};
 use super::numbered::numbered;
 use super::peer::{IMMEDIATE, LINGER, MANDATORY, Peer, RCVHWM, ROUTING_ID, SNDHWM, SNDTIMEO, SUBSCRIBE};
 use super::succession::{migrate, successors};
@@ -22,7 +22,7 @@ const XPUB_NODROP: i32 = 69;
 
 type Program = fn(&mut Stage, &mut Rng);
 
-pub(super) const ALL: [(&str, Program); 25] = [
+pub(super) const ALL: [(&str, Program); 26] = [
     ("pipeline", pipeline),
     ("pair", pair),
     ("request", request),
@@ -48,6 +48,7 @@ pub(super) const ALL: [(&str, Program); 25] = [
     ("datagrams", datagrams),
     ("memory", memory),
     ("numbered", numbered),
+    ("silence", silence),
 ];
 
 /// For how long a receiver waits that does not know whether a message was lost.
@@ -56,7 +57,7 @@ pub(super) const QUIET: i32 = 60_000;
 /// A few, or a crowd.
 pub(super) fn some_or_many(rng: &mut Rng, some: u64) -> u32 {
     match rng.chance(6) {
-        true => rng.between(some, 60) as u32,
+        true => rng.between(some, 90) as u32,
         false => rng.between(1, some) as u32,
     }
 }
@@ -108,9 +109,11 @@ pub(super) fn pipeline(stage: &mut Stage, rng: &mut Rng) {
     }
     for (sender, count) in sent.iter().copied() {
         let context = stage.context(rng);
-        let (mut rng, endpoints, kind, busy) = (fork(rng), endpoints.clone(), stage.kind, busy.clone());
+        let (mut rng, endpoints, kind) = (fork(rng), endpoints.clone(), stage.kind);
+        let (busy, missing) = (busy.clone(), missing.clone());
         handles.push(spawn("push", move || {
             let immediate = rng.chance(3);
+            let stays = !lossy && rng.chance(2);
             let mut peer = Peer::new(&context, SocketType::Push, rng);
             peer.set(IMMEDIATE, immediate.into());
             endpoints.iter().for_each(|endpoint| peer.join(endpoint, false));
@@ -124,6 +127,10 @@ pub(super) fn pipeline(stage: &mut Stage, rng: &mut Rng) {
             }
             if lossy {
                 peer.set(LINGER, 20_000);
+            }
+            // All that it has sent arrives, though it calls its socket no more.
+            while stays && missing.left() > 0 {
+                std::thread::sleep(Duration::from_millis(100));
             }
             drop(peer);
             busy.is_last();

@@ -25,7 +25,7 @@ pub(super) const MANDATORY: i32 = 33;
 pub(super) const IMMEDIATE: i32 = 39;
 pub(super) const ROUTING_ID: i32 = 5;
 pub(super) const HEARTBEAT_IVL: i32 = 75;
-const HEARTBEAT_TIMEOUT: i32 = 77;
+pub(super) const HEARTBEAT_TIMEOUT: i32 = 77;
 const STATISTICS: i32 = 0x5441_0001;
 const IN_BATCH_SIZE: i32 = 101;
 const OUT_BATCH_SIZE: i32 = 102;
@@ -92,13 +92,13 @@ impl Peer {
             set(option, *rng.pick(&[1, 2, 3, 10, 1000, 0]));
         }
         if rng.chance(4) {
-            // PINGs, whose answers may take long.
+            // PINGs, whose answers may take long, but not for ever.
             set(HEARTBEAT_IVL, rng.spread(1, 200) as i32);
-            set(HEARTBEAT_TIMEOUT, 1_000_000);
+            set(HEARTBEAT_TIMEOUT, *rng.pick(&[40_000, 1_000_000]));
         }
         for option in [IN_BATCH_SIZE, OUT_BATCH_SIZE] {
-            if rng.chance(8) {
-                set(option, rng.spread(1, 10_000) as i32);
+            if rng.chance(12) {
+                set(option, rng.spread(30, 10_000) as i32);
             }
         }
         set(LINGER, -1);

@@ -60,6 +60,9 @@ pub(super) fn successors(stage: &mut Stage, rng: &mut Rng) {
     });
     let mut heard = 0;
     while heard < total {
+        if heard == 0 && server.rng.chance(2) || server.rng.chance(20) {
+            std::thread::sleep(Duration::from_micros(server.rng.spread(1_000, 30_000_000)));
+        }
         match server.recv() {
             Ok(parts) => {
                 ledger.enter(0, if first == SocketType::Router { &parts[1..] } else { &parts });
@@ -68,9 +71,6 @@ pub(super) fn successors(stage: &mut Stage, rng: &mut Rng) {
             Err(Error::Again) if lossy && busy.left() > 0 => {}
             Err(Error::Again) if lossy => break,
             Err(error) => panic!("{error}"),
-        }
-        if server.rng.chance(20) {
-            std::thread::sleep(Duration::from_micros(server.rng.spread(1_000, 8_000_000)));
         }
     }
     join(vec![clients]);
