@@ -136,8 +136,9 @@ pub fn broken(error: &io::Error) -> Failure {
     Failure::failed(format!("standard output: {error}"))
 }
 
-fn is_device(out: &impl AsFd) -> bool {
-    let file = out.as_fd().try_clone_to_owned().map(File::from);
+/// Whether it is a terminal, or was one.
+pub fn is_device(file: &impl AsFd) -> bool {
+    let file = file.as_fd().try_clone_to_owned().map(File::from);
     file.and_then(|file| file.metadata()).is_ok_and(|data| data.file_type().is_char_device())
 }
 

@@ -7,8 +7,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
+use rustix::io::Errno;
+
 use crate::failure::{Failure, Result};
 use crate::format::{Decoder, Format};
+use crate::sink::is_device;
 use crate::template::{Template, put_sendable};
 
 /// The parts of a message.
@@ -132,6 +135,8 @@ impl Files {
             Ok(0) => decoder.end(),
             Ok(len) => decoder.push(&bytes[..len]),
             Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
+            // A terminal that is gone.
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::IO) && is_device(file) => decoder.end(),
             Err(error) => return Err(Failure::failed(format!("{}: {error}", decoder.name()))),
         }
         Ok(())

@@ -248,6 +248,11 @@ pub(crate) fn enter() {
     }
 }
 
+/// How many system calls there were.
+pub(crate) fn calls() -> u64 {
+    with(|world| world.calls).unwrap_or_default()
+}
+
 /// The calling thread would rather that others run.
 pub(crate) fn give_way() {
     if ME.get() != 0 {

@@ -355,7 +355,9 @@ impl ReadSet {
         if members.count == 0 {
             return false;
         }
-        if members.count == 1 && members.slots.len() == 1 {
+        // The end of a silent one is told once, and has to be taken out of the set.
+        let is_only = members.slots.len() == 1;
+        if is_only && members.slots[0].as_ref().is_some_and(|member| !member.silent) {
             let own = matches!(by, By::Owner(..));
             let news = self.read_unless_muted(&mut members, 0, by);
             if own && news {

@@ -115,6 +115,11 @@ impl Handshake {
         opened.map(|()| bytes.len())
     }
 
+    /// Whether something carries ZMTP: ws, wss.
+    pub(super) fn is_carried(&self) -> bool {
+        self.carriage.is_some()
+    }
+
     /// Whether the peer has closed what carries ZMTP.
     pub(super) fn has_ended(&self) -> bool {
         self.carriage.as_ref().is_some_and(|carriage| carriage.carrier.ended())

@@ -189,7 +189,12 @@ impl Wire {
         };
         let mut reads = 0;
         loop {
-            session.write(&self.stream)?;
+            if let Err(loss) = session.write(&self.stream) {
+                // A peer over a carrier may have said all it had to say, and gone before our last
+                // word, which was the carrier's.
+                let established = session.is_carried().then(|| session.established()).flatten();
+                return established.map(|established| Next::Open(Box::new(established))).ok_or(loss);
+            }
             if let Some(credentials) = session.credentials() {
                 return Ok(Next::Judge(credentials));
             }

@@ -228,6 +228,24 @@ fn a_connection_at_the_mark_falls_silent_and_is_heard_again_when_there_is_room()
 }
 
 #[test]
+fn the_end_of_a_peer_at_the_mark_is_not_told_for_ever() {
+    let (connection, _writer, peer) = open(&Arc::default(), |options| options.receive_hwm = 1);
+    let set = set_of(&[&connection]);
+    peer.write(&[0, 1, 7].repeat(4)).unwrap();
+    assert!(set.read_ready());
+    assert!(connection.is_paused());
+    drop(peer);
+    let looks = (0..10).take_while(|_| {
+        set.read_ready();
+        is_heard(&set)
+    });
+    assert!(looks.count() < 10, "a thread that waits for the set would never sleep");
+    connection.set_receive_limit(0);
+    set.resume(&connection);
+    assert!(!connection.is_paused(), "it reads on");
+}
+
+#[test]
 fn an_owner_that_looks_when_it_hears_of_a_peer_finds_what_the_peer_has_sent() {
     let (connection, _writer, peer) = open(&Arc::default(), |_| ());
     peer.write(&[0, 1, 7]).unwrap();
