@@ -165,6 +165,8 @@ fn build(root: &Path, target: &Path, flags: &str) -> Result<PathBuf, String> {
         .current_dir(root)
         .env("RUSTFLAGS", flags)
         .env("CARGO_TARGET_DIR", target)
+        // What is run in order to build writes its profile, if there is one, here.
+        .env("LLVM_PROFILE_FILE", target.join("build.profraw"))
         .output()
         .map_err(|error| format!("cargo: {error}"))?;
     match output.status.success() {
