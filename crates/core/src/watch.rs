@@ -26,7 +26,7 @@ mod tap;
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Condvar, OnceLock, PoisonError, Weak};
+use std::sync::{Condvar, OnceLock, PoisonError, Weak, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -200,14 +200,19 @@ impl Watch {
         let thread = std::thread::Builder::new().name("ZMQbg/watch".into());
         // If there is no thread the output is dropped with its closure, and the file with it.
         let mut looks = Looks::new(identity, output, path.as_deref());
+        let (begun, begins) = mpsc::channel();
         let spawned = thread.spawn(move || {
             let _own = thread::OwnThread::new();
+            let _ = begun.send(());
             while let Some(pause) = looks.look(&watched) {
                 if watched.wait(pause) {
                     break;
                 }
             }
         });
+        // A thread that begins takes the dynamic loader's lock, which the thread that ends it may
+        // hold.
+        let _ = begins.recv();
         let spawned = spawned.inspect_err(|_| {
             let server = lock(&watch.inner).server.take();
             server.into_iter().for_each(Server::end);

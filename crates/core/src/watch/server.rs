@@ -1,17 +1,19 @@
-//! The control socket beside the file of counters: tools of the same user ask for taps there. Its
-//! thread sleeps until one comes, and each tap has a thread of its own.
+//! The control socket beside the file of counters: tools of the same user ask for taps there. One
+//! thread serves all of them. It sleeps until a tool comes or an owner has something for one.
 
-use std::io::{self, Read, Write};
-use std::net::Shutdown;
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Watch;
 use super::tap::Tap;
 use crate::sync::Arc;
+use crate::sync::atomic::AtomicBool;
+use crate::sync::atomic::Ordering::{Acquire, Release};
 use tautline_io::net::peer_credentials_of;
 use tautline_io::poll::{self, PollFd};
 use tautline_io::thread::OwnThread;
@@ -20,18 +22,24 @@ use tautline_observe::tap::{LONGEST_REQUEST, OK, Request};
 
 /// Most tools at a time.
 const MOST: usize = 8;
-/// A tool has this long for its request, and to take what was written.
+/// A tool has this long for its request.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The control socket, and its thread.
 pub(super) struct Server {
     path: PathBuf,
-    wake: Arc<WakeFd>,
+    shared: Arc<Shared>,
     thread: JoinHandle<()>,
 }
 
+/// What the thread and the one that ends it share.
+struct Shared {
+    ending: AtomicBool,
+    wake: Arc<WakeFd>,
+}
+
 impl Server {
-    /// Listens beside the file of counters at `file`.
+    /// Listens beside the file of counters at `file`. The thread has begun when this returns.
     ///
     /// # Errors
     /// The system's.
@@ -43,14 +51,19 @@ impl Server {
         let _ = std::fs::remove_file(&path);
         let listener = UnixListener::bind(&path)?;
         listener.set_nonblocking(true)?;
-        let wake = Arc::new(WakeFd::new()?);
-        let (watch, woken) = (watch.clone(), wake.clone());
+        let shared = Arc::new(Shared { ending: AtomicBool::new(false), wake: Arc::new(WakeFd::new()?) });
+        let (watch, served) = (watch.clone(), shared.clone());
+        let (begun, begins) = mpsc::channel();
         let thread = Builder::new().name("ZMQbg/tap".into()).spawn(move || {
             let _own = OwnThread::new();
-            serve(&watch, &listener, &woken);
+            let _ = begun.send(());
+            serve(&watch, &listener, &served);
         });
+        // A thread that begins takes the dynamic loader's lock, which the thread that ends it may
+        // hold.
+        let _ = begins.recv();
         match thread {
-            Ok(thread) => Ok(Server { path, wake, thread }),
+            Ok(thread) => Ok(Server { path, shared, thread }),
             Err(error) => {
                 let _ = std::fs::remove_file(&path);
                 Err(error)
@@ -65,90 +78,125 @@ impl Server {
 
     /// Ends all taps, and the thread.
     pub(super) fn end(self) {
-        self.wake.wake();
+        // Release pairs with the Acquire of the thread, which wakes for it.
+        self.shared.ending.store(true, Release);
+        self.shared.wake.wake();
         let _ = self.thread.join();
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-fn serve(watch: &Arc<Watch>, listener: &UnixListener, wake: &WakeFd) {
-    let mut tools: Vec<(UnixStream, JoinHandle<()>)> = Vec::new();
+/// A tool that is connected.
+struct Tool {
+    stream: UnixStream,
+    since: Instant,
+    request: Vec<u8>,
+    tap: Option<Arc<Tap>>,
+    /// What is written to it, and how much of that was.
+    out: Vec<u8>,
+    written: usize,
+    /// It is told why not, and that is all.
+    refused: bool,
+}
+
+fn serve(watch: &Arc<Watch>, listener: &UnixListener, shared: &Shared) {
+    let mut tools: Vec<Tool> = Vec::new();
     loop {
-        let mut fds = [
-            PollFd::new(wake.as_fd().as_raw_fd(), PollFd::IN),
+        let mut fds = vec![
+            PollFd::new(shared.wake.as_fd().as_raw_fd(), PollFd::IN),
             PollFd::new(listener.as_raw_fd(), PollFd::IN),
         ];
-        if poll::poll(&mut fds, None).is_err() {
-            // A signal cannot come here: nothing can be waited for.
+        fds.extend(tools.iter().map(|tool| PollFd::new(tool.stream.as_raw_fd(), tool.waits_for())));
+        let silent = tools.iter().filter(|tool| tool.tap.is_none()).map(|tool| tool.since).min();
+        let patience = silent.map(|since| PATIENCE.saturating_sub(since.elapsed()));
+        if poll::poll(&mut fds, patience).is_err() || shared.ending.load(Acquire) {
+            // No signal comes here: without descriptors nothing can be waited for.
             break;
         }
-        if fds[0].revents != 0 {
-            break;
-        }
-        tools.retain(|(_, thread)| !thread.is_finished());
-        let Ok((stream, _)) = listener.accept() else { continue };
-        let own = peer_credentials_of(&stream).is_ok_and(|peer| peer.uid == watch.identity.uid);
-        let Ok(other) = stream.try_clone() else { continue };
-        if !own || tools.len() >= MOST {
-            continue;
-        }
-        let watch = watch.clone();
-        let thread = Builder::new().name("ZMQbg/tap".into());
-        let spawned = thread.spawn(move || {
-            let _own = OwnThread::new();
-            // A tool that goes away is no fault.
-            let _ = talk(&watch, stream);
+        shared.wake.drain();
+        tools.retain_mut(|tool| {
+            let stays = tool.advance(watch, &shared.wake).is_ok();
+            if !stays && let Some(tap) = tool.tap.take() {
+                watch.end_tap(&tap);
+            }
+            stays
         });
-        tools.extend(spawned.ok().map(|thread| (other, thread)));
+        if let Ok((stream, _)) = listener.accept() {
+            let own = peer_credentials_of(&stream).is_ok_and(|peer| peer.uid == watch.identity.uid);
+            if own && tools.len() < MOST && stream.set_nonblocking(true).is_ok() {
+                tools.push(Tool::new(stream));
+            }
+        }
     }
-    // Whatever a tool does or does not do, it is not waited for.
-    for (stream, thread) in tools {
-        let _ = stream.shutdown(Shutdown::Both);
-        watch.taps().iter().for_each(|tap| tap.end());
-        let _ = thread.join();
-    }
+    tools.iter_mut().filter_map(|tool| tool.tap.take()).for_each(|tap| watch.end_tap(&tap));
 }
 
-/// Reads what a tool asks for, and sends it that.
-fn talk(watch: &Arc<Watch>, mut stream: UnixStream) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut text = Vec::new();
-    while !text.ends_with(b"\n\n") {
-        let mut byte = [0];
-        if text.len() == LONGEST_REQUEST || stream.read(&mut byte)? == 0 {
-            return stream.write_all(b"ERROR the request has no end\n");
-        }
-        text.push(byte[0]);
+impl Tool {
+    fn new(stream: UnixStream) -> Self {
+        let (request, out) = (Vec::new(), Vec::new());
+        Tool { stream, since: Instant::now(), request, tap: None, out, written: 0, refused: false }
     }
-    let request = match Request::from_text(&String::from_utf8_lossy(&text)) {
-        Ok(request) => request,
-        Err(why) => return stream.write_all(format!("ERROR {why}\n").as_bytes()),
-    };
-    let tap = Arc::new(Tap::new(request));
-    // What the program does after the answer is seen.
-    watch.begin_tap(&tap);
-    let ended = stream.write_all(format!("{OK}\n").as_bytes()).and_then(|()| pass_on(&tap, &mut stream));
-    watch.end_tap(&tap);
-    ended
-}
 
-/// Writes what comes until the tool goes, or the tap ends.
-fn pass_on(tap: &Tap, stream: &mut UnixStream) -> io::Result<()> {
-    stream.set_nonblocking(true)?;
-    while let Some(frames) = tap.take(PATIENCE / 10) {
-        // The tool says nothing more: what can be read is its end.
-        match stream.read(&mut [0]) {
-            Ok(0) => return Ok(()),
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-            _ => {}
-        }
-        stream.set_nonblocking(false)?;
-        for frame in frames {
-            stream.write_all(&frame)?;
-        }
-        stream.set_nonblocking(true)?;
+    fn waits_for(&self) -> i16 {
+        PollFd::IN | if self.out.is_empty() { 0 } else { PollFd::OUT }
     }
-    Ok(())
+
+    /// Reads and writes what can be without waiting. An error: it is done with.
+    fn advance(&mut self, watch: &Watch, wake: &Arc<WakeFd>) -> io::Result<()> {
+        let mut buffer = [0; 512];
+        loop {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                // It has nothing more to say.
+                Ok(_) if self.tap.is_some() || self.refused => {}
+                Ok(n) => self.request.extend(&buffer[..n]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        if self.tap.is_none() && !self.refused {
+            self.understand(watch, wake);
+        }
+        loop {
+            if self.out.is_empty()
+                && let Some(tap) = &self.tap
+            {
+                self.out = tap.take().concat();
+            }
+            if self.out.is_empty() {
+                return if self.refused { Err(ErrorKind::Other.into()) } else { Ok(()) };
+            }
+            match self.stream.write(&self.out[self.written..]) {
+                Ok(n) => self.written += n,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            if self.written == self.out.len() {
+                (self.out, self.written) = (Vec::new(), 0);
+            }
+        }
+    }
+
+    /// Looks whether the request is whole, and answers it then.
+    fn understand(&mut self, watch: &Watch, wake: &Arc<WakeFd>) {
+        let refusal = if self.request.ends_with(b"\n\n") {
+            match Request::from_text(&String::from_utf8_lossy(&self.request)) {
+                Ok(request) => {
+                    let tap = Arc::new(Tap::new(request, wake.clone()));
+                    // What the program does after the answer is seen.
+                    watch.begin_tap(&tap);
+                    self.tap = Some(tap);
+                    self.out = format!("{OK}\n").into_bytes();
+                    return;
+                }
+                Err(why) => why,
+            }
+        } else if self.request.len() > LONGEST_REQUEST || self.since.elapsed() >= PATIENCE {
+            "the request has no end".to_owned()
+        } else {
+            return;
+        };
+        self.refused = true;
+        self.out = format!("ERROR {refusal}\n").into_bytes();
+    }
 }

@@ -1,14 +1,12 @@
-//! A tap: what one tool has asked for, and the copies on their way to it. Owners offer messages; a
-//! thread of the tap's own takes them. An owner waits for no tool: what has no room is counted as
-//! missed.
-
-use std::sync::{Condvar, PoisonError};
-use std::time::Duration;
+//! A tap: what one tool has asked for, and the copies on their way to it. Owners offer messages;
+//! the thread of the control socket takes them. An owner waits for no tool: what has no room is
+//! counted as missed.
 
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Mutex, lock};
+use crate::sync::{Arc, Mutex, lock};
 use tautline_io::clock::unix_us;
+use tautline_io::wake::WakeFd;
 use tautline_observe::tap::{Copied, Direction, Frame, Part, Request};
 
 /// Most bytes that wait for a tool.
@@ -18,7 +16,8 @@ const ROOM: usize = 4 << 20;
 pub(crate) struct Tap {
     request: Request,
     waiting: Mutex<Waiting>,
-    changed: Condvar,
+    /// Wakes the thread that takes the copies.
+    wake: Arc<WakeFd>,
     /// Messages that the tool has missed.
     // Relaxed: number: told with a later frame.
     missed: AtomicU64,
@@ -31,7 +30,6 @@ pub(crate) struct Tap {
 struct Waiting {
     frames: Vec<Vec<u8>>,
     bytes: usize,
-    over: bool,
 }
 
 /// A message as its owner has seen it.
@@ -64,14 +62,8 @@ impl Seen {
 }
 
 impl Tap {
-    pub(super) fn new(request: Request) -> Self {
-        Tap {
-            request,
-            waiting: Mutex::default(),
-            changed: Condvar::new(),
-            missed: AtomicU64::new(0),
-            seen: AtomicU64::new(0),
-        }
+    pub(super) fn new(request: Request, wake: Arc<WakeFd>) -> Self {
+        Tap { request, waiting: Mutex::default(), wake, missed: AtomicU64::new(0), seen: AtomicU64::new(0) }
     }
 
     /// Whether it is about this socket.
@@ -106,23 +98,20 @@ impl Tap {
         if waiting.bytes + frame.len() <= ROOM {
             waiting.bytes += frame.len();
             waiting.frames.push(frame);
+            let first = waiting.frames.len() == 1;
             drop(waiting);
-            self.changed.notify_one();
+            if first {
+                self.wake.wake();
+            }
         } else {
             drop(waiting);
             self.missed.fetch_add(1, Relaxed);
         }
     }
 
-    /// The tap's thread: what waits for the tool, for at most this time. `None`: it is over.
-    pub(super) fn take(&self, patience: Duration) -> Option<Vec<Vec<u8>>> {
-        let waiting = lock(&self.waiting);
-        let empty = |waiting: &mut Waiting| waiting.frames.is_empty() && !waiting.over;
-        let waited = self.changed.wait_timeout_while(waiting, patience, empty);
-        let mut waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
-        if waiting.over {
-            return None;
-        }
+    /// What waits for the tool, after which there is room again.
+    pub(super) fn take(&self) -> Vec<Vec<u8>> {
+        let mut waiting = lock(&self.waiting);
         waiting.bytes = 0;
         let mut frames = std::mem::take(&mut waiting.frames);
         drop(waiting);
@@ -130,19 +119,17 @@ impl Tap {
         if missed > 0 {
             frames.push(Frame::Missed(missed).to_bytes());
         }
-        Some(frames)
-    }
-
-    /// The tool has gone, or the process does.
-    pub(super) fn end(&self) {
-        lock(&self.waiting).over = true;
-        self.changed.notify_one();
+        frames
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn tap(request: Request) -> Tap {
+        Tap::new(request, Arc::new(WakeFd::new().unwrap()))
+    }
 
     fn seen(body: &[u8]) -> Seen {
         let mut seen = Seen::default();
@@ -151,13 +138,12 @@ mod tests {
     }
 
     fn taken(tap: &Tap) -> Vec<Frame> {
-        let frames = tap.take(Duration::ZERO).unwrap();
-        frames.iter().map(|frame| Frame::read(&mut &frame[..]).unwrap().unwrap()).collect()
+        tap.take().iter().map(|frame| Frame::read(&mut &frame[..]).unwrap().unwrap()).collect()
     }
 
     #[test]
     fn one_in_some_is_copied_and_the_first_bytes_of_it() {
-        let tap = Tap::new(Request { every: 3, bytes: 2, ..Request::default() });
+        let tap = tap(Request { every: 3, bytes: 2, ..Request::default() });
         for _ in 0..7 {
             tap.offer(5, Direction::In, &seen(b"12345"));
         }
@@ -169,7 +155,7 @@ mod tests {
 
     #[test]
     fn what_has_no_room_is_missed_and_told() {
-        let tap = Tap::new(Request::default());
+        let tap = tap(Request::default());
         let large = seen(&vec![0; ROOM / 4]);
         for _ in 0..10 {
             tap.offer(1, Direction::Out, &large);
@@ -180,7 +166,5 @@ mod tests {
         // There is room again.
         tap.offer(1, Direction::Out, &large);
         assert_eq!(taken(&tap).len(), 1);
-        tap.end();
-        assert_eq!(tap.take(Duration::MAX), None);
     }
 }
