@@ -103,6 +103,8 @@ if [ -e "$libdir/libzmq.so" ]; then
     check "runtime build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "${programs[@]}" \
         "$work/libzmq.so.5" -pthread -Wl,-rpath,"$work" -o "$work/runtime"
     check runtime "$work/runtime"
+    mkdir -p "$work/observed" && chmod 700 "$work/observed"
+    check "runtime, observed" env TAUT_OBSERVE=1 XDG_RUNTIME_DIR="$work/observed" "$work/runtime"
     check "runtime, crowded" "$here/crowded.sh" "${ABI_ROUNDS:-20}" "$work/runtime"
     check "resolver build" "${CC:-cc}" -std=c99 "${warnings[@]}" -I "$root/include" "$here/check.c" "$here/resolver.c" "$work/libzmq.so.5" \
         -pthread -ldl -Wl,-rpath,"$work" -o "$work/resolver"
@@ -126,6 +128,8 @@ if [ -e "$libdir/libzmq.so" ]; then
         while IFS=: read -r name reason; do skip "${name#skipped }" "${reason# }"; done < <(grep '^skipped ' "$log")
     done
     check "a library that ends its context while it is unloaded" timeout 60 "$work/unload" "$work/module.so"
+    check "the same, observed" env TAUT_OBSERVE=1 XDG_RUNTIME_DIR="$work/observed" timeout 60 "$work/unload" "$work/module.so"
+    check "nothing is left of what was observed" test -z "$(ls "$work/observed/tautline")"
 else
     skip library "no libzmq.so in $libdir"
 fi
