@@ -5,12 +5,14 @@ use std::path::Path;
 
 /// Folder of each package and the packages of ours that it may depend on, dev-dependencies aside.
 ///
-/// `proto` and `io` never see each other, only `core` joins them; `mem` sees none of them; nothing may depend on `libzmq`.
+/// `proto` and `io` never see each other, only `core` joins them; `mem` sees none of them, and neither does `observe`, which tools read
+/// with; nothing may depend on `libzmq`.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/proto", &[]),
     ("crates/mem", &[]),
     ("crates/io", &["tautline-mem"]),
-    ("crates/core", &["tautline-proto", "tautline-io", "tautline-mem"]),
+    ("crates/observe", &[]),
+    ("crates/core", &["tautline-proto", "tautline-io", "tautline-mem", "tautline-observe"]),
     ("crates/libzmq", &["tautline-core", "tautline-io", "tautline-proto"]),
     ("crates/tautline", &["tautline-core"]),
     ("crates/cli", &["tautline", "tautline-proto"]),

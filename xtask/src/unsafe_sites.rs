@@ -27,7 +27,8 @@ const MAX_SITES: usize = 20;
 const MAX_INSIDE: usize = 20;
 
 /// The attribute that each crate root must carry.
-const ATTRIBUTES: [(&str, &str); 4] = [
+const ATTRIBUTES: [(&str, &str); 5] = [
+    ("crates/observe/src/lib.rs", "#![forbid(unsafe_code)]"),
     ("crates/proto/src/lib.rs", "#![forbid(unsafe_code)]"),
     ("crates/core/src/lib.rs", "#![deny(unsafe_code)]"),
     ("crates/testkit/src/lib.rs", "#![forbid(unsafe_code)]"),

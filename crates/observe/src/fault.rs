@@ -1,0 +1,60 @@
+//! Why a file of counters cannot be read.
+
+use std::fmt;
+use std::io;
+
+/// Why a file of counters cannot be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Fault {
+    /// There is none: the process is not observed, or has ended.
+    Missing,
+    /// It is not a plain file of this user, or no file of counters.
+    Foreign,
+    /// It has another version of the layout, of a library that is newer or older than this tool.
+    Version(u32),
+    /// It ends too early, or contradicts itself.
+    Cut,
+    /// It was written anew each time while it was read. Try again.
+    Busy,
+    /// The system does not let it be read.
+    System(io::Error),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Missing => f.write_str("not observed: start the program with TAUT_OBSERVE=1"),
+            Fault::Foreign => f.write_str("not a file of counters of this user"),
+            Fault::Version(version) => write!(
+                f,
+                "its layout has version {version}, and this program knows {}: use the tools of its release",
+                crate::VERSION
+            ),
+            Fault::Cut => f.write_str("the file of counters is not whole"),
+            Fault::Busy => {
+                f.write_str("the file of counters was written each time while it was read: try again")
+            }
+            Fault::System(error) => write!(f, "the file of counters cannot be read: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Fault::System(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Fault::Missing,
+            io::ErrorKind::UnexpectedEof => Fault::Cut,
+            _ => Fault::System(error),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What a program on Tautline tells about itself while it runs, for tools that look at it.
+//!
+//! An observed process writes one file of counters. This crate has the layout of that file, the
+//! writer that the library uses, and the reader for tools:
+//!
+//! ```no_run
+//! for found in tautline_observe::processes() {
+//!     match tautline_observe::read(&found.path) {
+//!         Ok(reading) => println!("{}: {} sockets", found.pid, reading.sockets.len()),
+//!         Err(fault) => eprintln!("{}: {fault}", found.pid),
+//!     }
+//! }
+//! ```
+//!
+//! ```text
+//!  library ── Image ── Output ──▶ file ──▶ read ── Reading ── hints
+//!             records  two images            records  why nothing moves
+//! ```
+//!
+//! The reader stops nothing, takes no lock and maps no memory. `docs/observe.md` describes the file
+//! byte by byte.
+
+#![forbid(unsafe_code)]
+
+mod fault;
+mod hints;
+mod image;
+mod model;
+#[cfg_attr(not(unix), path = "absent.rs")]
+mod output;
+#[cfg(unix)]
+mod place;
+mod reader;
+mod record;
+mod words;
+
+pub use fault::Fault;
+pub use hints::{Hint, Level, hints};
+pub use image::Image;
+pub use model::{
+    Context, Endpoint, EndpointState, Event, Options, Peer, PeerState, Process, Reading, Socket, SocketState,
+};
+#[cfg(not(unix))]
+pub use output::{Found, folders, processes, processes_in, read};
+pub use output::{Identity, Output};
+#[cfg(unix)]
+pub use place::{Found, folders, processes, processes_in};
+pub use reader::parse;
+#[cfg(unix)]
+pub use reader::read;
+pub use words::{CONNECT_FAILED, LOST, event_name, event_reason};
+
+/// The version of the layout that this crate writes. It reads this one only.
+pub const VERSION: u32 = 1;
+
+/// The first bytes of a file of counters.
+pub const MAGIC: [u8; 8] = *b"TAUTLINE";
+
+/// Bytes before the first image.
+pub const HEADER: usize = 4096;
+
+/// Most bytes of an image. What does not fit is left out, and counted in [`Process::omitted`].
+pub const ROOM: usize = 16 << 20;
+
+/// Most records that are read of one image.
+pub const RECORDS: usize = 1 << 18;
+
+/// Where the two descriptions of the images stand.
+const DESCRIPTIONS: [usize; 2] = [64, 96];
+
+/// Bytes of one of them.
+#[cfg(any(unix, test))]
+const DESCRIPTION: usize = 32;
+
+/// The checksum of an image.
+pub fn checksum(image: &[u8]) -> u64 {
+    let mut words = image.chunks_exact(8);
+    let mut sum = image.len() as u64;
+    let mut add = |word: u64| sum = (sum ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+    for word in &mut words {
+        add(u64::from_le_bytes(word.try_into().unwrap_or_default()));
+    }
+    let mut last = [0; 8];
+    last[..words.remainder().len()].copy_from_slice(words.remainder());
+    add(u64::from_le_bytes(last));
+    sum
+}

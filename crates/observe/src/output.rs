@@ -1,0 +1,122 @@
+//! The file of counters of this process, for the library.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::reader::describe;
+use crate::{DESCRIPTIONS, HEADER, Image, MAGIC, ROOM, VERSION, place};
+
+/// Most libraries of one process that write a file each.
+const COPIES: u32 = 16;
+
+/// What names this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// Its number.
+    pub pid: u32,
+    /// Its user.
+    pub uid: u32,
+    /// When it was started, in the system's ticks; 0 if that is not known.
+    pub start_ticks: u64,
+}
+
+impl Identity {
+    /// This process.
+    ///
+    /// # Errors
+    /// The system's, if it does not tell the user.
+    pub fn own() -> io::Result<Self> {
+        let pid = std::process::id();
+        Ok(Identity { pid, uid: place::own_user()?, start_ticks: place::start_ticks(pid).unwrap_or(0) })
+    }
+}
+
+/// The file of counters of this process. It stays if it is dropped: [`Output::remove`] removes it.
+#[derive(Debug)]
+pub struct Output {
+    file: File,
+    path: PathBuf,
+    sequence: u64,
+}
+
+impl Output {
+    /// Makes the file, and the folder if it is not there. Files of processes that have ended are
+    /// removed.
+    ///
+    /// # Errors
+    /// The system's; `PermissionDenied` if the folder belongs to another user or is open to others.
+    pub fn create(process: &Identity) -> io::Result<Self> {
+        Self::create_in(&place::own_folder(process.uid)?, process)
+    }
+
+    /// As [`Output::create`], in a folder that is there.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn create_in(folder: &Path, process: &Identity) -> io::Result<Self> {
+        place::sweep(folder);
+        // A process that has two copies of the library has two files.
+        for copy in 0..COPIES {
+            let path = match copy {
+                0 => folder.join(process.pid.to_string()),
+                copy => folder.join(format!("{}.{copy}", process.pid)),
+            };
+            match Self::make(process, &path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made,
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    fn make(process: &Identity, path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(path)?;
+        let mut header = [0; HEADER];
+        header[..8].copy_from_slice(&MAGIC);
+        header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        header[12..16].copy_from_slice(&(HEADER as u32).to_le_bytes());
+        header[16..20].copy_from_slice(&process.pid.to_le_bytes());
+        header[20..24].copy_from_slice(&process.uid.to_le_bytes());
+        header[24..32].copy_from_slice(&process.start_ticks.to_le_bytes());
+        header[32..40].copy_from_slice(&(ROOM as u64).to_le_bytes());
+        file.write_all_at(&header, 0)?;
+        Ok(Output { file, path: path.to_owned(), sequence: 0 })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the image of a look in place of the one before the last. Readers have the last one
+    /// until this one is whole.
+    ///
+    /// # Errors
+    /// The system's: the disk or a limit is reached.
+    pub fn write(&mut self, image: &Image) -> io::Result<()> {
+        let sequence = self.sequence + 1;
+        let index = (sequence % 2) as usize;
+        self.file.write_all_at(image.bytes(), (HEADER + index * ROOM) as u64)?;
+        self.file.write_all_at(&describe(sequence, image.bytes()), DESCRIPTIONS[index] as u64)?;
+        self.sequence = sequence;
+        Ok(())
+    }
+
+    /// Removes the file, unless another one has taken its place.
+    pub fn remove(self) {
+        let own = self.file.metadata().map(|found| (found.dev(), found.ino()));
+        let there = fs::symlink_metadata(&self.path).map(|found| (found.dev(), found.ino()));
+        if let (Ok(own), Ok(there)) = (own, there)
+            && own == there
+        {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}

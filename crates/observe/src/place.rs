@@ -1,0 +1,189 @@
+//! Where files of counters are: a folder of the user's own, with a file for each process.
+//!
+//! The folder is `$XDG_RUNTIME_DIR/tautline`, else `/run/user/UID/tautline`, else
+//! `/tmp/tautline-UID`. It belongs to the user and is closed to others; one that is not is neither
+//! written nor read.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::Fault;
+use crate::reader::header;
+
+/// A file that was not written for longer than this is that of a process that has ended, where the
+/// system does not tell.
+const STALE: Duration = Duration::from_secs(60);
+
+/// An observed process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Found {
+    /// Its number.
+    pub pid: u32,
+    /// Its file of counters.
+    pub path: PathBuf,
+    /// Whether it runs. If not, it has not ended in order: its file is as it left it.
+    pub runs: bool,
+}
+
+/// The observed processes of this user, by their numbers. What is no file of counters is left out.
+pub fn processes() -> Vec<Found> {
+    let mut all: Vec<Found> = folders().iter().flat_map(|folder| processes_in(folder)).collect();
+    all.sort_by(|a, b| a.pid.cmp(&b.pid).then_with(|| a.path.cmp(&b.path)));
+    all
+}
+
+/// The same of one folder, in no order. Whether it is closed to others is not looked at.
+pub fn processes_in(folder: &Path) -> Vec<Found> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let found = entries.flatten().filter_map(|entry| {
+        let pid = pid_of(entry.file_name().to_str()?)?;
+        entry.file_type().ok()?.is_file().then_some(())?;
+        let path = entry.path();
+        let runs = runs(pid, &path);
+        Some(Found { pid, path, runs })
+    });
+    found.collect()
+}
+
+/// The folders that may have files of counters of this user, and that are closed to others.
+pub fn folders() -> Vec<PathBuf> {
+    let Ok(user) = own_user() else { return Vec::new() };
+    let mut folders: Vec<PathBuf> = candidates(user)
+        .into_iter()
+        .map(|(_, folder)| folder)
+        .filter(|folder| is_own(folder, user))
+        .collect();
+    folders.dedup();
+    folders
+}
+
+/// The folder to write to, which is made if it is not there.
+pub(crate) fn own_folder(user: u32) -> io::Result<PathBuf> {
+    for (parent, folder) in candidates(user) {
+        if !parent.is_dir() {
+            continue;
+        }
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_own(&folder, user) => {
+                return Ok(folder);
+            }
+            Err(_) => {}
+        }
+    }
+    Err(io::ErrorKind::PermissionDenied.into())
+}
+
+/// Where the folder may be, the best place first, each with the folder that must be there.
+fn candidates(user: u32) -> Vec<(PathBuf, PathBuf)> {
+    let run = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|run| run.is_absolute());
+    let run = run.into_iter().chain([PathBuf::from(format!("/run/user/{user}"))]);
+    let mut all: Vec<_> = run.map(|run| (run.clone(), run.join("tautline"))).collect();
+    all.push(("/tmp".into(), format!("/tmp/tautline-{user}").into()));
+    all
+}
+
+/// Whether this is a folder of `user`, and closed to others.
+fn is_own(folder: &Path, user: u32) -> bool {
+    fs::symlink_metadata(folder)
+        .is_ok_and(|found| found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0)
+}
+
+/// Opens a file of counters for reading.
+pub(crate) fn open(path: &Path) -> Result<File, Fault> {
+    // Not blocking: it may be a pipe that nothing writes to.
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
+    let file = match opened {
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return Err(Fault::Foreign),
+        opened => opened?,
+    };
+    let found = file.metadata()?;
+    if !found.is_file() || found.uid() != own_user()? {
+        return Err(Fault::Foreign);
+    }
+    Ok(file)
+}
+
+/// The process that a file is named after: `PID` or `PID.COPY`.
+fn pid_of(name: &str) -> Option<u32> {
+    let (pid, copy) = name.split_once('.').unwrap_or((name, "1"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(pid) && is_number(copy)).then(|| pid.parse().ok()).flatten()
+}
+
+/// Whether the process runs that has written this file.
+fn runs(pid: u32, path: &Path) -> bool {
+    if !Path::new("/proc/self/stat").exists() {
+        let written = fs::symlink_metadata(path).and_then(|found| found.modified());
+        return written.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|time| time < STALE));
+    }
+    let Some(now) = start_ticks(pid) else { return false };
+    // Another process may have the number now.
+    let then = open(path).and_then(|file| header(&file)).ok().map(|header| {
+        let ticks = header[24..32].try_into().unwrap_or_default();
+        u64::from_le_bytes(ticks)
+    });
+    then.is_none_or(|then| then == 0 || then == now)
+}
+
+/// Removes what processes have left that have ended, and nothing else.
+pub(crate) fn sweep(folder: &Path) {
+    for found in processes_in(folder).into_iter().filter(|found| !found.runs) {
+        let _ = fs::remove_file(&found.path);
+    }
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        // The control socket beside a file of counters.
+        let name = entry.file_name();
+        let Some(name) = name.to_str().and_then(|name| name.strip_suffix(".tap")) else { continue };
+        let is_socket = entry.file_type().is_ok_and(|kind| kind.is_socket());
+        if is_socket && pid_of(name).is_some() && !folder.join(name).exists() {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// When a process was started, in ticks since the system runs, as Linux tells it.
+pub(crate) fn start_ticks(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program may hold anything, also spaces and parentheses.
+    let (_, behind) = stat.rsplit_once(')')?;
+    behind.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// The user that this process works for.
+pub(crate) fn own_user() -> io::Result<u32> {
+    if let Ok(found) = fs::metadata("/proc/self") {
+        return Ok(found.uid());
+    }
+    // Where the system has no such folder: the owner of a file that is made.
+    let path = std::env::temp_dir().join(format!(".tautline-{}", std::process::id()));
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    let _ = fs::remove_file(&path);
+    Ok(file.metadata()?.uid())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_numbers_of_processes() {
+        assert_eq!(pid_of("123"), Some(123));
+        assert_eq!(pid_of("123.2"), Some(123));
+        for name in ["", "x", "12x", "1.", ".1", "1.tap", "-1", "99999999999", "1.2.3"] {
+            assert_eq!(pid_of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn this_process_runs_since_some_tick() {
+        let own = std::process::id();
+        assert!(start_ticks(own).is_none_or(|ticks| ticks > 0));
+        assert_eq!(start_ticks(own), start_ticks(own));
+    }
+}

@@ -1,0 +1,142 @@
+//! Reads files of counters. Whatever a file holds, and whatever is done to it meanwhile, the answer
+//! is a reading or a [`Fault`], after a bounded number of steps.
+
+#[cfg(any(unix, test))]
+use crate::DESCRIPTION;
+use crate::record::{Record, Stored};
+use crate::{
+    Context, DESCRIPTIONS, Endpoint, Event, Fault, HEADER, MAGIC, Peer, Process, RECORDS, ROOM, Reading,
+    Socket, VERSION, checksum,
+};
+
+/// How often a file is read that is written meanwhile.
+#[cfg(unix)]
+const TRIES: usize = 8;
+
+/// Reads the file of counters at `path`, which must be a plain file of this user.
+///
+/// # Errors
+/// Each [`Fault`], by what the file is like.
+#[cfg(unix)]
+pub fn read(path: &std::path::Path) -> Result<Reading, Fault> {
+    let file = crate::place::open(path)?;
+    let mut image = Vec::new();
+    let mut fault = Fault::Busy;
+    for _ in 0..TRIES {
+        let header = header(&file)?;
+        match find(&header) {
+            Err(Fault::Busy) => continue,
+            Err(fault) => return Err(fault),
+            Ok(found) => match take(&file, &found, &mut image) {
+                Ok(()) => return records(&image),
+                Err(error) => fault = error,
+            },
+        }
+    }
+    Err(fault)
+}
+
+/// The first bytes of a file.
+#[cfg(unix)]
+pub(crate) fn header(file: &std::fs::File) -> Result<[u8; HEADER], Fault> {
+    let mut header = [0; HEADER];
+    std::os::unix::fs::FileExt::read_exact_at(file, &mut header, 0)?;
+    Ok(header)
+}
+
+/// Reads an image. `Busy` if it is not the one that was described.
+#[cfg(unix)]
+fn take(file: &std::fs::File, found: &Description, image: &mut Vec<u8>) -> Result<(), Fault> {
+    image.resize(found.length, 0);
+    std::os::unix::fs::FileExt::read_exact_at(file, image, found.offset as u64)?;
+    if checksum(image) == found.checksum { Ok(()) } else { Err(Fault::Busy) }
+}
+
+/// Reads a whole file of counters from memory.
+///
+/// # Errors
+/// As [`read`].
+pub fn parse(file: &[u8]) -> Result<Reading, Fault> {
+    let header = file.first_chunk().ok_or(Fault::Cut)?;
+    let found = find(header)?;
+    let image = file.get(found.offset..found.offset + found.length).ok_or(Fault::Cut)?;
+    if checksum(image) != found.checksum {
+        return Err(Fault::Cut);
+    }
+    records(image)
+}
+
+/// Where an image lies.
+struct Description {
+    sequence: u64,
+    offset: usize,
+    length: usize,
+    checksum: u64,
+}
+
+fn word(header: &[u8; HEADER], at: usize) -> u64 {
+    let bytes = header.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+    u64::from_le_bytes(bytes.unwrap_or_default())
+}
+
+/// The newest image that is described whole.
+fn find(header: &[u8; HEADER]) -> Result<Description, Fault> {
+    if header[..8] != MAGIC {
+        return Err(Fault::Foreign);
+    }
+    let version = word(header, 8) as u32;
+    if version != VERSION {
+        return Err(Fault::Version(version));
+    }
+    let described = DESCRIPTIONS.iter().enumerate().filter_map(|(index, &at)| {
+        let [sequence, length, checksum, check] = [0, 8, 16, 24].map(|place| word(header, at + place));
+        let length_fits = length <= ROOM as u64 && sequence > 0;
+        (check == !(sequence ^ length ^ checksum) && length_fits).then_some(Description {
+            sequence,
+            offset: HEADER + index * ROOM,
+            length: length as usize,
+            checksum,
+        })
+    });
+    // Neither of them: just when they were written, or before the first look.
+    described.max_by_key(|found| found.sequence).ok_or(Fault::Busy)
+}
+
+/// What describes an image in a header, for the writer.
+#[cfg(any(unix, test))]
+pub(crate) fn describe(sequence: u64, image: &[u8]) -> [u8; DESCRIPTION] {
+    let (length, checksum) = (image.len() as u64, checksum(image));
+    let words = [sequence, length, checksum, !(sequence ^ length ^ checksum)];
+    let mut bytes = [0; DESCRIPTION];
+    bytes.chunks_exact_mut(8).zip(words).for_each(|(place, word)| place.copy_from_slice(&word.to_le_bytes()));
+    bytes
+}
+
+/// The records of an image.
+fn records(mut image: &[u8]) -> Result<Reading, Fault> {
+    let mut reading = Reading::default();
+    let mut whole = false;
+    for _ in 0..RECORDS {
+        if image.is_empty() {
+            break;
+        }
+        let stored = Stored::take(&mut image).ok_or(Fault::Cut)?;
+        match stored.kind {
+            Process::KIND => {
+                reading.process = Process::load(&stored);
+                whole = true;
+            }
+            Context::KIND => reading.contexts.push(Context::load(&stored)),
+            Socket::KIND => reading.sockets.push(Socket::load(&stored)),
+            Endpoint::KIND => reading.endpoints.push(Endpoint::load(&stored)),
+            Peer::KIND => reading.peers.push(Peer::load(&stored)),
+            Event::KIND => reading.events.push(Event::load(&stored)),
+            // Of a later library.
+            _ => {}
+        }
+    }
+    if whole { Ok(reading) } else { Err(Fault::Cut) }
+}
+
+#[cfg(test)]
+mod tests;

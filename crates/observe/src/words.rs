@@ -1,0 +1,105 @@
+//! Events and their reasons in words. The numbers are those of `zmq.h`.
+
+use std::io;
+
+/// An attempt to connect has failed: an event of Tautline's own.
+pub const CONNECT_FAILED: u32 = 1 << 31;
+/// A connection that was in use is lost: an event of Tautline's own.
+pub const LOST: u32 = 1 << 30;
+
+/// Numbers of the system's errors that hints are about.
+#[cfg(unix)]
+pub(crate) mod errno {
+    pub(crate) const REFUSED: u64 = libc::ECONNREFUSED as u64;
+    pub(crate) const NO_ENTRY: u64 = libc::ENOENT as u64;
+    pub(crate) const NO_ACCESS: u64 = libc::EACCES as u64;
+    pub(crate) const TOO_MANY_FILES: [u64; 2] = [libc::EMFILE as u64, libc::ENFILE as u64];
+}
+
+/// The same where nothing is observed: those of Linux.
+#[cfg(not(unix))]
+pub(crate) mod errno {
+    pub(crate) const REFUSED: u64 = 111;
+    pub(crate) const NO_ENTRY: u64 = 2;
+    pub(crate) const NO_ACCESS: u64 = 13;
+    pub(crate) const TOO_MANY_FILES: [u64; 2] = [24, 23];
+}
+
+/// What an event is called.
+pub fn event_name(event: u32) -> &'static str {
+    match event {
+        0x1 => "connected",
+        0x2 => "connecting",
+        0x4 => "connecting again",
+        0x8 => "listening",
+        0x10 => "not bound",
+        0x20 => "accepted",
+        0x40 => "not accepted",
+        0x80 => "closed",
+        0x100 => "not closed",
+        0x200 => "disconnected",
+        0x400 => "no more events",
+        0x800 | 0x2000 | 0x4000 => "handshake failed",
+        0x1000 => "handshake done",
+        0x10000 => "queues",
+        CONNECT_FAILED => "not connected",
+        LOST => "lost",
+        _ => "event",
+    }
+}
+
+/// Why an event has happened, by its value; empty where the value is no reason.
+pub fn event_reason(event: u32, value: u64) -> String {
+    match event {
+        0x4 => format!("after {value} ms"),
+        0x10 | 0x40 | 0x100 | 0x800 | CONNECT_FAILED => system(value),
+        0x2000 => protocol(value).to_owned(),
+        0x4000 => refused(value).to_owned(),
+        LOST if value == 0 => "the peer has ended it".to_owned(),
+        LOST if value >= 0x1000_0000 => protocol(value).to_owned(),
+        LOST => system(value),
+        _ => String::new(),
+    }
+}
+
+/// What the system calls an errno.
+fn system(errno: u64) -> String {
+    let text = io::Error::from_raw_os_error(errno as u32 as i32).to_string();
+    // Behind it stands the number.
+    text.split_once(" (os error").map_or(&*text, |(text, _)| text).to_owned()
+}
+
+fn protocol(code: u64) -> &'static str {
+    match code {
+        0x1000_0003 => "the keys do not go together",
+        0x1000_0018 => "the peer's properties make no sense",
+        0x1100_0001 => "a key is wrong",
+        0x1100_0002 => "the peer has another security mechanism",
+        0x2000_0000..=0x2FFF_FFFF => "the authentication handler answered nonsense",
+        _ => "the peer speaks something else",
+    }
+}
+
+fn refused(status: u64) -> &'static str {
+    match status {
+        300 => "refused for now",
+        400 => "refused",
+        _ => "the authentication handler failed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_in_words() {
+        assert_eq!(event_reason(0x2000, 0x1100_0002), "the peer has another security mechanism");
+        assert_eq!(event_reason(0x4000, 400), "refused");
+        assert_eq!(event_reason(LOST, 0), "the peer has ended it");
+        assert_eq!(event_reason(0x1, 7), "");
+        assert_eq!(event_reason(0x4, 250), "after 250 ms");
+        #[cfg(target_os = "linux")]
+        assert_eq!(event_reason(CONNECT_FAILED, 111), "Connection refused");
+    }
+}

@@ -1,0 +1,167 @@
+//! Files of counters as tools meet them: whole, cut, foreign, left behind, written meanwhile.
+
+#![cfg(unix)]
+
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tautline_observe::{Event, Fault, Identity, Image, Output, Process, processes_in, read};
+use tautline_testkit::with_watchdog;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("observe-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        DirBuilder::new().mode(0o700).create(&path).unwrap();
+        Folder(path)
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// An image with so many events, each of which has the number of the look.
+fn image(look: u64, events: u64) -> Image {
+    let mut image = Image::new();
+    for _ in 0..events {
+        let mut event = Event::default();
+        event.value = look;
+        event.name = "look".into();
+        image.put(&event);
+    }
+    let mut process = Process::default();
+    process.looks = look;
+    image.finish(&mut process);
+    image
+}
+
+#[test]
+fn a_file_is_private_and_is_found_read_and_removed() {
+    let folder = Folder::new("life");
+    let own = Identity::own().unwrap();
+    let mut output = Output::create_in(folder.path(), &own).unwrap();
+    let path = output.path().to_owned();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(matches!(read(&path), Err(Fault::Busy)), "before the first look");
+    for look in 1..=5 {
+        output.write(&image(look, 2)).unwrap();
+        assert_eq!(read(&path).unwrap().process.looks, look);
+    }
+    let found = processes_in(folder.path());
+    assert_eq!((found.len(), found[0].pid, found[0].runs), (1, own.pid, true));
+    // A second copy of the library in the same process.
+    let second = Output::create_in(folder.path(), &own).unwrap();
+    assert_ne!(second.path(), path);
+    assert_eq!(processes_in(folder.path()).len(), 2);
+    second.remove();
+    output.remove();
+    assert_eq!(processes_in(folder.path()), []);
+    assert!(matches!(read(&path), Err(Fault::Missing)));
+}
+
+#[test]
+fn what_dead_processes_have_left_is_readable_and_swept() {
+    let folder = Folder::new("stale");
+    let own = Identity::own().unwrap();
+    // The number of this process, which another one had before it.
+    let before = Identity { start_ticks: own.start_ticks.wrapping_sub(1), ..own };
+    let mut left = Output::create_in(folder.path(), &before).unwrap();
+    left.write(&image(9, 1)).unwrap();
+    let path = left.path().to_owned();
+    drop(left);
+    fs::write(folder.path().join("note.txt"), "not ours").unwrap();
+    assert!(!processes_in(folder.path())[0].runs);
+    assert_eq!(read(&path).unwrap().process.looks, 9);
+    let output = Output::create_in(folder.path(), &own).unwrap();
+    assert_eq!(output.path(), path, "the place is free again");
+    assert!(matches!(read(&path), Err(Fault::Busy)));
+    assert!(folder.path().join("note.txt").exists());
+    output.remove();
+}
+
+#[test]
+fn what_is_no_file_of_counters_is_refused_at_once() {
+    with_watchdog(LIMIT, "foreign", || {
+        let folder = Folder::new("foreign");
+        let place = |name: &str| folder.path().join(name);
+        fs::write(place("1"), "").unwrap();
+        assert!(matches!(read(&place("1")), Err(Fault::Cut)));
+        fs::write(place("2"), vec![7; 10_000]).unwrap();
+        assert!(matches!(read(&place("2")), Err(Fault::Foreign)));
+        symlink(place("2"), place("3")).unwrap();
+        assert!(matches!(read(&place("3")), Err(Fault::Foreign)));
+        fs::create_dir(place("4")).unwrap();
+        assert!(matches!(read(&place("4")), Err(Fault::Foreign)));
+        let made = std::process::Command::new("mkfifo").arg(place("5")).status();
+        if made.is_ok_and(|status| status.success()) {
+            // Nothing writes to it: a read would wait for ever.
+            assert!(matches!(read(&place("5")), Err(Fault::Foreign)));
+        }
+        let names: Vec<u32> = processes_in(folder.path()).into_iter().map(|found| found.pid).collect();
+        assert!(names.iter().all(|pid| matches!(pid, 1 | 2)), "{names:?}");
+    });
+}
+
+#[test]
+fn a_file_that_is_cut_is_refused() {
+    let folder = Folder::new("cut");
+    let mut output = Output::create_in(folder.path(), &Identity::own().unwrap()).unwrap();
+    output.write(&image(1, 100)).unwrap();
+    let path = output.path().to_owned();
+    let whole = fs::metadata(&path).unwrap().len();
+    for length in [whole - 1, whole / 2, 4096, 4095, 100, 0] {
+        File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
+        assert!(matches!(read(&path), Err(Fault::Cut)), "{length} bytes");
+    }
+    output.remove();
+}
+
+/// Each reading is of one look, whatever is written meanwhile.
+#[test]
+fn a_file_that_is_written_meanwhile_is_read_whole_or_not_at_all() {
+    with_watchdog(LIMIT, "meanwhile", || {
+        let folder = Folder::new("meanwhile");
+        let mut output = Output::create_in(folder.path(), &Identity::own().unwrap()).unwrap();
+        output.write(&image(1, 50)).unwrap();
+        let path = output.path().to_owned();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut look = 1;
+                while !stop.load(Ordering::Relaxed) {
+                    look += 1;
+                    output.write(&image(look, look % 97)).unwrap();
+                }
+            });
+            let (mut whole, mut last) = (0, 0);
+            while whole < 300 {
+                match read(&path) {
+                    Ok(reading) => {
+                        let look = reading.process.looks;
+                        assert!(look >= last, "a later look is not followed by an earlier one");
+                        assert!(reading.events.iter().all(|event| event.value == look));
+                        (whole, last) = (whole + 1, look);
+                    }
+                    Err(Fault::Busy) => {}
+                    Err(fault) => panic!("{fault}"),
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    });
+}
