@@ -17,6 +17,13 @@ cd "$root"
 if [[ ${PYZMQ:-1} != 0 ]]; then
     . "$root/tests/interop/venv.sh"
     export TAUT_PYTHON=$venv/bin/python
+    # Prometheus' own parser of OpenMetrics.
+    parser=$target/cli/prometheus-client-0.26.0
+    if [[ ! -e $parser/.complete ]]; then
+        "$TAUT_PYTHON" -m pip --quiet --disable-pip-version-check install --no-deps --target "$parser" prometheus-client==0.26.0
+        touch "$parser/.complete"
+    fi
+    export TAUT_PROMETHEUS=$parser
     cargo build --release -p tautline-libzmq
     export TAUT_LIBRARY=$target/release/libzmq.so
     options=(--include-ignored)

@@ -7,6 +7,7 @@ mod inputs;
 mod libzmq;
 mod limits;
 mod messages;
+mod observed;
 mod peers;
 mod run;
 mod secrets;
@@ -15,3 +16,4 @@ mod terminal;
 #[cfg_attr(not(feature = "wss"), path = "no_tls.rs")]
 mod tls;
 mod tools;
+mod top;
