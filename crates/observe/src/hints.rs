@@ -114,7 +114,7 @@ impl Scene<'_> {
         self.before?.peers.iter().find(|known| (known.socket, known.id) == (peer.socket, peer.id))
     }
 
-    /// How many of something there are each second, if there were so many more than before.
+    /// How many of something there are each second, if there were `more` than before.
     fn rate(&self, more: u64) -> Option<u64> {
         let time = self.now.checked_sub(self.before?.process.written).filter(|time| *time > 0)?;
         Some((u128::from(more) * 1_000_000 / u128::from(time)) as u64)

@@ -142,8 +142,8 @@ fn records_of_an_earlier_library_lack_their_last_fields() {
     assert_eq!(reading.process, Process { pid: 42, ..Process::default() });
 }
 
-/// Neither a crash nor a hang, whatever the bytes are: random ones, and those of an image with a few
-/// changed, under a checksum that fits.
+/// Neither a crash nor a hang, whatever the bytes are: random ones, and those of an image with a
+/// few changed, under a checksum that fits.
 #[test]
 fn random_bytes_are_read_or_refused() {
     let mut random = XorShift::new(30);
