@@ -26,7 +26,14 @@ if [[ ${PYZMQ:-1} != 0 ]]; then
     export TAUT_PROMETHEUS=$parser
     cargo build --release -p tautline-libzmq
     export TAUT_LIBRARY=$target/release/libzmq.so
-    options=(--include-ignored)
+    # Not the cost of a large system, which wants the machine for itself.
+    options=(--include-ignored --skip the_cost_of_a_large_system)
+    if TAUT_CHROMIUM=$(command -v chromium || command -v chromium-browser); then
+        export TAUT_CHROMIUM
+    else
+        echo "cli: the page is not looked at: apt-get install chromium"
+        options+=(--skip a_browser_shows_the_page)
+    fi
 fi
 
 log=$target/cli.log

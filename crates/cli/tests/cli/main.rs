@@ -8,6 +8,7 @@ mod libzmq;
 mod limits;
 mod messages;
 mod observed;
+mod page;
 mod peers;
 mod run;
 mod secrets;
