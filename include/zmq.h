@@ -509,6 +509,14 @@ ZMQ_EXPORT void zmq_threadclose(void *thread);
 #define ZMQ_TAUTLINE_VERSION 0x54410002
 
 /*
+ * Tautline's own: 1 shows the context, and the sockets that are made from now on, to tools that look at the process from outside; an int
+ * for zmq_ctx_set, before the first socket. They see sockets, endpoints, peers, counters and events in a file of the user's own, and no
+ * messages, keys or passwords. TAUT_OBSERVE=1 in the environment does the same for all contexts. zmq_ctx_set fails with the system's
+ * error if the file cannot be made, and with ENOTSUP on Windows. zmq_ctx_get says whether it is on. libzmq answers EINVAL.
+ */
+#define ZMQ_TAUTLINE_OBSERVE 0x54410004
+
+/*
  * Tautline's own: most bytes of memory that what one peer subscribes to (PUB, XPUB) or joins (RADIO) may take. A peer that goes beyond is
  * disconnected. An int64_t for zmq_setsockopt and zmq_getsockopt. -1 is any number; 0 and less than -1 are EINVAL. The default is 512 MiB:
  * one to four million topics. libzmq answers EINVAL.
@@ -545,6 +553,57 @@ typedef struct zmq_tautline_statistics_t
  */
 #define ZMQ_TAUTLINE_STATISTIC      0x54411000
 #define ZMQ_TAUTLINE_STATISTIC_HIGH 0x54412000
+
+/*
+ * Tautline's own: the peers of a socket, an option for zmq_getsockopt: an array of zmq_tautline_peer_t, as many as there is room for; the
+ * length becomes that of what was written. How many there are, ZMQ_TAUTLINE_STATISTICS says. It costs the messages nothing. libzmq answers
+ * EINVAL. A peer that is still being connected to is among them. Texts end with a NUL, and are cut where there is no room for all.
+ */
+#define ZMQ_TAUTLINE_PEERS 0x54410005
+
+#define ZMQ_TAUTLINE_PEER_CONNECTING 0 /* not reached yet, or lost and perhaps coming back */
+#define ZMQ_TAUTLINE_PEER_CONNECTED  1
+#define ZMQ_TAUTLINE_PEER_GONE       2 /* for good; something that it has sent may still be received */
+
+#define ZMQ_TAUTLINE_PEER_CONNECTED_HERE 1 /* this socket has connected to it; else it has come */
+#define ZMQ_TAUTLINE_PEER_SHARED_MEMORY  2 /* bytes go through shared memory */
+
+typedef struct zmq_tautline_peer_t
+{
+    uint64_t id;                /* names it in the socket, as long as it is there */
+    uint64_t since;             /* of the present connection, microseconds since 1970; 0 before the first one, and for inproc */
+    uint64_t messages_sent;     /* handed to its queue */
+    uint64_t bytes_sent;        /* with their frame headers */
+    uint64_t messages_received; /* by the program */
+    uint64_t bytes_received;
+    uint64_t queued_out;        /* now waiting to be sent */
+    uint64_t queued_out_bytes;
+    uint64_t queued_in;         /* now waiting for the program */
+    uint64_t queued_in_bytes;
+    uint64_t dropped;           /* not sent because it was at its high-water mark */
+    uint64_t full;              /* how often a message has found the queue to it full */
+    uint64_t reconnects;        /* how often it was lost and found again */
+    uint64_t round_trip;        /* of the last heartbeat, microseconds; 0: there was none */
+    uint32_t state;             /* ZMQ_TAUTLINE_PEER_CONNECTING, ... */
+    uint32_t flags;             /* ZMQ_TAUTLINE_PEER_CONNECTED_HERE, ... */
+    uint32_t routing_id_size;
+    uint32_t reserved;
+    uint8_t routing_id[256];    /* by which ROUTER and others know it */
+    char address[128];          /* its end of the connection; empty for inproc */
+    char local[128];            /* ours */
+    char endpoint[256];         /* what was bound or connected here */
+    char user_id[192];          /* what the authentication handler has said it is */
+    char host[64];              /* Peer-Address of its messages */
+    char mechanism[16];         /* NULL, PLAIN, CURVE; empty for inproc */
+} zmq_tautline_peer_t;
+
+/*
+ * Tautline's own: wait until this many peers are connected, or (PUB, XPUB) until their peers have subscribed to this many different topics:
+ * an int for zmq_setsockopt, which returns when that is so. -1 with EAGAIN after ZMQ_SNDTIMEO. Another thread that uses a thread-safe
+ * socket waits meanwhile. libzmq answers EINVAL.
+ */
+#define ZMQ_TAUTLINE_WAIT_PEERS         0x54410006
+#define ZMQ_TAUTLINE_WAIT_SUBSCRIPTIONS 0x54410007
 
 /*
  * Tautline's own: most bytes of a message from a peer, all of its parts with their headers (2 or 9 bytes each); whoever sends more is
@@ -643,6 +702,12 @@ ZMQ_EXPORT int zmq_leave(void *s, const char *group);
 ZMQ_EXPORT uint32_t zmq_connect_peer(void *s, const char *addr);
 ZMQ_EXPORT int zmq_disconnect_peer(void *s, uint32_t routing_id);
 ZMQ_EXPORT int zmq_socket_get_peer_state(void *s, const void *routing_id, size_t routing_id_size);
+/*
+ * Tautline's own: event_version 3. As version 2 (number, count of values, the values, local and remote endpoint), and then routing id,
+ * address and user id of the peer (of HANDSHAKE_SUCCEEDED and DISCONNECTED; else empty) and the reason in words; of a failed handshake
+ * after the peer has shown its credentials also mechanism, key or user name, and what the handler has said of it. The routing id is the
+ * peer's own, up to its first zero. libzmq answers EINVAL.
+ */
 ZMQ_EXPORT int zmq_socket_monitor_versioned(void *s, const char *addr, uint64_t events,
                                             int event_version, int type);
 ZMQ_EXPORT int zmq_socket_monitor_pipes_stats(void *s);

@@ -194,7 +194,7 @@ static void monitors(void)
     char endpoint[256], told[256];
     size_t len = sizeof endpoint;
     int n;
-    CHECK_ERRNO(zmq_socket_monitor_versioned(pull, "inproc://events", ZMQ_EVENT_ALL_V2, 3, ZMQ_PUSH), -1, EINVAL);
+    CHECK_ERRNO(zmq_socket_monitor_versioned(pull, "inproc://events", ZMQ_EVENT_ALL_V2, 4, ZMQ_PUSH), -1, EINVAL);
     CHECK_ERRNO(zmq_socket_monitor_versioned(pull, "inproc://events", ZMQ_EVENT_ALL_V2, 1, ZMQ_PAIR), -1, EINVAL);
     CHECK_ERRNO(zmq_socket_monitor_versioned(pull, "inproc://events", ZMQ_EVENT_ALL_V2, 2, ZMQ_REP), -1, EINVAL);
     CHECK_ERRNO(zmq_socket_monitor_pipes_stats(pull), -1, EINVAL);
@@ -257,6 +257,31 @@ static void statistics(void)
     CHECK(zmq_close(push) == 0 && zmq_close(pull) == 0);
 }
 
+static void roster(void)
+{
+    void *push, *pull;
+    zmq_tautline_peer_t told[2];
+    size_t len = sizeof told;
+    int one = 1, soon = 1;
+    char data[8];
+    CHECK(sizeof told[0] == 1168);
+    pair_of(ZMQ_PUSH, &push, ZMQ_PULL, &pull, "inproc://peers");
+    CHECK(zmq_setsockopt(push, ZMQ_TAUTLINE_WAIT_PEERS, &one, sizeof one) == 0);
+    CHECK(zmq_send(push, "hello", 5, 0) == 5 && zmq_recv(pull, data, sizeof data, 0) == 5);
+    CHECK(zmq_getsockopt(push, ZMQ_TAUTLINE_PEERS, told, &len) == 0 && len == sizeof told[0]);
+    CHECK(told[0].state == ZMQ_TAUTLINE_PEER_CONNECTED && told[0].messages_sent == 1 && told[0].bytes_sent == 7);
+    len = sizeof told;
+    CHECK(zmq_getsockopt(pull, ZMQ_TAUTLINE_PEERS, told, &len) == 0 && len == sizeof told[0]);
+    CHECK(told[0].messages_received == 1 && told[0].queued_in == 0 && told[0].mechanism[0] == 0);
+    len = sizeof told[0] - 1;
+    CHECK(zmq_getsockopt(pull, ZMQ_TAUTLINE_PEERS, told, &len) == 0 && len == 0);
+    one = 2;
+    CHECK(zmq_setsockopt(push, ZMQ_SNDTIMEO, &soon, sizeof soon) == 0);
+    CHECK_ERRNO(zmq_setsockopt(push, ZMQ_TAUTLINE_WAIT_PEERS, &one, sizeof one), -1, EAGAIN);
+    CHECK_ERRNO(zmq_setsockopt(push, ZMQ_TAUTLINE_WAIT_SUBSCRIPTIONS, &one, sizeof one), -1, ENOTSUP);
+    CHECK(zmq_close(push) == 0 && zmq_close(pull) == 0);
+}
+
 static void context_bytes(void)
 {
     char version[32];
@@ -287,5 +312,6 @@ void drafts(void)
     peers();
     monitors();
     statistics();
+    roster();
     CHECK(zmq_ctx_term(context) == 0);
 }

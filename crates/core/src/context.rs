@@ -5,7 +5,7 @@ mod names;
 mod settings;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{PoisonError, Weak};
+use std::sync::{OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use crate::timing::idle;
 use crate::transport;
+use crate::watch::{self, ContextWatch};
 use crate::zap::Desk;
 use names::Names;
 use settings::Settings;
@@ -59,6 +60,8 @@ struct Inner {
     alike: Mutex<VecDeque<(Weak<Options>, Weak<Common>)>>,
     /// The endpoint that was connected last.
     connected: Mutex<Arc<str>>,
+    /// What is shown of it outside, if it is observed.
+    watch: OnceLock<Arc<ContextWatch>>,
 }
 
 #[derive(Default)]
@@ -104,6 +107,9 @@ pub(crate) struct Place {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        if let Some(watch) = self.watch.get() {
+            watch.end();
+        }
         // In a forked child there are no such threads. Their handles may be those of threads that
         // the child has started since, which would be detached.
         if self.process != thread::process_id() {
@@ -127,15 +133,16 @@ impl std::fmt::Debug for Context {
 
 impl Context {
     /// A new context. Its threads start with the first socket. The first one of the process reads
-    /// `TAUT_SPIN_US` and `TAUT_IPC_MEMORY` in the environment, on the calling thread: others may
-    /// not, as the program may be changing it.
+    /// `TAUT_SPIN_US`, `TAUT_IPC_MEMORY` and `TAUT_OBSERVE` in the environment, on the calling
+    /// thread: others may not, as the program may be changing it.
     pub fn new() -> Context {
         if without(Rule::Circulation) {
             tautline_mem::blocks::circulate(false);
         }
         idle::patience_us();
         transport::read_environment();
-        Context(Arc::new(Inner {
+        let asked = watch::is_asked_for();
+        let context = Context(Arc::new(Inner {
             process: thread::process_id(),
             settings: Mutex::default(),
             state: Mutex::default(),
@@ -146,7 +153,42 @@ impl Context {
             fresh: Mutex::default(),
             alike: Mutex::default(),
             connected: Mutex::default(),
-        }))
+            watch: OnceLock::new(),
+        }));
+        if asked {
+            // A program runs as well where it cannot be looked at.
+            let _ = context.observe();
+        }
+        context
+    }
+
+    /// Shows the context, and the sockets that are made from now on, to tools that look at the
+    /// process from outside (crate `tautline-observe`). The file for that is removed when the last
+    /// observed context has ended. Without effect if it is on already.
+    ///
+    /// # Errors
+    /// The system's, if the file cannot be made; [`Error::NotSupported`] on systems without it.
+    pub fn observe(&self) -> Result<(), Error> {
+        if self.0.watch.get().is_some() {
+            return Ok(());
+        }
+        let (io_threads, max_sockets) = {
+            let settings = lock(&self.0.settings);
+            (settings.io_threads(), settings.max_sockets())
+        };
+        let watch = ContextWatch::begin(io_threads, max_sockets).map_err(|error| match error.kind() {
+            ErrorKind::Unsupported => Error::NotSupported,
+            _ => error.into(),
+        })?;
+        if let Err(second) = self.0.watch.set(watch) {
+            second.end();
+        }
+        Ok(())
+    }
+
+    /// What is shown of the context outside, if it is observed.
+    pub(crate) fn watch(&self) -> Option<&Arc<ContextWatch>> {
+        self.0.watch.get()
     }
 
     /// Sets a context option, zmq_ctx_set(3).
@@ -154,6 +196,11 @@ impl Context {
     /// # Errors
     /// [`Error::Invalid`] for an unknown option or a value out of range.
     pub fn set(&self, option: i32, value: i32) -> Result<(), Error> {
+        match (option, value) {
+            (settings::TAUTLINE_OBSERVE, 1) => return self.observe(),
+            (settings::TAUTLINE_OBSERVE, 0) if self.watch().is_none() => return Ok(()),
+            _ => {}
+        }
         lock(&self.0.settings).set(option, value)
     }
 
@@ -162,6 +209,9 @@ impl Context {
     /// # Errors
     /// [`Error::Invalid`] for an option that is unknown or cannot be read.
     pub fn get(&self, option: i32) -> Result<i32, Error> {
+        if option == settings::TAUTLINE_OBSERVE {
+            return Ok(self.watch().is_some().into());
+        }
         lock(&self.0.settings).get(option)
     }
 
@@ -170,6 +220,9 @@ impl Context {
     /// # Errors
     /// As [`Context::set`].
     pub fn set_bytes(&self, option: i32, value: &[u8]) -> Result<(), Error> {
+        if let (settings::TAUTLINE_OBSERVE, Ok(number)) = (option, value.try_into()) {
+            return self.set(option, i32::from_ne_bytes(number));
+        }
         lock(&self.0.settings).set_bytes(option, value)
     }
 
@@ -178,6 +231,11 @@ impl Context {
     /// # Errors
     /// As [`Context::get`], and [`Error::Invalid`] if the room is too small.
     pub fn get_bytes(&self, option: i32, out: &mut [u8]) -> Result<usize, Error> {
+        if option == settings::TAUTLINE_OBSERVE {
+            let place = out.first_chunk_mut().ok_or(Error::Invalid)?;
+            *place = self.get(option)?.to_ne_bytes();
+            return Ok(place.len());
+        }
         lock(&self.0.settings).get_bytes(option, out)
     }
 
@@ -364,6 +422,9 @@ impl Context {
             return Ok(());
         }
         self.shutdown()?;
+        if let Some(watch) = self.watch() {
+            watch.terminating();
+        }
         let deadline = patience.and_then(|time| Instant::now().checked_add(time));
         let all_sent = self.wait_for_tickets(deadline)?;
         if !all_sent {
@@ -375,6 +436,9 @@ impl Context {
         }
         let drivers = lock(&self.0.state).drivers.take();
         drivers.into_iter().flatten().for_each(Running::stop);
+        if let Some(watch) = self.watch() {
+            watch.end();
+        }
         if all_sent { Ok(()) } else { Err(Error::Again) }
     }
 

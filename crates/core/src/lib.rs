@@ -68,6 +68,8 @@ mod version;
 #[cfg(not(loom))]
 mod wait;
 #[cfg(not(loom))]
+mod watch;
+#[cfg(not(loom))]
 mod zap;
 
 #[cfg(not(loom))]
@@ -87,6 +89,8 @@ pub use socket::{Flags, Patience, Rest, Socket};
 pub use tautline_io::errno::error as system_error;
 pub use tautline_io::fd;
 pub use tautline_io::random::fill as fill_random;
+#[cfg(not(loom))]
+pub use tautline_observe::{Peer as PeerReport, PeerState};
 pub use tautline_proto::{Secret, SocketType, public_key, z85};
 #[cfg(not(loom))]
 pub use version::version;

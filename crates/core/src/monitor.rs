@@ -81,11 +81,33 @@ pub(crate) struct Claim {
     pub(crate) reason: Vec<u8>,
 }
 
+/// What is known about an event beside its values.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct About<'a> {
+    /// What the peer has shown whose handshake has failed.
+    pub(crate) claim: Option<&'a Claim>,
+    /// The peer of a connection that is in use, or was.
+    pub(crate) peer: Known<'a>,
+    /// Why it has happened, where its own value does not say: another event and its value.
+    pub(crate) cause: Option<(u32, u64)>,
+}
+
+/// What is known of a peer; each may be empty.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Known<'a> {
+    /// Its own routing id, up to the first NUL.
+    pub(crate) routing_id: &'a [u8],
+    /// Its address, as its messages carry it.
+    pub(crate) host: &'a [u8],
+    /// The user that the authentication handler has said it is.
+    pub(crate) user_id: &'a [u8],
+}
+
 /// Takes events. Called with the tap's lock held; must not block for long.
 pub(crate) trait EventSink: Send {
     /// `event` with its values (a descriptor, an errno, an interval in milliseconds, numbers of
-    /// messages), on this connection. `claim` is the peer's whose handshake has failed.
-    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, claim: Option<&Claim>);
+    /// messages), on this connection.
+    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, about: &About<'_>);
 
     /// The socket is closed. Events may still come; the name that they were found by is free.
     fn release(&mut self);
@@ -104,6 +126,13 @@ pub struct Observed<'a> {
     pub remote: &'a str,
 }
 
+/// Told of all events but those of queues, to show them outside. Called by any thread, which may
+/// hold locks of the engine's: it must neither wait nor call the socket.
+pub(crate) trait Watcher: Send + Sync {
+    /// As [`EventSink::event`], with the first of the values.
+    fn event(&self, event: u32, value: u64, ends: &Ends, about: &About<'_>);
+}
+
 /// Told of events, beside any monitor; for logs. Called by I/O threads and by the socket's own,
 /// which hold locks of the engine's: it must neither wait nor call the socket.
 pub type Observer = dyn Fn(&Observed<'_>) + Send + Sync;
@@ -117,6 +146,9 @@ pub const LOST: u32 = 1 << 30;
 const OWN: u32 = CONNECT_FAILED | LOST;
 /// What an observer is told.
 const OBSERVED: u32 = !(event::PIPES_STATS | event::MONITOR_STOPPED | event::DISCONNECTED);
+
+/// What a watcher is told.
+const SHOWN: u32 = !(event::PIPES_STATS | event::MONITOR_STOPPED);
 
 /// Where a socket's events can be tapped.
 #[derive(Default)]
@@ -135,6 +167,7 @@ struct Listeners {
     /// What the monitor wants.
     wanted: u32,
     observer: Option<Arc<Observer>>,
+    watcher: Option<Arc<dyn Watcher>>,
 }
 
 impl Tap {
@@ -143,10 +176,10 @@ impl Tap {
         self.emit_all(event, &[value.into()], ends);
     }
 
-    /// As `emit`, of a handshake that has failed.
-    pub(crate) fn emit_failed(&self, event: u32, value: u32, ends: &Ends, claim: Option<&Claim>) {
+    /// As `emit`, with what is known about it.
+    pub(crate) fn emit_about(&self, event: u32, value: u32, ends: &Ends, about: &About<'_>) {
         if self.wants(event) {
-            self.tell(event, &[value.into()], ends, claim);
+            self.tell(event, &[value.into()], ends, about);
         }
     }
 
@@ -158,19 +191,24 @@ impl Tap {
     /// As `emit`, for any number of values.
     pub(crate) fn emit_all(&self, event: u32, values: &[u64], ends: &Ends) {
         if self.wants(event) {
-            self.tell(event, values, ends, None);
+            self.tell(event, values, ends, &About::default());
         }
     }
 
     #[cold]
-    fn tell(&self, event: u32, values: &[u64], ends: &Ends, claim: Option<&Claim>) {
+    fn tell(&self, event: u32, values: &[u64], ends: &Ends, about: &About<'_>) {
         let observer = {
             let mut listeners = lock(&self.listeners);
             let Some(listeners) = &mut *listeners else { return };
             if listeners.wanted & event != 0
                 && let Some(monitor) = &mut listeners.monitor
             {
-                monitor.event(event, values, ends, claim);
+                monitor.event(event, values, ends, about);
+            }
+            if SHOWN & event != 0
+                && let Some(watcher) = &listeners.watcher
+            {
+                watcher.event(event, values.first().copied().unwrap_or(0), ends, about);
             }
             listeners.observer.clone()
         };
@@ -208,7 +246,7 @@ impl Tap {
         if let Some((mut sink, wanted)) = former
             && wanted & event::MONITOR_STOPPED != 0
         {
-            sink.event(event::MONITOR_STOPPED, &[0], &Ends::default(), None);
+            sink.event(event::MONITOR_STOPPED, &[0], &Ends::default(), &About::default());
         }
     }
 
@@ -220,9 +258,18 @@ impl Tap {
         self.adjust(listeners);
     }
 
+    /// From now on `watcher` is told of events too.
+    pub(crate) fn watch(&self, watcher: Arc<dyn Watcher>) {
+        let mut place = lock(&self.listeners);
+        let listeners = place.get_or_insert_default();
+        listeners.watcher = Some(watcher);
+        self.adjust(listeners);
+    }
+
     fn adjust(&self, listeners: &Listeners) {
         let observed = if listeners.observer.is_some() { OBSERVED } else { 0 };
-        self.mask.store(listeners.wanted | observed, Relaxed);
+        let shown = if listeners.watcher.is_some() { SHOWN } else { 0 };
+        self.mask.store(listeners.wanted | observed | shown, Relaxed);
     }
 }
 
@@ -233,7 +280,7 @@ mod tests {
     struct Sink(Arc<Mutex<Vec<u32>>>);
 
     impl EventSink for Sink {
-        fn event(&mut self, event: u32, _: &[u64], _: &Ends, _: Option<&Claim>) {
+        fn event(&mut self, event: u32, _: &[u64], _: &Ends, _: &About<'_>) {
             lock(&self.0).push(event);
         }
 

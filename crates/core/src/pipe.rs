@@ -32,12 +32,14 @@ mod peer;
 mod pipes;
 mod room;
 mod route;
+mod shown;
 mod traffic;
 mod upkeep;
 
 pub(crate) use bells::Bells;
 pub(crate) use broadcast::{Broadcast, LARGE};
 pub use cork::Cork;
+pub(crate) use errands::Left;
 use incoming::Incoming;
 use link::Link;
 use outgoing::Outgoing;
@@ -46,6 +48,7 @@ pub(crate) use peer::Peer;
 pub(crate) use pipes::Pipes;
 pub(crate) use room::Else;
 pub(crate) use route::{Route, Routes};
+pub(crate) use shown::Sight;
 pub(crate) use traffic::Traffic;
 
 use crate::conn::THROUGH_LEAST;
@@ -121,7 +124,7 @@ impl Pipe {
     /// There is no memory for a message, which is dropped for that.
     #[cold]
     pub(crate) fn count_dropped(&mut self) {
-        self.outgoing.mark.dropped += 1;
+        self.outgoing.count_dropped();
     }
 
     /// Forgets the appended parts of an unfinished message.

@@ -11,8 +11,11 @@ mod monitor;
 mod news;
 mod options;
 mod peers;
+mod roster;
 mod sharing;
+mod shown;
 mod statistics;
+mod tapped;
 mod task;
 
 pub use task::{Patience, Rest};
@@ -33,7 +36,9 @@ use crate::queue::INPROC_BY_REFERENCE;
 use crate::sync::{Arc, barrier_heavy};
 use crate::timing::idle::Pause;
 use crate::wait::{self, Waiter};
+use crate::watch::SocketWatch;
 use endpoints::Entry;
+use tapped::Tapped;
 use tautline_io::net::Stream;
 use tautline_io::thread;
 use tautline_proto::SocketType;
@@ -87,6 +92,10 @@ pub struct Socket {
     terminated: bool,
     /// How often peers we connect to were lost and found again.
     reconnects: u64,
+    /// What is shown of it outside, if it is observed.
+    watch: Option<Arc<SocketWatch>>,
+    /// The taps on it, as long as there are some.
+    tapped: Option<Box<Tapped>>,
     id: u64,
     _ticket: Ticket,
 }
@@ -179,7 +188,7 @@ impl Socket {
             return Ok(());
         }
         if self.pipes.listens() {
-            self.listen()?;
+            self.listen(&part)?;
         }
         let mut result = self.pattern.send(&mut self.pipes, &mut part);
         if result == Err(Error::Again) {
@@ -187,6 +196,7 @@ impl Socket {
         }
         if self.pipes.has_closing() {
             self.close_refused();
+            self.show_sent(result.is_ok());
         }
         self.sent = self.sent.wrapping_add(1);
         result
@@ -194,8 +204,11 @@ impl Socket {
 
     /// Takes note of what peers have said, without waiting for the I/O thread to read it.
     #[cold]
-    fn listen(&mut self) -> Result<(), Error> {
-        self.pipes.listened();
+    fn listen(&mut self, part: &Part<'_>) -> Result<(), Error> {
+        self.look_at_sent(part);
+        if !self.pipes.listened() {
+            return Ok(());
+        }
         match &self.set {
             Some(set) if set.kept() => self.pull(),
             Some(set) => {
@@ -313,6 +326,7 @@ impl Socket {
             self.detach_ended();
             // The caller that reads the last of what a peer has left learns of its end at once.
             self.pattern.routes.end();
+            self.show_received(target, &result);
         }
         if result == Err(Error::NoMemory) && !self.pipes.receiving {
             // If there should be more, it is lost with its peer.
@@ -438,6 +452,9 @@ impl Socket {
 
     fn shut(&mut self) {
         let linger = self.pipes.options.linger;
+        if let Some(watch) = &self.watch {
+            watch.closed();
+        }
         for entry in std::mem::take(&mut self.endpoints) {
             self.close_bound(&entry);
         }

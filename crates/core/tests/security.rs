@@ -229,7 +229,8 @@ fn only_a_monitor_in_detail_tells_what_a_refused_peer_has_shown() {
                     Plain => (b"PLAIN", b"joe"),
                     Curve => (b"CURVE", &public_key(&CLIENT_SECRET)),
                 };
-                let expected: &[&[u8]] = if in_detail { &[name, shown, b"no"] } else { &[] };
+                let expected: &[&[u8]] =
+                    if in_detail { &[b"", b"", b"", b"refused", name, shown, b"no"] } else { &[] };
                 assert_eq!(event[5..], *expected, "{mechanism:?}");
             }
         }

@@ -8,6 +8,7 @@
 //! monotonic clock.
 
 use std::sync::OnceLock;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 #[cfg_attr(target_arch = "x86_64", path = "clock/tsc.rs")]
 #[cfg_attr(not(target_arch = "x86_64"), path = "clock/monotonic.rs")]
@@ -35,6 +36,11 @@ pub fn ticks_to_nanos(ticks: u64) -> u64 {
 /// Measures the rate now, if that was not done yet, so that no later conversion has to wait for it.
 pub fn calibrate() {
     rate();
+}
+
+/// The time of day: microseconds since 1970 (UTC); 0 before that.
+pub fn unix_us() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros() as u64)
 }
 
 #[inline]

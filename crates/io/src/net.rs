@@ -38,6 +38,8 @@ pub use address::{Address, VSOCK_ANY, host_of};
 pub use adopt::{Family, adopt, duplicate, family_of, is_listening, peer_address_of};
 pub use datagram::{Datagram, DatagramOptions, MAX_DATAGRAM, MulticastInterface};
 pub use failure::Failure;
+#[cfg(unix)]
+pub use identity::peer_credentials_of;
 pub use identity::{Credentials, group_id, groups_of_user, user_id, user_in_group};
 pub use listener::{Listener, is_ipv6_supported, is_unix_supported};
 pub use options::StreamOptions;

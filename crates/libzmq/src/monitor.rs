@@ -27,8 +27,8 @@ pub unsafe extern "C" fn zmq_socket_monitor(
     unsafe { zmq_socket_monitor_versioned(socket, endpoint, events, VERSION, pair) }
 }
 
-/// As [`zmq_socket_monitor`], with events in the form of `version` (1 or 2) from a socket of this
-/// type: PAIR, PUB or PUSH; EINVAL for others.
+/// As [`zmq_socket_monitor`], with events in the form of `version` (1, 2 or 3) from a socket of
+/// this type: PAIR, PUB or PUSH; EINVAL for others.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_socket_monitor_versioned(
     socket: *mut c_void,

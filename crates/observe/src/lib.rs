@@ -32,6 +32,7 @@ mod output;
 mod place;
 mod reader;
 mod record;
+pub mod tap;
 mod words;
 
 pub use fault::Fault;

@@ -92,6 +92,26 @@ impl Context {
         spawned.map(drop).map_err(|error| Error::from(core::Error::from(error)))
     }
 
+    /// Shows this context, and the sockets that are made from now on, to tools that look at the
+    /// process from outside. They see sockets, endpoints, peers, counters and events in a file that
+    /// goes when the last observed context has ended; no messages, keys or passwords.
+    /// `TAUT_OBSERVE=1` in the environment does the same for all contexts, without a change of the
+    /// program.
+    ///
+    /// ```
+    /// let context = tautline::Context::new();
+    /// if let Err(error) = context.observe() {
+    ///     eprintln!("not observed: {error}");
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Os`] if the file cannot be made, [`Error::NotSupported`] on systems without it
+    /// (Windows).
+    pub fn observe(&self) -> Result<()> {
+        Ok(self.0.observe()?)
+    }
+
     /// How many I/O threads there are to be (1); a program with very many connections may want
     /// more.
     ///

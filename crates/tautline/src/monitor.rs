@@ -31,9 +31,10 @@ mod statistics;
 
 pub use event::{Claim, Event, EventKind, HandshakeError};
 pub use statistics::Statistics;
+pub use tautline_core::{PeerReport, PeerState};
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::kind::Kind;
@@ -140,6 +141,71 @@ impl<K: Kind> Socket<K> {
     pub fn statistics(&mut self) -> Result<Statistics> {
         Statistics::read(&mut self.inner)
     }
+
+    /// The peers now, with what has gone to each of them and come from it. One that is still being
+    /// connected to is among them. Costs the messages nothing. Times of the last activity are only
+    /// seen from outside ([`Context::observe`](crate::Context::observe)).
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// use tautline::monitor::PeerState;
+    /// use tautline::{Context, Dealer, Router};
+    ///
+    /// let context = Context::new();
+    /// let mut router = Router::new(&context)?;
+    /// let endpoint = router.bind("tcp://127.0.0.1:*")?;
+    /// let mut dealer = Dealer::builder(&context).routing_id("joe").connect(&endpoint)?;
+    /// router.wait_for_peers(1, None)?;
+    /// dealer.send("hello")?;
+    /// router.recv_multipart()?;
+    /// let peers = router.peers()?;
+    /// assert_eq!((peers[0].state, peers[0].messages_in), (PeerState::Connected, 1));
+    /// assert_eq!((&peers[0].routing_id[..], &*peers[0].host), (&b"joe"[..], "127.0.0.1"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Terminated`].
+    pub fn peers(&mut self) -> Result<Vec<PeerReport>> {
+        Ok(self.inner.peers()?)
+    }
+
+    /// Waits until at least `count` peers are connected, for `timeout` (`None`: for ever). Whether
+    /// they are.
+    ///
+    /// # Errors
+    /// [`Error::Terminated`]; [`Error::Interrupted`] by a signal: call again.
+    pub fn wait_for_peers(&mut self, count: usize, timeout: impl Into<Option<Duration>>) -> Result<bool> {
+        outcome(self.inner.wait_for_peers(count, deadline(timeout.into())))
+    }
+
+    /// Waits until the peers of a publisher have subscribed to at least `count` different topics,
+    /// for `timeout` (`None`: for ever). Whether they have. What is published then reaches them.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// use tautline::{Context, Pub, Sub};
+    ///
+    /// let context = Context::new();
+    /// let mut publisher = Pub::new(&context)?;
+    /// let endpoint = publisher.bind("tcp://127.0.0.1:*")?;
+    /// let mut subscriber = Sub::builder(&context).subscribe("news").connect(&endpoint)?;
+    /// publisher.wait_for_subscriptions(1, None)?;
+    /// publisher.send("news of today")?;
+    /// assert_eq!(subscriber.recv()?, "news of today");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] for sockets without topics, and as
+    /// [`wait_for_peers`](Self::wait_for_peers).
+    pub fn wait_for_subscriptions(
+        &mut self,
+        count: usize,
+        timeout: impl Into<Option<Duration>>,
+    ) -> Result<bool> {
+        outcome(self.inner.wait_for_subscriptions(count, deadline(timeout.into())))
+    }
 }
 
 impl<K: Kind> aio::Socket<K> {
@@ -151,11 +217,32 @@ impl<K: Kind> aio::Socket<K> {
         self.get_mut().monitor().map(Monitor::into_async)
     }
 
+    /// See [`crate::Socket::peers`].
+    ///
+    /// # Errors
+    /// [`Error::Terminated`].
+    pub fn peers(&mut self) -> Result<Vec<PeerReport>> {
+        self.get_mut().peers()
+    }
+
     /// See [`crate::Socket::statistics`].
     ///
     /// # Errors
     /// [`Error::Terminated`].
     pub fn statistics(&mut self) -> Result<Statistics> {
         self.get_mut().statistics()
+    }
+}
+
+fn deadline(timeout: Option<Duration>) -> Option<Instant> {
+    timeout.and_then(|time| Instant::now().checked_add(time))
+}
+
+/// Whether what was waited for has come before the deadline.
+fn outcome(waited: std::result::Result<(), tautline_core::Error>) -> Result<bool> {
+    match waited {
+        Ok(()) => Ok(true),
+        Err(tautline_core::Error::Again) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }

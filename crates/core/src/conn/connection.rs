@@ -21,9 +21,11 @@ use tautline_proto::SocketType;
 mod control;
 mod later;
 mod pause;
+mod shown;
 mod unseen;
 
 use control::Control;
+use shown::Shown;
 pub(crate) use unseen::Meeting;
 use unseen::Unseen;
 
@@ -108,6 +110,7 @@ pub(crate) struct Connection {
     /// There is a session that could send. A hint: it may change at any time.
     linked: AtomicBool, // Relaxed: number: the stream tells in the end.
     unseen: Unseen,
+    shown: Shown,
     /// Grows whenever something arrives: heartbeats compare it.
     pub(crate) arrivals: AtomicU32, // Relaxed: own, the reader's; a number to heartbeats.
     /// Time to live that the peer's last PING granted, in deciseconds.
@@ -167,6 +170,7 @@ impl Connection {
             through_from: AtomicU32::new(u32::MAX),
             linked: AtomicBool::new(false),
             unseen: Unseen::default(),
+            shown: Shown::default(),
             arrivals: AtomicU32::new(0),
             granted_ttl_ds: AtomicU32::new(0),
         });
@@ -517,7 +521,10 @@ impl Connection {
         if !asked.pongs.is_empty() {
             self.send_pongs(asked.pongs);
         }
-        if asked.answer {
+        if asked.signs & Asked::PONG != 0 {
+            self.note_pong();
+        }
+        if asked.signs & Asked::ANSWER != 0 {
             // Also if the session is over: the peer may wait for the last word.
             self.pump_now();
         }

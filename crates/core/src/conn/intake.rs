@@ -100,15 +100,20 @@ pub(super) struct Asked {
     pub(super) pongs: Vec<u8>,
     /// A PONG or PING came: the peer is alive; and what time it grants us (deciseconds, 0: none).
     pub(super) ttl_ds: u16,
-    /// The stage has something to say in answer: to be flushed.
-    pub(super) answer: bool,
+    /// `ANSWER`, `PONG`, both or none.
+    pub(super) signs: u8,
 }
 
 impl Asked {
+    /// The stage has something to say in answer: to be flushed.
+    pub(super) const ANSWER: u8 = 1;
+    /// A PONG has come.
+    pub(super) const PONG: u8 = 2;
+
     /// Whether the peer has asked for nothing.
     #[inline]
     pub(super) fn is_nothing(&self) -> bool {
-        self.pongs.is_empty() && self.ttl_ds == 0 && !self.answer
+        self.pongs.is_empty() && self.ttl_ds == 0 && self.signs == 0
     }
 }
 
@@ -292,7 +297,7 @@ impl Intake {
                 let mut plain = Vec::new();
                 let mut stage = lock(stage);
                 let opened = stage.open(bytes, &mut plain);
-                asked.answer |= stage.has_output();
+                asked.signs |= if stage.has_output() { Asked::ANSWER } else { 0 };
                 self.over = stage.ended();
                 drop(stage);
                 if let Err(error) = self.filler().append(&plain) {
@@ -378,7 +383,7 @@ impl Intake {
             if let (Ok(n), Some(stage)) = (&read, &mut self.stage) {
                 let mut stage = lock(stage);
                 let opened = stage.open(&wire[..*n], plain);
-                asked.answer |= stage.has_output();
+                asked.signs |= if stage.has_output() { Asked::ANSWER } else { 0 };
                 self.over = stage.ended();
                 drop(stage);
                 if let Err(error) = self.filler().append(plain) {
@@ -541,6 +546,10 @@ fn heed(
         Command::Ping { ttl_ds, context } => {
             command::put_pong(&mut asked.pongs, context);
             asked.ttl_ds = ttl_ds;
+            false
+        }
+        Command::Pong { .. } => {
+            asked.signs |= Asked::PONG;
             false
         }
         Command::Subscribe(_) | Command::Cancel(_) | Command::Join(_) | Command::Leave(_) => {

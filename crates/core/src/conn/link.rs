@@ -17,6 +17,7 @@ use tautline_io::fd::{self, AsRawFd, RawFd};
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
 use tautline_io::wake::WakeFd;
+use tautline_observe::Peer;
 use tautline_proto::{ProtocolError, Stage};
 
 /// What a handshake told about the peer, and what is known of the stream it came over.
@@ -28,6 +29,26 @@ pub(crate) struct PeerInfo {
     pub(crate) metadata: Arc<Metadata>,
     /// The ends of the connection; empty for inproc.
     pub(crate) ends: Arc<Ends>,
+    /// Since when it is there, in microseconds since 1970; 0 for inproc.
+    pub(crate) since: u64,
+}
+
+impl PeerInfo {
+    /// What it says of a peer that is there.
+    pub(crate) fn describe(&self, peer: &mut Peer) {
+        if peer.routing_id.is_empty() {
+            peer.routing_id.clone_from(&self.routing_id);
+        }
+        peer.since = self.since;
+        self.ends.remote().clone_into(&mut peer.address);
+        self.ends.local().clone_into(&mut peer.local);
+        if !self.ends.name().is_empty() {
+            peer.endpoint = self.ends.name().to_string();
+        }
+        let told = |name| self.metadata.get(name).map(|value| value.to_string_lossy().into_owned());
+        peer.host = told("Peer-Address").unwrap_or_default();
+        peer.user_id = told("User-Id").unwrap_or_default();
+    }
 }
 
 /// The owner's queue ends of a connection that has just come to be.
@@ -71,6 +92,8 @@ pub(crate) enum News {
     Met(u32, Box<PeerInfo>),
     /// The other side of an inproc pipe is gone.
     Left(u32),
+    /// Taps have come or gone.
+    Tapped,
     /// The context was terminated.
     Terminated,
 }

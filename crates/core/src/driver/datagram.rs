@@ -79,6 +79,11 @@ pub(crate) struct DatagramPort {
 }
 
 impl DatagramPort {
+    /// Whether it receives: else it sends.
+    pub(crate) fn receives(&self) -> bool {
+        self.receives
+    }
+
     /// Has the I/O thread serve `socket`. `offer` is this side's; the other one is the owner's.
     /// Without a `destination`, [`DatagramPort::aim`] tells it later, or the messages do.
     pub(crate) fn start(

@@ -54,6 +54,7 @@ impl Heartbeat {
             self.begin(turn, wire);
             let mut ping = Vec::new();
             command::put_ping(&mut ping, ttl_ds(wire.options()), &[]);
+            connection.note_ping();
             connection.send_ping(ping);
             let timeout = wire.options().heartbeat_timeout.or(wire.options().heartbeat_interval);
             if let (0, Some(timeout)) = (self.silence_timer, timeout) {

@@ -17,6 +17,7 @@ use crate::options::Options;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::{Arc, Mutex, lock};
+use crate::watch::SocketWatch;
 use crate::zap::Desk;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
@@ -33,6 +34,8 @@ pub(crate) struct Site {
     set: OnceLock<Arc<ReadSet>>,
     pub(crate) driver: Arc<Driver>,
     pub(crate) tap: Arc<Tap>,
+    /// What is shown of the socket outside, if it is observed.
+    pub(super) watch: Option<Arc<SocketWatch>>,
     /// By their addresses. As with `carriers`, a socket has one or two, or thousands.
     residents: Mutex<Few<Resident>>,
     /// Which open stream a connection has, by the connection's address.
@@ -187,6 +190,7 @@ impl Site {
         inbox: Arc<SocketInbox>,
         driver: Arc<Driver>,
         tap: Arc<Tap>,
+        watch: Option<Arc<SocketWatch>>,
         desk: Arc<Desk>,
         ticket: Ticket,
     ) -> Self {
@@ -196,6 +200,7 @@ impl Site {
             set: OnceLock::new(),
             driver,
             tap,
+            watch,
             residents: Mutex::default(),
             carriers: Mutex::default(),
             closed: AtomicBool::new(false),

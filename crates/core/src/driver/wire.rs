@@ -12,12 +12,14 @@ use super::security::Security;
 use super::{Acceptor, NOWHERE, Resident, Site, Source, Turn};
 use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
 use crate::message::{Metadata, kept_of};
-use crate::monitor::{Claim, Ends, LOST, event};
+use crate::monitor::{About, Claim, Ends, Known, LOST, event};
 use crate::options::Options;
+use crate::pipe::Sight;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
 use std::io::ErrorKind;
+use tautline_io::clock::unix_us;
 use tautline_io::errno;
 use tautline_io::fd::{self, AsRawFd};
 use tautline_io::net::Stream;
@@ -46,6 +48,8 @@ struct State {
     linger_timer: u64,
     lingering: bool,
     heartbeat: Option<Box<Heartbeat>>,
+    /// What the peer of an open stream has told.
+    peer: Option<Arc<Metadata>>,
 }
 
 impl State {
@@ -108,6 +112,7 @@ impl Wire {
             linger_timer: 0,
             lingering: false,
             heartbeat: None,
+            peer: None,
         };
         let wire = Arc::new(Wire { endpoint, origin, stream, state: Mutex::new(state) });
         match &wire.origin {
@@ -167,7 +172,8 @@ impl Wire {
             let Established { peer, stage, inbound, .. } = *established;
             let verdict = lock(&self.state).handshake().and_then(|handshake| handshake.verdict.take());
             let peer = self.peer_info(peer.routing_id, peer.properties, verdict);
-            self.site().tap.emit(event::HANDSHAKE_SUCCEEDED, 0, &self.endpoint);
+            let about = About { peer: known(&peer.metadata), ..About::default() };
+            self.site().tap.emit_about(event::HANDSHAKE_SUCCEEDED, 0, &self.endpoint, &about);
             return self.open(turn, peer, stage, inbound, leftover);
         }
     }
@@ -253,7 +259,7 @@ impl Wire {
         let told = properties.iter().filter(|(name, _)| !name.eq_ignore_ascii_case(USER_ID)).map(borrowed);
         let all = known.into_iter().chain(judged).chain(kept_of(told));
         let metadata = Arc::new(Metadata::new(all, Some(fd::to_int(self.stream.as_fd().as_raw_fd()))));
-        Box::new(PeerInfo { routing_id, metadata, ends: self.endpoint.clone() })
+        Box::new(PeerInfo { routing_id, metadata, ends: self.endpoint.clone(), since: unix_us() })
     }
 
     /// The handshake is done: messages may flow.
@@ -265,6 +271,7 @@ impl Wire {
         inbound: Vec<u8>,
         leftover: Vec<u8>,
     ) {
+        let told = peer.metadata.clone();
         let dialed = match &self.origin {
             Origin::Accepted(acceptor) => {
                 acceptor.found_honest();
@@ -274,12 +281,18 @@ impl Wire {
         };
         let (connection, news) = match dialed {
             Some((connection, reconnected)) => {
+                if let Some(watch) = &self.site().watch {
+                    watch.met(&connection, &peer, reconnected);
+                }
                 let news = connection.meet(peer, reconnected);
                 (connection, news)
             }
             None => {
                 let (connection, mut pipe) = self.site().new_connection(self.options().clone());
                 pipe.connected_here = matches!(self.origin, Origin::Dialed(_));
+                if let Some(watch) = &self.site().watch {
+                    watch.came(&connection, &peer, Sight::of_new(&pipe));
+                }
                 if let Origin::Dialed(dialer) = &self.origin {
                     dialer.adopt(connection.clone());
                 }
@@ -289,6 +302,7 @@ impl Wire {
         let (registration, number) = {
             let mut state = lock(&self.state);
             state.phase = Phase::Open(connection.clone());
+            state.peer = Some(told);
             if self.options().heartbeat_interval.is_some() {
                 state.heartbeat.get_or_insert_default().begin(turn, self);
             }
@@ -377,9 +391,9 @@ impl Wire {
 
     /// The stream is over, for this reason.
     pub(super) fn end(self: &Arc<Self>, turn: &mut Turn, why: Loss) {
-        let (phase, registration) = {
+        let (phase, registration, peer) = {
             let mut state = lock(&self.state);
-            (std::mem::replace(&mut state.phase, Phase::Closed), state.registration)
+            (std::mem::replace(&mut state.phase, Phase::Closed), state.registration, state.peer.take())
         };
         let fd = self.stream.as_fd().as_raw_fd() as u32;
         let opened = match phase {
@@ -409,15 +423,17 @@ impl Wire {
         if why == Loss::Closed {
             let _ = self.stream.shutdown(std::net::Shutdown::Write);
         } else {
-            self.site().tap.emit(event::DISCONNECTED, fd, &self.endpoint);
+            let reason = match why {
+                Loss::Stream(errno) => errno as u32,
+                Loss::Protocol(error) => error.zmq_code(),
+                Loss::Silent => errno::ETIMEDOUT as u32,
+                Loss::Closed => 0,
+            };
+            let peer = peer.as_deref().map(known).unwrap_or_default();
+            let about = About { claim: None, peer, cause: Some((LOST, reason.into())) };
+            self.site().tap.emit_about(event::DISCONNECTED, fd, &self.endpoint, &about);
             if opened.is_some() {
-                let reason = match why {
-                    Loss::Stream(errno) => errno as u32,
-                    Loss::Protocol(error) => error.zmq_code(),
-                    Loss::Silent => errno::ETIMEDOUT as u32,
-                    Loss::Closed => 0,
-                };
-                self.site().tap.emit(LOST, reason, &self.endpoint);
+                self.site().tap.emit_about(LOST, reason, &self.endpoint, &about);
             }
         }
         match &self.origin {
@@ -445,7 +461,8 @@ impl Wire {
             Loss::Closed => return,
         };
         self.site().failed_handshakes.fetch_add(1, Relaxed);
-        self.site().tap.emit_failed(event, value, &self.endpoint, claim);
+        let about = About { claim, ..About::default() };
+        self.site().tap.emit_about(event, value, &self.endpoint, &about);
     }
 
     /// Whether this stream carries the session of this number of `connection`.
@@ -480,6 +497,12 @@ impl Wire {
             _ => None,
         }
     }
+}
+
+/// What events are told of a peer.
+fn known(told: &Metadata) -> Known<'_> {
+    let get = |name| told.get(name).map(std::ffi::CStr::to_bytes).unwrap_or_default();
+    Known { routing_id: get("Routing-Id"), host: get("Peer-Address"), user_id: get(USER_ID) }
 }
 
 impl Source for Wire {

@@ -13,6 +13,10 @@ pub(crate) const TOPICS_COUNT: i32 = 116;
 /// Of our own, far from libzmq's numbers.
 pub(crate) const STATISTICS: i32 = 0x5441_0001;
 
+pub(crate) const PEERS: i32 = 0x5441_0005;
+pub(crate) const WAIT_PEERS: i32 = 0x5441_0006;
+pub(crate) const WAIT_SUBSCRIPTIONS: i32 = 0x5441_0007;
+
 /// The name of such an option.
 pub(super) fn name_of(code: i32) -> Option<&'static str> {
     Some(match code {
@@ -26,6 +30,9 @@ pub(super) fn name_of(code: i32) -> Option<&'static str> {
         THREAD_SAFE => "ZMQ_THREAD_SAFE",
         TOPICS_COUNT => "ZMQ_TOPICS_COUNT",
         STATISTICS => "ZMQ_TAUTLINE_STATISTICS",
+        PEERS => "ZMQ_TAUTLINE_PEERS",
+        WAIT_PEERS => "ZMQ_TAUTLINE_WAIT_PEERS",
+        WAIT_SUBSCRIPTIONS => "ZMQ_TAUTLINE_WAIT_SUBSCRIPTIONS",
         _ => return None,
     })
 }

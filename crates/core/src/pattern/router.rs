@@ -151,7 +151,7 @@ impl Router {
             return Err(if self.refused.is_some() { Error::Again } else { Error::HostUnreachable });
         }
         if to.is_none() {
-            pipes.unroutable += 1;
+            pipes.count_unroutable();
         }
         pipes.names.begin(to);
         part.consume();

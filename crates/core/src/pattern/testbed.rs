@@ -24,6 +24,7 @@ pub(super) fn parts<const N: usize>(bodies: [&[u8]; N]) -> Parts {
 fn pair(ours: &Options, theirs: &Options) -> (Pipe, Pipe) {
     let peers = [theirs, ours].map(|options| {
         Box::new(PeerInfo {
+            since: 0,
             routing_id: options.routing_id.clone(),
             metadata: Arc::new(Metadata::new([("Socket-Type", "PAIR")], None)),
             ..PeerInfo::default()

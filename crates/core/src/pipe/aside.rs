@@ -4,12 +4,13 @@ use super::{Incoming, Peer, Received, Store, Target};
 use crate::message::Message;
 use std::collections::VecDeque;
 
-/// Messages and bytes that no queue has counted. They wrap: what a queue counts and has not sent is
-/// taken off.
+/// Messages and bytes that no queue has counted.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Uncounted {
     pub(super) messages: u64,
     pub(super) bytes: u64,
+    /// Messages that there was no memory for.
+    pub(super) dropped: u64,
 }
 
 impl Uncounted {
@@ -17,12 +18,6 @@ impl Uncounted {
     pub(super) fn add(&mut self, (messages, bytes): (u64, u64)) {
         self.messages = self.messages.wrapping_add(messages);
         self.bytes = self.bytes.wrapping_add(bytes);
-    }
-
-    /// Some that are counted elsewhere.
-    pub(super) fn take_off(&mut self, (messages, bytes): (u64, u64)) {
-        self.messages = self.messages.wrapping_sub(messages);
-        self.bytes = self.bytes.wrapping_sub(bytes);
     }
 }
 

@@ -13,7 +13,7 @@ impl Outgoing {
             Body::Borrowed(bytes) => Message::try_from_slice(bytes).ok_or(NoMemory)?,
             Body::Owned(message) => std::mem::take(*message),
         };
-        self.uncounted.get_or_insert_default().add((1, message.len() as u64));
+        self.conflated.get_or_insert_default().add((1, message.len() as u64));
         slot.put(0, message);
         match link {
             Link::Wire(connection) => {

@@ -2,15 +2,33 @@
 //! does not look at each of its pipes.
 
 use super::{PipeId, cork};
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 
-/// The pipes that have something to be done before their owner sleeps, of however many.
+/// The pipes that have something to be done before their owner sleeps, of however many. And what
+/// the pipes of a socket count together.
 #[derive(Debug, Default)]
-pub(super) struct Left {
+pub(crate) struct Left {
     /// The flush rule has left something queued in these.
     pub(super) unflushed: Mutex<Vec<PipeId>>,
     /// These were left to the sweep, and then to give up their memory.
     pub(super) unrested: Mutex<Vec<PipeId>>,
+    /// Messages that had no peer to go to.
+    // Relaxed: own, the owner's; a number to others.
+    unroutable: AtomicU64,
+}
+
+impl Left {
+    /// Messages that had no peer to go to.
+    pub(crate) fn unroutable(&self) -> u64 {
+        self.unroutable.load(Relaxed)
+    }
+
+    /// Owner: one more had none.
+    pub(super) fn count_unroutable(&self) {
+        self.unroutable.store(self.unroutable() + 1, Relaxed);
+    }
 }
 
 /// What one pipe has told its owner.

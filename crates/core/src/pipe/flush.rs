@@ -253,7 +253,7 @@ impl Outgoing {
         queued?;
         if flushed == Some(Flushed::Drained) {
             writer.count_beside();
-            self.uncounted.get_or_insert_default().add((1, body.len() as u64));
+            writer.add_aside((1, body.len() as u64));
         }
         if patient && flushed == Some(Flushed::Blocked) {
             self.pacer.set_stuck(connection.writes());

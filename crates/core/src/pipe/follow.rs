@@ -43,7 +43,7 @@ impl Outgoing {
         log: &mut Log,
         hint: &Arc<Hint>,
     ) -> Option<(Arc<Connection>, Arc<Progress>)> {
-        let (Link::Wire(connection), Store::Queue(writer)) = (link, &self.store) else {
+        let (Link::Wire(connection), Store::Queue(writer)) = (link, &mut self.store) else {
             return None;
         };
         if self.ended || self.in_message || writer.unflushed_bytes() > 0 {
@@ -54,9 +54,11 @@ impl Outgoing {
             return None;
         }
         let connection = connection.clone();
-        self.follows = Some(progress.clone());
         self.errands.leave();
-        self.uncounted.get_or_insert_default().take_off(progress.published());
+        // A look from outside sees too little for a moment, and not too much.
+        writer.take_off_aside(progress.published());
+        connection.set_followed(Some(progress.clone()));
+        self.follows = Some(progress.clone());
         Some((connection, progress))
     }
 
@@ -65,13 +67,13 @@ impl Outgoing {
         if let (Some(progress), Link::Wire(connection), Store::Queue(writer)) =
             (self.follows.take(), link, &mut self.store)
         {
+            connection.set_followed(None);
             let before = writer.written();
             connection.unfollow(writer);
             // What was moved is counted by the queue from now on.
             let after = writer.written();
-            let uncounted = self.uncounted.get_or_insert_default();
-            uncounted.add(progress.published());
-            uncounted.take_off((after.0 - before.0, after.1 - before.1));
+            writer.take_off_aside((after.0 - before.0, after.1 - before.1));
+            writer.add_aside(progress.published());
             // No other thread may look after it any more.
             connection.watch_residual();
         }

@@ -36,8 +36,8 @@ pub(super) struct Outgoing {
     pub(super) follows: Option<Arc<Progress>>,
     pub(super) mark: Mark,
     pub(super) pacer: Pacer,
-    /// What was sent beside the queue.
-    pub(super) uncounted: Option<Box<Uncounted>>,
+    /// What went through the slot (ZMQ_CONFLATE).
+    pub(super) conflated: Option<Box<Uncounted>>,
 }
 
 impl Outgoing {
@@ -58,7 +58,7 @@ impl Outgoing {
             follows: None,
             mark: Mark::default(),
             pacer: Pacer::default(),
-            uncounted: None,
+            conflated: None,
         }
     }
 
@@ -138,7 +138,7 @@ impl Outgoing {
                 return true;
             }
             (Err(_), Link::Wire(connection)) => connection.lose_unsendable(),
-            (Err(_), Link::Inproc(_)) => self.mark.dropped += 1,
+            (Err(_), Link::Inproc(_)) => writer.count_dropped(1),
         }
         false
     }
@@ -148,7 +148,7 @@ impl Outgoing {
     pub(super) fn begin_encoded(&mut self, parts: &[u8]) -> bool {
         let Store::Queue(writer) = &mut self.store else { return true };
         self.in_message = writer.append_encoded(parts).is_ok();
-        self.mark.dropped += u64::from(!self.in_message);
+        writer.count_dropped(u64::from(!self.in_message));
         self.in_message
     }
 

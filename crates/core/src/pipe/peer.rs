@@ -14,12 +14,14 @@ pub(crate) struct Peer {
     pub(crate) routing_id: Vec<u8>,
     /// The pipe was made by `connect`, not by a peer arriving at a bound endpoint.
     pub(crate) connected_here: bool,
+    /// How often it was lost and found again.
+    pub(crate) reconnects: u32,
 }
 
 impl Peer {
     /// A peer of which nothing is known yet.
     pub(super) fn new(connected_here: bool) -> Self {
-        Peer { info: None, routing_id: Vec::new(), connected_here }
+        Peer { info: None, routing_id: Vec::new(), connected_here, reconnects: 0 }
     }
 
     /// What the handshake told about it; `None` before that.

@@ -21,6 +21,10 @@ use tautline_io::net::Stream;
 /// does one of many sockets.
 const FEW: usize = 8;
 
+/// In `Pipes::looks`: each part is looked at. In `Pipes::closing` stands `NONE` then.
+const TAPPED: u32 = 1 << 31;
+const NONE: PipeId = PipeId(u32::MAX);
+
 /// Messages for which it costs little to look at the network first.
 const LOOKS: u32 = 32;
 
@@ -48,9 +52,7 @@ pub(crate) struct Pipes {
     held: Vec<PipeId>,
     closing: Vec<PipeId>,
     past: Option<Box<Past>>,
-    /// Messages that had no peer to go to.
-    pub(crate) unroutable: u64,
-    left: Arc<Left>,
+    pub(super) left: Arc<Left>,
     /// How many are inproc, and how many are not.
     inproc: usize,
     wires: usize,
@@ -84,7 +86,6 @@ impl Pipes {
             io: None,
             past: None,
             looks: 0,
-            unroutable: 0,
             options,
         }
     }
@@ -214,18 +215,31 @@ impl Pipes {
     /// to read it that has no processor yet, when the owner is given a message that the peer sent
     /// after it.
     pub(crate) fn listen(&mut self) {
-        self.looks = LOOKS;
+        self.looks = (self.looks & TAPPED) | LOOKS;
     }
 
-    /// Whether the owner listens before messages are sent.
+    /// Whether the owner listens before messages are sent, or has them looked at.
     #[inline]
     pub(crate) fn listens(&self) -> bool {
         self.looks > 0
     }
 
-    /// It has, before one message.
-    pub(crate) fn listened(&mut self) {
-        self.looks = self.looks.saturating_sub(1);
+    /// Whether it is to listen before this message.
+    pub(crate) fn listened(&mut self) -> bool {
+        let listens = self.looks & !TAPPED > 0;
+        self.looks -= u32::from(listens);
+        listens
+    }
+
+    /// From now on each part takes the long way, where the owner can look at it, or not any more:
+    /// `listens` and `has_closing` are always true then.
+    pub(crate) fn set_tapped(&mut self, tapped: bool) {
+        self.closing.retain(|id| *id != NONE);
+        self.looks &= !TAPPED;
+        if tapped {
+            self.closing.push(NONE);
+            self.looks |= TAPPED;
+        }
     }
 
     /// Adds a pipe.
@@ -272,7 +286,7 @@ impl Pipes {
         }
         let past = self.past.get_or_insert_default();
         past.traffic.add(pipe.traffic());
-        past.dropped += pipe.outgoing.mark.dropped;
+        past.dropped += pipe.outgoing.dropped();
         if pipe.has_ended() {
             past.lost += pipe.outgoing.queued();
         }
@@ -337,11 +351,20 @@ impl Pipes {
         all
     }
 
-    /// Messages dropped for want of room, and messages lost with their connections.
-    pub(crate) fn dropped(&self) -> (u64, u64) {
-        let now: u64 = self.slots.iter().flatten().map(|pipe| pipe.outgoing.mark.dropped).sum();
-        let (dropped, lost) = self.past.as_ref().map_or((0, 0), |past| (past.dropped, past.lost));
-        (dropped + now, lost)
+    /// Messages dropped for want of room.
+    pub(crate) fn dropped(&self) -> u64 {
+        let now: u64 = self.slots.iter().flatten().map(|pipe| pipe.outgoing.dropped()).sum();
+        now + self.past.as_ref().map_or(0, |past| past.dropped)
+    }
+
+    /// Messages lost with their connections.
+    pub(crate) fn lost(&self) -> u64 {
+        self.past.as_ref().map_or(0, |past| past.lost)
+    }
+
+    /// A message had no peer to go to.
+    pub(crate) fn count_unroutable(&self) {
+        self.left.count_unroutable();
     }
 
     /// A number that changes with each message that comes, where there are few pipes.
@@ -460,7 +483,7 @@ impl Pipes {
         self.slots.iter_mut().flatten().any(|pipe| pipe.outgoing.mark.take_burst_refused())
     }
 
-    /// Whether the pattern wants to end some pipes.
+    /// Whether the pattern wants to end some pipes, or parts are looked at.
     #[inline]
     pub(crate) fn has_closing(&self) -> bool {
         !self.closing.is_empty()
@@ -473,6 +496,12 @@ impl Pipes {
 
     /// The pipes that the pattern wants to end.
     pub(crate) fn take_closing(&mut self) -> Vec<PipeId> {
-        std::mem::take(&mut self.closing)
+        let tapped = self.looks & TAPPED != 0;
+        let mut closing = std::mem::take(&mut self.closing);
+        if tapped {
+            closing.retain(|id| *id != NONE);
+            self.closing.push(NONE);
+        }
+        closing
     }
 }

@@ -43,8 +43,6 @@ pub(super) struct Mark {
     missed: u32,
     /// ZMQ_SNDHWM, for inproc, where the peer's part comes on top.
     pub(super) send_hwm: u32,
-    /// Messages dropped for want of room, or of memory.
-    pub(super) dropped: u64,
     /// When a burst was last looked for (clock ticks).
     reached: u64,
     /// A burst was refused.
@@ -103,7 +101,9 @@ impl Outgoing {
 
     /// There is no room: false. What a peer that is gone does not get was not dropped.
     fn drops(&mut self) -> bool {
-        self.mark.dropped += u64::from(!self.ended);
+        if let (Store::Queue(writer), false) = (&mut self.store, self.ended) {
+            writer.count_dropped(1);
+        }
         false
     }
 
@@ -138,7 +138,9 @@ impl Outgoing {
         if let (Link::Wire(connection), true) = (link, try_now && !room) {
             connection.want_write();
         }
-        self.mark.dropped += u64::from(!room);
+        if let (Store::Queue(writer), false) = (&mut self.store, room) {
+            writer.count_dropped(1);
+        }
         room
     }
 
@@ -147,6 +149,7 @@ impl Outgoing {
     #[cold]
     fn make_room(&mut self, link: &Link) -> bool {
         let Store::Queue(writer) = &mut self.store else { return true };
+        writer.count_full();
         match link {
             Link::Wire(connection) => {
                 let start = clock::ticks();

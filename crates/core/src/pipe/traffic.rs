@@ -42,15 +42,32 @@ impl Outgoing {
 
     /// Messages and bytes that were sent.
     fn sent(&self) -> (u64, u64) {
-        let mut all = self.uncounted.as_deref().copied().unwrap_or_default();
+        let mut all = self.conflated.as_deref().copied().unwrap_or_default();
         if let Store::Queue(writer) = &self.store {
             all.add(writer.written());
+            all.add(writer.aside());
         }
         if let Some(progress) = &self.follows {
-            // What was there before it followed is taken off in `uncounted`.
+            // What was there before it followed is taken off in `FrameWriter::aside`.
             all.add(progress.published());
         }
         (all.messages, all.bytes)
+    }
+
+    /// Messages that were dropped for want of room or memory.
+    pub(super) fn dropped(&self) -> u64 {
+        match &self.store {
+            Store::Queue(writer) => writer.dropped(),
+            Store::Slot(_) => self.conflated.as_ref().map_or(0, |conflated| conflated.dropped),
+        }
+    }
+
+    /// One more was.
+    pub(super) fn count_dropped(&mut self) {
+        match &mut self.store {
+            Store::Queue(writer) => writer.count_dropped(1),
+            Store::Slot(_) => self.conflated.get_or_insert_default().dropped += 1,
+        }
     }
 }
 

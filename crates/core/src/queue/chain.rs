@@ -4,7 +4,7 @@
 use super::parcel;
 use super::pool::Ring;
 use super::segment::{self, Node, Position};
-use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -66,7 +66,9 @@ pub(super) struct Shared {
     pub(super) tail: Word<0>,
     /// Published messages. Written before `tail`; only a number.
     // Relaxed: behind `tail`: no fewer than that counts.
-    pub(super) published: Word<48>,
+    pub(super) published: Word<0>,
+    /// What the producer has to tell besides; see `Aside`.
+    pub(super) aside: Aside,
     /// The first node; null while there is none. Set by the producer before the first publication,
     /// moved on by a consumer that ends.
     // Relaxed: behind `tail`, for the consumer that begins; alone, once an end is gone
@@ -77,6 +79,8 @@ pub(super) struct Shared {
     pub(super) stopped: AtomicPtr<u8>,
     /// Finished segments on their way back to the producer.
     pub(super) ring: Ring,
+    /// How many handles and probes there are, for which this memory stays.
+    holders: AtomicU32,
     /// What the chain is between.
     pub(super) kind: Kind,
     /// One of the two handles is gone.
@@ -94,6 +98,36 @@ pub(super) struct Shared {
     /// Written before `head`; only a number.
     // Relaxed: number, for statistics.
     pub(super) extra: Word<32>,
+}
+
+/// What the producer has to tell that is not in the chain. On its own line, and seldom written.
+#[repr(C)]
+pub(super) struct Aside {
+    /// Messages that it had no room or no memory for.
+    // Relaxed: own, the producer's; a number to others.
+    pub(super) dropped: Word<0>,
+    /// How often it has found the queue full, and has tried the peer.
+    // Relaxed: own, the producer's; a number to others.
+    pub(super) full: Word<0>,
+    /// Messages that went to the peer another way. They wrap: what is counted elsewhere, too, is
+    /// taken off.
+    // Relaxed: own, the producer's; a number to others.
+    pub(super) messages: Word<0>,
+    /// Their bytes.
+    // Relaxed: own, the producer's; a number to others.
+    pub(super) bytes: Word<0>,
+    /// Most messages that may be there; 0 is any number.
+    // Relaxed: own, the producer's; a number to others.
+    pub(super) limit: Word<8>,
+}
+
+impl Aside {
+    /// Adds to one of them, which the calling thread alone writes.
+    #[inline(always)]
+    pub(super) fn add(word: &Word<0>, number: u64) {
+        // Relaxed: own.
+        word.0.store(word.0.load(Ordering::Relaxed).wrapping_add(number), Ordering::Relaxed);
+    }
 }
 
 /// What a chain is between.
@@ -132,8 +166,11 @@ impl<const APART: usize> Word<APART> {
 
 const LINE: usize = 64;
 /// Size of what is seldom touched.
-const SELDOM: usize =
-    2 * size_of::<AtomicPtr<Node>>() + size_of::<Ring>() + size_of::<Kind>() + size_of::<AtomicBool>();
+const SELDOM: usize = 2 * size_of::<AtomicPtr<Node>>()
+    + size_of::<Ring>()
+    + size_of::<AtomicU32>()
+    + size_of::<Kind>()
+    + size_of::<AtomicBool>();
 /// What its line has left. (The model's types are larger.)
 const APART: usize = LINE.saturating_sub(SELDOM);
 #[cfg(not(loom))]
@@ -146,9 +183,17 @@ impl Shared {
         let shared = Shared {
             tail: Word::new(pack(messages, bytes)),
             published: Word::new(messages),
+            aside: Aside {
+                dropped: Word::new(0),
+                full: Word::new(0),
+                messages: Word::new(0),
+                bytes: Word::new(0),
+                limit: Word::new(0),
+            },
             first: AtomicPtr::new(std::ptr::null_mut()),
             stopped: AtomicPtr::new(std::ptr::null_mut()),
             ring: Ring::new(),
+            holders: AtomicU32::new(2),
             kind,
             left: AtomicBool::new(false),
             _apart: [0; APART],
@@ -204,10 +249,81 @@ impl Drop for Handle {
         // AcqRel: what either side has done comes before the end. The first one to go may no longer
         // look at it afterwards.
         if self.left.swap(true, Ordering::AcqRel) {
-            // SAFETY: written by `Shared::pair`, and the other handle is gone.
-            unsafe { self.0.drop_in_place() };
-            // SAFETY: allocated there with this layout.
-            unsafe { dealloc(self.0.as_ptr().cast(), Shared::layout()) };
+            // SAFETY: the other handle is gone, and this happens once.
+            unsafe { self.free_all() };
+        }
+        // SAFETY: this handle is one of the holders, and is not used afterwards.
+        unsafe { Shared::let_go(self.0) };
+    }
+}
+
+/// A look at the counts of a chain from outside, also when its ends are gone. It keeps nothing of
+/// what is in the chain.
+pub(crate) struct Probe(NonNull<Shared>);
+
+// SAFETY: it reads atomics, in memory that stays as long as it does.
+unsafe impl Send for Probe {}
+// SAFETY: as above.
+unsafe impl Sync for Probe {}
+
+impl Handle {
+    /// A look at the counts from outside.
+    pub(super) fn probe(&self) -> Probe {
+        // Relaxed: behind, as with any count of references: this handle is one of them.
+        self.holders.fetch_add(1, Ordering::Relaxed);
+        Probe(self.0)
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        // SAFETY: a probe is one of the holders, and is not used afterwards.
+        unsafe { Shared::let_go(self.0) };
+    }
+}
+
+/// The counts of a chain at one moment. Bytes are those of whole frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counts {
+    /// Published by the producer, or gone to the peer another way.
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+    /// Published, and not credited by the consumer.
+    pub(crate) queued: u64,
+    pub(crate) queued_bytes: u64,
+    pub(crate) dropped: u64,
+    pub(crate) full: u64,
+    pub(crate) limit: u64,
+}
+
+impl Probe {
+    /// The counts now. What happens meanwhile is in it or not.
+    pub(crate) fn counts(&self) -> Counts {
+        // SAFETY: a probe is one of the holders.
+        let shared = unsafe { self.0.as_ref() };
+        // Acquire, the consumer's counts first: pairs with the Release in `Consumer::credit`. What
+        // it is done with was published before, so it is seen below.
+        let head = shared.head.0.load(Ordering::Acquire);
+        let credited = shared.credited.0.load(Ordering::Acquire);
+        let published = shared.published.0.load(Ordering::Relaxed);
+        let queued_bytes = bytes_ahead(shared.tail.0.load(Ordering::Relaxed), head);
+        let [messages, bytes, dropped, full] =
+            [&shared.aside.messages, &shared.aside.bytes, &shared.aside.dropped, &shared.aside.full]
+                .map(|word| word.0.load(Ordering::Relaxed));
+        let (first, first_byte) = start();
+        let extra = shared.extra.0.load(Ordering::Relaxed);
+        Counts {
+            messages: published.wrapping_sub(first).wrapping_add(messages),
+            bytes: head
+                .wrapping_add(queued_bytes)
+                .wrapping_sub(first_byte)
+                .wrapping_add(extra)
+                .wrapping_add(bytes),
+            queued: published.wrapping_sub(credited),
+            queued_bytes,
+            dropped,
+            full,
+            limit: shared.aside.limit.0.load(Ordering::Relaxed),
         }
     }
 }
@@ -235,21 +351,41 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
-    fn drop(&mut self) {
+impl Shared {
+    /// Frees all that is in the chain.
+    ///
+    /// # Safety
+    /// Both ends are gone, and only probes look at it. To be called once.
+    unsafe fn free_all(&self) {
         let first = self.first.load(Ordering::Relaxed);
         if !first.is_null() && self.kind.has_parcels() {
-            // SAFETY: the last handle is gone.
+            // SAFETY: both ends are gone.
             unsafe { self.drop_parcels(first) };
         }
-        // SAFETY: the last handle is gone. `first` is the oldest node that the consumer has not
-        // given up (null: there never was one), and all later ones hang on it. `Handle::drop` made
-        // the other thread's writes visible.
+        // SAFETY: both ends are gone. `first` is the oldest node that the consumer has not given up
+        // (null: there never was one), and all later ones hang on it. `Handle::drop` made the other
+        // thread's writes visible.
         unsafe {
             if !first.is_null() {
                 segment::free_chain(first);
             }
             self.ring.free_all();
+        }
+    }
+
+    /// A holder goes, and with the last one the memory.
+    ///
+    /// # Safety
+    /// The caller is a holder, and does not look at it afterwards.
+    unsafe fn let_go(place: NonNull<Shared>) {
+        // SAFETY: the caller is a holder.
+        let holders = unsafe { &place.as_ref().holders };
+        // AcqRel: what each holder has done comes before the end.
+        if holders.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // SAFETY: written by `Shared::pair`, and no holder is left.
+            unsafe { place.drop_in_place() };
+            // SAFETY: allocated there with this layout.
+            unsafe { dealloc(place.as_ptr().cast(), Shared::layout()) };
         }
     }
 }

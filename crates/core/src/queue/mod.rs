@@ -54,6 +54,7 @@ mod writer;
 /// read: together they are what a queue's counters tell apart.
 pub(crate) const LONGEST: u64 = chain::MOST_BYTES / 2;
 
+pub(crate) use chain::{Counts, Probe};
 pub(crate) use drain::ByteDrain;
 pub(crate) use filler::ByteFiller;
 pub(crate) use inbox::{Inbox, Unpark};

@@ -60,8 +60,8 @@ impl Ring {
     /// Frees what is left.
     ///
     /// # Safety
-    /// Both sides are gone.
-    pub(super) unsafe fn free_all(&mut self) {
+    /// Both sides are gone. To be called once.
+    pub(super) unsafe fn free_all(&self) {
         for place in &self.places {
             let buffer = place.load(Ordering::Relaxed);
             if !buffer.is_null() {

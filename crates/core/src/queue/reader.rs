@@ -3,7 +3,7 @@
 //! Used by the owner's thread (`pipe`). It sees whole messages only. Credit for what was read is
 //! given in batches: every 64 messages, every 32 KiB, and when nothing more is found.
 
-use super::chain;
+use super::chain::{self, Probe};
 use super::consumer::Consumer;
 use super::filler::ByteFiller;
 use super::parcel::{self, BODY, PARCEL};
@@ -528,6 +528,11 @@ impl FrameReader {
         let (messages, bytes) = chain::start();
         let all = self.bytes().wrapping_add(self.extra);
         (self.messages.wrapping_sub(messages), all.wrapping_sub(bytes))
+    }
+
+    /// A look at the counts from outside.
+    pub(crate) fn probe(&self) -> Probe {
+        self.start.shared.probe()
     }
 
     /// Messages that are published and not read.

@@ -4,7 +4,7 @@
 //! so sending a small message is one copy and a few stores. Frames are invisible until `publish`
 //! makes all of them visible as one message.
 
-use super::chain;
+use super::chain::{self, Aside, Probe};
 use super::drain::ByteDrain;
 use super::producer::Producer;
 use super::segment::{Position, trace};
@@ -74,6 +74,8 @@ impl FrameWriter {
     /// messages in flight.
     pub(crate) fn set_limit(&mut self, messages: u32) {
         self.limit = if messages == 0 { u64::MAX } else { u64::from(messages) };
+        // Relaxed: number.
+        self.end.shared.aside.limit.0.store(messages.into(), Ordering::Relaxed);
     }
 
     /// As `set_limit`, with credit in steps of a twentieth of the mark: how much a queue takes in
@@ -133,6 +135,46 @@ impl FrameWriter {
         let (messages, bytes) = chain::start();
         let all = self.end.bytes().wrapping_add(self.end.extra);
         (self.end.messages.wrapping_sub(messages), all.wrapping_sub(bytes))
+    }
+
+    /// Messages and bytes that went to the peer another way; they wrap.
+    pub(crate) fn aside(&self) -> (u64, u64) {
+        let Aside { messages, bytes, .. } = &self.end.shared.aside;
+        (messages.0.load(Ordering::Relaxed), bytes.0.load(Ordering::Relaxed))
+    }
+
+    /// Some more did.
+    #[inline(always)]
+    pub(crate) fn add_aside(&mut self, (messages, bytes): (u64, u64)) {
+        let aside = &self.end.shared.aside;
+        Aside::add(&aside.messages, messages);
+        Aside::add(&aside.bytes, bytes);
+    }
+
+    /// Some of them are counted elsewhere.
+    pub(crate) fn take_off_aside(&mut self, (messages, bytes): (u64, u64)) {
+        self.add_aside((messages.wrapping_neg(), bytes.wrapping_neg()));
+    }
+
+    /// Messages that were dropped for want of room or memory.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.end.shared.aside.dropped.0.load(Ordering::Relaxed)
+    }
+
+    /// This many more were.
+    #[inline(always)]
+    pub(crate) fn count_dropped(&mut self, messages: u64) {
+        Aside::add(&self.end.shared.aside.dropped, messages);
+    }
+
+    /// The queue was found full, and the peer is tried.
+    pub(crate) fn count_full(&mut self) {
+        Aside::add(&self.end.shared.aside.full, 1);
+    }
+
+    /// A look at the counts from outside.
+    pub(crate) fn probe(&self) -> Probe {
+        self.end.shared.probe()
     }
 
     /// Appends one frame with a copy of `body`; `flags` are `frame::MORE` and `frame::COMMAND`. Not

@@ -24,15 +24,22 @@ impl Context {
         let entry = pattern::entry(socket_type).ok_or(Error::Invalid)?;
         let Place { id, inbox, driver, defaults, desk, ticket, lingering } = self.admit()?;
         let tap = Arc::new(Tap::default());
+        let watch = self.watch().map(|context| context.socket(socket_type, &inbox));
+        if let Some(watch) = &watch {
+            tap.watch(watch.clone());
+        }
         let site = driver.map(|driver| {
             let inbox = inbox.clone();
-            Arc::new(Site::new(kind(entry), inbox, driver, tap.clone(), desk, lingering))
+            Arc::new(Site::new(kind(entry), inbox, driver, tap.clone(), watch.clone(), desk, lingering))
         });
         let mut pipes = Pipes::new(self.options(socket_type, defaults));
         if let Some(site) = &site {
             site.set_announces_peers(pipes.options.announces_peers());
         }
         pipes.io = site.clone().map(|site| site as _);
+        if let Some(watch) = &watch {
+            watch.options(&pipes.options, 0);
+        }
         Ok(Socket {
             inbox,
             pattern: Routed::new((entry.create)()),
@@ -52,6 +59,8 @@ impl Context {
             tap,
             terminated: false,
             reconnects: 0,
+            watch,
+            tapped: None,
             id,
             _ticket: ticket,
         })

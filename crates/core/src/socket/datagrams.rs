@@ -101,6 +101,7 @@ impl Socket {
         let pipe = Pipe::inproc(mine, self.pipes.options.send_hwm, true);
         // DGRAM has one endpoint; the port of another one ends with its pipe.
         let id = self.attach(pipe).ok_or(Error::Invalid)?;
+        self.show_endpoint(given, name, receives);
         self.add_endpoint(given, What::Datagram(id, port.clone()));
         self.last_endpoint = name.into();
         Ok((id, port))

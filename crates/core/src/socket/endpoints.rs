@@ -27,6 +27,16 @@ pub(super) enum What {
 }
 
 impl Entry {
+    /// Whether it was given as this text, and is bound or not.
+    pub(super) fn is(&self, given: &str, bound: bool) -> bool {
+        let is_bound = match &self.what {
+            What::Bound(_) | What::InprocBound => true,
+            What::Connected(_) | What::InprocConnected(_) => false,
+            What::Datagram(_, port) => port.receives(),
+        };
+        *self.given == *given && is_bound == bound
+    }
+
     /// Whether it is a connected one that will never be tried again.
     fn is_stopped(&self) -> bool {
         matches!(&self.what, What::Connected(dialer) if dialer.is_stopped())
@@ -74,6 +84,7 @@ impl Socket {
         if let Endpoint::Inproc(name) = parsed {
             let offers =
                 self.context.bind_inproc(name, self.id, &self.inbox, &self.pipes.options, self.whoami())?;
+            self.show_endpoint(endpoint, endpoint, true);
             self.add_endpoint(endpoint, What::InprocBound);
             self.last_endpoint = endpoint.into();
             for offer in offers {
@@ -87,6 +98,7 @@ impl Socket {
         match at.map_err(Failed::from).and_then(|at| transport::listen(parsed, at, &options)) {
             Ok(bound) => {
                 self.last_endpoint = bound.endpoint.as_str().into();
+                self.show_endpoint(endpoint, &bound.endpoint, true);
                 let acceptor = Acceptor::start(&site, options, bound);
                 self.add_endpoint(endpoint, What::Bound(acceptor));
                 Ok(())
@@ -159,6 +171,11 @@ impl Socket {
             let Some(id) = self.attach(Pipe::wire(new)) else { return Ok(None) };
             (Some(connection), Some(id))
         };
+        self.show_endpoints();
+        self.show_connected(endpoint, &parsed);
+        if let Some(id) = id {
+            self.show_target(id, endpoint);
+        }
         let given = self.context.share_endpoint(endpoint);
         let dialer = Dialer::start(&site, options, &parsed, given.clone(), connection);
         self.add_endpoint(given.clone(), What::Connected(dialer));
@@ -178,6 +195,8 @@ impl Socket {
         if let Some(peer) = self.context.connect_inproc(name, theirs) {
             self.ready(id, |pipe| pipe.set_peer(peer), false);
         }
+        self.show_endpoint(endpoint, endpoint, false);
+        self.show_target(id, endpoint);
         self.add_endpoint(endpoint, What::InprocConnected(id));
         self.last_endpoint = endpoint.into();
         Ok(Some(id))
@@ -256,6 +275,7 @@ impl Socket {
         for entry in ending {
             self.end_entry(&entry);
         }
+        self.show_endpoints();
         self.close_refused();
         self.detach_ended();
         Ok(())
@@ -335,6 +355,7 @@ impl Socket {
         self.endpoints.retain(
             |entry| !matches!(&entry.what, What::InprocConnected(id) | What::Datagram(id, _) if *id == pipe),
         );
+        self.show_endpoints();
     }
 
     /// The socket is closed: frees the addresses it is bound to, and says how long what is queued
@@ -381,6 +402,7 @@ impl Socket {
             routing_id: self.pipes.options.routing_id.clone(),
             metadata: Arc::new(Metadata::default()),
             ends: Arc::default(),
+            since: 0,
         })
     }
 

@@ -4,18 +4,19 @@
 use super::{Flags, Socket};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::monitor::{Claim, Ends, EventSink, Observer, event};
+use crate::monitor::{About, Claim, Ends, EventSink, Known, Observer, event};
 use crate::options::facts::Facts;
 use crate::transport;
 use std::sync::Arc;
 use std::time::Duration;
+use tautline_observe::event_reason;
 use tautline_proto::SocketType;
 
 /// Events of version 1: two parts, number (16 bits) with value (32 bits), and the endpoint.
 struct FirstVersion(Socket);
 
 impl EventSink for FirstVersion {
-    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, _: Option<&Claim>) {
+    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, _: &About<'_>) {
         let value = values.first().copied().unwrap_or(0);
         let mut head = [0; 6];
         head[..2].copy_from_slice(&(event as u16).to_ne_bytes());
@@ -33,7 +34,7 @@ impl EventSink for FirstVersion {
 struct SecondVersion(Socket);
 
 impl EventSink for SecondVersion {
-    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, _: Option<&Claim>) {
+    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, _: &About<'_>) {
         tell_numbers(&mut self.0, event, values, &[ends.local().as_bytes(), ends.remote().as_bytes()]);
     }
 
@@ -42,14 +43,21 @@ impl EventSink for SecondVersion {
     }
 }
 
-/// Events of version 2. A peer whose handshake has failed after it had shown its credentials has
-/// three more parts: the mechanism, its key or user name, and what the handler has said of it.
-struct Detailed(Socket);
+/// Events of version 3, one of our own: as version 2, and then routing id, address and user id of
+/// the peer and the reason in words. A peer whose handshake has failed after it had shown its
+/// credentials has three more parts: the mechanism, its key or user name, and what the handler has
+/// said of it.
+struct ThirdVersion(Socket);
 
-impl EventSink for Detailed {
-    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, claim: Option<&Claim>) {
-        let mut texts = vec![ends.local().as_bytes(), ends.remote().as_bytes()];
-        if let Some(Claim { mechanism, name, reason }) = claim {
+impl EventSink for ThirdVersion {
+    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, about: &About<'_>) {
+        let own = (event, values.first().copied().unwrap_or(0));
+        let (cause, value) = about.cause.unwrap_or(own);
+        let reason = event_reason(cause, value);
+        let Known { routing_id, host, user_id } = about.peer;
+        let (local, remote) = (ends.local().as_bytes(), ends.remote().as_bytes());
+        let mut texts = vec![local, remote, routing_id, host, user_id, reason.as_bytes()];
+        if let Some(Claim { mechanism, name, reason }) = about.claim {
             texts.extend([mechanism.as_bytes(), name, reason]);
         }
         tell_numbers(&mut self.0, event, values, &texts);
@@ -94,7 +102,7 @@ fn release(socket: &mut Socket) {
 impl Socket {
     /// From now on reports the events of the mask `events` on a socket of type `socket_type` bound
     /// to `endpoint`, which must be inproc; `None` ends it. Version 1 has two parts for each event,
-    /// version 2 tells both ends of a connection.
+    /// version 2 tells both ends of a connection, version 3 also the peer and the reason.
     ///
     /// # Errors
     /// [`Error::Invalid`] also for an unknown version, for events that version 1 does not have, and
@@ -112,7 +120,7 @@ impl Socket {
             self.tap.listen(0, None);
             return Ok(());
         };
-        if !matches!(version, 1 | 2) || (version == 1 && events >> 16 != 0) {
+        if !matches!(version, 1..=3) || (version == 1 && events >> 16 != 0) {
             return Err(Error::Invalid);
         }
         if !matches!(transport::parse(endpoint)?, Endpoint::Inproc(_)) {
@@ -122,16 +130,17 @@ impl Socket {
             return Err(Error::Invalid);
         }
         let socket = self.event_socket(endpoint, socket_type)?;
-        let sink: Box<dyn EventSink> =
-            if version == 1 { Box::new(FirstVersion(socket)) } else { Box::new(SecondVersion(socket)) };
+        let sink: Box<dyn EventSink> = match version {
+            1 => Box::new(FirstVersion(socket)),
+            2 => Box::new(SecondVersion(socket)),
+            _ => Box::new(ThirdVersion(socket)),
+        };
         self.tap.listen(events as u32, Some(sink));
         Ok(())
     }
 
-    /// As version 2 of [`monitor`](Self::monitor), for all events but that of
-    /// [`monitor_queues`](Self::monitor_queues), on a PAIR socket. A failed handshake has three
-    /// more parts if the peer has shown its credentials: the mechanism, its key or user name, and
-    /// what the authentication handler has said of it.
+    /// As version 3 of [`monitor`](Self::monitor), for all events but that of
+    /// [`monitor_queues`](Self::monitor_queues), on a PAIR socket.
     ///
     /// # Errors
     /// [`Error::ProtocolNotSupported`] if it is not inproc, [`Error::AddressInUse`],
@@ -142,7 +151,7 @@ impl Socket {
             return Err(Error::ProtocolNotSupported);
         }
         let socket = self.event_socket(endpoint, SocketType::Pair)?;
-        self.tap.listen(!event::PIPES_STATS, Some(Box::new(Detailed(socket))));
+        self.tap.listen(!event::PIPES_STATS, Some(Box::new(ThirdVersion(socket))));
         Ok(())
     }
 

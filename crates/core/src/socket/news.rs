@@ -83,6 +83,7 @@ impl Socket {
                 }
             }
             News::Knock => {}
+            News::Tapped => self.look_for_taps(),
             News::Inproc(offer) => self.attach_inproc(*offer),
             News::Met(token, peer) => self.ready(PipeId(token), |pipe| pipe.set_peer(peer), false),
             News::Left(token) => {
@@ -119,6 +120,7 @@ impl Socket {
         }
         self.pattern.told().attach(&mut self.pipes, id);
         self.close_refused();
+        self.show_pipe(id);
         self.pipes.get(id).is_some().then_some(id)
     }
 
@@ -138,6 +140,9 @@ impl Socket {
     /// end.
     fn met(&mut self, id: PipeId, Meeting { peer, first, reconnects }: Meeting) {
         self.reconnects += reconnects;
+        if let Some(pipe) = self.pipes.get(id) {
+            pipe.peer.reconnects = pipe.peer.reconnects.saturating_add(reconnects as u32);
+        }
         let again = (reconnects > 0 && first).then(|| peer.clone());
         self.ready(id, |pipe| pipe.set_peer(peer), !first);
         if let Some(peer) = again {
@@ -152,6 +157,7 @@ impl Socket {
         if self.pipes.has_closing() {
             self.close_refused();
         }
+        self.show_peer(id);
         if self.pipes.get(id).is_some() {
             self.pattern.told().readable(&mut self.pipes, id);
         }
@@ -160,6 +166,7 @@ impl Socket {
     /// The peer is gone. The pipe goes when it is read empty.
     pub(super) fn ended(&mut self, id: PipeId) {
         self.pipes.end(id);
+        self.show_end(id);
         self.ending.push(id);
         self.pattern.told().readable(&mut self.pipes, id);
     }
@@ -208,6 +215,7 @@ impl Socket {
     fn gone(&mut self, id: PipeId) -> Option<Pipe> {
         self.ending.retain(|other| *other != id);
         let pipe = self.pipes.remove(id)?;
+        self.show_removed(id);
         if pipe.connection().is_none() {
             self.forget_inproc(id);
         }
@@ -217,7 +225,11 @@ impl Socket {
     /// Ends the pipes that the pattern wants to be rid of.
     pub(super) fn close_refused(&mut self) {
         while self.pipes.has_closing() {
-            for id in self.pipes.take_closing() {
+            let closing = self.pipes.take_closing();
+            if closing.is_empty() {
+                break;
+            }
+            for id in closing {
                 let Some(pipe) = self.gone(id) else { continue };
                 if let Some(connection) = pipe.connection() {
                     connection.give_up();

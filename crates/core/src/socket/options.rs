@@ -5,7 +5,10 @@ use super::statistics::NUMBERS;
 use super::{Socket, Wanted};
 use crate::error::{Error, at_hand};
 pub(super) use crate::options::own::{EVENTS, FD, SUBSCRIBE, UNSUBSCRIBE};
-use crate::options::own::{LAST_ENDPOINT, RCVMORE, STATISTICS, THREAD_SAFE, TOPICS_COUNT, TYPE};
+use crate::options::own::{
+    LAST_ENDPOINT, PEERS, RCVMORE, STATISTICS, THREAD_SAFE, TOPICS_COUNT, TYPE, WAIT_PEERS,
+    WAIT_SUBSCRIPTIONS,
+};
 use tautline_io::fd;
 
 pub(super) const LINGER: i32 = 17;
@@ -36,8 +39,12 @@ impl Socket {
         match code {
             SUBSCRIBE | UNSUBSCRIBE => {
                 let result = self.pattern.told().subscribe(&mut self.pipes, value, code == SUBSCRIBE);
+                self.show_options();
                 self.close_refused();
                 return result;
+            }
+            WAIT_PEERS | WAIT_SUBSCRIPTIONS => {
+                return self.wait_by_option(code == WAIT_SUBSCRIPTIONS, value);
             }
             _ => {
                 if value.len() > LONG {
@@ -78,6 +85,7 @@ impl Socket {
             site.set_announces_peers(self.pipes.options.announces_peers());
         }
         self.pattern.told().option_changed(&mut self.pipes, code);
+        self.show_options();
     }
 
     /// Reads an option into `out`; returns how many bytes it has.
@@ -120,6 +128,7 @@ impl Socket {
                 return Ok(self.write_statistics(out));
             }
             STATISTICS => return Err(Error::Invalid),
+            PEERS => return self.write_peers(out),
             STATISTIC..=STATISTIC_LAST => {
                 self.check_alive()?;
                 let number = self.statistics()[(code - STATISTIC) as usize];

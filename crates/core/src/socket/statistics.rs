@@ -11,7 +11,6 @@ pub(super) const NUMBERS: usize = 13;
 impl Socket {
     pub(super) fn statistics(&mut self) -> [u64; NUMBERS] {
         let traffic = self.pipes.traffic();
-        let (dropped_full, lost) = self.pipes.dropped();
         let (peers, queued_out, queued_in) = self.pipes.depths();
         let (failed_handshakes, failed_connects) = self.site.as_ref().map_or((0, 0), |site| {
             (site.failed_handshakes.load(Relaxed), site.failed_connects.load(Relaxed))
@@ -21,9 +20,9 @@ impl Socket {
             traffic.bytes_out,
             traffic.messages_in,
             traffic.bytes_in,
-            dropped_full,
-            self.pipes.unroutable,
-            lost,
+            self.pipes.dropped(),
+            self.pipes.left().unroutable(),
+            self.pipes.lost(),
             queued_out,
             queued_in,
             peers,

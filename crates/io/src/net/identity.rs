@@ -29,6 +29,14 @@ pub fn groups_of_user(uid: u32) -> Vec<u32> {
     }
 }
 
+/// The process at the other end of a Unix domain stream of the standard library.
+///
+/// # Errors
+/// The system's.
+pub fn peer_credentials_of(stream: &std::os::unix::net::UnixStream) -> io::Result<Credentials> {
+    super::os::peer_credentials(std::os::fd::AsFd::as_fd(stream))
+}
+
 /// The effective user of this process.
 pub(super) fn own_user() -> u32 {
     // SAFETY: no arguments and no preconditions.

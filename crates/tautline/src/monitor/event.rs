@@ -1,5 +1,6 @@
-//! One event, as the engine tells it in detail: number, count of values, values, both ends; and of
-//! a failed handshake mechanism, key or user name, and the handler's reason.
+//! One event, as the engine tells it in version 3: number, count of values, values, both ends,
+//! routing id, address and user id of the peer, the cause in words; and of a failed handshake
+//! mechanism, key or user name, and the handler's reason.
 
 use std::fmt;
 use std::time::Duration;
@@ -42,6 +43,19 @@ pub struct Event {
     /// the handler's reason. Peers are not told.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
     pub reason: String,
+    /// Of [`EventKind::HandshakeSucceeded`] and [`EventKind::Disconnected`]: the peer's own routing
+    /// id, up to the first zero; empty if it has none.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub routing_id: Vec<u8>,
+    /// Of the same: the peer's address as its messages carry it.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
+    pub host: String,
+    /// Of the same: the user that the [`zap`](crate::zap) handler has said it is.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
+    pub user_id: String,
+    /// Why it has happened, in words: of [`EventKind::Disconnected`], and of all that failed.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
+    pub cause: String,
 }
 
 /// What a peer has shown to be let in. A password is not told.
@@ -154,14 +168,23 @@ impl Event {
         let rest = parts.get(2..)?;
         let (values, ends) = rest.split_at_checked(usize::try_from(count).ok()?)?;
         let values: Vec<u64> = values.iter().map(number).collect::<Option<_>>()?;
-        let [local, remote, detail @ ..] = ends else { return None };
+        let [local, remote, routing_id, host, user_id, cause, detail @ ..] = ends else { return None };
         let (claim, reason) = match detail {
             [] => (None, String::new()),
             [mechanism, name, reason] => (Claim::read(mechanism, name), text(reason)),
             _ => return None,
         };
-        let kind = EventKind::new(event, values);
-        Some(Event { kind, local: text(local), remote: text(remote), claim, reason })
+        Some(Event {
+            kind: EventKind::new(event, values),
+            local: text(local),
+            remote: text(remote),
+            claim,
+            reason,
+            routing_id: routing_id.as_bytes().to_vec(),
+            host: text(host),
+            user_id: text(user_id),
+            cause: text(cause),
+        })
     }
 }
 
@@ -203,6 +226,9 @@ impl EventKind {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.kind.fmt(f)?;
+        if self.kind == EventKind::Disconnected && !self.cause.is_empty() {
+            write!(f, ": {}", self.cause)?;
+        }
         if let Some(claim) = &self.claim {
             write!(f, ", {claim}")?;
         }
@@ -279,24 +305,37 @@ mod tests {
 
     #[test]
     fn events_are_read() {
-        let event = Event::read(&parts(&[0x4, 1, 250], &["", "tcp://127.0.0.1:1"])).unwrap();
+        let event =
+            Event::read(&parts(&[0x4, 1, 250], &["", "tcp://127.0.0.1:1", "", "", "", "after 250 ms"]))
+                .unwrap();
         assert_eq!(event.kind, EventKind::ConnectRetried { after: Duration::from_millis(250) });
         assert_eq!(event.to_string(), "connecting again after 250ms (tcp://127.0.0.1:1)");
-        let event = Event::read(&parts(&[0x10000, 2, 5, 6], &["a", "b"])).unwrap();
+        let event = Event::read(&parts(&[0x10000, 2, 5, 6], &["a", "b", "", "", "", ""])).unwrap();
         assert_eq!(event.kind, EventKind::Other { number: 0x10000, values: vec![5, 6] });
         assert_eq!(event.to_string(), "event 0x10000 [5, 6] (a - b)");
-        let refused = Event::read(&parts(&[0x4000, 1, 400], &["", ""])).unwrap();
+        let refused = Event::read(&parts(&[0x4000, 1, 400], &["", "", "", "", "", "refused"])).unwrap();
         assert_eq!(refused.kind, EventKind::HandshakeFailed(HandshakeError::Refused(400)));
         assert_eq!((refused.claim, refused.reason.as_str()), (None, ""));
     }
 
     #[test]
+    fn the_peer_and_the_cause_are_read() {
+        let texts = ["a", "b", "joe", "10.0.0.7", "user", "the peer has ended it"];
+        let event = Event::read(&parts(&[0x200, 1, 9], &texts)).unwrap();
+        assert_eq!((&event.routing_id[..], &*event.host, &*event.user_id), (&b"joe"[..], "10.0.0.7", "user"));
+        assert_eq!(event.to_string(), "disconnected: the peer has ended it (a - b)");
+    }
+
+    #[test]
     fn what_a_refused_peer_has_shown_is_read() {
-        let read = |texts: &[&str]| Event::read(&parts(&[0x4000, 1, 400], texts)).unwrap();
-        let event = read(&["a", "b", "PLAIN", "joe\n", "not today"]);
+        let read = |[local, remote, mechanism, name, reason]: [&str; 5]| {
+            let texts = [local, remote, "", "", "", "refused", mechanism, name, reason];
+            Event::read(&parts(&[0x4000, 1, 400], &texts)).unwrap()
+        };
+        let event = read(["a", "b", "PLAIN", "joe\n", "not today"]);
         assert_eq!(event.claim, Some(Claim::Plain { username: "joe\n".to_owned() }));
         assert_eq!(event.to_string(), r#"handshake failed: refused, user name "joe\n", "not today" (a - b)"#);
-        let event = read(&["", "", "CURVE", "12345678901234567890123456789012", ""]);
+        let event = read(["", "", "CURVE", "12345678901234567890123456789012", ""]);
         let key = PublicKey::from(*b"12345678901234567890123456789012");
         assert_eq!(
             (event.claim.as_ref(), event.reason.as_str()),
@@ -304,7 +343,7 @@ mod tests {
         );
         assert_eq!(event.to_string(), format!("handshake failed: refused, key {key}"));
         for (mechanism, name) in [("NULL", ""), ("CURVE", "short"), ("GSSAPI", "joe")] {
-            let event = read(&["", "", mechanism, name, "no"]);
+            let event = read(["", "", mechanism, name, "no"]);
             assert_eq!((event.claim, event.reason.as_str()), (None, "no"), "{mechanism}");
         }
     }
@@ -314,10 +353,10 @@ mod tests {
         for (numbers, texts) in [
             (&[][..], &[][..]),
             (&[1], &["x"]),
-            (&[1, u64::MAX, 3], &["a", "b"]),
+            (&[1, u64::MAX, 3], &["a", "b", "c", "d", "e", "f"]),
             (&[1, 0], &["a"]),
-            (&[1, 0], &["a", "b", "c"]),
-            (&[1, 0], &["a", "b", "c", "d", "e", "f"]),
+            (&[1, 0], &["a", "b", "c", "d", "e"]),
+            (&[1, 0], &["a", "b", "c", "d", "e", "f", "g"]),
         ] {
             assert_eq!(Event::read(&parts(numbers, texts)), None, "{numbers:?} {texts:?}");
         }

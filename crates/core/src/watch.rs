@@ -1,0 +1,269 @@
+//! What is shown to tools that look at the process from outside: one file of counters, whose layout
+//! and reader are crate `tautline-observe`. Off, unless the environment or the program asks for it.
+//!
+//! A thread of its own looks, at intervals, at the counts that the queues keep anyway (`Probe`),
+//! and writes the file. Owners and I/O threads tell only what changes seldom, as it changes:
+//! sockets, endpoints, peers, options, events. So a message does the same with it as without.
+//!
+//! ```text
+//!  Context ── ContextWatch ──┐
+//!  Socket ─┬─ SocketWatch ◀──┴── Watch ── thread: look, write ──▶ file
+//!  Tap ────┘   told by owners and I/O threads
+//! ```
+//!
+//! There is one [`Watch`] in a process, as long as it has an observed context. A forked child
+//! leaves that of its parent alone; a context that it makes has another one. Locks: that of the
+//! process's watch, then that of its contexts, then that of a context's sockets, then that of one
+//! socket; below them only those of a connection's `shown`. No call of the application is made
+//! under them.
+
+mod looks;
+#[cfg_attr(not(unix), path = "watch/server/absent.rs")]
+mod server;
+mod socket;
+#[cfg_attr(not(unix), allow(dead_code))]
+mod tap;
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Condvar, OnceLock, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::conn::SocketInbox;
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::{Arc, Mutex, lock};
+use looks::Looks;
+use server::Server;
+pub(crate) use socket::SocketWatch;
+pub(crate) use tap::{Seen, Tap};
+use tautline_io::clock::unix_us;
+use tautline_io::thread;
+use tautline_observe::{Context, Event, Identity, Output};
+use tautline_proto::SocketType;
+
+/// Most events that are kept.
+const EVENTS: usize = 512;
+
+/// The watch of the process, if it has an observed context.
+static PLACE: Mutex<Option<Arc<Watch>>> = Mutex::new(None);
+
+/// Whether the environment asks for it (`TAUT_OBSERVE=1`). Looked up once, by the first context: a
+/// program may be changing the environment later.
+pub(crate) fn is_asked_for() -> bool {
+    static ASKED: OnceLock<bool> = OnceLock::new();
+    *ASKED.get_or_init(|| std::env::var_os("TAUT_OBSERVE").is_some_and(|value| value == "1"))
+}
+
+/// What is shown of the process.
+struct Watch {
+    identity: Identity,
+    inner: Mutex<Inner>,
+    /// The thread is to look whether it is to end.
+    changed: Condvar,
+    events: Mutex<Events>,
+    taps: Mutex<Vec<Arc<Tap>>>,
+    /// Names of contexts and sockets.
+    // Relaxed: number: only that it differs.
+    next_id: AtomicU64,
+}
+
+#[derive(Default)]
+struct Inner {
+    contexts: Vec<Arc<ContextWatch>>,
+    ending: bool,
+    thread: Option<JoinHandle<()>>,
+    /// The control socket, if there is one.
+    server: Option<Server>,
+}
+
+/// The last events.
+#[derive(Default)]
+struct Events {
+    kept: VecDeque<Event>,
+    /// How many there were in all.
+    count: u64,
+}
+
+/// What is shown of a context.
+pub(crate) struct ContextWatch {
+    watch: Arc<Watch>,
+    shown: Mutex<Context>,
+    sockets: Mutex<Vec<Weak<SocketWatch>>>,
+}
+
+impl ContextWatch {
+    /// Shows a context from now on.
+    ///
+    /// # Errors
+    /// The system's, if the file of counters cannot be made; `Unsupported` on systems without it.
+    pub(crate) fn begin(io_threads: usize, max_sockets: usize) -> io::Result<Arc<Self>> {
+        let mut place = lock(&PLACE);
+        let watch = match &*place {
+            Some(watch) if watch.identity.pid == thread::process_id() => watch.clone(),
+            _ => {
+                let watch = Watch::start()?;
+                // The parent's: what it holds is of threads that are not here.
+                std::mem::forget(place.replace(watch.clone()));
+                watch
+            }
+        };
+        let mut shown = Context::default();
+        shown.id = watch.next_id();
+        shown.since = unix_us();
+        shown.io_threads = io_threads as u64;
+        shown.max_sockets = max_sockets as u64;
+        let context = Arc::new(ContextWatch {
+            watch: watch.clone(),
+            shown: Mutex::new(shown),
+            sockets: Mutex::default(),
+        });
+        lock(&watch.inner).contexts.push(context.clone());
+        Ok(context)
+    }
+
+    /// Shows a new socket of the context.
+    pub(crate) fn socket(&self, socket_type: SocketType, inbox: &Arc<SocketInbox>) -> Arc<SocketWatch> {
+        let mut shown = tautline_observe::Socket::default();
+        shown.id = self.watch.next_id();
+        shown.context = lock(&self.shown).id;
+        shown.type_code = socket_type.code() as u32;
+        shown.type_name = socket_type.name().to_owned();
+        shown.since = unix_us();
+        let socket = Arc::new(SocketWatch::new(self.watch.clone(), shown, inbox.clone()));
+        lock(&self.sockets).push(Arc::downgrade(&socket));
+        if !socket.taps().is_empty() {
+            socket.tell_tapped();
+        }
+        socket
+    }
+
+    /// The program waits for the context to end.
+    pub(crate) fn terminating(&self) {
+        let mut shown = lock(&self.shown);
+        if shown.terminating == 0 {
+            shown.terminating = unix_us();
+        }
+    }
+
+    /// The context has ended. With the last one the file goes, and the thread.
+    pub(crate) fn end(self: &Arc<Self>) {
+        let watch = &self.watch;
+        if watch.identity.pid != thread::process_id() {
+            return;
+        }
+        // Held until the file is gone: a context that begins meanwhile makes it anew.
+        let mut place = lock(&PLACE);
+        let (thread, server) = {
+            let mut inner = lock(&watch.inner);
+            inner.contexts.retain(|context| !Arc::ptr_eq(context, self));
+            if !inner.contexts.is_empty() {
+                return;
+            }
+            inner.ending = true;
+            (inner.thread.take(), inner.server.take())
+        };
+        watch.changed.notify_all();
+        if let Some(server) = server {
+            server.end();
+        }
+        if let Some(thread) = thread {
+            // The last reference to a connection, and with it to all else, may go with a look.
+            if thread.thread().id() != std::thread::current().id() {
+                // It ends without a panic, or what it did is lost anyway.
+                let _ = thread.join();
+            }
+            *place = None;
+        }
+    }
+}
+
+impl Watch {
+    /// Makes the file, and starts the thread that writes it.
+    fn start() -> io::Result<Arc<Self>> {
+        let identity = Identity::own()?;
+        let output = Output::create(&identity)?;
+        let watch = Arc::new(Watch {
+            identity,
+            inner: Mutex::default(),
+            changed: Condvar::new(),
+            events: Mutex::default(),
+            taps: Mutex::default(),
+            next_id: AtomicU64::new(1),
+        });
+        // Without a control socket there are no taps, and all else.
+        let server = Server::start(&watch, output.path()).ok();
+        let path = server.as_ref().map(|server| server.path().to_owned());
+        lock(&watch.inner).server = server;
+        let watched = watch.clone();
+        let thread = std::thread::Builder::new().name("ZMQbg/watch".into());
+        // If there is no thread the output is dropped with its closure, and the file with it.
+        let mut looks = Looks::new(identity, output, path.as_deref());
+        let spawned = thread.spawn(move || {
+            let _own = thread::OwnThread::new();
+            while let Some(pause) = looks.look(&watched) {
+                if watched.wait(pause) {
+                    break;
+                }
+            }
+        });
+        let spawned = spawned.inspect_err(|_| {
+            let server = lock(&watch.inner).server.take();
+            server.into_iter().for_each(Server::end);
+        })?;
+        lock(&watch.inner).thread = Some(spawned);
+        Ok(watch)
+    }
+
+    /// Waits for the next look. True: there is none.
+    fn wait(&self, pause: Duration) -> bool {
+        let inner = lock(&self.inner);
+        let waited = self.changed.wait_timeout_while(inner, pause, |inner| !inner.ending);
+        waited.unwrap_or_else(PoisonError::into_inner).0.ending
+    }
+
+    fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Relaxed)
+    }
+
+    /// All that is asked for now.
+    fn taps(&self) -> Vec<Arc<Tap>> {
+        lock(&self.taps).clone()
+    }
+
+    /// A tool wants copies. The owners of the sockets learn of it with their next call.
+    #[cfg_attr(not(unix), allow(dead_code))]
+    fn begin_tap(&self, tap: &Arc<Tap>) {
+        lock(&self.taps).push(tap.clone());
+        self.tell_tapped(tap);
+    }
+
+    /// It has gone.
+    #[cfg_attr(not(unix), allow(dead_code))]
+    fn end_tap(&self, tap: &Arc<Tap>) {
+        lock(&self.taps).retain(|other| !Arc::ptr_eq(other, tap));
+        self.tell_tapped(tap);
+    }
+
+    fn tell_tapped(&self, tap: &Tap) {
+        for context in self.contexts() {
+            let sockets: Vec<_> = lock(&context.sockets).iter().filter_map(Weak::upgrade).collect();
+            sockets.iter().filter(|socket| tap.is_about(socket.id())).for_each(|socket| socket.tell_tapped());
+        }
+    }
+
+    fn contexts(&self) -> Vec<Arc<ContextWatch>> {
+        lock(&self.inner).contexts.clone()
+    }
+
+    /// Something has happened.
+    fn note(&self, event: Event) {
+        let mut events = lock(&self.events);
+        events.count += 1;
+        if events.kept.len() == EVENTS {
+            events.kept.pop_front();
+        }
+        events.kept.push_back(event);
+    }
+}

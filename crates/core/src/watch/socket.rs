@@ -1,0 +1,452 @@
+//! What is shown of a socket: told by its owner and by its I/O thread, looked at by the watch.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::{Tap, Watch};
+use crate::conn::{Connection, News, PeerInfo, SocketInbox};
+use crate::monitor::{self, About, Ends, Watcher, event};
+use crate::options::Options;
+use crate::pipe::{Left, PipeId, Sight};
+use crate::queue::{Counts, Probe};
+use crate::sync::{Arc, Mutex, lock};
+use tautline_io::clock::unix_us;
+use tautline_observe::{
+    self as observe, Endpoint, EndpointState, Event, Image, Peer, PeerState, Socket, SocketState, event_name,
+    event_reason,
+};
+
+/// What the ids begin with of peers that the owner has not named yet.
+const UNSEEN: u64 = 1 << 32;
+
+/// A socket that is shown.
+pub(crate) struct SocketWatch {
+    watch: Arc<Watch>,
+    id: u64,
+    /// Where the owner is told that taps have come or gone.
+    inbox: Arc<SocketInbox>,
+    state: Mutex<State>,
+}
+
+struct State {
+    socket: Socket,
+    /// What the owner counts for all of its pipes; `None` until there are some.
+    left: Option<Arc<Left>>,
+    endpoints: Vec<Endpoint>,
+    peers: HashMap<u32, PeerWatch>,
+    /// Peers that have come, and that the owner has not taken note of yet.
+    unseen: Vec<PeerWatch>,
+    /// Peers of a closed socket to which something is still sent.
+    lingering: Vec<PeerWatch>,
+    /// The counts of peers that are gone.
+    past: Past,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Past {
+    messages_out: u64,
+    bytes_out: u64,
+    messages_in: u64,
+    bytes_in: u64,
+    dropped: u64,
+}
+
+impl Past {
+    fn add(&mut self, peer: &Peer) {
+        self.messages_out += peer.messages_out;
+        self.bytes_out += peer.bytes_out;
+        self.messages_in += peer.messages_in;
+        self.bytes_in += peer.bytes_in;
+        self.dropped += peer.dropped;
+    }
+}
+
+/// A peer, and what is needed to look at it.
+struct PeerWatch {
+    peer: Peer,
+    sight: Sight,
+}
+
+impl SocketWatch {
+    pub(super) fn new(watch: Arc<Watch>, socket: Socket, inbox: Arc<SocketInbox>) -> Self {
+        let id = socket.id;
+        let state = State {
+            socket,
+            left: None,
+            endpoints: Vec::new(),
+            peers: HashMap::new(),
+            unseen: Vec::new(),
+            lingering: Vec::new(),
+            past: Past::default(),
+        };
+        SocketWatch { watch, id, inbox, state: Mutex::new(state) }
+    }
+
+    /// Its number.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The taps that are about it.
+    pub(crate) fn taps(&self) -> Vec<Arc<Tap>> {
+        let mut taps = self.watch.taps();
+        taps.retain(|tap| tap.is_about(self.id));
+        taps
+    }
+
+    /// Has the owner look which taps there are.
+    pub(super) fn tell_tapped(&self) {
+        self.inbox.push(News::Tapped);
+    }
+
+    // ---- told by the owner
+
+    /// The options as they are now, and how many topics are subscribed to.
+    pub(crate) fn options(&self, options: &Options, subscriptions: usize) {
+        let ms = |time: Option<Duration>| time.map(|time| time.as_millis() as u64);
+        let socket = &mut lock(&self.state).socket;
+        socket.send_hwm = options.send_hwm.into();
+        socket.receive_hwm = options.receive_hwm.into();
+        socket.linger_ms = ms(options.linger).map_or(-1, |ms| ms as i64);
+        socket.heartbeat_ms = ms(options.heartbeat_interval).unwrap_or(0);
+        options.mechanism.name().clone_into(&mut socket.mechanism);
+        socket.routing_id.clone_from(&options.routing_id);
+        let bits = [
+            (options.immediate, observe::Options::IMMEDIATE),
+            (options.conflate, observe::Options::CONFLATE),
+            (options.router_mandatory, observe::Options::ROUTER_MANDATORY),
+            (options.xpub_nodrop, observe::Options::XPUB_NODROP),
+            (options.req_relaxed, observe::Options::REQ_RELAXED),
+        ];
+        socket.options = bits.iter().filter(|(on, _)| *on).map(|(_, bit)| bit).sum();
+        socket.subscriptions = subscriptions as u64;
+    }
+
+    /// An endpoint, before it is served. `name` is what events call it.
+    pub(crate) fn endpoint(&self, given: &str, name: &str, bound: bool) {
+        let endpoints = &mut lock(&self.state).endpoints;
+        if endpoints.iter().any(|endpoint| endpoint.given == given && endpoint.bound == bound) {
+            return;
+        }
+        let mut endpoint = Endpoint::default();
+        endpoint.bound = bound;
+        endpoint.since = unix_us();
+        endpoint.state = match (bound, name.starts_with("inproc:")) {
+            (true, _) => EndpointState::Listening,
+            (false, true) => EndpointState::Connected,
+            (false, false) => EndpointState::Connecting,
+        };
+        (endpoint.given, endpoint.name) = (given.to_owned(), name.to_owned());
+        endpoints.push(endpoint);
+    }
+
+    /// Those that are not among these any more, by the texts they were given as, are gone.
+    pub(crate) fn keep_endpoints(&self, is_there: impl Fn(&str, bool) -> bool) {
+        lock(&self.state).endpoints.retain(|endpoint| is_there(&endpoint.given, endpoint.bound));
+    }
+
+    /// A peer has come, or is being connected to.
+    pub(crate) fn attached(&self, peer: Peer, sight: Sight, left: &Arc<Left>) {
+        let mut state = lock(&self.state);
+        if state.left.is_none() {
+            state.left = Some(left.clone());
+        }
+        if let Some(connection) = &sight.connection {
+            let is_same = |known: &PeerWatch| {
+                known.sight.connection.as_ref().is_some_and(|other| other.ptr_eq(connection))
+            };
+            state.unseen.retain(|known| !is_same(known));
+        }
+        let id = peer.id as u32;
+        state.peers.insert(id, PeerWatch { peer, sight });
+    }
+
+    /// What a peer was connected to, before it is known.
+    pub(crate) fn target(&self, id: PipeId, endpoint: &str) {
+        if let Some(known) = lock(&self.state).peers.get_mut(&id.0) {
+            endpoint.clone_into(&mut known.peer.endpoint);
+        }
+    }
+
+    /// More is known of a peer: all but its counts.
+    pub(crate) fn described(&self, peer: Peer) {
+        let mut state = lock(&self.state);
+        if let Some(known) = state.peers.get_mut(&(peer.id as u32)) {
+            known.describe(peer);
+        }
+    }
+
+    /// How often peers were lost and found again, all together.
+    pub(crate) fn reconnected(&self, reconnects: u64) {
+        lock(&self.state).socket.reconnects = reconnects;
+    }
+
+    /// A peer is gone; something that it has sent may still be received.
+    pub(crate) fn ended(&self, id: PipeId) {
+        if let Some(known) = lock(&self.state).peers.get_mut(&id.0) {
+            known.peer.state = PeerState::Gone;
+        }
+    }
+
+    /// A peer is forgotten. `lost` is how many messages were lost with peers by now.
+    pub(crate) fn removed(&self, id: PipeId, lost: u64) {
+        let mut state = lock(&self.state);
+        state.socket.lost = lost;
+        if let Some(mut gone) = state.peers.remove(&id.0) {
+            let connection = gone.look(0);
+            state.past.add(&gone.peer);
+            drop(state);
+            drop(connection);
+        }
+    }
+
+    /// The socket is closed, before its pipes are.
+    pub(crate) fn closed(&self) {
+        let mut state = lock(&self.state);
+        let State { socket, peers, unseen, lingering, endpoints, .. } = &mut *state;
+        unseen.clear();
+        socket.state = SocketState::Lingering;
+        endpoints.clear();
+        lingering.extend(peers.drain().map(|(_, mut known)| {
+            known.peer.state = PeerState::Lingering;
+            known
+        }));
+    }
+
+    // ---- told by the I/O thread
+
+    /// A peer has come. The owner takes note of it when it calls.
+    pub(crate) fn came(&self, connection: &Connection, info: &PeerInfo, sight: Sight) {
+        let mut peer = Peer::default();
+        info.describe(&mut peer);
+        peer.id = UNSEEN | self.watch.next_id();
+        peer.state = PeerState::Connected;
+        connection.options.mechanism.name().clone_into(&mut peer.mechanism);
+        peer.limit_in = connection.options.receive_hwm.into();
+        lock(&self.state).unseen.push(PeerWatch { peer, sight });
+    }
+
+    /// The peer of a pipe made by `connect` is there, `again` perhaps.
+    pub(crate) fn met(&self, connection: &Connection, info: &PeerInfo, again: bool) {
+        let mut state = lock(&self.state);
+        if let Some(known) = connection.token().and_then(|token| state.peers.get_mut(&token)) {
+            info.describe(&mut known.peer);
+            known.peer.reconnects += u64::from(again);
+        }
+    }
+
+    // ---- the looks
+
+    /// Looks at the counts, and records all but the peers.
+    pub(super) fn look(&self, now: u64, image: &mut Image) {
+        // Dropped when no lock is held: with the last references go the messages.
+        let mut held: Vec<Arc<Connection>> = Vec::new();
+        let mut state = lock(&self.state);
+        let State { socket, left, endpoints, peers, unseen, lingering, past } = &mut *state;
+        held.reserve(peers.len() + unseen.len() + lingering.len());
+        // One that has gone again, and has left nothing, the owner never hears of.
+        unseen.retain_mut(|known| {
+            let connection = known.look(now);
+            let stays = connection.is_some();
+            held.extend(connection);
+            stays
+        });
+        lingering.retain_mut(|known| {
+            let connection = known.look(now);
+            let stays = connection.as_ref().is_some_and(|connection| connection.has_pending());
+            held.extend(connection);
+            if !stays {
+                past.add(&known.peer);
+            }
+            stays
+        });
+        let mut all = *past;
+        let (mut queued_out, mut queued_in) = (0, 0);
+        held.extend(peers.values_mut().filter_map(|known| known.look(now)));
+        for known in peers.values().chain(&*unseen).chain(&*lingering) {
+            all.add(&known.peer);
+            queued_out += known.peer.queued_out;
+            queued_in += known.peer.queued_in;
+        }
+        socket.peers = (peers.len() + unseen.len() + lingering.len()) as u64;
+        (socket.messages_out, socket.bytes_out) = (all.messages_out, all.bytes_out);
+        (socket.messages_in, socket.bytes_in) = (all.messages_in, all.bytes_in);
+        (socket.queued_out, socket.queued_in) = (queued_out, queued_in);
+        socket.dropped = all.dropped;
+        socket.unroutable = left.as_ref().map_or(0, |left| left.unroutable());
+        image.put(socket);
+        for endpoint in endpoints {
+            endpoint.socket = socket.id;
+            image.put(endpoint);
+        }
+    }
+
+    /// Records the peers as they were looked at.
+    pub(super) fn put_peers(&self, image: &mut Image) {
+        let mut state = lock(&self.state);
+        let State { socket, peers, unseen, lingering, .. } = &mut *state;
+        for known in peers.values_mut().chain(unseen).chain(lingering) {
+            known.peer.socket = socket.id;
+            image.put(&known.peer);
+        }
+    }
+}
+
+impl PeerWatch {
+    fn connection(&self) -> Option<Arc<Connection>> {
+        self.sight.connection.as_ref()?.upgrade()
+    }
+
+    /// All but its counts is as in `peer`.
+    fn describe(&mut self, peer: Peer) {
+        let known = &mut self.peer;
+        known.state = peer.state;
+        known.since = peer.since.max(known.since);
+        known.reconnects = peer.reconnects.max(known.reconnects);
+        (known.limit_in, known.limit_out) = (peer.limit_in, peer.limit_out);
+        (known.address, known.local) = (peer.address, peer.local);
+        if !peer.endpoint.is_empty() {
+            known.endpoint = peer.endpoint;
+        }
+        (known.host, known.user_id, known.routing_id) = (peer.host, peer.user_id, peer.routing_id);
+    }
+
+    /// Looks at the counts. `now` is 0 for a last look. The connection is to be dropped when no
+    /// lock is held.
+    fn look(&mut self, now: u64) -> Option<Arc<Connection>> {
+        let connection = self.connection();
+        let peer = &mut self.peer;
+        let mut out = self.sight.outgoing.as_ref().map(Probe::counts).unwrap_or_default();
+        let incoming = self.sight.incoming.as_ref().map(Probe::counts).unwrap_or_default();
+        if let Some(connection) = &connection {
+            add_followed(connection, &mut out);
+            peer.shared_memory = connection.shares_memory();
+            peer.round_trip_us = connection.round_trip_ns().div_ceil(1000);
+            if matches!(peer.state, PeerState::Connecting | PeerState::Connected) {
+                let linked = connection.is_linked();
+                peer.state = if linked { PeerState::Connected } else { PeerState::Connecting };
+            }
+        }
+        // Where it changes its queue a count may be less for a moment.
+        if out.messages > peer.messages_out && out.messages < 1 << 63 {
+            (peer.messages_out, peer.last_out) = (out.messages, now);
+            peer.bytes_out = peer.bytes_out.max(out.bytes);
+        }
+        if incoming.messages > peer.messages_in {
+            (peer.messages_in, peer.bytes_in, peer.last_in) = (incoming.messages, incoming.bytes, now);
+        }
+        (peer.queued_out, peer.queued_out_bytes) = (out.queued, out.queued_bytes);
+        (peer.queued_in, peer.queued_in_bytes) = (incoming.queued, incoming.queued_bytes);
+        (peer.dropped, peer.full) = (out.dropped, out.full);
+        if out.limit > 0 {
+            peer.limit_out = out.limit;
+        }
+        let is_full = peer.limit_out > 0 && peer.queued_out > peer.limit_out - (peer.limit_out / 20).max(1);
+        match (is_full, peer.full_since) {
+            (true, 0) => peer.full_since = now,
+            (false, since) if since > 0 => {
+                peer.full_us += now.saturating_sub(since);
+                peer.full_since = 0;
+            }
+            _ => {}
+        }
+        match (connection.as_ref().is_some_and(|connection| connection.is_paused()), peer.full_in_since) {
+            (true, 0) => peer.full_in_since = now,
+            (false, _) => peer.full_in_since = 0,
+            _ => {}
+        }
+        connection
+    }
+}
+
+/// What goes to the peer through a log.
+fn add_followed(connection: &Connection, counts: &mut Counts) {
+    if let Some(progress) = connection.followed() {
+        let (messages, bytes) = progress.published();
+        counts.messages = counts.messages.wrapping_add(messages);
+        counts.bytes = counts.bytes.wrapping_add(bytes);
+        counts.queued += progress.behind();
+        counts.queued_bytes += progress.behind_bytes();
+    }
+}
+
+impl Watcher for SocketWatch {
+    fn event(&self, code: u32, value: u64, ends: &Ends, about: &About<'_>) {
+        let now = unix_us();
+        let (cause, cause_value) = about.cause.unwrap_or((code, value));
+        let mut reason = event_reason(cause, cause_value);
+        if let Some(claim) = about.claim.filter(|claim| !claim.reason.is_empty()) {
+            let said = String::from_utf8_lossy(&claim.reason);
+            reason = if reason.is_empty() { said.into_owned() } else { format!("{reason}: {said}") };
+        }
+        let mut told = Event::default();
+        (told.at, told.code, told.value) = (now, code, value);
+        event_name(code).clone_into(&mut told.name);
+        (told.local, told.remote) = (ends.local().to_owned(), ends.remote().to_owned());
+        told.reason.clone_from(&reason);
+        {
+            let mut state = lock(&self.state);
+            let State { socket, endpoints, .. } = &mut *state;
+            told.socket = socket.id;
+            match code {
+                monitor::CONNECT_FAILED => socket.failed_connects += 1,
+                event::HANDSHAKE_FAILED_NO_DETAIL
+                | event::HANDSHAKE_FAILED_PROTOCOL
+                | event::HANDSHAKE_FAILED_AUTH => socket.failed_handshakes += 1,
+                _ => {}
+            }
+            for endpoint in endpoints.iter_mut().filter(|endpoint| endpoint.name == **ends.name()) {
+                heed(endpoint, code, value, &reason, now);
+            }
+        }
+        self.watch.note(told);
+    }
+}
+
+/// What an event says of the endpoint that it is of.
+fn heed(endpoint: &mut Endpoint, code: u32, value: u64, reason: &str, now: u64) {
+    let was = endpoint.state;
+    let fail = |endpoint: &mut Endpoint| {
+        if endpoint.failures == 0 {
+            endpoint.failing_since = now;
+        }
+        endpoint.failures += 1;
+        (endpoint.error, endpoint.failed_by) = (value, code);
+        reason.clone_into(&mut endpoint.reason);
+    };
+    match code {
+        event::ACCEPTED => endpoint.accepted += 1,
+        event::HANDSHAKE_FAILED_NO_DETAIL
+        | event::HANDSHAKE_FAILED_PROTOCOL
+        | event::HANDSHAKE_FAILED_AUTH => {
+            fail(endpoint);
+            if !endpoint.bound {
+                // Until it is announced that it is tried again.
+                endpoint.state = EndpointState::Stopped;
+            }
+        }
+        event::HANDSHAKE_SUCCEEDED => {
+            if !endpoint.bound {
+                endpoint.state = EndpointState::Connected;
+            }
+            (endpoint.failures, endpoint.failing_since, endpoint.error) = (0, 0, 0);
+            endpoint.reason.clear();
+        }
+        _ if endpoint.bound => {}
+        event::CONNECT_DELAYED => endpoint.state = EndpointState::Connecting,
+        event::CONNECTED => endpoint.state = EndpointState::Handshaking,
+        event::CONNECT_RETRIED => endpoint.state = EndpointState::Waiting,
+        monitor::CONNECT_FAILED => {
+            fail(endpoint);
+            endpoint.state = EndpointState::Stopped;
+        }
+        monitor::LOST => {
+            fail(endpoint);
+            endpoint.state = EndpointState::Stopped;
+        }
+        _ => {}
+    }
+    if endpoint.state != was {
+        endpoint.since = now;
+    }
+}

@@ -1,0 +1,186 @@
+//! A tap: what one tool has asked for, and the copies on their way to it. Owners offer messages; a
+//! thread of the tap's own takes them. An owner waits for no tool: what has no room is counted as
+//! missed.
+
+use std::sync::{Condvar, PoisonError};
+use std::time::Duration;
+
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::{Mutex, lock};
+use tautline_io::clock::unix_us;
+use tautline_observe::tap::{Copied, Direction, Frame, Part, Request};
+
+/// Most bytes that wait for a tool.
+const ROOM: usize = 4 << 20;
+
+/// What one tool has asked for.
+pub(crate) struct Tap {
+    request: Request,
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+    /// Messages that the tool has missed.
+    // Relaxed: number: told with a later frame.
+    missed: AtomicU64,
+    /// Messages that it would have got without `every`.
+    // Relaxed: number: any of them may be the one that is copied.
+    seen: AtomicU64,
+}
+
+#[derive(Default)]
+struct Waiting {
+    frames: Vec<Vec<u8>>,
+    bytes: usize,
+    over: bool,
+}
+
+/// A message as its owner has seen it.
+#[derive(Default)]
+pub(crate) struct Seen {
+    parts: Vec<Part>,
+}
+
+impl Seen {
+    /// The next part: its length, and as much of it as is there, of which `most` bytes are kept.
+    pub(crate) fn add(&mut self, length: usize, bytes: &[u8], most: u64) {
+        let kept = usize::try_from(most).unwrap_or(usize::MAX).min(bytes.len());
+        self.parts.push(Part { length: length as u64, bytes: bytes[..kept].to_vec() });
+    }
+
+    /// The last part was not sent after all.
+    pub(crate) fn undo(&mut self) {
+        self.parts.pop();
+    }
+
+    /// The message is whole, or was given up.
+    pub(crate) fn clear(&mut self) {
+        self.parts.clear();
+    }
+
+    /// Whether it has no part yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+}
+
+impl Tap {
+    pub(super) fn new(request: Request) -> Self {
+        Tap {
+            request,
+            waiting: Mutex::default(),
+            changed: Condvar::new(),
+            missed: AtomicU64::new(0),
+            seen: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether it is about this socket.
+    pub(super) fn is_about(&self, socket: u64) -> bool {
+        self.request.socket.is_none_or(|wanted| wanted == socket)
+    }
+
+    /// How many bytes of a part it looks at: those that are asked for, and the prefix.
+    pub(crate) fn most(&self) -> u64 {
+        self.request.bytes.max(self.request.prefix.len() as u64)
+    }
+
+    /// Owner: this message went this way. It is copied if it is wanted and there is room.
+    pub(crate) fn offer(&self, socket: u64, direction: Direction, seen: &Seen) {
+        let bytes = seen.parts.iter().map(|part| part.length).sum();
+        let first = seen.parts.first().map_or(&[][..], |part| &part.bytes);
+        if !self.request.wants(direction, first, bytes) {
+            return;
+        }
+        if !self.seen.fetch_add(1, Relaxed).is_multiple_of(self.request.every) {
+            return;
+        }
+        let most = usize::try_from(self.request.bytes).unwrap_or(usize::MAX);
+        let parts = seen.parts.iter().map(|part| {
+            let kept = most.min(part.bytes.len());
+            Part { length: part.length, bytes: part.bytes[..kept].to_vec() }
+        });
+        let copy = Copied { at: unix_us(), socket, direction, parts: parts.collect() };
+        let frame = Frame::Copy(copy).to_bytes();
+        // Held for a few instructions only: no other holder calls the system or copies anything.
+        let mut waiting = lock(&self.waiting);
+        if waiting.bytes + frame.len() <= ROOM {
+            waiting.bytes += frame.len();
+            waiting.frames.push(frame);
+            drop(waiting);
+            self.changed.notify_one();
+        } else {
+            drop(waiting);
+            self.missed.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// The tap's thread: what waits for the tool, for at most this time. `None`: it is over.
+    pub(super) fn take(&self, patience: Duration) -> Option<Vec<Vec<u8>>> {
+        let waiting = lock(&self.waiting);
+        let empty = |waiting: &mut Waiting| waiting.frames.is_empty() && !waiting.over;
+        let waited = self.changed.wait_timeout_while(waiting, patience, empty);
+        let mut waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
+        if waiting.over {
+            return None;
+        }
+        waiting.bytes = 0;
+        let mut frames = std::mem::take(&mut waiting.frames);
+        drop(waiting);
+        let missed = self.missed.swap(0, Relaxed);
+        if missed > 0 {
+            frames.push(Frame::Missed(missed).to_bytes());
+        }
+        Some(frames)
+    }
+
+    /// The tool has gone, or the process does.
+    pub(super) fn end(&self) {
+        lock(&self.waiting).over = true;
+        self.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(body: &[u8]) -> Seen {
+        let mut seen = Seen::default();
+        seen.add(body.len(), body, u64::MAX);
+        seen
+    }
+
+    fn taken(tap: &Tap) -> Vec<Frame> {
+        let frames = tap.take(Duration::ZERO).unwrap();
+        frames.iter().map(|frame| Frame::read(&mut &frame[..]).unwrap().unwrap()).collect()
+    }
+
+    #[test]
+    fn one_in_some_is_copied_and_the_first_bytes_of_it() {
+        let tap = Tap::new(Request { every: 3, bytes: 2, ..Request::default() });
+        for _ in 0..7 {
+            tap.offer(5, Direction::In, &seen(b"12345"));
+        }
+        let frames = taken(&tap);
+        assert_eq!(frames.len(), 3);
+        let Frame::Copy(copy) = &frames[0] else { panic!("no copy") };
+        assert_eq!((copy.socket, copy.parts[0].length, &copy.parts[0].bytes[..]), (5, 5, &b"12"[..]));
+    }
+
+    #[test]
+    fn what_has_no_room_is_missed_and_told() {
+        let tap = Tap::new(Request::default());
+        let large = seen(&vec![0; ROOM / 4]);
+        for _ in 0..10 {
+            tap.offer(1, Direction::Out, &large);
+        }
+        let frames = taken(&tap);
+        assert_eq!(frames.len(), 4);
+        assert_eq!(frames[3], Frame::Missed(7));
+        // There is room again.
+        tap.offer(1, Direction::Out, &large);
+        assert_eq!(taken(&tap).len(), 1);
+        tap.end();
+        assert_eq!(tap.take(Duration::MAX), None);
+    }
+}

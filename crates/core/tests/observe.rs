@@ -1,0 +1,589 @@
+//! What a process shows of itself outside, as tools read it.
+
+// A model has no sockets.
+#![cfg(all(unix, not(loom)))]
+
+mod common;
+
+use common::{bound, connected, recv, set};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use tautline_core::{Context, Error, Flags, Socket, SocketType};
+use tautline_observe::tap::{Direction, Frame, Request};
+use tautline_observe::{
+    EndpointState, Fault, Options, Peer, PeerState, Reading, SocketState, processes, processes_in, read,
+};
+use tautline_testkit::with_watchdog;
+
+const LIMIT: Duration = Duration::from_secs(120);
+const SUBSCRIBE: i32 = 6;
+const ROUTING_ID: i32 = 5;
+const LINGER: i32 = 17;
+const SNDHWM: i32 = 23;
+const RCVHWM: i32 = 24;
+const XPUB_VERBOSE: i32 = 40;
+const HEARTBEAT_IVL: i32 = 75;
+const OBSERVE: i32 = 0x5441_0004;
+
+/// A test in an observed context. Sockets are told apart by their routing ids.
+fn observed(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
+    with_watchdog(LIMIT, name, move || {
+        let context = Context::new();
+        context.observe().unwrap();
+        body(&context);
+        context.terminate().unwrap();
+    });
+}
+
+/// The file of this process.
+fn own_file() -> PathBuf {
+    let own = std::process::id();
+    let found = processes().into_iter().find(|found| found.pid == own && found.runs);
+    found.expect("this process is observed").path
+}
+
+/// Reads until a look shows what is waited for.
+fn until<T>(mut seen: impl FnMut(&Reading) -> Option<T>) -> T {
+    let path = own_file();
+    loop {
+        match read(&path) {
+            Ok(reading) => {
+                if let Some(found) = seen(&reading) {
+                    return found;
+                }
+            }
+            // Before the first look, or written meanwhile.
+            Err(Fault::Busy) => {}
+            Err(fault) => panic!("{fault}"),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Names a socket for its test.
+fn named(socket: &mut Socket, name: &str) {
+    socket.set_option(ROUTING_ID, name.as_bytes()).unwrap();
+}
+
+/// The socket of this name, and its peers.
+fn find<'a>(reading: &'a Reading, name: &str) -> Option<(&'a tautline_observe::Socket, Vec<&'a Peer>)> {
+    let socket = reading.sockets.iter().find(|socket| socket.routing_id == name.as_bytes())?;
+    Some((socket, reading.peers_of(socket.id).collect()))
+}
+
+#[test]
+fn traffic_is_seen_at_both_ends_of_each_transport() {
+    for (transport, at) in [
+        ("tcp", "tcp://127.0.0.1:*".to_owned()),
+        ("inproc", "inproc://observed".to_owned()),
+        ("ipc", format!("ipc://@observed-{}", std::process::id())),
+    ] {
+        observed(transport, move |context| {
+            let (mut pull, endpoint) = bound(context, SocketType::Pull, &at);
+            // A look may still show the sockets of the round before.
+            let [to, from] = ["to", "from"].map(|end| format!("{end} {endpoint} traffic"));
+            named(&mut pull, &to);
+            let mut push = context.socket(SocketType::Push).unwrap();
+            named(&mut push, &from);
+            push.connect(&endpoint).unwrap();
+            let sizes = [0, 10, 1000, 100_000];
+            for size in sizes {
+                push.send(&vec![7; size], Flags::MORE).unwrap();
+                push.send(&vec![7; size], Flags::NONE).unwrap();
+                assert_eq!(recv(&mut pull).len(), size);
+                assert_eq!(recv(&mut pull).len(), size);
+            }
+            // The receiver has found nothing more: what it has taken is told.
+            assert_eq!(pull.recv(&mut [], Flags::DONTWAIT), Err(Error::Again));
+            let bytes: u64 = sizes.iter().map(|size| 2 * *size as u64).sum();
+            until(|reading| {
+                let (sender, peers) = find(reading, &from)?;
+                let (receiver, others) = find(reading, &to)?;
+                let ([to], [from]) = (&peers[..], &others[..]) else { return None };
+                let arrived = (to.messages_out, from.messages_in, from.queued_in) == (4, 4, 0);
+                (arrived && to.queued_out == 0).then_some(())?;
+                for counted in [to.bytes_out, from.bytes_in] {
+                    assert!((bytes..=bytes + 8 * 9).contains(&counted), "{counted} of {bytes} bytes");
+                }
+                assert_eq!((sender.messages_out, receiver.messages_in), (4, 4));
+                assert_eq!((&*sender.type_name, &*receiver.type_name), ("PUSH", "PULL"));
+                assert_eq!((to.state, from.state), (PeerState::Connected, PeerState::Connected));
+                assert!(to.connected_here && !from.connected_here);
+                assert!(to.last_out > 0 && from.last_in > 0);
+                Some(())
+            });
+        });
+    }
+}
+
+#[test]
+fn peers_are_described() {
+    observed("peers", |context| {
+        let (mut router, endpoint) = bound(context, SocketType::Router, "tcp://127.0.0.1:*");
+        named(&mut router, "described");
+        let mut dealer = context.socket(SocketType::Dealer).unwrap();
+        named(&mut dealer, "the dealer");
+        set(&mut dealer, HEARTBEAT_IVL, 20);
+        dealer.connect(&endpoint).unwrap();
+        dealer.send(b"hello", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut router), b"the dealer");
+        assert_eq!(recv(&mut router), b"hello");
+        until(|reading| {
+            let (_, peers) = find(reading, "described")?;
+            let (_, servers) = find(reading, "the dealer")?;
+            let ([client], [server]) = (&peers[..], &servers[..]) else { return None };
+            // Its heartbeats are answered.
+            (server.round_trip_us > 0 && client.messages_in == 1).then_some(())?;
+            assert_eq!(client.routing_id, b"the dealer");
+            assert_eq!((&*client.host, &*client.mechanism), ("127.0.0.1", "NULL"));
+            assert_eq!(client.local, server.address);
+            assert_eq!(client.address, server.local);
+            assert_eq!(server.endpoint, endpoint);
+            assert!(client.since > 0 && client.since <= reading.process.written);
+            Some(())
+        });
+    });
+}
+
+#[test]
+fn endpoints_tell_how_far_they_have_come_and_why_not_further() {
+    observed("endpoints", |context| {
+        // A port that nothing listens at.
+        let (vacant, refusing) = bound(context, SocketType::Pull, "tcp://127.0.0.1:*");
+        drop(vacant);
+        let mut push = context.socket(SocketType::Push).unwrap();
+        named(&mut push, "endpoints");
+        set(&mut push, LINGER, 0);
+        push.connect(&refusing).unwrap();
+        let (_pull, listening) = bound(context, SocketType::Pull, "tcp://127.0.0.1:*");
+        push.connect(&listening).unwrap();
+        until(|reading| {
+            let (socket, _) = find(reading, "endpoints")?;
+            let state = |name: &str| reading.endpoints_of(socket.id).find(|endpoint| endpoint.name == name);
+            let (bad, good) = (state(&refusing)?, state(&listening)?);
+            (bad.failures > 0 && good.state == EndpointState::Connected).then_some(())?;
+            assert_eq!(bad.reason, "Connection refused");
+            assert!(socket.failed_connects > 0 && bad.failing_since > 0 && !bad.bound);
+            let event =
+                reading.events.iter().find(|event| event.remote == refusing && event.code == 1 << 31)?;
+            assert_eq!((&*event.name, &*event.reason), ("not connected", "Connection refused"));
+            Some(())
+        });
+        push.disconnect(&refusing).unwrap();
+        until(|reading| {
+            let (socket, _) = find(reading, "endpoints")?;
+            (reading.endpoints_of(socket.id).count() == 1).then_some(())
+        });
+    });
+}
+
+#[test]
+fn drops_and_full_queues_are_seen_while_the_owner_is_elsewhere() {
+    observed("drops", |context| {
+        let mut publisher = context.socket(SocketType::XPub).unwrap();
+        named(&mut publisher, "dropping");
+        set(&mut publisher, SNDHWM, 1);
+        publisher.bind("inproc://observed-drops").unwrap();
+        let mut subscriber = context.socket(SocketType::XSub).unwrap();
+        set(&mut subscriber, RCVHWM, 1);
+        subscriber.connect("inproc://observed-drops").unwrap();
+        subscriber.send(b"\x01", Flags::NONE).unwrap();
+        publisher.recv(&mut [0; 8], Flags::NONE).unwrap();
+        for _ in 0..7 {
+            publisher.send(b"x", Flags::NONE).unwrap();
+        }
+        until(|reading| {
+            let (socket, peers) = find(reading, "dropping")?;
+            (socket.dropped == 5).then_some(())?;
+            assert_eq!((socket.messages_out, socket.queued_out, peers[0].dropped), (2, 2, 5));
+            assert!(peers[0].full > 0 && peers[0].full_since > 0 && peers[0].limit_out == 2);
+            Some(())
+        });
+        drop(subscriber);
+        assert_eq!(publisher.recv(&mut [0; 8], Flags::NONE), Ok(1));
+        // What has gone with the peer stays counted.
+        until(|reading| {
+            let (socket, peers) = find(reading, "dropping")?;
+            peers.is_empty().then_some(())?;
+            assert_eq!((socket.dropped, socket.messages_out, socket.lost), (5, 2, 2));
+            Some(())
+        });
+
+        let mut router = context.socket(SocketType::Router).unwrap();
+        named(&mut router, "unroutable");
+        router.send(b"nobody", Flags::MORE).unwrap();
+        router.send(b"x", Flags::NONE).unwrap();
+        // It counts with the peers that it has.
+        router.bind("inproc://observed-router").unwrap();
+        let _dealer = connected(context, SocketType::Dealer, "inproc://observed-router");
+        let _ = router.recv(&mut [], Flags::DONTWAIT);
+        until(|reading| (find(reading, "unroutable")?.0.unroutable == 1).then_some(()));
+    });
+}
+
+/// Subscribers that keep up read a log that they share; what they get counts all the same.
+#[test]
+fn what_goes_through_a_log_is_counted() {
+    observed("log", |context| {
+        let (mut publisher, endpoint) = bound(context, SocketType::XPub, "tcp://127.0.0.1:*");
+        named(&mut publisher, "log");
+        set(&mut publisher, XPUB_VERBOSE, 1);
+        let mut subscribers: Vec<_> = (0..3)
+            .map(|_| {
+                let mut subscriber = context.socket(SocketType::Sub).unwrap();
+                subscriber.set_option(SUBSCRIBE, b"").unwrap();
+                subscriber.connect(&endpoint).unwrap();
+                subscriber
+            })
+            .collect();
+        for _ in 0..subscribers.len() {
+            publisher.recv(&mut [0; 8], Flags::NONE).unwrap();
+        }
+        for _ in 0..1000 {
+            publisher.send(b"message", Flags::NONE).unwrap();
+            for subscriber in &mut subscribers {
+                assert_eq!(recv(subscriber), b"message");
+            }
+        }
+        until(|reading| {
+            let (_, peers) = find(reading, "log")?;
+            assert!(peers.iter().all(|peer| peer.messages_out <= 1000), "{peers:#?}");
+            let all = peers.len() == 3 && peers.iter().all(|peer| peer.messages_out == 1000);
+            (all && peers.iter().all(|peer| peer.queued_out == 0)).then_some(())
+        });
+    });
+}
+
+/// A program that is busy elsewhere sees no peers come; a tool does.
+#[test]
+fn a_peer_is_seen_before_its_owner_takes_note_of_it() {
+    observed("unseen", |context| {
+        let (mut pull, endpoint) = bound(context, SocketType::Pull, "tcp://127.0.0.1:*");
+        named(&mut pull, "unseen");
+        let mut push = connected(context, SocketType::Push, &endpoint);
+        push.send(b"one", Flags::NONE).unwrap();
+        let first = until(|reading| {
+            let (_, peers) = find(reading, "unseen")?;
+            let [peer] = &peers[..] else { return None };
+            (peer.state == PeerState::Connected && peer.messages_in == 1).then_some(())?;
+            assert_eq!((peer.queued_in, &*peer.host), (1, "127.0.0.1"));
+            Some(peer.id)
+        });
+        assert_eq!(recv(&mut pull), b"one");
+        until(|reading| {
+            let (socket, peers) = find(reading, "unseen")?;
+            let [peer] = &peers[..] else { return None };
+            (peer.id != first).then_some(())?;
+            assert_eq!((peer.messages_in, socket.messages_in), (1, 1));
+            Some(())
+        });
+    });
+}
+
+#[test]
+fn options_and_subscriptions_are_as_they_are_now() {
+    observed("options", |context| {
+        let mut socket = context.socket(SocketType::Sub).unwrap();
+        named(&mut socket, "options");
+        set(&mut socket, LINGER, 250);
+        set(&mut socket, RCVHWM, 77);
+        set(&mut socket, 39, 1);
+        socket.set_option(SUBSCRIBE, b"a").unwrap();
+        socket.set_option(SUBSCRIBE, b"b").unwrap();
+        until(|reading| {
+            let (socket, _) = find(reading, "options")?;
+            (socket.subscriptions == 2).then_some(())?;
+            assert_eq!((socket.linger_ms, socket.receive_hwm, socket.send_hwm), (250, 77, 1000));
+            assert_eq!(socket.options, Options::IMMEDIATE);
+            Some(())
+        });
+    });
+}
+
+#[test]
+fn what_lingers_is_seen_until_it_has_gone() {
+    with_watchdog(LIMIT, "linger", || {
+        // Another context keeps the file.
+        let (keeper, context) = (Context::new(), Context::new());
+        keeper.observe().unwrap();
+        context.observe().unwrap();
+        let (vacant, endpoint) = bound(&context, SocketType::Pull, "tcp://127.0.0.1:*");
+        drop(vacant);
+        let mut push = context.socket(SocketType::Push).unwrap();
+        named(&mut push, "lingering");
+        push.connect(&endpoint).unwrap();
+        push.send(b"last words", Flags::NONE).unwrap();
+        drop(push);
+        let end = {
+            let context = context.clone();
+            std::thread::spawn(move || context.terminate())
+        };
+        until(|reading| {
+            let (socket, peers) = find(reading, "lingering")?;
+            let waits = reading.contexts.iter().any(|context| context.terminating > 0);
+            (socket.state == SocketState::Lingering && waits).then_some(())?;
+            assert_eq!(
+                (socket.queued_out, peers[0].state, peers[0].queued_out),
+                (1, PeerState::Lingering, 1)
+            );
+            assert_eq!(peers[0].endpoint, endpoint);
+            Some(())
+        });
+        // It is taken after all.
+        let mut pull = keeper.socket(SocketType::Pull).unwrap();
+        pull.bind(&endpoint).unwrap();
+        assert_eq!(recv(&mut pull), b"last words");
+        end.join().unwrap().unwrap();
+        until(|reading| find(reading, "lingering").is_none().then_some(()));
+        drop(pull);
+        keeper.terminate().unwrap();
+    });
+}
+
+/// A tool that has asked for this, once it is told that it gets it.
+fn tap(request: &Request) -> BufReader<UnixStream> {
+    let path = until(|reading| Some(reading.process.tap.clone()));
+    let mut stream = UnixStream::connect(path).unwrap();
+    stream.write_all(request.to_text().as_bytes()).unwrap();
+    let mut tool = BufReader::new(stream);
+    let mut answer = String::new();
+    tool.read_line(&mut answer).unwrap();
+    assert_eq!(answer, "OK\n");
+    tool
+}
+
+/// The number of the socket of this name.
+fn number(name: &str) -> u64 {
+    until(|reading| find(reading, name).map(|(socket, _)| socket.id))
+}
+
+#[test]
+fn a_tap_copies_what_goes_through_a_socket() {
+    for at in ["tcp://127.0.0.1:*", "inproc://tapped"] {
+        observed(at, move |context| {
+            let (mut pull, endpoint) = bound(context, SocketType::Pull, at);
+            // A look may still show the sockets of the round before.
+            let [to, from] = ["to", "from"].map(|end| format!("{end} {endpoint}"));
+            named(&mut pull, &to);
+            let mut push = context.socket(SocketType::Push).unwrap();
+            named(&mut push, &from);
+            push.connect(&endpoint).unwrap();
+            let (to, from) = (number(&to), number(&from));
+            let mut go = |body: &[u8], buffer: usize| {
+                push.send(b"topic", Flags::MORE).unwrap();
+                push.send(body, Flags::NONE).unwrap();
+                assert_eq!(recv(&mut pull), b"topic");
+                assert_eq!(pull.recv(&mut vec![0; buffer], Flags::NONE), Ok(body.len()));
+            };
+            go(b"before", 100);
+            let mut received = tap(&Request { socket: Some(to), ..Request::default() });
+            let mut sent = tap(&Request { socket: Some(from), bytes: 3, ..Request::default() });
+            let none = Request { socket: Some(to), prefix: b"other".to_vec(), ..Request::default() };
+            let unwanted = tap(&none);
+            go(b"first", 100);
+            // The program looks at two bytes only.
+            go(b"second", 2);
+            for (tool, socket, direction, second) in [
+                (&mut received, to, Direction::In, ["first", "se"]),
+                (&mut sent, from, Direction::Out, ["fir", "sec"]),
+            ] {
+                for (body, length) in second.iter().zip([5, 6]) {
+                    let Some(Frame::Copy(copy)) = Frame::read(tool).unwrap() else { panic!("no copy") };
+                    assert_eq!((copy.socket, copy.direction, copy.parts.len()), (socket, direction, 2));
+                    assert_eq!((copy.parts[0].length, copy.parts[1].length), (5, length));
+                    assert_eq!(copy.parts[1].bytes, body.as_bytes());
+                }
+            }
+            // Without tools the messages take the short way again.
+            drop((received, sent, unwanted));
+            go(b"after", 100);
+        });
+    }
+}
+
+#[test]
+fn a_tool_that_is_too_slow_misses_and_holds_nothing_up() {
+    observed("slow tool", |context| {
+        let mut pull = context.socket(SocketType::Pull).unwrap();
+        named(&mut pull, "slowly tapped");
+        pull.bind("inproc://slowly-tapped").unwrap();
+        let mut push = connected(context, SocketType::Push, "inproc://slowly-tapped");
+        let mut tool = tap(&Request { socket: Some(number("slowly tapped")), ..Request::default() });
+        let body = vec![7; 1_000_000];
+        const COUNT: u64 = 40;
+        for _ in 0..COUNT {
+            push.send(&body, Flags::NONE).unwrap();
+            assert_eq!(recv(&mut pull).len(), body.len());
+        }
+        let (mut copied, mut missed) = (0, 0);
+        while copied + missed < COUNT {
+            match Frame::read(&mut tool).unwrap().unwrap() {
+                Frame::Copy(copy) => {
+                    assert_eq!(copy.parts[0].bytes, body);
+                    copied += 1;
+                }
+                Frame::Missed(count) => missed += count,
+            }
+        }
+        assert_eq!(copied + missed, COUNT);
+        assert!(copied > 0 && missed > 0, "{copied} copied, {missed} missed");
+    });
+}
+
+#[test]
+fn a_request_that_makes_no_sense_is_told_so_and_a_silent_tool_holds_no_end_up() {
+    observed("requests", |_| {
+        let path = until(|reading| Some(reading.process.tap.clone()));
+        let mut stream = UnixStream::connect(&path).unwrap();
+        stream.write_all(b"GET / HTTP/1.1\n\n").unwrap();
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer).unwrap();
+        assert_eq!(answer, "ERROR the first line must be TAP 1\n");
+        // The context ends although this one has not said what it wants.
+        std::mem::forget(UnixStream::connect(&path).unwrap());
+    });
+}
+
+/// Run as root only: another user gets nothing.
+#[test]
+fn another_user_gets_nothing() {
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::process::CommandExt;
+    observed("another user", |_| {
+        let path = own_file();
+        if std::fs::metadata(&path).unwrap().uid() != 0 {
+            return;
+        }
+        let other = 65_534;
+        let mut cat = Command::new("cat");
+        let output = cat.arg(&path).uid(other).gid(other).output().unwrap();
+        assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
+        let mut list = Command::new("ls");
+        let output = list.arg(path.parent().unwrap()).uid(other).gid(other).output().unwrap();
+        assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
+    });
+}
+
+#[test]
+fn the_option_of_a_context_says_what_is_on() {
+    observed("option", |context| {
+        assert_eq!(context.get(OBSERVE), Ok(1));
+        assert_eq!(context.set(OBSERVE, 1), Ok(()));
+        assert_eq!(context.set(OBSERVE, 0), Err(Error::Invalid));
+        let other = Context::new();
+        assert_eq!(other.get(OBSERVE), Ok(0));
+        assert_eq!(other.set(OBSERVE, 0), Ok(()));
+        assert_eq!(other.set_bytes(OBSERVE, &1_i32.to_ne_bytes()), Ok(()));
+        let mut value = [0; 4];
+        assert_eq!(other.get_bytes(OBSERVE, &mut value), Ok(4));
+        assert_eq!(value, 1_i32.to_ne_bytes());
+        other.terminate().unwrap();
+    });
+}
+
+// ---- processes of their own, in folders of their own
+
+/// A folder for the files of one test.
+fn folder(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("observed-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir(&path).unwrap();
+    path
+}
+
+/// Runs one of the tests marked `ignore` below in a process of its own.
+fn run(child: &str, folder: &Path, observe: Option<&str>) -> std::process::Output {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", child, "--ignored", "--nocapture"]).env("XDG_RUNTIME_DIR", folder);
+    match observe {
+        Some(value) => command.env("TAUT_OBSERVE", value),
+        None => command.env_remove("TAUT_OBSERVE"),
+    };
+    command.output().unwrap()
+}
+
+fn files(folder: &Path) -> Vec<tautline_observe::Found> {
+    processes_in(&folder.join("tautline"))
+}
+
+#[test]
+#[ignore = "a child of other tests"]
+fn child_uses_a_socket() {
+    let own = PathBuf::from(std::env::var_os("XDG_RUNTIME_DIR").unwrap()).join("tautline");
+    let context = Context::new();
+    let socket = context.socket(SocketType::Pair).unwrap();
+    println!("files while it runs: {}", processes_in(&own).len());
+    drop(socket);
+    context.terminate().unwrap();
+}
+
+#[test]
+fn the_environment_turns_it_on_and_nothing_is_made_without_it() {
+    let folder = folder("environment");
+    for observe in [None, Some("0"), Some("")] {
+        let output = run("child_uses_a_socket", &folder, observe);
+        assert!(output.status.success(), "{output:?}");
+        assert!(!folder.join("tautline").exists(), "{observe:?}");
+    }
+    let output = run("child_uses_a_socket", &folder, Some("1"));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("files while it runs: 1"), "{output:?}");
+    assert_eq!(files(&folder), [], "it goes with the last context");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+#[ignore = "a child of other tests"]
+fn child_crashes() {
+    let context = Context::new();
+    let mut socket = context.socket(SocketType::Pair).unwrap();
+    named(&mut socket, "last seen");
+    socket.bind("inproc://crash").unwrap();
+    let own = PathBuf::from(std::env::var_os("XDG_RUNTIME_DIR").unwrap()).join("tautline");
+    let path = processes_in(&own)[0].path.clone();
+    while !read(&path).is_ok_and(|reading| find(&reading, "last seen").is_some()) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::process::abort();
+}
+
+#[test]
+fn what_a_crashed_process_did_can_be_read_until_the_next_one_sweeps() {
+    with_watchdog(LIMIT, "crash", || {
+        let folder = folder("crash");
+        assert!(!run("child_crashes", &folder, Some("1")).status.success());
+        let left = files(&folder);
+        assert_eq!((left.len(), left[0].runs), (1, false));
+        let reading = read(&left[0].path).unwrap();
+        assert_eq!(reading.process.pid, left[0].pid);
+        let (socket, _) = find(&reading, "last seen").unwrap();
+        assert_eq!(reading.endpoints_of(socket.id).next().unwrap().given, "inproc://crash");
+        assert!(run("child_uses_a_socket", &folder, Some("1")).status.success());
+        assert_eq!(files(&folder), []);
+        std::fs::remove_dir_all(&folder).unwrap();
+    });
+}
+
+#[test]
+fn a_folder_that_is_open_to_others_is_not_used() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = folder("open");
+    let own = folder.join("tautline");
+    std::fs::create_dir(&own).unwrap();
+    std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(run("child_uses_a_socket", &folder, Some("1")).status.success());
+    assert_eq!(std::fs::read_dir(&own).unwrap().count(), 0);
+    std::fs::remove_dir(&own).unwrap();
+    // Nor is one that a link leads to.
+    let elsewhere = folder.join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    symlink(&elsewhere, &own).unwrap();
+    let output = run("child_uses_a_socket", &folder, Some("1"));
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -1,0 +1,346 @@
+//! The protocol of the control socket beside the file of counters (`PID.tap`), by which a tool gets
+//! copies of messages. docs/observe.md describes it.
+//!
+//! The tool connects, sends a [`Request`] as text, and gets a line in answer. Behind `OK` come
+//! frames, each a [message](Frame::Copy) or how many were [missed](Frame::Missed), until either end
+//! closes.
+
+use std::io::{self, Read};
+
+/// The first line of a request.
+pub const GREETING: &str = "TAP 1";
+/// The answer to a request that is understood.
+pub const OK: &str = "OK";
+/// Most bytes of a request.
+pub const LONGEST_REQUEST: usize = 4096;
+/// Most bytes of a frame that is read.
+pub const LONGEST_FRAME: usize = 64 << 20;
+
+const MESSAGE: u8 = 1;
+const MISSED: u8 = 2;
+/// Bytes of a message's frame before its parts.
+const HEAD: usize = 22;
+
+/// Which way a message went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// The program has received it.
+    In,
+    /// The program has sent it.
+    Out,
+}
+
+/// What a tool wants copies of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Of this socket only.
+    pub socket: Option<u64>,
+    /// This way only.
+    pub direction: Option<Direction>,
+    /// Messages whose first part begins so.
+    pub prefix: Vec<u8>,
+    /// Messages with at least this many bytes in all parts.
+    pub least: u64,
+    /// Messages with at most this many.
+    pub most: u64,
+    /// One message of this many; 0 is 1.
+    pub every: u64,
+    /// The first bytes of each part only.
+    pub bytes: u64,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Request {
+            socket: None,
+            direction: None,
+            prefix: Vec::new(),
+            least: 0,
+            most: u64::MAX,
+            every: 1,
+            bytes: u64::MAX,
+        }
+    }
+}
+
+impl Request {
+    /// As text: a line each, and an empty one.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{GREETING}\n");
+        let mut add = |name: &str, value: String| text.extend([name, "=", &value, "\n"]);
+        if let Some(socket) = self.socket {
+            add("socket", socket.to_string());
+        }
+        match self.direction {
+            Some(Direction::In) => add("direction", "in".to_owned()),
+            Some(Direction::Out) => add("direction", "out".to_owned()),
+            None => {}
+        }
+        if !self.prefix.is_empty() {
+            add("prefix", self.prefix.iter().map(|byte| format!("{byte:02x}")).collect());
+        }
+        for (name, value, default) in [
+            ("least", self.least, 0),
+            ("most", self.most, u64::MAX),
+            ("every", self.every, 1),
+            ("bytes", self.bytes, u64::MAX),
+        ] {
+            if value != default {
+                add(name, value.to_string());
+            }
+        }
+        text.push('\n');
+        text
+    }
+
+    /// From its text, without the empty line.
+    ///
+    /// # Errors
+    /// What is wrong with it, in a line of text.
+    pub fn from_text(text: &str) -> Result<Self, String> {
+        let mut lines = text.lines();
+        if lines.next() != Some(GREETING) {
+            return Err(format!("the first line must be {GREETING}"));
+        }
+        let mut request = Request::default();
+        for line in lines.filter(|line| !line.is_empty()) {
+            let (name, value) = line.split_once('=').ok_or_else(|| format!("no value: {line}"))?;
+            let number = || value.parse::<u64>().map_err(|_| format!("no number: {line}"));
+            match name {
+                "socket" => request.socket = Some(number()?),
+                "direction" => {
+                    request.direction = Some(match value {
+                        "in" => Direction::In,
+                        "out" => Direction::Out,
+                        _ => return Err(format!("neither in nor out: {line}")),
+                    });
+                }
+                "prefix" => request.prefix = unhex(value).ok_or_else(|| format!("no bytes: {line}"))?,
+                "least" => request.least = number()?,
+                "most" => request.most = number()?,
+                "every" => request.every = number()?.max(1),
+                "bytes" => request.bytes = number()?,
+                _ => return Err(format!("not known: {line}")),
+            }
+        }
+        Ok(request)
+    }
+
+    /// Whether a message is one that is wanted, but for `every`.
+    pub fn wants(&self, direction: Direction, first: &[u8], bytes: u64) -> bool {
+        self.direction.is_none_or(|wanted| wanted == direction)
+            && (self.least..=self.most).contains(&bytes)
+            && first.starts_with(&self.prefix)
+    }
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    if !digits.iter().all(u8::is_ascii_hexdigit) || !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect()
+}
+
+/// A part of a copy.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Part {
+    /// How many bytes it had.
+    pub length: u64,
+    /// As many of them as were wanted, and as the program has looked at.
+    pub bytes: Vec<u8>,
+}
+
+/// A copy of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copied {
+    /// When it went, in microseconds since 1970.
+    pub at: u64,
+    /// The socket, by [`Socket::id`](crate::Socket::id).
+    pub socket: u64,
+    /// Which way.
+    pub direction: Direction,
+    /// Its parts.
+    pub parts: Vec<Part>,
+}
+
+/// What comes behind the answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frame {
+    /// A message.
+    Copy(Copied),
+    /// This many messages were missed since the last frame: the tool is too slow.
+    Missed(u64),
+}
+
+impl Frame {
+    /// As bytes: length, kind, and what there is to say.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; 4];
+        match self {
+            Frame::Missed(count) => {
+                bytes.push(MISSED);
+                bytes.extend(count.to_le_bytes());
+            }
+            Frame::Copy(copy) => {
+                bytes.push(MESSAGE);
+                bytes.extend(copy.at.to_le_bytes());
+                bytes.extend(copy.socket.to_le_bytes());
+                bytes.push(u8::from(copy.direction == Direction::Out));
+                bytes.extend((copy.parts.len() as u32).to_le_bytes());
+                for part in &copy.parts {
+                    bytes.extend(part.length.to_le_bytes());
+                    bytes.extend((part.bytes.len() as u32).to_le_bytes());
+                    bytes.extend(&part.bytes);
+                }
+            }
+        }
+        let length = (bytes.len() - 4) as u32;
+        bytes[..4].copy_from_slice(&length.to_le_bytes());
+        bytes
+    }
+
+    /// The next one of a stream; `None` at its end.
+    ///
+    /// # Errors
+    /// The stream's; `InvalidData` for what is no frame.
+    pub fn read(stream: &mut impl Read) -> io::Result<Option<Frame>> {
+        loop {
+            let mut length = [0; 4];
+            match stream.read_exact(&mut length) {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+                read => read?,
+            }
+            let length = u32::from_le_bytes(length) as usize;
+            if length > LONGEST_FRAME {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            let mut body = Vec::new();
+            stream.take(length as u64).read_to_end(&mut body)?;
+            if body.len() < length {
+                return Ok(None);
+            }
+            match body.first() {
+                Some(&MESSAGE) => {
+                    return Self::copy(&body).map(Some).ok_or(io::ErrorKind::InvalidData.into());
+                }
+                Some(&MISSED) => {
+                    let count = body.get(1..9).and_then(|count| count.try_into().ok());
+                    let count = count.ok_or(io::Error::from(io::ErrorKind::InvalidData))?;
+                    return Ok(Some(Frame::Missed(u64::from_le_bytes(count))));
+                }
+                // Of a later library.
+                Some(_) => {}
+                None => return Err(io::ErrorKind::InvalidData.into()),
+            }
+        }
+    }
+
+    fn copy(body: &[u8]) -> Option<Frame> {
+        let (head, mut left) = body.split_at_checked(HEAD)?;
+        let word = |at: usize| Some(u64::from_le_bytes(head.get(at..at + 8)?.try_into().ok()?));
+        let direction = if head[17] == 0 { Direction::In } else { Direction::Out };
+        let count = u32::from_le_bytes(head[18..22].try_into().ok()?);
+        let mut parts = Vec::new();
+        for _ in 0..count {
+            let (length, behind) = left.split_first_chunk::<8>()?;
+            let (copied, behind) = behind.split_first_chunk::<4>()?;
+            let (bytes, behind) = behind.split_at_checked(u32::from_le_bytes(*copied) as usize)?;
+            parts.push(Part { length: u64::from_le_bytes(*length), bytes: bytes.to_vec() });
+            left = behind;
+        }
+        Some(Frame::Copy(Copied { at: word(1)?, socket: word(9)?, direction, parts }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tautline_testkit::XorShift;
+
+    fn frames() -> [Frame; 3] {
+        let part = |bytes: &[u8]| Part { length: 700, bytes: bytes.to_vec() };
+        let copy =
+            Copied { at: 5, socket: 7, direction: Direction::Out, parts: vec![part(b"abc"), part(b"")] };
+        let empty = Copied { direction: Direction::In, parts: Vec::new(), ..copy.clone() };
+        [Frame::Copy(copy), Frame::Missed(9), Frame::Copy(empty)]
+    }
+
+    #[test]
+    fn a_request_is_read_as_it_was_written() {
+        let request = Request {
+            socket: Some(12),
+            direction: Some(Direction::In),
+            prefix: vec![0, 0xAB],
+            least: 1,
+            most: 100,
+            every: 10,
+            bytes: 64,
+        };
+        for request in [request, Request::default()] {
+            let text = request.to_text();
+            assert!(text.ends_with("\n\n") && text.len() < LONGEST_REQUEST);
+            assert_eq!(Request::from_text(text.trim_end()), Ok(request));
+        }
+    }
+
+    #[test]
+    fn a_request_that_is_not_understood_is_told_why() {
+        for (text, why) in [
+            ("", "the first line must be TAP 1"),
+            ("TAP 2", "the first line must be TAP 1"),
+            ("TAP 1\nsocket", "no value: socket"),
+            ("TAP 1\nsocket=x", "no number: socket=x"),
+            ("TAP 1\nprefix=abc", "no bytes: prefix=abc"),
+            ("TAP 1\nprefix=+1", "no bytes: prefix=+1"),
+            ("TAP 1\ndirection=up", "neither in nor out: direction=up"),
+            ("TAP 1\ncolour=red", "not known: colour=red"),
+        ] {
+            assert_eq!(Request::from_text(text), Err(why.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_is_wanted_is_by_all_that_was_asked_for() {
+        let request = Request {
+            direction: Some(Direction::Out),
+            prefix: b"a".to_vec(),
+            least: 2,
+            most: 3,
+            ..Request::default()
+        };
+        assert!(request.wants(Direction::Out, b"ab", 2));
+        assert!(!request.wants(Direction::In, b"ab", 2));
+        assert!(!request.wants(Direction::Out, b"b", 2));
+        assert!(!request.wants(Direction::Out, b"a", 1));
+        assert!(!request.wants(Direction::Out, b"abcd", 4));
+    }
+
+    #[test]
+    fn frames_are_read_as_they_were_written() {
+        let mut stream: Vec<u8> = frames().iter().flat_map(Frame::to_bytes).collect();
+        // One of a kind that is not known in between.
+        stream.splice(0..0, [3, 0, 0, 0, 77, 1, 2]);
+        let mut left = &stream[..];
+        for frame in frames() {
+            assert_eq!(Frame::read(&mut left).unwrap(), Some(frame));
+        }
+        assert_eq!(Frame::read(&mut left).unwrap(), None);
+    }
+
+    #[test]
+    fn random_bytes_are_frames_or_refused() {
+        let mut random = XorShift::new(32);
+        let whole: Vec<u8> = frames().iter().flat_map(Frame::to_bytes).collect();
+        for _ in 0..20_000 {
+            let mut bytes = whole.clone();
+            for _ in 0..=random.below(4) {
+                let at = random.below(bytes.len());
+                bytes[at] = random.next_u64() as u8;
+            }
+            bytes.truncate(random.below(bytes.len() + 1));
+            let mut left = &bytes[..];
+            while let Ok(Some(_)) = Frame::read(&mut left) {}
+        }
+    }
+}
