@@ -4,7 +4,7 @@ mod observed;
 mod programs;
 mod recorded;
 
-pub use observed::{Doctor, Metrics, Ps, Show, Top, Web};
+pub use observed::{Doctor, Metrics, Ps, Show, Tap, Top, Way, Web};
 pub use programs::Run;
 pub use recorded::{Record, Replay};
 
@@ -95,6 +95,8 @@ pub enum Command {
     Show(Show),
     /// Watch sockets and peers, the ones in trouble first
     Top(Top),
+    /// Show the messages of a running program as it sends and receives them
+    Tap(Box<Tap>),
     /// Say what is wrong, the worst first, with what shows it and what to do (exit code 4)
     Doctor(Doctor),
     /// Print the counters of all observed processes in OpenMetrics, or serve them

@@ -10,6 +10,7 @@ pub mod metrics;
 pub mod ps;
 pub mod show;
 mod table;
+pub mod tap;
 pub mod top;
 pub mod web;
 mod words;

@@ -78,6 +78,7 @@ fn execute(command: Command) -> Result<()> {
         Command::Ps(args) => look::ps::run(&args),
         Command::Show(args) => look::show::run(&args),
         Command::Top(args) => look::top::run(&args),
+        Command::Tap(args) => look::tap::run(&args),
         Command::Doctor(args) => look::doctor::run(&args),
         Command::Metrics(args) => look::metrics::run(&args),
         Command::Web(args) => look::web::run(&args),

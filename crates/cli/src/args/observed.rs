@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::duration;
+use crate::format::Format;
 use crate::look::Order;
 
 /// ps
@@ -64,6 +65,57 @@ pub struct Metrics {
     /// Those of each peer as well
     #[arg(long)]
     pub peers: bool,
+}
+
+/// tap
+#[derive(Debug, Args)]
+pub struct Tap {
+    /// The process, or one of its sockets
+    #[arg(value_name = "PID[/SOCKET]")]
+    pub target: String,
+    /// What the program receives, or what it sends; without it both
+    #[arg(short, long, value_enum)]
+    pub direction: Option<Way>,
+    /// Only messages that begin with this
+    #[arg(short, long, value_name = "TOPIC")]
+    pub prefix: Option<String>,
+    /// Only messages of at least this many bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub least: u64,
+    /// Only messages of at most this many bytes
+    #[arg(long, value_name = "BYTES")]
+    pub most: Option<u64>,
+    /// One of this many messages
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub every: u64,
+    /// The first bytes of each part only
+    #[arg(long, value_name = "N")]
+    pub bytes: Option<u64>,
+    /// How messages look
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Run this command for each message: the last part is its standard input, what it prints takes
+    /// that part's place
+    #[arg(long, value_name = "CMD")]
+    pub through: Option<String>,
+    /// End after this number of messages
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// End after this time, as done
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub lasting: Option<Duration>,
+    /// No notices on standard error
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// Which way messages go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Way {
+    /// Received by the program
+    In,
+    /// Sent by the program
+    Out,
 }
 
 /// web

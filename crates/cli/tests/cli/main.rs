@@ -13,6 +13,7 @@ mod peers;
 mod run;
 mod secrets;
 mod support;
+mod tapped;
 mod terminal;
 #[cfg_attr(not(feature = "wss"), path = "no_tls.rs")]
 mod tls;
