@@ -6,6 +6,7 @@
 # | part    | |
 # |---------|---|
 # | library | tautline-VERSION-TARGET.tar.xz for each target: the library, its header, pkg-config and CMake files, licences, debug symbols |
+# | taut    | taut-VERSION-PROCESSOR-linux.tar.xz: the command line as one file for any Linux, its pages and completions; and packages of it |
 # | python  | the wheels of tautline-zmq |
 # | node    | the npm packages: tautline, tautline-zeromq, and those of the addon and of the library for each target |
 # | dotnet  | the NuGet package, with the library for each target |
@@ -37,11 +38,11 @@ for argument in "$@"; do
     case $argument in
         --here) arguments+=(--here) targets=("$here-unknown-linux-gnu.2.17" "$here-unknown-linux-musl") addons=("${targets[@]}") ;;
         --twice) twice=yes ;;
-        library | python | node | dotnet | systems | crates | sbom) parts+=("$argument") ;;
+        library | taut | python | node | dotnet | systems | crates | sbom) parts+=("$argument") ;;
         *) sed -n '2,/^set /p' "$0" | sed '/^set /d; s/^# \{0,1\}//'; exit 2 ;;
     esac
 done
-[[ ${#parts[@]} -gt 0 ]] || parts=(library python node dotnet systems crates sbom)
+[[ ${#parts[@]} -gt 0 ]] || parts=(library taut python node dotnet systems crates sbom)
 
 say() { echo "dist: $*"; }
 
@@ -92,6 +93,28 @@ library() {
         rm -r "$stage/root/usr/local/share/tautline"
         tar -C "$stage/root/usr" --transform "s|^local|tautline-$version-$name|" --sort=name --mtime="@$SOURCE_DATE_EPOCH" \
             --owner=0 --group=0 --numeric-owner --mode=go=rX -cf - local | xz -9 -T1 >"$out/tautline-$version-$name.tar.xz"
+    done
+}
+
+taut() {
+    local name stage pages=$work/taut/share own
+    own=$(cross "$here-unknown-linux-musl" taut)/taut
+    mkdir -p "$pages"/{man/man1,bash-completion/completions,zsh/site-functions,fish/vendor_completions.d}
+    "$own" man --out "$pages/man/man1" >&2
+    "$own" completions bash >"$pages/bash-completion/completions/taut"
+    "$own" completions zsh >"$pages/zsh/site-functions/_taut"
+    "$own" completions fish >"$pages/fish/vendor_completions.d/taut.fish"
+    for name in "${targets[@]}"; do
+        [[ $name == *-musl ]] || continue
+        stage=$work/taut/taut-$version-${name%%-*}-linux
+        mkdir -p "$stage/bin"
+        "$(tool "$name" strip)" -o "$stage/bin/taut" "$(cross "$name" taut)/taut"
+        cp -r "$pages" "$stage"
+        OUT=$out packaging/systems/taut.sh "$stage" "$version" >&2
+        mkdir -p "$stage/share/doc/taut"
+        cp LICENSE-MIT LICENSE-APACHE packaging/THIRD-PARTY-TAUT.txt docs/taut.md "$stage/share/doc/taut"
+        tar -C "$work/taut" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX -cf - "${stage##*/}" |
+            xz -9 -T1 >"$out/${stage##*/}.tar.xz"
     done
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# packaging/THIRD-PARTY.txt: the licences of the crates that are linked into the library, which go wherever it goes.
+# packaging/THIRD-PARTY.txt: the licences of the crates that are linked into the library, which go wherever it goes; and
+# packaging/THIRD-PARTY-TAUT.txt: those of `taut`.
 #
 #   scripts/licences.sh            prints it, from the sources that Cargo has fetched
 #   scripts/licences.sh --write    writes it
@@ -7,21 +8,32 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
-file=packaging/THIRD-PARTY.txt
+
+# of library|taut: what is read below.
+of() {
+    case $1 in
+        library)
+            file=packaging/THIRD-PARTY.txt package=tautline-libzmq features=() target=x86_64-unknown-linux-gnu
+            what='libzmq.so.5 and libzmq.a of Tautline' ;;
+        taut)
+            file=packaging/THIRD-PARTY-TAUT.txt package=tautline-cli features=(--features wss) target=x86_64-unknown-linux-musl
+            what='taut' ;;
+    esac
+}
 
 # NAME VERSION LICENCE of each crate in the default build; what runs in the compiler only is not in it.
 crates() {
-    cargo tree -q -p tautline-libzmq --locked -e normal,no-proc-macro --target x86_64-unknown-linux-gnu --prefix none -f '{p} | {l}' |
+    cargo tree -q -p "$package" ${features[@]+"${features[@]}"} --locked -e normal,no-proc-macro --target "$target" --prefix none -f '{p} | {l}' |
         sed -n 's/ (\*)$//; s/^\([^ ]*\) v\([^ ]*\) | /\1 \2 /p' | sort -u
 }
 
 text() {
-    echo "The crates that are linked into libzmq.so.5 and libzmq.a of Tautline, beside Rust's standard library (MIT or Apache-2.0, the Rust"
-    echo "Project's contributors), and their licences. Where there is a choice, it is MIT."
+    echo "The crates that are linked into $what, beside Rust's standard library (MIT or Apache-2.0, the Rust"
+    echo "Project's contributors), and their licences. Where there is a choice, it is MIT, or else Apache 2.0."
     local name version licence folder chosen
     while read -r name version licence; do
         for folder in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/"$name-$version"; do break; done
-        for chosen in LICENSE-MIT LICENSE LICENSE.md LICENSE.txt; do
+        for chosen in LICENSE-MIT LICENSE LICENSE.md LICENSE.txt LICENSE-APACHE; do
             [[ ! -e $folder/$chosen ]] || break
         done
         [[ -e $folder/$chosen ]] || { echo "licences: $name $version has no text" >&2; return 1; }
@@ -30,11 +42,14 @@ text() {
     done < <(crates)
 }
 
-case ${1:-} in
-    '') text ;;
-    --write) made=$(text) && printf '%s\n' "$made" >"$file" ;;
-    --check)
-        diff <(crates | awk '{ print $1, $2 }') <(sed -n 's/^\([^ ]* [0-9][^ ]*\): .*/\1/p' "$file") ||
-            { echo "licences: $file is not of this Cargo.lock: scripts/licences.sh --write"; exit 1; } ;;
-    *) echo "usage: scripts/licences.sh [--write|--check]" >&2; exit 2 ;;
-esac
+for each in library taut; do
+    of "$each"
+    case ${1:-} in
+        '') text ;;
+        --write) made=$(text) && printf '%s\n' "$made" >"$file" ;;
+        --check)
+            diff <(crates | awk '{ print $1, $2 }') <(sed -n 's/^\([^ ]* [0-9][^ ]*\): .*/\1/p' "$file") ||
+                { echo "licences: $file is not of this Cargo.lock: scripts/licences.sh --write"; exit 1; } ;;
+        *) echo "usage: scripts/licences.sh [--write|--check]" >&2; exit 2 ;;
+    esac
+done

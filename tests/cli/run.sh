@@ -17,9 +17,23 @@ cd "$root"
 if [[ ${PYZMQ:-1} != 0 ]]; then
     . "$root/tests/interop/venv.sh"
     export TAUT_PYTHON=$venv/bin/python
+    # Prometheus' own parser of OpenMetrics.
+    parser=$target/cli/prometheus-client-0.26.0
+    if [[ ! -e $parser/.complete ]]; then
+        "$TAUT_PYTHON" -m pip --quiet --disable-pip-version-check install --no-deps --target "$parser" prometheus-client==0.26.0
+        touch "$parser/.complete"
+    fi
+    export TAUT_PROMETHEUS=$parser
     cargo build --release -p tautline-libzmq
     export TAUT_LIBRARY=$target/release/libzmq.so
-    options=(--include-ignored)
+    # Not the cost of a large system, which wants the machine for itself.
+    options=(--include-ignored --skip the_cost_of_a_large_system)
+    if TAUT_CHROMIUM=$(command -v chromium || command -v chromium-browser); then
+        export TAUT_CHROMIUM
+    else
+        echo "cli: the page is not looked at: apt-get install chromium"
+        options+=(--skip a_browser_shows_the_page)
+    fi
 fi
 
 log=$target/cli.log

@@ -15,7 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/core", &["tautline-proto", "tautline-io", "tautline-mem", "tautline-observe"]),
     ("crates/libzmq", &["tautline-core", "tautline-io", "tautline-proto"]),
     ("crates/tautline", &["tautline-core"]),
-    ("crates/cli", &["tautline", "tautline-proto"]),
+    ("crates/cli", &["tautline", "tautline-observe", "tautline-proto"]),
     ("crates/testkit", &[]),
     ("crates/sim", &["tautline-core", "tautline-mem"]),
     ("bench/harness", &[]),

@@ -10,6 +10,7 @@
 //! | interop | exchanges over tcp with this machine's libzmq 4.3.5, in both directions |
 //! | addon | `target/cross/TARGET/tautline.PLATFORM.node`, the Node.js addon, where there is a package for it |
 //! | node | a Node.js of that system with that addon: exchanges by every pattern |
+//! | taut | `target/cross/TARGET/taut`, the command line for any Linux of that processor, where the target is musl: linked statically, and used |
 //!
 //! Without parts it does all of them, with `all` for every target. It needs a Linux on x86-64 with Debian's packages and rustup, installs
 //! what it lacks ([`tools`]), and ends with a table and `cross: N passed, N failed, N skipped`.
@@ -24,6 +25,7 @@ use std::process::{Command, ExitCode};
 mod addon;
 mod parts;
 mod target;
+mod taut;
 mod tools;
 mod windows;
 
@@ -55,7 +57,7 @@ pub fn run(root: &Path, out: &Path, arguments: &[&str]) -> ExitCode {
         rows.push(format!("| {} | {} |", target.name(), cells.collect::<Vec<_>>().join(" | ")));
     }
     println!(
-        "\n| target | build | unit | abi | upstream | interop | addon | node |\n|---|---|---|---|---|---|---|---|\n{}\n",
+        "\n| target | build | unit | abi | upstream | interop | addon | node | taut |\n|---|---|---|---|---|---|---|---|---|\n{}\n",
         rows.join("\n")
     );
     println!("cross: {} passed, {} failed, {} skipped", sum.passed, sum.failed, sum.skipped);
@@ -74,7 +76,12 @@ fn parse(arguments: &[&str]) -> Option<(Vec<&'static Target>, Vec<&'static Part>
 fn cross(root: &Path, out: &Path, target: &'static Target, parts: &[&Part]) -> Vec<Option<Counts>> {
     let directory = out.join(target.name());
     let steps = Steps { root: root.to_owned(), name: target.name(), logs: directory.join("log") };
-    let runs = parts.iter().any(|part| !matches!(part.name, "build" | "addon"));
+    let runs = parts.iter().any(|part| match part.name {
+        "build" | "addon" => false,
+        // It is linked statically.
+        "taut" => target.emulator.is_some() && target.glibc.is_none(),
+        _ => true,
+    });
     let run =
         Tools::prepare(&steps, out, target, runs).map(|tools| Run { steps, out: directory, target, tools });
     let outcome = |part: &Part| match &run {

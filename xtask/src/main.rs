@@ -32,7 +32,7 @@ usage: cargo run -p xtask -- COMMAND
   unsafe [--write]    compare docs/unsafe.md with the sources, or write it
   abi [LIBRARY]       exported symbols and soname of target/release/libzmq.so
   link TARGET         the library for macOS or FreeBSD, or for all of them: linked and looked at, in target/link
-  dist [--here] [--twice] [library|python|node|dotnet|systems|crates|sbom]...
+  dist [--here] [--twice] [library|taut|python|node|dotnet|systems|crates|sbom]...
                       what a release consists of, in target/dist: scripts/dist.sh
   ablate [RULE]... [--list | options of the benchmark]
                       what each rule of the engine's timing buys, in several environments: bench/README.md

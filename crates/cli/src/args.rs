@@ -1,8 +1,10 @@
 //! The command line.
 
+mod observed;
 mod programs;
 mod recorded;
 
+pub use observed::{Doctor, Metrics, Ps, Show, Tap, Top, Way, Web};
 pub use programs::Run;
 pub use recorded::{Record, Replay};
 
@@ -27,7 +29,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage; 3 the time of --timeout has passed; \
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage; 3 the time of --timeout has passed; 4 doctor has found something; \
 129, 130, 143 ended by SIGHUP, SIGINT, SIGTERM before all was done.";
 
 /// The commands.
@@ -87,6 +89,20 @@ pub enum Command {
     Proxy(Box<Proxy>),
     /// Run an existing program on Tautline, without changing it
     Run(Run),
+    /// List the observed processes of this user
+    Ps(Ps),
+    /// Show an observed process, or one of its sockets, with all of it
+    Show(Show),
+    /// Watch sockets and peers, the ones in trouble first
+    Top(Top),
+    /// Show the messages of a running program as it sends and receives them
+    Tap(Box<Tap>),
+    /// Say what is wrong, the worst first, with what shows it and what to do (exit code 4)
+    Doctor(Doctor),
+    /// Print the counters of all observed processes in OpenMetrics, or serve them
+    Metrics(Metrics),
+    /// Serve a page of all observed processes: the graph, what is wrong, rates
+    Web(Web),
     /// Make a CURVE key pair
     Keygen(Keygen),
     /// Measure rate and round trip over endpoints

@@ -12,6 +12,8 @@ pub enum Code {
     Usage = 2,
     /// The time of `--timeout` has passed.
     Timeout = 3,
+    /// `taut doctor` has found something.
+    Trouble = 4,
     /// SIGHUP came before all was done.
     HungUp = 129,
     /// SIGINT came before all was done.

@@ -8,6 +8,7 @@
 //!        ──▶ ping ──▶ tautline-proto               a handshake by hand
 //!        ──▶ bench, proxy, keygen, generate
 //!        ──▶ run                          a program on Tautline's libzmq.so.5
+//!        ──▶ look ──▶ tautline-observe    ps, show, top, doctor, metrics, web
 //! ```
 //!
 //! Everything but `ping` uses the public crate `tautline` only. Standard output has the messages;
@@ -33,6 +34,7 @@ mod failure;
 mod format;
 mod generate;
 mod keygen;
+mod look;
 mod observe;
 mod outlook;
 mod ping;
@@ -73,6 +75,13 @@ fn main() -> ExitCode {
 fn execute(command: Command) -> Result<()> {
     match command {
         Command::Run(args) => run::run(&args),
+        Command::Ps(args) => look::ps::run(&args),
+        Command::Show(args) => look::show::run(&args),
+        Command::Top(args) => look::top::run(&args),
+        Command::Tap(args) => look::tap::run(&args),
+        Command::Doctor(args) => look::doctor::run(&args),
+        Command::Metrics(args) => look::metrics::run(&args),
+        Command::Web(args) => look::web::run(&args),
         Command::Keygen(args) => keygen::run(&args),
         Command::Proxy(args) => proxy::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Counts, Run, addon, command, windows};
+use super::{Counts, Run, addon, command, taut, windows};
 use crate::abi;
 
 /// One of them.
@@ -15,7 +15,7 @@ pub struct Part {
 }
 
 /// In the order in which they are done.
-pub static PARTS: [Part; 7] = [
+pub static PARTS: [Part; 8] = [
     Part { name: "build", run: build },
     Part { name: "unit", run: unit },
     Part { name: "abi", run: abi },
@@ -23,6 +23,7 @@ pub static PARTS: [Part; 7] = [
     Part { name: "interop", run: interop },
     Part { name: "addon", run: addon::build },
     Part { name: "node", run: addon::exchange },
+    Part { name: "taut", run: taut::build },
 ];
 
 fn build(run: &Run) -> Result<Counts, String> {

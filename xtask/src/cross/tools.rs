@@ -85,8 +85,22 @@ impl Tools {
         })
     }
 
-    /// `cargo COMMAND` for `target`, by `cargo-zigbuild` but for Windows.
+    /// `cargo COMMAND` for `target`, by `cargo-zigbuild` but for Windows. What is built for musl can be a shared library.
     pub fn cargo(&self, target: &Target, command: &str) -> Command {
+        let mut flags = self.without_our_paths.clone();
+        if target.glibc.is_none() && !target.is_windows() {
+            // Otherwise there is no shared library, nor does anybody say so.
+            flags.push("-Ctarget-feature=-crt-static".to_owned());
+        }
+        self.cargo_with(target, command, &flags)
+    }
+
+    /// The same for a program, which for musl needs no library then.
+    pub fn cargo_for_program(&self, target: &Target, command: &str) -> Command {
+        self.cargo_with(target, command, &self.without_our_paths)
+    }
+
+    fn cargo_with(&self, target: &Target, command: &str, flags: &[String]) -> Command {
         if target.is_windows() {
             let mut cargo = Command::new("cargo");
             cargo
@@ -100,11 +114,6 @@ impl Tools {
         }
         let mut cargo = Command::new(self.python.join("cargo-zigbuild"));
         cargo.arg(command).arg("--target").arg(target.name());
-        let mut flags = self.without_our_paths.clone();
-        if target.glibc.is_none() {
-            // Otherwise there is no shared library, nor does anybody say so.
-            flags.push("-Ctarget-feature=-crt-static".to_owned());
-        }
         cargo.env(target.variable("RUSTFLAGS"), flags.join(" "));
         // zig compiles what unwinds the stack when it links, once, and has the folder that it is in written into its debug information,
         // by the name that PWD gives it. It is that of the sources, below which zig is itself. What is kept for other projects has
@@ -184,7 +193,7 @@ impl Tools {
     }
 
     /// The same for one that needs none, as tests for musl, which zig links statically.
-    fn emulator(&self, target: &Target) -> Option<Vec<String>> {
+    pub fn emulator(&self, target: &Target) -> Option<Vec<String>> {
         let system = self.debian.as_deref()?.join("usr").display().to_string();
         Some(vec![target.emulator?.to_owned(), "-L".to_owned(), system])
     }

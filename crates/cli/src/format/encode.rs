@@ -101,7 +101,8 @@ fn object(message: &Received<'_>) -> Value {
     Value::Object(object)
 }
 
-fn part_value(bytes: &[u8]) -> Value {
+/// A part as JSON: text, or `{"hex": ...}` if it is none.
+pub fn part_value(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),
         Err(_) => {

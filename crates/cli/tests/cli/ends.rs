@@ -136,6 +136,14 @@ fn commands_without_anything_to_put_in_order_are_ended_by_the_system() {
             bench.bound();
             bench.signal(signal);
             assert_eq!(bench.status().signal(), Some(code - 128));
+            for (args, begun) in [(&["web"][..], "http://"), (&["metrics", "--listen", "0"], "listening at")]
+            {
+                let mut server = start(args);
+                let said = if args.len() == 1 { server.line() } else { server.notice(begun) };
+                assert!(said.starts_with(begun), "{said}");
+                server.signal(signal);
+                assert_eq!(server.status().signal(), Some(code - 128), "{args:?}");
+            }
         }
     });
 }

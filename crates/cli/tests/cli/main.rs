@@ -7,11 +7,15 @@ mod inputs;
 mod libzmq;
 mod limits;
 mod messages;
+mod observed;
+mod page;
 mod peers;
 mod run;
 mod secrets;
 mod support;
+mod tapped;
 mod terminal;
 #[cfg_attr(not(feature = "wss"), path = "no_tls.rs")]
 mod tls;
 mod tools;
+mod top;

@@ -136,6 +136,11 @@ impl Running {
         self.notice("bound to ").trim_start_matches("bound to ").to_owned()
     }
 
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("it is there");

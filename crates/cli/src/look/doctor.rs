@@ -1,0 +1,99 @@
+//! `taut doctor`: what is wrong, the worst first, with what shows it and what to do.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::thread;
+
+use serde_json::json;
+use tautline_observe::{Hint, Level, Reading, hints};
+
+use super::words::many;
+use super::{HOW, Seen};
+use crate::args::Doctor;
+use crate::failure::{Code, Failure, Result};
+use crate::format::escaped;
+use crate::sink::colours;
+
+/// Looks twice, and tells.
+pub fn run(args: &Doctor) -> Result<()> {
+    let look = || match args.process {
+        Some(process) => super::of(process).map(|seen| (seen, Vec::new())),
+        None => Ok(super::all()),
+    };
+    let (before, _) = look()?;
+    if args.process.is_none() && before.is_empty() {
+        let (_, faults) = look()?;
+        super::tell(&faults);
+        notice!("taut: no process of this user is observed\n  {HOW}");
+        return Ok(());
+    }
+    // What is lost each second is seen by two looks.
+    thread::sleep(args.lasting);
+    let before: HashMap<PathBuf, Reading> =
+        before.into_iter().map(|seen| (seen.found.path, seen.reading)).collect();
+    let (seen, faults) = look()?;
+    super::tell(&faults);
+    let mut all = findings(&seen, &before);
+    all.sort_by_key(|(_, hint)| std::cmp::Reverse((hint.level, hint.weight)));
+    let text = if args.json { all.iter().map(line).collect() } else { describe(&seen, &all) };
+    crate::print(&text)?;
+    match all.iter().any(|(_, hint)| hint.level >= Level::Warning) {
+        true => Err(Failure::new(Code::Trouble, "")),
+        false => Ok(()),
+    }
+}
+
+fn findings<'a>(seen: &'a [Seen], before: &HashMap<PathBuf, Reading>) -> Vec<(&'a Seen, Hint)> {
+    let each = |seen: &'a Seen| {
+        let hints = hints(&seen.reading, before.get(&seen.found.path));
+        hints.into_iter().map(move |hint| (seen, hint))
+    };
+    seen.iter().flat_map(each).collect()
+}
+
+fn describe(seen: &[Seen], all: &[(&Seen, Hint)]) -> String {
+    let (bold, red, yellow, plain) = if colours(&std::io::stdout()) {
+        ("\x1b[1m", "\x1b[1;31m", "\x1b[1;33m", "\x1b[0m")
+    } else {
+        ("", "", "", "")
+    };
+    let mut text = String::new();
+    for (seen, hint) in all {
+        let colour = match hint.level {
+            Level::Trouble => red,
+            Level::Warning => yellow,
+            _ => bold,
+        };
+        let program = escaped(seen.reading.process.program.as_bytes());
+        let at = match hint.socket {
+            0 => format!("{program} ({})", seen.found.pid),
+            socket => format!("{program} ({}/{socket})", seen.found.pid),
+        };
+        text += &format!("{colour}{}{plain}  {at}: {}\n", hint.level, escaped(hint.what.as_bytes()));
+        for part in [&hint.evidence, &hint.advice] {
+            if !part.is_empty() {
+                text += &format!("    {}\n", escaped(part.as_bytes()));
+            }
+        }
+    }
+    let processes =
+        if seen.len() == 1 { "1 process".to_owned() } else { format!("{} processes", seen.len()) };
+    let sockets = many(seen.iter().map(|seen| seen.reading.sockets.len()).sum(), "socket");
+    let found = if all.is_empty() { "nothing is wrong".to_owned() } else { many(all.len(), "finding") };
+    text + &format!("{processes}, {sockets}: {found}\n")
+}
+
+fn line((seen, hint): &(&Seen, Hint)) -> String {
+    let object = json!({
+        "pid": seen.found.pid,
+        "program": seen.reading.process.program,
+        "socket": hint.socket,
+        "peer": hint.peer,
+        "level": hint.level.as_str(),
+        "rule": hint.rule,
+        "what": hint.what,
+        "evidence": hint.evidence,
+        "advice": hint.advice,
+    });
+    format!("{object}\n")
+}

@@ -1,0 +1,62 @@
+//! `taut ps`: the observed processes.
+
+use super::table::{Column, Side, Table};
+use super::words::{count, now, span};
+use super::{HOW, Seen, json};
+use crate::args::Ps;
+use crate::failure::Result;
+use crate::format::escaped;
+
+const HEADS: &[Column] = &[
+    Column("PID", Side::Right),
+    Column("PROGRAM", Side::Left),
+    Column("VERSION", Side::Left),
+    Column("SINCE", Side::Right),
+    Column("SOCKETS", Side::Right),
+    Column("PEERS", Side::Right),
+    Column("OUT", Side::Right),
+    Column("IN", Side::Right),
+    Column("QUEUED", Side::Right),
+    Column("DROPPED", Side::Right),
+    Column("", Side::Left),
+];
+
+/// Prints them.
+pub fn run(args: &Ps) -> Result<()> {
+    let (seen, faults) = super::all();
+    super::tell(&faults);
+    if args.json {
+        let lines: String = seen.iter().map(|seen| format!("{}\n", json::summary(seen))).collect();
+        return crate::print(&lines);
+    }
+    if seen.is_empty() {
+        if faults.is_empty() {
+            notice!("taut: no process of this user is observed\n  {HOW}");
+        }
+        return Ok(());
+    }
+    let now = now();
+    let mut table = Table::new(HEADS);
+    for seen in &seen {
+        table.row(row(seen, now));
+    }
+    crate::print(&table.text(""))
+}
+
+fn row(seen: &Seen, now: u64) -> [String; 11] {
+    let Seen { found, reading } = seen;
+    let sum = |value: fn(&tautline_observe::Socket) -> u64| count(reading.sockets.iter().map(value).sum());
+    [
+        found.pid.to_string(),
+        escaped(reading.process.program.as_bytes()),
+        escaped(reading.process.version.as_bytes()),
+        span(reading.process.since, if found.runs { now } else { reading.process.written }),
+        reading.sockets.len().to_string(),
+        reading.peers.len().to_string(),
+        sum(|socket| socket.messages_out),
+        sum(|socket| socket.messages_in),
+        sum(|socket| socket.queued_out + socket.queued_in),
+        sum(|socket| socket.dropped + socket.unroutable + socket.lost),
+        if found.runs { String::new() } else { "has ended without an end".to_owned() },
+    ]
+}

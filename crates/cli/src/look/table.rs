@@ -1,0 +1,75 @@
+//! Columns of text.
+
+/// Rows with a head. What a program has chosen itself comes here with escapes.
+pub struct Table {
+    heads: &'static [Column],
+    rows: Vec<Vec<String>>,
+}
+
+/// The head of a column; numbers stand at the right.
+pub struct Column(pub &'static str, pub Side);
+
+/// Where a column is aligned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Left,
+    Right,
+}
+
+impl Table {
+    /// Without rows.
+    pub fn new(heads: &'static [Column]) -> Self {
+        Table { heads, rows: Vec::new() }
+    }
+
+    /// One more row, of as many cells as there are heads.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// As lines, each behind `indent`.
+    pub fn text(&self, indent: &str) -> String {
+        let width = |at: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(at));
+            let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
+            widest.max(self.heads[at].0.chars().count())
+        };
+        let widths: Vec<usize> = (0..self.heads.len()).map(width).collect();
+        let line = |cells: &mut dyn Iterator<Item = &str>| {
+            let mut line = indent.to_owned();
+            for ((cell, column), width) in cells.zip(self.heads).zip(&widths) {
+                let pad = " ".repeat(width.saturating_sub(cell.chars().count()));
+                match column.1 {
+                    Side::Left => line.extend([cell, &pad, "  "]),
+                    Side::Right => line.extend([&pad, cell, "  "]),
+                }
+            }
+            line.truncate(line.trim_end().len());
+            line.push('\n');
+            line
+        };
+        let mut text = line(&mut self.heads.iter().map(|column| column.0));
+        for row in &self.rows {
+            text += &line(&mut row.iter().map(String::as_str));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned() {
+        let mut table = Table::new(&[Column("NAME", Side::Left), Column("N", Side::Right)]);
+        table.row(["a longer".to_owned(), "7".to_owned()]);
+        table.row(["ö".to_owned(), "123".to_owned()]);
+        assert_eq!(table.text("  "), "  NAME        N\n  a longer    7\n  ö         123\n");
+    }
+}

@@ -1,0 +1,268 @@
+//! `taut top`: sockets and peers, live, the ones in trouble first.
+//!
+//! ```text
+//!   sample   reads all processes, and makes rates of two readings
+//!   rows     what is shown of a socket or peer, in which order
+//!   screen   draws it, by ratatui
+//!   keys     bytes of the terminal as keys
+//! ```
+//!
+//! One thread waits for keys, signals, the size of the terminal and the next look at once. A look
+//! takes no more than a thirtieth of the time, whatever there is to look at.
+
+mod keys;
+mod rows;
+mod sample;
+mod screen;
+
+pub use rows::Order;
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
+use ratatui::{TerminalOptions, Viewport};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use terminal_size::{Height, Width, terminal_size_of};
+
+use crate::args::Top;
+use crate::failure::{Failure, Result};
+use crate::outlook;
+use crate::signals::Signals;
+use crate::sink::{broken, colours};
+use keys::{Key, Keys};
+use rows::SocketKey;
+use sample::Sample;
+
+/// A look takes at most one part in this of the time.
+const SHARE: u32 = 30;
+/// How long the rest of the bytes of a key may take.
+const KEY: Duration = Duration::from_millis(50);
+const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
+const LEAVE: &[u8] = b"\x1b[?25h\x1b[?1049l";
+
+/// Until `q`, a signal, or the end of the terminal.
+pub fn run(args: &Top) -> Result<()> {
+    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+        return Err(Failure::usage("top needs a terminal")
+            .hint("taut ps --json, taut show PID --json and taut metrics are for programs"));
+    }
+    let mut signals = Signals::watch()?;
+    let screen = Raw::enter().map_err(|error| broken(&error))?;
+    let mut top = State::new(args);
+    let outcome = top.work(&mut signals, &screen);
+    screen.leave();
+    outcome
+}
+
+/// The terminal while it is ours. It is given back when this is dropped.
+struct Raw {
+    input: File,
+    output: File,
+    before: Termios,
+}
+
+impl Raw {
+    fn enter() -> io::Result<Raw> {
+        let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+        let mut output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        let before = tcgetattr(&input)?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(&input, OptionalActions::Flush, &raw)?;
+        let entered = Raw { input, output: output.try_clone()?, before };
+        output.write_all(ENTER)?;
+        Ok(entered)
+    }
+
+    fn leave(mut self) {
+        self.give_back();
+    }
+
+    fn give_back(&mut self) {
+        // A terminal that is gone has nothing to be given back.
+        let _ = self.output.write_all(LEAVE);
+        let _ = tcsetattr(&self.input, OptionalActions::Flush, &self.before);
+    }
+
+    fn size(&self) -> Rect {
+        let (width, height) =
+            terminal_size_of(&self.output).map_or((0, 0), |(Width(width), Height(height))| (width, height));
+        // A terminal that does not know is taken for the usual one.
+        Rect::new(0, 0, if width == 0 { 80 } else { width }, if height == 0 { 24 } else { height })
+    }
+}
+
+/// What is looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum View {
+    Sockets,
+    /// The peers of one.
+    Peers(SocketKey),
+}
+
+/// What the user has chosen, and what there is.
+struct State {
+    sample: Sample,
+    view: View,
+    order: Order,
+    filter: String,
+    /// The filter is being typed.
+    typing: bool,
+    paused: bool,
+    help: bool,
+    /// The chosen row, as long as it is there.
+    chosen: Option<SocketKey>,
+    /// The chosen row by its place, and the first row on the screen.
+    at: usize,
+    first: usize,
+    interval: Duration,
+    colours: bool,
+}
+
+impl State {
+    fn new(args: &Top) -> State {
+        State {
+            sample: Sample::default(),
+            view: View::Sockets,
+            order: args.sort,
+            filter: args.filter.clone().unwrap_or_default(),
+            typing: false,
+            paused: false,
+            help: false,
+            chosen: None,
+            at: 0,
+            first: 0,
+            interval: args.interval,
+            colours: colours(&io::stdout()),
+        }
+    }
+
+    fn work(&mut self, signals: &mut Signals, raw: &Raw) -> Result<()> {
+        let failed = |error: io::Error| broken(&error);
+        let backend = CrosstermBackend::new(raw.output.try_clone().map_err(failed)?);
+        let viewport = TerminalOptions { viewport: Viewport::Fixed(raw.size()) };
+        let mut terminal = Terminal::with_options(backend, viewport).map_err(failed)?;
+        let gone = outlook::watch(&raw.output).map_err(failed)?;
+        let (resized, resize) = UnixStream::pair().map_err(failed)?;
+        resized.set_nonblocking(true).map_err(failed)?;
+        signal_hook::low_level::pipe::register(signal_hook::consts::SIGWINCH, resize).map_err(failed)?;
+        let mut keys = Keys::default();
+        let mut next_look = Instant::now();
+        loop {
+            let now = Instant::now();
+            if now >= next_look {
+                if !self.paused {
+                    self.sample.look(match &self.view {
+                        View::Peers(socket) => Some(socket),
+                        View::Sockets => None,
+                    });
+                }
+                next_look = now + self.interval.max(now.elapsed() * SHARE);
+            }
+            terminal.draw(|frame| screen::draw(self, frame)).map_err(failed)?;
+            let pause =
+                if keys.is_pending() { KEY } else { next_look.saturating_duration_since(Instant::now()) };
+            let time = Timespec::try_from(pause).ok();
+            let mut items = vec![
+                PollFd::new(&raw.input, PollFlags::IN),
+                PollFd::from_borrowed_fd(signals.descriptor(), PollFlags::IN),
+                PollFd::new(&resized, PollFlags::IN),
+            ];
+            items.extend(gone.as_ref().map(|gone| PollFd::new(gone, PollFlags::IN)));
+            match poll(&mut items, time.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(broken(&error.into())),
+            }
+            let ready: Vec<bool> = items.iter().map(|item| !item.revents().is_empty()).collect();
+            if signals.stop().is_some() || ready.get(3) == Some(&true) {
+                return Ok(());
+            }
+            if ready[2] {
+                let _ = (&resized).read(&mut [0; 64]);
+                terminal.resize(raw.size()).map_err(failed)?;
+            }
+            let mut bytes = [0; 256];
+            let typed = if ready[0] {
+                match (&raw.input).read(&mut bytes) {
+                    // The terminal has ended.
+                    Ok(0) => return Ok(()),
+                    Ok(len) => keys.take(&bytes[..len]),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => Vec::new(),
+                    Err(error) => return Err(broken(&error)),
+                }
+            } else {
+                keys.give_up().into_iter().collect()
+            };
+            for key in typed {
+                if self.press(key) {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Does what a key asks for; whether that is the end.
+    fn press(&mut self, key: Key) -> bool {
+        if self.typing {
+            match key {
+                Key::Letter(letter) => self.filter.push(letter),
+                Key::Back => drop(self.filter.pop()),
+                Key::Escape => {
+                    self.filter.clear();
+                    self.typing = false;
+                }
+                Key::Enter => self.typing = false,
+                Key::Interrupt => return true,
+                _ => {}
+            }
+            return false;
+        }
+        if self.help {
+            self.help = false;
+            return key == Key::Interrupt;
+        }
+        match key {
+            Key::Interrupt | Key::Letter('q') => return true,
+            Key::Up | Key::Letter('k') => self.choose(self.at.saturating_sub(1)),
+            Key::Down | Key::Letter('j') => self.choose(self.at + 1),
+            Key::PageUp => self.choose(self.at.saturating_sub(10)),
+            Key::PageDown => self.choose(self.at + 10),
+            Key::Home => self.choose(0),
+            Key::End => self.choose(usize::MAX),
+            Key::Enter | Key::Right => {
+                if let (View::Sockets, Some(socket)) = (&self.view, self.chosen.clone()) {
+                    self.show(View::Peers(socket));
+                }
+            }
+            Key::Escape | Key::Left | Key::Back => self.show(View::Sockets),
+            Key::Letter('s') => self.order = self.order.next(),
+            Key::Letter('p' | ' ') => self.paused = !self.paused,
+            Key::Letter('/') => self.typing = true,
+            Key::Letter('h' | '?') => self.help = true,
+            Key::Letter(_) => {}
+        }
+        false
+    }
+
+    /// The row in this place, or the last one.
+    fn choose(&mut self, at: usize) {
+        self.at = at;
+        // Which one that is, the next drawing says.
+        self.chosen = None;
+    }
+
+    fn show(&mut self, view: View) {
+        if self.view != view {
+            self.view = view;
+            (self.at, self.first) = (0, 0);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `taut web`: a page that shows all observed processes of this user, without anything from
+//! elsewhere.
+//!
+//! The page (`web/page.html`) is one file; it asks for `data` every second and makes rates, the
+//! graph and the charts itself. Both are found only below a path that cannot be guessed.
+
+use serde_json::json;
+use tautline_observe::hints;
+
+use super::http::{Answer, Server};
+use super::json;
+use crate::args::Web;
+use crate::failure::{Failure, Result};
+
+const PAGE: &str = include_str!("web/page.html");
+
+/// Answers until it is ended.
+pub fn run(args: &Web) -> Result<()> {
+    let server = Server::bind(&args.listen)?;
+    if !server.at.ip().is_loopback() {
+        notice!("taut: warning: {} can be reached from other machines, without encryption", server.at);
+    }
+    let token = token()?;
+    crate::print(&format!("http://{}/{token}/\n", server.at))?;
+    let (page, data) = (format!("/{token}/"), format!("/{token}/data"));
+    server.serve(|path| match path {
+        path if path == page => Answer::new("text/html; charset=utf-8", PAGE.to_owned()),
+        path if path == data => Answer::new("application/json", whole()),
+        _ => Answer::nothing(),
+    });
+    Ok(())
+}
+
+/// 128 random bits, as digits.
+fn token() -> Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| Failure::failed(format!("random numbers: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// All that is known now.
+fn whole() -> String {
+    let (seen, faults) = super::all();
+    let processes = seen.iter().map(|seen| {
+        let mut process = json::whole(seen, None);
+        let hints = hints(&seen.reading, None).into_iter().map(|hint| {
+            json!({
+                "socket": hint.socket, "peer": hint.peer, "level": hint.level.as_str(), "what": hint.what,
+                "evidence": hint.evidence, "advice": hint.advice,
+            })
+        });
+        process["hints"] = hints.collect();
+        process["file"] = json!(seen.found.path.file_name().map(|name| name.to_string_lossy()));
+        process
+    });
+    let faults = faults.iter().map(|(found, fault)| format!("{}: {fault}", found.pid));
+    json!({ "processes": processes.collect::<Vec<_>>(), "faults": faults.collect::<Vec<_>>() }).to_string()
+}

@@ -1,0 +1,207 @@
+//! `top` under a pseudo-terminal of 80 columns and 24 lines.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::observed::{NOW, World, trouble};
+use crate::support::{Running, taut, test};
+use crate::terminal::{read_until, terminal_of};
+
+/// `taut top` on a terminal, what it shows, and the other end.
+struct Session {
+    top: Running,
+    window: File,
+    screen: vt100::Parser,
+}
+
+impl Session {
+    fn new(world: &World, args: &[&str]) -> Session {
+        let (program, window) = terminal_of(24, 80);
+        let mut command = world.command(&[&["top"][..], args].concat());
+        command.stdin(Stdio::from(program.try_clone().unwrap())).stdout(Stdio::from(program));
+        Session { top: Running::start(command), window, screen: vt100::Parser::new(24, 80, 0) }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.window.write_all(keys.as_bytes()).unwrap();
+    }
+
+    fn wait(&mut self, wanted: impl Fn(&str) -> bool) {
+        read_until(&mut self.window, &mut self.screen, |screen| wanted(&screen.contents()));
+    }
+
+    /// Until the screen is as wanted: what has arrived may be a part of what was drawn.
+    fn wait_for_rows(&mut self, wanted: impl Fn(&[String]) -> bool) {
+        read_until(&mut self.window, &mut self.screen, |screen| {
+            let rows: Vec<String> = screen.rows(0, 80).map(|row| row.trim_end().to_owned()).collect();
+            wanted(&rows)
+        });
+    }
+}
+
+#[test]
+fn the_screen_shows_the_ones_in_trouble_first() {
+    test("the_screen_shows_the_ones_in_trouble_first", || {
+        let world = World::new();
+        let mut file = world.file(None);
+        let mut told = trouble();
+        told.socket(7, "REP");
+        told.write(&mut file);
+        let mut session = Session::new(&world, &["--interval", "100ms"]);
+        session.wait(|screen| screen.contains("q quit"));
+        told.process.written = NOW + 2_000_000;
+        told.sockets[0].messages_out += 3_000;
+        told.sockets[0].dropped += 46;
+        told.sockets[2].messages_in += 10;
+        told.peers[0].dropped += 46;
+        told.write(&mut file);
+        let pid = format!("{:>7}", std::process::id());
+        let wanted = [
+            "taut top  1 process, 3 sockets, 2 peers   out 1.50k/s in 5.0/s lost 23/s".to_owned(),
+            "by trouble".to_owned(),
+            "    PID PROGRAM    SOCKET     PEERS  OUT/s   IN/s QUEUED FULL NOTE".to_owned(),
+            format!("{pid} news       3 PUB          2  1.50k      0  1.00k 100% loses 23/s"),
+            format!("{pid} news       5 PULL         0      0      0      0      Connection refused"),
+            format!("{pid} news       7 REP          0      0    5.0      0"),
+        ];
+        let keys = "↑↓ choose  ⏎ peers  s sort  / filter  p pause  h help  q quit";
+        session.wait_for_rows(|rows| {
+            rows[..6] == wanted && rows[6..23].iter().all(String::is_empty) && rows[23] == keys
+        });
+        assert!(session.screen.screen().alternate_screen() && session.screen.screen().hide_cursor());
+
+        session.press("\r");
+        let title = format!("news ({}), socket 3 PUB, 2 peers", std::process::id());
+        let words = |row: &String| row.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let slow = |time: &str| {
+            ["1", "slow\\x1b", "0", "0", "1000/1000", "-", "full", "for", time].map(str::to_owned)
+        };
+        let fast =
+            |rate: &str| ["2", "tcp://10.0.0.8:40000", rate, "0", "0/1000", "430µs"].map(str::to_owned);
+        session.wait_for_rows(|rows| {
+            rows[1] == title
+                && rows[2] == " PEER ADDRESS OR NAME           OUT/s   IN/s   WAITING   TRIP NOTE"
+                && words(&rows[3]) == slow("9s")
+                && words(&rows[4]) == fast("0")
+                && rows[23].starts_with("↑↓ choose  ← back")
+        });
+        told.process.written += 1_000_000;
+        told.peers[1].messages_out += 700;
+        told.write(&mut file);
+        session.wait_for_rows(|rows| words(&rows[3]) == slow("10s") && words(&rows[4]) == fast("700"));
+
+        session.press("\x1b");
+        session.wait(|screen| screen.contains("s sort"));
+        session.press("s");
+        session.wait(|screen| screen.contains("by out"));
+        session.press("/pull\r");
+        session.wait_for_rows(|rows| {
+            rows[1] == "by out   filter: pull" && rows[3].contains("5 PULL") && rows[4].is_empty()
+        });
+        session.press("h");
+        session.wait(|screen| screen.contains("any key goes back"));
+        session.press("x");
+        session.wait(|screen| screen.contains("q quit"));
+        session.press("q");
+        read_until(&mut session.window, &mut session.screen, |screen| {
+            !screen.alternate_screen() && !screen.hide_cursor()
+        });
+        assert_eq!(session.top.end_with_open_input().code, Some(0));
+    });
+}
+
+#[test]
+fn nothing_to_see_is_told() {
+    test("nothing_to_see_is_told", || {
+        let world = World::new();
+        let mut session = Session::new(&world, &[]);
+        session.wait(|screen| {
+            screen.contains("no process of this user is observed") && screen.contains("taut run --observe")
+        });
+        session.top.signal(Signal::TERM);
+        assert_eq!(session.top.end_with_open_input().code, Some(0));
+    });
+}
+
+#[test]
+fn a_small_terminal_and_one_that_is_gone() {
+    test("a_small_terminal_and_one_that_is_gone", || {
+        let world = World::new();
+        trouble().write(&mut world.file(None));
+        for (rows, columns) in [(1, 1), (3, 20), (6, 40), (100, 300)] {
+            let (program, mut window) = terminal_of(rows, columns);
+            let mut command = world.command(&["top"]);
+            command.stdin(Stdio::from(program.try_clone().unwrap())).stdout(Stdio::from(program));
+            let top = Running::start(command);
+            let mut screen = vt100::Parser::new(rows, columns, 0);
+            read_until(&mut window, &mut screen, |screen| screen.alternate_screen());
+            drop(window);
+            assert_eq!(top.end_with_open_input().code, Some(0));
+        }
+    });
+}
+
+#[test]
+fn without_a_terminal_it_says_what_is_for_programs() {
+    test("without_a_terminal_it_says_what_is_for_programs", || {
+        Running::start(taut(&["top"])).end().failed(2, &["top needs a terminal", "taut metrics"]);
+    });
+}
+
+/// What `top` costs where there is much to see: 500 processes, 5,000 sockets, 50,000 peers, all of
+/// them changing. Prints the figures.
+#[test]
+#[ignore = "takes half a minute, and the machine for itself"]
+fn the_cost_of_a_large_system() {
+    test("the_cost_of_a_large_system", || {
+        let world = World::new();
+        let mut output = world.file(None);
+        let path = output.path().to_owned();
+        let mut told = crate::observed::Told::new("many");
+        for socket in 1..=10 {
+            told.socket(socket, "ROUTER");
+            for peer in 1..=10 {
+                told.peer(socket, peer, &format!("tcp://10.0.{socket}.{peer}:40000")).queued_out = peer;
+            }
+        }
+        let folder = world.place();
+        let mut renew = || {
+            told.process.written += 1_000_000;
+            told.sockets.iter_mut().for_each(|socket| socket.messages_out += 1000);
+            // Twice, so that the last image is the first one in the file, and the file is short.
+            (0..2).for_each(|_| told.write(&mut output));
+            let mut image = std::fs::File::open(&path).unwrap().take(1 << 20);
+            let mut bytes = Vec::new();
+            image.read_to_end(&mut bytes).unwrap();
+            for copy in 1..500 {
+                std::fs::write(folder.join(format!("{}.{copy}", std::process::id())), &bytes).unwrap();
+            }
+        };
+        renew();
+        let begun = Instant::now();
+        let mut session = Session::new(&world, &[]);
+        session.wait(|screen| screen.contains("500 processes, 5000 sockets, 50000 peers"));
+        let first = begun.elapsed();
+        let used = |session: &Session| {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", session.top.id())).unwrap();
+            let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+            // In hundredths of a second.
+            fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()
+        };
+        // What it draws has to be read.
+        let mut window = session.window.try_clone().unwrap();
+        std::thread::spawn(move || std::io::copy(&mut window, &mut std::io::sink()));
+        let (start, before) = (Instant::now(), used(&session));
+        while start.elapsed() < Duration::from_secs(20) {
+            renew();
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        let share = (used(&session) - before) / 100.0 / start.elapsed().as_secs_f64();
+        println!("first screen after {first:?}, then {:.1} % of a core", share * 100.0);
+        assert!(share < 0.05, "{share}");
+    });
+}
