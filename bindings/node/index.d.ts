@@ -144,6 +144,47 @@ export interface Statistics {
   failedHandshakes: number
 }
 
+/** A peer of a socket, and what has gone to it and come from it. */
+export interface Peer {
+  /** Names it in the socket, as long as it is there. */
+  id: number
+  /** Since when the present connection is there, in microseconds since 1970; 0 before the first one, and for inproc. */
+  since: number
+  messagesSent: number
+  /** With their frame headers. */
+  bytesSent: number
+  messagesReceived: number
+  bytesReceived: number
+  queuedOut: number
+  queuedOutBytes: number
+  queuedIn: number
+  queuedInBytes: number
+  /** Not sent because it was at its high-water mark. */
+  dropped: number
+  /** How often a message has found the queue to it full. */
+  full: number
+  /** How often it was lost and found again. */
+  reconnects: number
+  /** How many microseconds the last heartbeat took there and back; 0 if there was none. */
+  roundTrip: number
+  state: "connecting" | "connected" | "gone" | "lingering"
+  /** This socket has connected to it; else it has come. */
+  connectedHere: boolean
+  /** Bytes go through shared memory. */
+  sharedMemory: boolean
+  routingId: Buffer
+  /** Its end of the connection; empty for inproc. */
+  address: string
+  /** Our end. */
+  local: string
+  /** What was bound or connected here. */
+  endpoint: string
+  /** What the authentication handler has said it is. */
+  userId: string
+  host: string
+  mechanism: string
+}
+
 /** What every socket has. See `zmq_setsockopt(3)` for the options; times are milliseconds, -1 is "for ever" or "the system's". */
 export abstract class Socket {
   protected constructor(type: number, options?: {})
@@ -151,6 +192,8 @@ export abstract class Socket {
   readonly events: Observer
   readonly closed: boolean
   readonly statistics: Statistics
+  /** The peers now; one that is still being connected to is among them. */
+  readonly peers: Peer[]
   /** Whether a message can be received at once. */
   readonly readable: boolean
   /** Whether a message can be sent at once. */

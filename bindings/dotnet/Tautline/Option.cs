@@ -12,6 +12,7 @@ namespace Tautline
         internal const int SendTimeout = 28;
         internal const int Statistics = 0x54410001;
         internal const int TautlineVersion = 0x54410002;
+        internal const int Peers = 0x54410005;
 
         internal static int GetInt(IntPtr socket, int option)
         {

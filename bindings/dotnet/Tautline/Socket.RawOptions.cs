@@ -19,6 +19,22 @@ namespace Tautline
             }
         }
 
+        /// <summary>The peers now, with what has gone to each of them and come from it. One that is still being connected to is among
+        /// them. Only Tautline tells.</summary>
+        /// <exception cref="NotSupportedException">On another library.</exception>
+        public SocketPeer[] GetPeers()
+        {
+            // Some more may come in between.
+            var forms = new SocketPeer.Form[Statistics.Peers + 16];
+            int length;
+            fixed (SocketPeer.Form* value = forms)
+                length = Get(Option.Peers, value, forms.Length * sizeof(SocketPeer.Form));
+            var peers = new SocketPeer[length / sizeof(SocketPeer.Form)];
+            for (int place = 0; place < peers.Length; place++)
+                peers[place] = new SocketPeer(ref forms[place]);
+            return peers;
+        }
+
         /// <summary>Subscribes to messages that begin with these bytes; none is every message.</summary>
         /// <param name="prefix">The beginning.</param>
         public void Subscribe(byte[] prefix)

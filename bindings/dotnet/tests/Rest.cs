@@ -283,6 +283,31 @@ namespace Tautline.Tests
         }
 
         [Test]
+        static void Peers()
+        {
+            using (var couple = new Couple(SocketType.Pull, SocketType.Push))
+            {
+                couple.Connected.Send("12345");
+                couple.Bound.ReceiveString();
+                if (!Runner.OnTautline)
+                {
+                    Check.Throws<NotSupportedException>(() => couple.Bound.GetPeers());
+                    return;
+                }
+                var from = couple.Bound.GetPeers();
+                var to = couple.Connected.GetPeers();
+                Check.Equal(1, from.Length);
+                Check.Equal(1, to.Length);
+                Check.Equal(PeerState.Connected, from[0].State);
+                Check.Equal(1L, from[0].MessagesReceived);
+                Check.Equal(7L, from[0].BytesReceived);
+                Check.Equal(1L, to[0].MessagesSent);
+                Check.That(to[0].ConnectedHere && !from[0].ConnectedHere, "which end has connected");
+                Check.Equal(from[0].Local, to[0].Address);
+            }
+        }
+
+        [Test]
         static void Statistics()
         {
             using (var couple = new Couple(SocketType.Pull, SocketType.Push))

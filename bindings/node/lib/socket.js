@@ -48,6 +48,38 @@ const COUNTS = [
   "failedHandshakes",
 ]
 
+const PEERS = 0x54410005
+// What zmq_tautline_peer_t consists of: numbers of 64 bits, then of 32, the routing id, and texts.
+const PEER_COUNTS = [
+  "id",
+  "since",
+  "messagesSent",
+  "bytesSent",
+  "messagesReceived",
+  "bytesReceived",
+  "queuedOut",
+  "queuedOutBytes",
+  "queuedIn",
+  "queuedInBytes",
+  "dropped",
+  "full",
+  "reconnects",
+  "roundTrip",
+]
+const PEER_STATES = ["connecting", "connected", "gone", "lingering"]
+const PEER_SMALL = 4
+const PEER_ROUTING_ID = 256
+const PEER_TEXTS = [
+  ["address", 128],
+  ["local", 128],
+  ["endpoint", 256],
+  ["userId", 192],
+  ["host", 64],
+  ["mechanism", 16],
+]
+const PEER_SIZE =
+  8 * PEER_COUNTS.length + 4 * PEER_SMALL + PEER_ROUTING_ID + PEER_TEXTS.reduce((sum, [, room]) => sum + room, 0)
+
 // No socket's number.
 const NO_SOCKET = 2 ** 32 - 1
 
@@ -60,6 +92,26 @@ let patience = PATIENCE
 
 const again = () => error("EAGAIN", "Operation was not possible or timed out")
 const closed = () => error("EBADF", "Socket is closed")
+
+// From the zmq_tautline_peer_t at this place.
+function peer(room, at) {
+  const counts = new BigUint64Array(room, at, PEER_COUNTS.length)
+  at += 8 * PEER_COUNTS.length
+  const [state, flags, routingIdLength] = new Uint32Array(room, at, PEER_SMALL)
+  at += 4 * PEER_SMALL
+  const bytes = Buffer.from(room)
+  const peer = Object.fromEntries(PEER_COUNTS.map((name, place) => [name, Number(counts[place])]))
+  peer.state = PEER_STATES[state] ?? PEER_STATES[0]
+  peer.connectedHere = (flags & 1) !== 0
+  peer.sharedMemory = (flags & 2) !== 0
+  peer.routingId = Buffer.from(bytes.subarray(at, at + routingIdLength))
+  at += PEER_ROUTING_ID
+  for (const [name, length] of PEER_TEXTS) {
+    peer[name] = bytes.toString("utf8", at, bytes.indexOf(0, at))
+    at += length
+  }
+  return peer
+}
 
 class Socket {
   #native
@@ -126,6 +178,13 @@ class Socket {
     const numbers = new BigUint64Array(COUNTS.length)
     checked(this.#native.getOption(STATISTICS, new Uint8Array(numbers.buffer)))
     return Object.fromEntries(COUNTS.map((name, place) => [name, Number(numbers[place])]))
+  }
+
+  get peers() {
+    // Some more may come in between.
+    const room = new ArrayBuffer(PEER_SIZE * (this.statistics.peers + 16))
+    const length = checked(this.#native.getOption(PEERS, new Uint8Array(room)))
+    return Array.from({ length: length / PEER_SIZE }, (_, place) => peer(room, place * PEER_SIZE))
   }
 
   #state() {

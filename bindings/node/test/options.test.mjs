@@ -153,6 +153,24 @@ test("statistics", async t => {
   assert.throws(() => closed.statistics, { code: "EBADF" })
 })
 
+test("peers", async t => {
+  const [router, dealer] = [new Router(), new Dealer({ routingId: "joe", linger: 0 })]
+  t.after(() => [router, dealer].forEach(socket => socket.close()))
+  assert.deepEqual(router.peers, [])
+  await router.bind("tcp://127.0.0.1:*")
+  dealer.connect(router.lastEndpoint)
+  await dealer.send("12345")
+  await router.receive()
+  const [client] = router.peers
+  assert.equal(router.peers.length, 1)
+  assert.deepEqual([client.state, client.messagesReceived, client.bytesReceived], ["connected", 1, 7])
+  assert.deepEqual([client.routingId.toString(), client.host, client.mechanism], ["joe", "127.0.0.1", "NULL"])
+  assert(client.since > 0 && !client.connectedHere && !client.sharedMemory)
+  const [server] = dealer.peers
+  assert.deepEqual([server.address, server.connectedHere, server.messagesSent], [router.lastEndpoint, true, 1])
+  assert.deepEqual([server.local, client.endpoint], [client.address, router.lastEndpoint])
+})
+
 test("an error says which endpoint", async t => {
   const [socket, other] = [new Pull(), new Pull()]
   t.after(() => [socket, other].forEach(socket => socket.close()))
