@@ -30,7 +30,9 @@ pub fn run(args: &Tap) -> Result<()> {
     let with_socket = seen
         .iter()
         .find(|seen| socket.is_none_or(|socket| seen.reading.socket(socket).is_some()))
-        .ok_or_else(|| Failure::usage(format!("the process {process} has no socket {}", socket.unwrap_or(0))))?;
+        .ok_or_else(|| {
+            Failure::usage(format!("the process {process} has no socket {}", socket.unwrap_or(0)))
+        })?;
     let path = &with_socket.reading.process.tap;
     if path.is_empty() || !with_socket.found.runs {
         return Err(Failure::failed(format!("the process {process} cannot be tapped"))
@@ -104,7 +106,9 @@ fn listen(args: &Tap, mut stream: BufReader<UnixStream>) -> Result<()> {
                 let unfinished = args.count.is_some_and(|count| number < count);
                 return if unfinished { Err(Failure::failed("")) } else { Ok(()) };
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => break,
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                break;
+            }
             Err(error) => return Err(Failure::failed(format!("the tap: {error}"))),
         }
         if args.count.is_some_and(|count| number >= count) {
