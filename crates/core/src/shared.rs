@@ -25,7 +25,7 @@ use crate::socket::{Flags, Socket, Wanted};
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
-use crate::wait::BLIND;
+use crate::wait::blindly;
 use std::io::ErrorKind;
 use tautline_io::fd::AsRawFd;
 use tautline_io::poll::{self, PollFd};
@@ -358,7 +358,7 @@ impl SharedSocket {
             // No thread can be the sentinel for now.
             Err(_) => {
                 drop(state);
-                let slept = poll::poll(&mut [], Some(patience.map_or(BLIND, |patience| patience.min(BLIND))));
+                let slept = poll::poll(&mut [], Some(blindly(patience)));
                 return (lock(&self.state), waited(slept));
             }
         };

@@ -13,7 +13,7 @@ use crate::conn::reader::{ReadSet, Sleep};
 use crate::conn::room_fd;
 use crate::error::Error;
 use crate::sync::Arc;
-use crate::timing::idle;
+use crate::timing::{SLICE, idle};
 use std::io::ErrorKind;
 use tautline_io::clock;
 use tautline_io::fd::{self, AsRawFd};
@@ -53,9 +53,12 @@ pub(crate) trait Waiter {
 /// there is no spin: it would take longer than a wake-up to look at all of them a few times.
 pub(crate) const MANY: usize = 8;
 
-/// A thread for whose sockets the system has no descriptor to sleep on looks this often, until it
-/// has.
-pub(crate) const BLIND: Duration = Duration::from_millis(10);
+/// How long to sleep at most, of `patience`, where the system has no descriptor to sleep on: then
+/// the thread looks again.
+pub(crate) fn blindly(patience: Option<Duration>) -> Duration {
+    let slice = Duration::from_nanos(SLICE);
+    patience.map_or(slice, |patience| patience.min(slice))
+}
 
 /// Reads, without waiting, what the network has for `waiters`.
 pub(crate) fn glance(waiters: &mut [&mut dyn Waiter]) -> Result<(), Error> {
@@ -234,7 +237,7 @@ fn sleep(
         false => deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
     };
     if blind {
-        patience = Some(patience.map_or(BLIND, |patience| patience.min(BLIND)));
+        patience = Some(blindly(patience));
     }
     poll_for(&mut fds, patience)?;
     for waiter in waiters.iter() {

@@ -11,6 +11,7 @@ use crate::ablation::{Rule, without};
 use crate::error::NoMemory;
 use crate::queue::{ByteDrain, FrameWriter, LogReader, Slot};
 use crate::sync::{Arc, lock};
+use crate::timing::SEGMENT;
 use std::io::{ErrorKind, IoSlice};
 use std::time::Duration;
 use tautline_io::errno;
@@ -20,12 +21,6 @@ use tautline_proto::frame;
 
 /// Most slices of one write.
 const SLICES: usize = 8;
-/// Plain bytes sealed by a stage at a time.
-const SEAL_BYTES: usize = 64 * 1024;
-
-/// Most bytes in this end's kernel of a stream that is to run as little ahead of its reader as may
-/// be.
-const LITTLE_UNSENT: u32 = 64 * 1024;
 
 /// Where the frames come from.
 pub(super) enum Source {
@@ -196,7 +191,7 @@ impl Pump {
         {
             self.little_unsent = little;
             // An optimisation: without it more lies there.
-            let _ = stream.limit_unsent(little.then_some(LITTLE_UNSENT));
+            let _ = stream.limit_unsent(little.then_some(SEGMENT as u32));
         }
     }
 
@@ -368,7 +363,7 @@ impl Pump {
                 drain.advance(n);
                 if let Some(log) = log.as_mut().filter(|_| n == 0) {
                     let mut plain = Vec::new();
-                    let n = log.peek_copy(SEAL_BYTES, &mut plain);
+                    let n = log.peek_copy(SEGMENT, &mut plain);
                     log.advance(n);
                     seal(stage, [plain.as_slice()], staged)?;
                     return Ok(n > 0);
@@ -402,7 +397,7 @@ impl Pump {
         }
         self.staged.clear();
         // An idle connection does not keep what a large message needed.
-        self.staged.shrink_to(2 * SEAL_BYTES);
+        self.staged.shrink_to(2 * SEGMENT);
         self.written = 0;
         Ok(())
     }
@@ -417,7 +412,7 @@ fn seal_queue(drain: &mut ByteDrain, stage: &SharedStage, staged: &mut Vec<u8>) 
     }
     let mut sealed = 0;
     let pieces = slices[..n].iter().map(|slice| {
-        let piece = &slice[..slice.len().min(SEAL_BYTES - sealed)];
+        let piece = &slice[..slice.len().min(SEGMENT - sealed)];
         sealed += piece.len();
         piece
     });

@@ -22,6 +22,7 @@ use super::registration::Registration;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
+use crate::timing::SELDOM;
 use tautline_io::errno;
 use tautline_io::fd::{self, AsRawFd, BorrowedFd, RawFd};
 use tautline_io::net::Stream;
@@ -31,10 +32,6 @@ use tautline_io::reactor::{Mode, Reactor, SystemReactor, Token};
 mod members;
 
 use members::{Member, Members, UNREAD};
-
-/// After this many reads of its own an owner sets its only connection apart: what it takes to do
-/// so, and to undo it, is little then.
-const APART_AFTER: u32 = 64;
 
 /// All readable connections of one socket.
 pub(crate) struct ReadSet {
@@ -218,7 +215,7 @@ impl ReadSet {
     /// The owner has read its only connection, which is set apart once that has become a habit.
     fn note_own_read(&self, members: &mut Members) {
         members.own_reads += 1;
-        if members.own_reads >= APART_AFTER && !without(Rule::Apart) {
+        if members.own_reads >= SELDOM && !without(Rule::Apart) {
             members.own_reads = 0;
             if let (false, false, Some(Some(member))) =
                 (members.watched, members.apart, members.slots.first())

@@ -12,13 +12,11 @@
 use crate::conn::chore::{self, Added, Chore, Chores, Mark};
 use crate::conn::{Connection, Flushed};
 use crate::sync::Arc;
-use crate::timing::rounds;
+use crate::timing::{SEGMENT, SELDOM, rounds};
 use std::time::{Duration, Instant};
 
-/// Connections swept before others get their turn.
-const BATCH: usize = 64;
 /// Most bytes of one connection in one round.
-const MOST_BYTES: u64 = 256 * 1024;
+const MOST_BYTES: u64 = 4 * SEGMENT as u64;
 
 /// The sweep of one I/O thread.
 pub(super) struct Sweep {
@@ -123,7 +121,7 @@ impl Sweep {
         }
         let Work { connections: work, round, .. } = work;
         let mut bytes = 0;
-        for Swept(connection) in work.drain(work.len().saturating_sub(BATCH)..).rev() {
+        for Swept(connection) in work.drain(work.len().saturating_sub(SELDOM as usize)..).rev() {
             match connection.flush_some(MOST_BYTES, &mut bytes) {
                 Some(Flushed::Drained) => connection.tell_room(),
                 Some(Flushed::NoLink | Flushed::Lost(_)) => {}

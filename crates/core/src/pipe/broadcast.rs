@@ -19,6 +19,7 @@ use crate::conn::chore::Hint;
 use crate::conn::{Connection, Flushed, Herd};
 use crate::queue::{LONGEST_IN_LOG, Log, Progress};
 use crate::sync::Arc;
+use crate::timing::SELDOM;
 use crate::timing::flush::{Decision, FULL_BYTES, FlushRule, Rest};
 use tautline_io::clock;
 use tautline_proto::frame;
@@ -26,16 +27,9 @@ use tautline_proto::frame;
 /// Messages of this size and more, headers included, do not go through the log.
 pub(crate) const LARGE: usize = 8 * 1024;
 const _: () = assert!(LARGE + frame::MAX_HEADER <= LONGEST_IN_LOG);
-/// To at most this many followers the owner writes itself.
-const INLINE: usize = 8;
-/// What the kernel holds for this many followers is more than the caches hold.
+/// To at most this many followers the owner writes itself. What the kernel holds for as many is
+/// more than the caches hold.
 const CROWD: usize = 8;
-/// How many small messages after a large one go through the queues too.
-const SMALL_AGAIN: u32 = 64;
-/// The others are looked at with one message in this many.
-const LOOK_EVERY: u32 = 32;
-/// The longest way to the next look at the followers' marks, in messages.
-const FAR: u64 = 1 << 20;
 
 struct Follower {
     pipe: PipeId,
@@ -200,7 +194,8 @@ impl Broadcast {
 
     /// A large message is to be sent: no member follows for now. `each` is told of those that did.
     pub(crate) fn part_ways(&mut self, pipes: &mut Pipes, mut each: impl FnMut(&mut Pipes, PipeId)) {
-        self.small_in = SMALL_AGAIN;
+        // The next small messages, as many as this, go through the queues, too.
+        self.small_in = SELDOM;
         while let Some(last) = self.followers.len().checked_sub(1) {
             let pipe = self.followers[last].pipe;
             self.part_with(pipes, last);
@@ -225,7 +220,7 @@ impl Broadcast {
         if self.look_in > 0 {
             self.look_in -= 1;
         } else if self.small_in == 0 && self.others.len() + self.followers.len() > 1 {
-            self.look_in = LOOK_EVERY;
+            self.look_in = SELDOM;
             self.let_follow(pipes);
         }
     }
@@ -272,7 +267,7 @@ impl Broadcast {
             self.flush(clock::ticks());
         }
         let mut all_have_room = true;
-        let mut least = FAR;
+        let mut least = u64::from(u32::MAX);
         // The less the log runs ahead of a crowd, the more of it is still in the caches when it is
         // read. But where messages may be dropped, the kernel should hold what would be.
         let little = lossless && self.followers.len() >= CROWD;
@@ -333,7 +328,7 @@ impl Broadcast {
 
     #[inline]
     fn published(&mut self, len: usize) {
-        if self.followers.len() > INLINE {
+        if self.followers.len() > CROWD {
             if let Some(herd) = &self.herd {
                 herd.look_after();
             }

@@ -8,15 +8,13 @@ use crate::conn::{Connection, Flushed};
 use crate::error::NoMemory;
 use crate::queue::FrameWriter;
 use crate::sync::Arc;
-use crate::timing::crowd;
 use crate::timing::flush::{Decision, FULL_BYTES, FlushRule, Rest, is_full_write};
+use crate::timing::{HABIT, crowd};
 use tautline_io::clock;
 
 /// This number of messages is left to a sweep that is about to come by, without a look at anything
 /// else, if together they are less than a full write.
-const SWEPT_UNSEEN: u32 = 16;
-/// After this number of messages the owner tries to write again, where another thread is writing.
-const CONTENDED: u32 = 8;
+const SWEPT_UNSEEN: u32 = 2 * HABIT as u32;
 
 /// Writes what is queued, if no other thread is writing; a lean queue that is empty then gives up
 /// its memory.
@@ -213,7 +211,7 @@ impl Outgoing {
                 connection.leave_to_residual(start, Rest::Told);
                 self.errands.leave();
                 if flushed.is_none() {
-                    self.flush.ask_after(CONTENDED);
+                    self.flush.ask_after(HABIT.into());
                 }
             }
         }

@@ -2,22 +2,22 @@
 //! what is in the caches instead of filling the queue up to the high-water mark.
 
 use super::Store;
+use super::broadcast::LARGE;
 use crate::ablation::{Rule, without};
 use crate::conn::{Connection, wait_for_room};
 use crate::queue::FrameWriter;
 use crate::sync::Arc;
-use crate::timing::idle;
+use crate::timing::{SEGMENT, SLICE, idle};
 use std::convert::Infallible;
 use std::time::Duration;
 
 /// This number of bytes queued while the kernel is full makes a sender wait a moment.
-const PACE_BYTES: u64 = 512 * 1024;
+const PACE_BYTES: u64 = 8 * SEGMENT as u64;
 /// How long it waits at most for a peer that takes nothing.
-pub(super) const PACE_TIME: Duration = Duration::from_millis(5);
-/// The same over inproc, for bodies of some length: more than this would be written and read
-/// outside of the caches.
-const INPROC_PACE_LEN: usize = 8 * 1024;
-const INPROC_PACE_BYTES: u64 = 2 * 1024 * 1024;
+pub(super) const PACE_TIME: Duration = Duration::from_nanos(SLICE);
+/// The same over inproc, for large bodies: more than this would be written and read outside of the
+/// caches.
+const INPROC_PACE_BYTES: u64 = 32 * SEGMENT as u64;
 
 /// Holds up a sender.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl Pacer {
     /// The same for an inproc peer and a message of `len` bytes.
     #[inline(always)]
     pub(super) fn pace_inproc(&mut self, store: &mut Store<FrameWriter>, len: usize) {
-        if len >= INPROC_PACE_LEN {
+        if len >= LARGE {
             self.pace_large(store);
         }
     }

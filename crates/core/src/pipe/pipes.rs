@@ -13,7 +13,7 @@ use crate::message::Message;
 use crate::options::Options;
 use crate::queue::Head;
 use crate::sync::{Arc, lock};
-use crate::timing::crowd;
+use crate::timing::{SELDOM, crowd};
 use std::ops::ControlFlow;
 use tautline_io::net::Stream;
 
@@ -24,9 +24,6 @@ const FEW: usize = 8;
 /// In `Pipes::looks`: each part is looked at. In `Pipes::closing` stands `NONE` then.
 const TAPPED: u32 = 1 << 31;
 const NONE: PipeId = PipeId(u32::MAX);
-
-/// Messages for which it costs little to look at the network first.
-const LOOKS: u32 = 32;
 
 /// What is known of the pipes that are gone.
 #[derive(Default)]
@@ -215,7 +212,7 @@ impl Pipes {
     /// to read it that has no processor yet, when the owner is given a message that the peer sent
     /// after it.
     pub(crate) fn listen(&mut self) {
-        self.looks = (self.looks & TAPPED) | LOOKS;
+        self.looks = (self.looks & TAPPED) | SELDOM;
     }
 
     /// Whether the owner listens before messages are sent, or has them looked at.

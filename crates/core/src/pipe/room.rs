@@ -2,12 +2,8 @@
 
 use super::flush::learn;
 use super::{Link, Outgoing, Store};
+use crate::timing::{SELDOM, SLICE};
 use tautline_io::clock;
-
-/// Messages beyond the high-water mark within this time are a burst.
-const BURST_TIME_NS: u64 = 10_000_000;
-/// A peer at its high-water mark is tried once for this many messages that it misses.
-const TRY_EVERY: u32 = 64;
 
 /// What becomes of a message if a pipe has no room for it: how hard a yes is worked for depends on
 /// that.
@@ -61,7 +57,7 @@ impl Mark {
     pub(super) fn is_burst(&mut self) -> bool {
         let now = clock::ticks();
         let before = std::mem::replace(&mut self.reached, now);
-        self.burst_refused = before != 0 && now.saturating_sub(before) < clock::nanos_to_ticks(BURST_TIME_NS);
+        self.burst_refused = before != 0 && now.saturating_sub(before) < clock::nanos_to_ticks(SLICE);
         self.burst_refused
     }
 }
@@ -129,7 +125,7 @@ impl Outgoing {
 
     #[inline(never)]
     fn misses(&mut self, link: &Link) -> bool {
-        let try_now = self.mark.missed.is_multiple_of(TRY_EVERY);
+        let try_now = self.mark.missed.is_multiple_of(SELDOM);
         self.mark.missed = self.mark.missed.wrapping_add(1);
         let room = try_now && self.make_room(link);
         if try_now {

@@ -5,13 +5,10 @@ use crate::conn::inproc::{InprocEnd, Offer};
 use crate::conn::{Connection, NewPipe, PeerInfo, SocketInbox};
 use crate::message::Message;
 use crate::sync::{Arc, prefetch};
+use crate::timing::MOMENT;
 use std::mem::offset_of;
 use tautline_io::clock;
 use tautline_io::net::Stream;
-
-/// An owner that sleeps until the kernel takes more counts as at work for this long: it writes by
-/// itself as soon as that is so.
-const WAITED_FOR_NS: u64 = 1_000_000;
 
 impl Pipe {
     /// The pipe of a connection.
@@ -118,7 +115,8 @@ impl Pipe {
     pub(crate) fn wait_for_room(&mut self) -> Option<Arc<Stream>> {
         match &self.link {
             Link::Wire(connection) => {
-                connection.note_work(clock::ticks() + clock::nanos_to_ticks(WAITED_FOR_NS));
+                // It counts as at work for a moment: it writes by itself as soon as that can be.
+                connection.note_work(clock::ticks() + clock::nanos_to_ticks(MOMENT));
                 connection.writable_stream()
             }
             Link::Inproc(end) => {

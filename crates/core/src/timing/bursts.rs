@@ -1,14 +1,13 @@
 //! Bursts: how many messages a program sends together, and what can be foreseen from that.
 
+use super::HABIT;
 use super::flush::times;
 use super::spent::spent;
 use crate::ablation::{Rule, without};
 
-/// Bursts in a row that ended as foreseen, after which the next one is expected to.
-pub(super) const SURE: u8 = 8;
-/// As many after which the next one may be held: if that one is shorter for once, even its first
-/// message waits for the I/O thread.
-pub(super) const SURE_ENOUGH: u8 = 2 * SURE;
+/// After this many bursts in a row that ended as foreseen the next one may be held: if that one is
+/// shorter for once, even its first message waits for the I/O thread.
+pub(super) const SURE_ENOUGH: u8 = 2 * HABIT;
 
 /// How long the last bursts were. Programs often send the same number of messages together, again
 /// and again: the last one of a burst as long as an earlier one is written at once, instead of by
@@ -78,7 +77,7 @@ impl Bursts {
         let overdue = !ends && self.lengths.iter().all(|&length| length <= count);
         if overdue && !std::mem::replace(&mut self.overdue, overdue) {
             // The watch was not told, since the burst was believed to end.
-            self.left &= self.sure < SURE;
+            self.left &= self.sure < HABIT;
         }
         let flushing = spent().total.saturating_sub(self.spent);
         let elapsed = now.saturating_sub(self.began).saturating_sub(flushing);
@@ -131,7 +130,7 @@ impl Bursts {
     /// Something is left queued.
     pub(super) fn leave(&mut self) -> Rest {
         match std::mem::replace(&mut self.left, true) {
-            _ if self.sure >= SURE && !self.overdue => Rest::Foreseen,
+            _ if self.sure >= HABIT && !self.overdue => Rest::Foreseen,
             true => Rest::Told,
             false => Rest::Unforeseen,
         }

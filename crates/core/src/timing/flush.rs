@@ -27,14 +27,13 @@ use super::bursts::Bursts;
 pub(crate) use super::bursts::Rest;
 use super::pace::{Pace, weigh};
 use super::spent::{self, spent};
-use super::{WAKE, watch};
+use super::{MOMENT, SEGMENT, SELDOM, WAKE, watch};
 use crate::ablation::{Rule, without};
 use std::sync::OnceLock;
 
-/// Pending bytes that are always worth a write: what a system hands to a network interface at a
-/// time, 64 KiB (an IP packet has 16 bits for its length) but for the headers. A few bytes more are
+/// Pending bytes that are always worth a write: a segment but for the headers. A few bytes more are
 /// handed over by themselves, which costs as much again but for copying.
-pub(crate) const FULL_BYTES: u64 = 64 * 1024 - 256;
+pub(crate) const FULL_BYTES: u64 = SEGMENT as u64 - 256;
 
 /// Whether `pending` bytes are a full write: another message of `len` bytes would not go into the
 /// same segment.
@@ -52,8 +51,7 @@ const SHARE: u64 = 2;
 /// The same for a sender whose own work sets its pace.
 const BUSY_SHARE: u64 = 8;
 
-/// Messages between two looks at the clock, at most, and nanoseconds.
-const MANY: u32 = 64;
+/// Nanoseconds between two looks at the clock, at most.
 pub(super) const LOOK: u64 = WAKE / 5;
 
 /// The times of the rules in clock ticks.
@@ -97,7 +95,7 @@ pub(super) fn times() -> &'static Times {
             wake: ticks(WAKE),
             quiet: ticks(WAKE / 2),
             stream: ticks(watch::LATER),
-            pause_max: ticks(1_000_000),
+            pause_max: ticks(MOMENT),
             seldom: ticks(watch::GONE / 2),
             crowd: ticks(50_000),
         }
@@ -237,7 +235,7 @@ impl FlushRule {
     /// change.
     fn step(&self) -> u32 {
         let soon = times().look / self.interval.max(1);
-        (self.since / 4).min(MANY).min(u32::try_from(soon).unwrap_or(MANY))
+        (self.since / 4).min(SELDOM).min(u32::try_from(soon).unwrap_or(SELDOM))
     }
 
     /// So much of a batch is queued that a part of it is written before its end.

@@ -26,7 +26,7 @@
 //!
 //! Time comes in as ticks of the clock; [`Spin`] reads the clock for its callers.
 
-use super::WAKE;
+use super::{SELDOM, SLICE, WAKE};
 use crate::ablation::{Rule, without};
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -37,14 +37,10 @@ use tautline_io::{clock, thread};
 
 /// Looks between two yields.
 const LOOKS: u32 = 8;
-/// Longest time that `TAUT_SPIN_US` can ask for.
-const MOST_US: u64 = 10_000;
 /// After this number of waits in vain the next one is expected to be, too; no more are counted than
 /// the second value.
 const VAIN_FROM: u32 = 4;
 const MOST_VAIN: u32 = 4 * VAIN_FROM;
-/// The part of its time that a thread may lose in yields: one part in this number.
-const SHARE: u64 = 64;
 
 /// For how many microseconds a thread looks before it sleeps: `TAUT_SPIN_US`, or about what a
 /// wake-up costs.
@@ -53,7 +49,7 @@ pub(crate) fn patience_us() -> u64 {
     *MICROS.get_or_init(|| {
         let asked = std::env::var("TAUT_SPIN_US").ok().and_then(|text| text.trim().parse::<u64>().ok());
         // On one core nothing can happen while we look.
-        if thread::cpu_count() < 2 { 0 } else { asked.unwrap_or(WAKE / 1000).min(MOST_US) }
+        if thread::cpu_count() < 2 { 0 } else { asked.unwrap_or(WAKE / 1000).min(SLICE / 1000) }
     })
 }
 
@@ -134,8 +130,8 @@ impl Losses {
     /// A yield that ended at `now` took `away`. `starved` says whether more threads want to run
     /// than there are cores.
     fn add(&self, now: u64, away: u64, times: &Times, starved: impl FnOnce() -> bool) {
-        let due = self.paid.load(Relaxed).saturating_sub(now) + away.min(times.most) * SHARE;
-        let is_much = due > times.much * SHARE;
+        let due = self.paid.load(Relaxed).saturating_sub(now) + away.min(times.most) * u64::from(SELDOM);
+        let is_much = due > times.much * u64::from(SELDOM);
         self.paid.store(if is_much { now } else { now + due }, Relaxed);
         if is_much && !without(Rule::Losses) && (away > times.much || starved()) {
             self.rest.store(now + due, Relaxed);
@@ -234,11 +230,10 @@ impl Spin {
     }
 }
 
-/// The first pause, the longest, and the longest where they come as fast as can be. In one of
-/// those it is looked after each [`LONG_NS`] whether more come.
+/// The first pause, and the longest. Where messages come as fast as can be the longest is [`WAKE`],
+/// and after each [`LONG_NS`] it is looked whether more come.
 const FIRST_NS: u64 = 200;
 const LONG_NS: u64 = 2500;
-const LONGEST_NS: u64 = WAKE;
 /// A wait within this time for each message received since the last one, and once more, is in a
 /// stream.
 const STREAM_NS: u64 = 300;
@@ -246,10 +241,9 @@ const STREAM_NS: u64 = 300;
 const DENSE_NS: u64 = 60;
 /// Messages found after a pause that make it worth while.
 const WORTH: u64 = 3;
-/// Waits in a stream before the first pause; doubled each time that one was in vain, up to the
-/// second value.
+/// Waits in a stream before the first pause; doubled each time that one was in vain, up to
+/// [`SELDOM`] times this.
 const STREAK: u32 = 4;
-const STREAK_MAX: u32 = 256;
 
 /// A receiver's memory of its last waits.
 #[derive(Debug)]
@@ -310,10 +304,10 @@ impl Pause {
             if batch >= WORTH {
                 self.needed = STREAK;
                 let dense = self.ticks <= clock::nanos_to_ticks(DENSE_NS).saturating_mul(batch);
-                let most = if dense { LONGEST_NS } else { LONG_NS };
+                let most = if dense { WAKE } else { LONG_NS };
                 return (self.ticks * 2).min(clock::nanos_to_ticks(most));
             }
-            self.needed = (self.needed * 2).min(STREAK_MAX);
+            self.needed = (self.needed * 2).min(STREAK * SELDOM);
             self.streak = 0;
             return 0;
         }

@@ -23,6 +23,20 @@ pub(crate) mod watch;
 /// a thread looks before it sleeps, the longest that a message waits for others, and a pause that
 /// ends a burst follow from it.
 pub(crate) const WAKE: u64 = 20_000;
+/// What a scheduler lets a thread run at a time, about, in nanoseconds: nothing rests for longer in
+/// order to save time, and what lies so far apart has nothing to do with each other.
+pub(crate) const SLICE: u64 = 10_000_000;
+/// A pause that a program does not make by accident, in nanoseconds, but because it has nothing to
+/// do.
+pub(crate) const MOMENT: u64 = 1_000_000;
+/// What costs as much as a hundred messages is done with one in this many, or costs a thread one
+/// part in this many of its time.
+pub(crate) const SELDOM: u32 = 64;
+/// What was seen so often in a row is expected to go on.
+pub(crate) const HABIT: u8 = 8;
+/// What a system hands to a network interface at a time, in bytes: an IP packet has 16 bits for
+/// its length.
+pub(crate) const SEGMENT: usize = 64 * 1024;
 
 #[cfg(test)]
 mod sim;

@@ -7,22 +7,21 @@
 //! than for the half of a round.
 
 use super::flush::FULL_BYTES;
+use super::{SLICE, WAKE, watch};
 use crate::ablation::{Rule, without};
 use std::time::Duration;
 
-/// The longest rest.
-const LONGEST: Duration = Duration::from_millis(10);
 /// After rounds of the sweep so short that the rest would be shorter, the next one begins at once:
 /// it is the sender that has too little time, not the sweep.
-const SHORTEST_OF_SWEEP: Duration = Duration::from_micros(500);
+const SHORTEST_OF_SWEEP: Duration = Duration::from_nanos(watch::SLOWEST);
 /// Those over a log rest for this long at least.
-const SHORTEST_OF_LOG: Duration = Duration::from_micros(20);
+const SHORTEST_OF_LOG: Duration = Duration::from_nanos(WAKE);
 /// A sixteenth of a full write for each connection is little no more: more would not make writes
 /// much cheaper. A log that grows by as much during one round is in a stream.
 const LITTLE_BYTES: u64 = FULL_BYTES / 16;
 
 fn rest(took: Duration) -> Duration {
-    if without(Rule::Rests) { Duration::ZERO } else { (took / 2).min(LONGEST) }
+    if without(Rule::Rests) { Duration::ZERO } else { (took / 2).min(Duration::from_nanos(SLICE)) }
 }
 
 /// How long the sweep rests after a round of `took`, in which it has written `bytes` bytes of
@@ -56,7 +55,7 @@ mod tests {
     fn the_sweep_rests_after_rounds_of_a_stream_with_little_for_each() {
         let rest = |millis, bytes, waiting| after_sweep(Duration::from_millis(millis), 100, bytes, waiting);
         assert_eq!(rest(3, 6600, 50), Some(Duration::from_micros(1500)));
-        assert_eq!(rest(1000, 6600, 50), Some(LONGEST));
+        assert_eq!(rest(1000, 6600, 50), Some(Duration::from_nanos(SLICE)));
         assert_eq!(rest(1000, 6600, 49), None, "one message each, and then few");
         assert_eq!(rest(1000, 100 * LITTLE_BYTES, 100), None, "enough for each");
         assert_eq!(rest(0, 6600, 100), None, "too short to tell");

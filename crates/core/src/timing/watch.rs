@@ -6,15 +6,15 @@
 //! often, as long as the owner is at work: the end of a stream waits no longer than the stream
 //! took.
 
-use super::WAKE;
 use super::flush::LOOK;
+use super::{SLICE, WAKE};
 use crate::ablation::{Rule, without};
 use tautline_io::clock::nanos_to_ticks;
 
 /// The first look, in nanoseconds; and the longest time between two while an owner is at work, or
 /// if all owners foresee when they will write what they left.
 const FIRST: u64 = WAKE / 2;
-const SLOWEST: u64 = 500_000;
+pub(super) const SLOWEST: u64 = 500_000;
 /// The next look at an owner that may have stopped, and the first one where none hurries.
 pub(crate) const LATER: u64 = 10 * WAKE;
 /// An owner that has looked at the clock or written so recently is at work: it looks twice as often
@@ -27,7 +27,7 @@ const PATIENCE: u64 = 8;
 const IDLE_LOOKS: u32 = 2;
 /// A connection is let go so long after its last message even if its owner foresees when it will
 /// write.
-pub(super) const GONE: u64 = 20_000_000;
+pub(super) const GONE: u64 = 2 * SLICE;
 
 /// The watch of one I/O thread.
 #[derive(Debug, Default)]

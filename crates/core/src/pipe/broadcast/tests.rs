@@ -62,7 +62,7 @@ fn new_followers_are_looked_after_from_their_first_message_on() {
 #[test]
 fn the_rest_of_many_followers_is_looked_after() {
     let mut bed = Bed::new();
-    bed.join(INLINE);
+    bed.join(CROWD);
     bed.send();
     bed.broadcast.rule.ask_after(100);
     bed.join(1);
@@ -81,7 +81,7 @@ fn the_rest_of_many_followers_is_looked_after() {
 #[test]
 fn a_crowd_that_misses_nothing_has_little_in_the_kernel() {
     for (count, lossless, little) in
-        [(INLINE + 1, true, true), (INLINE + 1, false, false), (CROWD - 1, true, false)]
+        [(CROWD + 1, true, true), (CROWD + 1, false, false), (CROWD - 1, true, false)]
     {
         let mut bed = Bed::new();
         bed.join(count);

@@ -1,6 +1,7 @@
 //! The flush rule, with a clock of its own.
 
-use super::super::bursts::{SURE, SURE_ENOUGH};
+use super::super::HABIT;
+use super::super::bursts::SURE_ENOUGH;
 use super::*;
 
 fn us(n: u64) -> u64 {
@@ -150,7 +151,7 @@ fn what_no_burst_before_foretells_is_written_by_the_owner_or_the_driver() {
     let (flush, told) = (Decision::Flush, Decision::Later(Rest::Told));
     let (unforeseen, foreseen) = (Decision::Later(Rest::Unforeseen), Decision::Later(Rest::Foreseen));
     assert_eq!(burst(1000, 4), [flush, unforeseen, told, told]);
-    for round in 2..2 + u64::from(SURE) {
+    for round in 2..2 + u64::from(HABIT) {
         assert_eq!(burst(1000 * round, 4), [flush, unforeseen, told, flush], "round {round}");
     }
     assert_eq!(burst(30_000, 4), [flush, foreseen, foreseen, flush]);
@@ -201,7 +202,7 @@ fn interruptions_that_come_often_are_no_longer_taken_for_such() {
         let _ = burst(&mut rule, us(1000 * round), 10);
     }
     let mut rounds = 0;
-    while rule.bursts.sure >= SURE {
+    while rule.bursts.sure >= HABIT {
         rounds += 1;
         let _ = burst(&mut rule, us(20_000 + 50 * rounds), 4);
     }

@@ -43,7 +43,7 @@ fn lost(away: u64, starved: bool) -> u64 {
 fn what_is_lost_to_others_at_work_is_a_share_of_the_time() {
     for away in [10, 100, 3000] {
         let lost = lost(away, true);
-        let share = 1_000_000 / SHARE;
+        let share = 1_000_000 / u64::from(SELDOM);
         assert!((share / 2..share * 3 / 2).contains(&lost), "{lost} of {share}, {away} at a time");
     }
 }
@@ -52,14 +52,14 @@ fn what_is_lost_to_others_at_work_is_a_share_of_the_time() {
 fn a_peer_on_the_same_core_is_waited_for() {
     assert!(lost(50, false) > 800_000);
     let long = lost(3000, false);
-    assert!(long < 1_000_000 / SHARE * 3 / 2, "that is no peer: {long}");
+    assert!(long < 1_000_000 / u64::from(SELDOM) * 3 / 2, "that is no peer: {long}");
 }
 
 #[test]
 fn what_is_lost_now_and_then_is_no_loss() {
     let losses = losses();
     for round in 1..1000 {
-        let now = round * 50 * SHARE;
+        let now = round * 50 * u64::from(SELDOM);
         losses.add(now, 45, &TIMES, || panic!("nothing to ask"));
         assert!(losses.allow(now));
     }
@@ -101,9 +101,9 @@ fn pauses_are_the_longest_where_messages_come_as_fast_as_can_be() {
     let mut pause = Pause::new();
     stream(&mut pause, 4, 100, 1);
     let dense = |pause: u64| pause.div_ceil(ticks(DENSE_NS));
-    while pause.ticks < ticks(LONGEST_NS) {
+    while pause.ticks < ticks(WAKE) {
         let (batch, twice) = (dense(pause.ticks).max(WORTH), pause.ticks * 2);
-        assert_eq!(stream(&mut pause, 1, 100, batch), [twice.min(ticks(LONGEST_NS))]);
+        assert_eq!(stream(&mut pause, 1, 100, batch), [twice.min(ticks(WAKE))]);
     }
     let sparse = dense(pause.ticks) - 1;
     assert_eq!(stream(&mut pause, 1, 100, sparse), [ticks(LONG_NS)]);
@@ -111,7 +111,7 @@ fn pauses_are_the_longest_where_messages_come_as_fast_as_can_be() {
 
 /// The length of the longest pause, where there are `count` messages more with each look.
 fn longest(count: u64) -> u64 {
-    let mut pause = Pause { ticks: ticks(LONGEST_NS), last: clock::ticks(), ..Pause::new() };
+    let mut pause = Pause { ticks: ticks(WAKE), last: clock::ticks(), ..Pause::new() };
     let all = Cell::new(0);
     assert!(pause.before_wait(1 << 40, 0, || all.replace(all.get() + count)));
     pause.ticks
@@ -119,7 +119,7 @@ fn longest(count: u64) -> u64 {
 
 #[test]
 fn a_long_pause_goes_on_only_while_messages_come() {
-    assert_eq!(longest(1), ticks(LONGEST_NS));
+    assert_eq!(longest(1), ticks(WAKE));
     assert_eq!(longest(0), ticks(LONG_NS));
 }
 
