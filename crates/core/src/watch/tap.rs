@@ -9,8 +9,10 @@ use tautline_io::clock::unix_us;
 use tautline_io::wake::WakeFd;
 use tautline_observe::tap::{Copied, Direction, Frame, Part, Request};
 
-/// Most bytes that wait for a tool.
+/// Most bytes that wait for a tool, and that are kept of a message.
 const ROOM: usize = 4 << 20;
+/// What a part takes beside its bytes, about.
+const PART: usize = 64;
 
 /// What one tool has asked for.
 pub(crate) struct Tap {
@@ -36,28 +38,53 @@ struct Waiting {
 #[derive(Default)]
 pub(crate) struct Seen {
     parts: Vec<Part>,
+    /// What they take. Beyond [`ROOM`] no more parts are kept, and the tool misses the message.
+    size: usize,
+    /// Bytes of all parts.
+    length: u64,
+    last: Last,
+}
+
+/// The last part: what it takes, its bytes, and whether it is kept.
+#[derive(Default)]
+struct Last {
+    size: usize,
+    length: u64,
+    is_kept: bool,
 }
 
 impl Seen {
     /// The next part: its length, and as much of it as is there, of which `most` bytes are kept.
     pub(crate) fn add(&mut self, length: usize, bytes: &[u8], most: u64) {
         let kept = usize::try_from(most).unwrap_or(usize::MAX).min(bytes.len());
-        self.parts.push(Part { length: length as u64, bytes: bytes[..kept].to_vec() });
+        let (size, length) = (PART + kept, length as u64);
+        self.size = self.size.saturating_add(size);
+        self.length = self.length.saturating_add(length);
+        self.last = Last { size, length, is_kept: self.size <= ROOM };
+        if self.last.is_kept {
+            self.parts.push(Part { length, bytes: bytes[..kept].to_vec() });
+        }
     }
 
     /// The last part was not sent after all.
     pub(crate) fn undo(&mut self) {
-        self.parts.pop();
+        let last = std::mem::take(&mut self.last);
+        self.size = self.size.saturating_sub(last.size);
+        self.length = self.length.saturating_sub(last.length);
+        if last.is_kept {
+            self.parts.pop();
+        }
     }
 
     /// The message is whole, or was given up.
     pub(crate) fn clear(&mut self) {
+        *self = Seen { parts: std::mem::take(&mut self.parts), ..Seen::default() };
         self.parts.clear();
     }
 
     /// Whether it has no part yet.
     pub(crate) fn is_empty(&self) -> bool {
-        self.parts.is_empty()
+        self.size == 0
     }
 }
 
@@ -78,13 +105,15 @@ impl Tap {
 
     /// Owner: this message went this way. It is copied if it is wanted and there is room.
     pub(crate) fn offer(&self, socket: u64, direction: Direction, seen: &Seen) {
-        let bytes = seen.parts.iter().map(|part| part.length).sum();
         let first = seen.parts.first().map_or(&[][..], |part| &part.bytes);
-        if !self.request.wants(direction, first, bytes) {
+        if !self.request.wants(direction, first, seen.length) {
             return;
         }
         if !self.seen.fetch_add(1, Relaxed).is_multiple_of(self.request.every) {
             return;
+        }
+        if seen.size > ROOM {
+            return self.miss();
         }
         let most = usize::try_from(self.request.bytes).unwrap_or(usize::MAX);
         let parts = seen.parts.iter().map(|part| {
@@ -95,17 +124,23 @@ impl Tap {
         let frame = Frame::Copy(copy).to_bytes();
         // Held for a few instructions only: no other holder calls the system or copies anything.
         let mut waiting = lock(&self.waiting);
-        if waiting.bytes + frame.len() <= ROOM {
-            waiting.bytes += frame.len();
-            waiting.frames.push(frame);
-            let first = waiting.frames.len() == 1;
+        if waiting.bytes + frame.len() > ROOM {
             drop(waiting);
-            if first {
-                self.wake.wake();
-            }
-        } else {
-            drop(waiting);
-            self.missed.fetch_add(1, Relaxed);
+            return self.miss();
+        }
+        waiting.bytes += frame.len();
+        waiting.frames.push(frame);
+        let first = waiting.frames.len() == 1;
+        drop(waiting);
+        if first {
+            self.wake.wake();
+        }
+    }
+
+    /// The tool misses a message, and is told how many with the next frames.
+    fn miss(&self) {
+        if self.missed.fetch_add(1, Relaxed) == 0 {
+            self.wake.wake();
         }
     }
 
@@ -151,6 +186,26 @@ mod tests {
         assert_eq!(frames.len(), 3);
         let Frame::Copy(copy) = &frames[0] else { panic!("no copy") };
         assert_eq!((copy.socket, copy.parts[0].length, &copy.parts[0].bytes[..]), (5, 5, &b"12"[..]));
+    }
+
+    #[test]
+    fn a_message_without_end_takes_no_more_than_others() {
+        let tap = tap(Request::default());
+        let mut endless = Seen::default();
+        for _ in 0..10 * ROOM / PART {
+            endless.add(1, b"x", u64::MAX);
+        }
+        assert!(endless.parts.len() < ROOM / PART);
+        tap.offer(1, Direction::In, &endless);
+        assert_eq!(taken(&tap), [Frame::Missed(1)]);
+        // One that did not leave is forgotten.
+        let mut large = Seen::default();
+        large.add(2 * ROOM, &vec![0; 2 * ROOM], u64::MAX);
+        large.undo();
+        assert!(large.is_empty());
+        large.add(1, b"y", u64::MAX);
+        tap.offer(1, Direction::Out, &large);
+        assert!(matches!(&taken(&tap)[..], [Frame::Copy(copy)] if copy.parts[0].bytes == b"y"));
     }
 
     #[test]
