@@ -180,10 +180,9 @@ impl ContextWatch {
 }
 
 impl Watch {
-    /// Makes the file, and starts the thread that writes it.
+    /// Starts the thread that makes the file and writes it. It exists when this returns.
     fn start() -> io::Result<Arc<Self>> {
         let identity = Identity::own()?;
-        let output = Output::create(&identity)?;
         let watch = Arc::new(Watch {
             identity,
             inner: Mutex::default(),
@@ -192,32 +191,33 @@ impl Watch {
             taps: Mutex::default(),
             next_id: AtomicU64::new(1),
         });
-        // Without a control socket there are no taps, and all else.
-        let server = Server::start(&watch, output.path()).ok();
-        let path = server.as_ref().map(|server| server.path().to_owned());
-        lock(&watch.inner).server = server;
         let watched = watch.clone();
-        let thread = std::thread::Builder::new().name("ZMQbg/watch".into());
-        // If there is no thread the output is dropped with its closure, and the file with it.
-        let mut looks = Looks::new(identity, output, path.as_deref());
         let (begun, begins) = mpsc::channel();
-        let spawned = thread.spawn(move || {
+        let thread = std::thread::Builder::new().name("ZMQbg/watch".into()).spawn(move || {
+            // Without signals: to write beyond RLIMIT_FSIZE is an error then, and no SIGXFSZ.
             let _own = thread::OwnThread::new();
-            let _ = begun.send(());
+            let output = match Output::create(&identity) {
+                Ok(output) => output,
+                Err(error) => {
+                    let _ = begun.send(Err(error));
+                    return;
+                }
+            };
+            // Without a control socket there are no taps, and all else.
+            let server = Server::start(&watched, output.path()).ok();
+            let mut looks = Looks::new(identity, output, server.as_ref().map(Server::path));
+            lock(&watched.inner).server = server;
+            let _ = begun.send(Ok(()));
             while let Some(pause) = looks.look(&watched) {
                 if watched.wait(pause) {
                     break;
                 }
             }
-        });
-        // A thread that begins takes the dynamic loader's lock, which the thread that ends it may
-        // hold.
-        let _ = begins.recv();
-        let spawned = spawned.inspect_err(|_| {
-            let server = lock(&watch.inner).server.take();
-            server.into_iter().for_each(Server::end);
         })?;
-        lock(&watch.inner).thread = Some(spawned);
+        // A thread that begins takes the dynamic loader's lock, which the thread that ends it may
+        // hold. Without an answer it has panicked.
+        begins.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?;
+        lock(&watch.inner).thread = Some(thread);
         Ok(watch)
     }
 
