@@ -12,6 +12,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/mem", &[]),
     ("crates/io", &["tautline-mem"]),
     ("crates/observe", &[]),
+    ("crates/policy", &[]),
     ("crates/core", &["tautline-proto", "tautline-io", "tautline-mem", "tautline-observe"]),
     ("crates/libzmq", &["tautline-core", "tautline-io", "tautline-proto"]),
     ("crates/tautline", &["tautline-core"]),

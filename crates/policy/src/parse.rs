@@ -1,0 +1,214 @@
+//! From the text of a policy to its rules.
+
+use std::path::PathBuf;
+
+use crate::address::{Network, Scope};
+use crate::pattern::Pattern;
+use crate::rule::{Action, Call, Rule};
+use crate::table::{Table, Value};
+use crate::{Fault, Key, Limits, Policy, READY, Wrap};
+
+const CALLS: [(&str, Call); 3] = [("bind", Call::Bind), ("connect", Call::Connect), ("accept", Call::Accept)];
+const ACTIONS: [(&str, Action); 4] =
+    [("allow", Action::Allow), ("warn", Action::Warn), ("refuse", Action::Refuse), ("wrap", Action::Wrap)];
+const SCOPES: [(&str, Scope); 5] = [
+    ("loopback", Scope::Loopback),
+    ("private", Scope::Private),
+    ("public", Scope::Public),
+    ("every", Scope::Every),
+    ("unknown", Scope::Unknown),
+];
+const MECHANISMS: [(&str, &str); 4] =
+    [("NULL", "NULL"), ("PLAIN", "PLAIN"), ("CURVE", "CURVE"), ("GSSAPI", "GSSAPI")];
+const TYPES: [&str; 21] = [
+    "PAIR", "PUB", "SUB", "REQ", "REP", "DEALER", "ROUTER", "PULL", "PUSH", "XPUB", "XSUB", "STREAM",
+    "SERVER", "CLIENT", "RADIO", "DISH", "GATHER", "SCATTER", "DGRAM", "PEER", "CHANNEL",
+];
+
+/// A policy of a file.
+pub(crate) fn policy(text: &str) -> Result<Policy, Fault> {
+    let mut table = Table::parse(text)?;
+    let mut policy = Policy::default();
+    if let Some(value) = table.take("wraps") {
+        for (name, value) in value.table()?.all() {
+            policy.wraps.push(wrap(name.into_inner(), value.table()?)?);
+        }
+    }
+    if let Some(value) = table.take("limits") {
+        policy.limits = limits(value.table()?)?;
+    }
+    if let Some(value) = table.take("rules") {
+        for value in value.list() {
+            let rule = rule(value.table()?, policy.rules.len() + 1, &policy.wraps)?;
+            policy.rules.push(rule);
+        }
+    }
+    if let Some(value) = table.take("extends") {
+        let names: Vec<_> = READY.iter().map(|(name, _)| (*name, *name)).collect();
+        let name = value.word(&names)?;
+        // Its own rules come first.
+        policy.rules.extend(Policy::ready(name).unwrap_or_default().rules);
+    }
+    table.end("a policy has `extends`, `rules`, `limits` and `wraps`")?;
+    Ok(policy)
+}
+
+/// A ready-made one, whose rules bear its name.
+pub(crate) fn ready(name: &str, text: &str) -> Result<Policy, Fault> {
+    let mut policy = policy(text)?;
+    for rule in &mut policy.rules {
+        rule.name = format!("{name}:{}", rule.name);
+    }
+    Ok(policy)
+}
+
+fn rule(mut table: Table<'_>, number: usize, wraps: &[Wrap]) -> Result<Rule, Fault> {
+    let mut rule = Rule { name: format!("rule {number}"), ..Rule::default() };
+    if let Some(value) = table.take("name") {
+        rule.name = value.text()?;
+    }
+    let action = table.take("action").ok_or_else(|| {
+        table.fault(format!("`{}` has no `action`: allow, warn, refuse or wrap", rule.name))
+    })?;
+    rule.action = action.word(&ACTIONS)?;
+    if let Some(value) = table.take("call") {
+        rule.calls = value.each(|value| value.word(&CALLS))?;
+    }
+    if let Some(value) = table.take("type") {
+        let types = TYPES.map(|name| (name, name));
+        rule.types = value.each(|value| value.word(&types).map(str::to_owned))?;
+    }
+    if let Some(value) = table.take("endpoint") {
+        rule.endpoints = value.each(pattern)?;
+    }
+    if let Some(value) = table.take("address") {
+        rule.addresses = value.each(network)?;
+    }
+    if let Some(value) = table.take("scope") {
+        rule.scopes = value.each(|value| value.word(&SCOPES))?;
+    }
+    if let Some(value) = table.take("program") {
+        rule.programs = value.each(pattern)?;
+    }
+    if let Some(value) = table.take("mechanism") {
+        rule.mechanisms = value.each(|value| value.word(&MECHANISMS).map(str::to_owned))?;
+    }
+    if let Some(value) = table.take("user") {
+        rule.users = value.each(user)?;
+    }
+    if let Some(value) = table.take("user_id") {
+        rule.user_ids = value.each(pattern)?;
+    }
+    rule.secure = table.take("secure").map(Value::flag).transpose()?;
+    rule.private = table.take("private").map(Value::flag).transpose()?;
+    if let Some(value) = table.take("wrap") {
+        let unknown = value.fault("names no table of `wraps`");
+        let name = value.text()?;
+        if !wraps.iter().any(|wrap| wrap.name == name) {
+            return Err(unknown);
+        }
+        rule.wrap = Some(name);
+    }
+    if let Some(value) = table.take("mode") {
+        rule.mode = Some(mode(value)?);
+    }
+    makes_sense(&rule).map_err(|what| table.fault(format!("`{}`: {what}", rule.name)))?;
+    table.end(
+        "a rule has `name`, `call`, `type`, `endpoint`, `address`, `scope`, `program`, `mechanism`, `user`, \
+         `user_id`, `secure`, `private`, `action`, `wrap` and `mode`",
+    )?;
+    Ok(rule)
+}
+
+/// A rule that says something which never happens is a mistake of its writer's.
+fn makes_sense(rule: &Rule) -> Result<(), &'static str> {
+    let only_accept = rule.calls == [Call::Accept];
+    if (rule.action == Action::Wrap) != rule.wrap.is_some() {
+        return Err("`wrap` and the action wrap go together");
+    }
+    if rule.wrap.is_some() && rule.is_about(Call::Accept) {
+        return Err("a peer that has come can not be wrapped: the rule needs `call`");
+    }
+    if (!rule.users.is_empty() || !rule.user_ids.is_empty()) && !only_accept {
+        return Err("`user` and `user_id` are known of peers only: the rule needs call = \"accept\"");
+    }
+    if rule.mode.is_some() && rule.calls != [Call::Bind] {
+        return Err("`mode` is of a file that is bound: the rule needs call = \"bind\"");
+    }
+    Ok(())
+}
+
+fn pattern(value: Value<'_>) -> Result<Pattern, Fault> {
+    value.text().map(|text| Pattern::new(&text))
+}
+
+fn network(value: Value<'_>) -> Result<Network, Fault> {
+    let wrong = value.fault("must be an address, or one with the number of its bits that count: 10.0.0.0/8");
+    Network::parse(&value.text()?).ok_or(wrong)
+}
+
+fn user(value: Value<'_>) -> Result<u32, Fault> {
+    let wrong = value.fault("must be the number of a user");
+    u32::try_from(value.number()?).map_err(|_| wrong)
+}
+
+fn mode(value: Value<'_>) -> Result<u32, Fault> {
+    let wrong = value.fault("must be permissions as chmod(1) takes them, in quotes: \"0600\"");
+    let mode = u32::from_str_radix(&value.text()?, 8).ok();
+    mode.filter(|mode| mode & !0o777 == 0).ok_or(wrong)
+}
+
+fn limits(mut table: Table<'_>) -> Result<Limits, Fault> {
+    let mut limits = Limits::default();
+    for (name, place) in [
+        ("connections", &mut limits.connections),
+        ("connections_per_address", &mut limits.connections_per_address),
+        ("handshakes_per_second", &mut limits.handshakes_per_second),
+        ("message_bytes", &mut limits.message_bytes),
+        ("subscription_bytes_per_peer", &mut limits.subscription_bytes_per_peer),
+    ] {
+        *place = table.take(name).map(Value::number).transpose()?;
+    }
+    table.end(
+        "limits are `connections`, `connections_per_address`, `handshakes_per_second`, `message_bytes` and \
+         `subscription_bytes_per_peer`",
+    )?;
+    Ok(limits)
+}
+
+fn wrap(name: String, mut table: Table<'_>) -> Result<Wrap, Fault> {
+    let mut wrap = Wrap { name, key: None, servers: Vec::new(), clients: None };
+    wrap.key = table.take("key").map(file).transpose()?;
+    wrap.clients = table.take("clients").map(file).transpose()?;
+    if let Some(value) = table.take("servers") {
+        for (endpoint, value) in value.table()?.all() {
+            wrap.servers.push((Pattern::new(endpoint.get_ref()), key(value)?));
+        }
+    }
+    if wrap.key.is_none() && wrap.servers.is_empty() {
+        let what = format!(
+            "`{}` has neither `key`, which servers need, nor `servers`, which clients need",
+            wrap.name
+        );
+        return Err(table.fault(what));
+    }
+    table.end("a wrap has `key`, `clients` and `servers`")?;
+    Ok(wrap)
+}
+
+/// A path from the root: programs have different working directories.
+fn file(value: Value<'_>) -> Result<PathBuf, Fault> {
+    let wrong = value.fault("must be a path from the root, as programs work in different folders");
+    let path = PathBuf::from(value.text()?);
+    if path.has_root() { Ok(path) } else { Err(wrong) }
+}
+
+fn key(value: Value<'_>) -> Result<Key, Fault> {
+    let wrong = value.fault("must be a public key of 40 characters, or the path of a file from the root");
+    let text = value.text()?;
+    match PathBuf::from(&text) {
+        path if path.has_root() => Ok(Key::File(path)),
+        _ if text.len() == 40 && text.is_ascii() => Ok(Key::Text(text)),
+        _ => Err(wrong),
+    }
+}

@@ -1,0 +1,225 @@
+//! Policies as their writers write them.
+
+use std::net::IpAddr;
+
+use tautline_policy::{Action, Call, Policy, Question, READY, Verdict};
+
+fn policy(text: &str) -> Policy {
+    Policy::parse(text).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
+}
+
+fn fault(text: &str) -> String {
+    Policy::parse(text).expect_err(text).to_string()
+}
+
+fn at(address: &str) -> Option<IpAddr> {
+    Some(address.parse().unwrap())
+}
+
+fn bind(endpoint: &str, address: Option<IpAddr>) -> Question<'_> {
+    Question { address, ..Question::new(Call::Bind, "PUB", endpoint) }
+}
+
+fn action(policy: &Policy, question: &Question<'_>) -> Action {
+    policy.decide(question).action
+}
+
+#[test]
+fn without_a_rule_all_is_allowed() {
+    let verdict = policy("").decide(&bind("tcp://*:1", at("0.0.0.0")));
+    assert_eq!(verdict, Verdict::default());
+    assert_eq!(verdict.action, Action::Allow);
+}
+
+#[test]
+fn the_first_rule_that_fits_counts() {
+    let policy = policy(
+        r#"
+        [[rules]]
+        name = "metrics"
+        call = "bind"
+        endpoint = "tcp://*:9100"
+        program = ["python3*", "node"]
+        action = "allow"
+
+        [[rules]]
+        address = ["0.0.0.0", "10.0.0.0/8"]
+        type = ["PUB", "XPUB"]
+        action = "refuse"
+        "#,
+    );
+    let mut question = bind("tcp://*:9100", at("0.0.0.0"));
+    assert_eq!(policy.decide(&question).rule.as_deref(), Some("rule 2"));
+    question.program = "python3.11";
+    let verdict = policy.decide(&question);
+    assert_eq!((verdict.action, verdict.rule.as_deref()), (Action::Allow, Some("metrics")));
+    question.endpoint = "tcp://*:9101";
+    assert_eq!(action(&policy, &question), Action::Refuse);
+    question.socket_type = "SUB";
+    assert_eq!(action(&policy, &question), Action::Allow);
+    (question.socket_type, question.address) = ("XPUB", at("10.9.9.9"));
+    assert_eq!(action(&policy, &question), Action::Refuse);
+    question.address = None;
+    assert_eq!(action(&policy, &question), Action::Allow, "it has no address");
+}
+
+#[test]
+fn peers_are_told_apart_by_their_users() {
+    let policy = policy(
+        r#"
+        [[rules]]
+        call = "accept"
+        endpoint = "ipc://*"
+        user = [1000, 1001]
+        action = "allow"
+        [[rules]]
+        call = "accept"
+        user_id = "worker-*"
+        action = "allow"
+        [[rules]]
+        call = "accept"
+        action = "refuse"
+        "#,
+    );
+    assert!(policy.asks_of_peers());
+    let mut question = Question::new(Call::Accept, "ROUTER", "ipc:///run/x");
+    assert_eq!(action(&policy, &question), Action::Refuse);
+    question.user = Some(1001);
+    assert_eq!(action(&policy, &question), Action::Allow);
+    (question.endpoint, question.user, question.user_id) = ("tcp://*:1", None, "worker-7");
+    assert_eq!(action(&policy, &question), Action::Allow);
+    assert_eq!(action(&policy, &bind("tcp://*:1", at("0.0.0.0"))), Action::Allow, "it is about peers");
+}
+
+#[test]
+fn ready_made_policies_keep_what_they_promise() {
+    for (name, text) in READY {
+        policy(text);
+        policy(&format!("extends = \"{name}\""));
+    }
+    let [audit, loopback, strict] = READY.map(|(name, _)| Policy::ready(name).unwrap());
+    let open = bind("tcp://*:5555", at("0.0.0.0"));
+    let secure = Question { secure: true, mechanism: "CURVE", ..open.clone() };
+    let near = bind("tcp://127.0.0.1:5555", at("127.0.0.1"));
+    let shared = bind("ipc:///tmp/x", None);
+    let private = Question { private: true, ..shared.clone() };
+    let inproc = bind("inproc://x", None);
+    let connect = Question::new(Call::Connect, "SUB", "tcp://example.org:5555");
+    for (question, expected) in [
+        (&open, [Action::Warn, Action::Refuse, Action::Refuse]),
+        (&secure, [Action::Allow, Action::Allow, Action::Allow]),
+        (&near, [Action::Allow, Action::Allow, Action::Refuse]),
+        (&shared, [Action::Warn, Action::Allow, Action::Allow]),
+        (&private, [Action::Allow, Action::Allow, Action::Allow]),
+        (&inproc, [Action::Allow, Action::Allow, Action::Allow]),
+        (&connect, [Action::Allow, Action::Allow, Action::Refuse]),
+    ] {
+        assert_eq!(
+            [&audit, &loopback, &strict].map(|policy| action(policy, question)),
+            expected,
+            "{question:?}"
+        );
+    }
+    assert_eq!(loopback.decide(&shared).mode, Some(0o600), "others can not reach it");
+    assert_eq!(loopback.decide(&open).rule.as_deref(), Some("loopback:open-bind"));
+}
+
+#[test]
+fn own_rules_come_before_those_that_are_extended() {
+    let policy = policy(
+        "extends = \"strict\"\n[[rules]]\nname = \"metrics\"\nendpoint = \"tcp://*:9100\"\naction = \"allow\"\n",
+    );
+    assert_eq!(action(&policy, &bind("tcp://*:9100", at("0.0.0.0"))), Action::Allow);
+    assert_eq!(action(&policy, &bind("tcp://*:9101", at("0.0.0.0"))), Action::Refuse);
+}
+
+#[test]
+fn wraps_name_keys_by_endpoint() {
+    let key = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7";
+    let text = format!(
+        r#"
+        [wraps.inside]
+        key = "/etc/tautline/host.key"
+        clients = "/etc/tautline/clients"
+        servers = {{ "tcp://orders:*" = "{key}", "tcp://10.*" = "/etc/tautline/servers/ten.pub" }}
+        [[rules]]
+        call = ["bind", "connect"]
+        endpoint = "tcp://*"
+        action = "wrap"
+        wrap = "inside"
+        "#
+    );
+    let policy = policy(&text);
+    let verdict = policy.decide(&bind("tcp://*:1", at("0.0.0.0")));
+    assert_eq!((verdict.action, verdict.wrap.as_deref()), (Action::Wrap, Some("inside")));
+    let wrap = policy.wrap("inside").unwrap();
+    assert_eq!(wrap.servers().count(), 2);
+    assert!(format!("{:?}", wrap.server("tcp://orders:5555")).contains("Text"));
+    assert!(format!("{:?}", wrap.server("tcp://10.1.1.1:5555")).contains("ten.pub"));
+    assert_eq!(wrap.server("tcp://elsewhere:1"), None);
+    assert!(policy.wrap("outside").is_none());
+}
+
+#[test]
+fn limits_are_numbers() {
+    let policy = policy("[limits]\nconnections = 10_000\nmessage_bytes = 0x100000\n");
+    let limits = policy.limits();
+    assert_eq!((limits.connections, limits.message_bytes), (Some(10_000), Some(1 << 20)));
+    assert_eq!(limits.handshakes_per_second, None);
+}
+
+#[test]
+fn faults_name_their_line() {
+    for (text, line, what) in [
+        ("x = ", 1, ""),
+        ("\n\nextend = \"audit\"", 3, "`extend` is not known here"),
+        ("extends = \"lax\"", 1, "must be one of: audit, loopback, strict"),
+        ("extends = 3", 1, "must be a text"),
+        ("[[rules]]\nname = \"a\"\n", 1, "`a` has no `action`"),
+        ("[[rules]]\naction = \"drop\"", 2, "must be one of: allow, warn, refuse, wrap"),
+        ("[[rules]]\naction = \"warn\"\ncall = []", 3, "must not be empty"),
+        (
+            "[[rules]]\naction = \"warn\"\ncall = [\"bind\",\n\"listen\"]",
+            4,
+            "must be one of: bind, connect, accept",
+        ),
+        ("[[rules]]\naction = \"warn\"\naddress = \"10.0.0.1/8\"", 3, "must be an address"),
+        ("[[rules]]\naction = \"warn\"\ntype = \"pub\"", 3, "must be one of: PAIR, PUB"),
+        ("[[rules]]\naction = \"warn\"\nsecure = \"no\"", 3, "must be true or false"),
+        ("[[rules]]\naction = \"wrap\"", 1, "go together"),
+        ("[[rules]]\naction = \"wrap\"\nwrap = \"x\"", 3, "names no table of `wraps`"),
+        ("[[rules]]\naction = \"refuse\"\nuser = 3", 1, "the rule needs call = \"accept\""),
+        ("[[rules]]\naction = \"allow\"\nmode = \"0600\"", 1, "the rule needs call = \"bind\""),
+        ("[[rules]]\naction = \"allow\"\ncall = \"bind\"\nmode = \"0999\"", 4, "as chmod(1) takes them"),
+        ("[[rules]]\naction = \"allow\"\ncall = \"bind\"\nmode = \"7777\"", 4, "as chmod(1) takes them"),
+        ("[[rules]]\naction = \"allow\"\ncolour = 3", 3, "`colour` is not known here"),
+        ("rules = 3", 1, "must be a table"),
+        ("[limits]\nconnections = -1", 2, "must be a number from 0"),
+        ("[limits]\nconnexions = 1", 2, "`connexions` is not known here"),
+        ("[wraps.x]\n", 1, "neither `key`, which servers need"),
+        ("[wraps.x]\nkey = \"host.key\"", 2, "must be a path from the root"),
+        ("[wraps.x]\nservers = { \"tcp://*\" = \"short\" }", 2, "must be a public key of 40 characters"),
+        ("wraps = 1", 1, "must be a table"),
+    ] {
+        let found = fault(text);
+        let expected = format!("line {line}: ");
+        assert!(
+            found.starts_with(&expected) && found.contains(what),
+            "{text}\n{found}, wanted {expected}{what}"
+        );
+    }
+}
+
+#[test]
+fn no_text_is_too_strange() {
+    let whole = "extends = \"strict\"\n[limits]\nconnections = 1\n[wraps.x]\nkey = \"/k\"\n[[rules]]\naction = \
+                 \"wrap\"\ncall = \"bind\"\nwrap = \"x\"\n";
+    policy(whole);
+    for end in 0..whole.len() {
+        let _ = Policy::parse(&whole[..end]);
+        let _ = Policy::parse(&whole.replace(&whole[end..=end], "\u{0}"));
+        let _ = Policy::parse(&format!("{}[[{}", &whole[..end], &whole[end..]));
+    }
+    let deep = format!("x = {}", "[".repeat(100_000));
+    assert!(fault(&deep).starts_with("line 1: "));
+}
