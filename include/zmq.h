@@ -517,6 +517,14 @@ ZMQ_EXPORT void zmq_threadclose(void *thread);
 #define ZMQ_TAUTLINE_OBSERVE 0x54410004
 
 /*
+ * Tautline's own: puts the sockets of the context under a policy, for what is bound and connected from now on; a string for
+ * zmq_ctx_set_ext: audit, loopback or strict, which come with the library, or the path of a file (docs/policy.md). TAUT_POLICY in the
+ * environment does the same for all contexts. EINVAL if there is no such policy, if it has a fault, which is told on standard error, and
+ * if the context has one. zmq_bind and zmq_connect fail with EACCES where a rule refuses them. libzmq answers EINVAL.
+ */
+#define ZMQ_TAUTLINE_POLICY 0x54410008
+
+/*
  * Tautline's own: most bytes of memory that what one peer subscribes to (PUB, XPUB) or joins (RADIO) may take. A peer that goes beyond is
  * disconnected. An int64_t for zmq_setsockopt and zmq_getsockopt. -1 is any number; 0 and less than -1 are EINVAL. The default is 512 MiB:
  * one to four million topics. libzmq answers EINVAL.

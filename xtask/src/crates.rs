@@ -13,7 +13,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/io", &["tautline-mem"]),
     ("crates/observe", &[]),
     ("crates/policy", &[]),
-    ("crates/core", &["tautline-proto", "tautline-io", "tautline-mem", "tautline-observe"]),
+    (
+        "crates/core",
+        &["tautline-proto", "tautline-io", "tautline-mem", "tautline-observe", "tautline-policy"],
+    ),
     ("crates/libzmq", &["tautline-core", "tautline-io", "tautline-proto"]),
     ("crates/tautline", &["tautline-core"]),
     ("crates/cli", &["tautline", "tautline-observe", "tautline-proto"]),

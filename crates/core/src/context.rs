@@ -13,14 +13,16 @@ use crate::ablation::{Rule, without};
 use crate::conn::inproc::Offer;
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
 use crate::driver::{Driver, Site, Ticket, Tickets};
+use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::options::{Common, ContextDefaults, Options};
+use crate::policy::{self, Allowed, Asked, Guard};
 use crate::queue::Inbox;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use crate::timing::idle;
-use crate::transport;
+use crate::transport::{self, Answer};
 use crate::watch::{self, ContextWatch};
 use crate::zap::Desk;
 use names::Names;
@@ -29,6 +31,7 @@ use std::io::ErrorKind;
 use tautline_io::fd::AsRawFd;
 use tautline_io::poll::{self, PollFd};
 use tautline_io::{barrier, clock, thread};
+use tautline_policy::Call;
 use tautline_proto::{SocketType, zap};
 
 /// How long sockets whose linger time is cut have to be gone. Long, for a machine that is short of
@@ -62,6 +65,8 @@ struct Inner {
     connected: Mutex<Arc<str>>,
     /// What is shown of it outside, if it is observed.
     watch: OnceLock<Arc<ContextWatch>>,
+    /// The policy of its sockets, if there is one.
+    guard: OnceLock<Arc<Guard>>,
 }
 
 #[derive(Default)]
@@ -142,6 +147,13 @@ impl Context {
         idle::patience_us();
         transport::read_environment();
         let asked = watch::is_asked_for();
+        let guard = OnceLock::new();
+        match Guard::of_environment() {
+            Ok(None) => {}
+            Ok(Some(named)) => drop(guard.set(named.clone())),
+            // As if each of its rules refused.
+            Err(_) => drop(guard.set(Guard::closed())),
+        }
         let context = Context(Arc::new(Inner {
             process: thread::process_id(),
             settings: Mutex::default(),
@@ -154,6 +166,7 @@ impl Context {
             alike: Mutex::default(),
             connected: Mutex::default(),
             watch: OnceLock::new(),
+            guard,
         }));
         if asked {
             // A program runs as well where it cannot be looked at.
@@ -184,6 +197,50 @@ impl Context {
             second.end();
         }
         Ok(())
+    }
+
+    /// What is wrong with the policy that the environment names: then nothing is allowed. It is
+    /// told on standard error.
+    pub fn policy_fault() -> Option<&'static str> {
+        Guard::of_environment().as_ref().err().map(String::as_str)
+    }
+
+    /// Puts the sockets of the context under a policy: a ready-made one (`audit`, `loopback`,
+    /// `strict`), or the path of a file. It counts for what is bound and connected from now on.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if there is no such policy or it has a fault, which is told on standard
+    /// error, and if the context has one already: that of `TAUT_POLICY`, most likely.
+    pub fn set_policy(&self, named: &str) -> Result<(), Error> {
+        let guard = Guard::open(named).map_err(|fault| {
+            policy::say(&fault);
+            Error::Invalid
+        })?;
+        self.0.guard.set(guard).map_err(|_| Error::Invalid)
+    }
+
+    /// What the policy allows of a call, if there is one. `at` is the answer about a host that is
+    /// to be bound.
+    ///
+    /// # Errors
+    /// As [`Guard::ask`].
+    pub(crate) fn allowed(
+        &self,
+        call: Call,
+        endpoint: &str,
+        parsed: &Endpoint,
+        at: Answer,
+        options: &Options,
+    ) -> Result<Option<Allowed>, Error> {
+        let Some(guard) = self.guard() else { return Ok(None) };
+        let address = transport::reach(parsed, at, call == Call::Bind, options);
+        let path = transport::socket_path(parsed);
+        guard.ask(&Asked { call, endpoint, address, path }, options).map(Some)
+    }
+
+    /// The policy of its sockets, if there is one.
+    pub(crate) fn guard(&self) -> Option<&Arc<Guard>> {
+        self.0.guard.get()
     }
 
     /// What is shown of the context outside, if it is observed.
@@ -222,6 +279,11 @@ impl Context {
     pub fn set_bytes(&self, option: i32, value: &[u8]) -> Result<(), Error> {
         if let (settings::TAUTLINE_OBSERVE, Ok(number)) = (option, value.try_into()) {
             return self.set(option, i32::from_ne_bytes(number));
+        }
+        if option == settings::TAUTLINE_POLICY {
+            // As C writes it, perhaps.
+            let named = value.strip_suffix(&[0]).unwrap_or(value);
+            return self.set_policy(std::str::from_utf8(named).map_err(|_| Error::Invalid)?);
         }
         lock(&self.0.settings).set_bytes(option, value)
     }

@@ -51,6 +51,8 @@ mod options;
 mod pattern;
 #[cfg(not(loom))]
 mod pipe;
+/// What the host allows.
+mod policy;
 #[cfg(not(loom))]
 pub mod poller;
 #[cfg(not(loom))]

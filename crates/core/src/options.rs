@@ -79,6 +79,11 @@ impl Mechanism {
         self != Mechanism::Gssapi
     }
 
+    /// Whether what peers say can be read by them alone.
+    pub(crate) fn encrypts(self) -> bool {
+        matches!(self, Mechanism::Curve | Mechanism::Gssapi)
+    }
+
     /// Whether peers show credentials.
     pub(crate) fn has_credentials(self) -> bool {
         self != Mechanism::Null
@@ -290,6 +295,8 @@ pub(crate) struct Common {
     pub(crate) zap_domain: Vec<u8>,
     /// ZMQ_ZAP_ENFORCE_DOMAIN: a server without a domain refuses to start.
     pub(crate) zap_enforce_domain: bool,
+    /// The permissions of the file of an ipc socket that is bound, where a policy says.
+    pub(crate) ipc_mode: Option<u32>,
     /// ZMQ_WSS_KEY_PEM.
     pub(crate) wss_key_pem: Vec<u8>,
     /// ZMQ_WSS_CERT_PEM.
@@ -475,6 +482,7 @@ impl Options {
                 gssapi_service_principal_nametype: 0,
                 zap_domain: Vec::new(),
                 zap_enforce_domain: false,
+                ipc_mode: None,
                 wss_key_pem: Vec::new(),
                 wss_cert_pem: Vec::new(),
                 wss_trust_pem: Vec::new(),

@@ -44,7 +44,7 @@ pub use identity::{Credentials, group_id, groups_of_user, user_id, user_in_group
 pub use listener::{Listener, is_ipv6_supported, is_unix_supported};
 pub use options::StreamOptions;
 pub use stream::{Shutdown, Stream};
-pub use unix_path::{SocketFile, clear_path, temporary_directory};
+pub use unix_path::{SocketFile, clear_path, set_path_mode, temporary_directory};
 
 /// Whether the two ends of a Unix domain stream can share memory on this system.
 pub const SHARES_MEMORY: bool = cfg!(linux_kernel);

@@ -67,10 +67,15 @@ pub(crate) unsafe fn socket(
     context.socket(socket_type.ok_or(Error::Invalid)?)
 }
 
-/// A new context, to be given to [`zmq_ctx_term`].
+/// A new context, to be given to [`zmq_ctx_term`]. Null with EINVAL if TAUT_POLICY names a policy
+/// that cannot be read; why is told on standard error.
 #[unsafe(no_mangle)]
 pub extern "C" fn zmq_ctx_new() -> *mut c_void {
     guard(null_mut(), || {
+        if Context::policy_fault().is_some() {
+            fail(Error::Invalid);
+            return null_mut();
+        }
         let slot = ContextSlot::claim();
         slot.body().lock().context = Some(Context::new());
         slot.publish()

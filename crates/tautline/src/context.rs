@@ -112,6 +112,28 @@ impl Context {
         Ok(self.0.observe()?)
     }
 
+    /// Puts the sockets of this context under a policy, for what is bound and connected from now
+    /// on: one that comes with the library (`audit`, `loopback`, `strict`), or the path of a file.
+    /// `TAUT_POLICY` in the environment does the same for all contexts, without a change of the
+    /// program.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// let context = tautline::Context::new();
+    /// context.set_policy("loopback")?;
+    /// let mut publisher = context.builder::<tautline::Pub>().build()?;
+    /// assert!(publisher.bind("tcp://*:*").is_err());
+    /// publisher.bind("tcp://127.0.0.1:*")?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if there is no such policy or it has a fault, which is told on standard
+    /// error, and if the context has one already.
+    pub fn set_policy(&self, named: &str) -> Result<()> {
+        Ok(self.0.set_policy(named)?)
+    }
+
     /// How many I/O threads there are to be (1); a program with very many connections may want
     /// more.
     ///

@@ -12,6 +12,7 @@ use super::wire::Wire;
 use super::{EXHAUSTED, Resident, Site, Source, Turn};
 use crate::monitor::{Ends, event};
 use crate::options::Options;
+use crate::policy::{Gate, Refusal};
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
@@ -33,11 +34,15 @@ const MOST_STRANGERS: u32 = 16 * FLOOD;
 const PAUSE: u32 = 5;
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 const MOST_PAUSE: Duration = Duration::from_millis(20);
+/// Time between two looks whether the peers may stay that have come: a key that is taken away ends
+/// its connection within a second.
+const CHECK: Duration = Duration::from_millis(400);
 
 struct State {
     listener: Option<Listener>,
     registration: Option<Token>,
     wait_timer: u64,
+    check_timer: u64,
 }
 
 /// A bound endpoint.
@@ -53,12 +58,19 @@ pub(crate) struct Acceptor {
     /// number.
     // Relaxed: own, the I/O thread alone.
     strangers: AtomicU32,
+    /// What the policy says of the peers that come, if there is one.
+    gate: Option<Arc<Gate>>,
     state: Mutex<State>,
 }
 
 impl Acceptor {
     /// Has the I/O thread accept peers of `bound`.
-    pub(crate) fn start(site: &Arc<Site>, options: Arc<Options>, bound: Bound) -> Arc<Self> {
+    pub(crate) fn start(
+        site: &Arc<Site>,
+        options: Arc<Options>,
+        bound: Bound,
+        gate: Option<Arc<Gate>>,
+    ) -> Arc<Self> {
         let fd = bound.listener.as_fd().as_raw_fd();
         let acceptor = Arc::new(Acceptor {
             site: site.clone(),
@@ -68,17 +80,31 @@ impl Acceptor {
             unlink: bound.unlink,
             carrying: bound.carrying,
             strangers: AtomicU32::new(0),
-            state: Mutex::new(State { listener: Some(bound.listener), registration: None, wait_timer: 0 }),
+            gate,
+            state: Mutex::new(State {
+                listener: Some(bound.listener),
+                registration: None,
+                wait_timer: 0,
+                check_timer: 0,
+            }),
         });
         site.tap.emit(event::LISTENING, fd as u32, &acceptor.endpoint);
         let newborn = acceptor.clone();
-        site.driver.post(Box::new(move |turn| newborn.register(turn)));
+        site.driver.post(Box::new(move |turn| {
+            newborn.register(turn);
+            newborn.check_later(turn);
+        }));
         acceptor
     }
 
     /// The options in force when the endpoint was bound.
     pub(super) fn options(&self) -> &Arc<Options> {
         &self.options
+    }
+
+    /// What the policy says of the peers that come, if there is one.
+    pub(super) fn gate(&self) -> Option<&Arc<Gate>> {
+        self.gate.as_ref()
     }
 
     /// The socket that it belongs to.
@@ -146,6 +172,9 @@ impl Acceptor {
 
     fn accept_some(self: &Arc<Self>, turn: &mut Turn) {
         for _ in 0..BATCH {
+            if let Some(pause) = self.gate.as_ref().and_then(|gate| gate.pause()) {
+                return self.wait(turn, pause);
+            }
             let accepted = match &lock(&self.state).listener {
                 Some(listener) => listener.accept(),
                 None => return,
@@ -173,10 +202,37 @@ impl Acceptor {
             self.site.tap.emit(event::ACCEPT_FAILED, errno::EACCES as u32, &self.endpoint);
             return;
         }
+        let counted = match self.gate.as_ref().map(|gate| gate.admit(&stream)).transpose() {
+            Ok(counted) => counted,
+            Err(Refusal) => {
+                self.site.tap.emit(event::ACCEPT_FAILED, errno::EACCES as u32, &self.endpoint);
+                return;
+            }
+        };
         self.strangers.store((self.strangers.load(Relaxed) + 1).min(MOST_STRANGERS), Relaxed);
         let ends = transport::ends(&stream, self.endpoint.name(), true);
         self.site.tap.emit(event::ACCEPTED, stream.as_fd().as_raw_fd() as u32, &ends);
-        Wire::start(turn, Origin::Accepted(self.clone()), stream, ends, 1);
+        Wire::start(turn, Origin::Accepted(self.clone(), counted), stream, ends, 1);
+    }
+
+    /// Looks again, after a while, whether the peers may stay.
+    fn check_later(self: &Arc<Self>, turn: &mut Turn) {
+        if self.gate.as_ref().is_some_and(|gate| gate.may_change()) {
+            lock(&self.state).check_timer = turn.after(CHECK, self);
+        }
+    }
+
+    /// Ends the connections of peers that may no longer be here.
+    fn check(self: &Arc<Self>, turn: &mut Turn) {
+        let Some(gate) = &self.gate else { return };
+        for resident in self.site.residents() {
+            if let Resident::Wire(wire) = resident
+                && wire.accepted_by(self)
+            {
+                wire.check(turn, gate);
+            }
+        }
+        self.check_later(turn);
     }
 
     /// Listens again a little later.
@@ -195,6 +251,13 @@ impl Source for Acceptor {
     }
 
     fn timer(self: Arc<Self>, turn: &mut Turn, key: u64) {
+        let checks = {
+            let state = lock(&self.state);
+            state.check_timer == key && state.listener.is_some()
+        };
+        if checks {
+            return self.check(turn);
+        }
         let registration = {
             let state = lock(&self.state);
             if state.wait_timer != key {

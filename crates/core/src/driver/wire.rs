@@ -1,6 +1,7 @@
 //! One stream, from its handshake to its end.
 
 mod asking;
+mod guarded;
 
 use std::time::Duration;
 
@@ -50,6 +51,8 @@ struct State {
     heartbeat: Option<Box<Heartbeat>>,
     /// What the peer of an open stream has told.
     peer: Option<Arc<Metadata>>,
+    /// The key that it has shown, where the policy asks for it.
+    key: Option<Box<[u8]>>,
 }
 
 impl State {
@@ -113,10 +116,11 @@ impl Wire {
             lingering: false,
             heartbeat: None,
             peer: None,
+            key: None,
         };
         let wire = Arc::new(Wire { endpoint, origin, stream, state: Mutex::new(state) });
         match &wire.origin {
-            Origin::Accepted(_) => wire.site().enter(Resident::Wire(wire.clone())),
+            Origin::Accepted(..) => wire.site().enter(Resident::Wire(wire.clone())),
             Origin::Dialed(dialer) => dialer.begun(&wire),
         }
         match turn.register(wire.clone(), wire.stream.as_fd(), interest, Mode::OneShot) {
@@ -173,6 +177,9 @@ impl Wire {
             let verdict = lock(&self.state).handshake().and_then(|handshake| handshake.verdict.take());
             let peer = self.peer_info(peer.routing_id, peer.properties, verdict);
             let about = About { peer: known(&peer.metadata), ..About::default() };
+            if !self.may_stay(&peer.metadata) {
+                return self.end(turn, Loss::Stream(errno::EACCES));
+            }
             self.site().tap.emit_about(event::HANDSHAKE_SUCCEEDED, 0, &self.endpoint, &about);
             return self.open(turn, peer, stage, inbound, leftover);
         }
@@ -278,7 +285,7 @@ impl Wire {
     ) {
         let told = peer.metadata.clone();
         let dialed = match &self.origin {
-            Origin::Accepted(acceptor) => {
+            Origin::Accepted(acceptor, _) => {
                 acceptor.found_honest();
                 None
             }
@@ -358,7 +365,9 @@ impl Wire {
         let connection = match &lock(&self.state).phase {
             Phase::Open(connection) => connection.clone(),
             // A peer that arrived too late: nothing is queued for it.
-            Phase::Handshake(_) if matches!(self.origin, Origin::Accepted(_)) => return self.end_later(turn),
+            Phase::Handshake(_) if matches!(self.origin, Origin::Accepted(..)) => {
+                return self.end_later(turn);
+            }
             _ => return,
         };
         match connection.pump_now() {
@@ -442,7 +451,7 @@ impl Wire {
             }
         }
         match &self.origin {
-            Origin::Accepted(_) => {
+            Origin::Accepted(..) => {
                 self.site().leave(&Resident::Wire(self.clone()));
                 if let Some(connection) = opened {
                     connection.finish();
@@ -487,12 +496,12 @@ impl Wire {
 
     /// Whether it came to this bound endpoint.
     pub(super) fn accepted_by(&self, acceptor: &Arc<Acceptor>) -> bool {
-        matches!(&self.origin, Origin::Accepted(mine) if Arc::ptr_eq(mine, acceptor))
+        matches!(&self.origin, Origin::Accepted(mine, _) if Arc::ptr_eq(mine, acceptor))
     }
 
     /// Whether a peer came with it.
     pub(super) fn is_accepted(&self) -> bool {
-        matches!(&self.origin, Origin::Accepted(_))
+        matches!(&self.origin, Origin::Accepted(..))
     }
 
     /// The connection of an open stream.

@@ -8,8 +8,10 @@ use crate::error::Error;
 use crate::message::Metadata;
 use crate::monitor::{Ends, event};
 use crate::pipe::{Pipe, PipeId};
+use crate::policy::Gate;
 use crate::sync::Arc;
 use crate::transport::{self, Answer, Failed, Question};
+use tautline_policy::Call;
 
 /// An endpoint of the socket, by the text it was given as.
 pub(super) struct Entry {
@@ -78,10 +80,12 @@ impl Socket {
         parsed: &Endpoint,
         at: Result<Answer, Error>,
     ) -> Result<(), Error> {
-        if let Endpoint::Datagram(_) = parsed {
-            return self.bind_datagrams(endpoint, parsed, at?);
+        if let (Endpoint::Datagram(_), Ok(at)) = (parsed, &at) {
+            self.context.allowed(Call::Bind, endpoint, parsed, *at, &self.pipes.options)?;
+            return self.bind_datagrams(endpoint, parsed, *at);
         }
         if let Endpoint::Inproc(name) = parsed {
+            self.context.allowed(Call::Bind, endpoint, parsed, None, &self.pipes.options)?;
             let offers =
                 self.context.bind_inproc(name, self.id, &self.inbox, &self.pipes.options, self.whoami())?;
             self.show_endpoint(endpoint, endpoint, true);
@@ -94,12 +98,20 @@ impl Socket {
         }
         let site = self.site_for_streams()?;
         self.context.share_options(&mut self.pipes.options);
-        let options = self.pipes.options.clone();
+        let allowed = match at {
+            Ok(at) => self.context.allowed(Call::Bind, endpoint, parsed, at, &self.pipes.options),
+            Err(_) => Ok(None),
+        };
+        let allowed = allowed.inspect_err(|error| self.bind_failed(endpoint, *error))?;
+        let (own, trust) = allowed.map_or((None, None), |allowed| (allowed.options, allowed.trust));
+        let options = own.unwrap_or_else(|| self.pipes.options.clone());
         match at.map_err(Failed::from).and_then(|at| transport::listen(parsed, at, &options)) {
             Ok(bound) => {
                 self.last_endpoint = bound.endpoint.as_str().into();
+                let gate =
+                    self.context.guard().map(|guard| Gate::new(guard.clone(), trust, &options, endpoint));
                 self.show_endpoint(endpoint, &bound.endpoint, true);
-                let acceptor = Acceptor::start(&site, options, bound);
+                let acceptor = Acceptor::start(&site, options, bound, gate);
                 self.add_endpoint(endpoint, What::Bound(acceptor));
                 Ok(())
             }
@@ -134,7 +146,11 @@ impl Socket {
     pub(super) fn connect_pipe(&mut self, endpoint: &str) -> Result<Option<PipeId>, Error> {
         self.check_alive()?;
         let parsed = transport::parse(endpoint)?;
-        if self.is_for_datagrams(&parsed)? {
+        let is_datagram = self.is_for_datagrams(&parsed)?;
+        if let Endpoint::Inproc(_) | Endpoint::Datagram(_) = parsed {
+            self.context.allowed(Call::Connect, endpoint, &parsed, None, &self.pipes.options)?;
+        }
+        if is_datagram {
             return self.connect_datagrams(endpoint, &parsed).map(Some);
         }
         if let Endpoint::Inproc(name) = &parsed {
@@ -159,7 +175,11 @@ impl Socket {
         // The options of this endpoint keep the routing id: with ZMQ_IMMEDIATE the pipe that it is
         // for is still to come.
         self.context.share_options(&mut self.pipes.options);
-        let options = self.pipes.options.clone();
+        let own = self
+            .context
+            .allowed(Call::Connect, endpoint, &parsed, None, &self.pipes.options)?
+            .and_then(|allowed| allowed.options);
+        let options = own.unwrap_or_else(|| self.pipes.options.clone());
         if options.connect_routing_id.is_some() {
             self.pipes.options_mut().connect_routing_id = None;
         }

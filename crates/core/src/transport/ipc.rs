@@ -51,6 +51,11 @@ fn listen_in(path: PathBuf, directory: Option<PathBuf>, options: &Options) -> Re
     match listen_at(&Address::Unix { path: path.clone() }, options) {
         Ok(listener) => {
             let unlink = SocketFile::at(&path).ok().map(|file| Leftover { file, directory: made });
+            // All of them, also those that the umask has taken away.
+            if let Some(Err(error)) = options.ipc_mode.map(|mode| net::set_path_mode(&path, mode)) {
+                unlink.iter().for_each(Leftover::remove);
+                return Err(error.into());
+            }
             Ok(Bound { listener, endpoint, unlink, carrying: None })
         }
         Err(error) => {

@@ -15,12 +15,12 @@ mod ws;
 #[cfg(feature = "wss")]
 mod wss;
 
-use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 
 pub(crate) use local::{Answer, Question};
 
-use crate::endpoint::{Endpoint, IpcEndpoint, TcpEndpoint, VsockEndpoint, WsEndpoint};
+use crate::endpoint::{Endpoint, Host, IpcEndpoint, TcpEndpoint, UdpEndpoint, VsockEndpoint, WsEndpoint};
 use crate::error::Error;
 use crate::monitor::Ends;
 use crate::options::Options;
@@ -229,6 +229,39 @@ pub(crate) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Resu
         .iter()
         .find_map(|entry| (entry.listen)(endpoint, at, options))
         .unwrap_or(Err(Error::ProtocolNotSupported.into()))
+}
+
+/// The address that is bound or connected to, where there is one and it is known. `at` is the
+/// answer to the [`question`] about a host that is bound.
+pub(crate) fn reach(endpoint: &Endpoint, at: Answer, binds: bool, options: &Options) -> Option<IpAddr> {
+    if let Some(address) = at {
+        return Some(address.ip().to_canonical());
+    }
+    let datagram = match endpoint {
+        Endpoint::Datagram(address) => UdpEndpoint::parse(address).ok(),
+        _ => None,
+    };
+    let tcp = endpoint.address::<TcpEndpoint>();
+    let ws = endpoint.address::<WsEndpoint>().map(|ws| &ws.tcp);
+    let host = match (tcp.or(ws), &datagram) {
+        (Some(tcp), _) => &tcp.host,
+        (None, Some(udp)) => &udp.target.host,
+        (None, None) => return None,
+    };
+    match host {
+        Host::Literal(address, _) => Some(address.to_canonical()),
+        Host::Name(name) if name == "localhost" => Some(Ipv4Addr::LOCALHOST.into()),
+        host if binds => local::local_address(host, 0, options.ipv6).ok().map(|address| address.ip()),
+        _ => None,
+    }
+}
+
+/// The path of the file of an ipc socket.
+pub(crate) fn socket_path(endpoint: &Endpoint) -> Option<&Path> {
+    match endpoint.address::<IpcEndpoint>()? {
+        IpcEndpoint::Path(path) => Some(Path::new(path)),
+        _ => None,
+    }
 }
 
 /// The name that a listener at `endpoint` has, if it is known before there is one (not with a

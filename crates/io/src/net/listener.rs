@@ -5,7 +5,7 @@ use crate::libc;
 use std::io;
 
 use super::address::{RawAddress, local_address};
-use super::{Address, Failure, Family, Stream, StreamOptions, adopt, option, rights};
+use super::{Address, Failure, Family, Stream, StreamOptions, adopt, option, rights, unix_path};
 use crate::sys::{self, check};
 
 /// A socket that accepts connections. The file of a Unix domain one is its maker's to remove.
@@ -58,6 +58,10 @@ impl Listener {
         options.apply(fd, self.family)?;
         if self.family == Family::Unix {
             rights::refuse(fd);
+        }
+        if let (Family::Unix, Some(mode)) = (self.family, options.mode) {
+            // Others could connect meanwhile if it had its permissions only afterwards.
+            unix_path::set_mode(fd, mode)?;
         }
         // SAFETY: the descriptor is open; the address outlives the call and its length is its own.
         check(unsafe { libc::bind(fd.as_raw_fd(), raw.as_ptr(), raw.length()) })?;

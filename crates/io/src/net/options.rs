@@ -35,6 +35,8 @@ pub struct StreamOptions {
     /// Busy-poll the network device for so long before a read sleeps, microseconds;
     /// without effect but on Linux.
     pub busy_poll: Option<u32>,
+    /// Unix domain: the permissions of the file of a socket that is bound.
+    pub mode: Option<u32>,
 }
 
 impl Default for StreamOptions {
@@ -52,6 +54,7 @@ impl Default for StreamOptions {
             bind_to_device: None,
             max_retransmit_ms: None,
             busy_poll: None,
+            mode: None,
         }
     }
 }

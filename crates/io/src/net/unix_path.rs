@@ -1,10 +1,13 @@
 //! The files of Unix domain sockets.
 
 use std::ffi::{CString, OsStr, OsString};
+use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use crate::fd::BorrowedFd;
 
 /// The file that binding a socket has made.
 #[derive(Debug)]
@@ -34,6 +37,18 @@ impl SocketFile {
             let _ = std::fs::remove_file(&self.path);
         }
     }
+}
+
+/// Gives the file of a Unix domain socket these permissions, less those of the umask, as soon as
+/// the socket is bound. False: the system has no such thing.
+pub(super) fn set_mode(fd: BorrowedFd<'_>, mode: u32) -> io::Result<bool> {
+    let socket = fs::File::from(fd.try_clone_to_owned()?);
+    Ok(socket.set_permissions(Permissions::from_mode(mode)).is_ok())
+}
+
+/// Gives a file these permissions.
+pub fn set_path_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
 /// A path as the system writes it.

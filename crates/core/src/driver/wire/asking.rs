@@ -13,6 +13,9 @@ use tautline_io::errno;
 use tautline_proto::AuthFailure;
 use tautline_proto::zap::{self, Credentials, Verdict};
 
+/// What the ZAP handler would say of a peer that may not come in, RFC 27.
+const DENIED: u16 = 400;
+
 impl Wire {
     /// Asks the ZAP handler about the peer; if there is none, the options decide.
     pub(super) fn judge(self: &Arc<Self>, credentials: &Credentials) -> Result<(), Loss> {
@@ -22,6 +25,13 @@ impl Wire {
             let Credentials { mechanism, .. } = *credentials;
             let name = credentials.name().to_vec();
             handshake.claim = Some(Box::new(Claim { mechanism, name, reason: Vec::new() }));
+        }
+        if let Some(gate) = self.origin.gate() {
+            if !gate.trusts(credentials.name()) {
+                self.refuse(DENIED, b"the key is not trusted".to_vec());
+                return Ok(());
+            }
+            lock(&self.state).key = Some(credentials.name().into());
         }
         let request = zap::request(&options.zap_domain, address.as_bytes(), &options.routing_id, credentials);
         let waker = Waker::from(Arc::new(Asking(Arc::downgrade(self))));
@@ -35,6 +45,18 @@ impl Wire {
             Err(Unasked::Nobody) if self.origin.security().handler_optional => self.admit(None),
             Err(Unasked::Nobody) => Err(Loss::Stream(errno::EFAULT)),
             Err(Unasked::Failed(errno)) => Err(Loss::Stream(errno)),
+        }
+    }
+
+    /// The peer may not come in, and is told.
+    fn refuse(&self, status: u16, reason: Vec<u8>) {
+        let claim = lock(&self.state).handshake().and_then(|handshake| handshake.claim.take());
+        let claim = claim.map(|claim| Claim { reason, ..*claim });
+        let why = Loss::Protocol(AuthFailure::Denied { status }.into());
+        self.report_failed_handshake(why, claim.as_ref());
+        if let Some(handshake) = lock(&self.state).handshake() {
+            handshake.refused = true;
+            handshake.refuse(status);
         }
     }
 
@@ -65,16 +87,7 @@ impl Wire {
                     return self.end(turn, loss);
                 }
             }
-            Answer::Given(Ok(Verdict { status, text, .. })) => {
-                let claim = lock(&self.state).handshake().and_then(|handshake| handshake.claim.take());
-                let claim = claim.map(|claim| Claim { reason: text, ..*claim });
-                let why = Loss::Protocol(AuthFailure::Denied { status }.into());
-                self.report_failed_handshake(why, claim.as_ref());
-                if let Some(handshake) = lock(&self.state).handshake() {
-                    handshake.refused = true;
-                    handshake.refuse(status);
-                }
-            }
+            Answer::Given(Ok(Verdict { status, text, .. })) => self.refuse(status, text),
             Answer::Given(Err(error)) => return self.end(turn, Loss::Protocol(error)),
             // As in libzmq: the peer will not be let in. It waits until it gives up, or its time is
             // over.

@@ -4,6 +4,7 @@ use std::io;
 use std::os::windows::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::fd::BorrowedFd;
 use crate::libc;
 
 /// The file that binding a socket has made.
@@ -29,6 +30,16 @@ impl SocketFile {
             let _ = std::fs::remove_file(&self.path);
         }
     }
+}
+
+/// There are no permissions here.
+pub(super) fn set_mode(_fd: BorrowedFd<'_>, _mode: u32) -> io::Result<bool> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// There are no permissions here.
+pub fn set_path_mode(_path: &Path, _mode: u32) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// A path as the system writes it: in UTF-8.

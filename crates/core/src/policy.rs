@@ -1,0 +1,359 @@
+//! What the host allows: a policy (crate `tautline-policy`), asked for each bind, each connect and
+//! each peer that comes. Off, unless the environment or the program names one; nothing is asked
+//! then.
+//!
+//! ```text
+//!  Context ── Guard ── Policy, read again when its file changes
+//!               │
+//!  Socket ──────┤ bind, connect: options of the endpoint, or a refusal
+//!  Acceptor ─ Gate   peers: by address and user, by key, by the user id of the ZAP handler
+//! ```
+//!
+//! A policy that cannot be read lets nothing pass. One that is changed into such a one stays as it
+//! was. Locks: that of a guard and that of a gate are leaves.
+
+mod complaint;
+mod gate;
+mod trust;
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant, SystemTime};
+
+pub(crate) use complaint::say;
+pub(crate) use gate::{Counted, Gate, Refusal};
+pub(crate) use trust::Trust;
+
+use crate::error::Error;
+use crate::options::{Mechanism, Options};
+use crate::sync::{Arc, Mutex, lock};
+use tautline_policy::{Action, Call, Key, Policy, Question, Verdict, Wrap, keys};
+use tautline_proto::{Secret, public_key};
+
+/// Time between two looks whether a file has changed, at least.
+const LOOK: Duration = Duration::from_millis(100);
+/// Most things that are told once each: rules and what they were applied to.
+const TOLD: usize = 1000;
+/// Numbers of the options that a wrap sets.
+const CURVE_SERVER: i32 = 47;
+const CURVE_PUBLICKEY: i32 = 48;
+const CURVE_SECRETKEY: i32 = 49;
+const CURVE_SERVERKEY: i32 = 50;
+
+/// Asks the policy of the host.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    place: Place,
+    program: String,
+    inner: Mutex<Inner>,
+}
+
+/// Where a policy comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    /// With the library.
+    Ready(String),
+    File(PathBuf),
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// `None`: it could not be read when the context was made, and nothing is allowed.
+    policy: Option<Arc<Policy>>,
+    /// How the file was when it was read last.
+    stamp: Option<Stamp>,
+    looked: Instant,
+    told: HashSet<String>,
+}
+
+/// What of a file changes with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+/// What is allowed of a bind or a connect.
+pub(crate) struct Allowed {
+    /// The options of the endpoint, if they are not those of the socket.
+    pub(crate) options: Option<Arc<Options>>,
+    /// Whose keys may come to it.
+    pub(crate) trust: Option<Trust>,
+}
+
+/// A call that the policy is asked about.
+pub(crate) struct Asked<'a> {
+    pub(crate) call: Call,
+    pub(crate) endpoint: &'a str,
+    /// The address that is bound or connected to, where there is one and it is known.
+    pub(crate) address: Option<IpAddr>,
+    /// ipc: the path of the socket's file.
+    pub(crate) path: Option<&'a Path>,
+}
+
+impl Guard {
+    /// The policy that the environment names (`TAUT_POLICY`: a ready-made one, or a path); `None`
+    /// if it names none. Looked up once: a program may be changing the environment later. The error
+    /// says what is wrong with it.
+    pub(crate) fn of_environment() -> &'static Result<Option<Arc<Guard>>, String> {
+        static GUARD: OnceLock<Result<Option<Arc<Guard>>, String>> = OnceLock::new();
+        GUARD.get_or_init(|| {
+            let named = std::env::var_os("TAUT_POLICY").filter(|named| !named.is_empty());
+            let Some(named) = named else { return Ok(None) };
+            let named = named.into_string().map_err(|_| "TAUT_POLICY is no text".to_owned())?;
+            Guard::open(&named).map(Some).inspect_err(|fault| say(fault))
+        })
+    }
+
+    /// A policy by the name of a ready-made one, or a path.
+    pub(crate) fn open(named: &str) -> Result<Arc<Guard>, String> {
+        let (place, policy) = match Policy::ready(named) {
+            Some(policy) => (Place::Ready(named.to_owned()), policy),
+            None => {
+                // The process may change its folder.
+                let path = std::path::absolute(named).map_err(|error| format!("{named}: {error}"))?;
+                let policy = read(&path)?;
+                (Place::File(path), policy)
+            }
+        };
+        let stamp = place.stamp();
+        Ok(Arc::new(Guard::new(place, Some(Arc::new(policy)), stamp)))
+    }
+
+    /// Allows nothing: there is a policy, and it cannot be read.
+    pub(crate) fn closed() -> Arc<Guard> {
+        Arc::new(Guard::new(Place::Ready(String::new()), None, None))
+    }
+
+    fn new(place: Place, policy: Option<Arc<Policy>>, stamp: Option<Stamp>) -> Self {
+        let program = std::env::current_exe().ok();
+        let program = program.as_deref().and_then(Path::file_name);
+        let program = program.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let inner = Inner { policy, stamp, looked: Instant::now(), told: HashSet::new() };
+        Guard { place, program, inner: Mutex::new(inner) }
+    }
+
+    /// The policy as it is now. A file that has changed is read again, as a whole or not at all.
+    pub(crate) fn policy(&self) -> Option<Arc<Policy>> {
+        let mut inner = lock(&self.inner);
+        if let (Place::File(path), Some(_)) = (&self.place, &inner.policy)
+            && inner.looked.elapsed() >= LOOK
+        {
+            inner.looked = Instant::now();
+            let stamp = self.place.stamp();
+            if stamp != inner.stamp {
+                inner.stamp = stamp;
+                match read(path) {
+                    Ok(policy) => inner.policy = Some(Arc::new(policy)),
+                    Err(fault) => complaint::say(&format!("{fault}; the policy stays as it was")),
+                }
+            }
+        }
+        inner.policy.clone()
+    }
+
+    /// Whether a socket may do this, and with which options.
+    ///
+    /// # Errors
+    /// EACCES if a rule refuses it; [`Error::Invalid`] if the policy cannot be read, or a key that
+    /// it names.
+    pub(crate) fn ask(&self, asked: &Asked<'_>, options: &Options) -> Result<Allowed, Error> {
+        let policy = self.policy().ok_or(Error::Invalid)?;
+        let socket_type = options.socket_type.name();
+        let question = Question {
+            address: asked.address,
+            program: &self.program,
+            mechanism: options.mechanism.name(),
+            secure: is_secure(options, asked.endpoint),
+            private: asked.path.is_some_and(is_private),
+            ..Question::new(asked.call, socket_type, asked.endpoint)
+        };
+        let verdict = policy.decide(&question);
+        let verb = if asked.call == Call::Bind { "bind" } else { "connect" };
+        match verdict.action {
+            Action::Refuse => {
+                self.tell(&verdict, "refuses", &format!("{verb} {} of {socket_type}", asked.endpoint));
+                return Err(Error::Os(tautline_io::errno::EACCES));
+            }
+            Action::Warn => {
+                self.tell(&verdict, "warns of", &format!("{verb} {} of {socket_type}", asked.endpoint));
+            }
+            _ => {}
+        }
+        let mut own = options.clone();
+        own.ipc_mode = verdict.mode.or(own.ipc_mode);
+        policy_limits(&policy, &mut own);
+        let mut trust = None;
+        // What the program has asked for itself is as good.
+        if let (Some(name), Mechanism::Null, Some(_)) =
+            (&verdict.wrap, options.mechanism, wraps(asked.endpoint))
+        {
+            let wrap = policy.wrap(name).ok_or(Error::Invalid)?;
+            put_on(wrap, asked, &mut own).map_err(|what| {
+                self.tell(&verdict, &format!("cannot wrap ({what})"), &format!("{verb} {}", asked.endpoint));
+                Error::Invalid
+            })?;
+            if let (Call::Bind, Some(clients)) = (asked.call, &wrap.clients) {
+                trust = Some(Trust::open(clients).map_err(|what| {
+                    self.tell(&verdict, &format!("cannot wrap ({what})"), asked.endpoint);
+                    Error::Invalid
+                })?);
+            }
+        }
+        Ok(Allowed { options: (own != *options).then(|| Arc::new(own)), trust })
+    }
+
+    /// The file name of this program.
+    fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// Whether the policy may change.
+    fn is_a_file(&self) -> bool {
+        matches!(self.place, Place::File(_))
+    }
+
+    /// Tells that a limit keeps peers away.
+    fn tell_limit(&self, limit: &str, endpoint: &str) {
+        self.tell_once(format!("the limit {limit} keeps peers away from {endpoint}"));
+    }
+
+    /// Tells the user of the program, once for each rule and what it is applied to.
+    fn tell(&self, verdict: &Verdict, does: &str, what: &str) {
+        let rule = verdict.rule.as_deref().unwrap_or_default();
+        self.tell_once(format!("rule `{rule}` {does} {what}"));
+    }
+
+    fn tell_once(&self, text: String) {
+        let is_new = {
+            let mut inner = lock(&self.inner);
+            if inner.told.len() >= TOLD {
+                inner.told.clear();
+            }
+            inner.told.insert(text.clone())
+        };
+        if is_new {
+            complaint::say(&format!("{}: {text}", self.place));
+        }
+    }
+}
+
+impl Place {
+    fn stamp(&self) -> Option<Stamp> {
+        match self {
+            Place::Ready(_) => None,
+            Place::File(path) => stamp(path),
+        }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::Ready(name) => write!(f, "policy {name}"),
+            Place::File(path) => write!(f, "policy {}", path.display()),
+        }
+    }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = std::fs::metadata(path).ok()?;
+    Some(Stamp { length: found.len(), modified: found.modified().ok() })
+}
+
+fn read(path: &Path) -> Result<Policy, String> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("policy {}: {error}", path.display()))?;
+    Policy::parse(&text).map_err(|fault| format!("policy {}: {fault}", path.display()))
+}
+
+/// Whether CURVE or TLS protects a connection with these options.
+pub(crate) fn is_secure(options: &Options, endpoint: &str) -> bool {
+    options.mechanism.encrypts() || endpoint.starts_with("wss://")
+}
+
+/// Whether the connections of an endpoint shake hands: those can be wrapped.
+fn wraps(endpoint: &str) -> Option<&str> {
+    let (scheme, _) = endpoint.split_once("://")?;
+    (!matches!(scheme, "inproc" | "udp")).then_some(scheme)
+}
+
+/// Whether no other user can reach the file of a socket: it is closed to them, or its folder is.
+fn is_private(path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let own = own_user();
+        let is_closed = |path: &Path| {
+            std::fs::metadata(path)
+                .is_ok_and(|found| found.mode() & 0o077 == 0 && own.is_none_or(|own| own == found.uid()))
+        };
+        is_closed(path) || path.parent().is_some_and(is_closed)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        false
+    }
+}
+
+/// The user that this process works for, if it is known.
+fn own_user() -> Option<u32> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        static OWN: OnceLock<Option<u32>> = OnceLock::new();
+        *OWN.get_or_init(|| std::fs::metadata("/proc/self").ok().map(|found| found.uid()))
+    }
+    #[cfg(not(unix))]
+    None
+}
+
+/// What the policy's limits say that options can say.
+fn policy_limits(policy: &Policy, options: &mut Options) {
+    let limits = policy.limits();
+    let least = |own: Option<u64>, limit: Option<u64>| match (own, limit) {
+        (Some(own), Some(limit)) => Some(own.min(limit)),
+        (own, limit) => own.or(limit),
+    };
+    options.max_msg_size = least(options.max_msg_size, limits.message_bytes);
+    options.max_subscriptions = least(options.max_subscriptions, limits.subscription_bytes_per_peer);
+}
+
+/// Puts CURVE on an endpoint.
+fn put_on(wrap: &Wrap, asked: &Asked<'_>, options: &mut Options) -> Result<(), String> {
+    let mut set = |code, value: &[u8]| options.set(code, value).map_err(|_| "a key is none".to_owned());
+    let pair = wrap.key.as_deref().map(keys::pair).transpose().map_err(|error| error.to_string())?;
+    if asked.call == Call::Bind {
+        let pair = pair.ok_or_else(|| format!("`{}` has no `key`, which a server needs", wrap.name))?;
+        set(CURVE_SERVER, &1_i32.to_ne_bytes())?;
+        set(CURVE_PUBLICKEY, pair.public.as_bytes())?;
+        return set(CURVE_SECRETKEY, pair.secret.as_bytes());
+    }
+    let server = match wrap.server(asked.endpoint) {
+        Some(Key::Text(key)) => key.clone(),
+        Some(Key::File(path)) => {
+            let found = keys::publics(path).map_err(|error| error.to_string())?;
+            match &found[..] {
+                [key] => key.clone(),
+                _ => return Err(format!("{} has {} keys, and is to have one", path.display(), found.len())),
+            }
+        }
+        None => return Err(format!("`servers` of `{}` has no key for it", wrap.name)),
+    };
+    set(CURVE_SERVERKEY, server.as_bytes())?;
+    match pair {
+        Some(pair) => {
+            set(CURVE_PUBLICKEY, pair.public.as_bytes())?;
+            set(CURVE_SECRETKEY, pair.secret.as_bytes())
+        }
+        None => {
+            let mut secret = Secret::new([0; 32]);
+            tautline_io::random::fill(&mut secret[..]).map_err(|error| error.to_string())?;
+            set(CURVE_PUBLICKEY, &public_key(&secret))?;
+            set(CURVE_SECRETKEY, &secret[..])
+        }
+    }
+}

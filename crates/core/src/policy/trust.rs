@@ -1,0 +1,69 @@
+//! The clients that may come: a file of keys, or a folder, looked at again when it changes.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::{LOOK, Stamp, complaint, stamp};
+use crate::sync::{Mutex, lock};
+use tautline_policy::keys;
+use tautline_proto::z85;
+
+/// Keys that are trusted.
+#[derive(Debug)]
+pub(crate) struct Trust {
+    path: PathBuf,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    keys: HashSet<[u8; 32]>,
+    stamps: Vec<(PathBuf, Option<Stamp>)>,
+    looked: Instant,
+}
+
+impl Trust {
+    /// Reads the keys. The error says what is wrong with them.
+    pub(super) fn open(path: &Path) -> Result<Self, String> {
+        let stamps = stamps(path);
+        let keys = read(path)?;
+        Ok(Trust { path: path.to_owned(), known: Mutex::new(Known { keys, stamps, looked: Instant::now() }) })
+    }
+
+    /// Whether this is one of them, now. Keys that have changed into something that cannot be read
+    /// stay as they were.
+    pub(crate) fn has(&self, key: &[u8]) -> bool {
+        let mut known = lock(&self.known);
+        if known.looked.elapsed() >= LOOK {
+            known.looked = Instant::now();
+            let stamps = stamps(&self.path);
+            if stamps != known.stamps {
+                known.stamps = stamps;
+                match read(&self.path) {
+                    Ok(keys) => known.keys = keys,
+                    Err(fault) => complaint::say(&format!("{fault}; the clients stay as they were")),
+                }
+            }
+        }
+        <&[u8; 32]>::try_from(key).is_ok_and(|key| known.keys.contains(key))
+    }
+}
+
+fn read(path: &Path) -> Result<HashSet<[u8; 32]>, String> {
+    let texts = keys::publics(path).map_err(|error| error.to_string())?;
+    let decoded = texts.iter().map(|text| {
+        z85::decode_key(text.as_bytes()).ok_or_else(|| format!("{}: {text} is no key", path.display()))
+    });
+    decoded.collect()
+}
+
+/// What changes with the keys: of a folder, each of its files.
+fn stamps(path: &Path) -> Vec<(PathBuf, Option<Stamp>)> {
+    let mut all = vec![(path.to_owned(), stamp(path))];
+    if let Ok(entries) = std::fs::read_dir(path) {
+        all.extend(entries.flatten().map(|entry| (entry.path(), stamp(&entry.path()))));
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+    }
+    all
+}

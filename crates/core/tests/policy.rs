@@ -1,0 +1,402 @@
+//! Sockets under a policy, and programs that know nothing of it.
+
+// A model has no sockets.
+#![cfg(all(unix, not(loom)))]
+
+mod common;
+
+use common::{bind, connected, last_endpoint, recv, set, test};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use tautline_core::{Context, Error, Flags, Message, Socket, SocketType, public_key, z85};
+
+const EACCES: i32 = 13;
+const LINGER: i32 = 17;
+const MAXMSGSIZE: i32 = 22;
+const RCVTIMEO: i32 = 27;
+const CURVE_SERVER: i32 = 47;
+const CURVE_PUBLICKEY: i32 = 48;
+const CURVE_SECRETKEY: i32 = 49;
+const CURVE_SERVERKEY: i32 = 50;
+const HANDSHAKE_FAILED_AUTH: u16 = 0x4000;
+const ACCEPT_FAILED: u16 = 0x40;
+const DISCONNECTED: u16 = 0x200;
+const LAST_OF_KEYS: [u8; 32] = [7; 32];
+
+/// A folder with a policy, and with keys.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("tautline-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).unwrap();
+        Folder(folder)
+    }
+
+    /// Writes a file at once. Its time differs from that of the one before.
+    fn file(&self, name: &str, text: &str) -> String {
+        let (path, new) = (self.0.join(name), self.0.join(".new"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let before = fs::metadata(&path).and_then(|found| found.modified()).ok();
+        let mut file = fs::File::create(&new).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        let later = before.map_or_else(SystemTime::now, |before| before + Duration::from_secs(1));
+        file.set_modified(later).unwrap();
+        fs::rename(&new, &path).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// A key pair that `secret` begins; the file, and the public key.
+    fn key(&self, name: &str, secret: u8) -> (String, String) {
+        let secret = [secret; 32];
+        let public = text(&public_key(&secret));
+        let file = self.file(name, &format!("public = \"{public}\"\nsecret = \"{}\"\n", text(&secret)));
+        (file, public)
+    }
+
+    /// A policy that wraps all of tcp: the server has key 1, clients have key 2.
+    fn wraps(&self) -> (String, String) {
+        let (server, server_public) = self.key("server.key", 1);
+        let (client, client_public) = self.key("client.key", 2);
+        self.file("clients/one.pub", &client_public);
+        let clients = self.0.join("clients");
+        let at = self.file(
+            "server.toml",
+            &format!(
+                "[wraps.in]\nkey = \"{server}\"\nclients = \"{}\"\n[[rules]]\ncall = \"bind\"\naction = \"wrap\"\n\
+                 wrap = \"in\"\n",
+                clients.display()
+            ),
+        );
+        let to = self.file(
+            "client.toml",
+            &format!(
+                "[wraps.out]\nkey = \"{client}\"\nservers = {{ \"tcp://*\" = \"{server_public}\" }}\n[[rules]]\n\
+                 call = \"connect\"\naction = \"wrap\"\nwrap = \"out\"\n"
+            ),
+        );
+        (at, to)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(key: &[u8; 32]) -> String {
+    String::from_utf8(z85::encode_key(key).to_vec()).unwrap()
+}
+
+fn refused(result: Result<(), Error>) {
+    assert_eq!(result, Err(Error::Os(EACCES)));
+}
+
+fn socket(context: &Context, socket_type: SocketType) -> Socket {
+    let mut socket = context.socket(socket_type).unwrap();
+    set(&mut socket, LINGER, 0);
+    socket
+}
+
+/// A context beside the test's, under this policy.
+fn under(policy: &str) -> Context {
+    let context = Context::new();
+    context.set_policy(policy).unwrap();
+    context
+}
+
+/// The events of a socket.
+fn monitor(context: &Context, socket: &mut Socket) -> Socket {
+    socket.monitor(Some("inproc://events"), 0xFFFF, 1, SocketType::Pair).unwrap();
+    connected(context, SocketType::Pair, "inproc://events")
+}
+
+/// Waits for this event.
+fn until(events: &mut Socket, wanted: u16) {
+    loop {
+        let event = recv(events);
+        let _ = recv(events);
+        if u16::from_ne_bytes([event[0], event[1]]) == wanted {
+            return;
+        }
+    }
+}
+
+#[test]
+fn loopback_refuses_what_others_can_reach() {
+    test("loopback_refuses_what_others_can_reach", |context| {
+        context.set_policy("loopback").unwrap();
+        assert_eq!(context.set_policy("audit"), Err(Error::Invalid), "it has one");
+        let mut open = socket(context, SocketType::Pub);
+        refused(open.bind("tcp://*:*"));
+        refused(open.bind("tcp://0.0.0.0:*"));
+        refused(open.bind("ws://*:*"));
+        open.bind("tcp://127.0.0.1:*").unwrap();
+        open.bind("inproc://here").unwrap();
+        let mut dish = socket(context, SocketType::Dish);
+        refused(dish.bind("udp://*:5555"));
+        // With a key it may.
+        let mut secure = socket(context, SocketType::Pub);
+        set(&mut secure, CURVE_SERVER, 1);
+        secure.set_option(CURVE_SECRETKEY, &LAST_OF_KEYS).unwrap();
+        secure.bind("tcp://*:*").unwrap();
+        // What is bound by a path is closed to others.
+        let folder = Folder::new("loopback");
+        let path = folder.0.join("socket");
+        open.bind(&format!("ipc://{}", path.display())).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    });
+}
+
+#[test]
+fn strict_wants_keys_everywhere() {
+    test("strict_wants_keys_everywhere", |context| {
+        context.set_policy("strict").unwrap();
+        let mut plain = socket(context, SocketType::Dealer);
+        refused(plain.bind("tcp://127.0.0.1:*"));
+        refused(plain.connect("tcp://127.0.0.1:9"));
+        refused(plain.connect("tcp://example.invalid:9"));
+        plain.bind("inproc://here").unwrap();
+        plain.connect("inproc://here").unwrap();
+        let folder = Folder::new("strict");
+        let endpoint = format!("ipc://{}/socket", folder.0.display());
+        plain.bind(&endpoint).unwrap();
+        // It belongs to us, and is closed to others.
+        let mut near = socket(context, SocketType::Dealer);
+        near.connect(&endpoint).unwrap();
+        near.send(b"hello", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut plain), b"hello");
+        set(&mut plain, CURVE_SERVER, 1);
+        plain.set_option(CURVE_SECRETKEY, &LAST_OF_KEYS).unwrap();
+        plain.bind("tcp://127.0.0.1:*").unwrap();
+    });
+}
+
+#[test]
+fn a_policy_with_a_fault_is_none() {
+    test("a_policy_with_a_fault_is_none", |context| {
+        let folder = Folder::new("fault");
+        assert_eq!(context.set_policy("/nowhere/policy.toml"), Err(Error::Invalid));
+        let path = folder.file("policy.toml", "[[rules]]\naction = \"drop\"\n");
+        assert_eq!(context.set_policy(&path), Err(Error::Invalid));
+        socket(context, SocketType::Pub).bind("tcp://*:*").unwrap();
+    });
+}
+
+#[test]
+fn a_policy_that_changes_is_read_again() {
+    test("a_policy_that_changes_is_read_again", |context| {
+        let folder = Folder::new("change");
+        let path = folder.file("policy.toml", "extends = \"audit\"\n");
+        context.set_policy(&path).unwrap();
+        let mut server = socket(context, SocketType::Router);
+        bind(&mut server, "tcp://127.0.0.1:*");
+        folder.file("policy.toml", "[[rules]]\nscope = \"loopback\"\naction = \"refuse\"\n");
+        while server.bind("tcp://127.0.0.1:*").is_ok() {}
+        refused(server.bind("tcp://127.0.0.1:*"));
+        // One with a fault changes nothing.
+        folder.file("policy.toml", "[[rules]]\n");
+        thread::sleep(Duration::from_millis(150));
+        refused(server.bind("tcp://127.0.0.1:*"));
+        folder.file("policy.toml", "");
+        while server.bind("tcp://127.0.0.1:*").is_err() {}
+    });
+}
+
+#[test]
+fn peers_are_refused_by_their_address_and_user() {
+    test("peers_are_refused_by_their_address_and_user", |context| {
+        let folder = Folder::new("peers");
+        let own = std::os::unix::fs::MetadataExt::uid(&fs::metadata(&folder.0).unwrap());
+        let rules = |user| {
+            format!(
+                "[[rules]]\ncall = \"accept\"\naddress = \"127.0.0.0/8\"\naction = \"refuse\"\n\
+                 [[rules]]\ncall = \"accept\"\nuser = {user}\naction = \"allow\"\n\
+                 [[rules]]\ncall = \"accept\"\naction = \"refuse\"\n"
+            )
+        };
+        let path = folder.file("policy.toml", &rules(own));
+        context.set_policy(&path).unwrap();
+        let mut server = socket(context, SocketType::Router);
+        let mut events = monitor(context, &mut server);
+        let tcp = bind(&mut server, "tcp://127.0.0.1:*");
+        let far = connected(context, SocketType::Dealer, &tcp);
+        until(&mut events, ACCEPT_FAILED);
+        drop(far);
+        let ipc = bind(&mut server, &format!("ipc://{}/socket", folder.0.display()));
+        let mut near = connected(context, SocketType::Dealer, &ipc);
+        near.send(b"hello", Flags::NONE).unwrap();
+        recv(&mut server);
+        assert_eq!(recv(&mut server), b"hello");
+        // Those that are there have to go when the policy changes.
+        folder.file("policy.toml", &rules(own + 1));
+        until(&mut events, DISCONNECTED);
+        set(&mut near, LINGER, 0);
+    });
+}
+
+#[test]
+fn programs_that_know_nothing_of_it_are_wrapped() {
+    test("programs_that_know_nothing_of_it_are_wrapped", |context| {
+        let folder = Folder::new("wrap");
+        let (at, to) = folder.wraps();
+        let (ours, theirs) = (under(&at), under(&to));
+        let mut server = socket(&ours, SocketType::Rep);
+        let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
+        let (between, seen) = relay(endpoint.strip_prefix("tcp://").unwrap());
+        let mut client = socket(&theirs, SocketType::Req);
+        client.connect(&format!("tcp://{between}")).unwrap();
+        client.send(b"an open secret", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"an open secret");
+        server.send(b"and an answer", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut client), b"and an answer");
+        let bytes = seen.lock().unwrap().clone();
+        assert!(find(&bytes, b"CURVE") && find(&bytes, b"HELLO"), "it is CURVE");
+        assert!(
+            !find(&bytes, b"open secret") && !find(&bytes, b"and an answer") && !find(&bytes, b"Socket-Type")
+        );
+        // One that has the keys is as good, whatever library it has: the wrap is plain CURVE.
+        let mut own = socket(context, SocketType::Req);
+        own.set_option(CURVE_SERVERKEY, &public_key(&[1; 32])).unwrap();
+        own.set_option(CURVE_PUBLICKEY, &public_key(&[2; 32])).unwrap();
+        own.set_option(CURVE_SECRETKEY, &[2; 32]).unwrap();
+        own.connect(&endpoint).unwrap();
+        own.send(b"third", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"third");
+        drop((server, client));
+        ours.terminate().unwrap();
+        theirs.terminate().unwrap();
+    });
+}
+
+#[test]
+fn a_key_that_is_taken_away_ends_its_connection() {
+    test("a_key_that_is_taken_away_ends_its_connection", |context| {
+        let folder = Folder::new("trust");
+        let (at, to) = folder.wraps();
+        let (ours, theirs) = (under(&at), under(&to));
+        let mut server = socket(&ours, SocketType::Pull);
+        let mut events = monitor(&ours, &mut server);
+        let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
+        // A stranger with the server's key.
+        let stranger = || {
+            let mut stranger = socket(context, SocketType::Push);
+            stranger.set_option(CURVE_SERVERKEY, &public_key(&[1; 32])).unwrap();
+            stranger.set_option(CURVE_PUBLICKEY, &public_key(&[3; 32])).unwrap();
+            stranger.set_option(CURVE_SECRETKEY, &[3; 32]).unwrap();
+            stranger.connect(&endpoint).unwrap();
+            stranger
+        };
+        let _refused = stranger();
+        until(&mut events, HANDSHAKE_FAILED_AUTH);
+        until(&mut events, DISCONNECTED);
+        let mut client = socket(&theirs, SocketType::Push);
+        client.connect(&endpoint).unwrap();
+        client.send(b"trusted", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"trusted");
+        // The stranger is made a friend, and the friend a stranger.
+        folder.file("clients/two.pub", &text(&public_key(&[3; 32])));
+        fs::remove_file(folder.0.join("clients/one.pub")).unwrap();
+        until(&mut events, DISCONNECTED);
+        let mut friend = stranger();
+        friend.send(b"by now", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"by now");
+        // Keys that cannot be read change nothing.
+        folder.file("clients/two.pub", "nonsense");
+        thread::sleep(Duration::from_millis(600));
+        friend.send(b"still", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"still");
+        drop((server, events, client));
+        ours.terminate().unwrap();
+        theirs.terminate().unwrap();
+    });
+}
+
+#[test]
+fn limits_keep_peers_away() {
+    test("limits_keep_peers_away", |context| {
+        let folder = Folder::new("limits");
+        let path = folder.file(
+            "policy.toml",
+            "[limits]\nconnections_per_address = 1\nmessage_bytes = 1000\nhandshakes_per_second = 1000\n",
+        );
+        context.set_policy(&path).unwrap();
+        let mut server = socket(context, SocketType::Pull);
+        let mut events = monitor(context, &mut server);
+        let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
+        let mut first = connected(context, SocketType::Push, &endpoint);
+        first.send(b"first", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"first");
+        let mut second = connected(context, SocketType::Push, &endpoint);
+        until(&mut events, ACCEPT_FAILED);
+        drop(first);
+        second.send(b"second", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"second");
+        second.send(&[0; 1001], Flags::NONE).unwrap();
+        until(&mut events, DISCONNECTED);
+        let mut own = [0; 8];
+        server.option(MAXMSGSIZE, &mut own).unwrap();
+        assert_eq!(i64::from_ne_bytes(own), -1, "the program sees its own options");
+        set(&mut second, LINGER, 0);
+    });
+}
+
+#[test]
+fn a_wrap_without_its_keys_is_refused() {
+    test("a_wrap_without_its_keys_is_refused", |context| {
+        let folder = Folder::new("nokeys");
+        let path = folder.file(
+            "policy.toml",
+            "[wraps.x]\nkey = \"/nowhere/host.key\"\n[[rules]]\ncall = [\"bind\", \"connect\"]\naction = \"wrap\"\n\
+             wrap = \"x\"\n",
+        );
+        context.set_policy(&path).unwrap();
+        let mut server = socket(context, SocketType::Pull);
+        assert_eq!(server.bind("tcp://127.0.0.1:*"), Err(Error::Invalid));
+        assert_eq!(server.connect("tcp://127.0.0.1:9"), Err(Error::Invalid));
+        // Nothing shakes hands there.
+        server.bind("inproc://here").unwrap();
+        assert_eq!(last_endpoint(&mut server), "inproc://here");
+        set(&mut server, RCVTIMEO, 0);
+        assert_eq!(server.recv_message(&mut Message::new(), Flags::NONE).err(), Some(Error::Again));
+    });
+}
+
+/// Hands bytes on to `to`, and keeps a copy of them. Where it listens.
+fn relay(to: &str) -> (String, Arc<Mutex<Vec<u8>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap().to_string();
+    let (seen, to) = (Arc::new(Mutex::new(Vec::new())), to.to_owned());
+    let copies = seen.clone();
+    thread::spawn(move || {
+        let (near, _) = listener.accept().unwrap();
+        let far = TcpStream::connect(to).unwrap();
+        for (mut from, mut into) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
+            let copies = copies.clone();
+            thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                while let Ok(n @ 1..) = from.read(&mut buffer) {
+                    copies.lock().unwrap().extend_from_slice(&buffer[..n]);
+                    if into.write_all(&buffer[..n]).is_err() {
+                        break;
+                    }
+                }
+                let _ = into.shutdown(std::net::Shutdown::Both);
+            });
+        }
+    });
+    (at, seen)
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> bool {
+    bytes.windows(wanted.len()).any(|window| window == wanted)
+}
