@@ -1,0 +1,41 @@
+"""A program that knows nothing of policies: peer.py bind|connect TYPE ENDPOINT [OPTION=VALUE ...]; lines on stdin say what to do.
+
+It says `at ENDPOINT`, or `failed ERRNO`. Then: `send TEXT`, `receive`, `term` (closes all), `end`.
+"""
+
+import sys
+
+import zmq
+
+
+def main():
+    how, kind, endpoint, *options = sys.argv[1:]
+    try:
+        context = zmq.Context()
+        socket = context.socket(getattr(zmq, kind))
+        socket.linger = 0
+        for option in options:
+            name, _, value = option.partition("=")
+            number = getattr(zmq, name)
+            socket.setsockopt(number, int(value) if value.lstrip("-").isdigit() else value.encode())
+        getattr(socket, how)(endpoint)
+    except zmq.ZMQError as error:
+        print("failed", error.errno, flush=True)
+        return 1
+    print("at", socket.last_endpoint.rstrip(b"\0").decode(), flush=True)
+    for line in sys.stdin:
+        word, _, text = line.rstrip("\n").partition(" ")
+        if word == "send":
+            socket.send_string(text)
+        elif word == "receive":
+            print("received", socket.recv_string(), flush=True)
+        elif word == "term":
+            socket.close()
+            context.term()
+            print("done", flush=True)
+        else:
+            break
+    return 0
+
+
+sys.exit(main())
