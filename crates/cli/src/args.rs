@@ -1,9 +1,11 @@
 //! The command line.
 
+mod audit;
 mod observed;
 mod programs;
 mod recorded;
 
+pub use audit::Audit;
 pub use observed::{Doctor, Metrics, Ps, Show, Tap, Top, Way, Web};
 pub use programs::Run;
 pub use recorded::{Record, Replay};
@@ -29,7 +31,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage; 3 the time of --timeout has passed; 4 doctor has found something; \
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage; 3 the time of --timeout has passed; 4 doctor or audit has found something; \
 129, 130, 143 ended by SIGHUP, SIGINT, SIGTERM before all was done.";
 
 /// The commands.
@@ -103,6 +105,8 @@ pub enum Command {
     Metrics(Metrics),
     /// Serve a page of all observed processes: the graph, what is wrong, rates
     Web(Web),
+    /// Find sockets of ZeroMQ that others can reach, here or in source code (exit code 4)
+    Audit(Audit),
     /// Make a CURVE key pair
     Keygen(Keygen),
     /// Measure rate and round trip over endpoints

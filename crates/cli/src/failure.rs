@@ -12,7 +12,7 @@ pub enum Code {
     Usage = 2,
     /// The time of `--timeout` has passed.
     Timeout = 3,
-    /// `taut doctor` has found something.
+    /// `taut doctor` or `taut audit` has found something.
     Trouble = 4,
     /// SIGHUP came before all was done.
     HungUp = 129,

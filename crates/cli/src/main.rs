@@ -25,6 +25,7 @@ macro_rules! notice {
 }
 
 mod args;
+mod audit;
 mod bench;
 mod commands;
 mod config;
@@ -82,6 +83,7 @@ fn execute(command: Command) -> Result<()> {
         Command::Doctor(args) => look::doctor::run(&args),
         Command::Metrics(args) => look::metrics::run(&args),
         Command::Web(args) => look::web::run(&args),
+        Command::Audit(args) => audit::run(&args),
         Command::Keygen(args) => keygen::run(&args),
         Command::Proxy(args) => proxy::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -6,8 +6,8 @@
 //! with a type that sends nothing unasked. Over PLAIN and CURVE, where the peer tells its type
 //! last, only our types are offered that such peers accept.
 
-mod dial;
-mod talk;
+pub mod dial;
+pub mod talk;
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -2,6 +2,7 @@
 //! pseudo-terminal, and against libzmq where `tests/cli/run.sh` has one.
 
 mod answers;
+mod audit;
 mod ends;
 mod inputs;
 mod libzmq;

@@ -1,0 +1,212 @@
+//! `taut audit`: which ZeroMQ sockets of this machine others can reach, and what would be wiser; or
+//! which ones a source tree would open.
+//!
+//! Of the machine it asks what listens (`/proc`), and connects to each address of its own. A socket
+//! of ZeroMQ begins to speak by itself; what does not is sent nothing, and is none. Other machines
+//! are not touched.
+
+#[cfg_attr(not(target_os = "linux"), path = "audit/listeners/absent.rs")]
+mod listeners;
+mod source;
+
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde::Serialize;
+use tautline::kind::SocketType;
+use tautline_proto::{MechanismConfig, Version};
+
+use crate::args::Audit;
+use crate::failure::{Code, Failure, Result};
+use crate::format::escaped;
+use crate::ping::dial::Connection;
+use crate::ping::talk::{End, GREETING, Talk};
+use listeners::{At, Listener};
+
+/// How long a socket may take until it begins to speak.
+const BEGINNING: Duration = Duration::from_millis(300);
+/// How long it may take for each step of the handshake.
+const HANDSHAKE: Duration = Duration::from_secs(2);
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Fine,
+    Note,
+    Warning,
+}
+
+/// One endpoint, or one place in a source.
+#[derive(Debug, Serialize)]
+struct Finding {
+    level: Level,
+    /// The endpoint, or `FILE:LINE`.
+    at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    socket_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mechanism: Option<String>,
+    what: String,
+    advice: String,
+}
+
+/// Looks, and tells: exit code 4 if something would be wiser.
+pub fn run(args: &Audit) -> Result<()> {
+    let (mut all, looked_at) = match &args.source {
+        Some(path) => source::look(path)?,
+        None => machine(&args.processes)?,
+    };
+    all.sort_by(|a, b| b.level.cmp(&a.level).then_with(|| a.at.cmp(&b.at)));
+    let mut text = String::new();
+    for finding in &all {
+        text += &if args.json { line(finding)? } else { describe(finding) };
+    }
+    let warnings = all.iter().filter(|finding| finding.level == Level::Warning).count();
+    if !args.json {
+        text += &format!("{looked_at}: {warnings} to look at\n");
+    }
+    crate::print(&text)?;
+    if warnings > 0 { Err(Failure::new(Code::Trouble, "")) } else { Ok(()) }
+}
+
+fn line(finding: &Finding) -> Result<String> {
+    let line = serde_json::to_string(finding).map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(line + "\n")
+}
+
+fn describe(finding: &Finding) -> String {
+    let level = match finding.level {
+        Level::Fine => "fine",
+        Level::Note => "note",
+        Level::Warning => "warning",
+    };
+    let program = match (&finding.program, finding.pid) {
+        (Some(program), Some(pid)) => format!("  {} ({pid})", escaped(program.as_bytes())),
+        _ => String::new(),
+    };
+    let kind = finding.socket_type.map(|kind| format!("{kind}, ")).unwrap_or_default();
+    let mut text = format!("{level}  {}{program}: {kind}{}\n", escaped(finding.at.as_bytes()), finding.what);
+    if !finding.advice.is_empty() {
+        text += &format!("    {}\n", finding.advice);
+    }
+    text
+}
+
+/// What listens on this machine.
+fn machine(processes: &[u32]) -> Result<(Vec<Finding>, String)> {
+    let all = listeners::all()?;
+    let wanted = |listener: &&Listener| {
+        processes.is_empty() || listener.pid.is_some_and(|pid| processes.contains(&pid))
+    };
+    let all: Vec<_> = all.iter().filter(wanted).collect();
+    let found: Vec<_> = all.iter().filter_map(|listener| judge(listener)).collect();
+    let looked_at = format!("{} listening sockets, {} of ZeroMQ", all.len(), found.len());
+    Ok((found, looked_at))
+}
+
+/// What a listening socket is, if it is one of ZeroMQ.
+fn judge(listener: &Listener) -> Option<Finding> {
+    let (endpoint, reached_at) = match &listener.at {
+        At::Tcp(address) => (format!("tcp://{address}"), format!("tcp://{}", near(*address))),
+        At::Path(path, _) => (format!("ipc://{path}"), format!("ipc://{path}")),
+    };
+    if !speaks_first(&listener.at) {
+        return None;
+    }
+    let met = meet(&reached_at)?;
+    let mechanism = met.mechanism;
+    let secure = mechanism == "CURVE" || mechanism == "GSSAPI";
+    let open = match &listener.at {
+        At::Tcp(address) if address.ip().is_unspecified() => Some("on every interface"),
+        At::Tcp(address) if !address.ip().to_canonical().is_loopback() => {
+            Some("on an address that others can reach")
+        }
+        At::Tcp(_) => None,
+        At::Path(_, mode) => (mode & 0o007 != 0).then_some("for every user of this machine"),
+    };
+    let (level, what, advice) = match (open, &listener.at, secure) {
+        (None, _, _) | (_, At::Path(..), true) => {
+            (Level::Fine, format!("{mechanism}, not open to others"), "")
+        }
+        (Some(open), _, true) => (Level::Fine, format!("{mechanism}, {open}"), ""),
+        (Some(open), At::Path(..), false) => (
+            Level::Note,
+            format!("{mechanism}, {open}"),
+            "TAUT_POLICY=loopback closes the file to others; so does a folder of mode 0700",
+        ),
+        (Some(open), At::Tcp(_), false) if mechanism == "PLAIN" => (
+            Level::Warning,
+            format!("PLAIN, {open}: passwords and messages can be read on the way"),
+            "CURVE in place of PLAIN; or TAUT_POLICY with a wrap, which needs no change of the program",
+        ),
+        (Some(open), At::Tcp(_), false) => (
+            Level::Warning,
+            format!("no authentication, {open}"),
+            "bind it to 127.0.0.1, give it CURVE, or run it with TAUT_POLICY=loopback (docs/policy.md)",
+        ),
+    };
+    Some(Finding {
+        level,
+        at: endpoint,
+        pid: listener.pid,
+        program: listener.program.clone(),
+        socket_type: met.socket_type.map(SocketType::name),
+        mechanism: Some(mechanism),
+        what,
+        advice: advice.to_owned(),
+    })
+}
+
+/// Where an address is reached from here.
+fn near(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// Whether it begins as ZMTP does, without a word from us.
+fn speaks_first(at: &At) -> bool {
+    let mut first = [0];
+    let heard = match at {
+        At::Tcp(address) => TcpStream::connect_timeout(&near(*address), BEGINNING).and_then(|mut stream| {
+            stream.set_read_timeout(Some(BEGINNING))?;
+            stream.read(&mut first)
+        }),
+        At::Path(path, _) => Connection::open(&format!("ipc://{path}"), BEGINNING)
+            .map_err(|_| std::io::ErrorKind::NotConnected.into())
+            .and_then(|mut connection| {
+                connection.set_timeout(BEGINNING)?;
+                connection.read(&mut first)
+            }),
+    };
+    heard.is_ok_and(|length| length == 1) && first == [0xFF]
+}
+
+/// What a handshake has told.
+struct Met {
+    mechanism: String,
+    socket_type: Option<SocketType>,
+}
+
+fn meet(endpoint: &str) -> Option<Met> {
+    let connection = Connection::open(endpoint, HANDSHAKE).ok()?;
+    let mut talk = Talk::new(connection, MechanismConfig::Null, SocketType::Dealer, GREETING, HANDSHAKE);
+    let null = |socket_type| Some(Met { mechanism: "NULL".to_owned(), socket_type });
+    match talk.shake_hands() {
+        End::Met(_, peer) => null(peer.socket_type),
+        End::OtherType(theirs) => null(theirs),
+        End::OtherMechanism(mechanism) => Some(Met { mechanism, socket_type: None }),
+        // It has begun to speak ZMTP.
+        End::Silent | End::Closed | End::Refused(_) if talk.version() >= Version::V2 => null(None),
+        _ => None,
+    }
+}

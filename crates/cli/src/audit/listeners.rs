@@ -1,0 +1,78 @@
+//! What listens on this machine, by `/proc`: streams of the internet and of the Unix domain, and
+//! the processes behind them, as far as this user may see them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+
+use procfs::net::{TcpState, UnixState};
+
+use crate::failure::{Failure, Result};
+
+/// SOCK_STREAM.
+const STREAM: i32 = 1;
+
+/// A listening socket.
+#[derive(Debug)]
+pub struct Listener {
+    pub at: At,
+    /// Its process, and the file name of the program, if this user may see them.
+    pub pid: Option<u32>,
+    pub program: Option<String>,
+}
+
+/// Where it listens.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum At {
+    Tcp(SocketAddr),
+    /// A path, or `@` and an abstract name, and the permissions.
+    Path(String, u32),
+}
+
+/// All of them, each once.
+pub fn all() -> Result<Vec<Listener>> {
+    let mut sockets: BTreeMap<At, u64> = BTreeMap::new();
+    let tcp = procfs::net::tcp().map_err(|error| unreadable(&error))?;
+    // Without IPv6 there is no such table.
+    let tcp6 = procfs::net::tcp6().unwrap_or_default();
+    for entry in tcp.into_iter().chain(tcp6).filter(|entry| entry.state == TcpState::Listen) {
+        sockets.insert(At::Tcp(entry.local_address), entry.inode);
+    }
+    for entry in procfs::net::unix().map_err(|error| unreadable(&error))? {
+        // One that does not listen refuses us.
+        let listens = i32::from(entry.socket_type) == STREAM && entry.state == UnixState::UNCONNECTED;
+        if let (true, Some(path)) = (listens, entry.path) {
+            let mode = std::fs::metadata(&path).map_or(0o777, |found| found.permissions().mode());
+            sockets.insert(At::Path(path.to_string_lossy().into_owned(), mode), entry.inode);
+        }
+    }
+    let owners = owners();
+    let listener = |(at, inode)| {
+        let owner: Option<&(u32, String)> = owners.get(&inode);
+        Listener { at, pid: owner.map(|owner| owner.0), program: owner.map(|owner| owner.1.clone()) }
+    };
+    Ok(sockets.into_iter().map(listener).collect())
+}
+
+/// The process of each socket, by its inode.
+fn owners() -> HashMap<u64, (u32, String)> {
+    let mut owners = HashMap::new();
+    let Ok(processes) = procfs::process::all_processes() else { return owners };
+    for process in processes.flatten() {
+        let (Ok(pid), Ok(descriptors)) = (u32::try_from(process.pid()), process.fd()) else { continue };
+        let program = process.exe().ok();
+        let program = program.as_deref().and_then(|path| path.file_name());
+        let program = program.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        for descriptor in descriptors.flatten() {
+            if let procfs::process::FDTarget::Socket(inode) = descriptor.target {
+                owners.entry(inode).or_insert_with(|| (pid, program.clone()));
+            }
+        }
+    }
+    owners
+}
+
+fn unreadable(error: &procfs::ProcError) -> Failure {
+    Failure::failed(format!("the list of listening sockets: {error}"))
+        .hint("audit needs /proc; --source looks through source code instead")
+}

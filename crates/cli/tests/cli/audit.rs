@@ -1,0 +1,108 @@
+//! `taut audit`: what listens on this machine, and what source code would open.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::support::{TempDir, run, start, taut, test};
+
+#[test]
+fn open_sockets_are_named_with_what_they_are() {
+    test("open_sockets_are_named_with_what_they_are", || {
+        // One that speaks something else, or nothing at all.
+        let other = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut open = start(&["sub", "--bind", "tcp://*:*"]);
+        let mut near = start(&["rep", "tcp://127.0.0.1:*", "--echo"]);
+        let (public, secure) = (open.bound(), near.bound());
+        let port = |endpoint: &str| endpoint.rsplit(':').next().unwrap().to_owned();
+        let pids = [open.id().to_string(), near.id().to_string()];
+        let ended = run(&["audit", &pids[0], &pids[1]]);
+        assert_eq!(ended.code, Some(4), "{ended:?}");
+        let text = ended.text();
+        let lines: Vec<&str> = text.lines().collect();
+        let warning = format!(
+            "warning  tcp://0.0.0.0:{}  taut ({}): SUB, no authentication, on every interface",
+            port(&public),
+            pids[0]
+        );
+        assert_eq!(lines[0], warning);
+        assert!(lines[1].contains("TAUT_POLICY=loopback"), "{lines:?}");
+        assert!(
+            lines
+                .iter()
+                .any(|line| line
+                    == &format!("fine  {secure}  taut ({}): REP, NULL, not open to others", pids[1])),
+            "{lines:?}"
+        );
+        assert_eq!(*lines.last().unwrap(), "2 listening sockets, 2 of ZeroMQ: 1 to look at");
+        // The whole machine has them, too, and not what is no ZeroMQ.
+        let all = run(&["audit", "--json"]).text();
+        let at = |at: String| {
+            let line = all.lines().find(|line| line.contains(&format!("\"at\":\"{at}\"")))?;
+            Some(serde_json::from_str::<serde_json::Value>(line).unwrap())
+        };
+        let found = at(format!("tcp://0.0.0.0:{}", port(&public))).unwrap();
+        assert_eq!((&found["level"], &found["socket_type"]), (&"warning".into(), &"SUB".into()));
+        assert_eq!(found["mechanism"], "NULL");
+        assert!(at(secure).is_some());
+        assert!(at(format!("tcp://{}", other.local_addr().unwrap())).is_none());
+    });
+}
+
+#[test]
+fn files_and_keys_make_a_difference() {
+    test("files_and_keys_make_a_difference", || {
+        let folder = TempDir::new();
+        let key = folder.path().join("server.key");
+        assert_eq!(run(&["keygen", "--out", key.to_str().unwrap()]).code, Some(0));
+        let mut curve =
+            start(&["pull", "tcp://*:*", "--curve-server", "--curve-key-file", key.to_str().unwrap()]);
+        curve.bound();
+        let path = folder.path().join("socket");
+        let file = start(&["pull", &format!("ipc://{}", path.display())]);
+        // One that has no wildcard is not told.
+        while !path.exists() {}
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o777)).unwrap();
+        let ended = run(&["audit", &curve.id().to_string(), &file.id().to_string()]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let text = ended.text();
+        assert!(text.contains("CURVE, on every interface"), "{text}");
+        assert!(text.contains(&format!("note  ipc://{}", path.display())), "{text}");
+        assert!(text.contains("PULL, NULL, for every user of this machine"), "{text}");
+        // A policy that comes with the library closes it.
+        let again = folder.path().join("again");
+        let mut command = taut(&["pull", &format!("ipc://{}", again.display())]);
+        command.env("TAUT_POLICY", "loopback");
+        let closed = crate::support::Running::start(command);
+        while !again.exists() {}
+        let text = run(&["audit", &closed.id().to_string()]).text();
+        assert!(text.contains(&format!("fine  ipc://{}", again.display())), "{text}");
+    });
+}
+
+#[test]
+fn source_code_is_looked_through() {
+    test("source_code_is_looked_through", || {
+        let folder = TempDir::new();
+        let path = folder.path().to_str().unwrap();
+        let clean = run(&["audit", "--source", path]);
+        assert_eq!((clean.code, clean.text().as_str()), (Some(0), "0 files: 0 to look at\n"));
+        fs::write(
+            folder.path().join("server.py"),
+            "import zmq\nsocket.bind('tcp://*:5555')\nx = socket.recv_pyobj()\n",
+        )
+        .unwrap();
+        fs::write(folder.path().join("notes.txt"), "tcp://*:5555\n").unwrap();
+        let ended = run(&["audit", "--source", path]);
+        assert_eq!(ended.code, Some(4));
+        let text = ended.text();
+        assert!(
+            text.contains(&format!("{path}/server.py:2: tcp://*:5555 is open to every machine")),
+            "{text}"
+        );
+        assert!(text.contains(&format!("{path}/server.py:3: recv_pyobj runs what a peer sends")), "{text}");
+        assert!(text.ends_with("1 files: 2 to look at\n"), "{text}");
+        run(&["audit", "--source", "/nowhere/at/all"]).failed(1, &["/nowhere/at/all: No such file"]);
+        run(&["audit", "1", "--source", path]).failed(2, &["cannot be used with"]);
+    });
+}
