@@ -347,6 +347,7 @@ fn options_are_read_back() {
         bind_to_device: None,
         max_retransmit_ms: Some(6000),
         busy_poll: None,
+        mode: None,
     };
     let listener = bind("127.0.0.1:0");
     let (client, server) = connect_with(&listener, None, &options);
