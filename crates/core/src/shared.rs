@@ -24,7 +24,7 @@ use crate::pipe::{Body, Part, Target};
 use crate::socket::{Flags, Socket, Wanted};
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::atomic::{AtomicBool, AtomicU32};
-use crate::sync::{Arc, Mutex, MutexGuard, lock};
+use crate::sync::{Arc, Mutex, MutexGuard, lock, try_lock};
 use crate::wait::BLIND;
 use std::io::ErrorKind;
 use tautline_io::fd::AsRawFd;
@@ -211,7 +211,7 @@ impl SharedSocket {
     // ---- one caller at a time
 
     fn enter(&self) -> Stay<'_> {
-        match self.state.try_lock() {
+        match try_lock(&self.state) {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => self.enter_occupied(),
