@@ -389,7 +389,9 @@ impl SharedSocket {
     fn wake_others(&self, state: &mut State) {
         let State { socket, readers, writers, sentinel, watchers, .. } = state;
         let Some(socket) = socket else { return self.wake_all(state) };
-        let can = socket.can_now();
+        let waits_for_room = *writers > 0
+            || sentinel.iter().chain(watchers.iter().map(|(_, wanted)| wanted)).any(|of| of.write);
+        let can = socket.can_now(waits_for_room);
         let serves = |wanted: &Wanted| wanted.read && can.read || wanted.write && can.write;
         if *readers > 0 && can.read {
             self.readable.notify_one();
