@@ -15,6 +15,7 @@ use crate::rng::Rng;
 use crate::stores;
 use crate::world::{self, Plan};
 
+mod bursts;
 mod datagrams;
 mod devices;
 mod edges;
@@ -176,6 +177,12 @@ impl Stage {
 
     fn transport(&self) -> &'static str {
         self.transport
+    }
+
+    /// From now on no connection is lost.
+    fn be_calm(&mut self) {
+        world::with(|world| world.kernel.faults.be_calm());
+        (self.lossy, self.streams_are_lossy) = (false, false);
     }
 
     fn over_ipc(&mut self) {

@@ -24,18 +24,20 @@ const SOME: u64 = 50_000;
 /// connection, and what it sent is lost with it.
 pub(super) fn successors(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
-    let (lossy, kind) = (stage.lossy, stage.kind);
-    let ledger = stage.ledger();
+    let lossy = stage.lossy;
     let (first, second) =
         *rng.pick(&[(SocketType::Pair, SocketType::Pair), (SocketType::Router, SocketType::Dealer)]);
+    let takes_over = first == SocketType::Router && rng.chance(2);
+    // Of what a predecessor has left only a number of reads is waited for.
+    let kind = if takes_over { stage.kind.of_at_most(100) } else { stage.kind };
+    let ledger = stage.ledger_of(kind);
     let counts: Vec<(u32, u32)> = (0..rng.between(2, 6) as u32).map(|at| (at, kind.count(rng, 40))).collect();
     let busy = Countdown::new(1);
     let total: u32 = counts.iter().map(|(_, count)| count).sum();
     let (context, server_rng) = (stage.context(rng), fork(rng));
     let mut server = Peer::new(&context, first, server_rng);
-    if first == SocketType::Router {
-        let handover = server.rng.chance(2);
-        server.set(ROUTER_HANDOVER, handover.into());
+    if takes_over {
+        server.set(ROUTER_HANDOVER, 1);
     }
     server.set(HEARTBEAT_IVL, 0);
     server.join(&endpoint, true);
@@ -64,17 +66,19 @@ pub(super) fn successors(stage: &mut Stage, rng: &mut Rng) {
             while let Some(Err(error)) = (!is_inproc).then(|| context.terminate()) {
                 assert_eq!(error, Error::Interrupted, "terminate");
             }
-            while !lossy && hears.load(SeqCst) < tells.load(SeqCst) {
+            while !lossy && !takes_over && hears.load(SeqCst) < tells.load(SeqCst) {
                 std::thread::sleep(Duration::from_secs(1));
             }
-            // Its end arrives.
-            std::thread::sleep(Duration::from_secs(3));
+            // Its end arrives. Whether it was read by then is another matter.
+            let longest = world::with(|world| world.kernel.faults.latency.1).unwrap_or(0);
+            let more = if rng.chance(2) { rng.spread(1, 20_000) } else { 3_000_000 };
+            std::thread::sleep(Duration::from_nanos(4 * longest) + Duration::from_micros(more));
         }
         done.is_last();
     });
     while heard.load(SeqCst) < total {
-        // One that has heard all is in its call, and learns of the end there.
-        let behind = heard.load(SeqCst) < said.load(SeqCst);
+        // One that has heard all is in its call, and learns of the end there; or not.
+        let behind = heard.load(SeqCst) < said.load(SeqCst) || server.rng.chance(4);
         if behind && (heard.load(SeqCst) == 0 && server.rng.chance(2) || server.rng.chance(20)) {
             let (micros, before) = (server.rng.spread(1_000, 30_000_000), world::calls());
             std::thread::sleep(Duration::from_micros(micros));
