@@ -79,7 +79,7 @@ pub fn main() {
         let text = format!("{panic}");
         world::with(|world| world.fail(FAILED, &text));
     }));
-    world::begin(Plan { seed, faults, trace: has("--trace"), limit: 86_400_000_000_000 });
+    world::begin(Plan { seed, workload: name, faults, trace: has("--trace"), limit: 86_400_000_000_000 });
     let mut stage = Stage::draw(&mut rng, lossy);
     peer::say(|| format!("{name}, lossy {lossy}, {stage:?}"));
     program(&mut stage, &mut rng);

@@ -58,6 +58,7 @@ pub(crate) struct World {
     rng: Rng,
     threads: Vec<Thread>,
     strategy: Strategy,
+    workload: &'static str,
     trace: bool,
     hash: u64,
     /// Until when threads may run.
@@ -128,6 +129,7 @@ enum Strategy {
 /// What a simulation is made of.
 pub(crate) struct Plan {
     pub(crate) seed: u64,
+    pub(crate) workload: &'static str,
     pub(crate) faults: Faults,
     pub(crate) trace: bool,
     /// Nanoseconds of virtual time after which it has failed.
@@ -159,6 +161,7 @@ pub(crate) fn begin(plan: Plan) {
         rng,
         threads: Vec::new(),
         strategy,
+        workload: plan.workload,
         trace: plan.trace,
         hash: 0xcbf2_9ce4_8422_2325,
         end: plan.limit,

@@ -79,7 +79,8 @@ pub(super) fn successors(stage: &mut Stage, rng: &mut Rng) {
     while heard.load(SeqCst) < total {
         // One that has heard all is in its call, and learns of the end there; or not.
         let behind = heard.load(SeqCst) < said.load(SeqCst) || server.rng.chance(4);
-        if behind && (heard.load(SeqCst) == 0 && server.rng.chance(2) || server.rng.chance(20)) {
+        let often = if takes_over { 3 } else { 20 };
+        if behind && (heard.load(SeqCst) == 0 && server.rng.chance(2) || server.rng.chance(often)) {
             let (micros, before) = (server.rng.spread(1_000, 30_000_000), world::calls());
             std::thread::sleep(Duration::from_micros(micros));
             let calls = world::calls() - before;
