@@ -20,8 +20,9 @@ const SOME: u64 = 50_000;
 /// Peers that come one after the other, each with something to say, to a socket that has room for
 /// one of them, or for one of their name. All of it is heard, though the receiver looks only now
 /// and then: each has been heard and has gone before the next one comes, or that would be refused,
-/// as by libzmq. No heartbeats: what is said to a peer that has waited for long and gone resets the
-/// connection, and what it sent is lost with it.
+/// as by libzmq; but to a ROUTER that lets the next one take over, each need only have sent all. No
+/// heartbeats: what is said to a peer that has waited for long and gone resets the connection, and
+/// what it sent is lost with it.
 pub(super) fn successors(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let lossy = stage.lossy;
@@ -29,7 +30,7 @@ pub(super) fn successors(stage: &mut Stage, rng: &mut Rng) {
         *rng.pick(&[(SocketType::Pair, SocketType::Pair), (SocketType::Router, SocketType::Dealer)]);
     let takes_over = first == SocketType::Router && rng.chance(2);
     // Of what a predecessor has left only a number of reads is waited for.
-    let kind = if takes_over { stage.kind.of_at_most(100) } else { stage.kind };
+    let kind = if takes_over { stage.kind.of_at_most(3_000) } else { stage.kind };
     let ledger = stage.ledger_of(kind);
     let counts: Vec<(u32, u32)> = (0..rng.between(2, 6) as u32).map(|at| (at, kind.count(rng, 40))).collect();
     let busy = Countdown::new(1);
