@@ -24,7 +24,7 @@ use crate::pipe::{Body, Part, Target};
 use crate::socket::{Flags, Socket, Wanted};
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::atomic::{AtomicBool, AtomicU32};
-use crate::sync::{Arc, Mutex, MutexGuard, lock};
+use crate::sync::{Arc, Mutex, MutexGuard, lock, try_lock};
 use crate::wait::blindly;
 use std::io::ErrorKind;
 use tautline_io::fd::AsRawFd;
@@ -211,7 +211,7 @@ impl SharedSocket {
     // ---- one caller at a time
 
     fn enter(&self) -> Stay<'_> {
-        match self.state.try_lock() {
+        match try_lock(&self.state) {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => self.enter_occupied(),
@@ -389,7 +389,9 @@ impl SharedSocket {
     fn wake_others(&self, state: &mut State) {
         let State { socket, readers, writers, sentinel, watchers, .. } = state;
         let Some(socket) = socket else { return self.wake_all(state) };
-        let can = socket.can_now();
+        let waits_for_room = *writers > 0
+            || sentinel.iter().chain(watchers.iter().map(|(_, wanted)| wanted)).any(|of| of.write);
+        let can = socket.can_now(waits_for_room);
         let serves = |wanted: &Wanted| wanted.read && can.read || wanted.write && can.write;
         if *readers > 0 && can.read {
             self.readable.notify_one();

@@ -43,7 +43,16 @@ mod imp {
 }
 
 pub(crate) use imp::*;
+use std::sync::TryLockResult;
 pub(crate) use tautline_mem::sync::{Padded, UnsafeCell, atomic};
+
+/// Locks if no thread has the lock.
+#[inline]
+pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> TryLockResult<MutexGuard<'_, T>> {
+    #[cfg(simulated)]
+    tautline_mem::sync::simulated::before_lock();
+    mutex.try_lock()
+}
 
 /// Locks, and goes on with the data of a thread that panicked while it held the lock: an engine
 /// invariant never spans a panic.

@@ -15,6 +15,7 @@ use crate::rng::Rng;
 use crate::stores;
 use crate::world::{self, Plan};
 
+mod bursts;
 mod datagrams;
 mod devices;
 mod edges;
@@ -78,7 +79,7 @@ pub fn main() {
         let text = format!("{panic}");
         world::with(|world| world.fail(FAILED, &text));
     }));
-    world::begin(Plan { seed, faults, trace: has("--trace"), limit: 86_400_000_000_000 });
+    world::begin(Plan { seed, workload: name, faults, trace: has("--trace"), limit: 86_400_000_000_000 });
     let mut stage = Stage::draw(&mut rng, lossy);
     peer::say(|| format!("{name}, lossy {lossy}, {stage:?}"));
     program(&mut stage, &mut rng);
@@ -176,6 +177,12 @@ impl Stage {
 
     fn transport(&self) -> &'static str {
         self.transport
+    }
+
+    /// From now on no connection is lost.
+    fn be_calm(&mut self) {
+        world::with(|world| world.kernel.faults.be_calm());
+        (self.lossy, self.streams_are_lossy) = (false, false);
     }
 
     fn over_ipc(&mut self) {

@@ -35,13 +35,15 @@ static NOW: AtomicU64 = AtomicU64::new(0);
 static LEFT: AtomicI64 = AtomicI64::new(0);
 /// When a program last got on.
 static PROGRESS: AtomicU64 = AtomicU64::new(0);
-/// All points.
+/// All points, and how many there were when a program last got on.
 static POINTS: AtomicU64 = AtomicU64::new(0);
+static POINTS_BEFORE: AtomicU64 = AtomicU64::new(0);
 
 /// What a point takes, in nanoseconds.
 const POINT: u64 = 5;
-/// For how long no program may get on, in nanoseconds.
+/// For how long no program may get on, in nanoseconds, and in points.
 const PATIENCE: u64 = 2_000_000_000_000;
+const PATIENCE_IN_POINTS: u64 = 40_000_000;
 
 struct Place(UnsafeCell<Option<World>>);
 
@@ -56,6 +58,7 @@ pub(crate) struct World {
     rng: Rng,
     threads: Vec<Thread>,
     strategy: Strategy,
+    workload: &'static str,
     trace: bool,
     hash: u64,
     /// Until when threads may run.
@@ -126,6 +129,7 @@ enum Strategy {
 /// What a simulation is made of.
 pub(crate) struct Plan {
     pub(crate) seed: u64,
+    pub(crate) workload: &'static str,
     pub(crate) faults: Faults,
     pub(crate) trace: bool,
     /// Nanoseconds of virtual time after which it has failed.
@@ -157,6 +161,7 @@ pub(crate) fn begin(plan: Plan) {
         rng,
         threads: Vec::new(),
         strategy,
+        workload: plan.workload,
         trace: plan.trace,
         hash: 0xcbf2_9ce4_8422_2325,
         end: plan.limit,
@@ -220,11 +225,17 @@ pub(crate) fn point() {
     }
 }
 
-/// A good moment for another thread to run.
+/// A good moment for another thread to run, and now and then for a timer to expire.
 pub(crate) fn linger() {
-    if ME.get() != 0 && world().rng.chance(3) {
-        change_threads(true);
+    if ME.get() == 0 || !world().rng.chance(3) {
+        return;
     }
+    let world = world();
+    if world.rng.chance(8) {
+        let until = NOW.load(Relaxed) + world.rng.spread(1_000, 20_000_000);
+        world.thread(ME.get()).stalled = until;
+    }
+    change_threads(true);
 }
 
 /// A system call begins: it takes time, and another thread may run first.
@@ -278,6 +289,7 @@ pub(crate) fn time() -> u64 {
 /// A call of a program has returned.
 pub(crate) fn progress() {
     PROGRESS.store(NOW.load(Relaxed), Relaxed);
+    POINTS_BEFORE.store(POINTS.load(Relaxed), Relaxed);
 }
 
 /// Whether an exchange that may fail for no reason does.
@@ -447,7 +459,8 @@ impl World {
             if now > self.end {
                 self.fail(ENDLESS, "no end within the time")
             }
-            if now > PROGRESS.load(Relaxed) + PATIENCE {
+            let points = POINTS.load(Relaxed) - POINTS_BEFORE.load(Relaxed);
+            if now > PROGRESS.load(Relaxed) + PATIENCE || points > PATIENCE_IN_POINTS {
                 self.fail(STUCK, "threads run, and no program gets on")
             }
             return match self.strategy {

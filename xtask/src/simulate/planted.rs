@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::Wanted;
 use super::scratch::Scratch;
-use super::seeds;
+use super::seeds::{self, Found};
 
 struct Planted {
     name: String,
@@ -35,6 +35,7 @@ pub(super) fn run(root: &Path, target: &Path, wanted: &Wanted, names: &[String])
     let budget = Duration::from_secs(60 * wanted.minutes.unwrap_or(10));
     let scratch = Scratch::new(root, target, "planted");
     let (mut found, mut known, mut missed) = (0, 0, 0);
+    let mut rows = Vec::new();
     for one in &all {
         scratch.restore()?;
         scratch.apply(&one.path).map_err(|words| format!("{}: {words}", one.path.display()))?;
@@ -45,6 +46,7 @@ pub(super) fn run(root: &Path, target: &Path, wanted: &Wanted, names: &[String])
         let verdict = match (seeds::search_on_all_cores(&binary, &options, budget), &one.not_found) {
             ((_, Some(by)), _) => {
                 found += 1;
+                rows.push(row(one, &by));
                 let words = by.words.lines().next().unwrap_or_default().to_owned();
                 format!("seed {}, {} seeds, {:.1} s: {words}", by.seed, by.seeds, by.seconds)
             }
@@ -59,8 +61,18 @@ pub(super) fn run(root: &Path, target: &Path, wanted: &Wanted, names: &[String])
         };
         println!("{} ({}; built in {built} s)\n  {verdict}", one.name, one.title);
     }
-    println!("faults put back: {found} found, {missed} missed, {known} known not to be found");
+    println!("\n| fault | what it brings back | found by | seed | s |\n|---|---|---|--:|--:|");
+    rows.iter().for_each(|row| println!("{row}"));
+    println!("\nfaults put back: {found} found, {missed} missed, {known} known not to be found");
     Ok(missed == 0)
+}
+
+/// The line of a table for a fault that was found.
+fn row(one: &Planted, by: &Found) -> String {
+    let mut workloads = by.words.lines().filter_map(|line| line.trim().strip_prefix("workload "));
+    let workload = workloads.next_back().and_then(|rest| rest.split(',').next()).unwrap_or_default();
+    let title = one.title.trim_end_matches('.');
+    format!("| {} | {title} | {workload} | {} | {:.0} |", one.name, by.seed, by.seconds.ceil())
 }
 
 fn planted(folder: &Path) -> Result<Vec<Planted>, String> {
@@ -90,6 +102,14 @@ fn describe(path: PathBuf, text: &str) -> Planted {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_names_the_workload() {
+        let one = describe("faults/bell.patch".into(), "A bell is lost.\n");
+        let words = "FAILED: every thread waits\n  thread 1 main: Over\n  workload pair, hash 01".to_owned();
+        let by = Found { seed: 7, seeds: 9, seconds: 1.2, words };
+        assert_eq!(row(&one, &by), "| bell | A bell is lost | pair | 7 | 2 |");
+    }
 
     #[test]
     fn a_patch_says_what_it_is() {

@@ -13,7 +13,7 @@ use crate::options::Options;
 use crate::queue::{self, FrameReader, FrameWriter, LogReader, Slot};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
-use crate::sync::{Arc, Mutex, lock};
+use crate::sync::{Arc, Mutex, lock, try_lock};
 use tautline_io::net::{Family, Stream};
 use tautline_io::reactor::{Interest, Token};
 use tautline_proto::SocketType;
@@ -264,7 +264,7 @@ impl Connection {
     /// Owner: whether what the peer does not read is to stay here, and not in the kernel. Left as
     /// it is if another thread writes just now.
     pub(crate) fn keep_little_unsent(&self, little: bool) {
-        if let Ok(mut pump) = self.pump.try_lock() {
+        if let Ok(mut pump) = try_lock(&self.pump) {
             pump.keep_little_unsent(little);
         }
     }
@@ -303,7 +303,7 @@ impl Connection {
     ) -> Option<Flushed> {
         let mut result = None;
         loop {
-            let (flushed, session) = match self.pump.try_lock() {
+            let (flushed, session) = match try_lock(&self.pump) {
                 Ok(mut pump) => {
                     let before = pump.taken.bytes;
                     let flushed = pump.flush(most, &mut |out| self.take_control(out));
@@ -357,7 +357,7 @@ impl Connection {
         patience: Option<Duration>,
         append: impl FnOnce() -> bool,
     ) -> Option<Flushed> {
-        let (flushed, session) = match self.pump.try_lock() {
+        let (flushed, session) = match try_lock(&self.pump) {
             Ok(mut pump) => (pump.write_through(flags, body, patience, append), pump.session),
             Err(_) => {
                 append();
@@ -437,7 +437,7 @@ impl Connection {
     /// Whether something waits to be written. Takes the pump's lock; true if it is held.
     pub(crate) fn has_pending(&self) -> bool {
         self.has_control.load(Acquire)
-            || match self.pump.try_lock() {
+            || match try_lock(&self.pump) {
                 Ok(mut pump) => pump.pending(),
                 Err(_) => true,
             }
@@ -445,7 +445,7 @@ impl Connection {
 
     /// Whether a thread is writing just now.
     pub(crate) fn is_being_written(&self) -> bool {
-        self.pump.try_lock().is_err()
+        try_lock(&self.pump).is_err()
     }
 
     /// Grows with every write that the kernel has taken.
@@ -569,7 +569,7 @@ impl Connection {
     /// Owner, which has found nothing to read: the queue, whose other end is `reader`, gives up its
     /// memory, unless it is being read into.
     pub(crate) fn rest_incoming(&self, reader: &mut FrameReader) {
-        if let Ok(mut intake) = self.intake.try_lock() {
+        if let Ok(mut intake) = try_lock(&self.intake) {
             intake.rest(reader);
         }
     }

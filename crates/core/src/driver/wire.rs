@@ -326,9 +326,12 @@ impl Wire {
         let stage = stage.map(|stage| Arc::new(Mutex::new(stage)));
         let session = Session { stream: self.stream.clone(), registration, stage, inbound, leftover };
         let added = self.site().add_to_set(&connection, || connection.open(number, session, news));
-        // All of it is written: the I/O thread lets go of the connection.
-        if connection.pump_now() == Some(Flushed::Drained) {
-            turn.let_go(connection.clone());
+        match connection.pump_now() {
+            // All of it is written: the I/O thread lets go of the connection.
+            Some(Flushed::Drained) => turn.let_go(connection.clone()),
+            // Its owner, which is writing, may count on the session that begins.
+            None => connection.watch_residual(),
+            _ => {}
         }
         let given_up = matches!(&self.origin, Origin::Dialed(dialer) if dialer.is_lingering());
         if self.site().is_closed() || given_up {

@@ -248,3 +248,34 @@ fn room_shows_on_the_descriptor_of_a_poller() {
         scatter.unwatch(&watcher);
     });
 }
+
+/// A poller that waits for room is told of it, though others have used up what it was told of
+/// before it looked.
+#[test]
+fn room_that_others_use_up_is_asked_for_again() {
+    with_watchdog(LIMIT, "room used up", || {
+        let context = Context::new();
+        let gather = shared(&context, SocketType::Gather);
+        let scatter = shared(&context, SocketType::Scatter);
+        let endpoint = serve(&gather, "inproc://room-used-up");
+        for socket in [&gather, &scatter] {
+            for option in [23, 24] {
+                socket.with(|socket| socket.set_option(option, &2_i32.to_ne_bytes())).unwrap();
+            }
+        }
+        scatter.with(|socket| socket.connect(&endpoint)).unwrap();
+        let watcher = Arc::new(WakeFd::new().unwrap());
+        let told = scatter.watch(&watcher, 2).unwrap();
+        let room = (0..).take_while(|_| scatter.send(b"x", Flags::DONTWAIT).is_ok()).count();
+        let take_all = || (0..room).for_each(|_| assert_eq!(gather.recv(&mut [0; 8], Flags::NONE), Ok(1)));
+        take_all();
+        // Another thread, which has been told, too, sends as much as there is room for.
+        scatter.refresh(READ).unwrap();
+        (0..room).for_each(|_| scatter.send(b"x", Flags::DONTWAIT).unwrap());
+        watcher.drain();
+        take_all();
+        let mut fds = [watcher.as_fd(), told.as_fd()].map(|fd| PollFd::new(fd.as_raw_fd(), PollFd::IN));
+        assert_ne!(poll::poll(&mut fds, Some(Duration::ZERO)).unwrap(), 0, "it is told of room");
+        scatter.unwatch(&watcher);
+    });
+}

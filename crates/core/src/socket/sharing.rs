@@ -63,14 +63,16 @@ impl Socket {
     }
 
     /// What can be done now, without a look at the network. A send means the one that was refused
-    /// last.
-    pub(crate) fn can_now(&mut self) -> Wanted {
+    /// last. An owner that leaves while others wait for room `asks` for more: it may have used up
+    /// what they had asked for.
+    pub(crate) fn can_now(&mut self, asks: bool) -> Wanted {
         let Socket { pattern, pipes, .. } = self;
         // After the end of the context every call has something to say.
         if self.terminated || self.inbox.pending() {
             return Wanted { read: true, write: true };
         }
-        Wanted { read: pattern.can_recv(pipes), write: pattern.can_send_refused(pipes) }
+        let (read, write) = (pattern.can_recv(pipes), pattern.can_send_refused(pipes));
+        Wanted { read, write: write || asks && self.ask_for_room() }
     }
 
     /// The owner's place is going to be empty: everything wakes from now on, and what is queued is
@@ -82,7 +84,7 @@ impl Socket {
             // Asks inproc peers to tell of room.
             self.pipes.full_streams();
         }
-        let can = self.can_now();
+        let can = self.can_now(false);
         Ok(wanted.read && can.read || wanted.write && can.write)
     }
 

@@ -15,8 +15,8 @@ use crate::world;
 /// Topics of [`churn`], some of which begin as others do.
 const TOPICS: [&[u8]; 6] = [b"a", b"ab", b"abc", b"b", b"", b"ba"];
 
-/// SUB that change their subscriptions while an XPUB sends. When all is quiet each of them gets
-/// what it has subscribed to at the end, and nothing else.
+/// SUB, and XSUB, that change their subscriptions while an XPUB sends. When all is quiet each of
+/// them gets what it has subscribed to at the end, and nothing else.
 pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let count = rng.between(1, 5) as usize;
@@ -26,18 +26,28 @@ pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
         let (context, mut rng) = (stage.context(rng), fork(rng));
         let (endpoint, changing, settled) = (endpoint.clone(), changing.clone(), settled.clone());
         handles.push(spawn("sub", move || {
-            let mut peer = Peer::new(&context, SocketType::Sub, fork(&mut rng));
+            // What an XSUB asks for again its peer is told again.
+            let is_raw = rng.chance(3);
+            let socket_type = if is_raw { SocketType::XSub } else { SocketType::Sub };
+            let mut peer = Peer::new(&context, socket_type, fork(&mut rng));
             peer.set(RCVHWM, 0);
             peer.join(&endpoint, false);
+            let change = |peer: &mut Peer, option: i32, topic: &[u8]| match is_raw {
+                false => peer.set_bytes(option, topic),
+                true => {
+                    let subscribes = u8::from(option == SUBSCRIBE);
+                    peer.send(&[[&[subscribes], topic].concat()]).unwrap_or_else(|error| panic!("{error}"));
+                }
+            };
             let mut own: Vec<&[u8]> = Vec::new();
             for _ in 0..rng.spread(1, 40) {
                 if own.is_empty() || rng.chance(2) {
                     let topic = *rng.pick(&TOPICS);
-                    peer.set_bytes(SUBSCRIBE, topic);
+                    change(&mut peer, SUBSCRIBE, topic);
                     own.push(topic);
                 } else {
                     let topic = own.swap_remove(rng.below(own.len() as u64) as usize);
-                    peer.set_bytes(UNSUBSCRIBE, topic);
+                    change(&mut peer, UNSUBSCRIBE, topic);
                 }
                 if let Ok(parts) = peer.recv_or_not() {
                     assert_eq!(parts[1], b"early");
@@ -199,7 +209,7 @@ pub(super) fn memory(stage: &mut Stage, rng: &mut Rng) {
         world.kernel.faults.be_calm();
         world.kernel.faults.no_memory = 0;
     });
-    let kind = stage.kind.of_short_messages();
+    let kind = if rng.chance(2) { stage.kind.of_bulk() } else { stage.kind.of_short_messages() };
     let ledger = stage.ledger_of(kind);
     let mut sent = Vec::new();
     let mut handles = Vec::new();
@@ -230,6 +240,58 @@ pub(super) fn memory(stage: &mut Stage, rng: &mut Rng) {
                     missing.is_last();
                 }
                 while stays && missing.left() > 0 {
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+            }));
+        }
+    }
+    join(handles);
+    ledger.settle(&sent);
+}
+
+/// Senders that ask for room before each message, of peers that have room for a few: each of them
+/// is told of it, over whatever transport.
+pub(super) fn room(stage: &mut Stage, rng: &mut Rng) {
+    stage.be_calm();
+    let kind = if rng.chance(2) { stage.kind.of_bulk() } else { stage.kind.of_short_messages() };
+    let ledger = stage.ledger_of(kind);
+    let (first, second) = *rng.pick(&[
+        (SocketType::Push, SocketType::Pull),
+        (SocketType::Dealer, SocketType::Dealer),
+        (SocketType::Pair, SocketType::Pair),
+    ]);
+    let mut sent = Vec::new();
+    let mut handles = Vec::new();
+    for sender in 0..rng.between(1, 3) as u32 {
+        let endpoint = stage.endpoint();
+        let count = kind.count_many(rng).min(400);
+        sent.push((sender, count));
+        let missing = Countdown::new(1);
+        for (socket_type, sends) in [(first, true), (second, false)] {
+            let (context, mut rng) = (stage.context(rng), fork(rng));
+            let (endpoint, ledger, missing) = (endpoint.clone(), ledger.clone(), missing.clone());
+            handles.push(spawn("room", move || {
+                let mut peer = Peer::new(&context, socket_type, fork(&mut rng));
+                for option in [SNDHWM, RCVHWM] {
+                    peer.set(option, rng.between(1, 3) as i32);
+                }
+                if sends {
+                    peer.always_poll();
+                }
+                peer.join(&endpoint, !sends);
+                for number in 0..count {
+                    if sends {
+                        peer.send(&kind.message(sender, number)).unwrap_or_else(|error| panic!("{error}"));
+                    } else {
+                        let parts = peer.recv().unwrap_or_else(|error| panic!("{error}"));
+                        ledger.enter(sender, &parts);
+                    }
+                }
+                if !sends {
+                    missing.is_last();
+                }
+                // A PAIR that goes takes what it has not received with it.
+                while sends && missing.left() > 0 {
                     std::thread::sleep(Duration::from_millis(100));
                 }
             }));

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use tautline_core::{Error, SocketType};
 
-use super::patterns::pipeline;
+use super::patterns::flow;
 use super::peer::{HEARTBEAT_IVL, HEARTBEAT_TIMEOUT, LINGER, Peer, SNDTIMEO};
+use super::watch::STRANGERS;
 use super::{Stage, fork, join, spawn};
 use crate::raw;
 use crate::rng::Rng;
@@ -26,6 +27,7 @@ const SLACK: i64 = 128 * 1024;
 /// Peers that introduce themselves, send PINGs and read nothing, to a PULL that sends PINGs too.
 /// What it has to say to them does not pile up.
 pub(super) fn flood(stage: &mut Stage, rng: &mut Rng) {
+    STRANGERS.store(true, SeqCst);
     stage.over_tcp();
     let endpoint = stage.endpoint();
     let mut pull = Peer::new(&stage.context(rng), SocketType::Pull, fork(rng));
@@ -113,6 +115,7 @@ fn say(fd: i32, mut words: &[u8], ends: &AtomicBool) {
 /// A peer that connects to a socket with heartbeats, and says nothing, or nothing after it has
 /// introduced itself. It hears PINGs, and is sent away in time.
 pub(super) fn silence(stage: &mut Stage, rng: &mut Rng) {
+    STRANGERS.store(true, SeqCst);
     stage.over_tcp();
     let endpoint = stage.endpoint();
     let (interval, timeout) = (rng.spread(1, 2_000), rng.spread(1, 10_000));
@@ -172,6 +175,7 @@ fn hear(fd: i32) -> Vec<u8> {
 /// A pipeline, and in the same contexts a PUSH and a PULL over ipc into whose shared memory another
 /// thread writes what it likes. The pipeline loses nothing, and all ends as ever.
 pub(super) fn liars(stage: &mut Stage, rng: &mut Rng) {
+    STRANGERS.store(true, SeqCst);
     stage.over_tcp();
     let is_over = Arc::new(AtomicBool::new(false));
     let mut handles = Vec::new();
@@ -205,7 +209,7 @@ pub(super) fn liars(stage: &mut Stage, rng: &mut Rng) {
             scribble(&mut liar_rng);
         }
     }));
-    pipeline(stage, rng);
+    flow(stage, rng, false);
     std::thread::sleep(Duration::from_millis(rng.spread(1, 2000)));
     is_over.store(true, SeqCst);
     join(handles);

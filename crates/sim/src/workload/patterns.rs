@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use tautline_core::{Context, Error, SocketType};
 
+use super::bursts::{ahead, alive, bursts};
 use super::datagrams::datagrams;
 use super::devices::{devices, many, rebind, shared};
-use super::edges::{bounds, churn, conflate, memory, terminate};
+use super::edges::{bounds, churn, conflate, memory, room, terminate};
 use super::guarded::{guarded, idle};
 use super::hostile::{flood, liars, silence};
 use super::numbered::numbered;
@@ -18,11 +19,11 @@ use super::trouble::{crash, strangers};
 use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
 
-const XPUB_NODROP: i32 = 69;
+pub(super) const XPUB_NODROP: i32 = 69;
 
 type Program = fn(&mut Stage, &mut Rng);
 
-pub(super) const ALL: [(&str, Program); 26] = [
+pub(super) const ALL: [(&str, Program); 30] = [
     ("pipeline", pipeline),
     ("pair", pair),
     ("request", request),
@@ -49,6 +50,10 @@ pub(super) const ALL: [(&str, Program); 26] = [
     ("memory", memory),
     ("numbered", numbered),
     ("silence", silence),
+    ("bursts", bursts),
+    ("ahead", ahead),
+    ("alive", alive),
+    ("room", room),
 ];
 
 /// For how long a receiver waits that does not know whether a message was lost.
@@ -62,39 +67,49 @@ pub(super) fn some_or_many(rng: &mut Rng, some: u64) -> u32 {
     }
 }
 
-/// Several PUSH, each connected to several PULL.
-pub(super) fn pipeline(stage: &mut Stage, rng: &mut Rng) {
+/// Several PUSH, each connected to several PULL, or these to them.
+fn pipeline(stage: &mut Stage, rng: &mut Rng) {
+    let senders_bind = rng.chance(3);
+    flow(stage, rng, senders_bind);
+}
+
+pub(super) fn flow(stage: &mut Stage, rng: &mut Rng, senders_bind: bool) {
     let (senders, receivers) =
         (rng.between(1, 4) as u32, if rng.chance(8) { 30 } else { rng.between(1, 3) as u32 });
     let lossy = stage.lossy;
     let ledger = stage.ledger();
-    let endpoints: Vec<String> = (0..receivers).map(|_| stage.endpoint()).collect();
+    let endpoints: Vec<String> =
+        (0..if senders_bind { senders } else { receivers }).map(|_| stage.endpoint()).collect();
     let sent: Vec<(u32, u32)> = (0..senders).map(|sender| (sender, stage.kind.count(rng, 400))).collect();
     let total: u32 = sent.iter().map(|(_, count)| count).sum();
     let (missing, busy) = (Countdown::new(total as usize), Countdown::new(senders as usize));
     let mut contexts = Vec::new();
     let mut threads = Vec::new();
-    for (receiver, endpoint) in endpoints.iter().cloned().enumerate() {
+    for receiver in 0..receivers {
+        let mut endpoints = endpoints.clone();
+        if !senders_bind {
+            endpoints = vec![endpoints.swap_remove(receiver as usize)];
+        }
         // A context of its own, which ends when all messages have come.
         let context = if stage.transport == "inproc" { stage.contexts[0].clone() } else { Context::new() };
         contexts.push(context.clone());
         let (rng, ledger, missing, busy) = (fork(rng), ledger.clone(), missing.clone(), busy.clone());
-        threads.push((receiver, context, endpoint, rng, ledger, missing, busy));
+        threads.push((receiver, context, endpoints, rng, ledger, missing, busy));
     }
     let mut handles = Vec::new();
-    for (receiver, context, endpoint, rng, ledger, missing, busy) in threads {
+    for (receiver, context, endpoints, rng, ledger, missing, busy) in threads {
         let all = contexts.clone();
         handles.push(spawn("pull", move || {
             // All may have gone to others before it comes.
             let Some(mut peer) = Peer::try_new(&context, SocketType::Pull, rng) else { return };
-            peer.join(&endpoint, true);
+            endpoints.iter().for_each(|endpoint| peer.join(endpoint, !senders_bind));
             if lossy {
                 peer.give_up_after(QUIET);
             }
             loop {
                 match peer.recv() {
                     Ok(parts) => {
-                        ledger.enter(receiver as u32, &parts);
+                        ledger.enter(receiver, &parts);
                         if missing.is_last() {
                             all.iter().for_each(|context| context.shutdown().unwrap());
                         }
@@ -109,14 +124,17 @@ pub(super) fn pipeline(stage: &mut Stage, rng: &mut Rng) {
     }
     for (sender, count) in sent.iter().copied() {
         let context = stage.context(rng);
-        let (mut rng, endpoints, kind) = (fork(rng), endpoints.clone(), stage.kind);
+        let (mut rng, mut endpoints, kind) = (fork(rng), endpoints.clone(), stage.kind);
+        if senders_bind {
+            endpoints = vec![endpoints.swap_remove(sender as usize)];
+        }
         let (busy, missing) = (busy.clone(), missing.clone());
         handles.push(spawn("push", move || {
             let immediate = rng.chance(3);
             let stays = !lossy && rng.chance(2);
             let mut peer = Peer::new(&context, SocketType::Push, rng);
             peer.set(IMMEDIATE, immediate.into());
-            endpoints.iter().for_each(|endpoint| peer.join(endpoint, false));
+            endpoints.iter().for_each(|endpoint| peer.join(endpoint, senders_bind));
             for number in 0..count {
                 match peer.send(&kind.message(sender, number)) {
                     Ok(()) => {}
@@ -362,8 +380,12 @@ fn router(stage: &mut Stage, rng: &mut Rng) {
 
 /// An XPUB, and several SUB of some topics.
 fn publish(stage: &mut Stage, rng: &mut Rng) {
-    let subscribers = some_or_many(rng, 6);
-    let count = stage.kind.count(rng, 400).max(3);
+    // Sometimes more than the log of a publisher and all buffers hold.
+    let is_bulk = rng.chance(3);
+    let (kind, subscribers, count) = match is_bulk {
+        true => (stage.kind.of_bulk(), rng.between(2, 5) as u32, rng.between(50, 400) as u32),
+        false => (stage.kind, some_or_many(rng, 6), stage.kind.count(rng, 400).max(3)),
+    };
     // Without high-water marks nothing is lost; with them a subscriber that is slow misses some,
     // unless its publisher waits for it.
     let lossy = stage.lossy;
@@ -374,7 +396,6 @@ fn publish(stage: &mut Stage, rng: &mut Rng) {
     let mut endpoints = vec![first.clone()];
     let done = Countdown::new(1);
     let topics = rng.between(1, 3) as u32;
-    let kind = stage.kind;
     let heard = Arc::new(AtomicU64::new(0));
     let mut wanted = 0;
     let mut handles = Vec::new();
@@ -390,12 +411,11 @@ fn publish(stage: &mut Stage, rng: &mut Rng) {
         if subscriber > 0 && connects {
             endpoints.push(endpoint.clone());
         }
-        let (rng, done, heard) = (fork(rng), done.clone(), heard.clone());
+        let (mut rng, done, heard) = (fork(rng), done.clone(), heard.clone());
+        // It has heard one message when all are sent.
+        let is_late = is_bulk && !waits && rng.chance(3);
         handles.push(spawn("sub", move || {
             let mut peer = Peer::new(&context, SocketType::Sub, rng);
-            if !drops && !waits {
-                peer.set(RCVHWM, 0);
-            }
             peer.set_bytes(SUBSCRIBE, &topic.to_be_bytes());
             peer.join(&endpoint, connects);
             if drops {
@@ -416,6 +436,9 @@ fn publish(stage: &mut Stage, rng: &mut Rng) {
                 assert!(drops || at == next, "message {number} comes before {}", expected[next]);
                 next = at + 1;
                 heard.fetch_add(1, SeqCst);
+                while is_late && done.left() > 0 {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
             }
         }));
     }

@@ -149,6 +149,11 @@ impl Peer {
         self.set(RCVTIMEO, millis);
     }
 
+    /// From now on no call of it waits: it asks whether there is room, or a message, before.
+    pub(super) fn always_poll(&mut self) {
+        self.polls = 1;
+    }
+
     /// The program does something else.
     pub(super) fn pause(&mut self) {
         world::progress();

@@ -20,22 +20,25 @@ const SOME: u64 = 50_000;
 /// Peers that come one after the other, each with something to say, to a socket that has room for
 /// one of them, or for one of their name. All of it is heard, though the receiver looks only now
 /// and then: each has been heard and has gone before the next one comes, or that would be refused,
-/// as by libzmq. No heartbeats: what is said to a peer that has waited for long and gone resets the
-/// connection, and what it sent is lost with it.
+/// as by libzmq; but to a ROUTER that lets the next one take over, each need only have sent all. No
+/// heartbeats: what is said to a peer that has waited for long and gone resets the connection, and
+/// what it sent is lost with it.
 pub(super) fn successors(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
-    let (lossy, kind) = (stage.lossy, stage.kind);
-    let ledger = stage.ledger();
+    let lossy = stage.lossy;
     let (first, second) =
         *rng.pick(&[(SocketType::Pair, SocketType::Pair), (SocketType::Router, SocketType::Dealer)]);
+    let takes_over = first == SocketType::Router && rng.chance(2);
+    // Of what a predecessor has left only a number of reads is waited for.
+    let kind = if takes_over { stage.kind.of_at_most(3_000) } else { stage.kind };
+    let ledger = stage.ledger_of(kind);
     let counts: Vec<(u32, u32)> = (0..rng.between(2, 6) as u32).map(|at| (at, kind.count(rng, 40))).collect();
     let busy = Countdown::new(1);
     let total: u32 = counts.iter().map(|(_, count)| count).sum();
     let (context, server_rng) = (stage.context(rng), fork(rng));
     let mut server = Peer::new(&context, first, server_rng);
-    if first == SocketType::Router {
-        let handover = server.rng.chance(2);
-        server.set(ROUTER_HANDOVER, handover.into());
+    if takes_over {
+        server.set(ROUTER_HANDOVER, 1);
     }
     server.set(HEARTBEAT_IVL, 0);
     server.join(&endpoint, true);
@@ -64,18 +67,21 @@ pub(super) fn successors(stage: &mut Stage, rng: &mut Rng) {
             while let Some(Err(error)) = (!is_inproc).then(|| context.terminate()) {
                 assert_eq!(error, Error::Interrupted, "terminate");
             }
-            while !lossy && hears.load(SeqCst) < tells.load(SeqCst) {
+            while !lossy && !takes_over && hears.load(SeqCst) < tells.load(SeqCst) {
                 std::thread::sleep(Duration::from_secs(1));
             }
-            // Its end arrives.
-            std::thread::sleep(Duration::from_secs(3));
+            // Its end arrives. Whether it was read by then is another matter.
+            let longest = world::with(|world| world.kernel.faults.latency.1).unwrap_or(0);
+            let more = if rng.chance(2) { rng.spread(1, 20_000) } else { 3_000_000 };
+            std::thread::sleep(Duration::from_nanos(4 * longest) + Duration::from_micros(more));
         }
         done.is_last();
     });
     while heard.load(SeqCst) < total {
-        // One that has heard all is in its call, and learns of the end there.
-        let behind = heard.load(SeqCst) < said.load(SeqCst);
-        if behind && (heard.load(SeqCst) == 0 && server.rng.chance(2) || server.rng.chance(20)) {
+        // One that has heard all is in its call, and learns of the end there; or not.
+        let behind = heard.load(SeqCst) < said.load(SeqCst) || server.rng.chance(4);
+        let often = if takes_over { 3 } else { 20 };
+        if behind && (heard.load(SeqCst) == 0 && server.rng.chance(2) || server.rng.chance(often)) {
             let (micros, before) = (server.rng.spread(1_000, 30_000_000), world::calls());
             std::thread::sleep(Duration::from_micros(micros));
             let calls = world::calls() - before;

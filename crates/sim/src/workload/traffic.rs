@@ -16,6 +16,8 @@ pub(super) struct Kind {
     seed: u64,
     most_parts: u64,
     longest: u64,
+    /// The longest part of three in four.
+    usual: u64,
 }
 
 pub(super) type Parts = Vec<Vec<u8>>;
@@ -26,12 +28,23 @@ impl Kind {
             seed: rng.next(),
             most_parts: *rng.pick(&[1, 1, 2, 6]),
             longest: *rng.pick(&[8, 40, 300, 9_000, 70_000, 300_000, 1_000_000]),
+            usual: 100,
         }
     }
 
     /// The same with messages of which many fit into a buffer.
     pub(super) fn of_short_messages(self) -> Self {
-        Kind { longest: self.longest.min(9_000), ..self }
+        self.of_at_most(9_000)
+    }
+
+    /// The same with parts of `longest` bytes at most.
+    pub(super) fn of_at_most(self, longest: u64) -> Self {
+        Kind { longest: self.longest.min(longest), ..self }
+    }
+
+    /// The same with messages of a few hundred bytes, not one in four of which is a longer one.
+    pub(super) fn of_bulk(self) -> Self {
+        Kind { longest: 3_000, usual: 1_500, ..self }
     }
 
     /// The same with one part for each message.
@@ -51,13 +64,18 @@ impl Kind {
         rng.spread(1, most) as u32
     }
 
+    /// The number of a message.
+    pub(super) fn number(parts: &Parts) -> u32 {
+        parts[0].get(4..8).and_then(<[u8]>::first_chunk).map_or(0, |number| u32::from_be_bytes(*number))
+    }
+
     /// The message number `number` of a sender. Its first part begins with both.
     pub(super) fn message(&self, sender: u32, number: u32) -> Parts {
         let mut rng = Rng::new(self.seed, u64::from(sender) << 32 | u64::from(number));
         let parts = rng.between(1, self.most_parts);
         (0..parts)
             .map(|part| {
-                let longest = if rng.chance(4) { self.longest } else { self.longest.min(100) };
+                let longest = if rng.chance(4) { self.longest } else { self.longest.min(self.usual) };
                 let length = if rng.chance(8) { 0 } else { rng.spread(1, longest.max(1)) };
                 let mut bytes = Vec::new();
                 if part == 0 {

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use tautline_core::{Context, Error, SocketType};
 
-use super::patterns::pipeline;
+use super::patterns::flow;
 use super::peer::{LINGER, Peer, SNDTIMEO, say};
 use super::traffic::{Kind, Ledger};
+use super::watch::STRANGERS;
 use super::{Stage, fork, spawn};
 use crate::rng::Rng;
 use crate::world::{self, Process};
@@ -138,6 +139,7 @@ fn pull(scene: &Scene, start: u32, context: &Context, rng: Rng) {
 /// The pipeline, and strangers at its first endpoint: nothing that they send is received, and
 /// nothing else is lost.
 pub(super) fn strangers(stage: &mut Stage, rng: &mut Rng) {
+    STRANGERS.store(true, SeqCst);
     stage.over_streams();
     let name = match stage.transport() {
         "tcp" => [&[2, 0][..], &5001_u16.to_be_bytes(), &[127, 0, 0, 1], &[0; 8]].concat(),
@@ -149,7 +151,7 @@ pub(super) fn strangers(stage: &mut Stage, rng: &mut Rng) {
             spawn("stranger", move || stranger(&name, rng))
         })
         .collect();
-    pipeline(stage, rng);
+    flow(stage, rng, false);
     super::join(strangers);
 }
 

@@ -1,5 +1,6 @@
 //! What a socket tells of its connections, as a part of the story; and in which order it may.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 use tautline_core::{LOST, Observed, Observer};
@@ -21,6 +22,12 @@ const ACCEPTED: u32 = 0x20;
 const HANDSHAKE_SUCCEEDED: u32 = 0x1000;
 const HANDSHAKE_FAILED: u32 = 0x800 | 0x2000 | 0x4000;
 
+/// The least of the reasons of LOST that are no errno (ZMQ_PROTOCOL_ERROR_ZMTP_UNSPECIFIED).
+const PROTOCOL_ERROR: u64 = 0x1000_0000;
+
+/// There are peers that are no sockets of ours, and may break the protocol.
+pub(super) static STRANGERS: AtomicBool = AtomicBool::new(false);
+
 /// An observer for one socket.
 pub(super) fn observer() -> Arc<Observer> {
     let counts = Mutex::new(Counts::default());
@@ -30,11 +37,27 @@ pub(super) fn observer() -> Arc<Observer> {
         match seen.event {
             CONNECTED | ACCEPTED => counts.opened += 1,
             HANDSHAKE_SUCCEEDED => counts.in_use += 1,
-            LOST => counts.lost += 1,
+            LOST => {
+                let is_broken = seen.value >= PROTOCOL_ERROR && !STRANGERS.load(SeqCst);
+                assert!(!is_broken, "a peer breaks the protocol: {:#x}", seen.value);
+                counts.lost += 1;
+            }
             event if event & HANDSHAKE_FAILED != 0 => counts.failed += 1,
             _ => {}
         }
         assert!(counts.in_use + counts.failed <= counts.opened, "a handshake without a stream: {counts:?}");
         assert!(counts.lost <= counts.in_use, "a connection is lost that was never in use: {counts:?}");
+    })
+}
+
+/// An observer that notes when the first connection is in use, and does not let one be lost before
+/// the time that is noted is `u64::MAX`.
+pub(super) fn steady(begun: Arc<AtomicU64>) -> Arc<Observer> {
+    Arc::new(move |seen: &Observed<'_>| {
+        say(|| format!("event {:#x} {} {} {}", seen.event, seen.value, seen.local, seen.remote));
+        assert!(seen.event != LOST || begun.load(SeqCst) == u64::MAX, "a connection is lost");
+        if seen.event == HANDSHAKE_SUCCEEDED && begun.load(SeqCst) == 0 {
+            begun.store(crate::world::time(), SeqCst);
+        }
     })
 }

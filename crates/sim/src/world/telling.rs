@@ -55,7 +55,7 @@ impl World {
         for line in self.kernel.describe() {
             let _ = writeln!(text, "  {line}");
         }
-        let _ = writeln!(text, "  {}", self.summary());
+        let _ = writeln!(text, "  workload {}, {}", self.workload, self.summary());
         raw::write_all(2, text.as_bytes());
         raw::exit(code)
     }

@@ -5,7 +5,7 @@ use super::{Connection, THROUGH_MEMORY};
 use crate::queue::Progress;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Arc, Mutex, lock};
+use crate::sync::{Arc, Mutex, lock, try_lock};
 use tautline_io::clock;
 
 /// What is kept for that.
@@ -61,7 +61,7 @@ impl Connection {
             THROUGH_MEMORY => true,
             // No Unix domain socket.
             u32::MAX => false,
-            _ => self.intake.try_lock().is_ok_and(|intake| intake.reads_from_memory()),
+            _ => try_lock(&self.intake).is_ok_and(|intake| intake.reads_from_memory()),
         }
     }
 }

@@ -1,0 +1,232 @@
+//! Senders that send some messages and then call their sockets no more, until all has come: what
+//! was sent last must not wait for a call that may never be made.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+use tautline_core::{Error, SocketType};
+
+use super::patterns::XPUB_NODROP;
+use super::peer::{HEARTBEAT_IVL, HEARTBEAT_TIMEOUT, LINGER, Peer, RCVHWM, SNDHWM, SUBSCRIBE};
+use super::traffic::{Kind, Ledger, Parts};
+use super::{Countdown, Stage, fork, join, spawn, watch};
+use crate::rng::Rng;
+use crate::world;
+
+/// A sender and some receivers, or a crowd of them. After each burst the sender waits until all of
+/// it is heard, and makes no call meanwhile. The first bursts may come before the receivers. What
+/// is published counts for those subscribers that are known by then.
+pub(super) fn bursts(stage: &mut Stage, rng: &mut Rng) {
+    stage.be_calm();
+    let kind = stage.kind.of_at_most(70_000);
+    let (first, second) = *rng.pick(&[
+        (SocketType::Push, SocketType::Pull),
+        (SocketType::Dealer, SocketType::Dealer),
+        (SocketType::Pair, SocketType::Pair),
+        (SocketType::XPub, SocketType::Sub),
+        (SocketType::XPub, SocketType::Sub),
+    ]);
+    let publishes = first == SocketType::XPub;
+    let receivers = match first {
+        SocketType::Pair => 1,
+        _ if rng.chance(3) => rng.between(5, 12) as u32,
+        _ => rng.between(1, 4) as u32,
+    };
+    // A publisher with several endpoints, or a sender that others come to.
+    let connects = receivers == 1 || rng.chance(2);
+    let endpoints: Vec<String> =
+        (0..if connects { receivers } else { 1 }).map(|_| stage.endpoint()).collect();
+    let ledgers: Vec<Arc<Ledger>> = (0..if publishes { receivers } else { 1 })
+        .map(|_| Arc::new(Ledger::new(kind, publishes, true)))
+        .collect();
+    let heard: Arc<Vec<AtomicU64>> = Arc::new((0..receivers).map(|_| AtomicU64::new(0)).collect());
+    let busy = Countdown::new(1);
+    let mut handles = Vec::new();
+    for receiver in 0..receivers {
+        let (context, mut rng) = (stage.context(rng), fork(rng));
+        let endpoint = endpoints[receiver as usize % endpoints.len()].clone();
+        let ledger = ledgers[receiver as usize % ledgers.len()].clone();
+        let (heard, busy) = (heard.clone(), busy.clone());
+        handles.push(spawn("hears", move || {
+            if rng.chance(3) {
+                std::thread::sleep(Duration::from_micros(rng.spread(10, 3_000_000)));
+            }
+            let mut peer = Peer::new(&context, second, fork(&mut rng));
+            if publishes {
+                peer.set_bytes(SUBSCRIBE, b"");
+                // Tells that it is there.
+                peer.set_bytes(SUBSCRIBE, &[0xff, receiver as u8]);
+            }
+            peer.join(&endpoint, connects);
+            peer.give_up_after(*rng.pick(&[3, 300]));
+            while busy.left() > 0 {
+                if let Ok(parts) = peer.recv() {
+                    let (_, of_all) = ledger.enter(receiver, &parts);
+                    let (own, number) = (&heard[receiver as usize], Kind::number(&parts));
+                    own.store(if publishes { u64::from(number) + 1 } else { of_all.into() }, SeqCst);
+                }
+            }
+            peer.set(LINGER, 0);
+        }));
+    }
+    let mut sender = Peer::new(&stage.context(rng), first, fork(rng));
+    if publishes {
+        // Nothing is dropped. Every subscription is told (XPUB_VERBOSE).
+        match rng.chance(2) {
+            true => sender.set(XPUB_NODROP, 1),
+            false => sender.set(SNDHWM, 0),
+        }
+        sender.set(40, 1);
+    }
+    endpoints.iter().for_each(|endpoint| sender.join(endpoint, !connects));
+    let mut known = Vec::new();
+    let first_ones = if publishes { rng.between(1, receivers.into()) as usize } else { 0 };
+    while known.len() < first_ones {
+        known.extend(subscriber(sender.recv()));
+    }
+    let most = u64::from(kind.count(rng, 60));
+    let mut sent = 0;
+    for _ in 0..rng.between(1, 12) {
+        let mut left = rng.spread(1, most);
+        // It ends soon after one more has come.
+        let mut awaits = publishes && known.len() < receivers as usize && rng.chance(2);
+        if awaits {
+            left = 300;
+        }
+        while left > 0 {
+            left -= 1;
+            if publishes && (awaits || rng.chance(4)) {
+                let before = known.len();
+                known.extend(subscriber(sender.recv_or_not()));
+                if awaits && known.len() > before {
+                    (awaits, left) = (false, rng.below(4));
+                }
+            }
+            sender.send(&kind.message(0, sent)).unwrap_or_else(|error| panic!("{error}"));
+            sent += 1;
+            if rng.chance(8) {
+                std::thread::sleep(Duration::from_micros(rng.spread(1, 2000)));
+            }
+        }
+        let all = |heard: &AtomicU64| heard.load(SeqCst) == sent.into();
+        let is_heard = || match publishes {
+            true => known.iter().all(|at| all(&heard[*at])),
+            false => heard.iter().any(all),
+        };
+        while !is_heard() {
+            std::thread::sleep(Duration::from_micros(rng.spread(100, 500_000)));
+        }
+        world::progress();
+        std::thread::sleep(Duration::from_micros(rng.spread(1, 100_000)));
+    }
+    busy.is_last();
+    join(handles);
+    ledgers.iter().for_each(|ledger| ledger.settle(&[(0, sent)]));
+    sender.set(LINGER, 0);
+}
+
+/// A receiver without a high-water mark that calls its socket no more before all is sent: what its
+/// peer has sent is taken off the network nevertheless, and the sender is not held up.
+pub(super) fn ahead(stage: &mut Stage, rng: &mut Rng) {
+    stage.be_calm();
+    let endpoint = stage.endpoint();
+    let kind = if rng.chance(2) { stage.kind.of_bulk() } else { stage.kind };
+    let ledger = stage.ledger_of(kind);
+    let (first, second) = *rng.pick(&[
+        (SocketType::Push, SocketType::Pull),
+        (SocketType::Dealer, SocketType::Dealer),
+        (SocketType::Pair, SocketType::Pair),
+    ]);
+    let count = kind.count(rng, 400);
+    let most = rng.spread(1, 20) as u32;
+    let (sending, hearing) = (Countdown::new(1), Countdown::new(1));
+    let (context, sender_rng) = (stage.context(rng), fork(rng));
+    let (is_sent, is_heard, at) = (sending.clone(), hearing.clone(), endpoint.clone());
+    let sender_binds = rng.chance(2);
+    let sender = spawn("sends", move || {
+        let mut peer = Peer::new(&context, first, sender_rng);
+        peer.join(&at, sender_binds);
+        for number in 0..count {
+            peer.send(&kind.message(0, number)).unwrap_or_else(|error| panic!("{error}"));
+        }
+        is_sent.is_last();
+        while is_heard.left() > 0 {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    });
+    let mut peer = Peer::new(&stage.context(rng), second, fork(rng));
+    peer.set(RCVHWM, 0);
+    peer.join(&endpoint, !sender_binds);
+    for number in 0..count {
+        while number >= most && sending.left() > 0 {
+            std::thread::sleep(Duration::from_micros(rng.spread(10, 500_000)));
+        }
+        ledger.enter(0, &peer.recv().unwrap_or_else(|error| panic!("{error}")));
+    }
+    hearing.is_last();
+    join(vec![sender]);
+    ledger.settle(&[(0, count)]);
+}
+
+/// The one that a message to an XPUB says is there.
+fn subscriber(outcome: Result<Parts, Error>) -> Option<usize> {
+    match outcome {
+        Ok(parts) => (parts[0].first_chunk() == Some(&[1, 0xff])).then(|| parts[0][2].into()),
+        Err(Error::Again) => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A PUSH that has something to send at the very times at which it sends a PING, and nothing in
+/// between; and whose peer has one to send then, too. No connection is lost.
+pub(super) fn alive(stage: &mut Stage, rng: &mut Rng) {
+    /// More than any delay of a simulation.
+    const INTERVAL: u64 = 20_000;
+    stage.be_calm();
+    if stage.transport() == "inproc" {
+        stage.over_tcp();
+    }
+    let endpoint = stage.endpoint();
+    let (kind, ledger) = (stage.kind, stage.ledger());
+    let busy = Countdown::new(1);
+    let begun = Arc::new(AtomicU64::new(0));
+    let peers = [(SocketType::Pull, true), (SocketType::Push, false)].map(|(socket_type, binds)| {
+        let mut peer = Peer::new(&stage.context(rng), socket_type, fork(rng));
+        // Behind a high-water mark an answer may wait.
+        peer.set(RCVHWM, 0);
+        peer.set(HEARTBEAT_IVL, if binds && rng.chance(2) { 0 } else { INTERVAL as i32 });
+        peer.set(HEARTBEAT_TIMEOUT, INTERVAL as i32 / 2);
+        peer.socket.observe(watch::steady(begun.clone()));
+        peer.join(&endpoint, binds);
+        peer
+    });
+    let [mut pull, mut push] = peers;
+    pull.give_up_after(1000);
+    let (heard, done) = (ledger.clone(), busy.clone());
+    let receiver = spawn("pull", move || {
+        while done.left() > 0 {
+            if let Ok(parts) = pull.recv() {
+                heard.enter(0, &parts);
+            }
+        }
+        pull.set(LINGER, 0);
+    });
+    while begun.load(SeqCst) == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let count = kind.count(rng, 20);
+    for number in 0..count {
+        let (now, interval) = (world::time(), INTERVAL * 1_000_000);
+        let next = interval - (now - begun.load(SeqCst)) % interval;
+        std::thread::sleep(Duration::from_nanos(next.saturating_sub(rng.spread(1, 60_000))));
+        push.send(&kind.message(0, number)).unwrap_or_else(|error| panic!("{error}"));
+    }
+    std::thread::sleep(Duration::from_secs(60));
+    // From now on one may end.
+    begun.store(u64::MAX, SeqCst);
+    busy.is_last();
+    receiver.join().unwrap();
+    ledger.settle(&[(0, count)]);
+    push.set(LINGER, 0);
+}
