@@ -39,7 +39,7 @@ pub fn run(args: &Doctor) -> Result<()> {
         before.into_iter().map(|seen| (seen.found.path, seen.reading)).collect();
     let (seen, faults) = look()?;
     super::tell(&faults);
-    let mut all = findings(&seen, &before);
+    let mut all = findings(&seen, &before, args.lasting);
     all.sort_by_key(|(_, hint)| std::cmp::Reverse(hint.rank()));
     let text = if args.json { all.iter().map(line).collect() } else { describe(&seen, &all) };
     crate::print(&text)?;
@@ -49,22 +49,26 @@ pub fn run(args: &Doctor) -> Result<()> {
     }
 }
 
-fn findings<'a>(seen: &'a [Seen], before: &HashMap<PathBuf, Reading>) -> Vec<(&'a Seen, Hint)> {
+fn findings<'a>(
+    seen: &'a [Seen],
+    before: &HashMap<PathBuf, Reading>,
+    apart: Duration,
+) -> Vec<(&'a Seen, Hint)> {
     let each = |seen: &'a Seen| {
         let before = before.get(&seen.found.path);
         // What is read of a process that does not run is how it was, not how it is.
-        let hints =
-            standing_still(seen, before).map_or_else(|| hints(&seen.reading, before), |hint| vec![hint]);
+        let hints = standing_still(seen, before, apart)
+            .map_or_else(|| hints(&seen.reading, before), |hint| vec![hint]);
         hints.into_iter().map(move |hint| (seen, hint))
     };
     seen.iter().flat_map(each).collect()
 }
 
-/// A process that has shown nothing new for too long.
-fn standing_still(seen: &Seen, before: Option<&Reading>) -> Option<Hint> {
+/// A process that has shown nothing new for too long. The two looks are so far apart.
+fn standing_still(seen: &Seen, before: Option<&Reading>, apart: Duration) -> Option<Hint> {
     let process = &seen.reading.process;
     let is_same = before.is_some_and(|before| before.process.written == process.written);
-    if !seen.found.runs || !is_same {
+    if !seen.found.runs || !is_same || apart < Duration::from_secs(1) {
         return None;
     }
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
