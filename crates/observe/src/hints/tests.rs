@@ -141,9 +141,12 @@ fn a_mark_that_is_too_low_for_bursts_is_no_slow_subscriber() {
     assert!(hint.what.contains("tcp://10.0.0.7:40000, which keeps up"), "{hint}");
     assert_eq!(
         hint.evidence,
-        "9000 of 10 K dropped lately; room for 10 messages, which was full for 10 % of the time; 0 wait now"
+        "9000 of 10 K dropped lately; room for 10 messages, full for 10 % of the time; 0 wait now"
     );
     assert!(hint.advice.contains("ZMQ_SNDHWM"));
+    let mut short = now.clone();
+    short.peers[0].full_us = SECOND / 1000;
+    assert!(only(&short, Some(&earlier)).evidence.contains("full at no look"));
     // Most of the time, or at one of the looks: then it is the subscriber.
     let mut slow = now.clone();
     slow.peers[0].full_us = 9 * SECOND;

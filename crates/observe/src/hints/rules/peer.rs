@@ -39,10 +39,17 @@ pub(super) fn drops(scene: &Scene<'_>, socket: &Socket, peer: &Peer) -> Option<H
     let name = peer_name(peer);
     if let Some(percent) = before.and_then(|before| full_in_bursts(scene, peer, before)) {
         let read = taken(peer).saturating_sub(before.map_or(0, taken));
+        let how_often = match percent {
+            0 => "at no look".to_owned(),
+            percent => format!("for {percent} % of the time"),
+        };
         return hint(socket, Level::Warning, "hwm-too-small", more).about(peer).says(
-            format!("{} drops messages for {name}, which keeps up, in bursts: its high-water mark is too small", socket.type_name),
             format!(
-                "{} of {} dropped lately; room for {}, which was full for {percent} % of the time; {} wait now",
+                "{} drops messages for {name}, which keeps up, in bursts: its high-water mark is too small",
+                socket.type_name
+            ),
+            format!(
+                "{} of {} dropped lately; room for {}, full {how_often}; {} wait now",
                 about(more),
                 about(read + more),
                 counted(peer.limit_out, "message"),
