@@ -152,7 +152,7 @@ export interface Statistics {
   /** Taken from the peers' queues; up to 1,024 parts of them may wait in the binding. */
   messagesReceived: number
   bytesReceived: number
-  /** Not sent because a subscriber was at its high-water mark. */
+  /** Not sent because a peer was at its high-water mark (publishers, routers). */
   droppedFull: number
   /** Not sent because nobody has that routing id. */
   droppedUnroutable: number
