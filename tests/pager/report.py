@@ -38,6 +38,8 @@ def report(files):
         else:
             failed += 1
             print(f"FAILED {system.about}, healthy: {'not run' if healthy is None else [said(hint) for hint in healthy]}")
+        if not found or healthy != []:
+            print(f"again: tests/pager/run.sh {system.name}")
         if "outside broken" in told:
             outside.append((system, differences(told["outside healthy"], told["outside broken"])))
             print(f"    libzmq, from outside: {outside[-1][1] or 'as if it were healthy'}")

@@ -80,7 +80,7 @@ SYSTEMS = [
         "small_hwm",
         "a high-water mark that is too small",
         [
-            Role("camera.py", ["1000"], ["5"]),
+            Role("camera.py", ["3000"], ["5"]),
             Role("screen.py", [], []),
         ],
         witness="screen.py",
