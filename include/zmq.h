@@ -543,7 +543,7 @@ typedef struct zmq_tautline_statistics_t
     uint64_t bytes_sent;        /* with their frame headers */
     uint64_t messages_received; /* by the program */
     uint64_t bytes_received;
-    uint64_t dropped_full;      /* not sent because a peer was at its high-water mark (PUB, XPUB, RADIO) */
+    uint64_t dropped_full;      /* not sent because a peer was at its high-water mark (PUB, XPUB, RADIO, ROUTER) */
     uint64_t dropped_unroutable; /* not sent because nobody has that routing id (ROUTER) */
     uint64_t lost;              /* queued for peers that have gone for good */
     uint64_t queued_out;        /* now waiting to be sent */

@@ -71,25 +71,50 @@ export interface ProtoError extends Error {
 }
 
 type With<T extends string, D = {}> = { type: T } & D
-type At = { address: string }
+type At = {
+  /** What was bound or connected. */
+  address: string
+} & Ends
+
+/** Both ends of the connection, where there is one. */
+type Ends = {
+  local?: string
+  remote?: string
+}
+
+/** What is known of the peer. */
+type Known = {
+  /** The routing id that it has given itself. */
+  routingId?: Buffer
+  /** Its address as messages show it. */
+  host?: string
+  /** What the authentication handler has said it is. */
+  userId?: string
+}
+
+/** Why, in words. */
+type Why = { reason?: string }
+
+/** What a peer has shown whose handshake has failed, and what the authentication handler has said of it. */
+type Claimed = { claim?: { mechanism: string; name: Buffer; reason: string } }
 
 /** What happens to a socket's connections. */
 export type Event =
   | With<"accept", At>
-  | With<"accept:error", At & { error: ErrnoError }>
+  | With<"accept:error", At & Why & { error: ErrnoError }>
   | With<"bind", At>
-  | With<"bind:error", At & { error: ErrnoError }>
+  | With<"bind:error", At & Why & { error: ErrnoError }>
   | With<"connect", At>
   | With<"connect:delay", At>
-  | With<"connect:retry", At & { interval: number }>
+  | With<"connect:retry", At & Why & { interval: number }>
   | With<"close", At>
-  | With<"close:error", At & { error: ErrnoError }>
-  | With<"disconnect", At>
+  | With<"close:error", At & Why & { error: ErrnoError }>
+  | With<"disconnect", At & Known & Why>
   | With<"end">
-  | With<"handshake", At>
-  | With<"handshake:error:protocol", At & { error: ProtoError }>
-  | With<"handshake:error:auth", At & { error: AuthError }>
-  | With<"handshake:error:other", At & { error: ErrnoError }>
+  | With<"handshake", At & Known>
+  | With<"handshake:error:protocol", At & Why & Claimed & { error: ProtoError }>
+  | With<"handshake:error:auth", At & Why & Claimed & { error: AuthError }>
+  | With<"handshake:error:other", At & Why & Claimed & { error: ErrnoError }>
   | With<"unknown">
 
 export type EventType = Event["type"]
@@ -127,7 +152,7 @@ export interface Statistics {
   /** Taken from the peers' queues; up to 1,024 parts of them may wait in the binding. */
   messagesReceived: number
   bytesReceived: number
-  /** Not sent because a subscriber was at its high-water mark. */
+  /** Not sent because a peer was at its high-water mark (publishers, routers). */
   droppedFull: number
   /** Not sent because nobody has that routing id. */
   droppedUnroutable: number
@@ -205,6 +230,10 @@ export abstract class Socket {
   unbindSync(address: string): void
   connect(address: string): void
   disconnect(address: string): void
+  /**
+   * Waits until at least this many peers are connected, for at most `timeout` milliseconds (without it: for ever). Whether they are.
+   */
+  waitForPeers(count: number, timeout?: number): Promise<boolean>
   /** Pending operations are rejected with EAGAIN; what is queued is sent for at most `linger`. */
   close(): void
 
@@ -315,6 +344,11 @@ export class Publisher extends Socket {
   noDrop: boolean
   conflate: boolean
   invertMatching: boolean
+  /**
+   * Waits until subscribers have subscribed to at least this many different topics, for at most `timeout` milliseconds (without it: for
+   * ever). Whether they have. What is published then reaches them.
+   */
+  waitForSubscriptions(count: number, timeout?: number): Promise<boolean>
 }
 export interface Publisher extends Writable {}
 
@@ -388,6 +422,11 @@ export class XPublisher extends Socket {
   welcomeMessage: string | null
   invertMatching: boolean
   set verbosity(value: null | "allSubs" | "allSubsUnsubs")
+  /**
+   * Waits until subscribers have subscribed to at least this many different topics, for at most `timeout` milliseconds (without it: for
+   * ever). Whether they have. What is published then reaches them.
+   */
+  waitForSubscriptions(count: number, timeout?: number): Promise<boolean>
 }
 export interface XPublisher extends Readable, Writable {}
 

@@ -129,6 +129,7 @@ if [ -e "$libdir/libzmq.so" ]; then
     done
     check "a library that ends its context while it is unloaded" timeout 60 "$work/unload" "$work/module.so"
     check "the same, observed" env TAUT_OBSERVE=1 XDG_RUNTIME_DIR="$work/observed" timeout 60 "$work/unload" "$work/module.so"
+    check "a program that ends at once, observed" env TAUT_OBSERVE=1 XDG_RUNTIME_DIR="$work/observed" timeout 600 "$here/crowded.sh" "${ABI_ROUNDS:-20}" "$work/unload" "$work/module.so" exit
     check "nothing is left of what was observed" test -z "$(ls "$work/observed/tautline")"
 else
     skip library "no libzmq.so in $libdir"

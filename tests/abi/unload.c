@@ -1,6 +1,8 @@
 /*
  * unload MODULE: loads and unloads a library again and again that ends its context while it is unloaded: then the dynamic loader's lock
  * is held, and the library's I/O thread must not need it.
+ *
+ * unload MODULE exit: loads it, and returns from main at once.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <dlfcn.h>
@@ -16,11 +18,14 @@ int main(int argc, char **argv)
         void *symbol = module ? dlsym(module, "module_begin") : NULL;
         /* ISO C does not know how to make a function of it. */
         memcpy(&begin, &symbol, sizeof begin);
-        if (symbol == NULL || begin() != 0 || dlclose(module) != 0) {
+        int is_last = argc > 2 && strcmp(argv[2], "exit") == 0;
+        if (symbol == NULL || begin() != 0 || (!is_last && dlclose(module) != 0)) {
             const char *why = dlerror();
             fprintf(stderr, "unload: round %d: %s\n", round, why ? why : "the module does not begin");
             return 1;
         }
+        if (is_last)
+            return 0;
     }
     return 0;
 }

@@ -144,6 +144,10 @@ namespace Tautline
         [DllImport(Name, CallingConvention = CallingConvention.Cdecl)]
         internal static extern int zmq_socket_monitor(IntPtr socket, byte* endpoint, int events);
 
+        /// <summary>libzmq has it with its draft interface only.</summary>
+        [DllImport(Name, CallingConvention = CallingConvention.Cdecl)]
+        internal static extern int zmq_socket_monitor_versioned(IntPtr socket, byte* endpoint, ulong events, int version, int type);
+
         [DllImport(Name, CallingConvention = CallingConvention.Cdecl)]
         internal static extern int zmq_curve_keypair(byte* publicKey, byte* secretKey);
 

@@ -13,6 +13,8 @@ namespace Tautline
         internal const int Statistics = 0x54410001;
         internal const int TautlineVersion = 0x54410002;
         internal const int Peers = 0x54410005;
+        internal const int WaitPeers = 0x54410006;
+        internal const int WaitSubscriptions = 0x54410007;
 
         internal static int GetInt(IntPtr socket, int option)
         {

@@ -1,5 +1,6 @@
 using System;
 using System.Collections.Generic;
+using System.Diagnostics;
 using System.Threading;
 using System.Threading.Tasks;
 
@@ -51,6 +52,8 @@ namespace Tautline
             Type = type;
             Value = value;
             Endpoint = endpoint;
+            Local = Remote = Host = UserId = Reason = "";
+            RoutingId = new byte[0];
         }
 
         /// <summary>What.</summary>
@@ -59,8 +62,30 @@ namespace Tautline
         /// <summary>More about it; see <see cref="SocketEvents"/>.</summary>
         public int Value { get; private set; }
 
-        /// <summary>Where.</summary>
+        /// <summary>Where: what was bound or connected.</summary>
         public string Endpoint { get; private set; }
+
+        /// <summary>Our end of the connection; may be empty. This and what follows only Tautline tells.</summary>
+        public string Local { get; internal set; }
+
+        /// <summary>The peer's end of the connection; may be empty.</summary>
+        public string Remote { get; internal set; }
+
+        /// <summary>The routing id that the peer has given itself, of <see cref="SocketEvents.HandshakeSucceeded"/> and
+        /// <see cref="SocketEvents.Disconnected"/>; else empty.</summary>
+        public byte[] RoutingId { get; internal set; }
+
+        /// <summary>The peer's address as messages show it, of the same events.</summary>
+        public string Host { get; internal set; }
+
+        /// <summary>What the authentication handler has said the peer is, of the same events.</summary>
+        public string UserId { get; internal set; }
+
+        /// <summary>Why, in words; may be empty.</summary>
+        public string Reason { get; internal set; }
+
+        /// <summary>What a peer has shown whose handshake has failed, if it has come so far; else null.</summary>
+        public PeerClaim Claim { get; internal set; }
 
         /// <summary>All of it.</summary>
         public override string ToString()
@@ -69,13 +94,39 @@ namespace Tautline
         }
     }
 
+    /// <summary>What a peer has shown whose handshake has failed, and what the authentication handler has said of it.</summary>
+    public sealed class PeerClaim
+    {
+        internal PeerClaim(string mechanism, byte[] name, string reason)
+        {
+            Mechanism = mechanism;
+            Name = name;
+            Reason = reason;
+        }
+
+        /// <summary>The mechanism: <c>PLAIN</c>, <c>CURVE</c>.</summary>
+        public string Mechanism { get; private set; }
+
+        /// <summary>Its public key, or its user name.</summary>
+        public byte[] Name { get; private set; }
+
+        /// <summary>What the handler has said of it; may be empty.</summary>
+        public string Reason { get; private set; }
+    }
+
     /// <summary>Tells what happens to a socket's connections. Any thread may have it, one at a time.</summary>
     public sealed class SocketMonitor : IDisposable
     {
         static int number;
 
+        /// <summary>Events of the bound end. Others may be of either.</summary>
+        const SocketEvents AtBoundEnd = SocketEvents.Listening | SocketEvents.BindFailed | SocketEvents.Accepted | SocketEvents.AcceptFailed;
+
         readonly Socket watched;
         readonly Socket events;
+        readonly SocketEvents wanted;
+        /// <summary>What was bound.</summary>
+        readonly List<string> bound = new List<string>();
 
         /// <summary>Begins to watch. A socket has one monitor at a time.</summary>
         /// <param name="context">The socket's context.</param>
@@ -85,9 +136,13 @@ namespace Tautline
         {
             watched = Argument.NotNull(socket, nameof(socket));
             string endpoint = "inproc://tautline-monitor-" + Interlocked.Increment(ref number);
+            wanted = which;
+            bound.Add(socket.LastEndpoint);
             fixed (byte* text = Library.Text(endpoint))
             using (socket.Locked())
-                ZmqException.Check(Native.zmq_socket_monitor(socket.Pointer, text, (int)which));
+                ZmqException.Check(Library.IsTautline
+                    ? Native.zmq_socket_monitor_versioned(socket.Pointer, text, (ulong)(which | SocketEvents.Listening | SocketEvents.Accepted), 3, (int)SocketType.Pair)
+                    : Native.zmq_socket_monitor(socket.Pointer, text, (int)which));
             GC.KeepAlive(socket);
             events = new Socket(context, SocketType.Pair);
             events.Connect(endpoint);
@@ -99,7 +154,12 @@ namespace Tautline
         /// <summary>Waits for the next event. After <see cref="SocketEvents.MonitorStopped"/> there is none.</summary>
         public MonitorEvent Receive()
         {
-            return Parse(events.ReceiveMultipart());
+            for (;;)
+            {
+                var happened = Parse(events.ReceiveMultipart());
+                if (happened != null)
+                    return happened;
+            }
         }
 
         /// <summary>Waits for the next event for a while.</summary>
@@ -108,7 +168,14 @@ namespace Tautline
         /// <returns>Whether there was one.</returns>
         public bool TryReceive(TimeSpan timeout, out MonitorEvent happened)
         {
-            happened = events.Wait(PollEvents.In, timeout) ? Receive() : null;
+            var watch = Stopwatch.StartNew();
+            happened = null;
+            for (var left = timeout; happened == null && events.Wait(PollEvents.In, left);)
+            {
+                happened = Parse(events.ReceiveMultipart());
+                if (timeout >= TimeSpan.Zero)
+                    left = watch.Elapsed < timeout ? timeout - watch.Elapsed : TimeSpan.Zero;
+            }
             return happened != null;
         }
 
@@ -116,7 +183,12 @@ namespace Tautline
         /// <param name="token">Takes the wish back.</param>
         public async Task<MonitorEvent> ReceiveAsync(CancellationToken token = default(CancellationToken))
         {
-            return Parse(await events.ReceiveMultipartAsync(token).ConfigureAwait(false));
+            for (;;)
+            {
+                var happened = Parse(await events.ReceiveMultipartAsync(token).ConfigureAwait(false));
+                if (happened != null)
+                    return happened;
+            }
         }
 
 #if SPANS
@@ -142,16 +214,65 @@ namespace Tautline
             events.Dispose();
         }
 
+        /// <summary>An event, or null if it is one that was only asked for to know what is bound.</summary>
         MonitorEvent Parse(List<byte[]> parts)
         {
-            if (parts.Count != 2 || parts[0].Length != 6)
-                throw new FormatException("Not an event of a monitor.");
-            var happened = new MonitorEvent(
-                (SocketEvents)BitConverter.ToUInt16(parts[0], 0),
-                BitConverter.ToInt32(parts[0], 2),
-                System.Text.Encoding.UTF8.GetString(parts[1]));
+            var happened = Library.IsTautline ? Detailed(parts) : Plain(parts);
             HasStopped |= happened.Type == SocketEvents.MonitorStopped;
-            return happened;
+            return (happened.Type & wanted) != 0 ? happened : null;
+        }
+
+        /// <summary>Of version 1.</summary>
+        static MonitorEvent Plain(List<byte[]> parts)
+        {
+            if (parts.Count != 2 || parts[0].Length != 6)
+                throw NoEvent();
+            return new MonitorEvent((SocketEvents)BitConverter.ToUInt16(parts[0], 0), BitConverter.ToInt32(parts[0], 2), Text(parts[1]));
+        }
+
+        /// <summary>Of version 3: number, count of values, the values, and texts.</summary>
+        MonitorEvent Detailed(List<byte[]> parts)
+        {
+            if (parts.Count < 2 || parts[0].Length != 8 || parts[1].Length != 8)
+                throw NoEvent();
+            int at = 2 + (int)BitConverter.ToInt64(parts[1], 0);
+            if (at < 2 || parts.Count < at + 6)
+                throw NoEvent();
+            var type = (SocketEvents)BitConverter.ToInt64(parts[0], 0);
+            int value = at > 2 ? (int)BitConverter.ToInt64(parts[2], 0) : 0;
+            string local = Text(parts[at]), remote = Text(parts[at + 1]);
+            return new MonitorEvent(type, value, Given(type, local, remote))
+            {
+                Local = local,
+                Remote = remote,
+                RoutingId = parts[at + 2],
+                Host = Text(parts[at + 3]),
+                UserId = Text(parts[at + 4]),
+                Reason = Text(parts[at + 5]),
+                Claim = parts.Count < at + 9 ? null : new PeerClaim(Text(parts[at + 6]), parts[at + 7], Text(parts[at + 8])),
+            };
+        }
+
+        /// <summary>The end that the program has bound or connected.</summary>
+        string Given(SocketEvents type, string local, string remote)
+        {
+            bool isBound = bound.Contains(local);
+            if (!isBound && (type & AtBoundEnd) != 0)
+            {
+                bound.Add(local);
+                isBound = true;
+            }
+            return isBound || remote.Length == 0 ? local : remote;
+        }
+
+        static string Text(byte[] part)
+        {
+            return System.Text.Encoding.UTF8.GetString(part);
+        }
+
+        static FormatException NoEvent()
+        {
+            return new FormatException("Not an event of a monitor.");
         }
     }
 }

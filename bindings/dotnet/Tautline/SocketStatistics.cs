@@ -21,7 +21,7 @@ namespace Tautline
         /// <summary>Their bytes, with the frames' headers.</summary>
         public long BytesReceived { get { return (long)bytesReceived; } }
 
-        /// <summary>Not sent because a peer was at its high-water mark (publishers).</summary>
+        /// <summary>Not sent because a peer was at its high-water mark (publishers, routers).</summary>
         public long DroppedFull { get { return (long)droppedFull; } }
 
         /// <summary>Not sent because no peer has that routing id (ROUTER).</summary>

@@ -234,6 +234,111 @@ namespace Tautline.Tests
         }
 
         [Test]
+        static void AMonitorTellsOfThePeer()
+        {
+            using (var context = new Context())
+            using (var bound = new RouterSocket(context))
+            using (var monitor = new SocketMonitor(context, bound, SocketEvents.HandshakeSucceeded | SocketEvents.Disconnected))
+            {
+                string endpoint = bound.Bind("tcp://127.0.0.1:*");
+                var connected = new DealerSocket(context) { RoutingId = Encoding.ASCII.GetBytes("joe"), Linger = TimeSpan.Zero };
+                connected.Connect(endpoint);
+                foreach (var type in new[] { SocketEvents.HandshakeSucceeded, SocketEvents.Disconnected })
+                {
+                    var happened = monitor.Receive();
+                    connected.Dispose();
+                    Check.Equal(type, happened.Type);
+                    Check.Equal(endpoint, happened.Endpoint);
+                    Check.Equal(Runner.OnTautline ? endpoint : "", happened.Local);
+                    Check.Equal(Runner.OnTautline ? "joe" : "", Encoding.ASCII.GetString(happened.RoutingId));
+                    Check.Equal(Runner.OnTautline ? "127.0.0.1" : "", happened.Host);
+                    Check.Equal(Runner.OnTautline, happened.Remote.StartsWith("tcp://127.0.0.1:", StringComparison.Ordinal));
+                    Check.Equal(Runner.OnTautline && type == SocketEvents.Disconnected, happened.Reason.Length > 0);
+                    Check.That(happened.Claim == null, "nobody was refused");
+                }
+            }
+        }
+
+        [Test]
+        static void AMonitorTellsWhyAPeerWasRefused()
+        {
+            var server = CurveKeyPair.Generate();
+            var client = CurveKeyPair.Generate();
+            using (var context = new Context())
+            using (var bound = new PullSocket(context))
+            using (var connected = new PushSocket(context) { Linger = TimeSpan.Zero })
+            using (var monitor = new SocketMonitor(context, bound, SocketEvents.HandshakeFailedProtocol))
+            {
+                server.ApplyToServer(bound);
+                client.ApplyToClient(connected, client.PublicKey);
+                connected.Connect(bound.Bind("tcp://127.0.0.1:*"));
+                var happened = monitor.Receive();
+                Check.Equal(0x11000001, happened.Value);
+                Check.Equal(Runner.OnTautline ? "a key is wrong" : "", happened.Reason);
+            }
+        }
+
+        [Test]
+        static void PeersAreWaitedFor()
+        {
+            using (var context = new Context())
+            using (var bound = new PullSocket(context))
+            using (var first = new PushSocket(context) { Linger = TimeSpan.Zero })
+            using (var second = new PushSocket(context) { Linger = TimeSpan.Zero })
+            {
+                string endpoint = bound.Bind("tcp://127.0.0.1:*");
+                if (!Runner.OnTautline)
+                {
+                    Check.Throws<NotSupportedException>(() => bound.WaitForPeers(1));
+                    return;
+                }
+                bound.SendTimeout = TimeSpan.FromSeconds(7);
+                Check.That(bound.WaitForPeers(0), "none");
+                Check.That(!bound.WaitForPeers(1, TimeSpan.Zero), "nobody is there");
+                Check.That(!bound.WaitForPeersAsync(1, TimeSpan.FromMilliseconds(5)).Result, "nobody is there");
+                var both = bound.WaitForPeersAsync(2);
+                first.Connect(endpoint);
+                second.Connect(endpoint);
+                Check.That(both.Result, "both");
+                Check.That(first.WaitForPeers(1), "the other way");
+                Check.Equal(TimeSpan.FromSeconds(7), bound.SendTimeout);
+                Check.Throws<ArgumentOutOfRangeException>(() => bound.WaitForPeers(-1));
+                using (var source = new CancellationTokenSource())
+                {
+                    var third = bound.WaitForPeersAsync(3, null, source.Token);
+                    source.Cancel();
+                    Check.Throws<OperationCanceledException>(() => third.GetAwaiter().GetResult());
+                }
+            }
+        }
+
+        [Test]
+        static void SubscriptionsAreWaitedFor()
+        {
+            using (var context = new Context())
+            using (var publisher = new PublisherSocket(context))
+            using (var subscriber = new SubscriberSocket(context))
+            using (var push = new PushSocket(context))
+            {
+                if (!Runner.OnTautline)
+                {
+                    Check.Throws<NotSupportedException>(() => publisher.WaitForSubscriptions(1));
+                    return;
+                }
+                subscriber.Subscribe("news");
+                subscriber.Connect(publisher.Bind("tcp://127.0.0.1:*"));
+                Check.That(publisher.WaitForSubscriptions(1), "one");
+                publisher.Send("news of today");
+                Check.Equal("news of today", subscriber.ReceiveString());
+                var second = publisher.WaitForSubscriptionsAsync(2);
+                subscriber.Subscribe("weather");
+                Check.That(second.Result, "two");
+                Check.That(!publisher.WaitForSubscriptions(3, TimeSpan.Zero), "and no more");
+                Check.Throws<ZmqException>(() => push.WaitForSubscriptions(1));
+            }
+        }
+
+        [Test]
         static void Curve()
         {
             var server = CurveKeyPair.Generate();

@@ -52,6 +52,9 @@ const protocolErrors = new Map([
   [0x20000005, "ERR_ZAP_INVALID_METADATA"],
 ])
 
+// A number of 64 bits, in the machine's own order.
+const word = bytes => new BigUint64Array(new Uint8Array(bytes).buffer)[0]
+
 function systemError(value) {
   return { error: failure(value) }
 }
@@ -70,12 +73,17 @@ function authError(value) {
 
 let observers = 0
 
+// Events of the bound end. Others may be of either.
+const atBoundEnd = new Set(["bind", "bind:error", "accept", "accept:error"])
+
 class Observer {
   #pair
   #emitter = null
-  #receiving = false
+  // What was bound.
+  #bound = new Set()
 
   constructor(socket) {
+    this.#bound.add(socket.lastEndpoint)
     const name = `inproc://tautline.monitor.${process.pid}.${threadId}.${++observers}`
     checked(internals.native(socket).monitor(name, EVERYTHING))
     this.#pair = new stable.Pair({ context: socket.context, linger: 0 })
@@ -96,15 +104,37 @@ class Observer {
   }
 
   async #next() {
-    const [head, address] = await this.#pair.receive()
-    const number = head.readUInt16LE(0)
-    const value = head.readUInt32LE(2)
-    const [type, details] = events.get(number) ?? ["unknown"]
+    const parts = await this.#pair.receive()
+    const values = Number(word(parts[1]))
+    const [type, details] = events.get(Number(word(parts[0]))) ?? ["unknown"]
+    const value = values > 0 ? Number(word(parts[2])) : 0
+    const [local, remote, routingId, host, userId, reason, mechanism, name, said] = parts.slice(2 + values)
     // The socket was closed: nothing comes after that.
     if (type === "end") this.close()
     const event = { type }
-    if (address.length > 0) event.address = address.toString()
-    return details ? { ...event, ...details(value) } : event
+    const address = this.#address(type, local.toString(), remote.toString())
+    if (address !== "") event.address = address
+    if (details) Object.assign(event, details(value))
+    // What there is to know, and nothing else: programs may compare events.
+    if (local.length > 0 && remote.length > 0) {
+      event.local = local.toString()
+      event.remote = remote.toString()
+    }
+    if (routingId.length > 0) event.routingId = routingId
+    if (host.length > 0) event.host = host.toString()
+    if (userId.length > 0) event.userId = userId.toString()
+    if (reason.length > 0) event.reason = reason.toString()
+    if (mechanism !== undefined) event.claim = { mechanism: mechanism.toString(), name, reason: said.toString() }
+    return event
+  }
+
+  // What the program has bound or connected.
+  #address(type, local, remote) {
+    if (atBoundEnd.has(type)) {
+      this.#bound.add(local)
+      return local
+    }
+    return remote === "" || this.#bound.has(local) ? local : remote
   }
 
   async *[Symbol.asyncIterator]() {

@@ -80,6 +80,9 @@ const PEER_TEXTS = [
 const PEER_SIZE =
   8 * PEER_COUNTS.length + 4 * PEER_SMALL + PEER_ROUTING_ID + PEER_TEXTS.reduce((sum, [, room]) => sum + room, 0)
 
+// Milliseconds between two looks at peers and subscriptions that are waited for.
+const LOOK_AGAIN = 10
+
 // No socket's number.
 const NO_SOCKET = 2 ** 32 - 1
 
@@ -185,6 +188,29 @@ class Socket {
     const room = new ArrayBuffer(PEER_SIZE * (this.statistics.peers + 16))
     const length = checked(this.#native.getOption(PEERS, new Uint8Array(room)))
     return Array.from({ length: length / PEER_SIZE }, (_, place) => peer(room, place * PEER_SIZE))
+  }
+
+  waitForPeers(count, timeout) {
+    return this.#waitFor(false, count, timeout)
+  }
+
+  waitForSubscriptions(count, timeout) {
+    return this.#waitFor(true, count, timeout)
+  }
+
+  async #waitFor(topics, count, timeout = -1) {
+    if (!Number.isInteger(count) || count < 0 || count >= 2 ** 32) throw new RangeError("Count must be an integer, 0 or more")
+    const end = timeout < 0 ? Infinity : performance.now() + timeout
+    for (;;) {
+      if (this.#closed) throw closed()
+      if (this.#lent) throw error("EBUSY", "Socket is used by a proxy")
+      const result = this.#native.has(topics, count)
+      if (result === 0) return true
+      if (result !== AGAIN) throw failure(-result)
+      const left = end - performance.now()
+      if (left <= 0) return false
+      await new Promise(resolve => setTimeout(resolve, Math.min(LOOK_AGAIN, left)))
+    }
   }
 
   #state() {

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ptr;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use napi::bindgen_prelude::Buffer;
 use napi::{Env, Error as JsError, JsValue, Status, Unknown, sys};
@@ -217,8 +218,22 @@ impl NativeSocket {
     #[napi(catch_unwind)]
     pub fn monitor(&self, endpoint: String, events: u32) -> i32 {
         outcome(
-            self.0.watched.with(|socket| socket.monitor(Some(&endpoint), events.into(), 1, SocketType::Pair)),
+            self.0.watched.with(|socket| socket.monitor(Some(&endpoint), events.into(), 3, SocketType::Pair)),
         )
+    }
+
+    /// Whether this many peers are connected, or this many topics subscribed to: 0, EAGAIN if not yet, or another error.
+    #[napi(catch_unwind)]
+    pub fn has(&self, topics: bool, count: u32) -> i32 {
+        // Long enough to look at the connections once.
+        let deadline = Some(Instant::now() + Duration::from_micros(10));
+        let count = count as usize;
+        let has = self.0.watched.with(|socket| match topics {
+            true => socket.wait_for_subscriptions(count, deadline),
+            false => socket.wait_for_peers(count, deadline),
+        });
+        self.0.watched.look_again();
+        outcome(has)
     }
 
     /// Steers a proxy, which is to end with this thread.

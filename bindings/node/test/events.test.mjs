@@ -1,7 +1,7 @@
 // Observers and proxies.
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { Dealer, Proxy, Pull, Push, Reply, Request, Router } from "../lib/index.js"
+import { curveKeyPair, Dealer, Proxy, Pull, Push, Reply, Request, Router } from "../lib/index.js"
 import { pair } from "./common.mjs"
 
 test("events by listeners", async t => {
@@ -54,6 +54,48 @@ test("a retry says when it is", async t => {
   push.connect("tcp://127.0.0.1:1")
   const { interval } = await retried
   assert(interval >= 20 && interval < 40, `${interval}`)
+})
+
+test("an event tells both ends, the peer and the reason", async t => {
+  const [router, dealer] = [new Router(), new Dealer({ routingId: "joe", linger: 0 })]
+  t.after(() => [router, dealer].forEach(socket => socket.close()))
+  const first = (socket, type) => new Promise(resolve => socket.events.on(type, resolve))
+  await router.bind("tcp://127.0.0.1:*")
+  const address = router.lastEndpoint
+  const [came, shaken, lost] = ["accept", "handshake", "disconnect"].map(type => first(router, type))
+  const reached = first(dealer, "handshake")
+  dealer.connect(address)
+  const { local, remote } = await reached
+  assert.deepEqual(await came, { type: "accept", address, local: address, remote: local })
+  assert.equal(remote, address)
+  const peer = { routingId: Buffer.from("joe"), host: "127.0.0.1" }
+  assert.deepEqual(await shaken, { type: "handshake", address, local: address, remote: local, ...peer })
+  dealer.close()
+  assert.deepEqual(await lost, {
+    type: "disconnect",
+    address,
+    local: address,
+    remote: local,
+    ...peer,
+    reason: "the peer has ended it",
+  })
+})
+
+test("a handshake that fails says why", async t => {
+  const [server, client] = [curveKeyPair(), curveKeyPair()]
+  const pull = new Pull({ curveServer: true, curveSecretKey: server.secretKey })
+  const push = new Push({
+    curvePublicKey: client.publicKey,
+    curveSecretKey: client.secretKey,
+    curveServerKey: client.publicKey,
+    linger: 0,
+  })
+  t.after(() => [pull, push].forEach(socket => socket.close()))
+  const failed = new Promise(resolve => pull.events.on("handshake:error:protocol", resolve))
+  await pull.bind("tcp://127.0.0.1:*")
+  push.connect(pull.lastEndpoint)
+  const { error, reason, address } = await failed
+  assert.deepEqual([error.code, reason, address], ["ERR_ZMTP_CRYPTOGRAPHIC", "a key is wrong", pull.lastEndpoint])
 })
 
 test("a proxy between many", async t => {

@@ -1,7 +1,7 @@
 // Promises: when they are resolved, when they are rejected, and that the event loop goes on.
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { Dealer, Pair, Pull, Push, Reply, Request, Router } from "../lib/index.js"
+import { Dealer, Pair, Publisher, Pull, Push, Reply, Request, Router, Subscriber, XPublisher } from "../lib/index.js"
 import { pair } from "./common.mjs"
 
 const turn = () => new Promise(resolve => setImmediate(resolve))
@@ -191,4 +191,52 @@ test("thousands of sockets come and go", async t => {
     for (let i = 0; i < pushes.length; i++) await pull.receive()
     ;[pull, ...pushes].forEach(socket => socket.close())
   }
+})
+
+test("peers are waited for", async t => {
+  const pull = new Pull()
+  t.after(() => pull.close())
+  await pull.bind("tcp://127.0.0.1:*")
+  assert.equal(await pull.waitForPeers(0), true)
+  assert.equal(await pull.waitForPeers(1, 0), false)
+  assert.equal(await pull.waitForPeers(1, 15), false)
+  const waiting = pull.waitForPeers(2)
+  const workers = [new Push({ linger: 0 }), new Push({ linger: 0 })]
+  t.after(() => workers.forEach(worker => worker.close()))
+  workers.forEach(worker => worker.connect(pull.lastEndpoint))
+  assert.equal(await waiting, true)
+  assert.equal(pull.peers.length, 2)
+  assert.equal(await workers[0].waitForPeers(1), true)
+})
+
+test("subscriptions are waited for, and then nothing is missed", async t => {
+  for (const Kind of [Publisher, XPublisher]) {
+    const [publisher, subscriber] = [new Kind(), new Subscriber()]
+    t.after(() => [publisher, subscriber].forEach(socket => socket.close()))
+    await publisher.bind("tcp://127.0.0.1:*")
+    const waiting = publisher.waitForSubscriptions(2)
+    subscriber.connect(publisher.lastEndpoint)
+    subscriber.subscribe("news", "weather")
+    assert.equal(await waiting, true)
+    await publisher.send("news of today")
+    assert.equal((await subscriber.receive())[0].toString(), "news of today")
+    assert.equal(await publisher.waitForSubscriptions(3, 0), false)
+  }
+})
+
+test("a message that waits with them is received", async t => {
+  const [pull, push] = await pair(t, Pull, Push)
+  const received = pull.receive()
+  await Promise.all([push.send("hello"), pull.waitForPeers(1)])
+  assert.equal((await received)[0].toString(), "hello")
+})
+
+test("a wait ends with its socket, and for types without topics at once", async t => {
+  const push = new Push()
+  t.after(() => push.close())
+  await assert.rejects(push.waitForSubscriptions(1), { code: "ENOTSUP" })
+  await assert.rejects(push.waitForPeers(-1), RangeError)
+  const waiting = assert.rejects(push.waitForPeers(1), { code: "EBADF" })
+  push.close()
+  await waiting
 })

@@ -121,7 +121,7 @@ impl Pipe {
         sent
     }
 
-    /// There is no memory for a message, which is dropped for that.
+    /// There is no memory, or no room, for a message, which is dropped for that.
     #[cold]
     pub(crate) fn count_dropped(&mut self) {
         self.outgoing.count_dropped();

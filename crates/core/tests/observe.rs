@@ -217,11 +217,57 @@ fn drops_and_full_queues_are_seen_while_the_owner_is_elsewhere() {
         named(&mut router, "unroutable");
         router.send(b"nobody", Flags::MORE).unwrap();
         router.send(b"x", Flags::NONE).unwrap();
-        // It counts with the peers that it has.
+        until(|reading| {
+            let (socket, _) = find(reading, "unroutable")?;
+            (socket.unroutable == 1).then_some(())?;
+            assert_eq!(socket.astray, b"nobody");
+            Some(())
+        });
+    });
+}
+
+/// What a REQ or a REP is called for out of turn is counted.
+#[test]
+fn calls_out_of_turn_are_counted() {
+    observed("turns", |context| {
+        let (mut reply, endpoint) = bound(context, SocketType::Rep, "inproc://observed-turns");
+        named(&mut reply, "reply");
+        let mut request = connected(context, SocketType::Req, &endpoint);
+        named(&mut request, "request");
+        request.send(b"1", Flags::NONE).unwrap();
+        assert_eq!(request.send(b"2", Flags::NONE), Err(Error::State));
+        assert_eq!(reply.recv(&mut [0; 8], Flags::NONE), Ok(1));
+        assert_eq!(reply.recv(&mut [0; 8], Flags::NONE), Err(Error::State));
+        assert_eq!(reply.recv(&mut [0; 8], Flags::NONE), Err(Error::State));
+        until(|reading| {
+            let refused = |name| Some(find(reading, name)?.0.out_of_turn);
+            (refused("request")? == 1 && refused("reply")? == 2).then_some(())
+        });
+    });
+}
+
+/// What a ROUTER drops for a peer that does not keep up is no message without a peer.
+#[test]
+fn a_router_that_drops_for_a_peer_counts_it_there() {
+    observed("router", |context| {
+        let mut router = context.socket(SocketType::Router).unwrap();
+        named(&mut router, "router");
+        router.set_option(SNDHWM, &1_i32.to_ne_bytes()).unwrap();
         router.bind("inproc://observed-router").unwrap();
-        let _dealer = connected(context, SocketType::Dealer, "inproc://observed-router");
-        let _ = router.recv(&mut [], Flags::DONTWAIT);
-        until(|reading| (find(reading, "unroutable")?.0.unroutable == 1).then_some(()));
+        let mut dealer = context.socket(SocketType::Dealer).unwrap();
+        dealer.set_option(RCVHWM, &1_i32.to_ne_bytes()).unwrap();
+        dealer.set_option(ROUTING_ID, b"slow").unwrap();
+        dealer.connect("inproc://observed-router").unwrap();
+        for _ in 0..5 {
+            router.send(b"slow", Flags::MORE).unwrap();
+            router.send(b"x", Flags::NONE).unwrap();
+        }
+        until(|reading| {
+            let (socket, _) = find(reading, "router")?;
+            (socket.dropped == 3).then_some(())?;
+            assert_eq!((socket.unroutable, socket.messages_out), (0, 2));
+            Some(())
+        });
     });
 }
 

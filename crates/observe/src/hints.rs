@@ -6,9 +6,15 @@
 mod rules;
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::fmt;
 
 use crate::{Endpoint, Peer, Reading, Socket};
+
+pub use rules::stands_still;
+
+/// Most hints of one rule about peers of one socket. The others are counted.
+const PEERS: usize = 3;
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +67,16 @@ pub struct Hint {
     pub weight: u64,
 }
 
+/// Rules about an end that waits for another: what is wrong with that one comes first.
+const WAITING: [&str; 3] = ["no-reply", "queue-full", "drops"];
+
+impl Hint {
+    /// Orders hints, also of several processes: what has the highest one comes first.
+    pub fn rank(&self) -> impl Ord + use<> {
+        (self.level, !WAITING.contains(&self.rule), self.weight)
+    }
+}
+
 impl fmt::Display for Hint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} ({}). {}", self.level, self.what, self.evidence, self.advice)
@@ -68,65 +84,146 @@ impl fmt::Display for Hint {
 }
 
 /// What is wrong by this reading, the worst first. `before` is an earlier reading of the same
-/// process, for what needs a rate or shows only in time; without it those rules say less.
+/// process, for what needs a rate or shows only in time; without it those rules say less. Of peers
+/// with the same fault the worst three are named.
 pub fn hints(reading: &Reading, before: Option<&Reading>) -> Vec<Hint> {
     let before = before.filter(|before| {
         before.process.pid == reading.process.pid && before.process.written < reading.process.written
     });
-    let scene = Scene { reading, before, now: reading.process.written };
+    let scene = Scene::new(reading, before);
     let mut all = Vec::new();
     for socket in &reading.sockets {
         all.extend(rules::of_socket(&scene, socket));
-        for endpoint in reading.endpoints_of(socket.id) {
+        for endpoint in scene.endpoints_of(socket.id) {
             all.extend(rules::of_endpoint(&scene, socket, endpoint));
         }
-    }
-    for peer in &reading.peers {
-        if let Some(socket) = reading.socket(peer.socket) {
-            all.extend(rules::of_peer(&scene, socket, peer));
-        }
+        all.extend(worst(scene.peers_of(socket.id).flat_map(|peer| rules::of_peer(&scene, socket, peer))));
     }
     all.extend(rules::of_process(&scene));
-    all.sort_by_key(|hint| Reverse((hint.level, hint.weight)));
+    all.sort_by_key(|hint| Reverse(hint.rank()));
     all
 }
 
-/// What the rules look at.
+/// Of the hints about peers of one socket the worst of each rule, with how many more there are.
+fn worst(hints: impl Iterator<Item = Hint>) -> Vec<Hint> {
+    let mut rules: Vec<(&'static str, Vec<Hint>)> = Vec::new();
+    for hint in hints {
+        match rules.iter_mut().find(|(rule, _)| *rule == hint.rule) {
+            Some((_, of_rule)) => of_rule.push(hint),
+            None => rules.push((hint.rule, vec![hint])),
+        }
+    }
+    for (_, of_rule) in &mut rules {
+        of_rule.sort_by_key(|hint| Reverse((hint.level, hint.weight)));
+        let more = of_rule.len().saturating_sub(PEERS);
+        of_rule.truncate(PEERS);
+        if let (Some(last), 1..) = (of_rule.last_mut(), more) {
+            let peers = if more == 1 { "peer" } else { "peers" };
+            last.evidence += &format!("; the same for {more} more {peers}");
+        }
+    }
+    rules.into_iter().flat_map(|(_, of_rule)| of_rule).collect()
+}
+
+/// What the rules look at. Everything is found without looking at all there is: a process may have
+/// tens of thousands of peers.
 struct Scene<'a> {
     reading: &'a Reading,
     before: Option<&'a Reading>,
     now: u64,
+    sockets: HashMap<u64, Parts<'a>>,
+    sockets_before: HashMap<u64, Parts<'a>>,
+    /// By socket and peer.
+    peers_before: HashMap<(u64, u64), &'a Peer>,
 }
 
-impl Scene<'_> {
+/// What belongs to a socket.
+#[derive(Default)]
+struct Parts<'a> {
+    socket: Option<&'a Socket>,
+    endpoints: Vec<&'a Endpoint>,
+    peers: Vec<&'a Peer>,
+}
+
+/// What belongs to each socket of a reading.
+fn by_socket(reading: &Reading) -> HashMap<u64, Parts<'_>> {
+    let mut sockets: HashMap<u64, Parts<'_>> = HashMap::new();
+    for socket in &reading.sockets {
+        sockets.entry(socket.id).or_default().socket = Some(socket);
+    }
+    for endpoint in &reading.endpoints {
+        sockets.entry(endpoint.socket).or_default().endpoints.push(endpoint);
+    }
+    for peer in &reading.peers {
+        sockets.entry(peer.socket).or_default().peers.push(peer);
+    }
+    sockets
+}
+
+impl<'a> Scene<'a> {
+    fn new(reading: &'a Reading, before: Option<&'a Reading>) -> Self {
+        let before_peers = before.into_iter().flat_map(|before| &before.peers);
+        Scene {
+            reading,
+            before,
+            now: reading.process.written,
+            sockets: by_socket(reading),
+            sockets_before: before.map(by_socket).unwrap_or_default(),
+            peers_before: before_peers.map(|peer| ((peer.socket, peer.id), peer)).collect(),
+        }
+    }
+
     /// For how many whole seconds something is so.
     fn seconds(&self, since: u64) -> u64 {
         if since == 0 { 0 } else { self.now.saturating_sub(since) / 1_000_000 }
     }
 
-    /// The socket as it was before.
-    fn socket_before(&self, socket: &Socket) -> Option<&Socket> {
-        self.before?.socket(socket.id)
+    /// For how many microseconds the two readings are apart.
+    fn between(&self) -> Option<u64> {
+        self.now.checked_sub(self.before?.process.written).filter(|time| *time > 0)
+    }
+
+    fn socket(&self, id: u64) -> Option<&'a Socket> {
+        self.sockets.get(&id)?.socket
+    }
+
+    fn endpoints_of(&self, socket: u64) -> impl Iterator<Item = &'a Endpoint> + use<'a, '_> {
+        self.sockets.get(&socket).into_iter().flat_map(|parts| parts.endpoints.iter().copied())
+    }
+
+    fn peers_of(&self, socket: u64) -> impl Iterator<Item = &'a Peer> + use<'a, '_> {
+        self.sockets.get(&socket).into_iter().flat_map(|parts| parts.peers.iter().copied())
+    }
+
+    /// By how much a number of the socket is more than before; all of it without a reading before.
+    fn more(&self, socket: &Socket, number: impl Fn(&Socket) -> u64) -> u64 {
+        let before = self.sockets_before.get(&socket.id).and_then(|before| before.socket);
+        number(socket).saturating_sub(before.map_or(0, number))
+    }
+
+    /// The endpoint as it was before.
+    fn endpoint_before(&self, endpoint: &Endpoint) -> Option<&'a Endpoint> {
+        let before = &self.sockets_before.get(&endpoint.socket)?.endpoints;
+        let is_same = |known: &&Endpoint| known.bound == endpoint.bound && known.given == endpoint.given;
+        before.iter().copied().find(|known| is_same(known))
     }
 
     /// The peer as it was before.
-    fn peer_before(&self, peer: &Peer) -> Option<&Peer> {
-        self.before?.peers.iter().find(|known| (known.socket, known.id) == (peer.socket, peer.id))
+    fn peer_before(&self, peer: &Peer) -> Option<&'a Peer> {
+        self.peers_before.get(&(peer.socket, peer.id)).copied()
     }
 
     /// How many of something there are each second, if there were `more` than before.
     fn rate(&self, more: u64) -> Option<u64> {
-        let time = self.now.checked_sub(self.before?.process.written).filter(|time| *time > 0)?;
-        Some((u128::from(more) * 1_000_000 / u128::from(time)) as u64)
+        Some((u128::from(more) * 1_000_000 / u128::from(self.between()?)) as u64)
     }
-}
 
-/// What a person calls a socket.
-fn name_of(reading: &Reading, socket: &Socket) -> String {
-    let at = reading.endpoints_of(socket.id).next().map(shown);
-    match at {
-        Some(at) => format!("{} at {at}", socket.type_name),
-        None => format!("{} (socket {})", socket.type_name, socket.id),
+    /// What a person calls a socket.
+    fn name_of(&self, socket: &Socket) -> String {
+        match self.endpoints_of(socket.id).next().map(shown) {
+            Some(at) => format!("{} at {at}", socket.type_name),
+            None => format!("{} (socket {})", socket.type_name, socket.id),
+        }
     }
 }
 
@@ -137,15 +234,30 @@ fn shown(endpoint: &Endpoint) -> &str {
 
 /// A peer as a person knows it.
 fn peer_name(peer: &Peer) -> String {
-    let id = &peer.routing_id;
-    let printable = !id.is_empty() && id.iter().all(|byte| (0x20..0x7F).contains(byte));
     let address = [&peer.address, &peer.endpoint, &peer.host].into_iter().find(|text| !text.is_empty());
-    match (printable, address) {
-        (true, Some(address)) => format!("`{}` at {address}", String::from_utf8_lossy(id)),
-        (true, None) => format!("`{}`", String::from_utf8_lossy(id)),
+    match (is_text(&peer.routing_id), address) {
+        (true, Some(address)) => format!("{} at {address}", id_name(&peer.routing_id)),
+        (true, None) => id_name(&peer.routing_id),
         (false, Some(address)) => address.clone(),
         (false, None) => format!("peer {}", peer.id),
     }
+}
+
+/// A routing id as a person knows it: the text, or else its bytes.
+fn id_name(id: &[u8]) -> String {
+    match is_text(id) {
+        true => format!("`{}`", String::from_utf8_lossy(id)),
+        false => id.iter().fold("0x".to_owned(), |text, byte| text + &format!("{byte:02x}")),
+    }
+}
+
+fn is_text(id: &[u8]) -> bool {
+    !id.is_empty() && id.iter().all(|byte| (0x20..0x7F).contains(byte))
+}
+
+/// One thing, or some of them.
+fn counted(number: u64, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{} {thing}s", about(number)) }
 }
 
 /// A number as a person reads it: 3 K, 50 M.

@@ -36,7 +36,7 @@ pub mod tap;
 mod words;
 
 pub use fault::Fault;
-pub use hints::{Hint, Level, hints};
+pub use hints::{Hint, Level, hints, stands_still};
 pub use image::Image;
 pub use model::{
     Context, Endpoint, EndpointState, Event, Options, Peer, PeerState, Process, Reading, Socket, SocketState,

@@ -226,6 +226,8 @@ record! {
         failed_connects: u64,
         /// Peers that broke off, or were not let in.
         failed_handshakes: u64,
+        /// Calls of a REQ or REP that were refused because it was not their turn (EFSM).
+        out_of_turn: u64,
     }
     texts {
         /// Its type: `PUB`, `ROUTER`.
@@ -234,6 +236,8 @@ record! {
         mechanism: String,
         /// ZMQ_ROUTING_ID.
         routing_id: Vec<u8>,
+        /// The routing id of the last message that was not sent because no peer has it.
+        astray: Vec<u8>,
     }
 }
 

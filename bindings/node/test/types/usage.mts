@@ -23,6 +23,10 @@ export async function allowed() {
   push.events.on("connect:retry", ({ interval, address }) => console.log(interval + 1, address.length))
   for await (const event of push.events) if (event.type === "bind:error") console.log(event.error.code)
   const event: Event = await push.events.receive()
+  if (event.type === "disconnect") console.log(event.local, event.routingId?.length, event.reason)
+  if (event.type === "handshake:error:auth") console.log(event.claim?.mechanism)
+  const there: boolean = await push.waitForPeers(2, 100)
+  if (await new Publisher().waitForSubscriptions(1)) console.log(there, push.peers[0].address)
 
   const proxy = new zmq.Proxy(new Router(), new Dealer())
   proxy.frontEnd.mandatory = true

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::thread;
+use std::time::{Duration, SystemTime};
 
 use serde_json::json;
-use tautline_observe::{Hint, Level, Reading, hints};
+use tautline_observe::{Hint, Level, Reading, hints, stands_still};
 
 use super::words::many;
 use super::{HOW, Seen};
@@ -13,6 +14,11 @@ use crate::args::Doctor;
 use crate::failure::{Code, Failure, Result};
 use crate::format::escaped;
 use crate::sink::colours;
+
+/// A process that is stopped has shown nothing for this long.
+const STOPPED: Duration = Duration::from_secs(2);
+/// The same for one that runs as far as the system knows.
+const STARVED: Duration = Duration::from_secs(15);
 
 /// Looks twice, and tells.
 pub fn run(args: &Doctor) -> Result<()> {
@@ -33,8 +39,8 @@ pub fn run(args: &Doctor) -> Result<()> {
         before.into_iter().map(|seen| (seen.found.path, seen.reading)).collect();
     let (seen, faults) = look()?;
     super::tell(&faults);
-    let mut all = findings(&seen, &before);
-    all.sort_by_key(|(_, hint)| std::cmp::Reverse((hint.level, hint.weight)));
+    let mut all = findings(&seen, &before, args.lasting);
+    all.sort_by_key(|(_, hint)| std::cmp::Reverse(hint.rank()));
     let text = if args.json { all.iter().map(line).collect() } else { describe(&seen, &all) };
     crate::print(&text)?;
     match all.iter().any(|(_, hint)| hint.level >= Level::Warning) {
@@ -43,12 +49,41 @@ pub fn run(args: &Doctor) -> Result<()> {
     }
 }
 
-fn findings<'a>(seen: &'a [Seen], before: &HashMap<PathBuf, Reading>) -> Vec<(&'a Seen, Hint)> {
+fn findings<'a>(
+    seen: &'a [Seen],
+    before: &HashMap<PathBuf, Reading>,
+    apart: Duration,
+) -> Vec<(&'a Seen, Hint)> {
     let each = |seen: &'a Seen| {
-        let hints = hints(&seen.reading, before.get(&seen.found.path));
+        let before = before.get(&seen.found.path);
+        // What is read of a process that does not run is how it was, not how it is.
+        let hints = standing_still(seen, before, apart)
+            .map_or_else(|| hints(&seen.reading, before), |hint| vec![hint]);
         hints.into_iter().map(move |hint| (seen, hint))
     };
     seen.iter().flat_map(each).collect()
+}
+
+/// A process that has shown nothing new for too long. The two looks are so far apart.
+fn standing_still(seen: &Seen, before: Option<&Reading>, apart: Duration) -> Option<Hint> {
+    let process = &seen.reading.process;
+    let is_same = before.is_some_and(|before| before.process.written == process.written);
+    if !seen.found.runs || !is_same || apart < Duration::from_secs(1) {
+        return None;
+    }
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    let age = now.saturating_sub(Duration::from_micros(process.written));
+    let state = state_of(seen.found.pid);
+    // One that is not stopped may only be waiting for a busy processor.
+    let patience = if matches!(state, Some('T' | 't')) { STOPPED } else { STARVED };
+    let interval = Duration::from_micros(process.interval_us);
+    (age >= patience && age >= 3 * interval).then(|| stands_still(age.as_secs(), state))
+}
+
+/// What the system says that a process does: field 3 of `/proc/PID/stat`.
+fn state_of(process: u32) -> Option<char> {
+    let line = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    line.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
 fn describe(seen: &[Seen], all: &[(&Seen, Hint)]) -> String {

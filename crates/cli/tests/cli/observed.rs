@@ -305,6 +305,10 @@ fn the_doctor_names_what_is_wrong_and_what_to_do() {
         let first: serde_json::Value = serde_json::from_str(lines.text().lines().next().unwrap()).unwrap();
         assert_eq!((&first["program"], &first["level"]), (&"news".into(), &"trouble".into()));
         assert!(!first["rule"].as_str().unwrap().is_empty() && !first["advice"].as_str().unwrap().is_empty());
+        // Nothing new comes from this one.
+        let still = world.run(&["doctor", "--for", "1"]);
+        assert_eq!(still.code, Some(4));
+        assert!(still.text().contains("The process stands still: it is not running"), "{still:?}");
         world.run(&["doctor", "1"]).failed(2, &["the process 1 is not observed"]);
     });
 }

@@ -151,7 +151,7 @@ impl Router {
             return Err(if self.refused.is_some() { Error::Again } else { Error::HostUnreachable });
         }
         if to.is_none() {
-            pipes.count_unroutable();
+            count_dropped(pipes, id, part.bytes());
         }
         pipes.names.begin(to);
         part.consume();
@@ -319,5 +319,14 @@ impl Pattern for Router {
         }
         self.discard_ignored(pipes);
         false
+    }
+}
+
+/// A message is dropped: the peer that it is for has no room, or none has that routing id.
+#[cold]
+fn count_dropped(pipes: &mut Pipes, id: Option<PipeId>, name: &[u8]) {
+    match id.and_then(|id| pipes.get(id)).filter(|pipe| !pipe.has_ended()) {
+        Some(pipe) => pipe.count_dropped(),
+        None => pipes.left().count_unroutable(name),
     }
 }

@@ -1,7 +1,10 @@
 //! What a pipe leaves to be done before its owner sleeps. The owner keeps the lists, so that it
 //! does not look at each of its pipes.
 
+use std::sync::OnceLock;
+
 use super::{PipeId, cork};
+use crate::error::Error;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
@@ -17,6 +20,11 @@ pub(crate) struct Left {
     /// Messages that had no peer to go to.
     // Relaxed: own, the owner's; a number to others.
     unroutable: AtomicU64,
+    /// Calls that were refused because it was not their turn (EFSM).
+    // Relaxed: own, the owner's; a number to others.
+    out_of_turn: AtomicU64,
+    /// The routing id of the last message that had no peer to go to, if the socket is observed.
+    astray: OnceLock<Mutex<Vec<u8>>>,
 }
 
 impl Left {
@@ -25,9 +33,37 @@ impl Left {
         self.unroutable.load(Relaxed)
     }
 
-    /// Owner: one more had none.
-    pub(super) fn count_unroutable(&self) {
+    /// Owner: one more had none, by this routing id.
+    #[cold]
+    pub(crate) fn count_unroutable(&self, name: &[u8]) {
         self.unroutable.store(self.unroutable() + 1, Relaxed);
+        if let Some(astray) = self.astray.get() {
+            let mut astray = lock(astray);
+            astray.clear();
+            astray.extend_from_slice(name);
+        }
+    }
+
+    /// Calls that were refused because it was not their turn.
+    pub(crate) fn out_of_turn(&self) -> u64 {
+        self.out_of_turn.load(Relaxed)
+    }
+
+    /// Owner: one more is refused, with this error.
+    #[cold]
+    pub(crate) fn refuse_out_of_turn(&self) -> Error {
+        self.out_of_turn.store(self.out_of_turn() + 1, Relaxed);
+        Error::State
+    }
+
+    /// From now on the routing id of the last message that had no peer to go to is kept.
+    pub(crate) fn keep_astray(&self) {
+        let _ = self.astray.set(Mutex::default());
+    }
+
+    /// The routing id of the last one.
+    pub(crate) fn astray(&self) -> Vec<u8> {
+        self.astray.get().map_or_else(Vec::new, |astray| lock(astray).clone())
     }
 }
 

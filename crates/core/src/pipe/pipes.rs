@@ -359,11 +359,6 @@ impl Pipes {
         self.past.as_ref().map_or(0, |past| past.lost)
     }
 
-    /// A message had no peer to go to.
-    pub(crate) fn count_unroutable(&self) {
-        self.left.count_unroutable();
-    }
-
     /// A number that changes with each message that comes, where there are few pipes.
     pub(crate) fn arrived(&self) -> u64 {
         let few = self.slots.iter().take(FEW);

@@ -39,7 +39,7 @@ impl Socket {
         if let Some(watch) = &self.watch
             && let (Some(peer), Some(sight)) = (self.pipes.describe(id), self.pipes.sight(id))
         {
-            watch.attached(peer, sight, self.pipes.left());
+            watch.attached(peer, sight);
         }
     }
 

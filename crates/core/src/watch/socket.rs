@@ -30,7 +30,7 @@ pub(crate) struct SocketWatch {
 
 struct State {
     socket: Socket,
-    /// What the owner counts for all of its pipes; `None` until there are some.
+    /// What the owner counts for all of its pipes; `None` until the socket is made.
     left: Option<Arc<Left>>,
     endpoints: Vec<Endpoint>,
     peers: HashMap<u32, PeerWatch>,
@@ -122,6 +122,12 @@ impl SocketWatch {
         socket.subscriptions = subscriptions as u64;
     }
 
+    /// What the owner counts for all of its pipes.
+    pub(crate) fn counts(&self, left: &Arc<Left>) {
+        left.keep_astray();
+        lock(&self.state).left = Some(left.clone());
+    }
+
     /// An endpoint, before it is served. `name` is what events call it.
     pub(crate) fn endpoint(&self, given: &str, name: &str, bound: bool) {
         let endpoints = &mut lock(&self.state).endpoints;
@@ -146,11 +152,8 @@ impl SocketWatch {
     }
 
     /// A peer has come, or is being connected to.
-    pub(crate) fn attached(&self, peer: Peer, sight: Sight, left: &Arc<Left>) {
+    pub(crate) fn attached(&self, peer: Peer, sight: Sight) {
         let mut state = lock(&self.state);
-        if state.left.is_none() {
-            state.left = Some(left.clone());
-        }
         if let Some(connection) = &sight.connection {
             let is_same = |known: &PeerWatch| {
                 known.sight.connection.as_ref().is_some_and(|other| other.ptr_eq(connection))
@@ -273,7 +276,11 @@ impl SocketWatch {
         (socket.messages_in, socket.bytes_in) = (all.messages_in, all.bytes_in);
         (socket.queued_out, socket.queued_in) = (queued_out, queued_in);
         socket.dropped = all.dropped;
-        socket.unroutable = left.as_ref().map_or(0, |left| left.unroutable());
+        if let Some(left) = left {
+            socket.unroutable = left.unroutable();
+            socket.out_of_turn = left.out_of_turn();
+            socket.astray = left.astray();
+        }
         image.put(socket);
         for endpoint in endpoints {
             endpoint.socket = socket.id;

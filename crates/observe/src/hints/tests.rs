@@ -117,6 +117,7 @@ fn a_subscriber_without_a_subscription_is_told() {
 fn a_slow_subscriber_is_told_with_both_rates() {
     let mut slow = peer();
     (slow.dropped, slow.messages_out, slow.queued_out) = (470_000, 31_000, 1000);
+    slow.full_since = NOW - SECOND;
     let now = reading(socket("PUB"), vec![], vec![slow]);
     let mut earlier = before(&now);
     (earlier.peers[0].dropped, earlier.peers[0].messages_out) = (0, 1000);
@@ -126,6 +127,33 @@ fn a_slow_subscriber_is_told_with_both_rates() {
     assert!(hint.what.contains("tcp://10.0.0.7:40000"));
     // What was dropped before the earlier reading is no news.
     assert_eq!(hints(&now, Some(&before(&now))), []);
+}
+
+#[test]
+fn a_mark_that_is_too_low_for_bursts_is_no_slow_subscriber() {
+    let mut peer = peer();
+    (peer.dropped, peer.messages_out, peer.limit_out, peer.full_us) = (9_000, 1_000, 10, SECOND);
+    let now = reading(socket("PUB"), vec![], vec![peer]);
+    let mut earlier = before(&now);
+    (earlier.peers[0].dropped, earlier.peers[0].messages_out, earlier.peers[0].full_us) = (0, 0, 0);
+    let hint = only(&now, Some(&earlier));
+    assert_eq!((hint.level, hint.rule, hint.peer), (Level::Warning, "hwm-too-small", Some(3)));
+    assert!(hint.what.contains("tcp://10.0.0.7:40000, which keeps up"), "{hint}");
+    assert_eq!(
+        hint.evidence,
+        "9000 of 10 K dropped lately; room for 10 messages, full for 10 % of the time; 0 wait now"
+    );
+    assert!(hint.advice.contains("ZMQ_SNDHWM"));
+    let mut short = now.clone();
+    short.peers[0].full_us = SECOND / 1000;
+    assert!(only(&short, Some(&earlier)).evidence.contains("full at no look"));
+    // Most of the time, or at one of the looks: then it is the subscriber.
+    let mut slow = now.clone();
+    slow.peers[0].full_us = 9 * SECOND;
+    assert_eq!(only(&slow, Some(&earlier)).rule, "drops");
+    slow.peers[0].full_us = 0;
+    slow.peers[0].queued_out = 9;
+    assert_eq!(only(&slow, Some(&earlier)).rule, "drops");
 }
 
 #[test]
@@ -151,8 +179,45 @@ fn a_program_that_does_not_receive_is_told() {
     let now = reading(pull, vec![endpoint("tcp://*:1", true)], vec![stuck]);
     let hint = only(&now, Some(&before(&now)));
     assert_eq!((hint.level, hint.rule), (Level::Trouble, "not-received"));
-    assert!(hint.evidence.contains("1000 messages wait, and none was taken for 20 s"), "{hint}");
+    assert!(hint.evidence.contains("1000 messages wait, and hardly one was taken for 20 s"), "{hint}");
     assert!(hint.evidence.contains("ZMQ_RCVHWM"));
+}
+
+#[test]
+fn a_program_that_has_not_looked_for_few_messages_is_told_later() {
+    let mut waiting = peer();
+    (waiting.messages_in, waiting.queued_in, waiting.last_in) = (41, 1, NOW - 12 * SECOND);
+    let mut now = reading(socket("ROUTER"), vec![endpoint("tcp://*:1", true)], vec![waiting]);
+    now.sockets[0].peers = 1;
+    let hint = only(&now, Some(&before(&now)));
+    assert_eq!((hint.level, hint.rule), (Level::Warning, "not-received"));
+    assert!(
+        hint.what
+            .contains("has not looked at ROUTER at tcp://*:1 since something came from tcp://10.0.0.7:40000"),
+        "{hint}"
+    );
+    assert_eq!(hint.evidence, "1 message waits, as far as can be seen, for 12 s");
+    // It may be at work on it.
+    now.peers[0].last_in = NOW - 9 * SECOND;
+    assert_eq!(hints(&now, Some(&before(&now))), []);
+    // A request is told by its reply.
+    now.peers[0].last_in = NOW - 12 * SECOND;
+    now.peers[0].messages_out = 41;
+    now.sockets[0].type_name = "REP".into();
+    assert_eq!(hints(&now, Some(&before(&now))), []);
+}
+
+#[test]
+fn an_end_that_waits_comes_behind_the_one_it_waits_for() {
+    let mut waiting = socket("REQ");
+    (waiting.id, waiting.messages_out, waiting.messages_in, waiting.peers) = (6, 8, 7, 1);
+    let silent = Peer { socket: 6, last_out: NOW - 40 * SECOND, ..peer() };
+    let mut stuck = peer();
+    (stuck.messages_in, stuck.queued_in, stuck.last_in) = (41, 1, NOW - 12 * SECOND);
+    let mut now = reading(socket("ROUTER"), vec![], vec![silent, stuck]);
+    now.sockets.insert(0, waiting);
+    let all = hints(&now, Some(&before(&now)));
+    assert_eq!(all.iter().map(|hint| hint.rule).collect::<Vec<_>>(), ["not-received", "no-reply"]);
 }
 
 #[test]
@@ -162,6 +227,107 @@ fn a_router_that_knows_no_such_peer_is_told() {
     let now = reading(router, vec![endpoint("tcp://*:1", true)], vec![]);
     assert_eq!(only(&now, None).rule, "unroutable");
     assert_eq!(hints(&now, Some(&before(&now))), []);
+}
+
+#[test]
+fn a_wrong_routing_id_is_told_beside_those_that_there_are() {
+    let mut router = socket("ROUTER");
+    (router.unroutable, router.peers, router.astray) = (7, 2, b"diger".to_vec());
+    let known = |id: u64, name: &[u8]| Peer { id, routing_id: name.to_vec(), ..peer() };
+    let peers = vec![known(1, b"digger"), known(2, b"\0\x01ab\xff")];
+    let mut now = reading(router, vec![endpoint("tcp://*:1", true)], peers);
+    let hint = only(&now, None);
+    assert!(hint.what.ends_with("routing ids that no peer has, the last one to `diger`"), "{hint}");
+    assert_eq!(hint.evidence, "7 dropped so, 7 of them lately; its peers are `digger`, 0x00016162ff");
+    now.peers.extend((3..10).map(|id| known(id, b"other")));
+    assert!(only(&now, None).evidence.ends_with(", `other` and 6 others"));
+    now.peers.clear();
+    assert!(only(&now, None).evidence.ends_with("it has no peer with a routing id"));
+}
+
+#[test]
+fn a_reply_that_is_owed_is_told_where_it_is_owed() {
+    let mut server = socket("REP");
+    (server.out_of_turn, server.peers) = (40, 1);
+    let mut client = peer();
+    (client.messages_in, client.messages_out) = (8, 7);
+    (client.last_in, client.last_out) = (NOW - 12 * SECOND, NOW - 13 * SECOND);
+    let mut now = reading(server, vec![endpoint("tcp://*:5", true)], vec![client]);
+    let mut earlier = before(&now);
+    earlier.sockets[0].out_of_turn = 10;
+    let hint = only(&now, Some(&earlier));
+    assert_eq!((hint.level, hint.rule, hint.peer), (Level::Trouble, "out-of-step", Some(3)));
+    assert_eq!(hint.what, "REP at tcp://*:5 has not replied to tcp://10.0.0.7:40000, and receives again");
+    assert_eq!(hint.evidence, "its request came 12 s ago; 30 calls were refused lately (EFSM), 40 in all");
+    // It is at work on it, as far as can be seen.
+    let hint = only(&now, Some(&before(&now)));
+    assert_eq!((hint.level, hint.rule), (Level::Warning, "not-replied"));
+    assert_eq!(hint.evidence, "it came 12 s ago");
+    // A reply that was lost with a connection is not waited for.
+    now.peers[0].last_out = NOW;
+    assert_eq!(hints(&now, Some(&before(&now))), []);
+    // And a call out of turn may have another reason.
+    now.peers[0].messages_out = 8;
+    assert_eq!(only(&now, None).what, "REP at tcp://*:5 is used out of turn");
+}
+
+#[test]
+fn a_request_that_is_sent_again_is_told() {
+    let mut asking = socket("REQ");
+    (asking.messages_out, asking.messages_in, asking.peers, asking.out_of_turn) = (8, 7, 1, 1);
+    let mut silent = peer();
+    silent.last_out = NOW - 40 * SECOND;
+    let mut now = reading(asking, vec![endpoint("tcp://10.0.0.7:5", false)], vec![silent]);
+    let hint = only(&now, None);
+    assert_eq!((hint.level, hint.rule), (Level::Warning, "out-of-step"));
+    assert!(hint.what.contains("sends again before the reply of tcp://10.0.0.7:40000 has come"), "{hint}");
+    assert_eq!(hint.evidence, "1 call was refused lately (EFSM), 1 in all");
+    // One that may ask again does not wait for the former reply once another one has come.
+    (now.sockets[0].out_of_turn, now.sockets[0].options) = (0, crate::Options::REQ_RELAXED);
+    assert_eq!(only(&now, None).rule, "no-reply");
+    now.peers[0].last_in = NOW - 39 * SECOND;
+    assert_eq!(hints(&now, None), []);
+}
+
+#[test]
+fn what_is_over_is_not_told_for_ever() {
+    let mut attacked = endpoint("tcp://*:5555", true);
+    (attacked.failures, attacked.failed_by, attacked.error) = (3, 0x2000, 0x1100_0001);
+    attacked.failing_since = NOW - 90 * SECOND;
+    let mut now = reading(socket("REP"), vec![attacked], vec![]);
+    let mut earlier = before(&now);
+    assert_eq!(hints(&now, Some(&earlier)), []);
+    earlier.endpoints[0].failures = 2;
+    assert_eq!(only(&now, Some(&earlier)).rule, "handshake-failed");
+    now.endpoints[0].failures = 0;
+    now.sockets[0].peers = 1;
+    let refused = Event { code: 0x40, value: words::errno::TOO_MANY_FILES[0], ..Event::default() };
+    now.events = vec![Event { at: NOW - 61 * SECOND, socket: 5, ..refused }];
+    assert_eq!(hints(&now, None), []);
+}
+
+#[test]
+fn a_process_that_stands_still_is_told_with_the_reason() {
+    let hint = stands_still(7, Some('T'));
+    assert_eq!((hint.level, hint.rule, hint.socket), (Level::Trouble, "stands-still", 0));
+    assert_eq!(hint.what, "The process stands still: it is stopped by a signal");
+    assert!(hint.evidence.contains("for 7 s"));
+    assert!(stands_still(7, None).what.ends_with("it is not running"));
+}
+
+#[test]
+fn of_many_peers_the_worst_are_named_and_the_others_counted() {
+    let full = |id: u64| Peer {
+        id,
+        full_since: NOW - (id + 3) * SECOND,
+        address: format!("tcp://10.0.0.7:{id}"),
+        queued_out: 1000,
+        ..peer()
+    };
+    let now = reading(socket("PUSH"), vec![], (1..=50).map(full).collect());
+    let all = hints(&now, None);
+    assert_eq!(all.iter().map(|hint| hint.peer).collect::<Vec<_>>(), [Some(50), Some(49), Some(48)]);
+    assert!(all[2].evidence.ends_with("; the same for 47 more peers"), "{}", all[2]);
 }
 
 #[test]
@@ -216,4 +382,31 @@ fn a_listener_without_peers_is_only_a_note_and_comes_last() {
     assert_eq!(all.iter().map(|hint| hint.rule).collect::<Vec<_>>(), ["no-subscription", "no-peers"]);
     now.process.omitted = 3;
     assert_eq!(hints(&now, None).len(), 3);
+}
+
+/// A measurement: `cargo test --release -p tautline-observe -- --ignored --nocapture many_peers`.
+#[test]
+#[ignore = "a measurement"]
+fn the_cost_of_many_peers() {
+    for count in [1_000, 10_000, 50_000] {
+        // One socket with all of them, and as many sockets with one each.
+        for sockets in [1, count] {
+            let peers = (0..count).map(|id| Peer {
+                id,
+                socket: 5 + id % sockets,
+                dropped: id % 2,
+                queued_in: 3,
+                messages_in: 3,
+                ..peer()
+            });
+            let mut now = reading(socket("PUB"), vec![], peers.collect());
+            now.sockets = (0..sockets).map(|id| Socket { id: 5 + id, ..socket("PUB") }).collect();
+            now.endpoints =
+                (0..sockets).map(|id| Endpoint { socket: 5 + id, ..endpoint("tcp://*:1", true) }).collect();
+            let earlier = before(&now);
+            let began = std::time::Instant::now();
+            let found = hints(&now, Some(&earlier)).len();
+            println!("{count} peers of {sockets} sockets: {:?}, {found} hints", began.elapsed());
+        }
+    }
 }

@@ -51,7 +51,7 @@ statistics! {
     messages_received,
     /// Their bytes, with frame headers.
     bytes_received,
-    /// Not sent because a subscriber was at its high-water mark (PUB, XPUB).
+    /// Not sent because a peer was at its high-water mark (PUB, XPUB, ROUTER).
     dropped_full,
     /// Not sent because no peer has that routing id (ROUTER).
     dropped_unroutable,

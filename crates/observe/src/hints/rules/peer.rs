@@ -1,0 +1,153 @@
+//! The queues of a peer: full, dropped from, or not read.
+
+use super::{BUSY, PATIENCE, hint};
+use crate::hints::{Hint, Level, Scene, about, counted, peer_name};
+use crate::{Options, Peer, PeerState, Socket};
+
+/// The count of what waits for the program goes down in steps of up to this many messages.
+const STEP: u64 = 64;
+
+/// Whether messages may be dropped where others would wait.
+fn is_publisher(socket: &Socket) -> bool {
+    matches!(&*socket.type_name, "PUB" | "XPUB" | "RADIO")
+}
+
+/// How many messages a peer has taken.
+fn taken(peer: &Peer) -> u64 {
+    peer.messages_out.saturating_sub(peer.queued_out)
+}
+
+/// For how much of the time between the two readings the queue to the peer was full, in per cent,
+/// if it is only now and then: the peer takes all that there is, and has room again.
+fn full_in_bursts(scene: &Scene<'_>, peer: &Peer, before: &Peer) -> Option<u64> {
+    let full = |peer: &Peer, now: u64| match peer.full_since {
+        0 => peer.full_us,
+        since => peer.full_us + now.saturating_sub(since),
+    };
+    let earlier = full(before, scene.before?.process.written);
+    let percent = full(peer, scene.now).saturating_sub(earlier).saturating_mul(100) / scene.between()?;
+    let has_room = |peer: &Peer| peer.queued_out <= peer.limit_out / 2;
+    (percent < 50 && has_room(peer) && has_room(before)).then_some(percent)
+}
+
+pub(super) fn drops(scene: &Scene<'_>, socket: &Socket, peer: &Peer) -> Option<Hint> {
+    let before = scene.peer_before(peer);
+    let more = peer.dropped.saturating_sub(before.map_or(0, |before| before.dropped));
+    if more == 0 {
+        return None;
+    }
+    let name = peer_name(peer);
+    if let Some(percent) = before.and_then(|before| full_in_bursts(scene, peer, before)) {
+        let read = taken(peer).saturating_sub(before.map_or(0, taken));
+        let how_often = match percent {
+            0 => "at no look".to_owned(),
+            percent => format!("for {percent} % of the time"),
+        };
+        return hint(socket, Level::Warning, "hwm-too-small", more).about(peer).says(
+            format!(
+                "{} drops messages for {name}, which keeps up, in bursts: its high-water mark is too small",
+                socket.type_name
+            ),
+            format!(
+                "{} of {} dropped lately; room for {}, full {how_often}; {} wait now",
+                about(more),
+                about(read + more),
+                counted(peer.limit_out, "message"),
+                about(peer.queued_out)
+            ),
+            "Raise ZMQ_SNDHWM to what is sent at once (0 is no limit), or send more evenly.",
+        );
+    }
+    let evidence = match (before, scene.rate(more)) {
+        (Some(before), Some(dropped)) => {
+            let read = scene.rate(taken(peer).saturating_sub(taken(before))).unwrap_or(0);
+            let all = read + dropped;
+            format!("it takes {}/s of {}/s; {} dropped in all", about(read), about(all), about(peer.dropped))
+        }
+        _ => format!("{} dropped, {} sent", about(peer.dropped), about(peer.messages_out)),
+    };
+    let advice = if is_publisher(socket) {
+        "Make the subscriber faster, or subscribe it to less. A higher ZMQ_SNDHWM here and ZMQ_RCVHWM there only help with bursts; ZMQ_XPUB_NODROP holds all others up instead."
+    } else {
+        "Make the receiver faster, or raise ZMQ_SNDHWM for bursts."
+    };
+    let begun = hint(socket, Level::Warning, "drops", more).about(peer);
+    begun.says(
+        format!("{} drops messages for {name}, which does not keep up", socket.type_name),
+        evidence,
+        advice,
+    )
+}
+
+pub(super) fn full(scene: &Scene<'_>, socket: &Socket, peer: &Peer) -> Option<Hint> {
+    let seconds = scene.seconds(peer.full_since);
+    if peer.full_since == 0 || seconds < PATIENCE || peer.state == PeerState::Lingering {
+        return None;
+    }
+    let name = peer_name(peer);
+    let moves = scene.peer_before(peer).map(|before| taken(peer) > taken(before));
+    let (why, advice) = match (peer.state, moves) {
+        (PeerState::Connecting, _) => ("it is not connected", "See why it is not connected."),
+        (_, Some(false)) => {
+            ("it takes nothing", "The program at the other end does not receive: see what it is doing.")
+        }
+        _ => {
+            ("it is slower than this end", "Make the receiver faster, or spread the work over more of them.")
+        }
+    };
+    let level = if is_publisher(socket) { Level::Warning } else { Level::Trouble };
+    let blocks = if is_publisher(socket) { "messages are dropped" } else { "sending waits" };
+    hint(socket, level, "queue-full", seconds).about(peer).says(
+        format!("The queue of {} to {name} is full, so {blocks}: {why}", socket.type_name),
+        format!("{} of {} messages for {seconds} s", peer.queued_out, peer.limit_out),
+        advice,
+    )
+}
+
+pub(super) fn unread(scene: &Scene<'_>, socket: &Socket, peer: &Peer) -> Option<Hint> {
+    // A request or its reply is told by whether an answer comes.
+    let is_one = matches!(&*socket.type_name, "REQ" | "REP") && peer.queued_in == 1;
+    if socket.options & Options::CONFLATE != 0 || peer.queued_in == 0 || is_one {
+        return None;
+    }
+    let read = |peer: &Peer| peer.messages_in.saturating_sub(peer.queued_in);
+    let before = scene.peer_before(peer)?;
+    if read(before) != read(peer) || before.queued_in == 0 {
+        return None;
+    }
+    let name = scene.name_of(socket);
+    let from = match peer_name(peer) {
+        // A socket that has connected there is called by that.
+        from if name.ends_with(&from) => String::new(),
+        from => format!(" from {from}"),
+    };
+    let advice = "See what the thread of this socket is doing: it waits for something else, has ended (a zmq_proxy that \
+                  has returned), or has forgotten the socket.";
+    let waiting = match peer.queued_in {
+        1 => "1 message waits".to_owned(),
+        more => format!("{} wait", counted(more, "message")),
+    };
+    if peer.queued_in < STEP && peer.full_in_since == 0 {
+        // It may have taken them, and not have looked for more.
+        let seconds = scene.seconds(peer.last_in);
+        if seconds < 2 * BUSY || peer.messages_in != before.messages_in {
+            return None;
+        }
+        return hint(socket, Level::Warning, "not-received", seconds).about(peer).says(
+            format!("The program has not looked at {name} since something came{from}"),
+            format!("{waiting}, as far as can be seen, for {seconds} s"),
+            advice,
+        );
+    }
+    let earlier = scene.before.map_or(0, |before| before.process.written);
+    let seconds = scene.seconds(earlier).max(scene.seconds(peer.full_in_since));
+    if seconds < PATIENCE {
+        return None;
+    }
+    let full = if peer.full_in_since > 0 { ", which is all that ZMQ_RCVHWM lets wait" } else { "" };
+    hint(socket, Level::Trouble, "not-received", peer.queued_in).about(peer).says(
+        format!("The program does not receive what has come to {name}{from}"),
+        format!("{waiting}, and hardly one was taken for {seconds} s{full}"),
+        advice,
+    )
+}

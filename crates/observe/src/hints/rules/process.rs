@@ -1,0 +1,71 @@
+//! What holds the whole process up.
+
+use super::{LATELY, PATIENCE, hint};
+use crate::hints::{Hint, Level, Scene};
+use crate::words::errno;
+use crate::{Socket, SocketState};
+
+pub(super) fn too_many_files(scene: &Scene<'_>) -> Option<Hint> {
+    let failed = |event: &&crate::Event| event.code == 0x40 && errno::TOO_MANY_FILES.contains(&event.value);
+    let count = scene.reading.events.iter().filter(failed).count() as u64;
+    let last = scene.reading.events.iter().rfind(failed)?;
+    let (socket, seconds) = (scene.socket(last.socket).cloned().unwrap_or_default(), scene.seconds(last.at));
+    if seconds >= LATELY {
+        return None;
+    }
+    hint(&socket, Level::Trouble, "too-many-files", count).says(
+        format!("{} cannot accept peers: {}", scene.name_of(&socket), last.reason),
+        format!("{count} times lately, the last one {seconds} s ago"),
+        "Raise the limit of open files (ulimit -n, LimitNOFILE= of the service), or close what is not used.",
+    )
+}
+
+pub(super) fn ends_with_open(scene: &Scene<'_>) -> Option<Hint> {
+    let context = scene.reading.contexts.iter().find(|context| context.terminating > 0)?;
+    let seconds = scene.seconds(context.terminating);
+    let open: Vec<&Socket> = scene
+        .reading
+        .sockets
+        .iter()
+        .filter(|socket| socket.context == context.id && socket.state == SocketState::Open)
+        .collect();
+    let first = open.first().filter(|_| seconds >= PATIENCE)?;
+    let are = if open.len() == 1 { "1 socket is".to_owned() } else { format!("{} sockets are", open.len()) };
+    hint(first, Level::Trouble, "open-at-exit", seconds).says(
+        format!("The program waits for its end: {are} still open"),
+        format!("since {seconds} s; one is {}", scene.name_of(first)),
+        "Close each socket before zmq_ctx_term, also those of other threads.",
+    )
+}
+
+pub(super) fn left_out(scene: &Scene<'_>) -> Option<Hint> {
+    let omitted = scene.reading.process.omitted;
+    if omitted == 0 {
+        return None;
+    }
+    hint(&Socket::default(), Level::Note, "left-out", omitted).says(
+        "Not all sockets and peers are shown".to_owned(),
+        format!("{omitted} had no room in the file of counters"),
+        "What is said here may not be all.",
+    )
+}
+
+/// A process whose file was not written for so long that it cannot be running: what its reading
+/// says is over. `state` is that of field 3 of `/proc/PID/stat`, if it is known.
+pub fn stands_still(seconds: u64, state: Option<char>) -> Hint {
+    let (why, advice) = match state {
+        Some('T') => ("stopped by a signal", "SIGCONT continues it (kill -CONT, or fg in its shell)."),
+        Some('t') => ("stopped by a debugger", "Continue it there, or end the debugger."),
+        Some('D') => ("waiting for a device", "A disk or a network file system does not answer it."),
+        _ => (
+            "not running",
+            "It gets no processor time: see the limits and the freezer of its control group, and the load.",
+        ),
+    };
+    Hint {
+        what: format!("The process stands still: it is {why}"),
+        evidence: format!("it has shown nothing for {seconds} s; all that is queued in it and for it waits"),
+        advice: advice.to_owned(),
+        ..hint(&Socket::default(), Level::Trouble, "stands-still", u64::MAX)
+    }
+}

@@ -1,0 +1,114 @@
+//! The turns of REQ and REP: which end the next message is awaited from.
+
+use super::{BUSY, PATIENCE, hint};
+use crate::hints::{Hint, Level, Scene, counted, peer_name};
+use crate::{Options, Peer, PeerState, Socket};
+
+/// Calls are refused because it is not their turn.
+pub(super) fn out_of_step(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
+    let more = scene.more(socket, |socket| socket.out_of_turn);
+    if more == 0 {
+        return None;
+    }
+    let name = scene.name_of(socket);
+    let calls = if more == 1 { "1 call was".to_owned() } else { format!("{} were", counted(more, "call")) };
+    let evidence = format!("{calls} refused lately (EFSM), {} in all", socket.out_of_turn);
+    if socket.type_name == "REQ" {
+        let (what, advice) = match awaited(scene, socket) {
+            Some(peer) => (
+                match peer_name(peer) {
+                    // A socket that has connected there is called by that.
+                    from if name.ends_with(&from) => format!("{name} sends again before the reply has come"),
+                    from => format!("{name} sends again before the reply of {from} has come"),
+                },
+                "See what the peer does with the request. After a time limit the REQ waits still: set ZMQ_REQ_RELAXED \
+                 with ZMQ_REQ_CORRELATE to ask again, or close it and make another one.",
+            ),
+            None => (
+                format!("{name} is used out of turn"),
+                "A REQ sends, then receives, then sends: one message each, with all its parts.",
+            ),
+        };
+        return hint(socket, Level::Warning, "out-of-step", more).says(what, evidence, advice);
+    }
+    // Of several whose requests have come it has taken that of the first.
+    let owed = scene.peers_of(socket.id).filter(|peer| owes(peer)).min_by_key(|peer| peer.last_in);
+    let Some(peer) = owed else {
+        return hint(socket, Level::Warning, "out-of-step", more).says(
+            format!("{name} is used out of turn"),
+            evidence,
+            "A REP receives, then replies, then receives: one message each, with all its parts.",
+        );
+    };
+    let seconds = scene.seconds(peer.last_in);
+    // The peer can do nothing about it.
+    let level = if seconds < PATIENCE { Level::Warning } else { Level::Trouble };
+    hint(socket, level, "out-of-step", more.max(seconds)).about(peer).says(
+        format!("{name} has not replied to {}, and receives again", peer_name(peer)),
+        format!("its request came {seconds} s ago; {evidence}"),
+        "A REP replies to each request before it receives the next one, also where it fails: send the error. A ROUTER \
+         may reply later, in any order, or not at all.",
+    )
+}
+
+/// Whose reply a REQ waits for.
+fn awaited<'a>(scene: &Scene<'a>, socket: &Socket) -> Option<&'a Peer> {
+    if socket.messages_out <= socket.messages_in {
+        return None;
+    }
+    let peer = scene.peers_of(socket.id).max_by_key(|peer| peer.last_out)?;
+    // One that asks again does not wait for what it has given up.
+    let waits = socket.options & Options::REQ_RELAXED == 0 || peer.last_out > peer.last_in;
+    (peer.state == PeerState::Connected && waits).then_some(peer)
+}
+
+pub(super) fn waits_for_reply(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
+    let is_told = scene.more(socket, |socket| socket.out_of_turn) > 0;
+    if socket.type_name != "REQ" || socket.queued_out > 0 || is_told {
+        return None;
+    }
+    let peer = awaited(scene, socket)?;
+    let seconds = scene.seconds(peer.last_out);
+    if seconds < BUSY {
+        return None;
+    }
+    let begun = hint(socket, Level::Warning, "no-reply", seconds).about(peer);
+    begun.says(
+        format!("REQ waits for a reply of {}", peer_name(peer)),
+        format!("its request was sent {seconds} s ago"),
+        "See what the peer does with the request. A REQ whose request or reply was lost waits for ever: set \
+         ZMQ_RCVTIMEO, and ZMQ_REQ_RELAXED with ZMQ_REQ_CORRELATE to ask again.",
+    )
+}
+
+/// Whether a REP has got more requests of a peer than it has replied to. That of a REQ counts as
+/// waiting also when it was taken.
+fn owes(peer: &Peer) -> bool {
+    peer.state == PeerState::Connected && peer.messages_in > peer.messages_out + peer.dropped
+}
+
+pub(super) fn owes_a_reply(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
+    let is_told = scene.more(socket, |socket| socket.out_of_turn) > 0;
+    if socket.type_name != "REP" || is_told {
+        return None;
+    }
+    // A reply that went with a connection is owed no more: then something was sent later.
+    let owed = |peer: &&Peer| owes(peer) && peer.last_in > peer.last_out;
+    let peer = scene.peers_of(socket.id).filter(owed).min_by_key(|peer| peer.last_in)?;
+    let seconds = scene.seconds(peer.last_in);
+    if seconds < BUSY {
+        return None;
+    }
+    let waiting = scene.peers_of(socket.id).filter(owed).count() - 1;
+    let others = match waiting {
+        0 => String::new(),
+        more => format!("; {} wait behind it", counted(more as u64, "request")),
+    };
+    let begun = hint(socket, Level::Warning, "not-replied", seconds).about(peer);
+    begun.says(
+        format!("{} has a request of {}, and has not replied", scene.name_of(socket), peer_name(peer)),
+        format!("it came {seconds} s ago{others}"),
+        "See what the thread of this socket is doing: it is at this request still, or does not receive. Until it has \
+         replied nobody else is served; a ROUTER may reply in any order.",
+    )
+}

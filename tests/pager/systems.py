@@ -1,0 +1,204 @@
+"""The ten systems: their programs, how each is broken, and what must be said of it.
+
+A system is a list of roles in the order in which they are started. A role has a command for the healthy system and one for the
+broken system; `None` means that it is not started. C programs are compiled, `KEYS` stands for keys that are made for the run.
+"""
+
+import signal
+from dataclasses import dataclass
+
+
+@dataclass
+class Role:
+    """One program of a system."""
+
+    name: str
+    healthy: list | None
+    broken: list | None
+    # Most open files in the broken system.
+    files: int = 0
+
+
+@dataclass
+class System:
+    """A system, and what breaks it."""
+
+    name: str
+    about: str
+    roles: list
+    # Says `working` when the system does its work.
+    witness: str
+    # What must be found first: the rule, the role that it is found in, and what its words must match.
+    rule: str
+    where: str
+    words: str
+    # A signal to one role, once the system works, breaks it.
+    breaks: tuple = ()
+    # What must be found, too: a role, a rule and its words.
+    also: tuple = ()
+    # What the picture from outside tells to who knows only that.
+    outside: str = ""
+    # Whether that is the cause.
+    enough: bool = False
+    # Where its programs are, if not in the folder of its name.
+    programs: str = ""
+
+    @property
+    def folder(self):
+        return self.programs or self.name
+
+
+SYSTEMS = [
+    System(
+        "wrong_port",
+        "a wrong port",
+        [
+            Role("dispatch.py", ["5600"], ["5600"]),
+            Role("work.py", ["5600"], ["5611"]),
+        ],
+        witness="work.py",
+        rule="connect-failed",
+        where="work.py",
+        words=r"PULL cannot connect to tcp://127\.0\.0\.1:5611: Connection refused .*\d+ attempts in \d+ s.* correct host and port",
+        outside="that they are not connected; not to which address, nor why",
+    ),
+    System(
+        "wrong_key",
+        "a wrong CURVE key",
+        [
+            Role("vault", ["SECRET"], ["SECRET"]),
+            Role("ask", ["PUBLIC"], ["OTHER-PUBLIC"]),
+        ],
+        witness="ask",
+        rule="handshake-failed",
+        where="vault",
+        words=r"REP and peers that come to tcp://127\.0\.0\.1:5601.*a key is wrong.*\d+ handshakes? failed.* ZMQ_CURVE_SERVERKEY",
+        also=("ask", "handshake-failed", r"REQ and the peer at tcp://127\.0\.0\.1:5601.* ZMQ_CURVE_SERVERKEY"),
+        outside="that they are not connected, as with a wrong port",
+    ),
+    System(
+        "small_hwm",
+        "a high-water mark that is too small",
+        [
+            Role("camera.py", ["3000"], ["5"]),
+            Role("screen.py", [], []),
+        ],
+        witness="screen.py",
+        rule="hwm-too-small",
+        where="camera.py",
+        words=r"PUB drops messages for tcp://127\.0\.0\.1:\d+, which keeps up.*room for 5 messages.* ZMQ_SNDHWM",
+        outside="nothing",
+    ),
+    System(
+        "stuck_subscriber",
+        "a stuck subscriber",
+        [
+            Role("prices.py", [], []),
+            Role("chart.js", ["--window"], []),
+        ],
+        witness="chart.js",
+        rule="not-received",
+        where="chart.js",
+        words=r"does not receive what has come to SUB at tcp://127\.0\.0\.1:5603 .*\d+ messages wait, and hardly one was taken for \d+ s",
+        outside="that `chart.js` does not read",
+        enough=True,
+    ),
+    System(
+        "no_subscription",
+        "a subscription is missing",
+        [
+            Role("weather.py", [], []),
+            Role("station", ["weather.lund", "weather.rome"], []),
+        ],
+        witness="station",
+        rule="no-subscription",
+        where="station",
+        words=r"SUB at tcp://127\.0\.0\.1:5604 is subscribed to nothing.* ZMQ_SUBSCRIBE",
+        outside="nothing",
+    ),
+    System(
+        "out_of_step",
+        "REQ and REP are out of step",
+        [
+            Role("stock.py", [], []),
+            Role("shop.py", ["apple"], ["pear"]),
+        ],
+        witness="shop.py",
+        rule="out-of-step",
+        where="stock.py",
+        words=r"REP at tcp://127\.0\.0\.1:5605 has not replied to .*\d+ calls? w(as|ere) refused",
+        outside="nothing",
+    ),
+    System(
+        "wrong_id",
+        "a ROUTER sends to a wrong id",
+        [
+            Role("boss.py", ["digger"], ["diger"]),
+            Role("worker.js", ["digger"], ["digger"]),
+        ],
+        witness="boss.py",
+        rule="unroutable",
+        where="boss.py",
+        words=r"ROUTER .*`diger`.*`digger`",
+        outside="nothing",
+    ),
+    System(
+        "stopped_proxy",
+        "a proxy whose loop has ended",
+        [
+            Role("broker", [], []),
+            Role("square.py", [], []),
+            Role("client.py", [], []),
+        ],
+        witness="client.py",
+        rule="not-received",
+        where="broker",
+        words=r"has not looked at ROUTER at tcp://127\.0\.0\.1:5607 since something came from .*1 message waits.* for \d+ s.*\(a zmq_proxy that has returned",
+        breaks=("broker", signal.SIGHUP),
+        outside="nothing",
+    ),
+    System(
+        "frozen_proxy",
+        "a proxy that is stopped",
+        [
+            Role("broker", [], []),
+            Role("square.py", [], []),
+            Role("client.py", [], []),
+        ],
+        witness="client.py",
+        rule="stands-still",
+        where="broker",
+        words=r"stopped by a signal",
+        breaks=("broker", signal.SIGSTOP),
+        programs="stopped_proxy",
+        outside="that `broker` was stopped",
+        enough=True,
+    ),
+    System(
+        "linger",
+        "ZMQ_LINGER at the exit",
+        [
+            Role("collect.py", [], None),
+            Role("report", ["1000000"], ["5"]),
+        ],
+        witness="collect.py",
+        rule="linger",
+        where="report",
+        words=r"closed PUSH has still to send to tcp://127\.0\.0\.1:5609.*5 messages, waiting for \d+ s; ZMQ_LINGER waits for ever",
+        outside="that it is not connected; not that it waits for its end",
+    ),
+    System(
+        "few_files",
+        "the limit of open files",
+        [
+            Role("gate", [], [], files=24),
+            Role("crowd.py", [], []),
+        ],
+        witness="crowd.py",
+        rule="too-many-files",
+        where="gate",
+        words=r"ROUTER at tcp://127\.0\.0\.1:5610 cannot accept peers: Too many open files.*ulimit -n",
+        outside="that `gate` can open nothing more",
+        enough=True,
+    ),
+]
