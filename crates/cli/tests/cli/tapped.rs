@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::thread;
 
 use rustix::process::Signal;
-use tautline_observe::tap::{Copied, Direction, Frame, Part, Request};
+use tautline_observe::tap::{Copied, Direction, Frame, MANY, Part, Request};
 
 use crate::observed::{Told, World};
 use crate::support::{Running, run, test};
@@ -106,7 +106,8 @@ fn a_tap_that_misses_refuses_or_talks_nonsense_is_told() {
         run_once(&path, |request| {
             assert_eq!((request.socket, request.every, &request.prefix[..]), (Some(3), 2, &b"a"[..]));
             let part = Part { length: 1, bytes: b"\x1b".to_vec() };
-            let copy = Copied { at: 0, socket: 3, direction: Direction::Out, parts: vec![part] };
+            let copy =
+                Copied { at: 0, socket: 3, peer: MANY, direction: Direction::Out, parts: vec![part] };
             [b"OK\n".to_vec(), Frame::Missed(7).to_bytes(), Frame::Copy(copy).to_bytes()].concat()
         });
         let ended = world.run(&["tap", &format!("{own}/3"), "--every", "2", "-p", "a"]);

@@ -2,12 +2,13 @@
 //! the thread of the control socket takes them. An owner waits for no tool: what has no room is
 //! counted as missed.
 
+use crate::pipe::PipeId;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::clock::unix_us;
 use tautline_io::wake::WakeFd;
-use tautline_observe::tap::{Copied, Direction, Frame, Part, Request};
+use tautline_observe::tap::{Copied, Direction, Frame, MANY, Part, Request};
 
 /// Most bytes that wait for a tool.
 const ROOM: usize = 4 << 20;
@@ -36,6 +37,7 @@ struct Waiting {
 #[derive(Default)]
 pub(crate) struct Seen {
     parts: Vec<Part>,
+    peer: Option<PipeId>,
 }
 
 impl Seen {
@@ -43,6 +45,11 @@ impl Seen {
     pub(crate) fn add(&mut self, length: usize, bytes: &[u8], most: u64) {
         let kept = usize::try_from(most).unwrap_or(usize::MAX).min(bytes.len());
         self.parts.push(Part { length: length as u64, bytes: bytes[..kept].to_vec() });
+    }
+
+    /// The last part went to this peer, or came from it. `None` says nothing.
+    pub(crate) fn with(&mut self, peer: Option<PipeId>) {
+        self.peer = peer.or(self.peer);
     }
 
     /// The last part was not sent after all.
@@ -53,6 +60,7 @@ impl Seen {
     /// The message is whole, or was given up.
     pub(crate) fn clear(&mut self) {
         self.parts.clear();
+        self.peer = None;
     }
 
     /// Whether it has no part yet.
@@ -66,9 +74,9 @@ impl Tap {
         Tap { request, waiting: Mutex::default(), wake, missed: AtomicU64::new(0), seen: AtomicU64::new(0) }
     }
 
-    /// Whether it is about this socket.
-    pub(super) fn is_about(&self, socket: u64) -> bool {
-        self.request.socket.is_none_or(|wanted| wanted == socket)
+    /// The only socket that it is about, if it names one.
+    pub(super) fn socket(&self) -> Option<u64> {
+        self.request.socket
     }
 
     /// How many bytes of a part it looks at: those that are asked for, and the prefix.
@@ -80,7 +88,8 @@ impl Tap {
     pub(crate) fn offer(&self, socket: u64, direction: Direction, seen: &Seen) {
         let bytes = seen.parts.iter().map(|part| part.length).sum();
         let first = seen.parts.first().map_or(&[][..], |part| &part.bytes);
-        if !self.request.wants(direction, first, bytes) {
+        let peer = seen.peer.map_or(MANY, |peer| peer.0.into());
+        if !self.request.wants(direction, peer, first, bytes) {
             return;
         }
         if !self.seen.fetch_add(1, Relaxed).is_multiple_of(self.request.every) {
@@ -91,7 +100,7 @@ impl Tap {
             let kept = most.min(part.bytes.len());
             Part { length: part.length, bytes: part.bytes[..kept].to_vec() }
         });
-        let copy = Copied { at: unix_us(), socket, direction, parts: parts.collect() };
+        let copy = Copied { at: unix_us(), socket, peer, direction, parts: parts.collect() };
         let frame = Frame::Copy(copy).to_bytes();
         // Held for a few instructions only: no other holder calls the system or copies anything.
         let mut waiting = lock(&self.waiting);
