@@ -1,4 +1,5 @@
-//! What observed processes tell of themselves: `ps`, `show`, `top`, `doctor`, `metrics`.
+//! What observed processes tell of themselves: `ps`, `show`, `top`, `doctor`, `tap`, `metrics`,
+//! `web`.
 //!
 //! Everything is read from the files of counters (`docs/observe.md`) by `tautline-observe`; the
 //! processes notice nothing of it. A file that cannot be read is told, and the others are shown.
@@ -15,6 +16,7 @@ pub mod top;
 pub mod web;
 mod words;
 
+pub use tap::Filter;
 pub use top::Order;
 
 use std::collections::HashMap;

@@ -2,12 +2,14 @@
 //! pseudo-terminal, and against libzmq where `tests/cli/run.sh` has one.
 
 mod answers;
+mod captured;
 mod ends;
 mod inputs;
 mod libzmq;
 mod limits;
 mod messages;
 mod observed;
+mod others;
 mod page;
 mod peers;
 mod run;

@@ -265,7 +265,9 @@ fn files_that_are_not_good_are_told_and_the_others_shown() {
                 );
                 assert!(ended.text().contains("news"), "{args:?} {ended:?}");
             }
-            world.run(&["show", &child.id().to_string()]).failed(1, &[why]);
+            for command in ["show", "tap"] {
+                world.run(&[command, &child.id().to_string()]).failed(1, &[why, bad.to_str().unwrap()]);
+            }
         }
         drop(child.stdin.take());
         child.wait().unwrap();
