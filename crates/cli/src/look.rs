@@ -8,6 +8,8 @@ pub mod doctor;
 mod http;
 mod json;
 pub mod metrics;
+mod otlp;
+mod post;
 pub mod ps;
 pub mod show;
 mod table;

@@ -63,6 +63,16 @@ pub struct Metrics {
     /// printed once
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
+    /// Send them to an OpenTelemetry collector, again and again: http://HOST, of which the port is
+    /// 4318 and the path /v1/metrics if it names no others
+    #[arg(long, value_name = "URL", conflicts_with = "listen")]
+    pub otlp: Option<String>,
+    /// With --otlp: how often
+    #[arg(short, long, value_name = "TIME", value_parser = pause, default_value = "10", requires = "otlp")]
+    pub interval: Duration,
+    /// With --otlp: end after this number of times
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), requires = "otlp")]
+    pub count: Option<u64>,
     /// Those of each peer as well
     #[arg(long)]
     pub peers: bool,
