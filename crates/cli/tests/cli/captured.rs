@@ -1,7 +1,7 @@
 //! `tap --pcapng`: the file as it is, and as tshark reads it where `tests/cli/run.sh` has that.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 
@@ -159,7 +159,14 @@ fn libzmq_understands_what_is_captured() {
         let to = peer.bound();
         let stream = streams.iter().find(|((_, to), _)| *to == end).unwrap().1;
         let mut connection = TcpStream::connect(to.trim_start_matches("tcp://")).unwrap();
-        connection.write_all(stream).unwrap();
+        // A peer says nothing more before it has the other's greeting, and then its READY.
+        let (greeting, rest) = stream.split_at(64);
+        let (ready, messages) = rest.split_at(28);
+        for said in [greeting, ready] {
+            connection.write_all(said).unwrap();
+            connection.read_exact(&mut vec![0; said.len()]).unwrap();
+        }
+        connection.write_all(messages).unwrap();
         assert_eq!([peer.line(), peer.line()], ["[3, 70000]", "[3]"]);
     });
 }
