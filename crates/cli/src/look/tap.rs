@@ -77,8 +77,10 @@ pub fn run(args: &Tap) -> Result<()> {
         notice!("taut: tapping {}", args.target);
     }
     let mut view: Box<dyn View> = match &args.pcapng {
-        Some(path) if path != Path::new("-") => Box::new(Capture::new(&source, new_file(&expand(path))?)),
-        Some(_) => Box::new(Capture::new(&source, standard_output()?)),
+        Some(path) if path != Path::new("-") => {
+            Box::new(Capture::new(&source, new_file(&expand(path))?, args.quiet))
+        }
+        Some(_) => Box::new(Capture::new(&source, standard_output()?, args.quiet)),
         None if args.rates => Box::new(Rates::new(&source.reading, standard_output()?)),
         None => Box::new(Lines::new(format(args), args.through.clone(), standard_output()?)),
     };

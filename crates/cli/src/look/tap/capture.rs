@@ -59,6 +59,7 @@ pub struct Capture {
     count: u16,
     /// Where ends listen.
     ports: BTreeSet<u16>,
+    quiet: bool,
 }
 
 /// A made-up connection.
@@ -82,8 +83,8 @@ struct Ends {
 }
 
 impl Capture {
-    /// Into this file, of this tap.
-    pub fn new(source: &Source, out: File) -> Capture {
+    /// Into this file, of this tap. Unless it is to be quiet it tells of each port.
+    pub fn new(source: &Source, out: File, quiet: bool) -> Capture {
         let process = &source.reading.process;
         let mut buffer = Vec::new();
         let program = escaped(process.program.as_bytes());
@@ -96,6 +97,7 @@ impl Capture {
             conversations: HashMap::new(),
             count: 0,
             ports: BTreeSet::new(),
+            quiet,
         }
     }
 
@@ -108,7 +110,10 @@ impl Capture {
             return Conversation { known_at, ..former };
         }
         self.count = self.count.wrapping_add(1);
-        self.ports.insert(if ends.connected_here { ends.peer.port() } else { ends.program.port() });
+        let port = if ends.connected_here { ends.peer.port() } else { ends.program.port() };
+        if self.ports.insert(port) && !self.quiet {
+            notice!("taut: to be read with wireshark -d tcp.port=={port},zmtp");
+        }
         let mut conversation = Conversation { ends, next: [0; 2], acknowledged: [0; 2], known_at };
         let (own, peer) = self.sessions(copy);
         conversation.begin(copy.at, own, peer, &mut self.buffer);
@@ -205,15 +210,6 @@ impl View for Capture {
     fn flush(&mut self) -> Result<()> {
         self.out.write_all(&self.buffer).map_err(|error| crate::sink::broken(&error))?;
         self.buffer.clear();
-        Ok(())
-    }
-
-    fn end(&mut self) -> Result<()> {
-        self.flush()?;
-        if !self.ports.is_empty() {
-            let ports = self.ports.iter().map(|port| format!(" -d tcp.port=={port},zmtp"));
-            notice!("taut: to be read with wireshark{}", ports.collect::<String>());
-        }
         Ok(())
     }
 }

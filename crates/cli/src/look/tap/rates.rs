@@ -51,7 +51,8 @@ impl Rates {
     /// Rates of what has come since the last ones, and the lines.
     fn draw(&mut self) -> Result<()> {
         let now = Instant::now();
-        let seconds = now.duration_since(self.since).as_secs_f64().max(1e-3);
+        // The last one may come sooner, and is of that time.
+        let seconds = now.duration_since(self.since).max(PACE).as_secs_f64();
         self.since = now;
         let mut text = String::new();
         if self.in_place && self.drawn > 0 {
