@@ -11,6 +11,7 @@ use tautline_observe::tap::{Copied, Direction, Frame, MANY, Part, Request};
 
 use crate::observed::{Told, World};
 use crate::support::{Running, run, test};
+use crate::terminal::{read_until, terminal_of};
 use crate::top::Session;
 
 const AT: &str = "tcp://127.0.0.1:*";
@@ -194,6 +195,30 @@ fn rates_are_shown_in_place_of_messages() {
             let words: Vec<&str> = line.split_whitespace().collect();
             assert_eq!((words[1], words[2], &words[words.len() - 2..]), ("REP", way, &["3", "11B"][..]));
             assert!(line.contains('█') && line.contains("/s"), "{line}");
+        }
+    });
+}
+
+#[test]
+fn rates_stay_in_their_place_on_a_terminal() {
+    test("rates_stay_in_their_place_on_a_terminal", || {
+        let world = World::new();
+        let mut rep = observed(&world, &["rep", AT, "--echo"]);
+        let (at, pid) = (rep.bound(), rep.id().to_string());
+        until_seen(&world, &pid);
+        let (program, mut window) = terminal_of(8, 80);
+        let mut command = world.command(&["tap", &pid, "--rates"]);
+        command.stdout(Stdio::from(program));
+        let mut rates = Running::start(command);
+        rates.notice("tapping");
+        let mut screen = vt100::Parser::new(8, 80, 0);
+        for count in ["3", "6"] {
+            assert_eq!(run(&["req", &at, "-q", "one", "two", "three"]).lines(), ["one", "two", "three"]);
+            read_until(&mut window, &mut screen, |screen| {
+                let rows: Vec<String> = screen.rows(0, 80).collect();
+                let counts = rows.iter().filter_map(|row| row.split_whitespace().rev().nth(1));
+                counts.eq([count, count]) && rows[0].contains(" in ") && rows[1].contains(" out ")
+            });
         }
     });
 }
