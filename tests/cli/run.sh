@@ -11,7 +11,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
-"$root/scripts/need.sh" cargo:cargo cc:gcc
+"$root/scripts/need.sh" cargo:cargo cc:gcc --also tshark:tshark
 options=()
 cd "$root"
 if [[ ${PYZMQ:-1} != 0 ]]; then
@@ -32,7 +32,13 @@ if [[ ${PYZMQ:-1} != 0 ]]; then
         export TAUT_CHROMIUM
     else
         echo "cli: the page is not looked at: apt-get install chromium"
-        options+=(--skip a_browser_shows_the_page)
+        options+=(--skip a_browser_shows)
+    fi
+    if TAUT_TSHARK=$(command -v tshark); then
+        export TAUT_TSHARK
+    else
+        echo "cli: Wireshark does not read what is captured: apt-get install tshark"
+        options+=(--skip wireshark_reads_it)
     fi
 fi
 

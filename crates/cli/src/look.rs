@@ -1,4 +1,5 @@
-//! What observed processes tell of themselves: `ps`, `show`, `top`, `doctor`, `metrics`.
+//! What observed processes tell of themselves: `ps`, `show`, `top`, `doctor`, `tap`, `metrics`,
+//! `web`.
 //!
 //! Everything is read from the files of counters (`docs/observe.md`) by `tautline-observe`; the
 //! processes notice nothing of it. A file that cannot be read is told, and the others are shown.
@@ -7,6 +8,8 @@ pub mod doctor;
 mod http;
 mod json;
 pub mod metrics;
+mod otlp;
+mod post;
 pub mod ps;
 pub mod show;
 mod table;
@@ -15,6 +18,7 @@ pub mod top;
 pub mod web;
 mod words;
 
+pub use tap::Filter;
 pub use top::Order;
 
 use std::collections::HashMap;

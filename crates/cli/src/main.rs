@@ -8,7 +8,7 @@
 //!        ──▶ ping ──▶ tautline-proto               a handshake by hand
 //!        ──▶ bench, proxy, keygen, generate
 //!        ──▶ run                          a program on Tautline's libzmq.so.5
-//!        ──▶ look ──▶ tautline-observe    ps, show, top, doctor, metrics, web
+//!        ──▶ look ──▶ tautline-observe    ps, show, top, tap, doctor, metrics, web
 //! ```
 //!
 //! Everything but `ping` uses the public crate `tautline` only. Standard output has the messages;
@@ -80,6 +80,7 @@ fn execute(command: Command) -> Result<()> {
         Command::Show(args) => look::show::run(&args),
         Command::Top(args) => look::top::run(&args),
         Command::Tap(args) => look::tap::run(&args),
+        Command::Record(args) if args.tap.is_some() => look::tap::record(&args),
         Command::Doctor(args) => look::doctor::run(&args),
         Command::Metrics(args) => look::metrics::run(&args),
         Command::Web(args) => look::web::run(&args),

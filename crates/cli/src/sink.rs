@@ -54,13 +54,7 @@ impl Sink {
 
     /// Writes messages to a new file, as JSON.
     pub fn record(path: &Path) -> Result<Sink> {
-        let out = OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
-            let failure = Failure::file(path, &error);
-            match error.kind() {
-                io::ErrorKind::AlreadyExists => failure.hint("choose another name, or remove it first"),
-                _ => failure,
-            }
-        })?;
+        let out = new_file(path)?;
         let form = Form::Format(Format::Jsonl);
         Ok(Sink { form, separator: Vec::new(), timestamps: false, buffer: Vec::new(), out, gone: None })
     }
@@ -124,6 +118,17 @@ impl Sink {
             _ => None,
         }
     }
+}
+
+/// A file that is not there yet.
+pub fn new_file(path: &Path) -> Result<File> {
+    OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
+        let failure = Failure::file(path, &error);
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => failure.hint("choose another name, or remove it first"),
+            _ => failure,
+        }
+    })
 }
 
 /// Why standard output cannot be written.

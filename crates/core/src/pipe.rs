@@ -24,6 +24,7 @@ mod flush;
 mod follow;
 mod incoming;
 mod link;
+mod looks;
 mod names;
 mod outgoing;
 mod pace;

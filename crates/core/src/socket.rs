@@ -187,7 +187,7 @@ impl Socket {
             self.sent = self.sent.wrapping_add(1);
             return Ok(());
         }
-        if self.pipes.listens() {
+        if self.pipes.looks.listens() {
             self.listen(&part)?;
         }
         let mut result = self.pattern.send(&mut self.pipes, &mut part);
@@ -195,8 +195,9 @@ impl Socket {
             result = self.send_waiting(&mut part, flags);
         }
         if self.pipes.has_closing() {
+            let to = self.pipes.looks.take_asked();
             self.close_refused();
-            self.show_sent(result.is_ok());
+            self.show_sent(result.is_ok(), to);
         }
         self.sent = self.sent.wrapping_add(1);
         result
@@ -206,7 +207,7 @@ impl Socket {
     #[cold]
     fn listen(&mut self, part: &Part<'_>) -> Result<(), Error> {
         self.look_at_sent(part);
-        if !self.pipes.listened() {
+        if !self.pipes.looks.listened() {
             return Ok(());
         }
         match &self.set {
@@ -322,11 +323,12 @@ impl Socket {
             self.call_again();
         }
         if self.pipes.has_closing() || !self.ending.is_empty() {
+            let from = self.pipes.looks.take_asked();
             self.close_refused();
             self.detach_ended();
             // The caller that reads the last of what a peer has left learns of its end at once.
             self.pattern.routes.end();
-            self.show_received(target, &result);
+            self.show_received(target, &result, from);
         }
         if result == Err(Error::NoMemory) && !self.pipes.receiving {
             // If there should be more, it is lost with its peer.

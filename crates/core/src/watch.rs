@@ -64,6 +64,8 @@ struct Watch {
     changed: Condvar,
     events: Mutex<Events>,
     taps: Mutex<Vec<Arc<Tap>>>,
+    /// Where monitors tell events.
+    monitors: Mutex<Vec<String>>,
     /// Names of contexts and sockets.
     // Relaxed: number: only that it differs.
     next_id: AtomicU64,
@@ -189,6 +191,7 @@ impl Watch {
             changed: Condvar::new(),
             events: Mutex::default(),
             taps: Mutex::default(),
+            monitors: Mutex::default(),
             next_id: AtomicU64::new(1),
         });
         let watched = watch.clone();
@@ -254,7 +257,7 @@ impl Watch {
     fn tell_tapped(&self, tap: &Tap) {
         for context in self.contexts() {
             let sockets: Vec<_> = lock(&context.sockets).iter().filter_map(Weak::upgrade).collect();
-            sockets.iter().filter(|socket| tap.is_about(socket.id())).for_each(|socket| socket.tell_tapped());
+            sockets.iter().filter(|socket| socket.is_of(tap)).for_each(|socket| socket.tell_tapped());
         }
     }
 

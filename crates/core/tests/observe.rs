@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use tautline_core::{Context, Error, Flags, Socket, SocketType};
-use tautline_observe::tap::{Direction, Frame, Request};
+use tautline_observe::tap::{Copied, Direction, Frame, MANY, Request};
 use tautline_observe::{
     EndpointState, Fault, Options, Peer, PeerState, Reading, SocketState, processes, processes_in, read,
 };
@@ -22,6 +22,7 @@ use tautline_testkit::with_watchdog;
 const LIMIT: Duration = Duration::from_secs(120);
 const SUBSCRIBE: i32 = 6;
 const ROUTING_ID: i32 = 5;
+const RCVMORE: i32 = 13;
 const LINGER: i32 = 17;
 const SNDHWM: i32 = 23;
 const RCVHWM: i32 = 24;
@@ -449,6 +450,128 @@ fn a_tap_copies_what_goes_through_a_socket() {
             go(b"after", 100);
         });
     }
+}
+
+fn copy(tool: &mut BufReader<UnixStream>) -> Copied {
+    match Frame::read(tool).unwrap() {
+        Some(Frame::Copy(copy)) => copy,
+        other => panic!("no copy: {other:?}"),
+    }
+}
+
+#[test]
+fn a_tap_tells_the_peer_of_each_message() {
+    for at in ["tcp://127.0.0.1:*", "inproc://tapped-peers"] {
+        observed(at, move |context| {
+            let (mut router, endpoint) = bound(context, SocketType::Router, at);
+            let name = format!("router {endpoint}");
+            named(&mut router, &name);
+            let mut dealers: Vec<Socket> = ["one", "two", "three"]
+                .map(|name| {
+                    let mut dealer = context.socket(SocketType::Dealer).unwrap();
+                    named(&mut dealer, name);
+                    dealer.connect(&endpoint).unwrap();
+                    dealer
+                })
+                .into();
+            let number = number(&name);
+            let exchange = |router: &mut Socket, dealer: &mut Socket, name: &str| {
+                dealer.send(b"question", Flags::NONE).unwrap();
+                assert_eq!((recv(router), recv(router)), (name.as_bytes().to_vec(), b"question".to_vec()));
+                router.send(name.as_bytes(), Flags::MORE).unwrap();
+                router.send(b"answer", Flags::NONE).unwrap();
+                assert_eq!(recv(dealer), b"answer");
+            };
+            for (dealer, name) in dealers.iter_mut().zip(["one", "two", "three"]) {
+                exchange(&mut router, dealer, name);
+            }
+            let peer = |known_as: &str| {
+                until(|reading| {
+                    let (_, peers) = find(reading, &name)?;
+                    // A look before the socket has taken note of it has another number for it.
+                    let named = peers.iter().find(|peer| peer.routing_id == known_as.as_bytes());
+                    named.map(|peer| peer.id).filter(|id| *id < 1 << 32)
+                })
+            };
+            let [one, two, three] = ["one", "two", "three"].map(peer);
+            let mut all = tap(&Request { socket: Some(number), ..Request::default() });
+            let mut only = tap(&Request { socket: Some(number), peer: Some(three), ..Request::default() });
+            for (at, name, peer) in [(1, "two", two), (0, "one", one), (2, "three", three), (1, "two", two)] {
+                exchange(&mut router, &mut dealers[at], name);
+                for direction in [Direction::In, Direction::Out] {
+                    let copy = copy(&mut all);
+                    assert_eq!((copy.peer, copy.direction, copy.parts.len()), (peer, direction, 2));
+                }
+            }
+            for direction in [Direction::In, Direction::Out] {
+                let copy = copy(&mut only);
+                assert_eq!((copy.peer, copy.direction), (three, direction));
+            }
+            // To nobody.
+            router.send(b"four", Flags::MORE).unwrap();
+            router.send(b"answer", Flags::NONE).unwrap();
+            assert_eq!(copy(&mut all).peer, MANY);
+        });
+    }
+}
+
+#[test]
+fn events_of_a_monitor_are_no_messages_of_the_program() {
+    observed("monitored", |context| {
+        // Other tests send longer ones.
+        let begin = || tap(&Request { most: 200, ..Request::default() });
+        let mut before = begin();
+        let (mut pull, endpoint) = bound(context, SocketType::Pull, "inproc://monitored-pull");
+        named(&mut pull, "monitored");
+        pull.monitor_in_detail("inproc://events").unwrap();
+        let mut events = context.socket(SocketType::Pair).unwrap();
+        named(&mut events, "events");
+        events.connect("inproc://events").unwrap();
+        let mut after = begin();
+        let mut of_it = tap(&Request { socket: Some(number("events")), ..Request::default() });
+        let mut push = connected(context, SocketType::Push, &endpoint);
+        pull.bind("tcp://127.0.0.1:*").unwrap();
+        // Listening.
+        let event = recv(&mut events);
+        let mut more = 1_i32.to_ne_bytes();
+        while more != [0; 4] {
+            recv(&mut events);
+            events.option(RCVMORE, &mut more).unwrap();
+        }
+        push.send(b"monitored", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut pull), b"monitored");
+        assert_eq!(copy(&mut of_it).parts[0].bytes, event);
+        let (program, events) = (number("monitored"), number("events"));
+        for tool in [&mut before, &mut after] {
+            loop {
+                let copy = copy(tool);
+                // Nor what the library's own end has sent.
+                assert!(copy.socket != events && copy.parts[0].bytes != event);
+                if copy.socket == program {
+                    break;
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn what_is_published_is_to_no_peer_alone() {
+    observed("published", |context| {
+        let (mut publisher, endpoint) = bound(context, SocketType::XPub, "inproc://published");
+        named(&mut publisher, "published");
+        let mut subscriber = context.socket(SocketType::Sub).unwrap();
+        subscriber.set_option(SUBSCRIBE, b"").unwrap();
+        subscriber.connect(&endpoint).unwrap();
+        let mut tool = tap(&Request { socket: Some(number("published")), ..Request::default() });
+        assert_eq!(recv(&mut publisher), b"\x01");
+        let subscription = copy(&mut tool);
+        publisher.send(b"news", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut subscriber), b"news");
+        let news = copy(&mut tool);
+        assert_eq!((news.direction, news.peer), (Direction::Out, MANY));
+        assert_eq!((subscription.direction, &subscription.parts[0].bytes[..]), (Direction::In, &b"\x01"[..]));
+    });
 }
 
 #[test]

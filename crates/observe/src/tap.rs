@@ -19,7 +19,10 @@ pub const LONGEST_FRAME: usize = 64 << 20;
 const MESSAGE: u8 = 1;
 const MISSED: u8 = 2;
 /// Bytes of a message's frame before its parts.
-const HEAD: usize = 22;
+const HEAD: usize = 30;
+/// In place of a peer's number: the message went to all peers that wanted it, or to none, or the
+/// library does not know whose it is.
+pub const MANY: u64 = u64::MAX;
 
 /// Which way a message went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,6 +38,8 @@ pub enum Direction {
 pub struct Request {
     /// Of this socket only.
     pub socket: Option<u64>,
+    /// To or from this peer only, by [`Peer::id`](crate::Peer::id).
+    pub peer: Option<u64>,
     /// This way only.
     pub direction: Option<Direction>,
     /// Messages whose first part begins so.
@@ -53,6 +58,7 @@ impl Default for Request {
     fn default() -> Self {
         Request {
             socket: None,
+            peer: None,
             direction: None,
             prefix: Vec::new(),
             least: 0,
@@ -70,6 +76,9 @@ impl Request {
         let mut add = |name: &str, value: String| text.extend([name, "=", &value, "\n"]);
         if let Some(socket) = self.socket {
             add("socket", socket.to_string());
+        }
+        if let Some(peer) = self.peer {
+            add("peer", peer.to_string());
         }
         match self.direction {
             Some(Direction::In) => add("direction", "in".to_owned()),
@@ -108,6 +117,7 @@ impl Request {
             let number = || value.parse::<u64>().map_err(|_| format!("no number: {line}"));
             match name {
                 "socket" => request.socket = Some(number()?),
+                "peer" => request.peer = Some(number()?),
                 "direction" => {
                     request.direction = Some(match value {
                         "in" => Direction::In,
@@ -127,8 +137,9 @@ impl Request {
     }
 
     /// Whether a message is one that is wanted, but for `every`.
-    pub fn wants(&self, direction: Direction, first: &[u8], bytes: u64) -> bool {
+    pub fn wants(&self, direction: Direction, peer: u64, first: &[u8], bytes: u64) -> bool {
         self.direction.is_none_or(|wanted| wanted == direction)
+            && self.peer.is_none_or(|wanted| wanted == peer)
             && (self.least..=self.most).contains(&bytes)
             && first.starts_with(&self.prefix)
     }
@@ -158,6 +169,8 @@ pub struct Copied {
     pub at: u64,
     /// The socket, by [`Socket::id`](crate::Socket::id).
     pub socket: u64,
+    /// The peer, by [`Peer::id`](crate::Peer::id), or [`MANY`].
+    pub peer: u64,
     /// Which way.
     pub direction: Direction,
     /// Its parts.
@@ -186,6 +199,7 @@ impl Frame {
                 bytes.push(MESSAGE);
                 bytes.extend(copy.at.to_le_bytes());
                 bytes.extend(copy.socket.to_le_bytes());
+                bytes.extend(copy.peer.to_le_bytes());
                 bytes.push(u8::from(copy.direction == Direction::Out));
                 bytes.extend((copy.parts.len() as u32).to_le_bytes());
                 for part in &copy.parts {
@@ -239,8 +253,8 @@ impl Frame {
     fn copy(body: &[u8]) -> Option<Frame> {
         let (head, mut left) = body.split_at_checked(HEAD)?;
         let word = |at: usize| Some(u64::from_le_bytes(head.get(at..at + 8)?.try_into().ok()?));
-        let direction = if head[17] == 0 { Direction::In } else { Direction::Out };
-        let count = u32::from_le_bytes(head[18..22].try_into().ok()?);
+        let direction = if head[25] == 0 { Direction::In } else { Direction::Out };
+        let count = u32::from_le_bytes(head[26..30].try_into().ok()?);
         let mut parts = Vec::new();
         for _ in 0..count {
             let (length, behind) = left.split_first_chunk::<8>()?;
@@ -249,7 +263,7 @@ impl Frame {
             parts.push(Part { length: u64::from_le_bytes(*length), bytes: bytes.to_vec() });
             left = behind;
         }
-        Some(Frame::Copy(Copied { at: word(1)?, socket: word(9)?, direction, parts }))
+        Some(Frame::Copy(Copied { at: word(1)?, socket: word(9)?, peer: word(17)?, direction, parts }))
     }
 }
 
@@ -260,9 +274,14 @@ mod tests {
 
     fn frames() -> [Frame; 3] {
         let part = |bytes: &[u8]| Part { length: 700, bytes: bytes.to_vec() };
-        let copy =
-            Copied { at: 5, socket: 7, direction: Direction::Out, parts: vec![part(b"abc"), part(b"")] };
-        let empty = Copied { direction: Direction::In, parts: Vec::new(), ..copy.clone() };
+        let copy = Copied {
+            at: 5,
+            socket: 7,
+            peer: 2,
+            direction: Direction::Out,
+            parts: vec![part(b"abc"), part(b"")],
+        };
+        let empty = Copied { peer: MANY, direction: Direction::In, parts: Vec::new(), ..copy.clone() };
         [Frame::Copy(copy), Frame::Missed(9), Frame::Copy(empty)]
     }
 
@@ -270,6 +289,7 @@ mod tests {
     fn a_request_is_read_as_it_was_written() {
         let request = Request {
             socket: Some(12),
+            peer: Some(0),
             direction: Some(Direction::In),
             prefix: vec![0, 0xAB],
             least: 1,
@@ -303,17 +323,19 @@ mod tests {
     #[test]
     fn what_is_wanted_is_by_all_that_was_asked_for() {
         let request = Request {
+            peer: Some(3),
             direction: Some(Direction::Out),
             prefix: b"a".to_vec(),
             least: 2,
             most: 3,
             ..Request::default()
         };
-        assert!(request.wants(Direction::Out, b"ab", 2));
-        assert!(!request.wants(Direction::In, b"ab", 2));
-        assert!(!request.wants(Direction::Out, b"b", 2));
-        assert!(!request.wants(Direction::Out, b"a", 1));
-        assert!(!request.wants(Direction::Out, b"abcd", 4));
+        assert!(request.wants(Direction::Out, 3, b"ab", 2));
+        assert!(!request.wants(Direction::Out, MANY, b"ab", 2));
+        assert!(!request.wants(Direction::In, 3, b"ab", 2));
+        assert!(!request.wants(Direction::Out, 3, b"b", 2));
+        assert!(!request.wants(Direction::Out, 3, b"a", 1));
+        assert!(!request.wants(Direction::Out, 3, b"abcd", 4));
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! The commands that look at observed programs.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
 use super::duration;
 use crate::format::Format;
-use crate::look::Order;
+use crate::look::{Filter, Order};
 
 /// ps
 #[derive(Debug, Args)]
@@ -62,6 +63,16 @@ pub struct Metrics {
     /// printed once
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
+    /// Send them to an OpenTelemetry collector, again and again: http://HOST, of which the port is
+    /// 4318 and the path /v1/metrics if it names no others
+    #[arg(long, value_name = "URL", conflicts_with = "listen")]
+    pub otlp: Option<String>,
+    /// With --otlp: how often
+    #[arg(short, long, value_name = "TIME", value_parser = pause, default_value = "10", requires = "otlp")]
+    pub interval: Duration,
+    /// With --otlp: end after this number of times
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), requires = "otlp")]
+    pub count: Option<u64>,
     /// Those of each peer as well
     #[arg(long)]
     pub peers: bool,
@@ -76,6 +87,9 @@ pub struct Tap {
     /// What the program receives, or what it sends; without it both
     #[arg(short, long, value_enum)]
     pub direction: Option<Way>,
+    /// Only messages to or from this peer, by its number in taut show PID/SOCKET
+    #[arg(long, value_name = "PEER")]
+    pub peer: Option<u64>,
     /// Only messages that begin with this
     #[arg(short, long, value_name = "TOPIC")]
     pub prefix: Option<String>,
@@ -91,13 +105,29 @@ pub struct Tap {
     /// The first bytes of each part only
     #[arg(long, value_name = "N")]
     pub bytes: Option<u64>,
+    /// Only messages of which this is true: text that some part has in it, or conditions like
+    /// topic = a, body ~ REGEX, size > 100, joined by and, or, not and parentheses
+    #[arg(long, value_name = "EXPR", value_parser = Filter::parse)]
+    pub filter: Option<Filter>,
     /// How messages look
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
+    /// As --format jsonl
+    #[arg(long, conflicts_with = "format")]
+    pub jsonl: bool,
+    /// As --format hex
+    #[arg(long, conflicts_with_all = ["format", "jsonl"])]
+    pub hex: bool,
     /// Run this command for each message: the last part is its standard input, what it prints takes
     /// that part's place
     #[arg(long, value_name = "CMD")]
     pub through: Option<String>,
+    /// Not the messages but how many go by, each second, of each socket and direction
+    #[arg(long, conflicts_with_all = ["format", "jsonl", "hex", "through"])]
+    pub rates: bool,
+    /// Write a new file for Wireshark, as if all had gone over tcp; - is standard output
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "jsonl", "hex", "through", "rates"])]
+    pub pcapng: Option<PathBuf>,
     /// End after this number of messages
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,

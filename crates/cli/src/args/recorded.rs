@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Link, RecvType, SendType};
+use super::{Link, RecvType, SendType, Way};
 
 /// record
 #[derive(Debug, Clone, Args)]
@@ -15,6 +15,13 @@ pub struct Record {
     /// The endpoints
     #[arg(value_name = "ENDPOINT")]
     pub endpoints: Vec<String>,
+    /// What an observed program, or one of its sockets, sends and receives, in place of what comes
+    /// from endpoints
+    #[arg(long, value_name = "PID[/SOCKET]", conflicts_with_all = ["endpoints", "kind", "subscribe", "bind", "connect"])]
+    pub tap: Option<String>,
+    /// With --tap: only what the program receives, or what it sends
+    #[arg(long, value_enum, requires = "tap")]
+    pub direction: Option<Way>,
     /// The type of the socket
     #[arg(long = "type", value_enum, default_value_t = RecvType::Sub)]
     pub kind: RecvType,

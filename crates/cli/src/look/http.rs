@@ -1,5 +1,5 @@
 //! The least of HTTP that a browser and Prometheus need: every GET has an answer, and the
-//! connection ends.
+//! connection ends with it. An answer is whole, or a stream of events.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -20,13 +20,31 @@ const CLIENTS: usize = 16;
 pub struct Answer {
     status: &'static str,
     kind: &'static str,
-    body: String,
+    body: Body,
 }
+
+enum Body {
+    Whole(String),
+    Events(Events),
+}
+
+/// Writes the events until it ends, or the client is gone.
+type Events = Box<dyn FnOnce(&mut TcpStream) -> io::Result<()> + Send>;
 
 impl Answer {
     /// This text, of this type.
     pub fn new(kind: &'static str, body: String) -> Answer {
-        Answer { status: "200 OK", kind, body }
+        Answer { status: "200 OK", kind, body: Body::Whole(body) }
+    }
+
+    /// What this writes, as server-sent events.
+    pub fn events(write: impl FnOnce(&mut TcpStream) -> io::Result<()> + Send + 'static) -> Answer {
+        Answer { status: "200 OK", kind: "text/event-stream", body: Body::Events(Box::new(write)) }
+    }
+
+    /// There are too many already.
+    pub fn too_many() -> Answer {
+        Answer::failed("503 Service Unavailable")
     }
 
     /// There is nothing.
@@ -36,7 +54,7 @@ impl Answer {
 
     /// Something else.
     fn failed(status: &'static str) -> Answer {
-        Answer { status, kind: "text/plain; charset=utf-8", body: format!("{status}\n") }
+        Answer { status, kind: "text/plain; charset=utf-8", body: Body::Whole(format!("{status}\n")) }
     }
 }
 
@@ -74,14 +92,14 @@ impl Server {
                     && client.set_write_timeout(Some(TIME)).is_ok();
                 if busy.fetch_add(1, Ordering::SeqCst) >= CLIENTS || !limited {
                     busy.fetch_sub(1, Ordering::SeqCst);
-                    let _ = respond(&mut client, &Answer::failed("503 Service Unavailable"));
+                    let _ = respond(&mut client, Answer::too_many());
                     continue;
                 }
                 let (busy, answer) = (&busy, &answer);
                 scope.spawn(move || {
                     // One that does not listen to its answer has none.
                     let answer = ask(&client, answer);
-                    let _ = respond(&mut client, &answer);
+                    let _ = respond(&mut client, answer);
                     busy.fetch_sub(1, Ordering::SeqCst);
                 });
             }
@@ -108,17 +126,22 @@ fn ask(mut client: &TcpStream, answer: impl Fn(&str) -> Answer) -> Answer {
     }
 }
 
-fn respond(client: &mut TcpStream, answer: &Answer) -> io::Result<()> {
+fn respond(client: &mut TcpStream, answer: Answer) -> io::Result<()> {
+    let length = match &answer.body {
+        Body::Whole(body) => format!("Content-Length: {}\r\n", body.len()),
+        Body::Events(_) => String::new(),
+    };
     // What is shown is of this moment, and no other page may ask for it.
     let head = format!(
-        "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
+        "HTTP/1.1 {}\r\nContent-Type: {}\r\n{length}Cache-Control: no-store\r\n\
          X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n",
-        answer.status,
-        answer.kind,
-        answer.body.len()
+        answer.status, answer.kind,
     );
     client.write_all(head.as_bytes())?;
-    client.write_all(answer.body.as_bytes())?;
+    match answer.body {
+        Body::Whole(body) => client.write_all(body.as_bytes())?,
+        Body::Events(write) => write(client)?,
+    }
     client.shutdown(Shutdown::Write)?;
     // What has come and was not read would take the answer back.
     io::copy(&mut client.take(HEAD as u64), &mut io::sink())?;

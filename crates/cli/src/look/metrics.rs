@@ -1,11 +1,11 @@
-//! `taut metrics`: the counters of all observed processes, in OpenMetrics.
+//! `taut metrics`: the counters of all observed processes, in OpenMetrics; by OTLP: `otlp`.
 
 use std::fmt::Write;
 
 use tautline_observe::{EndpointState, Peer, PeerState, Reading, Socket};
 
-use super::Seen;
 use super::http::{Answer, Server};
+use super::{Seen, otlp};
 use crate::args::Metrics;
 use crate::failure::Result;
 
@@ -16,6 +16,9 @@ pub fn run(args: &Metrics) -> Result<()> {
         super::tell(&faults);
         text(&seen, faults.len(), args.peers)
     };
+    if let Some(url) = &args.otlp {
+        return otlp::push(url, args);
+    }
     let Some(address) = &args.listen else { return crate::print(&text()) };
     let server = Server::bind(address)?;
     notice!("listening at http://{}/metrics", server.at);
@@ -28,17 +31,19 @@ pub fn run(args: &Metrics) -> Result<()> {
 
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A family of metrics of sockets or peers.
-struct Family<R> {
-    name: &'static str,
-    kind: Kind,
-    help: &'static str,
-    value: fn(&R) -> u64,
+/// Metrics of sockets or peers with one name.
+pub struct Family<R> {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub help: &'static str,
+    pub value: fn(&R) -> u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub enum Kind {
+    /// Of messages or events.
     Counter,
+    /// What may become less.
     Gauge,
     /// Of bytes.
     ByteCounter,
@@ -50,7 +55,8 @@ macro_rules! families {
     };
 }
 
-const SOCKETS: &[Family<Socket>] = families! { Socket:
+/// Those of sockets.
+pub const SOCKETS: &[Family<Socket>] = families! { Socket:
     Counter "tautline_socket_messages_sent" messages_out "Messages handed to the queues of the peers";
     ByteCounter "tautline_socket_sent_bytes" bytes_out "Their bytes";
     Counter "tautline_socket_messages_received" messages_in "Messages that have come from the peers";
@@ -66,7 +72,8 @@ const SOCKETS: &[Family<Socket>] = families! { Socket:
     Counter "tautline_socket_failed_handshakes" failed_handshakes "Peers that broke off or were not let in";
 };
 
-const PEERS: &[Family<Peer>] = families! { Peer:
+/// Those of peers.
+pub const PEERS: &[Family<Peer>] = families! { Peer:
     Counter "tautline_peer_messages_sent" messages_out "Messages handed to the queue of the peer";
     ByteCounter "tautline_peer_sent_bytes" bytes_out "Their bytes";
     Counter "tautline_peer_messages_received" messages_in "Messages that have come from the peer";

@@ -1,162 +1,199 @@
 //! `taut tap`: copies of the messages of a running program, as it sends and receives them.
+//!
+//! ```text
+//!   Source ──▶ Filter ──▶ View: Lines, Rates, Capture ──▶ standard output, or a file
+//!   PID.tap               text, JSON  │       └─ pcapng
+//!                                     └─ blocks
+//! ```
+
+mod capture;
+mod filter;
+mod lines;
+mod pcapng;
+mod rates;
+mod source;
+
+pub use filter::Filter;
+pub use lines::object;
+pub use source::{Next, Source};
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process;
 use std::thread;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-use tautline::Message;
-use tautline_observe::tap::{Copied, Direction, Frame, OK, Request};
+use tautline_observe::tap::{Copied, Direction, Request};
 
-use super::show::target;
-use crate::args::{Tap, Way};
+use crate::args::{Record, Tap, Way};
+use crate::config::expand;
 use crate::failure::{Failure, Result};
-use crate::format::{Format, Received, encode, part_value};
+use crate::format::Format;
 use crate::outlook;
-use crate::sink::broken;
-use crate::through;
+use crate::sink::{broken, new_file};
+use capture::Capture;
+use lines::Lines;
+use rates::Rates;
+use source::End;
 
-/// The longest answer to a request.
-const ANSWER: u64 = 4096;
+/// Where messages go.
+trait View {
+    /// The message of this number.
+    fn show(&mut self, copy: &Copied, number: u64) -> Result<()>;
+
+    /// Nothing more is at hand.
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// When [`tick`](Self::tick) has something to do, whatever comes.
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+
+    fn tick(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// That was all.
+    fn end(&mut self) -> Result<()> {
+        self.flush()
+    }
+}
+
+/// Which messages, and until when.
+struct Limits<'a> {
+    filter: Option<&'a Filter>,
+    count: Option<u64>,
+    lasting: Option<Duration>,
+}
 
 /// Until the count is reached, the time has passed, or the program has ended.
 pub fn run(args: &Tap) -> Result<()> {
-    let (process, socket) = target(&args.target)?;
-    let seen = super::of(process)?;
-    let with_socket = seen
-        .iter()
-        .find(|seen| socket.is_none_or(|socket| seen.reading.socket(socket).is_some()))
-        .ok_or_else(|| {
-            Failure::usage(format!("the process {process} has no socket {}", socket.unwrap_or(0)))
-        })?;
-    let path = &with_socket.reading.process.tap;
-    if path.is_empty() || !with_socket.found.runs {
-        return Err(Failure::failed(format!("the process {process} cannot be tapped"))
-            .hint("it has ended, or could not make its control socket"));
-    }
-    let failed = |error: io::Error| Failure::failed(format!("{path}: {error}"));
-    let mut stream = UnixStream::connect(path).map_err(failed)?;
-    stream.write_all(request(args, socket).to_text().as_bytes()).map_err(failed)?;
-    let mut stream = BufReader::new(stream);
-    let mut answer = String::new();
-    stream.by_ref().take(ANSWER).read_line(&mut answer).map_err(failed)?;
-    if answer.trim_end() != OK {
-        return Err(Failure::failed(format!("the process {process} refuses: {}", answer.trim_end()))
-            .hint("eight tools may tap a process at a time"));
-    }
-    end_with_the_reader()?;
+    let mut source = Source::open(&args.target, request(args))?;
     if !args.quiet {
         notice!("taut: tapping {}", args.target);
     }
-    listen(args, stream)
+    let mut view: Box<dyn View> = match &args.pcapng {
+        Some(path) if path != Path::new("-") => {
+            Box::new(Capture::new(&source, new_file(&expand(path))?, args.quiet))
+        }
+        Some(_) => Box::new(Capture::new(&source, standard_output()?, args.quiet)),
+        None if args.rates => Box::new(Rates::new(&source.reading, standard_output()?)),
+        None => Box::new(Lines::new(format(args), args.through.clone(), standard_output()?)),
+    };
+    let limits = Limits { filter: args.filter.as_ref(), count: args.count, lasting: args.lasting };
+    listen(&mut source, &mut *view, &limits)
 }
 
-fn request(args: &Tap, socket: Option<u64>) -> Request {
+/// `taut record --tap`: into a new file, to be played again.
+pub fn record(args: &Record) -> Result<()> {
+    let target = args.tap.as_deref().unwrap_or_default();
+    let request = Request { direction: args.direction.map(Way::direction), ..Request::default() };
+    let mut source = Source::open(target, request)?;
+    let mut view = Lines::new(Format::Jsonl, None, new_file(&expand(&args.file))?);
+    if !args.link.quiet {
+        notice!("taut: tapping {target}");
+    }
+    let limits = Limits { filter: None, count: args.link.count, lasting: args.link.lasting };
+    listen(&mut source, &mut view, &limits)
+}
+
+fn format(args: &Tap) -> Format {
+    match (args.jsonl, args.hex) {
+        (true, _) => Format::Jsonl,
+        (_, true) => Format::Hex,
+        _ => args.format,
+    }
+}
+
+fn request(args: &Tap) -> Request {
+    // Rates are of whole messages, and need nothing of what is in them.
+    let nothing = args.rates && args.filter.is_none();
     Request {
-        socket,
-        direction: args.direction.map(|way| match way {
-            Way::In => Direction::In,
-            Way::Out => Direction::Out,
-        }),
+        socket: None,
+        peer: args.peer,
+        direction: args.direction.map(Way::direction),
         prefix: args.prefix.clone().unwrap_or_default().into_bytes(),
         least: args.least,
         most: args.most.unwrap_or(u64::MAX),
         every: args.every,
-        bytes: args.bytes.unwrap_or(u64::MAX),
+        bytes: args.bytes.unwrap_or(if nothing { 0 } else { u64::MAX }),
     }
 }
 
-/// Where nothing comes, nothing is written, and so a reader that has gone would not be noticed.
-fn end_with_the_reader() -> Result<()> {
-    let out = io::stdout().as_fd().try_clone_to_owned().map(File::from);
-    let gone = out.and_then(|out| outlook::watch(&out)).map_err(|error| broken(&error))?;
-    if let Some(mut gone) = gone {
+impl Way {
+    /// As the library calls it.
+    fn direction(self) -> Direction {
+        match self {
+            Way::In => Direction::In,
+            Way::Out => Direction::Out,
+        }
+    }
+}
+
+/// Standard output, which is watched: where nothing comes, nothing is written, and so a reader that
+/// has gone would not be noticed.
+fn standard_output() -> Result<File> {
+    let out = io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(|error| broken(&error))?;
+    if let Some(mut gone) = outlook::watch(&out).map_err(|error| broken(&error))? {
         thread::spawn(move || {
             let _ = gone.read(&mut [0]);
             process::exit(0);
         });
     }
-    Ok(())
+    Ok(out)
 }
 
-fn listen(args: &Tap, mut stream: BufReader<UnixStream>) -> Result<()> {
-    let until = args.lasting.map(|time| Instant::now() + time);
-    let mut number = 0;
-    let mut out = io::BufWriter::new(io::stdout().lock());
+fn listen(source: &mut Source, view: &mut dyn View, limits: &Limits<'_>) -> Result<()> {
+    let until = limits.lasting.map(|time| Instant::now() + time);
+    let (mut number, mut missed) = (0, 0_u64);
     loop {
-        if let Some(until) = until {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || stream.get_ref().set_read_timeout(Some(left)).is_err() {
-                break;
+        if view.due().is_some_and(|due| due <= Instant::now()) {
+            view.tick()?;
+        }
+        if !source.has_more() {
+            view.flush()?;
+        }
+        let wake = [until, view.due()].into_iter().flatten().min();
+        match source.next(wake)? {
+            Next::Copy(copy) => {
+                if limits.filter.is_none_or(|filter| filter.accepts(&copy)) {
+                    number += 1;
+                    view.show(&copy, number)?;
+                }
+            }
+            Next::Missed(count) => {
+                missed = missed.saturating_add(count);
+                let before = if missed > count { format!(", {missed} by now") } else { String::new() };
+                notice!("taut: {count} messages were missed{before}: this is too slow");
+            }
+            Next::Time => {}
+            Next::Ended => {
+                view.end()?;
+                return ended(source, limits.count.is_some_and(|count| number < count));
             }
         }
-        match Frame::read(&mut stream) {
-            Ok(Some(Frame::Copy(copy))) => {
-                number += 1;
-                out.write_all(&line(args, &copy, number)?).map_err(|error| broken(&error))?;
-            }
-            Ok(Some(Frame::Missed(count))) => notice!("taut: {count} messages were missed: this is too slow"),
-            Ok(None) => {
-                out.flush().map_err(|error| broken(&error))?;
-                notice!("taut: the program has ended");
-                let unfinished = args.count.is_some_and(|count| number < count);
-                return if unfinished { Err(Failure::failed("")) } else { Ok(()) };
-            }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                break;
-            }
-            Err(error) => return Err(Failure::failed(format!("the tap: {error}"))),
-        }
-        if args.count.is_some_and(|count| number >= count) {
-            break;
-        }
-        // What comes at once is written at once.
-        if stream.buffer().is_empty() {
-            out.flush().map_err(|error| broken(&error))?;
+        if limits.count.is_some_and(|count| number >= count)
+            || until.is_some_and(|until| until <= Instant::now())
+        {
+            return view.end();
         }
     }
-    out.flush().map_err(|error| broken(&error))
 }
 
-/// A copy as it is shown.
-fn line(args: &Tap, copy: &Copied, number: u64) -> Result<Vec<u8>> {
-    let mut parts: Vec<Message> = copy.parts.iter().map(|part| Message::from(&part.bytes[..])).collect();
-    if let Some(command) = args.through.as_ref().filter(|_| !parts.is_empty()) {
-        let (made, success) = through::run(command, &parts)?;
-        if !success {
-            notice!("taut: --through {command}: the command failed");
-        }
-        parts = made.into_iter().map(Message::from).collect();
-    }
-    let time = humantime::format_rfc3339_micros(UNIX_EPOCH + Duration::from_micros(copy.at)).to_string();
-    let way = if copy.direction == Direction::In { "in" } else { "out" };
-    let cut = copy.parts.iter().any(|part| (part.bytes.len() as u64) < part.length);
-    let mut line = Vec::new();
-    match args.format {
-        Format::Jsonl => {
-            let parts: Vec<Value> = parts.iter().map(|part| part_value(part)).collect();
-            let mut object =
-                json!({ "time": time, "n": number, "socket": copy.socket, "direction": way, "parts": parts });
-            if cut {
-                object["lengths"] = copy.parts.iter().map(|part| part.length).collect();
-            }
-            line.extend_from_slice(format!("{object}\n").as_bytes());
-        }
-        format => {
-            if matches!(format, Format::Text | Format::Hex) {
-                line.extend_from_slice(format!("{time} {} {way:<3} ", copy.socket).as_bytes());
-            }
-            encode(format, b"\t", &Received { parts: &parts, number, round_trip: None }, &mut line);
-            if cut && matches!(format, Format::Text | Format::Hex) {
-                line.pop();
-                let lengths: Vec<String> = copy.parts.iter().map(|part| part.length.to_string()).collect();
-                line.extend_from_slice(format!("… (of {} bytes)\n", lengths.join(" + ")).as_bytes());
-            }
+/// The program has ended before this, `early` or not.
+fn ended(source: &Source, early: bool) -> Result<()> {
+    let process = source.reading.process.pid;
+    match source.end() {
+        End::Died => Err(Failure::failed(format!("the process {process} has died"))
+            .hint(format!("what it did last: taut show {process}"))),
+        End::Closed if early => Err(Failure::failed("the program has ended")),
+        End::Closed => {
+            notice!("taut: the program has ended");
+            Ok(())
         }
     }
-    Ok(line)
 }

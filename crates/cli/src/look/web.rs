@@ -2,7 +2,10 @@
 //! elsewhere.
 //!
 //! The page (`web/page.html`) is one file; it asks for `data` every second and makes rates, the
-//! graph and the charts itself. Both are found only below a path that cannot be guessed.
+//! graph and the charts itself, and for `tap` to show the messages of a socket. All are found only
+//! below a path that cannot be guessed.
+
+mod messages;
 
 use serde_json::json;
 use tautline_observe::hints;
@@ -22,11 +25,14 @@ pub fn run(args: &Web) -> Result<()> {
     }
     let token = token()?;
     crate::print(&format!("http://{}/{token}/\n", server.at))?;
-    let (page, data) = (format!("/{token}/"), format!("/{token}/data"));
-    server.serve(|path| match path {
-        path if path == page => Answer::new("text/html; charset=utf-8", PAGE.to_owned()),
-        path if path == data => Answer::new("application/json", whole()),
-        _ => Answer::nothing(),
+    let below = format!("/{token}/");
+    server.serve(|path| {
+        match path.strip_prefix(&below).map(|path| path.split_once('?').unwrap_or((path, ""))) {
+            Some(("", "")) => Answer::new("text/html; charset=utf-8", PAGE.to_owned()),
+            Some(("data", "")) => Answer::new("application/json", whole()),
+            Some(("tap", question)) => messages::of(question),
+            _ => Answer::nothing(),
+        }
     });
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::support::{Running, TempDir, run, start, test};
 
 /// A Python program with `zmq`, and sockets by `bound(type)` that print where they are.
-fn python(program: &str) -> Running {
+pub fn python(program: &str) -> Running {
     const HEAD: &str = "
 import sys, zmq
 context = zmq.Context()

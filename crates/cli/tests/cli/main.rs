@@ -3,12 +3,14 @@
 
 mod answers;
 mod audit;
+mod captured;
 mod ends;
 mod inputs;
 mod libzmq;
 mod limits;
 mod messages;
 mod observed;
+mod others;
 mod page;
 mod peers;
 mod run;

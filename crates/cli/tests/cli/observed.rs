@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -265,7 +265,9 @@ fn files_that_are_not_good_are_told_and_the_others_shown() {
                 );
                 assert!(ended.text().contains("news"), "{args:?} {ended:?}");
             }
-            world.run(&["show", &child.id().to_string()]).failed(1, &[why]);
+            for command in ["show", "tap"] {
+                world.run(&[command, &child.id().to_string()]).failed(1, &[why, bad.to_str().unwrap()]);
+            }
         }
         drop(child.stdin.take());
         child.wait().unwrap();
@@ -355,6 +357,74 @@ fn metrics_are_printed_and_answered() {
         server.signal(Signal::TERM);
         server.end();
         world.run(&["metrics", "--listen", "nonsense:1:2"]).failed(1, &["--listen takes ADDRESS:PORT"]);
+    });
+}
+
+/// A collector: takes one request, and answers this.
+fn collect(listener: &TcpListener, answer: &str) -> (String, serde_json::Value) {
+    let (mut client, _) = listener.accept().unwrap();
+    let mut request = Vec::new();
+    loop {
+        let mut bytes = [0; 4096];
+        let length = client.read(&mut bytes).unwrap();
+        request.extend_from_slice(&bytes[..length]);
+        let text = String::from_utf8_lossy(&request);
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
+        if body.len() == length.parse::<usize>().unwrap() {
+            client.write_all(answer.as_bytes()).unwrap();
+            return (head.to_owned(), serde_json::from_str(body).unwrap());
+        }
+    }
+}
+
+#[test]
+fn metrics_are_sent_to_a_collector() {
+    test("metrics_are_sent_to_a_collector", || {
+        let world = World::new();
+        trouble().write(&mut world.file(None));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let args = ["metrics", "--peers", "--otlp", &url, "--interval", "100ms", "-n", "3"];
+        let taken = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+        let pushes = Running::start(world.command(&args));
+        let (head, first) = collect(&listener, "HTTP/1.1 503 Service Unavailable\r\n\r\nbusy\x1b");
+        assert!(head.starts_with("POST /v1/metrics HTTP/1.1\r\n"), "{head}");
+        assert!(head.contains("\r\nContent-Type: application/json\r\n"), "{head}");
+        collect(&listener, taken);
+        assert_eq!(collect(&listener, taken).1, first);
+        let ended = pushes.end();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.err.contains("it answers 503 busy\\x1b"), "{ended:?}");
+        let resource = &first["resourceMetrics"][0];
+        let name = serde_json::json!({ "key": "service.name", "value": { "stringValue": "news" } });
+        assert_eq!(resource["resource"]["attributes"][0], name);
+        let metrics = resource["scopeMetrics"][0]["metrics"].as_array().unwrap();
+        let find = |name: &str| metrics.iter().find(|metric| metric["name"] == name).unwrap();
+        let sent = &find("tautline_socket_sent_bytes")["sum"];
+        assert_eq!((&sent["aggregationTemporality"], &sent["isMonotonic"]), (&2.into(), &true.into()));
+        let point = &sent["dataPoints"][0];
+        assert_eq!(
+            (&point["asInt"], &point["timeUnixNano"]),
+            (&"987654".into(), &(NOW * 1000).to_string().into())
+        );
+        assert_eq!(point["startTimeUnixNano"], ((NOW - 60 * SECOND) * 1000).to_string());
+        let socket = serde_json::json!({ "key": "socket", "value": { "intValue": "3" } });
+        assert_eq!(point["attributes"][0], socket);
+        let up = find("tautline_endpoint_up")["gauge"]["dataPoints"].as_array().unwrap();
+        assert_eq!(up.iter().map(|point| &point["asInt"]).collect::<Vec<_>>(), ["1", "0"]);
+        let heartbeat = find("tautline_peer_heartbeat_seconds");
+        assert_eq!(heartbeat["gauge"]["dataPoints"][0]["asDouble"], 0.00043);
+        let refused = Running::start(world.command(&["metrics", "--otlp", &format!("{url}/x"), "-n", "1"]));
+        let answer = r#"{"partialSuccess":{"rejectedDataPoints":"7","errorMessage":"too old"}}"#;
+        let (head, _) = collect(&listener, &format!("HTTP/1.1 200 OK\r\n\r\n{answer}"));
+        assert!(head.starts_with("POST /x "), "{head}");
+        refused.end().failed(1, &["it refuses 7 of them: too old"]);
+        drop(listener);
+        world.run(&["metrics", "--otlp", &url, "-n", "1"]).failed(1, &["Connection refused"]);
+        world
+            .run(&["metrics", "--otlp", "https://a"])
+            .failed(2, &["is no http://", "a collector on this machine"]);
     });
 }
 

@@ -7,6 +7,7 @@ use tautline_observe::EndpointState;
 
 use crate::observed::{NOW, Told, World, trouble};
 use crate::support::{Running, test};
+use crate::tapped::{observed, until_seen};
 
 /// Producers, a queue and workers, and one that has a stuck subscriber.
 fn system(world: &World) {
@@ -65,14 +66,49 @@ fn a_browser_shows_the_page() {
         }
         // Two producers, a worker and a display lead to the queue.
         assert_eq!(page.matches("class=\"link\"").count(), 4, "{page}");
-        let Ok(folder) = std::env::var("TAUT_SCREENSHOTS") else { return };
-        for (name, size, scheme) in
-            [("wide", "1280,1400", "light"), ("narrow", "400,2200", "light"), ("dark", "1280,1400", "dark")]
-        {
-            let file = format!("--screenshot={folder}/{name}.png");
-            let dark = format!("--blink-settings=preferredColorScheme={}", u8::from(scheme == "light"));
-            browser(&[&file, &format!("--window-size={size}"), &dark], &address);
-            assert!(std::fs::metadata(format!("{folder}/{name}.png")).unwrap().len() > 10_000);
+        pictures(&address, "system");
+    });
+}
+
+/// Pictures for people, if they are wanted: wide and narrow, light and dark.
+fn pictures(address: &str, name: &str) {
+    let Ok(folder) = std::env::var("TAUT_SCREENSHOTS") else { return };
+    for (width, height) in [(1280, 1500), (400, 2400)] {
+        for (scheme, number) in [("dark", 0), ("light", 1)] {
+            let file = format!("{folder}/{name}-{width}-{scheme}.png");
+            let picture = format!("--screenshot={file}");
+            let size = format!("--window-size={width},{height}");
+            let colours = format!("--blink-settings=preferredColorScheme={number}");
+            browser(&[&picture, &size, &colours], address);
+            assert!(std::fs::metadata(file).unwrap().len() > 10_000);
         }
+    }
+}
+
+#[test]
+#[ignore = "needs Chromium: tests/cli/run.sh"]
+fn a_browser_shows_the_messages_of_a_socket() {
+    test("a_browser_shows_the_messages_of_a_socket", || {
+        let world = World::new();
+        let mut rep = observed(&world, &["rep", "tcp://127.0.0.1:*", "--echo"]);
+        let (at, pid) = (rep.bound(), rep.id().to_string());
+        let socket = until_seen(&world, &pid)["sockets"][0]["id"].to_string();
+        let questions = ["req", &at, "-q", "weather.lund {n} <b>degrees</b>", "-i", "20ms"];
+        let _asked = Running::start(world.command(&questions));
+        let mut server = Running::start(world.command(&["web"]));
+        // Only so many: the time of a page that waits for more stands still.
+        let address = format!("{}#{pid}/{socket}/tap/12", server.line());
+        let page = browser(&["--dump-dom"], &address);
+        // What a program sends is text, whatever it looks like.
+        for part in [
+            ">12 messages</div>",
+            "<button id=\"tap\">show</button>",
+            "&lt;b&gt;degrees&lt;/b&gt;</td>",
+            ">out<",
+            ">peer ",
+        ] {
+            assert!(page.contains(part), "{part} is not in {page}");
+        }
+        pictures(&address, "messages");
     });
 }

@@ -12,14 +12,14 @@ use crate::support::{Running, taut, test};
 use crate::terminal::{read_until, terminal_of};
 
 /// `taut top` on a terminal, what it shows, and the other end.
-struct Session {
+pub struct Session {
     top: Running,
     window: File,
     screen: vt100::Parser,
 }
 
 impl Session {
-    fn new(world: &World, args: &[&str]) -> Session {
+    pub fn new(world: &World, args: &[&str]) -> Session {
         let (program, window) = terminal_of(24, 80);
         let mut command = world.command(&[&["top"][..], args].concat());
         command.stdin(Stdio::from(program.try_clone().unwrap())).stdout(Stdio::from(program));
@@ -30,7 +30,7 @@ impl Session {
         self.window.write_all(keys.as_bytes()).unwrap();
     }
 
-    fn wait(&mut self, wanted: impl Fn(&str) -> bool) {
+    pub fn wait(&mut self, wanted: impl Fn(&str) -> bool) {
         read_until(&mut self.window, &mut self.screen, |screen| wanted(&screen.contents()));
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct Facts {
     pub(crate) connects_once: bool,
     /// It may carry the events of a monitor.
     pub(crate) carries_events: bool,
+    /// What it sends goes to each peer that wants it.
+    pub(crate) sends_to_all: bool,
     /// Its peers have numbers, which the program sees.
     pub(crate) has_numbered_peers: bool,
     /// It may connect to one of these and be told its number.
@@ -42,6 +44,7 @@ const NONE: Facts = Facts {
     forgets_at_close: false,
     connects_once: false,
     carries_events: false,
+    sends_to_all: false,
     has_numbered_peers: false,
     connects_numbered: false,
     answers: false,
@@ -50,7 +53,16 @@ const NONE: Facts = Facts {
 // Indexed by the type's number.
 static FACTS: [(SocketType, Facts); 21] = [
     (SocketType::Pair, Facts { carries_events: true, ..NONE }),
-    (SocketType::Pub, Facts { conflates_outgoing: true, connects_once: true, carries_events: true, ..NONE }),
+    (
+        SocketType::Pub,
+        Facts {
+            conflates_outgoing: true,
+            connects_once: true,
+            carries_events: true,
+            sends_to_all: true,
+            ..NONE
+        },
+    ),
     (
         SocketType::Sub,
         Facts { conflates_incoming: true, connects_once: true, forgets_at_close: true, ..NONE },
@@ -71,15 +83,15 @@ static FACTS: [(SocketType, Facts); 21] = [
     (SocketType::Router, Facts { greets: true, hears_farewells: true, answers: true, ..NONE }),
     (SocketType::Pull, Facts { conflates_incoming: true, ..NONE }),
     (SocketType::Push, Facts { conflates_outgoing: true, carries_events: true, ..NONE }),
-    (SocketType::XPub, NONE),
-    (SocketType::XSub, Facts { forgets_at_close: true, ..NONE }),
+    (SocketType::XPub, Facts { sends_to_all: true, ..NONE }),
+    (SocketType::XSub, Facts { forgets_at_close: true, sends_to_all: true, ..NONE }),
     (SocketType::Stream, Facts { raw: true, ..NONE }),
     (
         SocketType::Server,
         Facts { greets: true, hears_farewells: true, has_numbered_peers: true, answers: true, ..NONE },
     ),
     (SocketType::Client, Facts { greets: true, hears_hiccups: true, ..NONE }),
-    (SocketType::Radio, NONE),
+    (SocketType::Radio, Facts { sends_to_all: true, ..NONE }),
     (SocketType::Dish, Facts { forgets_at_close: true, ..NONE }),
     (SocketType::Gather, NONE),
     (SocketType::Scatter, NONE),

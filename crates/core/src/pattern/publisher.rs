@@ -346,7 +346,7 @@ impl Publisher {
             }
             Sole::Unknown | Sole::Nobody => return None,
         };
-        Some(if pipes.listens() || self.untidy { Route::ASK } else { route })
+        Some(if pipes.looks.listens() || self.untidy { Route::ASK } else { route })
     }
 
     /// Marks the pipes that a new message goes to.
@@ -434,7 +434,7 @@ impl Pattern for Publisher {
 
     fn ready(&mut self, pipes: &mut Pipes, id: PipeId, _reconnected: bool) {
         if pipes.get(id).is_some_and(|pipe| pipe.announces()) {
-            pipes.listen();
+            pipes.looks.listen();
         }
     }
 

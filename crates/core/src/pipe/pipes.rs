@@ -3,6 +3,7 @@
 use super::broadcasts::Broadcasts;
 use super::cork::Cork;
 use super::errands::Left;
+use super::looks::Looks;
 use super::names::{self, Key, Names};
 use super::{Else, Part, Pipe, PipeId, Received, Target, Traffic};
 use crate::ablation::{Rule, without};
@@ -13,7 +14,7 @@ use crate::message::Message;
 use crate::options::Options;
 use crate::queue::Head;
 use crate::sync::{Arc, lock};
-use crate::timing::{SELDOM, crowd};
+use crate::timing::crowd;
 use std::ops::ControlFlow;
 use tautline_io::net::Stream;
 
@@ -21,8 +22,7 @@ use tautline_io::net::Stream;
 /// does one of many sockets.
 const FEW: usize = 8;
 
-/// In `Pipes::looks`: each part is looked at. In `Pipes::closing` stands `NONE` then.
-const TAPPED: u32 = 1 << 31;
+/// In `Pipes::closing` while each part is looked at.
 const NONE: PipeId = PipeId(u32::MAX);
 
 /// What is known of the pipes that are gone.
@@ -57,9 +57,8 @@ pub(crate) struct Pipes {
     lean: bool,
     /// What the I/O thread does for this socket, if there is one.
     pub(crate) io: Option<Arc<dyn IoSide>>,
-    /// Before how many more messages the owner listens to what peers have to say (see
-    /// `Pipes::listen`).
-    looks: u32,
+    /// What the owner looks at before it sends.
+    pub(crate) looks: Looks,
     /// The socket's options as they are now, shared with its connections until one of them changes.
     pub(crate) options: Arc<Options>,
 }
@@ -82,7 +81,7 @@ impl Pipes {
             lean: false,
             io: None,
             past: None,
-            looks: 0,
+            looks: Looks::new(),
             options,
         }
     }
@@ -90,6 +89,7 @@ impl Pipes {
     /// The pipe of this name, if it is there.
     #[inline]
     pub(crate) fn get(&mut self, id: PipeId) -> Option<&mut Pipe> {
+        self.looks.asked = id;
         self.slots.get_mut(id.0 as usize)?.as_mut()
     }
 
@@ -207,35 +207,13 @@ impl Pipes {
         }
     }
 
-    /// A peer has come that is about to say what it wants: the next messages are not sent before
-    /// the owner itself has looked at what is there. It may lie in the kernel, with an I/O thread
-    /// to read it that has no processor yet, when the owner is given a message that the peer sent
-    /// after it.
-    pub(crate) fn listen(&mut self) {
-        self.looks = (self.looks & TAPPED) | SELDOM;
-    }
-
-    /// Whether the owner listens before messages are sent, or has them looked at.
-    #[inline]
-    pub(crate) fn listens(&self) -> bool {
-        self.looks > 0
-    }
-
-    /// Whether it is to listen before this message.
-    pub(crate) fn listened(&mut self) -> bool {
-        let listens = self.looks & !TAPPED > 0;
-        self.looks -= u32::from(listens);
-        listens
-    }
-
     /// From now on each part takes the long way, where the owner can look at it, or not any more:
-    /// `listens` and `has_closing` are always true then.
+    /// `Looks::listens` and `has_closing` are always true then.
     pub(crate) fn set_tapped(&mut self, tapped: bool) {
         self.closing.retain(|id| *id != NONE);
-        self.looks &= !TAPPED;
+        self.looks.set_tapped(tapped);
         if tapped {
             self.closing.push(NONE);
-            self.looks |= TAPPED;
         }
     }
 
@@ -488,7 +466,7 @@ impl Pipes {
 
     /// The pipes that the pattern wants to end.
     pub(crate) fn take_closing(&mut self) -> Vec<PipeId> {
-        let tapped = self.looks & TAPPED != 0;
+        let tapped = self.looks.is_tapped();
         let mut closing = std::mem::take(&mut self.closing);
         if tapped {
             closing.retain(|id| *id != NONE);

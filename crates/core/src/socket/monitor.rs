@@ -160,6 +160,9 @@ impl Socket {
         self.tap.listen(0, None);
         let mut socket = self.context.socket(socket_type)?;
         socket.pipes.options_mut().linger = Some(Duration::ZERO);
+        if let Some(watch) = &socket.watch {
+            watch.tells_events(endpoint);
+        }
         socket.bind(endpoint)?;
         Ok(socket)
     }

@@ -3,7 +3,7 @@
 
 use super::Socket;
 use crate::error::Error;
-use crate::pipe::{Part, Received, Route, Target};
+use crate::pipe::{Part, PipeId, Received, Route, Target};
 use crate::sync::Arc;
 use crate::watch::{Seen, Tap};
 use tautline_observe::tap::Direction;
@@ -46,24 +46,35 @@ impl Socket {
             let bytes = part.bytes();
             tapped.sent.add(bytes.len(), bytes, tapped.most);
             tapped.sent_whole = !part.more;
+            // What was done before is of another message.
+            self.pipes.looks.take_asked();
         }
     }
 
-    /// It was, or was not.
+    /// It was, to this peer if it is one alone, or was not.
     #[cold]
-    pub(super) fn show_sent(&mut self, sent: bool) {
+    pub(super) fn show_sent(&mut self, sent: bool, to: Option<PipeId>) {
+        let to = to.filter(|_| !self.pipes.options.facts().sends_to_all);
         let (Some(tapped), Some(watch)) = (&mut self.tapped, &self.watch) else { return };
         self.pattern.routes.end();
         if !sent {
             tapped.sent.undo();
-        } else if tapped.sent_whole && !tapped.sent.is_empty() {
+            return;
+        }
+        tapped.sent.with(to);
+        if tapped.sent_whole && !tapped.sent.is_empty() {
             tapped.taps.iter().for_each(|tap| tap.offer(watch.id(), Direction::Out, &tapped.sent));
             tapped.sent.clear();
         }
     }
 
-    /// A part was received, or was not.
-    pub(super) fn show_received(&mut self, target: &Target<'_>, result: &Result<(Received, Route), Error>) {
+    /// A part was received from this peer, or was not.
+    pub(super) fn show_received(
+        &mut self,
+        target: &Target<'_>,
+        result: &Result<(Received, Route), Error>,
+        from: Option<PipeId>,
+    ) {
         let (Some(tapped), Some(watch)) = (&mut self.tapped, &self.watch) else { return };
         let Ok((Received { len, more }, _)) = result else { return };
         let bytes = match target {
@@ -71,6 +82,7 @@ impl Socket {
             Target::Message(message) => message.as_slice(),
         };
         tapped.received.add(*len, bytes, tapped.most);
+        tapped.received.with(from);
         if !more {
             tapped.taps.iter().for_each(|tap| tap.offer(watch.id(), Direction::In, &tapped.received));
             tapped.received.clear();

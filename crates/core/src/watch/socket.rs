@@ -40,6 +40,8 @@ struct State {
     lingering: Vec<PeerWatch>,
     /// The counts of peers that are gone.
     past: Past,
+    /// It is an end of a monitor.
+    has_events: bool,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -78,6 +80,7 @@ impl SocketWatch {
             unseen: Vec::new(),
             lingering: Vec::new(),
             past: Past::default(),
+            has_events: false,
         };
         SocketWatch { watch, id, inbox, state: Mutex::new(state) }
     }
@@ -90,8 +93,13 @@ impl SocketWatch {
     /// The taps that are about it.
     pub(crate) fn taps(&self) -> Vec<Arc<Tap>> {
         let mut taps = self.watch.taps();
-        taps.retain(|tap| tap.is_about(self.id));
+        taps.retain(|tap| self.is_of(tap));
         taps
+    }
+
+    /// Whether this tap is about it. The events of a monitor are for those that ask for them.
+    pub(super) fn is_of(&self, tap: &Tap) -> bool {
+        tap.socket().map_or_else(|| !lock(&self.state).has_events, |wanted| wanted == self.id)
     }
 
     /// Has the owner look which taps there are.
@@ -100,6 +108,12 @@ impl SocketWatch {
     }
 
     // ---- told by the owner
+
+    /// It is the end of a monitor that tells events here.
+    pub(crate) fn tells_events(&self, endpoint: &str) {
+        lock(&self.watch.monitors).push(endpoint.to_owned());
+        lock(&self.state).has_events = true;
+    }
 
     /// The options as they are now, and how many topics are subscribed to.
     pub(crate) fn options(&self, options: &Options, subscriptions: usize) {
@@ -130,6 +144,10 @@ impl SocketWatch {
 
     /// An endpoint, before it is served. `name` is what events call it.
     pub(crate) fn endpoint(&self, given: &str, name: &str, bound: bool) {
+        if !bound && lock(&self.watch.monitors).iter().any(|monitor| monitor == name) {
+            lock(&self.state).has_events = true;
+            self.tell_tapped();
+        }
         let endpoints = &mut lock(&self.state).endpoints;
         if endpoints.iter().any(|endpoint| endpoint.given == given && endpoint.bound == bound) {
             return;
@@ -209,11 +227,18 @@ impl SocketWatch {
         let State { socket, peers, unseen, lingering, endpoints, .. } = &mut *state;
         unseen.clear();
         socket.state = SocketState::Lingering;
-        endpoints.clear();
+        let ended = std::mem::take(endpoints);
         lingering.extend(peers.drain().map(|(_, mut known)| {
             known.peer.state = PeerState::Lingering;
             known
         }));
+        let has_events = state.has_events;
+        drop(state);
+        if has_events {
+            let is_there =
+                |monitor: &String| !ended.iter().any(|endpoint| endpoint.bound && endpoint.name == *monitor);
+            lock(&self.watch.monitors).retain(is_there);
+        }
     }
 
     // ---- told by the I/O thread
@@ -245,7 +270,7 @@ impl SocketWatch {
         // Dropped when no lock is held: with the last references go the messages.
         let mut held: Vec<Arc<Connection>> = Vec::new();
         let mut state = lock(&self.state);
-        let State { socket, left, endpoints, peers, unseen, lingering, past } = &mut *state;
+        let State { socket, left, endpoints, peers, unseen, lingering, past, .. } = &mut *state;
         held.reserve(peers.len() + unseen.len() + lingering.len());
         // One that has gone again, and has left nothing, the owner never hears of.
         unseen.retain_mut(|known| {

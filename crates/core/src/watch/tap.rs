@@ -2,12 +2,13 @@
 //! the thread of the control socket takes them. An owner waits for no tool: what has no room is
 //! counted as missed.
 
+use crate::pipe::PipeId;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::clock::unix_us;
 use tautline_io::wake::WakeFd;
-use tautline_observe::tap::{Copied, Direction, Frame, Part, Request};
+use tautline_observe::tap::{Copied, Direction, Frame, MANY, Part, Request};
 
 /// Most bytes that wait for a tool, and that are kept of a message.
 const ROOM: usize = 4 << 20;
@@ -43,6 +44,7 @@ pub(crate) struct Seen {
     /// Bytes of all parts.
     length: u64,
     last: Last,
+    peer: Option<PipeId>,
 }
 
 /// The last part: what it takes, its bytes, and whether it is kept.
@@ -64,6 +66,11 @@ impl Seen {
         if self.last.is_kept {
             self.parts.push(Part { length, bytes: bytes[..kept].to_vec() });
         }
+    }
+
+    /// The last part went to this peer, or came from it. `None` says nothing.
+    pub(crate) fn with(&mut self, peer: Option<PipeId>) {
+        self.peer = peer.or(self.peer);
     }
 
     /// The last part was not sent after all.
@@ -93,9 +100,9 @@ impl Tap {
         Tap { request, waiting: Mutex::default(), wake, missed: AtomicU64::new(0), seen: AtomicU64::new(0) }
     }
 
-    /// Whether it is about this socket.
-    pub(super) fn is_about(&self, socket: u64) -> bool {
-        self.request.socket.is_none_or(|wanted| wanted == socket)
+    /// The only socket that it is about, if it names one.
+    pub(super) fn socket(&self) -> Option<u64> {
+        self.request.socket
     }
 
     /// How many bytes of a part it looks at: those that are asked for, and the prefix.
@@ -106,7 +113,8 @@ impl Tap {
     /// Owner: this message went this way. It is copied if it is wanted and there is room.
     pub(crate) fn offer(&self, socket: u64, direction: Direction, seen: &Seen) {
         let first = seen.parts.first().map_or(&[][..], |part| &part.bytes);
-        if !self.request.wants(direction, first, seen.length) {
+        let peer = seen.peer.map_or(MANY, |peer| peer.0.into());
+        if !self.request.wants(direction, peer, first, seen.length) {
             return;
         }
         if !self.seen.fetch_add(1, Relaxed).is_multiple_of(self.request.every) {
@@ -120,7 +128,7 @@ impl Tap {
             let kept = most.min(part.bytes.len());
             Part { length: part.length, bytes: part.bytes[..kept].to_vec() }
         });
-        let copy = Copied { at: unix_us(), socket, direction, parts: parts.collect() };
+        let copy = Copied { at: unix_us(), socket, peer, direction, parts: parts.collect() };
         let frame = Frame::Copy(copy).to_bytes();
         // Held for a few instructions only: no other holder calls the system or copies anything.
         let mut waiting = lock(&self.waiting);

@@ -29,7 +29,7 @@ fn a_new_peers_subscription_that_is_in_the_kernel_counts() {
         // Instead of hanging.
         subscriber.set_option(RCVTIMEO, &20_000_i32.to_ne_bytes()).unwrap();
         subscriber.connect(&publisher.last_endpoint.clone()).unwrap();
-        await_news(&mut publisher, |publisher| publisher.pipes.listens());
+        await_news(&mut publisher, |publisher| publisher.pipes.looks.listens());
         let met =
             |socket: &mut Socket| socket.pipes.get(PipeId(0)).is_some_and(|pipe| pipe.peer.info().is_some());
         await_news(&mut subscriber, met);
@@ -55,7 +55,7 @@ fn a_subscription_counts_that_the_io_thread_is_about_to_read() {
     // Instead of hanging.
     subscriber.set_option(RCVTIMEO, &20_000_i32.to_ne_bytes()).unwrap();
     subscriber.connect(&publisher.last_endpoint.clone()).unwrap();
-    await_news(&mut publisher, |publisher| publisher.pipes.listens());
+    await_news(&mut publisher, |publisher| publisher.pipes.looks.listens());
 
     // The set is not read while a connection is admitted. This one has ended: it is not added.
     let set = publisher.set.clone().unwrap();

@@ -1,0 +1,102 @@
+//! Messages of a tap in the formats of other commands, with their times, sockets, peers and
+//! directions.
+
+use std::fs::File;
+use std::io::Write;
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use tautline::Message;
+use tautline_observe::tap::{Copied, MANY};
+
+use super::View;
+use super::filter::way;
+use crate::failure::Result;
+use crate::format::{Format, Received, encode, part_value};
+use crate::through;
+
+/// As much is written at once.
+const FULL: usize = 64 * 1024;
+
+/// Lines, or what else a format makes of messages.
+pub struct Lines {
+    format: Format,
+    through: Option<String>,
+    out: File,
+    buffer: Vec<u8>,
+}
+
+impl Lines {
+    /// Into this file, each message through this command.
+    pub fn new(format: Format, through: Option<String>, out: File) -> Lines {
+        Lines { format, through, out, buffer: Vec::new() }
+    }
+}
+
+impl View for Lines {
+    fn show(&mut self, copy: &Copied, number: u64) -> Result<()> {
+        let parts = copy.parts.iter().map(|part| Message::from(&part.bytes[..]));
+        let mut parts: Vec<Message> = parts.collect();
+        if let Some(command) = self.through.as_ref().filter(|_| !parts.is_empty()) {
+            let (made, success) = through::run(command, &parts)?;
+            if !success {
+                notice!("taut: --through {command}: the command failed");
+            }
+            parts = made.into_iter().map(Message::from).collect();
+        }
+        put(self.format, copy, &parts, number, &mut self.buffer);
+        if self.buffer.len() >= FULL { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.out.write_all(&self.buffer).map_err(|error| crate::sink::broken(&error))?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// When a message went, as text.
+pub fn time(copy: &Copied) -> String {
+    // A time that has no text is that of a program that makes it up.
+    let latest = Duration::from_secs(253_402_300_799);
+    let at = Duration::from_micros(copy.at).min(latest);
+    humantime::format_rfc3339_micros(UNIX_EPOCH + at).to_string()
+}
+
+/// A message as JSON, with these parts.
+pub fn object(copy: &Copied, parts: &[Message], number: u64) -> Value {
+    let mut object = json!({
+        "time": time(copy), "n": number, "socket": copy.socket, "direction": way(copy.direction),
+        "parts": parts.iter().map(|part| part_value(part)).collect::<Vec<_>>(),
+    });
+    if copy.peer != MANY {
+        object["peer"] = copy.peer.into();
+    }
+    if is_cut(copy) {
+        object["lengths"] = copy.parts.iter().map(|part| part.length).collect();
+    }
+    object
+}
+
+fn is_cut(copy: &Copied) -> bool {
+    copy.parts.iter().any(|part| (part.bytes.len() as u64) < part.length)
+}
+
+fn put(format: Format, copy: &Copied, parts: &[Message], number: u64, out: &mut Vec<u8>) {
+    if format == Format::Jsonl {
+        out.extend_from_slice(format!("{}\n", object(copy, parts, number)).as_bytes());
+        return;
+    }
+    let is_line = matches!(format, Format::Text | Format::Hex);
+    if is_line {
+        let peer = if copy.peer == MANY { String::new() } else { format!("/{}", copy.peer) };
+        let head = format!("{} {}{peer} {:<3} ", time(copy), copy.socket, way(copy.direction));
+        out.extend_from_slice(head.as_bytes());
+    }
+    encode(format, b"\t", &Received { parts, number, round_trip: None }, out);
+    if is_line && is_cut(copy) {
+        out.pop();
+        let lengths: Vec<String> = copy.parts.iter().map(|part| part.length.to_string()).collect();
+        out.extend_from_slice(format!("… (of {} bytes)\n", lengths.join(" + ")).as_bytes());
+    }
+}

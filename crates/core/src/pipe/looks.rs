@@ -1,0 +1,62 @@
+//! What the owner looks at beside the messages themselves: what peers have to say before the next
+//! ones are sent, and each part of a message where a tool taps the socket.
+
+use super::PipeId;
+use crate::timing::SELDOM;
+
+/// In `Looks::before`: each part is looked at.
+const TAPPED: u32 = 1 << 31;
+const NONE: PipeId = PipeId(u32::MAX);
+
+/// What is looked at.
+pub(crate) struct Looks {
+    /// Before how many more messages the owner listens to what peers have to say.
+    before: u32,
+    /// The pipe that a pattern has asked for last: the peer of a message that a tap looks at.
+    pub(super) asked: PipeId,
+}
+
+impl Looks {
+    /// At nothing.
+    pub(super) fn new() -> Self {
+        Looks { before: 0, asked: NONE }
+    }
+
+    /// A peer has come that is about to say what it wants: the next messages are not sent before
+    /// the owner itself has looked at what is there. It may lie in the kernel, with an I/O thread
+    /// to read it that has no processor yet, when the owner is given a message that the peer sent
+    /// after it.
+    pub(crate) fn listen(&mut self) {
+        self.before = (self.before & TAPPED) | SELDOM;
+    }
+
+    /// Whether the owner listens before messages are sent, or has them looked at.
+    #[inline]
+    pub(crate) fn listens(&self) -> bool {
+        self.before > 0
+    }
+
+    /// Whether it is to listen before this message.
+    pub(crate) fn listened(&mut self) -> bool {
+        let listens = self.before & !TAPPED > 0;
+        self.before -= u32::from(listens);
+        listens
+    }
+
+    /// Whether each part is looked at.
+    pub(super) fn is_tapped(&self) -> bool {
+        self.before & TAPPED != 0
+    }
+
+    /// From now on each part is looked at, or not any more: `listens` is always true then.
+    pub(super) fn set_tapped(&mut self, tapped: bool) {
+        self.before = (self.before & !TAPPED) | if tapped { TAPPED } else { 0 };
+    }
+
+    /// The pipe that [`Pipes::get`](super::Pipes::get) was called for last, once; `None` if it was
+    /// for none since.
+    pub(crate) fn take_asked(&mut self) -> Option<PipeId> {
+        let asked = std::mem::replace(&mut self.asked, NONE);
+        (asked != NONE).then_some(asked)
+    }
+}
