@@ -362,6 +362,7 @@ fn a_page_is_told_the_messages_of_a_socket() {
         rep.signal(Signal::TERM);
         assert!(events.any(|line| line == "event: end"));
         assert_eq!(events.next().unwrap(), "data: the program has ended");
+        assert_eq!(rep.end().code, Some(0));
         for (question, why) in [
             (format!("{path}tap?of={pid}&socket={socket}"), "is not observed"),
             (format!("{path}tap?of={pid}"), "tap?of=PID"),

@@ -128,7 +128,13 @@ fn serve(watch: &Arc<Watch>, listener: &UnixListener, shared: &Shared) {
             }
         }
     }
-    tools.iter_mut().filter_map(|tool| tool.tap.take()).for_each(|tap| watch.end_tap(&tap));
+    for tool in &mut tools {
+        // The last messages, as far as they go without waiting.
+        let _ = tool.advance(watch, &shared.wake);
+        if let Some(tap) = tool.tap.take() {
+            watch.end_tap(&tap);
+        }
+    }
 }
 
 impl Tool {
