@@ -301,6 +301,14 @@ pub(crate) fn weak_exchange_fails() -> bool {
     }
 }
 
+/// The calling thread ends if its process has been killed: it holds nothing that others need.
+pub(crate) fn end_if_killed() {
+    let me = ME.get();
+    if me != 0 && processes::is_to_stop(me, &Wait::Time) {
+        end_this_thread();
+    }
+}
+
 /// The calling thread waits, until `deadline` at most.
 pub(crate) fn wait(wait: Wait, deadline: Option<u64>) -> Woken {
     let me = ME.get();

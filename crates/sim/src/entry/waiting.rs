@@ -14,6 +14,10 @@ fn wait_until<T>(
     deadline: Option<u64>,
     mut ask: impl FnMut(&mut Kernel) -> Option<T>,
 ) -> Result<Option<T>, i32> {
+    // Where it may wait, also if it need not.
+    if deadline.is_none_or(|deadline| deadline > world::time()) {
+        world::end_if_killed();
+    }
     loop {
         if let Some(answer) = world::with(|world| ask(&mut world.kernel)).flatten() {
             return Ok(Some(answer));

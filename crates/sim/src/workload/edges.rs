@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tautline_core::{Error, SocketType};
 
-use super::peer::{CONFLATE, LINGER, Peer, RCVHWM, SNDHWM, SNDTIMEO, SUBSCRIBE, UNSUBSCRIBE};
+use super::peer::{CONFLATE, HEARTBEAT_IVL, LINGER, Peer, RCVHWM, SNDHWM, SNDTIMEO, SUBSCRIBE, UNSUBSCRIBE};
 use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
@@ -31,6 +31,8 @@ pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
             let socket_type = if is_raw { SocketType::XSub } else { SocketType::Sub };
             let mut peer = Peer::new(&context, socket_type, fork(&mut rng));
             peer.set(RCVHWM, 0);
+            // Most of the time all of them wait, for long.
+            peer.set(HEARTBEAT_IVL, 0);
             peer.join(&endpoint, false);
             let change = |peer: &mut Peer, option: i32, topic: &[u8]| match is_raw {
                 false => peer.set_bytes(option, topic),
@@ -91,6 +93,7 @@ pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
     let mut publisher = Peer::new(&stage.context(rng), SocketType::XPub, fork(rng));
     publisher.set(SNDHWM, 0);
     publisher.set(LINGER, 0);
+    publisher.set(HEARTBEAT_IVL, 0);
     publisher.join(&endpoint, true);
     while changing.left() > 0 {
         let topic = *rng.pick(&TOPICS);
