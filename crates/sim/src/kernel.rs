@@ -47,6 +47,8 @@ pub(crate) struct Kernel {
     pub(crate) now: u64,
     pub(crate) rng: Rng,
     pub(crate) faults: Faults,
+    /// How many faults there were.
+    pub(crate) injected: u64,
     /// By how many seconds the wall clock is wrong.
     pub(crate) wall: i64,
     /// Grows whenever something may have become ready.
@@ -113,10 +115,18 @@ impl Kernel {
             now: 0,
             rng: Rng::new(seed, 2),
             faults,
+            injected: 0,
             wall: 0,
             changes: 0,
             to_close: Vec::new(),
         }
+    }
+
+    /// Draws whether a fault happens, which it does once in `one_in` times, and counts it.
+    pub(crate) fn goes_wrong(&mut self, one_in: u64) -> bool {
+        let fault = self.rng.chance(one_in);
+        self.injected += u64::from(fault);
+        fault
     }
 
     // ---- descriptors

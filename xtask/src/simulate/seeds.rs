@@ -21,7 +21,7 @@ struct Totals {
     passed: u64,
     failed: u64,
     virtual_seconds: f64,
-    numbers: [u64; 3],
+    numbers: [u64; 4],
 }
 
 /// A seed that has failed, and how it was found.
@@ -226,10 +226,21 @@ pub(super) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Seconds of processor time of the processes that this one has started, and that have ended.
+fn processor_seconds() -> f64 {
+    /// Of a second, as proc(5) counts on x86-64.
+    const TICKS: f64 = 100.0;
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let (_, numbers) = text.rsplit_once(')').unwrap_or_default();
+    // cutime and cstime.
+    let ticks = numbers.split_whitespace().skip(13).take(2);
+    ticks.filter_map(|number| number.parse::<f64>().ok()).sum::<f64>() / TICKS
+}
+
 /// Many seeds, on all cores, with these variables of the environment. Whether all have passed.
 pub(super) fn many(binary: &Path, wanted: &Wanted, variables: &[(&str, String)]) -> bool {
     let (next, totals, start) = (AtomicU64::new(0), Mutex::new(Totals::default()), Instant::now());
-    let until = wanted.until();
+    let (until, before) = (wanted.until(), processor_seconds());
     std::thread::scope(|scope| {
         for _ in 0..cores() {
             scope.spawn(|| {
@@ -258,12 +269,13 @@ pub(super) fn many(binary: &Path, wanted: &Wanted, variables: &[(&str, String)])
     });
     let totals = totals.into_inner().unwrap_or_else(PoisonError::into_inner);
     let real = start.elapsed().as_secs_f64();
-    let [switches, calls, points] = totals.numbers;
+    let [switches, calls, points, faults] = totals.numbers;
     println!(
-        "seeds from {} on: {:.0} virtual seconds in {real:.0} s on {} cores; {switches} changes of threads, {calls} calls, {points} points",
+        "seeds from {} on: {:.0} virtual seconds in {real:.0} s on {} cores, {:.0} s of processor time; {faults} faults, {switches} changes of threads, {calls} calls, {points} points",
         wanted.from,
         totals.virtual_seconds,
-        cores()
+        cores(),
+        processor_seconds() - before
     );
     println!("simulation: {} passed, {} failed, 0 skipped", totals.passed, totals.failed);
     totals.failed == 0
@@ -288,7 +300,7 @@ impl Totals {
             None
         };
         self.virtual_seconds += number_before("s").unwrap_or(0.0);
-        for (sum, unit) in self.numbers.iter_mut().zip(["switches", "calls", "points"]) {
+        for (sum, unit) in self.numbers.iter_mut().zip(["switches", "calls", "points", "faults"]) {
             *sum += number_before(unit).unwrap_or(0.0) as u64;
         }
     }
@@ -301,9 +313,9 @@ mod tests {
     #[test]
     fn the_last_line_of_a_seed_is_counted() {
         let mut totals = Totals::default();
-        let line = "passed pair: hash 01 virtual 1.500000 s, 20 switches, 30 calls, 40 points";
+        let line = "passed pair: hash 01 virtual 1.500000 s, 20 switches, 30 calls, 40 points, 50 faults";
         totals.add(1, true, line);
         totals.add(2, true, line);
-        assert_eq!((totals.passed, totals.numbers, totals.virtual_seconds), (2, [40, 60, 80], 3.0));
+        assert_eq!((totals.passed, totals.numbers, totals.virtual_seconds), (2, [40, 60, 80, 100], 3.0));
     }
 }

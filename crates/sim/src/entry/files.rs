@@ -54,7 +54,7 @@ unsafe fn of_memory(name: &str, number: c_long, fd: c_int, rest: [usize; 4]) -> 
 unsafe extern "C" fn fallocate(fd: c_int, mode: c_int, from: i64, length: i64) -> c_int {
     let is_full = world::with(|world| {
         let one_in = world.kernel.faults.no_memory;
-        world.kernel.rng.chance(one_in)
+        world.kernel.goes_wrong(one_in)
     });
     if ours(fd) && is_full == Some(true) {
         return call("fallocate", fd, |_| Err::<i64, _>(libc::ENOSPC)) as c_int;

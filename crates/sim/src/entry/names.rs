@@ -39,8 +39,9 @@ unsafe extern "C" fn getaddrinfo(
     }
     world::enter();
     let drawn = world::with(|world| {
-        let (one_in, rng) = (world.kernel.faults.unresolved, &mut world.kernel.rng);
-        (rng.spread(10_000, 3_000_000_000), rng.chance(one_in))
+        let takes = world.kernel.rng.spread(10_000, 3_000_000_000);
+        let one_in = world.kernel.faults.unresolved;
+        (takes, world.kernel.goes_wrong(one_in))
     });
     let (takes, fails) = drawn.unwrap_or_default();
     let until = world::time() + takes;
