@@ -56,7 +56,7 @@ pub(super) fn one(binary: &Path, wanted: &Wanted, seed: u64) -> ExitCode {
 }
 
 /// What can be left out, as `crates/sim/src/faults.rs` names it.
-const FAULTS: [&str; 17] = [
+const FAULTS: [&str; 18] = [
     "partial",
     "again",
     "interrupted",
@@ -74,6 +74,7 @@ const FAULTS: [&str; 17] = [
     "stall",
     "latency",
     "old",
+    "sandbox",
 ];
 
 /// Leaves out one fault after the other, as long as the seed still fails.

@@ -285,7 +285,8 @@ impl Kernel {
         }
         let socket = self.must(id);
         socket.state = State::Listening;
-        socket.most_waiting = usize::try_from(backlog).unwrap_or(0).min(4096);
+        // One that is negative is as many as the system has.
+        socket.most_waiting = usize::try_from(backlog).unwrap_or(4096).min(4096);
         Ok(0)
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tautline_core::{Error, SocketType};
 
-use super::peer::{CONFLATE, LINGER, Peer, RCVHWM, SNDHWM, SNDTIMEO, SUBSCRIBE, UNSUBSCRIBE};
+use super::peer::{CONFLATE, HEARTBEAT_IVL, LINGER, Peer, RCVHWM, SNDHWM, SNDTIMEO, SUBSCRIBE, UNSUBSCRIBE};
 use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
@@ -28,6 +28,8 @@ pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
         handles.push(spawn("sub", move || {
             let mut peer = Peer::new(&context, SocketType::Sub, fork(&mut rng));
             peer.set(RCVHWM, 0);
+            // Minutes of a PING in every millisecond would take longer than all else.
+            peer.set(HEARTBEAT_IVL, *rng.pick(&[0, 0, 50, 200]));
             peer.join(&endpoint, false);
             let mut own: Vec<&[u8]> = Vec::new();
             for _ in 0..rng.spread(1, 40) {
@@ -81,6 +83,7 @@ pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
     let mut publisher = Peer::new(&stage.context(rng), SocketType::XPub, fork(rng));
     publisher.set(SNDHWM, 0);
     publisher.set(LINGER, 0);
+    publisher.set(HEARTBEAT_IVL, *rng.pick(&[0, 0, 50, 200]));
     publisher.join(&endpoint, true);
     while changing.left() > 0 {
         let topic = *rng.pick(&TOPICS);
@@ -286,9 +289,16 @@ pub(super) fn terminate(stage: &mut Stage, rng: &mut Rng) {
     }
     std::thread::sleep(Duration::from_micros(rng.spread(10, 3_000_000)));
     let start = world::time();
+    let patience = rng.chance(2).then(|| Duration::from_millis(rng.spread(1, 500)));
     for context in std::mem::take(&mut stage.contexts) {
-        while let Err(error) = context.terminate() {
-            assert_eq!(error, Error::Interrupted, "terminate");
+        // In time, with what is left dropped, or when all is sent. Sockets that are used yet are
+        // asked to end, and the call is repeated.
+        let mut calls = 0;
+        while let Err(error) = context.terminate_within(patience) {
+            let is_again = error == Error::Again && patience.is_some();
+            assert!(error == Error::Interrupted || is_again, "terminate: {error}");
+            calls += u32::from(is_again);
+            assert!(calls < 10_000, "a context does not end within {patience:?}");
         }
     }
     let took = Duration::from_nanos(world::time() - start);

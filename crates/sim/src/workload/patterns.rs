@@ -8,12 +8,20 @@ use tautline_core::{Context, Error, SocketType};
 
 use super::datagrams::datagrams;
 use super::devices::{devices, many, rebind, shared};
+use super::doors::{filters, lengths, patience, relayed};
 use super::edges::{bounds, churn, conflate, memory, terminate};
+use super::envelopes::envelopes;
+use super::greetings::greetings;
 use super::guarded::{guarded, idle};
 use super::hostile::{flood, liars, silence};
 use super::numbered::numbered;
 use super::peer::{IMMEDIATE, LINGER, MANDATORY, Peer, RCVHWM, ROUTING_ID, SNDHWM, SNDTIMEO, SUBSCRIBE};
+use super::settings::settings;
+use super::shown::shown;
+use super::streams::streams;
+use super::subjects::{catalogue, groups, manual};
 use super::succession::{migrate, successors};
+use super::told::{monitored, peers, steered};
 use super::trouble::{crash, strangers};
 use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
@@ -22,7 +30,7 @@ const XPUB_NODROP: i32 = 69;
 
 type Program = fn(&mut Stage, &mut Rng);
 
-pub(super) const ALL: [(&str, Program); 26] = [
+pub(super) const ALL: [(&str, Program); 41] = [
     ("pipeline", pipeline),
     ("pair", pair),
     ("request", request),
@@ -49,6 +57,21 @@ pub(super) const ALL: [(&str, Program); 26] = [
     ("memory", memory),
     ("numbered", numbered),
     ("silence", silence),
+    ("settings", settings),
+    ("greetings", greetings),
+    ("streams", streams),
+    ("monitored", monitored),
+    ("peers", peers),
+    ("steered", steered),
+    ("catalogue", catalogue),
+    ("manual", manual),
+    ("groups", groups),
+    ("filters", filters),
+    ("lengths", lengths),
+    ("patience", patience),
+    ("relayed", relayed),
+    ("shown", shown),
+    ("envelopes", envelopes),
 ];
 
 /// For how long a receiver waits that does not know whether a message was lost.
