@@ -15,6 +15,7 @@ use crate::rng::Rng;
 use crate::stores;
 use crate::world::{self, Plan};
 
+mod addresses;
 mod datagrams;
 mod devices;
 mod doors;

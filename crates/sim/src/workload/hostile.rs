@@ -8,7 +8,7 @@ use std::time::Duration;
 use tautline_core::{Error, SocketType};
 
 use super::patterns::pipeline;
-use super::peer::{HEARTBEAT_IVL, HEARTBEAT_TIMEOUT, LINGER, Peer, SNDTIMEO};
+use super::peer::{HEARTBEAT_IVL, HEARTBEAT_TIMEOUT, LINGER, Peer, RCVHWM, SNDHWM, SNDTIMEO};
 use super::{Stage, fork, join, spawn};
 use crate::raw;
 use crate::rng::Rng;
@@ -190,6 +190,9 @@ pub(super) fn liars(stage: &mut Stage, rng: &mut Rng) {
         handles.push(spawn("victim", move || {
             let mut peer = Peer::new(&context, socket_type, fork(&mut rng));
             peer.set(LINGER, 0);
+            // Without marks they would hold as much as there is memory for.
+            peer.set(SNDHWM, 20);
+            peer.set(RCVHWM, 20);
             peer.set(SNDTIMEO, 50);
             peer.give_up_after(50);
             peer.join("ipc:///sim/lies", binds);

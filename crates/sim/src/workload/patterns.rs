@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tautline_core::{Context, Error, SocketType};
 
+use super::addresses::addresses;
 use super::datagrams::datagrams;
 use super::devices::{devices, many, rebind, shared};
 use super::doors::{filters, lengths, patience, relayed};
@@ -30,7 +31,7 @@ const XPUB_NODROP: i32 = 69;
 
 type Program = fn(&mut Stage, &mut Rng);
 
-pub(super) const ALL: [(&str, Program); 41] = [
+pub(super) const ALL: [(&str, Program); 42] = [
     ("pipeline", pipeline),
     ("pair", pair),
     ("request", request),
@@ -72,6 +73,7 @@ pub(super) const ALL: [(&str, Program); 41] = [
     ("relayed", relayed),
     ("shown", shown),
     ("envelopes", envelopes),
+    ("addresses", addresses),
 ];
 
 /// For how long a receiver waits that does not know whether a message was lost.

@@ -58,7 +58,12 @@ pub(super) fn shown(stage: &mut Stage, rng: &mut Rng) {
     let sender = spawn("push", move || {
         let mut push = Peer::new(&context, SocketType::Push, sender_rng);
         push.join(&at, false);
+        // Tools come meanwhile.
+        let pauses = push.rng.chance(2);
         for number in 0..count {
+            if pauses && push.rng.chance(u64::from(count / 8 + 1)) {
+                std::thread::sleep(Duration::from_micros(push.rng.spread(10, 3_000_000)));
+            }
             push.send(&kind.message(0, number)).unwrap_or_else(|error| panic!("{error}"));
         }
         if lossy {
@@ -147,7 +152,7 @@ fn look(rng: &mut Rng, ends: &AtomicBool) {
 
 /// Asks for copies, or for what makes no sense. Each copy is of a message that was sent.
 fn tap(kind: Kind, rng: &mut Rng, ends: &AtomicBool) {
-    std::thread::sleep(Duration::from_micros(rng.spread(1, 2_000_000)));
+    std::thread::sleep(Duration::from_micros(rng.spread(1, 500_000)));
     let Ok(mut stream) = UnixStream::connect(TAP) else { return };
     stream.set_nonblocking(true).unwrap();
     let mut request = Request::default();
