@@ -27,6 +27,7 @@ mod hostile;
 mod numbered;
 mod patterns;
 mod peer;
+mod sealed;
 mod settings;
 mod shown;
 mod streams;

@@ -17,6 +17,7 @@ use super::guarded::{guarded, idle};
 use super::hostile::{flood, liars, silence};
 use super::numbered::numbered;
 use super::peer::{IMMEDIATE, LINGER, MANDATORY, Peer, RCVHWM, ROUTING_ID, SNDHWM, SNDTIMEO, SUBSCRIBE};
+use super::sealed::sealed;
 use super::settings::settings;
 use super::shown::shown;
 use super::streams::streams;
@@ -31,7 +32,7 @@ const XPUB_NODROP: i32 = 69;
 
 type Program = fn(&mut Stage, &mut Rng);
 
-pub(super) const ALL: [(&str, Program); 42] = [
+pub(super) const ALL: [(&str, Program); 43] = [
     ("pipeline", pipeline),
     ("pair", pair),
     ("request", request),
@@ -74,6 +75,7 @@ pub(super) const ALL: [(&str, Program); 42] = [
     ("shown", shown),
     ("envelopes", envelopes),
     ("addresses", addresses),
+    ("sealed", sealed),
 ];
 
 /// For how long a receiver waits that does not know whether a message was lost.

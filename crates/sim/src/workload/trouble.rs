@@ -193,7 +193,7 @@ fn stranger(name: &[u8], web: bool, mut rng: Rng) {
     }
 }
 
-/// What a stranger says in place of a WebSocket: a request with or without what it needs (RFC 6455),
+/// What a stranger says in place of a WebSocket: a request, with what it needs or not (RFC 6455),
 /// and then frames of any kind.
 fn request(rng: &mut Rng) -> Vec<u8> {
     let lines = [
