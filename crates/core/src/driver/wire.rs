@@ -320,7 +320,7 @@ impl Wire {
         let session = Session { stream: self.stream.clone(), registration, stage, inbound, leftover };
         let added = self.site().add_to_set(&connection, || connection.open(number, session, news));
         // All of it is written: the I/O thread lets go of the connection.
-        if connection.pump_now() == Some(Flushed::Drained) {
+        if connection.pump_writable() == Some(Flushed::Drained) {
             turn.let_go(connection.clone());
         }
         let given_up = matches!(&self.origin, Origin::Dialed(dialer) if dialer.is_lingering());
