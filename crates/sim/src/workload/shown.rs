@@ -13,7 +13,7 @@ use tautline_observe::tap::{Direction, Frame, Request};
 use tautline_observe::{Fault, Reading};
 
 use super::patterns::QUIET;
-use super::peer::{LINGER, Peer};
+use super::peer::{HEARTBEAT_IVL, LINGER, Peer};
 use super::traffic::Kind;
 use super::{Stage, fork, join, spawn};
 use crate::rng::Rng;
@@ -40,6 +40,8 @@ pub(super) fn shown(stage: &mut Stage, rng: &mut Rng) {
     }
     let count = kind.count(rng, 200);
     let mut pull = Peer::new(&hub, SocketType::Pull, fork(rng));
+    // No PINGs: two ends that are closed may wait for each other to read them.
+    pull.set(HEARTBEAT_IVL, 0);
     pull.join(&endpoint, true);
     if lossy {
         pull.give_up_after(QUIET);
@@ -57,6 +59,7 @@ pub(super) fn shown(stage: &mut Stage, rng: &mut Rng) {
     let is_done = done.clone();
     let sender = spawn("push", move || {
         let mut push = Peer::new(&context, SocketType::Push, sender_rng);
+        push.set(HEARTBEAT_IVL, 0);
         push.join(&at, false);
         // Tools come meanwhile.
         let pauses = push.rng.chance(2);
@@ -84,19 +87,12 @@ pub(super) fn shown(stage: &mut Stage, rng: &mut Rng) {
             Err(error) => panic!("{error}"),
         }
     }
-    // Two looks.
-    std::thread::sleep(Duration::from_secs(5));
-    if is_shown && !lossy {
-        let reading = read().expect("a file of counters");
-        let of_type = |name: &str| reading.sockets.iter().find(|socket| socket.type_name == name);
-        let observed = |name: &str| of_type(name).map(|socket| (socket.messages_in, socket.messages_out));
-        // A context that had no room for its file is not shown.
-        if let Some(counts) = observed("PULL") {
-            assert_eq!(counts, (u64::from(count), 0), "messages of the PULL");
-        }
-        if let Some(counts) = observed("PUSH") {
-            assert_eq!(counts, (0, u64::from(count)), "messages of the PUSH");
-        }
+    // The thread that looks may not run for a while.
+    let mut seconds = 0;
+    while is_shown && !lossy && !shows_all(u64::from(count)) {
+        seconds += 1;
+        assert!(seconds < 60, "{count} messages are not shown");
+        std::thread::sleep(Duration::from_secs(1));
     }
     done.store(true, SeqCst);
     join(vec![sender]);
@@ -111,6 +107,16 @@ pub(super) fn shown(stage: &mut Stage, rng: &mut Rng) {
         }
     }
     assert!(!Path::new(FILE).exists() && !Path::new(TAP).exists(), "files are left");
+}
+
+/// Whether all messages are counted. A context that had no room for its file is not shown.
+fn shows_all(count: u64) -> bool {
+    let Some(reading) = read() else { return false };
+    let shown = |name: &str, counts: (u64, u64)| {
+        let mut all = reading.sockets.iter().filter(|socket| socket.type_name == name);
+        all.all(|socket| (socket.messages_in, socket.messages_out) == counts)
+    };
+    shown("PULL", (count, 0)) && shown("PUSH", (0, count))
 }
 
 /// The counters now; none if there is no file, or it is written all the time.
