@@ -11,6 +11,8 @@ use super::Wanted;
 
 /// How long one seed may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
+/// How many times as long, if the machine has so much else to do that it hardly runs.
+const BUSY: u32 = 10;
 
 /// What begins the words of one that takes longer.
 const TOO_LONG: &str = "it takes more than";
@@ -124,10 +126,17 @@ fn outcome(mut command: Command, limit: Duration) -> (bool, String) {
     let (child, is_late) = (&child, &is_late);
     let (output, status) = std::thread::scope(|scope| {
         scope.spawn(move || {
-            if is_over.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
-                is_late.store(true, SeqCst);
-                let _ = child.lock().unwrap_or_else(PoisonError::into_inner).kill();
+            for _ in 0..BUSY {
+                if is_over.recv_timeout(limit) != Err(mpsc::RecvTimeoutError::Timeout) {
+                    return;
+                }
+                let id = child.lock().unwrap_or_else(PoisonError::into_inner).id();
+                if 2.0 * seconds(&format!("/proc/{id}/stat"), OWN_TIMES) >= limit.as_secs_f64() {
+                    break;
+                }
             }
+            is_late.store(true, SeqCst);
+            let _ = child.lock().unwrap_or_else(PoisonError::into_inner).kill();
         });
         // What it says when it passes is one line, so that it need not be read meanwhile.
         let (stdout, stderr) = pipes;
@@ -229,12 +238,20 @@ pub(super) fn cores() -> usize {
 
 /// Seconds of processor time of the processes that this one has started, and that have ended.
 fn processor_seconds() -> f64 {
+    seconds("/proc/self/stat", CHILDREN_TIMES)
+}
+
+/// Where proc(5) has utime and stime behind the name of the process, and cutime and cstime.
+const OWN_TIMES: usize = 11;
+const CHILDREN_TIMES: usize = 13;
+
+/// Seconds of processor time, from two numbers of such a file.
+fn seconds(path: &str, place: usize) -> f64 {
     /// Of a second, as proc(5) counts on x86-64.
     const TICKS: f64 = 100.0;
-    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let text = std::fs::read_to_string(path).unwrap_or_default();
     let (_, numbers) = text.rsplit_once(')').unwrap_or_default();
-    // cutime and cstime.
-    let ticks = numbers.split_whitespace().skip(13).take(2);
+    let ticks = numbers.split_whitespace().skip(place).take(2);
     ticks.filter_map(|number| number.parse::<f64>().ok()).sum::<f64>() / TICKS
 }
 
