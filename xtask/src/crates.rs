@@ -21,7 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/tautline", &["tautline-core"]),
     ("crates/cli", &["tautline", "tautline-observe", "tautline-proto"]),
     ("crates/testkit", &[]),
-    ("crates/sim", &["tautline-core", "tautline-mem"]),
+    ("crates/sim", &["tautline-core", "tautline-mem", "tautline-observe"]),
     ("bench/harness", &[]),
     ("xtask", &[]),
 ];

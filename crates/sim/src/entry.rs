@@ -438,8 +438,11 @@ unsafe extern "C" fn ioctl(fd: c_int, request: usize, argument: *mut c_int) -> c
         return unsafe { real(libc::SYS_ioctl, [fd as usize, request, argument as usize, 0, 0, 0]) } as c_int;
     }
     call("ioctl", fd, |kernel| {
-        if request != libc::TIOCOUTQ as usize {
-            return Err(libc::ENOTTY);
+        match request as u64 {
+            libc::TIOCOUTQ => {}
+            // None waits.
+            libc::FIONBIO => return Ok(0),
+            _ => return Err(libc::ENOTTY),
         }
         let unconfirmed = kernel.unconfirmed(fd)?;
         // SAFETY: this request writes an int.

@@ -37,6 +37,8 @@ pub(crate) struct Faults {
     pub(crate) late: u64,
     /// The kernel is an old one: no SO_PASSRIGHTS, epoll_pwait2 and membarrier.
     pub(crate) old: bool,
+    /// A sandbox does not allow timers that are descriptors.
+    pub(crate) sandbox: bool,
     /// A thread does not run for a while, asked at each change of threads.
     pub(crate) stall: u64,
     /// For how many nanoseconds at most.
@@ -69,6 +71,7 @@ impl Faults {
         };
         faults.resets = rng.spread(1, 30);
         faults.old = rng.chance(3);
+        faults.sandbox = rng.chance(8);
         faults.late = if rng.chance(6) { 2 } else { 0 };
         if lossy {
             (faults.reset, faults.refused, faults.watches) = (reset, refused, watches);
@@ -108,6 +111,7 @@ impl Faults {
         match name {
             "latency" => self.latency = (0, 0),
             "old" => self.old = false,
+            "sandbox" => self.sandbox = false,
             _ => return known,
         }
         true

@@ -6,7 +6,7 @@
 //! ones of the process. Errors are numbers of `errno`.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use crate::faults::Faults;
 use crate::rng::Rng;
@@ -39,6 +39,9 @@ pub(crate) struct Kernel {
     /// still open.
     paths: BTreeMap<Vec<u8>, (u64, Option<Id>)>,
     next_inode: u64,
+    /// Files with contents, by their paths.
+    files: BTreeMap<Vec<u8>, Id>,
+    folders: BTreeSet<Vec<u8>>,
     next_port: u16,
     /// Datagrams on their way.
     flights: BTreeMap<Id, socket::Flight>,
@@ -47,12 +50,22 @@ pub(crate) struct Kernel {
     pub(crate) now: u64,
     pub(crate) rng: Rng,
     pub(crate) faults: Faults,
+    /// How many faults there were.
+    pub(crate) injected: u64,
     /// By how many seconds the wall clock is wrong.
     pub(crate) wall: i64,
     /// Grows whenever something may have become ready.
     pub(crate) changes: u64,
     /// Real descriptors whose last name is gone, for the caller to close.
     pub(crate) to_close: Vec<i32>,
+}
+
+/// What a path names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    Socket,
+    Plain,
+    Folder,
 }
 
 pub(crate) struct Object {
@@ -106,6 +119,8 @@ impl Kernel {
             is_dead: false,
             paths: BTreeMap::new(),
             next_inode: 1000,
+            files: BTreeMap::new(),
+            folders: BTreeSet::from([b"/sim/run".to_vec()]),
             next_port: 40_000,
             flights: BTreeMap::new(),
             due: BinaryHeap::new(),
@@ -113,10 +128,18 @@ impl Kernel {
             now: 0,
             rng: Rng::new(seed, 2),
             faults,
+            injected: 0,
             wall: 0,
             changes: 0,
             to_close: Vec::new(),
         }
+    }
+
+    /// Draws whether a fault happens, which it does once in `one_in` times, and counts it.
+    pub(crate) fn goes_wrong(&mut self, one_in: u64) -> bool {
+        let fault = self.rng.chance(one_in);
+        self.injected += u64::from(fault);
+        fault
     }
 
     // ---- descriptors
@@ -379,14 +402,45 @@ impl Kernel {
 
     // ---- paths
 
-    /// The number of the file at a path.
-    pub(crate) fn file(&self, path: &[u8]) -> Option<u64> {
-        self.paths.get(path).map(|(inode, _)| *inode)
+    /// What is at a path, with the number of its file.
+    pub(crate) fn file(&self, path: &[u8]) -> Option<(FileKind, u64)> {
+        if self.folders.contains(path) {
+            return Some((FileKind::Folder, 0));
+        }
+        let file = self.files.get(path).map(|id| (FileKind::Plain, u64::from(*id)));
+        file.or_else(|| self.paths.get(path).map(|(inode, _)| (FileKind::Socket, *inode)))
+    }
+
+    pub(crate) fn make_folder(&mut self, path: &[u8]) -> Answer {
+        if self.file(path).is_some() {
+            Err(libc::EEXIST)
+        } else {
+            Ok(self.folders.insert(path.to_vec()).into())
+        }
+    }
+
+    /// A descriptor of a file that is there.
+    pub(crate) fn open_file(&mut self, path: &[u8]) -> Answer<Fd> {
+        let id = *self.files.get(path).ok_or(libc::ENOENT)?;
+        Ok(self.open(id))
+    }
+
+    /// Makes a file, whose bytes are behind a real descriptor.
+    pub(crate) fn make_file(&mut self, path: &[u8], real: i32) -> Fd {
+        let id = self.add(Body::Memory(real));
+        // Its name's.
+        self.hold(id);
+        self.files.insert(path.to_vec(), id);
+        self.open(id)
     }
 
     pub(crate) fn unlink(&mut self, path: &[u8]) -> Answer {
         if self.is_dead {
             return Err(libc::ENOENT);
+        }
+        if let Some(id) = self.files.remove(path) {
+            self.release(id);
+            return Ok(0);
         }
         self.paths.remove(path).map(|_| 0).ok_or(libc::ENOENT)
     }

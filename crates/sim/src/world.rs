@@ -297,7 +297,7 @@ pub(crate) fn weak_exchange_fails() -> bool {
     ME.get() != 0 && {
         let world = world();
         let one_in = world.kernel.faults.weak;
-        world.rng.chance(one_in)
+        world.goes_wrong(one_in)
     }
 }
 
@@ -320,10 +320,10 @@ pub(crate) fn wait(wait: Wait, deadline: Option<u64>) -> Woken {
     let hears = matches!(wait, Wait::Poll(_) | Wait::Epoll(_)) && !world.thread(me).deaf;
     let faults = &world.kernel.faults;
     let (spurious, interrupted) = (faults.spurious, faults.interrupted);
-    if hears && world.rng.chance(interrupted) {
+    if hears && world.goes_wrong(interrupted) {
         return Woken::Interrupted;
     }
-    if can_be_woken && world.rng.chance(spurious) {
+    if can_be_woken && world.goes_wrong(spurious) {
         return Woken::Spurious;
     }
     world.thread(me).state = State::Waits(wait, deadline);
@@ -366,10 +366,17 @@ impl World {
         self.threads.iter().rposition(|thread| thread.handle == handle).map(|at| at as Tid + 1)
     }
 
+    /// As [`Kernel::goes_wrong`], for what happens to threads.
+    fn goes_wrong(&mut self, one_in: u64) -> bool {
+        let fault = self.rng.chance(one_in);
+        self.kernel.injected += u64::from(fault);
+        fault
+    }
+
     /// Draws whether a store is kept back.
     pub(crate) fn keeps_a_store(&mut self) -> bool {
         let one_in = self.kernel.faults.late;
-        self.rng.chance(one_in)
+        self.goes_wrong(one_in)
     }
 
     pub(crate) fn is_over(&mut self, tid: Tid) -> bool {
@@ -434,7 +441,7 @@ impl World {
 
     fn choose(&mut self, me: Tid, yields: bool) -> Tid {
         let (stall, longest) = (self.kernel.faults.stall, self.kernel.faults.longest_stall);
-        if self.rng.chance(stall) {
+        if self.goes_wrong(stall) {
             let now = NOW.load(Relaxed);
             let until = now + self.rng.spread(1_000, longest.max(1_000));
             self.thread(me).stalled = until;

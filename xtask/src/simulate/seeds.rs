@@ -11,6 +11,8 @@ use super::Wanted;
 
 /// How long one seed may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
+/// How many times as long, if the machine has so much else to do that it hardly runs.
+const BUSY: u32 = 10;
 
 /// What begins the words of one that takes longer.
 const TOO_LONG: &str = "it takes more than";
@@ -21,7 +23,7 @@ struct Totals {
     passed: u64,
     failed: u64,
     virtual_seconds: f64,
-    numbers: [u64; 3],
+    numbers: [u64; 4],
 }
 
 /// A seed that has failed, and how it was found.
@@ -56,7 +58,7 @@ pub(super) fn one(binary: &Path, wanted: &Wanted, seed: u64) -> ExitCode {
 }
 
 /// What can be left out, as `crates/sim/src/faults.rs` names it.
-const FAULTS: [&str; 17] = [
+const FAULTS: [&str; 18] = [
     "partial",
     "again",
     "interrupted",
@@ -74,6 +76,7 @@ const FAULTS: [&str; 17] = [
     "stall",
     "latency",
     "old",
+    "sandbox",
 ];
 
 /// Leaves out one fault after the other, as long as the seed still fails.
@@ -123,10 +126,17 @@ fn outcome(mut command: Command, limit: Duration) -> (bool, String) {
     let (child, is_late) = (&child, &is_late);
     let (output, status) = std::thread::scope(|scope| {
         scope.spawn(move || {
-            if is_over.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
-                is_late.store(true, SeqCst);
-                let _ = child.lock().unwrap_or_else(PoisonError::into_inner).kill();
+            for _ in 0..BUSY {
+                if is_over.recv_timeout(limit) != Err(mpsc::RecvTimeoutError::Timeout) {
+                    return;
+                }
+                let id = child.lock().unwrap_or_else(PoisonError::into_inner).id();
+                if 2.0 * seconds(&format!("/proc/{id}/stat"), OWN_TIMES) >= limit.as_secs_f64() {
+                    break;
+                }
             }
+            is_late.store(true, SeqCst);
+            let _ = child.lock().unwrap_or_else(PoisonError::into_inner).kill();
         });
         // What it says when it passes is one line, so that it need not be read meanwhile.
         let (stdout, stderr) = pipes;
@@ -226,10 +236,29 @@ pub(super) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Seconds of processor time of the processes that this one has started, and that have ended.
+fn processor_seconds() -> f64 {
+    seconds("/proc/self/stat", CHILDREN_TIMES)
+}
+
+/// Where proc(5) has utime and stime behind the name of the process, and cutime and cstime.
+const OWN_TIMES: usize = 11;
+const CHILDREN_TIMES: usize = 13;
+
+/// Seconds of processor time, from two numbers of such a file.
+fn seconds(path: &str, place: usize) -> f64 {
+    /// Of a second, as proc(5) counts on x86-64.
+    const TICKS: f64 = 100.0;
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let (_, numbers) = text.rsplit_once(')').unwrap_or_default();
+    let ticks = numbers.split_whitespace().skip(place).take(2);
+    ticks.filter_map(|number| number.parse::<f64>().ok()).sum::<f64>() / TICKS
+}
+
 /// Many seeds, on all cores, with these variables of the environment. Whether all have passed.
 pub(super) fn many(binary: &Path, wanted: &Wanted, variables: &[(&str, String)]) -> bool {
     let (next, totals, start) = (AtomicU64::new(0), Mutex::new(Totals::default()), Instant::now());
-    let until = wanted.until();
+    let (until, before) = (wanted.until(), processor_seconds());
     std::thread::scope(|scope| {
         for _ in 0..cores() {
             scope.spawn(|| {
@@ -258,12 +287,13 @@ pub(super) fn many(binary: &Path, wanted: &Wanted, variables: &[(&str, String)])
     });
     let totals = totals.into_inner().unwrap_or_else(PoisonError::into_inner);
     let real = start.elapsed().as_secs_f64();
-    let [switches, calls, points] = totals.numbers;
+    let [switches, calls, points, faults] = totals.numbers;
     println!(
-        "seeds from {} on: {:.0} virtual seconds in {real:.0} s on {} cores; {switches} changes of threads, {calls} calls, {points} points",
+        "seeds from {} on: {:.0} virtual seconds in {real:.0} s on {} cores, {:.0} s of processor time; {faults} faults, {switches} changes of threads, {calls} calls, {points} points",
         wanted.from,
         totals.virtual_seconds,
-        cores()
+        cores(),
+        processor_seconds() - before
     );
     println!("simulation: {} passed, {} failed, 0 skipped", totals.passed, totals.failed);
     totals.failed == 0
@@ -288,7 +318,7 @@ impl Totals {
             None
         };
         self.virtual_seconds += number_before("s").unwrap_or(0.0);
-        for (sum, unit) in self.numbers.iter_mut().zip(["switches", "calls", "points"]) {
+        for (sum, unit) in self.numbers.iter_mut().zip(["switches", "calls", "points", "faults"]) {
             *sum += number_before(unit).unwrap_or(0.0) as u64;
         }
     }
@@ -301,9 +331,9 @@ mod tests {
     #[test]
     fn the_last_line_of_a_seed_is_counted() {
         let mut totals = Totals::default();
-        let line = "passed pair: hash 01 virtual 1.500000 s, 20 switches, 30 calls, 40 points";
+        let line = "passed pair: hash 01 virtual 1.500000 s, 20 switches, 30 calls, 40 points, 50 faults";
         totals.add(1, true, line);
         totals.add(2, true, line);
-        assert_eq!((totals.passed, totals.numbers, totals.virtual_seconds), (2, [40, 60, 80], 3.0));
+        assert_eq!((totals.passed, totals.numbers, totals.virtual_seconds), (2, [40, 60, 80, 100], 3.0));
     }
 }

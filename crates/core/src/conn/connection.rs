@@ -412,8 +412,9 @@ impl Connection {
         }
     }
 
-    /// I/O thread: the kernel takes bytes again, which is reported once. A thread that writes just
-    /// now may count on that report; the residual timer looks after what is left then.
+    /// I/O thread: as `pump_now`, at a moment that does not come again, such as that the kernel
+    /// takes bytes again, or that a session begins. A thread that writes just now may count on it:
+    /// an owner that looks for room arms nothing. The residual timer looks after what is left then.
     pub(crate) fn pump_writable(self: &Arc<Self>) -> Option<Flushed> {
         let flushed = self.pump_now();
         if flushed.is_none() {

@@ -33,6 +33,9 @@ pub(super) struct Handshake {
     pub(super) verdict: Option<Box<Verdict>>,
     /// The handler said no, which has been reported: the peer is told, and has the last word.
     pub(super) refused: bool,
+    /// What came with the end of the handshake, and lies behind it. Our last word may not be
+    /// written yet.
+    leftover: Vec<u8>,
 }
 
 /// A carrier and the bytes on both sides of it.
@@ -59,6 +62,7 @@ impl Handshake {
             claim: None,
             verdict: None,
             refused: false,
+            leftover: Vec::new(),
         }
     }
 
@@ -101,18 +105,19 @@ impl Handshake {
         }
     }
 
-    /// Takes bytes from the stream and returns how many are dealt with: fewer than given when the
-    /// handshake is complete.
-    pub(super) fn input(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
+    /// Takes bytes from the stream. Those behind the end of the handshake are kept.
+    pub(super) fn input(&mut self, bytes: &[u8]) -> Result<(), ProtocolError> {
         let Some(Carriage { carrier, early, .. }) = self.carriage.as_deref_mut() else {
-            return self.session.input(bytes);
+            let used = self.session.input(bytes)?;
+            self.leftover.extend_from_slice(&bytes[used..]);
+            return Ok(());
         };
         let mut zmtp = Vec::new();
         let opened = carrier.open(bytes, &mut zmtp);
         let used = self.session.input(&zmtp)?;
         early.try_reserve(zmtp.len() - used).map_err(|_| ProtocolError::NoMemory)?;
         early.extend_from_slice(&zmtp[used..]);
-        opened.map(|()| bytes.len())
+        opened
     }
 
     /// Whether something carries ZMTP: ws, wss.
@@ -123,6 +128,11 @@ impl Handshake {
     /// Whether the peer has closed what carries ZMTP.
     pub(super) fn has_ended(&self) -> bool {
         self.carriage.as_ref().is_some_and(|carriage| carriage.carrier.ended())
+    }
+
+    /// What came behind the handshake, once.
+    pub(super) fn take_leftover(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.leftover)
     }
 
     /// The result, once, as soon as the handshake is complete.
@@ -146,5 +156,32 @@ impl Deref for Handshake {
 impl DerefMut for Handshake {
     fn deref_mut(&mut self) -> &mut Session {
         &mut self.session
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tautline_proto::{MechanismConfig, SocketType};
+
+    #[test]
+    fn what_lies_behind_the_handshake_is_kept_until_our_last_word_is_written() {
+        let config = SessionConfig {
+            socket_type: SocketType::Pull,
+            routing_id: Vec::new(),
+            mechanism: MechanismConfig::Null,
+            authenticate: false,
+            max_msg_size: None,
+            properties: Vec::new(),
+        };
+        let mut handshake = Handshake::new(config, None, Interest::READ);
+        let ready = b"\x04\x1a\x05READY\x0bSocket-Type\0\0\0\x04PUSH";
+        let greeting = [&[0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 1][..], b"NULL", &[0; 48]].concat();
+        let message = b"\0\x05early";
+        handshake.input(&[&greeting[..], ready, message].concat()).unwrap();
+        assert!(!handshake.output().is_empty());
+        handshake.advance_output(1000);
+        assert!(handshake.established().is_some());
+        assert_eq!((handshake.take_leftover(), handshake.take_leftover()), (message.to_vec(), Vec::new()));
     }
 }

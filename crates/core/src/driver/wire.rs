@@ -162,9 +162,8 @@ impl Wire {
     }
 
     fn negotiate(self: &Arc<Self>, turn: &mut Turn) {
-        let mut leftover = Vec::new();
         loop {
-            let established = match self.next(turn, &mut leftover) {
+            let established = match self.next(turn) {
                 Ok(Next::Wait) => return,
                 Ok(Next::Judge(credentials)) => match self.judge(&credentials) {
                     Ok(()) => continue,
@@ -174,7 +173,10 @@ impl Wire {
                 Err(loss) => return self.end(turn, loss),
             };
             let Established { peer, stage, inbound, .. } = *established;
-            let verdict = lock(&self.state).handshake().and_then(|handshake| handshake.verdict.take());
+            let (verdict, leftover) = match lock(&self.state).handshake() {
+                Some(handshake) => (handshake.verdict.take(), handshake.take_leftover()),
+                None => (None, Vec::new()),
+            };
             let peer = self.peer_info(peer.routing_id, peer.properties, verdict);
             let about = About { peer: known(&peer.metadata), ..About::default() };
             if !self.may_stay(&peer.metadata) {
@@ -185,9 +187,8 @@ impl Wire {
         }
     }
 
-    /// Reads and writes until something else is needed. `leftover` takes what comes behind the
-    /// handshake.
-    fn next(&self, turn: &Turn, leftover: &mut Vec<u8>) -> Result<Next, Loss> {
+    /// Reads and writes until something else is needed.
+    fn next(&self, turn: &Turn) -> Result<Next, Loss> {
         let mut buffer = [0; 4096];
         let mut state = lock(&self.state);
         let State { phase: Phase::Handshake(session), registration, .. } = &mut *state else {
@@ -234,8 +235,7 @@ impl Wire {
                 #[cfg(test)]
                 Ok(_) if self.options().routing_id == b"panics in a handshake" => panic!("on purpose"),
                 Ok(n) => match session.input(&buffer[..n]) {
-                    // Only the end of the handshake leaves something.
-                    Ok(used) => leftover.extend_from_slice(&buffer[used..n]),
+                    Ok(()) => {}
                     Err(error) => {
                         // The ERROR command, if there is one to send, tells the peer why.
                         let _ = session.write(&self.stream);
@@ -326,12 +326,9 @@ impl Wire {
         let stage = stage.map(|stage| Arc::new(Mutex::new(stage)));
         let session = Session { stream: self.stream.clone(), registration, stage, inbound, leftover };
         let added = self.site().add_to_set(&connection, || connection.open(number, session, news));
-        match connection.pump_now() {
-            // All of it is written: the I/O thread lets go of the connection.
-            Some(Flushed::Drained) => turn.let_go(connection.clone()),
-            // Its owner, which is writing, may count on the session that begins.
-            None => connection.watch_residual(),
-            _ => {}
+        // All of it is written: the I/O thread lets go of the connection.
+        if connection.pump_writable() == Some(Flushed::Drained) {
+            turn.let_go(connection.clone());
         }
         let given_up = matches!(&self.origin, Origin::Dialed(dialer) if dialer.is_lingering());
         if self.site().is_closed() || given_up {

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 use libc::{size_t, ssize_t};
 
 use super::{call, ours, real, real_of};
-use crate::kernel::Body;
+use crate::kernel::{Body, FileKind};
 use crate::raw;
 use crate::world;
 
@@ -54,7 +54,7 @@ unsafe fn of_memory(name: &str, number: c_long, fd: c_int, rest: [usize; 4]) -> 
 unsafe extern "C" fn fallocate(fd: c_int, mode: c_int, from: i64, length: i64) -> c_int {
     let is_full = world::with(|world| {
         let one_in = world.kernel.faults.no_memory;
-        world.kernel.rng.chance(one_in)
+        world.kernel.goes_wrong(one_in)
     });
     if ours(fd) && is_full == Some(true) {
         return call("fallocate", fd, |_| Err::<i64, _>(libc::ENOSPC)) as c_int;
@@ -93,6 +93,24 @@ unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: usize) -> c
             let text = b"0.50 0.50 0.50 2/100 4242\n".to_vec();
             return call("open", -1, |kernel| Ok(kernel.open_new(Body::Text(text, 0)))) as c_int;
         }
+        if path.starts_with(PLACE) {
+            return call("open", -1, |kernel| {
+                if flags & libc::O_CREAT == 0 {
+                    return kernel.open_file(path);
+                }
+                if kernel.file(path).is_some() {
+                    return Err(libc::EEXIST);
+                }
+                let one_in = kernel.faults.no_memory;
+                if kernel.goes_wrong(one_in) {
+                    return Err(libc::ENOSPC);
+                }
+                let name = c"a file of the simulation".as_ptr() as usize;
+                // SAFETY: a terminated name.
+                let real = unsafe { raw::call(libc::SYS_memfd_create, [name, 0, 0, 0, 0, 0]) };
+                if real < 0 { Err(-real as i32) } else { Ok(kernel.make_file(path, real as c_int)) }
+            }) as c_int;
+        }
         if path.starts_with(b"/proc/") || path.starts_with(b"/sys/") {
             return call("open", -1, |_| Err::<i64, _>(libc::ENOENT)) as c_int;
         }
@@ -112,17 +130,26 @@ unsafe extern "C" fn statx(
     if world::me().is_some() && !path.is_null() {
         // SAFETY: the caller's text.
         let name = unsafe { CStr::from_ptr(path) }.to_bytes();
-        if ours(at) {
-            return call("statx", at, |_| Err::<i64, _>(libc::ENOSYS)) as c_int;
-        }
-        if name.starts_with(PLACE) {
-            return call("statx", -1, |kernel| {
-                let inode = kernel.file(name).ok_or(libc::ENOENT)?;
+        if ours(at) || name.starts_with(PLACE) {
+            return call("statx", at, |kernel| {
+                let (kind, inode) = match name.is_empty() {
+                    true if matches!(kernel.body(at)?, Body::Memory(_)) => {
+                        (FileKind::Plain, kernel.id(at)?.into())
+                    }
+                    true => return Err(libc::EINVAL),
+                    false => kernel.file(name).ok_or(libc::ENOENT)?,
+                };
+                let mode = match kind {
+                    FileKind::Socket => libc::S_IFSOCK | 0o777,
+                    FileKind::Plain => libc::S_IFREG | 0o600,
+                    FileKind::Folder => libc::S_IFDIR | 0o700,
+                };
                 // SAFETY: the caller's room; all zeroes is valid.
                 unsafe {
                     *into = std::mem::zeroed();
                     (*into).stx_mask = libc::STATX_BASIC_STATS;
-                    (*into).stx_mode = (libc::S_IFSOCK | 0o777) as u16;
+                    (*into).stx_mode = mode as u16;
+                    (*into).stx_uid = libc::geteuid();
                     (*into).stx_ino = inode;
                     (*into).stx_nlink = 1;
                 }
@@ -133,6 +160,38 @@ unsafe extern "C" fn statx(
     let arguments = [at as usize, path as usize, flags as usize, mask as usize, into as usize, 0];
     // SAFETY: the caller's arguments.
     unsafe { real(libc::SYS_statx, arguments) as c_int }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pwrite64(fd: c_int, from: *const c_void, length: size_t, at: i64) -> ssize_t {
+    // SAFETY: the caller's arguments.
+    unsafe { of_memory("pwrite", libc::SYS_pwrite64, fd, [from as usize, length, at as usize, 0]) as ssize_t }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mkdir(path: *const c_char, mode: usize) -> c_int {
+    // SAFETY: the caller's text.
+    let name = unsafe { CStr::from_ptr(path) }.to_bytes();
+    if world::me().is_some() && name.starts_with(PLACE) {
+        return call("mkdir", -1, |kernel| kernel.make_folder(name)) as c_int;
+    }
+    // SAFETY: the caller's arguments.
+    unsafe { real(libc::SYS_mkdir, [path as usize, mode, 0, 0, 0, 0]) as c_int }
+}
+
+/// What lies in a folder of the simulation is not told.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn opendir(path: *const c_char) -> *mut libc::DIR {
+    type Open = unsafe extern "C" fn(*const c_char) -> *mut libc::DIR;
+    // SAFETY: the caller's text.
+    if world::me().is_some() && unsafe { CStr::from_ptr(path) }.to_bytes().starts_with(PLACE) {
+        call("opendir", -1, |_| Err::<i64, _>(libc::EACCES));
+        return std::ptr::null_mut();
+    }
+    // SAFETY: the name is terminated.
+    let there = unsafe { libc::dlsym(libc::RTLD_NEXT, c"opendir".as_ptr()) };
+    // SAFETY: what it names has this type; the caller's text.
+    unsafe { std::mem::transmute::<*mut c_void, Open>(there)(path) }
 }
 
 /// Where files of the simulation are.

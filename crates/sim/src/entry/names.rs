@@ -1,9 +1,10 @@
-//! Names of hosts: those that end in `.sim` are this one. To ask takes time, and may fail.
+//! Names of hosts: those that end in `.sim` are this one. To ask takes time, and may fail. There is
+//! one interface, `lo`.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::sync::OnceLock;
 
-use libc::addrinfo;
+use libc::{addrinfo, ifaddrs, sockaddr_in};
 
 use crate::world::{self, Wait};
 
@@ -39,8 +40,9 @@ unsafe extern "C" fn getaddrinfo(
     }
     world::enter();
     let drawn = world::with(|world| {
-        let (one_in, rng) = (world.kernel.faults.unresolved, &mut world.kernel.rng);
-        (rng.spread(10_000, 3_000_000_000), rng.chance(one_in))
+        let takes = world.kernel.rng.spread(10_000, 3_000_000_000);
+        let one_in = world.kernel.faults.unresolved;
+        (takes, world.kernel.goes_wrong(one_in))
     });
     let (takes, fails) = drawn.unwrap_or_default();
     let until = world::time() + takes;
@@ -54,4 +56,36 @@ unsafe extern "C" fn getaddrinfo(
         // SAFETY: the caller's arguments, but for a text that is terminated.
         true => unsafe { real_ask()(c"127.0.0.1".as_ptr(), service, hints, first) },
     }
+}
+
+/// An entry of the list of interfaces, with its address.
+#[repr(C)]
+struct Interface(ifaddrs, sockaddr_in);
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn getifaddrs(first: *mut *mut ifaddrs) -> c_int {
+    world::enter();
+    // SAFETY: all zeroes is valid.
+    let mut address: sockaddr_in = unsafe { std::mem::zeroed() };
+    address.sin_family = libc::AF_INET as u16;
+    address.sin_addr.s_addr = u32::from_ne_bytes([127, 0, 0, 1]);
+    // SAFETY: as above.
+    let mut entry = Box::new(Interface(unsafe { std::mem::zeroed() }, address));
+    entry.0.ifa_name = c"lo".as_ptr().cast_mut();
+    entry.0.ifa_addr = (&raw mut entry.1).cast();
+    // SAFETY: the caller's room. The entry begins with what is taken for it.
+    unsafe { *first = Box::into_raw(entry).cast() };
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn freeifaddrs(first: *mut ifaddrs) {
+    // SAFETY: made by `getifaddrs`.
+    drop(unsafe { Box::from_raw(first.cast::<Interface>()) });
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn if_nametoindex(name: *const c_char) -> c_uint {
+    // SAFETY: the caller's text.
+    (unsafe { CStr::from_ptr(name) } == c"lo").into()
 }

@@ -149,6 +149,23 @@ unsafe extern "C" fn sched_getaffinity(pid: c_int, size: usize, into: *mut libc:
     0
 }
 
+/// The threads of a simulation have no other priority than that of their turns.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_setschedparam(_: pthread_t, _: c_int, _: *const libc::sched_param) -> c_int {
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_getschedparam(
+    _: pthread_t,
+    policy: *mut c_int,
+    parameter: *mut libc::sched_param,
+) -> c_int {
+    // SAFETY: the caller's room; all zeroes is valid.
+    unsafe { (*policy, *parameter) = (libc::SCHED_OTHER, std::mem::zeroed()) };
+    0
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sched_setaffinity(_: c_int, _: usize, _: *const libc::cpu_set_t) -> c_int {
     0

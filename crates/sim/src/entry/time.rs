@@ -22,7 +22,7 @@ unsafe extern "C" fn clock_gettime(clock: c_int, into: *mut timespec) -> c_int {
     if clock == libc::CLOCK_REALTIME {
         world::with(|world| {
             let one_in = world.kernel.faults.wall;
-            if world.kernel.rng.chance(one_in) {
+            if world.kernel.goes_wrong(one_in) {
                 world.kernel.wall = world.kernel.rng.between(0, 200_000) as i64 - 100_000;
             }
         });
@@ -145,7 +145,7 @@ unsafe extern "C" fn syscall(
         },
         libc::SYS_memfd_create => call("memfd_create", -1, |kernel| {
             let one_in = kernel.faults.no_memory;
-            if kernel.rng.chance(one_in) {
+            if kernel.goes_wrong(one_in) {
                 return Err(libc::ENOMEM);
             }
             // SAFETY: as above.

@@ -150,7 +150,10 @@ unsafe extern "C" fn eventfd(start: u32, _: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn timerfd_create(_: c_int, _: c_int) -> c_int {
-    call("timerfd_create", -1, |kernel| Ok(kernel.open_new(Body::Timer(Default::default())))) as c_int
+    call("timerfd_create", -1, |kernel| match kernel.faults.sandbox {
+        true => Err(libc::EPERM),
+        false => Ok(kernel.open_new(Body::Timer(Default::default()))),
+    }) as c_int
 }
 
 #[unsafe(no_mangle)]

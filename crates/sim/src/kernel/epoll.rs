@@ -72,7 +72,7 @@ impl Kernel {
         }
         if operation == libc::EPOLL_CTL_ADD && self.is_connection(id) && self.faults.resets > 0 {
             let watches = self.faults.watches;
-            if self.rng.chance(watches) {
+            if self.goes_wrong(watches) {
                 self.faults.resets -= 1;
                 return Err(libc::ENOSPC);
             }

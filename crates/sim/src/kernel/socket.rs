@@ -285,7 +285,8 @@ impl Kernel {
         }
         let socket = self.must(id);
         socket.state = State::Listening;
-        socket.most_waiting = usize::try_from(backlog).unwrap_or(0).min(4096);
+        // One that is negative is as many as the system has.
+        socket.most_waiting = usize::try_from(backlog).unwrap_or(4096).min(4096);
         Ok(0)
     }
 
@@ -330,7 +331,7 @@ impl Kernel {
             if there.backlog.len() > there.most_waiting {
                 return Err(libc::EAGAIN);
             }
-            if self.rng.chance(one_in) {
+            if self.goes_wrong(one_in) {
                 return Err(libc::EAGAIN);
             }
             self.join(id, listener, name);
@@ -362,7 +363,7 @@ impl Kernel {
         let back = self.travel(id);
         let listener = inet(&name).and_then(|(ip, port)| self.listener(&ip, port));
         let one_in = self.faults.refused;
-        let fails = self.rng.chance(one_in);
+        let fails = self.goes_wrong(one_in);
         let is_lost = fails && self.rng.chance(2);
         let Some(listener) = listener.filter(|_| !fails || is_lost) else {
             return self.after(back, Event::Reset(id, libc::ECONNREFUSED));
@@ -419,7 +420,7 @@ impl Kernel {
             return Err(libc::EAGAIN);
         }
         let one_in = self.faults.descriptors;
-        if self.rng.chance(one_in) {
+        if self.goes_wrong(one_in) {
             return Err(libc::EMFILE);
         }
         let Some(server) = self.must(id).backlog.pop_front() else { return Err(libc::EAGAIN) };

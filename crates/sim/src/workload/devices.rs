@@ -1,6 +1,8 @@
 //! Workloads beyond one pattern: a proxy, sockets that several threads share, endpoints that come
 //! and go.
 
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use tautline_core::poller::{self, Item, POLLIN, POLLOUT, Watched};
@@ -292,13 +294,24 @@ pub(super) fn many(stage: &mut Stage, rng: &mut Rng) {
         }));
     }
     let mut left: u32 = sent.iter().map(|(_, count)| count).sum();
+    let quiet = UnixStream::pair().unwrap();
     while left > 0 {
         let mut items: Vec<Item<'_>> = pulls
             .iter_mut()
             .map(|pull| Item { watched: Watched::Socket(&mut pull.socket), events: POLLIN, revents: 0 })
             .collect();
+        if lossy {
+            // A descriptor beside them, from which nothing comes.
+            items.push(Item {
+                watched: Watched::Descriptor(quiet.0.as_raw_fd()),
+                events: POLLIN,
+                revents: 0,
+            });
+        }
         let was_busy = busy.left() > 0;
+        let pulls_there = sent.len();
         let outcome = poller::poll(&mut items, lossy.then(|| Duration::from_secs(60)));
+        assert!(items.len() == pulls_there || items[pulls_there].revents == 0, "nothing is to be read");
         let ready: Vec<bool> = items.iter().map(|item| item.revents & POLLIN != 0).collect();
         drop(items);
         match outcome {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tautline_core::{Error, SocketType};
 
 use super::patterns::flow;
-use super::peer::{HEARTBEAT_IVL, HEARTBEAT_TIMEOUT, LINGER, Peer, SNDTIMEO};
+use super::peer::{HEARTBEAT_IVL, HEARTBEAT_TIMEOUT, LINGER, Peer, RCVHWM, SNDHWM, SNDTIMEO};
 use super::watch::STRANGERS;
 use super::{Stage, fork, join, spawn};
 use crate::raw;
@@ -120,23 +120,33 @@ pub(super) fn silence(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let (interval, timeout) = (rng.spread(1, 2_000), rng.spread(1, 10_000));
     let mut pull = Peer::new(&stage.context(rng), SocketType::Pull, fork(rng));
-    pull.set(HEARTBEAT_IVL, interval as i32);
+    // Or the peer says in a PING of its own for how long it may be silent, in tenths of a second.
+    let grants = rng.chance(3);
+    pull.set(HEARTBEAT_IVL, if grants { 0 } else { interval as i32 });
     pull.set(HEARTBEAT_TIMEOUT, timeout as i32);
     pull.set(LINGER, 0);
     pull.join(&endpoint, true);
     world::with(|world| world.kernel.faults.be_calm());
-    let introduces = rng.chance(2);
+    let introduces = grants || rng.chance(2);
     let fd = connect();
     let never = AtomicBool::new(false);
     if introduces {
         say(fd, &greeting(), &never);
+    }
+    if grants {
+        let [high, low] = ((timeout / 100) as u16 + 1).to_be_bytes();
+        say(fd, &[&PING[..PING.len() - 2], &[high, low]].concat(), &never);
     }
     let start = world::time();
     let heard = hear(fd);
     let took = Duration::from_nanos(world::time() - start);
     // A thread may not run for seconds, and a connection that is not accepted is tried again later.
     let slack = Duration::from_secs(20);
-    if introduces {
+    if grants {
+        assert!(heard.windows(6).any(|bytes| bytes == b"\x04\x05\x04PON"), "no PONG in {heard:x?}");
+        let least = Duration::from_millis(timeout / 100 * 100);
+        assert!(took >= least && took < least + slack, "it goes {took:?} after it was silent, not {least:?}");
+    } else if introduces {
         let pinged = heard.windows(PING.len() - 2).any(|bytes| bytes == &PING[..PING.len() - 2]);
         assert!(pinged, "no PING in {heard:x?}");
         let least = Duration::from_millis(interval + timeout);
@@ -184,6 +194,9 @@ pub(super) fn liars(stage: &mut Stage, rng: &mut Rng) {
         handles.push(spawn("victim", move || {
             let mut peer = Peer::new(&context, socket_type, fork(&mut rng));
             peer.set(LINGER, 0);
+            // Without marks they would hold as much as there is memory for.
+            peer.set(SNDHWM, 20);
+            peer.set(RCVHWM, 20);
             peer.set(SNDTIMEO, 50);
             peer.give_up_after(50);
             peer.join("ipc:///sim/lies", binds);

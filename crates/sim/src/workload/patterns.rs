@@ -6,15 +6,25 @@ use std::time::Duration;
 
 use tautline_core::{Context, Error, SocketType};
 
+use super::addresses::addresses;
 use super::bursts::{ahead, alive, bursts};
 use super::datagrams::datagrams;
 use super::devices::{devices, many, rebind, shared};
+use super::doors::{filters, lengths, patience, relayed};
 use super::edges::{bounds, churn, conflate, memory, room, terminate};
+use super::envelopes::envelopes;
+use super::greetings::greetings;
 use super::guarded::{guarded, idle};
 use super::hostile::{flood, liars, silence};
 use super::numbered::numbered;
 use super::peer::{IMMEDIATE, LINGER, MANDATORY, Peer, RCVHWM, ROUTING_ID, SNDHWM, SNDTIMEO, SUBSCRIBE};
+use super::sealed::sealed;
+use super::settings::settings;
+use super::shown::shown;
+use super::streams::streams;
+use super::subjects::{catalogue, groups, manual};
 use super::succession::{migrate, successors};
+use super::told::{monitored, peers, steered};
 use super::trouble::{crash, strangers};
 use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
@@ -23,7 +33,7 @@ pub(super) const XPUB_NODROP: i32 = 69;
 
 type Program = fn(&mut Stage, &mut Rng);
 
-pub(super) const ALL: [(&str, Program); 30] = [
+pub(super) const ALL: [(&str, Program); 47] = [
     ("pipeline", pipeline),
     ("pair", pair),
     ("request", request),
@@ -54,6 +64,23 @@ pub(super) const ALL: [(&str, Program); 30] = [
     ("ahead", ahead),
     ("alive", alive),
     ("room", room),
+    ("settings", settings),
+    ("greetings", greetings),
+    ("streams", streams),
+    ("monitored", monitored),
+    ("peers", peers),
+    ("steered", steered),
+    ("catalogue", catalogue),
+    ("manual", manual),
+    ("groups", groups),
+    ("filters", filters),
+    ("lengths", lengths),
+    ("patience", patience),
+    ("relayed", relayed),
+    ("shown", shown),
+    ("envelopes", envelopes),
+    ("addresses", addresses),
+    ("sealed", sealed),
 ];
 
 /// For how long a receiver waits that does not know whether a message was lost.

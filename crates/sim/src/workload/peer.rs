@@ -25,6 +25,7 @@ pub(super) const MANDATORY: i32 = 33;
 pub(super) const IMMEDIATE: i32 = 39;
 pub(super) const ROUTING_ID: i32 = 5;
 pub(super) const HEARTBEAT_IVL: i32 = 75;
+const HEARTBEAT_TTL: i32 = 76;
 pub(super) const HEARTBEAT_TIMEOUT: i32 = 77;
 const STATISTICS: i32 = 0x5441_0001;
 const IN_BATCH_SIZE: i32 = 101;
@@ -94,7 +95,8 @@ impl Peer {
         if rng.chance(4) {
             // PINGs, whose answers may take long, but not for ever.
             set(HEARTBEAT_IVL, rng.spread(1, 200) as i32);
-            set(HEARTBEAT_TIMEOUT, *rng.pick(&[40_000, 1_000_000]));
+            set(HEARTBEAT_TIMEOUT, *rng.pick(&[400_000, 1_000_000]));
+            set(HEARTBEAT_TTL, *rng.pick(&[0, 0, 400_000]));
         }
         for option in [IN_BATCH_SIZE, OUT_BATCH_SIZE] {
             if rng.chance(12) {
@@ -109,6 +111,7 @@ impl Peer {
     }
 
     pub(super) fn set(&mut self, option: i32, value: i32) {
+        say(|| format!("option {option} = {value}"));
         self.set_bytes(option, &value.to_ne_bytes());
     }
 
@@ -125,6 +128,10 @@ impl Peer {
         let mut endpoint = endpoint.to_owned();
         if !binds && self.rng.chance(4) {
             endpoint = endpoint.replace("tcp://127.0.0.1", "tcp://this.sim");
+        }
+        if binds && self.rng.chance(8) {
+            let other = *self.rng.pick(&["tcp://lo", "tcp://*", "tcp://0.0.0.0"]);
+            endpoint = endpoint.replace("tcp://127.0.0.1", other);
         }
         say(|| format!("{} {endpoint}", if binds { "bind" } else { "connect" }));
         let outcome = if binds { self.socket.bind(&endpoint) } else { self.socket.connect(&endpoint) };
@@ -167,7 +174,9 @@ impl Peer {
         self.promised = 0;
         match self.waits {
             Waits::Poll => {}
-            Waits::Descriptor => return self.wait_for_descriptor(events),
+            // Those of several threads have none.
+            Waits::Descriptor if !self.socket.is_thread_safe() => return self.wait_for_descriptor(events),
+            Waits::Descriptor => {}
             Waits::Task => return self.wait_as_task(events),
         }
         let timeout = self.rng.chance(3).then(|| Duration::from_micros(self.rng.spread(1, 10_000)));
@@ -253,9 +262,11 @@ impl Peer {
             let more = if at + 1 < parts.len() { Flags::MORE.0 } else { 0 };
             loop {
                 let flags = Flags(more | if polls { Flags::DONTWAIT.0 } else { 0 });
-                let outcome = match self.rng.chance(2) {
-                    true => self.socket.send(part, flags),
-                    false => self.socket.send_message(&mut Message::from_vec(part.clone()), flags),
+                let outcome = match self.rng.below(6) {
+                    0..=2 => self.socket.send(part, flags),
+                    3 => self.socket.send_message(&mut Message::from_owner(part.clone()), flags),
+                    4 => self.socket.send_message(&mut Message::from_slice(part).share(), flags),
+                    _ => self.socket.send_message(&mut Message::from_vec(part.clone()), flags),
                 };
                 match outcome {
                     Ok(()) => break,
@@ -396,6 +407,23 @@ impl Peer {
     /// Does nothing for some microseconds.
     pub(super) fn wait_a_moment(&mut self) {
         std::thread::sleep(Duration::from_micros(self.rng.spread(10, 2000)));
+    }
+}
+
+/// Receives a part of a message, within some time. A call that is interrupted begins anew, and so
+/// would its timeout.
+pub(super) fn receive(socket: &mut Socket, message: &mut Message, patience: Duration) -> Result<(), Error> {
+    let start = std::time::Instant::now();
+    loop {
+        match socket.recv_message(message, Flags::NONE) {
+            Ok(_) => {
+                world::progress();
+                return Ok(());
+            }
+            Err(Error::Interrupted) if start.elapsed() < patience => {}
+            Err(Error::Interrupted) => return Err(Error::Again),
+            Err(error) => return Err(error),
+        }
     }
 }
 

@@ -39,6 +39,8 @@ struct Running {
 /// other.
 pub(super) fn crash(stage: &mut Stage, rng: &mut Rng) {
     stage.over_streams();
+    // A thread that waits for another one of its process, as that of a timer does, is not killed.
+    world::with(|world| world.kernel.faults.sandbox = false);
     let scene = Arc::new(Scene {
         endpoint: stage.endpoint(),
         kind: stage.kind,
@@ -140,15 +142,18 @@ fn pull(scene: &Scene, start: u32, context: &Context, rng: Rng) {
 /// nothing else is lost.
 pub(super) fn strangers(stage: &mut Stage, rng: &mut Rng) {
     STRANGERS.store(true, SeqCst);
-    stage.over_streams();
+    let web = stage.transport() == "ws";
+    if !web {
+        stage.over_streams();
+    }
     let name = match stage.transport() {
-        "tcp" => [&[2, 0][..], &5001_u16.to_be_bytes(), &[127, 0, 0, 1], &[0; 8]].concat(),
+        "tcp" | "ws" => [&[2, 0][..], &5001_u16.to_be_bytes(), &[127, 0, 0, 1], &[0; 8]].concat(),
         _ => [&[1, 0][..], b"/sim/1\0"].concat(),
     };
     let strangers: Vec<JoinHandle<()>> = (0..rng.between(1, 5))
         .map(|_| {
             let (name, rng) = (name.clone(), fork(rng));
-            spawn("stranger", move || stranger(&name, rng))
+            spawn("stranger", move || stranger(&name, web, rng))
         })
         .collect();
     flow(stage, rng, false);
@@ -156,7 +161,7 @@ pub(super) fn strangers(stage: &mut Stage, rng: &mut Rng) {
 }
 
 /// Connects some times, and says something that is wrong sooner or later.
-fn stranger(name: &[u8], mut rng: Rng) {
+fn stranger(name: &[u8], web: bool, mut rng: Rng) {
     for _ in 0..rng.between(1, 8) {
         world::progress();
         std::thread::sleep(Duration::from_micros(rng.spread(1, 100_000)));
@@ -164,7 +169,7 @@ fn stranger(name: &[u8], mut rng: Rng) {
         let fd = unsafe { libc::socket(i32::from(name[0]), libc::SOCK_STREAM, 0) };
         // SAFETY: pointer and length are the name's.
         unsafe { libc::connect(fd, name.as_ptr().cast(), name.len() as libc::socklen_t) };
-        let mut words = greeting(&mut rng);
+        let mut words = if web { request(&mut rng) } else { greeting(&mut rng) };
         while !words.is_empty() {
             let mut fds = [libc::pollfd { fd, events: libc::POLLOUT, revents: 0 }];
             // SAFETY: an array of one.
@@ -188,6 +193,48 @@ fn stranger(name: &[u8], mut rng: Rng) {
         // SAFETY: it is this function's.
         unsafe { libc::close(fd) };
     }
+}
+
+/// What a stranger says in place of a WebSocket: a request, with what it needs or not (RFC 6455),
+/// and then frames of any kind.
+fn request(rng: &mut Rng) -> Vec<u8> {
+    let lines = [
+        "Host: 127.0.0.1",
+        "Upgrade: websocket",
+        "Connection: keep-alive, Upgrade",
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+        "Sec-WebSocket-Protocol: ZWS2.0/NULL,ZWS2.0",
+        "Sec-WebSocket-Version: 13",
+    ];
+    let first =
+        *rng.pick(&["GET / HTTP/1.1", "GET / HTTP/1.1", "POST / HTTP/1.1", "GET / HTTP/1.0", "nonsense"]);
+    let (leaves_out, left_out) = (rng.chance(3), rng.below(lines.len() as u64) as usize);
+    let mut words = format!("{first}\r\n").into_bytes();
+    for (at, line) in lines.iter().enumerate() {
+        if !leaves_out || at != left_out {
+            words.extend(format!("{line}\r\n").into_bytes());
+        }
+    }
+    if rng.chance(8) {
+        words.extend(b"X: y\r\n".repeat(rng.spread(1, 3000) as usize));
+    }
+    words.extend(b"\r\n");
+    for _ in 0..rng.below(6) {
+        // Operation, length, mask, body; sometimes of another length, or not masked.
+        let operation = *rng.pick(&[0x82, 0x82, 0x02, 0x80, 0x81, 0x88, 0x89, 0x8a, 0x8f, 0xf2]);
+        let length = rng.below(126) as u8;
+        let masked = if rng.chance(8) { 0 } else { 0x80 };
+        words.extend([operation, length | masked]);
+        if rng.chance(16) {
+            words.extend([127 | masked, 0xff]);
+        }
+        let body = u64::from(length) + if masked == 0 { 0 } else { 4 };
+        words.extend((0..body).map(|_| if rng.chance(2) { 0 } else { rng.next() as u8 }));
+    }
+    if rng.chance(3) {
+        words.truncate(rng.between(1, words.len() as u64) as usize);
+    }
+    words
 }
 
 /// What a stranger says: noise, or the beginning of ZMTP and then noise.

@@ -37,12 +37,13 @@ impl World {
 
     pub(crate) fn summary(&self) -> String {
         format!(
-            "hash {:016x} virtual {:.6} s, {} switches, {} calls, {} points",
+            "hash {:016x} virtual {:.6} s, {} switches, {} calls, {} points, {} faults",
             self.hash,
             NOW.load(Relaxed) as f64 / 1e9,
             self.switches,
             self.calls,
-            POINTS.load(Relaxed)
+            POINTS.load(Relaxed),
+            self.kernel.injected
         )
     }
 

@@ -35,7 +35,7 @@ impl Connection {
     /// owner looks after the queue. What it published before it could see the hint is written here.
     pub(crate) fn write_what_slipped(self: &Arc<Self>) {
         if self.has_pending() {
-            self.pump_now();
+            self.pump_writable();
         }
     }
 

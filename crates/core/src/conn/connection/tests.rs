@@ -100,6 +100,23 @@ fn a_report_of_room_is_not_lost_while_another_thread_writes() {
     assert_eq!((asked.write.load(Relaxed), asked.residual.load(Relaxed)), (1, 1));
 }
 
+/// An owner that looks for room writes, and arms nothing when the kernel is full. The I/O thread
+/// that meets it, where nothing else will come, sees to what is left.
+#[test]
+fn what_slipped_is_looked_after_though_another_thread_writes() {
+    let asked = Arc::<Asked>::default();
+    let (connection, mut writer, _peer) = open(&asked, |_| ());
+    writer.append(0, b"it has slipped").unwrap();
+    writer.publish();
+    let owner = lock(&connection.pump);
+    connection.write_what_slipped();
+    assert_eq!(asked.residual.load(Relaxed), 1);
+    drop(owner);
+    connection.write_what_slipped();
+    assert!(!connection.has_pending());
+    assert_eq!((asked.residual.load(Relaxed), asked.write.load(Relaxed)), (1, 0));
+}
+
 /// A peer that sends PINGs and reads nothing gets the answers to its newest ones, once it reads.
 #[test]
 fn pongs_that_are_not_read_do_not_pile_up() {

@@ -94,14 +94,14 @@ impl Kernel {
         let (again, partial) = (self.faults.again, self.faults.partial);
         // A socket of the Unix domain that holds nothing takes something.
         let may_refuse = !unix || room < socket.send_buffer;
-        if room == 0 || may_refuse && self.rng.chance(again) {
+        if room == 0 || may_refuse && self.goes_wrong(again) {
             return Err(libc::EAGAIN);
         }
         if bytes.is_empty() {
             return Ok(0);
         }
         let mut n = bytes.len().min(room);
-        if self.rng.chance(partial) {
+        if self.goes_wrong(partial) {
             n = self.rng.between(1, n as u64) as usize;
         }
         self.changes += 1;
@@ -141,7 +141,7 @@ impl Kernel {
         socket.delivering = false;
         let (peer, unsent) = (socket.peer, socket.outbox.len());
         let reset = self.faults.reset;
-        if self.faults.resets > 0 && self.rng.chance(reset) {
+        if self.faults.resets > 0 && self.goes_wrong(reset) {
             self.faults.resets -= 1;
             self.reset(id, libc::ECONNRESET);
             if let Some(peer) = peer {
@@ -167,7 +167,7 @@ impl Kernel {
             return;
         }
         let partial = self.faults.partial;
-        if n > 1 && self.rng.chance(partial) {
+        if n > 1 && self.goes_wrong(partial) {
             n = self.rng.between(1, n as u64) as usize;
         }
         let socket = self.must(id);
@@ -215,7 +215,7 @@ impl Kernel {
         peek: bool,
     ) -> Answer<Received> {
         let partial = self.faults.partial;
-        let short = self.rng.chance(partial);
+        let short = self.goes_wrong(partial);
         let cut = self.rng.between(1, most.max(1) as u64) as usize;
         let (_, socket) = self.socket_of(fd)?;
         match socket.state {

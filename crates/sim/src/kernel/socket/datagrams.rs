@@ -30,10 +30,10 @@ impl Kernel {
             self.must(id).local = Some(name);
         }
         let (again, lost) = (self.faults.again, self.faults.lost);
-        if self.rng.chance(again) {
+        if self.goes_wrong(again) {
             return Err(libc::EAGAIN);
         }
-        if self.rng.chance(lost) {
+        if self.goes_wrong(lost) {
             return Ok(bytes.len());
         }
         let mut from = self.must(id).local.clone().unwrap_or_default();

@@ -1,0 +1,174 @@
+//! Endpoints in all their forms, and peers of one name.
+
+use std::time::Duration;
+
+use tautline_core::{Error, SocketType};
+
+use super::peer::{LINGER, Peer, RCVHWM, ROUTING_ID, SNDHWM, SNDTIMEO};
+use super::{Countdown, Stage, fork, join, spawn};
+use crate::rng::Rng;
+use crate::world;
+
+const IPV6: i32 = 42;
+const ROUTER_HANDOVER: i32 = 56;
+const LAST_ENDPOINT: i32 = 32;
+
+/// What zmq_bind(3) and zmq_connect(3) refuse, each with the errors of both.
+const REFUSED: [(&str, Error, Error); 27] = [
+    ("", Error::Invalid, Error::Invalid),
+    ("tcp", Error::Invalid, Error::Invalid),
+    ("tcp://", Error::Invalid, Error::Invalid),
+    ("://x", Error::Invalid, Error::Invalid),
+    ("ipc://", Error::Invalid, Error::Invalid),
+    ("inproc://", Error::Invalid, Error::Invalid),
+    ("foo://127.0.0.1:5555", Error::ProtocolNotSupported, Error::ProtocolNotSupported),
+    ("TCP://127.0.0.1:5555", Error::ProtocolNotSupported, Error::ProtocolNotSupported),
+    ("tipc://x", Error::ProtocolNotSupported, Error::ProtocolNotSupported),
+    ("tcp://*", Error::Invalid, Error::Invalid),
+    ("tcp://5555", Error::Invalid, Error::Invalid),
+    ("tcp://127.0.0.1", Error::Invalid, Error::Invalid),
+    ("tcp://127.0.0.1:", Error::Invalid, Error::Invalid),
+    ("tcp://127.0.0.1:65536", Error::Invalid, Error::Invalid),
+    ("tcp://127.0.0.1:-1", Error::Invalid, Error::Invalid),
+    ("tcp://127.0.0.1:x", Error::Invalid, Error::Invalid),
+    ("tcp://127.0.0.1:00", Error::Invalid, Error::Invalid),
+    ("tcp://[::1%]:5555", Error::Invalid, Error::Invalid),
+    ("tcp://[%eth0]:5555", Error::Invalid, Error::Invalid),
+    ("tcp://[[x]]:5555", Error::Invalid, Error::Invalid),
+    ("tcp://:5555", Error::NoDevice, Error::Invalid),
+    ("tcp://[]:5555", Error::NoDevice, Error::Invalid),
+    ("tcp://nowhere.invalid:5555", Error::NoDevice, Error::Again),
+    ("ws://127.0.0.1", Error::Invalid, Error::Invalid),
+    ("udp://127.0.0.1", Error::IncompatibleProtocol, Error::IncompatibleProtocol),
+    ("udp://127.0.0.1:9", Error::IncompatibleProtocol, Error::IncompatibleProtocol),
+    ("vsock://x:1", Error::Invalid, Error::Invalid),
+];
+
+/// Endpoints that are refused, and those that lead to each other.
+pub(super) fn addresses(stage: &mut Stage, rng: &mut Rng) {
+    world::with(|world| world.kernel.faults.be_calm());
+    let context = stage.context(rng);
+    let mut push = Peer::new(&context, SocketType::Push, fork(rng));
+    push.set(LINGER, 0);
+    for (endpoint, bind, connect) in REFUSED {
+        assert_eq!(push.socket.bind(endpoint), Err(bind), "bind {endpoint}");
+        // Again: a name is looked up later, and the outcome is no error of this call.
+        let wanted = if connect == Error::Again { Ok(()) } else { Err(connect) };
+        assert_eq!(push.socket.connect(endpoint), wanted, "connect {endpoint}");
+        assert_eq!(push.socket.unbind(endpoint).is_ok(), wanted.is_ok(), "unbind {endpoint}");
+        assert!(push.socket.disconnect(endpoint).is_err(), "disconnect {endpoint}");
+    }
+    drop(push);
+    let leading = [
+        (0, "tcp://127.0.0.1:*", "tcp://127.0.0.1:PORT"),
+        (0, "tcp://lo:*", "tcp://127.0.0.1:PORT"),
+        (0, "tcp://*:*", "tcp://127.0.0.1:PORT"),
+        (0, "tcp://127.0.0.1:*", "tcp://127.0.0.1:0;127.0.0.1:PORT"),
+        (0, "tcp://[127.0.0.1]:5001", "tcp://this.sim:5001"),
+        (1, "tcp://[::1]:*", "tcp://[::1]:PORT"),
+        (1, "tcp://127.0.0.1:*", "tcp://[::ffff:127.0.0.1]:PORT"),
+        (1, "tcp://::1:5001", "tcp://[::1]:5001"),
+        (1, "tcp://[::1%lo]:5001", "tcp://[::1%lo]:5001"),
+        (0, "ws://127.0.0.1:*/path", "ws://127.0.0.1:PORT/path"),
+        (1, "ws://[::1]:5001/", "ws://[::1]:5001/"),
+        (0, "ipc://@abstract", "ipc://@abstract"),
+        (0, "ipc:///sim/a name with spaces", "ipc:///sim/a name with spaces"),
+        (0, "inproc://a name with spaces", "inproc://a name with spaces"),
+    ];
+    for _ in 0..rng.between(1, 4) {
+        let (ipv6, bound, connected) = *rng.pick(&leading);
+        exchange(stage, rng, ipv6, bound, connected);
+    }
+    namesakes(stage, rng);
+}
+
+fn exchange(stage: &Stage, rng: &mut Rng, ipv6: i32, bound: &str, connected: &str) {
+    let context = stage.context(rng);
+    let mut pull = Peer::new(&context, SocketType::Pull, fork(rng));
+    let mut push = Peer::new(&context, SocketType::Push, fork(rng));
+    pull.set(IPV6, ipv6);
+    push.set(IPV6, ipv6);
+    pull.set(LINGER, 0);
+    // What the one before has left may still hold the address.
+    while let Err(error) = pull.socket.bind(bound) {
+        assert_eq!(error, Error::AddressInUse, "bind {bound}");
+        pull.wait_a_moment();
+    }
+    let mut room = [0; 256];
+    let n = pull.socket.option(LAST_ENDPOINT, &mut room).unwrap();
+    let name = String::from_utf8_lossy(&room[..n - 1]).into_owned();
+    let port: String =
+        name.rsplit(':').next().unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
+    let connected = connected.replace("PORT", &port);
+    push.socket.connect(&connected).unwrap_or_else(|error| panic!("connect {connected}: {error}"));
+    let message = [connected.as_bytes().to_vec()];
+    push.send(&message).unwrap();
+    assert_eq!(pull.recv().unwrap(), message, "from {connected} to {name}");
+    assert_eq!(push.socket.disconnect(&connected), Ok(()), "disconnect {connected}");
+    assert_eq!(push.socket.disconnect(&connected), Err(Error::NoEntry));
+    assert_eq!(pull.socket.unbind(&name), Ok(()), "unbind {name}");
+    push.set(LINGER, 0);
+}
+
+/// Several DEALER of one name at a ROUTER: it hears the first of them, or with
+/// ZMQ_ROUTER_HANDOVER the last, and when all but one have gone it hears that one.
+fn namesakes(stage: &mut Stage, rng: &mut Rng) {
+    let endpoint = stage.endpoint();
+    let kind = stage.kind;
+    let ledger = stage.loose_ledger();
+    let handover = rng.chance(2);
+    let mut router = Peer::new(&stage.context(rng), SocketType::Router, fork(rng));
+    router.set(ROUTER_HANDOVER, handover.into());
+    router.set(SNDHWM, 0);
+    router.set(RCVHWM, 0);
+    router.set(LINGER, 0);
+    router.join(&endpoint, true);
+    let count = rng.between(2, 4) as u32;
+    let (busy, is_heard) = (Countdown::new(count as usize - 1), Countdown::new(1));
+    let mut handles = Vec::new();
+    for sender in 0..count {
+        let (context, mut rng, endpoint) = (stage.context(rng), fork(rng), endpoint.clone());
+        let (busy, is_heard) = (busy.clone(), is_heard.clone());
+        handles.push(spawn("namesake", move || {
+            let open = |rng: &mut Rng| {
+                let mut peer = Peer::new(&context, SocketType::Dealer, fork(rng));
+                peer.set_bytes(ROUTING_ID, b"the same");
+                peer.set(LINGER, 0);
+                peer.set(SNDTIMEO, 10);
+                peer.join(&endpoint, false);
+                peer
+            };
+            let mut peer = open(&mut rng);
+            let mut number = 0;
+            let stays = sender + 1 == count;
+            while if stays { is_heard.left() > 0 } else { number < 10 } {
+                std::thread::sleep(Duration::from_micros(peer.rng.spread(10, 200_000)));
+                match peer.send_or_not(&kind.message(sender, number)) {
+                    Ok(()) => number += 1,
+                    Err(error) => {
+                        assert_eq!(error, Error::Again);
+                        number += u32::from(!stays);
+                    }
+                }
+                // One that is ignored stays so. It comes anew when the others have gone.
+                if stays && busy.left() == 0 && peer.rng.chance(20) {
+                    peer = open(&mut rng);
+                }
+            }
+            drop(peer);
+            if !stays {
+                busy.is_last();
+            }
+        }));
+    }
+    loop {
+        let parts = router.recv().unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(parts[0], b"the same");
+        let (sender, _) = ledger.enter(0, &parts[1..]);
+        if sender + 1 == count && busy.left() == 0 {
+            break;
+        }
+    }
+    is_heard.is_last();
+    join(handles);
+}
