@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use tautline_core::{Error, SocketType};
 
-use super::peer::{CONFLATE, HEARTBEAT_IVL, LINGER, Peer, RCVHWM, SNDHWM, SNDTIMEO, SUBSCRIBE, UNSUBSCRIBE};
+use super::peer::{
+    CONFLATE, HEARTBEAT_IVL, HEARTBEAT_TIMEOUT, LINGER, Peer, RCVHWM, SNDHWM, SNDTIMEO, SUBSCRIBE,
+    UNSUBSCRIBE,
+};
 use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
@@ -30,6 +33,7 @@ pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
             peer.set(RCVHWM, 0);
             // Minutes of a PING in every millisecond would take longer than all else.
             peer.set(HEARTBEAT_IVL, *rng.pick(&[0, 0, 50, 200]));
+            peer.set(HEARTBEAT_TIMEOUT, 1_000_000);
             peer.join(&endpoint, false);
             let mut own: Vec<&[u8]> = Vec::new();
             for _ in 0..rng.spread(1, 40) {
@@ -84,6 +88,7 @@ pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
     publisher.set(SNDHWM, 0);
     publisher.set(LINGER, 0);
     publisher.set(HEARTBEAT_IVL, *rng.pick(&[0, 0, 50, 200]));
+    publisher.set(HEARTBEAT_TIMEOUT, 1_000_000);
     publisher.join(&endpoint, true);
     while changing.left() > 0 {
         let topic = *rng.pick(&TOPICS);
