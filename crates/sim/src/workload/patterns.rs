@@ -17,7 +17,7 @@ use super::greetings::greetings;
 use super::guarded::{guarded, idle};
 use super::hostile::{flood, liars, silence};
 use super::numbered::numbered;
-use super::peer::{IMMEDIATE, LINGER, MANDATORY, Peer, RCVHWM, ROUTING_ID, SNDHWM, SNDTIMEO, SUBSCRIBE};
+use super::peer::{IMMEDIATE, LINGER, MANDATORY, Peer, ROUTING_ID, SNDHWM, SNDTIMEO, SUBSCRIBE};
 use super::sealed::sealed;
 use super::settings::settings;
 use super::shown::shown;

@@ -177,7 +177,7 @@ fn stranger(name: &[u8], web: bool, mut rng: Rng) {
             let n = rng.between(1, words.len() as u64) as usize;
             // SAFETY: pointer and length are the vector's.
             let sent = unsafe { libc::send(fd, words.as_ptr().cast(), n, libc::MSG_NOSIGNAL) };
-            if sent < 0 && fds[0].revents & libc::POLLOUT == 0 || sent < 0 && rng.chance(8) {
+            if sent < 0 && (fds[0].revents & libc::POLLOUT == 0 || rng.chance(8)) {
                 break;
             }
             words.drain(..sent.max(0) as usize);
