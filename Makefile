@@ -41,7 +41,7 @@ budget: ## instructions of a send and a receive, against bench/budget/budget.txt
 test: ## every test suite
 	@.ci/test
 
-lint := scripts/progress.sh "lint: $$step of 9, $$what" '$(TARGET)'/lint/$$step.log
+lint := scripts/progress.sh "lint: $$step of 10, $$what" '$(TARGET)'/lint/$$step.log
 lint: ## formatting, clippy, rustdoc, layers, sizes, unsafe, dependencies
 	@scripts/need.sh cargo:cargo gcc:gcc fmt:rustfmt clippy:rust-clippy
 	@step=1 what=formatting; $(lint) $(CARGO) fmt --all --check
@@ -52,8 +52,10 @@ lint: ## formatting, clippy, rustdoc, layers, sizes, unsafe, dependencies
 	@step=6 what='formatting of the Node.js addon'; $(lint) $(CARGO) fmt --manifest-path bindings/node/Cargo.toml --check
 	@step=7 what='clippy of the Node.js addon'; $(lint) env CARGO_TARGET_DIR='$(TARGET)/node' \
 	    $(CARGO) clippy --manifest-path bindings/node/Cargo.toml -- -D warnings
-	@step=8 what='layers, sizes, unsafe'; $(lint) $(CARGO) run -p xtask -- check
-	@step=9 what='licences and sources of dependencies'; $(lint) scripts/deny.sh
+	@[ "$$(uname -sm)" != 'Linux x86_64' ] || { step=8 what='clippy of the simulation'; $(lint) env RUSTFLAGS='--cfg simulated' \
+	    CARGO_TARGET_DIR='$(TARGET)/sim' $(CARGO) clippy --profile simulation -p tautline-sim -- -D warnings; }
+	@step=9 what='layers, sizes, unsafe'; $(lint) $(CARGO) run -p xtask -- check
+	@step=10 what='licences and sources of dependencies'; $(lint) scripts/deny.sh
 
 loom: ## the concurrent parts under every interleaving
 	@scripts/need.sh cargo:cargo gcc:gcc
