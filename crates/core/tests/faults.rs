@@ -585,3 +585,35 @@ fn a_message_is_not_lost_to_a_peer_that_refused_when_it_is_connected_anew() {
         }
     });
 }
+
+/// A peer that does not read before all that it has to say is written: a socket that is closed, and has as much to say, reads it.
+#[test]
+fn two_that_linger_do_not_wait_for_each_other() {
+    test("two_that_linger_do_not_wait_for_each_other", |context| {
+        let (mut dealer, address) = bound(context, SocketType::Dealer);
+        set(&mut dealer, SNDHWM, 0);
+        set(&mut dealer, RCVHWM, 1);
+        set(&mut dealer, LINGER, -1);
+        let dealer_address = bind(&mut dealer);
+        let mut peer = raw_peer(&dealer_address, "DEALER");
+        // More than both systems take for a peer that does not read.
+        let part = vec![0; 1 << 20];
+        for _ in 0..64 {
+            dealer.send(&part, Flags::NONE).unwrap();
+        }
+        let frame = [&[2][..], &(1_u64 << 20).to_be_bytes(), &part].concat();
+        let talking = std::thread::spawn(move || {
+            for _ in 0..64 {
+                peer.write_all(&frame).unwrap();
+            }
+            let mut heard = 0;
+            let mut buffer = vec![0; 1 << 16];
+            while let Ok(n @ 1..) = peer.read(&mut buffer) {
+                heard += n;
+            }
+            heard
+        });
+        drop((dealer, address));
+        assert_eq!(talking.join().unwrap(), 64 * (9 + (1 << 20)));
+    });
+}

@@ -56,6 +56,20 @@ impl State {
     }
 }
 
+/// Reads and forgets what there is: whether the stream has ended, and whether anything came.
+pub(super) fn forget(stream: &Stream) -> (bool, bool) {
+    let mut nothing_reads_this = [0; 16 * 1024];
+    let mut heard = false;
+    for _ in 0..READS {
+        match stream.read(&mut nothing_reads_this) {
+            Ok(0) => return (true, heard),
+            Ok(_) => heard = true,
+            Err(error) => return (error.kind() != ErrorKind::WouldBlock, heard),
+        }
+    }
+    (false, heard)
+}
+
 /// A stream without a socket.
 pub(super) struct Parting {
     stream: Arc<Stream>,
@@ -95,15 +109,11 @@ impl Parting {
 
     /// Reads and forgets what there is; whether that was the end.
     fn is_over(&self) -> bool {
-        let mut nobody_reads_this = [0; 16 * 1024];
-        for _ in 0..READS {
-            match self.stream.read(&mut nobody_reads_this) {
-                Ok(0) => return true,
-                Ok(_) => self.heard.store(true, Relaxed),
-                Err(error) => return error.kind() != ErrorKind::WouldBlock,
-            }
+        let (ended, heard) = forget(&self.stream);
+        if heard {
+            self.heard.store(true, Relaxed);
         }
-        false
+        ended
     }
 
     /// Whether there is nothing left to wait for.
