@@ -357,3 +357,70 @@ fn put_on(wrap: &Wrap, asked: &Asked<'_>, options: &mut Options) -> Result<(), S
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A file of its own.
+    struct File(PathBuf);
+
+    impl File {
+        fn new(name: &str, text: &str) -> Self {
+            let name = format!("tautline-{name}-{}", tautline_io::thread::process_id());
+            let file = File(std::env::temp_dir().join(name));
+            file.write(text);
+            file
+        }
+
+        fn write(&self, text: &str) {
+            fs::write(&self.0, text).unwrap();
+        }
+    }
+
+    impl Drop for File {
+        fn drop(&mut self) {
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+
+    /// As if the last look were long ago.
+    fn look(looked: &mut Instant) {
+        *looked = Instant::now().checked_sub(LOOK).unwrap();
+    }
+
+    #[test]
+    fn a_file_with_a_fault_leaves_the_policy_as_it_was() {
+        let file = File::new("policy", "[limits]\nconnections = 1\n");
+        let guard = Guard::open(file.0.to_str().unwrap()).unwrap();
+        let limit = |guard: &Guard| {
+            look(&mut lock(&guard.inner).looked);
+            guard.policy().unwrap().limits().connections
+        };
+        assert_eq!(limit(&guard), Some(1));
+        file.write("[limits]\nconnections = many\n");
+        assert_eq!(limit(&guard), Some(1));
+        file.write("[limits]\nconnections = 1000\n");
+        assert_eq!(limit(&guard), Some(1000));
+        drop(file);
+        assert_eq!(limit(&guard), Some(1000), "it is gone");
+    }
+
+    #[test]
+    fn keys_that_cannot_be_read_leave_the_clients_as_they_were() {
+        let text = |key: &[u8; 32]| String::from_utf8(tautline_proto::z85::encode_key(key).to_vec()).unwrap();
+        let file = File::new("clients", &text(&[1; 32]));
+        let trust = Trust::open(&file.0).unwrap();
+        let has = |trust: &Trust, key: u8| {
+            trust.look_soon();
+            trust.has(&[key; 32])
+        };
+        assert!(has(&trust, 1) && !has(&trust, 2));
+        file.write("nonsense");
+        assert!(has(&trust, 1) && !has(&trust, 2));
+        file.write(&format!("{}\n{}\n", text(&[2; 32]), text(&[3; 32])));
+        assert!(!has(&trust, 1) && has(&trust, 2) && has(&trust, 3));
+        assert!(!trust.has(b"short"));
+    }
+}

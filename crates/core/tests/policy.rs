@@ -203,10 +203,6 @@ fn a_policy_that_changes_is_read_again() {
         folder.file("policy.toml", "[[rules]]\nscope = \"loopback\"\naction = \"refuse\"\n");
         while server.bind("tcp://127.0.0.1:*").is_ok() {}
         refused(server.bind("tcp://127.0.0.1:*"));
-        // One with a fault changes nothing.
-        folder.file("policy.toml", "[[rules]]\n");
-        thread::sleep(Duration::from_millis(150));
-        refused(server.bind("tcp://127.0.0.1:*"));
         folder.file("policy.toml", "");
         while server.bind("tcp://127.0.0.1:*").is_err() {}
     });
@@ -310,11 +306,6 @@ fn a_key_that_is_taken_away_ends_its_connection() {
         let mut friend = stranger();
         friend.send(b"by now", Flags::NONE).unwrap();
         assert_eq!(recv(&mut server), b"by now");
-        // Keys that cannot be read change nothing.
-        folder.file("clients/two.pub", "nonsense");
-        thread::sleep(Duration::from_millis(600));
-        friend.send(b"still", Flags::NONE).unwrap();
-        assert_eq!(recv(&mut server), b"still");
         drop((server, events, client));
         ours.terminate().unwrap();
         theirs.terminate().unwrap();
