@@ -121,7 +121,7 @@ impl Context {
     /// # fn main() -> tautline::Result<()> {
     /// let context = tautline::Context::new();
     /// context.set_policy("loopback")?;
-    /// let mut publisher = context.builder::<tautline::Pub>().build()?;
+    /// let mut publisher = tautline::Pub::new(&context)?;
     /// assert!(publisher.bind("tcp://*:*").is_err());
     /// publisher.bind("tcp://127.0.0.1:*")?;
     /// # Ok(()) }
