@@ -51,7 +51,7 @@ mod options;
 mod pattern;
 #[cfg(not(loom))]
 mod pipe;
-/// What the host allows.
+#[cfg(not(loom))]
 mod policy;
 #[cfg(not(loom))]
 pub mod poller;

@@ -9,6 +9,7 @@ use tautline_core::{Error, SocketType};
 
 use super::patterns::QUIET;
 use super::peer::{IMMEDIATE, LINGER, Peer, SNDTIMEO};
+use super::watch::STRANGERS;
 use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
@@ -104,6 +105,8 @@ pub(super) fn filters(stage: &mut Stage, rng: &mut Rng) {
 /// A PULL that takes messages up to a length, and PUSH that send longer ones: those are not
 /// received, and nothing behind them on their connection; what comes is whole.
 pub(super) fn lengths(stage: &mut Stage, rng: &mut Rng) {
+    // A message that is too long is against the protocol.
+    STRANGERS.store(true, SeqCst);
     stage.over_streams();
     let endpoint = stage.endpoint();
     let (kind, ledger) = (stage.kind, stage.loose_ledger());
