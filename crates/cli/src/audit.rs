@@ -22,12 +22,28 @@ use crate::failure::{Code, Failure, Result};
 use crate::format::escaped;
 use crate::ping::dial::Connection;
 use crate::ping::talk::{End, GREETING, Talk};
-use listeners::{At, Listener};
 
 /// How long a socket may take until it begins to speak.
 const BEGINNING: Duration = Duration::from_millis(300);
 /// How long it may take for each step of the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(2);
+
+/// A listening socket.
+#[derive(Debug)]
+struct Listener {
+    at: At,
+    /// Its process, and the file name of the program, if this user may see them.
+    pid: Option<u32>,
+    program: Option<String>,
+}
+
+/// Where it listens.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum At {
+    Tcp(SocketAddr),
+    /// A path, or `@` and an abstract name, and the permissions.
+    Path(String, u32),
+}
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -147,7 +147,7 @@ impl Guard {
                 inner.stamp = stamp;
                 match read(path) {
                     Ok(policy) => inner.policy = Some(Arc::new(policy)),
-                    Err(fault) => complaint::say(&format!("{fault}; the policy stays as it was")),
+                    Err(fault) => drop(complaint::say_later(&format!("{fault}; the policy stays as it was"))),
                 }
             }
         }
@@ -187,8 +187,8 @@ impl Guard {
         policy_limits(&policy, &mut own);
         let mut trust = None;
         // What the program has asked for itself is as good.
-        if let (Some(name), Mechanism::Null, Some(_)) =
-            (&verdict.wrap, options.mechanism, wraps(asked.endpoint))
+        if let (Some(name), Mechanism::Null, true) =
+            (&verdict.wrap, options.mechanism, shakes_hands(asked.endpoint))
         {
             let wrap = policy.wrap(name).ok_or(Error::Invalid)?;
             put_on(wrap, asked, &mut own).map_err(|what| {
@@ -215,28 +215,39 @@ impl Guard {
         matches!(self.place, Place::File(_))
     }
 
-    /// Tells that a limit keeps peers away.
-    fn tell_limit(&self, limit: &str, endpoint: &str) {
-        self.tell_once(format!("the limit {limit} keeps peers away from {endpoint}"));
+    /// Tells that a limit keeps a peer away, once for each limit and endpoint.
+    fn tell_limit(&self, limit: &str, endpoint: &str, peer: &str) {
+        let what = format!("the limit `{limit}` keeps peers away from {endpoint}");
+        if self.is_new(&what) {
+            drop(complaint::say_later(&format!("{}: {what}, {peer} first", self.place)));
+        }
+    }
+
+    /// Tells of a peer, once for each rule and endpoint: how many come is not for us to say.
+    fn tell_of_peer(&self, verdict: &Verdict, does: &str, endpoint: &str, peer: &str) {
+        let rule = verdict.rule.as_deref().unwrap_or_default();
+        let what = format!("rule `{rule}` {does} peers at {endpoint}");
+        if self.is_new(&what) {
+            drop(complaint::say_later(&format!("{}: {what}, {peer} first", self.place)));
+        }
     }
 
     /// Tells the user of the program, once for each rule and what it is applied to.
     fn tell(&self, verdict: &Verdict, does: &str, what: &str) {
         let rule = verdict.rule.as_deref().unwrap_or_default();
-        self.tell_once(format!("rule `{rule}` {does} {what}"));
+        let text = format!("rule `{rule}` {does} {what}");
+        if self.is_new(&text) {
+            say(&format!("{}: {text}", self.place));
+        }
     }
 
-    fn tell_once(&self, text: String) {
-        let is_new = {
-            let mut inner = lock(&self.inner);
-            if inner.told.len() >= TOLD {
-                inner.told.clear();
-            }
-            inner.told.insert(text.clone())
-        };
-        if is_new {
-            complaint::say(&format!("{}: {text}", self.place));
+    /// Whether this was not told yet.
+    fn is_new(&self, text: &str) -> bool {
+        let mut inner = lock(&self.inner);
+        if inner.told.len() >= TOLD {
+            inner.told.clear();
         }
+        inner.told.insert(text.to_owned())
     }
 }
 
@@ -275,9 +286,8 @@ pub(crate) fn is_secure(options: &Options, endpoint: &str) -> bool {
 }
 
 /// Whether the connections of an endpoint shake hands: those can be wrapped.
-fn wraps(endpoint: &str) -> Option<&str> {
-    let (scheme, _) = endpoint.split_once("://")?;
-    (!matches!(scheme, "inproc" | "udp")).then_some(scheme)
+fn shakes_hands(endpoint: &str) -> bool {
+    !endpoint.starts_with("inproc://") && !endpoint.starts_with("udp://")
 }
 
 /// Whether no other user can reach the file of a socket: it is closed to them, or its folder is.

@@ -2,32 +2,15 @@
 //! the processes behind them, as far as this user may see them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 
 use procfs::net::{TcpState, UnixState};
 
+use super::{At, Listener};
 use crate::failure::{Failure, Result};
 
 /// SOCK_STREAM.
 const STREAM: i32 = 1;
-
-/// A listening socket.
-#[derive(Debug)]
-pub struct Listener {
-    pub at: At,
-    /// Its process, and the file name of the program, if this user may see them.
-    pub pid: Option<u32>,
-    pub program: Option<String>,
-}
-
-/// Where it listens.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum At {
-    Tcp(SocketAddr),
-    /// A path, or `@` and an abstract name, and the permissions.
-    Path(String, u32),
-}
 
 /// All of them, each once.
 pub fn all() -> Result<Vec<Listener>> {

@@ -101,17 +101,17 @@ impl Gate {
         let mut counts = lock(&self.counts);
         let is_full = |count: u64, limit: Option<u64>| limit.is_some_and(|limit| count >= limit);
         let own = address.map_or(0, |address| counts.by_address.get(&address).copied().unwrap_or(0));
-        let too_many = match () {
-            () if is_full(counts.all, limits.connections) => Some("`connections`".to_owned()),
-            () if address.is_some() && is_full(own, limits.connections_per_address) => Some(format!(
-                "`connections_per_address` of {}",
-                address.map(|ip| ip.to_string()).unwrap_or_default()
-            )),
-            () => None,
+        let too_many = if is_full(counts.all, limits.connections) {
+            Some("connections")
+        } else if address.is_some() && is_full(own, limits.connections_per_address) {
+            Some("connections_per_address")
+        } else {
+            None
         };
         if let Some(limit) = too_many {
             drop(counts);
-            self.guard.tell_limit(&limit, &self.endpoint);
+            let peer = address.map(|address| address.to_string()).unwrap_or_default();
+            self.guard.tell_limit(limit, &self.endpoint, &peer);
             return Err(Refusal);
         }
         counts.all += 1;
@@ -157,11 +157,11 @@ impl Gate {
         let peer = crate::transport::peer_name(stream);
         match verdict.action {
             Action::Refuse => {
-                self.guard.tell(&verdict, "refuses", &format!("{peer} at {}", self.endpoint));
+                self.guard.tell_of_peer(&verdict, "refuses", &self.endpoint, &peer);
                 Err(Refusal)
             }
             Action::Warn => {
-                self.guard.tell(&verdict, "warns of", &format!("{peer} at {}", self.endpoint));
+                self.guard.tell_of_peer(&verdict, "warns of", &self.endpoint, &peer);
                 Ok(())
             }
             _ => Ok(()),

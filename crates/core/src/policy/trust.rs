@@ -49,7 +49,9 @@ impl Trust {
                 known.stamps = stamps;
                 match read(&self.path) {
                     Ok(keys) => known.keys = keys,
-                    Err(fault) => complaint::say(&format!("{fault}; the clients stay as they were")),
+                    Err(fault) => {
+                        drop(complaint::say_later(&format!("{fault}; the clients stay as they were")))
+                    }
                 }
             }
         }
