@@ -27,14 +27,10 @@ rules! {
     Bursts = "bursts",
     /// A foreseen burst is written whole.
     Hold = "hold",
-    /// The end of a long batch is written at once.
-    LongBatch = "long-batch",
     /// A sender to many leaves the writing to the sweep.
     Crowd = "crowd",
     /// The I/O thread rests between rounds that found little.
     Rests = "rests",
-    /// An owner in a stream counts as at work for longer.
-    Patience = "patience",
     /// Where nothing may be dropped the kernel holds little for a crowd.
     LittleUnsent = "little-unsent",
     /// A publisher wakes several inproc receivers by the flush rule.

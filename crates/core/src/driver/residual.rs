@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::conn::chore::{self, Chore, Chores, Mark};
 use crate::conn::{Connection, Flushed};
 use crate::sync::{Arc, Mutex, lock};
-use crate::timing::watch::{LATER, Watch};
+use crate::timing::watch::{LATER, Round, Watch};
 use tautline_io::clock;
 use tautline_io::fd::BorrowedFd;
 use tautline_io::timer::TimerFd;
@@ -93,7 +93,7 @@ impl Residual {
     fn round(&self) {
         let State { watched, watch } = &mut *lock(&self.state);
         self.new.take(watched);
-        let mut looks = watch.round(clock::ticks());
+        let mut looks = Round::begin(clock::ticks());
         let mut gone = Vec::new();
         watched.retain_mut(|watched| {
             let connection = &watched.connection;

@@ -39,7 +39,6 @@ impl Outgoing {
     /// asked before the next sleep too: what the pipe has to send is in a log, of which it hears
     /// nothing, or it does not wake its peer itself.
     pub(super) fn flush(&mut self, link: &Link) -> bool {
-        self.flush.end_long_batch();
         self.errands.flush = self.follows.is_some() || self.quiet;
         let Link::Wire(connection) = link else {
             self.ring(link);
@@ -111,12 +110,9 @@ impl Outgoing {
         if (len as u64) < FULL_BYTES / u64::from(SWEPT_UNSEEN) && self.is_left_to_sweep(link) {
             return;
         }
-        if self.errands.is_corked() {
-            if !self.has_full_write(len) {
-                self.errands.leave();
-                return;
-            }
-            self.flush.begin_long_batch();
+        if self.errands.is_corked() && !self.has_full_write(len) {
+            self.errands.leave();
+            return;
         }
         if crowd::is_on() && !reply && self.leave_to_sweep(link) {
             return;

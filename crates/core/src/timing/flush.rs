@@ -133,8 +133,6 @@ pub(crate) struct FlushRule {
     cost: u64,
     /// The kernel's buffer was full at the last flush.
     blocked: bool,
-    /// Of the batch that is being queued a part is written already.
-    long_batch: bool,
     pace: Pace,
     bursts: Bursts,
 }
@@ -238,26 +236,13 @@ impl FlushRule {
         (self.since / 4).min(SELDOM).min(u32::try_from(soon).unwrap_or(SELDOM))
     }
 
-    /// So much of a batch is queued that a part of it is written before its end.
-    pub(crate) fn begin_long_batch(&mut self) {
-        self.long_batch = true;
-    }
-
-    /// All of it is written, by whatever rule.
-    pub(crate) fn end_long_batch(&mut self) {
-        self.long_batch = false;
-    }
-
     /// Decides at time `now` (ticks), when a batch has been queued of which nothing was looked at:
     /// it is written at once, unless others have come before it so quickly that they are a stream.
-    /// The end of a long one is, too: to have another thread look after it costs more than one
-    /// write on top of those for each 64 KiB.
     pub(crate) fn end_batch(&mut self, now: u64) -> Decision {
         self.spent_elsewhere();
         self.seen = now;
         self.bursts.batch(now, self.last);
-        let long = std::mem::take(&mut self.long_batch);
-        if self.time_left(now, false) == 0 || long && !self.blocked && !without(Rule::LongBatch) {
+        if self.time_left(now, false) == 0 {
             return Decision::Flush;
         }
         self.next = self.since + 1;

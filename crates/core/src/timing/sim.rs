@@ -13,7 +13,7 @@ use super::bursts::Rest;
 
 use super::flush::{Decision, FlushRule};
 use super::spent;
-use super::watch::{LATER, Owner, Watch};
+use super::watch::{LATER, Owner, Round, Watch};
 use tautline_io::clock::nanos_to_ticks;
 
 /// What the system does and costs, in nanoseconds.
@@ -141,7 +141,7 @@ impl Run {
     /// What the I/O thread does up to `until`.
     fn watch_until(&mut self, until: u64) {
         while let Some(at) = self.next.filter(|at| *at <= until) {
-            let mut round = self.watch.round(nanos_to_ticks(at));
+            let mut round = Round::begin(nanos_to_ticks(at));
             self.woken = false;
             let mut end = at;
             let mut watched = 0;

@@ -8,7 +8,6 @@
 
 use super::flush::LOOK;
 use super::{SLICE, WAKE};
-use crate::ablation::{Rule, without};
 use tautline_io::clock::nanos_to_ticks;
 
 /// The first look, in nanoseconds; and the longest time between two while an owner is at work, or
@@ -20,9 +19,6 @@ pub(crate) const LATER: u64 = 10 * WAKE;
 /// An owner that has looked at the clock or written so recently is at work: it looks twice as often
 /// (`flush`).
 const QUIET: u64 = 2 * LOOK;
-/// In a stream it is at work for this part of the time between two looks, too: it may have lost its
-/// processor to the I/O thread.
-const PATIENCE: u64 = 8;
 /// Looks that find nothing to write before a connection is let go.
 const IDLE_LOOKS: u32 = 2;
 /// A connection is let go so long after its last message even if its owner foresees when it will
@@ -40,7 +36,6 @@ pub(crate) struct Watch {
 #[derive(Debug)]
 pub(crate) struct Round {
     now: u64,
-    quiet: u64,
     /// Owners at work, and others, that do not foresee when they will write.
     at_work: bool,
     unsure: bool,
@@ -63,13 +58,6 @@ impl Watch {
         self.interval = 0;
     }
 
-    /// A round begins at `now` (ticks).
-    pub(crate) fn round(&self, now: u64) -> Round {
-        let quiet =
-            nanos_to_ticks(if without(Rule::Patience) { QUIET } else { QUIET.max(self.interval / PATIENCE) });
-        Round { now, quiet, at_work: false, unsure: false }
-    }
-
     /// The round is over: nanoseconds to the next one.
     pub(crate) fn next(&mut self, round: &Round) -> u64 {
         let before = std::mem::take(&mut self.interval);
@@ -85,9 +73,14 @@ impl Watch {
 }
 
 impl Round {
+    /// A round begins at `now` (ticks).
+    pub(crate) fn begin(now: u64) -> Round {
+        Round { now, at_work: false, unsure: false }
+    }
+
     /// Whether this owner is at work. If it is not, what it left is written now.
     pub(crate) fn is_at_work(&mut self, owner: Owner) -> bool {
-        let at_work = self.now.saturating_sub(owner.worked_at) < self.quiet || owner.writing;
+        let at_work = self.now.saturating_sub(owner.worked_at) < nanos_to_ticks(QUIET) || owner.writing;
         self.at_work |= at_work && !owner.foresees;
         self.unsure |= !at_work && !owner.foresees;
         at_work
@@ -107,7 +100,7 @@ mod tests {
     use super::*;
 
     fn next(watch: &mut Watch, at_work: bool, unsure: bool) -> u64 {
-        watch.next(&Round { now: 0, quiet: 0, at_work, unsure }) / 1000
+        watch.next(&Round { now: 0, at_work, unsure }) / 1000
     }
 
     #[test]
@@ -122,14 +115,5 @@ mod tests {
             500,
             "an owner that foresees what it does is looked at rarely"
         );
-    }
-    #[test]
-    fn the_longer_a_stream_goes_on_the_more_it_may_be_interrupted() {
-        let mut watch = Watch::default();
-        let mut quiet = || {
-            next(&mut watch, true, false);
-            tautline_io::clock::ticks_to_nanos(watch.round(0).quiet + 10) / 1000
-        };
-        assert_eq!((0..8).map(|_| quiet()).collect::<Vec<_>>(), [8, 8, 8, 10, 20, 40, 62, 62]);
     }
 }

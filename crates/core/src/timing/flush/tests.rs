@@ -308,23 +308,6 @@ fn a_batch_is_written_as_it_ends_unless_batches_make_a_stream() {
 }
 
 #[test]
-fn the_end_of_a_batch_that_is_written_in_part_follows_at_once() {
-    let mut rule = rule();
-    let mut batch = |at: u64, long: bool, drained: bool| {
-        rule.count();
-        rule.flushed(at - us(1), at, drained);
-        if long {
-            rule.begin_long_batch();
-        }
-        rule.count();
-        rule.end_batch(at + 1)
-    };
-    assert_eq!(batch(us(1000), true, true), Decision::Flush);
-    assert_ne!(batch(us(1100), false, true), Decision::Flush, "that was for the one before");
-    assert_eq!(batch(us(1200), true, false), Decision::Later(Rest::Told), "the kernel is full");
-}
-
-#[test]
 fn a_full_kernel_buffer_suspends_the_size_rule() {
     let mut rule = rule();
     rule.count();
