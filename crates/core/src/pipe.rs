@@ -46,7 +46,7 @@ use link::Link;
 use outgoing::Outgoing;
 pub(crate) use part::{Body, Part, Received, Target};
 pub(crate) use peer::Peer;
-pub(crate) use pipes::Pipes;
+pub(crate) use pipes::{Pipes, SocketPipes};
 pub(crate) use room::Else;
 pub(crate) use route::{Route, Routes};
 pub(crate) use shown::Sight;

@@ -31,7 +31,7 @@ use crate::error::Error;
 use crate::message::Message;
 use crate::monitor::Tap;
 use crate::pattern::Routed;
-use crate::pipe::{Body, Part, Pipe, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Body, Part, Pipe, PipeId, Received, Route, SocketPipes, Target};
 use crate::queue::INPROC_BY_REFERENCE;
 use crate::sync::{Arc, barrier_heavy};
 use crate::timing::idle::Pause;
@@ -70,7 +70,7 @@ impl Flags {
 pub struct Socket {
     inbox: Arc<SocketInbox>,
     pattern: Routed,
-    pipes: Pipes,
+    pipes: SocketPipes,
     receive_more: bool,
     /// Parts sent and received, and what follows from it for waits.
     sent: u64,

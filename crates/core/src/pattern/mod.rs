@@ -54,7 +54,9 @@ mod testbed;
 ///
 /// **Ownership.** Pipes belong to `pipes`. A pattern keeps their ids, from `attach` to `detach`, or
 /// to its own [`Pipes::close`]. What it may do with a pipe are the methods in `pipe.rs`, not those
-/// of `pipe/upkeep.rs`. A part belongs to the caller until `send` returns `Ok`.
+/// of `pipe/upkeep.rs`. With all of them together it does nothing: that is
+/// [`SocketPipes`](crate::pipe::SocketPipes), which the socket has. A part belongs to the caller
+/// until `send` returns `Ok`.
 ///
 /// **Routes.** With each part a pattern returns a [`Route`]: where the parts after it go, or come
 /// from. The socket follows a route without a call, so the pattern does not see those parts. It

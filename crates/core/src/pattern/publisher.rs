@@ -79,7 +79,7 @@ impl Publisher {
         let mut taken = 0;
         let limit = pipes.options.receive_hwm;
         loop {
-            if pipes.has_closing() && pipes.is_closing(id) {
+            if pipes.is_closing(id) {
                 return true;
             }
             let Some(pipe) = pipes.get(id) else { return true };

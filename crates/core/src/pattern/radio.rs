@@ -55,7 +55,7 @@ impl Radio {
     fn take(&mut self, pipes: &mut Pipes, id: PipeId) -> bool {
         let mut taken = 0;
         loop {
-            if pipes.has_closing() && pipes.is_closing(id) {
+            if pipes.is_closing(id) {
                 return true;
             }
             let limit = pipes.options.max_subscriptions;

@@ -7,7 +7,7 @@ use crate::conn::inproc;
 use crate::error::Error;
 use crate::message::{Message, Metadata};
 use crate::options::{ContextDefaults, Options};
-use crate::pipe::{Body, Else, Part, Pipe, PipeId, Pipes, Received, Target};
+use crate::pipe::{Body, Else, Part, Pipe, PipeId, Received, SocketPipes, Target};
 use crate::sync::Arc;
 use std::collections::BTreeMap;
 use tautline_proto::{SocketType, command, frame};
@@ -46,7 +46,7 @@ fn pair(ours: &Options, theirs: &Options) -> (Pipe, Pipe) {
 /// A pattern at work.
 pub(super) struct Bed {
     pub(super) pattern: Routed,
-    pub(super) pipes: Pipes,
+    pub(super) pipes: SocketPipes,
     /// Routes are followed, as by a socket.
     pub(super) follows: bool,
     /// How many parts went by a route.
@@ -66,7 +66,7 @@ impl Bed {
         let pattern = Routed::new((entry(socket_type).unwrap().create)());
         Bed {
             pattern,
-            pipes: Pipes::new(options.into()),
+            pipes: SocketPipes::new(options.into()),
             follows: false,
             followed: 0,
             peers: BTreeMap::new(),

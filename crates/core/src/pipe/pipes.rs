@@ -1,5 +1,7 @@
 //! The pipes of one socket, by their names: the half of a socket that its pattern works on.
 
+mod socket;
+
 use super::broadcasts::Broadcasts;
 use super::cork::Cork;
 use super::errands::Left;
@@ -15,8 +17,10 @@ use crate::options::Options;
 use crate::queue::Head;
 use crate::sync::{Arc, lock};
 use crate::timing::crowd;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref, DerefMut};
 use tautline_io::net::Stream;
+
+pub(crate) use socket::SocketPipes;
 
 /// A socket with more connections than these keeps no memory ready for those that are idle; nor
 /// does one of many sockets.
@@ -65,7 +69,7 @@ pub(crate) struct Pipes {
 
 impl Pipes {
     /// No pipes yet.
-    pub(crate) fn new(options: Arc<Options>) -> Self {
+    fn new(options: Arc<Options>) -> Self {
         Pipes {
             slots: Vec::new(),
             broadcasts: Vec::new(),
@@ -166,15 +170,6 @@ impl Pipes {
         Arc::make_mut(&mut self.options)
     }
 
-    /// The names of all pipes.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = PipeId> + '_ {
-        self.slots
-            .iter()
-            .enumerate()
-            .filter(|(_, slot)| slot.is_some())
-            .map(|(index, _)| PipeId(index as u32))
-    }
-
     /// Asks the socket to end this pipe, without `Pattern::detach`: the pattern forgets it on its
     /// own.
     pub(crate) fn close(&mut self, id: PipeId) {
@@ -205,67 +200,6 @@ impl Pipes {
         {
             pipe.send_or_drop(&mut Part::copied(hello, false));
         }
-    }
-
-    /// From now on each part takes the long way, where the owner can look at it, or not any more:
-    /// `Looks::listens` and `has_closing` are always true then.
-    pub(crate) fn set_tapped(&mut self, tapped: bool) {
-        self.closing.retain(|id| *id != NONE);
-        self.looks.set_tapped(tapped);
-        if tapped {
-            self.closing.push(NONE);
-        }
-    }
-
-    /// Adds a pipe.
-    pub(crate) fn insert(&mut self, mut pipe: Pipe) -> PipeId {
-        if pipe.inproc_end().is_some() {
-            self.inproc += 1;
-        } else {
-            self.wires += 1;
-            if self.wires == FEW + 1 && !without(Rule::Lean) {
-                self.slots.iter_mut().flatten().for_each(Pipe::set_lean);
-            }
-            if !without(Rule::Lean)
-                && (self.wires > FEW || self.io.as_ref().is_some_and(|io| io.serves_many()))
-            {
-                pipe.set_lean();
-                self.lean = true;
-            }
-        }
-        let id = PipeId(self.vacant.pop().unwrap_or(self.slots.len() as u32));
-        pipe.outgoing.errands.attach(id, self.left.clone());
-        match self.slots.get_mut(id.0 as usize) {
-            Some(slot) => *slot = Some(pipe),
-            None => {
-                if self.slots.is_empty() {
-                    // Most sockets have one.
-                    self.slots.reserve_exact(1);
-                }
-                self.slots.push(Some(pipe));
-            }
-        }
-        id
-    }
-
-    /// Takes a pipe out.
-    pub(crate) fn remove(&mut self, id: PipeId) -> Option<Pipe> {
-        let pipe = self.slots.get_mut(id.0 as usize)?.take()?;
-        if pipe.inproc_end().is_some() {
-            self.inproc -= 1;
-        } else {
-            self.wires -= 1;
-        }
-        if !self.held.contains(&id) {
-            self.vacant.push(id.0);
-        }
-        let past = self.past.get_or_insert_default();
-        past.traffic.add(pipe.traffic());
-        past.dropped += pipe.outgoing.dropped();
-        if pipe.has_ended() {
-            past.lost += pipe.outgoing.queued();
-        }
-        Some(pipe)
     }
 
     /// No other pipe gets the name of this one, which is about to be taken out, before it is
@@ -314,164 +248,13 @@ impl Pipes {
         }
     }
 
-    /// The names of all pipes, apart from the pipes.
-    pub(crate) fn all(&self) -> Vec<PipeId> {
-        self.ids().collect()
-    }
-
-    /// Everything that has gone through the pipes, these and former ones.
-    pub(crate) fn traffic(&self) -> Traffic {
-        let mut all = self.past.as_ref().map_or_else(Traffic::default, |past| past.traffic);
-        self.slots.iter().flatten().for_each(|pipe| all.add(pipe.traffic()));
-        all
-    }
-
-    /// Messages dropped for want of room.
-    pub(crate) fn dropped(&self) -> u64 {
-        let now: u64 = self.slots.iter().flatten().map(|pipe| pipe.outgoing.dropped()).sum();
-        now + self.past.as_ref().map_or(0, |past| past.dropped)
-    }
-
-    /// Messages lost with their connections.
-    pub(crate) fn lost(&self) -> u64 {
-        self.past.as_ref().map_or(0, |past| past.lost)
-    }
-
-    /// A number that changes with each message that comes, where there are few pipes.
-    pub(crate) fn arrived(&self) -> u64 {
-        let few = self.slots.iter().take(FEW);
-        few.flatten().map(|pipe| pipe.incoming.arrived()).fold(0, u64::wrapping_add)
-    }
-
-    /// How many pipes there are, and how many messages wait in them: outgoing and incoming.
-    pub(crate) fn depths(&mut self) -> (u64, u64, u64) {
-        self.slots.iter_mut().flatten().fold((0, 0, 0), |(pipes, out, incoming), pipe| {
-            (pipes + 1, out + pipe.outgoing.queued(), incoming + pipe.incoming.queued())
-        })
-    }
-
-    /// ZMQ_SNDHWM or ZMQ_RCVHWM has changed: it takes effect on the pipes that exist.
-    pub(crate) fn apply_limits(&mut self) {
-        let (send, receive) = (self.options.send_hwm, self.options.receive_hwm);
-        self.slots.iter_mut().flatten().for_each(|pipe| pipe.set_limits(send, receive));
-    }
-
-    /// Flushes what the flush rule has left.
-    pub(crate) fn flush(&mut self) {
-        if self.lean {
-            self.rest();
-        }
-        if self.wires > 1
-            && crowd::is_on()
-            && let Some(io) = &self.io
-        {
-            io.hurry_sweep();
-        }
-        self.for_each_left(|pipe| pipe.outgoing.flush(&pipe.link));
-    }
-
-    /// Flushes what was left because of a cork, unless it is part of a stream.
-    pub(crate) fn end_batch(&mut self) {
-        self.for_each_left(|pipe| pipe.outgoing.end_batch(&pipe.link));
-    }
-
-    /// The pipes for which `flush` answers true stay left.
-    fn for_each_left(&mut self, flush: impl Fn(&mut Pipe) -> bool) {
-        let mut left = {
-            let mut left = lock(&self.left.unflushed);
-            if left.is_empty() {
-                return;
-            }
-            std::mem::take(&mut *left)
-        };
-        left.retain(|&id| self.get(id).is_some_and(&flush));
-        // Back comes the memory, too.
-        *lock(&self.left.unflushed) = left;
-    }
-
-    /// Gives up the memory of queues that the sweep has written. As long as it is at work, they
-    /// wait.
-    fn rest(&mut self) {
-        let swept = {
-            let mut unrested = lock(&self.left.unrested);
-            if unrested.is_empty() || !self.io.as_ref().is_some_and(|io| io.sweeper_is_idle()) {
-                return;
-            }
-            std::mem::take(&mut *unrested)
-        };
-        for id in swept {
-            if let Some(pipe) = self.get(id) {
-                pipe.outgoing.rest(&pipe.link);
-            }
-        }
-    }
-
-    /// Holds back what the calling thread sends from now on, until the cork is dropped; a flush
-    /// must follow.
-    pub(crate) fn cork(&self) -> Cork {
-        Cork::new(&self.left)
-    }
-
-    /// Streams of pipes that are full; inproc peers of full pipes are asked to wake the owner.
-    pub(crate) fn full_streams(&mut self) -> Vec<Arc<Stream>> {
-        self.slots
-            .iter_mut()
-            .flatten()
-            .filter(|pipe| !pipe.outgoing.ended)
-            .filter_map(|pipe| if pipe.outgoing.is_full() { pipe.wait_for_room() } else { None })
-            .collect()
-    }
-
-    /// Has the inproc peers of full pipes tell when there is room. Whether there are any: pipes
-    /// that are full just now.
-    pub(crate) fn ask_inproc_for_room(&mut self) -> bool {
-        let mut asked = false;
-        for pipe in self.slots.iter_mut().flatten() {
-            if !pipe.outgoing.ended && pipe.inproc_end().is_some() && pipe.outgoing.is_full() {
-                pipe.wait_for_room();
-                asked = true;
-            }
-        }
-        asked
-    }
-
-    /// Whether a pipe is inproc.
-    pub(crate) fn has_inproc(&self) -> bool {
-        self.inproc > 0
-    }
-
-    /// Whether some inproc peer may wake this socket by a look alone, for which a sleep must be
-    /// announced with the heavy barrier. Not so if all of them are publishers with other receivers
-    /// too, which ring.
-    pub(crate) fn is_watched(&self) -> bool {
-        let rung = |pipe: &Pipe| pipe.inproc_end().is_none_or(InprocEnd::is_rung);
-        self.inproc > 0 && (self.slots.len() > FEW || !self.slots.iter().flatten().all(rung))
-    }
-
-    /// Whether a message was refused only because it was one too many in a burst. Tells it once.
-    pub(crate) fn take_burst_refused(&mut self) -> bool {
-        self.slots.iter_mut().flatten().any(|pipe| pipe.outgoing.mark.take_burst_refused())
-    }
-
-    /// Whether the pattern wants to end some pipes, or parts are looked at.
-    #[inline]
-    pub(crate) fn has_closing(&self) -> bool {
-        !self.closing.is_empty()
+    /// What the pipes count together.
+    pub(crate) fn left(&self) -> &Arc<Left> {
+        &self.left
     }
 
     /// Whether the pattern wants to end this pipe.
     pub(crate) fn is_closing(&self, id: PipeId) -> bool {
         self.closing.contains(&id)
-    }
-
-    /// The pipes that the pattern wants to end.
-    pub(crate) fn take_closing(&mut self) -> Vec<PipeId> {
-        let tapped = self.looks.is_tapped();
-        let mut closing = std::mem::take(&mut self.closing);
-        if tapped {
-            closing.retain(|id| *id != NONE);
-            self.closing.push(NONE);
-        }
-        closing
     }
 }

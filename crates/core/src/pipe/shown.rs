@@ -1,6 +1,6 @@
 //! What a pipe shows to a look from outside (`watch`), and to the program that asks for its peers.
 
-use super::{Left, Link, Pipe, PipeId, Pipes, Store, names};
+use super::{Link, Pipe, PipeId, SocketPipes, Store, names};
 use crate::conn::{Connection, NewPipe};
 use crate::queue::{FrameReader, FrameWriter, Probe};
 use crate::sync::Arc;
@@ -27,12 +27,7 @@ impl Sight {
     }
 }
 
-impl Pipes {
-    /// What they count together.
-    pub(crate) fn left(&self) -> &Arc<Left> {
-        &self.left
-    }
-
+impl SocketPipes {
     /// What is needed to look at a pipe while the owner is elsewhere.
     pub(crate) fn sight(&mut self, id: PipeId) -> Option<Sight> {
         let pipe = self.get(id)?;

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::monitor::Tap;
 use crate::options::facts::Facts;
 use crate::pattern::{self, Entry, Routed};
-use crate::pipe::Pipes;
+use crate::pipe::SocketPipes;
 use crate::sync::Arc;
 use crate::timing::idle::Pause;
 use tautline_proto::SocketType;
@@ -32,7 +32,7 @@ impl Context {
             let inbox = inbox.clone();
             Arc::new(Site::new(kind(entry), inbox, driver, tap.clone(), watch.clone(), desk, lingering))
         });
-        let mut pipes = Pipes::new(self.options(socket_type, defaults));
+        let mut pipes = SocketPipes::new(self.options(socket_type, defaults));
         if let Some(site) = &site {
             site.set_announces_peers(pipes.options.announces_peers());
         }

@@ -2,13 +2,14 @@ use super::*;
 use crate::conn::testbed::{Asked, open_pipe};
 use crate::options::{ContextDefaults, Options};
 use crate::pipe::Pipe;
+use crate::pipe::SocketPipes;
 use tautline_io::net::Stream;
 use tautline_proto::SocketType;
 
 const HWM: u32 = 8;
 
 struct Bed {
-    pipes: Pipes,
+    pipes: SocketPipes,
     connections: Vec<Arc<Connection>>,
     peers: Vec<Stream>,
     broadcast: Broadcast,
@@ -17,7 +18,7 @@ struct Bed {
 impl Bed {
     fn new() -> Bed {
         let options = Options::new(SocketType::Pub, &ContextDefaults::default());
-        let pipes = Pipes::new(options.into());
+        let pipes = SocketPipes::new(options.into());
         Bed { pipes, connections: Vec::new(), peers: Vec::new(), broadcast: Broadcast::new() }
     }
 
