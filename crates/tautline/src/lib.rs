@@ -27,6 +27,7 @@
 //! * [`aio`]: the same sockets for async programs, on any executor.
 //! * [`curve`] and [`zap`]: encryption, and which peers may come in. [`monitor`]: events and
 //!   statistics.
+//! * [`replay`]: a PUB that keeps its last messages, and a SUB that asks for those it has missed.
 //! * [`Socket::split`] for a thread that sends and one that receives, [`poll()`] for many sockets,
 //!   [`proxy()`] to join two.
 //! * Messages are batched on the wire by themselves, and the first one of a lull goes out at once.
@@ -89,6 +90,7 @@ pub mod monitor;
 mod option;
 mod poll;
 mod proxy;
+pub mod replay;
 mod routing;
 #[cfg(any(feature = "serde", doc))]
 pub mod serde;

@@ -1,0 +1,162 @@
+//! The publisher's side.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::encode;
+use super::ring::{Kept, Ring};
+use super::server::Server;
+use crate::error::Result;
+use crate::{Builder, Context, Message, Pub, Router, kind};
+
+/// As many messages as vLLM keeps.
+const KEPT: usize = 10_000;
+const KEPT_BYTES: usize = 64 * 1024 * 1024;
+
+/// How a [`ReliablePub`] is made.
+#[must_use = "a builder makes no publisher until `build` is called"]
+#[derive(Debug)]
+pub struct ReliablePubBuilder {
+    context: Context,
+    socket: Builder<kind::Pub>,
+    kept: usize,
+    kept_bytes: usize,
+}
+
+impl ReliablePubBuilder {
+    /// The number of messages that are kept, 10,000 by default.
+    pub fn keep(mut self, messages: usize) -> Self {
+        self.kept = messages;
+        self
+    }
+
+    /// The most bytes that the messages that are kept take, 64 MiB by default.
+    pub fn keep_bytes(mut self, bytes: usize) -> Self {
+        self.kept_bytes = bytes;
+        self
+    }
+
+    /// Options of the PUB.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// # use tautline::{Context, replay::ReliablePub};
+    /// let context = Context::new();
+    /// let publisher = ReliablePub::builder(&context).with(|socket| socket.send_hwm(100_000)).build()?;
+    /// # Ok(()) }
+    /// ```
+    pub fn with(mut self, options: impl FnOnce(Builder<kind::Pub>) -> Builder<kind::Pub>) -> Self {
+        self.socket = options(self.socket);
+        self
+    }
+
+    /// The publisher, neither bound nor connected.
+    ///
+    /// # Errors
+    /// Those of [`Builder::build`].
+    pub fn build(self) -> Result<ReliablePub> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(ReliablePub {
+            socket: self.socket.build()?,
+            context: self.context,
+            ring: Arc::new(Mutex::new(Ring::new(self.kept, self.kept_bytes))),
+            next: 0,
+            epoch: u64::try_from(since.as_nanos()).unwrap_or_default(),
+            servers: Vec::new(),
+        })
+    }
+}
+
+/// A PUB that numbers its messages and keeps the last ones; see [`replay`](super).
+///
+/// The messages that are kept are in memory: they end with it.
+#[derive(Debug)]
+pub struct ReliablePub {
+    socket: Pub,
+    context: Context,
+    ring: Arc<Mutex<Ring>>,
+    next: u64,
+    epoch: u64,
+    servers: Vec<Server>,
+}
+
+impl ReliablePub {
+    /// A publisher with other options than the usual ones.
+    pub fn builder(context: &Context) -> ReliablePubBuilder {
+        ReliablePubBuilder {
+            context: context.clone(),
+            socket: Pub::builder(context),
+            kept: KEPT,
+            kept_bytes: KEPT_BYTES,
+        }
+    }
+
+    /// A publisher with the usual options.
+    ///
+    /// # Errors
+    /// Those of [`Socket::new`](crate::Socket::new).
+    pub fn new(context: &Context) -> Result<Self> {
+        Self::builder(context).build()
+    }
+
+    /// Takes subscribers in at an endpoint. Returns it with the port that it got.
+    ///
+    /// # Errors
+    /// Those of [`Socket::bind`](crate::Socket::bind).
+    pub fn bind(&mut self, endpoint: &str) -> Result<String> {
+        self.socket.bind(endpoint)
+    }
+
+    /// Goes to a subscriber, or to a proxy.
+    ///
+    /// # Errors
+    /// Those of [`Socket::connect`](crate::Socket::connect).
+    pub fn connect(&mut self, endpoint: &str) -> Result<()> {
+        self.socket.connect(endpoint)
+    }
+
+    /// Answers at an endpoint those that ask for messages again, from a thread of its own. Returns
+    /// the endpoint with the port that it got.
+    ///
+    /// # Errors
+    /// Those of [`Socket::bind`](crate::Socket::bind) and [`Socket::new`](crate::Socket::new).
+    pub fn serve(&mut self, endpoint: &str) -> Result<String> {
+        let mut router = Router::builder(&self.context).router_mandatory(true).build()?;
+        let bound = router.bind(endpoint)?;
+        self.servers.push(Server::start(&self.context, router, self.ring.clone(), encode(self.epoch))?);
+        Ok(bound)
+    }
+
+    /// Publishes a message. Returns its number: 0 for the first one, then one more each time.
+    ///
+    /// # Errors
+    /// Those of [`Socket::send`](crate::Socket::send). The message has no number then, and is not
+    /// kept.
+    pub fn send(&mut self, topic: impl Into<Message>, body: impl Into<Message>) -> Result<u64> {
+        let (mut topic, mut body) = (topic.into(), body.into());
+        let number = self.next;
+        let parts = [topic.share(), Message::from(&encode(number)), body.share()];
+        // Under the lock: one that misses it and asks at once finds it.
+        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        self.socket.send_multipart(parts)?;
+        ring.push(Kept { number, topic, body });
+        drop(ring);
+        self.next += 1;
+        Ok(number)
+    }
+
+    /// The number that the next message gets.
+    pub fn next_number(&self) -> u64 {
+        self.next
+    }
+
+    /// How many messages are kept.
+    pub fn kept(&self) -> usize {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// The PUB itself, for its options, statistics and monitor.
+    pub fn socket(&mut self) -> &mut Pub {
+        &mut self.socket
+    }
+}

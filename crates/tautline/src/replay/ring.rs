@@ -1,0 +1,97 @@
+//! The last messages of a publisher.
+
+use std::collections::VecDeque;
+
+use crate::Message;
+
+/// What a message costs besides its bytes.
+const OVERHEAD: usize = 2 * size_of::<Message>();
+
+/// A message that is kept.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) number: u64,
+    pub(super) topic: Message,
+    pub(super) body: Message,
+}
+
+impl Kept {
+    fn size(&self) -> usize {
+        self.topic.len() + self.body.len() + OVERHEAD
+    }
+}
+
+/// Messages with consecutive numbers, the oldest first; at most `most`, of at most `most_bytes`.
+#[derive(Debug)]
+pub(super) struct Ring {
+    kept: VecDeque<Kept>,
+    bytes: usize,
+    most: usize,
+    most_bytes: usize,
+}
+
+impl Ring {
+    pub(super) fn new(most: usize, most_bytes: usize) -> Self {
+        Ring { kept: VecDeque::new(), bytes: 0, most, most_bytes }
+    }
+
+    /// Adds the next message. The oldest ones go; one that has no room by itself is not kept
+    /// either, nor then is what was before it.
+    pub(super) fn push(&mut self, message: Kept) {
+        self.bytes += message.size();
+        self.kept.push_back(message);
+        while self.kept.len() > self.most || self.bytes > self.most_bytes {
+            let Some(oldest) = self.kept.pop_front() else { break };
+            self.bytes -= oldest.size();
+        }
+    }
+
+    /// The first message that is kept of those from `number` on; large bodies are not copied.
+    pub(super) fn from(&mut self, number: u64) -> Option<Kept> {
+        let oldest = self.kept.front()?.number;
+        let at = usize::try_from(number.saturating_sub(oldest)).ok()?;
+        let kept = self.kept.get_mut(at)?;
+        Some(Kept { number: kept.number, topic: kept.topic.share(), body: kept.body.share() })
+    }
+
+    /// How many are kept.
+    pub(super) fn len(&self) -> usize {
+        self.kept.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(number: u64, len: usize) -> Kept {
+        Kept { number, topic: Message::from("t"), body: Message::from(vec![0; len]) }
+    }
+
+    fn numbers(ring: &mut Ring, from: u64) -> Vec<u64> {
+        (0..)
+            .scan(from, |next, _| {
+                ring.from(*next).map(|kept| {
+                    *next = kept.number + 1;
+                    kept.number
+                })
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_oldest_go_by_number_and_by_bytes() {
+        let mut ring = Ring::new(3, usize::MAX);
+        (0..5).for_each(|number| ring.push(kept(number, 10)));
+        assert_eq!(numbers(&mut ring, 0), [2, 3, 4]);
+        assert_eq!(numbers(&mut ring, 4), [4]);
+        assert_eq!(numbers(&mut ring, 5), []);
+        let mut ring = Ring::new(1000, 3 * (11 + OVERHEAD));
+        (0..5).for_each(|number| ring.push(kept(number, 10)));
+        assert_eq!(numbers(&mut ring, 0), [2, 3, 4]);
+        ring.push(kept(5, 4 * (11 + OVERHEAD)));
+        assert_eq!((ring.len(), ring.bytes), (0, 0));
+        ring.push(kept(6, 10));
+        assert_eq!(numbers(&mut ring, 0), [6]);
+    }
+}

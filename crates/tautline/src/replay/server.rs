@@ -1,0 +1,175 @@
+//! The thread that answers those that ask for messages of the ring.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::ring::Ring;
+use super::{END, decode, encode};
+use crate::error::{Error, Result};
+use crate::{Context, Message, Multipart, Pair, PollItem, Router, poll};
+
+/// Requests that are answered at a time. One more is answered with the end alone: its sender may
+/// ask again.
+const MOST: usize = 1024;
+/// Messages for one peer before it is the turn of the next.
+const TURN: usize = 64;
+/// Time between two tries to send to peers that have no room: a ROUTER is not told when one has.
+const RETRY: Duration = Duration::from_millis(5);
+
+/// The thread, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Server {
+    stop: Pair,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// One that asks, and the number that it gets next.
+struct Request {
+    peer: Message,
+    next: u64,
+}
+
+/// What has come of sending.
+#[derive(PartialEq, Eq)]
+enum Sent {
+    Yes,
+    /// The peer has no room.
+    Full,
+    /// The peer is gone, or has everything.
+    Over,
+}
+
+impl Server {
+    pub(super) fn start(
+        context: &Context,
+        router: Router,
+        ring: Arc<Mutex<Ring>>,
+        epoch: [u8; 8],
+    ) -> Result<Self> {
+        let mut ends = [Pair::new(context)?, Pair::new(context)?];
+        // A name of its own for each pair: the address of what lives as long as both.
+        let name = format!("inproc://tautline-replay-{:p}-{}", Arc::as_ptr(&ring), u64::from_ne_bytes(epoch));
+        ends[0].bind(&name)?;
+        ends[1].connect(&name)?;
+        let [stop, stopped] = ends;
+        let worker = Worker { router, stopped, ring, epoch, requests: VecDeque::new() };
+        let thread =
+            std::thread::Builder::new()
+                .name("taut-replay".to_owned())
+                .spawn(move || worker.run())
+                .map_err(|error| Error::Os(error.raw_os_error().unwrap_or_default(), Default::default()))?;
+        Ok(Server { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // An error says that the context has ended, and with it the thread.
+        let _ = self.stop.try_send("");
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Worker {
+    router: Router,
+    stopped: Pair,
+    ring: Arc<Mutex<Ring>>,
+    epoch: [u8; 8],
+    requests: VecDeque<Request>,
+}
+
+impl Worker {
+    fn run(mut self) {
+        loop {
+            match self.round() {
+                Ok(true) | Err(Error::Interrupted) => {}
+                Ok(false) | Err(_) => return,
+            }
+        }
+    }
+
+    /// Takes what has come and answers all requests in turn. False: it shall end.
+    fn round(&mut self) -> Result<bool> {
+        let mut full = 0;
+        for _ in 0..self.requests.len() {
+            let Some(mut request) = self.requests.pop_front() else { break };
+            match self.answer(&mut request)? {
+                Sent::Over => continue,
+                Sent::Yes => {}
+                Sent::Full => full += 1,
+            }
+            self.requests.push_back(request);
+        }
+        let timeout = match self.requests.len() {
+            0 => None,
+            all if all == full => Some(RETRY),
+            _ => Some(Duration::ZERO),
+        };
+        let mut items = [PollItem::readable(&mut self.router), PollItem::readable(&mut self.stopped)];
+        poll(&mut items, timeout)?;
+        if items[1].is_readable() {
+            return Ok(false);
+        }
+        for _ in 0..MOST {
+            match self.router.try_recv_multipart() {
+                Ok(message) => self.take(message)?,
+                Err(Error::WouldBlock) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// A message that asks for nothing is ignored.
+    fn take(&mut self, message: Multipart) -> Result<()> {
+        let Ok([peer, delimiter, from]) = <[Message; 3]>::try_from(message) else { return Ok(()) };
+        let Some(next) = decode(&from).filter(|_| delimiter.is_empty()) else { return Ok(()) };
+        if let Some(request) = self.requests.iter_mut().find(|request| request.peer == peer) {
+            // It asks anew, and need not read what it has asked for before.
+            request.next = next;
+        } else if self.requests.len() < MOST {
+            self.requests.push_back(Request { peer, next });
+        } else {
+            self.send(&peer, self.end())?;
+        }
+        Ok(())
+    }
+
+    /// Sends some of what a peer gets, as far as it has room. [`Sent::Yes`]: there is more.
+    fn answer(&mut self, request: &mut Request) -> Result<Sent> {
+        for _ in 0..TURN {
+            let kept = {
+                let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+                ring.from(request.next)
+            };
+            let Some(kept) = kept else {
+                let sent = self.send(&request.peer, self.end())?;
+                return Ok(if sent == Sent::Full { sent } else { Sent::Over });
+            };
+            let sent =
+                self.send(&request.peer, [kept.topic, Message::from(&encode(kept.number)), kept.body])?;
+            if sent != Sent::Yes {
+                return Ok(sent);
+            }
+            request.next = kept.number + 1;
+        }
+        Ok(Sent::Yes)
+    }
+
+    fn end(&self) -> [Message; 3] {
+        [Message::from(&self.epoch), Message::from(&encode(END)), Message::default()]
+    }
+
+    fn send(&mut self, peer: &Message, [topic, number, body]: [Message; 3]) -> Result<Sent> {
+        match self.router.try_send_multipart([peer.clone(), Message::default(), topic, number, body]) {
+            Ok(()) => Ok(Sent::Yes),
+            Err(Error::WouldBlock) => Ok(Sent::Full),
+            Err(Error::Unroutable) => Ok(Sent::Over),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! PUB/SUB that knows what it lost: late joiners, lost connections, full rings, publishers that begin anew, and peers that speak
+//! the wire by hand, as other programs do.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tautline::replay::{Delivery, ReliablePub, ReliableSub, Start, Update};
+use tautline::{Context, Dealer, Message, Pub, Router, Sub, XPub};
+use tautline_testkit::with_watchdog;
+
+/// Long enough for a machine that is busy.
+fn within(name: &str, body: impl FnOnce()) {
+    with_watchdog(Duration::from_secs(240), name, body);
+}
+
+const ANY: &str = "tcp://127.0.0.1:*";
+
+fn publisher(context: &Context, keep: usize) -> (ReliablePub, String, String) {
+    let mut publisher = ReliablePub::builder(context).keep(keep).build().unwrap();
+    let live = publisher.bind(ANY).unwrap();
+    let ring = publisher.serve(ANY).unwrap();
+    (publisher, live, ring)
+}
+
+fn subscriber(context: &Context, start: Start, live: &str, ring: &str) -> ReliableSub {
+    // Nothing here is late: what does not come at all fails by the watchdog.
+    let patience = Duration::from_secs(600);
+    ReliableSub::builder(context).subscribe("").start(start).patience(patience).connect(live, ring).unwrap()
+}
+
+fn next(subscriber: &mut ReliableSub) -> Update {
+    match subscriber.recv().unwrap() {
+        Delivery::Message(update) => update,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn numbers(subscriber: &mut ReliableSub, count: usize) -> Vec<u64> {
+    (0..count).map(|_| next(subscriber).number).collect()
+}
+
+/// Publishes until the subscriber has its first live message. What it has got by then.
+fn join(publisher: &mut ReliablePub, subscriber: &mut ReliableSub) -> Vec<Delivery> {
+    let mut got = Vec::new();
+    loop {
+        publisher.send("join", "").unwrap();
+        while let Some(delivery) = subscriber.recv_within(Duration::from_millis(5)).unwrap() {
+            got.push(delivery);
+        }
+        if subscriber.statistics().live > 0 {
+            return got;
+        }
+    }
+}
+
+#[test]
+fn one_that_comes_late_begins_with_the_oldest_that_is_kept() {
+    within("one_that_comes_late_begins_with_the_oldest_that_is_kept", || {
+        let context = Context::new();
+        let (mut publisher, live, ring) = publisher(&context, 5);
+        (0..8).for_each(|i| assert_eq!(publisher.send("t", vec![i]).unwrap(), u64::from(i)));
+        assert_eq!((publisher.next_number(), publisher.kept()), (8, 5));
+        let mut late = subscriber(&context, Start::Oldest, &live, &ring);
+        let first = next(&mut late);
+        assert_eq!((first.number, first.body.as_bytes(), first.replayed), (3, &[3_u8][..], true));
+        assert_eq!(numbers(&mut late, 4), [4, 5, 6, 7]);
+        join(&mut publisher, &mut late);
+        let from = publisher.send("t", "live").unwrap();
+        assert_eq!(next(&mut late).number, from);
+        assert_eq!(late.statistics().lost, 0);
+    });
+}
+
+#[test]
+fn the_last_of_each_topic_comes_first() {
+    within("the_last_of_each_topic_comes_first", || {
+        let context = Context::new();
+        let (mut publisher, live, ring) = publisher(&context, 100);
+        for (topic, body) in [("a", "1"), ("b", "2"), ("a", "3"), ("c", "4"), ("b", "5")] {
+            publisher.send(topic, body).unwrap();
+        }
+        let mut late = ReliableSub::builder(&context)
+            .subscribe("a")
+            .subscribe("b")
+            .start(Start::LastOfEachTopic)
+            .connect(&live, &ring)
+            .unwrap();
+        let (a, b) = (next(&mut late), next(&mut late));
+        assert_eq!((a.topic.as_bytes(), a.number), (&b"a"[..], 2));
+        assert_eq!((b.topic.as_bytes(), b.number), (&b"b"[..], 4));
+    });
+}
+
+/// A publisher and a ring as other programs make them, in the hands of the test.
+struct ByHand {
+    live: XPub,
+    ring: Router,
+    subscriber: ReliableSub,
+    /// What was delivered while a request was awaited.
+    early: VecDeque<Delivery>,
+}
+
+impl ByHand {
+    fn new(context: &Context, start: Start) -> Self {
+        let mut live = XPub::new(context).unwrap();
+        let mut ring = Router::new(context).unwrap();
+        let (at, ring_at) = (live.bind(ANY).unwrap(), ring.bind(ANY).unwrap());
+        let subscriber = subscriber(context, start, &at, &ring_at);
+        assert_eq!(live.recv().unwrap().as_bytes(), [1], "it subscribes to everything");
+        ByHand { live, ring, subscriber, early: VecDeque::new() }
+    }
+
+    fn recv(&mut self) -> Delivery {
+        self.early.pop_front().unwrap_or_else(|| self.subscriber.recv().unwrap())
+    }
+
+    fn numbers(&mut self, count: usize) -> Vec<u64> {
+        let number = |delivery| match delivery {
+            Delivery::Message(update) => update.number,
+            other => panic!("{other:?}"),
+        };
+        (0..count).map(|_| number(self.recv())).collect()
+    }
+
+    fn publish(&mut self, number: u64) {
+        self.live.send_multipart([&b"t"[..], &number.to_be_bytes(), b"live"]).unwrap();
+    }
+
+    /// Takes a request for the messages from `from` on, and answers it with those of these numbers.
+    fn answer(&mut self, from: u64, numbers: &[u64], epoch: &[u8]) {
+        while !self.ring.wait_readable(Duration::from_millis(1)).unwrap() {
+            self.early.extend(self.subscriber.try_recv().unwrap());
+        }
+        let [peer, delimiter, asked] = self.ring.recv_multipart().unwrap().try_into().unwrap();
+        assert!(delimiter.is_empty());
+        assert_eq!(u64::from_be_bytes(asked.as_bytes().try_into().unwrap()), from);
+        let peer = peer.as_bytes();
+        for number in numbers {
+            self.ring.send_multipart([peer, b"", b"t", &number.to_be_bytes(), b"kept"]).unwrap();
+        }
+        self.ring.send_multipart([peer, b"", epoch, &u64::MAX.to_be_bytes(), b""]).unwrap();
+    }
+}
+
+const NOTHING: u64 = u64::MAX - 1;
+
+#[test]
+fn what_is_missing_is_asked_for_and_delivered_in_order() {
+    within("what_is_missing_is_asked_for_and_delivered_in_order", || {
+        let mut all = ByHand::new(&Context::new(), Start::Live);
+        all.answer(NOTHING, &[], b"");
+        all.publish(7);
+        assert_eq!(all.numbers(1), [7]);
+        all.publish(11);
+        // The ring is ahead of what has come.
+        all.answer(8, &[8, 9, 10, 11, 12], b"");
+        all.publish(12);
+        assert_eq!(all.numbers(5), [8, 9, 10, 11, 12]);
+        all.publish(20);
+        all.answer(13, &[16, 17, 19], b"");
+        let mut got = Vec::new();
+        while got.len() < 6 {
+            got.push(match all.recv() {
+                Delivery::Message(update) => (update.number, update.replayed),
+                Delivery::Lost { first, last } => (first * 100 + last, false),
+                other => panic!("{other:?}"),
+            });
+        }
+        assert_eq!(got, [(1315, false), (16, true), (17, true), (1818, false), (19, true), (20, false)]);
+        let counts = all.subscriber.statistics();
+        assert_eq!((counts.lost, counts.repaired, counts.requests, counts.restarts), (4, 6, 3, 0));
+    });
+}
+
+#[test]
+fn a_publisher_that_begins_anew_is_told() {
+    within("a_publisher_that_begins_anew_is_told", || {
+        let context = Context::new();
+        let mut all = ByHand::new(&context, Start::Live);
+        all.answer(NOTHING, &[], b"life one");
+        all.publish(100);
+        assert_eq!(all.numbers(1), [100]);
+        all.publish(2);
+        all.answer(0, &[0, 1, 2], b"life two");
+        assert_eq!(all.recv(), Delivery::Restarted);
+        assert_eq!(all.numbers(3), [0, 1, 2]);
+        // A new life whose numbers are higher already shows by its epoch.
+        all.publish(9);
+        all.answer(NOTHING, &[], b"life tre");
+        all.answer(0, &[6, 7, 8], b"life tre");
+        assert_eq!(all.recv(), Delivery::Restarted);
+        assert_eq!(all.recv(), Delivery::Lost { first: 0, last: 5 });
+        assert_eq!(all.numbers(4), [6, 7, 8, 9]);
+        assert_eq!(all.subscriber.statistics().restarts, 2);
+    });
+}
+
+#[test]
+fn one_that_goes_on_where_it_was_gets_the_rest_once() {
+    within("one_that_goes_on_where_it_was_gets_the_rest_once", || {
+        let context = Context::new();
+        let mut all = ByHand::new(&context, Start::Number(5));
+        // These are live before the ring has answered.
+        all.publish(6);
+        all.publish(7);
+        all.answer(5, &[5, 6, 7], b"");
+        all.publish(8);
+        assert_eq!(all.numbers(4), [5, 6, 7, 8]);
+        let mut gone = ByHand::new(&context, Start::Number(50));
+        gone.answer(50, &[], b"");
+        gone.publish(3);
+        gone.answer(0, &[0, 1, 2], b"");
+        assert_eq!(gone.recv(), Delivery::Restarted);
+        assert_eq!(gone.numbers(4), [0, 1, 2, 3]);
+    });
+}
+
+#[test]
+fn a_ring_that_does_not_answer_costs_what_it_had() {
+    within("a_ring_that_does_not_answer_costs_what_it_had", || {
+        let context = Context::new();
+        let mut live = XPub::new(&context).unwrap();
+        let at = live.bind(ANY).unwrap();
+        let mut silent = Router::new(&context).unwrap();
+        let ring = silent.bind(ANY).unwrap();
+        let patience = Duration::from_millis(20);
+        let mut subscriber =
+            ReliableSub::builder(&context).subscribe("").patience(patience).connect(&at, &ring).unwrap();
+        live.recv().unwrap();
+        for number in [4_u64, 9] {
+            live.send_multipart([&b"t"[..], &number.to_be_bytes(), b"x"]).unwrap();
+        }
+        assert_eq!(next(&mut subscriber).number, 4);
+        assert_eq!(subscriber.recv().unwrap(), Delivery::Lost { first: 5, last: 8 });
+        assert_eq!(next(&mut subscriber).number, 9);
+        assert!(subscriber.statistics().unanswered >= 2);
+    });
+}
+
+#[test]
+fn foreign_messages_and_requests_are_skipped() {
+    within("foreign_messages_and_requests_are_skipped", || {
+        let context = Context::new();
+        let mut all = ByHand::new(&context, Start::Live);
+        all.answer(NOTHING, &[], b"");
+        for parts in [
+            &[&b"t"[..]][..],
+            &[b"t", b"short", b"x"],
+            &[b"t", &[255; 8], b"x"],
+            &[b"t", &[0; 8], b"x", b"y"],
+        ] {
+            all.live.send_multipart(parts.iter().copied()).unwrap();
+        }
+        all.publish(1);
+        assert_eq!(all.numbers(1), [1]);
+        assert_eq!(all.subscriber.statistics().malformed, 4);
+
+        let (mut publisher, _, ring) = publisher(&context, 10);
+        publisher.send("t", "kept").unwrap();
+        let mut dealer = Dealer::builder(&context).connect(&ring).unwrap();
+        for parts in [&[&b""[..]][..], &[b"", b"short"], &[b"x", &[0; 8]], &[b"", &[0; 8], b"more"]] {
+            dealer.send_multipart(parts.iter().copied()).unwrap();
+        }
+        dealer.send_multipart([&[][..], &[0; 8]]).unwrap();
+        let kept = dealer.recv_multipart().unwrap();
+        assert_eq!(kept.into_parts(), [&b""[..], b"t", &[0; 8], b"kept"]);
+        let [delimiter, epoch, end, body]: [Message; 4] =
+            dealer.recv_multipart().unwrap().try_into().unwrap();
+        assert!(delimiter.is_empty() && body.is_empty() && epoch.len() == 8 && end == [255; 8]);
+    });
+}
+
+#[test]
+fn a_plain_sub_reads_topic_number_and_body() {
+    within("a_plain_sub_reads_topic_number_and_body", || {
+        let context = Context::new();
+        let (mut publisher, live, _) = publisher(&context, 10);
+        let mut plain = Sub::builder(&context).subscribe("a").connect(&live).unwrap();
+        let got = loop {
+            publisher.send("a", "x").unwrap();
+            if plain.wait_readable(Duration::from_millis(5)).unwrap() {
+                break plain.recv_multipart().unwrap();
+            }
+        };
+        assert_eq!(
+            (got.len(), got[0].as_bytes(), got[1].len(), got[2].as_bytes()),
+            (3, &b"a"[..], 8, &b"x"[..])
+        );
+    });
+}
+
+#[test]
+fn a_ring_longer_than_a_high_water_mark_comes_whole_to_many() {
+    within("a_ring_longer_than_a_high_water_mark_comes_whole_to_many", || {
+        let context = Context::new();
+        let (mut publisher, live, ring) = publisher(&context, 20_000);
+        let body = Message::from(vec![7; 300]);
+        (0..20_000).for_each(|_| assert!(publisher.send("t", body.clone()).is_ok()));
+        let mut late: Vec<ReliableSub> =
+            (0..4).map(|_| subscriber(&context, Start::Oldest, &live, &ring)).collect();
+        // One that asks and does not read holds up nobody.
+        let mut stuck = Dealer::builder(&context).connect(&ring).unwrap();
+        stuck.send_multipart([&[][..], &[0; 8]]).unwrap();
+        for late in &mut late {
+            for number in 0..20_000 {
+                assert_eq!(next(late).number, number);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_subscriber_that_is_too_slow_gets_everything_from_the_ring() {
+    within("a_subscriber_that_is_too_slow_gets_everything_from_the_ring", || {
+        let context = Context::new();
+        let mut publisher =
+            ReliablePub::builder(&context).keep(100_000).with(|socket| socket.send_hwm(10)).build().unwrap();
+        let (live, ring) = (publisher.bind(ANY).unwrap(), publisher.serve(ANY).unwrap());
+        let mut slow = ReliableSub::builder(&context)
+            .subscribe("")
+            .patience(Duration::from_secs(600))
+            .with(|socket| socket.receive_hwm(10))
+            .connect(&live, &ring)
+            .unwrap();
+        let joined = join(&mut publisher, &mut slow);
+        let Some(Delivery::Message(first)) = joined.first() else { panic!("{joined:?}") };
+        let expected = joined.len() as u64 + first.number;
+        let body = Message::from(vec![7; 10_000]);
+        (0..5000).for_each(|_| assert!(publisher.send("t", body.clone()).is_ok()));
+        let end = publisher.next_number();
+        // The last ones may be lost without a message behind them that shows it.
+        let mut next_number = expected;
+        while next_number < end {
+            publisher.send("end", "").unwrap();
+            while let Some(delivery) = slow.recv_within(Duration::from_millis(5)).unwrap() {
+                let Delivery::Message(update) = delivery else { panic!("{delivery:?}") };
+                assert_eq!(update.number, next_number);
+                next_number += 1;
+            }
+        }
+        assert!(slow.statistics().repaired > 0, "{:?}", slow.statistics());
+        assert_eq!(slow.statistics().lost, 0);
+    });
+}
+
+#[test]
+fn dropping_a_publisher_ends_its_thread_and_frees_its_endpoints() {
+    within("dropping_a_publisher_ends_its_thread_and_frees_its_endpoints", || {
+        let context = Context::new();
+        let (first, live, ring) = publisher(&context, 10);
+        drop(first);
+        for endpoint in [live, ring] {
+            // The system takes a moment to hand a port out again.
+            while Pub::builder(&context).bind(&endpoint).is_err() {
+                std::thread::yield_now();
+            }
+        }
+        let (_second, _, _) = publisher(&context, 10);
+        context.shutdown();
+    });
+}
