@@ -195,12 +195,20 @@ impl Socket {
             result = self.send_waiting(&mut part, flags);
         }
         if self.pipes.has_closing() {
-            let to = self.pipes.looks.take_asked();
-            self.close_refused();
-            self.show_sent(result.is_ok(), to);
+            self.tidy_up_sent(result.is_ok());
         }
         self.sent = self.sent.wrapping_add(1);
         result
+    }
+
+    /// After a part was sent, or was not: ends the pipes that the pattern wants to end, and shows
+    /// the part to taps. Apart, so that it costs others no registers.
+    #[cold]
+    #[inline(never)]
+    fn tidy_up_sent(&mut self, sent: bool) {
+        let to = self.pipes.take_asked();
+        self.close_refused();
+        self.show_sent(sent, to);
     }
 
     /// Takes note of what peers have said, without waiting for the I/O thread to read it.
@@ -323,12 +331,7 @@ impl Socket {
             self.call_again();
         }
         if self.pipes.has_closing() || !self.ending.is_empty() {
-            let from = self.pipes.looks.take_asked();
-            self.close_refused();
-            self.detach_ended();
-            // The caller that reads the last of what a peer has left learns of its end at once.
-            self.pattern.routes.end();
-            self.show_received(target, &result, from);
+            self.tidy_up_received(target, &result);
         }
         if result == Err(Error::NoMemory) && !self.pipes.receiving {
             // If there should be more, it is lost with its peer.
@@ -338,6 +341,19 @@ impl Socket {
         self.receive_more = more;
         self.received = self.received.wrapping_add(1);
         Ok(len)
+    }
+
+    /// After a part was received, or was not: the same, and forgets pipes that are read to their
+    /// end.
+    #[cold]
+    #[inline(never)]
+    fn tidy_up_received(&mut self, target: &Target<'_>, result: &Result<(Received, Route), Error>) {
+        let from = self.pipes.take_asked();
+        self.close_refused();
+        self.detach_ended();
+        // The caller that reads the last of what a peer has left learns of its end at once.
+        self.pattern.routes.end();
+        self.show_received(target, result, from);
     }
 
     #[inline(never)]

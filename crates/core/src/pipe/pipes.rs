@@ -5,6 +5,7 @@ use super::cork::Cork;
 use super::errands::Left;
 use super::looks::Looks;
 use super::names::{self, Key, Names};
+use super::slots::Slots;
 use super::{Else, Part, Pipe, PipeId, Received, Target, Traffic};
 use crate::ablation::{Rule, without};
 use crate::conn::IoSide;
@@ -36,7 +37,7 @@ struct Past {
 
 /// All pipes of one socket, and its options.
 pub(crate) struct Pipes {
-    pub(super) slots: Vec<Option<Pipe>>,
+    pub(super) slots: Slots,
     pub(super) broadcasts: Broadcasts,
     /// The names of the pipes that a pattern addresses by name.
     pub(crate) names: Names,
@@ -67,7 +68,7 @@ impl Pipes {
     /// No pipes yet.
     pub(crate) fn new(options: Arc<Options>) -> Self {
         Pipes {
-            slots: Vec::new(),
+            slots: Slots::default(),
             broadcasts: Vec::new(),
             names: Names::new(),
             receiving: false,
@@ -89,8 +90,7 @@ impl Pipes {
     /// The pipe of this name, if it is there.
     #[inline]
     pub(crate) fn get(&mut self, id: PipeId) -> Option<&mut Pipe> {
-        self.looks.asked = id;
-        self.slots.get_mut(id.0 as usize)?.as_mut()
+        self.slots.get(id)
     }
 
     /// The pipe of this name, if it is the expected one. Those likely to be addressed after it are
@@ -105,7 +105,7 @@ impl Pipes {
     #[inline(always)]
     pub(super) fn addressed_again(&mut self, key: Key) -> Option<PipeId> {
         let id = self.names.known(key)?;
-        let pipe = self.slots.get_mut(id.0 as usize)?.as_mut()?;
+        let pipe = self.slots.get_unnoted(id)?;
         pipe.has_room(Else::Ask).then_some(id)
     }
 
@@ -129,10 +129,10 @@ impl Pipes {
         if !found.again
             && let Some([second, third]) = self.names.upcoming(found.pipe)
         {
-            if let Some(slot) = self.slots.get(third.0 as usize) {
+            if let Some(slot) = self.slots.place(third) {
                 Pipe::prefetch(slot);
             }
-            if let Some(Some(pipe)) = self.slots.get(second.0 as usize) {
+            if let Some(Some(pipe)) = self.slots.place(second) {
                 pipe.prefetch_queue();
             }
         }
@@ -147,7 +147,7 @@ impl Pipes {
         id: PipeId,
         target: &mut Target<'_>,
     ) -> Result<Option<Received>, NoMemory> {
-        let Some(Some(pipe)) = self.slots.get(id.0 as usize) else { return Ok(None) };
+        let Some(Some(pipe)) = self.slots.place(id) else { return Ok(None) };
         let mut room = [0; names::WHOLE];
         let name = self.names.get(id, &mut room).unwrap_or(&pipe.peer.routing_id);
         pipe.peer.introduce(name, target).map(Some)
@@ -169,6 +169,7 @@ impl Pipes {
     /// The names of all pipes.
     pub(crate) fn ids(&self) -> impl Iterator<Item = PipeId> + '_ {
         self.slots
+            .all()
             .iter()
             .enumerate()
             .filter(|(_, slot)| slot.is_some())
@@ -198,7 +199,7 @@ impl Pipes {
         if hello.is_empty() {
             return;
         }
-        if let Some(pipe) = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut)
+        if let Some(pipe) = self.slots.get(id)
             && pipe.peer.connected_here
             && pipe.inproc_end().is_some()
             && pipe.has_room(Else::Lose)
@@ -212,6 +213,7 @@ impl Pipes {
     pub(crate) fn set_tapped(&mut self, tapped: bool) {
         self.closing.retain(|id| *id != NONE);
         self.looks.set_tapped(tapped);
+        self.slots.set_noted(tapped);
         if tapped {
             self.closing.push(NONE);
         }
@@ -224,7 +226,7 @@ impl Pipes {
         } else {
             self.wires += 1;
             if self.wires == FEW + 1 && !without(Rule::Lean) {
-                self.slots.iter_mut().flatten().for_each(Pipe::set_lean);
+                self.slots.all_mut().iter_mut().flatten().for_each(Pipe::set_lean);
             }
             if !without(Rule::Lean)
                 && (self.wires > FEW || self.io.as_ref().is_some_and(|io| io.serves_many()))
@@ -233,16 +235,17 @@ impl Pipes {
                 self.lean = true;
             }
         }
-        let id = PipeId(self.vacant.pop().unwrap_or(self.slots.len() as u32));
+        let slots = self.slots.all_mut();
+        let id = PipeId(self.vacant.pop().unwrap_or(slots.len() as u32));
         pipe.outgoing.errands.attach(id, self.left.clone());
-        match self.slots.get_mut(id.0 as usize) {
+        match slots.get_mut(id.0 as usize) {
             Some(slot) => *slot = Some(pipe),
             None => {
-                if self.slots.is_empty() {
+                if slots.is_empty() {
                     // Most sockets have one.
-                    self.slots.reserve_exact(1);
+                    slots.reserve_exact(1);
                 }
-                self.slots.push(Some(pipe));
+                slots.push(Some(pipe));
             }
         }
         id
@@ -250,7 +253,7 @@ impl Pipes {
 
     /// Takes a pipe out.
     pub(crate) fn remove(&mut self, id: PipeId) -> Option<Pipe> {
-        let pipe = self.slots.get_mut(id.0 as usize)?.take()?;
+        let pipe = self.slots.all_mut().get_mut(id.0 as usize)?.take()?;
         if pipe.inproc_end().is_some() {
             self.inproc -= 1;
         } else {
@@ -278,7 +281,7 @@ impl Pipes {
     pub(crate) fn release(&mut self, id: PipeId) {
         let before = self.held.len();
         self.held.retain(|&other| other != id);
-        if self.held.len() < before && self.slots.get(id.0 as usize).is_some_and(Option::is_none) {
+        if self.held.len() < before && self.slots.place(id).is_some_and(Option::is_none) {
             self.vacant.push(id.0);
         }
     }
@@ -286,7 +289,7 @@ impl Pipes {
     /// The peer is gone. What was received stays readable, and behind it comes ZMQ_DISCONNECT_MSG,
     /// unless this socket has connected to the peer.
     pub(crate) fn end(&mut self, id: PipeId) {
-        let Some(pipe) = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut) else { return };
+        let Some(pipe) = self.slots.get(id) else { return };
         if pipe.outgoing.ended {
             return;
         }
@@ -322,13 +325,13 @@ impl Pipes {
     /// Everything that has gone through the pipes, these and former ones.
     pub(crate) fn traffic(&self) -> Traffic {
         let mut all = self.past.as_ref().map_or_else(Traffic::default, |past| past.traffic);
-        self.slots.iter().flatten().for_each(|pipe| all.add(pipe.traffic()));
+        self.slots.all().iter().flatten().for_each(|pipe| all.add(pipe.traffic()));
         all
     }
 
     /// Messages dropped for want of room.
     pub(crate) fn dropped(&self) -> u64 {
-        let now: u64 = self.slots.iter().flatten().map(|pipe| pipe.outgoing.dropped()).sum();
+        let now: u64 = self.slots.all().iter().flatten().map(|pipe| pipe.outgoing.dropped()).sum();
         now + self.past.as_ref().map_or(0, |past| past.dropped)
     }
 
@@ -339,13 +342,13 @@ impl Pipes {
 
     /// A number that changes with each message that comes, where there are few pipes.
     pub(crate) fn arrived(&self) -> u64 {
-        let few = self.slots.iter().take(FEW);
+        let few = self.slots.all().iter().take(FEW);
         few.flatten().map(|pipe| pipe.incoming.arrived()).fold(0, u64::wrapping_add)
     }
 
     /// How many pipes there are, and how many messages wait in them: outgoing and incoming.
     pub(crate) fn depths(&mut self) -> (u64, u64, u64) {
-        self.slots.iter_mut().flatten().fold((0, 0, 0), |(pipes, out, incoming), pipe| {
+        self.slots.all_mut().iter_mut().flatten().fold((0, 0, 0), |(pipes, out, incoming), pipe| {
             (pipes + 1, out + pipe.outgoing.queued(), incoming + pipe.incoming.queued())
         })
     }
@@ -353,7 +356,7 @@ impl Pipes {
     /// ZMQ_SNDHWM or ZMQ_RCVHWM has changed: it takes effect on the pipes that exist.
     pub(crate) fn apply_limits(&mut self) {
         let (send, receive) = (self.options.send_hwm, self.options.receive_hwm);
-        self.slots.iter_mut().flatten().for_each(|pipe| pipe.set_limits(send, receive));
+        self.slots.all_mut().iter_mut().flatten().for_each(|pipe| pipe.set_limits(send, receive));
     }
 
     /// Flushes what the flush rule has left.
@@ -415,6 +418,7 @@ impl Pipes {
     /// Streams of pipes that are full; inproc peers of full pipes are asked to wake the owner.
     pub(crate) fn full_streams(&mut self) -> Vec<Arc<Stream>> {
         self.slots
+            .all_mut()
             .iter_mut()
             .flatten()
             .filter(|pipe| !pipe.outgoing.ended)
@@ -426,7 +430,7 @@ impl Pipes {
     /// that are full just now.
     pub(crate) fn ask_inproc_for_room(&mut self) -> bool {
         let mut asked = false;
-        for pipe in self.slots.iter_mut().flatten() {
+        for pipe in self.slots.all_mut().iter_mut().flatten() {
             if !pipe.outgoing.ended && pipe.inproc_end().is_some() && pipe.outgoing.is_full() {
                 pipe.wait_for_room();
                 asked = true;
@@ -445,12 +449,12 @@ impl Pipes {
     /// too, which ring.
     pub(crate) fn is_watched(&self) -> bool {
         let rung = |pipe: &Pipe| pipe.inproc_end().is_none_or(InprocEnd::is_rung);
-        self.inproc > 0 && (self.slots.len() > FEW || !self.slots.iter().flatten().all(rung))
+        self.inproc > 0 && (self.slots.all().len() > FEW || !self.slots.all().iter().flatten().all(rung))
     }
 
     /// Whether a message was refused only because it was one too many in a burst. Tells it once.
     pub(crate) fn take_burst_refused(&mut self) -> bool {
-        self.slots.iter_mut().flatten().any(|pipe| pipe.outgoing.mark.take_burst_refused())
+        self.slots.all_mut().iter_mut().flatten().any(|pipe| pipe.outgoing.mark.take_burst_refused())
     }
 
     /// Whether the pattern wants to end some pipes, or parts are looked at.
@@ -462,6 +466,12 @@ impl Pipes {
     /// Whether the pattern wants to end this pipe.
     pub(crate) fn is_closing(&self, id: PipeId) -> bool {
         self.closing.contains(&id)
+    }
+
+    /// The pipe that [`Pipes::get`] was called for last, once: the peer of a message that a tap
+    /// looks at. `None` if it was called for none since, or nothing is looked at.
+    pub(crate) fn take_asked(&mut self) -> Option<PipeId> {
+        self.slots.take_last()
     }
 
     /// The pipes that the pattern wants to end.

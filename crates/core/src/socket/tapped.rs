@@ -47,7 +47,7 @@ impl Socket {
             tapped.sent.add(bytes.len(), bytes, tapped.most);
             tapped.sent_whole = !part.more;
             // What was done before is of another message.
-            self.pipes.looks.take_asked();
+            self.pipes.take_asked();
         }
     }
 
