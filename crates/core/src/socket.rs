@@ -201,16 +201,6 @@ impl Socket {
         result
     }
 
-    /// After a part was sent, or was not: ends the pipes that the pattern wants to end, and shows
-    /// the part to taps. Apart, so that it costs others no registers.
-    #[cold]
-    #[inline(never)]
-    fn tidy_up_sent(&mut self, sent: bool) {
-        let to = self.pipes.take_asked();
-        self.close_refused();
-        self.show_sent(sent, to);
-    }
-
     /// Takes note of what peers have said, without waiting for the I/O thread to read it.
     #[cold]
     fn listen(&mut self, part: &Part<'_>) -> Result<(), Error> {
@@ -341,19 +331,6 @@ impl Socket {
         self.receive_more = more;
         self.received = self.received.wrapping_add(1);
         Ok(len)
-    }
-
-    /// After a part was received, or was not: the same, and forgets pipes that are read to their
-    /// end.
-    #[cold]
-    #[inline(never)]
-    fn tidy_up_received(&mut self, target: &Target<'_>, result: &Result<(Received, Route), Error>) {
-        let from = self.pipes.take_asked();
-        self.close_refused();
-        self.detach_ended();
-        // The caller that reads the last of what a peer has left learns of its end at once.
-        self.pattern.routes.end();
-        self.show_received(target, result, from);
     }
 
     #[inline(never)]

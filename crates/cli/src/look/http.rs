@@ -36,7 +36,7 @@ const TIME: Duration = Duration::from_secs(10);
 const CLIENTS: usize = 16;
 /// As many events wait for a client.
 const EVENTS: usize = 16;
-/// What is waited after nobody could be accepted, as the process has no descriptors left.
+/// What is waited after no client could be accepted, as the process has no descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What is answered.
@@ -174,7 +174,7 @@ impl Server {
                 };
                 let (place, is_served) = match served.clone().try_acquire_owned() {
                     Ok(place) => (place, true),
-                    // With nobody to tell them, the others wait in the system.
+                    // Further ones wait in the system.
                     Err(_) => match refused.clone().acquire_owned().await {
                         Ok(place) => (place, false),
                         Err(_) => continue,

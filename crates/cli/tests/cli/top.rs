@@ -105,7 +105,7 @@ fn the_screen_shows_the_ones_in_trouble_first() {
         });
         session.press("/\x7f\x7f\x7f\x7f\r");
         session.press("a");
-        session.wait(|screen| screen.contains("90 PAIR") && screen.contains("events of a monitor"));
+        session.wait(|screen| screen.contains("90 PAIR") && screen.contains("for a monitor"));
         session.press("a");
         session.wait(|screen| !screen.contains("90 PAIR") && screen.contains("7 REP"));
         session.press("h");

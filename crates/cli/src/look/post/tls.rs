@@ -13,7 +13,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::failure::{Failure, Result};
 
-/// Whom to trust.
+/// Which servers to trust.
 pub struct Connector(TlsConnector);
 
 impl Connector {

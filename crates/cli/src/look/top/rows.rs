@@ -154,7 +154,7 @@ fn socket_row<'a>(process: &'a Tracked, socket: &'a Socket, by: &BySocket<'_>) -
     } else if socket.dropped + socket.lost > 0 {
         (Trouble::None, format!("{} lost before", count(socket.dropped + socket.lost)))
     } else if socket.monitor {
-        (Trouble::None, "events of a monitor".to_owned())
+        (Trouble::None, "for a monitor".to_owned())
     } else {
         (Trouble::None, String::new())
     };
