@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool, String> {
     for side in &sides {
         peers.push(find_peers(side, arguments)?.0);
     }
-    if arguments.rules.iter().any(|rule| !rule.contains('=')) {
+    if !arguments.rules.iter().all(|rule| is_variable(rule)) {
         peers.iter().flatten().try_for_each(knows_switch)?;
     }
     let job = Job::new(arguments)?;
@@ -102,12 +102,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool, String> {
     Ok(ablation.problems.is_empty())
 }
 
+/// Whether it is VARIABLE=VALUE.
+fn is_variable(rule: &str) -> bool {
+    rule.contains('=')
+}
+
 /// The side without the rule.
 fn without(whole: &str, rule: &str) -> Result<String, String> {
     if rule.is_empty() || rule.contains(char::is_whitespace) {
         return Err(format!("ablate: `{rule}` is no name of a rule"));
     }
-    Ok(if rule.contains('=') { format!("{whole} {rule}") } else { format!("{whole} {SWITCH}={rule}") })
+    Ok(if is_variable(rule) { format!("{whole} {rule}") } else { format!("{whole} {SWITCH}={rule}") })
 }
 
 /// A library without the switch would run the same code on both sides, and every rule would seem to be worth nothing.
@@ -166,21 +171,31 @@ impl Verdict {
         let named = |places: &[String]| {
             if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) }
         };
+        // A variable is no rule that stays or goes: it has a price.
+        let (wins, loses, end) = match (is_variable(&self.rule), self.stays) {
+            (true, _) => ("costs", "gains", ""),
+            (false, true) => ("wins", "loses", ": stays"),
+            (false, false) => ("wins", "loses", ": goes"),
+        };
         format!(
-            "{}: wins >= 5 % beyond doubt in {} of {} environments{}, loses as much in {}{}: {}",
+            "{}: {wins} >= 5 % beyond doubt in {} of {} environments{}, {loses} as much in {}{}{end}",
             self.rule,
             self.wins_in.len(),
             self.environments,
             named(&self.wins_in),
             self.loses_in.len(),
             named(&self.loses_in),
-            if self.stays { "stays" } else { "goes" }
         )
     }
 }
 
 fn text(ablation: &Ablation) -> String {
-    let head = ["rule", "cell", "environment", "metric", "with the rule", "95 %", "verdict"];
+    let priced = ablation.verdicts.iter().all(|verdict| is_variable(&verdict.rule));
+    let (column, meaning) = match priced {
+        true => ("without it", "without the variable than with it"),
+        false => ("with the rule", "with the rule, or without the variable, than the other way"),
+    };
+    let head = ["rule", "cell", "environment", "metric", column, "95 %", "verdict"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(ablation.lines.iter().map(|line| {
         vec![
@@ -195,7 +210,7 @@ fn text(ablation: &Ablation) -> String {
     }));
     let mut text = layout(&rows, 4);
     text += &format!(
-        "\n{} interleaved pairs a rule and cell. \"with the rule\" says how many times as good it is than without.\n",
+        "\n{} interleaved pairs a rule and cell. \"{column}\" says how many times as good it is {meaning}.\n",
         ablation.pairs
     );
     for environment in &ablation.environments {
@@ -244,6 +259,15 @@ mod tests {
         assert_eq!(without("tautline", "lull").unwrap(), "tautline TAUT_WITHOUT=lull");
         assert_eq!(without("tautline A=1", "TAUT_SPIN_US=0").unwrap(), "tautline A=1 TAUT_SPIN_US=0");
         assert!(without("tautline", "two words").is_err());
+    }
+
+    #[test]
+    fn a_variable_has_a_price() {
+        let lines = [line("default", (1.06, 1.2)), line("veth", (0.99, 1.01))];
+        assert_eq!(
+            verdict_of("TAUT_OBSERVE=1", &lines).text(),
+            "TAUT_OBSERVE=1: costs >= 5 % beyond doubt in 1 of 2 environments (default), gains as much in 0"
+        );
     }
 
     #[test]

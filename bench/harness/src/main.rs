@@ -45,7 +45,7 @@ const USAGE: &str = "usage: tautline-bench run --scenario FILE --ours DIR --base
                       instead of the scenario's peers, more than once; the first is the reference
   tautline-bench ablate RULE.. [options]
                       what each rule of the engine's timing buys: Tautline beside itself without that rule;
-                      RULE is a name for TAUT_WITHOUT, or VARIABLE=VALUE. Options as for run, but --baseline;
+                      RULE is a name for TAUT_WITHOUT, or VARIABLE=VALUE, which one side then has. Options as for run, but --baseline;
                       --peer is the one to be compared (default tautline)
   tautline-bench report --out DIR    writes report.html again from results.json
   tautline-bench languages --tautline FILE --libzmq FILE [options]

@@ -8,6 +8,9 @@
 //!
 //! [keys]
 //! prices = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"
+//!
+//! [policies]
+//! inside = "/etc/tautline/policy.toml"
 //! ```
 
 use std::collections::BTreeMap;
@@ -30,6 +33,9 @@ pub struct Config {
     /// Public keys by name.
     #[serde(default)]
     pub keys: BTreeMap<String, String>,
+    /// Policies by name: files, or those that come with the library.
+    #[serde(default)]
+    pub policies: BTreeMap<String, String>,
     /// Where it was read from, or would have been.
     #[serde(skip)]
     path: PathBuf,
@@ -118,6 +124,14 @@ impl Config {
         })
     }
 
+    /// The policy with this name.
+    pub fn policy(&self, name: &str) -> Result<&str> {
+        self.policies.get(name).map(String::as_str).ok_or_else(|| {
+            Failure::usage(format!("there is no policy {name} in {}", self.path.display()))
+                .hint(format!("save it there: below [policies], {name} = \"FILE\""))
+        })
+    }
+
     /// Adds a context to the file, which otherwise stays as it is.
     pub fn save(&self, name: &str, endpoints: &[String]) -> Result<()> {
         let allowed = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
@@ -167,7 +181,7 @@ mod tests {
     #[test]
     fn contexts_and_keys_have_names() {
         let text = "[contexts.prices]\nendpoint = \"tcp://a:1\"\nendpoints = [\"tcp://b:2\"]\nsubscribe = [\"EUR\"]\n\
-                    [keys]\nprices = \"k\"\n";
+                    [keys]\nprices = \"k\"\n[policies]\ninside = \"~/p.toml\"\n";
         let config = Config::parse(text, Path::new("c.toml")).unwrap();
         let saved = config.context("prices").unwrap();
         assert_eq!(saved.endpoints().collect::<Vec<_>>(), ["tcp://a:1", "tcp://b:2"]);
@@ -177,6 +191,8 @@ mod tests {
         );
         assert_eq!(config.context("price").unwrap_err().hint.as_deref(), Some("it has prices"));
         assert!(config.key("other").is_err());
+        assert_eq!(config.policy("inside").unwrap(), "~/p.toml");
+        assert!(config.policy("other").unwrap_err().to_string().contains("[policies]"));
     }
 
     #[test]

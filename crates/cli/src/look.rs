@@ -33,14 +33,35 @@ pub struct Seen {
     pub found: Found,
     /// What.
     pub reading: Reading,
+    /// How many sockets were left out.
+    pub left_out: usize,
+}
+
+/// Which sockets of a process are of interest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// Those that the program has for its messages.
+    OfProgram,
+    /// Also those that carry the events of monitors.
+    All,
+}
+
+impl Which {
+    /// As `--all` says.
+    pub fn new(all: bool) -> Which {
+        if all { Which::All } else { Which::OfProgram }
+    }
 }
 
 /// All observed processes of this user, and what is wrong with those that cannot be read.
-pub fn all() -> (Vec<Seen>, Vec<(Found, Fault)>) {
+pub fn all(which: Which) -> (Vec<Seen>, Vec<(Found, Fault)>) {
     let (mut seen, mut faults) = (Vec::new(), Vec::new());
     for found in tautline_observe::processes() {
         match tautline_observe::read(&found.path) {
-            Ok(reading) => seen.push(Seen { found, reading }),
+            Ok(mut reading) => {
+                let left_out = if which == Which::All { 0 } else { reading.leave_out_monitors() };
+                seen.push(Seen { found, reading, left_out });
+            }
             // It has ended between the two looks.
             Err(Fault::Missing) => {}
             Err(fault) => faults.push((found, fault)),
@@ -50,8 +71,8 @@ pub fn all() -> (Vec<Seen>, Vec<(Found, Fault)>) {
 }
 
 /// The processes with this number: one, or one for each library of it.
-pub fn of(process: u32) -> Result<Vec<Seen>> {
-    let (mut seen, faults) = all();
+pub fn of(process: u32, which: Which) -> Result<Vec<Seen>> {
+    let (mut seen, faults) = all(which);
     seen.retain(|seen| seen.found.pid == process);
     if !seen.is_empty() {
         return Ok(seen);

@@ -3,6 +3,7 @@
 //! ```text
 //!   program   which file the system will start, and whether a library can take libzmq's place there
 //!   library   where Tautline's libzmq.so.5 is
+//!   policy    what its sockets may do
 //!   proof     which ZeroMQ the program and its children really run on, as the system sees them
 //! ```
 //!
@@ -12,6 +13,7 @@
 //! (`LD_LIBRARY_PATH`), for what loads libzmq by name: JNA, .NET, ctypes.
 
 mod library;
+mod policy;
 mod program;
 mod proof;
 
@@ -53,6 +55,9 @@ pub fn run(args: &Run) -> Result<()> {
     }
     if args.observe {
         command.env("TAUT_OBSERVE", "1");
+    }
+    if let Some(named) = &args.policy {
+        command.env("TAUT_POLICY", policy::value(named)?);
     }
     let signals = Signals::new(PASSED_ON).map_err(|error| Failure::failed(format!("signals: {error}")))?;
     let child = command.spawn().map_err(|error| Failure::file(&path, &error))?;

@@ -34,6 +34,7 @@ mod pipes;
 mod room;
 mod route;
 mod shown;
+mod slots;
 mod traffic;
 mod upkeep;
 

@@ -195,9 +195,7 @@ impl Socket {
             result = self.send_waiting(&mut part, flags);
         }
         if self.pipes.has_closing() {
-            let to = self.pipes.looks.take_asked();
-            self.close_refused();
-            self.show_sent(result.is_ok(), to);
+            self.tidy_up_sent(result.is_ok());
         }
         self.sent = self.sent.wrapping_add(1);
         result
@@ -323,12 +321,7 @@ impl Socket {
             self.call_again();
         }
         if self.pipes.has_closing() || !self.ending.is_empty() {
-            let from = self.pipes.looks.take_asked();
-            self.close_refused();
-            self.detach_ended();
-            // The caller that reads the last of what a peer has left learns of its end at once.
-            self.pattern.routes.end();
-            self.show_received(target, &result, from);
+            self.tidy_up_received(target, &result);
         }
         if result == Err(Error::NoMemory) && !self.pipes.receiving {
             // If there should be more, it is lost with its peer.

@@ -14,8 +14,8 @@
 //! There is one [`Watch`] in a process, as long as it has an observed context. A forked child
 //! leaves that of its parent alone; a context that it makes has another one. Locks: that of the
 //! process's watch, then that of its contexts, then that of a context's sockets, then that of one
-//! socket; below them only those of a connection's `shown`. No call of the application is made
-//! under them.
+//! socket; below them only that of the monitors' endpoints and those of a connection's `shown`. No
+//! call of the application is made under them.
 
 mod looks;
 #[cfg_attr(not(unix), path = "watch/server/absent.rs")]
@@ -64,8 +64,8 @@ struct Watch {
     changed: Condvar,
     events: Mutex<Events>,
     taps: Mutex<Vec<Arc<Tap>>>,
-    /// Where monitors tell events.
-    monitors: Mutex<Vec<String>>,
+    /// Where monitors tell events: the context, and the endpoint in it.
+    monitors: Mutex<Vec<(u64, String)>>,
     /// Names of contexts and sockets.
     // Relaxed: number: only that it differs.
     next_id: AtomicU64,
@@ -255,10 +255,15 @@ impl Watch {
     }
 
     fn tell_tapped(&self, tap: &Tap) {
-        for context in self.contexts() {
-            let sockets: Vec<_> = lock(&context.sockets).iter().filter_map(Weak::upgrade).collect();
-            sockets.iter().filter(|socket| socket.is_of(tap)).for_each(|socket| socket.tell_tapped());
-        }
+        self.sockets().iter().filter(|socket| socket.is_of(tap)).for_each(|socket| socket.tell_tapped());
+    }
+
+    /// All that are shown.
+    fn sockets(&self) -> Vec<Arc<SocketWatch>> {
+        let of = |context: Arc<ContextWatch>| -> Vec<_> {
+            lock(&context.sockets).iter().filter_map(Weak::upgrade).collect()
+        };
+        self.contexts().into_iter().flat_map(of).collect()
     }
 
     fn contexts(&self) -> Vec<Arc<ContextWatch>> {

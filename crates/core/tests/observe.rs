@@ -4,6 +4,8 @@
 #![cfg(all(unix, not(loom)))]
 
 mod common;
+#[path = "common/writes.rs"]
+mod writes;
 
 use common::{bound, connected, recv, set};
 use std::io::{BufRead, BufReader, Write};
@@ -18,6 +20,7 @@ use tautline_observe::{
     EndpointState, Fault, Options, Peer, PeerState, Reading, SocketState, processes, processes_in, read,
 };
 use tautline_testkit::with_watchdog;
+use writes::Writes;
 
 const LIMIT: Duration = Duration::from_secs(120);
 const SUBSCRIBE: i32 = 6;
@@ -50,6 +53,7 @@ fn own_file() -> PathBuf {
 /// Reads until a look shows what is waited for.
 fn until<T>(mut seen: impl FnMut(&Reading) -> Option<T>) -> T {
     let path = own_file();
+    let looks = Writes::of(&path);
     loop {
         match read(&path) {
             Ok(reading) => {
@@ -61,7 +65,7 @@ fn until<T>(mut seen: impl FnMut(&Reading) -> Option<T>) -> T {
             Err(Fault::Busy) => {}
             Err(fault) => panic!("{fault}"),
         }
-        std::thread::sleep(Duration::from_millis(10));
+        looks.wait();
     }
 }
 
@@ -556,6 +560,55 @@ fn events_of_a_monitor_are_no_messages_of_the_program() {
 }
 
 #[test]
+fn both_ends_of_a_monitor_are_told_apart_from_the_programs_sockets() {
+    observed("marked", |context| {
+        let mut early = context.socket(SocketType::Pair).unwrap();
+        named(&mut early, "marked-early");
+        // Before there is a monitor.
+        early.connect("inproc://marked-events").unwrap();
+        let other = Context::new();
+        other.observe().unwrap();
+        let (mut same_name, _) = bound(&other, SocketType::Pair, "inproc://marked-events");
+        named(&mut same_name, "marked-other");
+        let mut pull = context.socket(SocketType::Pull).unwrap();
+        named(&mut pull, "marked");
+        pull.monitor_in_detail("inproc://marked-events").unwrap();
+        let to_other = connected(&other, SocketType::Pair, "inproc://marked-events");
+        let is_monitor =
+            |reading: &Reading, name: &str| find(reading, name).map(|(socket, _)| socket.monitor);
+        until(|reading| (is_monitor(reading, "marked-early")?).then_some(()));
+        until(|reading| {
+            let (marked, _) = find(reading, "marked")?;
+            let (early, _) = find(reading, "marked-early")?;
+            let bound = |endpoint: &&tautline_observe::Endpoint| {
+                let context = reading.socket(endpoint.socket).map(|socket| socket.context);
+                endpoint.bound && endpoint.name == "inproc://marked-events" && context == Some(marked.context)
+            };
+            let own = reading.endpoints.iter().find(bound)?.socket;
+            assert!(reading.socket(own)?.monitor && early.monitor && !marked.monitor);
+            assert_eq!(is_monitor(reading, "marked-other"), Some(false), "another context");
+            let mut program = reading.clone();
+            assert!(program.leave_out_monitors() >= 2);
+            assert!(program.socket(own).is_none() && program.socket(marked.id).is_some());
+            assert!(program.socket(early.id).is_none());
+            Some(())
+        });
+        drop((same_name, to_other));
+        other.terminate().unwrap();
+        // The name is free for the program once the monitor has gone.
+        pull.monitor_in_detail("inproc://marked-others").unwrap();
+        drop(early);
+        let (mut pair, _) = bound(context, SocketType::Pair, "inproc://marked-events");
+        named(&mut pair, "marked-pair");
+        let mut end = connected(context, SocketType::Pair, "inproc://marked-events");
+        named(&mut end, "marked-end");
+        let both =
+            until(|reading| Some([is_monitor(reading, "marked-pair")?, is_monitor(reading, "marked-end")?]));
+        assert_eq!(both, [false; 2]);
+    });
+}
+
+#[test]
 fn what_is_published_is_to_no_peer_alone() {
     observed("published", |context| {
         let (mut publisher, endpoint) = bound(context, SocketType::XPub, "inproc://published");
@@ -714,8 +767,9 @@ fn child_crashes() {
     socket.bind("inproc://crash").unwrap();
     let own = PathBuf::from(std::env::var_os("XDG_RUNTIME_DIR").unwrap()).join("tautline");
     let path = processes_in(&own)[0].path.clone();
+    let looks = Writes::of(&path);
     while !read(&path).is_ok_and(|reading| find(&reading, "last seen").is_some()) {
-        std::thread::sleep(Duration::from_millis(10));
+        looks.wait();
     }
     std::process::abort();
 }

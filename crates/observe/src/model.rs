@@ -228,6 +228,8 @@ record! {
         failed_handshakes: u64,
         /// Calls of a REQ or REP that were refused because it was not their turn (EFSM).
         out_of_turn: u64,
+        /// It carries the events of a monitor: the library's end of it, or the program's.
+        monitor: bool,
     }
     texts {
         /// Its type: `PUB`, `ROUTER`.
@@ -397,6 +399,20 @@ impl Reading {
         self.sockets.iter().find(|socket| socket.id == id)
     }
 
+    /// Leaves out the sockets that carry the events of monitors, and all that belongs to them. How
+    /// many there were.
+    pub fn leave_out_monitors(&mut self) -> usize {
+        let mut monitors: Vec<u64> =
+            self.sockets.iter().filter(|socket| socket.monitor).map(|socket| socket.id).collect();
+        monitors.sort_unstable();
+        let is_of_program = |socket: &u64| monitors.binary_search(socket).is_err();
+        self.sockets.retain(|socket| !socket.monitor);
+        self.endpoints.retain(|endpoint| is_of_program(&endpoint.socket));
+        self.peers.retain(|peer| is_of_program(&peer.socket));
+        self.events.retain(|event| is_of_program(&event.socket));
+        monitors.len()
+    }
+
     /// The peers of a socket.
     pub fn peers_of(&self, socket: u64) -> impl Iterator<Item = &Peer> {
         self.peers.iter().filter(move |peer| peer.socket == socket)
@@ -445,6 +461,24 @@ mod tests {
         add("Peer", Peer::KIND, Peer::NUMBERS, Peer::TEXTS);
         add("Event", Event::KIND, Event::NUMBERS, Event::TEXTS);
         assert_eq!(documented, expected);
+    }
+
+    #[test]
+    fn monitors_are_left_out_with_all_that_is_theirs() {
+        let mut reading = Reading::default();
+        for id in [3, 1, 7, 2] {
+            let socket = Socket { id, monitor: id == 7 || id == 1, ..Socket::default() };
+            reading.sockets.push(socket);
+            reading.endpoints.push(Endpoint { socket: id, ..Endpoint::default() });
+            reading.peers.push(Peer { socket: id, ..Peer::default() });
+            reading.events.push(Event { socket: id, ..Event::default() });
+        }
+        assert_eq!(reading.leave_out_monitors(), 2);
+        assert_eq!(reading.sockets.iter().map(|socket| socket.id).collect::<Vec<_>>(), [3, 2]);
+        assert_eq!(reading.endpoints.iter().map(|endpoint| endpoint.socket).collect::<Vec<_>>(), [3, 2]);
+        assert_eq!(reading.peers.iter().map(|peer| peer.socket).collect::<Vec<_>>(), [3, 2]);
+        assert_eq!(reading.events.iter().map(|event| event.socket).collect::<Vec<_>>(), [3, 2]);
+        assert_eq!(reading.leave_out_monitors(), 0);
     }
 
     #[test]

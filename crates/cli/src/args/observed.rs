@@ -12,6 +12,9 @@ use crate::look::{Filter, Order};
 /// ps
 #[derive(Debug, Args)]
 pub struct Ps {
+    /// Also the sockets that carry the events of monitors
+    #[arg(short, long)]
+    pub all: bool,
     /// As JSON, a line each
     #[arg(long)]
     pub json: bool,
@@ -23,6 +26,9 @@ pub struct Show {
     /// The process, or one of its sockets
     #[arg(value_name = "PID[/SOCKET]")]
     pub target: String,
+    /// Also the sockets that carry the events of monitors
+    #[arg(short, long)]
+    pub all: bool,
     /// As JSON, with all the fields of docs/observe.md
     #[arg(long)]
     pub json: bool,
@@ -31,6 +37,9 @@ pub struct Show {
 /// top
 #[derive(Debug, Args)]
 pub struct Top {
+    /// Also the sockets that carry the events of monitors
+    #[arg(short, long)]
+    pub all: bool,
     /// How often to look
     #[arg(short, long, value_name = "TIME", value_parser = pause, default_value = "1")]
     pub interval: Duration,
@@ -64,15 +73,27 @@ pub struct Metrics {
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
     /// Send them to an OpenTelemetry collector, again and again: http://HOST, of which the port is
-    /// 4318 and the path /v1/metrics if it names no others
+    /// 4318 and the path /v1/metrics if it names no others, or https://HOST
     #[arg(long, value_name = "URL", conflicts_with = "listen")]
     pub otlp: Option<String>,
+    /// With --otlp: a header of each request, such as authorization=Bearer ..., any number of
+    /// times. As others can see the command line, a secret rather stands in the variable
+    /// OTEL_EXPORTER_OTLP_HEADERS
+    #[arg(long, value_name = "NAME=VALUE", requires = "otlp")]
+    pub otlp_header: Vec<String>,
+    /// With --otlp https://...: trust servers whose certificates lead to one of these, in PEM;
+    /// without it those that the system trusts
+    #[arg(long, value_name = "FILE", requires = "otlp")]
+    pub otlp_trust: Option<PathBuf>,
     /// With --otlp: how often
     #[arg(short, long, value_name = "TIME", value_parser = pause, default_value = "10", requires = "otlp")]
     pub interval: Duration,
     /// With --otlp: end after this number of times
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), requires = "otlp")]
     pub count: Option<u64>,
+    /// Also of the sockets that carry the events of monitors
+    #[arg(short, long)]
+    pub all: bool,
     /// Those of each peer as well
     #[arg(long)]
     pub peers: bool,
@@ -151,6 +172,9 @@ pub enum Way {
 /// web
 #[derive(Debug, Args)]
 pub struct Web {
+    /// Also the sockets that carry the events of monitors
+    #[arg(short, long)]
+    pub all: bool,
     /// Where: ADDRESS:PORT, or a port of this machine; 0 is any free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub listen: String,

@@ -11,6 +11,9 @@ pub struct Run {
     /// Let it be looked at while it runs: taut ps, show, top, doctor
     #[arg(long)]
     pub observe: bool,
+    /// What its sockets may do: audit, loopback, strict, a file, or @NAME of a saved policy
+    #[arg(long, value_name = "POLICY")]
+    pub policy: Option<String>,
     /// Tautline's libzmq.so.5, if it is not where it is installed; or the variable TAUT_LIBRARY
     #[arg(long, value_name = "FILE")]
     pub library: Option<PathBuf>,

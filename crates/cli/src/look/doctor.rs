@@ -9,7 +9,7 @@ use serde_json::json;
 use tautline_observe::{Hint, Level, Reading, hints, stands_still};
 
 use super::words::many;
-use super::{HOW, Seen};
+use super::{HOW, Seen, Which};
 use crate::args::Doctor;
 use crate::failure::{Code, Failure, Result};
 use crate::format::escaped;
@@ -23,8 +23,8 @@ const STARVED: Duration = Duration::from_secs(15);
 /// Looks twice, and tells.
 pub fn run(args: &Doctor) -> Result<()> {
     let look = || match args.process {
-        Some(process) => super::of(process).map(|seen| (seen, Vec::new())),
-        None => Ok(super::all()),
+        Some(process) => super::of(process, Which::All).map(|seen| (seen, Vec::new())),
+        None => Ok(super::all(Which::All)),
     };
     let (before, _) = look()?;
     if args.process.is_none() && before.is_empty() {
@@ -113,7 +113,8 @@ fn describe(seen: &[Seen], all: &[(&Seen, Hint)]) -> String {
     }
     let processes =
         if seen.len() == 1 { "1 process".to_owned() } else { format!("{} processes", seen.len()) };
-    let sockets = many(seen.iter().map(|seen| seen.reading.sockets.len()).sum(), "socket");
+    let of_program = |seen: &Seen| seen.reading.sockets.iter().filter(|socket| !socket.monitor).count();
+    let sockets = many(seen.iter().map(of_program).sum(), "socket");
     let found = if all.is_empty() { "nothing is wrong".to_owned() } else { many(all.len(), "finding") };
     text + &format!("{processes}, {sockets}: {found}\n")
 }

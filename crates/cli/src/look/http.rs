@@ -1,11 +1,30 @@
-//! The least of HTTP that a browser and Prometheus need: every GET has an answer, and the
+//! A server of HTTP/1.1 by hyper, for a browser and Prometheus: every GET has an answer, and the
 //! connection ends with it. An answer is whole, or a stream of events.
+//!
+//! One thread serves all clients. What an answer is made of is looked for on another one, and each
+//! stream of events has one of its own. A client can make the server hold a head, an answer and a
+//! few events, for as long as it goes on reading.
 
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http_body_util::{Either, Full};
+use hyper::body::{Body, Bytes, Frame, Incoming};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::spawn_blocking;
+use tokio_io_timeout::TimeoutStream;
 
 use crate::failure::{Failure, Result};
 
@@ -13,53 +32,109 @@ use crate::failure::{Failure, Result};
 const HEAD: usize = 16 * 1024;
 /// How long a client may take for its request, and for each piece of the answer.
 const TIME: Duration = Duration::from_secs(10);
-/// As many clients are answered at once; others are turned away.
+/// As many clients are answered at once. As many more are told so; others are not accepted.
 const CLIENTS: usize = 16;
+/// As many events wait for a client.
+const EVENTS: usize = 16;
+/// What is waited after no client could be accepted, as the process has no descriptors left.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// What is answered.
 pub struct Answer {
-    status: &'static str,
+    status: StatusCode,
     kind: &'static str,
-    body: Body,
+    body: What,
 }
 
-enum Body {
+enum What {
     Whole(String),
-    Events(Events),
+    Events(Box<dyn FnOnce(&Events) -> io::Result<()> + Send>),
 }
-
-/// Writes the events until it ends, or the client is gone.
-type Events = Box<dyn FnOnce(&mut TcpStream) -> io::Result<()> + Send>;
 
 impl Answer {
     /// This text, of this type.
     pub fn new(kind: &'static str, body: String) -> Answer {
-        Answer { status: "200 OK", kind, body: Body::Whole(body) }
+        Answer { status: StatusCode::OK, kind, body: What::Whole(body) }
     }
 
-    /// What this writes, as server-sent events.
-    pub fn events(write: impl FnOnce(&mut TcpStream) -> io::Result<()> + Send + 'static) -> Answer {
-        Answer { status: "200 OK", kind: "text/event-stream", body: Body::Events(Box::new(write)) }
+    /// What this tells, as server-sent events. It has a thread of its own, and ends when the client
+    /// is gone.
+    pub fn events(tell: impl FnOnce(&Events) -> io::Result<()> + Send + 'static) -> Answer {
+        Answer { status: StatusCode::OK, kind: "text/event-stream", body: What::Events(Box::new(tell)) }
     }
 
     /// There are too many already.
     pub fn too_many() -> Answer {
-        Answer::failed("503 Service Unavailable")
+        Answer::failed(StatusCode::SERVICE_UNAVAILABLE)
     }
 
     /// There is nothing.
     pub fn nothing() -> Answer {
-        Answer::failed("404 Not Found")
+        Answer::failed(StatusCode::NOT_FOUND)
     }
 
     /// Something else.
-    fn failed(status: &'static str) -> Answer {
-        Answer { status, kind: "text/plain; charset=utf-8", body: Body::Whole(format!("{status}\n")) }
+    fn failed(status: StatusCode) -> Answer {
+        Answer { status, kind: "text/plain; charset=utf-8", body: What::Whole(format!("{status}\n")) }
+    }
+
+    fn respond(self) -> Response<Either<Full<Bytes>, Pieces>> {
+        let body = match self.body {
+            What::Whole(text) => Either::Left(Full::from(text)),
+            What::Events(tell) => {
+                let (sender, receiver) = mpsc::channel(EVENTS);
+                // One whose client is gone has nothing more to tell.
+                spawn_blocking(move || tell(&Events(sender)).is_ok());
+                Either::Right(Pieces(receiver))
+            }
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        // What is shown is of this moment, and no other page may ask for it.
+        for (name, value) in [
+            (CONTENT_TYPE, self.kind),
+            (CACHE_CONTROL, "no-store"),
+            (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (REFERRER_POLICY, "no-referrer"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        response
+    }
+}
+
+/// The way to a client that listens to events.
+pub struct Events(mpsc::Sender<Bytes>);
+
+impl Events {
+    /// Sends a piece of text, when there is room for it.
+    ///
+    /// # Errors
+    /// `BrokenPipe` if the client is gone, or has not read for too long.
+    pub fn send(&self, text: String) -> io::Result<()> {
+        self.0.blocking_send(text.into()).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+/// The events as the body of an answer.
+struct Pieces(mpsc::Receiver<Bytes>);
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<std::result::Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
     }
 }
 
 /// Where clients come to.
 pub struct Server {
+    runtime: Runtime,
     listener: TcpListener,
     /// The address that it has.
     pub at: SocketAddr,
@@ -73,77 +148,211 @@ impl Server {
             Some(("", port)) => format!("127.0.0.1:{port}"),
             Some(_) => address.to_owned(),
         };
-        let bound = TcpListener::bind(&address).and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let bound = TcpListener::bind(&address).and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            Ok((listener.local_addr()?, listener))
+        });
         let (at, listener) = bound.map_err(|error: io::Error| {
             Failure::failed(format!("{address}: {error}"))
                 .hint("--listen takes ADDRESS:PORT, or a port of this machine; 0 is any free one")
         })?;
-        Ok(Server { listener, at })
+        let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(2 * CLIENTS).build();
+        let runtime = runtime.map_err(|error| Failure::failed(format!("the server: {error}")))?;
+        Ok(Server { runtime, listener, at })
     }
 
     /// Answers each path until the process is ended.
-    pub fn serve(&self, answer: impl Fn(&str) -> Answer + Sync) {
-        let busy = AtomicUsize::new(0);
-        thread::scope(|scope| {
-            for client in self.listener.incoming() {
-                // A client that was gone before it was accepted is none.
-                let Ok(mut client) = client else { continue };
-                let limited = client.set_read_timeout(Some(TIME)).is_ok()
-                    && client.set_write_timeout(Some(TIME)).is_ok();
-                if busy.fetch_add(1, Ordering::SeqCst) >= CLIENTS || !limited {
-                    busy.fetch_sub(1, Ordering::SeqCst);
-                    let _ = respond(&mut client, Answer::too_many());
+    pub fn serve(self, answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Result<()> {
+        let answer = Arc::new(answer);
+        let (served, refused) = (Arc::new(Semaphore::new(CLIENTS)), Arc::new(Semaphore::new(CLIENTS)));
+        let outcome: io::Result<()> = self.runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(self.listener)?;
+            loop {
+                let Ok((client, _)) = listener.accept().await else {
+                    tokio::time::sleep(PAUSE).await;
                     continue;
-                }
-                let (busy, answer) = (&busy, &answer);
-                scope.spawn(move || {
-                    // One that does not listen to its answer has none.
-                    let answer = ask(&client, answer);
-                    let _ = respond(&mut client, answer);
-                    busy.fetch_sub(1, Ordering::SeqCst);
+                };
+                let (place, is_served) = match served.clone().try_acquire_owned() {
+                    Ok(place) => (place, true),
+                    // Further ones wait in the system.
+                    Err(_) => match refused.clone().acquire_owned().await {
+                        Ok(place) => (place, false),
+                        Err(_) => continue,
+                    },
+                };
+                let answer = answer.clone();
+                tokio::spawn(async move {
+                    talk(client, is_served.then_some(answer)).await;
+                    drop(place);
                 });
             }
         });
+        outcome.map_err(|error| Failure::failed(format!("the server: {error}")))
     }
 }
 
-fn ask(mut client: &TcpStream, answer: impl Fn(&str) -> Answer) -> Answer {
-    let start = Instant::now();
-    let mut head = Vec::new();
-    let mut bytes = [0; 4096];
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        match client.read(&mut bytes) {
-            Ok(len @ 1..) if head.len() + len <= HEAD && start.elapsed() < TIME => {
-                head.extend_from_slice(&bytes[..len]);
+/// One request and its answer. Without `answer` there are too many clients.
+async fn talk<S, A>(client: S, answer: Option<Arc<A>>)
+where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+    A: Fn(&str) -> Answer + Send + Sync + 'static,
+{
+    let mut client = TimeoutStream::new(client);
+    client.set_write_timeout(Some(TIME));
+    let service = service_fn(|request: Request<Incoming>| {
+        let answer = answer.clone();
+        async move { Ok::<_, Infallible>(find(request, answer).await.respond()) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(TIME)
+        .max_buf_size(HEAD)
+        .keep_alive(false)
+        // A client that has said all goes on to listen.
+        .half_close(true)
+        .title_case_headers(true)
+        .serve_connection(TokioIo::new(Box::pin(client)), service);
+    // One that does not listen to its answer has none.
+    let _ = connection.await;
+}
+
+async fn find<A>(request: Request<Incoming>, answer: Option<Arc<A>>) -> Answer
+where
+    A: Fn(&str) -> Answer + Send + Sync + 'static,
+{
+    let Some(answer) = answer else { return Answer::too_many() };
+    if request.method() != Method::GET {
+        return Answer::failed(StatusCode::METHOD_NOT_ALLOWED);
+    }
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
+    let found = spawn_blocking(move || answer(&path)).await;
+    found.unwrap_or_else(|_| Answer::failed(StatusCode::INTERNAL_SERVER_ERROR))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::Future;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+    /// A test whose clock goes on when all wait.
+    fn test<F: Future>(name: &str, body: impl FnOnce() -> F) {
+        tautline_testkit::with_watchdog(Duration::from_secs(120), name, || {
+            let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+            runtime.block_on(body());
+        });
+    }
+
+    /// A client, and how the server talks to it; `room` bytes fit between them.
+    fn client(room: usize, answer: fn(&str) -> Answer) -> (DuplexStream, tokio::task::JoinHandle<()>) {
+        let (client, server) = duplex(room);
+        (client, tokio::spawn(talk(server, Some(Arc::new(answer)))))
+    }
+
+    async fn rest(client: &mut DuplexStream) -> String {
+        let mut text = String::new();
+        client.read_to_string(&mut text).await.unwrap();
+        text
+    }
+
+    #[test]
+    fn a_client_that_says_nothing_is_left() {
+        test("says_nothing", || async {
+            let (mut client, talk) = client(4096, |_| Answer::nothing());
+            let start = tokio::time::Instant::now();
+            talk.await.unwrap();
+            assert!((TIME..2 * TIME).contains(&start.elapsed()));
+            assert_eq!(rest(&mut client).await, "");
+        });
+    }
+
+    #[test]
+    fn a_request_that_comes_byte_by_byte_has_no_longer() {
+        test("byte_by_byte", || async {
+            let (mut client, talk) = client(4096, |_| Answer::nothing());
+            let start = tokio::time::Instant::now();
+            while !talk.is_finished() {
+                let _ = client.write_all(b"x").await;
+                tokio::time::sleep(Duration::from_secs(1)).await;
             }
-            _ => return Answer::failed("400 Bad Request"),
-        }
+            assert!((TIME..2 * TIME).contains(&start.elapsed()));
+        });
     }
-    let mut words = head.split(|byte| *byte == b' ');
-    match (words.next(), words.next().map(std::str::from_utf8)) {
-        (Some(b"GET"), Some(Ok(path))) => answer(path),
-        _ => Answer::failed("405 Method Not Allowed"),
-    }
-}
 
-fn respond(client: &mut TcpStream, answer: Answer) -> io::Result<()> {
-    let length = match &answer.body {
-        Body::Whole(body) => format!("Content-Length: {}\r\n", body.len()),
-        Body::Events(_) => String::new(),
-    };
-    // What is shown is of this moment, and no other page may ask for it.
-    let head = format!(
-        "HTTP/1.1 {}\r\nContent-Type: {}\r\n{length}Cache-Control: no-store\r\n\
-         X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n",
-        answer.status, answer.kind,
-    );
-    client.write_all(head.as_bytes())?;
-    match answer.body {
-        Body::Whole(body) => client.write_all(body.as_bytes())?,
-        Body::Events(write) => write(client)?,
+    #[test]
+    fn a_client_that_does_not_read_its_answer_is_left() {
+        test("does_not_read", || async {
+            let (mut client, talk) = client(4096, |_| Answer::new("text/plain", "x".repeat(100_000)));
+            client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+            let start = tokio::time::Instant::now();
+            talk.await.unwrap();
+            assert!((TIME..2 * TIME).contains(&start.elapsed()));
+        });
     }
-    client.shutdown(Shutdown::Write)?;
-    // What has come and was not read would take the answer back.
-    io::copy(&mut client.take(HEAD as u64), &mut io::sink())?;
-    Ok(())
+
+    #[test]
+    fn a_head_that_is_too_long_is_refused() {
+        test("too_long", || async {
+            let (mut client, talk) = client(4096, |_| Answer::nothing());
+            let mut sent = 0;
+            while client.write_all(&[b'x'; 1024]).await.is_ok() {
+                sent += 1024;
+            }
+            talk.await.unwrap();
+            assert!((HEAD..2 * HEAD + 4096).contains(&sent), "{sent}");
+            assert!(rest(&mut client).await.starts_with("HTTP/1.1 4"));
+        });
+    }
+
+    #[test]
+    fn one_that_has_said_all_has_its_answer() {
+        test("has_said_all", || async {
+            let (mut client, talk) = client(4096, |path| Answer::new("text/plain", path.to_owned()));
+            client.write_all(b"GET /a?b=c HTTP/1.1\r\n\r\n").await.unwrap();
+            client.shutdown().await.unwrap();
+            talk.await.unwrap();
+            let answer = rest(&mut client).await;
+            assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"), "{answer}");
+            assert!(answer.contains("\r\nContent-Length: 6\r\n") && answer.ends_with("\r\n\r\n/a?b=c"));
+            assert!(answer.contains("\r\nConnection: close\r\n"));
+        });
+    }
+
+    #[test]
+    fn too_many_are_told_so() {
+        test("too_many", || async {
+            let (mut client, server) = duplex(4096);
+            client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+            talk(server, None::<Arc<fn(&str) -> Answer>>).await;
+            assert!(rest(&mut client).await.starts_with("HTTP/1.1 503 Service Unavailable\r\n"));
+        });
+    }
+
+    #[test]
+    fn events_end_when_their_client_is_gone() {
+        test("gone", || async {
+            let (told, mut ends) = mpsc::channel(1);
+            let (mut client, server) = duplex(4096);
+            let answer = move |_: &str| {
+                let told = told.clone();
+                Answer::events(move |client| {
+                    let error = loop {
+                        if let Err(error) = client.send("data: x\n\n".to_owned()) {
+                            break error;
+                        }
+                    };
+                    let _ = told.blocking_send(error.kind());
+                    Err(error)
+                })
+            };
+            let talk = tokio::spawn(talk(server, Some(Arc::new(answer))));
+            client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+            let mut begun = [0; 2000];
+            client.read_exact(&mut begun).await.unwrap();
+            assert!(String::from_utf8_lossy(&begun).contains("data: x\n\n"));
+            drop(client);
+            talk.await.unwrap();
+            assert_eq!(ends.recv().await, Some(io::ErrorKind::BrokenPipe));
+        });
+    }
 }

@@ -5,16 +5,17 @@ use std::fmt::Write;
 use tautline_observe::{EndpointState, Peer, PeerState, Reading, Socket};
 
 use super::http::{Answer, Server};
-use super::{Seen, otlp};
+use super::{Seen, Which, otlp};
 use crate::args::Metrics;
 use crate::failure::Result;
 
 /// Prints them, or answers those that ask.
 pub fn run(args: &Metrics) -> Result<()> {
-    let text = || {
-        let (seen, faults) = super::all();
+    let (which, peers) = (Which::new(args.all), args.peers);
+    let text = move || {
+        let (seen, faults) = super::all(which);
         super::tell(&faults);
-        text(&seen, faults.len(), args.peers)
+        text(&seen, faults.len(), peers)
     };
     if let Some(url) = &args.otlp {
         return otlp::push(url, args);
@@ -22,11 +23,10 @@ pub fn run(args: &Metrics) -> Result<()> {
     let Some(address) = &args.listen else { return crate::print(&text()) };
     let server = Server::bind(address)?;
     notice!("listening at http://{}/metrics", server.at);
-    server.serve(|path| match path {
+    server.serve(move |path| match path {
         "/" | "/metrics" => Answer::new(TYPE, text()),
         _ => Answer::nothing(),
-    });
-    Ok(())
+    })
 }
 
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -100,7 +100,7 @@ fn text(seen: &[Seen], unreadable: usize, with_peers: bool) -> String {
         "",
         "Whether the process runs; else it has ended without an end",
     );
-    for Seen { found, reading } in seen {
+    for Seen { found, reading, .. } in seen {
         let _ =
             writeln!(text, "tautline_process_running{{{}}} {}", of_process(reading), u8::from(found.runs));
     }

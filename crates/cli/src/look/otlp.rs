@@ -8,9 +8,9 @@ use std::thread;
 use serde_json::{Value, json};
 use tautline_observe::{Endpoint, EndpointState, Peer, PeerState, Socket};
 
-use super::Seen;
 use super::metrics::{Family, Kind, PEERS, SOCKETS};
-use super::post::{Url, post};
+use super::post::{self, Client};
+use super::{Seen, Which};
 use crate::args::Metrics;
 use crate::failure::{Failure, Result};
 
@@ -22,12 +22,14 @@ const TEMPORALITY: u64 = 2;
 
 /// Sends them again and again. A collector that does not take them is told of, and tried again.
 pub fn push(url: &str, args: &Metrics) -> Result<()> {
-    let target = Url::parse(url, PORT, PATH)?;
+    let variable = std::env::var("OTEL_EXPORTER_OTLP_HEADERS").ok();
+    let headers = post::headers(&args.otlp_header, variable.as_deref())?;
+    let client = Client::new(url, PORT, PATH, headers, args.otlp_trust.as_deref())?;
     let mut count = 0;
     loop {
-        let (seen, faults) = super::all();
+        let (seen, faults) = super::all(Which::new(args.all));
         super::tell(&faults);
-        let outcome = send(&target, &document(&seen, args.peers).to_string());
+        let outcome = send(&client, document(&seen, args.peers).to_string());
         count += 1;
         let is_last = args.count.is_some_and(|most| count >= most);
         match outcome {
@@ -40,8 +42,8 @@ pub fn push(url: &str, args: &Metrics) -> Result<()> {
     }
 }
 
-fn send(url: &Url, body: &str) -> std::result::Result<(), String> {
-    let (status, answer) = post(url, body).map_err(|error| error.to_string())?;
+fn send(client: &Client, body: String) -> std::result::Result<(), String> {
+    let (status, answer) = client.post(body)?;
     if !(200..300).contains(&status) {
         let line = answer.lines().next().unwrap_or_default();
         return Err(format!("it answers {status} {}", crate::format::escaped(line.as_bytes())));
@@ -62,7 +64,7 @@ fn document(seen: &[Seen], with_peers: bool) -> Value {
 }
 
 fn resource(seen: &Seen, with_peers: bool) -> Value {
-    let Seen { found, reading } = seen;
+    let Seen { found, reading, .. } = seen;
     let process = &reading.process;
     let at = process.written;
     let mut metrics = vec![gauge(

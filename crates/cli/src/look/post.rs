@@ -1,82 +1,194 @@
-//! One POST by HTTP/1.1, without encryption.
+//! A client of HTTP/1.1 by hyper: one POST of JSON to one place, again and again. Each has a
+//! connection of its own, encrypted by rustls where the place is `https`.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+#[cfg_attr(not(feature = "wss"), path = "post/no_tls.rs")]
+mod tls;
+
+use std::error::Error;
+use std::io;
+use std::path::Path;
 use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use hyper::{Request, Uri};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
 
 use crate::failure::{Failure, Result};
 
-/// How long a server may take for each step.
+/// How long a server may take to be reached, and to answer.
 const TIME: Duration = Duration::from_secs(10);
 /// The longest answer that is read.
-const LONGEST: u64 = 64 * 1024;
+const LONGEST: usize = 64 * 1024;
+const AGENT: &str = concat!("taut/", env!("CARGO_PKG_VERSION"));
 
 /// Where to.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Url {
+struct Place {
+    encrypted: bool,
+    /// A name or an address, this one without brackets.
     host: String,
     port: u16,
+    /// The host and the port as given.
+    authority: String,
     path: String,
 }
 
-impl Url {
-    /// `http://HOST[:PORT][/PATH]`.
-    pub fn parse(text: &str, port: u16, path: &str) -> Result<Url> {
-        let Some(rest) = text.strip_prefix("http://") else {
-            return Err(Failure::usage(format!("{text:?} is no http://HOST[:PORT][/PATH]")).hint(
-                "https is spoken by a collector on this machine, which sends on what it gets by http",
-            ));
+impl Place {
+    /// `http[s]://HOST[:PORT][/PATH]`. Without a port it is this one, or that of https.
+    fn parse(text: &str, port: u16, path: &str) -> Result<Place> {
+        let nonsense = || Failure::usage(format!("{text:?} is no http[s]://HOST[:PORT][/PATH]"));
+        let uri: Uri = text.parse().map_err(|_| nonsense())?;
+        let encrypted = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(nonsense()),
         };
-        let (authority, own) = match rest.find('/') {
-            Some(at) if rest.len() > at + 1 => rest.split_at(at),
-            at => (&rest[..at.unwrap_or(rest.len())], path),
-        };
-        // The colons of an address in brackets do not divide.
-        let (host, port) = match authority.rsplit_once(':') {
-            Some((host, digits)) if !digits.ends_with(']') => (host, digits.parse().ok()),
-            _ => (authority, Some(port)),
-        };
-        let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
-        match port {
-            Some(port) if !host.is_empty() && is_plain(rest) => {
-                Ok(Url { host: host.to_owned(), port, path: own.to_owned() })
-            }
-            _ => Err(Failure::usage(format!("{text:?} is no http://HOST[:PORT][/PATH]"))),
+        let authority = uri.authority().ok_or_else(nonsense)?;
+        if authority.as_str().contains('@') {
+            return Err(Failure::usage("the address of a collector has no password in it")
+                .hint("--otlp-header, or the variable OTEL_EXPORTER_OTLP_HEADERS, has what it asks for"));
         }
+        let given = match authority.port() {
+            // A colon with nothing valid behind it.
+            None if authority.as_str().len() > authority.host().len() => return Err(nonsense()),
+            port => port.map(|port| port.as_u16()),
+        };
+        let own = uri.path_and_query().map(|path| path.as_str()).filter(|path| *path != "/");
+        Ok(Place {
+            encrypted,
+            host: authority.host().trim_matches(['[', ']']).to_owned(),
+            port: given.unwrap_or(if encrypted { 443 } else { port }),
+            authority: authority.as_str().to_owned(),
+            path: own.unwrap_or(path).to_owned(),
+        })
     }
 }
 
-/// Sends this JSON; the status and the body of the answer.
-pub fn post(url: &Url, body: &str) -> io::Result<(u16, String)> {
-    let host = url.host.trim_matches(['[', ']']);
-    let mut outcome = Err(ErrorKind::NotFound.into());
-    for address in (host, url.port).to_socket_addrs()? {
-        outcome = TcpStream::connect_timeout(&address, TIME);
-        if outcome.is_ok() {
-            break;
-        }
+/// What posts.
+pub struct Client {
+    place: Place,
+    headers: HeaderMap,
+    /// With `https`.
+    tls: Option<tls::Connector>,
+    runtime: Runtime,
+}
+
+impl Client {
+    /// To this address. `port` and `path` are those of one that names none. Encrypted it trusts
+    /// the certificates in the file, or those that the system trusts.
+    pub fn new(
+        address: &str,
+        port: u16,
+        path: &str,
+        headers: HeaderMap,
+        trusted: Option<&Path>,
+    ) -> Result<Client> {
+        let place = Place::parse(address, port, path)?;
+        let tls = place.encrypted.then(|| tls::Connector::new(trusted)).transpose()?;
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::failed(format!("{address}: {error}")))?;
+        Ok(Client { place, headers, tls, runtime })
     }
-    let mut stream = outcome?;
-    stream.set_read_timeout(Some(TIME))?;
-    stream.set_write_timeout(Some(TIME))?;
-    let head = format!(
-        "POST {} HTTP/1.1\r\nHost: {}:{}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
-         User-Agent: taut/{}\r\nConnection: close\r\n\r\n",
-        url.path,
-        url.host,
-        url.port,
-        body.len(),
-        env!("CARGO_PKG_VERSION"),
-    );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())?;
-    let mut answer = Vec::new();
-    stream.take(LONGEST).read_to_end(&mut answer)?;
-    let answer = String::from_utf8_lossy(&answer).into_owned();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-    let status = head.strip_prefix("HTTP/1.").and_then(|head| head.split(' ').nth(1));
-    let status = status.and_then(|status| status.trim_end().get(..3)?.parse().ok());
-    Ok((status.ok_or(ErrorKind::InvalidData)?, body.to_owned()))
+
+    /// Sends this JSON; the status and the body of the answer, or why there is none.
+    pub fn post(&self, body: String) -> std::result::Result<(u16, String), String> {
+        self.runtime.block_on(self.talk(body)).map_err(|error| cause(&*error))
+    }
+
+    async fn talk(&self, body: String) -> Exchanged {
+        let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+        let reached = timeout(TIME, TcpStream::connect((&*self.place.host, self.place.port)));
+        let stream = reached.await.map_err(late)??;
+        let Some(tls) = &self.tls else {
+            return timeout(TIME, self.exchange(stream, body)).await.map_err(late)?;
+        };
+        let stream = timeout(TIME, tls.connect(&self.place.host, stream)).await.map_err(late)??;
+        timeout(TIME, self.exchange(stream, body)).await.map_err(late)?
+    }
+
+    async fn exchange<S>(&self, stream: S, body: String) -> Exchanged
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let mut client = http1::Builder::new();
+        client.title_case_headers(true);
+        let (mut sender, connection) = client.handshake(TokioIo::new(stream)).await?;
+        let connection = tokio::spawn(connection);
+        let mut request = Request::post(&self.place.path).body(Full::<Bytes>::from(body))?;
+        let headers = request.headers_mut();
+        headers.insert(HOST, HeaderValue::from_str(&self.place.authority)?);
+        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        headers.extend(self.headers.clone());
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let answered: Exchanged = async {
+            let answer = sender.send_request(request).await?;
+            let status = answer.status().as_u16();
+            let body = Limited::new(answer.into_body(), LONGEST).collect().await?.to_bytes();
+            Ok((status, String::from_utf8_lossy(&body).into_owned()))
+        }
+        .await;
+        // Nothing else is asked on it.
+        connection.abort();
+        answered
+    }
+}
+
+type Exchanged = std::result::Result<(u16, String), Box<dyn Error + Send + Sync>>;
+
+/// What lies at the bottom of it: what is above says that a request has failed.
+fn cause(error: &(dyn Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
+}
+
+/// `NAME=VALUE`, each of them, and what the variable `OTEL_EXPORTER_OTLP_HEADERS` has. An error
+/// does not show them, as they are secrets.
+pub fn headers(given: &[String], variable: Option<&str>) -> Result<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    for pair in variable.unwrap_or_default().split(',').filter(|pair| !pair.trim().is_empty()) {
+        let (name, value) = header(pair, true).ok_or_else(|| {
+            Failure::usage("OTEL_EXPORTER_OTLP_HEADERS is no NAME=VALUE,NAME=VALUE").hint(WORDS)
+        })?;
+        headers.insert(name, value);
+    }
+    for (at, pair) in given.iter().enumerate() {
+        let (name, value) = header(pair, false).ok_or_else(|| {
+            Failure::usage(format!("--otlp-header number {} is no NAME=VALUE", at + 1)).hint(WORDS)
+        })?;
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+const WORDS: &str = "for example authorization=Bearer ...";
+
+/// In the variable a value may have %XX for bytes.
+fn header(pair: &str, is_coded: bool) -> Option<(HeaderName, HeaderValue)> {
+    let (name, value) = pair.split_once('=')?;
+    let bytes = if is_coded { decoded(value.trim())? } else { value.as_bytes().to_vec() };
+    let mut value = HeaderValue::from_bytes(&bytes).ok()?;
+    value.set_sensitive(true);
+    Some((name.trim().parse().ok()?, value))
+}
+
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        bytes.push(u8::from_str_radix(part.get(..2)?, 16).ok()?);
+        bytes.extend_from_slice(&part.as_bytes()[2..]);
+    }
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -88,15 +200,56 @@ mod tests {
         for (text, host, port, path) in [
             ("http://collector", "collector", 4318, "/v1/metrics"),
             ("http://collector/", "collector", 4318, "/v1/metrics"),
-            ("http://10.0.0.7:80/a/b", "10.0.0.7", 80, "/a/b"),
-            ("http://[::1]", "[::1]", 4318, "/v1/metrics"),
-            ("http://[::1]:9", "[::1]", 9, "/v1/metrics"),
+            ("http://10.0.0.7:80/a/b?c", "10.0.0.7", 80, "/a/b?c"),
+            ("http://[::1]", "::1", 4318, "/v1/metrics"),
+            ("http://[::1]:9", "::1", 9, "/v1/metrics"),
+            ("https://collector", "collector", 443, "/v1/metrics"),
+            ("https://collector:4318/a", "collector", 4318, "/a"),
         ] {
-            let url = Url { host: host.to_owned(), port, path: path.to_owned() };
-            assert_eq!(Url::parse(text, 4318, "/v1/metrics").unwrap(), url);
+            let place = Place::parse(text, 4318, "/v1/metrics").unwrap();
+            assert_eq!((&*place.host, place.port, &*place.path), (host, port, path), "{text}");
+            assert_eq!(place.encrypted, text.starts_with("https"));
+            assert_eq!(place.authority, text.split('/').nth(2).unwrap());
         }
-        for text in ["https://a", "a:1", "http://", "http://a:b", "http://a b", "http://a/\r\nX: y"] {
-            assert!(Url::parse(text, 1, "/").is_err(), "{text}");
+    }
+
+    #[test]
+    fn nonsense_is_refused_and_no_password_is_shown() {
+        for text in ["collector", "/path", "ftp://a", "http://", "http://a:b", "http://a:99999", "http://a b"]
+        {
+            let failure = Place::parse(text, 4318, "/").unwrap_err();
+            assert!(failure.what.contains("is no http"), "{text}: {failure}");
+        }
+        let failure = Place::parse("http://joe:sesame@a", 4318, "/").unwrap_err();
+        assert!(failure.to_string().contains("--otlp-header") && !failure.to_string().contains("sesame"));
+    }
+
+    #[test]
+    fn headers_come_from_arguments_and_the_variable() {
+        let given = ["X-Token=a=b%20".to_owned(), "empty=".to_owned()];
+        let headers = headers(&given, Some("x-token=no, other = Bearer%20x%2Cy ,")).unwrap();
+        let value = |name: &str| headers.get(name).map(|value| value.to_str().unwrap());
+        assert_eq!(
+            [value("x-token"), value("empty"), value("other")],
+            [Some("a=b%20"), Some(""), Some("Bearer x,y")]
+        );
+        assert_eq!(headers.len(), 3);
+        assert!(headers.values().all(HeaderValue::is_sensitive));
+    }
+
+    #[test]
+    fn a_header_that_is_none_is_not_shown() {
+        for (given, variable) in [
+            ("sesame", None),
+            ("=sesame", None),
+            ("a b=sesame", None),
+            ("a=sesame\n", None),
+            ("a=b", Some("sesame")),
+            ("a=b", Some("a=sesame%2")),
+            ("a=b", Some("a=sesame%zz")),
+        ] {
+            let failure = headers(&[given.to_owned()], variable).unwrap_err().to_string();
+            assert!(!failure.contains("sesame") && failure.contains("NAME=VALUE"), "{failure}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::table::{Column, Side, Table};
 use super::words::{count, now, span};
-use super::{HOW, Seen, json};
+use super::{HOW, Seen, Which, json};
 use crate::args::Ps;
 use crate::failure::Result;
 use crate::format::escaped;
@@ -23,7 +23,7 @@ const HEADS: &[Column] = &[
 
 /// Prints them.
 pub fn run(args: &Ps) -> Result<()> {
-    let (seen, faults) = super::all();
+    let (seen, faults) = super::all(Which::new(args.all));
     super::tell(&faults);
     if args.json {
         let lines: String = seen.iter().map(|seen| format!("{}\n", json::summary(seen))).collect();
@@ -44,7 +44,7 @@ pub fn run(args: &Ps) -> Result<()> {
 }
 
 fn row(seen: &Seen, now: u64) -> [String; 11] {
-    let Seen { found, reading } = seen;
+    let Seen { found, reading, .. } = seen;
     let sum = |value: fn(&tautline_observe::Socket) -> u64| count(reading.sockets.iter().map(value).sum());
     [
         found.pid.to_string(),

@@ -4,7 +4,7 @@ use tautline_observe::{Endpoint, EndpointState, Event, Options, Peer, Reading, S
 
 use super::table::{Column, Side, Table};
 use super::words::{bytes, count, many, now, round_trip, span};
-use super::{BySocket, Seen, json};
+use super::{BySocket, Seen, Which, json};
 use crate::args::Show;
 use crate::failure::{Failure, Result};
 use crate::format::escaped;
@@ -30,7 +30,8 @@ const PEERS: &[Column] = &[
 /// Prints it.
 pub fn run(args: &Show) -> Result<()> {
     let (process, socket) = target(&args.target)?;
-    let seen = super::of(process)?;
+    // One that is named is shown whatever it is.
+    let seen = super::of(process, Which::new(args.all || socket.is_some()))?;
     if let Some(socket) = socket
         && seen.iter().all(|seen| seen.reading.socket(socket).is_none())
     {
@@ -66,7 +67,7 @@ pub fn target(text: &str) -> Result<(u32, Option<u64>)> {
 }
 
 fn describe(seen: &Seen, only: Option<u64>, now: u64) -> String {
-    let Seen { found, reading } = seen;
+    let Seen { found, reading, left_out } = seen;
     let process = &reading.process;
     // What has ended is told as it was then.
     let now = if found.runs { now } else { process.written };
@@ -102,6 +103,9 @@ fn describe(seen: &Seen, only: Option<u64>, now: u64) -> String {
     if reading.sockets.is_empty() {
         text += "no sockets\n";
     }
+    if *left_out > 0 {
+        text += &format!("\nand {} of monitors: taut show {} --all\n", many(*left_out, "socket"), found.pid);
+    }
     text
 }
 
@@ -110,6 +114,9 @@ fn describe_socket(socket: &Socket, by: &BySocket<'_>, whole: bool, now: u64) ->
     let mut text = format!("socket {}: {}", socket.id, socket.type_name);
     if !socket.routing_id.is_empty() {
         text += &format!(" {}", escaped(&socket.routing_id));
+    }
+    if socket.monitor {
+        text += ", for the events of a monitor";
     }
     if socket.mechanism != "NULL" && !socket.mechanism.is_empty() {
         text += &format!(", {}", socket.mechanism);

@@ -32,6 +32,7 @@ use rustix::io::Errno;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use terminal_size::{Height, Width, terminal_size_of};
 
+use super::Which;
 use crate::args::Top;
 use crate::failure::{Failure, Result};
 use crate::outlook;
@@ -113,6 +114,7 @@ struct State {
     sample: Sample,
     view: View,
     order: Order,
+    which: Which,
     filter: String,
     /// The filter is being typed.
     typing: bool,
@@ -133,6 +135,7 @@ impl State {
             sample: Sample::default(),
             view: View::Sockets,
             order: args.sort,
+            which: Which::new(args.all),
             filter: args.filter.clone().unwrap_or_default(),
             typing: false,
             paused: false,
@@ -160,10 +163,13 @@ impl State {
             let now = Instant::now();
             if now >= next_look {
                 if !self.paused {
-                    self.sample.look(match &self.view {
-                        View::Peers(socket) => Some(socket),
-                        View::Sockets => None,
-                    });
+                    self.sample.look(
+                        self.which,
+                        match &self.view {
+                            View::Peers(socket) => Some(socket),
+                            View::Sockets => None,
+                        },
+                    );
                 }
                 next_look = now + self.interval.max(now.elapsed() * SHARE);
             }
@@ -245,6 +251,7 @@ impl State {
             Key::Escape | Key::Left | Key::Back => self.show(View::Sockets),
             Key::Letter('s') => self.order = self.order.next(),
             Key::Letter('p' | ' ') => self.paused = !self.paused,
+            Key::Letter('a') => self.which = Which::new(self.which == Which::OfProgram),
             Key::Letter('/') => self.typing = true,
             Key::Letter('h' | '?') => self.help = true,
             Key::Letter(_) => {}

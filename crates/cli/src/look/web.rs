@@ -11,7 +11,7 @@ use serde_json::json;
 use tautline_observe::hints;
 
 use super::http::{Answer, Server};
-use super::json;
+use super::{Which, json};
 use crate::args::Web;
 use crate::failure::{Failure, Result};
 
@@ -26,15 +26,15 @@ pub fn run(args: &Web) -> Result<()> {
     let token = token()?;
     crate::print(&format!("http://{}/{token}/\n", server.at))?;
     let below = format!("/{token}/");
-    server.serve(|path| {
+    let which = Which::new(args.all);
+    server.serve(move |path| {
         match path.strip_prefix(&below).map(|path| path.split_once('?').unwrap_or((path, ""))) {
             Some(("", "")) => Answer::new("text/html; charset=utf-8", PAGE.to_owned()),
-            Some(("data", "")) => Answer::new("application/json", whole()),
+            Some(("data", "")) => Answer::new("application/json", whole(which)),
             Some(("tap", question)) => messages::of(question),
             _ => Answer::nothing(),
         }
-    });
-    Ok(())
+    })
 }
 
 /// 128 random bits, as digits.
@@ -45,8 +45,8 @@ fn token() -> Result<String> {
 }
 
 /// All that is known now.
-fn whole() -> String {
-    let (seen, faults) = super::all();
+fn whole(which: Which) -> String {
+    let (seen, faults) = super::all(which);
     let processes = seen.iter().map(|seen| {
         let mut process = json::whole(seen, None);
         let hints = hints(&seen.reading, None).into_iter().map(|hint| {

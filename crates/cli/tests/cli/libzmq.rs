@@ -3,7 +3,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::support::{Running, TempDir, run, start, test};
+use crate::support::{Running, TempDir, private, run, start, test};
 
 /// A Python program with `zmq`, and sockets by `bound(type)` that print where they are.
 pub fn python(program: &str) -> Running {
@@ -132,12 +132,7 @@ while True: s.send(s.recv().upper())
 fn plain_with_libzmq_at_either_end() {
     test("plain_with_libzmq_at_either_end", || {
         let folder = TempDir::new();
-        let file = |name: &str, text: &str| {
-            let path = folder.path().join(name);
-            std::fs::write(&path, text).unwrap();
-            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-            path.to_str().unwrap().to_owned()
-        };
+        let file = |name: &str, text: &str| private(&folder, name, text);
         let (users, right, wrong) =
             (file("users", "joe:swordfish"), file("right", "swordfish"), file("wrong", "x"));
         let mut peer = python(

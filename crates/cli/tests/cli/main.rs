@@ -5,6 +5,7 @@ mod answers;
 mod audit;
 mod captured;
 mod ends;
+mod halted;
 mod inputs;
 mod libzmq;
 mod limits;

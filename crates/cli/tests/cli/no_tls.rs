@@ -12,6 +12,7 @@ fn wss_that_was_not_built_in_is_told() {
         ] {
             run(args).failed(2, &["built without wss", "--features wss"]);
         }
+        run(&["metrics", "--otlp", "https://a"]).failed(2, &["built without https", "--features wss"]);
         run(&["sub", "--tls-trust", "x", ":1"]).failed(2, &["--tls-trust"]);
     });
 }

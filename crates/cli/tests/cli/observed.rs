@@ -219,6 +219,45 @@ fn a_process_is_shown_with_all_of_it() {
 }
 
 #[test]
+fn monitors_are_shown_if_they_are_asked_for() {
+    test("monitors_are_shown_if_they_are_asked_for", || {
+        let world = World::new();
+        let mut told = trouble();
+        let own = told.sockets.len();
+        told.socket(90, "PAIR").monitor = true;
+        told.endpoint(90, "inproc://events", EndpointState::Listening);
+        told.peer(90, 91, "");
+        told.write(&mut world.file(None));
+        let pid = std::process::id().to_string();
+        let cells = |args: &[&str]| -> Vec<String> {
+            let line = world.run(args).lines().remove(1);
+            line.split_whitespace().map(str::to_owned).collect()
+        };
+        let (usual, all) = (cells(&["ps"]), cells(&["ps", "--all"]));
+        assert_eq!((&usual[4], &all[4]), (&own.to_string(), &(own + 1).to_string()));
+        let usual = world.run(&["show", &pid]).text();
+        assert!(!usual.contains("socket 90") && !usual.contains("inproc://events"), "{usual}");
+        assert!(usual.ends_with(&format!("and 1 socket of monitors: taut show {pid} --all\n")), "{usual}");
+        let marked = "socket 90: PAIR, for the events of a monitor, 1 peer";
+        let all = world.run(&["show", &pid, "-a"]).text();
+        assert!(all.contains(marked) && !all.contains("--all"), "{all}");
+        let one = world.run(&["show", &format!("{pid}/90")]).text();
+        assert!(one.contains(marked) && !one.contains("--all"), "{one}");
+        let count = |args: &[&str]| {
+            let shown: serde_json::Value = serde_json::from_slice(&world.run(args).out).unwrap();
+            shown["sockets"].as_array().unwrap().len()
+        };
+        assert_eq!(count(&["show", &pid, "--json"]), own);
+        assert_eq!(count(&["show", &pid, "--json", "--all"]), own + 1);
+        let of_monitor = "socket=\"90\"";
+        assert!(!world.run(&["metrics", "--peers"]).text().contains(of_monitor));
+        assert!(world.run(&["metrics", "--peers", "--all"]).text().contains(of_monitor));
+        // What is wrong with one is told in any case.
+        assert!(world.run(&["doctor", "--for", "0"]).text().contains(&format!("1 process, {own} sockets")));
+    });
+}
+
+#[test]
 fn a_process_that_has_crashed_is_shown_as_it_was() {
     test("a_process_that_has_crashed_is_shown_as_it_was", || {
         let world = World::new();
@@ -353,7 +392,7 @@ fn metrics_are_printed_and_answered() {
         assert_eq!(body, world.run(&["metrics"]).text());
         assert!(ask("GET /other HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
         assert!(ask("POST / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
-        assert!(ask(&"x".repeat(20_000)).starts_with("HTTP/1.1 400 "));
+        assert!(ask("nonsense\r\n\r\n").starts_with("HTTP/1.1 400 "));
         server.signal(Signal::TERM);
         server.end();
         world.run(&["metrics", "--listen", "nonsense:1:2"]).failed(1, &["--listen takes ADDRESS:PORT"]);
@@ -362,7 +401,11 @@ fn metrics_are_printed_and_answered() {
 
 /// A collector: takes one request, and answers this.
 fn collect(listener: &TcpListener, answer: &str) -> (String, serde_json::Value) {
-    let (mut client, _) = listener.accept().unwrap();
+    answer_one(listener.accept().unwrap().0, answer)
+}
+
+/// What a client has asked for, which gets this answer.
+pub fn answer_one(mut client: impl Read + Write, answer: &str) -> (String, serde_json::Value) {
     let mut request = Vec::new();
     loop {
         let mut bytes = [0; 4096];
@@ -373,6 +416,7 @@ fn collect(listener: &TcpListener, answer: &str) -> (String, serde_json::Value) 
         let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
         if body.len() == length.parse::<usize>().unwrap() {
             client.write_all(answer.as_bytes()).unwrap();
+            client.flush().unwrap();
             return (head.to_owned(), serde_json::from_str(body).unwrap());
         }
     }
@@ -415,6 +459,16 @@ fn metrics_are_sent_to_a_collector() {
         assert_eq!(up.iter().map(|point| &point["asInt"]).collect::<Vec<_>>(), ["1", "0"]);
         let heartbeat = find("tautline_peer_heartbeat_seconds");
         assert_eq!(heartbeat["gauge"]["dataPoints"][0]["asDouble"], 0.00043);
+        let mut command =
+            world.command(&["metrics", "--otlp", &url, "-n", "1", "--otlp-header", "x-tenant=a=b"]);
+        command.env("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20sesame,x-tenant=other");
+        let pushes = Running::start(command);
+        let (head, _) = collect(&listener, taken);
+        let head = head.to_lowercase();
+        assert!(head.contains("\r\nauthorization: bearer sesame\r\n"), "{head}");
+        assert!(head.contains("\r\nx-tenant: a=b\r\n") && !head.contains("other"), "{head}");
+        assert!(head.contains(&format!("\r\nhost: {}\r\n", listener.local_addr().unwrap())), "{head}");
+        assert_eq!(pushes.end().code, Some(0));
         let refused = Running::start(world.command(&["metrics", "--otlp", &format!("{url}/x"), "-n", "1"]));
         let answer = r#"{"partialSuccess":{"rejectedDataPoints":"7","errorMessage":"too old"}}"#;
         let (head, _) = collect(&listener, &format!("HTTP/1.1 200 OK\r\n\r\n{answer}"));
@@ -422,9 +476,11 @@ fn metrics_are_sent_to_a_collector() {
         refused.end().failed(1, &["it refuses 7 of them: too old"]);
         drop(listener);
         world.run(&["metrics", "--otlp", &url, "-n", "1"]).failed(1, &["Connection refused"]);
-        world
-            .run(&["metrics", "--otlp", "https://a"])
-            .failed(2, &["is no http://", "a collector on this machine"]);
+        world.run(&["metrics", "--otlp", "ftp://a"]).failed(2, &["is no http[s]://"]);
+        let ended = world.run(&["metrics", "--otlp", "http://a", "--otlp-header", "sesame"]);
+        ended.failed(2, &["--otlp-header number 1 is no NAME=VALUE"]);
+        assert!(!ended.err.contains("sesame"), "{ended:?}");
+        world.run(&["metrics", "--otlp-header", "a=b"]).failed(2, &["--otlp"]);
     });
 }
 

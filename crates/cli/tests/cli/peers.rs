@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
 
-use crate::support::{TempDir, run, start, test};
+use crate::support::{TempDir, private, run, start, test};
 
 /// A server that is no ZeroMQ: says this, and closes when its client does.
 fn server(says: &'static [u8]) -> String {
@@ -150,12 +150,7 @@ fn a_server_that_waits_for_a_line_is_told() {
 fn a_login_by_name_is_tried() {
     test("a_login_by_name_is_tried", || {
         let folder = TempDir::new();
-        let file = |name: &str, text: &str| {
-            let path = folder.path().join(name);
-            std::fs::write(&path, text).unwrap();
-            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-            path.to_str().unwrap().to_owned()
-        };
+        let file = |name: &str, text: &str| private(&folder, name, text);
         let (users, right, wrong) =
             (file("users", "joe:swordfish"), file("right", "swordfish"), file("wrong", "x"));
         let mut peer = start(&["pull", "tcp://127.0.0.1:*", "--plain-users", &users]);

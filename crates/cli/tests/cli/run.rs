@@ -199,3 +199,40 @@ fn what_is_set_comes_before_what_was() {
         assert_eq!(Running::start(command).end().lines(), [folder, String::new(), set.ours.clone()]);
     });
 }
+
+/// Prints its policy.
+const TELLS: &str = "#include <stdio.h>\n#include <stdlib.h>\nvoid *zmq_ctx_new(void);\n\
+                     int main(void) { zmq_ctx_new(); puts(getenv(\"TAUT_POLICY\")); fflush(stdout); getchar(); }\n";
+
+#[test]
+fn a_program_has_the_policy_that_is_named() {
+    test("a_program_has_the_policy_that_is_named", || {
+        let set = Set::new();
+        let theirs = set.folder.path().join("theirs");
+        let theirs = theirs.to_str().unwrap();
+        let link = [&format!("-Wl,-rpath,{theirs}"), "-L", theirs, "-l:libzmq.so.5"];
+        let program = compile(set.folder.path(), "tells", TELLS, &link);
+        let path = |name: &str| set.folder.path().join(name).to_str().unwrap().to_owned();
+        std::fs::create_dir(path("taut")).unwrap();
+        let saved = format!("[policies]\ninside = {:?}\nclosed = \"strict\"\n", path("policy.toml"));
+        std::fs::write(path("taut/config.toml"), saved).unwrap();
+        std::fs::write(path("policy.toml"), "extends = \"loopback\"\n").unwrap();
+        std::fs::write(path("bad.toml"), "\nextnds = \"loopback\"\n").unwrap();
+        let with = |policy: &str| {
+            let mut command = taut(&["run", "--library", &set.ours, "--policy", policy, &program]);
+            command.current_dir(set.folder.path()).env("XDG_CONFIG_HOME", set.folder.path());
+            Running::start(command)
+        };
+        for (policy, value) in [
+            ("loopback", "loopback"),
+            ("policy.toml", &*path("policy.toml")),
+            ("@inside", &*path("policy.toml")),
+            ("@closed", "strict"),
+        ] {
+            assert_eq!(with(policy).line(), value, "{policy}");
+        }
+        with("missing.toml").end().failed(1, &["missing.toml", "audit, loopback, strict, a file"]);
+        with("bad.toml").end().failed(2, &["bad.toml: line 2", "extnds"]);
+        with("@other").end().failed(2, &["there is no policy other", "[policies]"]);
+    });
+}

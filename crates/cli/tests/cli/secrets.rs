@@ -1,11 +1,11 @@
 //! CURVE and PLAIN, and that no secret is ever printed.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::process::Signal;
 
-use crate::support::{Ended, Running, TempDir, run, start, taut, test};
+use crate::support::{Ended, Running, TempDir, private, run, start, taut, test};
 
 /// A key pair in a file: its path and its public key.
 fn keys(folder: &Path, name: &str) -> (String, String) {
@@ -126,28 +126,21 @@ fn a_key_of_the_wrong_length_is_told() {
     });
 }
 
-fn password_file(folder: &TempDir, name: &str, text: &str) -> PathBuf {
-    let path = folder.path().join(name);
-    std::fs::write(&path, text).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-    path
-}
-
 #[test]
 fn plain_takes_the_password_from_a_file_or_the_environment() {
     test("plain_takes_the_password_from_a_file_or_the_environment", || {
         let folder = TempDir::new();
-        let users = password_file(&folder, "users", "joe:sword:fish\n");
-        let right = password_file(&folder, "right", "sword:fish\n");
-        let wrong = password_file(&folder, "wrong", "sesame-open");
+        let users = private(&folder, "users", "joe:sword:fish\n");
+        let right = private(&folder, "right", "sword:fish\n");
+        let wrong = private(&folder, "wrong", "sesame-open");
         let at = folder.ipc("a");
-        let rep = start(&["rep", &at, "--echo", "-v", "-n", "2", "--plain-users", users.to_str().unwrap()]);
+        let rep = start(&["rep", &at, "--echo", "-v", "-n", "2", "--plain-users", &users]);
         let asking = ["req", &at, "x", "-v", "--plain", "joe"];
-        let mut refused = start(&[&asking[..], &["--plain-password-file", wrong.to_str().unwrap()]].concat());
+        let mut refused = start(&[&asking[..], &["--plain-password-file", &wrong]].concat());
         assert!(refused.notice("refused").contains("is the key or the password known there?"));
         refused.signal(Signal::TERM);
         let refused = refused.end();
-        let by_file = run(&[&asking[..], &["--plain-password-file", right.to_str().unwrap()]].concat());
+        let by_file = run(&[&asking[..], &["--plain-password-file", &right]].concat());
         assert_eq!(by_file.lines(), ["x"]);
         let mut command = taut(&asking);
         command.env("TAUT_PLAIN_PASSWORD", "sword:fish");
@@ -177,8 +170,8 @@ fn a_secret_that_others_can_read_is_warned_of() {
 fn a_file_of_users_does_not_show_its_lines() {
     test("a_file_of_users_does_not_show_its_lines", || {
         let folder = TempDir::new();
-        let users = password_file(&folder, "users", "joe:fine\nsesame-open\n");
-        let ended = run(&["rep", &folder.ipc("a"), "--echo", "--plain-users", users.to_str().unwrap()]);
+        let users = private(&folder, "users", "joe:fine\nsesame-open\n");
+        let ended = run(&["rep", &folder.ipc("a"), "--echo", "--plain-users", &users]);
         ended.failed(1, &["line 2: not user:password"]);
         assert!(!shows(&ended, "sesame-open"));
     });
@@ -194,8 +187,8 @@ fn a_proxy_has_keys_and_passwords_of_its_own_at_each_end() {
         let (worker, _) = keys(folder.path(), "worker");
         let list = folder.path().join("list");
         std::fs::write(&list, &known).unwrap();
-        let users = password_file(&folder, "users", "joe:swordfish\n");
-        let password = password_file(&folder, "password", "swordfish\n");
+        let users = private(&folder, "users", "joe:swordfish\n");
+        let password = private(&folder, "password", "swordfish\n");
         let _proxy = start(&[
             "proxy",
             &front,
@@ -206,9 +199,9 @@ fn a_proxy_has_keys_and_passwords_of_its_own_at_each_end() {
             "--curve-allow",
             list.to_str().unwrap(),
             "--back-plain-users",
-            users.to_str().unwrap(),
+            &users,
         ]);
-        let at_back = ["--plain", "joe", "--plain-password-file", password.to_str().unwrap()];
+        let at_back = ["--plain", "joe", "--plain-password-file", &password];
         let _rep = start(&[&["rep", "--connect", &back, "--echo"][..], &at_back].concat());
         let at_front = ["req", &front, "hello", "-q", "--curve-server-key", &public, "--curve-key-file"];
         assert_eq!(run(&[&at_front[..], &[&client]].concat()).lines(), ["hello"]);

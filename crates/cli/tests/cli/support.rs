@@ -1,6 +1,7 @@
 //! Starting `taut`, and reading what it prints.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -21,11 +22,19 @@ pub fn test(name: &str, body: impl FnOnce()) {
 pub fn taut(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_taut"));
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    for name in ["NO_COLOR", "TAUT_PLAIN_PASSWORD", "TAUT_LIBRARY"] {
+    for name in ["NO_COLOR", "TAUT_PLAIN_PASSWORD", "TAUT_LIBRARY", "OTEL_EXPORTER_OTLP_HEADERS"] {
         command.env_remove(name);
     }
     command.env("XDG_CONFIG_HOME", "/nonexistent").env("TERM", "xterm");
     command
+}
+
+/// A file that only its owner may read; its path.
+pub fn private(folder: &TempDir, name: &str, text: &str) -> String {
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+    path.to_str().unwrap().to_owned()
 }
 
 /// What a command has printed, and its exit code.

@@ -1,10 +1,22 @@
 //! `wss`: certificates.
 
-use crate::support::{TempDir, run, start, test};
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use crate::observed::{World, answer_one, trouble};
+use crate::support::{Running, TempDir, run, start, test};
 
 // A certificate of example.org, signed by itself, and its key, which protects nothing.
 const CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/certificate.pem");
 const KEY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/key.pem");
+// The same of localhost.
+const LOCALHOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/localhost.pem");
+const LOCALHOST_KEY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/localhost-key.pem");
 const AT: &str = "wss://127.0.0.1:*/path";
 const IDENTITY: [&str; 4] = ["--tls-cert", CERTIFICATE, "--tls-key", KEY];
 
@@ -65,5 +77,90 @@ fn missing_and_wrong_files_are_told() {
         ended.failed(1, &[&other, "there is no PEM in it"]);
         assert!(!ended.err.contains("sesame"));
         run(&["pull", AT, "--tls-cert", KEY, "--tls-key", KEY]).failed(1, &["the certificates are not good"]);
+    });
+}
+
+/// A collector that speaks https, as localhost.
+struct Collector {
+    listener: TcpListener,
+    config: Arc<ServerConfig>,
+}
+
+impl Collector {
+    fn new() -> Collector {
+        let certificate = CertificateDer::from_pem_file(LOCALHOST).unwrap();
+        let key = PrivateKeyDer::from_pem_file(LOCALHOST_KEY).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Collector { listener, config: Arc::new(config.unwrap()) }
+    }
+
+    fn url(&self) -> String {
+        format!("https://localhost:{}", self.listener.local_addr().unwrap().port())
+    }
+
+    fn accept(&self) -> StreamOwned<ServerConnection, TcpStream> {
+        let (client, _) = self.listener.accept().unwrap();
+        StreamOwned::new(ServerConnection::new(self.config.clone()).unwrap(), client)
+    }
+}
+
+#[test]
+fn metrics_are_sent_over_https() {
+    test("metrics_are_sent_over_https", || {
+        let world = World::new();
+        trouble().write(&mut world.file(None));
+        let collector = Collector::new();
+        let url = collector.url();
+        let args = ["metrics", "--otlp", &url, "-n", "1", "--otlp-trust", LOCALHOST];
+        let pushes = Running::start(world.command(&args));
+        let taken = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+        let (head, body) = answer_one(collector.accept(), taken);
+        assert!(head.starts_with("POST /v1/metrics HTTP/1.1\r\n"), "{head}");
+        assert!(body["resourceMetrics"].is_array());
+        let ended = pushes.end();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        // The system's certificates, which a variable may name.
+        let mut command = world.command(&args[..5]);
+        command.env("SSL_CERT_FILE", LOCALHOST);
+        let pushes = Running::start(command);
+        answer_one(collector.accept(), taken);
+        assert_eq!(pushes.end().code, Some(0));
+    });
+}
+
+#[test]
+fn a_collector_that_is_not_trusted_gets_nothing() {
+    test("a_collector_that_is_not_trusted_gets_nothing", || {
+        let world = World::new();
+        trouble().write(&mut world.file(None));
+        let collector = Collector::new();
+        let url = collector.url();
+        let pushes = Running::start(world.command(&[
+            "metrics",
+            "--otlp",
+            &url,
+            "-n",
+            "1",
+            "--otlp-trust",
+            CERTIFICATE,
+        ]));
+        let mut stream = collector.accept();
+        assert!(stream.read(&mut [0; 100]).is_err());
+        drop(stream);
+        pushes.end().failed(1, &["invalid peer certificate"]);
+        let folder = TempDir::new();
+        let file = folder.path().join("text");
+        std::fs::write(&file, "sesame-open").unwrap();
+        let ended = world.run(&["metrics", "--otlp", &url, "--otlp-trust", file.to_str().unwrap()]);
+        ended.failed(1, &["these are no certificates", "in PEM"]);
+        world
+            .run(&["metrics", "--otlp", &url, "--otlp-trust", "/missing"])
+            .failed(1, &["/missing", "No such file"]);
     });
 }

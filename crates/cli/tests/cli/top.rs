@@ -50,6 +50,7 @@ fn the_screen_shows_the_ones_in_trouble_first() {
         let mut file = world.file(None);
         let mut told = trouble();
         told.socket(7, "REP");
+        told.socket(90, "PAIR").monitor = true;
         told.write(&mut file);
         let mut session = Session::new(&world, &["--interval", "100ms"]);
         session.wait(|screen| screen.contains("q quit"));
@@ -102,6 +103,11 @@ fn the_screen_shows_the_ones_in_trouble_first() {
         session.wait_for_rows(|rows| {
             rows[1] == "by out   filter: pull" && rows[3].contains("5 PULL") && rows[4].is_empty()
         });
+        session.press("/\x7f\x7f\x7f\x7f\r");
+        session.press("a");
+        session.wait(|screen| screen.contains("90 PAIR") && screen.contains("for a monitor"));
+        session.press("a");
+        session.wait(|screen| !screen.contains("90 PAIR") && screen.contains("7 REP"));
         session.press("h");
         session.wait(|screen| screen.contains("any key goes back"));
         session.press("x");
@@ -169,9 +175,12 @@ fn the_cost_of_a_large_system() {
             }
         }
         let folder = world.place();
+        let mut rate = 0;
         let mut renew = || {
             told.process.written += 1_000_000;
-            told.sockets.iter_mut().for_each(|socket| socket.messages_out += 1000);
+            // Another rate each time, so that there is something to draw.
+            rate += 1000;
+            told.sockets.iter_mut().for_each(|socket| socket.messages_out += rate);
             // Twice, so that the last image is the first one in the file, and the file is short.
             (0..2).for_each(|_| told.write(&mut output));
             let mut image = std::fs::File::open(&path).unwrap().take(1 << 20);
@@ -192,13 +201,11 @@ fn the_cost_of_a_large_system() {
             // In hundredths of a second.
             fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()
         };
-        // What it draws has to be read.
-        let mut window = session.window.try_clone().unwrap();
-        std::thread::spawn(move || std::io::copy(&mut window, &mut std::io::sink()));
         let (start, before) = (Instant::now(), used(&session));
         while start.elapsed() < Duration::from_secs(20) {
             renew();
-            std::thread::sleep(Duration::from_secs(1));
+            // Until it draws that.
+            assert!(session.window.read(&mut [0; 65536]).unwrap() > 0);
         }
         let share = (used(&session) - before) / 100.0 / start.elapsed().as_secs_f64();
         println!("first screen after {first:?}, then {:.1} % of a core", share * 100.0);

@@ -1,25 +1,21 @@
 //! What the owner looks at beside the messages themselves: what peers have to say before the next
 //! ones are sent, and each part of a message where a tool taps the socket.
 
-use super::PipeId;
 use crate::timing::SELDOM;
 
 /// In `Looks::before`: each part is looked at.
 const TAPPED: u32 = 1 << 31;
-const NONE: PipeId = PipeId(u32::MAX);
 
 /// What is looked at.
 pub(crate) struct Looks {
     /// Before how many more messages the owner listens to what peers have to say.
     before: u32,
-    /// The pipe that a pattern has asked for last: the peer of a message that a tap looks at.
-    pub(super) asked: PipeId,
 }
 
 impl Looks {
     /// At nothing.
     pub(super) fn new() -> Self {
-        Looks { before: 0, asked: NONE }
+        Looks { before: 0 }
     }
 
     /// A peer has come that is about to say what it wants: the next messages are not sent before
@@ -51,12 +47,5 @@ impl Looks {
     /// From now on each part is looked at, or not any more: `listens` is always true then.
     pub(super) fn set_tapped(&mut self, tapped: bool) {
         self.before = (self.before & !TAPPED) | if tapped { TAPPED } else { 0 };
-    }
-
-    /// The pipe that [`Pipes::get`](super::Pipes::get) was called for last, once; `None` if it was
-    /// for none since.
-    pub(crate) fn take_asked(&mut self) -> Option<PipeId> {
-        let asked = std::mem::replace(&mut self.asked, NONE);
-        (asked != NONE).then_some(asked)
     }
 }

@@ -7,6 +7,7 @@ use super::cork::Cork;
 use super::errands::Left;
 use super::looks::Looks;
 use super::names::{self, Key, Names};
+use super::slots::Slots;
 use super::{Else, Part, Pipe, PipeId, Received, Target, Traffic};
 use crate::ablation::{Rule, without};
 use crate::conn::IoSide;
@@ -40,7 +41,7 @@ struct Past {
 
 /// All pipes of one socket, and its options.
 pub(crate) struct Pipes {
-    pub(super) slots: Vec<Option<Pipe>>,
+    pub(super) slots: Slots,
     pub(super) broadcasts: Broadcasts,
     /// The names of the pipes that a pattern addresses by name.
     pub(crate) names: Names,
@@ -71,7 +72,7 @@ impl Pipes {
     /// No pipes yet.
     fn new(options: Arc<Options>) -> Self {
         Pipes {
-            slots: Vec::new(),
+            slots: Slots::default(),
             broadcasts: Vec::new(),
             names: Names::new(),
             receiving: false,
@@ -93,8 +94,7 @@ impl Pipes {
     /// The pipe of this name, if it is there.
     #[inline]
     pub(crate) fn get(&mut self, id: PipeId) -> Option<&mut Pipe> {
-        self.looks.asked = id;
-        self.slots.get_mut(id.0 as usize)?.as_mut()
+        self.slots.get(id)
     }
 
     /// The pipe of this name, if it is the expected one. Those likely to be addressed after it are
@@ -109,7 +109,7 @@ impl Pipes {
     #[inline(always)]
     pub(super) fn addressed_again(&mut self, key: Key) -> Option<PipeId> {
         let id = self.names.known(key)?;
-        let pipe = self.slots.get_mut(id.0 as usize)?.as_mut()?;
+        let pipe = self.slots.get_unnoted(id)?;
         pipe.has_room(Else::Ask).then_some(id)
     }
 
@@ -133,10 +133,10 @@ impl Pipes {
         if !found.again
             && let Some([second, third]) = self.names.upcoming(found.pipe)
         {
-            if let Some(slot) = self.slots.get(third.0 as usize) {
+            if let Some(slot) = self.slots.place(third) {
                 Pipe::prefetch(slot);
             }
-            if let Some(Some(pipe)) = self.slots.get(second.0 as usize) {
+            if let Some(Some(pipe)) = self.slots.place(second) {
                 pipe.prefetch_queue();
             }
         }
@@ -151,7 +151,7 @@ impl Pipes {
         id: PipeId,
         target: &mut Target<'_>,
     ) -> Result<Option<Received>, NoMemory> {
-        let Some(Some(pipe)) = self.slots.get(id.0 as usize) else { return Ok(None) };
+        let Some(Some(pipe)) = self.slots.place(id) else { return Ok(None) };
         let mut room = [0; names::WHOLE];
         let name = self.names.get(id, &mut room).unwrap_or(&pipe.peer.routing_id);
         pipe.peer.introduce(name, target).map(Some)
@@ -193,7 +193,7 @@ impl Pipes {
         if hello.is_empty() {
             return;
         }
-        if let Some(pipe) = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut)
+        if let Some(pipe) = self.slots.get(id)
             && pipe.peer.connected_here
             && pipe.inproc_end().is_some()
             && pipe.has_room(Else::Lose)
@@ -212,7 +212,7 @@ impl Pipes {
     pub(crate) fn release(&mut self, id: PipeId) {
         let before = self.held.len();
         self.held.retain(|&other| other != id);
-        if self.held.len() < before && self.slots.get(id.0 as usize).is_some_and(Option::is_none) {
+        if self.held.len() < before && self.slots.place(id).is_some_and(Option::is_none) {
             self.vacant.push(id.0);
         }
     }
@@ -220,7 +220,7 @@ impl Pipes {
     /// The peer is gone. What was received stays readable, and behind it comes ZMQ_DISCONNECT_MSG,
     /// unless this socket has connected to the peer.
     pub(crate) fn end(&mut self, id: PipeId) {
-        let Some(pipe) = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut) else { return };
+        let Some(pipe) = self.slots.get(id) else { return };
         if pipe.outgoing.ended {
             return;
         }

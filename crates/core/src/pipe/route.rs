@@ -187,7 +187,7 @@ impl Routes {
     /// The pipe that the last part of a message goes to, if there certainly is room.
     #[inline(always)]
     fn pipe_out<'a>(&self, pipes: &'a mut Pipes) -> Option<&'a mut Pipe> {
-        let pipe = pipes.slots.get_mut(self.to.0 as usize)?.as_mut()?;
+        let pipe = pipes.slots.get_unnoted(self.to)?;
         (pipe.has_room(Else::Ask) && !(self.out.has(SILENT) && pipe.sees_more())).then_some(pipe)
     }
 
@@ -247,7 +247,7 @@ impl Routes {
         pipes: &mut Pipes,
         take: impl FnOnce(&mut Pipe) -> Option<usize>,
     ) -> Option<usize> {
-        let pipe = pipes.slots.get_mut(self.from.0 as usize)?.as_mut()?;
+        let pipe = pipes.slots.get_unnoted(self.from)?;
         let len = take(pipe)?;
         if pipes.receiving {
             pipes.receiving = false;
@@ -262,7 +262,7 @@ impl Routes {
     #[inline]
     pub(crate) fn recv_name(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Option<Received> {
         let id = self.incoming.introduced();
-        let pipe = pipes.slots.get(id.0 as usize)?.as_ref()?;
+        let pipe = pipes.slots.get_unnoted(id)?;
         if pipes.receiving || !pipe.incoming.has_more() {
             return None;
         }

@@ -3,7 +3,7 @@
 
 use super::Socket;
 use crate::error::Error;
-use crate::pipe::{Part, PipeId, Received, Route, Target};
+use crate::pipe::{Part, Received, Route, Target};
 use crate::sync::Arc;
 use crate::watch::{Seen, Tap};
 use tautline_observe::tap::Direction;
@@ -47,13 +47,17 @@ impl Socket {
             tapped.sent.add(bytes.len(), bytes, tapped.most);
             tapped.sent_whole = !part.more;
             // What was done before is of another message.
-            self.pipes.looks.take_asked();
+            self.pipes.take_asked();
         }
     }
 
-    /// It was, to this peer if it is one alone, or was not.
+    /// It was sent, or was not: ends the pipes that the pattern wants to end, and shows the part
+    /// with its peer, if it went to one alone. Apart, so that it costs others no registers.
     #[cold]
-    pub(super) fn show_sent(&mut self, sent: bool, to: Option<PipeId>) {
+    #[inline(never)]
+    pub(super) fn tidy_up_sent(&mut self, sent: bool) {
+        let to = self.pipes.take_asked();
+        self.close_refused();
         let to = to.filter(|_| !self.pipes.options.facts().sends_to_all);
         let (Some(tapped), Some(watch)) = (&mut self.tapped, &self.watch) else { return };
         self.pattern.routes.end();
@@ -68,13 +72,19 @@ impl Socket {
         }
     }
 
-    /// A part was received from this peer, or was not.
-    pub(super) fn show_received(
+    /// A part was received, or was not: the same, and forgets pipes that are read to their end.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn tidy_up_received(
         &mut self,
         target: &Target<'_>,
         result: &Result<(Received, Route), Error>,
-        from: Option<PipeId>,
     ) {
+        let from = self.pipes.take_asked();
+        self.close_refused();
+        self.detach_ended();
+        // The caller that reads the last of what a peer has left learns of its end at once.
+        self.pattern.routes.end();
         let (Some(tapped), Some(watch)) = (&mut self.tapped, &self.watch) else { return };
         let Ok((Received { len, more }, _)) = result else { return };
         let bytes = match target {

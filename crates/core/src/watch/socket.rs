@@ -40,8 +40,8 @@ struct State {
     lingering: Vec<PeerWatch>,
     /// The counts of peers that are gone.
     past: Past,
-    /// It is an end of a monitor.
-    has_events: bool,
+    /// Where it tells the events of a monitor, if it is the library's end of one.
+    tells_at: Option<String>,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -80,7 +80,7 @@ impl SocketWatch {
             unseen: Vec::new(),
             lingering: Vec::new(),
             past: Past::default(),
-            has_events: false,
+            tells_at: None,
         };
         SocketWatch { watch, id, inbox, state: Mutex::new(state) }
     }
@@ -99,7 +99,7 @@ impl SocketWatch {
 
     /// Whether this tap is about it. The events of a monitor are for those that ask for them.
     pub(super) fn is_of(&self, tap: &Tap) -> bool {
-        tap.socket().map_or_else(|| !lock(&self.state).has_events, |wanted| wanted == self.id)
+        tap.socket().map_or_else(|| !lock(&self.state).socket.monitor, |wanted| wanted == self.id)
     }
 
     /// Has the owner look which taps there are.
@@ -111,8 +111,28 @@ impl SocketWatch {
 
     /// It is the end of a monitor that tells events here.
     pub(crate) fn tells_events(&self, endpoint: &str) {
-        lock(&self.watch.monitors).push(endpoint.to_owned());
-        lock(&self.state).has_events = true;
+        let context = {
+            let mut state = lock(&self.state);
+            state.socket.monitor = true;
+            state.tells_at = Some(endpoint.to_owned());
+            lock(&self.watch.monitors).push((state.socket.context, endpoint.to_owned()));
+            state.socket.context
+        };
+        // One may be connected before there is anything to connect to.
+        self.watch.sockets().iter().for_each(|socket| socket.hears_events(context, endpoint));
+    }
+
+    /// There is a monitor that tells events here, in this context: it is one of them if it is
+    /// connected there.
+    fn hears_events(&self, context: u64, place: &str) {
+        let mut state = lock(&self.state);
+        let State { socket, endpoints, .. } = &mut *state;
+        let hears = |endpoint: &Endpoint| !endpoint.bound && endpoint.name == place;
+        if !socket.monitor && socket.context == context && endpoints.iter().any(hears) {
+            socket.monitor = true;
+            drop(state);
+            self.tell_tapped();
+        }
     }
 
     /// The options as they are now, and how many topics are subscribed to.
@@ -144,11 +164,9 @@ impl SocketWatch {
 
     /// An endpoint, before it is served. `name` is what events call it.
     pub(crate) fn endpoint(&self, given: &str, name: &str, bound: bool) {
-        if !bound && lock(&self.watch.monitors).iter().any(|monitor| monitor == name) {
-            lock(&self.state).has_events = true;
-            self.tell_tapped();
-        }
-        let endpoints = &mut lock(&self.state).endpoints;
+        let mut state = lock(&self.state);
+        let State { socket, endpoints, .. } = &mut *state;
+        let context = socket.context;
         if endpoints.iter().any(|endpoint| endpoint.given == given && endpoint.bound == bound) {
             return;
         }
@@ -162,6 +180,12 @@ impl SocketWatch {
         };
         (endpoint.given, endpoint.name) = (given.to_owned(), name.to_owned());
         endpoints.push(endpoint);
+        drop(state);
+        let is_this = |(other, place): &(u64, String)| *other == context && place == name;
+        let tells = !bound && lock(&self.watch.monitors).iter().any(is_this);
+        if tells {
+            self.hears_events(context, name);
+        }
     }
 
     /// Those that are not among these any more, by the texts they were given as, are gone.
@@ -224,20 +248,19 @@ impl SocketWatch {
     /// The socket is closed, before its pipes are.
     pub(crate) fn closed(&self) {
         let mut state = lock(&self.state);
-        let State { socket, peers, unseen, lingering, endpoints, .. } = &mut *state;
+        let State { socket, peers, unseen, lingering, endpoints, tells_at, .. } = &mut *state;
         unseen.clear();
         socket.state = SocketState::Lingering;
-        let ended = std::mem::take(endpoints);
+        endpoints.clear();
         lingering.extend(peers.drain().map(|(_, mut known)| {
             known.peer.state = PeerState::Lingering;
             known
         }));
-        let has_events = state.has_events;
-        drop(state);
-        if has_events {
-            let is_there =
-                |monitor: &String| !ended.iter().any(|endpoint| endpoint.bound && endpoint.name == *monitor);
-            lock(&self.watch.monitors).retain(is_there);
+        if let Some(told) = tells_at.take() {
+            let mut monitors = lock(&self.watch.monitors);
+            let own =
+                monitors.iter().position(|(context, place)| *context == socket.context && *place == told);
+            own.map(|own| monitors.swap_remove(own));
         }
     }
 

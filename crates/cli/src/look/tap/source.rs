@@ -14,7 +14,7 @@ use tautline_observe::{Found, Reading};
 
 use crate::failure::{Failure, Result};
 use crate::look::show::target;
-use crate::look::{self, Seen};
+use crate::look::{self, Seen, Which};
 
 /// The longest answer to a request.
 const ANSWER: usize = 4096;
@@ -68,8 +68,8 @@ impl Source {
     /// Asks this process.
     pub fn of(process: u32, request: Request) -> Result<Source> {
         let socket = request.socket;
-        let seen = look::of(process)?;
-        let Some(Seen { found, reading }) =
+        let seen = look::of(process, Which::All)?;
+        let Some(Seen { found, reading, .. }) =
             seen.into_iter().find(|seen| socket.is_none_or(|socket| seen.reading.socket(socket).is_some()))
         else {
             return Err(Failure::usage(format!(

@@ -153,6 +153,8 @@ fn socket_row<'a>(process: &'a Tracked, socket: &'a Socket, by: &BySocket<'_>) -
         (Trouble::Some, format!("{} % full", fullest / 10))
     } else if socket.dropped + socket.lost > 0 {
         (Trouble::None, format!("{} lost before", count(socket.dropped + socket.lost)))
+    } else if socket.monitor {
+        (Trouble::None, "for a monitor".to_owned())
     } else {
         (Trouble::None, String::new())
     };

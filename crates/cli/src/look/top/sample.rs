@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use tautline_observe::{Found, Peer, Reading, Socket};
 
 use super::rows::SocketKey;
+use crate::look::Which;
 
 /// What happens in a second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -36,10 +37,10 @@ pub struct Sample {
 
 impl Sample {
     /// Looks again; `into` is the socket whose peers are of interest.
-    pub fn look(&mut self, into: Option<&SocketKey>) {
+    pub fn look(&mut self, which: Which, into: Option<&SocketKey>) {
         let mut before: HashMap<PathBuf, Tracked> =
             self.processes.drain(..).map(|process| (process.found.path.clone(), process)).collect();
-        let (seen, faults) = crate::look::all();
+        let (seen, faults) = crate::look::all(which);
         self.faults = faults.iter().map(|(found, fault)| format!("{}: {fault}", found.pid)).collect();
         self.processes = seen
             .into_iter()

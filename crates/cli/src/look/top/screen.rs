@@ -15,12 +15,13 @@ use crate::look::words::{count, many, rate};
 const FRAME: u16 = 4;
 const KEYS: &str = "↑↓ choose  ⏎ peers  s sort  / filter  p pause  h help  q quit";
 const KEYS_OF_PEERS: &str = "↑↓ choose  ← back  p pause  h help  q quit";
-const HELP: [&str; 14] = [
+const HELP: [&str; 15] = [
     "↑ ↓ PgUp PgDn Home End   choose a row (also j and k)",
     "⏎ or →                   the peers of the socket",
     "← or Esc                 back to the sockets",
     "s                        sort: trouble, out, in, queued, peers, pid",
     "/                        show what has this in its program, type, endpoint or note",
+    "a                        also the sockets that carry the events of monitors",
     "p or space               hold, and go on",
     "q                        quit",
     "",

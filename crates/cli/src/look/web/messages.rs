@@ -4,8 +4,7 @@
 //! A message is JSON as `taut tap --jsonl` prints it. Other events are `missed`, with how many
 //! messages were, and `end`, with why.
 
-use std::io::{self, Write};
-use std::net::TcpStream;
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use tautline::Message;
 use tautline_observe::tap::{GREETING, Request};
 
 use crate::failure::{Failure, Result};
-use crate::look::http::Answer;
+use crate::look::http::{Answer, Events};
 use crate::look::tap::{Next, Source, object};
 
 /// As many pages are served at once: fewer than there are clients, so that pages go on.
@@ -61,7 +60,7 @@ fn open(question: &str) -> Result<Source> {
     Source::of(process, Request { bytes: request.bytes.min(BYTES), ..request })
 }
 
-fn tell(source: &mut Source, page: &mut TcpStream) -> io::Result<()> {
+fn tell(source: &mut Source, page: &Events) -> io::Result<()> {
     // The page learns that the tap has begun.
     event(page, "begin", "")?;
     let mut number = 0;
@@ -74,7 +73,7 @@ fn tell(source: &mut Source, page: &mut TcpStream) -> io::Result<()> {
                 event(page, "message", &object(&copy, &parts, number).to_string())?;
             }
             Ok(Next::Missed(count)) => event(page, "missed", &count.to_string())?,
-            Ok(Next::Time) => page.write_all(b":\n\n")?,
+            Ok(Next::Time) => page.send(":\n\n".to_owned())?,
             Ok(Next::Ended) => return event(page, "end", "the program has ended"),
             Err(failure) => return event(page, "end", &failure.what),
         }
@@ -82,6 +81,6 @@ fn tell(source: &mut Source, page: &mut TcpStream) -> io::Result<()> {
 }
 
 /// One event. The text has no ends of lines but those of a failure.
-fn event(page: &mut TcpStream, name: &str, text: &str) -> io::Result<()> {
-    page.write_all(format!("event: {name}\ndata: {}\n\n", text.replace('\n', " ")).as_bytes())
+fn event(page: &Events, name: &str, text: &str) -> io::Result<()> {
+    page.send(format!("event: {name}\ndata: {}\n\n", text.replace('\n', " ")))
 }

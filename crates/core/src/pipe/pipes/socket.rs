@@ -32,6 +32,7 @@ impl SocketPipes {
     pub(crate) fn set_tapped(&mut self, tapped: bool) {
         self.closing.retain(|id| *id != NONE);
         self.looks.set_tapped(tapped);
+        self.slots.set_noted(tapped);
         if tapped {
             self.closing.push(NONE);
         }
@@ -44,7 +45,7 @@ impl SocketPipes {
         } else {
             self.wires += 1;
             if self.wires == FEW + 1 && !without(Rule::Lean) {
-                self.slots.iter_mut().flatten().for_each(Pipe::set_lean);
+                self.slots.all_mut().iter_mut().flatten().for_each(Pipe::set_lean);
             }
             if !without(Rule::Lean)
                 && (self.wires > FEW || self.io.as_ref().is_some_and(|io| io.serves_many()))
@@ -53,16 +54,18 @@ impl SocketPipes {
                 self.lean = true;
             }
         }
-        let id = PipeId(self.vacant.pop().unwrap_or(self.slots.len() as u32));
+        let number = self.vacant.pop().unwrap_or(self.slots.all().len() as u32);
+        let id = PipeId(number);
         pipe.outgoing.errands.attach(id, self.left.clone());
-        match self.slots.get_mut(id.0 as usize) {
+        let slots = self.slots.all_mut();
+        match slots.get_mut(id.0 as usize) {
             Some(slot) => *slot = Some(pipe),
             None => {
-                if self.slots.is_empty() {
+                if slots.is_empty() {
                     // Most sockets have one.
-                    self.slots.reserve_exact(1);
+                    slots.reserve_exact(1);
                 }
-                self.slots.push(Some(pipe));
+                slots.push(Some(pipe));
             }
         }
         id
@@ -70,7 +73,7 @@ impl SocketPipes {
 
     /// Takes a pipe out.
     pub(crate) fn remove(&mut self, id: PipeId) -> Option<Pipe> {
-        let pipe = self.slots.get_mut(id.0 as usize)?.take()?;
+        let pipe = self.slots.all_mut().get_mut(id.0 as usize)?.take()?;
         if pipe.inproc_end().is_some() {
             self.inproc -= 1;
         } else {
@@ -96,13 +99,13 @@ impl SocketPipes {
     /// Everything that has gone through the pipes, these and former ones.
     pub(crate) fn traffic(&self) -> Traffic {
         let mut all = self.past.as_ref().map_or_else(Traffic::default, |past| past.traffic);
-        self.slots.iter().flatten().for_each(|pipe| all.add(pipe.traffic()));
+        self.slots.all().iter().flatten().for_each(|pipe| all.add(pipe.traffic()));
         all
     }
 
     /// Messages dropped for want of room.
     pub(crate) fn dropped(&self) -> u64 {
-        let now: u64 = self.slots.iter().flatten().map(|pipe| pipe.outgoing.dropped()).sum();
+        let now: u64 = self.slots.all().iter().flatten().map(|pipe| pipe.outgoing.dropped()).sum();
         now + self.past.as_ref().map_or(0, |past| past.dropped)
     }
 
@@ -113,13 +116,13 @@ impl SocketPipes {
 
     /// A number that changes with each message that comes, where there are few pipes.
     pub(crate) fn arrived(&self) -> u64 {
-        let few = self.slots.iter().take(FEW);
+        let few = self.slots.all().iter().take(FEW);
         few.flatten().map(|pipe| pipe.incoming.arrived()).fold(0, u64::wrapping_add)
     }
 
     /// How many pipes there are, and how many messages wait in them: outgoing and incoming.
     pub(crate) fn depths(&mut self) -> (u64, u64, u64) {
-        self.slots.iter_mut().flatten().fold((0, 0, 0), |(pipes, out, incoming), pipe| {
+        self.slots.all_mut().iter_mut().flatten().fold((0, 0, 0), |(pipes, out, incoming), pipe| {
             (pipes + 1, out + pipe.outgoing.queued(), incoming + pipe.incoming.queued())
         })
     }
@@ -127,7 +130,7 @@ impl SocketPipes {
     /// ZMQ_SNDHWM or ZMQ_RCVHWM has changed: it takes effect on the pipes that exist.
     pub(crate) fn apply_limits(&mut self) {
         let (send, receive) = (self.options.send_hwm, self.options.receive_hwm);
-        self.slots.iter_mut().flatten().for_each(|pipe| pipe.set_limits(send, receive));
+        self.slots.all_mut().iter_mut().flatten().for_each(|pipe| pipe.set_limits(send, receive));
     }
 
     /// Flushes what the flush rule has left.
@@ -189,6 +192,7 @@ impl SocketPipes {
     /// Streams of pipes that are full; inproc peers of full pipes are asked to wake the owner.
     pub(crate) fn full_streams(&mut self) -> Vec<Arc<Stream>> {
         self.slots
+            .all_mut()
             .iter_mut()
             .flatten()
             .filter(|pipe| !pipe.outgoing.ended)
@@ -200,7 +204,7 @@ impl SocketPipes {
     /// that are full just now.
     pub(crate) fn ask_inproc_for_room(&mut self) -> bool {
         let mut asked = false;
-        for pipe in self.slots.iter_mut().flatten() {
+        for pipe in self.slots.all_mut().iter_mut().flatten() {
             if !pipe.outgoing.ended && pipe.inproc_end().is_some() && pipe.outgoing.is_full() {
                 pipe.wait_for_room();
                 asked = true;
@@ -219,18 +223,24 @@ impl SocketPipes {
     /// too, which ring.
     pub(crate) fn is_watched(&self) -> bool {
         let rung = |pipe: &Pipe| pipe.inproc_end().is_none_or(InprocEnd::is_rung);
-        self.inproc > 0 && (self.slots.len() > FEW || !self.slots.iter().flatten().all(rung))
+        self.inproc > 0 && (self.slots.all().len() > FEW || !self.slots.all().iter().flatten().all(rung))
     }
 
     /// Whether a message was refused only because it was one too many in a burst. Tells it once.
     pub(crate) fn take_burst_refused(&mut self) -> bool {
-        self.slots.iter_mut().flatten().any(|pipe| pipe.outgoing.mark.take_burst_refused())
+        self.slots.all_mut().iter_mut().flatten().any(|pipe| pipe.outgoing.mark.take_burst_refused())
     }
 
     /// Whether the pattern wants to end some pipes, or parts are looked at.
     #[inline]
     pub(crate) fn has_closing(&self) -> bool {
         !self.closing.is_empty()
+    }
+
+    /// The pipe that [`Pipes::get`] was called for last, once: the peer of a message that a tap
+    /// looks at. `None` if it was called for none since, or nothing is looked at.
+    pub(crate) fn take_asked(&mut self) -> Option<PipeId> {
+        self.slots.take_last()
     }
 
     /// The pipes that the pattern wants to end.
@@ -247,6 +257,7 @@ impl SocketPipes {
     /// The names of all pipes.
     pub(crate) fn ids(&self) -> impl Iterator<Item = PipeId> + '_ {
         self.slots
+            .all()
             .iter()
             .enumerate()
             .filter(|(_, slot)| slot.is_some())

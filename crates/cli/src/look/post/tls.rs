@@ -1,0 +1,61 @@
+//! Encryption for `https`: rustls, with the ciphers of ring, as for `wss`.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::failure::{Failure, Result};
+
+/// Which servers to trust.
+pub struct Connector(TlsConnector);
+
+impl Connector {
+    /// The certificates in this file, in PEM, or those that the system trusts.
+    pub fn new(trusted: Option<&Path>) -> Result<Connector> {
+        let mut roots = RootCertStore::empty();
+        match trusted {
+            Some(path) => {
+                let text = std::fs::read(path).map_err(|error| Failure::file(path, &error))?;
+                for certificate in CertificateDer::pem_slice_iter(&text) {
+                    let added = certificate.ok().and_then(|certificate| roots.add(certificate).ok());
+                    added.ok_or_else(|| bad(path))?;
+                }
+                if roots.is_empty() {
+                    return Err(bad(path));
+                }
+            }
+            None => {
+                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+                if roots.is_empty() {
+                    return Err(Failure::failed("this system has no certificates to trust")
+                        .hint("install ca-certificates, or name a file in PEM: --otlp-trust FILE"));
+                }
+            }
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| Failure::failed(error.to_string()))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Connector(TlsConnector::from(Arc::new(config))))
+    }
+
+    /// Shakes hands with the server of this name.
+    pub async fn connect(&self, host: &str, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        self.0.connect(name, stream).await
+    }
+}
+
+fn bad(path: &Path) -> Failure {
+    Failure::failed(format!("{}: these are no certificates", path.display()))
+        .hint("--otlp-trust names a file in PEM, with lines -----BEGIN CERTIFICATE-----")
+}

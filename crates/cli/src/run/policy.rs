@@ -1,0 +1,32 @@
+//! `--policy`: what the sockets of the program may do. It is read before the program starts, so
+//! that a mistake is told here; the library reads it again.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use tautline_policy::{Policy, READY};
+
+use crate::config::{Config, expand};
+use crate::failure::{Failure, Result};
+
+/// The value of `TAUT_POLICY` for a policy that comes with the library, a file, or `@NAME` of the
+/// saved ones.
+pub fn value(named: &str) -> Result<OsString> {
+    let named = match named.strip_prefix('@') {
+        Some(name) => Config::load()?.policy(name)?.to_owned(),
+        None => named.to_owned(),
+    };
+    if Policy::ready(&named).is_some() {
+        return Ok(named.into());
+    }
+    let path = expand(Path::new(&named));
+    let text = fs::read_to_string(&path).map_err(|error| {
+        let known: Vec<&str> = READY.iter().map(|(name, _)| *name).collect();
+        Failure::file(&path, &error)
+            .hint(format!("--policy takes {}, a file, or @NAME of a saved one", known.join(", ")))
+    })?;
+    Policy::parse(&text).map_err(|fault| Failure::usage(format!("{}: {fault}", path.display())))?;
+    let path = std::path::absolute(&path).map_err(|error| Failure::file(&path, &error))?;
+    Ok(path.into())
+}

@@ -1,0 +1,79 @@
+//! Programs that were killed or stopped while they were observed.
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::observed::World;
+use crate::support::{Running, run, test};
+use crate::tapped::observed;
+
+const AT: &str = "tcp://127.0.0.1:*";
+
+/// What `show` tells of a process.
+fn shown(world: &World, pid: &str) -> Option<Value> {
+    serde_json::from_slice(&world.run(&["show", pid, "--json"]).out).ok()
+}
+
+/// A program that has received two messages, and that its file of counters tells of them.
+fn receiver(world: &World) -> (Running, String, Value) {
+    let mut pull = observed(world, &["pull", AT]);
+    let (at, pid) = (pull.bound(), pull.id().to_string());
+    assert_eq!(run(&["push", &at, "one", "two"]).code, Some(0));
+    let seen = loop {
+        match shown(world, &pid) {
+            Some(seen) if seen["sockets"][0]["messages_in"] == 2 => break seen,
+            _ => {}
+        }
+    };
+    (pull, pid, seen)
+}
+
+#[test]
+fn a_killed_program_leaves_its_last_counters() {
+    test("a_killed_program_leaves_its_last_counters", || {
+        let world = World::new();
+        let (pull, pid, before) = receiver(&world);
+        assert_eq!(before["interval_us"], 250_000);
+        pull.signal(Signal::KILL);
+        assert_eq!(pull.end().code, None);
+        for _ in 0..2 {
+            let after = shown(&world, &pid).unwrap();
+            assert_eq!((&after["runs"], &after["sockets"]), (&false.into(), &before["sockets"]));
+            assert!(after["written"].as_u64() >= before["written"].as_u64());
+            let text = world.run(&["show", &pid]).text();
+            assert!(text.contains("has ended without an end: this is how it was"), "{text}");
+            assert!(text.contains(", in 2 ("), "{text}");
+            assert!(world.run(&["ps"]).text().contains("has ended without an end"));
+            // Looking takes nothing away.
+        }
+        // The next program of the user does.
+        let mut next = observed(&world, &["pull", AT]);
+        next.bound();
+        let ended = world.run(&["show", &pid]);
+        ended.failed(2, &["is not observed"]);
+    });
+}
+
+#[test]
+fn a_stopped_program_is_shown_and_named() {
+    test("a_stopped_program_is_shown_and_named", || {
+        let world = World::new();
+        let (pull, pid, before) = receiver(&world);
+        pull.signal(Signal::STOP);
+        let doctor = || world.run(&["doctor", &pid, "--for", "1", "--json"]).text();
+        let finding = loop {
+            let text = doctor();
+            if let Some(line) = text.lines().find(|line| line.contains("stands-still")) {
+                break line.to_owned();
+            }
+        };
+        assert!(finding.contains("stopped") && finding.contains(&pid), "{finding}");
+        let after = shown(&world, &pid).unwrap();
+        assert_eq!((&after["runs"], &after["sockets"]), (&true.into(), &before["sockets"]));
+        assert!(world.run(&["metrics"]).text().contains(&format!("pid=\"{pid}\"")));
+        pull.signal(Signal::CONT);
+        while doctor().contains("stands-still") {}
+        pull.signal(Signal::TERM);
+        assert_eq!(pull.end().code, Some(0));
+    });
+}

@@ -1,0 +1,37 @@
+//! Waiting until somebody writes to a file.
+
+use std::path::Path;
+
+/// The writes to a file from now on.
+pub struct Writes {
+    #[cfg(target_os = "linux")]
+    queue: std::os::fd::OwnedFd,
+}
+
+#[cfg(target_os = "linux")]
+impl Writes {
+    pub fn of(path: &Path) -> Self {
+        use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
+        let queue = init(CreateFlags::CLOEXEC).unwrap();
+        add_watch(&queue, path, WatchFlags::MODIFY).unwrap();
+        Writes { queue }
+    }
+
+    /// Returns when there was one since the last call, or since this was made.
+    pub fn wait(&self) {
+        let mut events = [0; 4096];
+        while rustix::io::read(&self.queue, &mut events) == Err(rustix::io::Errno::INTR) {}
+    }
+}
+
+/// What cannot be waited for is looked at again.
+#[cfg(not(target_os = "linux"))]
+impl Writes {
+    pub fn of(_path: &Path) -> Self {
+        Writes {}
+    }
+
+    pub fn wait(&self) {
+        std::thread::yield_now();
+    }
+}
