@@ -85,6 +85,8 @@ pub use options::{option_fault, option_name, option_read_fault};
 #[cfg(not(loom))]
 pub use pipe::Cork;
 #[cfg(not(loom))]
+pub use policy::{TopicAction, TopicAuthorizer, TopicRequest};
+#[cfg(not(loom))]
 pub use shared::SharedSocket;
 #[cfg(not(loom))]
 pub use socket::{Flags, Patience, Rest, Socket};

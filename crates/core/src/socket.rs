@@ -17,6 +17,7 @@ mod shown;
 mod statistics;
 mod tapped;
 mod task;
+mod topics;
 
 pub use task::{Patience, Rest};
 
@@ -94,6 +95,8 @@ pub struct Socket {
     reconnects: u64,
     /// What is shown of it outside, if it is observed.
     watch: Option<Arc<SocketWatch>>,
+    /// Something says which topics peers may use.
+    keeps_topics: bool,
     /// The taps on it, as long as there are some.
     tapped: Option<Box<Tapped>>,
     id: u64,

@@ -39,6 +39,7 @@ mod serve;
 
 pub use allow::AllowList;
 pub(crate) use serve::serve;
+pub use tautline_core::{TopicAction, TopicRequest};
 
 use std::fmt;
 

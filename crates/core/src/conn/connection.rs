@@ -444,6 +444,11 @@ impl Connection {
             }
     }
 
+    /// Bytes that wait to be written; 0 while a thread writes them.
+    pub(crate) fn unsent(&self) -> u64 {
+        try_lock(&self.pump).map_or(0, |mut pump| pump.unsent())
+    }
+
     /// Whether a thread is writing just now.
     pub(crate) fn is_being_written(&self) -> bool {
         try_lock(&self.pump).is_err()

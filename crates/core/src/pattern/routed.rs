@@ -15,7 +15,8 @@
 
 use super::Pattern;
 use crate::error::Error;
-use crate::pipe::{Part, Pipes, Received, Route, Routes, Target};
+use crate::pipe::{Keeper, Part, Pipes, Received, Route, Routes, Target};
+use crate::sync::Arc;
 use std::ops::Deref;
 
 /// A pattern and its routes.
@@ -29,6 +30,13 @@ impl Routed {
     /// A pattern that has decided nothing yet.
     pub(crate) fn new(pattern: Box<dyn Pattern>) -> Self {
         Routed { pattern, routes: Routes::default() }
+    }
+
+    /// From now on the keeper says which topics peers may use.
+    pub(crate) fn keep_topics(&mut self, keeper: Arc<dyn Keeper>) {
+        if let Some(other) = self.told().keep_topics(keeper) {
+            self.pattern = other;
+        }
     }
 
     /// The pattern, to be told something: that pipes come, go or have something to read, what the

@@ -135,6 +135,12 @@ impl PeerSubscriptions {
         wanted.is_some_and(|wanted| self.topics.slot(topic).is_some_and(|slot| wanted.slots.contains(&slot)))
     }
 
+    /// The topics of `pipe`.
+    pub(crate) fn topics_of(&self, pipe: PipeId) -> Vec<Vec<u8>> {
+        let slots = self.pipes.get(pipe.0 as usize).into_iter().flat_map(|wanted| &wanted.slots);
+        slots.filter_map(|&slot| self.topics.topic(slot)).map(<[u8]>::to_vec).collect()
+    }
+
     /// Makes room for `add`: without it that ends the process where there is no memory.
     pub(crate) fn make_room(&mut self, topic: &[u8], pipe: PipeId) -> Result<(), NoMemory> {
         let missing = (pipe.0 as usize + 1).saturating_sub(self.pipes.len());

@@ -61,6 +61,7 @@ impl Context {
             terminated: false,
             reconnects: 0,
             watch,
+            keeps_topics: false,
             tapped: None,
             id,
             _ticket: ticket,

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::message::Metadata;
 use crate::monitor::{Ends, event};
 use crate::pipe::{Pipe, PipeId};
-use crate::policy::Gate;
+use crate::policy::{Allowed, Denied, Gate};
 use crate::sync::Arc;
 use crate::transport::{self, Answer, Failed, Question};
 use tautline_policy::Call;
@@ -81,11 +81,13 @@ impl Socket {
         at: Result<Answer, Error>,
     ) -> Result<(), Error> {
         if let (Endpoint::Datagram(_), Ok(at)) = (parsed, &at) {
-            self.context.allowed(Call::Bind, endpoint, parsed, *at, &self.pipes.options)?;
+            let allowed = self.context.allowed(Call::Bind, endpoint, parsed, *at, &self.pipes.options);
+            self.unless_denied(allowed, endpoint, event::BIND_FAILED)?;
             return self.bind_datagrams(endpoint, parsed, *at);
         }
         if let Endpoint::Inproc(name) = parsed {
-            self.context.allowed(Call::Bind, endpoint, parsed, None, &self.pipes.options)?;
+            let allowed = self.context.allowed(Call::Bind, endpoint, parsed, None, &self.pipes.options);
+            self.unless_denied(allowed, endpoint, event::BIND_FAILED)?;
             let offers =
                 self.context.bind_inproc(name, self.id, &self.inbox, &self.pipes.options, self.whoami())?;
             self.show_endpoint(endpoint, endpoint, true);
@@ -102,7 +104,7 @@ impl Socket {
             Ok(at) => self.context.allowed(Call::Bind, endpoint, parsed, at, &self.pipes.options),
             Err(_) => Ok(None),
         };
-        let allowed = allowed.inspect_err(|error| self.bind_failed(endpoint, *error))?;
+        let allowed = self.unless_denied(allowed, endpoint, event::BIND_FAILED)?;
         let (own, trust) = allowed.map_or((None, None), |allowed| (allowed.options, allowed.trust));
         let options = own.unwrap_or_else(|| self.pipes.options.clone());
         match at.map_err(Failed::from).and_then(|at| transport::listen(parsed, at, &options)) {
@@ -133,6 +135,26 @@ impl Socket {
         }
     }
 
+    /// What the policy says of a call. If that is no, an event tells which rule does: of a connect,
+    /// for which libzmq has none, the one of a peer that does not let us in.
+    fn unless_denied(
+        &self,
+        allowed: Result<Option<Allowed>, Denied>,
+        endpoint: &str,
+        event: u32,
+    ) -> Result<Option<Allowed>, Error> {
+        let Denied { error, why } = match allowed {
+            Ok(allowed) => return Ok(allowed),
+            Err(denied) => denied,
+        };
+        let ends = match event {
+            event::BIND_FAILED => Ends::bound(transport::stream_address(endpoint).unwrap_or(endpoint)),
+            _ => Ends::connected(endpoint),
+        };
+        self.tap.emit_because(event, error.errno() as u32, &ends, &why);
+        Err(error)
+    }
+
     /// Connects to `endpoint`, now and whenever the connection is lost, zmq_connect(3).
     ///
     /// # Errors
@@ -148,7 +170,8 @@ impl Socket {
         let parsed = transport::parse(endpoint)?;
         let is_datagram = self.is_for_datagrams(&parsed)?;
         if let Endpoint::Inproc(_) | Endpoint::Datagram(_) = parsed {
-            self.context.allowed(Call::Connect, endpoint, &parsed, None, &self.pipes.options)?;
+            let allowed = self.context.allowed(Call::Connect, endpoint, &parsed, None, &self.pipes.options);
+            self.unless_denied(allowed, endpoint, event::HANDSHAKE_FAILED_NO_DETAIL)?;
         }
         if is_datagram {
             return self.connect_datagrams(endpoint, &parsed).map(Some);
@@ -175,10 +198,9 @@ impl Socket {
         // The options of this endpoint keep the routing id: with ZMQ_IMMEDIATE the pipe that it is
         // for is still to come.
         self.context.share_options(&mut self.pipes.options);
-        let own = self
-            .context
-            .allowed(Call::Connect, endpoint, &parsed, None, &self.pipes.options)?
-            .and_then(|allowed| allowed.options);
+        let allowed = self.context.allowed(Call::Connect, endpoint, &parsed, None, &self.pipes.options);
+        let allowed = self.unless_denied(allowed, endpoint, event::HANDSHAKE_FAILED_NO_DETAIL)?;
+        let own = allowed.and_then(|allowed| allowed.options);
         let options = own.unwrap_or_else(|| self.pipes.options.clone());
         if options.connect_routing_id.is_some() {
             self.pipes.options_mut().connect_routing_id = None;
@@ -403,6 +425,10 @@ impl Socket {
             return Err(Error::NotSupported);
         }
         let site = self.site.clone().ok_or(Error::NoThread)?;
+        if let Some(guard) = self.context.guard().cloned() {
+            site.set_guard(&guard);
+            self.keep_topics(guard.may_know_topics());
+        }
         self.open_set()?;
         Ok(site)
     }
@@ -423,6 +449,7 @@ impl Socket {
             metadata: Arc::new(Metadata::default()),
             ends: Arc::default(),
             since: 0,
+            topics: None,
         })
     }
 
