@@ -258,6 +258,8 @@ pub(crate) struct Common {
     /// ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS: bytes that the subscriptions of one peer may take; `None` is
     /// any.
     pub(crate) max_subscriptions: Option<u64>,
+    /// The same, where a policy says: the smaller of both counts.
+    pub(crate) most_subscriptions: Option<u64>,
     /// Most bytes of a peer that wait for the program, where a policy says.
     pub(crate) most_unread: Option<u64>,
     /// ZMQ_HELLO_MSG: sent to each new peer; empty sends none.
@@ -485,6 +487,7 @@ impl Options {
                 zap_domain: Vec::new(),
                 zap_enforce_domain: false,
                 ipc_mode: None,
+                most_subscriptions: None,
                 most_unread: None,
                 wss_key_pem: Vec::new(),
                 wss_cert_pem: Vec::new(),

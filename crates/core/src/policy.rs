@@ -422,8 +422,8 @@ fn policy_limits(policy: &Policy, options: &mut Options) {
         (own, limit) => own.or(limit),
     };
     options.max_msg_size = least(options.max_msg_size, limits.message_bytes);
-    options.max_subscriptions = least(options.max_subscriptions, limits.subscription_bytes_per_peer);
-    options.most_unread = least(options.most_unread, limits.unread_bytes_per_peer);
+    options.most_subscriptions = limits.subscription_bytes_per_peer;
+    options.most_unread = limits.unread_bytes_per_peer;
 }
 
 /// Puts CURVE on an endpoint.

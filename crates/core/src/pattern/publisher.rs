@@ -204,9 +204,9 @@ impl Publisher {
                 tell = removed != Removed::Remains || options.xpub_verboser;
             }
         }
-        let limit = options.max_subscriptions;
         self.untidy |= !topics.is_tidy();
-        if subscribe && limit.is_some_and(|limit| topics.held(id) > limit) {
+        let held = topics.held(id);
+        if subscribe && pipes.most_subscriptions(id).is_some_and(|limit| held > limit) {
             return self.part_with(pipes, id, errno::ENOBUFS);
         }
         if tell && !self.hidden {

@@ -58,7 +58,7 @@ impl Radio {
             if pipes.has_closing() && pipes.is_closing(id) {
                 return true;
             }
-            let limit = pipes.options.max_subscriptions;
+            let limit = pipes.most_subscriptions(id);
             let Some(pipe) = pipes.get(id) else { return true };
             if taken >= BATCH && !pipe.has_ended() {
                 return false;

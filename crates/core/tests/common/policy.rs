@@ -4,6 +4,7 @@ use super::{connected, recv, set};
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use tautline_core::{Context, Error, Socket, SocketType, public_key, z85};
@@ -100,8 +101,9 @@ pub fn under(policy: &str) -> Context {
 
 /// The events of a socket.
 pub fn monitor(context: &Context, socket: &mut Socket) -> Socket {
-    socket.monitor(Some("inproc://events"), 0xFFFF, 1, SocketType::Pair).unwrap();
-    connected(context, SocketType::Pair, "inproc://events")
+    let endpoint = new_endpoint();
+    socket.monitor(Some(&endpoint), 0xFFFF, 1, SocketType::Pair).unwrap();
+    connected(context, SocketType::Pair, &endpoint)
 }
 
 /// Waits for this event.
@@ -126,8 +128,15 @@ pub struct Event {
 
 /// The events of a socket, with their reasons.
 pub fn events(context: &Context, socket: &mut Socket) -> Socket {
-    socket.monitor_in_detail("inproc://events").unwrap();
-    connected(context, SocketType::Pair, "inproc://events")
+    let endpoint = new_endpoint();
+    socket.monitor_in_detail(&endpoint).unwrap();
+    connected(context, SocketType::Pair, &endpoint)
+}
+
+/// One that no other monitor of the process has.
+fn new_endpoint() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("inproc://events-{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// The next event of this number.
