@@ -204,7 +204,7 @@ impl Guard {
             _ => {}
         }
         let mut own = options.clone();
-        own.ipc_mode = verdict.mode.or(own.ipc_mode);
+        own.by_policy.ipc_mode = verdict.mode;
         policy_limits(&policy, &mut own);
         let mut trust = None;
         // What the program has asked for itself is as good.
@@ -278,7 +278,7 @@ impl Guard {
     /// The user id of a server that has shown its key: what the file is called that a wrap finds
     /// that key in; else empty.
     fn server_id(&self, policy: &Policy, options: &Options, endpoint: &str) -> String {
-        if options.mechanism != Mechanism::Curve || options.as_server {
+        if !options.mechanism.encrypts() || options.as_server {
             return String::new();
         }
         let key = tautline_proto::z85::encode_key(&options.curve_server_key);
@@ -422,8 +422,8 @@ fn policy_limits(policy: &Policy, options: &mut Options) {
         (own, limit) => own.or(limit),
     };
     options.max_msg_size = least(options.max_msg_size, limits.message_bytes);
-    options.most_subscriptions = limits.subscription_bytes_per_peer;
-    options.most_unread = limits.unread_bytes_per_peer;
+    options.by_policy.most_subscriptions = limits.subscription_bytes_per_peer;
+    options.by_policy.most_unread = limits.unread_bytes_per_peer;
 }
 
 /// Puts CURVE on an endpoint.

@@ -20,6 +20,7 @@ mod task;
 mod topics;
 
 pub use task::{Patience, Rest};
+pub use topics::authorize_topics;
 
 use crate::ablation::{Rule, without};
 use std::time::{Duration, Instant};
@@ -95,8 +96,6 @@ pub struct Socket {
     reconnects: u64,
     /// What is shown of it outside, if it is observed.
     watch: Option<Arc<SocketWatch>>,
-    /// Something says which topics peers may use.
-    keeps_topics: bool,
     /// The taps on it, as long as there are some.
     tapped: Option<Box<Tapped>>,
     id: u64,

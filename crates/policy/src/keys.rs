@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
@@ -53,16 +53,16 @@ pub fn publics(path: &Path) -> io::Result<Vec<String>> {
 /// # Errors
 /// As [`publics`].
 pub fn owners(path: &Path) -> io::Result<Vec<(String, String)>> {
-    let mut files = Vec::new();
+    let mut files: Vec<PathBuf> = Vec::new();
     if path.is_dir() {
         for entry in fs::read_dir(path)? {
             let entry = entry?;
             let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
             if !is_hidden && entry.path().is_file() {
-                files.push(entry.path());
+                let place = files.partition_point(|other| *other < entry.path());
+                files.insert(place, entry.path());
             }
         }
-        files.sort();
     } else {
         files.push(path.to_owned());
     }

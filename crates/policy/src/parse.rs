@@ -32,7 +32,7 @@ pub(crate) fn policy(text: &str) -> Result<Policy, Fault> {
     let mut policy = Policy::default();
     if let Some(value) = table.take("wraps") {
         for (name, value) in value.table()?.all() {
-            policy.wraps.push(wrap(name.text, value.table()?)?);
+            policy.wraps.push(wrap(name.into_inner(), value.table()?)?);
         }
     }
     if let Some(value) = table.take("limits") {
@@ -244,7 +244,7 @@ fn wrap(name: String, mut table: Table<'_>) -> Result<Wrap, Fault> {
     wrap.clients = table.take("clients").map(file).transpose()?;
     if let Some(value) = table.take("servers") {
         for (endpoint, value) in value.table()?.all() {
-            wrap.servers.push((Pattern::new(&endpoint.text), key(value)?));
+            wrap.servers.push((Pattern::new(endpoint.get_ref()), key(value)?));
         }
     }
     if wrap.key.is_none() && wrap.servers.is_empty() {

@@ -1,4 +1,4 @@
-//! Who may publish and who may subscribe to what.
+//! Which users may publish and subscribe to what.
 //!
 //! An entry of `topics` is about sockets (by type, endpoint and program), and grants something to
 //! some of their peers (by user). As soon as one is about a socket, its peers may do what the
@@ -40,10 +40,14 @@ pub struct Topics {
 impl Topics {
     /// Those that begin with one of these, by an entry of this name.
     pub fn new(prefixes: impl IntoIterator<Item = Vec<u8>>, rule: &str) -> Self {
-        let mut all: Vec<_> = prefixes.into_iter().collect();
-        all.sort();
-        // One that begins with another one stands behind it, and between them only others that do.
-        all.dedup_by(|next, kept| next.starts_with(kept));
+        let mut all: Vec<Vec<u8>> = Vec::new();
+        for prefix in prefixes {
+            if !all.iter().any(|other| prefix.starts_with(other)) {
+                all.retain(|other| !other.starts_with(&prefix));
+                let place = all.partition_point(|other| *other < prefix);
+                all.insert(place, prefix);
+            }
+        }
         Topics { prefixes: all, rule: rule.to_owned() }
     }
 

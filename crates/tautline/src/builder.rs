@@ -2,15 +2,13 @@
 //! of their own.
 
 mod security;
-mod topics;
 mod transport;
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::time::Duration;
 
-use tautline_core::{Secret, TopicAuthorizer};
+use tautline_core::Secret;
 
 use crate::error::{Error, Result};
 use crate::kind::{Asks, Greets, Kind, Probes, Publishes, Receives, Routes, Sends, Subscribes};
@@ -38,7 +36,6 @@ pub struct Builder<K: Kind> {
     /// Some are passwords and keys.
     options: Vec<(i32, Secret<Vec<u8>>)>,
     fault: Option<Error>,
-    authorizer: Option<Arc<TopicAuthorizer>>,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -91,9 +88,6 @@ impl<K: Kind> Builder<K> {
             return Err(fault);
         }
         let mut socket = Socket::new(&self.context)?;
-        if let Some(authorizer) = self.authorizer {
-            socket.inner.authorize_topics(authorizer)?;
-        }
         for (number, value) in &self.options {
             match *number {
                 // XSUB does it by a message.

@@ -26,6 +26,7 @@ mod unseen;
 
 use control::Control;
 use shown::Shown;
+pub(crate) use shown::unsent;
 pub(crate) use unseen::Meeting;
 use unseen::Unseen;
 
@@ -442,11 +443,6 @@ impl Connection {
                 Ok(mut pump) => pump.pending(),
                 Err(_) => true,
             }
-    }
-
-    /// Bytes that wait to be written; 0 while a thread writes them.
-    pub(crate) fn unsent(&self) -> u64 {
-        try_lock(&self.pump).map_or(0, |mut pump| pump.unsent())
     }
 
     /// Whether a thread is writing just now.

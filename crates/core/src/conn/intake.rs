@@ -157,7 +157,10 @@ impl Intake {
             limit,
             batch: options.in_batch_size.map_or(usize::MAX, |bytes| bytes as usize),
             // Without any room nothing would ever come.
-            most_unread: options.most_unread.map_or(most_unread, |limit| limit.clamp(1, most_unread)),
+            most_unread: options
+                .by_policy
+                .most_unread
+                .map_or(most_unread, |limit| limit.clamp(1, most_unread)),
             max_msg_size: options.max_msg_size.unwrap_or(u64::MAX),
             takes_subscriptions: kind.takes_subscriptions,
             form: kind.takes_replies.then(ReplyForm::default),

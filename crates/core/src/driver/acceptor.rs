@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::origin::Origin;
 use super::security::Security;
-use super::wire::{CHECK, Wire};
+use super::wire::{CHECK, Wire, is_stranger};
 use super::{EXHAUSTED, Resident, Site, Source, Turn};
 use crate::monitor::{Ends, event};
 use crate::options::Options;
@@ -177,23 +177,26 @@ impl Acceptor {
         }
     }
 
-    /// A peer has come. With more handshakes than there may be the oldest one ends: whoever means
-    /// it has had the longest time to go on.
+    /// A peer has come. With more handshakes than there may be the oldest one ends: it has
+    /// had the longest time to go on.
     fn greet(&self, turn: &mut Turn, newcomer: &Arc<Wire>) {
-        let Some(gate) = self.gate.as_ref().filter(|_| newcomer.is_stranger()) else { return };
+        let Some(gate) = self.gate.as_ref().filter(|_| is_stranger(newcomer)) else { return };
         let count = self.shaking.load(Relaxed);
         let limit = gate.handshakes().0;
         let too_many = {
             let mut state = lock(&self.state);
             let shaking = &mut state.shaking;
             if shaking.len() > 2 * count as usize + BATCH {
-                shaking.retain(|wire| wire.upgrade().is_some_and(|wire| wire.is_stranger()));
+                shaking.retain(|wire| wire.upgrade().is_some_and(|wire| is_stranger(&wire)));
             }
             shaking.push_back(Arc::downgrade(newcomer));
             let mut strangers = std::iter::from_fn(|| shaking.pop_front());
-            let is_stranger = |wire: &Arc<Wire>| wire.is_stranger();
             let is_beyond = limit.is_some_and(|limit| u64::from(count) > limit);
-            if is_beyond { strangers.find_map(|wire| wire.upgrade().filter(is_stranger)) } else { None }
+            if is_beyond {
+                strangers.find_map(|wire| wire.upgrade().filter(|wire| is_stranger(wire)))
+            } else {
+                None
+            }
         };
         if let Some(oldest) = too_many {
             oldest.end_beyond(turn, "handshakes");

@@ -13,7 +13,7 @@ use super::parting::{Parting, forget};
 use super::security::Security;
 use super::{Acceptor, NOWHERE, Resident, Site, Source, Turn};
 use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
-use crate::message::{Metadata, kept_of};
+use crate::message::Metadata;
 use crate::monitor::{About, Ends, LOST, event};
 use crate::options::Options;
 use crate::pipe::Sight;
@@ -21,15 +21,14 @@ use crate::policy::Refusal;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
-pub(super) use guarded::CHECK;
+pub(super) use guarded::{CHECK, is_stranger};
 use std::io::ErrorKind;
-use tautline_io::clock::unix_us;
 use tautline_io::errno;
-use tautline_io::fd::{self, AsRawFd};
+use tautline_io::fd::AsRawFd;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Event, Interest, Mode, Token};
 use tautline_policy::Topics;
-use tautline_proto::zap::{Credentials, Verdict};
+use tautline_proto::zap::Credentials;
 use tautline_proto::{Established, ProtocolError, SessionConfig, stage};
 use telling::known;
 
@@ -273,32 +272,6 @@ impl Wire {
         }
     }
 
-    /// What messages of this peer carry. What we know comes first, then what the handler says, then
-    /// what the peer says: the first one of a name counts.
-    fn peer_info(
-        &self,
-        routing_id: Vec<u8>,
-        properties: Vec<(String, Vec<u8>)>,
-        verdict: Option<Box<Verdict>>,
-    ) -> Box<PeerInfo> {
-        fn borrowed((name, value): &(String, Vec<u8>)) -> (&str, &[u8]) {
-            (name, value)
-        }
-        let address = transport::peer_name(&self.stream);
-        let known = [("Peer-Address", address.as_bytes()), ("Routing-Id", &routing_id)];
-        let owner = self.key_owner(verdict.as_deref());
-        let owner = owner.iter().map(|owner| (USER_ID, owner.as_bytes()));
-        let judged = verdict.iter().flat_map(|verdict| {
-            [(USER_ID, &verdict.user_id[..])].into_iter().chain(verdict.properties.iter().map(borrowed))
-        });
-        // What a peer says of its own user does not count.
-        let told = properties.iter().filter(|(name, _)| !name.eq_ignore_ascii_case(USER_ID)).map(borrowed);
-        let all = known.into_iter().chain(owner).chain(judged).chain(kept_of(told));
-        let metadata = Arc::new(Metadata::new(all, Some(fd::to_int(self.stream.as_fd().as_raw_fd()))));
-        let topics = self.topics(&metadata).map(Arc::new);
-        Box::new(PeerInfo { routing_id, metadata, ends: self.endpoint.clone(), since: unix_us(), topics })
-    }
-
     /// The handshake is done: messages may flow.
     fn open(
         self: &Arc<Self>,
@@ -340,7 +313,7 @@ impl Wire {
             let mut state = lock(&self.state);
             state.phase = Phase::Open(connection.clone());
             (state.peer, state.topics) = (Some(told), topics);
-            state.check_timer = self.check_later(turn);
+            state.check_timer = guarded::check_later(self, turn);
             if self.options().heartbeat_interval.is_some() {
                 state.heartbeat.get_or_insert_default().begin(turn, self);
             }

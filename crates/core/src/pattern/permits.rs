@@ -8,13 +8,13 @@
 
 use crate::pipe::{Keeper, PipeId, Pipes};
 use crate::sync::Arc;
-use std::collections::{BTreeSet, HashMap};
 use tautline_policy::{Act, Topics};
 
 /// What the peers of a socket may subscribe to.
 pub(super) struct Permits {
     keeper: Arc<dyn Keeper>,
-    peers: HashMap<PipeId, Permit>,
+    /// By number of the pipe.
+    peers: Vec<Permit>,
 }
 
 /// What one peer may subscribe to.
@@ -23,9 +23,9 @@ struct Permit {
     topics: Option<Arc<Topics>>,
     /// The topics that it has asked for of which granted prefixes stand for it: no more than these
     /// have beginnings.
-    asked: BTreeSet<Vec<u8>>,
+    asked: Vec<Vec<u8>>,
     /// What the program has subscribed it to, of the same kind (ZMQ_XPUB_MANUAL).
-    given: BTreeSet<Vec<u8>>,
+    given: Vec<Vec<u8>>,
     /// Something was told of it already.
     told: bool,
 }
@@ -50,13 +50,13 @@ pub(super) enum By {
 
 impl Permits {
     pub(super) fn new(keeper: Arc<dyn Keeper>) -> Self {
-        Permits { keeper, peers: HashMap::new() }
+        Permits { keeper, peers: Vec::new() }
     }
 
     /// The peer is there, again perhaps; whether it may subscribe to something else than before.
     pub(super) fn met(&mut self, pipes: &mut Pipes, id: PipeId) -> bool {
         let topics = pipes.get(id).and_then(|pipe| pipe.peer.info()?.topics.clone());
-        let permit = self.peers.entry(id).or_default();
+        let permit = permit_of(&mut self.peers, id);
         permit.told = false;
         let differs = permit.topics != topics;
         if differs {
@@ -67,7 +67,7 @@ impl Permits {
 
     /// It has gone.
     pub(super) fn left(&mut self, id: PipeId) {
-        self.peers.remove(&id);
+        *permit_of(&mut self.peers, id) = Permit::default();
     }
 
     /// What becomes of a subscription to a topic, or of its end.
@@ -84,7 +84,7 @@ impl Permits {
             return Granted::Whole;
         };
         let Some(peer) = pipe.peer.info() else { return Granted::Whole };
-        let permit = self.peers.entry(id).or_default();
+        let permit = permit_of(&mut self.peers, id);
         let lets = !subscribe || by == By::Program || self.keeper.lets(peer, Act::Subscribe, topic);
         let granted = if lets { permit.grant(by, subscribe, topic) } else { None };
         if let Some(granted) = granted {
@@ -101,9 +101,17 @@ impl Permits {
 
     /// Whether the peer may see a message (ZMQ_INVERT_MATCHING, where subscriptions do not say so).
     pub(super) fn may_see(&self, id: PipeId, subject: &[u8]) -> bool {
-        let topics = self.peers.get(&id).and_then(|permit| permit.topics.as_ref());
+        let topics = self.peers.get(id.0 as usize).and_then(|permit| permit.topics.as_ref());
         topics.is_none_or(|topics| topics.has(subject))
     }
+}
+
+fn permit_of(peers: &mut Vec<Permit>, id: PipeId) -> &mut Permit {
+    let number = id.0 as usize;
+    if number >= peers.len() {
+        peers.resize_with(number + 1, Permit::default);
+    }
+    &mut peers[number]
 }
 
 impl Permit {
@@ -115,9 +123,13 @@ impl Permit {
             return topics.has(topic).then_some(Granted::Whole);
         }
         let asked = if by == By::Peer { &mut self.asked } else { &mut self.given };
+        let known = asked.iter().position(|other| other == topic);
         if subscribe {
-            asked.insert(topic.to_vec());
-        } else if asked.remove(topic) {
+            if known.is_none() {
+                asked.push(topic.to_vec());
+            }
+        } else if let Some(known) = known {
+            asked.swap_remove(known);
             // What another one asks for stays.
             within.retain(|prefix| !asked.iter().any(|other| prefix.starts_with(other)));
         } else {

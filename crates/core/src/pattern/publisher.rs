@@ -11,7 +11,7 @@ use super::fan_out::FanOut;
 use super::notices::{Change, Notices, Origin};
 use super::permits::Permits;
 use super::polled::{Polled, is_read_to_the_end};
-use super::subscriptions::{PeerSubscriptions, Regrouped, Removed, Sole};
+use super::subscriptions::{self, PeerSubscriptions, Regrouped, Removed, Sole};
 use crate::error::{Error, NoMemory};
 use crate::message::Message;
 use crate::pipe::{Body, Else, Keeper, Part, PipeId, Pipes, Received, Route, Target};
@@ -156,22 +156,6 @@ impl Publisher {
         Some(next)
     }
 
-    /// A peer tells that it wants a topic or does not want it any more.
-    fn take_subscription(
-        &mut self,
-        pipes: &mut Pipes,
-        id: PipeId,
-        frame: &Message,
-        subscribe: bool,
-        topic: &[u8],
-    ) {
-        if self.permits.is_some() {
-            self.apply_granted(pipes, id, frame, subscribe, topic);
-        } else {
-            self.apply(pipes, id, frame, subscribe, topic);
-        }
-    }
-
     /// A peer wants a topic or does not want it any more. `frame` told it.
     fn apply(&mut self, pipes: &mut Pipes, id: PipeId, frame: &Message, subscribe: bool, topic: &[u8]) {
         self.sole = Sole::Unknown;
@@ -206,7 +190,7 @@ impl Publisher {
         }
         self.untidy |= !topics.is_tidy();
         let held = topics.held(id);
-        if subscribe && pipes.most_subscriptions(id).is_some_and(|limit| held > limit) {
+        if subscribe && subscriptions::most(pipes, id).is_some_and(|limit| held > limit) {
             return self.part_with(pipes, id, errno::ENOBUFS);
         }
         if tell && !self.hidden {

@@ -1,10 +1,9 @@
-//! Which publishers may publish what, as SUB and XSUB look at it: two kinds of subscribers, of which
-//! the usual one does not look.
+//! Which publishers may publish what, as SUB and XSUB look at it: two kinds of subscribers, of
+//! which the usual one does not look.
 
 use crate::conn::PeerInfo;
 use crate::pipe::{Keeper, Pipe, PipeId, Pipes};
 use crate::sync::Arc;
-use std::collections::HashSet;
 use tautline_policy::{Act, Topics};
 
 /// Decides by where a message comes from.
@@ -67,7 +66,7 @@ pub(crate) struct Kept {
     /// The policy has something to say about one of them, or had.
     looks: bool,
     /// Of these something was told already.
-    told: HashSet<PipeId>,
+    told: Vec<PipeId>,
 }
 
 /// What a publisher may do.
@@ -79,7 +78,7 @@ pub(crate) struct May {
 
 impl Kept {
     pub(crate) fn new(keeper: Arc<dyn Keeper>) -> Self {
-        Kept { looks: keeper.asks(), keeper, told: HashSet::new() }
+        Kept { looks: keeper.asks(), keeper, told: Vec::new() }
     }
 }
 
@@ -113,18 +112,19 @@ impl Sieve for Kept {
     fn tell(&mut self, pipes: &mut Pipes, id: PipeId, topic: &[u8]) {
         pipes.left().count_topic_refused();
         if let Some(peer) = pipes.get(id).and_then(|pipe| pipe.peer.info())
-            && self.told.insert(id)
+            && !self.told.contains(&id)
         {
+            self.told.push(id);
             self.keeper.refused(peer, Act::Publish, topic);
         }
     }
 
     fn met(&mut self, id: PipeId, pipe: &Pipe) {
-        self.told.remove(&id);
+        self.left(id);
         self.looks |= pipe.peer.info().is_some_and(|peer| peer.topics.is_some());
     }
 
     fn left(&mut self, id: PipeId) {
-        self.told.remove(&id);
+        self.told.retain(|told| *told != id);
     }
 }

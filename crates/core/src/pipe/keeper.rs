@@ -1,4 +1,4 @@
-//! Who may use which topics, as patterns ask for it.
+//! Which peers may use which topics, as patterns ask for it.
 
 use crate::conn::PeerInfo;
 use tautline_policy::Act;

@@ -86,17 +86,6 @@ impl Pipes {
         }
     }
 
-    /// What the subscriptions of the peer of a pipe may take, in bytes: what the program says now, or
-    /// what the policy said of the endpoint, if that is less. `None` is any.
-    pub(crate) fn most_subscriptions(&mut self, id: PipeId) -> Option<u64> {
-        let own = self.options.max_subscriptions;
-        let connection = self.get(id).and_then(|pipe| pipe.connection());
-        match (own, connection.and_then(|connection| connection.options.most_subscriptions)) {
-            (Some(own), Some(limit)) => Some(own.min(limit)),
-            (own, limit) => own.or(limit),
-        }
-    }
-
     /// The pipe of this name, if it is there.
     #[inline]
     pub(crate) fn get(&mut self, id: PipeId) -> Option<&mut Pipe> {

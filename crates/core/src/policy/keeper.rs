@@ -1,4 +1,4 @@
-//! Who may use which topics of one socket: what the policy has granted its peers stands in their
+//! Which peers may use which topics of one socket: what the policy has granted its peers stands in their
 //! `PeerInfo`; what the program decides itself is asked for here.
 
 use std::panic::{self, AssertUnwindSafe};
@@ -29,7 +29,7 @@ pub enum TopicAction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TopicRequest<'a> {
-    /// What the authentication handler, or the policy, has said who the peer is; else empty.
+    /// The user that the peer is, by the authentication handler or the policy; else empty.
     pub user_id: &'a str,
     /// The type of the socket here.
     pub socket_type: SocketType,

@@ -61,7 +61,6 @@ impl Context {
             terminated: false,
             reconnects: 0,
             watch,
-            keeps_topics: false,
             tapped: None,
             id,
             _ticket: ticket,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Origin, Phase, USER_ID, Wire};
-use crate::conn::Loss;
+use crate::conn::{Loss, unsent};
 use crate::driver::Turn;
 use crate::message::Metadata;
 use crate::policy::{Gate, Refusal};
@@ -41,7 +41,7 @@ impl Wire {
         if let Err(Refusal(why)) = self.passes(gate, key.as_deref(), &peer) {
             return self.end_because(turn, Loss::Stream(errno::EACCES), &why);
         }
-        if gate.most_unread().is_some_and(|most| connection.unsent() > most) {
+        if gate.most_unread().is_some_and(|most| unsent(&connection) > most) {
             return self.end_beyond(turn, "unread_bytes_per_peer");
         }
         self.check_topics(turn);
@@ -59,35 +59,6 @@ impl Wire {
         self.end_because(turn, Loss::Stream(errno::ENOBUFS), &why);
     }
 
-    /// Whether its handshake is not complete.
-    pub(in crate::driver) fn is_stranger(&self) -> bool {
-        matches!(&lock(&self.state).phase, Phase::Handshake(_))
-    }
-
-    /// The user that the policy knows a peer as by its key. What the authentication handler says
-    /// comes first.
-    pub(super) fn key_owner(&self, verdict: Option<&Verdict>) -> Option<Arc<str>> {
-        let gate = self.origin.gate().filter(|_| verdict.is_none_or(|verdict| verdict.user_id.is_empty()))?;
-        let key = lock(&self.state).key.clone()?;
-        gate.owner(&key).ok()?
-    }
-
-    /// The topics that the peer may use, if the policy says so.
-    pub(super) fn topics(&self, told: &Metadata) -> Option<Topics> {
-        let guard = self.site().guard()?;
-        match &self.origin {
-            Origin::Accepted(acceptor, _) => acceptor.gate()?.topics(&self.stream, &known_user(told)),
-            Origin::Dialed(_) => guard.topics_of_server(&self.stream, self.options(), self.endpoint.name()),
-        }
-    }
-
-    /// Has it looked again, after a while, which topics a peer may use that we went to; the timer.
-    pub(super) fn check_later(self: &Arc<Self>, turn: &mut Turn) -> u64 {
-        let is_dialed = matches!(self.origin, Origin::Dialed(_));
-        let may_change = is_dialed && self.site().guard().is_some_and(|guard| guard.may_change_topics());
-        if may_change { turn.after(CHECK, self) } else { 0 }
-    }
-
     /// Ends the connection if the peer may use other topics now. It comes back, tells again what it
     /// wants, and gets what it may have.
     pub(super) fn check_topics(self: &Arc<Self>, turn: &mut Turn) {
@@ -96,13 +67,42 @@ impl Wire {
             let Phase::Open(_) = &state.phase else { return };
             (state.peer.clone(), state.topics.clone())
         };
-        let now = peer.and_then(|peer| self.topics(&peer));
+        let now = peer.and_then(|peer| topics(self, &peer));
         if now.as_ref() != known.as_deref() {
             return self.end_because(turn, Loss::Stream(errno::EACCES), CHANGED);
         }
-        let timer = self.check_later(turn);
+        let timer = check_later(self, turn);
         lock(&self.state).check_timer = timer;
     }
+}
+
+/// Whether its handshake is not complete.
+pub(in crate::driver) fn is_stranger(wire: &Wire) -> bool {
+    matches!(&lock(&wire.state).phase, Phase::Handshake(_))
+}
+
+/// The user that the policy knows a peer as by its key. What the authentication handler says
+/// comes first.
+pub(super) fn key_owner(wire: &Wire, verdict: Option<&Verdict>) -> Option<Arc<str>> {
+    let gate = wire.origin.gate().filter(|_| verdict.is_none_or(|verdict| verdict.user_id.is_empty()))?;
+    let key = lock(&wire.state).key.clone()?;
+    gate.owner(&key).ok()?
+}
+
+/// The topics that the peer may use, if the policy says so.
+pub(super) fn topics(wire: &Wire, told: &Metadata) -> Option<Topics> {
+    let guard = wire.site().guard()?;
+    match &wire.origin {
+        Origin::Accepted(acceptor, _) => acceptor.gate()?.topics(&wire.stream, &known_user(told)),
+        Origin::Dialed(_) => guard.topics_of_server(&wire.stream, wire.options(), wire.endpoint.name()),
+    }
+}
+
+/// Has it looked again, after a while, which topics a peer may use that we went to; the timer.
+pub(super) fn check_later(wire: &Arc<Wire>, turn: &mut Turn) -> u64 {
+    let is_dialed = matches!(wire.origin, Origin::Dialed(_));
+    let may_change = is_dialed && wire.site().guard().is_some_and(|guard| guard.may_change_topics());
+    if may_change { turn.after(CHECK, wire) } else { 0 }
 }
 
 fn known_user(told: &Metadata) -> String {

@@ -1,14 +1,46 @@
-//! What events tell of a peer.
+//! What messages and events tell of a peer.
 
+use super::guarded::{key_owner, topics};
 use super::{USER_ID, Wire};
-use crate::conn::Loss;
-use crate::message::Metadata;
+use crate::conn::{Loss, PeerInfo};
+use crate::message::{Metadata, kept_of};
 use crate::monitor::{About, Claim, Known, event};
+use crate::sync::Arc;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::transport;
+use tautline_io::clock::unix_us;
 use tautline_io::errno;
+use tautline_io::fd::{self, AsRawFd};
+use tautline_proto::zap::Verdict;
 use tautline_proto::{AuthFailure, ProtocolError};
 
 impl Wire {
+    /// What messages of this peer carry. What we know comes first, then what the handler says, then
+    /// what the peer says: the first one of a name counts.
+    pub(super) fn peer_info(
+        &self,
+        routing_id: Vec<u8>,
+        properties: Vec<(String, Vec<u8>)>,
+        verdict: Option<Box<Verdict>>,
+    ) -> Box<PeerInfo> {
+        fn borrowed((name, value): &(String, Vec<u8>)) -> (&str, &[u8]) {
+            (name, value)
+        }
+        let address = transport::peer_name(&self.stream);
+        let known = [("Peer-Address", address.as_bytes()), ("Routing-Id", &routing_id)];
+        let owner = key_owner(self, verdict.as_deref());
+        let owner = owner.iter().map(|owner| (USER_ID, owner.as_bytes()));
+        let judged = verdict.iter().flat_map(|verdict| {
+            [(USER_ID, &verdict.user_id[..])].into_iter().chain(verdict.properties.iter().map(borrowed))
+        });
+        // What a peer says of its own user does not count.
+        let told = properties.iter().filter(|(name, _)| !name.eq_ignore_ascii_case(USER_ID)).map(borrowed);
+        let all = known.into_iter().chain(owner).chain(judged).chain(kept_of(told));
+        let metadata = Arc::new(Metadata::new(all, Some(fd::to_int(self.stream.as_fd().as_raw_fd()))));
+        let topics = topics(self, &metadata).map(Arc::new);
+        Box::new(PeerInfo { routing_id, metadata, ends: self.endpoint.clone(), since: unix_us(), topics })
+    }
+
     /// Tells that a handshake has failed; `because` is the rule or the limit behind it.
     pub(super) fn report_failed_handshake(&self, why: Loss, claim: Option<&Claim>, because: &str) {
         let (event, value) = match why {

@@ -13,9 +13,25 @@ pub(super) fn is_unknown(pipes: &mut Pipes, id: PipeId) -> bool {
 }
 
 impl Publisher {
+    /// A peer tells that it wants a topic or does not want it any more.
+    pub(super) fn take_subscription(
+        &mut self,
+        pipes: &mut Pipes,
+        id: PipeId,
+        frame: &Message,
+        subscribe: bool,
+        topic: &[u8],
+    ) {
+        if self.permits.is_some() {
+            self.apply_granted(pipes, id, frame, subscribe, topic);
+        } else {
+            self.apply(pipes, id, frame, subscribe, topic);
+        }
+    }
+
     /// As `apply`, as far as it is granted.
     #[cold]
-    pub(super) fn apply_granted(
+    fn apply_granted(
         &mut self,
         pipes: &mut Pipes,
         id: PipeId,
