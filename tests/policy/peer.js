@@ -26,7 +26,9 @@ async function main() {
     if (how === "bind") await socket.bind(endpoint)
     else socket.connect(endpoint)
   } catch (error) {
-    console.log(`failed ${error.errno}`)
+    // The package says only in words why it cannot be loaded.
+    console.error(error.message)
+    console.log(`failed ${error.errno ?? 0}`)
     process.exit(1)
   }
   console.log(`at ${socket.lastEndpoint}`)

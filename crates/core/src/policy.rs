@@ -417,11 +417,10 @@ fn own_user() -> Option<u32> {
 /// What the policy's limits say that options can say.
 fn policy_limits(policy: &Policy, options: &mut Options) {
     let limits = policy.limits();
-    let least = |own: Option<u64>, limit: Option<u64>| match (own, limit) {
+    options.max_msg_size = match (options.max_msg_size, limits.message_bytes) {
         (Some(own), Some(limit)) => Some(own.min(limit)),
         (own, limit) => own.or(limit),
     };
-    options.max_msg_size = least(options.max_msg_size, limits.message_bytes);
     options.by_policy.most_subscriptions = limits.subscription_bytes_per_peer;
     options.by_policy.most_unread = limits.unread_bytes_per_peer;
 }

@@ -1,5 +1,5 @@
-//! Which peers may use which topics of one socket: what the policy has granted its peers stands in their
-//! `PeerInfo`; what the program decides itself is asked for here.
+//! Which peers may use which topics of one socket: what the policy has granted its peers stands in
+//! their `PeerInfo`; what the program decides itself is asked for here.
 
 use std::panic::{self, AssertUnwindSafe};
 
