@@ -70,13 +70,7 @@ pub struct Builder<K: Kind> {
 /// ```
 impl<K: Kind> Builder<K> {
     pub(crate) fn new(context: &Context) -> Self {
-        Builder {
-            context: context.clone(),
-            options: Vec::new(),
-            fault: None,
-            authorizer: None,
-            kind: PhantomData,
-        }
+        Builder { context: context.clone(), options: Vec::new(), fault: None, kind: PhantomData }
     }
 
     /// The socket, neither bound nor connected.
