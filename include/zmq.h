@@ -552,6 +552,7 @@ typedef struct zmq_tautline_statistics_t
     uint64_t reconnects;        /* peers lost and found again */
     uint64_t failed_connects;   /* attempts to connect that came to nothing */
     uint64_t failed_handshakes; /* peers that broke off, or were not let in */
+    uint64_t topics_refused; /* subscriptions and messages of peers that may not use the topic (PUB, XPUB, SUB, XSUB) */
 } zmq_tautline_statistics_t;
 
 /*
@@ -710,6 +711,12 @@ ZMQ_EXPORT int zmq_leave(void *s, const char *group);
 ZMQ_EXPORT uint32_t zmq_connect_peer(void *s, const char *addr);
 ZMQ_EXPORT int zmq_disconnect_peer(void *s, uint32_t routing_id);
 ZMQ_EXPORT int zmq_socket_get_peer_state(void *s, const void *routing_id, size_t routing_id_size);
+/*
+ * Tautline's own event, for event_version 3: a peer has subscribed to a topic, or published one, that it may not (docs/policy.md). It comes
+ * for the first one of a connection; its value is EACCES. Version 3 tells of the peer, and in its reason of the topic and the rule.
+ */
+#define ZMQ_TAUTLINE_EVENT_TOPIC_REFUSED 0x10000000
+
 /*
  * Tautline's own: event_version 3. As version 2 (number, count of values, the values, local and remote endpoint), and then routing id,
  * address and user id of the peer (of HANDSHAKE_SUCCEEDED and DISCONNECTED; else empty) and the reason in words; of a failed handshake

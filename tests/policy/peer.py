@@ -17,7 +17,7 @@ def main():
         for option in options:
             name, _, value = option.partition("=")
             number = getattr(zmq, name)
-            socket.setsockopt(number, int(value) if value.lstrip("-").isdigit() else value.encode())
+            socket.setsockopt(number, int(value) if value.isdigit() else value.encode())
         getattr(socket, how)(endpoint)
     except zmq.ZMQError as error:
         print("failed", error.errno, flush=True)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Unmodified programs, pyzmq and C, under the policies of docs/policy.md: what is refused, warned of and wrapped.
+# Unmodified programs, pyzmq, Node.js and C, under the policies of docs/policy.md: what is refused, warned of and wrapped; and where keys
+# must not be found.
 #
 #   tests/policy/run.sh               builds and uses target/release/libzmq.so
 #   tests/policy/run.sh LIBRARY WORD  another one; only the cases with WORD in their names
@@ -12,7 +13,7 @@ if [[ $(uname) != Linux ]]; then
     echo "policy: 0 passed, 0 failed, 1 skipped"
     exit
 fi
-[[ -n ${1:-} ]] || "$root/scripts/need.sh" cargo:cargo cc:gcc python3:python3 py=ensurepip:python3-venv
+[[ -n ${1:-} ]] || "$root/scripts/need.sh" cargo:cargo cc:gcc python3:python3 py=ensurepip:python3-venv --also node:nodejs npm:npm gcore:gdb
 . "$root/tests/interop/venv.sh"
 
 library=${1:-}
@@ -25,4 +26,19 @@ rm -rf "$work"
 mkdir -p "$work"
 ln -sfn "$(realpath "$library")" "$work/libzmq.so.5"
 gcc -std=gnu11 -O1 -Wall -Wextra -Werror -pedantic -I "$root/include" "$here/peer.c" "$work/libzmq.so.5" -Wl,-rpath,"$work" -o "$work/peer"
-PYTHONDONTWRITEBYTECODE=1 exec "$venv/bin/python" "$here/cases.py" "$(readlink -f "$library")" "$work/peer" "$work" "${@:2}"
+
+# The npm package zeromq. Without the registry, or without Node.js, the other languages go on alone.
+node=$target/policy-node/zeromq-6.8.0
+if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+    node=
+elif [[ ! -e $node/.complete ]]; then
+    mkdir -p "$node"
+    (cd "$node" && npm install --silent --ignore-scripts --no-save --prefix . zeromq@6.8.0 && touch .complete) >"$work/npm.log" 2>&1 || node=
+fi
+[[ -n $node ]] || echo "policy: without Node.js: it, npm and the package zeromq are needed"
+
+# What `taut` shows of a program is looked through, if it is built: tests/pager/run.sh and tests/cli/run.sh build it.
+taut=$target/debug/taut
+[[ -x $taut ]] || { taut= && echo "policy: without taut: cargo build -p tautline-cli"; }
+
+PYTHONDONTWRITEBYTECODE=1 exec "$venv/bin/python" "$here/cases.py" "$(readlink -f "$library")" "$work/peer" "$node" "$taut" "$work" "${@:2}"

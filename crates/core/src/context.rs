@@ -16,7 +16,7 @@ use crate::driver::{Driver, Site, Ticket, Tickets};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::options::{Common, ContextDefaults, Options};
-use crate::policy::{self, Allowed, Asked, Guard};
+use crate::policy::{self, Allowed, Asked, Denied, Guard};
 use crate::queue::Inbox;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -231,7 +231,7 @@ impl Context {
         parsed: &Endpoint,
         at: Answer,
         options: &Options,
-    ) -> Result<Option<Allowed>, Error> {
+    ) -> Result<Option<Allowed>, Denied> {
         let Some(guard) = self.guard() else { return Ok(None) };
         let address = transport::reach(parsed, at, call == Call::Bind, options);
         let path = transport::socket_path(parsed);

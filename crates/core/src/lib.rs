@@ -85,9 +85,11 @@ pub use options::{option_fault, option_name, option_read_fault};
 #[cfg(not(loom))]
 pub use pipe::Cork;
 #[cfg(not(loom))]
+pub use policy::{TopicAction, TopicAuthorizer, TopicRequest};
+#[cfg(not(loom))]
 pub use shared::SharedSocket;
 #[cfg(not(loom))]
-pub use socket::{Flags, Patience, Rest, Socket};
+pub use socket::{Flags, Patience, Rest, Socket, authorize_topics};
 pub use tautline_io::errno::error as system_error;
 pub use tautline_io::fd;
 pub use tautline_io::random::fill as fill_random;

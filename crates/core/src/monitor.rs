@@ -8,6 +8,7 @@ use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Mutex, lock};
 use std::sync::Arc;
+use tautline_observe::event_reason;
 
 /// The numbers of the events, as in `zmq.h`.
 pub(crate) mod event {
@@ -26,6 +27,8 @@ pub(crate) mod event {
     pub(crate) const HANDSHAKE_FAILED_PROTOCOL: u32 = 0x2000;
     pub(crate) const HANDSHAKE_FAILED_AUTH: u32 = 0x4000;
     pub(crate) const PIPES_STATS: u32 = 0x10000;
+    /// Of our own, for version 3: a peer may not use a topic.
+    pub(crate) const TOPIC_REFUSED: u32 = 0x1000_0000;
 }
 
 /// The two ends of a connection, as endpoints; either may be empty.
@@ -90,6 +93,21 @@ pub(crate) struct About<'a> {
     pub(crate) peer: Known<'a>,
     /// Why it has happened, where its own value does not say: another event and its value.
     pub(crate) cause: Option<(u32, u64)>,
+    /// What stands behind that: a rule or a limit of the policy; may be empty.
+    pub(crate) why: &'a str,
+}
+
+impl About<'_> {
+    /// The reason in words, of an event with this value; empty if there is none.
+    pub(crate) fn reason(&self, event: u32, value: u64) -> String {
+        let (cause, value) = self.cause.unwrap_or((event, value));
+        let mut reason = event_reason(cause, value);
+        if !self.why.is_empty() {
+            reason.push_str(if reason.is_empty() { "" } else { ": " });
+            reason.push_str(self.why);
+        }
+        reason
+    }
 }
 
 /// What is known of a peer; each may be empty.
@@ -181,6 +199,11 @@ impl Tap {
         if self.wants(event) {
             self.tell(event, &[value.into()], ends, about);
         }
+    }
+
+    /// As `emit`, because a rule or a limit says so.
+    pub(crate) fn emit_because(&self, event: u32, value: u32, ends: &Ends, why: &str) {
+        self.emit_about(event, value, ends, &About { why, ..About::default() });
     }
 
     /// Whether this event is wanted.

@@ -33,6 +33,17 @@ use facts::Facts;
 pub use fault::{option_fault, option_name, option_read_fault};
 pub(crate) use filter::AcceptFilter;
 
+/// What a policy says of an endpoint, and no option can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ByPolicy {
+    /// The permissions of the file of an ipc socket that is bound.
+    pub(crate) ipc_mode: Option<u32>,
+    /// As ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS; the smaller of both counts.
+    pub(crate) most_subscriptions: Option<u64>,
+    /// Most bytes of a peer that wait for the program.
+    pub(crate) most_unread: Option<u64>,
+}
+
 /// What a new socket takes over from its context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ContextDefaults {
@@ -295,8 +306,8 @@ pub(crate) struct Common {
     pub(crate) zap_domain: Vec<u8>,
     /// ZMQ_ZAP_ENFORCE_DOMAIN: a server without a domain refuses to start.
     pub(crate) zap_enforce_domain: bool,
-    /// The permissions of the file of an ipc socket that is bound, where a policy says.
-    pub(crate) ipc_mode: Option<u32>,
+    /// What a policy says of the endpoint.
+    pub(crate) by_policy: ByPolicy,
     /// ZMQ_WSS_KEY_PEM.
     pub(crate) wss_key_pem: Vec<u8>,
     /// ZMQ_WSS_CERT_PEM.
@@ -482,7 +493,7 @@ impl Options {
                 gssapi_service_principal_nametype: 0,
                 zap_domain: Vec::new(),
                 zap_enforce_domain: false,
-                ipc_mode: None,
+                by_policy: ByPolicy::default(),
                 wss_key_pem: Vec::new(),
                 wss_cert_pem: Vec::new(),
                 wss_trust_pem: Vec::new(),

@@ -14,6 +14,7 @@
 
 mod complaint;
 mod gate;
+mod keeper;
 mod trust;
 
 use std::collections::HashSet;
@@ -24,13 +25,17 @@ use std::time::{Duration, Instant, SystemTime};
 
 pub(crate) use complaint::say;
 pub(crate) use gate::{Counted, Gate, Refusal};
+pub(crate) use keeper::TopicKeeper;
+pub use keeper::{TopicAction, TopicAuthorizer, TopicRequest};
 pub(crate) use trust::Trust;
 
+use crate::conn::Loss;
 use crate::error::Error;
 use crate::options::{Mechanism, Options};
 use crate::sync::{Arc, Mutex, lock};
-use tautline_policy::{Action, Call, Key, Policy, Question, Verdict, Wrap, keys};
-use tautline_proto::{Secret, public_key};
+use tautline_io::net::Stream;
+use tautline_policy::{Action, Call, Key, Policy, Question, Topics, Verdict, Wrap, keys};
+use tautline_proto::{ProtocolError, Secret, public_key};
 
 /// Time between two looks whether a file has changed, at least.
 const LOOK: Duration = Duration::from_millis(100);
@@ -81,6 +86,21 @@ pub(crate) struct Allowed {
     pub(crate) options: Option<Arc<Options>>,
     /// Whose keys may come to it.
     pub(crate) trust: Option<Trust>,
+}
+
+/// A call that is not allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Denied {
+    /// What the caller gets.
+    pub(crate) error: Error,
+    /// What says so, for events.
+    pub(crate) why: String,
+}
+
+impl From<Denied> for Error {
+    fn from(denied: Denied) -> Self {
+        denied.error
+    }
 }
 
 /// A call that the policy is asked about.
@@ -159,8 +179,9 @@ impl Guard {
     /// # Errors
     /// EACCES if a rule refuses it; [`Error::Invalid`] if the policy cannot be read, or a key that
     /// it names.
-    pub(crate) fn ask(&self, asked: &Asked<'_>, options: &Options) -> Result<Allowed, Error> {
-        let policy = self.policy().ok_or(Error::Invalid)?;
+    pub(crate) fn ask(&self, asked: &Asked<'_>, options: &Options) -> Result<Allowed, Denied> {
+        let invalid = |why: String| Denied { error: Error::Invalid, why };
+        let policy = self.policy().ok_or_else(|| invalid("the policy cannot be read".to_owned()))?;
         let socket_type = options.socket_type.name();
         let question = Question {
             address: asked.address,
@@ -175,7 +196,7 @@ impl Guard {
         match verdict.action {
             Action::Refuse => {
                 self.tell(&verdict, "refuses", &format!("{verb} {} of {socket_type}", asked.endpoint));
-                return Err(Error::Os(tautline_io::errno::EACCES));
+                return Err(Denied { error: Error::Os(tautline_io::errno::EACCES), why: self.by(&verdict) });
             }
             Action::Warn => {
                 self.tell(&verdict, "warns of", &format!("{verb} {} of {socket_type}", asked.endpoint));
@@ -183,26 +204,90 @@ impl Guard {
             _ => {}
         }
         let mut own = options.clone();
-        own.ipc_mode = verdict.mode.or(own.ipc_mode);
+        own.by_policy.ipc_mode = verdict.mode;
         policy_limits(&policy, &mut own);
         let mut trust = None;
         // What the program has asked for itself is as good.
         if let (Some(name), Mechanism::Null, true) =
             (&verdict.wrap, options.mechanism, shakes_hands(asked.endpoint))
         {
-            let wrap = policy.wrap(name).ok_or(Error::Invalid)?;
-            put_on(wrap, asked, &mut own).map_err(|what| {
+            let cannot = |what: String| {
                 self.tell(&verdict, &format!("cannot wrap ({what})"), &format!("{verb} {}", asked.endpoint));
-                Error::Invalid
-            })?;
+                invalid(format!("{} cannot wrap ({what})", self.by(&verdict)))
+            };
+            let wrap = policy.wrap(name).ok_or_else(|| cannot("there is no such wrap".to_owned()))?;
+            put_on(wrap, asked, &mut own).map_err(cannot)?;
             if let (Call::Bind, Some(clients)) = (asked.call, &wrap.clients) {
-                trust = Some(Trust::open(clients).map_err(|what| {
-                    self.tell(&verdict, &format!("cannot wrap ({what})"), asked.endpoint);
-                    Error::Invalid
-                })?);
+                trust = Some(Trust::open(clients).map_err(cannot)?);
             }
         }
         Ok(Allowed { options: (own != *options).then(|| Arc::new(own)), trust })
+    }
+
+    /// A rule, for events.
+    fn by(&self, verdict: &Verdict) -> String {
+        format!("rule `{}` of {}", verdict.rule.as_deref().unwrap_or_default(), self.place)
+    }
+
+    /// Whether something may say which topics peers may use, now or when the policy is read again.
+    pub(crate) fn may_know_topics(&self) -> bool {
+        self.is_a_file() || self.policy().is_some_and(|policy| policy.has_topics())
+    }
+
+    /// The limit that a session has most likely ended for, for events.
+    pub(crate) fn limit_behind(&self, why: Loss) -> Option<String> {
+        let policy = self.policy()?;
+        let limits = policy.limits();
+        let (limit, name) = match why {
+            Loss::Protocol(ProtocolError::TooLarge { .. }) => (limits.message_bytes, "message_bytes"),
+            Loss::Stream(tautline_io::errno::ENOBUFS) => {
+                (limits.subscription_bytes_per_peer, "subscription_bytes_per_peer")
+            }
+            _ => return None,
+        };
+        limit.map(|_| format!("limit `{name}` of {}", self.place))
+    }
+
+    /// Whether that may change.
+    pub(crate) fn may_change_topics(&self) -> bool {
+        self.is_a_file()
+    }
+
+    /// The topics that a peer that we have connected to may use, if anything says so. `None` is
+    /// any.
+    pub(crate) fn topics_of_server(
+        &self,
+        stream: &Stream,
+        options: &Options,
+        endpoint: &str,
+    ) -> Option<Topics> {
+        let policy = self.policy()?;
+        if !policy.has_topics() {
+            return None;
+        }
+        let question = Question {
+            program: &self.program,
+            mechanism: options.mechanism.name(),
+            user: stream.peer_credentials().ok().map(|who| who.uid),
+            user_id: &self.server_id(&policy, options, endpoint),
+            ..Question::new(Call::Connect, options.socket_type.name(), endpoint)
+        };
+        policy.topics(&question)
+    }
+
+    /// The user id of a server that has shown its key: what the file is called that a wrap finds
+    /// that key in; else empty.
+    fn server_id(&self, policy: &Policy, options: &Options, endpoint: &str) -> String {
+        if !options.mechanism.encrypts() || options.as_server {
+            return String::new();
+        }
+        let key = tautline_proto::z85::encode_key(&options.curve_server_key);
+        let owner = |wrap: &Wrap| {
+            let Some(Key::File(path)) = wrap.server(endpoint) else { return None };
+            let mut owners = keys::owners(path).ok()?.into_iter();
+            owners.find(|(known, _)| known.as_bytes() == key).map(|(_, owner)| owner)
+        };
+        policy.wraps().iter().find_map(owner).unwrap_or_default()
     }
 
     /// The file name of this program.
@@ -220,6 +305,14 @@ impl Guard {
         let what = format!("the limit `{limit}` keeps peers away from {endpoint}");
         if self.is_new(&what) {
             drop(complaint::say_later(&format!("{}: {what}, {peer} first", self.place)));
+        }
+    }
+
+    /// Tells that a peer may not use a topic, once for each rule and endpoint.
+    fn tell_of_topic(&self, rule: &str, does: &str, endpoint: &str, first: &str) {
+        let what = format!("rule `{rule}` does not let peers at {endpoint} {does} some topics");
+        if self.is_new(&what) {
+            drop(complaint::say_later(&format!("{}: {what}, {first} first", self.place)));
         }
     }
 
@@ -324,12 +417,12 @@ fn own_user() -> Option<u32> {
 /// What the policy's limits say that options can say.
 fn policy_limits(policy: &Policy, options: &mut Options) {
     let limits = policy.limits();
-    let least = |own: Option<u64>, limit: Option<u64>| match (own, limit) {
+    options.max_msg_size = match (options.max_msg_size, limits.message_bytes) {
         (Some(own), Some(limit)) => Some(own.min(limit)),
         (own, limit) => own.or(limit),
     };
-    options.max_msg_size = least(options.max_msg_size, limits.message_bytes);
-    options.max_subscriptions = least(options.max_subscriptions, limits.subscription_bytes_per_peer);
+    options.by_policy.most_subscriptions = limits.subscription_bytes_per_peer;
+    options.by_policy.most_unread = limits.unread_bytes_per_peer;
 }
 
 /// Puts CURVE on an endpoint.
@@ -424,13 +517,14 @@ mod tests {
         let trust = Trust::open(&file.0).unwrap();
         let has = |trust: &Trust, key: u8| {
             trust.look_soon();
-            trust.has(&[key; 32])
+            trust.owner(&[key; 32]).is_some()
         };
         assert!(has(&trust, 1) && !has(&trust, 2));
         file.write("nonsense");
         assert!(has(&trust, 1) && !has(&trust, 2));
         file.write(&format!("{}\n{}\n", text(&[2; 32]), text(&[3; 32])));
         assert!(!has(&trust, 1) && has(&trust, 2) && has(&trust, 3));
-        assert!(!trust.has(b"short"));
+        assert_eq!(trust.owner(b"short"), None);
+        assert!(trust.owner(&[2; 32]).is_some_and(|owner| owner.starts_with("tautline-clients")));
     }
 }

@@ -17,8 +17,10 @@ mod shown;
 mod statistics;
 mod tapped;
 mod task;
+mod topics;
 
 pub use task::{Patience, Rest};
+pub use topics::authorize_topics;
 
 use crate::ablation::{Rule, without};
 use std::time::{Duration, Instant};

@@ -5,19 +5,17 @@
 
 mod common;
 
+use common::policy::{Folder, monitor, refused, socket, text, under, until};
 use common::{bind, connected, last_endpoint, recv, set, test};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, SystemTime};
 
-use tautline_core::{Context, Error, Flags, Message, Socket, SocketType, public_key, z85};
+use tautline_core::{Error, Flags, Message, SocketType, public_key};
 
-const EACCES: i32 = 13;
 const LINGER: i32 = 17;
 const MAXMSGSIZE: i32 = 22;
 const RCVTIMEO: i32 = 27;
@@ -29,107 +27,6 @@ const HANDSHAKE_FAILED_AUTH: u16 = 0x4000;
 const ACCEPT_FAILED: u16 = 0x40;
 const DISCONNECTED: u16 = 0x200;
 const LAST_OF_KEYS: [u8; 32] = [7; 32];
-
-/// A folder with a policy, and with keys.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("tautline-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir(&folder).unwrap();
-        Folder(folder)
-    }
-
-    /// Writes a file at once. Its time differs from that of the one before.
-    fn file(&self, name: &str, text: &str) -> String {
-        let (path, new) = (self.0.join(name), self.0.join(".new"));
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let before = fs::metadata(&path).and_then(|found| found.modified()).ok();
-        let mut file = fs::File::create(&new).unwrap();
-        file.write_all(text.as_bytes()).unwrap();
-        let later = before.map_or_else(SystemTime::now, |before| before + Duration::from_secs(1));
-        file.set_modified(later).unwrap();
-        fs::rename(&new, &path).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-
-    /// A key pair that `secret` begins; the file, and the public key.
-    fn key(&self, name: &str, secret: u8) -> (String, String) {
-        let secret = [secret; 32];
-        let public = text(&public_key(&secret));
-        let file = self.file(name, &format!("public = \"{public}\"\nsecret = \"{}\"\n", text(&secret)));
-        (file, public)
-    }
-
-    /// A policy that wraps all of tcp: the server has key 1, clients have key 2.
-    fn wraps(&self) -> (String, String) {
-        let (server, server_public) = self.key("server.key", 1);
-        let (client, client_public) = self.key("client.key", 2);
-        self.file("clients/one.pub", &client_public);
-        let clients = self.0.join("clients");
-        let at = self.file(
-            "server.toml",
-            &format!(
-                "[wraps.in]\nkey = \"{server}\"\nclients = \"{}\"\n[[rules]]\ncall = \"bind\"\naction = \"wrap\"\n\
-                 wrap = \"in\"\n",
-                clients.display()
-            ),
-        );
-        let to = self.file(
-            "client.toml",
-            &format!(
-                "[wraps.out]\nkey = \"{client}\"\nservers = {{ \"tcp://*\" = \"{server_public}\" }}\n[[rules]]\n\
-                 call = \"connect\"\naction = \"wrap\"\nwrap = \"out\"\n"
-            ),
-        );
-        (at, to)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn text(key: &[u8; 32]) -> String {
-    String::from_utf8(z85::encode_key(key).to_vec()).unwrap()
-}
-
-fn refused(result: Result<(), Error>) {
-    assert_eq!(result, Err(Error::Os(EACCES)));
-}
-
-fn socket(context: &Context, socket_type: SocketType) -> Socket {
-    let mut socket = context.socket(socket_type).unwrap();
-    set(&mut socket, LINGER, 0);
-    socket
-}
-
-/// A context beside the test's, under this policy.
-fn under(policy: &str) -> Context {
-    let context = Context::new();
-    context.set_policy(policy).unwrap();
-    context
-}
-
-/// The events of a socket.
-fn monitor(context: &Context, socket: &mut Socket) -> Socket {
-    socket.monitor(Some("inproc://events"), 0xFFFF, 1, SocketType::Pair).unwrap();
-    connected(context, SocketType::Pair, "inproc://events")
-}
-
-/// Waits for this event.
-fn until(events: &mut Socket, wanted: u16) {
-    loop {
-        let event = recv(events);
-        let _ = recv(events);
-        if u16::from_ne_bytes([event[0], event[1]]) == wanted {
-            return;
-        }
-    }
-}
 
 #[test]
 fn loopback_refuses_what_others_can_reach() {

@@ -358,7 +358,8 @@ record! {
         /// To which socket.
         socket: u64,
         /// The number of the event, as in `zmq.h`; of Tautline's own 0x80000000 (an attempt to
-        /// connect has failed) and 0x40000000 (a connection in use was lost).
+        /// connect has failed), 0x40000000 (a connection in use was lost) and 0x10000000 (a peer
+        /// may not use a topic).
         code: u32,
         /// Its value.
         value: u64,

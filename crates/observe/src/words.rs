@@ -7,6 +7,9 @@ pub const CONNECT_FAILED: u32 = 1 << 31;
 /// A connection that was in use is lost: an event of Tautline's own.
 pub const LOST: u32 = 1 << 30;
 
+/// A peer may not use a topic: an event of Tautline's own.
+const TOPIC_REFUSED: u32 = 1 << 28;
+
 /// Numbers of the system's errors that hints are about.
 #[cfg(unix)]
 pub(crate) mod errno {
@@ -44,6 +47,7 @@ pub fn event_name(event: u32) -> &'static str {
         0x10000 => "queues",
         CONNECT_FAILED => "not connected",
         LOST => "lost",
+        TOPIC_REFUSED => "topic refused",
         _ => "event",
     }
 }
@@ -52,7 +56,7 @@ pub fn event_name(event: u32) -> &'static str {
 pub fn event_reason(event: u32, value: u64) -> String {
     match event {
         0x4 => format!("after {value} ms"),
-        0x10 | 0x40 | 0x100 | 0x800 | CONNECT_FAILED => system(value),
+        0x10 | 0x40 | 0x100 | 0x800 | CONNECT_FAILED | TOPIC_REFUSED => system(value),
         0x2000 => protocol(value).to_owned(),
         0x4000 => refused(value).to_owned(),
         LOST if value == 0 => "the peer has ended it".to_owned(),

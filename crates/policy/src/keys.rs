@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
@@ -44,19 +44,40 @@ pub fn pair(path: &Path) -> io::Result<Pair> {
 /// The system's; `InvalidData` for a line that is no key. A key that is not understood must not
 /// shut its owner out without a word.
 pub fn publics(path: &Path) -> io::Result<Vec<String>> {
-    let mut all = Vec::new();
-    if !path.is_dir() {
-        publics_of(path, &mut all)?;
-        return Ok(all);
-    }
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
-        if !is_hidden && entry.path().is_file() {
-            publics_of(&entry.path(), &mut all)?;
+    Ok(owners(path)?.into_iter().map(|(key, _)| key).collect())
+}
+
+/// As [`publics`], with the user id of each key's owner: the name of the file that has the key,
+/// without its extension. Files come in the order of their names.
+///
+/// # Errors
+/// As [`publics`].
+pub fn owners(path: &Path) -> io::Result<Vec<(String, String)>> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    if path.is_dir() {
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+            if !is_hidden && entry.path().is_file() {
+                let place = files.partition_point(|other| *other < entry.path());
+                files.insert(place, entry.path());
+            }
         }
+    } else {
+        files.push(path.to_owned());
+    }
+    let mut all = Vec::new();
+    for file in files {
+        let mut keys = Vec::new();
+        publics_of(&file, &mut keys)?;
+        all.extend(keys.into_iter().map(|key| (key, owner(&file))));
     }
     Ok(all)
+}
+
+/// The user id of those whose keys are in this file.
+pub(crate) fn owner(file: &Path) -> String {
+    file.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 fn publics_of(path: &Path, all: &mut Vec<String>) -> io::Result<()> {

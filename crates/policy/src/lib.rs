@@ -30,15 +30,18 @@ mod parse;
 mod pattern;
 mod rule;
 mod table;
+mod topics;
 
 pub use address::Scope;
 pub use fault::Fault;
 pub use limits::Limits;
 pub use rule::{Action, Call, Question, Verdict};
+pub use topics::{Act, Topics};
 
 use pattern::Pattern;
 use rule::Rule;
 use std::path::PathBuf;
+use topics::Grant;
 
 /// The ready-made policies: name and text.
 pub const READY: [(&str, &str); 3] = [
@@ -51,6 +54,7 @@ pub const READY: [(&str, &str); 3] = [
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     rules: Vec<Rule>,
+    grants: Vec<Grant>,
     limits: Limits,
     wraps: Vec<Wrap>,
 }
@@ -111,6 +115,16 @@ impl Policy {
         self.rules.iter().any(|rule| !rule.user_ids.is_empty())
     }
 
+    /// The topics that the peer of this question may use, if anything says so.
+    pub fn topics(&self, question: &Question<'_>) -> Option<Topics> {
+        topics::granted(&self.grants, question)
+    }
+
+    /// Whether anything says which topics peers may use.
+    pub fn has_topics(&self) -> bool {
+        !self.grants.is_empty()
+    }
+
     /// What no rule says: how much there may be of it.
     pub fn limits(&self) -> &Limits {
         &self.limits
@@ -131,6 +145,14 @@ impl Wrap {
     /// The key of the server at this endpoint.
     pub fn server(&self, endpoint: &str) -> Option<&Key> {
         self.servers.iter().find(|(pattern, _)| pattern.fits(endpoint)).map(|(_, key)| key)
+    }
+
+    /// The user id of the server at this endpoint, as with [`keys::owners`]; empty without a file.
+    pub fn server_id(&self, endpoint: &str) -> String {
+        match self.server(endpoint) {
+            Some(Key::File(path)) => keys::owner(path),
+            _ => String::new(),
+        }
     }
 
     /// All servers' keys.

@@ -6,6 +6,7 @@ use crate::address::{Network, Scope};
 use crate::pattern::Pattern;
 use crate::rule::{Action, Call, Rule};
 use crate::table::{Table, Value};
+use crate::topics::{Act, Grant};
 use crate::{Fault, Key, Limits, Policy, READY, Wrap};
 
 const CALLS: [(&str, Call); 3] = [("bind", Call::Bind), ("connect", Call::Connect), ("accept", Call::Accept)];
@@ -43,13 +44,19 @@ pub(crate) fn policy(text: &str) -> Result<Policy, Fault> {
             policy.rules.push(rule);
         }
     }
+    if let Some(value) = table.take("topics") {
+        for value in value.list() {
+            let grant = grant(value.table()?, policy.grants.len() + 1)?;
+            policy.grants.push(grant);
+        }
+    }
     if let Some(value) = table.take("extends") {
         let names: Vec<_> = READY.iter().map(|(name, _)| (*name, *name)).collect();
         let name = value.word(&names)?;
         // Its own rules come first.
         policy.rules.extend(Policy::ready(name).unwrap_or_default().rules);
     }
-    table.end("a policy has `extends`, `rules`, `limits` and `wraps`")?;
+    table.end("a policy has `extends`, `rules`, `topics`, `limits` and `wraps`")?;
     Ok(policy)
 }
 
@@ -138,6 +145,58 @@ fn makes_sense(rule: &Rule) -> Result<(), &'static str> {
     Ok(())
 }
 
+fn grant(mut table: Table<'_>, number: usize) -> Result<Grant, Fault> {
+    let mut grant = Grant { name: format!("topics {number}"), ..Grant::default() };
+    if let Some(value) = table.take("name") {
+        grant.name = value.text()?;
+    }
+    if let Some(value) = table.take("type") {
+        let types = ["PUB", "XPUB", "SUB", "XSUB"].map(|name| (name, name));
+        grant.types = value.each(|value| value.word(&types).map(str::to_owned))?;
+    }
+    if let Some(value) = table.take("endpoint") {
+        grant.endpoints = value.each(pattern)?;
+    }
+    if let Some(value) = table.take("program") {
+        grant.programs = value.each(pattern)?;
+    }
+    if let Some(value) = table.take("user") {
+        grant.users = value.each(user)?;
+    }
+    if let Some(value) = table.take("user_id") {
+        grant.user_ids = value.each(pattern)?;
+    }
+    grant.subscribe = table.take("subscribe").map(prefixes).transpose()?;
+    grant.publish = table.take("publish").map(prefixes).transpose()?;
+    let name = &grant.name;
+    if grant.subscribe.is_none() && grant.publish.is_none() {
+        let what = format!(
+            "`{name}` has neither `subscribe`, for peers of PUB and XPUB, nor `publish`, for those of SUB and XSUB"
+        );
+        return Err(table.fault(what));
+    }
+    for (act, has, word) in [
+        (Act::Subscribe, grant.subscribe.is_some(), "subscribe"),
+        (Act::Publish, grant.publish.is_some(), "publish"),
+    ] {
+        let are_others = |types: &[String]| types.iter().all(|name| Act::of_peers_of(name) != Some(act));
+        if has && !grant.types.is_empty() && are_others(&grant.types) {
+            let what = format!("`{name}`: peers of these types of sockets do not {word}");
+            return Err(table.fault(what));
+        }
+    }
+    table.end(
+        "an entry of `topics` has `name`, `type`, `endpoint`, `program`, `user`, `user_id`, `subscribe` and \
+         `publish`",
+    )?;
+    Ok(grant)
+}
+
+/// Beginnings of topics. None at all is an answer, too: nothing is granted.
+fn prefixes(value: Value<'_>) -> Result<Vec<Vec<u8>>, Fault> {
+    value.list().into_iter().map(|value| value.text().map(String::into_bytes)).collect()
+}
+
 fn pattern(value: Value<'_>) -> Result<Pattern, Fault> {
     value.text().map(|text| Pattern::new(&text))
 }
@@ -163,15 +222,18 @@ fn limits(mut table: Table<'_>) -> Result<Limits, Fault> {
     for (name, place) in [
         ("connections", &mut limits.connections),
         ("connections_per_address", &mut limits.connections_per_address),
+        ("handshakes", &mut limits.handshakes),
         ("handshakes_per_second", &mut limits.handshakes_per_second),
+        ("handshake_bytes", &mut limits.handshake_bytes),
         ("message_bytes", &mut limits.message_bytes),
         ("subscription_bytes_per_peer", &mut limits.subscription_bytes_per_peer),
+        ("unread_bytes_per_peer", &mut limits.unread_bytes_per_peer),
     ] {
         *place = table.take(name).map(Value::number).transpose()?;
     }
     table.end(
-        "limits are `connections`, `connections_per_address`, `handshakes_per_second`, `message_bytes` and \
-         `subscription_bytes_per_peer`",
+        "limits are `connections`, `connections_per_address`, `handshakes`, `handshakes_per_second`, \
+         `handshake_bytes`, `message_bytes`, `subscription_bytes_per_peer` and `unread_bytes_per_peer`",
     )?;
     Ok(limits)
 }

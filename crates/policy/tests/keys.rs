@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use tautline_policy::keys::{pair, publics};
+use tautline_policy::keys::{owners, pair, publics};
 
 const ONE: &str = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7";
 const TWO: &str = "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID";
@@ -62,6 +62,8 @@ fn public_keys_are_lines_or_files() {
     let mut found = publics(&folder.0).unwrap();
     found.sort();
     assert_eq!(found.len(), 5, "a secret key admits nobody");
+    let owned: Vec<_> = owners(&folder.0).unwrap().into_iter().map(|(_, owner)| owner).collect();
+    assert_eq!(owned, ["all", "all", "all", "all", "two"]);
     folder.file("three", "nonsense\n");
     assert!(publics(&folder.0).unwrap_err().to_string().contains("three has a line that is no public key"));
     folder.file("three", &"#\n".repeat(1 << 20));

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use tautline_policy::{Action, Call, Policy, Question, READY, Verdict};
+use tautline_policy::{Action, Call, Policy, Question, READY, Topics, Verdict};
 
 fn policy(text: &str) -> Policy {
     Policy::parse(text).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
@@ -161,6 +161,78 @@ fn wraps_name_keys_by_endpoint() {
 }
 
 #[test]
+fn topics_are_granted_together() {
+    let policy = policy(
+        r#"
+        [[topics]]
+        name = "prices"
+        endpoint = "tcp://*:5556"
+        user_id = ["alice", "trader-*"]
+        subscribe = ["prices/", "status"]
+        [[topics]]
+        endpoint = "tcp://*:5556"
+        subscribe = "public/"
+        publish = "notes/"
+        [[topics]]
+        type = "SUB"
+        user = 1000
+        program = "reader"
+        publish = []
+        "#,
+    );
+    assert!(policy.has_topics());
+    let granted =
+        |topics: &[&str], rule| Some(Topics::new(topics.iter().map(|topic| topic.as_bytes().to_vec()), rule));
+    let mut peer = Question::new(Call::Accept, "PUB", "tcp://*:5556");
+    assert_eq!(policy.topics(&peer), granted(&["public/"], "prices"), "it is nobody");
+    peer.user_id = "trader-7";
+    assert_eq!(policy.topics(&peer), granted(&["prices/", "public/", "status"], "prices"));
+    peer.socket_type = "XSUB";
+    assert_eq!(policy.topics(&peer), granted(&["notes/"], "topics 2"));
+    peer.socket_type = "ROUTER";
+    assert_eq!(policy.topics(&peer), None, "it has no topics");
+    let mut other = Question::new(Call::Accept, "SUB", "ipc:///run/x");
+    assert_eq!(policy.topics(&other), None, "nothing is about it");
+    other.program = "reader";
+    assert_eq!(policy.topics(&other), granted(&[], "topics 3"), "nobody of that number has come");
+}
+
+#[test]
+fn a_server_is_known_by_its_file() {
+    let policy = policy("[wraps.x]\nservers = { \"tcp://a:*\" = \"/keys/orders.v2.pub\" }\n");
+    let wrap = policy.wrap("x").unwrap();
+    assert_eq!(
+        (wrap.server_id("tcp://a:1"), wrap.server_id("tcp://b:1")),
+        ("orders.v2".into(), String::new())
+    );
+}
+
+#[test]
+fn documented_policies_have_no_fault() {
+    let page = include_str!("../../../docs/policy.md");
+    let blocks: Vec<_> =
+        page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert_eq!(blocks.len(), 2);
+    for text in blocks {
+        policy(text);
+    }
+    let limits = page.split("| `").filter_map(|rest| rest.split('`').next());
+    for limit in [
+        "connections",
+        "connections_per_address",
+        "handshakes",
+        "handshakes_per_second",
+        "handshake_bytes",
+        "message_bytes",
+        "subscription_bytes_per_peer",
+        "unread_bytes_per_peer",
+    ] {
+        assert!(limits.clone().any(|name| name == limit), "{limit}");
+        policy(&format!("[limits]\n{limit} = 1\n"));
+    }
+}
+
+#[test]
 fn limits_are_numbers() {
     let policy = policy("[limits]\nconnections = 10_000\nmessage_bytes = 0x100000\n");
     let limits = policy.limits();
@@ -200,6 +272,23 @@ fn faults_name_their_line() {
         ("[wraps.x]\nkey = \"host.key\"", 2, "must be a path from the root"),
         ("[wraps.x]\nservers = { \"tcp://*\" = \"short\" }", 2, "must be a public key of 40 characters"),
         ("wraps = 1", 1, "must be a table"),
+        ("[[topics]]\nuser_id = \"a\"", 1, "has neither `subscribe`, for peers of PUB and XPUB, nor"),
+        (
+            "[[topics]]\ntype = \"SUB\"\nsubscribe = \"a\"",
+            1,
+            "peers of these types of sockets do not subscribe",
+        ),
+        ("[[topics]]\ntype = \"ROUTER\"", 2, "must be one of: PUB, XPUB, SUB, XSUB"),
+        ("[[topics]]\nsubscribe = [\"a\",\n3]", 3, "must be a text"),
+        ("[[topics]]\nsubscribes = \"a\"", 1, "has neither"),
+        ("[[topics]]\nsubscribe = \"a\"\naction = \"allow\"", 3, "`action` is not known here"),
+        ("x = \"a\n", 1, ""),
+        ("extends = audit", 1, ""),
+        ("extends = \"audit\"\nextends = \"audit\"", 2, ""),
+        ("[limits]\n[limits]", 2, ""),
+        ("[limits]\nconnections = 99999999999999999999", 2, ""),
+        ("[limits]\nconnections = 1.5", 2, "must be a number from 0"),
+        ("[[rules]]\naction = \"allow\"\ncall = [\"bind\"", 3, ""),
     ] {
         let found = fault(text);
         let expected = format!("line {line}: ");

@@ -82,6 +82,13 @@ pub trait Subscribes: Kind {}
 )]
 pub trait Publishes: Kind {}
 
+/// Kinds whose messages have topics: PUB, SUB, XPUB and XSUB.
+#[diagnostic::on_unimplemented(
+    message = "the messages of `{Self}` sockets have no topics",
+    label = "only PUB, SUB, XPUB and XSUB have this"
+)]
+pub trait HasTopics: Kind {}
+
 /// Kinds that know each peer by a routing id: ROUTER and REP.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` sockets do not know their peers by routing ids",
@@ -142,13 +149,13 @@ kinds! {
     /// Exclusive pair (RFC 31).
     Pair: Sends Receives ManyParts Splits;
     /// Distributes to subscribers (RFC 29).
-    Pub: Sends ManyParts Publishes;
+    Pub: Sends ManyParts Publishes HasTopics;
     /// Receives what it has subscribed to (RFC 29).
-    Sub: Receives ManyParts Subscribes;
+    Sub: Receives ManyParts Subscribes HasTopics;
     /// PUB that sees its subscribers' subscriptions (RFC 29).
-    XPub: Sends Receives ManyParts Publishes Splits;
+    XPub: Sends Receives ManyParts Publishes Splits HasTopics;
     /// SUB that subscribes by sending (RFC 29).
-    XSub: Sends Receives ManyParts Subscribes Splits;
+    XSub: Sends Receives ManyParts Subscribes Splits HasTopics;
     /// Asks one of its peers, and waits for the answer (RFC 28).
     Req: Sends Receives ManyParts Asks Probes;
     /// Answers (RFC 28).

@@ -21,6 +21,7 @@
 //! | `tautline_reconnects_total` | counter | count | `reconnects` |
 //! | `tautline_failed_connects_total` | counter | count | `failed_connects` |
 //! | `tautline_failed_handshakes_total` | counter | count | `failed_handshakes` |
+//! | `tautline_topics_refused_total` | counter | count | `topics_refused` |
 //!
 //! All of them have the labels `socket`, the type of the socket (`PULL`), and `name`, which the
 //! program gives. It may add others, the endpoint for example. Sockets with the same labels add up,

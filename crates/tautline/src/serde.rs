@@ -43,6 +43,7 @@
 //! | `HandshakeFailed(Protocol)` | `{"event":"handshake_failed","error":"protocol","code":285212674,"local":"tcp://10.0.0.2:5555","remote":"tcp://10.0.0.1:40000"}` |
 //! | `HandshakeFailed(Refused)`, CURVE | `{"event":"handshake_failed","error":"refused","status":400,"local":"tcp://10.0.0.2:5555","remote":"tcp://10.0.0.1:40000","claim":{"mechanism":"curve","public_key":"Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"},"reason":"unknown key"}` |
 //! | `HandshakeFailed(Refused)`, PLAIN | `{"event":"handshake_failed","error":"refused","status":300,"local":"tcp://10.0.0.2:5555","remote":"tcp://10.0.0.1:40000","claim":{"mechanism":"plain","username":"joe"},"reason":"closed on Sundays"}` |
+//! | `TopicRefused` | `{"event":"topic_refused","local":"tcp://10.0.0.2:5555","remote":"tcp://10.0.0.1:40000"}` |
 //! | `Stopped` | `{"event":"stopped","local":"","remote":""}` |
 //! | `Other` | `{"event":"other","number":65536,"values":[5,6],"local":"","remote":""}` |
 //!
@@ -53,7 +54,7 @@
 //!
 //! | numbers | JSON |
 //! |---|---|
-//! | `Statistics` | `{"messages_sent":1,"bytes_sent":2,"messages_received":3,"bytes_received":4,"dropped_full":5,"dropped_unroutable":6,"lost":7,"queued_out":8,"queued_in":9,"peers":10,"reconnects":11,"failed_connects":12,"failed_handshakes":13}` |
+//! | `Statistics` | `{"messages_sent":1,"bytes_sent":2,"messages_received":3,"bytes_received":4,"dropped_full":5,"dropped_unroutable":6,"lost":7,"queued_out":8,"queued_in":9,"peers":10,"reconnects":11,"failed_connects":12,"failed_handshakes":13,"topics_refused":14}` |
 //!
 //! # Errors
 //!

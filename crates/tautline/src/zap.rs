@@ -36,9 +36,11 @@
 
 mod allow;
 mod serve;
+mod topics;
 
 pub use allow::AllowList;
 pub(crate) use serve::serve;
+pub use topics::{TopicAction, TopicRequest, authorize_topics};
 
 use std::fmt;
 

@@ -91,7 +91,16 @@ fn each_with_another_number() -> (Statistics, BTreeMap<&'static str, u64>) {
         )*};
     }
     number!(messages_sent, bytes_sent, messages_received, bytes_received, dropped_full, dropped_unroutable);
-    number!(lost, queued_out, queued_in, peers, reconnects, failed_connects, failed_handshakes);
+    number!(
+        lost,
+        queued_out,
+        queued_in,
+        peers,
+        reconnects,
+        failed_connects,
+        failed_handshakes,
+        topics_refused
+    );
     (statistics, numbers)
 }
 

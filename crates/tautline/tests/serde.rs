@@ -68,6 +68,7 @@ fn events() {
         failed(HandshakeError::Protocol(0x1100_0002)),
         failed(HandshakeError::Refused(400)),
         failed(HandshakeError::Refused(300)),
+        EventKind::TopicRefused,
         EventKind::Stopped,
         EventKind::Other { number: 0x10000, values: vec![5, 6] },
     ];

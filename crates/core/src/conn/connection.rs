@@ -26,6 +26,7 @@ mod unseen;
 
 use control::Control;
 use shown::Shown;
+pub(crate) use shown::unsent;
 pub(crate) use unseen::Meeting;
 use unseen::Unseen;
 

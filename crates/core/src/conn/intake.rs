@@ -149,13 +149,18 @@ pub(super) struct Intake {
 impl Intake {
     pub(super) fn new(mut sink: Sink, limit: u32, options: &Options, kind: Kind) -> Self {
         sink.filler.set_longest_message(options.longest_message().min(LONGEST));
+        let most_unread = if kind.takes_subscriptions { SUBSCRIPTION_BYTES } else { UNREAD_BYTES };
         Intake {
             sink,
             stream: None,
             stage: None,
             limit,
             batch: options.in_batch_size.map_or(usize::MAX, |bytes| bytes as usize),
-            most_unread: if kind.takes_subscriptions { SUBSCRIPTION_BYTES } else { UNREAD_BYTES },
+            // Without any room nothing would ever come.
+            most_unread: options
+                .by_policy
+                .most_unread
+                .map_or(most_unread, |limit| limit.clamp(1, most_unread)),
             max_msg_size: options.max_msg_size.unwrap_or(u64::MAX),
             takes_subscriptions: kind.takes_subscriptions,
             form: kind.takes_replies.then(ReplyForm::default),

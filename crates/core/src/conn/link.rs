@@ -18,6 +18,7 @@ use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
 use tautline_io::wake::WakeFd;
 use tautline_observe::Peer;
+use tautline_policy::Topics;
 use tautline_proto::{ProtocolError, Stage};
 
 /// What a handshake told about the peer, and what is known of the stream it came over.
@@ -31,6 +32,8 @@ pub(crate) struct PeerInfo {
     pub(crate) ends: Arc<Ends>,
     /// Since when it is there, in microseconds since 1970; 0 for inproc.
     pub(crate) since: u64,
+    /// The topics that it may use, if the policy says so.
+    pub(crate) topics: Option<Arc<Topics>>,
 }
 
 impl PeerInfo {

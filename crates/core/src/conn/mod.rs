@@ -35,7 +35,7 @@ pub(crate) mod testbed;
 pub(crate) mod wakes;
 
 #[cfg(not(loom))]
-pub(crate) use connection::{Connection, Kind, Meeting, Session, THROUGH_LEAST};
+pub(crate) use connection::{Connection, Kind, Meeting, Session, THROUGH_LEAST, unsent};
 #[cfg(not(loom))]
 pub(crate) use herd::Herd;
 #[cfg(not(loom))]

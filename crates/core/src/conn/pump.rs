@@ -234,6 +234,15 @@ impl Pump {
             }
     }
 
+    /// Bytes that are published and not with the kernel yet.
+    pub(super) fn unsent(&mut self) -> u64 {
+        let queued = match &mut self.source {
+            Source::Queue(drain) => drain.pending(),
+            Source::Slot(_) => 0,
+        };
+        queued + self.log.as_mut().map_or(0, |log| log.pending())
+    }
+
     /// Writes what it can, though no more of the queue than `most` bytes and what goes with the
     /// last of them. `control` are frames of the connection itself (PING, PONG), taken at a message
     /// boundary.

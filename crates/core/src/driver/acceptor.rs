@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::origin::Origin;
 use super::security::Security;
-use super::wire::Wire;
+use super::wire::{CHECK, Wire, is_stranger};
 use super::{EXHAUSTED, Resident, Site, Source, Turn};
 use crate::monitor::{Ends, event};
 use crate::options::Options;
@@ -17,7 +17,9 @@ use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport::{self, Bound, Carrying, Leftover};
+use std::collections::VecDeque;
 use std::io::ErrorKind;
+use std::sync::Weak;
 use tautline_io::errno;
 use tautline_io::fd::AsRawFd;
 use tautline_io::net::{self, Listener};
@@ -34,15 +36,15 @@ const MOST_STRANGERS: u32 = 16 * FLOOD;
 const PAUSE: u32 = 5;
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 const MOST_PAUSE: Duration = Duration::from_millis(20);
-/// Time between two looks whether the peers may stay that have come: a key that is taken away ends
-/// its connection within a second.
-const CHECK: Duration = Duration::from_millis(400);
 
 struct State {
     listener: Option<Listener>,
     registration: Option<Token>,
     wait_timer: u64,
     check_timer: u64,
+    /// Those that have come and whose handshakes may not be complete, the oldest one first. Kept
+    /// where there is a policy.
+    shaking: VecDeque<Weak<Wire>>,
 }
 
 /// A bound endpoint.
@@ -58,6 +60,9 @@ pub(crate) struct Acceptor {
     /// number.
     // Relaxed: own, the I/O thread alone.
     strangers: AtomicU32,
+    /// How many of those that have come have not shaken hands. Kept where there is a policy.
+    // Relaxed: own, the I/O thread alone.
+    shaking: AtomicU32,
     /// What the policy says of the peers that come, if there is one.
     gate: Option<Arc<Gate>>,
     state: Mutex<State>,
@@ -80,12 +85,14 @@ impl Acceptor {
             unlink: bound.unlink,
             carrying: bound.carrying,
             strangers: AtomicU32::new(0),
+            shaking: AtomicU32::new(0),
             gate,
             state: Mutex::new(State {
                 listener: Some(bound.listener),
                 registration: None,
                 wait_timer: 0,
                 check_timer: 0,
+                shaking: VecDeque::new(),
             }),
         });
         site.tap.emit(event::LISTENING, fd as u32, &acceptor.endpoint);
@@ -160,6 +167,40 @@ impl Acceptor {
     /// A peer that came has shaken hands.
     pub(super) fn found_honest(&self) {
         self.strangers.store(self.strangers.load(Relaxed) / 2, Relaxed);
+        self.lost_stranger();
+    }
+
+    /// A peer that came has shaken hands, or has gone before that.
+    pub(super) fn lost_stranger(&self) {
+        if self.gate.is_some() {
+            self.shaking.store(self.shaking.load(Relaxed).saturating_sub(1), Relaxed);
+        }
+    }
+
+    /// A peer has come. With more handshakes than there may be the oldest one ends: it has
+    /// had the longest time to go on.
+    fn greet(&self, turn: &mut Turn, newcomer: &Arc<Wire>) {
+        let Some(gate) = self.gate.as_ref().filter(|_| is_stranger(newcomer)) else { return };
+        let count = self.shaking.load(Relaxed);
+        let limit = gate.handshakes().0;
+        let too_many = {
+            let mut state = lock(&self.state);
+            let shaking = &mut state.shaking;
+            if shaking.len() > 2 * count as usize + BATCH {
+                shaking.retain(|wire| wire.upgrade().is_some_and(|wire| is_stranger(&wire)));
+            }
+            shaking.push_back(Arc::downgrade(newcomer));
+            let mut strangers = std::iter::from_fn(|| shaking.pop_front());
+            let is_beyond = limit.is_some_and(|limit| u64::from(count) > limit);
+            if is_beyond {
+                strangers.find_map(|wire| wire.upgrade().filter(|wire| is_stranger(wire)))
+            } else {
+                None
+            }
+        };
+        if let Some(oldest) = too_many {
+            oldest.end_beyond(turn, "handshakes");
+        }
     }
 
     fn accept(self: &Arc<Self>, turn: &mut Turn) {
@@ -204,15 +245,19 @@ impl Acceptor {
         }
         let counted = match self.gate.as_ref().map(|gate| gate.admit(&stream)).transpose() {
             Ok(counted) => counted,
-            Err(Refusal) => {
-                self.site.tap.emit(event::ACCEPT_FAILED, errno::EACCES as u32, &self.endpoint);
-                return;
+            Err(Refusal(why)) => {
+                let errno = errno::EACCES as u32;
+                return self.site.tap.emit_because(event::ACCEPT_FAILED, errno, &self.endpoint, &why);
             }
         };
         self.strangers.store((self.strangers.load(Relaxed) + 1).min(MOST_STRANGERS), Relaxed);
+        if self.gate.is_some() {
+            self.shaking.store(self.shaking.load(Relaxed) + 1, Relaxed);
+        }
         let ends = transport::ends(&stream, self.endpoint.name(), true);
         self.site.tap.emit(event::ACCEPTED, stream.as_fd().as_raw_fd() as u32, &ends);
-        Wire::start(turn, Origin::Accepted(self.clone(), counted), stream, ends, 1);
+        let wire = Wire::start(turn, Origin::Accepted(self.clone(), counted), stream, ends, 1);
+        self.greet(turn, &wire);
     }
 
     /// Looks again, after a while, whether the peers may stay.

@@ -36,6 +36,9 @@ pub(super) struct Handshake {
     /// What came with the end of the handshake, and lies behind it. Our last word may not be
     /// written yet.
     leftover: Vec<u8>,
+    /// Most bytes that the peer may say until it is let in, and how many it has said.
+    pub(super) most: u64,
+    said: u64,
 }
 
 /// A carrier and the bytes on both sides of it.
@@ -63,7 +66,15 @@ impl Handshake {
             verdict: None,
             refused: false,
             leftover: Vec::new(),
+            most: u64::MAX,
+            said: 0,
         }
+    }
+
+    /// The peer says this many bytes more: whether that is too much.
+    pub(super) fn goes_beyond(&mut self, bytes: usize) -> bool {
+        self.said += bytes as u64;
+        self.said > self.most
     }
 
     /// The bytes to write to the stream now.

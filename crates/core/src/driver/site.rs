@@ -14,6 +14,7 @@ use crate::conn::reader::ReadSet;
 use crate::conn::{Connection, IoSide, Kind, Loss, NewPipe, SocketInbox};
 use crate::monitor::Tap;
 use crate::options::Options;
+use crate::policy::Guard;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::{Arc, Mutex, lock};
@@ -51,6 +52,8 @@ pub(crate) struct Site {
     pub(crate) failed_connects: AtomicU64,
     /// Where the context's ZAP handler is found.
     pub(super) desk: Arc<Desk>,
+    /// The policy of the host, if there was one when an endpoint was bound or connected.
+    guard: OnceLock<Arc<Guard>>,
     /// Dropped last: the context counts on it.
     _ticket: Ticket,
 }
@@ -208,8 +211,21 @@ impl Site {
             failed_handshakes: AtomicU64::new(0),
             failed_connects: AtomicU64::new(0),
             desk,
+            guard: OnceLock::new(),
             _ticket: ticket,
         }
+    }
+
+    /// Owner: from now on the policy says what peers may do.
+    pub(crate) fn set_guard(&self, guard: &Arc<Guard>) {
+        if self.guard.get().is_none() {
+            let _ = self.guard.set(guard.clone());
+        }
+    }
+
+    /// The policy of the host, if there is one.
+    pub(super) fn guard(&self) -> Option<&Arc<Guard>> {
+        self.guard.get()
     }
 
     /// Owner: makes the set of the connections to read, which the I/O thread watches over from now

@@ -2,6 +2,7 @@
 
 mod asking;
 mod guarded;
+mod telling;
 
 use std::time::Duration;
 
@@ -12,21 +13,24 @@ use super::parting::{Parting, forget};
 use super::security::Security;
 use super::{Acceptor, NOWHERE, Resident, Site, Source, Turn};
 use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
-use crate::message::{Metadata, kept_of};
-use crate::monitor::{About, Claim, Ends, Known, LOST, event};
+use crate::message::Metadata;
+use crate::monitor::{About, Ends, LOST, event};
 use crate::options::Options;
 use crate::pipe::Sight;
+use crate::policy::Refusal;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
+pub(super) use guarded::{CHECK, is_stranger};
 use std::io::ErrorKind;
-use tautline_io::clock::unix_us;
 use tautline_io::errno;
-use tautline_io::fd::{self, AsRawFd};
+use tautline_io::fd::AsRawFd;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Event, Interest, Mode, Token};
-use tautline_proto::zap::{Credentials, Verdict};
-use tautline_proto::{AuthFailure, Established, ProtocolError, SessionConfig, stage};
+use tautline_policy::Topics;
+use tautline_proto::zap::Credentials;
+use tautline_proto::{Established, ProtocolError, SessionConfig, stage};
+use telling::known;
 
 /// Reads of one handshake in a row, of 4 KiB each: together the longest command of a handshake.
 const READS: usize = 16;
@@ -53,6 +57,10 @@ struct State {
     peer: Option<Arc<Metadata>>,
     /// The key that it has shown, where the policy asks for it.
     key: Option<Box<[u8]>>,
+    /// The topics that it may use, if the policy says so.
+    topics: Option<Arc<Topics>>,
+    /// Looks again whether that is so, of a peer that we went to.
+    check_timer: u64,
 }
 
 impl State {
@@ -69,6 +77,8 @@ enum Next {
     /// The stream, or the handler.
     Wait,
     Judge(Credentials),
+    /// The peer says more than it may before it is let in.
+    Beyond,
     Open(Box<Established>),
 }
 
@@ -89,7 +99,7 @@ impl Wire {
         stream: Arc<Stream>,
         endpoint: Arc<Ends>,
         number: u32,
-    ) {
+    ) -> Arc<Self> {
         let (site, options) = (origin.site(), origin.options());
         let Security { mechanism, authenticate, .. } = origin.security().into_owned();
         let config = SessionConfig {
@@ -108,8 +118,10 @@ impl Wire {
         // connected.
         let raw = site.kind.raw || options.router_raw;
         let interest = if raw { Interest::NONE } else { Interest::READ };
+        let mut handshake = Handshake::new(config, carrier, interest);
+        handshake.most = origin.gate().and_then(|gate| gate.handshakes().1).unwrap_or(u64::MAX);
         let state = State {
-            phase: Phase::Handshake(Box::new(Handshake::new(config, carrier, interest))),
+            phase: Phase::Handshake(Box::new(handshake)),
             registration: NOWHERE,
             number,
             linger_timer: 0,
@@ -117,31 +129,38 @@ impl Wire {
             heartbeat: None,
             peer: None,
             key: None,
+            topics: None,
+            check_timer: 0,
         };
         let wire = Arc::new(Wire { endpoint, origin, stream, state: Mutex::new(state) });
         match &wire.origin {
             Origin::Accepted(..) => wire.site().enter(Resident::Wire(wire.clone())),
             Origin::Dialed(dialer) => dialer.begun(&wire),
         }
-        match turn.register(wire.clone(), wire.stream.as_fd(), interest, Mode::OneShot) {
-            Ok(token) => lock(&wire.state).registration = token,
-            Err(error) => return wire.end(turn, Loss::Stream(errno::of(&error).unwrap_or(0))),
+        wire.begin(turn, raw, interest, broken);
+        wire
+    }
+
+    fn begin(self: &Arc<Self>, turn: &mut Turn, raw: bool, interest: Interest, broken: Option<i32>) {
+        match turn.register(self.clone(), self.stream.as_fd(), interest, Mode::OneShot) {
+            Ok(token) => lock(&self.state).registration = token,
+            Err(error) => return self.end(turn, Loss::Stream(errno::of(&error).unwrap_or(0))),
         }
         if let Some(errno) = broken {
-            return wire.end(turn, Loss::Stream(errno));
+            return self.end(turn, Loss::Stream(errno));
         }
         if raw {
             let stage: Box<dyn tautline_proto::Stage> = stage::raw();
-            let peer = wire.peer_info(Vec::new(), Vec::new(), None);
-            return wire.open(turn, peer, Some(stage), Vec::new(), Vec::new());
+            let peer = self.peer_info(Vec::new(), Vec::new(), None);
+            return self.open(turn, peer, Some(stage), Vec::new(), Vec::new());
         }
-        if let Some(deadline) = wire.options().handshake_interval {
-            let key = turn.after(deadline, &wire);
-            if let Some(handshake) = lock(&wire.state).handshake() {
+        if let Some(deadline) = self.options().handshake_interval {
+            let key = turn.after(deadline, self);
+            if let Some(handshake) = lock(&self.state).handshake() {
                 handshake.timer = key;
             }
         }
-        wire.shake_hands(turn);
+        self.shake_hands(turn);
     }
 
     /// The options in force when the endpoint was bound or connected.
@@ -169,6 +188,7 @@ impl Wire {
                     Ok(()) => continue,
                     Err(loss) => return self.end(turn, loss),
                 },
+                Ok(Next::Beyond) => return self.end_beyond(turn, "handshake_bytes"),
                 Ok(Next::Open(established)) => established,
                 Err(loss) => return self.end(turn, loss),
             };
@@ -178,10 +198,10 @@ impl Wire {
                 None => (None, Vec::new()),
             };
             let peer = self.peer_info(peer.routing_id, peer.properties, verdict);
-            let about = About { peer: known(&peer.metadata), ..About::default() };
-            if !self.may_stay(&peer.metadata) {
-                return self.end(turn, Loss::Stream(errno::EACCES));
+            if let Err(Refusal(why)) = self.may_stay(&peer.metadata) {
+                return self.end_because(turn, Loss::Stream(errno::EACCES), &why);
             }
+            let about = About { peer: known(&peer.metadata), ..About::default() };
             self.site().tap.emit_about(event::HANDSHAKE_SUCCEEDED, 0, &self.endpoint, &about);
             return self.open(turn, peer, stage, inbound, leftover);
         }
@@ -234,6 +254,7 @@ impl Wire {
                 Ok(_) if session.refused => return Err(Loss::Stream(errno::EPROTO)),
                 #[cfg(test)]
                 Ok(_) if self.options().routing_id == b"panics in a handshake" => panic!("on purpose"),
+                Ok(n) if session.goes_beyond(n) => return Ok(Next::Beyond),
                 Ok(n) => match session.input(&buffer[..n]) {
                     Ok(()) => {}
                     Err(error) => {
@@ -251,29 +272,6 @@ impl Wire {
         }
     }
 
-    /// What messages of this peer carry. What we know comes first, then what the handler says, then
-    /// what the peer says: the first one of a name counts.
-    fn peer_info(
-        &self,
-        routing_id: Vec<u8>,
-        properties: Vec<(String, Vec<u8>)>,
-        verdict: Option<Box<Verdict>>,
-    ) -> Box<PeerInfo> {
-        fn borrowed((name, value): &(String, Vec<u8>)) -> (&str, &[u8]) {
-            (name, value)
-        }
-        let address = transport::peer_name(&self.stream);
-        let known = [("Peer-Address", address.as_bytes()), ("Routing-Id", &routing_id)];
-        let judged = verdict.iter().flat_map(|verdict| {
-            [(USER_ID, &verdict.user_id[..])].into_iter().chain(verdict.properties.iter().map(borrowed))
-        });
-        // What a peer says of its own user does not count.
-        let told = properties.iter().filter(|(name, _)| !name.eq_ignore_ascii_case(USER_ID)).map(borrowed);
-        let all = known.into_iter().chain(judged).chain(kept_of(told));
-        let metadata = Arc::new(Metadata::new(all, Some(fd::to_int(self.stream.as_fd().as_raw_fd()))));
-        Box::new(PeerInfo { routing_id, metadata, ends: self.endpoint.clone(), since: unix_us() })
-    }
-
     /// The handshake is done: messages may flow.
     fn open(
         self: &Arc<Self>,
@@ -283,7 +281,7 @@ impl Wire {
         inbound: Vec<u8>,
         leftover: Vec<u8>,
     ) {
-        let told = peer.metadata.clone();
+        let (told, topics) = (peer.metadata.clone(), peer.topics.clone());
         let dialed = match &self.origin {
             Origin::Accepted(acceptor, _) => {
                 acceptor.found_honest();
@@ -314,7 +312,8 @@ impl Wire {
         let (registration, number) = {
             let mut state = lock(&self.state);
             state.phase = Phase::Open(connection.clone());
-            state.peer = Some(told);
+            (state.peer, state.topics) = (Some(told), topics);
+            state.check_timer = guarded::check_later(self, turn);
             if self.options().heartbeat_interval.is_some() {
                 state.heartbeat.get_or_insert_default().begin(turn, self);
             }
@@ -411,6 +410,12 @@ impl Wire {
 
     /// The stream is over, for this reason.
     pub(super) fn end(self: &Arc<Self>, turn: &mut Turn, why: Loss) {
+        let because = self.site().guard().and_then(|guard| guard.limit_behind(why));
+        self.end_because(turn, why, because.as_deref().unwrap_or_default());
+    }
+
+    /// The stream is over, for this reason, behind which stands a rule or a limit.
+    fn end_because(self: &Arc<Self>, turn: &mut Turn, why: Loss, because: &str) {
         let (phase, registration, peer) = {
             let mut state = lock(&self.state);
             (std::mem::replace(&mut state.phase, Phase::Closed), state.registration, state.peer.take())
@@ -419,8 +424,11 @@ impl Wire {
         let opened = match phase {
             Phase::Closed => return,
             Phase::Handshake(handshake) => {
+                if let Origin::Accepted(acceptor, _) = &self.origin {
+                    acceptor.lost_stranger();
+                }
                 if !handshake.refused {
-                    self.report_failed_handshake(why, handshake.claim.as_deref());
+                    self.report_failed_handshake(why, handshake.claim.as_deref(), because);
                 }
                 None
             }
@@ -450,7 +458,7 @@ impl Wire {
                 Loss::Closed => 0,
             };
             let peer = peer.as_deref().map(known).unwrap_or_default();
-            let about = About { claim: None, peer, cause: Some((LOST, reason.into())) };
+            let about = About { claim: None, peer, cause: Some((LOST, reason.into())), why: because };
             self.site().tap.emit_about(event::DISCONNECTED, fd, &self.endpoint, &about);
             if opened.is_some() {
                 self.site().tap.emit_about(LOST, reason, &self.endpoint, &about);
@@ -468,21 +476,6 @@ impl Wire {
                 dialer.clone().lost(turn, opened.is_some(), why);
             }
         }
-    }
-
-    fn report_failed_handshake(&self, why: Loss, claim: Option<&Claim>) {
-        let (event, value) = match why {
-            Loss::Protocol(ProtocolError::Auth(
-                AuthFailure::Refused { status: Some(status) } | AuthFailure::Denied { status },
-            )) => (event::HANDSHAKE_FAILED_AUTH, status.into()),
-            Loss::Protocol(error) => (event::HANDSHAKE_FAILED_PROTOCOL, error.zmq_code()),
-            Loss::Stream(errno) => (event::HANDSHAKE_FAILED_NO_DETAIL, errno as u32),
-            Loss::Silent => (event::HANDSHAKE_FAILED_NO_DETAIL, errno::ETIMEDOUT as u32),
-            Loss::Closed => return,
-        };
-        self.site().failed_handshakes.fetch_add(1, Relaxed);
-        let about = About { claim, ..About::default() };
-        self.site().tap.emit_about(event, value, &self.endpoint, &about);
     }
 
     /// Whether this stream carries the session of this number of `connection`.
@@ -517,12 +510,6 @@ impl Wire {
             _ => None,
         }
     }
-}
-
-/// What events are told of a peer.
-fn known(told: &Metadata) -> Known<'_> {
-    let get = |name| told.get(name).map(std::ffi::CStr::to_bytes).unwrap_or_default();
-    Known { routing_id: get("Routing-Id"), host: get("Peer-Address"), user_id: get(USER_ID) }
 }
 
 impl Source for Wire {
@@ -574,6 +561,10 @@ impl Source for Wire {
             match &state.phase {
                 Phase::Closed => return,
                 _ if key == state.linger_timer => Some(Loss::Closed),
+                _ if key == state.check_timer => {
+                    drop(state);
+                    return self.check_topics(turn);
+                }
                 Phase::Handshake(handshake) => (key == handshake.timer).then_some(Loss::Silent),
                 Phase::Open(connection) => {
                     let connection = connection.clone();

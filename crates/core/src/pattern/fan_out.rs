@@ -167,6 +167,11 @@ impl FanOut {
         matched.extend(pipes.iter().filter(|id| marks[id.0 as usize] != *message));
     }
 
+    /// The message goes only to those of its pipes that may get it; none is in a group.
+    pub(crate) fn retain(&mut self, may: impl Fn(PipeId) -> bool) {
+        self.matched.retain(|&id| may(id));
+    }
+
     /// Whether every pipe of this message has room for it (see `Else::Refuse`).
     pub(crate) fn has_room(&mut self, pipes: &mut Pipes, patient: bool) -> bool {
         let mut room = true;

@@ -5,7 +5,8 @@
 //! socket stands at the trait, [`Pattern`].
 
 use crate::error::Error;
-use crate::pipe::{Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Keeper, Part, PipeId, Pipes, Received, Route, Target};
+use crate::sync::Arc;
 use tautline_proto::SocketType;
 
 mod dealer;
@@ -17,6 +18,7 @@ mod hash;
 mod ignored;
 mod notices;
 mod pair;
+mod permits;
 mod pipeline;
 mod polled;
 mod publisher;
@@ -29,6 +31,7 @@ mod router;
 mod routing;
 mod server;
 mod short;
+mod sieve;
 mod stream;
 mod subscriber;
 mod subscriptions;
@@ -122,6 +125,12 @@ pub(crate) trait Pattern: Send {
     /// zmq_join and zmq_leave (DISH). Others: ENOTSUP. Ends all routes.
     fn join(&mut self, _pipes: &mut Pipes, _group: &[u8], _joins: bool) -> Result<(), Error> {
         Err(Error::NotSupported)
+    }
+
+    /// From now on `PeerInfo::topics` and the keeper say which topics peers may use. The pattern
+    /// that takes the place of this one, if another one does.
+    fn keep_topics(&mut self, _keeper: Arc<dyn Keeper>) -> Option<Box<dyn Pattern>> {
+        None
     }
 
     /// An option was just stored in `pipes.options`; for patterns that act on a change (for example
@@ -224,11 +233,11 @@ pub(crate) static REGISTRY: &[Entry] = &[
     },
     Entry {
         forgets_on_reconnect: true,
-        ..plain(SocketType::Sub, || Box::new(subscriber::Subscriber::new(true)))
+        ..plain(SocketType::Sub, || Box::new(subscriber::Subscriber::<sieve::Open>::new(true)))
     },
     Entry {
         forgets_on_reconnect: true,
-        ..plain(SocketType::XSub, || Box::new(subscriber::Subscriber::new(false)))
+        ..plain(SocketType::XSub, || Box::new(subscriber::Subscriber::<sieve::Open>::new(false)))
     },
     Entry { receives: false, ..plain(SocketType::Push, || Box::<pipeline::Push>::default()) },
     plain(SocketType::Pull, || Box::<pipeline::Pull>::default()),

@@ -9,14 +9,18 @@
 use super::Pattern;
 use super::fan_out::FanOut;
 use super::notices::{Change, Notices, Origin};
+use super::permits::Permits;
 use super::polled::{Polled, is_read_to_the_end};
-use super::subscriptions::{PeerSubscriptions, Regrouped, Removed, Sole};
+use super::subscriptions::{self, PeerSubscriptions, Regrouped, Removed, Sole};
 use crate::error::{Error, NoMemory};
 use crate::message::Message;
-use crate::pipe::{Body, Else, Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Body, Else, Keeper, Part, PipeId, Pipes, Received, Route, Target};
+use crate::sync::Arc;
+use kept::is_unknown;
 use tautline_io::errno;
 use tautline_proto::{command, frame, legacy_subscription};
 
+mod kept;
 #[cfg(test)]
 mod tests;
 
@@ -24,7 +28,6 @@ mod tests;
 const BATCH: usize = 1000;
 
 /// The behaviour of a PUB or XPUB socket.
-#[derive(Debug)]
 pub(crate) struct Publisher {
     /// PUB: the program never hears of subscriptions.
     hidden: bool,
@@ -49,6 +52,8 @@ pub(crate) struct Publisher {
     /// What waits for the program (XPUB).
     notices: Notices,
     polled: Polled,
+    /// Which peers may subscribe to what, if anything says so.
+    permits: Option<Box<Permits>>,
     /// The frame in hand.
     frame: Message,
 }
@@ -68,6 +73,7 @@ impl Publisher {
             untidy: false,
             notices: Notices::default(),
             polled: Polled::default(),
+            permits: None,
             frame: Message::new(),
         }
     }
@@ -75,6 +81,10 @@ impl Publisher {
     /// Takes what the pipe has received, but not much more than a batch, unless its peer is gone;
     /// true if it was read to the end.
     fn take(&mut self, pipes: &mut Pipes, id: PipeId) -> bool {
+        if self.permits.is_some() && is_unknown(pipes, id) {
+            // What it may do is not known. It is looked at again when it is.
+            return true;
+        }
         let mut within = None;
         let mut taken = 0;
         let limit = pipes.options.receive_hwm;
@@ -112,9 +122,9 @@ impl Publisher {
     fn take_command(&mut self, pipes: &mut Pipes, id: PipeId, frame: &Message) {
         let body = frame.as_slice();
         if let Some(topic) = body.strip_prefix(command::subscribe_prefix()) {
-            self.apply(pipes, id, frame, true, topic);
+            self.take_subscription(pipes, id, frame, true, topic);
         } else if let Some(topic) = body.strip_prefix(command::cancel_prefix()) {
-            self.apply(pipes, id, frame, false, topic);
+            self.take_subscription(pipes, id, frame, false, topic);
         }
     }
 
@@ -135,7 +145,7 @@ impl Publisher {
             Some(decided) => decided,
         };
         if let Some((subscribe, topic)) = subscription {
-            self.apply(pipes, id, part, subscribe, topic);
+            self.take_subscription(pipes, id, part, subscribe, topic);
         } else if !self.hidden {
             if self.notices.make_room(1, 0).is_err() {
                 self.part_with(pipes, id, errno::ENOMEM);
@@ -178,14 +188,32 @@ impl Publisher {
                 tell = removed != Removed::Remains || options.xpub_verboser;
             }
         }
-        let limit = options.max_subscriptions;
         self.untidy |= !topics.is_tidy();
-        if subscribe && limit.is_some_and(|limit| topics.held(id) > limit) {
+        let held = topics.held(id);
+        if subscribe && subscriptions::most(pipes, id).is_some_and(|limit| held > limit) {
             return self.part_with(pipes, id, errno::ENOBUFS);
         }
         if tell && !self.hidden {
             self.notices.put_change(Change { subscribe, topic, new }, frame.metadata(), origin);
         }
+    }
+
+    /// The program subscribes the peer that it has heard of last, or ends that (ZMQ_XPUB_MANUAL).
+    fn give(&mut self, pipes: &mut Pipes, topic: &[u8], subscribe: bool) -> Result<(), Error> {
+        self.sole = Sole::Unknown;
+        if let Some(last) = self.last.filter(|_| subscribe) {
+            self.subscriptions.make_room(topic, last)?;
+        }
+        self.settle(pipes, topic);
+        if let Some(last) = self.last {
+            self.ungroup(pipes, last, subscribe, topic);
+            if subscribe {
+                self.subscriptions.add(topic, last);
+            } else {
+                self.subscriptions.remove(topic, last);
+            }
+        }
+        Ok(())
     }
 
     /// Makes room for what a peer wants, or no longer wants.
@@ -369,6 +397,9 @@ impl Publisher {
         });
         if options.invert_matching {
             distribution.invert();
+            if let Some(permits) = &self.permits {
+                distribution.retain(|id| permits.may_see(id, subject));
+            }
         }
     }
 }
@@ -433,6 +464,9 @@ impl Pattern for Publisher {
     }
 
     fn ready(&mut self, pipes: &mut Pipes, id: PipeId, _reconnected: bool) {
+        if self.permits.is_some() {
+            self.met_again(pipes, id);
+        }
         if pipes.get(id).is_some_and(|pipe| pipe.announces()) {
             pipes.looks.listen();
         }
@@ -447,6 +481,9 @@ impl Pattern for Publisher {
     fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {
         self.sole = Sole::Unknown;
         self.polled.forget(id);
+        if let Some(permits) = &mut self.permits {
+            permits.left(id);
+        }
         if self.last == Some(id) {
             self.last = None;
         }
@@ -526,20 +563,15 @@ impl Pattern for Publisher {
         if self.hidden || !pipes.options.xpub_manual {
             return Err(Error::Invalid);
         }
-        self.sole = Sole::Unknown;
-        if let Some(last) = self.last.filter(|_| subscribe) {
-            self.subscriptions.make_room(topic, last)?;
+        if self.permits.is_some() {
+            return self.give_granted(pipes, topic, subscribe);
         }
-        self.settle(pipes, topic);
-        if let Some(last) = self.last {
-            self.ungroup(pipes, last, subscribe, topic);
-            if subscribe {
-                self.subscriptions.add(topic, last);
-            } else {
-                self.subscriptions.remove(topic, last);
-            }
-        }
-        Ok(())
+        self.give(pipes, topic, subscribe)
+    }
+
+    fn keep_topics(&mut self, keeper: Arc<dyn Keeper>) -> Option<Box<dyn Pattern>> {
+        self.permits = Some(Box::new(Permits::new(keeper)));
+        None
     }
 
     fn option_changed(&mut self, _pipes: &mut Pipes, _code: i32) {

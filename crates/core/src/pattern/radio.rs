@@ -8,7 +8,7 @@
 use super::Pattern;
 use super::fan_out::FanOut;
 use super::polled::{Polled, is_read_to_the_end};
-use super::subscriptions::PeerSubscriptions;
+use super::subscriptions::{self, PeerSubscriptions};
 use crate::error::{Error, NoMemory};
 use crate::message::{GROUP_MAX, Message};
 use crate::pipe::{Body, Part, PipeId, Pipes, Received, Route, Target};
@@ -58,7 +58,7 @@ impl Radio {
             if pipes.is_closing(id) {
                 return true;
             }
-            let limit = pipes.options.max_subscriptions;
+            let limit = subscriptions::most(pipes, id);
             let Some(pipe) = pipes.get(id) else { return true };
             if taken >= BATCH && !pipe.has_ended() {
                 return false;

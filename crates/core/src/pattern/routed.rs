@@ -15,7 +15,8 @@
 
 use super::Pattern;
 use crate::error::Error;
-use crate::pipe::{Part, Pipes, Received, Route, Routes, Target};
+use crate::pipe::{Keeper, Part, Pipes, Received, Route, Routes, Target};
+use crate::sync::Arc;
 use std::ops::Deref;
 
 /// A pattern and its routes.
@@ -23,12 +24,22 @@ pub(crate) struct Routed {
     pattern: Box<dyn Pattern>,
     /// What the socket follows before it calls the pattern.
     pub(crate) routes: Routes,
+    /// Something says which topics peers may use.
+    pub(crate) keeps_topics: bool,
 }
 
 impl Routed {
     /// A pattern that has decided nothing yet.
     pub(crate) fn new(pattern: Box<dyn Pattern>) -> Self {
-        Routed { pattern, routes: Routes::default() }
+        Routed { pattern, routes: Routes::default(), keeps_topics: false }
+    }
+
+    /// From now on the keeper says which topics peers may use.
+    pub(crate) fn keep_topics(&mut self, keeper: Arc<dyn Keeper>) {
+        self.keeps_topics = true;
+        if let Some(other) = self.told().keep_topics(keeper) {
+            self.pattern = other;
+        }
     }
 
     /// The pattern, to be told something: that pipes come, go or have something to read, what the

@@ -9,18 +9,19 @@
 use super::Pattern;
 use super::fan_out::FanOut;
 use super::rotation::FairQueue;
+use super::sieve::{Kept, Open, Sieve};
 use super::subscriptions::OwnSubscriptions;
 use crate::error::{Error, NoMemory};
 use crate::message::Message;
-use crate::pipe::{Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Keeper, Part, PipeId, Pipes, Received, Route, Target};
+use crate::sync::Arc;
 use tautline_proto::{command, legacy_subscription};
 
 #[cfg(test)]
 mod tests;
 
 /// The behaviour of a SUB or XSUB socket.
-#[derive(Debug)]
-pub(crate) struct Subscriber {
+pub(crate) struct Subscriber<S> {
     /// SUB: messages without a subscription are dropped here too, and nothing can be sent.
     filters: bool,
     subscriptions: OwnSubscriptions,
@@ -33,9 +34,11 @@ pub(crate) struct Subscriber {
     passed: Option<Message>,
     /// Room to build a command.
     scratch: Vec<u8>,
+    /// Which publishers may publish what.
+    sieve: S,
 }
 
-impl Subscriber {
+impl Subscriber<Open> {
     /// A SUB (`filters`) or an XSUB.
     pub(crate) fn new(filters: bool) -> Self {
         Subscriber {
@@ -46,9 +49,12 @@ impl Subscriber {
             may_subscribe: false,
             passed: None,
             scratch: Vec::new(),
+            sieve: Open,
         }
     }
+}
 
+impl<S: Sieve> Subscriber<S> {
     /// Sends all subscriptions to one pipe.
     fn announce(&mut self, pipes: &mut Pipes, id: PipeId) {
         let Some(pipe) = pipes.get(id) else { return };
@@ -84,7 +90,15 @@ impl Subscriber {
     /// Whether messages need not be looked at.
     #[inline]
     fn passes_all(&self, pipes: &Pipes) -> bool {
-        !self.filters || (self.subscriptions.match_all() && !pipes.options.invert_matching)
+        !self.sieve.looks()
+            && (!self.filters || (self.subscriptions.match_all() && !pipes.options.invert_matching))
+    }
+
+    /// Whether a message is wanted whose first part is `head` followed by `tail`.
+    #[inline]
+    fn wants(&self, invert: bool, head: &[u8], tail: &[u8]) -> bool {
+        // An XSUB wants what it gets.
+        (S::OF_ALL && !self.filters) || self.subscriptions.matches(head, tail) != invert
     }
 
     /// Drops messages that are not wanted; false if no other is there.
@@ -92,19 +106,26 @@ impl Subscriber {
         let invert = pipes.options.invert_matching;
         while let Some(id) = self.incoming.select(pipes) {
             let Some(pipe) = pipes.get(id) else { return Ok(false) };
+            let may = self.sieve.may(pipe);
             if let Some([head, tail]) = pipe.peek()? {
-                if self.subscriptions.matches(head, tail) != invert {
-                    return Ok(true);
+                if self.wants(invert, head, tail) {
+                    let Some(refused) = self.sieve.refused(&may, head, tail) else { return Ok(true) };
+                    self.sieve.tell(pipes, id, &refused);
                 }
                 self.incoming.skip_message(pipes);
                 continue;
             }
             let mut message = Message::new();
             if self.incoming.recv(pipes, &mut Target::Message(&mut message)).is_ok()
-                && self.subscriptions.matches(message.as_slice(), b"") != invert
+                && self.wants(invert, message.as_slice(), b"")
             {
-                self.passed = Some(message);
-                return Ok(true);
+                match self.sieve.refused(&may, message.as_slice(), b"") {
+                    Some(refused) => self.sieve.tell(pipes, id, &refused),
+                    None => {
+                        self.passed = Some(message);
+                        return Ok(true);
+                    }
+                }
             }
         }
         Ok(false)
@@ -117,7 +138,7 @@ fn write_command(out: &mut Vec<u8>, subscribe: bool, topic: &[u8]) {
     out.extend_from_slice(topic);
 }
 
-impl Pattern for Subscriber {
+impl<S: Sieve> Pattern for Subscriber<S> {
     fn attach(&mut self, pipes: &mut Pipes, id: PipeId) {
         self.incoming.attach(id);
         self.upstream.attach(id);
@@ -128,6 +149,9 @@ impl Pattern for Subscriber {
         if reconnected {
             self.announce(pipes, id);
         }
+        if let Some(pipe) = pipes.get(id) {
+            self.sieve.met(id, pipe);
+        }
     }
 
     fn readable(&mut self, _pipes: &mut Pipes, id: PipeId) {
@@ -137,6 +161,7 @@ impl Pattern for Subscriber {
     fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {
         self.incoming.detach(pipes, id);
         self.upstream.detach(id);
+        self.sieve.left(id);
     }
 
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
@@ -209,6 +234,19 @@ impl Pattern for Subscriber {
             self.tell(pipes, topic, subscribe);
         }
         Ok(())
+    }
+
+    fn keep_topics(&mut self, keeper: Arc<dyn Keeper>) -> Option<Box<dyn Pattern>> {
+        Some(Box::new(Subscriber {
+            filters: self.filters,
+            subscriptions: std::mem::take(&mut self.subscriptions),
+            incoming: std::mem::take(&mut self.incoming),
+            upstream: std::mem::take(&mut self.upstream),
+            may_subscribe: self.may_subscribe,
+            passed: self.passed.take(),
+            scratch: Vec::new(),
+            sieve: Kept::new(keeper),
+        }))
     }
 
     fn topics_count(&self) -> Option<usize> {

@@ -8,7 +8,7 @@
 use super::groups::{Change, Groups, Key};
 use super::topics::Topics;
 use crate::error::NoMemory;
-use crate::pipe::PipeId;
+use crate::pipe::{PipeId, Pipes};
 use few::Few;
 use order::Order;
 use std::collections::BTreeSet;
@@ -112,6 +112,17 @@ pub(crate) enum Removed {
     Last,
 }
 
+/// What the subscriptions of the peer of a pipe may take, in bytes: what the program says now, or
+/// what the policy has said of the endpoint, if that is less. `None` is any.
+pub(crate) fn most(pipes: &mut Pipes, id: PipeId) -> Option<u64> {
+    let own = pipes.options.max_subscriptions;
+    let connection = pipes.get(id).and_then(|pipe| pipe.connection());
+    match (own, connection.and_then(|connection| connection.options.by_policy.most_subscriptions)) {
+        (Some(own), Some(limit)) => Some(own.min(limit)),
+        (own, limit) => own.or(limit),
+    }
+}
+
 impl PeerSubscriptions {
     /// None yet; only those that have exactly a given topic will be asked for.
     pub(crate) fn exact() -> Self {
@@ -133,6 +144,12 @@ impl PeerSubscriptions {
     pub(crate) fn has(&self, topic: &[u8], pipe: PipeId) -> bool {
         let wanted = self.pipes.get(pipe.0 as usize);
         wanted.is_some_and(|wanted| self.topics.slot(topic).is_some_and(|slot| wanted.slots.contains(&slot)))
+    }
+
+    /// The topics of `pipe`.
+    pub(crate) fn topics_of(&self, pipe: PipeId) -> Vec<Vec<u8>> {
+        let slots = self.pipes.get(pipe.0 as usize).into_iter().flat_map(|wanted| &wanted.slots);
+        slots.filter_map(|&slot| self.topics.topic(slot)).map(<[u8]>::to_vec).collect()
     }
 
     /// Makes room for `add`: without it that ends the process where there is no memory.

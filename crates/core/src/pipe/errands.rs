@@ -23,6 +23,9 @@ pub(crate) struct Left {
     /// Calls that were refused because it was not their turn (EFSM).
     // Relaxed: own, the owner's; a number to others.
     out_of_turn: AtomicU64,
+    /// Subscriptions and messages of peers that may not use their topics.
+    // Relaxed: own, the owner's; a number to others.
+    topics_refused: AtomicU64,
     /// The routing id of the last message that had no peer to go to, if the socket is observed.
     astray: OnceLock<Mutex<Vec<u8>>>,
 }
@@ -42,6 +45,16 @@ impl Left {
             astray.clear();
             astray.extend_from_slice(name);
         }
+    }
+
+    /// Subscriptions and messages of peers that may not use their topics.
+    pub(crate) fn topics_refused(&self) -> u64 {
+        self.topics_refused.load(Relaxed)
+    }
+
+    /// Owner: there was one more.
+    pub(crate) fn count_topic_refused(&self) {
+        self.topics_refused.store(self.topics_refused() + 1, Relaxed);
     }
 
     /// Calls that were refused because it was not their turn.

@@ -8,7 +8,7 @@ use super::{Guard, Trust, is_secure};
 use crate::options::{Mechanism, Options};
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::net::{Address, Stream};
-use tautline_policy::{Action, Call, Limits, Policy, Question};
+use tautline_policy::{Action, Call, Limits, Policy, Question, Topics};
 
 /// Looks at each peer that comes to an endpoint.
 #[derive(Debug)]
@@ -38,9 +38,9 @@ pub(crate) struct Counted {
     address: Option<IpAddr>,
 }
 
-/// A peer may not come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Refusal;
+/// A peer may not come, or may not stay: what says so, for events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal(pub(crate) String);
 
 /// Billionths.
 const ONE: u64 = 1_000_000_000;
@@ -87,7 +87,7 @@ impl Gate {
 
     /// Whether a peer that has just come may shake hands.
     pub(crate) fn admit(self: &Arc<Self>, stream: &Stream) -> Result<Counted, Refusal> {
-        let policy = self.guard.policy().ok_or(Refusal)?;
+        let policy = self.policy()?;
         let address = address_of(stream);
         // What depends on the user id is asked when that is known.
         if !policy.asks_for_user_ids() {
@@ -95,6 +95,27 @@ impl Gate {
         }
         self.count(policy.limits(), address)?;
         Ok(Counted { gate: self.clone(), address })
+    }
+
+    fn policy(&self) -> Result<Arc<Policy>, Refusal> {
+        self.guard.policy().ok_or_else(|| Refusal("the policy cannot be read".to_owned()))
+    }
+
+    /// A peer goes beyond this limit: told, and for events.
+    pub(crate) fn beyond(&self, limit: &str, peer: &str) -> Refusal {
+        self.guard.tell_limit(limit, &self.endpoint, peer);
+        Refusal(format!("limit `{limit}` of {}", self.guard.place))
+    }
+
+    /// Most handshakes at the same time, and most bytes of one.
+    pub(crate) fn handshakes(&self) -> (Option<u64>, Option<u64>) {
+        let policy = self.guard.policy();
+        policy.map_or((None, None), |policy| (policy.limits().handshakes, policy.limits().handshake_bytes))
+    }
+
+    /// Most bytes that may wait for a peer.
+    pub(crate) fn most_unread(&self) -> Option<u64> {
+        self.guard.policy()?.limits().unread_bytes_per_peer
     }
 
     fn count(&self, limits: &Limits, address: Option<IpAddr>) -> Result<(), Refusal> {
@@ -111,8 +132,7 @@ impl Gate {
         if let Some(limit) = too_many {
             drop(counts);
             let peer = address.map(|address| address.to_string()).unwrap_or_default();
-            self.guard.tell_limit(limit, &self.endpoint, &peer);
-            return Err(Refusal);
+            return Err(self.beyond(limit, &peer));
         }
         counts.all += 1;
         if let Some(address) = address {
@@ -121,16 +141,27 @@ impl Gate {
         Ok(())
     }
 
-    /// Whether the key of a client is trusted. Without a list each is.
-    pub(crate) fn trusts(&self, key: &[u8]) -> bool {
-        self.trust.as_ref().is_none_or(|trust| trust.has(key))
+    /// The user id of a client that has shown this key, if there is a list of those that may come.
+    ///
+    /// # Errors
+    /// The key is not on it.
+    pub(crate) fn owner(&self, key: &[u8]) -> Result<Option<Arc<str>>, Refusal> {
+        let Some(trust) = &self.trust else { return Ok(None) };
+        let stranger = || Refusal(format!("its key is not in {}", trust.path().display()));
+        trust.owner(key).map(Some).ok_or_else(stranger)
     }
 
     /// Whether a peer may stay, now that the ZAP handler has named its user, or the policy has
     /// changed.
     pub(crate) fn admits(&self, stream: &Stream, user_id: &str) -> Result<(), Refusal> {
-        let policy = self.guard.policy().ok_or(Refusal)?;
+        let policy = self.policy()?;
         self.ask(&policy, stream, user_id)
+    }
+
+    /// The topics that a peer may use, if anything says so. `None` is any.
+    pub(crate) fn topics(&self, stream: &Stream, user_id: &str) -> Option<Topics> {
+        let policy = self.guard.policy().filter(|policy| policy.has_topics())?;
+        policy.topics(&self.question(stream, user_id))
     }
 
     /// Whether peers may have to go while they are connected.
@@ -142,8 +173,26 @@ impl Gate {
         if !policy.asks_of_peers() {
             return Ok(());
         }
+        let verdict = policy.decide(&self.question(stream, user_id));
+        let peer = crate::transport::peer_name(stream);
+        match verdict.action {
+            Action::Refuse => {
+                self.guard.tell_of_peer(&verdict, "refuses", &self.endpoint, &peer);
+                Err(Refusal(self.guard.by(&verdict)))
+            }
+            Action::Warn => {
+                self.guard.tell_of_peer(&verdict, "warns of", &self.endpoint, &peer);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Gate {
+    fn question<'a>(&'a self, stream: &Stream, user_id: &'a str) -> Question<'a> {
         let user = stream.peer_credentials().ok().map(|who| who.uid);
-        let question = Question {
+        Question {
             address: address_of(stream),
             program: self.guard.program(),
             mechanism: self.mechanism.name(),
@@ -152,19 +201,6 @@ impl Gate {
             user,
             user_id,
             ..Question::new(Call::Accept, self.socket_type, &self.endpoint)
-        };
-        let verdict = policy.decide(&question);
-        let peer = crate::transport::peer_name(stream);
-        match verdict.action {
-            Action::Refuse => {
-                self.guard.tell_of_peer(&verdict, "refuses", &self.endpoint, &peer);
-                Err(Refusal)
-            }
-            Action::Warn => {
-                self.guard.tell_of_peer(&verdict, "warns of", &self.endpoint, &peer);
-                Ok(())
-            }
-            _ => Ok(()),
         }
     }
 }

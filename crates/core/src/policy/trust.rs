@@ -1,11 +1,11 @@
 //! The clients that may come: a file of keys, or a folder, looked at again when it changes.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::{LOOK, Stamp, complaint, stamp};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Arc, Mutex, lock};
 use tautline_policy::keys;
 use tautline_proto::z85;
 
@@ -18,7 +18,8 @@ pub(crate) struct Trust {
 
 #[derive(Debug)]
 struct Known {
-    keys: HashSet<[u8; 32]>,
+    /// The user id of each: the name of the file that it stands in.
+    keys: HashMap<[u8; 32], Arc<str>>,
     stamps: Vec<(PathBuf, Option<Stamp>)>,
     looked: Instant,
 }
@@ -38,9 +39,14 @@ impl Trust {
         lock(&self.known).looked = looked.unwrap_or_else(Instant::now);
     }
 
-    /// Whether this is one of them, now. Keys that have changed into something that cannot be read
-    /// stay as they were.
-    pub(crate) fn has(&self, key: &[u8]) -> bool {
+    /// Where they stand.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The user id of the key's owner if it is one of them, now. Keys that have changed into
+    /// something that cannot be read stay as they were.
+    pub(crate) fn owner(&self, key: &[u8]) -> Option<Arc<str>> {
         let mut known = lock(&self.known);
         if known.looked.elapsed() >= LOOK {
             known.looked = Instant::now();
@@ -55,16 +61,18 @@ impl Trust {
                 }
             }
         }
-        <&[u8; 32]>::try_from(key).is_ok_and(|key| known.keys.contains(key))
+        known.keys.get(<&[u8; 32]>::try_from(key).ok()?).cloned()
     }
 }
 
-fn read(path: &Path) -> Result<HashSet<[u8; 32]>, String> {
-    let texts = keys::publics(path).map_err(|error| error.to_string())?;
-    let decoded = texts.iter().map(|text| {
-        z85::decode_key(text.as_bytes()).ok_or_else(|| format!("{}: {text} is no key", path.display()))
-    });
-    decoded.collect()
+fn read(path: &Path) -> Result<HashMap<[u8; 32], Arc<str>>, String> {
+    let mut known = HashMap::new();
+    for (text, owner) in keys::owners(path).map_err(|error| error.to_string())? {
+        let key = z85::decode_key(text.as_bytes());
+        let key = key.ok_or_else(|| format!("{}: {text} is no key", path.display()))?;
+        known.entry(key).or_insert_with(|| owner.into());
+    }
+    Ok(known)
 }
 
 /// What changes with the keys: of a folder, each of its files.

@@ -1,14 +1,15 @@
 //! bind, connect, unbind, disconnect (zmq_bind(3) and its like).
 
 use super::Socket;
+use super::topics::keep_by_policy;
 use crate::conn::{PeerInfo, inproc};
 use crate::driver::{Acceptor, DatagramPort, Dialer, Site, check_dial};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::message::Metadata;
-use crate::monitor::{Ends, event};
+use crate::monitor::{Ends, Tap, event};
 use crate::pipe::{Pipe, PipeId};
-use crate::policy::Gate;
+use crate::policy::{Allowed, Denied, Gate};
 use crate::sync::Arc;
 use crate::transport::{self, Answer, Failed, Question};
 use tautline_policy::Call;
@@ -81,11 +82,13 @@ impl Socket {
         at: Result<Answer, Error>,
     ) -> Result<(), Error> {
         if let (Endpoint::Datagram(_), Ok(at)) = (parsed, &at) {
-            self.context.allowed(Call::Bind, endpoint, parsed, *at, &self.pipes.options)?;
+            let allowed = self.context.allowed(Call::Bind, endpoint, parsed, *at, &self.pipes.options);
+            unless_denied(&self.tap, allowed, endpoint, event::BIND_FAILED)?;
             return self.bind_datagrams(endpoint, parsed, *at);
         }
         if let Endpoint::Inproc(name) = parsed {
-            self.context.allowed(Call::Bind, endpoint, parsed, None, &self.pipes.options)?;
+            let allowed = self.context.allowed(Call::Bind, endpoint, parsed, None, &self.pipes.options);
+            unless_denied(&self.tap, allowed, endpoint, event::BIND_FAILED)?;
             let offers =
                 self.context.bind_inproc(name, self.id, &self.inbox, &self.pipes.options, self.whoami())?;
             self.show_endpoint(endpoint, endpoint, true);
@@ -102,7 +105,7 @@ impl Socket {
             Ok(at) => self.context.allowed(Call::Bind, endpoint, parsed, at, &self.pipes.options),
             Err(_) => Ok(None),
         };
-        let allowed = allowed.inspect_err(|error| self.bind_failed(endpoint, *error))?;
+        let allowed = unless_denied(&self.tap, allowed, endpoint, event::BIND_FAILED)?;
         let (own, trust) = allowed.map_or((None, None), |allowed| (allowed.options, allowed.trust));
         let options = own.unwrap_or_else(|| self.pipes.options.clone());
         match at.map_err(Failed::from).and_then(|at| transport::listen(parsed, at, &options)) {
@@ -148,7 +151,8 @@ impl Socket {
         let parsed = transport::parse(endpoint)?;
         let is_datagram = self.is_for_datagrams(&parsed)?;
         if let Endpoint::Inproc(_) | Endpoint::Datagram(_) = parsed {
-            self.context.allowed(Call::Connect, endpoint, &parsed, None, &self.pipes.options)?;
+            let allowed = self.context.allowed(Call::Connect, endpoint, &parsed, None, &self.pipes.options);
+            unless_denied(&self.tap, allowed, endpoint, event::HANDSHAKE_FAILED_NO_DETAIL)?;
         }
         if is_datagram {
             return self.connect_datagrams(endpoint, &parsed).map(Some);
@@ -175,10 +179,9 @@ impl Socket {
         // The options of this endpoint keep the routing id: with ZMQ_IMMEDIATE the pipe that it is
         // for is still to come.
         self.context.share_options(&mut self.pipes.options);
-        let own = self
-            .context
-            .allowed(Call::Connect, endpoint, &parsed, None, &self.pipes.options)?
-            .and_then(|allowed| allowed.options);
+        let allowed = self.context.allowed(Call::Connect, endpoint, &parsed, None, &self.pipes.options);
+        let allowed = unless_denied(&self.tap, allowed, endpoint, event::HANDSHAKE_FAILED_NO_DETAIL)?;
+        let own = allowed.and_then(|allowed| allowed.options);
         let options = own.unwrap_or_else(|| self.pipes.options.clone());
         if options.connect_routing_id.is_some() {
             self.pipes.options_mut().connect_routing_id = None;
@@ -403,6 +406,10 @@ impl Socket {
             return Err(Error::NotSupported);
         }
         let site = self.site.clone().ok_or(Error::NoThread)?;
+        if let Some(guard) = self.context.guard().cloned() {
+            site.set_guard(&guard);
+            keep_by_policy(self, &guard);
+        }
         self.open_set()?;
         Ok(site)
     }
@@ -423,10 +430,31 @@ impl Socket {
             metadata: Arc::new(Metadata::default()),
             ends: Arc::default(),
             since: 0,
+            topics: None,
         })
     }
 
     pub(super) fn check_alive(&mut self) -> Result<(), Error> {
         if self.inbox.pending() { self.process_news() } else { Ok(()) }
     }
+}
+
+/// What the policy says of a call. If that is no, an event tells which rule does: of a connect,
+/// for which libzmq has none, the one of a peer that does not let us in.
+fn unless_denied(
+    tap: &Tap,
+    allowed: Result<Option<Allowed>, Denied>,
+    endpoint: &str,
+    event: u32,
+) -> Result<Option<Allowed>, Error> {
+    let Denied { error, why } = match allowed {
+        Ok(allowed) => return Ok(allowed),
+        Err(denied) => denied,
+    };
+    let ends = match event {
+        event::BIND_FAILED => Ends::bound(transport::stream_address(endpoint).unwrap_or(endpoint)),
+        _ => Ends::connected(endpoint),
+    };
+    tap.emit_because(event, error.errno() as u32, &ends, &why);
+    Err(error)
 }

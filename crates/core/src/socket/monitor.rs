@@ -9,7 +9,6 @@ use crate::options::facts::Facts;
 use crate::transport;
 use std::sync::Arc;
 use std::time::Duration;
-use tautline_observe::event_reason;
 use tautline_proto::SocketType;
 
 /// Events of version 1: two parts, number (16 bits) with value (32 bits), and the endpoint.
@@ -51,9 +50,7 @@ struct ThirdVersion(Socket);
 
 impl EventSink for ThirdVersion {
     fn event(&mut self, event: u32, values: &[u64], ends: &Ends, about: &About<'_>) {
-        let own = (event, values.first().copied().unwrap_or(0));
-        let (cause, value) = about.cause.unwrap_or(own);
-        let reason = event_reason(cause, value);
+        let reason = about.reason(event, values.first().copied().unwrap_or(0));
         let Known { routing_id, host, user_id } = about.peer;
         let (local, remote) = (ends.local().as_bytes(), ends.remote().as_bytes());
         let mut texts = vec![local, remote, routing_id, host, user_id, reason.as_bytes()];
@@ -135,7 +132,8 @@ impl Socket {
             2 => Box::new(SecondVersion(socket)),
             _ => Box::new(ThirdVersion(socket)),
         };
-        self.tap.listen(events as u32, Some(sink));
+        let own = if version == 3 { 0 } else { event::TOPIC_REFUSED };
+        self.tap.listen(events as u32 & !own, Some(sink));
         Ok(())
     }
 

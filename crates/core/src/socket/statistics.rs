@@ -6,7 +6,7 @@ use super::Socket;
 use crate::sync::atomic::Ordering::Relaxed;
 
 /// The numbers, in the order of `zmq_tautline_statistics_t`.
-pub(super) const NUMBERS: usize = 13;
+pub(super) const NUMBERS: usize = 14;
 
 impl Socket {
     pub(super) fn statistics(&mut self) -> [u64; NUMBERS] {
@@ -29,6 +29,7 @@ impl Socket {
             self.reconnects,
             failed_connects,
             failed_handshakes,
+            self.pipes.left().topics_refused(),
         ]
     }
 

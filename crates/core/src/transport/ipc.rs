@@ -52,7 +52,7 @@ fn listen_in(path: PathBuf, directory: Option<PathBuf>, options: &Options) -> Re
         Ok(listener) => {
             let unlink = SocketFile::at(&path).ok().map(|file| Leftover { file, directory: made });
             // All of them, also those that the umask has taken away.
-            if let Some(Err(error)) = options.ipc_mode.map(|mode| net::set_path_mode(&path, mode)) {
+            if let Some(Err(error)) = options.by_policy.ipc_mode.map(|mode| net::set_path_mode(&path, mode)) {
                 unlink.iter().for_each(Leftover::remove);
                 return Err(error.into());
             }

@@ -155,6 +155,6 @@ pub(super) fn stream_options(options: &Options) -> StreamOptions {
         bind_to_device: options.bind_to_device.clone(),
         max_retransmit_ms: options.tcp_max_retransmit.map(|time| time.as_millis() as u32),
         busy_poll: (options.busy_poll != 0).then_some(options.busy_poll),
-        mode: options.ipc_mode,
+        mode: options.by_policy.ipc_mode,
     }
 }

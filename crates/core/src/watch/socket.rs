@@ -13,7 +13,6 @@ use crate::sync::{Arc, Mutex, lock};
 use tautline_io::clock::unix_us;
 use tautline_observe::{
     self as observe, Endpoint, EndpointState, Event, Image, Peer, PeerState, Socket, SocketState, event_name,
-    event_reason,
 };
 
 /// What the ids begin with of peers that the owner has not named yet.
@@ -428,8 +427,7 @@ fn add_followed(connection: &Connection, counts: &mut Counts) {
 impl Watcher for SocketWatch {
     fn event(&self, code: u32, value: u64, ends: &Ends, about: &About<'_>) {
         let now = unix_us();
-        let (cause, cause_value) = about.cause.unwrap_or((code, value));
-        let mut reason = event_reason(cause, cause_value);
+        let mut reason = about.reason(code, value);
         if let Some(claim) = about.claim.filter(|claim| !claim.reason.is_empty()) {
             let said = String::from_utf8_lossy(&claim.reason);
             reason = if reason.is_empty() { said.into_owned() } else { format!("{reason}: {said}") };

@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
+#[cfg(unix)]
+pub mod policy;
+
 use std::time::Duration;
 
 use tautline_core::{Context, Flags, Message, Socket, SocketType};

@@ -125,6 +125,11 @@ const METRICS: [Metric; size_of::<Statistics>() / size_of::<u64>()] = [
         |all| all.failed_handshakes,
         "Handshakes broken off or refused",
     ),
+    counter(
+        "tautline_topics_refused_total",
+        |all| all.topics_refused,
+        "Subscriptions and messages of peers that may not use the topic",
+    ),
 ];
 
 type Number = fn(&Statistics) -> u64;

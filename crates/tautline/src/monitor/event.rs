@@ -54,6 +54,7 @@ pub struct Event {
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
     pub user_id: String,
     /// Why it has happened, in words: of [`EventKind::Disconnected`], and of all that failed.
+    /// Behind a colon stands the rule or the limit of the host's policy, if that is why.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
     pub cause: String,
 }
@@ -132,6 +133,9 @@ pub enum EventKind {
     HandshakeSucceeded,
     /// A peer was not let in, has not let us in, or speaks something else.
     HandshakeFailed(HandshakeError),
+    /// A peer has subscribed to a topic that it may not subscribe to, or published one that it may
+    /// not publish: the first one of its connection. The cause says which, and by what.
+    TopicRefused,
     /// The last event: the socket was closed, or has another monitor.
     Stopped,
     /// An event that this version of the library has no name for.
@@ -218,6 +222,7 @@ impl EventKind {
             0x1000 => EventKind::HandshakeSucceeded,
             0x2000 => EventKind::HandshakeFailed(HandshakeError::Protocol(value as u32)),
             0x4000 => EventKind::HandshakeFailed(HandshakeError::Refused(value as u32)),
+            0x1000_0000 => EventKind::TopicRefused,
             _ => EventKind::Other { number, values },
         }
     }
@@ -226,7 +231,7 @@ impl EventKind {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.kind.fmt(f)?;
-        if self.kind == EventKind::Disconnected && !self.cause.is_empty() {
+        if matches!(self.kind, EventKind::Disconnected | EventKind::TopicRefused) && !self.cause.is_empty() {
             write!(f, ": {}", self.cause)?;
         }
         if let Some(claim) = &self.claim {
@@ -267,6 +272,7 @@ impl fmt::Display for EventKind {
             EventKind::Disconnected => ("disconnected", None),
             EventKind::HandshakeSucceeded => ("handshake done", None),
             EventKind::HandshakeFailed(reason) => return write!(f, "handshake failed: {reason}"),
+            EventKind::TopicRefused => ("topic refused", None),
             EventKind::Stopped => ("no more events", None),
             EventKind::Other { number, values } => return write!(f, "event {number:#x} {values:?}"),
         };

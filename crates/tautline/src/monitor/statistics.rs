@@ -69,4 +69,7 @@ statistics! {
     failed_connects,
     /// Peers that broke off their handshake, or were not let in.
     failed_handshakes,
+    /// Subscriptions that were not set, and messages that were dropped, because the peer may not
+    /// use the topic.
+    topics_refused,
 }

@@ -21,6 +21,7 @@ pub(crate) enum EventKindForm {
     Disconnected,
     HandshakeSucceeded,
     HandshakeFailed(HandshakeError),
+    TopicRefused,
     Stopped,
     Other { number: u64, values: Vec<u64> },
 }
@@ -42,6 +43,7 @@ impl From<EventKind> for EventKindForm {
             EventKind::Disconnected => Self::Disconnected,
             EventKind::HandshakeSucceeded => Self::HandshakeSucceeded,
             EventKind::HandshakeFailed(error) => Self::HandshakeFailed(error),
+            EventKind::TopicRefused => Self::TopicRefused,
             EventKind::Stopped => Self::Stopped,
             EventKind::Other { number, values } => Self::Other { number, values },
         }
@@ -66,6 +68,7 @@ impl From<EventKindForm> for EventKind {
             Form::Disconnected => Self::Disconnected,
             Form::HandshakeSucceeded => Self::HandshakeSucceeded,
             Form::HandshakeFailed(error) => Self::HandshakeFailed(error),
+            Form::TopicRefused => Self::TopicRefused,
             Form::Stopped => Self::Stopped,
             Form::Other { number, values } => Self::Other { number, values },
         }

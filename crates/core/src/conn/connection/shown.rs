@@ -21,6 +21,11 @@ pub(super) struct Shown {
     round_trip_ns: AtomicU64,
 }
 
+/// Bytes of a connection that wait to be written; 0 while a thread writes them.
+pub(crate) fn unsent(connection: &Connection) -> u64 {
+    try_lock(&connection.pump).map_or(0, |mut pump| pump.unsent())
+}
+
 impl Connection {
     /// Owner: the log that the peer follows from now on. Its counts add to those of the queue.
     pub(crate) fn set_followed(&self, progress: Option<Arc<Progress>>) {

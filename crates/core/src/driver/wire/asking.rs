@@ -4,6 +4,7 @@ use super::Wire;
 use crate::conn::Loss;
 use crate::driver::Turn;
 use crate::monitor::Claim;
+use crate::policy::Refusal;
 use crate::sync::{Arc, lock};
 use crate::transport;
 use crate::zap::{Answer, Unasked};
@@ -27,8 +28,8 @@ impl Wire {
             handshake.claim = Some(Box::new(Claim { mechanism, name, reason: Vec::new() }));
         }
         if let Some(gate) = self.origin.gate() {
-            if !gate.trusts(credentials.name()) {
-                self.refuse(DENIED, b"the key is not trusted".to_vec());
+            if let Err(Refusal(why)) = gate.owner(credentials.name()) {
+                self.refuse(DENIED, Vec::new(), &why);
                 return Ok(());
             }
             lock(&self.state).key = Some(credentials.name().into());
@@ -49,11 +50,11 @@ impl Wire {
     }
 
     /// The peer may not come in, and is told.
-    fn refuse(&self, status: u16, reason: Vec<u8>) {
+    fn refuse(&self, status: u16, reason: Vec<u8>, because: &str) {
         let claim = lock(&self.state).handshake().and_then(|handshake| handshake.claim.take());
         let claim = claim.map(|claim| Claim { reason, ..*claim });
         let why = Loss::Protocol(AuthFailure::Denied { status }.into());
-        self.report_failed_handshake(why, claim.as_ref());
+        self.report_failed_handshake(why, claim.as_ref(), because);
         if let Some(handshake) = lock(&self.state).handshake() {
             handshake.refused = true;
             handshake.refuse(status);
@@ -87,7 +88,7 @@ impl Wire {
                     return self.end(turn, loss);
                 }
             }
-            Answer::Given(Ok(Verdict { status, text, .. })) => self.refuse(status, text),
+            Answer::Given(Ok(Verdict { status, text, .. })) => self.refuse(status, text, ""),
             Answer::Given(Err(error)) => return self.end(turn, Loss::Protocol(error)),
             // As in libzmq: the peer will not be let in. It waits until it gives up, or its time is
             // over.

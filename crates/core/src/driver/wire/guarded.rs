@@ -1,37 +1,110 @@
-//! A peer that came to us, and the policy of the host.
+//! A peer, and the policy of the host.
 
-use super::{USER_ID, Wire};
-use crate::conn::Loss;
+use std::time::Duration;
+
+use super::{Origin, Phase, USER_ID, Wire};
+use crate::conn::{Loss, unsent};
 use crate::driver::Turn;
 use crate::message::Metadata;
-use crate::policy::Gate;
+use crate::policy::{Gate, Refusal};
 use crate::sync::{Arc, lock};
+use crate::transport;
 use tautline_io::errno;
+use tautline_policy::Topics;
+use tautline_proto::zap::Verdict;
+
+/// Time between two looks whether what peers may do has changed: a key that is taken away ends its
+/// connection within a second.
+pub(in crate::driver) const CHECK: Duration = Duration::from_millis(400);
+
+/// What events say of a peer whose rights have changed.
+const CHANGED: &str = "the policy has changed which topics it may use";
 
 impl Wire {
     /// Whether the policy lets the peer be here, by what it and the authentication handler have
     /// told.
-    pub(super) fn may_stay(&self, told: &Metadata) -> bool {
-        let Some(gate) = self.origin.gate() else { return true };
+    pub(super) fn may_stay(&self, told: &Metadata) -> Result<(), Refusal> {
+        let Some(gate) = self.origin.gate() else { return Ok(()) };
         let key = lock(&self.state).key.clone();
         self.passes(gate, key.as_deref(), told)
     }
 
-    /// Ends the connection if the policy has changed and the peer may no longer be here.
+    /// Ends the connection if the policy has changed and the peer may no longer be here, or may do
+    /// something else, or if more waits for it than may.
     pub(in crate::driver) fn check(self: &Arc<Self>, turn: &mut Turn, gate: &Gate) {
-        let (key, peer) = {
+        let (key, peer, connection) = {
             let state = lock(&self.state);
-            (state.key.clone(), state.peer.clone())
+            let Phase::Open(connection) = &state.phase else { return };
+            (state.key.clone(), state.peer.clone(), connection.clone())
         };
-        if let Some(peer) = peer
-            && !self.passes(gate, key.as_deref(), &peer)
-        {
-            self.end(turn, Loss::Stream(errno::EACCES));
+        let Some(peer) = peer else { return };
+        if let Err(Refusal(why)) = self.passes(gate, key.as_deref(), &peer) {
+            return self.end_because(turn, Loss::Stream(errno::EACCES), &why);
         }
+        if gate.most_unread().is_some_and(|most| unsent(&connection) > most) {
+            return self.end_beyond(turn, "unread_bytes_per_peer");
+        }
+        self.check_topics(turn);
     }
 
-    fn passes(&self, gate: &Gate, key: Option<&[u8]>, told: &Metadata) -> bool {
-        let user = told.get(USER_ID).map(|user| user.to_string_lossy());
-        key.is_none_or(|key| gate.trusts(key)) && gate.admits(&self.stream, &user.unwrap_or_default()).is_ok()
+    fn passes(&self, gate: &Gate, key: Option<&[u8]>, told: &Metadata) -> Result<(), Refusal> {
+        key.map_or(Ok(None), |key| gate.owner(key))?;
+        gate.admits(&self.stream, &known_user(told))
     }
+
+    /// Ends the connection of a peer that goes beyond this limit.
+    pub(in crate::driver) fn end_beyond(self: &Arc<Self>, turn: &mut Turn, limit: &str) {
+        let Some(gate) = self.origin.gate() else { return };
+        let Refusal(why) = gate.beyond(limit, &transport::peer_name(&self.stream));
+        self.end_because(turn, Loss::Stream(errno::ENOBUFS), &why);
+    }
+
+    /// Ends the connection if the peer may use other topics now. It comes back, tells again what it
+    /// wants, and gets what it may have.
+    pub(super) fn check_topics(self: &Arc<Self>, turn: &mut Turn) {
+        let (peer, known) = {
+            let state = lock(&self.state);
+            let Phase::Open(_) = &state.phase else { return };
+            (state.peer.clone(), state.topics.clone())
+        };
+        let now = peer.and_then(|peer| topics(self, &peer));
+        if now.as_ref() != known.as_deref() {
+            return self.end_because(turn, Loss::Stream(errno::EACCES), CHANGED);
+        }
+        let timer = check_later(self, turn);
+        lock(&self.state).check_timer = timer;
+    }
+}
+
+/// Whether its handshake is not complete.
+pub(in crate::driver) fn is_stranger(wire: &Wire) -> bool {
+    matches!(&lock(&wire.state).phase, Phase::Handshake(_))
+}
+
+/// The user that the policy knows a peer as by its key. What the authentication handler says
+/// comes first.
+pub(super) fn key_owner(wire: &Wire, verdict: Option<&Verdict>) -> Option<Arc<str>> {
+    let gate = wire.origin.gate().filter(|_| verdict.is_none_or(|verdict| verdict.user_id.is_empty()))?;
+    let key = lock(&wire.state).key.clone()?;
+    gate.owner(&key).ok()?
+}
+
+/// The topics that the peer may use, if the policy says so.
+pub(super) fn topics(wire: &Wire, told: &Metadata) -> Option<Topics> {
+    let guard = wire.site().guard()?;
+    match &wire.origin {
+        Origin::Accepted(acceptor, _) => acceptor.gate()?.topics(&wire.stream, &known_user(told)),
+        Origin::Dialed(_) => guard.topics_of_server(&wire.stream, wire.options(), wire.endpoint.name()),
+    }
+}
+
+/// Has it looked again, after a while, which topics a peer may use that we went to; the timer.
+pub(super) fn check_later(wire: &Arc<Wire>, turn: &mut Turn) -> u64 {
+    let is_dialed = matches!(wire.origin, Origin::Dialed(_));
+    let may_change = is_dialed && wire.site().guard().is_some_and(|guard| guard.may_change_topics());
+    if may_change { turn.after(CHECK, wire) } else { 0 }
+}
+
+fn known_user(told: &Metadata) -> String {
+    told.get(USER_ID).map(|user| user.to_string_lossy().into_owned()).unwrap_or_default()
 }

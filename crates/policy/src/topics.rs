@@ -1,0 +1,145 @@
+//! Which users may publish and subscribe to what.
+//!
+//! An entry of `topics` is about sockets (by type, endpoint and program), and grants something to
+//! some of their peers (by user). As soon as one is about a socket, its peers may do what the
+//! entries for them grant together, and nothing else.
+
+use crate::Question;
+use crate::pattern::Pattern;
+
+/// What a peer does with topics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Act {
+    /// It subscribes: a peer of PUB and XPUB.
+    Subscribe,
+    /// It publishes: a peer of SUB and XSUB.
+    Publish,
+}
+
+impl Act {
+    /// What a peer of such a socket does; `None` for the types without topics.
+    pub fn of_peers_of(socket_type: &str) -> Option<Self> {
+        match socket_type {
+            "PUB" | "XPUB" => Some(Act::Subscribe),
+            "SUB" | "XSUB" => Some(Act::Publish),
+            _ => None,
+        }
+    }
+}
+
+/// The topics that a peer may use: all that begin with one of some prefixes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Topics {
+    /// In byte order; none begins with another one.
+    prefixes: Vec<Vec<u8>>,
+    /// The first entry that is about the socket.
+    rule: String,
+}
+
+impl Topics {
+    /// Those that begin with one of these, by an entry of this name.
+    pub fn new(prefixes: impl IntoIterator<Item = Vec<u8>>, rule: &str) -> Self {
+        let mut all: Vec<Vec<u8>> = Vec::new();
+        for prefix in prefixes {
+            if !all.iter().any(|other| prefix.starts_with(other)) {
+                all.retain(|other| !other.starts_with(&prefix));
+                let place = all.partition_point(|other| *other < prefix);
+                all.insert(place, prefix);
+            }
+        }
+        Topics { prefixes: all, rule: rule.to_owned() }
+    }
+
+    /// Whether a message whose first part begins so may pass.
+    pub fn has(&self, topic: &[u8]) -> bool {
+        let behind = self.prefixes.partition_point(|prefix| prefix.as_slice() <= topic);
+        // The last one that is not greater is the only one that it may begin with.
+        behind.checked_sub(1).is_some_and(|last| topic.starts_with(&self.prefixes[last]))
+    }
+
+    /// The prefixes that begin with this one.
+    pub fn within<'a>(&'a self, topic: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        let first = self.prefixes.partition_point(|prefix| prefix.as_slice() < topic);
+        self.prefixes[first..].iter().map(Vec::as_slice).take_while(move |prefix| prefix.starts_with(topic))
+    }
+
+    /// The first entry that is about the socket.
+    pub fn rule(&self) -> &str {
+        &self.rule
+    }
+}
+
+/// An entry of `topics`. A list that is empty fits anything.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Grant {
+    pub(crate) name: String,
+    pub(crate) types: Vec<String>,
+    pub(crate) endpoints: Vec<Pattern>,
+    pub(crate) programs: Vec<Pattern>,
+    pub(crate) users: Vec<u32>,
+    pub(crate) user_ids: Vec<Pattern>,
+    pub(crate) subscribe: Option<Vec<Vec<u8>>>,
+    pub(crate) publish: Option<Vec<Vec<u8>>>,
+}
+
+impl Grant {
+    fn prefixes(&self, act: Act) -> Option<&Vec<Vec<u8>>> {
+        match act {
+            Act::Subscribe => self.subscribe.as_ref(),
+            Act::Publish => self.publish.as_ref(),
+        }
+    }
+
+    /// Whether it is about the socket.
+    fn is_about(&self, question: &Question<'_>) -> bool {
+        let any = |patterns: &[Pattern], text: &str| {
+            patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(text))
+        };
+        (self.types.is_empty() || self.types.iter().any(|name| name == question.socket_type))
+            && any(&self.endpoints, question.endpoint)
+            && any(&self.programs, question.program)
+    }
+
+    /// Whether it grants something to the peer.
+    fn is_for(&self, question: &Question<'_>) -> bool {
+        let user = |user| self.users.contains(&user);
+        (self.users.is_empty() || question.user.is_some_and(user))
+            && (self.user_ids.is_empty() || self.user_ids.iter().any(|id| id.fits(question.user_id)))
+    }
+}
+
+/// What the peer of a question may do; `None` is anything.
+pub(crate) fn granted(grants: &[Grant], question: &Question<'_>) -> Option<Topics> {
+    let act = Act::of_peers_of(question.socket_type)?;
+    let mut about = grants.iter().filter(|grant| grant.prefixes(act).is_some() && grant.is_about(question));
+    let first = about.next()?;
+    let all = std::iter::once(first).chain(about).filter(|grant| grant.is_for(question));
+    let prefixes = all.filter_map(|grant| grant.prefixes(act)).flatten().cloned();
+    Some(Topics::new(prefixes, &first.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topics(prefixes: &[&str]) -> Topics {
+        Topics::new(prefixes.iter().map(|prefix| prefix.as_bytes().to_vec()), "x")
+    }
+
+    #[test]
+    fn a_topic_is_granted_by_any_of_its_beginnings() {
+        let some = topics(&["b/", "a", "ab", "a", "c/d/"]);
+        assert_eq!(some.within(b"").collect::<Vec<_>>(), [&b"a"[..], b"b/", b"c/d/"]);
+        for topic in ["a", "ab", "abc", "az", "b/", "b/x", "c/d/", "c/d/e"] {
+            assert!(some.has(topic.as_bytes()), "{topic}");
+        }
+        for topic in ["", "b", "c", "c/d", "B", "d", "\u{0}"] {
+            assert!(!some.has(topic.as_bytes()), "{topic}");
+        }
+        assert_eq!(some.within(b"c").collect::<Vec<_>>(), [b"c/d/"]);
+        assert_eq!(some.within(b"c/d/").collect::<Vec<_>>(), [b"c/d/"]);
+        assert_eq!(some.within(b"c/d/e").count() + some.within(b"d").count(), 0);
+        assert!(topics(&[""]).has(b"") && topics(&["x", ""]).has(b"y") && !topics(&[]).has(b""));
+    }
+}
