@@ -241,6 +241,16 @@ impl Pipe {
         self.link.inproc_end().is_some_and(InprocEnd::is_device)
     }
 
+    /// Bytes that the subscriptions of its peer may take. `own` is what the socket says; what it
+    /// said when the endpoint was bound or connected, or a policy did, may be less.
+    pub(crate) fn max_subscriptions(&self, own: Option<u64>) -> Option<u64> {
+        let Link::Wire(connection) = &self.link else { return own };
+        match (own, connection.options.max_subscriptions) {
+            (Some(own), Some(endpoint)) => Some(own.min(endpoint)),
+            (own, endpoint) => own.or(endpoint),
+        }
+    }
+
     /// From now on at most `limit` messages of a connection wait for the owner, 0 for any number.
     pub(crate) fn set_receive_limit(&mut self, limit: u32) {
         if let Link::Wire(connection) = &self.link {

@@ -178,7 +178,8 @@ impl Publisher {
                 tell = removed != Removed::Remains || options.xpub_verboser;
             }
         }
-        let limit = options.max_subscriptions;
+        let own = options.max_subscriptions;
+        let limit = pipes.get(id).and_then(|pipe| pipe.max_subscriptions(own));
         self.untidy |= !topics.is_tidy();
         if subscribe && limit.is_some_and(|limit| topics.held(id) > limit) {
             return self.part_with(pipes, id, errno::ENOBUFS);

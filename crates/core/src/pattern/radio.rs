@@ -58,8 +58,9 @@ impl Radio {
             if pipes.has_closing() && pipes.is_closing(id) {
                 return true;
             }
-            let limit = pipes.options.max_subscriptions;
+            let own = pipes.options.max_subscriptions;
             let Some(pipe) = pipes.get(id) else { return true };
+            let limit = pipe.max_subscriptions(own);
             if taken >= BATCH && !pipe.has_ended() {
                 return false;
             }
