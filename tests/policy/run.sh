@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# Unmodified programs, pyzmq and C, under the policies of docs/policy.md: what is refused, warned of and wrapped.
+# Unmodified programs, pyzmq and C, under the policies of docs/policy.md: what is refused, warned of and wrapped. And docs/security.md,
+# followed as a reader would (`page.py`).
 #
-#   tests/policy/run.sh               builds and uses target/release/libzmq.so
-#   tests/policy/run.sh LIBRARY WORD  another one; only the cases with WORD in their names
+#   tests/policy/run.sh               builds and uses target/release/libzmq.so, and taut
+#   tests/policy/run.sh LIBRARY WORD  another one; only the cases with WORD in their names, or `page`
+#
+# Ends with the counts of both.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -25,4 +28,13 @@ rm -rf "$work"
 mkdir -p "$work"
 ln -sfn "$(realpath "$library")" "$work/libzmq.so.5"
 gcc -std=gnu11 -O1 -Wall -Wextra -Werror -pedantic -I "$root/include" "$here/peer.c" "$work/libzmq.so.5" -Wl,-rpath,"$work" -o "$work/peer"
-PYTHONDONTWRITEBYTECODE=1 exec "$venv/bin/python" "$here/cases.py" "$(readlink -f "$library")" "$work/peer" "$work" "${@:2}"
+export PYTHONDONTWRITEBYTECODE=1
+library=$(readlink -f "$library") code=0
+if [[ ${2:-page} == page ]]; then
+    (cd "$root" && cargo build -p tautline-cli)
+    "$venv/bin/python" "$here/page.py" "$root/docs/security.md" "$library" "$target/debug/taut" "$work/page" || code=1
+fi
+if [[ ${2:-} != page ]]; then
+    "$venv/bin/python" "$here/cases.py" "$library" "$work/peer" "$work" "${@:2}" || code=1
+fi
+exit $code

@@ -19,7 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("crates/libzmq", &["tautline-core", "tautline-io", "tautline-proto"]),
     ("crates/tautline", &["tautline-core"]),
-    ("crates/cli", &["tautline", "tautline-observe", "tautline-proto"]),
+    ("crates/cli", &["tautline", "tautline-observe", "tautline-policy", "tautline-proto"]),
     ("crates/testkit", &[]),
     ("crates/sim", &["tautline-core", "tautline-mem", "tautline-observe"]),
     ("bench/harness", &[]),
