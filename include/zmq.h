@@ -527,7 +527,7 @@ ZMQ_EXPORT void zmq_threadclose(void *thread);
 /*
  * Tautline's own: most bytes of memory that what one peer subscribes to (PUB, XPUB) or joins (RADIO) may take. A peer that goes beyond is
  * disconnected. An int64_t for zmq_setsockopt and zmq_getsockopt. -1 is any number; 0 and less than -1 are EINVAL. The default is 512 MiB:
- * one to four million topics. libzmq answers EINVAL.
+ * one to four million topics. Raised, it holds for later binds and connects; lowered, for all. libzmq answers EINVAL.
  */
 #define ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS 0x54410010
 

@@ -66,6 +66,14 @@ class Cores:
 
 CORES = Cores(apart=os.environ.get("APART", "0") != "0")
 
+# Options of the victim that are limits which a program has to set: what they bound is not bounded by default.
+# Marks are lower in an attack than by default, and bound it by default as well.
+LIMITS = {
+    "wide=22": "ZMQ_MAXMSGSIZE",
+    f"wide={0x54410003}": "ZMQ_TAUTLINE_MAXMULTIPARTSIZE",
+    f"wide={0x54410010}": "ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS",
+}
+
 
 class Case:
     """What the victim of an attack is, and what it may lose by it."""
@@ -81,14 +89,24 @@ class Case:
         self.serves = settings.pop("serves", None)
         # The victim's resource limits, by the names of RLIMIT_*.
         self.limits = settings.pop("limits", {})
+        # The victim's [limits] of a policy (docs/policy.md), which libzmq knows nothing of.
+        self.policy = settings.pop("policy", {})
         # Whether a client that comes later can be served, and whether any can.
         self.newcomer = settings.pop("newcomer", True)
         self.answers = settings.pop("answers", True)
         # What a victim whose mode is idle is told to do when the attack is done: `look 1000`.
         self.then = settings.pop("then", None)
+        # Whether there is on this system what the attacker needs.
+        self.needs = settings.pop("needs", lambda: True)
         self.options = settings.pop("options", [])
+        # What bounds it: its defaults, or limits that a program or a policy sets.
+        self.bound = settings.pop("bound", None) or self.set_limits() or "defaults"
         self.security = settings.get("security", "null")
         self.settings = settings
+
+    def set_limits(self):
+        options = [LIMITS[option.split(":")[0]] for option in self.options if option.split(":")[0] in LIMITS]
+        return ", ".join(options + [f"policy `{name}`" for name in self.policy])
 
 
 def case(name, **settings):
@@ -239,13 +257,15 @@ def end_with_parent():
 class Program:
     """victim.c in one of its roles."""
 
-    def __init__(self, library, program, words, limits=None):
+    def __init__(self, library, program, words, limits=None, policy=None):
         def prepare():
             end_with_parent()
             for name, limit in (limits or {}).items():
                 resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (limit, limit))
 
         environment = dict(os.environ, LD_LIBRARY_PATH=str(library))
+        if policy:
+            environment["TAUT_POLICY"] = str(policy)
         self.process = subprocess.Popen(
             [program, *words], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, preexec_fn=prepare
         )
@@ -323,7 +343,7 @@ class Ended(Exception):
 
 
 class Unsupported(Exception):
-    """The library has no such transport."""
+    """The library has no such transport, or the system not what the attacker needs."""
 
 
 class Answers:
@@ -347,6 +367,8 @@ class Stage:
 
     def __init__(self, case, library, program, folder):
         self.listener, self.client, self.folder = None, None, folder
+        if not case.needs():
+            raise Unsupported
         words = [f"{key}={value}" for key, value in {"mode": "idle", **case.settings}.items() if key != "bind"]
         words += case.options
         if case.serves is None:
@@ -356,7 +378,12 @@ class Stage:
             self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
             address = "127.0.0.1:%d" % self.listener.getsockname()[1]
             words += [word.replace("ADDRESS", address) for word in case.serves.split()]
-        self.victim = Program(library, program, words, case.limits)
+        policy = None
+        if case.policy:
+            policy = folder / "policy.toml"
+            lines = [f"{name} = {value}\n" for name, value in case.policy.items()]
+            policy.write_text("[limits]\n" + "".join(lines), encoding="utf-8")
+        self.victim = Program(library, program, words, case.limits, policy)
         if self.victim.ready[0] == "unsupported":
             self.victim.end()
             raise Unsupported

@@ -82,7 +82,7 @@ def run_tests(cases, library, program, folder):
             wrong, seen = test(case, library, program, folder)
         except Unsupported:
             skipped += 1
-            print(f"skipped {case.name}: the library does not have what it takes", flush=True)
+            print(f"skipped {case.name}: the library, or this system, does not have what it takes", flush=True)
             continue
         if wrong:
             failed += 1
@@ -181,18 +181,34 @@ COLUMNS = {
 
 def row(case, measured):
     """A row of the table: in each cell what each library did, in their order."""
+    bound = case.bound.replace("defaults", "")
     if all(isinstance(m, str) for m in measured):
         cells = [" / ".join(measured)] + [""] * (len(COLUMNS) - 1)
     else:
         cells = [" / ".join("-" if isinstance(m, str) else show(m) for m in measured).strip(" /") for show in COLUMNS.values()]
         told = [m for m in measured if isinstance(m, str)]
         cells[0] += f" ({', '.join(told)})" if told else ""
-    return f"| {case.name} | {' | '.join(cells)} |"
+    return f"| {case.name} | {bound} | {' | '.join(cells)} |"
+
+
+# What a good client should keep of its rate, at least.
+KEPT = 0.8
+
+
+def told(results):
+    """For each library, how many attacks leave a good client less than KEPT, and which."""
+    for library in dict.fromkeys(result["library"] for result in results):
+        measured = [(r["attack"], r["measured"]) for r in results if r["library"] == library and not isinstance(r["measured"], str)]
+        ended = [r["attack"] for r in results if r["library"] == library and str(r["measured"]).startswith("the victim")]
+        print(f"\n{library}: {len(measured)} attacks measured; the victim ended in {len(ended)}")
+        for which in ("of quiet", "of elsewhere"):
+            less = [f"{attack} ({100 * m[which]:.0f})" for attack, m in measured if m[which] < KEPT]
+            print(f"- below {100 * KEPT:.0f} % {which}: {len(less)}{': ' if less else ''}{'; '.join(less)}")
 
 
 def table(cases, libraries, program, folder, seconds):
     print(f"In each cell: {' / '.join(name for name, _ in libraries)}\n")
-    print(f"| attack | {' | '.join(COLUMNS)} |\n|---|{'---:|' * len(COLUMNS)}")
+    print(f"| attack | bounded by | {' | '.join(COLUMNS)} |\n|---|---|{'---:|' * len(COLUMNS)}")
     results = []
     for case in cases:
         row_of = []
@@ -206,6 +222,7 @@ def table(cases, libraries, program, folder, seconds):
             row_of.append(measured)
             results.append({"attack": case.name, "library": name, "measured": measured})
         print(row(case, row_of), flush=True)
+    told(results)
     (folder / "table.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 

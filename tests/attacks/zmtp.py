@@ -95,14 +95,14 @@ def read_frame(stream):
 BINARY, WS_CLOSE, WS_PING = 2, 8, 9
 
 
-def ws_frame(opcode, body, masked=True):
-    mask = 0x80 if masked else 0
+def ws_frame(opcode, body, masked=True, fin=True):
+    mask, first = 0x80 if masked else 0, opcode | (0x80 if fin else 0)
     if len(body) < 126:
-        head = struct.pack(">BB", 0x80 | opcode, mask | len(body))
+        head = struct.pack(">BB", first, mask | len(body))
     elif len(body) < 65536:
-        head = struct.pack(">BBH", 0x80 | opcode, mask | 126, len(body))
+        head = struct.pack(">BBH", first, mask | 126, len(body))
     else:
-        head = struct.pack(">BBQ", 0x80 | opcode, mask | 127, len(body))
+        head = struct.pack(">BBQ", first, mask | 127, len(body))
     return head + (bytes(4) if masked else b"") + body
 
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Unmodified programs, pyzmq, Node.js and C, under the policies of docs/policy.md: what is refused, warned of and wrapped; and where keys
-# must not be found.
+# must not be found. And docs/security.md, followed as a reader would (`page.py`).
 #
-#   tests/policy/run.sh               builds and uses target/release/libzmq.so
-#   tests/policy/run.sh LIBRARY WORD  another one; only the cases with WORD in their names
+#   tests/policy/run.sh               builds and uses target/release/libzmq.so, and taut
+#   tests/policy/run.sh LIBRARY WORD  another one; only the cases with WORD in their names, or `page`
+#
+# Ends with the counts of both.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -37,8 +39,13 @@ elif [[ ! -e $node/.complete ]]; then
 fi
 [[ -n $node ]] || echo "policy: without Node.js: it, npm and the package zeromq are needed"
 
-# What `taut` shows of a program is looked through, if it is built: tests/pager/run.sh and tests/cli/run.sh build it.
-taut=$target/debug/taut
-[[ -x $taut ]] || { taut= && echo "policy: without taut: cargo build -p tautline-cli"; }
-
-PYTHONDONTWRITEBYTECODE=1 exec "$venv/bin/python" "$here/cases.py" "$(readlink -f "$library")" "$work/peer" "$node" "$taut" "$work" "${@:2}"
+export PYTHONDONTWRITEBYTECODE=1
+library=$(readlink -f "$library") taut=$target/debug/taut code=0
+(cd "$root" && cargo build -p tautline-cli)
+if [[ ${2:-page} == page ]]; then
+    "$venv/bin/python" "$here/page.py" "$root/docs/security.md" "$library" "$taut" "$work/page" || code=1
+fi
+if [[ ${2:-} != page ]]; then
+    "$venv/bin/python" "$here/cases.py" "$library" "$work/peer" "$node" "$taut" "$work" "${@:2}" || code=1
+fi
+exit $code

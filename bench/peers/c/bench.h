@@ -62,6 +62,7 @@ struct config {
     int topics, match; /* subscriptions, and per cent of the messages that fit one */
     int monitor;       /* somebody listens to the events of every socket */
     int curve;         /* with CURVE: 1 */
+    int plain;         /* with PLAIN and a handler that lets in everybody: 1. Of handshakes */
     const char *near_address, *far_address; /* what the ends bind to over tcp and ws */
     const char *far_netns; /* the network namespace that the far end moves to; NULL: it stays here */
     char directory[64]; /* of the ipc endpoint; empty otherwise */
@@ -145,6 +146,8 @@ pid_t side_fork(const struct config *config);
 
 /* setup.c */
 void security_prepare(const struct config *config);
+/* The handler that PLAIN asks, in a thread of its own, before anything is bound. It ends with the context. */
+void security_serve(const struct config *config, void *context);
 void *context_open(void);
 void option(void *socket, int name, const void *value, size_t length, const char *what);
 void option_int(void *socket, int name, int value, const char *what);

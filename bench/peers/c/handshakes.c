@@ -9,6 +9,7 @@ void handshakes_run(const struct config *config, struct result *result)
     void *context = context_open(), **clients = calloc((size_t) window, sizeof *clients);
     unsigned char *body = calloc(1, config->size + 8);
     char endpoint[ENDPOINT_SIZE];
+    security_serve(config, context);
     void *server = open_and_bind(config, context, ZMQ_PULL, 0, endpoint);
     static struct tally tally;
     uint64_t start, end, seen, number = 0;

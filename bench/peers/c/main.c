@@ -62,6 +62,7 @@ static const struct {
     {"--match", offsetof(struct config, match), 1, 100},
     {"--monitor", offsetof(struct config, monitor), 0, 1},
     {"--curve", offsetof(struct config, curve), 0, 1},
+    {"--plain", offsetof(struct config, plain), 0, 1},
 };
 
 static void usage(const char *why)
@@ -149,6 +150,8 @@ static size_t parse(int argc, char **argv)
     if (config.curve && (strcmp(config.transport, "inproc") == 0 || config.pattern >= CROWD_PUBLISH)
         && config.pattern != HANDSHAKES)
         usage("no mechanism there");
+    if (config.plain && (config.pattern != HANDSHAKES || config.curve || strcmp(config.transport, "inproc") == 0))
+        usage("--plain belongs to handshakes, without --curve");
     return row;
 }
 

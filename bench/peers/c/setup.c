@@ -67,8 +67,47 @@ void security_prepare(const struct config *config)
         fail("zmq_curve_keypair");
 }
 
+/* Lets in everybody who has a password: PLAIN is nothing without a handler (RFC 27). */
+static void *let_in(void *handler)
+{
+    const char *reply[] = {"1.0", "", "200", "", "", ""};
+    char frames[8][64];
+    for (;;) {
+        int count = 0, more = 1;
+        size_t length = sizeof more, id = 0;
+        while (more) {
+            int at = count < 7 ? count : 7, size = zmq_recv(handler, frames[at], sizeof frames[at], 0);
+            if (size < 0 || zmq_getsockopt(handler, ZMQ_RCVMORE, &more, &length) != 0) {
+                zmq_close(handler);
+                return NULL;
+            }
+            if (count++ == 1)
+                id = (size_t) size < sizeof frames[1] ? (size_t) size : sizeof frames[1];
+        }
+        /* A send fails when the context ends, and the next receive as well. */
+        for (int i = 0; i < 6; i++)
+            zmq_send(handler, i == 1 ? frames[1] : reply[i], i == 1 ? id : strlen(reply[i]), i < 5 ? ZMQ_SNDMORE : 0);
+    }
+}
+
+void security_serve(const struct config *config, void *context)
+{
+    pthread_t thread;
+    if (!config->plain)
+        return;
+    void *handler = zmq_socket(context, ZMQ_REP);
+    if (handler == NULL || zmq_bind(handler, "inproc://zeromq.zap.01") != 0)
+        fail("zeromq.zap.01");
+    thread_start(&thread, let_in, handler);
+    pthread_detach(thread);
+}
+
 static void secure_server(const struct config *config, void *socket)
 {
+    if (config->plain) {
+        option_int(socket, ZMQ_PLAIN_SERVER, 1, "ZMQ_PLAIN_SERVER");
+        option(socket, ZMQ_ZAP_DOMAIN, "bench", 5, "ZMQ_ZAP_DOMAIN");
+    }
     if (config->curve) {
         option_int(socket, ZMQ_CURVE_SERVER, 1, "ZMQ_CURVE_SERVER");
         option(socket, ZMQ_CURVE_SECRETKEY, server_secret, sizeof server_secret, "ZMQ_CURVE_SECRETKEY");
@@ -77,6 +116,10 @@ static void secure_server(const struct config *config, void *socket)
 
 static void secure_client(const struct config *config, void *socket)
 {
+    if (config->plain) {
+        option(socket, ZMQ_PLAIN_USERNAME, "user", 4, "ZMQ_PLAIN_USERNAME");
+        option(socket, ZMQ_PLAIN_PASSWORD, "password", 8, "ZMQ_PLAIN_PASSWORD");
+    }
     if (config->curve) {
         option(socket, ZMQ_CURVE_SERVERKEY, server_public, sizeof server_public, "ZMQ_CURVE_SERVERKEY");
         option(socket, ZMQ_CURVE_PUBLICKEY, client_public, sizeof client_public, "ZMQ_CURVE_PUBLICKEY");

@@ -2,11 +2,13 @@
 
 mod audit;
 mod observed;
+mod policy;
 mod programs;
 mod recorded;
 
 pub use audit::Audit;
 pub use observed::{Doctor, Metrics, Ps, Show, Tap, Top, Way, Web};
+pub use policy::Policy;
 pub use programs::Run;
 pub use recorded::{Record, Replay};
 
@@ -107,6 +109,8 @@ pub enum Command {
     Web(Web),
     /// Find sockets of ZeroMQ that others can reach, here or in source code (exit code 4)
     Audit(Audit),
+    /// Read a policy: what is wrong with it, and what it does to a bind or a connect
+    Policy(Policy),
     /// Make a CURVE key pair
     Keygen(Keygen),
     /// Measure rate and round trip over endpoints

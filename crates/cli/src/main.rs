@@ -6,13 +6,13 @@
 //!               ├──▶ sink ──▶ format, watch        what has come
 //!               └──▶ through                       a command in between
 //!        ──▶ ping ──▶ tautline-proto               a handshake by hand
-//!        ──▶ bench, proxy, keygen, generate
+//!        ──▶ bench, proxy, keygen, generate, policy
 //!        ──▶ run                          a program on Tautline's libzmq.so.5
 //!        ──▶ look ──▶ tautline-observe    ps, show, top, tap, doctor, metrics, web
 //! ```
 //!
-//! Everything but `ping` uses the public crate `tautline` only. Standard output has the messages;
-//! notices and errors go to standard error.
+//! Everything but `ping` and `policy` uses the public crate `tautline` only. Standard output has the
+//! messages; notices and errors go to standard error.
 
 #![forbid(unsafe_code)]
 
@@ -39,6 +39,7 @@ mod look;
 mod observe;
 mod outlook;
 mod ping;
+mod policy;
 mod proxy;
 mod run;
 mod security;
@@ -85,6 +86,7 @@ fn execute(command: Command) -> Result<()> {
         Command::Metrics(args) => look::metrics::run(&args),
         Command::Web(args) => look::web::run(&args),
         Command::Audit(args) => audit::run(&args),
+        Command::Policy(args) => policy::run(&args),
         Command::Keygen(args) => keygen::run(&args),
         Command::Proxy(args) => proxy::run(&args),
         Command::Bench(args) => bench::run(&args),

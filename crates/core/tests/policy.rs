@@ -18,6 +18,7 @@ use tautline_core::{Error, Flags, Message, SocketType, public_key};
 
 const LINGER: i32 = 17;
 const MAXMSGSIZE: i32 = 22;
+const SUBSCRIBE: i32 = 6;
 const RCVTIMEO: i32 = 27;
 const CURVE_SERVER: i32 = 47;
 const CURVE_PUBLICKEY: i32 = 48;
@@ -235,6 +236,45 @@ fn limits_keep_peers_away() {
         server.option(MAXMSGSIZE, &mut own).unwrap();
         assert_eq!(i64::from_ne_bytes(own), -1, "the program sees its own options");
         set(&mut second, LINGER, 0);
+    });
+}
+
+#[test]
+fn a_peer_may_subscribe_to_so_much() {
+    test("a_peer_may_subscribe_to_so_much", |context| {
+        let folder = Folder::new("subscriptions");
+        let path = folder.file("policy.toml", "[limits]\nsubscription_bytes_per_peer = 4096\n");
+        context.set_policy(&path).unwrap();
+        for (ours, theirs) in [(SocketType::XPub, SocketType::Sub), (SocketType::Radio, SocketType::Dish)] {
+            let mut server = socket(context, ours);
+            let mut events = monitor(context, &mut server);
+            let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
+            let mut peer = connected(context, theirs, &endpoint);
+            for number in 0..100 {
+                let topic = format!("topic {number}");
+                match theirs {
+                    SocketType::Dish => peer.join(topic.as_bytes()).unwrap(),
+                    _ => peer.set_option(SUBSCRIBE, topic.as_bytes()).unwrap(),
+                }
+            }
+            let mut event = Message::new();
+            loop {
+                // It takes them when it is called.
+                let mut message = Message::from_slice(b"for nobody");
+                if theirs == SocketType::Dish {
+                    assert!(message.set_group(b"none"));
+                }
+                server.send_message(&mut message, Flags::DONTWAIT).unwrap();
+                if events.recv_message(&mut event, Flags::DONTWAIT).is_ok() {
+                    let number = [event.as_slice()[0], event.as_slice()[1]];
+                    let _ = recv(&mut events);
+                    if u16::from_ne_bytes(number) == DISCONNECTED {
+                        break;
+                    }
+                }
+                thread::yield_now();
+            }
+        }
     });
 }
 

@@ -4,6 +4,7 @@ What one may take then: what it has sent up to ZMQ_RCVHWM messages and one read 
 """
 
 import itertools
+import socket
 import struct
 
 import zmtp
@@ -63,6 +64,25 @@ def empty_messages(attack):
     attack.flood(stream, zmtp.frame(b"") * 100_000)
 
 
+@case("messages of one octet", type="PULL", mode="receive", options=[HWM])
+def small_messages(attack):
+    stream = attack.connect()
+    zmtp.shake_hands(stream, "PUSH")
+    attack.flood(stream, zmtp.frame(b"x") * 100_000)
+
+
+@case("messages an octet at a time", type="PULL", mode="receive", options=[HWM])
+def octets(attack):
+    """Each octet is a packet, and each frame takes three."""
+    stream = attack.connect()
+    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    zmtp.shake_hands(stream, "PUSH")
+    message = zmtp.frame(b"x")
+    for number in attack.times(30_000):
+        stream.send(message[number % 3 :][:1])
+        attack.count(swallowed=1)
+
+
 @case("messages to a receiver that is busy", type="ROUTER", options=[HWM], memory=10 * 100 * KIB + READ)
 def messages(attack):
     stream = attack.connect()
@@ -89,6 +109,23 @@ def subscriptions(attack):
             pass
         attack.ended(stream)
         attack.drop(stream)
+
+
+# What a topic of eleven octets takes, and what the allocator has around it.
+MILLION, TOPIC = 1_000_000, 180
+
+
+@case("a million subscriptions of one peer", type="PUB", mode="send", memory=MILLION * TOPIC)
+def million(attack):
+    """By default a peer may have three times as many of this length."""
+    for _ in attack.rounds():
+        stream = attack.connect()
+        zmtp.shake_hands(stream, "SUB")
+        for first in range(0, MILLION, 1000):
+            stream.sendall(b"".join(zmtp.subscribe(b"topic%06d" % number) for number in range(first, first + 1000)))
+        stream.sendall(zmtp.ping())
+        # They have been taken when the answer comes; messages that fit none are not sent.
+        zmtp.read_frame(stream)
 
 
 # Any number of bytes.

@@ -39,6 +39,12 @@ def slow(attack):
             time.sleep(0.1)
 
 
+@case("half a greeting", mode="echo", options=[ROOM], memory=MANY * 4 * KIB, descriptors=MANY)
+def half(attack):
+    for _ in range(MANY):
+        attack.connect().sendall(zmtp.greeting()[:32])
+
+
 @case("connections that come and go", mode="echo", memory=0, descriptors=100)
 def come_and_go(attack):
     for _ in attack.times(3000):

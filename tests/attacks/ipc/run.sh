@@ -43,6 +43,13 @@ lingering 60
 strangers
 bells
 full_ring
+lies ahead
+lies far
+lies back
+lies early
+lies never
+lies hole
+lies storm
 EOF
 echo "ipc attacks: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

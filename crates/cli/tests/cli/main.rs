@@ -14,6 +14,7 @@ mod observed;
 mod others;
 mod page;
 mod peers;
+mod policy;
 mod run;
 mod secrets;
 mod support;

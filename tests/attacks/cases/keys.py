@@ -1,0 +1,64 @@
+"""Strangers that know the public key of a CURVE server, which is no secret, and have a key that nobody trusts.
+
+That costs the victim more than junk does: it computes as an honest client would have it compute, and asks its ZAP handler.
+"""
+
+import curve
+import zmtp
+from harness import BUFFERED, MIB, case
+
+PEERS = 4
+MANY = 1000
+SETTINGS = {"mode": "echo", "security": "curve", "needs": curve.there}
+
+
+@case("HELLOs of the right form that come and go, CURVE", memory=0, descriptors=100, **SETTINGS)
+def hellos(attack):
+    """Played again and again: it costs the attacker nothing."""
+    said = zmtp.greeting(b"CURVE") + curve.Client().hello()
+    for _ in attack.times(1000):
+        stream = attack.connect()
+        stream.sendall(said)
+        zmtp.read_exactly(stream, 64)
+        zmtp.read_frame(stream)
+        attack.drop(stream)
+
+
+@case("a HELLO of the right form, and nothing behind it, CURVE", options=[f"option=19:{MANY}"], memory=MANY * 4096, descriptors=MANY, **SETTINGS)
+def half(attack):
+    said = zmtp.greeting(b"CURVE") + curve.Client().hello()
+    for _ in range(MANY):
+        stream = attack.connect()
+        stream.sendall(said)
+        zmtp.read_exactly(stream, 64)
+        zmtp.read_frame(stream)
+
+
+@case("a key that nobody trusts, and sealed messages behind it", swallowed=PEERS * BUFFERED, **SETTINGS)
+def stranger(attack):
+    """The handshake is whole, and the handler says no."""
+    for _ in attack.rounds():
+        streams = []
+        for _ in range(PEERS):
+            stream, client = attack.connect(), curve.Client()
+            client.shake_hands(stream, "DEALER")
+            streams.append((stream, client))
+        # Each has its own: only in the order in which they were sealed.
+        for stream, client in streams:
+            attack.flood(stream, b"".join(client.message(bytes(1000)) for _ in range(1000)), volume=8 * MIB)
+
+
+@case("INITIATEs with cookies of others, CURVE", memory=0, descriptors=100, **SETTINGS)
+def cookies(attack):
+    """The answer to one server, given to another connection."""
+    for _ in attack.times(200):
+        first, second, client = attack.connect(), attack.connect(), curve.Client()
+        for stream in (first, second):
+            stream.sendall(zmtp.greeting(b"CURVE") + client.hello())
+            zmtp.read_exactly(stream, 64)
+        taken = client.initiate(zmtp.read_frame(first), "DEALER")
+        zmtp.read_frame(second)
+        second.sendall(taken)
+        attack.ended(second)
+        attack.drop(second)
+        attack.drop(first)

@@ -1,0 +1,68 @@
+"""What a policy bounds (docs/policy.md) that nothing bounds by default. libzmq knows no policies: beside it stands what happens without."""
+
+import itertools
+import select
+
+import zmtp
+from harness import MIB, STALL_S, case
+
+KIB = 1 << 10
+HWM = "option=24:10"
+# The good client comes from 127.0.0.2 there.
+ELSEWHERE = {"mode": "echo", "security": "zap"}
+
+
+@case("silent strangers of one address, limited", policy={"connections_per_address": 50}, options=["option=19:1000"], memory=MIB, descriptors=50, **ELSEWHERE)
+def silent(attack):
+    for _ in range(1000):
+        try:
+            attack.connect()
+        except ConnectionError:
+            pass
+
+
+@case("more strangers of one address than descriptors, limited", policy={"connections_per_address": 10}, limits={"NOFILE": 64}, memory=MIB, **ELSEWHERE)
+def no_descriptors(attack):
+    """Those that are too many are let go, so that a descriptor is left for a newcomer."""
+    for stream in [attack.connect() for _ in range(100)]:
+        # Each one that is accepted is greeted, or let go.
+        select.select([stream], [], [], STALL_S)
+
+
+@case("connections that come and go, limited", mode="echo", policy={"handshakes_per_second": 200}, options=["option=19:300"], memory=0, descriptors=300)
+def come_and_go(attack):
+    """A newcomer waits for its turn behind those in the backlog: by default for half a second at most, here for one and a half."""
+    for _ in attack.times(300):
+        attack.drop(attack.connect())
+
+
+# 64 MiB at least, so that its parts may be as small as they like.
+@case("a message of endless parts, limited by a policy", type="PULL", options=[HWM], policy={"message_bytes": 1000}, memory=64 * MIB)
+def endless_parts(attack):
+    stream = attack.connect()
+    zmtp.shake_hands(stream, "PUSH")
+    attack.flood(stream, zmtp.frame(bytes(100), zmtp.MORE) * 10_000)
+
+
+@case("parts of one octet, a million and more", type="PULL", mode="receive", options=[HWM, f"wide={0x54410003}:{4 * MIB}"], memory=24 * MIB)
+def small_parts(attack):
+    """Each comes with a header of two, which counts."""
+    for _ in attack.rounds():
+        stream = attack.connect()
+        zmtp.shake_hands(stream, "PUSH")
+        attack.flood(stream, zmtp.frame(b"x", zmtp.MORE) * 10_000)
+
+
+@case("a million subscriptions, limited by a policy", type="PUB", mode="send", policy={"subscription_bytes_per_peer": 4 * MIB}, memory=4 * MIB)
+def subscriptions(attack):
+    for peer in attack.times(3):
+        stream = attack.connect()
+        zmtp.shake_hands(stream, "SUB")
+        topics = (zmtp.subscribe(b"%d-%08d" % (peer, number)) for number in range(1_000_000))
+        try:
+            for some in iter(lambda: b"".join(itertools.islice(topics, 1000)), b""):
+                stream.sendall(some)
+        except ConnectionError:
+            pass
+        attack.ended(stream)
+        attack.drop(stream)
