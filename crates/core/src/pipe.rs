@@ -223,6 +223,16 @@ impl Pipe {
     }
 }
 
+/// Bytes that the subscriptions of a peer may take. `own` is what the socket says; what it said
+/// when the endpoint was bound or connected, or a policy did, may be less.
+pub(crate) fn max_subscriptions(pipe: &Pipe, own: Option<u64>) -> Option<u64> {
+    let Link::Wire(connection) = &pipe.link else { return own };
+    match (own, connection.options.max_subscriptions) {
+        (Some(own), Some(endpoint)) => Some(own.min(endpoint)),
+        (own, endpoint) => own.or(endpoint),
+    }
+}
+
 /// What a pattern may know of a pipe, and set.
 impl Pipe {
     /// Whether the peer is gone.
@@ -239,16 +249,6 @@ impl Pipe {
     /// Whether this is no way to a peer but to a datagram endpoint.
     pub(crate) fn is_datagram(&self) -> bool {
         self.link.inproc_end().is_some_and(InprocEnd::is_device)
-    }
-
-    /// Bytes that the subscriptions of its peer may take. `own` is what the socket says; what it
-    /// said when the endpoint was bound or connected, or a policy did, may be less.
-    pub(crate) fn max_subscriptions(&self, own: Option<u64>) -> Option<u64> {
-        let Link::Wire(connection) = &self.link else { return own };
-        match (own, connection.options.max_subscriptions) {
-            (Some(own), Some(endpoint)) => Some(own.min(endpoint)),
-            (own, endpoint) => own.or(endpoint),
-        }
     }
 
     /// From now on at most `limit` messages of a connection wait for the owner, 0 for any number.

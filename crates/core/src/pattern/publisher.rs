@@ -13,7 +13,7 @@ use super::polled::{Polled, is_read_to_the_end};
 use super::subscriptions::{PeerSubscriptions, Regrouped, Removed, Sole};
 use crate::error::{Error, NoMemory};
 use crate::message::Message;
-use crate::pipe::{Body, Else, Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Body, Else, Part, PipeId, Pipes, Received, Route, Target, max_subscriptions};
 use tautline_io::errno;
 use tautline_proto::{command, frame, legacy_subscription};
 
@@ -179,7 +179,7 @@ impl Publisher {
             }
         }
         let own = options.max_subscriptions;
-        let limit = pipes.get(id).and_then(|pipe| pipe.max_subscriptions(own));
+        let limit = pipes.get(id).and_then(|pipe| max_subscriptions(pipe, own));
         self.untidy |= !topics.is_tidy();
         if subscribe && limit.is_some_and(|limit| topics.held(id) > limit) {
             return self.part_with(pipes, id, errno::ENOBUFS);

@@ -11,7 +11,7 @@ use super::polled::{Polled, is_read_to_the_end};
 use super::subscriptions::PeerSubscriptions;
 use crate::error::{Error, NoMemory};
 use crate::message::{GROUP_MAX, Message};
-use crate::pipe::{Body, Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Body, Part, PipeId, Pipes, Received, Route, Target, max_subscriptions};
 use tautline_io::errno;
 use tautline_proto::{command, frame};
 
@@ -60,7 +60,7 @@ impl Radio {
             }
             let own = pipes.options.max_subscriptions;
             let Some(pipe) = pipes.get(id) else { return true };
-            let limit = pipe.max_subscriptions(own);
+            let limit = max_subscriptions(pipe, own);
             if taken >= BATCH && !pipe.has_ended() {
                 return false;
             }
