@@ -11,8 +11,8 @@
 //!        ──▶ look ──▶ tautline-observe    ps, show, top, tap, doctor, metrics, web
 //! ```
 //!
-//! Everything but `ping` and `policy` uses the public crate `tautline` only. Standard output has the
-//! messages; notices and errors go to standard error.
+//! Everything but `ping` and `policy` uses the public crate `tautline` only. Standard output has
+//! the messages; notices and errors go to standard error.
 
 #![forbid(unsafe_code)]
 
