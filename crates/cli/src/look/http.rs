@@ -48,8 +48,11 @@ pub struct Answer {
 
 enum What {
     Whole(String),
-    Events(Box<dyn FnOnce(&Events) -> io::Result<()> + Send>),
+    Events(Box<Tell>),
 }
+
+/// Tells events until there are none any more or the client is gone.
+type Tell = dyn FnOnce(&Events) -> io::Result<()> + Send;
 
 impl Answer {
     /// This text, of this type.
