@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use tautline_policy::{Action, Call, Policy, Question, READY, Verdict};
+use tautline_policy::{Action, Call, Policy, Question, READY, TlsTrust, Verdict};
 
 fn policy(text: &str) -> Policy {
     Policy::parse(text).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
@@ -161,6 +161,43 @@ fn wraps_name_keys_by_endpoint() {
 }
 
 #[test]
+fn wraps_name_certificates() {
+    let policy = policy(
+        r#"
+        [wraps.inside]
+        protocol = "tls"
+        certificate = "/etc/tautline/host.pem"
+        key = "/etc/tautline/host-key.pem"
+        trust = "/etc/tautline/ca.pem"
+        clients = "/etc/tautline/clients"
+        servers = { "tcp://10.*" = "orders.example.org" }
+        [wraps.outside]
+        protocol = "tls"
+        trust = "system"
+        [wraps.curve]
+        protocol = "curve"
+        key = "/etc/tautline/host.key"
+        "#,
+    );
+    let wrap = policy.wrap("inside").unwrap().tls.as_ref().unwrap();
+    assert_eq!(wrap.server("tcp://10.1.1.1:5555"), Some("orders.example.org"));
+    assert_eq!(wrap.server("tcp://orders:5555"), None);
+    let paths: Vec<_> = wrap.paths().map(|path| path.to_str().unwrap()).collect();
+    assert_eq!(
+        paths,
+        [
+            "/etc/tautline/host.pem",
+            "/etc/tautline/host-key.pem",
+            "/etc/tautline/ca.pem",
+            "/etc/tautline/clients"
+        ]
+    );
+    let outside = policy.wrap("outside").unwrap().tls.as_ref().unwrap();
+    assert_eq!((&outside.trust, outside.paths().count()), (&Some(TlsTrust::System), 0));
+    assert_eq!(policy.wrap("curve").unwrap().tls, None);
+}
+
+#[test]
 fn limits_are_numbers() {
     let policy = policy("[limits]\nconnections = 10_000\nmessage_bytes = 0x100000\n");
     let limits = policy.limits();
@@ -200,6 +237,30 @@ fn faults_name_their_line() {
         ("[wraps.x]\nkey = \"host.key\"", 2, "must be a path from the root"),
         ("[wraps.x]\nservers = { \"tcp://*\" = \"short\" }", 2, "must be a public key of 40 characters"),
         ("wraps = 1", 1, "must be a table"),
+        ("[wraps.x]\nprotocol = \"ssl\"", 2, "must be one of: curve, tls"),
+        ("[wraps.x]\nprotocol = \"tls\"", 1, "neither `certificate`, which servers need"),
+        ("[wraps.x]\nprotocol = \"tls\"\ncertificate = \"/c\"", 1, "no `key`"),
+        ("[wraps.x]\nprotocol = \"tls\"\nkey = \"/k\"", 1, "no `certificate`"),
+        (
+            "[wraps.x]\nprotocol = \"tls\"\ntrust = \"ca.pem\"",
+            3,
+            "must be \"system\", or a path from the root",
+        ),
+        (
+            "[wraps.x]\nprotocol = \"tls\"\ntrust = \"system\"\nclients = \"/c\"",
+            1,
+            "has `clients`, which is for servers",
+        ),
+        (
+            "[wraps.x]\nprotocol = \"tls\"\ntrust = \"system\"\nservers = { \"tcp://*\" = \"\" }",
+            4,
+            "must be the name in the server's certificate",
+        ),
+        (
+            "[wraps.x]\nprotocol = \"tls\"\ntrust = \"system\"\nmode = \"0600\"",
+            4,
+            "`mode` is not known here: a wrap in TLS has",
+        ),
     ] {
         let found = fault(text);
         let expected = format!("line {line}: ");
