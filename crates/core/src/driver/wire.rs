@@ -16,6 +16,7 @@ use crate::message::{Metadata, kept_of};
 use crate::monitor::{About, Claim, Ends, Known, LOST, event};
 use crate::options::Options;
 use crate::pipe::Sight;
+use crate::policy::Proof;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
@@ -26,7 +27,7 @@ use tautline_io::fd::{self, AsRawFd};
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Event, Interest, Mode, Token};
 use tautline_proto::zap::{Credentials, Verdict};
-use tautline_proto::{AuthFailure, Established, ProtocolError, SessionConfig, stage};
+use tautline_proto::{AuthFailure, Established, ProtocolError, SessionConfig, Shown, stage};
 
 /// Reads of one handshake in a row, of 4 KiB each: together the longest command of a handshake.
 const READS: usize = 16;
@@ -51,8 +52,8 @@ struct State {
     heartbeat: Option<Box<Heartbeat>>,
     /// What the peer of an open stream has told.
     peer: Option<Arc<Metadata>>,
-    /// The key that it has shown, where the policy asks for it.
-    key: Option<Box<[u8]>>,
+    /// What it has shown, where the policy asks for it.
+    proof: Option<Box<Proof>>,
 }
 
 impl State {
@@ -116,7 +117,7 @@ impl Wire {
             lingering: false,
             heartbeat: None,
             peer: None,
-            key: None,
+            proof: None,
         };
         let wire = Arc::new(Wire { endpoint, origin, stream, state: Mutex::new(state) });
         match &wire.origin {
@@ -132,7 +133,7 @@ impl Wire {
         }
         if raw {
             let stage: Box<dyn tautline_proto::Stage> = stage::raw();
-            let peer = wire.peer_info(Vec::new(), Vec::new(), None);
+            let peer = wire.peer_info(Vec::new(), Vec::new(), None, None);
             return wire.open(turn, peer, Some(stage), Vec::new(), Vec::new());
         }
         if let Some(deadline) = wire.options().handshake_interval {
@@ -173,11 +174,14 @@ impl Wire {
                 Err(loss) => return self.end(turn, loss),
             };
             let Established { peer, stage, inbound, .. } = *established;
-            let (verdict, leftover) = match lock(&self.state).handshake() {
-                Some(handshake) => (handshake.verdict.take(), handshake.take_leftover()),
-                None => (None, Vec::new()),
+            let (verdict, shown, leftover) = match lock(&self.state).handshake() {
+                Some(handshake) => {
+                    (handshake.verdict.take(), handshake.shown.take(), handshake.take_leftover())
+                }
+                None => (None, None, Vec::new()),
             };
-            let peer = self.peer_info(peer.routing_id, peer.properties, verdict);
+            let peer = self.peer_info(peer.routing_id, peer.properties, verdict, shown.as_deref());
+            self.note_certificates(shown);
             let about = About { peer: known(&peer.metadata), ..About::default() };
             if !self.may_stay(&peer.metadata) {
                 return self.end(turn, Loss::Stream(errno::EACCES));
@@ -252,12 +256,14 @@ impl Wire {
     }
 
     /// What messages of this peer carry. What we know comes first, then what the handler says, then
-    /// what the peer says: the first one of a name counts.
+    /// what the certificate of a client says, then what the peer says: the first one of a name
+    /// counts.
     fn peer_info(
         &self,
         routing_id: Vec<u8>,
         properties: Vec<(String, Vec<u8>)>,
         verdict: Option<Box<Verdict>>,
+        shown: Option<&Shown>,
     ) -> Box<PeerInfo> {
         fn borrowed((name, value): &(String, Vec<u8>)) -> (&str, &[u8]) {
             (name, value)
@@ -267,9 +273,10 @@ impl Wire {
         let judged = verdict.iter().flat_map(|verdict| {
             [(USER_ID, &verdict.user_id[..])].into_iter().chain(verdict.properties.iter().map(borrowed))
         });
+        let certified = shown.iter().map(|shown| (USER_ID, shown.user.as_bytes()));
         // What a peer says of its own user does not count.
         let told = properties.iter().filter(|(name, _)| !name.eq_ignore_ascii_case(USER_ID)).map(borrowed);
-        let all = known.into_iter().chain(judged).chain(kept_of(told));
+        let all = known.into_iter().chain(judged).chain(certified).chain(kept_of(told));
         let metadata = Arc::new(Metadata::new(all, Some(fd::to_int(self.stream.as_fd().as_raw_fd()))));
         Box::new(PeerInfo { routing_id, metadata, ends: self.endpoint.clone(), since: unix_us() })
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use super::{Guard, Trust, is_secure};
+use super::{Certificates, Guard, Proof, Trust, is_secure};
 use crate::options::{Mechanism, Options};
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::net::{Address, Stream};
@@ -15,6 +15,7 @@ use tautline_policy::{Action, Call, Limits, Policy, Question};
 pub(crate) struct Gate {
     guard: Arc<Guard>,
     trust: Option<Trust>,
+    certificates: Option<Arc<Certificates>>,
     socket_type: &'static str,
     mechanism: Mechanism,
     secure: bool,
@@ -50,6 +51,7 @@ impl Gate {
     pub(crate) fn new(
         guard: Arc<Guard>,
         trust: Option<Trust>,
+        certificates: Option<Arc<Certificates>>,
         options: &Options,
         endpoint: &str,
     ) -> Arc<Self> {
@@ -59,7 +61,8 @@ impl Gate {
             trust,
             socket_type: options.socket_type.name(),
             mechanism: options.mechanism,
-            secure: is_secure(options, endpoint),
+            secure: certificates.is_some() || is_secure(options, endpoint),
+            certificates,
             endpoint: endpoint.to_owned(),
             counts: Mutex::new(counts),
         })
@@ -122,8 +125,17 @@ impl Gate {
     }
 
     /// Whether the key of a client is trusted. Without a list each is.
-    pub(crate) fn trusts(&self, key: &[u8]) -> bool {
+    pub(crate) fn trusts_key(&self, key: &[u8]) -> bool {
         self.trust.as_ref().is_none_or(|trust| trust.has(key))
+    }
+
+    /// Whether all that a client has shown is trusted.
+    pub(crate) fn trusts(&self, proof: Option<&mut Proof>) -> bool {
+        let mut nothing = Proof::default();
+        let proof = proof.unwrap_or(&mut nothing);
+        let has_key = |trust: &Trust| proof.key().is_some_and(|key| trust.has(key));
+        self.trust.as_ref().is_none_or(has_key)
+            && self.certificates.as_ref().is_none_or(|certificates| certificates.admit(proof))
     }
 
     /// Whether a peer may stay, now that the ZAP handler has named its user, or the policy has
@@ -135,7 +147,7 @@ impl Gate {
 
     /// Whether peers may have to go while they are connected.
     pub(crate) fn may_change(&self) -> bool {
-        self.trust.is_some() || self.guard.is_a_file()
+        self.trust.is_some() || self.certificates.is_some() || self.guard.is_a_file()
     }
 
     fn ask(&self, policy: &Policy, stream: &Stream, user_id: &str) -> Result<(), Refusal> {

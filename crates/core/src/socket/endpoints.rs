@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::message::Metadata;
 use crate::monitor::{Ends, event};
 use crate::pipe::{Pipe, PipeId};
-use crate::policy::Gate;
+use crate::policy::{Allowed, Gate};
 use crate::sync::Arc;
 use crate::transport::{self, Answer, Failed, Question};
 use tautline_policy::Call;
@@ -103,13 +103,19 @@ impl Socket {
             Err(_) => Ok(None),
         };
         let allowed = allowed.inspect_err(|error| self.bind_failed(endpoint, *error))?;
-        let (own, trust) = allowed.map_or((None, None), |allowed| (allowed.options, allowed.trust));
+        let Allowed { options: own, trust, wrapped } = allowed.unwrap_or_default();
         let options = own.unwrap_or_else(|| self.pipes.options.clone());
         match at.map_err(Failed::from).and_then(|at| transport::listen(parsed, at, &options)) {
-            Ok(bound) => {
+            Ok(mut bound) => {
                 self.last_endpoint = bound.endpoint.as_str().into();
-                let gate =
-                    self.context.guard().map(|guard| Gate::new(guard.clone(), trust, &options, endpoint));
+                let certificates = wrapped.map(|wrapped| {
+                    bound.carrying = Some(wrapped.carrying);
+                    wrapped.certificates
+                });
+                let gate = self
+                    .context
+                    .guard()
+                    .map(|guard| Gate::new(guard.clone(), trust, certificates, &options, endpoint));
                 self.show_endpoint(endpoint, &bound.endpoint, true);
                 let acceptor = Acceptor::start(&site, options, bound, gate);
                 self.add_endpoint(endpoint, What::Bound(acceptor));
@@ -175,11 +181,13 @@ impl Socket {
         // The options of this endpoint keep the routing id: with ZMQ_IMMEDIATE the pipe that it is
         // for is still to come.
         self.context.share_options(&mut self.pipes.options);
-        let own = self
-            .context
-            .allowed(Call::Connect, endpoint, &parsed, None, &self.pipes.options)?
-            .and_then(|allowed| allowed.options);
+        let allowed = self.context.allowed(Call::Connect, endpoint, &parsed, None, &self.pipes.options)?;
+        let Allowed { options: own, wrapped, .. } = allowed.unwrap_or_default();
         let options = own.unwrap_or_else(|| self.pipes.options.clone());
+        let carrying = match wrapped {
+            Some(wrapped) => Ok(Some(wrapped.carrying)),
+            None => transport::carrying(&parsed, &options),
+        };
         if options.connect_routing_id.is_some() {
             self.pipes.options_mut().connect_routing_id = None;
         }
@@ -197,7 +205,7 @@ impl Socket {
             self.show_target(id, endpoint);
         }
         let given = self.context.share_endpoint(endpoint);
-        let dialer = Dialer::start(&site, options, &parsed, given.clone(), connection);
+        let dialer = Dialer::start(&site, options, carrying, given.clone(), connection);
         self.add_endpoint(given.clone(), What::Connected(dialer));
         self.last_endpoint = given;
         Ok(id)

@@ -4,6 +4,7 @@ use super::Wire;
 use crate::conn::Loss;
 use crate::driver::Turn;
 use crate::monitor::Claim;
+use crate::policy::Proof;
 use crate::sync::{Arc, lock};
 use crate::transport;
 use crate::zap::{Answer, Unasked};
@@ -27,11 +28,11 @@ impl Wire {
             handshake.claim = Some(Box::new(Claim { mechanism, name, reason: Vec::new() }));
         }
         if let Some(gate) = self.origin.gate() {
-            if !gate.trusts(credentials.name()) {
+            if !gate.trusts_key(credentials.name()) {
                 self.refuse(DENIED, b"the key is not trusted".to_vec());
                 return Ok(());
             }
-            lock(&self.state).key = Some(credentials.name().into());
+            lock(&self.state).proof = Some(Box::new(Proof::of_key(credentials.name())));
         }
         let request = zap::request(&options.zap_domain, address.as_bytes(), &options.routing_id, credentials);
         let waker = Waker::from(Arc::new(Asking(Arc::downgrade(self))));
