@@ -62,6 +62,7 @@ static const struct {
     {"--match", offsetof(struct config, match), 1, 100},
     {"--monitor", offsetof(struct config, monitor), 0, 1},
     {"--curve", offsetof(struct config, curve), 0, 1},
+    {"--tls", offsetof(struct config, tls), 0, 1},
 };
 
 static void usage(const char *why)
@@ -149,6 +150,14 @@ static size_t parse(int argc, char **argv)
     if (config.curve && (strcmp(config.transport, "inproc") == 0 || config.pattern >= CROWD_PUBLISH)
         && config.pattern != HANDSHAKES)
         usage("no mechanism there");
+    if (config.tls && (config.curve || strcmp(config.transport, "tcp") != 0))
+        usage("TLS is over tcp, and in place of CURVE");
+    if (config.tls && zmq_has("tls+tcp") != 1) {
+        if (zmq_has("tautline"))
+            usage("the library was built without TLS: cargo build --release -p tautline-libzmq --features tls");
+        config.tls = 0;
+        config.curve = 1;
+    }
     return row;
 }
 
