@@ -103,6 +103,7 @@ pub(crate) struct Wrapped {
 pub(crate) struct Asked<'a> {
     pub(crate) call: Call,
     pub(crate) endpoint: &'a str,
+    #[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "TLS looks for its host"))]
     pub(crate) parsed: &'a Endpoint,
     /// The address that is bound or connected to, where there is one and it is known.
     pub(crate) address: Option<IpAddr>,
