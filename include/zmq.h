@@ -411,6 +411,21 @@ ZMQ_EXPORT int zmq_recvmsg(void *s, zmq_msg_t *msg, int flags);
 #define ZMQ_PROTOCOL_ERROR_ZAP_INVALID_METADATA               0x20000005
 #define ZMQ_PROTOCOL_ERROR_WS_UNSPECIFIED                     0x30000000
 
+/*
+ * Tautline's own: what is wrong with the TLS of wss and tls+tcp, in ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL. An alert of the peer
+ * (RFC 8446, 6) is added to the last one: ..._REFUSED + 48 is a peer that does not trust our certificate.
+ */
+#define ZMQ_TAUTLINE_PROTOCOL_ERROR_TLS_UNSPECIFIED     0x54413000
+#define ZMQ_TAUTLINE_PROTOCOL_ERROR_TLS_NOT_TLS         0x54413001
+#define ZMQ_TAUTLINE_PROTOCOL_ERROR_TLS_INCOMPATIBLE    0x54413002
+#define ZMQ_TAUTLINE_PROTOCOL_ERROR_TLS_UNTRUSTED       0x54413003
+#define ZMQ_TAUTLINE_PROTOCOL_ERROR_TLS_EXPIRED         0x54413004
+#define ZMQ_TAUTLINE_PROTOCOL_ERROR_TLS_OTHER_NAME      0x54413005
+#define ZMQ_TAUTLINE_PROTOCOL_ERROR_TLS_BAD_CERTIFICATE 0x54413006
+#define ZMQ_TAUTLINE_PROTOCOL_ERROR_TLS_NO_CERTIFICATE  0x54413007
+#define ZMQ_TAUTLINE_PROTOCOL_ERROR_TLS_UNASKED         0x54413008
+#define ZMQ_TAUTLINE_PROTOCOL_ERROR_TLS_REFUSED         0x54413100
+
 ZMQ_EXPORT int zmq_socket_monitor(void *s, const char *addr, int events);
 
 /*

@@ -13,15 +13,15 @@ cd "$(dirname "$0")/.."
 of() {
     case $1 in
         library)
-            file=packaging/THIRD-PARTY.txt package=tautline-libzmq features=() target=x86_64-unknown-linux-gnu
+            file=packaging/THIRD-PARTY.txt package=tautline-libzmq features=(--features tls) target=x86_64-unknown-linux-gnu
             what='libzmq.so.5 and libzmq.a of Tautline' ;;
         taut)
-            file=packaging/THIRD-PARTY-TAUT.txt package=tautline-cli features=(--features wss) target=x86_64-unknown-linux-musl
+            file=packaging/THIRD-PARTY-TAUT.txt package=tautline-cli features=(--features tls) target=x86_64-unknown-linux-musl
             what='taut' ;;
     esac
 }
 
-# NAME VERSION LICENCE of each crate in the default build; what runs in the compiler only is not in it.
+# NAME VERSION LICENCE of each crate in what the packages have; what runs in the compiler only is not in it.
 crates() {
     cargo tree -q -p "$package" ${features[@]+"${features[@]}"} --locked -e normal,no-proc-macro --target "$target" --prefix none -f '{p} | {l}' |
         sed -n 's/ (\*)$//; s/^\([^ ]*\) v\([^ ]*\) | /\1 \2 /p' | sort -u

@@ -55,6 +55,7 @@ scripts/need.sh cargo:cargo cc:gcc make:make ${wanted[@]+"${wanted[@]}"}
 mkdir -p "$out/ours" "$result"
 ours=$target/release
 build=(cargo build --release -p tautline-libzmq)
+! grep -q 'tls = ' "$file" || build+=(--features tls)
 # Switches cost something, so the library that has them is never the one that is measured otherwise. VARIABLE=VALUE needs none.
 for word in "$@"; do
     [[ $command == ablate && $word != -* ]] || break

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Interoperability: our library against libzmq 4.3.5 (the one in the pyzmq wheel) and against peers from raw bytes.
 #
-#   tests/interop/run.sh              ours: builds (with wss) and uses target/release/libzmq.so
+#   tests/interop/run.sh              ours: builds (with TLS) and uses target/release/libzmq.so
 #   tests/interop/run.sh LIBRARY      another libzmq.so.5 in our place, to check the tests themselves
 #   tests/interop/run.sh LIBRARY sub  only the cases whose name contains "sub"
 set -euo pipefail
@@ -14,7 +14,7 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 
 library=${1:-}
 if [[ -z $library ]]; then
-    (cd "$root" && cargo build --release -p tautline-libzmq --features wss)
+    (cd "$root" && cargo build --release -p tautline-libzmq --features tls)
     library=$target/release/libzmq.so
 fi
 PYTHONDONTWRITEBYTECODE=1 exec "$venv/bin/python" "$here/main.py" "$(readlink -f "$library")" "${@:2}"

@@ -4,6 +4,7 @@ cases.py LIBRARY PEER_C NODE TAUT FOLDER [WORD]: NODE is a folder with `node_mod
 cases with WORD in their names. Ends with `policy: N passed, N failed, N skipped`.
 """
 
+import ctypes
 import errno
 import faulthandler
 import os
@@ -12,6 +13,7 @@ import re
 import resource
 import shutil
 import socket
+import ssl
 import stat
 import subprocess
 import sys
@@ -19,6 +21,7 @@ import threading
 import time
 import traceback
 
+import trustme
 import zmq
 
 LIBRARY, PEER_C, NODE, TAUT, FOLDER = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4], pathlib.Path(sys.argv[5])
@@ -111,6 +114,28 @@ def wraps():
     to = f'[wraps.x]\nkey = "{FOLDER}/client.key"\nservers = {{ "tcp://*" = "{FOLDER}/server.pub" }}\n'
     rule = '[[rules]]\ncall = "{}"\nendpoint = "tcp://*"\naction = "wrap"\nwrap = "x"\n'.format
     return file("at.toml", at + rule("bind")), file("to.toml", to + rule("connect"))
+
+
+def tls():
+    """The same with TLS, and certificates at both ends; and the authority."""
+    if ctypes.CDLL(LIBRARY, mode=os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND).zmq_has(b"tls+tcp") != 1:
+        raise Skipped("the library was built without TLS")
+    ca = trustme.CA()
+    ca.cert_pem.write_to_path(file("tls/ca.pem", ""))
+    for name, host in (("server", "127.0.0.1"), ("client", "alice.example.org")):
+        certify(ca, name, host)
+    common = f'[wraps.x]\nprotocol = "tls"\ncertificate = "{FOLDER}/tls/NAME.pem"\nkey = "{FOLDER}/tls/NAME-key.pem"\n'
+    rule = '[[rules]]\ncall = "{}"\nendpoint = "tcp://*"\naction = "wrap"\nwrap = "x"\n'.format
+    at = common.replace("NAME", "server") + f'clients = "{FOLDER}/tls/ca.pem"\n' + rule("bind")
+    to = common.replace("NAME", "client") + f'trust = "{FOLDER}/tls/ca.pem"\n' + rule("connect")
+    return file("tls-at.toml", at), file("tls-to.toml", to), ca
+
+
+def certify(ca, name, host):
+    """A new certificate and its key, in files."""
+    certificate = ca.issue_cert(host, common_name=host)
+    file(f"tls/{name}-key.pem", certificate.private_key_pem.bytes().decode())
+    file(f"tls/{name}.pem", "".join(blob.bytes().decode() for blob in certificate.cert_chain_pems))
 
 
 def relay(endpoint):
@@ -264,6 +289,69 @@ def wrapped_against_stock_libzmq():
     assert server.receive() == "received from one that is wrapped"
 
 
+def wrapped_in_tls_at_both_ends():
+    at, to, _ = tls()
+    for server_in_c, client_in_c in ((False, False), (True, False), (False, True)):
+        server = Peer("bind", "pull" if server_in_c else "PULL", "tcp://127.0.0.1:*", policy=at, c=server_in_c)
+        assert server.failed is None and server.at.startswith("tcp://"), server.said()
+        between, seen = relay(server.at)
+        client = Peer("connect", "push" if client_in_c else "PUSH", between, policy=to, c=client_in_c)
+        assert client.failed is None, client.said()
+        client.do("send what nobody may read")
+        assert server.receive() == "received what nobody may read"
+        # Records of a handshake and of data, with the version number that all have.
+        assert seen[:2] == b"\x16\x03" and b"\x17\x03\x03" in seen, bytes(seen)
+        assert not any(plain in seen for plain in (b"nobody may read", b"Socket-Type", b"NULL", b"READY")), bytes(seen)
+
+
+def wrapped_in_tls_against_others():
+    """What it puts on is TLS as others speak it: Python's OpenSSL before stock libzmq."""
+    at, to, ca = tls()
+    server = Peer("bind", "PULL", "tcp://127.0.0.1:*", policy=at)
+    context = ssl.create_default_context()
+    ca.configure_trust(context)
+    context.load_cert_chain(FOLDER / "tls/client.pem", FOLDER / "tls/client-key.pem")
+    port = int(server.at.rsplit(":", 1)[1])
+    with context.wrap_socket(socket.create_connection(("127.0.0.1", port)), server_hostname="127.0.0.1") as stream:
+        assert stream.version() == "TLSv1.3"
+        ready = b"\5READY\x0bSocket-Type\0\0\0\4PUSH"
+        stream.sendall(b"\xff" + bytes(7) + b"\1\x7f\3\1NULL" + bytes(48) + bytes([4, len(ready)]) + ready + b"\0\5hello")
+        assert server.receive() == "received hello"
+        # A peer that speaks plain ZMTP gets nowhere, and hurts nobody.
+        plain = Peer("connect", "PUSH", server.at, ours=False)
+        plain.do("send in plain text")
+        stream.sendall(b"\0\4more")
+        assert server.receive() == "received more"
+
+
+def a_certificate_that_is_renewed():
+    at, to, ca = tls()
+    server = Peer("bind", "PULL", "tcp://127.0.0.1:*", policy=at)
+    client = Peer("connect", "PUSH", server.at, policy=to)
+    client.do("send before")
+    assert server.receive() == "received before"
+    shown = lambda: ssl.get_server_certificate(server.at.removeprefix("tcp://").rsplit(":", 1))
+    before = shown()
+    certify(ca, "server", "127.0.0.1")
+    while shown() == before:
+        pass
+    other = Peer("connect", "PUSH", server.at, policy=to)
+    other.do("send after")
+    assert server.receive() == "received after"
+    client.do("send still there")
+    assert server.receive() == "received still there"
+    # An authority that is taken away.
+    port = int(server.at.rsplit(":", 1)[1])
+    while connections(port) != 2:
+        pass
+    trustme.CA().cert_pem.write_to_path(FOLDER / "tls/.other.pem")
+    start = time.monotonic()
+    os.rename(FOLDER / "tls/.other.pem", FOLDER / "tls/ca.pem")
+    while connections(port):
+        pass
+    print(f"cut after {time.monotonic() - start:.2f} s")
+
+
 def a_key_that_is_taken_away():
     at, to = wraps()
     server = Peer("bind", "PULL", "tcp://127.0.0.1:*", policy=at)
@@ -414,6 +502,9 @@ def main():
         a_wrong_file_is_told,
         wrapped_at_both_ends,
         wrapped_against_stock_libzmq,
+        wrapped_in_tls_at_both_ends,
+        wrapped_in_tls_against_others,
+        a_certificate_that_is_renewed,
         a_key_that_is_taken_away,
         users_see_their_topics,
         no_key_stays_in_memory,
@@ -435,7 +526,8 @@ def main():
             print(f"FAILED {case.__name__}")
             traceback.print_exc()
         for peer in Peer.all:
-            peer.end()
+            if peer.process.poll() is None or not peer.errors.closed:
+                peer.end()
     print(f"policy: {passed} passed, {failed} failed, {skipped} skipped")
     return failed != 0
 

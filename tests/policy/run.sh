@@ -20,7 +20,7 @@ fi
 
 library=${1:-}
 if [[ -z $library ]]; then
-    (cd "$root" && cargo build --release -p tautline-libzmq)
+    (cd "$root" && cargo build --release -p tautline-libzmq --features tls)
     library=$target/release/libzmq.so
 fi
 work=$target/policy

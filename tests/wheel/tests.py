@@ -155,7 +155,8 @@ class File(unittest.TestCase):
             (metadata,) = (wheel.read(name).decode() for name in names if name.endswith(".dist-info/METADATA"))
         for licence in ("LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY.txt"):
             self.assertTrue(any(name.endswith(f".dist-info/licenses/{licence}") for name in names), licence)
-        self.assertLess(library.file_size, 9 << 18)
+        # With TLS, which the default build has not.
+        self.assertLess(library.file_size, 16 << 18)
         self.assertIn("\nLicense-Expression: MIT OR Apache-2.0\n", metadata)
         # As long as nothing is published, its page may not read as if it were.
         self.assertNotIn("pip install tautline", metadata)

@@ -63,6 +63,7 @@ struct config {
     int monitor;       /* somebody listens to the events of every socket */
     int curve;         /* with CURVE: 1 */
     int plain;         /* with PLAIN and a handler that lets in everybody: 1. Of handshakes */
+    int tls;           /* by TLS: 1; a libzmq that has none has CURVE then */
     const char *near_address, *far_address; /* what the ends bind to over tcp and ws */
     const char *far_netns; /* the network namespace that the far end moves to; NULL: it stays here */
     char directory[64]; /* of the ipc endpoint; empty otherwise */

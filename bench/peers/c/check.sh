@@ -70,6 +70,9 @@ expect none push_pull '"lost":0,"reordered":0,"corrupted":0' --curve 1
 expect none req_rep '"lost":0,"reordered":0,"corrupted":0' --curve 1
 expect none handshakes '"lost":0,"reordered":0,"corrupted":0' --curve 1 --millis 200 --window 5
 expect none handshakes '"lost":0,"reordered":0,"corrupted":0' --plain 1 --millis 200 --window 5
+if "$programs/zmq-bench" --pattern push_pull --transport tcp --size 64 --count 10 --tls 1 >/dev/null 2>&1; then
+    expect none push_pull '"lost":0,"reordered":0,"corrupted":0' --tls 1
+fi
 expect none crowd_route '"lost":0,"reordered":0,"corrupted":0' --millis 200 --connections 200
 for mode in copied objects; do
     for pattern in push_pull router_router; do

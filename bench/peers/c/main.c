@@ -63,6 +63,7 @@ static const struct {
     {"--monitor", offsetof(struct config, monitor), 0, 1},
     {"--curve", offsetof(struct config, curve), 0, 1},
     {"--plain", offsetof(struct config, plain), 0, 1},
+    {"--tls", offsetof(struct config, tls), 0, 1},
 };
 
 static void usage(const char *why)
@@ -152,6 +153,14 @@ static size_t parse(int argc, char **argv)
         usage("no mechanism there");
     if (config.plain && (config.pattern != HANDSHAKES || config.curve || strcmp(config.transport, "inproc") == 0))
         usage("--plain belongs to handshakes, without --curve");
+    if (config.tls && (config.curve || strcmp(config.transport, "tcp") != 0))
+        usage("TLS is over tcp, and in place of CURVE");
+    if (config.tls && zmq_has("tls+tcp") != 1) {
+        if (zmq_has("tautline"))
+            usage("the library was built without TLS: cargo build --release -p tautline-libzmq --features tls");
+        config.tls = 0;
+        config.curve = 1;
+    }
     return row;
 }
 

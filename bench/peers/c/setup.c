@@ -102,11 +102,39 @@ void security_serve(const struct config *config, void *context)
     pthread_detach(thread);
 }
 
+/* The draft options of certificates, which the headers of old releases have not. */
+enum { WSS_KEY_PEM = 103, WSS_CERT_PEM, WSS_TRUST_PEM };
+
+/* A certificate of example.org, signed by itself, good until 2126, and its key, which protects
+ * nothing. Who trusts it itself asks for no name. */
+static const char certificate[] =
+    "-----BEGIN CERTIFICATE-----\n"
+    "MIIBizCCATCgAwIBAgIUbI02T2J6Xd8n1cIut4OlozLqgj4wCgYIKoZIzj0EAwIw\n"
+    "DzENMAsGA1UEAwwEdGVzdDAgFw0yNjExMjEyMjI4MzhaGA8yMTI2MTAyODIyMjgz\n"
+    "OFowDzENMAsGA1UEAwwEdGVzdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABC9N\n"
+    "hTMYXRLxdqeZPAyGMlxuHg+YhfcYbijhuociAS8eST3pNuwxyXIO5Vadim2kHALU\n"
+    "0dl/O2nheiUCOv+EemWjaDBmMB0GA1UdDgQWBBRcUKV2Jxc1t7aqjOw2y9kMvUYp\n"
+    "rDAfBgNVHSMEGDAWgBRcUKV2Jxc1t7aqjOw2y9kMvUYprDAWBgNVHREEDzANggtl\n"
+    "eGFtcGxlLm9yZzAMBgNVHRMBAf8EAjAAMAoGCCqGSM49BAMCA0kAMEYCIQDpH1F+\n"
+    "kGrbUi1UtSqUCwzqpHH5dzTBq5LOpVndLBXd6AIhAKSIhJTcOMhnz/KnwaYvMmKh\n"
+    "gnEvoNpde2VLDzAyd3dE\n"
+    "-----END CERTIFICATE-----\n";
+static const char certificate_key[] =
+    "-----BEGIN PRIVATE KEY-----\n"
+    "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgRgj8UuY0hGu3v/Oq\n"
+    "czNDw2JSNgLdRFLhrcbJqXbXkS+hRANCAAQvTYUzGF0S8XanmTwMhjJcbh4PmIX3\n"
+    "GG4o4bqHIgEvHkk96TbsMclyDuVWnYptpBwC1NHZfztp4XolAjr/hHpl\n"
+    "-----END PRIVATE KEY-----\n";
+
 static void secure_server(const struct config *config, void *socket)
 {
     if (config->plain) {
         option_int(socket, ZMQ_PLAIN_SERVER, 1, "ZMQ_PLAIN_SERVER");
         option(socket, ZMQ_ZAP_DOMAIN, "bench", 5, "ZMQ_ZAP_DOMAIN");
+    }
+    if (config->tls) {
+        option(socket, WSS_CERT_PEM, certificate, sizeof certificate - 1, "ZMQ_WSS_CERT_PEM");
+        option(socket, WSS_KEY_PEM, certificate_key, sizeof certificate_key - 1, "ZMQ_WSS_KEY_PEM");
     }
     if (config->curve) {
         option_int(socket, ZMQ_CURVE_SERVER, 1, "ZMQ_CURVE_SERVER");
@@ -120,6 +148,8 @@ static void secure_client(const struct config *config, void *socket)
         option(socket, ZMQ_PLAIN_USERNAME, "user", 4, "ZMQ_PLAIN_USERNAME");
         option(socket, ZMQ_PLAIN_PASSWORD, "password", 8, "ZMQ_PLAIN_PASSWORD");
     }
+    if (config->tls)
+        option(socket, WSS_TRUST_PEM, certificate, sizeof certificate - 1, "ZMQ_WSS_TRUST_PEM");
     if (config->curve) {
         option(socket, ZMQ_CURVE_SERVERKEY, server_public, sizeof server_public, "ZMQ_CURVE_SERVERKEY");
         option(socket, ZMQ_CURVE_PUBLICKEY, client_public, sizeof client_public, "ZMQ_CURVE_PUBLICKEY");
@@ -149,7 +179,7 @@ static void bind_as(const struct config *config, void *socket, int number, char 
 
     secure_server(config, socket);
     if (strcmp(config->transport, "tcp") == 0)
-        snprintf(endpoint, ENDPOINT_SIZE, "tcp://%s:*", side_address(config));
+        snprintf(endpoint, ENDPOINT_SIZE, "%s://%s:*", config->tls ? "tls+tcp" : "tcp", side_address(config));
     else if (strcmp(config->transport, "ws") == 0)
         snprintf(endpoint, ENDPOINT_SIZE, "ws://%s:*/bench", side_address(config));
     else if (strcmp(config->transport, "ipc") == 0)

@@ -21,7 +21,7 @@ function invalid(address) {
   const [, transport, rest] = /^([^:]*):\/\/(.*)$/s.exec(address) ?? []
   if (!transport) return "it does not begin with a transport, as in tcp://host:port"
   if (rest === "") return "there is no address after the transport"
-  if (!["tcp", "udp", "ws", "wss", "vsock"].includes(transport)) return undefined
+  if (!["tcp", "tls+tcp", "udp", "ws", "wss", "vsock"].includes(transport)) return undefined
   const place = transport.startsWith("ws") ? rest.split("/", 1)[0] : rest
   // A colon within brackets is one of an IPv6 address.
   const port = /:([^:\]]*)$/.exec(place)?.[1]

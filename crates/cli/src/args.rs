@@ -430,8 +430,27 @@ pub enum ProxyType {
 #[derive(Debug, Args)]
 pub struct Keygen {
     /// Write the pair into this new file, readable by you only, and print the public key
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "ca")]
     pub out: Option<PathBuf>,
+    /// Make certificates for tests of TLS in place of a CURVE pair, into this folder: an authority,
+    /// and by it a server's and a client's
+    #[arg(long, value_name = "FOLDER")]
+    pub ca: Option<PathBuf>,
+    /// A name or address of the server; localhost, 127.0.0.1 and ::1 if none is given
+    #[arg(long, value_name = "NAME", requires = "ca")]
+    pub host: Vec<String>,
+    /// A client's name: its messages bear it, and its files are called so
+    #[arg(long, value_name = "NAME", requires = "ca", default_value = "client")]
+    pub client: Vec<String>,
+    /// How long they are good
+    #[arg(long, value_name = "DAYS", requires = "ca", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    pub days: u32,
+    /// Keep the authority that is there, and replace the other certificates
+    #[arg(long, requires = "ca", conflicts_with = "force")]
+    pub renew: bool,
+    /// Replace what is there
+    #[arg(long, requires = "ca")]
+    pub force: bool,
 }
 
 /// bench

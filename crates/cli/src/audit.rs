@@ -22,6 +22,7 @@ use crate::failure::{Code, Failure, Result};
 use crate::format::escaped;
 use crate::ping::dial::Connection;
 use crate::ping::talk::{End, GREETING, Talk};
+use crate::tls::TlsArgs;
 
 /// How long a socket may take until it begins to speak.
 const BEGINNING: Duration = Duration::from_millis(300);
@@ -197,7 +198,7 @@ fn speaks_first(at: &At) -> bool {
             stream.set_read_timeout(Some(BEGINNING))?;
             stream.read(&mut first)
         }),
-        At::Path(path, _) => Connection::open(&format!("ipc://{path}"), BEGINNING)
+        At::Path(path, _) => Connection::open(&format!("ipc://{path}"), BEGINNING, &TlsArgs::default())
             .map_err(|_| std::io::ErrorKind::NotConnected.into())
             .and_then(|mut connection| {
                 connection.set_timeout(BEGINNING)?;
@@ -214,7 +215,7 @@ struct Met {
 }
 
 fn meet(endpoint: &str) -> Option<Met> {
-    let connection = Connection::open(endpoint, HANDSHAKE).ok()?;
+    let connection = Connection::open(endpoint, HANDSHAKE, &TlsArgs::default()).ok()?;
     let mut talk = Talk::new(connection, MechanismConfig::Null, SocketType::Dealer, GREETING, HANDSHAKE);
     let null = |socket_type| Some(Met { mechanism: "NULL".to_owned(), socket_type });
     match talk.shake_hands() {

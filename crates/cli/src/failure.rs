@@ -74,7 +74,7 @@ impl Failure {
     /// An endpoint that cannot be bound or connected to.
     pub fn endpoint(address: &str, error: tautline::Error) -> Self {
         match error {
-            tautline::Error::Invalid(_) if address.starts_with("wss://") => Failure::failed(format!(
+            tautline::Error::Invalid(_) if crate::tls::is_for(address) => Failure::failed(format!(
                 "{address}: the certificates are not good, or the key is of another one"
             ))
             .hint("--tls-cert, --tls-key and --tls-trust name files in PEM"),

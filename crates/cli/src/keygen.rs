@@ -1,4 +1,4 @@
-//! `taut keygen`: a CURVE key pair.
+//! `taut keygen`: a CURVE key pair, or certificates for tests.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -11,8 +11,14 @@ use crate::args::Keygen;
 use crate::config::expand;
 use crate::failure::{Failure, Result};
 
+#[cfg_attr(not(feature = "tls"), path = "keygen/no_authority.rs")]
+mod authority;
+
 /// Prints the pair, or writes it into a file that only its owner may read.
 pub fn run(args: &Keygen) -> Result<()> {
+    if let Some(folder) = args.ca.as_deref().map(expand) {
+        return authority::make(args, &folder);
+    }
     let pair = KeyPair::generate()?;
     let secret = Secret::new(pair.secret.expose_z85());
     let text = Secret::new(format!(

@@ -49,7 +49,7 @@ mod socket;
 mod source;
 mod template;
 mod through;
-#[cfg_attr(not(feature = "wss"), path = "no_tls.rs")]
+#[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
 mod tls;
 mod watch;
 

@@ -1,6 +1,7 @@
-//! A `taut` without `wss`, which says so.
+//! A `taut` without TLS, which says so.
 
 use clap::Args;
+use tautline_proto::Carrier;
 
 use crate::endpoint::Endpoint;
 use crate::failure::{Failure, Result};
@@ -9,13 +10,24 @@ use crate::failure::{Failure, Result};
 #[derive(Debug, Default, Clone, Args)]
 pub struct TlsArgs {}
 
-/// No options; an endpoint of `wss` is refused.
+/// Whether an endpoint has certificates.
+pub fn is_for(address: &str) -> bool {
+    address.starts_with("wss://") || address.starts_with("tls+tcp://")
+}
+
+/// No options; an endpoint of TLS is refused.
 pub fn options(_: &TlsArgs, endpoints: &[Endpoint]) -> Result<Vec<(i32, Vec<u8>)>> {
-    match endpoints.iter().find(|endpoint| endpoint.address.starts_with("wss://")) {
-        None => Ok(Vec::new()),
-        Some(endpoint) => {
-            Err(Failure::usage(format!("{}: this taut was built without wss", endpoint.address))
-                .hint("cargo install --path crates/cli --features wss"))
-        }
-    }
+    let sealed = endpoints.iter().find(|endpoint| is_for(&endpoint.address));
+    sealed.map_or(Ok(Vec::new()), |endpoint| Err(missing(&endpoint.address)))
+}
+
+/// Nothing carries ZMTP there.
+pub fn carrier(_: &TlsArgs, address: &str, _host: &str) -> Result<Box<dyn Carrier>> {
+    Err(missing(address))
+}
+
+/// What is not there.
+pub fn missing(what: &str) -> Failure {
+    Failure::usage(format!("{what}: this taut was built without tls"))
+        .hint("cargo install --path crates/cli --features tls")
 }

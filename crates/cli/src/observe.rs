@@ -6,6 +6,7 @@ use std::thread;
 
 use tautline::monitor::HandshakeError::{Io, Protocol, Refused};
 use tautline::monitor::{Event, EventKind, Monitor};
+use tautline_proto::TlsFault;
 
 /// What was seen so far. Clones are the same.
 #[derive(Clone, Default)]
@@ -118,9 +119,13 @@ fn advice(event: &Event, curve_client: bool) -> &'static str {
         Protocol(0x1100_0002) => {
             ": use --curve-server-key or --plain as the other end does, and neither if it does not"
         }
-        Protocol(0x3000_0000) if event.local.starts_with("wss://") => {
-            ": is the certificate one that the client trusts (--tls-trust), and of the name of the host (--tls-name)?"
-        }
+        Protocol(code) => match TlsFault::of_code(code) {
+            Some(TlsFault::Untrusted) => ": is it one that --tls-trust leads to?",
+            Some(TlsFault::OtherName) => ": --tls-name, if it is the right one",
+            Some(TlsFault::NotTls) => ": the other end may speak tcp:// or ws://",
+            Some(TlsFault::Refused(116)) => ": --tls-cert and --tls-key",
+            _ => "",
+        },
         Refused(400) => ": is the key or the password known there?",
         _ => "",
     }

@@ -150,7 +150,7 @@ impl Probe<'_> {
 
     fn dial(&self) -> Result<(Connection, Duration)> {
         let start = Instant::now();
-        let connection = Connection::open(self.address, self.args.timeout)?;
+        let connection = Connection::open(self.address, self.args.timeout, &self.args.security.tls)?;
         Ok((connection, start.elapsed()))
     }
 

@@ -51,7 +51,7 @@ pub struct SecurityArgs {
     /// Be the PLAIN server: a file with a user:password a line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plain", "curve_server_key", "curve_server"])]
     pub plain_users: Option<PathBuf>,
-    /// Certificates of wss endpoints.
+    /// Certificates.
     #[command(flatten)]
     pub tls: TlsArgs,
 }

@@ -1,9 +1,11 @@
-//! Certificates for endpoints of `wss`: where they come from, and the options of a socket that they
-//! become.
+//! Certificates for endpoints of `tls+tcp` and `wss`: where they come from, and the options of a
+//! socket that they become.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use tautline_proto::tls::{Identity, Tls, TlsConfig, Versions};
+use tautline_proto::{Carrier, Direct, Secret};
 
 use crate::endpoint::Endpoint;
 use crate::failure::{Failure, Result};
@@ -11,19 +13,20 @@ use crate::security::{read, warn_if_open};
 
 /// Certificates
 #[derive(Debug, Default, Clone, Args)]
-#[command(next_help_heading = "Certificates (wss)")]
+#[command(next_help_heading = "Certificates (tls+tcp, wss)")]
 pub struct TlsArgs {
-    /// The certificates of the server, ours first, in PEM: for wss endpoints that are bound
+    /// Our certificate, and those that lead from it to a trusted one, in PEM: needed where such an
+    /// endpoint is bound; a client shows it if the server asks
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// The secret key to the first of them, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Trust servers whose certificates lead to one of these, in PEM; without it those that the
-    /// system trusts, if they have the name of the host
+    /// Trust peers whose certificates lead to one of these, in PEM. A server that is told so wants
+    /// a certificate of each client; a client that is not told trusts those that the system trusts
     #[arg(long, value_name = "FILE")]
     tls_trust: Option<PathBuf>,
-    /// The name that the server's certificate must have
+    /// The name that the server's certificate must have, in place of its host
     #[arg(long, value_name = "NAME")]
     tls_name: Option<String>,
 }
@@ -35,22 +38,28 @@ const WSS_TRUST_PEM: i32 = 105;
 const WSS_HOSTNAME: i32 = 106;
 const WSS_TRUST_SYSTEM: i32 = 107;
 
+/// Whether an endpoint has certificates.
+pub fn is_for(address: &str) -> bool {
+    address.starts_with("wss://") || address.starts_with("tls+tcp://")
+}
+
 /// The options of a socket with these endpoints.
 pub fn options(args: &TlsArgs, endpoints: &[Endpoint]) -> Result<Vec<(i32, Vec<u8>)>> {
     let mut options = Vec::new();
-    let mut wss = endpoints.iter().filter(|endpoint| endpoint.address.starts_with("wss://"));
-    let Some(first) = wss.clone().next() else { return Ok(options) };
+    let mut sealed = endpoints.iter().filter(|endpoint| is_for(&endpoint.address));
+    let Some(first) = sealed.clone().next() else { return Ok(options) };
     if let (Some(certificates), Some(key)) = (&args.tls_cert, &args.tls_key) {
-        options.push((WSS_CERT_PEM, pem(certificates)?));
-        options.push((WSS_KEY_PEM, pem(key)?));
+        options.push((WSS_CERT_PEM, pem(certificates)?.to_vec()));
+        options.push((WSS_KEY_PEM, pem(key)?.to_vec()));
         warn_if_open(key);
-    } else if wss.clone().any(|endpoint| endpoint.bind) {
-        return Err(Failure::usage(format!("{}: a wss server needs a certificate", first.address))
-            .hint("--tls-cert FILE --tls-key FILE"));
+    } else if sealed.clone().any(|endpoint| endpoint.bind) {
+        let scheme = first.address.split("://").next().unwrap_or_default();
+        return Err(Failure::usage(format!("{}: a {scheme} server needs a certificate", first.address))
+            .hint("--tls-cert FILE --tls-key FILE; `taut keygen --ca FOLDER` makes some for tests"));
     }
     match &args.tls_trust {
-        Some(file) => options.push((WSS_TRUST_PEM, pem(file)?)),
-        None if wss.any(|endpoint| !endpoint.bind) => {
+        Some(file) => options.push((WSS_TRUST_PEM, pem(file)?.to_vec())),
+        None if sealed.any(|endpoint| !endpoint.bind) => {
             options.push((WSS_TRUST_SYSTEM, 1_i32.to_ne_bytes().to_vec()));
         }
         None => {}
@@ -61,11 +70,30 @@ pub fn options(args: &TlsArgs, endpoints: &[Endpoint]) -> Result<Vec<(i32, Vec<u
     Ok(options)
 }
 
-fn pem(path: &Path) -> Result<Vec<u8>> {
+/// What carries ZMTP to a server at this host.
+pub fn carrier(args: &TlsArgs, address: &str, host: &str) -> Result<Box<dyn Carrier>> {
+    let name = args.tls_name.as_deref().unwrap_or(host);
+    let read = |path: &Option<PathBuf>| path.as_deref().map(pem).transpose();
+    let (certificates, key) = (read(&args.tls_cert)?, read(&args.tls_key)?);
+    let own = certificates.as_deref().zip(key.as_deref());
+    let own = own.map(|(certificates, key)| Identity { certificates, key });
+    let (trusted, system) = match &args.tls_trust {
+        Some(file) => (pem(file)?, Vec::new()),
+        None => {
+            let found = rustls_native_certs::load_native_certs().certs;
+            (Secret::default(), found.into_iter().map(|one| one.to_vec()).collect())
+        }
+    };
+    let config = TlsConfig::client(&trusted, system, own, Some(name), name, Versions::Tls13);
+    let carrier = config.and_then(|config| Tls::new(&config, Direct));
+    Ok(Box::new(carrier.map_err(|fault| Failure::failed(format!("{address}: {fault}")))?))
+}
+
+fn pem(path: &Path) -> Result<Secret<Vec<u8>>> {
     let bytes = read(path)?;
     if !bytes.windows(11).any(|part| part == b"-----BEGIN ") {
         return Err(Failure::failed(format!("{}: there is no PEM in it", path.display()))
             .hint("it would have a line -----BEGIN CERTIFICATE----- or -----BEGIN PRIVATE KEY-----"));
     }
-    Ok(bytes.to_vec())
+    Ok(bytes)
 }

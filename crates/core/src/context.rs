@@ -235,7 +235,7 @@ impl Context {
         let Some(guard) = self.guard() else { return Ok(None) };
         let address = transport::reach(parsed, at, call == Call::Bind, options);
         let path = transport::socket_path(parsed);
-        guard.ask(&Asked { call, endpoint, address, path }, options).map(Some)
+        guard.ask(&Asked { call, endpoint, parsed, address, path }, options).map(Some)
     }
 
     /// The policy of its sockets, if there is one.

@@ -95,6 +95,6 @@ pub use tautline_io::fd;
 pub use tautline_io::random::fill as fill_random;
 #[cfg(not(loom))]
 pub use tautline_observe::{Peer as PeerReport, PeerState};
-pub use tautline_proto::{Secret, SocketType, public_key, z85};
+pub use tautline_proto::{Secret, SocketType, TlsFault, public_key, z85};
 #[cfg(not(loom))]
 pub use version::version;

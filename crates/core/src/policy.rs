@@ -12,9 +12,12 @@
 //! A policy that cannot be read lets nothing pass. One that is changed into such a one stays as it
 //! was. Locks: that of a guard and that of a gate are leaves.
 
+#[cfg_attr(not(feature = "tls"), path = "policy/no_tls.rs")]
+mod certificates;
 mod complaint;
 mod gate;
 mod keeper;
+mod proof;
 mod trust;
 
 use std::collections::HashSet;
@@ -27,12 +30,16 @@ pub(crate) use complaint::say;
 pub(crate) use gate::{Counted, Gate, Refusal};
 pub(crate) use keeper::TopicKeeper;
 pub use keeper::{TopicAction, TopicAuthorizer, TopicRequest};
+pub(crate) use proof::Proof;
 pub(crate) use trust::Trust;
 
 use crate::conn::Loss;
+use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::options::{Mechanism, Options};
+use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
+use crate::transport::Carrying;
+use certificates::Certificates;
 use tautline_io::net::Stream;
 use tautline_policy::{Action, Call, Key, Policy, Question, Topics, Verdict, Wrap, keys};
 use tautline_proto::{ProtocolError, Secret, public_key};
@@ -81,11 +88,20 @@ struct Stamp {
 }
 
 /// What is allowed of a bind or a connect.
+#[derive(Default)]
 pub(crate) struct Allowed {
     /// The options of the endpoint, if they are not those of the socket.
     pub(crate) options: Option<Arc<Options>>,
     /// Whose keys may come to it.
     pub(crate) trust: Option<Trust>,
+    /// It goes through TLS.
+    pub(crate) wrapped: Option<Wrapped>,
+}
+
+/// TLS that is put on an endpoint.
+pub(crate) struct Wrapped {
+    pub(crate) carrying: Carrying,
+    pub(crate) certificates: Arc<Certificates>,
 }
 
 /// A call that is not allowed.
@@ -107,6 +123,8 @@ impl From<Denied> for Error {
 pub(crate) struct Asked<'a> {
     pub(crate) call: Call,
     pub(crate) endpoint: &'a str,
+    #[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "TLS looks for its host"))]
+    pub(crate) parsed: &'a Endpoint,
     /// The address that is bound or connected to, where there is one and it is known.
     pub(crate) address: Option<IpAddr>,
     /// ipc: the path of the socket's file.
@@ -206,22 +224,17 @@ impl Guard {
         let mut own = options.clone();
         own.by_policy.ipc_mode = verdict.mode;
         policy_limits(&policy, &mut own);
-        let mut trust = None;
-        // What the program has asked for itself is as good.
-        if let (Some(name), Mechanism::Null, true) =
-            (&verdict.wrap, options.mechanism, shakes_hands(asked.endpoint))
-        {
+        let mut allowed = Allowed::default();
+        if let (Some(name), true) = (&verdict.wrap, shakes_hands(asked.endpoint)) {
             let cannot = |what: String| {
                 self.tell(&verdict, &format!("cannot wrap ({what})"), &format!("{verb} {}", asked.endpoint));
                 invalid(format!("{} cannot wrap ({what})", self.by(&verdict)))
             };
             let wrap = policy.wrap(name).ok_or_else(|| cannot("there is no such wrap".to_owned()))?;
-            put_on(wrap, asked, &mut own).map_err(cannot)?;
-            if let (Call::Bind, Some(clients)) = (asked.call, &wrap.clients) {
-                trust = Some(Trust::open(clients).map_err(cannot)?);
-            }
+            wrapped(wrap, asked, &mut own, &mut allowed).map_err(cannot)?;
         }
-        Ok(Allowed { options: (own != *options).then(|| Arc::new(own)), trust })
+        allowed.options = (own != *options).then(|| Arc::new(own));
+        Ok(allowed)
     }
 
     /// A rule, for events.
@@ -375,7 +388,17 @@ fn read(path: &Path) -> Result<Policy, String> {
 
 /// Whether CURVE or TLS protects a connection with these options.
 pub(crate) fn is_secure(options: &Options, endpoint: &str) -> bool {
-    options.mechanism.encrypts() || endpoint.starts_with("wss://")
+    is_in_tls(endpoint) || options.mechanism.encrypts() && !is_raw(options)
+}
+
+/// Whether the transport of an endpoint is TLS.
+fn is_in_tls(endpoint: &str) -> bool {
+    endpoint.starts_with("wss://") || endpoint.starts_with("tls+tcp://")
+}
+
+/// Whether streams have no ZMTP, and so no mechanism, whatever the options say of one.
+fn is_raw(options: &Options) -> bool {
+    options.facts().raw || options.router_raw
 }
 
 /// Whether the connections of an endpoint shake hands: those can be wrapped.
@@ -423,6 +446,31 @@ fn policy_limits(policy: &Policy, options: &mut Options) {
     };
     options.by_policy.most_subscriptions = limits.subscription_bytes_per_peer;
     options.by_policy.most_unread = limits.unread_bytes_per_peer;
+}
+
+/// Wraps an endpoint, unless the program has asked for the like itself.
+fn wrapped(wrap: &Wrap, asked: &Asked<'_>, own: &mut Options, allowed: &mut Allowed) -> Result<(), String> {
+    if is_secure(own, asked.endpoint) {
+        return Ok(());
+    }
+    if is_raw(own) {
+        return Err("the socket has no ZMTP".into());
+    }
+    if wrap.tls.is_some() {
+        let certificates = Certificates::open(wrap, asked)?;
+        let carrying = certificates.carrying(asked, own).map_err(|error| error.to_string())?;
+        allowed.wrapped = Some(Wrapped { carrying, certificates });
+        return Ok(());
+    }
+    // A name and a password are not put into CURVE: it would have to be another mechanism.
+    if own.mechanism.has_credentials() {
+        return Ok(());
+    }
+    put_on(wrap, asked, own)?;
+    if let (Call::Bind, Some(clients)) = (asked.call, &wrap.clients) {
+        allowed.trust = Some(Trust::open(clients)?);
+    }
+    Ok(())
 }
 
 /// Puts CURVE on an endpoint.

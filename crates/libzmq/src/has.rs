@@ -10,7 +10,7 @@ use tautline_io::net;
 type Present = fn() -> bool;
 
 /// Names are matched exactly, capitals included, as programs know them from libzmq.
-const CAPABILITIES: [(&CStr, Present); 12] = [
+const CAPABILITIES: [(&CStr, Present); 13] = [
     (c"ipc", net::is_unix_supported),
     (c"pgm", || false),
     (c"tipc", || false),
@@ -21,7 +21,8 @@ const CAPABILITIES: [(&CStr, Present); 12] = [
     (c"vsock", || cfg!(any(target_os = "linux", target_os = "android"))),
     (c"draft", || true),
     (c"WS", || true),
-    (c"WSS", || cfg!(feature = "wss")),
+    (c"WSS", || cfg!(feature = "tls")),
+    (c"tls+tcp", || cfg!(feature = "tls")),
     (c"tautline", || true),
 ];
 

@@ -80,6 +80,18 @@ fn protocol(code: u64) -> &'static str {
         0x1100_0001 => "a key is wrong",
         0x1100_0002 => "the peer has another security mechanism",
         0x2000_0000..=0x2FFF_FFFF => "the authentication handler answered nonsense",
+        0x5441_3001 => "the peer does not speak TLS",
+        0x5441_3002 => "the peer's TLS has no version or no ciphers of ours",
+        0x5441_3003 => "the peer's certificate is not trusted",
+        0x5441_3004 => "the peer's certificate has expired, or is not valid yet",
+        0x5441_3005 => "the peer's certificate has another name",
+        0x5441_3006 => "the peer's certificate is of no use here",
+        0x5441_3007 => "the peer shows no certificate",
+        0x5441_3008 => "the peer speaks TLS, and this end does not",
+        0x5441_312D => "the peer refuses our certificate: it has expired",
+        0x5441_3130 => "the peer refuses our certificate: it does not trust it",
+        0x5441_3174 => "the peer refuses us: it wants a certificate",
+        0x5441_3000..=0x5441_31FF => "the peer refuses our TLS, or breaks its rules",
         _ => "the peer speaks something else",
     }
 }

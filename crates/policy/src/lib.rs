@@ -30,12 +30,14 @@ mod parse;
 mod pattern;
 mod rule;
 mod table;
+mod tls;
 mod topics;
 
 pub use address::Scope;
 pub use fault::Fault;
 pub use limits::Limits;
 pub use rule::{Action, Call, Question, Verdict};
+pub use tls::{TlsTrust, TlsWrap};
 pub use topics::{Act, Topics};
 
 use pattern::Pattern;
@@ -59,7 +61,7 @@ pub struct Policy {
     wraps: Vec<Wrap>,
 }
 
-/// CURVE that is put on by the library.
+/// CURVE or TLS that is put on by the library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Wrap {
@@ -72,6 +74,8 @@ pub struct Wrap {
     servers: Vec<(Pattern, Key)>,
     /// The keys of clients that may connect: a folder of files, or one file. `None`: each may.
     pub clients: Option<PathBuf>,
+    /// It is TLS, with these files, and nothing of the above.
+    pub tls: Option<TlsWrap>,
 }
 
 /// A public key: itself, or a file that has it.

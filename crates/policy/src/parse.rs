@@ -6,6 +6,7 @@ use crate::address::{Network, Scope};
 use crate::pattern::Pattern;
 use crate::rule::{Action, Call, Rule};
 use crate::table::{Table, Value};
+use crate::tls;
 use crate::topics::{Act, Grant};
 use crate::{Fault, Key, Limits, Policy, READY, Wrap};
 
@@ -21,6 +22,8 @@ const SCOPES: [(&str, Scope); 5] = [
 ];
 const MECHANISMS: [(&str, &str); 4] =
     [("NULL", "NULL"), ("PLAIN", "PLAIN"), ("CURVE", "CURVE"), ("GSSAPI", "GSSAPI")];
+/// Those of a wrap; whether it is TLS.
+const PROTOCOLS: [(&str, bool); 2] = [("curve", false), ("tls", true)];
 const TYPES: [&str; 21] = [
     "PAIR", "PUB", "SUB", "REQ", "REP", "DEALER", "ROUTER", "PULL", "PUSH", "XPUB", "XSUB", "STREAM",
     "SERVER", "CLIENT", "RADIO", "DISH", "GATHER", "SCATTER", "DGRAM", "PEER", "CHANNEL",
@@ -239,7 +242,13 @@ fn limits(mut table: Table<'_>) -> Result<Limits, Fault> {
 }
 
 fn wrap(name: String, mut table: Table<'_>) -> Result<Wrap, Fault> {
-    let mut wrap = Wrap { name, key: None, servers: Vec::new(), clients: None };
+    let mut wrap = Wrap { name, key: None, servers: Vec::new(), clients: None, tls: None };
+    if let Some(value) = table.take("protocol")
+        && value.word(&PROTOCOLS)?
+    {
+        wrap.tls = Some(tls::wrap(&wrap.name, table)?);
+        return Ok(wrap);
+    }
     wrap.key = table.take("key").map(file).transpose()?;
     wrap.clients = table.take("clients").map(file).transpose()?;
     if let Some(value) = table.take("servers") {
@@ -254,12 +263,12 @@ fn wrap(name: String, mut table: Table<'_>) -> Result<Wrap, Fault> {
         );
         return Err(table.fault(what));
     }
-    table.end("a wrap has `key`, `clients` and `servers`")?;
+    table.end("a wrap has `protocol`, `key`, `clients` and `servers`")?;
     Ok(wrap)
 }
 
 /// A path from the root: programs have different working directories.
-fn file(value: Value<'_>) -> Result<PathBuf, Fault> {
+pub(crate) fn file(value: Value<'_>) -> Result<PathBuf, Fault> {
     let wrong = value.fault("must be a path from the root, as programs work in different folders");
     let path = PathBuf::from(value.text()?);
     if path.has_root() { Ok(path) } else { Err(wrong) }

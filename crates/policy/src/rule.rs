@@ -28,7 +28,7 @@ pub enum Action {
     Warn,
     /// It does not happen: EACCES for a call, the end of the connection for a peer.
     Refuse,
-    /// It happens with CURVE, unless the program has asked for a mechanism itself.
+    /// It happens with CURVE or TLS, unless the program has asked for the like itself.
     Wrap,
 }
 

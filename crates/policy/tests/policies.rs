@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use tautline_policy::{Action, Call, Policy, Question, READY, Topics, Verdict};
+use tautline_policy::{Action, Call, Policy, Question, READY, TlsTrust, Topics, Verdict};
 
 fn policy(text: &str) -> Policy {
     Policy::parse(text).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
@@ -212,7 +212,7 @@ fn documented_policies_have_no_fault() {
     let page = include_str!("../../../docs/policy.md");
     let blocks: Vec<_> =
         page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    assert_eq!(blocks.len(), 2);
+    assert_eq!(blocks.len(), 3);
     for text in blocks {
         policy(text);
     }
@@ -230,6 +230,43 @@ fn documented_policies_have_no_fault() {
         assert!(limits.clone().any(|name| name == limit), "{limit}");
         policy(&format!("[limits]\n{limit} = 1\n"));
     }
+}
+
+#[test]
+fn wraps_name_certificates() {
+    let policy = policy(
+        r#"
+        [wraps.inside]
+        protocol = "tls"
+        certificate = "/etc/tautline/host.pem"
+        key = "/etc/tautline/host-key.pem"
+        trust = "/etc/tautline/ca.pem"
+        clients = "/etc/tautline/clients"
+        servers = { "tcp://10.*" = "orders.example.org" }
+        [wraps.outside]
+        protocol = "tls"
+        trust = "system"
+        [wraps.curve]
+        protocol = "curve"
+        key = "/etc/tautline/host.key"
+        "#,
+    );
+    let wrap = policy.wrap("inside").unwrap().tls.as_ref().unwrap();
+    assert_eq!(wrap.server("tcp://10.1.1.1:5555"), Some("orders.example.org"));
+    assert_eq!(wrap.server("tcp://orders:5555"), None);
+    let paths: Vec<_> = wrap.paths().map(|path| path.to_str().unwrap()).collect();
+    assert_eq!(
+        paths,
+        [
+            "/etc/tautline/host.pem",
+            "/etc/tautline/host-key.pem",
+            "/etc/tautline/ca.pem",
+            "/etc/tautline/clients"
+        ]
+    );
+    let outside = policy.wrap("outside").unwrap().tls.as_ref().unwrap();
+    assert_eq!((&outside.trust, outside.paths().count()), (&Some(TlsTrust::System), 0));
+    assert_eq!(policy.wrap("curve").unwrap().tls, None);
 }
 
 #[test]
@@ -289,6 +326,30 @@ fn faults_name_their_line() {
         ("[limits]\nconnections = 99999999999999999999", 2, ""),
         ("[limits]\nconnections = 1.5", 2, "must be a number from 0"),
         ("[[rules]]\naction = \"allow\"\ncall = [\"bind\"", 3, ""),
+        ("[wraps.x]\nprotocol = \"ssl\"", 2, "must be one of: curve, tls"),
+        ("[wraps.x]\nprotocol = \"tls\"", 1, "neither `certificate`, which servers need"),
+        ("[wraps.x]\nprotocol = \"tls\"\ncertificate = \"/c\"", 1, "no `key`"),
+        ("[wraps.x]\nprotocol = \"tls\"\nkey = \"/k\"", 1, "no `certificate`"),
+        (
+            "[wraps.x]\nprotocol = \"tls\"\ntrust = \"ca.pem\"",
+            3,
+            "must be \"system\", or a path from the root",
+        ),
+        (
+            "[wraps.x]\nprotocol = \"tls\"\ntrust = \"system\"\nclients = \"/c\"",
+            1,
+            "has `clients`, which is for servers",
+        ),
+        (
+            "[wraps.x]\nprotocol = \"tls\"\ntrust = \"system\"\nservers = { \"tcp://*\" = \"\" }",
+            4,
+            "must be the name in the server's certificate",
+        ),
+        (
+            "[wraps.x]\nprotocol = \"tls\"\ntrust = \"system\"\nmode = \"0600\"",
+            4,
+            "`mode` is not known here: a wrap in TLS has",
+        ),
     ] {
         let found = fault(text);
         let expected = format!("line {line}: ");

@@ -1,4 +1,4 @@
-//! Carriers: protocols that carry ZMTP over a stream, such as WebSocket.
+//! Carriers: protocols that carry ZMTP over a stream, such as WebSocket and TLS.
 //!
 //! A carrier is a [`Stage`] between ZMTP and the wire. To the [`Session`](crate::Session) above it
 //! looks like the wire itself: it plays the peer's greeting, where its own protocol has settled
@@ -17,8 +17,60 @@ pub trait Carrier: Stage {
     /// The handshake of ZMTP is done: messages may be as large as they may be.
     fn established(&mut self);
 
-    /// Asks the peer for a sign of life in the carrier's own way.
-    fn ping(&mut self);
+    /// Asks the peer for a sign of life in the carrier's own way; false if it has none.
+    fn ping(&mut self) -> bool;
+
+    /// Whether bytes go through as they are, in both directions.
+    fn is_transparent(&self) -> bool {
+        false
+    }
+
+    /// What the peer has shown to prove what it is, if this side has asked for that.
+    fn shown(&self) -> Option<Shown> {
+        None
+    }
+}
+
+/// Certificates of a peer that are trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The name of the peer; empty if there is none in its certificate.
+    pub user: String,
+    /// In DER, the peer's own first.
+    pub certificates: Vec<Vec<u8>>,
+    /// The number of the configuration that has judged them.
+    pub judged: u64,
+}
+
+/// Carries ZMTP as it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Direct;
+
+impl Stage for Direct {
+    fn seal(&mut self, zmtp: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(zmtp);
+    }
+
+    fn open(&mut self, wire: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+        out.extend_from_slice(wire);
+        Ok(())
+    }
+
+    fn buffered(&self) -> usize {
+        0
+    }
+}
+
+impl Carrier for Direct {
+    fn established(&mut self) {}
+
+    fn ping(&mut self) -> bool {
+        false
+    }
+
+    fn is_transparent(&self) -> bool {
+        true
+    }
 }
 
 /// Puts a carrier under what a handshake has resulted in. `early` are ZMTP bytes that came behind
@@ -62,8 +114,8 @@ impl Stage for Carried {
         }
     }
 
-    /// PINGs become the carrier's: an older peer, or one that reads only what the mechanism has
-    /// opened, would not answer ours.
+    /// PINGs become the carrier's, if it has its own: an older peer, or one that reads only what
+    /// the mechanism has opened, would not answer ours.
     fn seal_control(&mut self, mut frames: &[u8], out: &mut Vec<u8>) {
         while let Ok(Some(header)) = decode_header(frames) {
             let Some(end) =
@@ -74,8 +126,8 @@ impl Stage for Carried {
             let (Some(frame), Some(body)) = (frames.get(..end), frames.get(header.header_len..end)) else {
                 return;
             };
-            if header.is_command() && matches!(command::parse(body), Ok(Command::Ping { .. })) {
-                self.carrier.ping();
+            let is_ping = header.is_command() && matches!(command::parse(body), Ok(Command::Ping { .. }));
+            if is_ping && self.carrier.ping() {
                 self.carrier.seal(&[], out);
             } else {
                 self.seal(frame, out);

@@ -8,6 +8,10 @@ use std::fmt;
 
 use crate::SocketType;
 
+mod tls;
+
+pub use tls::TlsFault;
+
 /// Why a connection cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -27,6 +31,8 @@ pub enum ProtocolError {
     Auth(AuthFailure),
     /// The authenticator on our side does not keep to its protocol.
     Zap(ZapFault),
+    /// TLS, which carries ZMTP here, has failed.
+    Tls(TlsFault),
     /// The system has no random bytes for keys.
     NoRandomness,
     /// The system has no memory for what the peer sends.
@@ -89,8 +95,6 @@ pub enum Clause {
     WebSocketOpening,
     /// A WebSocket frame against RFC 6455, or against RFC 45.
     WebSocketFrame,
-    /// What should be TLS is not, or its certificate is not trusted.
-    Tls,
     /// A message to a REQ that does not begin as a reply does.
     MalformedReply,
 }
@@ -187,6 +191,7 @@ impl ProtocolError {
                 INVALID_METADATA
             }
             Self::Zap(fault) => fault.zmq_code(),
+            Self::Tls(fault) => fault.code(),
             Self::TooLarge { .. } | Self::Auth(_) | Self::NoRandomness | Self::NoMemory => UNSPECIFIED,
         }
     }
@@ -194,9 +199,9 @@ impl ProtocolError {
 
 impl ProtocolError {
     /// Whether trying again may help: what carries ZMTP has intermediaries, and one of them may
-    /// just have no server behind it.
+    /// just have no server behind it; a certificate may be renewed.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::PeerMisbehaved(Clause::WebSocketOpening | Clause::Tls))
+        matches!(self, Self::PeerMisbehaved(Clause::WebSocketOpening) | Self::Tls(_))
     }
 }
 
@@ -216,6 +221,7 @@ impl fmt::Display for ProtocolError {
                 write!(f, "the authenticator refused the peer with status {status}")
             }
             Self::Zap(fault) => write!(f, "reply of the authenticator: {}", fault.text()),
+            Self::Tls(fault) => write!(f, "TLS: {fault}"),
             Self::NoRandomness => f.write_str("the system has no random bytes"),
             Self::NoMemory => f.write_str("the system has no memory"),
         }
@@ -232,7 +238,7 @@ impl Clause {
             | Self::FrameLength
             | Self::IdentityFrame
             | Self::MalformedReply => UNSPECIFIED,
-            Self::WebSocketOpening | Self::WebSocketFrame | Self::Tls => WS_UNSPECIFIED,
+            Self::WebSocketOpening | Self::WebSocketFrame => WS_UNSPECIFIED,
             Self::MechanismName => MECHANISM_MISMATCH,
             Self::UnexpectedMessage | Self::UnexpectedCommand => UNEXPECTED_COMMAND,
             Self::CommandName | Self::MalformedPing | Self::MalformedPong => MALFORMED_COMMAND,
@@ -281,7 +287,6 @@ impl Clause {
             Self::NonceOrder => "nonce is not greater than the one before",
             Self::WebSocketOpening => "not an opening handshake of ZWS 2.0",
             Self::WebSocketFrame => "malformed WebSocket frame",
-            Self::Tls => "not TLS, or not trusted",
             Self::MalformedReply => "a reply without its delimiter",
         }
     }
@@ -332,6 +337,12 @@ impl From<AuthFailure> for ProtocolError {
 impl From<ZapFault> for ProtocolError {
     fn from(fault: ZapFault) -> Self {
         Self::Zap(fault)
+    }
+}
+
+impl From<TlsFault> for ProtocolError {
+    fn from(fault: TlsFault) -> Self {
+        Self::Tls(fault)
     }
 }
 

@@ -5,7 +5,7 @@
 //! knows nothing of splits. Holds the bounds for what a handshake may make us keep in memory.
 
 use crate::command::{parse_reason, split_name};
-use crate::error::{AuthFailure, Clause, Mismatch, ProtocolError};
+use crate::error::{AuthFailure, Clause, Mismatch, ProtocolError, TlsFault};
 use crate::frame::{Header, decode_header};
 use crate::mechanism::{Mechanism, Progress};
 use crate::metadata::Metadata;
@@ -96,6 +96,11 @@ pub(crate) fn command(
 ///
 /// Its length counts the flags octet, which is not to be validated (RFC 13).
 pub(crate) fn identity_v1_len(bytes: &[u8]) -> Result<usize, ProtocolError> {
+    // A handshake or an alert of TLS, which would be the identity of 20 or 21 bytes of a peer that
+    // sets flags which mean nothing.
+    if let [0x15 | 0x16, 0x03, ..] = bytes {
+        return Err(TlsFault::Unasked.into());
+    }
     let Some((&first, rest)) = bytes.split_first() else { return Ok(1) };
     if first != 0xFF {
         return if first == 0 { Err(Clause::IdentityFrame.into()) } else { Ok(1 + usize::from(first)) };
@@ -160,6 +165,8 @@ mod tests {
         assert_eq!(identity_v1_len(&[0xFF; 9]), Err(Clause::IdentityLength.into()));
         assert_eq!(identity_v1_len(b"\0"), Err(Clause::IdentityFrame.into()));
         assert_eq!(identity_v1_len(b"\xff\0\0\0\0\0\0\0\0"), Err(Clause::IdentityFrame.into()));
+        assert_eq!(identity_v1_len(b"\x16\x03\x01"), Err(TlsFault::Unasked.into()));
+        assert_eq!(identity_v1_len(b"\x16\0"), Ok(23));
         assert_eq!(identity_v1(b"\x04\0xyz"), b"xyz");
         assert_eq!(identity_v1(b"\xff\0\0\0\0\0\0\0\x04\0xyz"), b"xyz");
         assert_eq!(identity_v1(b"\x01\0"), b"");

@@ -42,15 +42,15 @@ mod session;
 mod socket_type;
 pub mod socks;
 pub mod stage;
-#[cfg(feature = "wss")]
+#[cfg(feature = "tls")]
 pub mod tls;
 pub mod ws;
 pub mod z85;
 pub mod zap;
 
-pub use carrier::{Carrier, carried};
+pub use carrier::{Carrier, Direct, Shown, carried};
 pub use command::legacy_subscription;
-pub use error::{AuthFailure, Clause, Mismatch, ProtocolError, ZapFault};
+pub use error::{AuthFailure, Clause, Mismatch, ProtocolError, TlsFault, ZapFault};
 pub use greeting::Version;
 pub use handshake::Peer;
 pub use mechanism::{MechanismConfig, Random, ServerKeys, public_key};

@@ -22,7 +22,7 @@ pub enum EndpointError {
     NoTransport,
     /// There is nothing behind `://`.
     NoAddress,
-    /// The transport is none of `tcp`, `ipc`, `inproc`, `ws`, `wss`, `udp`, `vsock`.
+    /// The transport is none of `tcp`, `ipc`, `inproc`, `ws`, `wss`, `tls+tcp`, `udp`, `vsock`.
     UnknownTransport,
     /// There is no `:` and port behind the host.
     NoPort,
@@ -47,7 +47,7 @@ impl EndpointError {
             }
             EndpointError::NoAddress => "the endpoint has no address behind ://",
             EndpointError::UnknownTransport => {
-                "the transport of the endpoint is none of tcp, ipc, inproc, ws, wss, udp, vsock"
+                "the transport of the endpoint is none of tcp, ipc, inproc, ws, wss, tls+tcp, udp, vsock"
             }
             EndpointError::NoPort => "the endpoint has no port: the address is host:port",
             EndpointError::Port => "the port of the endpoint is neither a number from 1 to 65535 nor *",
@@ -119,7 +119,7 @@ pub const fn check(text: &str) -> Result<(), EndpointError> {
     match scheme {
         b"inproc" => Ok(()),
         b"ipc" => check_ipc(address),
-        b"tcp" => check_tcp(address),
+        b"tcp" | b"tls+tcp" => check_tcp(address),
         b"udp" => check_host_port(address),
         b"ws" | b"wss" => match find(address, b'/', 0) {
             Some(slash) => check_tcp(address.split_at(slash).0),
@@ -302,6 +302,7 @@ mod tests {
             "inproc://any thing",
             "ws://localhost:80/path:x",
             "wss://*:*",
+            "tls+tcp://localhost:5555",
             "udp://239.0.0.1:5555",
             "vsock://@:*",
             "vsock://2:5555",

@@ -266,7 +266,9 @@ impl fmt::Display for Error {
             }
             Error::MalformedEndpoint(reason, _) => return reason.fmt(f),
             Error::MalformedKey(reason) => return reason.fmt(f),
-            Error::UnknownTransport(_) => "the transport is not known, or not built in (wss is a feature)",
+            Error::UnknownTransport(_) => {
+                "the transport is not known, or not built in (wss and tls+tcp need the feature tls)"
+            }
             Error::WrongTransport(subject) => match subject.socket() {
                 Some(kind) => return write!(f, "{kind} sockets do not go with the transport"),
                 None => "the socket type does not go with the transport",

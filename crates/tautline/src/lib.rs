@@ -48,7 +48,7 @@
 //! | `tracing` | off | what happens to connections, as events of the crate `tracing`; see [`trace`] |
 //! | `metrics` | off | what sockets have done, as metrics of the crate `metrics`; see [`mod@metrics`] |
 //! | `serde` | off | events, statistics, errors, keys and messages as JSON and the like; see [`mod@serde`] |
-//! | `wss` | off | the transport `wss`; the only feature that needs a C compiler |
+//! | `tls` | off | the transports `tls+tcp` and `wss`; the only feature that needs a C compiler |
 //!
 //! # Threads
 //!

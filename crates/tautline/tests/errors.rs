@@ -21,7 +21,7 @@ fn errors_of_endpoints_name_them() {
         (
             "pigeon://x",
             push.connect("pigeon://x"),
-            "the transport is not known, or not built in (wss is a feature)",
+            "the transport is not known, or not built in (wss and tls+tcp need the feature tls)",
         ),
         (
             "tcp://nosuch0:1",

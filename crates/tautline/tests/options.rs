@@ -57,12 +57,12 @@ fn every_option_is_taken() {
     let time = Duration::from_secs(1);
     common(Sub::builder(&context)).receive_timeout(time).max_message_size(1000).build().unwrap();
     common(Pub::builder(&context)).send_timeout(time).no_drop(true).build().unwrap();
-    #[cfg(feature = "wss")]
+    #[cfg(feature = "tls")]
     Pub::builder(&context)
-        .wss_identity("", "")
-        .wss_trust("")
-        .wss_trust_system(true)
-        .wss_hostname("x")
+        .tls_identity("", "")
+        .tls_trust("")
+        .tls_trust_system(true)
+        .tls_hostname("x")
         .build()
         .unwrap();
 }

@@ -1,6 +1,7 @@
 //! What the tests of the other crates share. Used as a dev-dependency only.
 //!
 //! * [`watchdog`]: ends a test process that hangs, with the name of the test that did
+//! * [`certificates`]: certificates and keys of TLS
 //! * [`endpoint`]: endpoints that nothing else uses
 //! * [`random`]: a small seeded random source, so that a failure can be repeated
 //!
@@ -8,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod certificates;
 pub mod endpoint;
 pub mod random;
 pub mod watchdog;

@@ -34,6 +34,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "ws://*:80/path",
         "ws://example.org:80/a?b=c",
         "wss://example.org:443/",
+        "tls+tcp://example.org:5555",
         "vsock://@:5555",
         "vsock://2:4294967295",
         "vsock://*:*",

@@ -1,5 +1,5 @@
-//! WebSocket over TLS to a listening socket: raw bytes, and a good client whose records are changed
-//! on the way.
+//! TLS to listening sockets, with ZMTP in WebSocket or as it is: raw bytes, and a good client whose
+//! records are changed on the way.
 
 use super::handshake::{Edit, edits};
 use crate::live::*;
@@ -7,9 +7,9 @@ use crate::meter::{CONNECTION, Meter};
 use crate::parts::Parts;
 use crate::pieces::{Reader, pieces};
 use std::sync::{Mutex, PoisonError};
-use tautline_proto::tls::{Tls, TlsConfig};
+use tautline_proto::tls::{Tls, TlsConfig, Versions};
 use tautline_proto::ws::{Config, Role, WebSocket};
-use tautline_proto::{Carrier, SocketType, Stage};
+use tautline_proto::{Carrier, Direct, SocketType};
 
 const PULL: u8 = 7;
 const GREETING: usize = 64;
@@ -24,20 +24,23 @@ const PATIENCE: usize = 5;
 const CERTIFICATE: &[u8] = include_bytes!("wss/certificate.pem");
 const KEY: &[u8] = include_bytes!("wss/key.pem");
 
-static LISTENER: Mutex<Option<(Socket, Address)>> = Mutex::new(None);
+/// Of `wss` and `tls+tcp`.
+static LISTENERS: [Mutex<Option<(Socket, Address)>>; 2] = [Mutex::new(None), Mutex::new(None)];
 
-/// Whether raw, how it is cut, whether it floods; edits; then ZMTP behind the greeting, or anything.
+/// Whether raw, how it is cut, whether it floods, what is in TLS; edits; then ZMTP behind the
+/// greeting, or anything.
 pub fn run(input: &[u8]) {
     let mut reader = Reader::new(input);
-    let mut listener = LISTENER.lock().unwrap_or_else(PoisonError::into_inner);
+    let (flags, cut) = (reader.byte(), reader.byte());
+    let is_direct = flags & 4 != 0;
+    let mut listener = LISTENERS[usize::from(is_direct)].lock().unwrap_or_else(PoisonError::into_inner);
     let (socket, address) = listener.get_or_insert_with(|| {
         let socket = Socket::new(PULL);
         socket.set(KEY_PEM, KEY);
         socket.set(CERTIFICATE_PEM, CERTIFICATE);
-        let address = socket.bind("wss", "");
+        let address = socket.bind(if is_direct { "tls+tcp" } else { "wss" }, "");
         (socket, address)
     });
-    let (flags, cut) = (reader.byte(), reader.byte());
     let edits = edits(usize::from(flags >> 6), &mut reader);
     let rest = reader.rest();
     let meter = Meter::begin();
@@ -51,7 +54,8 @@ pub fn run(input: &[u8]) {
             peer.flood(rest, FLOOD);
         }
     } else {
-        let mut client = Client { tls: tls(), edits: &edits, cut, said: 0, parts: Parts::new(false) };
+        let mut client =
+            Client { tls: tls(is_direct), edits: &edits, cut, said: 0, parts: Parts::new(false) };
         client.talk(&mut peer, rest, flags & 2 != 0);
         unfinished = client.parts.unfinished(client.said);
     }
@@ -63,7 +67,7 @@ pub fn run(input: &[u8]) {
 
 /// A good client of ours, but for what is changed on the way.
 struct Client<'a> {
-    tls: Tls,
+    tls: Box<dyn Carrier>,
     edits: &'a [Edit],
     cut: u8,
     /// Bytes on the wire until now.
@@ -114,7 +118,7 @@ impl Client<'_> {
             if self.tls.open(&heard, &mut opened).is_err() {
                 return false;
             }
-            // The greeting, which the WebSocket plays.
+            // The greeting, which a WebSocket plays.
             if !opened.is_empty() {
                 return true;
             }
@@ -127,8 +131,11 @@ impl Client<'_> {
     }
 }
 
-fn tls() -> Tls {
-    let config = TlsConfig::client(CERTIFICATE, [], None, "localhost").unwrap();
+fn tls(is_direct: bool) -> Box<dyn Carrier> {
+    let config = TlsConfig::client(CERTIFICATE, [], None, None, "localhost", Versions::Tls12And13).unwrap();
+    if is_direct {
+        return Box::new(Tls::new(&config, Direct).unwrap_or_else(|_| panic!("no TLS")));
+    }
     let socket = WebSocket::new(Config {
         role: Role::Client { host: "localhost".into(), path: "/".into() },
         socket_type: SocketType::Push,
@@ -137,7 +144,7 @@ fn tls() -> Tls {
         max_msg_size: None,
         seed: [7; 32],
     });
-    Tls::new(&config, socket).unwrap_or_else(|_| panic!("no TLS"))
+    Box::new(Tls::new(&config, socket).unwrap_or_else(|_| panic!("no TLS")))
 }
 
 /// Good clients, some that flood, some whose records are changed, and what is no TLS.
@@ -151,6 +158,11 @@ pub fn seeds() -> Vec<Vec<u8>> {
         [&[2, 0][..], b"\x04\x07\x04PING\0\x01"].concat(),
         [&[0x40, 0, 0, 0, 20, 0, 9][..], frames].concat(),
         [&[0x80, 3, 0, 1, 20, 1, 9, 0, 0, 90, 3, 0][..], frames].concat(),
+        [&[4, 0][..], frames].concat(),
+        [&[4, 9][..], frames].concat(),
+        [&[6, 0][..], frames].concat(),
+        [&[0x44, 0, 0, 0, 20, 0, 9][..], frames].concat(),
+        [&[5, 5][..], b"\x16\x03\x01\0\x05\x01\0\0\x01\x03\x17\x03\x03\0\x02ab"].concat(),
         [&[1, 0][..], b"GET / HTTP/1.1\r\n\r\n"].concat(),
         [&[3, 0][..], b"\x16\x03\x01\x40\0\x01\0\x3f\xfc\x03\x03"].concat(),
         [&[1, 5][..], b"\x16\x03\x01\0\x05\x01\0\0\x01\x03\x17\x03\x03\0\x02ab"].concat(),

@@ -14,7 +14,7 @@ KIB = 1 << 10
 MANY = 1000
 ROOM = f"option=19:{MANY}"
 # The transports: where the victim is bound.
-SCHEMES = {"wss": "wss://127.0.0.1:*/zmq"}
+SCHEMES = {"wss": "wss://127.0.0.1:*/zmq", "tls+tcp": "tls+tcp://127.0.0.1:*"}
 CREDENTIALS = [f"text=103:{tls.KEY}", f"text=104:{tls.CERTIFICATE}"]
 # What TLS keeps of a stranger, and while the first message of one is not complete.
 BEGUN, LONGEST = 16 * KIB, 80 * KIB

@@ -33,6 +33,9 @@ fn build(run: &Run) -> Result<Counts, String> {
     let built = run.out.join("cargo");
     let mut cargo = run.tools.cargo(run.target, "zigbuild");
     cargo.args(["--release", "-p", "tautline-libzmq"]).env("CARGO_TARGET_DIR", &built);
+    if run.target.is_packaged() {
+        cargo.args(["--features", "tls"]);
+    }
     run.steps.step("building the library", &mut cargo)?;
     for name in ["libzmq.so", "libzmq.a"] {
         let from = built.join(run.target.triple).join("release").join(name);

@@ -133,6 +133,12 @@ impl Target {
         format!("CARGO_TARGET_{}_{what}", self.triple.to_uppercase().replace('-', "_"))
     }
 
+    /// Whether packages are made for it, whose library has TLS, as `scripts/dist.sh` says.
+    pub fn is_packaged(&self) -> bool {
+        let processor = self.triple.split('-').next();
+        matches!(processor, Some("x86_64" | "aarch64")) && !self.is_windows()
+    }
+
     /// Whether it is Windows, for which MinGW's tools compile, not zig.
     pub fn is_windows(&self) -> bool {
         self.triple.contains("-windows-")

@@ -1,7 +1,7 @@
 //! A client of HTTP/1.1 by hyper: one POST of JSON to one place, again and again. Each has a
 //! connection of its own, encrypted by rustls where the place is `https`.
 
-#[cfg_attr(not(feature = "wss"), path = "post/no_tls.rs")]
+#[cfg_attr(not(feature = "tls"), path = "post/no_tls.rs")]
 mod tls;
 
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! A stream to an endpoint, by the standard library: `tcp` and `ipc`.
+//! A stream to an endpoint, by the standard library: `tcp`, `tls+tcp` and `ipc`.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -8,19 +8,30 @@ use std::time::Duration;
 #[cfg_attr(not(target_os = "linux"), path = "dial/no_names.rs")]
 mod names;
 
+use tautline_proto::Carrier;
+
 use crate::failure::{Code, Failure, Result};
+use crate::tls::{self, TlsArgs};
 
 /// A connection.
 pub enum Connection {
     /// By TCP.
     Tcp(TcpStream),
+    /// The same, in TLS.
+    Carried(TcpStream, Carriage),
     /// By a Unix domain socket, with its endpoint.
     Ipc(UnixStream, String),
 }
 
+/// What carries ZMTP, and the bytes that it has yielded and that were not read yet.
+pub struct Carriage {
+    carrier: Box<dyn Carrier>,
+    plain: Vec<u8>,
+}
+
 impl Connection {
     /// Connects, or says what is wrong.
-    pub fn open(address: &str, timeout: Duration) -> Result<Connection> {
+    pub fn open(address: &str, timeout: Duration, certificates: &TlsArgs) -> Result<Connection> {
         if let Some(path) = address.strip_prefix("ipc://") {
             let stream = match path.strip_prefix('@') {
                 Some(name) => names::connect(name),
@@ -29,11 +40,19 @@ impl Connection {
             let stream = stream.map_err(|error| refused(address, &error))?;
             return Ok(Connection::Ipc(stream, address.to_owned()));
         }
-        let Some(host) = address.strip_prefix("tcp://") else {
-            return Err(Failure::usage(format!("{address}: ping knows tcp and ipc")));
+        let (host, is_tls) = match (address.strip_prefix("tcp://"), address.strip_prefix("tls+tcp://")) {
+            (Some(host), _) => (host, false),
+            (_, Some(host)) => (host, true),
+            _ => return Err(Failure::usage(format!("{address}: ping knows tcp, tls+tcp and ipc"))),
         };
         // The source address, if there is one, is not used.
         let host = host.rsplit(';').next().unwrap_or(host);
+        let carriage = || -> Result<Carriage> {
+            let name = host.rsplit_once(':').map_or(host, |(name, _)| name).trim_matches(['[', ']']);
+            let carrier = tls::carrier(certificates, address, name)?;
+            Ok(Carriage { carrier, plain: Vec::new() })
+        };
+        let carriage = is_tls.then(carriage).transpose()?;
         let found = host.to_socket_addrs().map_err(|_| {
             Failure::failed(format!("{address}: the host is not known"))
                 .hint("is the name right, and DNS reachable?")
@@ -45,7 +64,10 @@ impl Connection {
                 Ok(stream) => {
                     // Else the round trip could be that of a delayed acknowledgement.
                     let _ = stream.set_nodelay(true);
-                    return Ok(Connection::Tcp(stream));
+                    return Ok(match carriage {
+                        Some(carriage) => Connection::Carried(stream, carriage),
+                        None => Connection::Tcp(stream),
+                    });
                 }
                 Err(error) => outcome = Err(refused(address, &error)),
             }
@@ -57,6 +79,9 @@ impl Connection {
     pub fn remote(&self) -> String {
         match self {
             Connection::Tcp(stream) => stream.peer_addr().map(|at| format!("tcp://{at}")).unwrap_or_default(),
+            Connection::Carried(stream, _) => {
+                stream.peer_addr().map(|at| format!("tls+tcp://{at}")).unwrap_or_default()
+            }
             Connection::Ipc(_, address) => address.clone(),
         }
     }
@@ -65,7 +90,7 @@ impl Connection {
     pub fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
         let timeout = Some(timeout.max(Duration::from_millis(1)));
         match self {
-            Connection::Tcp(stream) => stream.set_read_timeout(timeout),
+            Connection::Tcp(stream) | Connection::Carried(stream, _) => stream.set_read_timeout(timeout),
             Connection::Ipc(stream, _) => stream.set_read_timeout(timeout),
         }
     }
@@ -74,6 +99,7 @@ impl Connection {
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Connection::Tcp(stream) => stream.read(into),
+            Connection::Carried(stream, carriage) => carriage.read(stream, into),
             Connection::Ipc(stream, _) => stream.read(into),
         }
     }
@@ -82,8 +108,36 @@ impl Connection {
     pub fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Connection::Tcp(stream) => stream.write_all(bytes),
+            Connection::Carried(stream, carriage) => carriage.write_all(stream, bytes),
             Connection::Ipc(stream, _) => stream.write_all(bytes),
         }
+    }
+}
+
+impl Carriage {
+    fn write_all(&mut self, stream: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
+        let mut wire = Vec::new();
+        self.carrier.seal(bytes, &mut wire);
+        stream.write_all(&wire)
+    }
+
+    fn read(&mut self, stream: &mut TcpStream, into: &mut [u8]) -> io::Result<usize> {
+        let mut wire = [0; 4096];
+        while self.plain.is_empty() && !self.carrier.ended() {
+            let length = stream.read(&mut wire)?;
+            if length == 0 {
+                return Ok(0);
+            }
+            let opened = self.carrier.open(&wire[..length], &mut self.plain);
+            // Its own answer, which may be an alert.
+            let answered = self.write_all(stream, &[]);
+            opened.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+            answered?;
+        }
+        let length = self.plain.len().min(into.len());
+        into[..length].copy_from_slice(&self.plain[..length]);
+        self.plain.drain(..length);
+        Ok(length)
     }
 }
 

@@ -20,7 +20,7 @@ mod secrets;
 mod support;
 mod tapped;
 mod terminal;
-#[cfg_attr(not(feature = "wss"), path = "no_tls.rs")]
+#[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
 mod tls;
 mod tools;
 mod top;

@@ -1,18 +1,20 @@
-//! Without `wss`.
+//! Without TLS.
 
 use crate::support::{run, test};
 
 #[test]
-fn wss_that_was_not_built_in_is_told() {
-    test("wss_that_was_not_built_in_is_told", || {
+fn tls_that_was_not_built_in_is_told() {
+    test("tls_that_was_not_built_in_is_told", || {
         for args in [
             &["sub", "wss://127.0.0.1:*/news"][..],
             &["proxy", "wss://127.0.0.1:*", ":*"],
-            &["bench", "wss://127.0.0.1:*"],
+            &["bench", "tls+tcp://127.0.0.1:*"],
+            &["ping", "tls+tcp://127.0.0.1:1"],
+            &["keygen", "--ca", "/nowhere"],
         ] {
-            run(args).failed(2, &["built without wss", "--features wss"]);
+            run(args).failed(2, &["built without tls", "--features tls"]);
         }
-        run(&["metrics", "--otlp", "https://a"]).failed(2, &["built without https", "--features wss"]);
+        run(&["metrics", "--otlp", "https://a"]).failed(2, &["built without https", "--features tls"]);
         run(&["sub", "--tls-trust", "x", ":1"]).failed(2, &["--tls-trust"]);
     });
 }

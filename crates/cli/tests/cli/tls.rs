@@ -1,4 +1,8 @@
-//! `wss`: certificates.
+//! `tls+tcp` and `wss`: certificates.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
@@ -55,7 +59,7 @@ fn a_server_that_is_not_trusted_is_told() {
         let mut pull = start(&[&["pull", AT][..], &IDENTITY].concat());
         let at = pull.bound();
         let ended = run(&["push", &at, "x", "-w", "300ms", "-q"]);
-        ended.failed(3, &["is the certificate one that the client trusts (--tls-trust)"]);
+        ended.failed(3, &["the peer's certificate is not trusted: is it one that --tls-trust leads to?"]);
         // One that is trusted itself needs no name.
         let ended = run(&["push", &at, "x", "--tls-trust", CERTIFICATE, "--tls-name", "example.com"]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -162,5 +166,91 @@ fn a_collector_that_is_not_trusted_gets_nothing() {
         world
             .run(&["metrics", "--otlp", &url, "--otlp-trust", "/missing"])
             .failed(1, &["/missing", "No such file"]);
+    });
+}
+
+/// The options of an end with certificates of `taut keygen --ca`.
+fn identity(folder: &str, name: &str) -> Vec<String> {
+    [
+        ("--tls-cert", format!("{name}.pem")),
+        ("--tls-key", format!("{name}-key.pem")),
+        ("--tls-trust", "ca.pem".to_owned()),
+    ]
+    .into_iter()
+    .flat_map(|(option, file)| [option.to_owned(), format!("{folder}/{file}")])
+    .collect()
+}
+
+fn with<'a>(words: &[&'a str], more: &'a [String]) -> Vec<&'a str> {
+    words.iter().copied().chain(more.iter().map(String::as_str)).collect()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn an_authority_for_tests_is_made() {
+    test("an_authority_for_tests_is_made", || {
+        let folder = TempDir::new();
+        let certs = folder.path().join("certs");
+        let at = certs.to_str().unwrap();
+        let made = run(&["keygen", "--ca", at, "--client", "alice", "--client", "bob"]);
+        assert_eq!(made.code, Some(0), "{made:?}");
+        assert!(made.lines()[1].ends_with("localhost, 127.0.0.1, ::1"), "{made:?}");
+        for name in ["ca", "server", "alice", "bob"] {
+            assert_eq!(mode(&certs.join(format!("{name}-key.pem"))), 0o600);
+            assert!(
+                fs::read_to_string(certs.join(format!("{name}.pem"))).unwrap().contains("BEGIN CERTIFICATE")
+            );
+        }
+        let read = |name: &str| fs::read(certs.join(name)).unwrap();
+        let before = (read("ca.pem"), read("server.pem"), read("alice-key.pem"));
+        // Nothing is lost.
+        let again = run(&["keygen", "--ca", at, "--client", "alice"]);
+        again.failed(1, &["ca-key.pem: there is such a file already", "--renew"]);
+        run(&["keygen", "--ca", at, "--client", "../x"]).failed(2, &["is no name of a client"]);
+        run(&["keygen", "--ca", at, "--client", "ca"]).failed(2, &["is no name of a client"]);
+        assert_eq!(before, (read("ca.pem"), read("server.pem"), read("alice-key.pem")));
+        assert_eq!(run(&["keygen", "--ca", at, "--renew", "--client", "alice"]).code, Some(0));
+        let after = (read("ca.pem"), read("server.pem"), read("alice-key.pem"));
+        assert!(before.0 == after.0 && before.1 != after.1 && before.2 != after.2);
+        // Those of the old authority are good at both ends: bob's is not renewed.
+        let server = identity(at, "server");
+        for client in ["alice", "bob"] {
+            let mut pull = start(&with(&["pull", "tls+tcp://127.0.0.1:*", "-n", "1"], &server));
+            let endpoint = pull.bound();
+            let pushed = run(&with(&["push", &endpoint, "hello"], &identity(at, client)));
+            assert_eq!(pushed.code, Some(0), "{pushed:?}");
+            assert_eq!(pull.end().lines(), ["hello"]);
+        }
+        assert_eq!(run(&["keygen", "--ca", at, "--force"]).code, Some(0));
+        assert!(read("ca.pem") != after.0);
+        let mut pull = start(&with(&["pull", "tls+tcp://127.0.0.1:*"], &identity(at, "server")));
+        let endpoint = pull.bound();
+        let pushed = run(&with(&["push", &endpoint, "x", "-w", "300ms"], &identity(at, "bob")));
+        pushed.failed(3, &["the peer refuses our certificate"]);
+    });
+}
+
+#[test]
+fn a_server_in_tls_is_pinged() {
+    test("a_server_in_tls_is_pinged", || {
+        let folder = TempDir::new();
+        let at = folder.path().to_str().unwrap().to_owned();
+        assert_eq!(run(&["keygen", "--ca", &at, "--host", "127.0.0.1"]).code, Some(0));
+        let (server, client) = (identity(&at, "server"), identity(&at, "client"));
+        let mut router = start(&with(&["router", "tls+tcp://127.0.0.1:*"], &server));
+        let endpoint = router.bound();
+        let found = run(&with(&["ping", &endpoint, "-n", "2", "-i", "0"], &client));
+        assert_eq!(found.code, Some(0), "{found:?}");
+        assert!(found.lines()[0].ends_with("is a ROUTER"), "{found:?}");
+        assert_eq!(found.lines().iter().filter(|line| line.contains("round trip")).count(), 2, "{found:?}");
+        let other = run(&with(&["ping", &endpoint, "--tls-name", "example.org"], &client));
+        other.failed(1, &["the peer's certificate has another name"]);
+        run(&["ping", &endpoint]).failed(1, &["the peer's certificate is not trusted"]);
+        let anonymous = run(&["ping", &endpoint, "--tls-trust", &format!("{at}/ca.pem")]);
+        anonymous.failed(1, &["it wants a certificate"]);
+        run(&["ping", &endpoint.replace("tls+tcp", "tcp")]).failed(1, &["that is a TLS server"]);
     });
 }

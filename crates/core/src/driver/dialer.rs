@@ -111,18 +111,18 @@ pub(crate) struct Dialer {
 }
 
 impl Dialer {
-    /// Has the I/O thread connect to `endpoint`. `connection` is the pipe's, unless ZMQ_IMMEDIATE
+    /// Has the I/O thread connect to `given`. `connection` is the pipe's, unless ZMQ_IMMEDIATE
     /// postpones it.
     pub(crate) fn start(
         site: &Arc<Site>,
         options: Arc<Options>,
-        endpoint: &Endpoint,
+        carrying: Result<Option<Carrying>, Error>,
         given: Arc<str>,
         connection: Option<Arc<Connection>>,
     ) -> Arc<Self> {
         let dialer = Arc::new(Dialer {
             site: site.clone(),
-            carrying: transport::carrying(endpoint, &options).transpose().map(Box::new),
+            carrying: carrying.transpose().map(Box::new),
             options,
             given,
             state: Mutex::new(State {

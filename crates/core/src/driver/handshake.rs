@@ -14,7 +14,7 @@ use tautline_io::errno;
 use tautline_io::net::Stream;
 use tautline_io::reactor::Interest;
 use tautline_proto::zap::Verdict;
-use tautline_proto::{Carrier, Established, ProtocolError, Session, SessionConfig, carried};
+use tautline_proto::{Carrier, Established, ProtocolError, Session, SessionConfig, Shown, carried};
 
 /// A handshake in progress. What the wire notes about it stands here, too: of an open stream
 /// nothing of it is kept.
@@ -31,6 +31,8 @@ pub(super) struct Handshake {
     pub(super) claim: Option<Box<Claim>>,
     /// What the handler has said: the peer is in.
     pub(super) verdict: Option<Box<Verdict>>,
+    /// The certificates of the peer, when the handshake is complete.
+    pub(super) shown: Option<Box<Shown>>,
     /// The handler said no, which has been reported: the peer is told, and has the last word.
     pub(super) refused: bool,
     /// What came with the end of the handshake, and lies behind it. Our last word may not be
@@ -64,6 +66,7 @@ impl Handshake {
             inquiry: None,
             claim: None,
             verdict: None,
+            shown: None,
             refused: false,
             leftover: Vec::new(),
             most: u64::MAX,
@@ -131,7 +134,7 @@ impl Handshake {
         opened
     }
 
-    /// Whether something carries ZMTP: ws, wss.
+    /// Whether something carries ZMTP: WebSocket, TLS.
     pub(super) fn is_carried(&self) -> bool {
         self.carriage.is_some()
     }
@@ -151,7 +154,10 @@ impl Handshake {
         let established = self.session.established()?;
         Some(match self.carriage.take().map(|carriage| *carriage) {
             None => established,
-            Some(Carriage { carrier, early, .. }) => carried(carrier, established, early),
+            Some(Carriage { carrier, early, .. }) => {
+                self.shown = carrier.shown().map(Box::new);
+                carried(carrier, established, early)
+            }
         })
     }
 }

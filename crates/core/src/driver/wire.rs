@@ -17,7 +17,7 @@ use crate::message::Metadata;
 use crate::monitor::{About, Ends, LOST, event};
 use crate::options::Options;
 use crate::pipe::Sight;
-use crate::policy::Refusal;
+use crate::policy::{Proof, Refusal};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
@@ -55,8 +55,8 @@ struct State {
     heartbeat: Option<Box<Heartbeat>>,
     /// What the peer of an open stream has told.
     peer: Option<Arc<Metadata>>,
-    /// The key that it has shown, where the policy asks for it.
-    key: Option<Box<[u8]>>,
+    /// What it has shown, where the policy asks for it.
+    proof: Option<Box<Proof>>,
     /// The topics that it may use, if the policy says so.
     topics: Option<Arc<Topics>>,
     /// Looks again whether that is so, of a peer that we went to.
@@ -128,7 +128,7 @@ impl Wire {
             lingering: false,
             heartbeat: None,
             peer: None,
-            key: None,
+            proof: None,
             topics: None,
             check_timer: 0,
         };
@@ -151,7 +151,7 @@ impl Wire {
         }
         if raw {
             let stage: Box<dyn tautline_proto::Stage> = stage::raw();
-            let peer = self.peer_info(Vec::new(), Vec::new(), None);
+            let peer = self.peer_info(Vec::new(), Vec::new(), None, None);
             return self.open(turn, peer, Some(stage), Vec::new(), Vec::new());
         }
         if let Some(deadline) = self.options().handshake_interval {
@@ -193,11 +193,14 @@ impl Wire {
                 Err(loss) => return self.end(turn, loss),
             };
             let Established { peer, stage, inbound, .. } = *established;
-            let (verdict, leftover) = match lock(&self.state).handshake() {
-                Some(handshake) => (handshake.verdict.take(), handshake.take_leftover()),
-                None => (None, Vec::new()),
+            let (verdict, shown, leftover) = match lock(&self.state).handshake() {
+                Some(handshake) => {
+                    (handshake.verdict.take(), handshake.shown.take(), handshake.take_leftover())
+                }
+                None => (None, None, Vec::new()),
             };
-            let peer = self.peer_info(peer.routing_id, peer.properties, verdict);
+            let peer = self.peer_info(peer.routing_id, peer.properties, verdict, shown.as_deref());
+            self.note_certificates(shown);
             if let Err(Refusal(why)) = self.may_stay(&peer.metadata) {
                 return self.end_because(turn, Loss::Stream(errno::EACCES), &why);
             }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use super::{Guard, Trust, is_secure};
+use super::{Certificates, Guard, Proof, Trust, is_secure};
 use crate::options::{Mechanism, Options};
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::net::{Address, Stream};
@@ -15,6 +15,7 @@ use tautline_policy::{Action, Call, Limits, Policy, Question, Topics};
 pub(crate) struct Gate {
     guard: Arc<Guard>,
     trust: Option<Trust>,
+    certificates: Option<Arc<Certificates>>,
     socket_type: &'static str,
     mechanism: Mechanism,
     secure: bool,
@@ -50,6 +51,7 @@ impl Gate {
     pub(crate) fn new(
         guard: Arc<Guard>,
         trust: Option<Trust>,
+        certificates: Option<Arc<Certificates>>,
         options: &Options,
         endpoint: &str,
     ) -> Arc<Self> {
@@ -59,7 +61,8 @@ impl Gate {
             trust,
             socket_type: options.socket_type.name(),
             mechanism: options.mechanism,
-            secure: is_secure(options, endpoint),
+            secure: certificates.is_some() || is_secure(options, endpoint),
+            certificates,
             endpoint: endpoint.to_owned(),
             counts: Mutex::new(counts),
         })
@@ -151,6 +154,24 @@ impl Gate {
         trust.owner(key).map(Some).ok_or_else(stranger)
     }
 
+    /// Whether all that a client has shown is trusted.
+    ///
+    /// # Errors
+    /// What is not.
+    pub(crate) fn trusts(&self, proof: Option<&mut Proof>) -> Result<(), Refusal> {
+        let mut nothing = Proof::default();
+        let proof = proof.unwrap_or(&mut nothing);
+        if self.trust.is_some() {
+            self.owner(proof.key().unwrap_or_default())?;
+        }
+        match &self.certificates {
+            Some(certificates) if !certificates.admit(proof) => {
+                Err(Refusal("its certificate is not trusted".to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether a peer may stay, now that the ZAP handler has named its user, or the policy has
     /// changed.
     pub(crate) fn admits(&self, stream: &Stream, user_id: &str) -> Result<(), Refusal> {
@@ -166,7 +187,7 @@ impl Gate {
 
     /// Whether peers may have to go while they are connected.
     pub(crate) fn may_change(&self) -> bool {
-        self.trust.is_some() || self.guard.is_a_file()
+        self.trust.is_some() || self.certificates.is_some() || self.guard.is_a_file()
     }
 
     fn ask(&self, policy: &Policy, stream: &Stream, user_id: &str) -> Result<(), Refusal> {

@@ -76,7 +76,7 @@ fn read(path: &Path) -> Result<HashMap<[u8; 32], Arc<str>>, String> {
 }
 
 /// What changes with the keys: of a folder, each of its files.
-fn stamps(path: &Path) -> Vec<(PathBuf, Option<Stamp>)> {
+pub(super) fn stamps(path: &Path) -> Vec<(PathBuf, Option<Stamp>)> {
     let mut all = vec![(path.to_owned(), stamp(path))];
     if let Ok(entries) = std::fs::read_dir(path) {
         all.extend(entries.flatten().map(|entry| (entry.path(), stamp(&entry.path()))));

@@ -106,13 +106,19 @@ impl Socket {
             Err(_) => Ok(None),
         };
         let allowed = unless_denied(&self.tap, allowed, endpoint, event::BIND_FAILED)?;
-        let (own, trust) = allowed.map_or((None, None), |allowed| (allowed.options, allowed.trust));
+        let Allowed { options: own, trust, wrapped } = allowed.unwrap_or_default();
         let options = own.unwrap_or_else(|| self.pipes.options.clone());
         match at.map_err(Failed::from).and_then(|at| transport::listen(parsed, at, &options)) {
-            Ok(bound) => {
+            Ok(mut bound) => {
                 self.last_endpoint = bound.endpoint.as_str().into();
-                let gate =
-                    self.context.guard().map(|guard| Gate::new(guard.clone(), trust, &options, endpoint));
+                let certificates = wrapped.map(|wrapped| {
+                    bound.carrying = Some(wrapped.carrying);
+                    wrapped.certificates
+                });
+                let gate = self
+                    .context
+                    .guard()
+                    .map(|guard| Gate::new(guard.clone(), trust, certificates, &options, endpoint));
                 self.show_endpoint(endpoint, &bound.endpoint, true);
                 let acceptor = Acceptor::start(&site, options, bound, gate);
                 self.add_endpoint(endpoint, What::Bound(acceptor));
@@ -181,8 +187,12 @@ impl Socket {
         self.context.share_options(&mut self.pipes.options);
         let allowed = self.context.allowed(Call::Connect, endpoint, &parsed, None, &self.pipes.options);
         let allowed = unless_denied(&self.tap, allowed, endpoint, event::HANDSHAKE_FAILED_NO_DETAIL)?;
-        let own = allowed.and_then(|allowed| allowed.options);
+        let Allowed { options: own, wrapped, .. } = allowed.unwrap_or_default();
         let options = own.unwrap_or_else(|| self.pipes.options.clone());
+        let carrying = match wrapped {
+            Some(wrapped) => Ok(Some(wrapped.carrying)),
+            None => transport::carrying(&parsed, &options),
+        };
         if options.connect_routing_id.is_some() {
             self.pipes.options_mut().connect_routing_id = None;
         }
@@ -200,7 +210,7 @@ impl Socket {
             self.show_target(id, endpoint);
         }
         let given = self.context.share_endpoint(endpoint);
-        let dialer = Dialer::start(&site, options, &parsed, given.clone(), connection);
+        let dialer = Dialer::start(&site, options, carrying, given.clone(), connection);
         self.add_endpoint(given.clone(), What::Connected(dialer));
         self.last_endpoint = given;
         Ok(id)

@@ -9,10 +9,12 @@
 mod ipc;
 mod local;
 mod tcp;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;
 pub(crate) mod udp;
 mod vsock;
 mod ws;
-#[cfg(feature = "wss")]
+#[cfg(feature = "tls")]
 mod wss;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -177,7 +179,20 @@ static REGISTRY: &[Entry] = &[
         // TCP's.
         admit: |_, _, _| None,
     },
-    #[cfg(feature = "wss")]
+    #[cfg(feature = "tls")]
+    Entry {
+        scheme: tls::SCHEME,
+        peer_path: "",
+        read: Endpoint::stream::<TcpEndpoint>,
+        listen: tls::listen,
+        question: tls::question,
+        local_name: tls::local_name,
+        route: tls::route,
+        carrying: tls::carrying,
+        // TCP's.
+        admit: |_, _, _| None,
+    },
+    #[cfg(feature = "tls")]
     Entry {
         scheme: wss::SCHEME,
         peer_path: "/",

@@ -12,9 +12,15 @@ use tautline_io::net::{self, Address, Family as StreamFamily, Listener, Stream, 
 use tautline_io::resolve::{Family, parse_literal};
 use tautline_proto::socks;
 
+const SCHEME: &str = "tcp";
+
+/// The address of an endpoint of `scheme`.
+pub(super) fn of<'e>(endpoint: &'e Endpoint, scheme: &str) -> Option<&'e TcpEndpoint> {
+    endpoint.address().filter(|_| endpoint.scheme() == scheme)
+}
+
 pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<Result<Bound, Failed>> {
-    let tcp = endpoint.address()?;
-    Some(listen_tcp(tcp, at, options))
+    Some(listen_tcp(of(endpoint, SCHEME)?, at, options))
 }
 
 pub(super) fn listen_tcp(tcp: &TcpEndpoint, at: Answer, options: &Options) -> Result<Bound, Failed> {
@@ -54,7 +60,7 @@ fn listens_with_ipv6(options: &Options) -> bool {
 }
 
 pub(super) fn question(endpoint: &Endpoint, options: &Options) -> Option<Question> {
-    question_tcp(endpoint.address()?, options)
+    question_tcp(of(endpoint, SCHEME)?, options)
 }
 
 /// What the resolver must be asked before there can be a listener at `tcp`.
@@ -67,7 +73,7 @@ pub(super) fn question_tcp(tcp: &TcpEndpoint, options: &Options) -> Option<Quest
 
 /// The name of a listener at `tcp`, if it does not depend on the port that the system gives.
 pub(super) fn local_name(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<String> {
-    let address = known_address(endpoint.address()?, at, options)?;
+    let address = known_address(of(endpoint, SCHEME)?, at, options)?;
     Some(format!("tcp://{}", Address::Inet(address)))
 }
 
@@ -77,8 +83,7 @@ pub(super) fn known_address(tcp: &TcpEndpoint, at: Answer, options: &Options) ->
 }
 
 pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<Route, Error>> {
-    let tcp = endpoint.address()?;
-    Some(route_tcp(tcp, options))
+    Some(route_tcp(of(endpoint, SCHEME)?, options))
 }
 
 pub(super) fn route_tcp(tcp: &TcpEndpoint, options: &Options) -> Result<Route, Error> {

@@ -13,9 +13,9 @@ use tautline_io::net::Address;
 use tautline_proto::Carrier;
 use tautline_proto::ws::{Config, Role, WebSocket};
 
-const SCHEME: &str = "ws";
+pub(super) const SCHEME: &str = "ws";
 /// The port that the Host header leaves out.
-const PORT: u16 = 80;
+pub(super) const PORT: u16 = 80;
 
 pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<Result<Bound, Failed>> {
     let address = of(endpoint, SCHEME)?;

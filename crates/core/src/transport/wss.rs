@@ -1,25 +1,24 @@
-//! `wss://`: as `ws://`, over TLS. What is said on the stream is `proto::tls`'s; certificates come
-//! from the ZMQ_WSS_* options.
+//! `wss://`: as `ws://`, over TLS, which is `transport::tls`'s.
 
 use super::local::{Answer, Question};
-use super::{Bound, Carrying, Failed, Route, tcp, ws};
+use super::{Bound, Carrying, Failed, Route, tcp, tls, ws};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::options::Options;
 use crate::sync::Arc;
 use tautline_proto::Carrier;
-use tautline_proto::tls::{BadCredentials, Tls, TlsConfig};
+use tautline_proto::tls::{TlsConfig, Versions};
 use tautline_proto::ws::{Role, WebSocket};
 
 pub(super) const SCHEME: &str = "wss";
 /// The port that the Host header leaves out.
 const PORT: u16 = 443;
+/// What the TLS of browsers and of libzmq has.
+const VERSIONS: Versions = Versions::Tls12And13;
 
 pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<Result<Bound, Failed>> {
     let address = ws::of(endpoint, SCHEME)?;
-    let carrying = TlsConfig::server(&options.wss_cert_pem, &options.wss_key_pem)
-        .map_err(invalid)
-        .and_then(|tls| carry(Role::Server, tls, options));
+    let carrying = tls::server(options, VERSIONS).and_then(|config| carry(Role::Server, config, options));
     Some(
         carrying
             .map_err(Failed::from)
@@ -41,41 +40,26 @@ pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<Rou
 
 pub(super) fn carrying(endpoint: &Endpoint, options: &Options) -> Option<Result<Carrying, Error>> {
     let address = ws::of(endpoint, SCHEME)?;
-    Some(
-        client(&ws::host_without_zone(address), options)
-            .and_then(|tls| carry(ws::client(address, PORT), tls, options)),
-    )
-}
-
-fn client(host: &str, options: &Options) -> Result<TlsConfig, Error> {
-    let system =
-        if options.wss_trust_system { rustls_native_certs::load_native_certs().certs } else { Vec::new() };
-    let further = system.into_iter().map(|certificate| certificate.to_vec());
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    TlsConfig::client(&options.wss_trust_pem, further, asked(host, options)?, host).map_err(invalid)
-}
-
-/// The name that a server found at `host` has to prove. The owner of any name can have a
-/// certificate that the system trusts, so there the chain alone says nothing.
-fn asked<'a>(host: &'a str, options: &'a Options) -> Result<Option<&'a str>, Error> {
-    match std::str::from_utf8(&options.wss_hostname).map_err(|_| Error::Invalid)? {
-        "" => Ok(options.wss_trust_system.then_some(host)),
-        name => Ok(Some(name)),
-    }
-}
-
-fn carry(role: Role, tls: TlsConfig, options: &Options) -> Result<Carrying, Error> {
-    let config = ws::config(role, options)?;
-    Ok(Arc::new(move || {
-        let socket = WebSocket::new(ws::seeded(&config)?);
-        let tls =
-            Tls::new(&tls, socket).map_err(|_| tautline_io::errno::error(tautline_io::errno::EINVAL))?;
-        Ok(Box::new(tls) as Box<dyn Carrier>)
+    let host = tls::host_of(&address.tcp);
+    Some(asked(&host, options).and_then(|name| {
+        let config = tls::client(options, options.wss_trust_system, name, &host, VERSIONS)?;
+        carry(ws::client(address, PORT), config, options)
     }))
 }
 
-fn invalid(_: BadCredentials) -> Error {
-    Error::Invalid
+/// The name that a server found at `host` has to prove. As in libzmq, none if the program names
+/// none. But the owner of any name can have a certificate that the system trusts, so there the
+/// chain alone says nothing.
+fn asked<'a>(host: &'a str, options: &'a Options) -> Result<Option<&'a str>, Error> {
+    Ok(tls::asked(options)?.or(options.wss_trust_system.then_some(host)))
+}
+
+fn carry(role: Role, config: TlsConfig, options: &Options) -> Result<Carrying, Error> {
+    let inside = ws::config(role, options)?;
+    Ok(Arc::new(move || {
+        let socket = WebSocket::new(ws::seeded(&inside)?);
+        Ok(Box::new(tls::start(&config, socket)?) as Box<dyn Carrier>)
+    }))
 }
 
 #[cfg(test)]

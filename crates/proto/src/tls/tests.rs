@@ -1,6 +1,9 @@
+use tautline_testkit::certificates;
+
 use super::*;
-use crate::SocketType;
-use crate::ws::{Config, Role};
+use crate::carrier::Direct;
+use crate::socket_type::SocketType;
+use crate::ws::{Config, Role, WebSocket};
 
 /// A certificate of example.org, signed by itself, good until 2126; and its key, which protects
 /// nothing.
@@ -36,15 +39,38 @@ fn socket(role: Role) -> WebSocket {
     })
 }
 
-fn pair(client: &TlsConfig) -> [Tls; 2] {
+const OWN: Identity<'static> = Identity { certificates: CERTIFICATE, key: KEY };
+
+fn identity(certificates: &'static str, key: &'static str) -> Identity<'static> {
+    Identity { certificates: certificates.as_bytes(), key: key.as_bytes() }
+}
+
+fn server() -> Identity<'static> {
+    identity(certificates::SERVER, certificates::SERVER_KEY)
+}
+
+/// A client that trusts these and wants this name.
+fn trusting(pem: &[u8], name: Option<&str>) -> TlsConfig {
+    TlsConfig::client(pem, [], None, name, "127.0.0.1", Versions::Tls13).unwrap()
+}
+
+/// The ends of WebSockets.
+fn sockets(client: &TlsConfig) -> [Tls<WebSocket>; 2] {
     let role = Role::Client { host: "example.org".into(), path: "/".into() };
-    let server = TlsConfig::server(CERTIFICATE, KEY).unwrap();
+    let server = TlsConfig::server(OWN, None, Versions::Tls12And13).unwrap();
     [Tls::new(client, socket(role)).unwrap(), Tls::new(&server, socket(Role::Server)).unwrap()]
 }
 
-/// Passes bytes on in pieces until both are quiet; what each has opened.
-fn talk(ends: &mut [Tls; 2], piece: usize) -> Result<[Vec<u8>; 2], ProtocolError> {
+/// The ends of ZMTP as it is.
+fn pair(client: &TlsConfig, server: &TlsConfig) -> [Tls<Direct>; 2] {
+    [Tls::new(client, Direct).unwrap(), Tls::new(server, Direct).unwrap()]
+}
+
+/// Passes bytes on in pieces until both are quiet; what each has opened. What an end says after a
+/// fault still reaches the other one.
+fn talk<C: Carrier>(ends: &mut [Tls<C>; 2], piece: usize) -> Result<[Vec<u8>; 2], [ProtocolError; 2]> {
     let mut opened = [Vec::new(), Vec::new()];
+    let mut faults = [None, None];
     loop {
         let mut quiet = true;
         for from in [0, 1] {
@@ -52,70 +78,240 @@ fn talk(ends: &mut [Tls; 2], piece: usize) -> Result<[Vec<u8>; 2], ProtocolError
             ends[from].seal(&[], &mut wire);
             quiet &= wire.is_empty();
             for bytes in wire.chunks(piece) {
-                ends[1 - from].open(bytes, &mut opened[1 - from])?;
+                if faults[1 - from].is_none() {
+                    faults[1 - from] = ends[1 - from].open(bytes, &mut opened[1 - from]).err();
+                }
             }
         }
         if quiet {
-            return Ok(opened);
+            return match faults {
+                [Some(client), Some(server)] => Err([client, server]),
+                [None, None] => Ok(opened),
+                one => panic!("the other end has heard nothing of {one:?}"),
+            };
         }
     }
+}
+
+/// The faults that client and server find.
+fn faults(client: &TlsConfig, server: &TlsConfig) -> [TlsFault; 2] {
+    let faults = talk(&mut pair(client, server), 1000).expect_err("they are not to get on");
+    assert!(faults.iter().all(ProtocolError::may_pass));
+    faults.map(|fault| match fault {
+        ProtocolError::Tls(fault) => fault,
+        other => panic!("{other}"),
+    })
 }
 
 #[test]
 fn two_ends_talk_in_any_pieces() {
-    let trusting = TlsConfig::client(CERTIFICATE, [], None, "127.0.0.1").unwrap();
+    let client = TlsConfig::client(CERTIFICATE, [], None, None, "127.0.0.1", Versions::Tls12And13).unwrap();
     for piece in [1, 5, 100, 100_000] {
-        let mut ends = pair(&trusting);
+        let mut ends = sockets(&client);
         // The greeting of ZMTP that each WebSocket plays once it is open.
         let greetings = talk(&mut ends, piece).unwrap();
         assert!(greetings.iter().all(|greeting| greeting.len() == 64), "pieces of {piece}");
         let plain = [&[0; 64][..], b"\x02\0\0\0\0\0\x01\x11\x70", &[b'x'; 70_000]].concat();
-        for from in [0, 1] {
-            let (mut wire, mut out) = (Vec::new(), Vec::new());
-            plain.chunks(999).for_each(|bytes| ends[from].seal(bytes, &mut wire));
-            assert!(!wire.windows(10).any(|bytes| bytes == b"xxxxxxxxxx"));
-            wire.chunks(piece).for_each(|bytes| ends[1 - from].open(bytes, &mut out).unwrap());
-            assert!(out == plain[64..]);
-        }
-        let mut wire = Vec::new();
-        ends[0].finish(&mut wire);
-        ends[1].open(&wire, &mut Vec::new()).unwrap();
-        assert!(ends[1].ended() && !ends[0].ended());
+        exchange(&mut ends, piece, &plain, &plain[64..]);
+        let plain = [b'x'; 70_000];
+        let mut ends = pair(&client, &TlsConfig::server(OWN, None, Versions::Tls13).unwrap());
+        assert!(talk(&mut ends, piece).unwrap().iter().all(Vec::is_empty));
+        exchange(&mut ends, piece, &plain, &plain);
     }
 }
 
+/// Sends this in both directions, and says goodbye.
+fn exchange<C: Carrier>(ends: &mut [Tls<C>; 2], piece: usize, plain: &[u8], expected: &[u8]) {
+    for from in [0, 1] {
+        let (mut wire, mut out) = (Vec::new(), Vec::new());
+        plain.chunks(999).for_each(|bytes| ends[from].seal(bytes, &mut wire));
+        assert!(!wire.windows(10).any(|bytes| bytes == b"xxxxxxxxxx"));
+        wire.chunks(piece).for_each(|bytes| ends[1 - from].open(bytes, &mut out).unwrap());
+        assert!(out == expected);
+    }
+    let mut wire = Vec::new();
+    ends[0].finish(&mut wire);
+    ends[1].open(&wire, &mut Vec::new()).unwrap();
+    assert!(ends[1].ended() && !ends[0].ended());
+}
+
 #[test]
-fn strangers_are_not_trusted() {
-    let refused = |client: &TlsConfig| talk(&mut pair(client), 1000).unwrap_err();
-    let nobody = TlsConfig::client(b"", [], None, "example.org").unwrap();
-    let error = refused(&nobody);
-    assert!(error == Clause::Tls.into() && error.may_pass());
+fn what_is_sealed_before_the_handshake_waits_for_its_end() {
+    let ca = certificates::CA.as_bytes();
+    let mut ends =
+        pair(&trusting(ca, Some("localhost")), &TlsConfig::server(server(), None, Versions::Tls13).unwrap());
+    let mut wire = Vec::new();
+    ends[0].seal(b"a greeting", &mut wire);
+    ends[1].open(&wire, &mut Vec::new()).unwrap();
+    assert_eq!(talk(&mut ends, 1000).unwrap(), [Vec::new(), b"a greeting".to_vec()]);
+}
+
+#[test]
+fn pings_are_those_of_what_is_inside() {
+    let client = trusting(CERTIFICATE, None);
+    assert!(sockets(&client).iter_mut().all(|end| end.ping()));
+    let mut ends = pair(&client, &TlsConfig::server(OWN, None, Versions::Tls13).unwrap());
+    assert!(!ends.iter_mut().any(|end| end.ping()));
+}
+
+#[test]
+fn a_server_has_to_be_trusted_by_its_name() {
+    let at = TlsConfig::server(server(), None, Versions::Tls13).unwrap();
+    let ca = certificates::CA.as_bytes();
+    for name in [None, Some("localhost"), Some("example.org"), Some("127.0.0.1"), Some("::1")] {
+        assert!(talk(&mut pair(&trusting(ca, name), &at), 1000).is_ok(), "{name:?}");
+    }
+    let other_name = faults(&trusting(ca, Some("example.com")), &at);
+    assert_eq!(other_name, [TlsFault::OtherName, TlsFault::Refused(42)]);
+    assert_eq!(faults(&trusting(ca, Some("10.0.0.1")), &at)[0], TlsFault::OtherName);
+    let other = trusting(certificates::OTHER_CA.as_bytes(), None);
+    assert_eq!(faults(&other, &at), [TlsFault::Untrusted, TlsFault::Refused(48)]);
+    assert_eq!(faults(&trusting(b"", None), &at)[0], TlsFault::Untrusted);
+}
+
+#[test]
+fn what_has_expired_is_of_no_use() {
+    let expired = identity(certificates::EXPIRED, certificates::EXPIRED_KEY);
+    let at = TlsConfig::server(expired, None, Versions::Tls13).unwrap();
+    let ca = certificates::CA.as_bytes();
+    let found = faults(&trusting(ca, None), &at);
+    assert_eq!(found, [TlsFault::Expired, TlsFault::Refused(45)]);
+    // Nor if it is trusted itself.
+    let itself = trusting(certificates::EXPIRED.as_bytes(), None);
+    assert_eq!(faults(&itself, &at)[0], TlsFault::Expired);
+}
+
+#[test]
+fn what_is_trusted_itself_needs_no_name() {
+    let own = identity(certificates::SELF_SIGNED, certificates::SELF_SIGNED_KEY);
+    let at = TlsConfig::server(own, None, Versions::Tls13).unwrap();
+    let itself = trusting(certificates::SELF_SIGNED.as_bytes(), Some("example.org"));
+    assert!(talk(&mut pair(&itself, &at), 1000).is_ok());
     // Trusted as one of the system's, it is the end of a chain, and the name counts.
-    let certificate = certificates_in(CERTIFICATE).unwrap()[0].to_vec();
-    let named = |name| TlsConfig::client(b"", [certificate.clone()], Some(name), "127.0.0.1").unwrap();
-    assert_eq!(refused(&named("example.com")), Clause::Tls.into());
-    assert!(talk(&mut pair(&named("example.org")), 1000).is_ok());
+    let certificate = config::certificates_in(CERTIFICATE).unwrap()[0].to_vec();
+    let named = |name| {
+        let system = [certificate.clone()];
+        TlsConfig::client(b"", system, None, Some(name), "127.0.0.1", Versions::Tls13).unwrap()
+    };
+    let at = TlsConfig::server(OWN, None, Versions::Tls13).unwrap();
+    assert_eq!(faults(&named("example.com"), &at)[0], TlsFault::OtherName);
+    assert!(talk(&mut pair(&named("example.org"), &at), 1000).is_ok());
+}
+
+#[test]
+fn clients_prove_what_they_are() {
+    let clients = certificates::CA.as_bytes();
+    let at = TlsConfig::server(server(), Some(clients), Versions::Tls13).unwrap().numbered(7);
+    let with = |own| TlsConfig::client(clients, [], own, Some("localhost"), "", Versions::Tls13).unwrap();
+    let alice = identity(certificates::CLIENT, certificates::CLIENT_KEY);
+    let mut ends = pair(&with(Some(alice)), &at);
+    talk(&mut ends, 1000).unwrap();
+    assert_eq!(ends[0].shown(), None, "the server is known by the name that was asked for");
+    let shown = ends[1].shown().unwrap();
+    assert_eq!((&*shown.user, shown.judged, shown.certificates.len()), ("alice", 7, 1));
+    assert!(at.admits(&shown.certificates));
+    assert_eq!(faults(&with(None), &at), [TlsFault::Refused(116), TlsFault::NoCertificate]);
+    let mallory = identity(certificates::OTHER_CLIENT, certificates::OTHER_CLIENT_KEY);
+    assert_eq!(faults(&with(Some(mallory)), &at), [TlsFault::Refused(48), TlsFault::Untrusted]);
+    // One for servers is none for clients.
+    assert_eq!(faults(&with(Some(server())), &at)[1], TlsFault::BadCertificate);
+    // By another list, by one that names it itself, and by an empty one.
+    let by = |clients: &[u8]| TlsConfig::server(server(), Some(clients), Versions::Tls13).unwrap();
+    assert!(!by(certificates::OTHER_CA.as_bytes()).admits(&shown.certificates));
+    assert!(by(certificates::CLIENT.as_bytes()).admits(&shown.certificates));
+    assert!(!by(b"").admits(&shown.certificates) && !at.admits(&[]));
+    assert!(talk(&mut pair(&with(Some(alice)), &by(certificates::CLIENT.as_bytes())), 1000).is_ok());
+    assert_eq!(faults(&with(Some(alice)), &by(b""))[1], TlsFault::Untrusted);
+    // A server that does not ask is shown nothing.
+    let mut ends = pair(&with(Some(alice)), &TlsConfig::server(server(), None, Versions::Tls13).unwrap());
+    talk(&mut ends, 1000).unwrap();
+    assert_eq!(ends[1].shown(), None);
+}
+
+#[test]
+fn a_client_without_a_common_name_goes_by_another() {
+    let clients = certificates::OTHER_CA.as_bytes();
+    let at = TlsConfig::server(server(), Some(clients), Versions::Tls13).unwrap();
+    let own = identity(certificates::OTHER_CLIENT, certificates::OTHER_CLIENT_KEY);
+    let client =
+        TlsConfig::client(certificates::CA.as_bytes(), [], Some(own), None, "localhost", Versions::Tls13);
+    let mut ends = pair(&client.unwrap(), &at);
+    talk(&mut ends, 1000).unwrap();
+    assert_eq!(ends[1].shown().unwrap().user, "spiffe://example.org/mallory");
 }
 
 #[test]
 fn credentials_are_checked_at_once() {
-    let server = |certificate, key| TlsConfig::server(certificate, key).err();
-    assert_eq!(server(CERTIFICATE, KEY), None);
-    for (certificate, key) in
-        [(&b""[..], KEY), (CERTIFICATE, b""), (KEY, CERTIFICATE), (b"nonsense", b"nonsense")]
-    {
-        assert_eq!(server(certificate, key), Some(BadCredentials));
+    let at = |certificates, key, clients| {
+        TlsConfig::server(Identity { certificates, key }, clients, Versions::Tls13).err()
+    };
+    assert_eq!(at(CERTIFICATE, KEY, None), None);
+    for (certificate, key, fault) in [
+        (&b""[..], KEY, BadCredentials::Certificate),
+        (CERTIFICATE, &b""[..], BadCredentials::Key),
+        (KEY, CERTIFICATE, BadCredentials::Certificate),
+        (b"nonsense", b"nonsense", BadCredentials::Certificate),
+        (CERTIFICATE, certificates::SERVER_KEY.as_bytes(), BadCredentials::OtherKey),
+    ] {
+        assert_eq!(at(certificate, key, None), Some(fault));
+        assert!(!fault.to_string().is_empty());
     }
-    assert_eq!(TlsConfig::client(b"nonsense", [], None, "x").err(), Some(BadCredentials));
-    assert_eq!(TlsConfig::client(CERTIFICATE, [], Some("no name"), "x").err(), Some(BadCredentials));
+    assert_eq!(at(CERTIFICATE, KEY, Some(b"nonsense")), Some(BadCredentials::Trust));
+    let to = |trusted, own, name| TlsConfig::client(trusted, [], own, name, "x", Versions::Tls13).err();
+    assert_eq!(to(b"nonsense", None, None), Some(BadCredentials::Trust));
+    assert_eq!(to(CERTIFICATE, None, Some("no name")), Some(BadCredentials::Name));
+    let wrong = Identity { certificates: CERTIFICATE, key: certificates::SERVER_KEY.as_bytes() };
+    assert_eq!(to(CERTIFICATE, Some(wrong), None), Some(BadCredentials::OtherKey));
 }
 
 #[test]
 fn what_is_not_tls_is_refused() {
     for wire in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\xff\0\0\0\0\0\0\0\x01\x7f", b"\x16\x03\x01\xff\xff"] {
-        let mut end =
-            pair(&TlsConfig::client(CERTIFICATE, [], None, "x").unwrap()).into_iter().nth(1).unwrap();
-        assert_eq!(end.open(wire, &mut Vec::new()), Err(Clause::Tls.into()));
-        assert_eq!(end.open(wire, &mut Vec::new()), Err(Clause::Tls.into()), "an end is an end");
+        for end in
+            &mut pair(&trusting(CERTIFICATE, None), &TlsConfig::server(OWN, None, Versions::Tls13).unwrap())
+        {
+            assert_eq!(end.open(wire, &mut Vec::new()), Err(TlsFault::NotTls.into()));
+            assert_eq!(end.open(wire, &mut Vec::new()), Err(TlsFault::NotTls.into()), "an end is an end");
+        }
     }
+}
+
+#[test]
+fn a_handshake_message_is_not_larger_than_it_may_be() {
+    let mut end = Tls::new(&TlsConfig::server(OWN, None, Versions::Tls13).unwrap(), Direct).unwrap();
+    // The beginning of a ClientHello of 16 MiB, in records of 16 KiB without end.
+    let mut record = [&b"\x16\x03\x01\x40\0"[..], &[0; 1 << 14]].concat();
+    record[5..9].copy_from_slice(&[1, 0xff, 0xff, 0xff]);
+    let mut taken = 0;
+    let fault = loop {
+        if let Err(fault) = end.open(&record, &mut Vec::new()) {
+            break fault;
+        }
+        taken += record.len();
+        assert!(taken < 1 << 20, "it keeps what comes");
+        record[5..9].fill(0);
+    };
+    assert!(matches!(fault, ProtocolError::Tls(_)), "{fault}");
+}
+
+#[test]
+fn new_keys_without_end_are_refused() {
+    let ca = certificates::CA.as_bytes();
+    let mut ends = pair(&trusting(ca, None), &TlsConfig::server(server(), None, Versions::Tls13).unwrap());
+    talk(&mut ends, 1000).unwrap();
+    let mut flood = |messages: bool| -> Result<(), ProtocolError> {
+        for _ in 0..1000 {
+            let (mut wire, mut answer) = (Vec::new(), Vec::new());
+            ends[0].connection.refresh_traffic_keys().unwrap();
+            let message: &[u8] = if messages { b"x" } else { b"" };
+            ends[0].seal(message, &mut wire);
+            ends[1].open(&wire, &mut Vec::new())?;
+            ends[1].seal(message, &mut answer);
+            assert!(answer.len() < 100);
+            ends[0].open(&answer, &mut Vec::new())?;
+        }
+        Ok(())
+    };
+    assert_eq!(flood(true), Ok(()), "whoever says something may change its keys");
+    assert_eq!(flood(false), Err(ProtocolError::from(TlsFault::Broken)));
 }

@@ -215,8 +215,9 @@ impl Carrier for WebSocket {
         self.opener.set_limit(self.max_msg_size.unwrap_or(u64::MAX));
     }
 
-    fn ping(&mut self) {
+    fn ping(&mut self) -> bool {
         self.sealer.ping();
+        true
     }
 }
 

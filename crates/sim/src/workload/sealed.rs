@@ -1,4 +1,4 @@
-//! `wss`: a pipeline over TLS, and peers without the right certificate.
+//! `tls+tcp` and `wss`: a pipeline over TLS, and peers without the right certificate.
 
 use std::time::Duration;
 
@@ -13,20 +13,21 @@ const KEY_PEM: i32 = 103;
 const CERT_PEM: i32 = 104;
 const TRUST_PEM: i32 = 105;
 const HOSTNAME: i32 = 106;
-const ENDPOINT: &str = "wss://127.0.0.1:5001/";
+const ENDPOINTS: [&str; 2] = ["wss://127.0.0.1:5001/", "tls+tcp://127.0.0.1:5001"];
 
 /// PUSH that trust the certificate of a PULL, and some that do not, or ask for another name. Those
 /// send nothing.
 pub(super) fn sealed(stage: &mut Stage, rng: &mut Rng) {
     stage.over_tcp();
+    let endpoint = *rng.pick(&ENDPOINTS);
     let (kind, lossy, ledger) = (stage.kind, stage.lossy, stage.ledger());
     let sent: Vec<(u32, u32)> = (0..rng.between(1, 3) as u32).map(|at| (at, kind.count(rng, 60))).collect();
     let busy = Countdown::new(sent.len());
     let mut pull = Peer::new(&stage.context(rng), SocketType::Pull, fork(rng));
-    assert_eq!(pull.socket.bind(ENDPOINT), Err(Error::Invalid), "a server without a certificate");
+    assert_eq!(pull.socket.bind(endpoint), Err(Error::Invalid), "a server without a certificate");
     pull.set_bytes(KEY_PEM, KEY);
     pull.set_bytes(CERT_PEM, CERTIFICATE);
-    pull.join(ENDPOINT, true);
+    pull.join(endpoint, true);
     if lossy {
         pull.give_up_after(QUIET);
     }
@@ -36,7 +37,7 @@ pub(super) fn sealed(stage: &mut Stage, rng: &mut Rng) {
         handles.push(spawn("push", move || {
             let mut push = Peer::new(&context, SocketType::Push, rng);
             push.set_bytes(TRUST_PEM, CERTIFICATE);
-            push.join(ENDPOINT, false);
+            push.join(endpoint, false);
             for number in 0..count {
                 push.send(&kind.message(sender, number)).unwrap_or_else(|error| panic!("{error}"));
             }
@@ -59,7 +60,7 @@ pub(super) fn sealed(stage: &mut Stage, rng: &mut Rng) {
             push.set(HEARTBEAT_IVL, 0);
             push.set(SNDTIMEO, 300);
             push.set(LINGER, 0);
-            match push.socket.connect(ENDPOINT) {
+            match push.socket.connect(endpoint) {
                 Ok(()) => {}
                 Err(error) => return assert_eq!(error, Error::Invalid),
             }

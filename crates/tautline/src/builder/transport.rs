@@ -83,29 +83,33 @@ impl<K: Kind> Builder<K> {
     }
 }
 
-/// `wss`: TLS below WebSocket.
-#[cfg(feature = "wss")]
+/// `tls+tcp` and `wss`: TLS below ZMTP and WebSocket.
+#[cfg(feature = "tls")]
 impl<K: Kind> Builder<K> {
-    /// A server's certificate chain and private key, as PEM.
-    pub fn wss_identity(self, certificates: &str, key: &str) -> Self {
+    /// Our certificate, with those that lead from it to one the peers trust, and its private key,
+    /// as PEM. A server needs them, a client has them to show if the server asks.
+    pub fn tls_identity(self, certificates: &str, key: &str) -> Self {
         self.raw_option(option::WSS_CERT_PEM, certificates.as_bytes())
             .raw_option(option::WSS_KEY_PEM, key.as_bytes())
     }
 
-    /// The certificates whose holders a client trusts, as PEM.
-    pub fn wss_trust(self, certificates: &str) -> Self {
+    /// The certificates whose holders are trusted, as PEM. A client trusts such servers, and over
+    /// `tls+tcp` those that the system trusts if nothing is said. A server that is told asks its
+    /// clients for a certificate, and turns away those that have none; messages of the others have
+    /// the name in it as `User-Id`.
+    pub fn tls_trust(self, certificates: &str) -> Self {
         self.raw_option(option::WSS_TRUST_PEM, certificates.as_bytes())
     }
 
-    /// Whether a client trusts those that the system trusts. The server's certificate must have the
-    /// name of the endpoint's host then, or that of [`wss_hostname`](Self::wss_hostname).
-    pub fn wss_trust_system(self, on: bool) -> Self {
+    /// Whether a client trusts those that the system trusts, too.
+    pub fn tls_trust_system(self, on: bool) -> Self {
         self.int(option::WSS_TRUST_SYSTEM, on.into())
     }
 
-    /// The name that the server's certificate must have. Without it, any will do that the trusted
-    /// certificates lead to, unless the system's are among them.
-    pub fn wss_hostname(self, name: &str) -> Self {
+    /// The name that the server's certificate must have, in place of the endpoint's host. Over
+    /// `wss` no name is asked for if none is given here, unless the system's certificates are
+    /// trusted.
+    pub fn tls_hostname(self, name: &str) -> Self {
         self.raw_option(option::WSS_HOSTNAME, name.as_bytes())
     }
 }

@@ -5,6 +5,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use tautline_core::TlsFault;
+
 use crate::curve::PublicKey;
 use crate::message::{Message, Multipart};
 
@@ -292,7 +294,10 @@ impl fmt::Display for HandshakeError {
             HandshakeError::Protocol(code @ 0x2000_0000..0x3000_0000) => {
                 write!(f, "the authentication handler answered nonsense ({code:#x})")
             }
-            HandshakeError::Protocol(code) => write!(f, "the peer speaks something else ({code:#x})"),
+            HandshakeError::Protocol(code) => match TlsFault::of_code(*code) {
+                Some(fault) => fault.fmt(f),
+                None => write!(f, "the peer speaks something else ({code:#x})"),
+            },
             HandshakeError::Refused(300) => f.write_str("refused for now"),
             HandshakeError::Refused(400) => f.write_str("refused"),
             HandshakeError::Refused(status) => write!(f, "the authentication handler failed ({status})"),

@@ -15,7 +15,7 @@ impl Connector {
     /// Refuses.
     pub fn new(_: Option<&Path>) -> Result<Connector> {
         Err(Failure::usage("this taut was built without https")
-            .hint("cargo install --path crates/cli --features wss"))
+            .hint("cargo install --path crates/cli --features tls"))
     }
 
     /// Is not called.

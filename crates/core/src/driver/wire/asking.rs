@@ -4,7 +4,7 @@ use super::Wire;
 use crate::conn::Loss;
 use crate::driver::Turn;
 use crate::monitor::Claim;
-use crate::policy::Refusal;
+use crate::policy::{Proof, Refusal};
 use crate::sync::{Arc, lock};
 use crate::transport;
 use crate::zap::{Answer, Unasked};
@@ -32,7 +32,7 @@ impl Wire {
                 self.refuse(DENIED, Vec::new(), &why);
                 return Ok(());
             }
-            lock(&self.state).key = Some(credentials.name().into());
+            lock(&self.state).proof = Some(Box::new(Proof::of_key(credentials.name())));
         }
         let request = zap::request(&options.zap_domain, address.as_bytes(), &options.routing_id, credentials);
         let waker = Waker::from(Arc::new(Asking(Arc::downgrade(self))));

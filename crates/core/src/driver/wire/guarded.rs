@@ -6,11 +6,12 @@ use super::{Origin, Phase, USER_ID, Wire};
 use crate::conn::{Loss, unsent};
 use crate::driver::Turn;
 use crate::message::Metadata;
-use crate::policy::{Gate, Refusal};
+use crate::policy::{Gate, Proof, Refusal};
 use crate::sync::{Arc, lock};
 use crate::transport;
 use tautline_io::errno;
 use tautline_policy::Topics;
+use tautline_proto::Shown;
 use tautline_proto::zap::Verdict;
 
 /// Time between two looks whether what peers may do has changed: a key that is taken away ends its
@@ -25,20 +26,28 @@ impl Wire {
     /// told.
     pub(super) fn may_stay(&self, told: &Metadata) -> Result<(), Refusal> {
         let Some(gate) = self.origin.gate() else { return Ok(()) };
-        let key = lock(&self.state).key.clone();
-        self.passes(gate, key.as_deref(), told)
+        let mut state = lock(&self.state);
+        self.passes(gate, state.proof.as_deref_mut(), told)
+    }
+
+    /// Keeps the certificates that a client has shown, if it may have to be judged by them again.
+    pub(super) fn note_certificates(&self, shown: Option<Box<Shown>>) {
+        if let (Some(shown), Some(_)) = (shown, self.origin.gate()) {
+            lock(&self.state).proof.get_or_insert_default().add_certificates(*shown);
+        }
     }
 
     /// Ends the connection if the policy has changed and the peer may no longer be here, or may do
     /// something else, or if more waits for it than may.
     pub(in crate::driver) fn check(self: &Arc<Self>, turn: &mut Turn, gate: &Gate) {
-        let (key, peer, connection) = {
-            let state = lock(&self.state);
+        let (passes, connection) = {
+            let mut state = lock(&self.state);
             let Phase::Open(connection) = &state.phase else { return };
-            (state.key.clone(), state.peer.clone(), connection.clone())
+            let connection = connection.clone();
+            let Some(peer) = state.peer.clone() else { return };
+            (self.passes(gate, state.proof.as_deref_mut(), &peer), connection)
         };
-        let Some(peer) = peer else { return };
-        if let Err(Refusal(why)) = self.passes(gate, key.as_deref(), &peer) {
+        if let Err(Refusal(why)) = passes {
             return self.end_because(turn, Loss::Stream(errno::EACCES), &why);
         }
         if gate.most_unread().is_some_and(|most| unsent(&connection) > most) {
@@ -47,8 +56,8 @@ impl Wire {
         self.check_topics(turn);
     }
 
-    fn passes(&self, gate: &Gate, key: Option<&[u8]>, told: &Metadata) -> Result<(), Refusal> {
-        key.map_or(Ok(None), |key| gate.owner(key))?;
+    fn passes(&self, gate: &Gate, proof: Option<&mut Proof>, told: &Metadata) -> Result<(), Refusal> {
+        gate.trusts(proof)?;
         gate.admits(&self.stream, &known_user(told))
     }
 
@@ -85,8 +94,9 @@ pub(in crate::driver) fn is_stranger(wire: &Wire) -> bool {
 /// comes first.
 pub(super) fn key_owner(wire: &Wire, verdict: Option<&Verdict>) -> Option<Arc<str>> {
     let gate = wire.origin.gate().filter(|_| verdict.is_none_or(|verdict| verdict.user_id.is_empty()))?;
-    let key = lock(&wire.state).key.clone()?;
-    gate.owner(&key).ok()?
+    let state = lock(&wire.state);
+    let key = state.proof.as_deref().and_then(Proof::key)?;
+    gate.owner(key).ok()?
 }
 
 /// The topics that the peer may use, if the policy says so.

@@ -12,16 +12,18 @@ use tautline_io::clock::unix_us;
 use tautline_io::errno;
 use tautline_io::fd::{self, AsRawFd};
 use tautline_proto::zap::Verdict;
-use tautline_proto::{AuthFailure, ProtocolError};
+use tautline_proto::{AuthFailure, ProtocolError, Shown};
 
 impl Wire {
     /// What messages of this peer carry. What we know comes first, then what the handler says, then
-    /// what the peer says: the first one of a name counts.
+    /// what the certificate of a client says, then what the peer says: the first one of a name
+    /// counts.
     pub(super) fn peer_info(
         &self,
         routing_id: Vec<u8>,
         properties: Vec<(String, Vec<u8>)>,
         verdict: Option<Box<Verdict>>,
+        shown: Option<&Shown>,
     ) -> Box<PeerInfo> {
         fn borrowed((name, value): &(String, Vec<u8>)) -> (&str, &[u8]) {
             (name, value)
@@ -33,9 +35,10 @@ impl Wire {
         let judged = verdict.iter().flat_map(|verdict| {
             [(USER_ID, &verdict.user_id[..])].into_iter().chain(verdict.properties.iter().map(borrowed))
         });
+        let certified = shown.iter().map(|shown| (USER_ID, shown.user.as_bytes()));
         // What a peer says of its own user does not count.
         let told = properties.iter().filter(|(name, _)| !name.eq_ignore_ascii_case(USER_ID)).map(borrowed);
-        let all = known.into_iter().chain(owner).chain(judged).chain(kept_of(told));
+        let all = known.into_iter().chain(owner).chain(judged).chain(certified).chain(kept_of(told));
         let metadata = Arc::new(Metadata::new(all, Some(fd::to_int(self.stream.as_fd().as_raw_fd()))));
         let topics = topics(self, &metadata).map(Arc::new);
         Box::new(PeerInfo { routing_id, metadata, ends: self.endpoint.clone(), since: unix_us(), topics })

@@ -46,6 +46,12 @@ pub(super) fn handshake_fails(scene: &Scene<'_>, socket: &Socket, endpoint: &End
         (0x2000, 0x1100_0001 | 0x1000_0003) => {
             "Compare the keys: ZMQ_CURVE_SERVERKEY of the client is the public key of the server.".to_owned()
         }
+        (0x2000, 0x5441_3001 | 0x5441_3008) => {
+            "One end speaks TLS and the other does not: compare the transports, and what the policies of both hosts wrap.".to_owned()
+        }
+        (0x2000, 0x5441_3000..=0x5441_31FF) => {
+            "Compare the certificates of both ends with what each of them trusts: `openssl x509 -text` shows dates, names and issuer.".to_owned()
+        }
         (0x4000, 300) => "The authentication handler says: not now.".to_owned(),
         (0x4000, 400) => "The authentication handler does not know this key, user or address.".to_owned(),
         (0x4000, _) => "The authentication handler has failed: see its log.".to_owned(),

@@ -1,0 +1,26 @@
+//! A library without TLS: what a policy wants to wrap in it is refused.
+
+use super::{Asked, Proof};
+use crate::error::Error;
+use crate::options::Options;
+use crate::sync::Arc;
+use crate::transport::Carrying;
+use tautline_policy::Wrap;
+
+/// None.
+#[derive(Debug)]
+pub(crate) enum Certificates {}
+
+impl Certificates {
+    pub(super) fn open(_: &Wrap, _: &Asked<'_>) -> Result<Arc<Self>, String> {
+        Err("this library was built without TLS".into())
+    }
+
+    pub(super) fn carrying(&self, _: &Asked<'_>, _: &Options) -> Result<Carrying, Error> {
+        match *self {}
+    }
+
+    pub(super) fn admit(&self, _: &mut Proof) -> bool {
+        match *self {}
+    }
+}

@@ -1,0 +1,301 @@
+//! TLS that a policy puts on programs that know nothing of it.
+
+// A model has no sockets.
+#![cfg(all(feature = "tls", unix, not(loom)))]
+
+mod common;
+
+use common::{bind, recv, set, test};
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
+use tautline_testkit::certificates as with;
+
+const EACCES: i32 = 13;
+const LINGER: i32 = 17;
+const RECONNECT_IVL: i32 = 18;
+const PLAIN_SERVER: i32 = 44;
+const PLAIN_USERNAME: i32 = 45;
+const KEY_PEM: i32 = 103;
+const CERT_PEM: i32 = 104;
+const TRUST_PEM: i32 = 105;
+const DISCONNECTED: u16 = 0x200;
+const HANDSHAKE_SUCCEEDED: u16 = 0x1000;
+const FAILED_PROTOCOL: u16 = 0x2000;
+
+/// A folder with policies and certificates.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("tautline-tls-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).unwrap();
+        let folder = Folder(folder);
+        for (name, text) in [
+            ("server.pem", with::SERVER),
+            ("server-key.pem", with::SERVER_KEY),
+            ("client.pem", with::CLIENT),
+            ("client-key.pem", with::CLIENT_KEY),
+            ("ca.pem", with::CA),
+            ("clients/ca.pem", with::CA),
+        ] {
+            folder.file(name, text);
+        }
+        folder
+    }
+
+    /// Writes a file at once. Its time differs from that of the one before.
+    fn file(&self, name: &str, text: &str) -> String {
+        let (path, new) = (self.0.join(name), self.0.join(".new"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let before = fs::metadata(&path).and_then(|found| found.modified()).ok();
+        let mut file = fs::File::create(&new).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        let later = before.map_or_else(SystemTime::now, |before| before + Duration::from_secs(1));
+        file.set_modified(later).unwrap();
+        fs::rename(&new, &path).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// A policy that wraps all: a server's, whose clients have to show certificates.
+    fn server(&self) -> Context {
+        self.under(
+            "server",
+            "bind",
+            "certificate = \"DIR/server.pem\"\nkey = \"DIR/server-key.pem\"\nclients = \"DIR/clients\"\n",
+        )
+    }
+
+    /// That of a client, with a certificate.
+    fn client(&self) -> Context {
+        self.under("client", "connect", "certificate = \"DIR/client.pem\"\nkey = \"DIR/client-key.pem\"\ntrust = \"DIR/ca.pem\"\nservers = { \"ipc://*\" = \"localhost\" }\n")
+    }
+
+    /// A context beside the test's, under a policy of its own.
+    fn under(&self, name: &str, call: &str, wrap: &str) -> Context {
+        let wrap = wrap.replace("DIR", self.0.to_str().unwrap());
+        let rule = format!("[[rules]]\ncall = \"{call}\"\naction = \"wrap\"\nwrap = \"x\"\n");
+        let policy =
+            self.file(&format!("{name}.toml"), &format!("[wraps.x]\nprotocol = \"tls\"\n{wrap}{rule}"));
+        let context = Context::new();
+        context.set_policy(&policy).unwrap();
+        context
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn socket(context: &Context, socket_type: SocketType) -> Socket {
+    let mut socket = context.socket(socket_type).unwrap();
+    set(&mut socket, LINGER, 0);
+    set(&mut socket, RECONNECT_IVL, 10);
+    socket
+}
+
+fn connected(context: &Context, socket_type: SocketType, endpoint: &str) -> Socket {
+    let mut socket = socket(context, socket_type);
+    socket.connect(endpoint).unwrap();
+    socket
+}
+
+fn monitor(context: &Context, socket: &mut Socket) -> Socket {
+    socket.monitor(Some("inproc://events"), 0xFFFF, 1, SocketType::Pair).unwrap();
+    common::connected(context, SocketType::Pair, "inproc://events")
+}
+
+fn until(events: &mut Socket, wanted: u16) {
+    loop {
+        let event = recv(events);
+        let _ = recv(events);
+        if u16::from_ne_bytes([event[0], event[1]]) == wanted {
+            return;
+        }
+    }
+}
+
+#[test]
+fn programs_that_know_nothing_of_it_speak_tls() {
+    test("programs_that_know_nothing_of_it_speak_tls", |context| {
+        let folder = Folder::new("wrap");
+        let (ours, theirs) = (folder.server(), folder.client());
+        let ipc = format!("ipc://{}/socket", folder.0.display());
+        for at in ["tcp://127.0.0.1:*", "ws://127.0.0.1:*/path", &ipc] {
+            let mut server = socket(&ours, SocketType::Rep);
+            let endpoint = bind(&mut server, at);
+            assert_eq!(
+                endpoint.split_once(':'),
+                endpoint.split_once(':').filter(|(scheme, _)| at.starts_with(scheme))
+            );
+            let mut client = connected(&theirs, SocketType::Req, &endpoint);
+            for size in [10, 100_000] {
+                client.send(&vec![b'x'; size], Flags::NONE).unwrap();
+                let mut message = Message::new();
+                server.recv_message(&mut message, Flags::NONE).unwrap();
+                assert_eq!(message.as_slice().len(), size);
+                assert_eq!(message.property("User-Id").unwrap().to_str(), Ok("alice"));
+                server.send(b"answer", Flags::NONE).unwrap();
+                assert_eq!(recv(&mut client), b"answer");
+            }
+        }
+        // What it puts on is plain `tls+tcp` and `wss`.
+        for (at, to) in [("tcp", "tls+tcp"), ("ws", "wss")] {
+            let mut server = socket(&ours, SocketType::Rep);
+            let endpoint = bind(&mut server, &format!("{at}://127.0.0.1:*"));
+            let mut own = socket(context, SocketType::Req);
+            own.set_option(TRUST_PEM, with::CA.as_bytes()).unwrap();
+            own.set_option(CERT_PEM, with::CLIENT.as_bytes()).unwrap();
+            own.set_option(KEY_PEM, with::CLIENT_KEY.as_bytes()).unwrap();
+            own.connect(&endpoint.replacen(at, to, 1)).unwrap();
+            own.send(b"hello", Flags::NONE).unwrap();
+            assert_eq!(recv(&mut server), b"hello");
+        }
+        ours.terminate().unwrap();
+        theirs.terminate().unwrap();
+    });
+}
+
+#[test]
+fn a_renewed_certificate_is_shown_to_the_next_client() {
+    test("a_renewed_certificate_is_shown_to_the_next_client", |context| {
+        let folder = Folder::new("renew");
+        let ours = folder.server();
+        let mut server = socket(&ours, SocketType::Pull);
+        let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
+        let at = endpoint.replacen("tcp", "tls+tcp", 1);
+        let trusting = |certificate: &str| {
+            let mut push = socket(context, SocketType::Push);
+            push.set_option(TRUST_PEM, certificate.as_bytes()).unwrap();
+            push.set_option(CERT_PEM, with::CLIENT.as_bytes()).unwrap();
+            push.set_option(KEY_PEM, with::CLIENT_KEY.as_bytes()).unwrap();
+            push
+        };
+        // It trusts the one that the server has, and no other.
+        let mut before = trusting(with::SERVER);
+        before.connect(&at).unwrap();
+        before.send(b"before", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"before");
+        let mut after = trusting(with::RENEWED);
+        let mut events = monitor(context, &mut after);
+        after.connect(&at).unwrap();
+        until(&mut events, FAILED_PROTOCOL);
+        folder.file("server.pem", with::RENEWED);
+        // Certificate and key do not belong together until the second one is there.
+        until(&mut events, FAILED_PROTOCOL);
+        folder.file("server-key.pem", with::RENEWED_KEY);
+        until(&mut events, HANDSHAKE_SUCCEEDED);
+        after.send(b"after", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"after");
+        before.send(b"still there", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"still there");
+        drop(server);
+        ours.terminate().unwrap();
+    });
+}
+
+#[test]
+fn an_authority_that_is_taken_away_ends_the_connections_of_its_clients() {
+    test("an_authority_that_is_taken_away_ends_the_connections_of_its_clients", |context| {
+        let folder = Folder::new("clients");
+        let (ours, theirs) = (folder.server(), folder.client());
+        let mut server = socket(&ours, SocketType::Pull);
+        let mut events = monitor(&ours, &mut server);
+        let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
+        let mut alice = connected(&theirs, SocketType::Push, &endpoint);
+        alice.send(b"hello", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"hello");
+        let mut mallory = socket(context, SocketType::Push);
+        mallory.set_option(TRUST_PEM, with::CA.as_bytes()).unwrap();
+        mallory.set_option(CERT_PEM, with::OTHER_CLIENT.as_bytes()).unwrap();
+        mallory.set_option(KEY_PEM, with::OTHER_CLIENT_KEY.as_bytes()).unwrap();
+        mallory.connect(&endpoint.replacen("tcp", "tls+tcp", 1)).unwrap();
+        until(&mut events, FAILED_PROTOCOL);
+        // The other authority comes to it, and then stands alone.
+        folder.file("clients/other.pem", with::OTHER_CA);
+        mallory.send(b"by now", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"by now");
+        alice.send(b"as before", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"as before");
+        fs::remove_file(folder.0.join("clients/ca.pem")).unwrap();
+        until(&mut events, DISCONNECTED);
+        until(&mut events, FAILED_PROTOCOL);
+        mallory.send(b"still there", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"still there");
+        drop((server, events, alice));
+        ours.terminate().unwrap();
+        theirs.terminate().unwrap();
+    });
+}
+
+#[test]
+fn a_name_and_a_password_go_through_tls() {
+    test("a_name_and_a_password_go_through_tls", |_| {
+        let folder = Folder::new("plain");
+        let (ours, theirs) = (folder.server(), folder.client());
+        let mut handler = ours.socket(SocketType::Rep).unwrap();
+        handler.bind("inproc://zeromq.zap.01").unwrap();
+        let mut server = socket(&ours, SocketType::Pull);
+        set(&mut server, PLAIN_SERVER, 1);
+        let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
+        let mut push = socket(&theirs, SocketType::Push);
+        push.set_option(PLAIN_USERNAME, b"bob").unwrap();
+        push.connect(&endpoint).unwrap();
+        push.send(b"hello", Flags::NONE).unwrap();
+        let request: Vec<_> = (0..8).map(|_| recv(&mut handler)).collect();
+        assert_eq!((&request[5][..], &request[6][..]), (&b"PLAIN"[..], &b"bob"[..]));
+        for part in [&b"1.0"[..], &request[1], b"200", b"OK", b"bob"] {
+            handler.send(part, Flags::MORE).unwrap();
+        }
+        handler.send(b"", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"hello");
+        drop((handler, server, push));
+        ours.terminate().unwrap();
+        theirs.terminate().unwrap();
+    });
+}
+
+#[test]
+fn what_cannot_be_wrapped_is_refused() {
+    test("what_cannot_be_wrapped_is_refused", |_| {
+        let folder = Folder::new("cannot");
+        let ours = folder.server();
+        assert_eq!(socket(&ours, SocketType::Stream).bind("tcp://127.0.0.1:*"), Err(Error::Invalid));
+        let none = folder.under("none", "bind", "certificate = \"/nowhere\"\nkey = \"/nowhere\"\n");
+        assert_eq!(socket(&none, SocketType::Pull).bind("tcp://127.0.0.1:*"), Err(Error::Invalid));
+        let client = folder.under("half", "bind", "trust = \"DIR/ca.pem\"\n");
+        assert_eq!(socket(&client, SocketType::Pull).bind("tcp://127.0.0.1:*"), Err(Error::Invalid));
+        let nothing = folder.under("nothing", "connect", "trust = \"DIR/empty\"\n");
+        fs::create_dir(folder.0.join("empty")).unwrap();
+        assert_eq!(socket(&nothing, SocketType::Push).connect("tcp://127.0.0.1:9"), Err(Error::Invalid));
+        // Without a host there is no name to prove.
+        let nameless = folder.under("nameless", "connect", "trust = \"DIR/ca.pem\"\n");
+        assert_eq!(socket(&nameless, SocketType::Push).connect("ipc:///nowhere"), Err(Error::Invalid));
+        // Nothing shakes hands there.
+        let mut near = socket(&ours, SocketType::Pull);
+        near.bind("inproc://here").unwrap();
+    });
+}
+
+#[test]
+fn strict_takes_tls_for_safe() {
+    test("strict_takes_tls_for_safe", |context| {
+        context.set_policy("strict").unwrap();
+        let mut server = socket(context, SocketType::Pull);
+        assert_eq!(server.bind("tcp://127.0.0.1:*"), Err(Error::Os(EACCES)));
+        server.set_option(CERT_PEM, with::SERVER.as_bytes()).unwrap();
+        server.set_option(KEY_PEM, with::SERVER_KEY.as_bytes()).unwrap();
+        let endpoint = bind(&mut server, "tls+tcp://127.0.0.1:*");
+        let mut push = socket(context, SocketType::Push);
+        push.set_option(TRUST_PEM, with::CA.as_bytes()).unwrap();
+        push.connect(&endpoint).unwrap();
+        push.send(b"hello", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"hello");
+    });
+}

@@ -1,0 +1,97 @@
+//! TLS that is put on by the library.
+
+use std::path::{Path, PathBuf};
+
+use crate::Fault;
+use crate::parse::file;
+use crate::pattern::Pattern;
+use crate::table::Table;
+
+/// The files of TLS, all in PEM.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct TlsWrap {
+    /// The certificate of this host, and behind it those that lead from it to one the peers trust.
+    pub certificate: Option<PathBuf>,
+    /// Its secret key; there is both or neither.
+    pub key: Option<PathBuf>,
+    /// Whose certificates are good for servers.
+    pub trust: Option<TlsTrust>,
+    /// Clients have to show a certificate that leads to one of these: a file, or a folder of files.
+    /// `None`: each client may connect.
+    pub clients: Option<PathBuf>,
+    /// The name that a server has to prove, by the endpoint that is connected to.
+    servers: Vec<(Pattern, String)>,
+}
+
+/// Whose certificates are good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TlsTrust {
+    /// Those that the system trusts.
+    System,
+    /// Those in a file, or in all files of a folder.
+    File(PathBuf),
+}
+
+impl TlsWrap {
+    /// The name that the server at this endpoint has to prove, if it is not that of its host.
+    pub fn server(&self, endpoint: &str) -> Option<&str> {
+        self.servers.iter().find(|(pattern, _)| pattern.fits(endpoint)).map(|(_, name)| name.as_str())
+    }
+
+    /// All files and folders.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        let trust = match &self.trust {
+            Some(TlsTrust::File(path)) => Some(path),
+            _ => None,
+        };
+        [self.certificate.as_ref(), self.key.as_ref(), trust, self.clients.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(PathBuf::as_path)
+    }
+}
+
+/// Reads a wrap of this name.
+pub(crate) fn wrap(name: &str, mut table: Table<'_>) -> Result<TlsWrap, Fault> {
+    let mut wrap = TlsWrap {
+        certificate: table.take("certificate").map(file).transpose()?,
+        key: table.take("key").map(file).transpose()?,
+        clients: table.take("clients").map(file).transpose()?,
+        ..TlsWrap::default()
+    };
+    if let Some(value) = table.take("trust") {
+        let wrong = value.fault("must be \"system\", or a path from the root");
+        wrap.trust = Some(match value.text()?.as_str() {
+            "system" => TlsTrust::System,
+            text if Path::new(text).has_root() => TlsTrust::File(text.into()),
+            _ => return Err(wrong),
+        });
+    }
+    if let Some(value) = table.take("servers") {
+        for (endpoint, value) in value.table()?.all() {
+            let empty = value.fault("must be the name in the server's certificate");
+            let server = value.text()?;
+            if server.is_empty() {
+                return Err(empty);
+            }
+            wrap.servers.push((Pattern::new(endpoint.get_ref()), server));
+        }
+    }
+    let missing = match (&wrap.certificate, &wrap.key, &wrap.trust, &wrap.clients) {
+        (Some(_), None, ..) => Some("has a `certificate` and no `key`"),
+        (None, Some(_), ..) => Some("has a `key` and no `certificate`"),
+        (None, None, None, _) => {
+            Some("has neither `certificate`, which servers need, nor `trust`, which clients need")
+        }
+        (None, .., Some(_)) => {
+            Some("has `clients`, which is for servers, and no `certificate`, which they need")
+        }
+        _ => None,
+    };
+    if let Some(missing) = missing {
+        return Err(table.fault(format!("`{name}` {missing}")));
+    }
+    table.end("a wrap in TLS has `protocol`, `certificate`, `key`, `trust`, `clients` and `servers`")?;
+    Ok(wrap)
+}

@@ -1,0 +1,195 @@
+//! What the ends of TLS have to know, made once for an endpoint.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::NoServerSessionStorage;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{ClientConfig, ServerConfig, SupportedProtocolVersion, version};
+
+use super::verifier::{Clients, Servers, Trusted};
+
+/// What is wrong with the certificates, keys or names that were given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BadCredentials {
+    /// There is no certificate, or one that is none.
+    Certificate,
+    /// There is no key, or not one that can be used.
+    Key,
+    /// The key belongs to another certificate.
+    OtherKey,
+    /// Of the certificates that are to be trusted one is none, or there is none.
+    Trust,
+    /// No certificate can have the name.
+    Name,
+}
+
+impl fmt::Display for BadCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Certificate => "the certificate is none in PEM",
+            Self::Key => "the key is none in PEM that can be used",
+            Self::OtherKey => "the key belongs to another certificate",
+            Self::Trust => "what is to be trusted has no certificate in PEM, or one that is none",
+            Self::Name => "no certificate can have the name of the server",
+        })
+    }
+}
+
+impl std::error::Error for BadCredentials {}
+
+/// A certificate and its key, both in PEM.
+#[derive(Clone, Copy)]
+pub struct Identity<'a> {
+    /// The certificate, and behind it those that lead from it to one the peers trust.
+    pub certificates: &'a [u8],
+    /// Its secret key.
+    pub key: &'a [u8],
+}
+
+/// The versions of TLS that are spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Versions {
+    /// 1.3 only.
+    Tls13,
+    /// 1.2, too: for the WebSockets of others.
+    Tls12And13,
+}
+
+impl Versions {
+    fn supported(self) -> &'static [&'static SupportedProtocolVersion] {
+        static BOTH: [&SupportedProtocolVersion; 2] = [&version::TLS13, &version::TLS12];
+        match self {
+            Self::Tls13 => &BOTH[..1],
+            Self::Tls12And13 => &BOTH,
+        }
+    }
+}
+
+/// What an end of TLS has to know.
+#[derive(Clone)]
+pub struct TlsConfig {
+    pub(super) side: Side,
+    pub(super) number: u64,
+}
+
+#[derive(Clone)]
+pub(super) enum Side {
+    Server { config: Arc<ServerConfig>, clients: Option<Arc<Clients>> },
+    Client { config: Arc<ClientConfig>, name: ServerName<'static> },
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+impl TlsConfig {
+    /// A server. With `clients`, in PEM, clients have to show a certificate that leads to one of
+    /// them; if there is none in it, no client will do.
+    ///
+    /// # Errors
+    /// [`BadCredentials`] if something is missing, malformed, or does not belong together.
+    pub fn server(
+        own: Identity<'_>,
+        clients: Option<&[u8]>,
+        versions: Versions,
+    ) -> Result<Self, BadCredentials> {
+        let (chain, key) = own.read()?;
+        let provider = provider();
+        let clients = match clients {
+            Some(pem) => Some(Arc::new(Clients::new(Trusted::new(pem, [], &provider)?)?)),
+            None => None,
+        };
+        let builder = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(versions.supported())
+            .map_err(|_| BadCredentials::Key)?;
+        let builder = match &clients {
+            Some(clients) => builder.with_client_cert_verifier(clients.clone()),
+            None => builder.with_no_client_auth(),
+        };
+        let mut config = builder.with_single_cert(chain, key).map_err(|error| fault(&error))?;
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(TlsConfig { side: Side::Server { config: Arc::new(config), clients }, number: 0 })
+    }
+
+    /// A client that trusts the certificates in `trusted` (PEM) and the `further` ones (DER), and
+    /// shows `own`, if the server asks for that. With a `name`, the server has to prove that it
+    /// goes by it; without one, `host`, where it was found, is only told to it.
+    ///
+    /// # Errors
+    /// [`BadCredentials`] for malformed certificates, and for a name that no certificate can have.
+    pub fn client(
+        trusted: &[u8],
+        further: impl IntoIterator<Item = Vec<u8>>,
+        own: Option<Identity<'_>>,
+        name: Option<&str>,
+        host: &str,
+        versions: Versions,
+    ) -> Result<Self, BadCredentials> {
+        let provider = provider();
+        let parse = |name: &str| ServerName::try_from(name.to_owned()).map_err(|_| BadCredentials::Name);
+        let asked = name.map(parse).transpose()?;
+        let told = match &asked {
+            Some(name) => name.clone(),
+            None => parse(host)?,
+        };
+        let verifier = Servers::new(Trusted::new(trusted, further, &provider)?, asked);
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(versions.supported())
+            .map_err(|_| BadCredentials::Key)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier));
+        let mut config = match own {
+            Some(own) => {
+                let (chain, key) = own.read()?;
+                builder.with_client_auth_cert(chain, key).map_err(|error| fault(&error))?
+            }
+            None => builder.with_no_client_auth(),
+        };
+        config.resumption = Resumption::disabled();
+        Ok(TlsConfig { side: Side::Client { config: Arc::new(config), name: told }, number: 0 })
+    }
+
+    /// With a number, by which its verdicts are told from those of others.
+    #[must_use]
+    pub fn numbered(self, number: u64) -> Self {
+        TlsConfig { number, ..self }
+    }
+
+    /// Whether a server would let a client with these certificates in, now. Without a list of the
+    /// clients' it lets each in.
+    pub fn admits(&self, certificates: &[Vec<u8>]) -> bool {
+        let Side::Server { clients: Some(clients), .. } = &self.side else { return true };
+        let shown: Vec<_> = certificates.iter().map(|one| CertificateDer::from(&one[..])).collect();
+        let Some((own, between)) = shown.split_first() else { return false };
+        clients.verify_client_cert(own, between, UnixTime::now()).is_ok()
+    }
+}
+
+impl Identity<'_> {
+    fn read(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), BadCredentials> {
+        let chain = certificates_in(self.certificates).ok_or(BadCredentials::Certificate)?;
+        let key = PrivateKeyDer::from_pem_slice(self.key).map_err(|_| BadCredentials::Key)?;
+        Ok((chain, key))
+    }
+}
+
+/// The certificates of a text in PEM; `None` if there is none, or one that is malformed.
+pub(super) fn certificates_in(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().ok()?;
+    (!certificates.is_empty()).then_some(certificates)
+}
+
+fn fault(error: &rustls::Error) -> BadCredentials {
+    match error {
+        rustls::Error::InconsistentKeys(_) => BadCredentials::OtherKey,
+        rustls::Error::InvalidCertificate(_) => BadCredentials::Certificate,
+        _ => BadCredentials::Key,
+    }
+}
