@@ -24,6 +24,7 @@ mod processes;
 mod telling;
 
 use delays::Delays;
+pub(crate) use delays::linger;
 
 pub(crate) use processes::{Process, begin_process, kill};
 
@@ -90,7 +91,7 @@ struct Thread {
     state: State,
     /// It does not run until then, whatever happens.
     stalled: u64,
-    /// It does not run while others can, until there were so many points.
+    /// It does not run while others can, until there were this many points.
     stands: u64,
     priority: u64,
     /// It has blocked the program's signals.
@@ -248,20 +249,6 @@ fn pass() {
     if left < 0 {
         change_threads(false);
     }
-}
-
-/// A good moment for another thread to run, and now and then for a timer to expire: the calling
-/// thread keeps a store back.
-pub(crate) fn linger(place: &'static Location<'static>) {
-    if ME.get() == 0 || delays::while_late(place) || !world().rng.chance(3) {
-        return;
-    }
-    let world = world();
-    if world.rng.chance(8) {
-        let until = NOW.load(Relaxed) + world.rng.spread(1_000, 20_000_000);
-        world.thread(ME.get()).stalled = until;
-    }
-    change_threads(true);
 }
 
 /// A system call begins: it takes time, and another thread may run first.

@@ -1,5 +1,5 @@
-//! Names of hosts: those that end in `.sim` are this one. To ask takes time, and may fail. And names
-//! of interfaces.
+//! Names of hosts: those that end in `.sim` are this one. To ask takes time, and may fail. And
+//! names of interfaces.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::sync::OnceLock;

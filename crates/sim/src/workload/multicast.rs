@@ -61,7 +61,7 @@ pub(super) fn multicast(stage: &mut Stage, rng: &mut Rng) {
             let (context, mut rng, missing) = (stage.context(rng), fork(rng), missing.clone());
             handles.push(spawn("radio", move || {
                 let mut radio = on_channel(&context, SocketType::Radio, channel);
-                // What does not come back to this host, nobody hears.
+                // What does not come back to this host is not heard.
                 let mut unheard = on_channel(&context, SocketType::Radio, channel);
                 unheard.set_option(MULTICAST_LOOP, &0_i32.to_ne_bytes()).unwrap();
                 for radio in [&mut radio, &mut unheard] {

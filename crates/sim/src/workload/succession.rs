@@ -27,8 +27,8 @@ pub(super) fn successors(stage: &mut Stage, rng: &mut Rng) {
     one_after_the_other(stage, rng, false);
 }
 
-/// The same through shared memory, and the receiver looks away when it has heard a peer's last word:
-/// the end of that one is unread when the next one comes.
+/// The same through shared memory, and the receiver looks away when it has heard a peer's last
+/// word: the end of that one is unread when the next one comes.
 pub(super) fn heirs(stage: &mut Stage, rng: &mut Rng) {
     stage.over_ipc();
     world::with(|world| world.kernel.faults.no_memory = 0);

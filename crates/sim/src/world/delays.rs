@@ -15,9 +15,9 @@ use crate::rng::Rng;
 
 /// Places that are told apart.
 const PLACES: usize = 8192;
-/// In how many simulations there are any: one in so many.
+/// Of this many simulations one has any.
 const ONE_IN: u64 = 3;
-/// At most so many delays.
+/// The most delays of a simulation.
 const MOST: u32 = 300;
 
 pub(super) struct Delays {
@@ -31,7 +31,7 @@ pub(super) struct Delays {
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Unseen,
-    /// Threads stand there when they have come by so many times; how often one has.
+    /// Threads stand there after they have come by this often; how often one has stood.
     Drawn {
         after: u64,
         stood: u32,
@@ -52,7 +52,7 @@ impl Delays {
         if !rng.chance(ONE_IN) && !always {
             return None;
         }
-        let one_in = *rng.pick(&[6, 20, 60]);
+        let one_in = *rng.pick(&[4, 12, 40]);
         Some(Delays { rng, one_in, places: vec![Place::Unseen; PLACES], left: MOST })
     }
 
@@ -61,7 +61,8 @@ impl Delays {
         let place = &mut self.places[(key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % PLACES];
         if matches!(place, Place::Unseen) {
             *place = match self.rng.chance(self.one_in) {
-                true => Place::Drawn { after: self.rng.below(4), stood: 0 },
+                // Some are come to once.
+                true => Place::Drawn { after: self.rng.below(2) * self.rng.below(6), stood: 0 },
                 false => Place::Other,
             };
         }
@@ -98,9 +99,23 @@ pub(super) fn at_call(name: &'static str) {
     }
 }
 
+/// A good moment for another thread to run, and now and then for a timer to expire: the calling
+/// thread keeps a store back.
+pub(crate) fn linger(place: &'static Location<'static>) {
+    if ME.get() == 0 || while_late(place) || !world().rng.chance(3) {
+        return;
+    }
+    let world = world();
+    if world.rng.chance(8) {
+        let until = NOW.load(Relaxed) + world.rng.spread(1_000, 20_000_000);
+        world.thread(ME.get()).stalled = until;
+    }
+    change_threads(true);
+}
+
 /// The calling thread keeps a store back, and has loaded something at `place`. Whether it has stood
 /// there.
-pub(super) fn while_late(place: &'static Location<'static>) -> bool {
+fn while_late(place: &'static Location<'static>) -> bool {
     let key = std::ptr::from_ref(place).addr().rotate_left(32);
     ARE_DELAYS.load(Relaxed) && stand_at(key, || format!("{place}, with a late store"))
 }
