@@ -9,6 +9,7 @@
 //!   --only NAME     this workload
 //!   --calm          no faults
 //!   --late          stores that other threads see late
+//!   --delays        threads that stand still at places that the seed says
 //!   --without NAME  without this fault
 //!   --shrink        with --seed: leaves out the faults without which it fails as well
 //!   --twice         each twice: both runs must be the same to the last step
@@ -146,7 +147,7 @@ fn parse(arguments: &[&str]) -> Result<Wanted, String> {
             "--mutations" => wanted.mutations = Some(number(value()?)? as u32),
             "--only" => wanted.rest.extend(["--only".to_owned(), (*value()?).to_owned()]),
             "--without" => wanted.rest.extend(["--without".to_owned(), (*value()?).to_owned()]),
-            "--calm" | "--late" => wanted.rest.push((*word).to_owned()),
+            "--calm" | "--late" | "--delays" => wanted.rest.push((*word).to_owned()),
             name if !name.starts_with('-') && wanted.planted.is_some() => {
                 wanted.planted.get_or_insert_default().push(name.to_owned());
             }

@@ -48,19 +48,29 @@ pub(crate) use tautline_mem::sync::{Padded, UnsafeCell, atomic};
 
 /// Locks if no thread has the lock.
 #[inline]
+#[cfg_attr(simulated, track_caller)]
 pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> TryLockResult<MutexGuard<'_, T>> {
     #[cfg(simulated)]
-    tautline_mem::sync::simulated::before_lock();
-    mutex.try_lock()
+    tautline_mem::sync::simulated::before_lock(mutex);
+    let guard = mutex.try_lock();
+    #[cfg(simulated)]
+    if guard.is_ok() {
+        tautline_mem::sync::simulated::locked(mutex);
+    }
+    guard
 }
 
 /// Locks, and goes on with the data of a thread that panicked while it held the lock: an engine
 /// invariant never spans a panic.
+#[cfg_attr(simulated, track_caller)]
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     #[cfg(simulated)]
-    tautline_mem::sync::simulated::before_lock();
-    match mutex.lock() {
+    tautline_mem::sync::simulated::before_lock(mutex);
+    let guard = match mutex.lock() {
         Ok(guard) => guard,
         Err(poisoned) => poisoned.into_inner(),
-    }
+    };
+    #[cfg(simulated)]
+    tautline_mem::sync::simulated::locked(mutex);
+    guard
 }

@@ -60,8 +60,8 @@ fn finish<T: TryInto<i64>>(name: &str, fd: Fd, answer: Answer<T>) -> i64 {
 }
 
 /// A call of the simulated kernel.
-fn call<T: TryInto<i64>>(name: &str, fd: Fd, f: impl FnOnce(&mut Kernel) -> Answer<T>) -> i64 {
-    world::enter();
+fn call<T: TryInto<i64>>(name: &'static str, fd: Fd, f: impl FnOnce(&mut Kernel) -> Answer<T>) -> i64 {
+    world::enter(name);
     let answer = world::with(|world| f(&mut world.kernel)).unwrap_or(Err(libc::ENOSYS));
     finish(name, fd, answer)
 }
@@ -154,7 +154,7 @@ unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
 }
 
 unsafe fn name(
-    what: &str,
+    what: &'static str,
     fd: c_int,
     of_peer: bool,
     address: *mut sockaddr,

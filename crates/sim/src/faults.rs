@@ -21,6 +21,8 @@ pub(crate) struct Faults {
     pub(crate) refused: u64,
     /// A datagram is lost.
     pub(crate) lost: u64,
+    /// A datagram comes twice.
+    pub(crate) doubled: u64,
     /// A host's name is not resolved.
     pub(crate) unresolved: u64,
     /// accept fails with EMFILE.
@@ -76,6 +78,9 @@ impl Faults {
         if lossy {
             (faults.reset, faults.refused, faults.watches) = (reset, refused, watches);
         }
+        // From a stream of its own.
+        let mut own = Rng::new(rng.clone().next(), 6);
+        faults.doubled = if own.chance(2) { 0 } else { own.spread(2, 32) };
         faults.longest_stall = rng.spread(10_000, 2_000_000_000);
         faults.latency =
             *rng.pick(&[(0, 0), (0, 0), (1_000, 50_000), (200_000, 3_000_000), (0, 100_000_000)]);
@@ -102,6 +107,7 @@ impl Faults {
             ("watches", &mut self.watches),
             ("wall", &mut self.wall),
             ("lost", &mut self.lost),
+            ("doubled", &mut self.doubled),
             ("weak", &mut self.weak),
             ("late", &mut self.late),
             ("unresolved", &mut self.unresolved),

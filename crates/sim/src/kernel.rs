@@ -15,7 +15,7 @@ mod epoll;
 mod socket;
 
 pub(crate) use epoll::Epoll;
-pub(crate) use socket::Socket;
+pub(crate) use socket::{INTERFACES, Socket};
 
 pub(crate) type Fd = i32;
 pub(crate) type Id = u32;

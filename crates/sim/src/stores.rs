@@ -2,15 +2,17 @@
 //! the thread itself goes on, and reads its own value, while others still see the old one.
 //!
 //! Only what goes through the engine's atomics is seen here. What else makes a store visible is
-//! allowed for by doing it too early rather than too late: all that is kept is done in every system
-//! call and whenever a lock of the engine is taken, and what is kept for memory that is freed,
-//! before that. The heavy barrier is a system call, too.
+//! allowed for by doing it too early rather than too late: what a thread keeps is done in each of
+//! its system calls, when another thread takes the lock that this one had last, and before memory
+//! that it is for is freed; all that is kept, in calls that wait or wake (what is below a `Mutex`
+//! that several threads want, or a `Condvar`), and in the heavy barrier.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst};
 
-use crate::world;
+use crate::world::{self, Tid};
 
 /// Threads beyond keep nothing back.
 const MOST: usize = 512;
@@ -22,18 +24,25 @@ struct Store {
     bytes: usize,
 }
 
-struct Kept(UnsafeCell<[Option<Store>; MOST]>);
+struct Turned<T>(UnsafeCell<T>);
 
 // SAFETY: only the thread whose turn it is looks at it.
-unsafe impl Sync for Kept {}
+unsafe impl<T> Sync for Turned<T> {}
 
 /// How many are kept.
 static COUNT: AtomicU32 = AtomicU32::new(0);
-static KEPT: Kept = Kept(UnsafeCell::new([None; MOST]));
+static KEPT: Turned<[Option<Store>; MOST]> = Turned(UnsafeCell::new([None; MOST]));
+/// The thread that had a lock last, by the lock's address.
+static OWNERS: Turned<BTreeMap<usize, Tid>> = Turned(UnsafeCell::new(BTreeMap::new()));
 
 fn kept() -> &'static mut [Option<Store>; MOST] {
     // SAFETY: the caller has the turn, and no reference outlives a function of this module.
     unsafe { &mut *KEPT.0.get() }
+}
+
+fn owners() -> &'static mut BTreeMap<usize, Tid> {
+    // SAFETY: as above.
+    unsafe { &mut *OWNERS.0.get() }
 }
 
 fn own() -> Option<&'static mut Option<Store>> {
@@ -84,6 +93,27 @@ pub(crate) fn keeps_other(at: *mut u8) -> bool {
 pub(crate) fn flush() {
     if let Some(store) = own().and_then(Option::take) {
         store.run();
+    }
+}
+
+/// A lock is about to be taken: does what the caller keeps back, and the thread that had it last.
+pub(crate) fn before_lock(at: usize) {
+    if COUNT.load(SeqCst) == 0 || world::me().is_none() {
+        return;
+    }
+    flush();
+    let owner = owners().get(&at).and_then(|owner| kept().get_mut(*owner as usize));
+    if let Some(store) = owner.and_then(Option::take) {
+        store.run();
+    }
+}
+
+/// The caller has taken a lock.
+pub(crate) fn locked(at: usize) {
+    if let Some(me) = world::me()
+        && world::keeps_stores()
+    {
+        owners().insert(at, me);
     }
 }
 

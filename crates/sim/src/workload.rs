@@ -25,6 +25,7 @@ mod envelopes;
 mod greetings;
 mod guarded;
 mod hostile;
+mod multicast;
 mod numbered;
 mod patterns;
 mod peer;
@@ -46,7 +47,7 @@ pub fn main() {
     let mut arguments = std::env::args().skip(1);
     let Some(seed) = arguments.next().and_then(|seed| seed.parse::<u64>().ok()) else {
         eprintln!(
-            "usage: tautline-sim SEED [--trace] [--only WORKLOAD] [--calm] [--late] [--most MESSAGES] [--without FAULT]..."
+            "usage: tautline-sim SEED [--trace] [--only WORKLOAD] [--calm] [--late] [--delays] [--most MESSAGES] [--without FAULT]..."
         );
         std::process::exit(2);
     };
@@ -84,12 +85,21 @@ pub fn main() {
         linger: world::linger,
         flush: stores::flush,
         flush_all: stores::flush_all,
+        before_lock: stores::before_lock,
+        locked: stores::locked,
     });
     std::panic::set_hook(Box::new(|panic| {
         let text = format!("{panic}");
         world::with(|world| world.fail(FAILED, &text));
     }));
-    world::begin(Plan { seed, workload: name, faults, trace: has("--trace"), limit: 86_400_000_000_000 });
+    world::begin(Plan {
+        seed,
+        workload: name,
+        faults,
+        delays: has("--delays"),
+        trace: has("--trace"),
+        limit: 86_400_000_000_000,
+    });
     let mut stage = Stage::draw(&mut rng, lossy);
     peer::say(|| format!("{name}, lossy {lossy}, {stage:?}"));
     program(&mut stage, &mut rng);

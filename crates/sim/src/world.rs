@@ -4,21 +4,27 @@
 //!
 //! A thread may lose its turn at a *point*: before an access to an atomic or a lock of the engine
 //! ([`point`]) and in every system call. Most points only count down what is left of the thread's
-//! slice. Time passes by what is done: some nanoseconds at a point, more in a call. When no thread
+//! slice. In some simulations threads stand at some of them for long ([`delays`]). Time passes by
+//! what is done: some nanoseconds at a point, more in a call. When no thread
 //! can run it jumps to when one can. If there is no such time either, all wait for ever, and the
 //! simulation ends with a report.
 
 use std::cell::{Cell, UnsafeCell};
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::faults::Faults;
 use crate::kernel::{Fd, Kernel};
 use crate::raw;
 use crate::rng::Rng;
 
+mod delays;
 mod processes;
 mod telling;
+
+use delays::Delays;
+pub(crate) use delays::linger;
 
 pub(crate) use processes::{Process, begin_process, kill};
 
@@ -27,6 +33,8 @@ pub(crate) type Tid = u32;
 
 thread_local! {
     static ME: Cell<Tid> = const { Cell::new(0) };
+    /// Where the thread last was at a point.
+    static PLACE: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Nanoseconds since the start. Only the thread whose turn it is writes to it.
@@ -38,6 +46,8 @@ static PROGRESS: AtomicU64 = AtomicU64::new(0);
 /// All points, and how many there were when a program last got on.
 static POINTS: AtomicU64 = AtomicU64::new(0);
 static POINTS_BEFORE: AtomicU64 = AtomicU64::new(0);
+/// Whether there are places at which threads stand.
+static ARE_DELAYS: AtomicBool = AtomicBool::new(false);
 
 /// What a point takes, in nanoseconds.
 const POINT: u64 = 5;
@@ -58,6 +68,7 @@ pub(crate) struct World {
     rng: Rng,
     threads: Vec<Thread>,
     strategy: Strategy,
+    delays: Option<Delays>,
     workload: &'static str,
     trace: bool,
     hash: u64,
@@ -80,6 +91,8 @@ struct Thread {
     state: State,
     /// It does not run until then, whatever happens.
     stalled: u64,
+    /// It does not run while others can, until there were this many points.
+    stands: u64,
     priority: u64,
     /// It has blocked the program's signals.
     deaf: bool,
@@ -131,6 +144,8 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) workload: &'static str,
     pub(crate) faults: Faults,
+    /// Threads stand still at some places, whatever the seed says.
+    pub(crate) delays: bool,
     pub(crate) trace: bool,
     /// Nanoseconds of virtual time after which it has failed.
     pub(crate) limit: u64,
@@ -155,12 +170,15 @@ pub(crate) fn begin(plan: Plan) {
         true => Strategy::Random { slice },
         false => Strategy::Priorities { slice: slice * 4 },
     };
+    let delays = Delays::draw(plan.seed, plan.delays);
+    ARE_DELAYS.store(delays.is_some(), Relaxed);
     let mut world = World {
         kernel: Kernel::new(plan.seed, plan.faults),
         cores: rng.between(1, 4) as u32,
         rng,
         threads: Vec::new(),
         strategy,
+        delays,
         workload: plan.workload,
         trace: plan.trace,
         hash: 0xcbf2_9ce4_8422_2325,
@@ -174,8 +192,10 @@ pub(crate) fn begin(plan: Plan) {
     };
     let me = world.add_thread("main");
     if world.trace {
-        let text =
-            format!("strategy {:?}, {} cores, {:?}\n", world.strategy, world.cores, world.kernel.faults);
+        let text = format!(
+            "strategy {:?}, {:?}, {} cores, {:?}\n",
+            world.strategy, world.delays, world.cores, world.kernel.faults
+        );
         raw::write_all(2, text.as_bytes());
     }
     // SAFETY: no thread of the simulation runs yet.
@@ -210,12 +230,18 @@ pub(crate) fn with<T>(f: impl FnOnce(&mut World) -> T) -> Option<T> {
     })
 }
 
-/// Another thread may run here.
+/// Another thread may run here, before what the engine does at `place`.
 #[inline]
-pub(crate) fn point() {
+pub(crate) fn point(place: &'static Location<'static>) {
     if ME.get() == 0 {
         return;
     }
+    delays::at_point(place);
+    pass();
+}
+
+#[inline]
+fn pass() {
     NOW.store(NOW.load(Relaxed) + POINT, Relaxed);
     POINTS.store(POINTS.load(Relaxed) + 1, Relaxed);
     let left = LEFT.load(Relaxed) - 1;
@@ -225,26 +251,14 @@ pub(crate) fn point() {
     }
 }
 
-/// A good moment for another thread to run, and now and then for a timer to expire.
-pub(crate) fn linger() {
-    if ME.get() == 0 || !world().rng.chance(3) {
-        return;
-    }
-    let world = world();
-    if world.rng.chance(8) {
-        let until = NOW.load(Relaxed) + world.rng.spread(1_000, 20_000_000);
-        world.thread(ME.get()).stalled = until;
-    }
-    change_threads(true);
-}
-
 /// A system call begins: it takes time, and another thread may run first.
-pub(crate) fn enter() {
+pub(crate) fn enter(name: &'static str) {
     if ME.get() == 0 {
         return;
     }
     #[cfg(simulated)]
-    crate::stores::flush_all();
+    crate::stores::flush();
+    delays::at_call(name);
     let world = world();
     world.calls += 1;
     let took = if world.rng.chance(2000) {
@@ -275,7 +289,9 @@ pub(crate) fn give_way() {
 
 /// Nanoseconds since the start. To ask takes time, too.
 pub(crate) fn now() -> u64 {
-    point();
+    if ME.get() != 0 {
+        pass();
+    }
     let now = NOW.load(Relaxed) + 20;
     NOW.store(now, Relaxed);
     now
@@ -290,6 +306,11 @@ pub(crate) fn time() -> u64 {
 pub(crate) fn progress() {
     PROGRESS.store(NOW.load(Relaxed), Relaxed);
     POINTS_BEFORE.store(POINTS.load(Relaxed), Relaxed);
+}
+
+/// Whether stores are kept back at all.
+pub(crate) fn keeps_stores() -> bool {
+    world().kernel.faults.late > 0
 }
 
 /// Whether an exchange that may fail for no reason does.
@@ -345,6 +366,7 @@ impl World {
             name: name.to_owned(),
             state: State::Ready,
             stalled: 0,
+            stands: 0,
             priority,
             deaf: false,
             woken: Woken::Ready,
@@ -457,10 +479,17 @@ impl World {
             self.kernel.advance(now);
             self.wake(now);
             let able = |thread: &Thread| thread.state == State::Ready && thread.stalled <= now;
+            let points = POINTS.load(Relaxed);
             let ready: Vec<Tid> = (1..=self.threads.len() as Tid)
-                .filter(|tid| able(&self.threads[*tid as usize - 1]))
+                .filter(|tid| {
+                    let thread = &self.threads[*tid as usize - 1];
+                    able(thread) && thread.stands <= points
+                })
                 .collect();
             if ready.is_empty() {
+                if self.go_on(now) {
+                    continue;
+                }
                 let next = self.next_time(now);
                 let Some(next) = next else {
                     self.fail(STUCK, "every thread waits, and nothing will happen")
@@ -474,8 +503,8 @@ impl World {
             if now > self.end {
                 self.fail(ENDLESS, "no end within the time")
             }
-            let points = POINTS.load(Relaxed) - POINTS_BEFORE.load(Relaxed);
-            if now > PROGRESS.load(Relaxed) + PATIENCE || points > PATIENCE_IN_POINTS {
+            let for_nothing = points - POINTS_BEFORE.load(Relaxed);
+            if now > PROGRESS.load(Relaxed) + PATIENCE || for_nothing > PATIENCE_IN_POINTS {
                 self.fail(STUCK, "threads run, and no program gets on")
             }
             return match self.strategy {

@@ -58,7 +58,7 @@ pub(super) fn one(binary: &Path, wanted: &Wanted, seed: u64) -> ExitCode {
 }
 
 /// What can be left out, as `crates/sim/src/faults.rs` names it.
-const FAULTS: [&str; 18] = [
+const FAULTS: [&str; 19] = [
     "partial",
     "again",
     "interrupted",
@@ -70,6 +70,7 @@ const FAULTS: [&str; 18] = [
     "watches",
     "wall",
     "lost",
+    "doubled",
     "weak",
     "late",
     "unresolved",

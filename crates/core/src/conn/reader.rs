@@ -281,8 +281,11 @@ impl ReadSet {
         members.partly |= partly;
         match &members.slots[index] {
             None => ControlFlow::Break(()),
-            // Behind what lay in shared memory the end of the stream is found by a second look.
-            Some(member) => ControlFlow::Continue(came || member.eager && !member.muted),
+            // Behind what lay in shared memory the end of the stream is found by a second look, and
+            // behind a bell by a third one.
+            Some(member) => {
+                ControlFlow::Continue(came || !member.muted && (member.eager || member.is_rung()))
+            }
         }
     }
 

@@ -56,8 +56,29 @@ impl State {
     }
 }
 
+/// What becomes of a stream that takes nothing just now.
+pub(super) enum Meanwhile {
+    /// The peer says nothing more.
+    Ended,
+    /// It goes on at once.
+    More,
+    /// It waits for this.
+    Waits(Interest),
+}
+
+/// Nothing receives what comes, and the peer may wait for it to be read before it reads itself:
+/// reads and forgets it.
+pub(super) fn forget_meanwhile(stream: &Stream) -> Meanwhile {
+    match forget(stream) {
+        (true, _) => Meanwhile::Ended,
+        _ if !stream.listen() => Meanwhile::More,
+        // Room in shared memory is told by another descriptor; this one takes bytes all the time.
+        _ => Meanwhile::Waits(Interest { writable: !stream.room().1, ..Interest::READ }),
+    }
+}
+
 /// Reads and forgets what there is: whether the stream has ended, and whether anything came.
-pub(super) fn forget(stream: &Stream) -> (bool, bool) {
+fn forget(stream: &Stream) -> (bool, bool) {
     let mut nothing_reads_this = [0; 16 * 1024];
     let mut heard = false;
     for _ in 0..READS {

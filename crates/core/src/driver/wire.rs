@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::handshake::Handshake;
 use super::heartbeat::Heartbeat;
 use super::origin::Origin;
-use super::parting::{Parting, forget};
+use super::parting::{Meanwhile, Parting, forget_meanwhile};
 use super::security::Security;
 use super::{Acceptor, NOWHERE, Resident, Site, Source, Turn};
 use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
@@ -200,7 +200,7 @@ impl Wire {
                 None => (None, None, Vec::new()),
             };
             let peer = self.peer_info(peer.routing_id, peer.properties, verdict, shown.as_deref());
-            self.note_certificates(shown);
+            guarded::note_certificates(self, shown);
             if let Err(Refusal(why)) = self.may_stay(&peer.metadata) {
                 return self.end_because(turn, Loss::Stream(errno::EACCES), &why);
             }
@@ -373,13 +373,17 @@ impl Wire {
             _ => return,
         };
         match connection.pump_now() {
-            // Nothing receives what comes, and a peer may wait for it to be read.
-            Some(Flushed::Blocked) => {
-                if let (false, _) = forget(&self.stream) {
-                    let registration = lock(&self.state).registration;
-                    turn.modify(registration, self.stream.as_fd(), Interest::BOTH, Mode::OneShot);
+            Some(Flushed::Blocked) => match forget_meanwhile(&self.stream) {
+                Meanwhile::Ended => {}
+                Meanwhile::More => {
+                    let wire = self.clone();
+                    turn.driver().post(Box::new(move |turn| wire.drained(turn)));
                 }
-            }
+                Meanwhile::Waits(interest) => {
+                    let registration = lock(&self.state).registration;
+                    turn.modify(registration, self.stream.as_fd(), interest, Mode::OneShot);
+                }
+            },
             // It has failed before.
             Some(Flushed::NoLink) => self.end(turn, Loss::Stream(errno::EPIPE)),
             _ if !connection.has_pending() => {

@@ -55,9 +55,12 @@ impl Datagram {
         Ok(Datagram(UdpSocket::from(fd)))
     }
 
-    /// Receives at `address`. With `shared`, others may do so as well (multicast).
+    /// Receives at `address`. With `shared`, others may do so as well (multicast), and none hears
+    /// what is for the groups of others.
     pub fn bind(&self, address: &SocketAddr, shared: bool) -> io::Result<()> {
         if shared {
+            // Before the port is its: nothing comes too early.
+            os::hear_joined_only(self.as_fd(), address.is_ipv4());
             option::set(self.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
             option::set(self.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
         }
@@ -205,6 +208,32 @@ mod tests {
         let address = a.local_address().unwrap();
         b.bind(&address, true).unwrap();
         assert_eq!(c.bind(&address, false).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn what_others_have_joined_is_not_heard() {
+        let loopback = MulticastInterface::Address(Ipv4Addr::LOCALHOST);
+        let groups = [1, 2].map(|last| Ipv4Addr::new(239, 255, 77, last));
+        let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let new = || Datagram::new(&any, &DatagramOptions::default()).unwrap();
+        let (first, second, sender) = (new(), new(), new());
+        first.bind(&any, true).unwrap();
+        let port = first.local_address().unwrap().port();
+        second.bind(&(Ipv4Addr::UNSPECIFIED, port).into(), true).unwrap();
+        for (socket, group) in [&first, &second].into_iter().zip(groups) {
+            socket.join(group.into(), loopback).unwrap();
+        }
+        sender.set_multicast(true, 1, true, loopback).unwrap();
+        for (word, group) in [(b"second", groups[1]), (b"first.", groups[0])] {
+            sender.send(word, &(group, port).into()).unwrap();
+        }
+        for (socket, word) in [(&first, b"first."), (&second, b"second")] {
+            let mut fds = [PollFd::new(socket.as_fd().as_raw_fd(), PollFd::IN)];
+            assert_eq!(poll(&mut fds, None).unwrap(), 1);
+            let mut buffer = [0; 16];
+            let (n, _) = socket.receive(&mut buffer).unwrap();
+            assert_eq!(&buffer[..n], word);
+        }
     }
 
     #[test]

@@ -114,10 +114,14 @@ enum Stage {
     Decided,
 }
 
+#[cfg_attr(simulated, track_caller)]
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     #[cfg(simulated)]
-    tautline_mem::sync::simulated::before_lock();
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    tautline_mem::sync::simulated::before_lock(mutex);
+    let guard = mutex.lock().unwrap_or_else(PoisonError::into_inner);
+    #[cfg(simulated)]
+    tautline_mem::sync::simulated::locked(mutex);
+    guard
 }
 
 impl std::fmt::Debug for Link {

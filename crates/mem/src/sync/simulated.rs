@@ -5,6 +5,7 @@
 //! that is not a load. A load of something else that comes first is done, others run, and then the
 //! store is. What is kept is the simulator's; here stands when it is to be let go.
 
+use std::panic::Location;
 use std::sync::OnceLock;
 use std::sync::atomic as real;
 
@@ -13,20 +14,25 @@ pub use real::Ordering;
 /// What the simulator does at an access.
 #[derive(Debug, Clone, Copy)]
 pub struct Simulator {
-    /// Another thread may run.
-    pub point: fn(),
+    /// Another thread may run, before what the engine does at this place of its sources.
+    pub point: fn(&'static Location<'static>),
     /// Whether an exchange that may fail for no reason does.
     pub fails: fn() -> bool,
     /// Whether the store of this value, of this many bytes, to this address is kept back.
     pub keep: fn(*mut u8, u64, usize) -> bool,
     /// Whether a store to another address is kept back. One to this address is done.
     pub keeps_other: fn(*mut u8) -> bool,
-    /// While the calling thread keeps a store back: another thread may run.
-    pub linger: fn(),
+    /// While the calling thread keeps a store back, at this place: another thread may run.
+    pub linger: fn(&'static Location<'static>),
     /// Does the store that the calling thread keeps back.
     pub flush: fn(),
     /// Does the stores that any thread keeps back.
     pub flush_all: fn(),
+    /// The lock at this address is about to be taken: does what the thread that had it last keeps
+    /// back.
+    pub before_lock: fn(usize),
+    /// The calling thread has taken the lock at this address.
+    pub locked: fn(usize),
 }
 
 static SIMULATOR: OnceLock<Simulator> = OnceLock::new();
@@ -38,18 +44,27 @@ pub fn set_simulator(simulator: Simulator) {
 
 /// Another thread may run here.
 #[inline]
+#[track_caller]
 pub fn scheduling_point() {
     if let Some(simulator) = SIMULATOR.get() {
-        (simulator.point)();
+        (simulator.point)(Location::caller());
     }
 }
 
-/// A lock is about to be taken: another thread may run, and what the one that had it has stored is
-/// seen.
-pub fn before_lock() {
+/// A lock is about to be taken: another thread may run, and what the one that had it last has
+/// stored is seen.
+#[track_caller]
+pub fn before_lock<T: ?Sized>(lock: &T) {
     if let Some(simulator) = SIMULATOR.get() {
-        (simulator.point)();
-        (simulator.flush_all)();
+        (simulator.point)(Location::caller());
+        (simulator.before_lock)((&raw const *lock).addr());
+    }
+}
+
+/// The calling thread has taken a lock.
+pub fn locked<T: ?Sized>(lock: &T) {
+    if let Some(simulator) = SIMULATOR.get() {
+        (simulator.locked)((&raw const *lock).addr());
     }
 }
 
@@ -61,12 +76,20 @@ fn flush() {
 }
 
 /// std's, behind a scheduling point.
+#[track_caller]
 pub fn fence(order: Ordering) {
     if order == Ordering::SeqCst {
         flush();
     }
     scheduling_point();
     real::fence(order);
+}
+
+/// The caller has what others have stored for itself alone: whatever made it so made that visible.
+fn flush_all() {
+    if let Some(simulator) = SIMULATOR.get() {
+        (simulator.flush_all)();
+    }
 }
 
 /// The bytes of a value, which has no more than eight.
@@ -82,6 +105,7 @@ macro_rules! methods {
         $(
             /// std's, behind a scheduling point.
             #[inline]
+            #[track_caller]
             pub fn $name(&self, $($argument: $kind),*) -> $result {
                 flush();
                 scheduling_point();
@@ -106,13 +130,13 @@ macro_rules! atomic {
 
             /// As std's.
             pub fn get_mut(&mut self) -> &mut $value {
-                flush();
+                flush_all();
                 self.0.get_mut()
             }
 
             /// As std's.
             pub fn into_inner(self) -> $value {
-                flush();
+                flush_all();
                 self.0.into_inner()
             }
 
@@ -124,13 +148,14 @@ macro_rules! atomic {
             /// std's, behind a scheduling point. What the thread has stored before may become
             /// visible only afterwards.
             #[inline]
+            #[track_caller]
             pub fn load(&self, order: Ordering) -> $value {
                 scheduling_point();
                 let at = self.0.as_ptr().cast();
                 match SIMULATOR.get() {
                     Some(simulator) if (simulator.keeps_other)(at) => {
                         let value = self.0.load(order);
-                        (simulator.linger)();
+                        (simulator.linger)(Location::caller());
                         (simulator.flush)();
                         value
                     }
@@ -140,6 +165,7 @@ macro_rules! atomic {
 
             /// std's, behind a scheduling point; or later.
             #[inline]
+            #[track_caller]
             pub fn store(&self, value: $value, order: Ordering) {
                 flush();
                 scheduling_point();
@@ -155,6 +181,7 @@ macro_rules! atomic {
 
             /// std's, behind a scheduling point. It may fail for no reason.
             #[inline]
+            #[track_caller]
             pub fn compare_exchange_weak(
                 &self,
                 old: $value,
@@ -171,6 +198,7 @@ macro_rules! atomic {
             }
 
             /// std's, behind scheduling points.
+            #[track_caller]
             pub fn fetch_update(
                 &self,
                 set: Ordering,

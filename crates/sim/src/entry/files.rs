@@ -20,7 +20,7 @@ unsafe extern "C" fn mmap(
 ) -> *mut c_void {
     let mut fd = fd;
     if ours(fd) {
-        world::enter();
+        world::enter("mmap");
         fd = world::with(|world| real_of(&mut world.kernel, fd)).unwrap_or(Err(0)).unwrap_or(-1);
     }
     let arguments = [at as usize, length, access as usize, flags as usize, fd as usize, offset as usize];
@@ -36,7 +36,7 @@ unsafe extern "C" fn munmap(at: *mut c_void, length: size_t) -> c_int {
 }
 
 /// A call of the real kernel about memory of the simulation.
-unsafe fn of_memory(name: &str, number: c_long, fd: c_int, rest: [usize; 4]) -> i64 {
+unsafe fn of_memory(name: &'static str, number: c_long, fd: c_int, rest: [usize; 4]) -> i64 {
     let [a, b, c, d] = rest;
     if !ours(fd) {
         // SAFETY: the caller's arguments.

@@ -1,11 +1,12 @@
-//! Names of hosts: those that end in `.sim` are this one. To ask takes time, and may fail. There is
-//! one interface, `lo`.
+//! Names of hosts: those that end in `.sim` are this one. To ask takes time, and may fail. And
+//! names of interfaces.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::sync::OnceLock;
 
-use libc::{addrinfo, ifaddrs, sockaddr_in};
+use libc::{addrinfo, ifaddrs, sockaddr_in, sockaddr_in6, sockaddr_storage};
 
+use crate::kernel::INTERFACES;
 use crate::world::{self, Wait};
 
 type Ask = unsafe extern "C" fn(*const c_char, *const c_char, *const addrinfo, *mut *mut addrinfo) -> c_int;
@@ -38,7 +39,7 @@ unsafe extern "C" fn getaddrinfo(
         // SAFETY: the caller's arguments.
         return unsafe { real_ask()(host, service, hints, first) };
     }
-    world::enter();
+    world::enter("getaddrinfo");
     let drawn = world::with(|world| {
         let takes = world.kernel.rng.spread(10_000, 3_000_000_000);
         let one_in = world.kernel.faults.unresolved;
@@ -60,32 +61,68 @@ unsafe extern "C" fn getaddrinfo(
 
 /// An entry of the list of interfaces, with its address.
 #[repr(C)]
-struct Interface(ifaddrs, sockaddr_in);
+struct Entry {
+    head: ifaddrs,
+    address: sockaddr_storage,
+}
+
+impl Entry {
+    fn new(name: &'static CStr, next: *mut ifaddrs) -> Box<Self> {
+        // SAFETY: all zeroes is valid, for both.
+        let (mut head, address) = unsafe { (std::mem::zeroed::<ifaddrs>(), std::mem::zeroed()) };
+        head.ifa_name = name.as_ptr().cast_mut();
+        head.ifa_next = next;
+        let mut entry = Box::new(Entry { head, address });
+        entry.head.ifa_addr = (&raw mut entry.address).cast();
+        entry
+    }
+}
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn getifaddrs(first: *mut *mut ifaddrs) -> c_int {
-    world::enter();
-    // SAFETY: all zeroes is valid.
-    let mut address: sockaddr_in = unsafe { std::mem::zeroed() };
-    address.sin_family = libc::AF_INET as u16;
-    address.sin_addr.s_addr = u32::from_ne_bytes([127, 0, 0, 1]);
-    // SAFETY: as above.
-    let mut entry = Box::new(Interface(unsafe { std::mem::zeroed() }, address));
-    entry.0.ifa_name = c"lo".as_ptr().cast_mut();
-    entry.0.ifa_addr = (&raw mut entry.1).cast();
-    // SAFETY: the caller's room. The entry begins with what is taken for it.
-    unsafe { *first = Box::into_raw(entry).cast() };
+    world::enter("getifaddrs");
+    let mut next = std::ptr::null_mut();
+    for interface in INTERFACES.iter().rev() {
+        let mut v6 = Entry::new(interface.name, next);
+        // SAFETY: an address of this kind fits, and is aligned.
+        let address = unsafe { &mut *(&raw mut v6.address).cast::<sockaddr_in6>() };
+        address.sin6_family = libc::AF_INET6 as u16;
+        address.sin6_addr.s6_addr = interface.v6;
+        address.sin6_scope_id = if interface.v6[0] == 0xfe { interface.index } else { 0 };
+        let mut v4 = Entry::new(interface.name, Box::into_raw(v6).cast());
+        // SAFETY: as above.
+        let address = unsafe { &mut *(&raw mut v4.address).cast::<sockaddr_in>() };
+        address.sin_family = libc::AF_INET as u16;
+        address.sin_addr.s_addr = u32::from_ne_bytes(interface.v4);
+        next = Box::into_raw(v4).cast();
+    }
+    // SAFETY: the caller's room. An entry begins with what is taken for it.
+    unsafe { *first = next };
     0
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn freeifaddrs(first: *mut ifaddrs) {
-    // SAFETY: made by `getifaddrs`.
-    drop(unsafe { Box::from_raw(first.cast::<Interface>()) });
+    let mut next = first;
+    while !next.is_null() {
+        // SAFETY: made by `getifaddrs`, and freed once.
+        let entry = unsafe { Box::from_raw(next.cast::<Entry>()) };
+        next = entry.head.ifa_next;
+    }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn if_nametoindex(name: *const c_char) -> c_uint {
     // SAFETY: the caller's text.
-    (unsafe { CStr::from_ptr(name) } == c"lo").into()
+    let name = unsafe { CStr::from_ptr(name) };
+    INTERFACES.iter().find(|one| one.name == name).map_or(0, |one| one.index)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn if_indextoname(index: c_uint, into: *mut c_char) -> *mut c_char {
+    let Some(one) = INTERFACES.iter().find(|one| one.index == index) else { return std::ptr::null_mut() };
+    let name = one.name.to_bytes_with_nul();
+    // SAFETY: the caller has room for a name of any length.
+    unsafe { std::ptr::copy_nonoverlapping(name.as_ptr(), into.cast(), name.len()) };
+    into
 }

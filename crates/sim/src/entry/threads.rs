@@ -65,7 +65,7 @@ unsafe extern "C" fn pthread_create(
         // SAFETY: the caller's arguments.
         return unsafe { real_create()(thread, attributes, start, argument) };
     }
-    world::enter();
+    world::enter("pthread_create");
     let Some((tid, turn)) = world::with(|world| {
         let tid = world.add_thread("thread");
         (tid, world.turn_of(tid))
@@ -85,7 +85,7 @@ unsafe extern "C" fn pthread_create(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pthread_join(thread: pthread_t, _: *mut *mut c_void) -> c_int {
-    world::enter();
+    world::enter("pthread_join");
     let Some(tid) = world::with(|world| world.thread_of_handle(thread as usize)).flatten() else {
         return libc::ESRCH;
     };

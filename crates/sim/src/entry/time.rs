@@ -9,6 +9,7 @@ use super::waiting::epoll_until;
 use super::{PID, call, finish, real, room, span};
 use crate::kernel::Body;
 use crate::raw;
+use crate::stores;
 use crate::world::{self, Wait, Woken};
 
 #[unsafe(no_mangle)]
@@ -68,7 +69,7 @@ unsafe extern "C" fn clock_nanosleep(
         0 => world::time().saturating_add(time),
         _ => since_start(clock, time),
     };
-    world::enter();
+    world::enter("sleep");
     while deadline > world::time() {
         world::wait(Wait::Time, Some(deadline));
     }
@@ -135,6 +136,7 @@ unsafe extern "C" fn syscall(
         // SAFETY: as above.
         libc::SYS_getrandom => unsafe { getrandom(a as *mut c_void, b, c as u32) as c_long },
         libc::SYS_membarrier => {
+            stores::flush_all();
             call("membarrier", -1, |_| if old { Err::<i64, _>(libc::ENOSYS) } else { Ok(0) })
         }
         libc::SYS_epoll_pwait2 if old => call("epoll_pwait2", -1, |_| Err::<i64, _>(libc::ENOSYS)),
@@ -157,12 +159,19 @@ unsafe extern "C" fn syscall(
     }
 }
 
+/// A call begins, before which what any thread has stored is seen.
+fn enter_all(name: &'static str) {
+    stores::flush_all();
+    world::enter(name);
+    stores::flush_all();
+}
+
 unsafe fn futex(address: usize, operation: c_int, value: u32, timeout: *const timespec) -> c_long {
     // SAFETY: the caller's time; only calls that wait have one.
     let time = || unsafe { span(timeout) };
     let deadline = match operation & libc::FUTEX_CMD_MASK {
         libc::FUTEX_WAKE => {
-            world::enter();
+            enter_all("futex_wake");
             let woken = world::with(|world| world.wake_futex(address, value as usize)).unwrap_or(0);
             return finish("futex_wake", -1, Ok(woken as i64));
         }
@@ -177,7 +186,7 @@ unsafe fn futex(address: usize, operation: c_int, value: u32, timeout: *const ti
         }
         _ => return finish("futex", -1, Err::<i64, _>(libc::ENOSYS)),
     };
-    world::enter();
+    enter_all("futex_wait");
     // SAFETY: a word that the caller waits for.
     let word = unsafe { (*(address as *const AtomicU32)).load(SeqCst) };
     if word != value {
@@ -187,5 +196,6 @@ unsafe fn futex(address: usize, operation: c_int, value: u32, timeout: *const ti
         Woken::Timeout => Err(libc::ETIMEDOUT),
         _ => Ok(0_i64),
     };
+    stores::flush_all();
     finish("futex_wait", -1, answer)
 }

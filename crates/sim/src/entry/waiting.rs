@@ -36,7 +36,7 @@ fn deadline_in_millis(timeout: c_int) -> Option<u64> {
 }
 
 fn poll_until(fds: &mut [pollfd], deadline: Option<u64>) -> c_int {
-    world::enter();
+    world::enter("poll");
     let asked: Vec<(Fd, i16)> = fds.iter().map(|entry| (entry.fd, entry.events)).collect();
     let outcome = wait_until(
         || Wait::Poll(asked.clone()),
@@ -109,7 +109,7 @@ pub(super) unsafe fn epoll_until(
     most: c_int,
     deadline: Option<u64>,
 ) -> i64 {
-    world::enter();
+    world::enter("epoll_wait");
     let outcome = wait_until(
         || Wait::Epoll(set),
         deadline,

@@ -13,9 +13,11 @@ use super::{Answer, Body, Event, Fd, Id, Kernel};
 mod bytes;
 mod datagrams;
 mod ends;
+mod interfaces;
 mod options;
 
 pub(super) use datagrams::Flight;
+pub(crate) use interfaces::INTERFACES;
 
 /// A socket address, as the calls take it.
 pub(super) type Name = Vec<u8>;
@@ -44,6 +46,11 @@ pub(crate) struct Socket {
     inbox_bytes: usize,
     /// Those that have come, each with its sender.
     datagrams: VecDeque<(Name, Vec<u8>)>,
+    /// The multicast groups that it has joined, each on an interface.
+    groups: Vec<([u8; 16], u32)>,
+    /// The interface that multicast leaves by, and the only one that is used, if there are such.
+    leaves_by: Option<u32>,
+    device: Option<u32>,
     outbox: VecDeque<u8>,
     /// A delivery is on its way.
     delivering: bool,
@@ -102,6 +109,9 @@ impl Socket {
             inbox: VecDeque::new(),
             inbox_bytes: 0,
             datagrams: VecDeque::new(),
+            groups: Vec::new(),
+            leaves_by: None,
+            device: None,
             outbox: VecDeque::new(),
             delivering: false,
             send_buffer: kernel.rng.spread(low, high) as usize,
@@ -261,10 +271,13 @@ impl Kernel {
             self.paths.insert(path, (self.next_inode, Some(id)));
         } else {
             let (ip, mut port) = inet(&name).ok_or(libc::EAFNOSUPPORT)?;
+            if !interfaces::is_own(&ip) && !interfaces::is_group(&ip) {
+                return Err(libc::EADDRNOTAVAIL);
+            }
             if port == 0 {
                 port = self.free_port();
                 name[2..4].copy_from_slice(&port.to_be_bytes());
-            } else if self.listener(&ip, port).is_some() {
+            } else if self.listener(&ip, port).is_some() || self.is_taken(id, &ip, port) {
                 return Err(libc::EADDRINUSE);
             }
         }

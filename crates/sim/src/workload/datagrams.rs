@@ -12,7 +12,7 @@ use crate::rng::Rng;
 use crate::world;
 
 /// What does not fit into a datagram is not sent.
-const LONGEST: usize = 60_000;
+pub(super) const LONGEST: usize = 60_000;
 
 /// A DISH in some groups and RADIOs, or two DGRAM, over udp.
 pub(super) fn datagrams(stage: &mut Stage, rng: &mut Rng) {
@@ -21,20 +21,20 @@ pub(super) fn datagrams(stage: &mut Stage, rng: &mut Rng) {
     if rng.chance(3) { letters(contexts, kind, rng) } else { groups(contexts, kind, rng) }
 }
 
-fn open(context: &Context, socket_type: SocketType) -> Socket {
+pub(super) fn open(context: &Context, socket_type: SocketType) -> Socket {
     let mut socket = context.socket(socket_type).unwrap();
     socket.set_option(LINGER, &1000_i32.to_ne_bytes()).unwrap();
     socket
 }
 
 /// From now on nothing is lost on the way, some time after the beginning.
-fn calm_later(rng: &mut Rng) {
+pub(super) fn calm_later(rng: &mut Rng) {
     std::thread::sleep(Duration::from_micros(rng.spread(10, 3_000_000)));
     world::with(|world| (world.kernel.faults.again, world.kernel.faults.lost) = (0, 0));
 }
 
 /// Checks a message that has come; its sender.
-fn check(kind: Kind, body: &[u8]) -> u32 {
+pub(super) fn check(kind: Kind, body: &[u8]) -> u32 {
     let head: [u8; 8] = *body.first_chunk().expect("a head");
     let [sender, number] = [0, 4].map(|at| u32::from_be_bytes(*head[at..].first_chunk().expect("four")));
     assert!(body == kind.message(sender, number)[0], "message {number} of {sender} is another");
@@ -135,7 +135,7 @@ fn letters(contexts: [Context; 2], kind: Kind, rng: &mut Rng) {
     join(handles);
 }
 
-fn send(socket: &mut Socket, message: &mut Message) {
+pub(super) fn send(socket: &mut Socket, message: &mut Message) {
     send_part(socket, message, Flags::NONE);
 }
 
@@ -145,7 +145,7 @@ fn send_part(socket: &mut Socket, message: &mut Message, flags: Flags) {
     }
 }
 
-fn receive(socket: &mut Socket) -> Message {
+pub(super) fn receive(socket: &mut Socket) -> Message {
     let mut message = Message::new();
     while let Err(error) = socket.recv_message(&mut message, Flags::NONE) {
         assert_eq!(error, Error::Interrupted);

@@ -231,7 +231,8 @@ pub(super) fn liars(stage: &mut Stage, rng: &mut Rng) {
 /// Writes a word into the first page of some memory that is shared.
 fn scribble(rng: &mut Rng) {
     const PAGE: usize = 4096;
-    world::enter();
+    stores::flush_all();
+    world::enter("scribble");
     let memories = world::with(|world| world.kernel.memories()).unwrap_or_default();
     let Some(fd) = (!memories.is_empty()).then(|| *rng.pick(&memories)) else { return };
     let access = (libc::PROT_READ | libc::PROT_WRITE) as usize;

@@ -16,6 +16,7 @@ use super::envelopes::envelopes;
 use super::greetings::greetings;
 use super::guarded::{guarded, idle};
 use super::hostile::{flood, liars, silence};
+use super::multicast::multicast;
 use super::numbered::numbered;
 use super::peer::{IMMEDIATE, LINGER, MANDATORY, Peer, ROUTING_ID, SNDHWM, SNDTIMEO, SUBSCRIBE};
 use super::sealed::sealed;
@@ -23,7 +24,7 @@ use super::settings::settings;
 use super::shown::shown;
 use super::streams::streams;
 use super::subjects::{catalogue, groups, manual};
-use super::succession::{migrate, successors};
+use super::succession::{heirs, migrate, successors};
 use super::told::{monitored, peers, steered};
 use super::trouble::{crash, strangers};
 use super::{Countdown, Stage, fork, join, spawn};
@@ -33,7 +34,7 @@ pub(super) const XPUB_NODROP: i32 = 69;
 
 type Program = fn(&mut Stage, &mut Rng);
 
-pub(super) const ALL: [(&str, Program); 47] = [
+pub(super) const ALL: [(&str, Program); 49] = [
     ("pipeline", pipeline),
     ("pair", pair),
     ("request", request),
@@ -81,6 +82,8 @@ pub(super) const ALL: [(&str, Program); 47] = [
     ("envelopes", envelopes),
     ("addresses", addresses),
     ("sealed", sealed),
+    ("multicast", multicast),
+    ("heirs", heirs),
 ];
 
 /// For how long a receiver waits that does not know whether a message was lost.

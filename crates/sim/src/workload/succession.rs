@@ -24,6 +24,18 @@ const SOME: u64 = 50_000;
 /// heartbeats: what is said to a peer that has waited for long and gone resets the connection, and
 /// what it sent is lost with it.
 pub(super) fn successors(stage: &mut Stage, rng: &mut Rng) {
+    one_after_the_other(stage, rng, false);
+}
+
+/// The same through shared memory, and the receiver looks away when it has heard a peer's last
+/// word: the end of that one is unread when the next one comes.
+pub(super) fn heirs(stage: &mut Stage, rng: &mut Rng) {
+    stage.over_ipc();
+    world::with(|world| world.kernel.faults.no_memory = 0);
+    one_after_the_other(stage, rng, true);
+}
+
+fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
     let endpoint = stage.endpoint();
     let lossy = stage.lossy;
     let (first, second) =
@@ -59,6 +71,10 @@ pub(super) fn successors(stage: &mut Stage, rng: &mut Rng) {
             for number in 0..count {
                 peer.send(&kind.message(sender, number)).unwrap_or_else(|error| panic!("{error}"));
                 tells.fetch_add(1, SeqCst);
+                // Several writes, after which there is memory to share.
+                if looks_away && rng.chance(2) {
+                    std::thread::sleep(Duration::from_micros(rng.spread(10, 5_000)));
+                }
             }
             if lossy {
                 peer.set(LINGER, 20_000);
@@ -89,8 +105,14 @@ pub(super) fn successors(stage: &mut Stage, rng: &mut Rng) {
         }
         match server.recv() {
             Ok(parts) => {
-                ledger.enter(0, if first == SocketType::Router { &parts[1..] } else { &parts });
+                let parts = if first == SocketType::Router { &parts[1..] } else { &parts };
+                ledger.enter(0, parts);
                 heard.fetch_add(1, SeqCst);
+                // Each is heard before the next one sends.
+                let is_last = !takes_over && heard.load(SeqCst) == said.load(SeqCst);
+                if looks_away && is_last && server.rng.chance(3) {
+                    std::thread::sleep(Duration::from_millis(server.rng.spread(1, 10_000)));
+                }
             }
             Err(Error::Again) if lossy && busy.left() > 0 => {}
             Err(Error::Again) if lossy => break,

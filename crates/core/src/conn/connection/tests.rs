@@ -7,7 +7,11 @@ use crate::conn::{Flushed, News, SocketInbox, Waker};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, lock};
+#[cfg(unix)]
+use std::io::Write;
 use std::ops::ControlFlow::{Break, Continue};
+#[cfg(unix)]
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
@@ -345,12 +349,14 @@ fn a_set_that_a_caller_watches_keeps_its_only_connection() {
 /// What lies in shared memory is read without a look at the socket, which alone tells that the peer
 /// has gone.
 #[test]
+#[cfg(unix)]
 fn the_end_behind_shared_memory_is_found_before_nothing_comes() {
     if !tautline_io::net::SHARES_MEMORY {
         return;
     }
-    // A few reads, and as many as it takes for the connection to stand apart.
-    for rounds in [0, 200] {
+    // A few reads, and as many as it takes for the connection to stand apart; and a bell rung late,
+    // when all was read.
+    for (rounds, is_late) in [(0, false), (200, false), (0, true), (200, true)] {
         let (connection, _writer, peer) = open(&Arc::default(), |options| options.receive_hwm = 0);
         connection.set_token(0);
         let stream = connection.readable_stream().unwrap();
@@ -369,6 +375,12 @@ fn the_end_behind_shared_memory_is_found_before_nothing_comes() {
         }
         (0..rounds).for_each(|_| talk());
         peer.write(&[0, 1, 7]).unwrap();
+        if is_late {
+            while !set.read_own(&mut Vec::new(), 1) {}
+            while set.read_own(&mut Vec::new(), 1) {}
+            let mut bell = UnixStream::from(peer.as_fd().try_clone_to_owned().unwrap());
+            bell.write_all(&[0]).unwrap();
+        }
         drop(peer);
         let reads: Vec<_> = (0..10).map(|_| set.read_one(&connection)).collect();
         let end = reads.iter().position(|read| *read != Continue(true));

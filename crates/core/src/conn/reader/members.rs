@@ -6,7 +6,10 @@
 use super::Connection;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use tautline_io::fd::AsRawFd;
 use tautline_io::net::Stream;
+use tautline_io::poll::{PollFd, poll};
 use tautline_io::reactor::{Event, Interest, Mode, Reactor, SystemReactor, Token};
 use tautline_io::wake::WakeFd;
 
@@ -34,6 +37,13 @@ pub(super) struct Member {
 impl Member {
     pub(super) fn new(connection: Arc<Connection>, stream: Arc<Stream>, eager: bool) -> Self {
         Member { connection, stream, muted: false, silent: false, eager, told: false, writable: false }
+    }
+
+    /// Whether its descriptor is ready, though nothing lies in shared memory: a bell was taken, and
+    /// behind it comes another one or the end.
+    pub(super) fn is_rung(&self) -> bool {
+        let mut fds = [PollFd::new(self.stream.as_fd().as_raw_fd(), PollFd::IN)];
+        self.stream.reads_from_memory() && poll(&mut fds, Some(Duration::ZERO)).is_ok_and(|ready| ready > 0)
     }
 
     /// What it stands in the set for.

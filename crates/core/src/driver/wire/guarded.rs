@@ -30,13 +30,6 @@ impl Wire {
         self.passes(gate, state.proof.as_deref_mut(), told)
     }
 
-    /// Keeps the certificates that a client has shown, if it may have to be judged by them again.
-    pub(super) fn note_certificates(&self, shown: Option<Box<Shown>>) {
-        if let (Some(shown), Some(_)) = (shown, self.origin.gate()) {
-            lock(&self.state).proof.get_or_insert_default().add_certificates(*shown);
-        }
-    }
-
     /// Ends the connection if the policy has changed and the peer may no longer be here, or may do
     /// something else, or if more waits for it than may.
     pub(in crate::driver) fn check(self: &Arc<Self>, turn: &mut Turn, gate: &Gate) {
@@ -82,6 +75,13 @@ impl Wire {
         }
         let timer = check_later(self, turn);
         lock(&self.state).check_timer = timer;
+    }
+}
+
+/// Keeps the certificates that a client has shown, if it may have to be judged by them again.
+pub(super) fn note_certificates(wire: &Wire, shown: Option<Box<Shown>>) {
+    if let (Some(shown), Some(_)) = (shown, wire.origin.gate()) {
+        lock(&wire.state).proof.get_or_insert_default().add_certificates(*shown);
     }
 }
 

@@ -50,6 +50,19 @@ pub(super) fn limit_unsent(fd: BorrowedFd<'_>, bytes: libc::c_int) -> io::Result
     option::set(fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
 }
 
+/// Without it Linux hands a socket what is sent to any group that a socket of the host has joined.
+pub(super) fn hear_joined_only(fd: BorrowedFd<'_>, v4: bool) {
+    let (level, name) = match v4 {
+        true => (libc::IPPROTO_IP, libc::IP_MULTICAST_ALL),
+        false => (libc::IPPROTO_IPV6, IPV6_MULTICAST_ALL),
+    };
+    // One that is older than the option hears more.
+    let _ = option::set(fd, level, name, 0);
+}
+
+/// Since Linux 4.20.
+const IPV6_MULTICAST_ALL: libc::c_int = 29;
+
 pub(super) fn bind_to_device(fd: BorrowedFd<'_>, device: &str) -> io::Result<()> {
     option::set_bytes(fd, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, device.as_bytes())
 }

@@ -43,6 +43,9 @@ pub(super) fn set_busy_poll(_fd: BorrowedFd<'_>, _micros: libc::c_int) -> io::Re
     Ok(())
 }
 
+/// A socket hears the groups that it has joined.
+pub(super) fn hear_joined_only(_fd: BorrowedFd<'_>, _v4: bool) {}
+
 pub(super) fn bind_to_device(_fd: BorrowedFd<'_>, _device: &str) -> io::Result<()> {
     Err(unsupported())
 }

@@ -52,6 +52,9 @@ pub(super) fn limit_unsent(_fd: BorrowedFd<'_>, _bytes: libc::c_int) -> io::Resu
     Err(unsupported())
 }
 
+/// A socket hears the groups that it has joined.
+pub(super) fn hear_joined_only(_fd: BorrowedFd<'_>, _v4: bool) {}
+
 pub(super) fn bind_to_device(_fd: BorrowedFd<'_>, _device: &str) -> io::Result<()> {
     Err(unsupported())
 }

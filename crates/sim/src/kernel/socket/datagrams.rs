@@ -1,7 +1,8 @@
-//! Datagrams: whole, each by itself. They may be lost, and overtake each other.
+//! Datagrams: whole, each by itself. They may be lost, come twice, and overtake each other.
 
+use super::interfaces::is_group;
 use super::{Name, inet};
-use crate::kernel::{Answer, Body, Event, Fd, Id, Kernel};
+use crate::kernel::{Answer, Body, Event, Fd, INTERFACES, Id, Kernel};
 
 /// The longest body over IPv4.
 const LONGEST: usize = 65_507;
@@ -10,12 +11,14 @@ const LONGEST: usize = 65_507;
 pub(in crate::kernel) struct Flight {
     from: Name,
     to: Name,
+    /// For a multicast group.
+    interface: Option<u32>,
     bytes: Vec<u8>,
 }
 
 impl Kernel {
     pub(crate) fn send_to(&mut self, fd: Fd, bytes: &[u8], to: &[u8]) -> Answer<usize> {
-        inet(to).ok_or(libc::EAFNOSUPPORT)?;
+        let (ip, _) = inet(to).ok_or(libc::EAFNOSUPPORT)?;
         let (id, socket) = self.socket_of(fd)?;
         if socket.kind != libc::SOCK_DGRAM {
             return Err(libc::EOPNOTSUPP);
@@ -26,6 +29,7 @@ impl Kernel {
         if socket.local.is_none() {
             let port = self.free_port();
             let mut name = to.to_vec();
+            name[4..].fill(0);
             name[2..4].copy_from_slice(&port.to_be_bytes());
             self.must(id).local = Some(name);
         }
@@ -36,22 +40,70 @@ impl Kernel {
         if self.goes_wrong(lost) {
             return Ok(bytes.len());
         }
-        let mut from = self.must(id).local.clone().unwrap_or_default();
-        if from[4..8] == [0; 4] {
-            from[4..8].copy_from_slice(&[127, 0, 0, 1]);
+        let interface = match is_group(&ip) {
+            true => match self.must(id).leaves_by(to) {
+                None => return Ok(bytes.len()),
+                some => some,
+            },
+            false => None,
+        };
+        let from = self.sender(id, interface);
+        let doubled = self.faults.doubled;
+        for _ in 0..1 + u32::from(self.goes_wrong(doubled)) {
+            self.next_id += 1;
+            let flight = self.next_id;
+            let (from, to) = (from.clone(), to.to_vec());
+            self.flights.insert(flight, Flight { from, to, interface, bytes: bytes.to_vec() });
+            let delay = self.travel(id);
+            self.after(delay, Event::Land(flight));
         }
-        self.next_id += 1;
-        let flight = self.next_id;
-        self.flights.insert(flight, Flight { from, to: to.to_vec(), bytes: bytes.to_vec() });
-        let delay = self.travel(id);
-        self.after(delay, Event::Land(flight));
         Ok(bytes.len())
+    }
+
+    /// The address that a receiver is told.
+    fn sender(&mut self, id: Id, interface: Option<u32>) -> Name {
+        let mut name = self.must(id).local.clone().unwrap_or_default();
+        let wanted = interface.unwrap_or(1);
+        let Some(own) = INTERFACES.iter().find(|one| one.index == wanted) else { return name };
+        match name.len() {
+            _ if inet(&name).is_none_or(|(ip, _)| ip != [0; 16]) => {}
+            28.. => name[8..24].copy_from_slice(&own.v6),
+            _ => name[4..8].copy_from_slice(&own.v4),
+        }
+        name
+    }
+
+    /// Whether another socket receives datagrams there, and they do not share it.
+    pub(super) fn is_taken(&self, id: Id, ip: &[u8; 16], port: u16) -> bool {
+        let shares = (libc::SOL_SOCKET, libc::SO_REUSEPORT);
+        let socket = |id: &Id| match self.objects.get(id).map(|object| &object.body) {
+            Some(Body::Socket(socket)) if socket.kind == libc::SOCK_DGRAM && !socket.closed => Some(socket),
+            _ => None,
+        };
+        let Some(own) = socket(&id) else { return false };
+        let others = self.objects.keys().filter(|other| **other != id).filter_map(socket);
+        let mut there = others.filter(|other| {
+            other.domain == own.domain
+                && other.local.as_deref().and_then(inet).is_some_and(|(other_ip, other_port)| {
+                    other_port == port && (other_ip == *ip || other_ip == [0; 16] || *ip == [0; 16])
+                })
+        });
+        there.any(|other| !(own.options.contains_key(&shares) && other.options.contains_key(&shares)))
     }
 
     /// A datagram arrives. Where there is no room for it, it is lost.
     pub(in crate::kernel) fn land(&mut self, flight: Id) {
-        let Some(Flight { from, to, bytes }) = self.flights.remove(&flight) else { return };
+        let Some(Flight { from, to, interface, bytes }) = self.flights.remove(&flight) else { return };
         let Some((ip, port)) = inet(&to) else { return };
+        if let Some(interface) = interface {
+            for id in self.members(&ip, port, interface) {
+                let lost = self.faults.lost;
+                if !self.goes_wrong(lost) {
+                    self.put(id, &from, &bytes);
+                }
+            }
+            return;
+        }
         let receiver = self.objects.iter().find_map(|(id, object)| match &object.body {
             Body::Socket(socket) if socket.kind == libc::SOCK_DGRAM && !socket.closed => {
                 let (own, own_port) = inet(socket.local.as_deref()?)?;
@@ -59,11 +111,17 @@ impl Kernel {
             }
             _ => None,
         });
-        if let Some(there) = receiver.and_then(|id| self.get(id))
+        if let Some(id) = receiver {
+            self.put(id, &from, &bytes);
+        }
+    }
+
+    fn put(&mut self, id: Id, from: &Name, bytes: &[u8]) {
+        if let Some(there) = self.get(id)
             && there.inbox_bytes + bytes.len() <= there.receive_buffer
         {
             there.inbox_bytes += bytes.len() + 1;
-            there.datagrams.push_back((from, bytes));
+            there.datagrams.push_back((from.clone(), bytes.to_vec()));
             self.changes += 1;
         }
     }

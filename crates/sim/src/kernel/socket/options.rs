@@ -9,6 +9,9 @@ impl Kernel {
             return Err(libc::ENOPROTOOPT);
         }
         let (_, socket) = self.socket_of(fd)?;
+        if let Some(answer) = socket.set_interface(level, name, value) {
+            return answer;
+        }
         let number = value.first_chunk::<4>().map_or(0, |bytes| i32::from_ne_bytes(*bytes));
         match (level, name) {
             (libc::SOL_SOCKET, libc::SO_SNDBUF) => socket.send_buffer = (number.max(1152) as usize) * 2,

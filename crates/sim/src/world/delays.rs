@@ -1,0 +1,163 @@
+//! Threads that stand still where it matters. A fault between threads is often one of a few steps:
+//! while one thread stands between two of them, another has to do all of what it does. Slices of
+//! equal length hardly ever end there, least of all where threads seldom come.
+//!
+//! So the seed draws places, each as likely as another, however often it is come to: a line of the
+//! engine with an atomic or a lock, or a system call behind such a line. A thread that comes to one
+//! stands there until no other can run (delay-bounded scheduling), or for a while; at the first
+//! times, and then ever less often.
+
+use std::panic::Location;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::{ARE_DELAYS, ME, NOW, PLACE, POINTS, State, World, change_threads, world};
+use crate::rng::Rng;
+
+/// Places that are told apart.
+const PLACES: usize = 8192;
+/// Of this many simulations one has any.
+const ONE_IN: u64 = 3;
+/// The most delays of a simulation.
+const MOST: u32 = 300;
+
+pub(super) struct Delays {
+    rng: Rng,
+    /// Of as many places as this, one is drawn.
+    one_in: u64,
+    places: Vec<Place>,
+    left: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Unseen,
+    /// Threads stand there after they have come by this often; how often one has stood.
+    Drawn {
+        after: u64,
+        stood: u32,
+    },
+    Other,
+}
+
+impl std::fmt::Debug for Delays {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "delays at one of {} places", self.one_in)
+    }
+}
+
+impl Delays {
+    /// Those of a seed, if it has any. `always`: it has.
+    pub(super) fn draw(seed: u64, always: bool) -> Option<Self> {
+        let mut rng = Rng::new(seed, 5);
+        if !rng.chance(ONE_IN) && !always {
+            return None;
+        }
+        let one_in = *rng.pick(&[4, 12, 40]);
+        Some(Delays { rng, one_in, places: vec![Place::Unseen; PLACES], left: MOST })
+    }
+
+    /// Whether the thread that comes to a place stands there.
+    fn stands_at(&mut self, key: usize) -> bool {
+        let place = &mut self.places[(key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % PLACES];
+        if matches!(place, Place::Unseen) {
+            *place = match self.rng.chance(self.one_in) {
+                // Some are come to once.
+                true => Place::Drawn { after: self.rng.below(2) * self.rng.below(6), stood: 0 },
+                false => Place::Other,
+            };
+        }
+        match place {
+            Place::Drawn { after: 0, stood } => {
+                let stood = (*stood + 1).min(20);
+                *place = Place::Drawn { after: self.rng.below(2 << stood), stood };
+                self.left = self.left.saturating_sub(1);
+                self.left > 0
+            }
+            Place::Drawn { after, .. } => {
+                *after -= 1;
+                false
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The calling thread is about to do what the engine does at `place`.
+#[inline]
+pub(super) fn at_point(place: &'static Location<'static>) {
+    if ARE_DELAYS.load(Relaxed) {
+        let key = std::ptr::from_ref(place).addr();
+        PLACE.set(key);
+        stand_at(key, || place.to_string());
+    }
+}
+
+/// The calling thread is about to do a system call.
+pub(super) fn at_call(name: &'static str) {
+    if ARE_DELAYS.load(Relaxed) {
+        stand_at(PLACE.get() ^ name.as_ptr().addr().rotate_left(20), || format!("a call: {name}"));
+    }
+}
+
+/// A good moment for another thread to run, and now and then for a timer to expire: the calling
+/// thread keeps a store back.
+pub(crate) fn linger(place: &'static Location<'static>) {
+    if ME.get() == 0 || while_late(place) || !world().rng.chance(3) {
+        return;
+    }
+    let world = world();
+    if world.rng.chance(8) {
+        let until = NOW.load(Relaxed) + world.rng.spread(1_000, 20_000_000);
+        world.thread(ME.get()).stalled = until;
+    }
+    change_threads(true);
+}
+
+/// The calling thread keeps a store back, and has loaded something at `place`. Whether it has stood
+/// there.
+fn while_late(place: &'static Location<'static>) -> bool {
+    let key = std::ptr::from_ref(place).addr().rotate_left(32);
+    ARE_DELAYS.load(Relaxed) && stand_at(key, || format!("{place}, with a late store"))
+}
+
+fn stand_at(key: usize, text: impl FnOnce() -> String) -> bool {
+    let world = world();
+    if !world.delays.as_mut().is_some_and(|delays| delays.stands_at(key)) {
+        return false;
+    }
+    world.stand(text);
+    change_threads(true);
+    true
+}
+
+impl World {
+    /// The calling thread does not run for a while.
+    fn stand(&mut self, text: impl FnOnce() -> String) {
+        let Some(delays) = &mut self.delays else { return };
+        let for_a_while = delays.rng.chance(4);
+        let (points, time) = (delays.rng.spread(500, 50_000), delays.rng.spread(1_000, 20_000_000));
+        let thread = self.thread(ME.get());
+        if for_a_while {
+            thread.stalled = NOW.load(Relaxed) + time;
+        } else {
+            thread.stands = POINTS.load(Relaxed) + points;
+        }
+        if self.trace {
+            self.say(&format!("stands at {}", text()));
+        }
+    }
+
+    /// No other thread can run: one of those that stand goes on. False: there is none.
+    pub(super) fn go_on(&mut self, now: u64) -> bool {
+        let points = POINTS.load(Relaxed);
+        let standing: Vec<usize> = (0..self.threads.len())
+            .filter(|at| {
+                let thread = &self.threads[*at];
+                thread.state == State::Ready && thread.stalled <= now && thread.stands > points
+            })
+            .collect();
+        let Some(delays) = self.delays.as_mut().filter(|_| !standing.is_empty()) else { return false };
+        self.threads[*delays.rng.pick(&standing)].stands = 0;
+        true
+    }
+}
