@@ -170,7 +170,7 @@ pub(crate) fn begin(plan: Plan) {
         true => Strategy::Random { slice },
         false => Strategy::Priorities { slice: slice * 4 },
     };
-    let delays = Delays::draw(plan.seed, plan.delays);
+    let delays = plan.delays.then(|| Delays::draw(plan.seed));
     ARE_DELAYS.store(delays.is_some(), Relaxed);
     let mut world = World {
         kernel: Kernel::new(plan.seed, plan.faults),

@@ -15,8 +15,6 @@ use crate::rng::Rng;
 
 /// Places that are told apart.
 const PLACES: usize = 8192;
-/// Of this many simulations one has any.
-const ONE_IN: u64 = 3;
 /// The most delays of a simulation.
 const MOST: u32 = 300;
 
@@ -46,14 +44,11 @@ impl std::fmt::Debug for Delays {
 }
 
 impl Delays {
-    /// Those of a seed, if it has any. `always`: it has.
-    pub(super) fn draw(seed: u64, always: bool) -> Option<Self> {
+    /// Those of a seed.
+    pub(super) fn draw(seed: u64) -> Self {
         let mut rng = Rng::new(seed, 5);
-        if !rng.chance(ONE_IN) && !always {
-            return None;
-        }
         let one_in = *rng.pick(&[4, 12, 40]);
-        Some(Delays { rng, one_in, places: vec![Place::Unseen; PLACES], left: MOST })
+        Delays { rng, one_in, places: vec![Place::Unseen; PLACES], left: MOST }
     }
 
     /// Whether the thread that comes to a place stands there.
