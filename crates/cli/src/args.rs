@@ -1,11 +1,13 @@
 //! The command line.
 
 mod audit;
+mod bridge;
 mod observed;
 mod programs;
 mod recorded;
 
 pub use audit::Audit;
+pub use bridge::Bridge;
 pub use observed::{Doctor, Metrics, Ps, Show, Tap, Top, Way, Web};
 pub use programs::Run;
 pub use recorded::{Record, Replay};
@@ -89,6 +91,8 @@ pub enum Command {
     Replay(Box<Replay>),
     /// Forward messages between two endpoints
     Proxy(Box<Proxy>),
+    /// Forward messages between ZeroMQ sockets and NATS, and keep them in its streams
+    Bridge(Bridge),
     /// Run an existing program on Tautline, without changing it
     Run(Run),
     /// List the observed processes of this user
